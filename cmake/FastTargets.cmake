@@ -1,0 +1,46 @@
+# House rules for every target: language level, warnings, sanitizers, where binaries go; and the helpers
+# fast_library, fast_program with which lib/, examples/, bench/ and tests/ declare theirs.
+include(GNUInstallDirs)
+
+if(NOT CMAKE_RUNTIME_OUTPUT_DIRECTORY)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endif()
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(FAST_CCACHE ccache)
+if(FAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${FAST_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${FAST_CCACHE})
+endif()
+
+add_library(fast_house INTERFACE)
+target_compile_features(fast_house INTERFACE cxx_std_20)
+target_compile_options(fast_house INTERFACE -Wall -Wextra $<$<BOOL:${FAST_WERROR}>:-Werror>)
+if(FAST_SANITIZE)
+  target_compile_options(fast_house INTERFACE -fsanitize=${FAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(fast_house INTERFACE -fsanitize=${FAST_SANITIZE})
+endif()
+
+# fast_library(NAME SOURCES ... HEADERS ... PUBLIC deps PRIVATE deps): target fast_NAME, alias fast::NAME.
+# HEADERS are relative to include/; each is checked to compile alone (target verify_headers).
+function(fast_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;HEADERS;PUBLIC;PRIVATE" ${ARGN})
+  set(target fast_${name})
+  add_library(${target} ${arg_SOURCES})
+  add_library(fast::${name} ALIAS ${target})
+  list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/)
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${arg_HEADERS})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:fast_house>)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ${FAST_BUILD_TESTS})
+  install(TARGETS ${target} EXPORT fast_${name}_targets FILE_SET HEADERS)
+  set_property(GLOBAL APPEND PROPERTY FAST_COMPONENTS ${name})
+endfunction()
+
+# fast_program(NAME SOURCES ... LINK ...): a program in bin/.
+function(fast_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} fast_house)
+endfunction()

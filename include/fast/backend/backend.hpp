@@ -1,0 +1,47 @@
+// The adapter between the Trainer and whatever framework computes losses and gradients.
+#pragma once
+
+#include <fast/core/batch.hpp>
+#include <fast/core/tensor_view.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fast {
+
+/// Called between the backward pass and the optimizer's step with views of the gradients, one a
+/// parameter in the order of parameters(); may change their values (averaging, clipping).
+using GradientHook = std::function<void(const std::vector<TensorView>& gradients)>;
+
+struct Evaluation {
+  double loss_sum = 0;      ///< over the batch's samples
+  std::size_t correct = 0;  ///< samples whose largest output is their label's
+};
+
+/// A replica with its optimizer. One worker owns it; no member is thread-safe.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// The framework's name, for messages and summaries.
+  virtual std::string name() const = 0;
+
+  /// Views of all parameters and buffers. Memory, names and order stay as they are for the
+  /// adapter's life.
+  virtual std::vector<TensorView> parameters() = 0;
+
+  /// One optimizer step on a batch; returns the mean loss over its samples (before the step).
+  virtual double train(const Batch& batch, const GradientHook& hook = {}) = 0;
+
+  /// Forward pass only, in evaluation mode. Changes neither parameters nor buffers.
+  virtual Evaluation evaluate(const Batch& batch) = 0;
+
+  /// The learning rate of the steps to come.
+  virtual void set_learning_rate(double learning_rate) = 0;
+
+  /// Views of the optimizer's state (momentum), for checkpoints; may be empty.
+  virtual std::vector<TensorView> optimizer_state() { return {}; }
+};
+
+}  // namespace fast

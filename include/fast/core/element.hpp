@@ -1,0 +1,69 @@
+// Element types of tensors and the 16-bit floating-point storage types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace fast {
+
+/// bfloat16 storage: the upper half of an IEEE binary32. Conversions round to nearest even.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+};
+
+/// IEEE binary16 storage. Conversions round to nearest even; too large becomes infinity.
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+
+float to_float(BFloat16 value) noexcept;
+float to_float(Float16 value) noexcept;
+BFloat16 to_bfloat16(float value) noexcept;
+Float16 to_float16(float value) noexcept;
+
+enum class DType : std::uint8_t { f32, f64, bf16, f16, i8, u8, i32, i64 };
+
+std::size_t size_bytes(DType dtype) noexcept;
+std::string_view name(DType dtype) noexcept;
+/// f32, f64, bf16 or f16: the types that are averaged. Others stay with their worker.
+bool is_floating(DType dtype) noexcept;
+
+template <class T>
+struct dtype_of_t;
+template <>
+struct dtype_of_t<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct dtype_of_t<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct dtype_of_t<BFloat16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct dtype_of_t<Float16> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct dtype_of_t<std::int8_t> {
+  static constexpr DType value = DType::i8;
+};
+template <>
+struct dtype_of_t<std::uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct dtype_of_t<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct dtype_of_t<std::int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <class T>
+inline constexpr DType dtype_of = dtype_of_t<T>::value;
+
+}  // namespace fast

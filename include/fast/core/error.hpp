@@ -1,0 +1,48 @@
+// Errors: one exception type, a kind per family, a message of the form
+// "operation: what was found, what was required, what to do".
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace fast {
+
+enum class ErrorKind {
+  argument,     ///< a caller's value is out of range or a name is unknown
+  data,         ///< a data or model file is missing, truncated or malformed
+  topology,     ///< a topology, schedule or mixing matrix does not hold what is required of it
+  mismatch,     ///< workers disagree about model, options or library version
+  deadline,     ///< a wait took longer than its deadline
+  mpi,          ///< an MPI call failed
+  resource,     ///< memory, /dev/shm, disk or a device does not suffice
+  numeric,      ///< a loss or weight is not finite
+  peer_failed,  ///< another worker failed and has reported why; not to be reported again
+  internal,     ///< a broken invariant of the library
+};
+
+/// What every function of the library throws on a caller's mistake or a failed wait.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const noexcept { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+/// Throws Error with a formatted message.
+template <class... Args>
+[[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Throws Error with a formatted message unless `condition` holds.
+template <class... Args>
+void require(bool condition, ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) fail(kind, format, std::forward<Args>(args)...);
+}
+
+}  // namespace fast

@@ -1,0 +1,69 @@
+// How a model's tensors lie in one packed vector (a slot's), and the runs of memory to copy or mix.
+#pragma once
+
+#include <fast/core/tensor_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fast {
+
+/// A run of elements that is contiguous in the model's memory and in the packed vector.
+struct Segment {
+  void* data = nullptr;          ///< the model's memory
+  std::size_t offset_bytes = 0;  ///< in the packed vector
+  std::size_t element_count = 0;
+  DType dtype = DType::f32;
+  Role role = Role::parameter;
+  std::size_t size_bytes() const { return element_count * fast::size_bytes(dtype); }
+};
+
+/// The packed layout of a model's floating-point tensors. Offsets follow from names, shapes and
+/// types in their order alone (parameters first, then buffers; grouped by type, groups at multiples
+/// of 64 bytes), so that workers whose memory differs agree; neighbours in memory are merged to one
+/// segment.
+class ParameterLayout {
+ public:
+  ParameterLayout() = default;
+
+  /// Throws Error(argument) on an empty list, an empty or repeated name, a null or zero-sized
+  /// tensor and on partly overlapping memory. Identical views (tied weights) count once. Integer
+  /// tensors are left out.
+  explicit ParameterLayout(std::vector<TensorView> views);
+
+  const std::vector<TensorView>& views() const {
+    return views_;
+  }  ///< those exchanged, in packed order
+  const std::vector<Segment>& segments() const { return segments_; }
+  std::size_t size_bytes() const { return size_bytes_; }  ///< of one packed vector
+  std::size_t parameter_count() const { return parameter_count_; }
+
+  /// Hash over names, shapes, types, roles and order; equal on workers whose models fit each other.
+  std::uint64_t hash() const { return hash_; }
+
+  /// "61706 f32 parameters": for messages.
+  std::string describe() const;
+
+  /// The same layout over memory that has moved. Throws Error(mismatch) when names, shapes or types
+  /// differ.
+  ParameterLayout rebound(std::vector<TensorView> views) const;
+
+  /// Copies the model's memory to (from) a packed vector of size_bytes().
+  void gather(std::byte* packed) const;
+  void scatter(const std::byte* packed) const;
+
+ private:
+  std::vector<TensorView> views_;
+  std::vector<Segment> segments_;
+  std::size_t size_bytes_ = 0;
+  std::size_t parameter_count_ = 0;
+  std::uint64_t hash_ = 0;
+};
+
+/// One line a tensor, for comparing two workers' models: "name [shape] dtype".
+std::string manifest(const ParameterLayout& layout);
+
+}  // namespace fast

@@ -1,0 +1,56 @@
+// Topologies over time, and rules that make one for any number of workers.
+#pragma once
+
+#include <fast/topology/topology.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace fast {
+
+/// The topology of every round, the same on all workers without talking. By value, immutable,
+/// thread-safe. A Topology is a schedule that never changes.
+class Schedule {
+ public:
+  using AtRound = std::function<Topology(std::int64_t round)>;
+
+  Schedule(Topology topology);  // NOLINT: a topology is a schedule
+  /// `period` rounds repeat; 0 when the sequence never repeats. at_round must be a pure function.
+  Schedule(std::string name, int workers, std::int64_t period, AtRound at_round);
+
+  const std::string& name() const { return name_; }
+  int workers() const { return workers_; }
+  std::int64_t period() const { return period_; }
+  bool is_static() const { return period_ == 1; }
+  /// The topology of round `round` (≥ 0).
+  Topology at(std::int64_t round) const { return at_round_(round); }
+
+ private:
+  std::string name_;
+  int workers_;
+  std::int64_t period_;
+  AtRound at_round_;
+};
+
+/// A rule that makes a schedule for any number of workers: what the stencil:: and schedule::
+/// functions give and what Worker takes. A Topology or Schedule is the rule that fits its own
+/// number of workers only.
+class TopologyRule {
+ public:
+  using Make = std::function<Schedule(int workers)>;
+
+  TopologyRule(std::string name, Make make);
+  TopologyRule(Topology topology);  // NOLINT: converts on purpose
+  TopologyRule(Schedule schedule);  // NOLINT
+
+  const std::string& name() const { return name_; }
+  /// Throws Error(topology) when the rule does not fit that number of workers.
+  Schedule make(int workers) const;
+
+ private:
+  std::string name_;
+  Make make_;
+};
+
+}  // namespace fast

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that FAST needs (scripts/packages.txt). Idempotent: does nothing when all are
+# there. Without root or sudo it prints the one line to run and stops. Nothing is fetched but by apt.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "setup: this is not a Debian system; install the equivalents of scripts/packages.txt by hand" >&2
+  exit 1
+fi
+
+missing=()
+while read -r package; do
+  [[ -z $package || $package == \#* ]] && continue
+  status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
+  [[ $status == "install ok installed" ]] || missing+=("$package")
+done <scripts/packages.txt
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
+if [[ $(id -u) -eq 0 ]]; then
+  as_root=()
+elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; then
+  as_root=(sudo)
+else
+  echo "setup: packages are missing and there is neither root nor sudo; run this, then try again:" >&2
+  echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+  exit 1
+fi
+echo "setup: installing ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
