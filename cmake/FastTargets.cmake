@@ -21,21 +21,28 @@ if(FAST_SANITIZE)
   target_link_options(fast_house INTERFACE -fsanitize=${FAST_SANITIZE})
 endif()
 
-# fast_library(NAME SOURCES ... HEADERS ... PUBLIC deps PRIVATE deps): target fast_NAME, alias fast::NAME.
-# HEADERS are relative to include/; each is checked to compile alone (target verify_headers).
+# fast_library(NAME PUBLIC deps PRIVATE deps): target fast_NAME, alias fast::NAME, component NAME.
 function(fast_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;HEADERS;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
   set(target fast_${name})
-  add_library(${target} ${arg_SOURCES})
+  add_library(${target})
   add_library(fast::${name} ALIAS ${target})
-  list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/)
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${arg_HEADERS})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:fast_house>)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ${FAST_BUILD_TESTS})
   install(TARGETS ${target} EXPORT fast_${name}_targets FILE_SET HEADERS)
   set_property(GLOBAL APPEND PROPERTY FAST_COMPONENTS ${name})
+endfunction()
+
+# fast_room(NAME SOURCES ... HEADERS ...): adds a room's files to target fast_NAME. SOURCES are relative to the
+# room, HEADERS to include/; each header is checked to compile alone (all_verify_interface_header_sets).
+function(fast_room name)
+  cmake_parse_arguments(arg "" "" "SOURCES;HEADERS" ${ARGN})
+  list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/)
+  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  target_sources(fast_${name} PRIVATE ${arg_SOURCES} PUBLIC FILE_SET HEADERS FILES ${arg_HEADERS})
 endfunction()
 
 # fast_program(NAME SOURCES ... LINK ...): a program in bin/.
