@@ -1,0 +1,55 @@
+// The arithmetic of averaging: elementwise sums over a worker's own and its neighbours' values,
+// vectorised with run-time dispatch (Highway). All pointers are to host memory; none needs
+// alignment. Sums run in the order of `values`, with fused multiply-add, so that results depend on
+// nothing but their inputs and the instruction set.
+#pragma once
+
+#include <fast/core/element.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace fast::mixing {
+
+/// out[e] = Σ_j weights[j] · (values[j][e] - own[e]).
+void weighted_differences(float* out, const float* own, std::span<const float* const> values,
+                          std::span<const float> weights, std::size_t count);
+void weighted_differences(double* out, const double* own, std::span<const double* const> values,
+                          std::span<const double> weights, std::size_t count);
+
+/// out[e] = Σ_j weights[j] · values[j][e].
+void weighted_sum(float* out, std::span<const float* const> values, std::span<const float> weights,
+                  std::size_t count);
+void weighted_sum(double* out, std::span<const double* const> values,
+                  std::span<const double> weights, std::size_t count);
+
+/// The fused end of a round: current[e] += Σ_j weights[j] · (values[j][e] - own[e]), and next[e] =
+/// current[e]. `next` is written with streaming stores; call stream_fence() before telling anybody.
+/// Streams moved: read 2 + neighbours, written 2.
+void average(float* current, float* next, const float* own, std::span<const float* const> values,
+             std::span<const float> weights, std::size_t count);
+void average(double* current, double* next, const double* own,
+             std::span<const double* const> values, std::span<const double> weights,
+             std::size_t count);
+
+/// Copies with streaming stores; call stream_fence() before telling anybody.
+void stream_copy(void* to, const void* from, std::size_t size_bytes);
+
+/// Orders streaming stores before all later stores.
+void stream_fence() noexcept;
+
+/// Sum of squares of a - b, accumulated in double: for consensus distances.
+double squared_distance(const float* a, const float* b, std::size_t count);
+double squared_distance(const double* a, const double* b, std::size_t count);
+
+/// True when every value is finite.
+bool all_finite(const float* values, std::size_t count);
+bool all_finite(const double* values, std::size_t count);
+
+/// Conversions of 16-bit storage; rounding to nearest even, NaN and infinities survive.
+void widen(float* to, const BFloat16* from, std::size_t count);
+void widen(float* to, const Float16* from, std::size_t count);
+void narrow(BFloat16* to, const float* from, std::size_t count);
+void narrow(Float16* to, const float* from, std::size_t count);
+
+}  // namespace fast::mixing

@@ -1,0 +1,292 @@
+#include <fast/core/memory.hpp>
+#include <fast/mixing/kernels.hpp>
+
+#include <cstdint>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mixing/kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace fast::mixing::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Calls vector(d, e) over whole vectors and scalar(cap1, e) over the rest, so that each kernel is
+/// written once.
+template <class T, class Body>
+HWY_INLINE void for_elements(std::size_t begin, std::size_t count, const Body& body) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t e = begin;
+  for (; e + lanes <= count; e += lanes) body(d, e);
+  const hn::CappedTag<T, 1> one;
+  for (; e < count; ++e) body(one, e);
+}
+
+/// Sum of w_j (m_j - own) on top of `sum`. Degree > 0 unrolls the neighbours.
+template <int Degree, class D, class V, class T>
+HWY_INLINE V add_differences(D d, V sum, V own, const T* const* values, const T* weights,
+                             std::size_t degree, std::size_t e) {
+  const std::size_t end = Degree > 0 ? Degree : degree;
+  for (std::size_t j = 0; j < end; ++j) {
+    sum = hn::MulAdd(hn::Set(d, weights[j]), hn::Sub(hn::LoadU(d, values[j] + e), own), sum);
+  }
+  return sum;
+}
+
+template <int Degree, class T>
+HWY_INLINE void weighted_differences_of(T* HWY_RESTRICT out, const T* HWY_RESTRICT own,
+                                        const T* const* values, const T* weights,
+                                        std::size_t degree, std::size_t count) {
+  for_elements<T>(0, count, [&](auto d, std::size_t e) HWY_ATTR {
+    hn::StoreU(
+        add_differences<Degree>(d, hn::Zero(d), hn::LoadU(d, own + e), values, weights, degree, e),
+        d, out + e);
+  });
+}
+
+template <class T>
+void weighted_differences_any(T* out, const T* own, const T* const* values, const T* weights,
+                              std::size_t degree, std::size_t count) {
+  switch (degree) {
+    case 1:
+      return weighted_differences_of<1>(out, own, values, weights, degree, count);
+    case 2:
+      return weighted_differences_of<2>(out, own, values, weights, degree, count);
+    case 4:
+      return weighted_differences_of<4>(out, own, values, weights, degree, count);
+    default:
+      return weighted_differences_of<0>(out, own, values, weights, degree, count);
+  }
+}
+
+template <class T>
+void weighted_sum_any(T* HWY_RESTRICT out, const T* const* values, const T* weights,
+                      std::size_t degree, std::size_t count) {
+  for_elements<T>(0, count, [&](auto d, std::size_t e) HWY_ATTR {
+    auto sum = hn::Zero(d);
+    for (std::size_t j = 0; j < degree; ++j) {
+      sum = hn::MulAdd(hn::Set(d, weights[j]), hn::LoadU(d, values[j] + e), sum);
+    }
+    hn::StoreU(sum, d, out + e);
+  });
+}
+
+/// Elements before the first that a streaming store may start at.
+template <class T>
+std::size_t misaligned(const T* pointer, std::size_t count) {
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(pointer) % cache_line_bytes;
+  const std::size_t head = beyond == 0 ? 0 : (cache_line_bytes - beyond) / sizeof(T);
+  return head < count ? head : count;
+}
+
+template <int Degree, class T>
+HWY_INLINE void average_of(T* HWY_RESTRICT current, T* HWY_RESTRICT next, const T* HWY_RESTRICT own,
+                           const T* const* values, const T* weights, std::size_t degree,
+                           std::size_t count) {
+  const auto combine = [&](auto d, std::size_t e) HWY_ATTR {
+    return add_differences<Degree>(d, hn::LoadU(d, current + e), hn::LoadU(d, own + e), values,
+                                   weights, degree, e);
+  };
+  const std::size_t head = misaligned(next, count);
+  for_elements<T>(0, head, [&](auto d, std::size_t e) HWY_ATTR {
+    const auto x = combine(d, e);
+    hn::StoreU(x, d, current + e);
+    hn::StoreU(x, d, next + e);
+  });
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t e = head;
+  for (; e + lanes <= count; e += lanes) {
+    const auto x = combine(d, e);
+    hn::StoreU(x, d, current + e);
+    hn::Stream(x, d, next + e);
+  }
+  for_elements<T>(e, count, [&](auto one, std::size_t i) HWY_ATTR {
+    const auto x = combine(one, i);
+    hn::StoreU(x, one, current + i);
+    hn::StoreU(x, one, next + i);
+  });
+}
+
+template <class T>
+void average_any(T* current, T* next, const T* own, const T* const* values, const T* weights,
+                 std::size_t degree, std::size_t count) {
+  switch (degree) {
+    case 1:
+      return average_of<1>(current, next, own, values, weights, degree, count);
+    case 2:
+      return average_of<2>(current, next, own, values, weights, degree, count);
+    case 4:
+      return average_of<4>(current, next, own, values, weights, degree, count);
+    default:
+      return average_of<0>(current, next, own, values, weights, degree, count);
+  }
+}
+
+void stream_copy_bytes(std::uint8_t* HWY_RESTRICT to, const std::uint8_t* HWY_RESTRICT from,
+                       std::size_t count) {
+  const std::size_t head = misaligned(to, count);
+  std::memcpy(to, from, head);
+  const hn::ScalableTag<std::uint8_t> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t e = head;
+  for (; e + lanes <= count; e += lanes) hn::Stream(hn::LoadU(d, from + e), d, to + e);
+  std::memcpy(to + e, from + e, count - e);
+}
+
+double squared_distance_f32(const float* a, const float* b, std::size_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
+  auto sum = hn::Zero(d);
+  std::size_t e = 0;
+  for (; e + hn::Lanes(d) <= count; e += hn::Lanes(d)) {
+    const auto difference =
+        hn::Sub(hn::PromoteTo(d, hn::LoadU(half, a + e)), hn::PromoteTo(d, hn::LoadU(half, b + e)));
+    sum = hn::MulAdd(difference, difference, sum);
+  }
+  double total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; e < count; ++e) total += (double{a[e]} - b[e]) * (double{a[e]} - b[e]);
+  return total;
+}
+
+double squared_distance_f64(const double* a, const double* b, std::size_t count) {
+  const hn::ScalableTag<double> d;
+  auto sum = hn::Zero(d);
+  std::size_t e = 0;
+  for (; e + hn::Lanes(d) <= count; e += hn::Lanes(d)) {
+    const auto difference = hn::Sub(hn::LoadU(d, a + e), hn::LoadU(d, b + e));
+    sum = hn::MulAdd(difference, difference, sum);
+  }
+  double total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; e < count; ++e) total += (a[e] - b[e]) * (a[e] - b[e]);
+  return total;
+}
+
+/// x - x is 0 for finite x and NaN otherwise; a NaN sum betrays any.
+template <class T>
+bool all_finite_any(const T* values, std::size_t count) {
+  const hn::ScalableTag<T> d;
+  auto sum = hn::Zero(d);
+  std::size_t e = 0;
+  for (; e + hn::Lanes(d) <= count; e += hn::Lanes(d)) {
+    const auto x = hn::LoadU(d, values + e);
+    sum = hn::Add(sum, hn::Sub(x, x));
+  }
+  T total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; e < count; ++e) total += values[e] - values[e];
+  return total == 0;
+}
+
+void weighted_differences_f32(float* o, const float* x, const float* const* v, const float* w,
+                              std::size_t degree, std::size_t n) {
+  weighted_differences_any(o, x, v, w, degree, n);
+}
+void weighted_differences_f64(double* o, const double* x, const double* const* v, const double* w,
+                              std::size_t degree, std::size_t n) {
+  weighted_differences_any(o, x, v, w, degree, n);
+}
+void weighted_sum_f32(float* o, const float* const* v, const float* w, std::size_t degree,
+                      std::size_t n) {
+  weighted_sum_any(o, v, w, degree, n);
+}
+void weighted_sum_f64(double* o, const double* const* v, const double* w, std::size_t degree,
+                      std::size_t n) {
+  weighted_sum_any(o, v, w, degree, n);
+}
+void average_f32(float* c, float* next, const float* x, const float* const* v, const float* w,
+                 std::size_t degree, std::size_t n) {
+  average_any(c, next, x, v, w, degree, n);
+}
+void average_f64(double* c, double* next, const double* x, const double* const* v, const double* w,
+                 std::size_t degree, std::size_t n) {
+  average_any(c, next, x, v, w, degree, n);
+}
+bool all_finite_f32(const float* v, std::size_t n) { return all_finite_any(v, n); }
+bool all_finite_f64(const double* v, std::size_t n) { return all_finite_any(v, n); }
+
+}  // namespace fast::mixing::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <hwy/cache_control.h>
+namespace fast::mixing {
+
+HWY_EXPORT(weighted_differences_f32);
+HWY_EXPORT(weighted_differences_f64);
+HWY_EXPORT(weighted_sum_f32);
+HWY_EXPORT(weighted_sum_f64);
+HWY_EXPORT(average_f32);
+HWY_EXPORT(average_f64);
+HWY_EXPORT(stream_copy_bytes);
+HWY_EXPORT(squared_distance_f32);
+HWY_EXPORT(squared_distance_f64);
+HWY_EXPORT(all_finite_f32);
+HWY_EXPORT(all_finite_f64);
+
+void weighted_differences(float* out, const float* own, std::span<const float* const> values,
+                          std::span<const float> weights, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(weighted_differences_f32)
+  (out, own, values.data(), weights.data(), values.size(), count);
+}
+void weighted_differences(double* out, const double* own, std::span<const double* const> values,
+                          std::span<const double> weights, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(weighted_differences_f64)
+  (out, own, values.data(), weights.data(), values.size(), count);
+}
+void weighted_sum(float* out, std::span<const float* const> values, std::span<const float> weights,
+                  std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(weighted_sum_f32)(out, values.data(), weights.data(), values.size(), count);
+}
+void weighted_sum(double* out, std::span<const double* const> values,
+                  std::span<const double> weights, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(weighted_sum_f64)(out, values.data(), weights.data(), values.size(), count);
+}
+void average(float* current, float* next, const float* own, std::span<const float* const> values,
+             std::span<const float> weights, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(average_f32)
+  (current, next, own, values.data(), weights.data(), values.size(), count);
+}
+void average(double* current, double* next, const double* own,
+             std::span<const double* const> values, std::span<const double> weights,
+             std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(average_f64)
+  (current, next, own, values.data(), weights.data(), values.size(), count);
+}
+void stream_copy(void* to, const void* from, std::size_t size_bytes) {
+  HWY_DYNAMIC_DISPATCH(stream_copy_bytes)
+  (static_cast<std::uint8_t*>(to), static_cast<const std::uint8_t*>(from), size_bytes);
+}
+void stream_fence() noexcept { hwy::FlushStream(); }
+
+double squared_distance(const float* a, const float* b, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(squared_distance_f32)(a, b, count);
+}
+double squared_distance(const double* a, const double* b, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(squared_distance_f64)(a, b, count);
+}
+bool all_finite(const float* values, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(all_finite_f32)(values, count);
+}
+bool all_finite(const double* values, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(all_finite_f64)(values, count);
+}
+
+void widen(float* to, const BFloat16* from, std::size_t count) {
+  for (std::size_t e = 0; e < count; ++e) to[e] = to_float(from[e]);
+}
+void widen(float* to, const Float16* from, std::size_t count) {
+  for (std::size_t e = 0; e < count; ++e) to[e] = to_float(from[e]);
+}
+void narrow(BFloat16* to, const float* from, std::size_t count) {
+  for (std::size_t e = 0; e < count; ++e) to[e] = to_bfloat16(from[e]);
+}
+void narrow(Float16* to, const float* from, std::size_t count) {
+  for (std::size_t e = 0; e < count; ++e) to[e] = to_float16(from[e]);
+}
+
+}  // namespace fast::mixing
+#endif  // HWY_ONCE

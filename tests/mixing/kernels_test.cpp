@@ -1,0 +1,114 @@
+#include <cmath>
+#include <fast/core/memory.hpp>
+#include <fast/core/random.hpp>
+#include <fast/mixing/kernels.hpp>
+#include <limits>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+
+namespace {
+
+template <class T>
+std::vector<T> random_vector(Rng& rng, std::size_t count) {
+  std::vector<T> values(count);
+  for (T& value : values) value = static_cast<T>(rng.normal());
+  return values;
+}
+
+/// A worker's own and its neighbours' values, with weights, of odd counts and misaligned starts.
+template <class T>
+struct Problem {
+  std::vector<T> own, current;
+  std::vector<std::vector<T>> neighbors;
+  std::vector<const T*> values;
+  std::vector<T> weights;
+  Problem(Rng& rng, std::size_t count, std::size_t degree)
+      : own(random_vector<T>(rng, count)), current(random_vector<T>(rng, count)) {
+    for (std::size_t j = 0; j < degree; ++j) {
+      neighbors.push_back(random_vector<T>(rng, count));
+      weights.push_back(static_cast<T>(rng.uniform()));
+    }
+    for (const auto& neighbor : neighbors) values.push_back(neighbor.data());
+  }
+  double expected_difference(std::size_t e) const {
+    double sum = 0;
+    for (std::size_t j = 0; j < values.size(); ++j)
+      sum += double(weights[j]) * (double(values[j][e]) - double(own[e]));
+    return sum;
+  }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("kernels equal the sums they stand for", "", float, double) {
+  const double tolerance = std::is_same_v<TestType, float> ? 1e-5 : 1e-13;
+  Rng rng(5);
+  for (const std::size_t count : {1, 2, 3, 7, 8, 31, 64, 1001}) {
+    for (const std::size_t degree : {0, 1, 2, 3, 4, 5, 8}) {
+      const Problem<TestType> p(rng, count, degree);
+      std::vector<TestType> out(count + 1), sum(count), next(count + 1);
+      mixing::weighted_differences(out.data() + 1, p.own.data(), p.values, p.weights, count);
+      mixing::weighted_sum(sum.data(), p.values, p.weights, count);
+      auto current = p.current;
+      mixing::average(current.data(), next.data() + 1, p.own.data(), p.values, p.weights, count);
+      mixing::stream_fence();
+      for (std::size_t e = 0; e < count; ++e) {
+        const double expected = p.expected_difference(e);
+        REQUIRE(double(out[e + 1]) == Approx(expected).margin(tolerance));
+        REQUIRE(double(current[e]) == Approx(double(p.current[e]) + expected).margin(tolerance));
+        REQUIRE(next[e + 1] == current[e]);
+        double total = 0;
+        for (std::size_t j = 0; j < degree; ++j)
+          total += double(p.weights[j]) * double(p.values[j][e]);
+        REQUIRE(double(sum[e]) == Approx(total).margin(tolerance));
+      }
+    }
+  }
+}
+
+TEST_CASE("sums and averages of 2^-256 are exact") {
+  const double tiny = 0x1p-256;
+  const std::vector<double> own(5, tiny), other(5, 3 * tiny);
+  const std::vector<const double*> values{other.data()};
+  const std::vector<double> half{0.5}, one{1};
+  std::vector<double> out(5);
+  mixing::weighted_differences(out.data(), own.data(), values, half, 5);
+  CHECK(out == std::vector<double>(5, tiny));
+  mixing::weighted_sum(out.data(), values, one, 5);
+  CHECK(out == other);
+}
+
+TEST_CASE("streaming copies copy every byte and no other") {
+  for (const std::size_t count : {0, 1, 15, 63, 64, 65, 1000}) {
+    for (const std::size_t shift : {0, 1, 7, 32}) {
+      std::vector<std::uint8_t> from(count), to(count + 100, 0xee);
+      for (std::size_t i = 0; i < count; ++i) from[i] = static_cast<std::uint8_t>(i * 7);
+      mixing::stream_copy(to.data() + shift, from.data(), count);
+      mixing::stream_fence();
+      CHECK(std::equal(from.begin(), from.end(), to.begin() + shift));
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        if (i < shift || i >= shift + count) REQUIRE(to[i] == 0xee);
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("distances accumulate in double, finiteness sees every element", "", float,
+                   double) {
+  for (const std::size_t count : {1, 5, 8, 33}) {
+    std::vector<TestType> a(count, 3), b(count, 1);
+    CHECK(mixing::squared_distance(a.data(), b.data(), count) == 4.0 * static_cast<double>(count));
+    for (std::size_t e = 0; e < count; ++e) {
+      for (const TestType bad : {std::numeric_limits<TestType>::infinity(),
+                                 std::numeric_limits<TestType>::quiet_NaN()}) {
+        CHECK(mixing::all_finite(a.data(), count));
+        a[e] = bad;
+        CHECK_FALSE(mixing::all_finite(a.data(), count));
+        a[e] = 3;
+      }
+    }
+  }
+}
