@@ -26,11 +26,19 @@ enum class ErrorKind {
 /// What every function of the library throws on a caller's mistake or a failed wait.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& message, bool everywhere = false)
+      : std::runtime_error(message), kind_(kind), everywhere_(everywhere) {}
   ErrorKind kind() const noexcept { return kind_; }
+  /// True when every worker of the run throws this same error: worker 0 alone reports it.
+  bool everywhere() const noexcept { return everywhere_; }
+  /// True for the one worker that should print the error, and for a program of one worker.
+  bool to_be_reported_by(int rank) const noexcept {
+    return kind_ != ErrorKind::peer_failed && (!everywhere_ || rank == 0);
+  }
 
  private:
   ErrorKind kind_;
+  bool everywhere_;
 };
 
 /// Throws Error with a formatted message.

@@ -1,0 +1,104 @@
+// How published values get from a worker to those that read them. An exchange moves bytes; what
+// they mean is the algorithm's affair. One interface for threads, shared windows and remote
+// windows.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+#include <fast/core/log.hpp>
+#include <fast/exchange/peers.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace fast {
+
+/// What a worker publishes: `vectors` packed vectors of `vector_bytes` each (see ParameterLayout),
+/// and scalars.
+struct PayloadShape {
+  std::size_t vector_bytes = 0;
+  int vectors = 1;
+  int scalars = 0;
+
+  std::size_t stride_bytes() const;   ///< from one vector to the next
+  std::size_t payload_bytes() const;  ///< what travels along an edge in a round
+};
+
+/// A payload in a slot. Not owning; valid as the call that gave it says.
+template <class Byte, class Scalar>
+struct BasicPayload {
+  Byte* data = nullptr;
+  Scalar* scalars = nullptr;
+  std::size_t stride_bytes = 0;
+  Byte* vector(int k) const { return data + static_cast<std::size_t>(k) * stride_bytes; }
+};
+using Payload = BasicPayload<const std::byte, const double>;
+using MutablePayload = BasicPayload<std::byte, double>;
+
+/// Whom this worker reads in a round and who reads it: sorted ranks.
+struct RoundEdges {
+  std::vector<int> sources;
+  std::vector<int> destinations;
+};
+/// The edges of any round ≥ 0; must give the same answer to all workers and be quick.
+using EdgePlan = std::function<RoundEdges(std::int64_t round)>;
+
+inline constexpr std::int64_t unbounded_staleness = std::numeric_limits<std::int64_t>::max();
+
+/// How an exchange waits.
+struct ExchangeOptions {
+  std::int64_t staleness =
+      0;  ///< 0: exactly the same round; k: not older than k rounds; unbounded: never waits
+  Seconds deadline{300};     ///< longest wait for one peer that is alive
+  Seconds suspect_after{5};  ///< a heartbeat still for so long makes a suspect
+  LogSink log;
+};
+
+/// One neighbour's payload for a round.
+struct Arrival {
+  enum class State {
+    present,   ///< `payload` may be read until complete(); call stands() after reading
+    suspect,   ///< heartbeat stands still; left out
+    finished,  ///< has left training; left out
+  };
+  int worker = 0;
+  State state = State::present;
+  Payload payload;
+  std::int64_t round = 0;      ///< the round that the payload belongs to
+  std::uint64_t sequence = 0;  ///< the publication read
+  bool fresh = false;          ///< not fetched before
+};
+
+/// Publishes this worker's payloads and fetches its neighbours'. Used by one thread. No call is
+/// collective. Every wait ends: Error(deadline) names rank, peer, operation, round and time;
+/// Error(peer_failed) when the peer waited for has failed.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  /// The memory of the next publication, its content undefined. Blocks while a reader still needs
+  /// what it held (staleness 0 only). The same until publish() is called.
+  virtual MutablePayload acquire() = 0;
+
+  /// Makes the acquired payload visible as this worker's of `round`. Published payloads do not
+  /// change.
+  virtual void publish(std::int64_t round) = 0;
+
+  /// The latest publication of this worker. Valid until the next but one publish().
+  virtual Payload published() const = 0;
+
+  /// The payloads of the round's sources, in their order. Blocks until each is there, dropped or
+  /// overdue.
+  virtual std::vector<Arrival> fetch(std::int64_t round) = 0;
+
+  /// True when all that was read of `arrival` up to now is whole and unchanged.
+  virtual bool stands(const Arrival& arrival) const = 0;
+
+  /// This worker has done with all it fetched; `rounds` are finished.
+  virtual void complete(std::int64_t rounds) = 0;
+};
+
+}  // namespace fast

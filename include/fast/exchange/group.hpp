@@ -1,0 +1,85 @@
+// The workers of a run, and what they share: the object through which a Worker reaches the others.
+#pragma once
+
+#include <fast/exchange/exchange.hpp>
+#include <fast/exchange/reducer.hpp>
+#include <fast/mpi/communicator.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fast {
+
+/// Memory that all workers of a group can read: one part each.
+struct Region {
+  std::vector<std::byte*> parts;  ///< by rank; zeroed; aligned to a page
+  std::size_t part_bytes = 0;
+  std::shared_ptr<void>
+      owner;  ///< keeps the memory; releasing it never blocks longer than a deadline
+};
+
+/// A link of an exchange: payloads and knowledge of peers, over the same memory.
+struct Link {
+  std::unique_ptr<Exchange> exchange;
+  std::shared_ptr<Peers> peers;
+};
+
+/// What kinds of group implement: threads of one process, ranks of one host, ranks of many. Calls
+/// marked collective are made by every worker of the group in the same order, and end by their
+/// deadline with Error(deadline).
+class GroupImpl {
+ public:
+  virtual ~GroupImpl() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string name() const = 0;
+  /// Collective. Every worker's bytes, by rank. `purpose` is for the error's text.
+  virtual std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
+                                              std::string_view purpose) = 0;
+  /// Collective. Error(resource), on every worker alike, when there is not enough.
+  virtual Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) = 0;
+};
+
+/// The workers of a run, by value (a shared handle).
+class Group {
+ public:
+  explicit Group(std::shared_ptr<GroupImpl> impl) : impl_(std::move(impl)) {}
+  /// The ranks of a communicator.
+  Group(const mpi::Communicator& communicator);  // NOLINT: worker(mpi.world(), ...) is the idiom
+
+  int rank() const { return impl_->rank(); }
+  int size() const { return impl_->size(); }
+  std::string name() const { return impl_->name(); }  ///< "local", "shared": for summaries
+
+  std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
+                                      std::string_view purpose) const {
+    return impl_->all_gather(bytes, deadline, purpose);
+  }
+  Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) const {
+    return impl_->allocate(bytes_per_worker, deadline);
+  }
+  /// Collective. Waits until every worker has come.
+  void barrier(const Deadline& deadline, std::string_view purpose) const {
+    all_gather({}, deadline, purpose);
+  }
+
+  /// Collective. Opens an exchange of payloads of that shape.
+  Link open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions& options) const;
+
+  /// Collective. Opens an all-reduce of up to `size_bytes`.
+  std::unique_ptr<Reducer> open_reducer(std::size_t size_bytes,
+                                        const ExchangeOptions& options) const;
+
+ private:
+  std::shared_ptr<GroupImpl> impl_;
+};
+
+/// Collective. Runs `part` on every worker; when it throws fast::Error on any, throws the lowest
+/// such worker's error on all of them, marked Error::everywhere() so that it is reported once.
+void agree(const Group& group, const Deadline& deadline, std::string_view purpose,
+           const std::function<void()>& part);
+
+}  // namespace fast

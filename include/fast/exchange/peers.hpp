@@ -1,0 +1,36 @@
+// What workers know of each other besides payloads: progress, heartbeat, status.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace fast {
+
+enum class WorkerStatus : std::uint32_t { starting, running, finished, failed };
+
+/// A look at another worker.
+struct PeerState {
+  WorkerStatus status = WorkerStatus::starting;
+  std::int64_t progress = 0;    ///< rounds finished
+  std::uint64_t sequence = 0;   ///< publications so far
+  std::uint64_t heartbeat = 0;  ///< moves every 100 ms while the process lives
+};
+
+/// No call blocks or is collective.
+class Peers {
+ public:
+  virtual ~Peers() = default;
+
+  virtual PeerState peer(int worker) const = 0;
+
+  /// Tells the others and wakes those that wait for this worker. For `failed`, returns true when
+  /// this worker is the first of the run to fail: the one that reports.
+  virtual bool announce(WorkerStatus status) = 0;
+
+  /// Copies vector 0 of another worker's newest publication to `packed`; false when it kept
+  /// changing meanwhile or nothing has been published.
+  virtual bool snapshot(int worker, std::span<std::byte> packed) const = 0;
+};
+
+}  // namespace fast

@@ -1,0 +1,47 @@
+#include <fast/core/error.hpp>
+#include <fast/exchange/group.hpp>
+
+#include "exchange/slot_exchange.hpp"
+#include "exchange/slot_reducer.hpp"
+
+namespace fast {
+
+using namespace exchange;
+
+Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions& options) const {
+  const Deadline deadline(options.deadline);
+  auto board =
+      std::make_shared<const SlotBoard>(allocate(SlotBoard::part_bytes(shape), deadline), shape);
+  board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);
+  auto peers = std::make_shared<SlotPeers>(board, rank());
+  auto slots = std::make_unique<SlotExchange>(board, rank(), std::move(plan), options);
+  return {std::move(slots), std::move(peers)};
+}
+
+std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
+                                             const ExchangeOptions& options) const {
+  const PayloadShape shape{size_bytes, 1, 0};
+  auto board = std::make_shared<const SlotBoard>(
+      allocate(SlotBoard::part_bytes(shape), Deadline(options.deadline)), shape);
+  return std::make_unique<SlotReducer>(std::move(board), rank(), options);
+}
+
+void agree(const Group& group, const Deadline& deadline, std::string_view purpose,
+           const std::function<void()>& part) {
+  std::string mine;
+  ErrorKind kind = ErrorKind::argument;
+  try {
+    part();
+  } catch (const Error& error) {
+    kind = error.kind();
+    mine = fmt::format("{} {}", static_cast<int>(kind), error.what());
+  }
+  for (const std::string& outcome : group.all_gather(mine, deadline, purpose)) {
+    if (outcome.empty()) continue;
+    const std::size_t space = outcome.find(' ');
+    throw Error(static_cast<ErrorKind>(std::stoi(outcome.substr(0, space))),
+                outcome.substr(space + 1), true);
+  }
+}
+
+}  // namespace fast

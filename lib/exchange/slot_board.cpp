@@ -1,0 +1,63 @@
+#include "exchange/slot_board.hpp"
+
+#include <fast/core/error.hpp>
+
+#include "exchange/futex.hpp"
+
+namespace fast {
+
+std::size_t PayloadShape::stride_bytes() const {
+  return round_up(vector_bytes, vector_bytes < page_bytes ? cache_line_bytes : page_bytes);
+}
+
+std::size_t PayloadShape::payload_bytes() const {
+  return static_cast<std::size_t>(vectors) * vector_bytes +
+         static_cast<std::size_t>(scalars) * sizeof(double);
+}
+
+}  // namespace fast
+
+namespace fast::exchange {
+namespace {
+
+constexpr std::size_t header_bytes = round_up(sizeof(WorkerHeader), page_bytes);
+
+std::size_t data_offset(const PayloadShape& shape) {
+  const std::size_t head =
+      sizeof(SlotHeader) + static_cast<std::size_t>(shape.scalars) * sizeof(double);
+  return round_up(head, shape.vector_bytes < page_bytes ? cache_line_bytes : page_bytes);
+}
+
+std::size_t slot_bytes(const PayloadShape& shape) {
+  return data_offset(shape) + static_cast<std::size_t>(shape.vectors) * shape.stride_bytes();
+}
+
+}  // namespace
+
+void WorkerHeader::ring() {
+  bell.count.fetch_add(1, std::memory_order_seq_cst);
+  if (bell.waiters.load(std::memory_order_seq_cst) > 0) futex_wake_all(bell.count);
+}
+
+SlotBoard::SlotBoard(Region region, const PayloadShape& shape)
+    : region_(std::move(region)), shape_(shape) {
+  require(region_.part_bytes >= part_bytes(shape), ErrorKind::internal,
+          "SlotBoard: a part has {} bytes, {} are needed", region_.part_bytes, part_bytes(shape));
+}
+
+std::size_t SlotBoard::part_bytes(const PayloadShape& shape) {
+  return header_bytes + slot_count * slot_bytes(shape);
+}
+
+std::byte* SlotBoard::slot(int worker, std::uint64_t sequence) const {
+  return region_.parts[static_cast<std::size_t>(worker)] + header_bytes +
+         sequence % slot_count * slot_bytes(shape_);
+}
+
+MutablePayload SlotBoard::payload(int worker, std::uint64_t sequence) const {
+  std::byte* base = slot(worker, sequence);
+  return {base + data_offset(shape_), reinterpret_cast<double*>(base + sizeof(SlotHeader)),
+          shape_.stride_bytes()};
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,117 @@
+#include "exchange/slot_exchange.hpp"
+
+#include <fast/mixing/kernels.hpp>
+
+#include "exchange/optimistic.hpp"
+
+namespace fast::exchange {
+
+SlotExchange::SlotExchange(std::shared_ptr<const SlotBoard> board, int rank, EdgePlan plan,
+                           const ExchangeOptions& options)
+    : board_(std::move(board)),
+      rank_(rank),
+      plan_(std::move(plan)),
+      options_(options),
+      waiter_(board_, rank, options),
+      last_read_(static_cast<std::size_t>(board_->workers())) {}
+
+void SlotExchange::await_readers(std::int64_t round) {
+  if (round < 0) return;
+  for (const int reader : plan_(round).destinations) {
+    const auto& consumed = board_->header(reader).reading.consumed;
+    waiter_.wait(
+        reader, [&] { return consumed.load(std::memory_order_acquire) > round; },
+        "waiting for a reader", round);
+  }
+}
+
+MutablePayload SlotExchange::acquire() {
+  const std::uint64_t next = sequence_ + 1;
+  if (!acquired_) {
+    if (exact()) await_readers(rounds_[next % slot_count]);
+    // Before any byte of the payload changes; a full barrier, as streaming stores may follow.
+    board_->round(rank_, next).exchange(being_written, std::memory_order_seq_cst);
+    acquired_ = true;
+  }
+  return board_->payload(rank_, next);
+}
+
+void SlotExchange::publish(std::int64_t round) {
+  require(acquired_, ErrorKind::internal, "publish: nothing was acquired");
+  acquired_ = false;
+  ++sequence_;
+  rounds_[sequence_ % slot_count] = round;
+  mixing::stream_fence();
+  board_->round(rank_, sequence_).store(round, std::memory_order_release);
+  WorkerHeader& header = board_->header(rank_);
+  header.publication.sequence.store(sequence_, std::memory_order_release);
+  header.ring();
+}
+
+Payload SlotExchange::published() const {
+  const MutablePayload own = board_->payload(rank_, sequence_);
+  return {own.data, own.scalars, own.stride_bytes};
+}
+
+/// Looks for a publication that fits: exactly of `round`, or the newest that is not too old.
+bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
+  const std::uint64_t newest =
+      board_->header(arrival.worker).publication.sequence.load(std::memory_order_acquire);
+  const std::uint64_t depth = exact() ? slot_count : 1;
+  for (std::uint64_t age = 0; age < depth && age < newest; ++age) {
+    const std::uint64_t sequence = newest - age;
+    const std::int64_t of_round =
+        board_->round(arrival.worker, sequence).load(std::memory_order_acquire);
+    const bool fits =
+        exact() ? of_round == round
+                : of_round != being_written && (options_.staleness == unbounded_staleness ||
+                                                of_round >= round - options_.staleness);
+    if (!fits) continue;
+    const MutablePayload slot = board_->payload(arrival.worker, sequence);
+    arrival.payload = {slot.data, slot.scalars, slot.stride_bytes};
+    arrival.round = of_round;
+    arrival.sequence = sequence;
+    return true;
+  }
+  return false;
+}
+
+std::vector<Arrival> SlotExchange::fetch(std::int64_t round) {
+  std::vector<Arrival> arrivals;
+  for (const int source : plan_(round).sources) {
+    Arrival arrival;
+    arrival.worker = source;
+    const auto outcome = waiter_.wait(
+        source, [&] { return find(arrival, round); }, "waiting for a neighbor", round);
+    if (outcome == PeerWaiter::Outcome::ready) {
+      auto& last = last_read_[static_cast<std::size_t>(source)];
+      arrival.fresh = arrival.sequence > last;
+      last = std::max(last, arrival.sequence);
+    } else {
+      arrival.state = outcome == PeerWaiter::Outcome::suspect ? Arrival::State::suspect
+                                                              : Arrival::State::finished;
+    }
+    arrivals.push_back(arrival);
+  }
+  return arrivals;
+}
+
+bool SlotExchange::stands(const Arrival& arrival) const {
+  order_loads();
+  if (board_->round(arrival.worker, arrival.sequence).load(std::memory_order_acquire) !=
+      arrival.round) {
+    return false;
+  }
+  return exact() ||
+         board_->header(arrival.worker).publication.sequence.load(std::memory_order_acquire) <=
+             arrival.sequence + 1;
+}
+
+void SlotExchange::complete(std::int64_t rounds) {
+  WorkerHeader& header = board_->header(rank_);
+  header.reading.consumed.store(rounds, std::memory_order_release);
+  header.reading.progress.store(rounds, std::memory_order_release);
+  header.ring();
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,40 @@
+// The exchange over a slot board: workers of one host, as threads or processes.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "exchange/slot_peers.hpp"
+
+namespace fast::exchange {
+
+class SlotExchange : public Exchange {
+ public:
+  SlotExchange(std::shared_ptr<const SlotBoard> board, int rank, EdgePlan plan,
+               const ExchangeOptions& options);
+
+  MutablePayload acquire() override;
+  void publish(std::int64_t round) override;
+  Payload published() const override;
+  std::vector<Arrival> fetch(std::int64_t round) override;
+  bool stands(const Arrival& arrival) const override;
+  void complete(std::int64_t rounds) override;
+
+ private:
+  bool exact() const { return options_.staleness == 0; }
+  bool find(Arrival& arrival, std::int64_t round) const;
+  void await_readers(std::int64_t round);
+
+  std::shared_ptr<const SlotBoard> board_;
+  int rank_;
+  EdgePlan plan_;
+  ExchangeOptions options_;
+  PeerWaiter waiter_;
+  std::uint64_t sequence_ = 0;
+  bool acquired_ = false;
+  std::array<std::int64_t, slot_count> rounds_{-1, -1, -1};  ///< of this worker's slots
+  std::vector<std::uint64_t> last_read_;                     ///< sequence, by worker
+};
+
+}  // namespace fast::exchange

@@ -1,0 +1,154 @@
+#include "exchange/slot_peers.hpp"
+
+#include <fast/mixing/kernels.hpp>
+
+#include "exchange/futex.hpp"
+#include "exchange/optimistic.hpp"
+
+namespace fast::exchange {
+namespace {
+constexpr auto heartbeat_period = std::chrono::milliseconds(100);
+constexpr int recheck_ms = 10;
+constexpr double slow_notice_s = 30;
+constexpr int snapshot_attempts = 100;
+}  // namespace
+
+SlotPeers::SlotPeers(std::shared_ptr<const SlotBoard> board, int rank)
+    : board_(std::move(board)), rank_(rank), heartbeat_([this] { beat(); }) {}
+
+SlotPeers::~SlotPeers() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  stopped_changed_.notify_all();
+  heartbeat_.join();
+}
+
+void SlotPeers::beat() {
+  auto& heartbeat = board_->header(rank_).life.heartbeat;
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    heartbeat.fetch_add(1, std::memory_order_relaxed);
+    stopped_changed_.wait_for(lock, heartbeat_period);
+  }
+}
+
+PeerState SlotPeers::peer(int worker) const {
+  const WorkerHeader& header = board_->header(worker);
+  return {static_cast<WorkerStatus>(header.life.status.load(std::memory_order_acquire)),
+          header.reading.progress.load(std::memory_order_acquire),
+          header.publication.sequence.load(std::memory_order_acquire),
+          header.life.heartbeat.load(std::memory_order_relaxed)};
+}
+
+bool SlotPeers::announce(WorkerStatus status) {
+  bool first = false;
+  if (status == WorkerStatus::failed) {
+    std::uint32_t unclaimed = 0;
+    first = board_->header(0).claim.failure_claimed.compare_exchange_strong(unclaimed, 1);
+  }
+  WorkerHeader& header = board_->header(rank_);
+  header.life.status.store(static_cast<std::uint32_t>(status), std::memory_order_release);
+  header.ring();
+  return first;
+}
+
+bool SlotPeers::snapshot(int worker, std::span<std::byte> packed) const {
+  const auto& sequence = board_->header(worker).publication.sequence;
+  for (int attempt = 0; attempt < snapshot_attempts; ++attempt) {
+    const std::uint64_t newest = sequence.load(std::memory_order_acquire);
+    if (newest == 0) return false;
+    const auto& round = board_->round(worker, newest);
+    const std::int64_t of_round = round.load(std::memory_order_acquire);
+    const std::byte* from = board_->payload(worker, newest).vector(0);
+    from = read_optimistically(from, packed.data(), packed.size());
+    if (from != packed.data()) std::memcpy(packed.data(), from, packed.size());
+    order_loads();
+    if (of_round != being_written && round.load(std::memory_order_acquire) == of_round &&
+        sequence.load(std::memory_order_acquire) <= newest + 1) {
+      return true;
+    }
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+PeerWaiter::PeerWaiter(std::shared_ptr<const SlotBoard> board, int rank,
+                       const ExchangeOptions& options)
+    : board_(std::move(board)),
+      rank_(rank),
+      options_(options),
+      watches_(static_cast<std::size_t>(board_->workers())) {}
+
+void PeerWaiter::log(LogLevel level, const std::string& text) const {
+  if (options_.log) options_.log(level, text);
+}
+
+bool PeerWaiter::dropped(int worker, Watch& watch, const Deadline& waiting, double& moved_at_s) {
+  const std::uint64_t heartbeat =
+      board_->header(worker).life.heartbeat.load(std::memory_order_relaxed);
+  if (heartbeat != watch.heartbeat) {
+    watch.heartbeat = heartbeat;
+    moved_at_s = waiting.elapsed_s();
+    if (watch.suspect) {
+      watch.suspect = false;
+      log(LogLevel::info, fmt::format("worker {}: worker {} is back", rank_, worker));
+    }
+    return false;
+  }
+  if (watch.suspect) return true;
+  const double still_s = waiting.elapsed_s() - moved_at_s;
+  if (still_s < options_.suspect_after.count()) return false;
+  watch.suspect = true;
+  log(LogLevel::warning,
+      fmt::format(
+          "worker {}: worker {} has shown no sign of life for {:.1f} s; going on without it", rank_,
+          worker, still_s));
+  return true;
+}
+
+PeerWaiter::Outcome PeerWaiter::wait(int worker, const std::function<bool()>& ready,
+                                     std::string_view operation, std::int64_t round) {
+  if (ready()) return Outcome::ready;
+  WorkerHeader& header = board_->header(worker);
+  Watch& watch = watches_[static_cast<std::size_t>(worker)];
+  const Deadline waiting(options_.deadline);
+  double moved_at_s = 0;
+  double notice_s = slow_notice_s;
+  for (int round_trips = 0;; ++round_trips) {
+    const std::uint32_t bell = header.bell.count.load(std::memory_order_seq_cst);
+    const auto status =
+        static_cast<WorkerStatus>(header.life.status.load(std::memory_order_acquire));
+    if (ready()) return Outcome::ready;
+    if (status == WorkerStatus::finished) return Outcome::finished;
+    if (status == WorkerStatus::failed) {
+      fail(ErrorKind::peer_failed, "{}: worker {} stops in round {} because worker {} failed",
+           operation, rank_, round, worker);
+    }
+    if (dropped(worker, watch, waiting, moved_at_s)) return Outcome::suspect;
+    if (waiting.expired()) {
+      fail(ErrorKind::deadline,
+           "{}: worker {} waited {:.1f} s for worker {} in round {} (it has finished {}); look for "
+           "what holds "
+           "it, or allow more with a longer deadline",
+           operation, rank_, waiting.elapsed_s(), worker, round,
+           header.reading.progress.load(std::memory_order_relaxed));
+    }
+    if (waiting.elapsed_s() > notice_s) {
+      notice_s += slow_notice_s;
+      log(LogLevel::info,
+          fmt::format("worker {}: {} waits for slow worker {} in round {}, {:.0f} s so far", rank_,
+                      operation, worker, round, waiting.elapsed_s()));
+    }
+    if (round_trips < 2) {
+      std::this_thread::yield();
+      continue;
+    }
+    header.bell.waiters.fetch_add(1, std::memory_order_seq_cst);
+    futex_wait(header.bell.count, bell, recheck_ms);
+    header.bell.waiters.fetch_sub(1, std::memory_order_seq_cst);
+  }
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,64 @@
+// Knowledge of peers over a slot board, and the waits for them.
+#pragma once
+
+#include <condition_variable>
+#include <fast/core/error.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "exchange/slot_board.hpp"
+
+namespace fast::exchange {
+
+/// Announces this worker, moves its heartbeat (a thread of its own), looks at the others.
+class SlotPeers : public Peers {
+ public:
+  SlotPeers(std::shared_ptr<const SlotBoard> board, int rank);
+  ~SlotPeers() override;
+  SlotPeers(const SlotPeers&) = delete;
+  SlotPeers& operator=(const SlotPeers&) = delete;
+
+  PeerState peer(int worker) const override;
+  bool announce(WorkerStatus status) override;
+  bool snapshot(int worker, std::span<std::byte> packed) const override;
+
+ private:
+  void beat();
+
+  std::shared_ptr<const SlotBoard> board_;
+  int rank_;
+  std::mutex mutex_;
+  std::condition_variable stopped_changed_;
+  bool stopped_ = false;
+  std::thread heartbeat_;
+};
+
+/// Waits for one peer at a time, telling slow from suspect from failed.
+class PeerWaiter {
+ public:
+  enum class Outcome { ready, suspect, finished };
+
+  PeerWaiter(std::shared_ptr<const SlotBoard> board, int rank, const ExchangeOptions& options);
+
+  /// Until ready() holds. `operation` and `round` are for messages.
+  Outcome wait(int worker, const std::function<bool()>& ready, std::string_view operation,
+               std::int64_t round);
+
+ private:
+  struct Watch {
+    std::uint64_t heartbeat = 0;
+    bool suspect = false;
+  };
+  bool dropped(int worker, Watch& watch, const Deadline& waiting, double& moved_at_s);
+  void log(LogLevel level, const std::string& text) const;
+
+  std::shared_ptr<const SlotBoard> board_;
+  int rank_;
+  ExchangeOptions options_;
+  std::vector<Watch> watches_;
+};
+
+}  // namespace fast::exchange

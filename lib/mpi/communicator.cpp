@@ -1,0 +1,111 @@
+#include <fast/core/error.hpp>
+#include <numeric>
+#include <thread>
+
+#include "mpi/impl.hpp"
+
+namespace fast::mpi {
+
+void check(int code, std::string_view call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  fail(ErrorKind::mpi, "{}: {}", call, std::string_view(text, static_cast<std::size_t>(length)));
+}
+
+bool wait(MPI_Request& request, const Deadline& deadline) {
+  for (int polls = 0;; ++polls) {
+    int done = 0;
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) return true;
+    if (polls < 200) {
+      std::this_thread::yield();
+    } else {
+      if (deadline.expired()) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(polls < 1000 ? 20 : 500));
+    }
+  }
+}
+
+Communicator::Impl::Impl(MPI_Comm owned) : comm(owned) {
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+}
+
+Communicator::Impl::~Impl() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized == 0) MPI_Comm_free(&comm);
+}
+
+int Communicator::rank() const { return impl_->rank; }
+int Communicator::size() const { return impl_->size; }
+
+Communicator Communicator::same_host(const Deadline& deadline) const {
+  barrier(deadline, "splitting by host");  // so that the blocking call below finds everybody
+  MPI_Comm host = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(impl_->comm, MPI_COMM_TYPE_SHARED, impl_->rank, MPI_INFO_NULL, &host),
+        "MPI_Comm_split_type");
+  return Communicator(std::make_shared<Impl>(host));
+}
+
+namespace {
+
+/// Buffers of a collective; left behind on purpose when MPI may still write to them after a
+/// deadline.
+struct Gather {
+  std::vector<int> sizes, offsets;
+  std::string sent, received;
+};
+
+}  // namespace
+
+std::vector<std::string> Communicator::all_gather(std::string_view bytes, const Deadline& deadline,
+                                                  std::string_view purpose) const {
+  const auto count = static_cast<std::size_t>(impl_->size);
+  auto gather = std::make_unique<Gather>();
+  gather->sent = std::string(bytes);
+  gather->sizes.resize(count);
+  gather->offsets.resize(count);
+  const auto finish = [&](MPI_Request& request) {
+    if (wait(request, deadline)) return;
+    [[maybe_unused]] const Gather* leaked = gather.release();
+    fail(ErrorKind::deadline,
+         "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has "
+         "ended",
+         purpose, impl_->rank, impl_->size, deadline.elapsed_s());
+  };
+  MPI_Request request = MPI_REQUEST_NULL;
+  int size = static_cast<int>(bytes.size());
+  gather->sizes[static_cast<std::size_t>(impl_->rank)] = size;
+  check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, gather->sizes.data(), 1, MPI_INT,
+                       impl_->comm, &request),
+        "MPI_Iallgather");
+  finish(request);
+  std::exclusive_scan(gather->sizes.begin(), gather->sizes.end(), gather->offsets.begin(), 0);
+  gather->received.resize(static_cast<std::size_t>(gather->offsets.back() + gather->sizes.back()));
+  check(MPI_Iallgatherv(gather->sent.data(), size, MPI_BYTE, gather->received.data(),
+                        gather->sizes.data(), gather->offsets.data(), MPI_BYTE, impl_->comm,
+                        &request),
+        "MPI_Iallgatherv");
+  finish(request);
+  std::vector<std::string> parts(count);
+  for (std::size_t r = 0; r < count; ++r) {
+    parts[r] = gather->received.substr(static_cast<std::size_t>(gather->offsets[r]),
+                                       static_cast<std::size_t>(gather->sizes[r]));
+  }
+  return parts;
+}
+
+void Communicator::barrier(const Deadline& deadline, std::string_view purpose) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ibarrier(impl_->comm, &request), "MPI_Ibarrier");
+  require(
+      wait(request, deadline), ErrorKind::deadline,
+      "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has ended",
+      purpose, impl_->rank, impl_->size, deadline.elapsed_s());
+}
+
+}  // namespace fast::mpi

@@ -1,0 +1,31 @@
+// What the mpi room and the exchange room share of MPI itself.
+#pragma once
+
+#include <mpi.h>
+
+#include <fast/core/deadline.hpp>
+#include <fast/mpi/communicator.hpp>
+#include <string_view>
+
+namespace fast::mpi {
+
+struct Communicator::Impl {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 1;
+
+  /// Takes over `owned` and sets it to return errors.
+  explicit Impl(MPI_Comm owned);
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl();
+};
+
+/// Throws Error(mpi) with MPI's text unless `code` is MPI_SUCCESS.
+void check(int code, std::string_view call);
+
+/// Completes a request with Test and back-off; false when the deadline passed first (the request
+/// stays pending).
+bool wait(MPI_Request& request, const Deadline& deadline);
+
+}  // namespace fast::mpi
