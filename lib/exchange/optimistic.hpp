@@ -20,6 +20,7 @@ namespace fast {
 /// notion of such reads, as a copy in `scratch` made by this one function that it does not look
 /// into.
 #ifdef FAST_THREAD_SANITIZER
+inline constexpr bool guarded_reads = true;
 __attribute__((no_sanitize("thread"), noinline)) inline const std::byte* read_optimistically(
     const std::byte* from, std::byte* scratch, std::size_t size_bytes) {
   const volatile std::byte* source = from;
@@ -29,6 +30,7 @@ __attribute__((no_sanitize("thread"), noinline)) inline const std::byte* read_op
 /// Orders the loads before it before those after it.
 inline void order_loads() {}
 #else
+inline constexpr bool guarded_reads = false;
 inline const std::byte* read_optimistically(const std::byte* from, std::byte*, std::size_t) {
   return from;
 }

@@ -63,6 +63,7 @@ struct Arrival {
     present,   ///< `payload` may be read until complete(); call stands() after reading
     suspect,   ///< heartbeat stands still; left out
     finished,  ///< has left training; left out
+    torn,      ///< set by the reader: changed while it was read, thrice; left out
   };
   int worker = 0;
   State state = State::present;

@@ -1,0 +1,145 @@
+// One worker of a decentralized training job: a line round an existing training step.
+//
+//   fast::Worker worker(mpi.world(), fast::stencil::torus2d(), parameters);
+//   for (auto& batch : batches) worker.step([&] { model.train(batch); });
+#pragma once
+
+#include <fast/algorithm/algorithm.hpp>
+#include <fast/core/error.hpp>
+#include <fast/core/layout.hpp>
+#include <fast/core/log.hpp>
+#include <fast/exchange/group.hpp>
+#include <fast/mixing/weights.hpp>
+#include <fast/topology/schedule.hpp>
+#include <fast/worker/stats.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace fast {
+
+/// How the workers' initial weights relate.
+enum class Initial {
+  broadcast,  ///< all adopt worker 0's
+  as_is,      ///< each keeps its own
+};
+
+struct WorkerOptions {
+  std::shared_ptr<algorithm::Algorithm> algorithm;  ///< null: awc. One object a worker
+  WeightRule weights = WeightRule::automatic;
+  bool lazy_weights = false;  ///< (I+W)/2
+  /// Oldest neighbour's round that may be combined in round t is t - staleness. 0: exactly the same
+  /// round, reproducible; unbounded_staleness: never wait.
+  std::int64_t staleness = 0;
+  std::int64_t mix_every = 1;  ///< combine in every k-th step only
+  Initial initial = Initial::broadcast;
+  Seconds deadline{300};     ///< for start-up and for any one wait
+  Seconds suspect_after{5};  ///< a peer without heartbeat for so long is left out
+  /// Which tensors take part; null: all. Frozen layers or adapters are left out with it.
+  std::function<bool(const TensorView&)> participates;
+  std::function<void(std::int64_t round)> on_round;  ///< after each round, on the worker's thread
+  std::function<void(int peer)> on_suspect;          ///< a peer was left out of a round
+  LogSink log;
+  /// More text that must be equal on all workers ("lr=0.05"), one setting a line.
+  std::string must_agree;
+};
+
+struct StepOptions {
+  double learning_rate = 0;  ///< of this step, for the rules that need it
+};
+
+/// Owned and called by one thread; several Workers may live in one process. The tensors' memory
+/// stays the caller's and must stay in place (or see rebind()).
+///
+/// Errors: Error(mismatch) at construction, on every worker, when models or options differ;
+/// Error(deadline) from any call that waits; Error(peer_failed) when a peer has failed;
+/// Error(numeric) when a step returns a loss that is not finite, whose weights are then not
+/// published.
+class Worker {
+ public:
+  /// Collective over the group. `rule` says who reads whom for any number of workers.
+  Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,
+         WorkerOptions options = {});
+  Worker(Worker&&) noexcept;
+  /// Leaves as finished, or as failed when an exception is passing. Does not throw, and waits a few
+  /// seconds for the others at most.
+  ~Worker();
+
+  /// A round: runs `train`, the user's own forward, backward and optimizer step, while neighbours'
+  /// weights arrive, then combines. Returns what `train` returns; a floating-point result is taken
+  /// for the loss and must be finite.
+  template <class Train>
+  auto step(Train&& train, const StepOptions& options = {}) {
+    begin_round();
+    try {
+      if constexpr (std::is_void_v<std::invoke_result_t<Train>>) {
+        train();
+        end_round(options);
+      } else {
+        auto result = train();
+        if constexpr (std::is_floating_point_v<decltype(result)>) {
+          check_loss(static_cast<double>(result));
+        }
+        end_round(options);
+        return result;
+      }
+    } catch (...) {
+      rethrow_as_failed();
+    }
+  }
+
+  /// The same in two halves, around the user's step.
+  void begin_round();
+  void end_round(const StepOptions& options = {});
+
+  std::int64_t round() const;  ///< rounds finished
+  int rank() const;
+  int size() const;
+  WorkerStats stats() const;
+  const Schedule& schedule() const;
+  const ParameterLayout& layout() const;
+  const algorithm::Declaration& algorithm() const;
+
+  /// The average of all workers' newest publications, packed (see ParameterLayout) or into tensors
+  /// of the same layout. Not collective: exact after await_finish(), else as recent as what has
+  /// been published.
+  void mean_model(std::span<std::byte> packed) const;
+  void mean_model(const std::vector<TensorView>& out) const;
+  /// sqrt(mean_i ‖x_i - x̄‖²) over the same publications' parameters.
+  double consensus_distance() const;
+
+  /// Publishes the weights as they stand now (after loading some by hand). At staleness 0 every
+  /// worker calls it between the same rounds.
+  void republish();
+  /// The framework has moved its memory: same tensors, new places. Throws Error(mismatch) when they
+  /// differ.
+  void rebind(std::vector<TensorView> parameters);
+  /// Another schedule from the next round on; every worker calls it between the same rounds.
+  void set_schedule(const TopologyRule& rule);
+
+  /// Publishes the final weights and leaves training: neighbours go on without this worker.
+  /// Idempotent.
+  void finish();
+  /// Blocks until every worker has finished (or is a suspect); then mean_model() is exact and equal
+  /// everywhere.
+  void await_finish();
+  /// Tells the others that this worker failed. True when it is the first: the one that reports.
+  /// Does not throw.
+  bool abandon() noexcept;
+
+ private:
+  void check_loss(double loss) const;
+  /// Announces the failure and rethrows the current exception; as Error(peer_failed), which nobody
+  /// reports, when another worker was first.
+  [[noreturn]] void rethrow_as_failed();
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fast

@@ -1,0 +1,35 @@
+#include <fast/algorithm/algorithm.hpp>
+
+namespace fast::algorithm {
+namespace {
+
+/// The Worker hands the average of all workers' δ over as `pull`, and where this worker stood as
+/// `own`.
+struct AllReduce {
+  static Declaration declare() {
+    return {
+        .name = "allreduce",
+        .summary = "x_i + (1/N) Σ_j δ_j: the synchronous baseline; replicas start and stay equal",
+        .source = "-",
+        .scope = Scope::everybody,
+        .needs_doubly_stochastic = false};
+  }
+  template <class T>
+  void start(const Block<T>&) {}
+  template <class T>
+  void publish(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  template <class T>
+  void combine(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.current[e] = block.own[0][e] + block.pull[0][e];
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> allreduce() { return std::make_unique<Elementwise<AllReduce>>(); }
+
+}  // namespace fast::algorithm

@@ -1,0 +1,71 @@
+// A worker's rounds: ties parameters, schedule, exchange and algorithm.
+#pragma once
+
+#include <fast/core/memory.hpp>
+#include <fast/worker/worker.hpp>
+#include <memory>
+#include <vector>
+
+#include "algorithm/mixer.hpp"
+#include "worker/round_plan.hpp"
+
+namespace fast::worker {
+
+class Engine {
+ public:
+  /// Collective. All that has to agree has been checked.
+  Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOptions options);
+
+  const Group& group() const { return group_; }
+  const Schedule& schedule() const { return plan_->schedule(); }
+  const ParameterLayout& layout() const { return mixer_.layout(); }
+  const algorithm::Declaration& declaration() const { return declared_; }
+  std::int64_t round() const { return stats_.rounds; }
+  WorkerStats stats() const { return stats_; }
+
+  void begin_round();
+  void end_round(const StepOptions& options);
+  void mean_model(std::span<std::byte> packed) const;
+  double consensus_distance() const;
+  void republish();
+  void rebind(std::vector<TensorView> parameters);
+  void set_schedule(const TopologyRule& rule);
+  void finish();
+  void await_finish();
+  bool abandon() noexcept;
+
+ private:
+  bool before_step() const {
+    return declared_.publish_point == algorithm::PublishPoint::before_step;
+  }
+  ExchangeOptions exchange_options() const;
+  void adopt_initial();
+  void publish_current(std::int64_t round);
+  void combine_neighbors(const algorithm::RoundInfo& info);
+  void combine_everybody(const algorithm::RoundInfo& info);
+  algorithm::Neighborhood neighborhood(const std::vector<Arrival>& arrivals,
+                                       const MixingRow& row) const;
+  void mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
+                   const algorithm::RoundInfo& info);
+  void mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,
+                          const algorithm::RoundInfo& info);
+  template <class Visit>
+  int for_replicas(const Visit& visit) const;
+  void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
+
+  Group group_;
+  WorkerOptions options_;
+  std::shared_ptr<algorithm::Algorithm> algorithm_;
+  algorithm::Declaration declared_;
+  algorithm::Mixer mixer_;
+  std::shared_ptr<RoundPlan> plan_;  ///< shared with the exchange's edge plan
+  Link link_;
+  std::unique_ptr<Reducer> reducer_;  ///< Scope::everybody only
+  AlignedBuffer reduced_;             ///< δ, packed
+  std::int64_t combinations_ = 0;
+  Clock::time_point step_began_;
+  bool left_ = false;  ///< finished or abandoned
+  WorkerStats stats_;
+};
+
+}  // namespace fast::worker

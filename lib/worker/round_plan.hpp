@@ -1,0 +1,43 @@
+// Whom a worker reads in a round and with which weights, from schedule and weight rule.
+#pragma once
+
+#include <fast/exchange/exchange.hpp>
+#include <fast/mixing/weights.hpp>
+#include <fast/topology/schedule.hpp>
+#include <unordered_map>
+#include <vector>
+
+namespace fast::worker {
+
+/// Rows and edges of one worker, remembered for schedules of short period.
+class RoundPlan {
+ public:
+  RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy);
+
+  const Schedule& schedule() const { return schedules_.back().schedule; }
+  /// Another schedule from combination `from` on.
+  void change(Schedule schedule, std::int64_t from);
+  struct Round {
+    MixingRow row;
+    RoundEdges edges;
+  };
+  /// Of combination t ≥ 0. The reference is good until the next call.
+  const Round& at(std::int64_t combination);
+
+ private:
+  struct Piece {
+    std::int64_t from;
+    Schedule schedule;
+  };
+  const Piece& piece(std::int64_t combination) const;
+  Round make(std::int64_t combination) const;
+
+  std::vector<Piece> schedules_;
+  int worker_;
+  WeightRule rule_;
+  bool lazy_;
+  std::unordered_map<std::int64_t, Round> rounds_;
+  Round earlier_;  ///< of a schedule that has been changed
+};
+
+}  // namespace fast::worker

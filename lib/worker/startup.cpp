@@ -1,0 +1,88 @@
+#include "worker/startup.hpp"
+
+#include <fast/core/version.hpp>
+#include <sstream>
+
+namespace fast::worker {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// "there" and "here" at the first line that differs; an absent line is "nothing".
+std::string first_difference(const std::string& a, const std::string& b, int rank_a, int rank_b) {
+  const auto left = lines_of(a), right = lines_of(b);
+  const std::size_t common = std::min(left.size(), right.size());
+  std::size_t at = 0;
+  while (at < common && left[at] == right[at]) ++at;
+  const auto line = [at](const std::vector<std::string>& lines) {
+    return at < lines.size() ? lines[at] : std::string("nothing more");
+  };
+  return fmt::format("worker {} has {}, worker {} has {}", rank_a, line(left), rank_b, line(right));
+}
+
+}  // namespace
+
+std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
+                        const Schedule& schedule, const WorkerOptions& options) {
+  return fmt::format(
+      "library version {}\nalgorithm {}\ntopology {}\nworkers {}\nperiod {}\nweights "
+      "{}{}\nstaleness {}\n"
+      "mix_every {}\ninitial {}\n{}\n{}\n{}",
+      version(), algorithm.name, schedule.name(), schedule.workers(), schedule.period(),
+      name(options.weights), options.lazy_weights ? " lazy" : "",
+      options.staleness == unbounded_staleness ? "inf" : std::to_string(options.staleness),
+      options.mix_every, options.initial == Initial::broadcast ? "broadcast" : "as_is",
+      options.must_agree, layout.describe(), manifest(layout));
+}
+
+void require_agreement(const Group& group, const std::string& fingerprint,
+                       const Deadline& deadline) {
+  const auto all = group.all_gather(fingerprint, deadline, "Worker: comparing models and options");
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format("Worker: {}; build the same model with the same options on every worker",
+                    first_difference(all[0], all[r], 0, static_cast<int>(r))),
+        true);
+  }
+}
+
+std::vector<TensorView> participating(std::vector<TensorView> views, const WorkerOptions& options) {
+  const std::size_t before = views.size();
+  if (options.participates) {
+    std::erase_if(views, [&](const TensorView& view) { return !options.participates(view); });
+    require(
+        before == 0 || !views.empty(), ErrorKind::argument,
+        "Worker: the `participates` option leaves none of {} tensors; let at least one take part",
+        before);
+  }
+  for (const TensorView& view : views) {
+    require(view.device.kind == Device::Kind::host, ErrorKind::argument,
+            "Worker: {} is in device memory; this build exchanges host memory only",
+            describe(view));
+  }
+  return views;
+}
+
+void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm) {
+  require(options.staleness >= 0, ErrorKind::argument,
+          "Worker: staleness {}; it must be 0 or more (unbounded_staleness never waits)",
+          options.staleness);
+  require(options.mix_every >= 1, ErrorKind::argument, "Worker: mix_every {}; it must be 1 or more",
+          options.mix_every);
+  require(options.deadline.count() > 0, ErrorKind::argument,
+          "Worker: deadline {} s; it must be positive", options.deadline.count());
+  require(options.suspect_after.count() > 0, ErrorKind::argument,
+          "Worker: suspect_after {} s; it must be positive", options.suspect_after.count());
+  require(algorithm.delivery == algorithm::Delivery::latest || options.staleness == 0,
+          ErrorKind::argument, "Worker: algorithm {} needs every message; use staleness 0, not {}",
+          algorithm.name, options.staleness);
+}
+
+}  // namespace fast::worker

@@ -1,0 +1,24 @@
+// What workers must agree on before the first round.
+#pragma once
+
+#include <fast/worker/worker.hpp>
+#include <string>
+
+namespace fast::worker {
+
+/// Everything that has to be equal, one "setting=value" a line.
+std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
+                        const Schedule& schedule, const WorkerOptions& options);
+
+/// Collective. Error(mismatch), the same on every worker, that names two workers and their first
+/// difference.
+void require_agreement(const Group& group, const std::string& fingerprint,
+                       const Deadline& deadline);
+
+/// The views that take part. Throws Error(argument) when none does.
+std::vector<TensorView> participating(std::vector<TensorView> views, const WorkerOptions& options);
+
+/// Throws Error(argument) on options that make no sense.
+void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm);
+
+}  // namespace fast::worker

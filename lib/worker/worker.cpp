@@ -1,0 +1,96 @@
+#include <exception>
+#include <fast/worker/worker.hpp>
+#include <thread>
+
+#include "worker/engine.hpp"
+#include "worker/startup.hpp"
+
+namespace fast {
+
+struct Worker::Impl {
+  worker::Engine engine;
+};
+
+Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,
+               WorkerOptions options) {
+  if (!options.algorithm) options.algorithm = algorithm::awc();
+  const Deadline deadline(options.deadline);
+  ParameterLayout layout;
+  std::unique_ptr<Schedule> schedule;
+  agree(group, deadline, "Worker: starting up", [&] {
+    worker::check_options(options, options.algorithm->declaration());
+    schedule = std::make_unique<Schedule>(rule.make(group.size()));
+    mixing_row(schedule->at(0), group.rank(), options.weights, options.lazy_weights);
+    layout = ParameterLayout(worker::participating(std::move(parameters), options));
+  });
+  worker::require_agreement(
+      group, worker::fingerprint(layout, options.algorithm->declaration(), *schedule, options),
+      deadline);
+  impl_ = std::make_unique<Impl>(Impl{worker::Engine(std::move(group), std::move(*schedule),
+                                                     std::move(layout), std::move(options))});
+}
+
+Worker::Worker(Worker&&) noexcept = default;
+
+Worker::~Worker() {
+  if (!impl_) return;
+  if (std::uncaught_exceptions() > 0) {
+    abandon();
+    return;
+  }
+  try {
+    finish();
+  } catch (const std::exception&) {
+    abandon();
+  }
+}
+
+void Worker::begin_round() { impl_->engine.begin_round(); }
+void Worker::end_round(const StepOptions& options) { impl_->engine.end_round(options); }
+std::int64_t Worker::round() const { return impl_->engine.round(); }
+int Worker::rank() const { return impl_->engine.group().rank(); }
+int Worker::size() const { return impl_->engine.group().size(); }
+WorkerStats Worker::stats() const { return impl_->engine.stats(); }
+const Schedule& Worker::schedule() const { return impl_->engine.schedule(); }
+const ParameterLayout& Worker::layout() const { return impl_->engine.layout(); }
+const algorithm::Declaration& Worker::algorithm() const { return impl_->engine.declaration(); }
+
+void Worker::mean_model(std::span<std::byte> packed) const { impl_->engine.mean_model(packed); }
+
+void Worker::mean_model(const std::vector<TensorView>& out) const {
+  const ParameterLayout target = layout().rebound(out);
+  const AlignedBuffer packed(target.size_bytes());
+  mean_model({packed.data(), packed.size_bytes()});
+  target.scatter(packed.data());
+}
+
+double Worker::consensus_distance() const { return impl_->engine.consensus_distance(); }
+void Worker::republish() { impl_->engine.republish(); }
+void Worker::rebind(std::vector<TensorView> parameters) {
+  impl_->engine.rebind(std::move(parameters));
+}
+void Worker::set_schedule(const TopologyRule& rule) { impl_->engine.set_schedule(rule); }
+void Worker::finish() { impl_->engine.finish(); }
+void Worker::await_finish() { impl_->engine.await_finish(); }
+bool Worker::abandon() noexcept { return impl_->engine.abandon(); }
+
+void Worker::rethrow_as_failed() {
+  const bool first = abandon();
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (first || error.kind() == ErrorKind::peer_failed) throw;
+    throw Error(ErrorKind::peer_failed, error.what());
+  }
+}
+
+void Worker::check_loss(double loss) const {
+  if (std::isfinite(loss)) return;
+  fail(ErrorKind::numeric,
+       "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
+       "smaller "
+       "learning rate, lazy weights or the algorithm atc",
+       rank(), round(), loss);
+}
+
+}  // namespace fast
