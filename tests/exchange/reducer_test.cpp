@@ -1,0 +1,49 @@
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/exchange/local.hpp>
+
+#include "support/catch.hpp"
+#include "support/golden.hpp"
+
+using namespace fast;
+
+TEST_CASE("the all-reduce gives every worker the same average") {
+  for (const int workers : {1, 2, 3, 5}) {
+    for (const std::size_t count : {1, 3, 64, 1000, 4099}) {
+      CHECK_NOTHROW(local::run(workers, [&](const Group& group) {
+        ExchangeOptions options;
+        options.deadline = Seconds(20);
+        const auto reducer = group.open_reducer(count * sizeof(double), options);
+        for (int call = 0; call < 3; ++call) {
+          std::vector<double> values(count), expected(count);
+          for (int r = 0; r < workers; ++r) {
+            Rng rng(mix_seed(3, static_cast<std::uint64_t>(r), static_cast<std::uint64_t>(call)));
+            for (std::size_t e = 0; e < count; ++e) {
+              const double value = rng.normal();
+              expected[e] += value / workers;
+              if (r == group.rank()) values[e] = value;
+            }
+          }
+          reducer->average(std::span(values));
+          for (std::size_t e = 0; e < count; ++e) {
+            testing::expect(std::abs(values[e] - expected[e]) < 1e-13, "average is off");
+          }
+          std::string bits(reinterpret_cast<const char*>(values.data()), count * sizeof(double));
+          const auto all = group.all_gather(bits, Deadline(Seconds(20)), "comparing");
+          for (const auto& other : all) testing::expect(other == bits, "workers differ");
+          std::vector<float> small(1, static_cast<float>(group.rank()));
+          reducer->average(std::span(small));
+          testing::expect(std::abs(small[0] - static_cast<float>(workers - 1) / 2) < 1e-6F, "f32");
+        }
+      }));
+    }
+  }
+}
+
+TEST_CASE("more than was announced is refused") {
+  local::run(1, [](const Group& group) {
+    const auto reducer = group.open_reducer(8, {});
+    std::vector<double> values(2);
+    CHECK_THROWS_AS(reducer->average(std::span(values)), Error);
+  });
+}

@@ -1,0 +1,203 @@
+#include "exchange/slot_exchange.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <fast/core/memory.hpp>
+#include <thread>
+
+#include "exchange/optimistic.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::exchange;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Two workers' memory, both ends in one process. 0 writes, 1 reads.
+struct Pair {
+  static constexpr int writer_rank = 0, reader_rank = 1;
+  PayloadShape shape;
+  std::shared_ptr<AlignedBuffer> memory;
+  std::shared_ptr<const SlotBoard> board;
+
+  explicit Pair(std::size_t bytes) : shape{bytes, 1, 0} {
+    const std::size_t part = round_up(SlotBoard::part_bytes(shape), page_bytes);
+    memory = std::make_shared<AlignedBuffer>(2 * part + page_bytes);
+    const std::size_t base = round_up(reinterpret_cast<std::size_t>(memory->data()), page_bytes);
+    const Region region{
+        {reinterpret_cast<std::byte*>(base), reinterpret_cast<std::byte*>(base + part)},
+        part,
+        memory};
+    board = std::make_shared<const SlotBoard>(region, shape);
+  }
+
+  SlotExchange end(int rank, const ExchangeOptions& options) const {
+    return {board, rank,
+            [rank](std::int64_t) {
+              return rank == writer_rank ? RoundEdges{{}, {reader_rank}}
+                                         : RoundEdges{{writer_rank}, {}};
+            },
+            options};
+  }
+};
+
+ExchangeOptions staleness(std::int64_t bound) {
+  ExchangeOptions options;
+  options.staleness = bound;
+  options.deadline = Seconds(20);
+  return options;
+}
+
+void write(SlotExchange& writer, std::int64_t round, std::size_t bytes) {
+  std::memset(writer.acquire().data, static_cast<int>(round & 0xff), bytes);
+  writer.publish(round);
+}
+
+/// All bytes equal?
+bool whole(const std::byte* data, std::size_t bytes) {
+  return std::memcmp(data, data + 1, bytes - 1) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("no torn read under a continuous writer") {
+  constexpr std::size_t bytes = guarded_reads ? 1 << 16 : 16 << 20;
+  constexpr int reads = guarded_reads ? 200 : 1000;
+  const Pair pair(bytes);
+  std::atomic<bool> stop{false};
+  std::thread writing([&] {
+    SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
+    for (std::int64_t round = 0; !stop.load(); ++round) write(writer, round, bytes);
+  });
+  SlotExchange reader = pair.end(Pair::reader_rank, staleness(unbounded_staleness));
+  AlignedBuffer copy(bytes);
+  int standing = 0, torn = 0, rejected = 0;
+  for (int round = 0; standing < reads; ++round) {
+    const Arrival arrival = reader.fetch(round).front();
+    const std::byte* data = read_optimistically(arrival.payload.data, copy.data(), bytes);
+    if (data != copy.data()) std::memcpy(copy.data(), data, bytes);
+    if (!reader.stands(arrival)) {
+      ++rejected;
+      continue;
+    }
+    ++standing;
+    if (!whole(copy.data(), bytes)) ++torn;
+  }
+  stop = true;
+  writing.join();
+  INFO(rejected << " reads were rejected");
+  CHECK(torn == 0);
+}
+
+TEST_CASE("a slot overwritten while it is read is rejected") {
+  constexpr std::size_t bytes = 4096;
+  const Pair pair(bytes);
+  SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
+  SlotExchange reader = pair.end(Pair::reader_rank, staleness(unbounded_staleness));
+  write(writer, 1, bytes);
+  const Arrival arrival = reader.fetch(1).front();
+  write(writer, 2, bytes);
+  std::memset(writer.acquire().data, 3, bytes / 2);  // a writer that pauses in mid-slot
+  CHECK(reader.stands(arrival));                     // in another slot
+  CHECK(whole(arrival.payload.data, bytes));
+  writer.publish(3);
+  CHECK_FALSE(reader.stands(arrival));               // the next write may come any moment
+  std::memset(writer.acquire().data, 4, bytes / 2);  // pauses in the very slot being read
+  CHECK_FALSE(whole(arrival.payload.data, bytes));
+  CHECK_FALSE(reader.stands(arrival));
+  CHECK(reader.fetch(2).front().round == 3);
+}
+
+TEST_CASE("a writer that skips acknowledgements is caught at staleness 0") {
+  constexpr std::size_t bytes = 4096;
+  const Pair pair(bytes);
+  SlotExchange writer =
+      pair.end(Pair::writer_rank, staleness(unbounded_staleness));  // does not wait for readers
+  SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
+  for (int round = 0; round < 3; ++round) write(writer, round, bytes);
+  const Arrival arrival = reader.fetch(0).front();
+  CHECK(arrival.round == 0);
+  CHECK(reader.stands(arrival));
+  std::memset(writer.acquire().data, 9, bytes / 2);
+  CHECK_FALSE(whole(arrival.payload.data, bytes));
+  CHECK_FALSE(reader.stands(arrival));
+}
+
+TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exactly its round") {
+  constexpr std::size_t bytes = 1 << 12;
+  const Pair pair(bytes);
+  const SlotPeers writer_peers(pair.board, Pair::writer_rank);
+  const SlotPeers reader_peers(pair.board, Pair::reader_rank);
+  std::thread writing([&] {
+    SlotExchange writer = pair.end(Pair::writer_rank, staleness(0));
+    for (std::int64_t round = 0; round < 200; ++round) write(writer, round, bytes);
+  });
+  SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
+  int wrong = 0;
+  for (std::int64_t round = 0; round < 200; ++round) {
+    const Arrival arrival = reader.fetch(round).front();
+    if (arrival.round != round || !whole(arrival.payload.data, bytes) ||
+        arrival.payload.data[0] != static_cast<std::byte>(round & 0xff) ||
+        !reader.stands(arrival)) {
+      ++wrong;
+    }
+    reader.complete(round + 1);
+  }
+  writing.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a deadline names worker, peer, operation, round and time") {
+  const Pair pair(64);
+  const SlotPeers alive(pair.board, Pair::writer_rank);
+  ExchangeOptions options = staleness(0);
+  options.deadline = Seconds(0.3);
+  SlotExchange reader = pair.end(Pair::reader_rank, options);
+  CHECK_THROWS_WITH(reader.fetch(7), Contains("waiting for a neighbor") &&
+                                         Contains("worker 1 waited 0.3 s") &&
+                                         Contains("for worker 0") && Contains("round 7"));
+}
+
+TEST_CASE("a neighbor without heartbeat is left out and taken back") {
+  const Pair pair(64);
+  ExchangeOptions options = staleness(0);
+  options.suspect_after = Seconds(0.15);
+  std::vector<std::string> said;
+  options.log = [&](LogLevel, std::string_view text) { said.emplace_back(text); };
+  SlotExchange reader = pair.end(Pair::reader_rank, options);
+  CHECK(reader.fetch(0).front().state == Arrival::State::suspect);
+  const auto before = Clock::now();
+  CHECK(reader.fetch(1).front().state == Arrival::State::suspect);
+  CHECK(Seconds(Clock::now() - before).count() < 0.14);  // known suspects cost nothing
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0], Contains("worker 0 has shown no sign of life"));
+  const SlotPeers back(pair.board, Pair::writer_rank);
+  SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
+  write(writer, 2, 64);
+  CHECK(reader.fetch(2).front().state == Arrival::State::present);
+}
+
+TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
+  const Pair pair(64);
+  SlotPeers peers(pair.board, Pair::writer_rank);
+  SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
+  peers.announce(WorkerStatus::finished);
+  CHECK(reader.fetch(0).front().state == Arrival::State::finished);
+  std::thread failing([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(peers.announce(WorkerStatus::failed));
+  });
+  peers.announce(WorkerStatus::running);
+  CHECK_THROWS_WITH(reader.fetch(1), Contains("because worker 0 failed"));
+  failing.join();
+  SlotPeers second(pair.board, Pair::reader_rank);
+  CHECK_FALSE(second.announce(WorkerStatus::failed));  // only the first reports
+}
+
+TEST_CASE("address arithmetic holds beyond 4 GiB") {
+  const PayloadShape shape{(std::size_t{1} << 32) + 12, 2, 3};
+  CHECK(shape.stride_bytes() == (std::size_t{1} << 32) + 4096);
+  CHECK(shape.payload_bytes() == 2 * ((std::size_t{1} << 32) + 12) + 24);
+  CHECK(SlotBoard::part_bytes(shape) > 6 * (std::size_t{1} << 32));
+}

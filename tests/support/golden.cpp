@@ -1,0 +1,99 @@
+#include "support/golden.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fast/worker/worker.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace fast::testing {
+
+void expect(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+std::vector<GoldenCase> golden_cases() {
+  std::ifstream file(FAST_TEST_DATA "/golden.json");
+  const auto json = nlohmann::json::parse(file);
+  const auto known = algorithm::names();
+  std::vector<GoldenCase> cases;
+  for (const auto& entry : json) {
+    GoldenCase c;
+    c.algorithm = entry["algorithm"];
+    if (std::find(known.begin(), known.end(), c.algorithm) == known.end()) continue;
+    c.workers = entry["workers"];
+    c.rounds = entry["rounds"];
+    c.learning_rate = entry["lr"];
+    c.momentum = entry["parameters"].value("momentum", 0.0);
+    c.weights = entry["weights"].get<std::vector<Matrix>>();
+    c.a = entry["a"].get<Matrix>();
+    c.b = entry["b"].get<Matrix>();
+    c.start = entry["start"].get<Matrix>();
+    c.trajectory = entry["trajectory"].get<std::vector<Matrix>>();
+    c.text = fmt::format("{} on {} workers, {} matrices, {}", c.algorithm, c.workers,
+                         c.weights.size(), entry["parameters"].dump());
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+Schedule golden_schedule(const GoldenCase& golden) {
+  std::vector<Topology> topologies;
+  for (const Matrix& w : golden.weights) {
+    std::vector<std::vector<int>> in(w.size());
+    Matrix weights(w.size());
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      for (std::size_t j = 0; j < w.size(); ++j) {
+        if (i == j || w[i][j] == 0) continue;
+        in[i].push_back(static_cast<int>(j));
+        weights[i].push_back(w[i][j]);
+      }
+    }
+    topologies.emplace_back("golden", in, weights);
+  }
+  const auto period = static_cast<std::int64_t>(topologies.size());
+  return {"golden", golden.workers, period, [topologies, period](std::int64_t round) {
+            return topologies[static_cast<std::size_t>(round % period)];
+          }};
+}
+
+template <class T>
+void run_golden(const Group& group, const GoldenCase& golden, double tolerance) {
+  const auto me = static_cast<std::size_t>(group.rank());
+  const std::vector<double>&a = golden.a[me], &b = golden.b[me];
+  std::vector<T> x(golden.start[me].begin(), golden.start[me].end());
+  std::vector<T> m(x.size());
+  WorkerOptions options;
+  options.algorithm = algorithm::by_name(golden.algorithm);
+  options.initial = Initial::as_is;
+  options.deadline = Seconds(30);
+  Worker worker(group, golden_schedule(golden), {view_of("x", std::span(x))}, options);
+  for (int t = 0; t < golden.rounds; ++t) {
+    worker.step(
+        [&] {
+          for (std::size_t e = 0; e < x.size(); ++e) {
+            const T gradient = static_cast<T>(a[e]) * (x[e] - static_cast<T>(b[e]));
+            m[e] = static_cast<T>(golden.momentum) * m[e] + gradient;
+            x[e] -= static_cast<T>(golden.learning_rate) * m[e];
+          }
+        },
+        {.learning_rate = golden.learning_rate});
+    const Matrix& expected = golden.trajectory[static_cast<std::size_t>(t) + 1];
+    double scale = 0;
+    for (const auto& row : expected) {
+      for (const double value : row) scale = std::max(scale, std::abs(value));
+    }
+    for (std::size_t e = 0; e < x.size(); ++e) {
+      const double error = std::abs(static_cast<double>(x[e]) - expected[me][e]) / scale;
+      expect(error <= tolerance,
+             fmt::format("{}: worker {} after round {}, element {}: {} instead of {}", golden.text,
+                         me, t + 1, e, x[e], expected[me][e]));
+    }
+  }
+}
+
+template void run_golden<float>(const Group&, const GoldenCase&, double);
+template void run_golden<double>(const Group&, const GoldenCase&, double);
+
+}  // namespace fast::testing

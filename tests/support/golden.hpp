@@ -1,0 +1,40 @@
+// Golden trajectories: cases of tests/data/golden.json, made by an independent implementation in
+// NumPy (see docs/algorithms.md), run through the real Worker. Checks throw, so that they may run
+// on any thread or rank.
+#pragma once
+
+#include <fast/exchange/group.hpp>
+#include <fast/topology/schedule.hpp>
+#include <string>
+#include <vector>
+
+namespace fast::testing {
+
+using Matrix = std::vector<std::vector<double>>;
+
+struct GoldenCase {
+  std::string algorithm;
+  int workers = 0;
+  int rounds = 0;
+  double learning_rate = 0, momentum = 0;
+  std::vector<Matrix> weights;     ///< of round t, cycled
+  Matrix a, b, start;              ///< f_i(x) = ½ (x - b_i)ᵀ diag(a_i) (x - b_i)
+  std::vector<Matrix> trajectory;  ///< [round][worker]
+  std::string text;                ///< the case's parameters, for messages
+};
+
+/// The cases of those algorithms that the library has.
+std::vector<GoldenCase> golden_cases();
+
+/// The matrices as a schedule with given weights.
+Schedule golden_schedule(const GoldenCase& golden);
+
+/// Runs this worker's part; throws std::runtime_error at the first value that is off by more than
+/// `tolerance`, relative to the largest value of the round.
+template <class T>
+void run_golden(const Group& group, const GoldenCase& golden, double tolerance);
+
+/// Throws std::runtime_error.
+void expect(bool condition, const std::string& what);
+
+}  // namespace fast::testing
