@@ -10,11 +10,14 @@ namespace fast {
 struct Spectrum {
   double gap = 0;  ///< 1 - ‖W - 11ᵀ/N‖₂; of a schedule 1 - ‖∏W_t - 11ᵀ/N‖^(1/period)
   std::optional<double> smallest_eigenvalue;  ///< of a symmetric W
-  bool doubly_stochastic = false;
+  bool doubly_stochastic = false;             ///< rows and columns sum to 1 (to 1e-9)
   bool symmetric = false;
+  bool converged = true;  ///< false: `gap` and `smallest_eigenvalue` are upper bounds
 };
 
-/// Of one matrix (schedules of period 1) or of one period's product.
+/// Of one matrix (schedules of period 1) or of one period's product. In closed form for stencils on
+/// a torus (O(N·degree·period)), by Lanczos' method for the rest. Throws Error(topology) when the
+/// rule does not fit the graph or the schedule never repeats.
 Spectrum spectrum(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
                   bool lazy = false);
 

@@ -18,6 +18,7 @@ enum class WeightRule {
 };
 
 std::string_view name(WeightRule rule) noexcept;
+/// Throws Error(argument) with the list of names on an unknown one.
 WeightRule weight_rule_by_name(std::string_view name);
 
 /// Row i of W: what worker i makes of its own value and of those it reads.
@@ -27,8 +28,9 @@ struct MixingRow {
   std::vector<double> weights;  ///< along neighbors
 };
 
-/// O(degree). With `lazy`, the row of (I+W)/2. Throws Error(topology) when the rule does not fit
-/// the graph.
+/// O(degree) for stencils on a torus and for lists of neighbors, O(degree²) on open grids with
+/// metropolis. With `lazy`, the row of (I+W)/2. Throws Error(topology) when the rule does not fit
+/// the graph: metropolis on a directed one, given where no weights were given.
 MixingRow mixing_row(const Topology& topology, int worker, WeightRule rule = WeightRule::automatic,
                      bool lazy = false);
 

@@ -9,21 +9,23 @@
 
 namespace fast {
 
-/// Names that topology_by_name knows, each with a line of explanation.
+/// A name that topology_by_name knows, with a line of explanation.
 struct TopologyName {
   std::string_view name;
   std::string_view help;
 };
 std::vector<TopologyName> topology_names();
 
-/// A rule by its name ("torus2d"). Throws Error(topology) with the list of names on an unknown one.
+/// A rule by its name ("torus2d"; "torus" is the same, and - may stand for _). Throws
+/// Error(topology) with the list of names on an unknown one.
 TopologyRule topology_by_name(std::string_view name);
 
-/// Reads a TOML file (docs/topology.md has the format). Throws Error(topology) that names file,
-/// line or key.
+/// Reads a TOML file; docs/topology.md has the format. Throws Error(data) when the file cannot be
+/// read and Error(topology) with file, line and key when it does not make a topology; the rule
+/// throws the latter when it does not fit the number of workers.
 TopologyRule load_topology(const std::string& path);
 
-/// A path that exists (or ends in .toml or .mtx) is loaded, anything else is a name.
+/// What ends in .toml or .mtx or is a file is loaded, anything else is a name.
 TopologyRule topology_from(const std::string& name_or_path);
 
 }  // namespace fast

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace fast {
 
@@ -16,6 +17,9 @@ class Schedule {
   using AtRound = std::function<Topology(std::int64_t round)>;
 
   Schedule(Topology topology);  // NOLINT: a topology is a schedule
+  /// These topologies in turn, again and again. Throws Error(topology) when there are none or their
+  /// numbers of workers differ.
+  Schedule(std::string name, std::vector<Topology> rounds);
   /// `period` rounds repeat; 0 when the sequence never repeats. at_round must be a pure function.
   Schedule(std::string name, int workers, std::int64_t period, AtRound at_round);
 
@@ -23,8 +27,8 @@ class Schedule {
   int workers() const { return workers_; }
   std::int64_t period() const { return period_; }
   bool is_static() const { return period_ == 1; }
-  /// The topology of round `round` (≥ 0).
-  Topology at(std::int64_t round) const { return at_round_(round); }
+  /// The topology of round `round`. Throws Error(argument) when it is negative.
+  Topology at(std::int64_t round) const;
 
  private:
   std::string name_;

@@ -1,44 +1,87 @@
-// Stencils: the same offsets on every point of a grid.
+// Stencils: the same offsets at every point of a grid.
 #pragma once
 
 #include <fast/topology/schedule.hpp>
 
-#include <span>
 #include <string>
 #include <vector>
 
 namespace fast {
 
-/// A grid of workers, row-major (the last side varies fastest), and the offsets at which each
-/// reads.
+/// A grid of workers, row-major (the last side varies fastest): worker r·columns + c stands in row
+/// r and column c.
 struct GridShape {
-  std::vector<int> sides;  ///< 1 to 3
-  bool periodic = true;    ///< a torus; otherwise edges are open
+  std::vector<int> sides;
+  bool periodic = true;  ///< a torus; otherwise edges are open
 };
 
-/// Sides as square as `workers` allows, non-increasing from the first... e.g. 12 in 2-D: 4x3; 4:
-/// 2x2.
+/// One offset per neighbor, each as long as the grid has sides: the worker at p reads the one at p
+/// + offset.
+using Offsets = std::vector<std::vector<int>>;
+
+/// Sides as even as `workers` allows (the smallest sum), the largest first: 12 workers make 4x3 or
+/// 3x2x2, 7 make 7x1. Throws Error(topology) unless there are 1 to 3 dimensions.
 std::vector<int> balanced_sides(int workers, int dimensions);
 
-/// The topology of reading at `offsets` (each as long as sides). On sides of 1 and 2 no neighbour
-/// is named twice, nor a worker itself. Throws Error(topology) on empty or non-positive sides or
-/// wrong offsets.
-Topology stencil_topology(const GridShape& grid, std::vector<std::vector<int>> offsets,
-                          std::string name);
+/// The nearest neighbors along each axis: 2·dimensions.
+Offsets von_neumann(int dimensions);
+/// Those across corners as well: 3^dimensions - 1.
+Offsets moore(int dimensions);
 
+/// A stencil on a grid, in O(offsets) memory for any number of workers and O(offsets) time a
+/// worker. On sides of 1 and 2 no neighbor is named twice, nor a worker itself.
+class StencilGraph final : public Graph {
+ public:
+  /// Throws Error(topology) when a side is below 1, the workers exceed 2³¹ - 1 or an offset is not
+  /// as long as the grid has sides.
+  StencilGraph(GridShape grid, const Offsets& offsets);
+
+  const GridShape& grid() const { return grid_; }
+  /// Those that reach another worker, sorted and distinct; on a torus each in [0, side).
+  const Offsets& offsets() const { return offsets_; }
+
+  int workers() const override { return workers_; }
+  std::vector<int> in_neighbors(int worker) const override { return at(worker, 1); }
+  std::vector<int> out_neighbors(int worker) const override { return at(worker, -1); }
+  int in_degree(int worker) const override;
+  int out_degree(int worker) const override;
+  bool is_symmetric() const override { return symmetric_; }
+
+ private:
+  std::vector<int> at(int worker, int sign) const;
+
+  GridShape grid_;
+  Offsets offsets_;
+  int workers_;
+  bool symmetric_;
+};
+
+/// "4x3" of {4, 3}.
+std::string sides_text(const std::vector<int>& sides);
+
+/// Rules that fit any number of workers, unless sides are given. They throw Error(topology) when
+/// sides and workers do not fit.
 namespace stencil {
 
-/// Two neighbours, left and right; with `directed`, only the left one is read.
+/// Two neighbors, left and right; with `directed`, only the left one (worker - 1) is read.
 TopologyRule ring(bool directed = false);
-/// Periodic grids with 2·dimensions neighbours (von Neumann). Empty sides: as square as N allows.
+/// Periodic grids with up to 2·dimensions neighbors. Empty sides: balanced_sides.
 TopologyRule torus2d(std::vector<int> sides = {});
 TopologyRule torus3d(std::vector<int> sides = {});
-/// Open grids in 1 to 3 dimensions.
+/// Open grids.
 TopologyRule grid1d();
 TopologyRule grid2d(std::vector<int> sides = {});
 TopologyRule grid3d(std::vector<int> sides = {});
+/// Any offsets on a grid of any number of dimensions; empty sides: balanced_sides. `name` is
+/// followed by the sides in summaries.
+TopologyRule on_grid(std::string name, GridShape grid, Offsets offsets);
+/// A torus of sides 2, log₂N of them; N a power of two.
+TopologyRule hypercube();
 /// Everybody reads everybody.
 TopologyRule complete();
+/// Directed: worker i reads i - 1, i - 2, i - 4, ... (mod N), ⌈log₂N⌉ of them (Ying et al. 2021,
+/// arXiv 2110.13363).
+TopologyRule exponential();
 
 }  // namespace stencil
 

@@ -8,50 +8,70 @@
 namespace fast {
 
 /// What a kind of graph has to answer, in O(degree) where its rule allows. Immutable and
-/// thread-safe.
+/// thread-safe. Derive from it for a graph of your own; Topology checks worker numbers before it
+/// asks.
 class Graph {
  public:
   virtual ~Graph() = default;
   virtual int workers() const = 0;
-  /// Those whose values `worker` reads (who reads its values): sorted, distinct, without itself.
+  /// Those whose values `worker` reads: sorted, distinct, without itself.
   virtual std::vector<int> in_neighbors(int worker) const = 0;
+  /// Those who read the values of `worker`: sorted, distinct, without itself.
   virtual std::vector<int> out_neighbors(int worker) const = 0;
-  /// True when in- and out-neighbours are the same for every worker.
+  virtual int in_degree(int worker) const;
+  virtual int out_degree(int worker) const;
+  /// True when in- and out-neighbors are the same for every worker.
   virtual bool is_symmetric() const = 0;
 };
 
-/// A directed graph by value (shared, immutable). Worker j is an in-neighbour of i when i reads j's
-/// values. Knows nothing of weights unless the user gave some (see mixing/weights.hpp for rules
+/// A directed graph by value (shared, immutable). Worker j is an in-neighbor of i when i reads j's
+/// values. Knows nothing of weights unless the user gave some (fast/mixing/weights.hpp has rules
 /// that make them).
 class Topology {
  public:
   /// Takes a graph; `name` is for messages and summaries ("torus 2x2").
   Topology(std::string name, std::shared_ptr<const Graph> graph);
 
-  /// From lists of in-neighbours, in_neighbors[i] being those whom i reads. Throws Error(topology)
-  /// when a list names its own worker, one that the run lacks, or one twice.
+  /// From lists of in-neighbors, in any order, in_neighbors[i] being those whom i reads. Throws
+  /// Error(topology) when a list names its own worker, one that the run lacks, or one twice.
   Topology(std::string name, std::vector<std::vector<int>> in_neighbors);
 
-  /// The same with the user's own weights: weights[i][k] belongs to in_neighbors[i][k]; the rest of
-  /// each row stays with the worker itself. Throws Error(topology) as above, and on sizes that do
-  /// not fit.
+  /// The same with the user's own weights: weights[i][k] belongs to in_neighbors[i][k],
+  /// self_weights[i] to worker i itself; without self_weights the rest of each row stays with the
+  /// worker. Throws Error(topology) as above, on sizes that do not fit, on weights that are
+  /// negative or not finite, and unless every row or every column sums to 1 (to 1e-9): the first is
+  /// what averaging needs, the second push-sum.
   Topology(std::string name, std::vector<std::vector<int>> in_neighbors,
-           std::vector<std::vector<double>> weights);
+           std::vector<std::vector<double>> weights, std::vector<double> self_weights = {});
 
   const std::string& name() const { return name_; }
+  const Graph& graph() const { return *graph_; }
   int workers() const { return graph_->workers(); }
-  std::vector<int> in_neighbors(int worker) const { return graph_->in_neighbors(worker); }
-  std::vector<int> out_neighbors(int worker) const { return graph_->out_neighbors(worker); }
   bool is_symmetric() const { return graph_->is_symmetric(); }
 
+  /// Of Graph; throw Error(argument) unless 0 ≤ worker < workers().
+  std::vector<int> in_neighbors(int worker) const;
+  std::vector<int> out_neighbors(int worker) const;
+  int in_degree(int worker) const;
+  int out_degree(int worker) const;
+
+  bool has_given_weights() const { return given_ != nullptr; }
   /// The user's weights along in_neighbors(worker), or empty when there are none.
   std::vector<double> given_weights(int worker) const;
-  bool has_given_weights() const { return weights_ != nullptr; }
+  /// The user's weight of the worker's own value; 1 when there are none.
+  double given_self_weight(int worker) const;
 
  private:
+  struct Given {
+    std::vector<std::vector<double>> rows;
+    std::vector<double> self;
+  };
+  void check_worker(int worker) const;
+  void check_sums() const;
+
   std::string name_;
   std::shared_ptr<const Graph> graph_;
-  std::shared_ptr<const std::vector<std::vector<double>>> weights_;
+  std::shared_ptr<const Given> given_;
 };
 
 }  // namespace fast

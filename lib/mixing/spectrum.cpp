@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <fast/core/error.hpp>
+#include <fast/mixing/spectrum.hpp>
+#include <fast/topology/stencil.hpp>
+#include <mixing/lanczos.hpp>
+#include <numbers>
+
+namespace fast {
+namespace {
+
+constexpr double tolerance = 1e-9;
+constexpr double rounding = 1e-12;
+
+using Matrix = std::vector<MixingRow>;
+
+double gap_of(double norm, std::int64_t period) {
+  if (norm < rounding) return 1;
+  return 1 - std::pow(norm, 1.0 / static_cast<double>(period));
+}
+
+// The sides of the torus on which all rounds are stencils, or empty.
+std::vector<int> common_torus(const std::vector<Topology>& rounds) {
+  std::vector<int> sides;
+  for (const Topology& topology : rounds) {
+    const auto* graph = dynamic_cast<const StencilGraph*>(&topology.graph());
+    const bool invariant = graph != nullptr && graph->grid().periodic;
+    if (!invariant || (!sides.empty() && sides != graph->grid().sides)) return {};
+    sides = graph->grid().sides;
+  }
+  return sides;
+}
+
+std::vector<int> place(int worker, const std::vector<int>& sides) {
+  std::vector<int> result(sides.size());
+  for (std::size_t d = sides.size(); d-- > 0; worker /= sides[d]) result[d] = worker % sides[d];
+  return result;
+}
+
+// Matrices that are the same at every point of a torus have the Fourier modes as eigenvectors; all
+// commute and are normal, so norms and products are those of eigenvalues.
+class Symbol {
+ public:
+  Symbol(const MixingRow& row_of_0, const std::vector<int>& sides, int workers)
+      : row_(row_of_0), sides_(sides) {
+    complete_ = static_cast<int>(row_.neighbors.size()) == workers - 1;
+    for (const int j : row_.neighbors) offsets_.push_back(place(j, sides));
+  }
+
+  std::complex<double> eigenvalue(const std::vector<int>& mode) const {
+    if (complete_) return row_.self - row_.weights.front();
+    std::complex<double> sum = row_.self;
+    for (std::size_t k = 0; k < offsets_.size(); ++k) {
+      double turns = 0;
+      for (std::size_t d = 0; d < sides_.size(); ++d) {
+        const std::int64_t steps = std::int64_t{mode[d]} * offsets_[k][d] % sides_[d];
+        turns += static_cast<double>(steps) / sides_[d];
+      }
+      sum += std::polar(row_.weights[k], 2 * std::numbers::pi * turns);
+    }
+    return sum;
+  }
+
+ private:
+  MixingRow row_;
+  std::vector<int> sides_;
+  std::vector<std::vector<int>> offsets_;
+  bool complete_;
+};
+
+Spectrum on_torus(const std::vector<Topology>& rounds, const std::vector<int>& sides,
+                  WeightRule rule, bool lazy) {
+  const int workers = rounds.front().workers();
+  std::vector<Symbol> symbols;
+  for (const Topology& topology : rounds) {
+    symbols.emplace_back(mixing_row(topology, 0, rule, lazy), sides, workers);
+  }
+  double norm = 0, smallest = 1;
+  bool real = true;
+  for (int worker = 1; worker < workers; ++worker) {
+    const std::vector<int> mode = place(worker, sides);
+    std::complex<double> product = 1;
+    for (const Symbol& symbol : symbols) product *= symbol.eigenvalue(mode);
+    norm = std::max(norm, std::abs(product));
+    smallest = std::min(smallest, product.real());
+    real = real && std::abs(product.imag()) < rounding;
+  }
+  Spectrum result{.gap = gap_of(norm, static_cast<std::int64_t>(rounds.size())),
+                  .smallest_eigenvalue = {},
+                  .doubly_stochastic = true,
+                  .symmetric = real};
+  if (real) result.smallest_eigenvalue = smallest;
+  return result;
+}
+
+Matrix matrix_of(const Topology& topology, WeightRule rule, bool lazy) {
+  Matrix rows;
+  rows.reserve(static_cast<std::size_t>(topology.workers()));
+  for (int worker = 0; worker < topology.workers(); ++worker) {
+    rows.push_back(mixing_row(topology, worker, rule, lazy));
+  }
+  return rows;
+}
+
+std::vector<double> times(const Matrix& matrix, std::span<const double> x) {
+  std::vector<double> y(x.size());
+  for (std::size_t i = 0; i < matrix.size(); ++i) {
+    const MixingRow& row = matrix[i];
+    y[i] = row.self * x[i];
+    for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
+      y[i] += row.weights[k] * x[static_cast<std::size_t>(row.neighbors[k])];
+    }
+  }
+  return y;
+}
+
+std::vector<double> transposed_times(const Matrix& matrix, std::span<const double> x) {
+  std::vector<double> y(x.size());
+  for (std::size_t i = 0; i < matrix.size(); ++i) {
+    const MixingRow& row = matrix[i];
+    y[i] += row.self * x[i];
+    for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
+      y[static_cast<std::size_t>(row.neighbors[k])] += row.weights[k] * x[i];
+    }
+  }
+  return y;
+}
+
+bool sums_to_one(const std::vector<double>& sums) {
+  return std::all_of(sums.begin(), sums.end(),
+                     [](double sum) { return std::abs(sum - 1) < tolerance; });
+}
+
+bool is_symmetric(const Matrix& matrix) {
+  for (std::size_t i = 0; i < matrix.size(); ++i) {
+    const MixingRow& row = matrix[i];
+    for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
+      const MixingRow& other = matrix[static_cast<std::size_t>(row.neighbors[k])];
+      const auto back = std::lower_bound(other.neighbors.begin(), other.neighbors.end(), i);
+      if (back == other.neighbors.end() || *back != static_cast<int>(i)) return false;
+      const double weight = other.weights[static_cast<std::size_t>(back - other.neighbors.begin())];
+      if (std::abs(weight - row.weights[k]) > rounding) return false;
+    }
+  }
+  return true;
+}
+
+void subtract_mean_of(std::span<const double> x, std::vector<double>& y) {
+  double mean = 0;
+  for (const double value : x) mean += value / static_cast<double>(x.size());
+  for (double& value : y) value -= mean;
+}
+
+// ‖∏W - 11ᵀ/N‖² is the largest eigenvalue of (∏W - J)ᵀ(∏W - J).
+ExtremeEigenvalues squared_norm(const std::vector<Matrix>& rounds, int workers) {
+  const auto apply = [&](std::span<const double> x, std::span<double> out) {
+    std::vector<double> y(x.begin(), x.end());
+    for (const Matrix& matrix : rounds) y = times(matrix, y);
+    subtract_mean_of(x, y);
+    std::vector<double> z = y;
+    for (std::size_t t = rounds.size(); t-- > 0;) z = transposed_times(rounds[t], z);
+    subtract_mean_of(y, z);
+    std::copy(z.begin(), z.end(), out.begin());
+  };
+  return extreme_eigenvalues(apply, workers, false, rounding * rounding);
+}
+
+Spectrum of_matrices(const std::vector<Matrix>& rounds, int workers) {
+  Spectrum result;
+  const std::vector<double> ones(static_cast<std::size_t>(workers), 1.0);
+  result.doubly_stochastic = std::all_of(rounds.begin(), rounds.end(), [&](const Matrix& matrix) {
+    return sums_to_one(times(matrix, ones)) && sums_to_one(transposed_times(matrix, ones));
+  });
+  result.symmetric = rounds.size() == 1 && is_symmetric(rounds.front());
+  double norm = 0;
+  if (result.symmetric && result.doubly_stochastic) {
+    const auto apply = [&](std::span<const double> x, std::span<double> out) {
+      const std::vector<double> y = times(rounds.front(), x);
+      std::copy(y.begin(), y.end(), out.begin());
+    };
+    const ExtremeEigenvalues found = extreme_eigenvalues(apply, workers, true, rounding);
+    norm = std::max(std::abs(found.low), std::abs(found.high));
+    result.smallest_eigenvalue = workers == 1 ? 1 : found.low;
+    result.converged = found.converged;
+  } else {
+    const ExtremeEigenvalues found = squared_norm(rounds, workers);
+    norm = std::sqrt(std::max(0.0, found.high));
+    result.converged = found.converged;
+  }
+  result.gap = gap_of(norm, static_cast<std::int64_t>(rounds.size()));
+  return result;
+}
+
+}  // namespace
+
+Spectrum spectrum(const Schedule& schedule, WeightRule rule, bool lazy) {
+  require(schedule.period() >= 1, ErrorKind::topology,
+          "spectrum: schedule {} never repeats, a period is required; take one round at a time",
+          schedule.name());
+  std::vector<Topology> rounds;
+  for (std::int64_t t = 0; t < schedule.period(); ++t) rounds.push_back(schedule.at(t));
+  const std::vector<int> sides = common_torus(rounds);
+  if (!sides.empty()) return on_torus(rounds, sides, rule, lazy);
+
+  std::vector<Matrix> matrices;
+  for (const Topology& topology : rounds) matrices.push_back(matrix_of(topology, rule, lazy));
+  return of_matrices(matrices, schedule.workers());
+}
+
+}  // namespace fast

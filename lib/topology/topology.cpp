@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/topology/topology.hpp>
+#include <numeric>
+#include <utility>
+
+namespace fast {
+namespace {
+
+constexpr double sum_tolerance = 1e-9;
+
+using Lists = std::vector<std::vector<int>>;
+
+class EdgeLists final : public Graph {
+ public:
+  explicit EdgeLists(Lists in) : in_(std::move(in)), out_(in_.size()) {
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      for (const int j : in_[i]) out_[j].push_back(static_cast<int>(i));
+    }
+    symmetric_ = in_ == out_;
+  }
+
+  int workers() const override { return static_cast<int>(in_.size()); }
+  std::vector<int> in_neighbors(int worker) const override { return in_[worker]; }
+  std::vector<int> out_neighbors(int worker) const override { return out_[worker]; }
+  int in_degree(int worker) const override { return static_cast<int>(in_[worker].size()); }
+  int out_degree(int worker) const override { return static_cast<int>(out_[worker].size()); }
+  bool is_symmetric() const override { return symmetric_; }
+
+ private:
+  Lists in_, out_;
+  bool symmetric_;
+};
+
+void check_list(const std::string& name, int worker, const std::vector<int>& sorted, int workers) {
+  for (std::size_t k = 0; k < sorted.size(); ++k) {
+    const int j = sorted[k];
+    require(j >= 0 && j < workers, ErrorKind::topology,
+            "Topology {}: worker {} reads worker {}, there are {} (0..{}); leave that neighbor out "
+            "or add its list",
+            name, worker, j, workers, workers - 1);
+    require(j != worker, ErrorKind::topology,
+            "Topology {}: worker {} names itself as a neighbor; leave it out, a worker's own value "
+            "is always part of its average",
+            name, worker);
+    require(k == 0 || sorted[k - 1] != j, ErrorKind::topology,
+            "Topology {}: worker {} names neighbor {} twice; name it once", name, worker, j);
+  }
+}
+
+std::shared_ptr<const Graph> graph_of(const std::string& name, Lists in) {
+  require(!in.empty(), ErrorKind::topology, "Topology {}: no workers; at least 1 is required",
+          name);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    std::sort(in[i].begin(), in[i].end());
+    check_list(name, static_cast<int>(i), in[i], static_cast<int>(in.size()));
+  }
+  return std::make_shared<EdgeLists>(std::move(in));
+}
+
+std::vector<double> along_sorted(const std::vector<int>& neighbors,
+                                 const std::vector<double>& weights) {
+  std::vector<std::size_t> order(neighbors.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return neighbors[a] < neighbors[b]; });
+  std::vector<double> sorted;
+  for (const std::size_t k : order) sorted.push_back(weights[k]);
+  return sorted;
+}
+
+}  // namespace
+
+int Graph::in_degree(int worker) const { return static_cast<int>(in_neighbors(worker).size()); }
+int Graph::out_degree(int worker) const { return static_cast<int>(out_neighbors(worker).size()); }
+
+Topology::Topology(std::string name, std::shared_ptr<const Graph> graph)
+    : name_(std::move(name)), graph_(std::move(graph)) {}
+
+Topology::Topology(std::string name, Lists in_neighbors)
+    : name_(std::move(name)), graph_(graph_of(name_, std::move(in_neighbors))) {}
+
+Topology::Topology(std::string name, Lists in_neighbors, std::vector<std::vector<double>> weights,
+                   std::vector<double> self_weights)
+    : name_(std::move(name)) {
+  const std::size_t n = in_neighbors.size();
+  require(weights.size() == n && (self_weights.empty() || self_weights.size() == n),
+          ErrorKind::topology,
+          "Topology {}: {} workers, weights for {} and self weights for {}; give each worker its "
+          "own (or no self weights at all)",
+          name_, n, weights.size(), self_weights.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    require(weights[i].size() == in_neighbors[i].size(), ErrorKind::topology,
+            "Topology {}: worker {} has {} neighbors and {} weights; give one weight a neighbor",
+            name_, i, in_neighbors[i].size(), weights[i].size());
+    weights[i] = along_sorted(in_neighbors[i], weights[i]);
+  }
+  graph_ = graph_of(name_, std::move(in_neighbors));
+
+  const bool rest = self_weights.empty();
+  self_weights.resize(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double sum = std::accumulate(weights[i].begin(), weights[i].end(), 0.0);
+    require(!rest || !(sum > 1 + sum_tolerance), ErrorKind::topology,
+            "Topology {}: worker {}'s weights sum to {:.6g}, at most 1 leaves a weight for its own "
+            "value; lower them by {:.6g} or scale them by {:.6g}",
+            name_, i, sum, sum - 1, 1 / sum);
+    if (rest) self_weights[i] = std::max(0.0, 1 - sum);
+  }
+  given_ = std::make_shared<Given>(Given{std::move(weights), std::move(self_weights)});
+  check_sums();
+}
+
+void Topology::check_sums() const {
+  const std::size_t n = given_->self.size();
+  std::vector<double> rows = given_->self, columns = given_->self;
+  const auto check_weight = [&](std::size_t i, std::size_t j, double weight) {
+    require(std::isfinite(weight) && weight >= 0, ErrorKind::topology,
+            "Topology {}: worker {} gives worker {} the weight {}; weights are finite and not "
+            "negative, leave the edge out to give none",
+            name_, i, j, weight);
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    check_weight(i, i, given_->self[i]);
+    const std::vector<int> neighbors = graph_->in_neighbors(static_cast<int>(i));
+    for (std::size_t k = 0; k < neighbors.size(); ++k) {
+      const double weight = given_->rows[i][k];
+      check_weight(i, neighbors[k], weight);
+      rows[i] += weight;
+      columns[neighbors[k]] += weight;
+    }
+  }
+  const auto off = [](double sum) { return std::abs(sum - 1) > sum_tolerance; };
+  const auto row = std::find_if(rows.begin(), rows.end(), off);
+  if (row == rows.end() || std::none_of(columns.begin(), columns.end(), off)) return;
+  fail(ErrorKind::topology,
+       "Topology {}: worker {}'s weights, its own included, sum to {:.6g}, required 1 (or every "
+       "column 1, for push-sum); change one of them by {:.6g} or leave all self weights out",
+       name_, row - rows.begin(), *row, 1 - *row);
+}
+
+void Topology::check_worker(int worker) const {
+  require(worker >= 0 && worker < workers(), ErrorKind::argument,
+          "Topology {}: asked for worker {}, there are {} (0..{})", name_, worker, workers(),
+          workers() - 1);
+}
+
+std::vector<int> Topology::in_neighbors(int worker) const {
+  check_worker(worker);
+  return graph_->in_neighbors(worker);
+}
+
+std::vector<int> Topology::out_neighbors(int worker) const {
+  check_worker(worker);
+  return graph_->out_neighbors(worker);
+}
+
+int Topology::in_degree(int worker) const {
+  check_worker(worker);
+  return graph_->in_degree(worker);
+}
+
+int Topology::out_degree(int worker) const {
+  check_worker(worker);
+  return graph_->out_degree(worker);
+}
+
+std::vector<double> Topology::given_weights(int worker) const {
+  check_worker(worker);
+  return given_ ? given_->rows[worker] : std::vector<double>{};
+}
+
+double Topology::given_self_weight(int worker) const {
+  check_worker(worker);
+  return given_ ? given_->self[worker] : 1;
+}
+
+}  // namespace fast

@@ -1,0 +1,187 @@
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/mixing/weights.hpp>
+#include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+
+using namespace fast;
+using Catch::Matchers::Contains;
+using Vector = std::vector<double>;
+
+namespace {
+Vector times(const Vector& matrix, const Vector& x) {
+  Vector y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    for (std::size_t j = 0; j < x.size(); ++j) y[i] += matrix[i * x.size() + j] * x[j];
+  }
+  return y;
+}
+
+Vector ranks(int workers) {
+  Vector x;
+  for (int r = 0; r < workers; ++r) x.push_back(r);
+  return x;
+}
+
+Vector after_one_round(const TopologyRule& rule, int workers, WeightRule weights) {
+  return times(mixing_matrix(rule.make(workers).at(0), weights), ranks(workers));
+}
+
+Topology star(int workers, int center) {
+  std::vector<std::vector<int>> in(static_cast<std::size_t>(workers));
+  for (int r = 0; r < workers; ++r) {
+    if (r == center) continue;
+    in[static_cast<std::size_t>(r)].push_back(center);
+    in[static_cast<std::size_t>(center)].push_back(r);
+  }
+  return {"star", in};
+}
+
+Topology random_undirected(Rng& rng, int workers) {
+  std::vector<std::vector<int>> in(static_cast<std::size_t>(workers));
+  const double density = rng.uniform();
+  for (int i = 0; i < workers; ++i) {
+    for (int j = 0; j < i; ++j) {
+      if (rng.uniform() >= density) continue;
+      in[static_cast<std::size_t>(i)].push_back(j);
+      in[static_cast<std::size_t>(j)].push_back(i);
+    }
+  }
+  return {"random", in};
+}
+
+// Largest |sum - 1| over rows, over columns, and largest asymmetry.
+struct Sums {
+  double rows = 0, columns = 0, asymmetry = 0, least = 1;
+};
+Sums sums_of(const Vector& matrix, int workers) {
+  Sums found;
+  const auto n = static_cast<std::size_t>(workers);
+  for (std::size_t i = 0; i < n; ++i) {
+    double row = 0, column = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+      row += matrix[i * n + j];
+      column += matrix[j * n + i];
+      found.asymmetry = std::max(found.asymmetry, std::abs(matrix[i * n + j] - matrix[j * n + i]));
+      found.least = std::min(found.least, matrix[i * n + j]);
+    }
+    found.rows = std::max(found.rows, std::abs(row - 1));
+    found.columns = std::max(found.columns, std::abs(column - 1));
+  }
+  return found;
+}
+}  // namespace
+
+TEST_CASE("one round on rings is the mean of those read and one's own") {
+  for (const int n : {3, 4, 5, 8}) {
+    const Vector one_way = after_one_round(stencil::ring(true), n, WeightRule::automatic);
+    const Vector two_way = after_one_round(stencil::ring(), n, WeightRule::automatic);
+    for (int r = 0; r < n; ++r) {
+      const int left = (r + n - 1) % n, right = (r + 1) % n;
+      CHECK(one_way[static_cast<std::size_t>(r)] == (r + left) / 2.0);
+      CHECK(two_way[static_cast<std::size_t>(r)] == Approx((left + r + right) / 3.0));
+    }
+  }
+}
+
+TEST_CASE("a star's center takes everybody's mean, a leaf the mean with the center") {
+  const int n = 6, center = 2;
+  const Topology graph = star(n, center);
+  const Vector x = times(mixing_matrix(graph, WeightRule::uniform_rows), ranks(n));
+  for (int r = 0; r < n; ++r) {
+    CHECK(x[static_cast<std::size_t>(r)] ==
+          Approx(r == center ? (n - 1) / 2.0 : (r + center) / 2.0));
+  }
+}
+
+TEST_CASE("a self weight of zero and one source of weight one move values round the ring") {
+  const int n = 5;
+  std::vector<std::vector<int>> in;
+  for (int r = 0; r < n; ++r) in.push_back({(r + n - 1) % n});
+  const Topology shift("shift", in, std::vector<Vector>(n, Vector{1.0}));
+  const Vector x = times(mixing_matrix(shift), ranks(n));
+  for (int r = 0; r < n; ++r) CHECK(x[static_cast<std::size_t>(r)] == (r + n - 1) % n);
+}
+
+TEST_CASE("the exponential graph takes the mean of those a power of two before") {
+  for (const int n : {4, 8, 12, 13}) {
+    const int tau = static_cast<int>(std::ceil(std::log2(n)));
+    const Vector x = after_one_round(stencil::exponential(), n, WeightRule::uniform_rows);
+    for (int r = 0; r < n; ++r) {
+      int sum = r;
+      for (int hop = 1; hop < n; hop *= 2) sum += (r + n - hop) % n;
+      CHECK(x[static_cast<std::size_t>(r)] == Approx(static_cast<double>(sum) / (tau + 1)));
+    }
+  }
+}
+
+TEST_CASE("one period of one-peer exponential is the exact average for powers of two") {
+  const auto product_error = [](int n) {
+    const Schedule schedule = schedule::one_peer_exponential().make(n);
+    double largest = 0;
+    for (int column = 0; column < n; ++column) {
+      Vector x(static_cast<std::size_t>(n));
+      x[static_cast<std::size_t>(column)] = 1;
+      for (std::int64_t t = 0; t < schedule.period(); ++t) {
+        x = times(mixing_matrix(schedule.at(t)), x);
+      }
+      for (const double entry : x) largest = std::max(largest, std::abs(entry - 1.0 / n));
+    }
+    return largest;
+  };
+  for (const int n : {2, 4, 8, 16, 32, 64}) CHECK(product_error(n) == 0);
+  CHECK(product_error(12) == Approx(0.0417).margin(5e-5));
+}
+
+TEST_CASE("random graphs' weights have the sums their rule promises") {
+  const std::uint64_t seed = test_seed(3);
+  INFO("FAST_TEST_SEED=" << seed);
+  Rng rng(seed);
+  for (int trial = 0; trial < 25; ++trial) {
+    const int n = 1 + static_cast<int>(rng.below(200));
+    const Topology graph = random_undirected(rng, n);
+    const bool lazy = rng.below(2) == 1;
+    const Sums metropolis = sums_of(mixing_matrix(graph, WeightRule::metropolis, lazy), n);
+    CHECK(metropolis.rows < 1e-12);
+    CHECK(metropolis.columns < 1e-12);
+    CHECK(metropolis.asymmetry == 0);
+    CHECK(metropolis.least >= 0);
+    CHECK(sums_of(mixing_matrix(graph, WeightRule::uniform_rows, lazy), n).rows < 1e-12);
+    CHECK(sums_of(mixing_matrix(graph, WeightRule::uniform_columns, lazy), n).columns < 1e-12);
+  }
+}
+
+TEST_CASE("rows are O(degree) and lie along ascending neighbors") {
+  const Topology torus = stencil::torus2d().make(1'000'000).at(0);
+  const MixingRow row = mixing_row(torus, 999'999);
+  CHECK(row.neighbors == torus.in_neighbors(999'999));
+  CHECK(row.weights == Vector(4, 0.2));
+  CHECK(row.self == Approx(0.2));
+  const MixingRow lazy = mixing_row(torus, 0, WeightRule::metropolis, true);
+  CHECK(lazy.self == Approx(0.6));
+  CHECK(lazy.weights == Vector(4, 0.1));
+}
+
+TEST_CASE("automatic weights are the given ones, else what fits the graph") {
+  const Topology given("given", {{1}, {0}}, {{0.25}, {0.25}});
+  CHECK(mixing_row(given, 0).self == 0.75);
+  CHECK(mixing_row(given, 0, WeightRule::metropolis).self == 0.5);
+  CHECK(mixing_row(star(5, 0), 1).weights == Vector{0.2});
+  CHECK(mixing_row(stencil::ring(true).make(3).at(0), 1).weights == Vector{0.5});
+}
+
+TEST_CASE("a rule that does not fit the graph says what would") {
+  const Topology directed = stencil::ring(true).make(4).at(0);
+  CHECK_THROWS_WITH(mixing_row(directed, 0, WeightRule::metropolis),
+                    Contains("directed_ring is directed") && Contains("uniform_rows"));
+  CHECK_THROWS_WITH(mixing_row(directed, 0, WeightRule::given), Contains("no weights of its own"));
+  CHECK_THROWS_WITH(weight_rule_by_name("mean"),
+                    Contains("no rule \"mean\"") && Contains("metropolis, uniform_rows"));
+  for (const auto rule : {WeightRule::metropolis, WeightRule::given, WeightRule::automatic}) {
+    CHECK(weight_rule_by_name(name(rule)) == rule);
+  }
+}

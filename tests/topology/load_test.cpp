@@ -1,0 +1,161 @@
+#include <unistd.h>
+
+#include <fast/core/error.hpp>
+#include <fast/topology/load.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "support/catch.hpp"
+#include "topology/graph_checks.hpp"
+
+using namespace fast;
+using Catch::Matchers::Contains;
+
+namespace {
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& text, const std::string& suffix = ".toml")
+      : path_(std::filesystem::temp_directory_path() /
+              ("fast-topology-" + std::to_string(getpid()) + suffix)) {
+    std::ofstream(path_) << text;
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+Topology loaded(const std::string& text, int workers) {
+  return load_topology(TemporaryFile(text).path()).make(workers).at(0);
+}
+
+std::string error_of(const std::string& text, int workers = 8) {
+  try {
+    loaded(text, workers);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::topology);
+    CHECK_THAT(error.what(), Contains("fast-topology-"));
+    return error.what();
+  }
+  return "no error";
+}
+}  // namespace
+
+TEST_CASE("every file in topology/ makes what its name says") {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(FAST_SOURCE_DIR "/topology")) {
+    INFO(entry.path());
+    const TopologyRule rule = load_topology(entry.path());
+    for (const int workers : {4, 6, 16}) {
+      try {
+        check_graph(rule.make(workers).at(0));
+        ++files;
+      } catch (const Error& error) {
+        CHECK_THAT(error.what(), Contains("start") && Contains("workers"));
+      }
+    }
+  }
+  CHECK(files >= 24);
+  const std::string path = FAST_SOURCE_DIR "/topology/";
+  CHECK(load_topology(path + "torus-2x2.toml").make(4).at(0).in_degree(0) == 2);
+  CHECK(load_topology(path + "directed-ring.toml").make(4).at(0).in_degree(0) == 1);
+  CHECK(load_topology(path + "moore.toml").make(16).at(0).in_degree(0) == 8);
+  CHECK(load_topology(path + "two-triangles.toml").make(6).at(0).in_neighbors(2) ==
+        std::vector<int>{0, 1, 3});
+  CHECK(load_topology(path + "one-peer-exponential.toml").make(16).period() == 4);
+  const Topology weighted = load_topology(path + "weighted.toml").make(4).at(0);
+  CHECK(weighted.given_weights(0) == std::vector<double>{0.25, 0.25, 0.25});
+  CHECK(weighted.given_self_weight(0) == 0.25);
+  CHECK(weighted.given_self_weight(1) == 0.75);
+}
+
+TEST_CASE("names, aliases and paths are told apart") {
+  CHECK(topology_by_name("torus").make(4).name() == "torus 2x2");
+  CHECK(topology_by_name("one-peer-exponential").make(4).period() == 2);
+  CHECK(topology_from("grid").make(6).name() == "grid 3x2");
+  CHECK(topology_from(FAST_SOURCE_DIR "/topology/ring.toml").make(3).name() == "ring");
+  for (const TopologyName& known : topology_names()) {
+    CHECK(topology_by_name(known.name).make(4).workers() == 4);
+    CHECK_THROWS_WITH(topology_by_name("rnig"),
+                      Contains("no \"rnig\"") && Contains(std::string(known.name)));
+  }
+  CHECK_THROWS_WITH(topology_from("missing.toml"), Contains("there is no file missing.toml"));
+}
+
+TEST_CASE("a directed edge is read by its second worker only") {
+  const Topology g = loaded("directed = true\nedges = [[0, 1], [0, 2], [2, 0]]", 3);
+  CHECK(g.in_neighbors(0) == std::vector<int>{2});
+  CHECK(g.in_neighbors(1) == std::vector<int>{0});
+  CHECK(g.out_neighbors(0) == std::vector<int>{1, 2});
+}
+
+TEST_CASE("edges that name workers the run lacks say which and how many are needed") {
+  CHECK_THAT(error_of("edges = [[0, 1], [1, 2],\n [3, 12], [4, 5]]"),
+             Contains("names worker 12, this run has 8 (0..7); start at least 13 workers or edit "
+                      "edge 3 (line 2)."));
+  CHECK_THAT(error_of("workers = 2\nedges = [[0, 1], [1, 2]]"),
+             Contains("names worker 2, key \"workers\" says 2 (0..1)"));
+  CHECK_THAT(error_of("workers = 3\nedges = [[0, 1], [1, 2]]"),
+             Contains("is for 3 workers, this run has 8; start 3 workers"));
+  CHECK(loaded("edges = [[0, 1]]", 8).in_degree(7) == 0);
+}
+
+TEST_CASE("malformed files name line, key and what is required") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"stencil = \"ring\"\nedges = [", ".toml:2:"},
+      {"[# no key", ".toml:1:"},
+      {"", "0 of the keys stencil, schedule and edges"},
+      {"stencil = \"ring\"\nschedule = \"ring\"", "2 of the keys"},
+      {"\nstencil = \"ringg\"", ":2: key \"stencil\" holds an unknown name"},
+      {"stencil = \"ringg\"", "choose from ring, directed_ring, torus2d"},
+      {"stencil = 3", "key \"stencil\" holds a whole number, a string is required"},
+      {"stencil = \"one_peer_exponential\"", "is a schedule; write schedule = "},
+      {"schedule = \"ring\"", "is a stencil; write stencil = "},
+      {"stencil = \"torus\"\nside = [2, 2]", ":2: key \"side\" is not known here; choose from"},
+      {"stencil = \"ring\"\nsides = [2, 2]", "key \"sides\" is not known here"},
+      {"stencil = \"torus\"\nsides = \"2x2\"", ":2: key \"sides\" holds a string, a list"},
+      {"stencil = \"torus\"\nsides = [2, 0]", "key \"sides\" holds 0, 1 to 2147483647"},
+      {"stencil = \"torus\"\nsides = [2, 2.5]", "holds a fraction, an integer"},
+      {"stencil = \"torus\"\nsides = [65536, 65536]", "more workers than"},
+      {"stencil = \"torus\"\nsides = []", "key \"sides\" is empty"},
+      {"stencil = \"torus\"\nsides = [2, 3]", "made for 6 workers, this run has 8"},
+      {"stencil = \"torus\"\nworkers = 4\nsides = [2, 3]", "made for 6 workers"},
+      {"stencil = \"torus3d\"\nsides = [2, 2]", "means 2 dimensions, 3 are said elsewhere"},
+      {"stencil = \"torus\"\ndimensions = 9", "holds 9, 1 to 3 is required"},
+      {"stencil = \"torus\"\noffsets = [[1, 0], [1]]", "means 1 dimensions, 2 are said"},
+      {"stencil = \"torus\"\noffsets = [[1, 0], []]", "empty offset"},
+      {"stencil = \"torus\"\noffsets = [1]", "a list of integers is required"},
+      {"stencil = \"torus\"\noffsets = [[1]]\nneighborhood = \"moore\"", "leave one of them out"},
+      {"stencil = \"torus\"\nneighborhood = \"more\"", "choose von_neumann or moore"},
+      {"stencil = \"ring\"\ndirected = 1", "true or false is required"},
+      {"stencil = \"ring\"\nworkers = 0", "key \"workers\" holds 0"},
+      {"stencil = \"ring\"\nworkers = 99999999999", "holds 99999999999"},
+      {"edges = []", "needs a list of edges"},
+      {"edges = 3", "needs a list of edges"},
+      {"edges = [[0, 1],\n[2]]", ":2: key \"edges\" holds an edge that is not [from, to]"},
+      {"edges = [[0, -1]]", "holds -1, 0 to"},
+      {"edges = [[0, 2000000000]]", "holds 2000000000, 0 to 1048575"},
+      {"stencil = \"complete\"\nworkers = 2147483647", "choose exponential"},
+      {"edges = [[0, 1, \"a\"]]", "holds a string as weight"},
+      {"edges = [[0, 1],\n[1, 2],\n[1, 0]]", ":3: edge 3 of key \"edges\" repeats edge 1"},
+      {"directed = true\nedges = [[0, 1], [0, 1]]", "repeats edge 1 (0 to 1)"},
+      {"edges = [[0, 1], [3, 3]]", "joins worker 3 with itself"},
+      {"edges = [[0, 1, 0.5], [1, 2]]", "edge 2 of key \"edges\" has no weight"},
+      {"\nedges = [[0, 1, 0.75], [1, 2, 0.5]]", ":2: key \"edges\": Topology"},
+      {"edges = [[0, 1, 0.75], [1, 2, 0.5]]", "worker 1's weights sum to 1.25"},
+      {"edges = [[0, 1, -0.5]]", "the weight -0.5"},
+      {"edges = [[0, 1, nan]]", "the weight nan"},
+      {"edges = [[0, 1, 0.5], [1, 1, 0.75]]", "sum to 1.25, required 1"},
+  };
+  for (const auto& [text, message] : cases) {
+    INFO(text);
+    CHECK_THAT(error_of(text), Contains(message));
+  }
+}
+
+TEST_CASE("a file of another kind is refused by its name") {
+  const TemporaryFile text("ring", ".txt");
+  CHECK_THROWS_WITH(load_topology(text.path()), Contains("does not end in .toml"));
+  CHECK_THROWS_WITH(load_topology("/"), Contains("there is no file"));
+}
