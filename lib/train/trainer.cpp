@@ -60,9 +60,9 @@ class Training {
 
 WorkerOptions worker_options(const TrainerOptions& options) {
   WorkerOptions worker = options.worker;
-  worker.must_agree += fmt::format("epochs {}\nbatch size {}\nseed {}\nall-reduce {}\n",
-                                   options.epochs, options.batch_size, options.seed,
-                                   options.all_reduce);
+  worker.must_agree +=
+      fmt::format("epochs {}\nbatch size {}\nseed {}\nall-reduce {}\n", options.epochs,
+                  options.batch_size, options.seed, options.all_reduce);
   if (options.all_reduce) {
     worker.algorithm = algorithm::none();
     worker.initial = Initial::broadcast;
@@ -211,8 +211,9 @@ Summary Training::summarize() {
     save_safetensors(*options_.out / "mean-model.safetensors", backend_.parameters());
   }
 
-  const auto all = group_.all_gather({reinterpret_cast<const char*>(&mine), sizeof mine},
-                                     Deadline(options_.worker.deadline), "Trainer: gathering results");
+  const auto all =
+      group_.all_gather({reinterpret_cast<const char*>(&mine), sizeof mine},
+                        Deadline(options_.worker.deadline), "Trainer: gathering results");
   Report sum{};
   double longest_s = 0, worst = 1;
   for (const std::string& bytes : all) {
@@ -245,8 +246,7 @@ Summary Training::summarize() {
   summary.spectral_gap =
       spectrum(worker_->schedule(), options_.worker.weights, options_.worker.lazy_weights).gap;
   summary.exchange = options_.all_reduce ? "allreduce" : group_.name();
-  summary.algorithm =
-      options_.all_reduce ? "allreduce" : std::string(worker_->algorithm().name);
+  summary.algorithm = options_.all_reduce ? "allreduce" : std::string(worker_->algorithm().name);
   summary.staleness = options_.worker.staleness == unbounded_staleness
                           ? "inf"
                           : std::to_string(options_.worker.staleness);

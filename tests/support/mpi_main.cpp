@@ -55,7 +55,8 @@ const mpi::Communicator& world() { return *current_world; }
 
 }  // namespace fast::testing
 
-CATCH_REGISTER_LISTENER(fast::testing::FailureEndsAll)
+using fast::testing::FailureEndsAll;
+CATCH_REGISTER_LISTENER(FailureEndsAll)
 
 int main(int argc, char** argv) {
   return fast::mpi::run(argc, argv, [&](const fast::mpi::Communicator& world) {

@@ -17,19 +17,21 @@ struct TrainerOptions {
   int epochs = 5;
   std::size_t batch_size = 64;  ///< of each worker
   std::uint64_t seed = 1;       ///< of the samples' order
-  /// Average gradients over all workers before every optimizer step, in place of the neighbours' weights: the
-  /// baseline.
+  /// Average gradients over all workers before every optimizer step, in place of the neighbours'
+  /// weights: the baseline.
   bool all_reduce = false;
-  std::optional<std::filesystem::path> out;  ///< metrics-<rank>.jsonl and mean-model.safetensors go there
-  bool progress = true;                      ///< on worker 0, to standard error
+  std::optional<std::filesystem::path>
+      out;               ///< metrics-<rank>.jsonl and mean-model.safetensors go there
+  bool progress = true;  ///< on worker 0, to standard error
   WorkerOptions worker;
 };
 
-/// Collective over the group: each worker with a backend of its own. Shards the training part, trains, leaves the
-/// mean model in every worker's backend and returns the same summary on every worker.
+/// Collective over the group: each worker with a backend of its own. Shards the training part,
+/// trains, leaves the mean model in every worker's backend and returns the same summary on every
+/// worker.
 ///
-/// Errors, besides the Worker's: Error(argument) on options out of range, Error(data) when data and model do not fit;
-/// the same on every worker.
+/// Errors, besides the Worker's: Error(argument) on options out of range, Error(data) when data and
+/// model do not fit; the same on every worker.
 Summary train(const Group& group, const TopologyRule& rule, Backend& backend,
               const data::Splits& data, const TrainerOptions& options);
 
