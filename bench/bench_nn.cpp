@@ -1,0 +1,131 @@
+// Training speed of fast::nn on one thread: forward, backward and SGD, samples a second.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <fast/core/random.hpp>
+#include <fast/nn/backend.hpp>
+#include <fast/nn/network.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+using namespace fast;
+
+namespace {
+
+struct Options {
+  std::vector<std::int64_t> batches{64};
+  int repetitions = 15;
+  double seconds = 0.2;  // of one repetition
+  std::string json;
+};
+
+struct Figure {
+  std::string model, mode;
+  std::size_t parameters;
+  std::int64_t batch;
+  double median, low, high;  // samples a second
+};
+
+/// Random images with random labels.
+struct Samples {
+  std::vector<float> inputs;
+  std::vector<std::int32_t> labels;
+  nn::Shape shape{1, 28, 28};
+
+  explicit Samples(std::int64_t count) {
+    Rng rng(7);
+    for (std::int64_t i = 0; i < count * 784; ++i)
+      inputs.push_back(static_cast<float>(rng.uniform()));
+    for (std::int64_t i = 0; i < count; ++i)
+      labels.push_back(static_cast<std::int32_t>(rng.below(10)));
+  }
+  Batch batch() const { return {inputs, labels, shape}; }
+};
+
+/// Calls per second of `step`, over at least `seconds`.
+template <class Step>
+double rate(double seconds, Step step) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  std::int64_t calls = 0;
+  double elapsed = 0;
+  do {
+    step();
+    ++calls;
+    elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+  } while (elapsed < seconds);
+  return static_cast<double>(calls) / elapsed;
+}
+
+template <class Step>
+Figure measure(const Options& options, const nn::ModelSpec& spec, std::string mode,
+               std::int64_t batch, Step step) {
+  rate(options.seconds, step);
+  std::vector<double> rates;
+  for (int i = 0; i < options.repetitions; ++i)
+    rates.push_back(static_cast<double>(batch) * rate(options.seconds, step));
+  std::sort(rates.begin(), rates.end());
+  return {spec.name,     std::move(mode), nn::parameter_count(spec), batch, rates[rates.size() / 2],
+          rates.front(), rates.back()};
+}
+
+void print(const Figure& f) {
+  fmt::print("{:<16} {:<9} {:>10} {:>6} {:>12.0f} {:>12.0f} {:>12.0f}\n", f.model, f.mode,
+             f.parameters, f.batch, f.median, f.low, f.high);
+}
+
+nlohmann::json json_of(const Figure& f) {
+  return {{"model", f.model},
+          {"mode", f.mode},
+          {"parameters", f.parameters},
+          {"batch", f.batch},
+          {"median_samples_per_second", f.median},
+          {"low_samples_per_second", f.low},
+          {"high_samples_per_second", f.high}};
+}
+
+std::vector<Figure> run(const Options& options) {
+  std::vector<Figure> figures;
+  const auto add = [&figures](const Figure& figure) {
+    print(figure);
+    figures.push_back(figure);
+  };
+  for (const nn::ModelSpec& spec : {nn::lenet5(), nn::mlp({784, 256, 10})})
+    for (const std::int64_t count : options.batches) {
+      const Samples samples(count);
+      const auto backend = nn::make_backend<float>(spec, 1, {0.01, 0.9, 0});
+      const Batch batch = samples.batch();
+      add(measure(options, spec, "train", count, [&] { backend->train(batch); }));
+      add(measure(options, spec, "evaluate", count, [&] { backend->evaluate(batch); }));
+    }
+  return figures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Training speed of fast::nn on one thread: forward, backward and SGD"};
+  app.add_option("--batch", options.batches, "batch sizes")->check(CLI::PositiveNumber);
+  app.add_option("--repetitions", options.repetitions, "repetitions, of which the median is given")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seconds", options.seconds, "length of a repetition")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--json", options.json, "write the figures to this file");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    fmt::print("{:<16} {:<9} {:>10} {:>6} {:>12} {:>12} {:>12}\n", "model", "mode", "parameters",
+               "batch", "samples/s", "low", "high");
+    nlohmann::json list = nlohmann::json::array();
+    for (const Figure& figure : run(options)) list.push_back(json_of(figure));
+    if (!options.json.empty() && !(std::ofstream(options.json) << list.dump(2) << '\n')) {
+      fmt::print(stderr, "bench_nn: cannot write {}\n", options.json);
+      return 1;
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_nn: {}\n", error.what());
+    return 1;
+  }
+}

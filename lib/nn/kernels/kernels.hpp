@@ -1,0 +1,77 @@
+// The inner loops, on plain pointers. Their sources alone are compiled for x86-64-v3, so nothing
+// in them may be shared with code that runs before require_processor(): no std:: templates there.
+//
+// Vectors are row-major [sample][feature]. Images lie in blocks of `lanes` samples,
+// [block][channel][row][column][lane], so that every loop runs over whole SIMD vectors; lanes
+// beyond the last sample hold zeros in inputs and in gradients of outputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fast::nn {
+
+using Index = std::int64_t;
+
+inline constexpr int vector_bytes = FAST_NN_VECTOR_BYTES;
+template <class T>
+inline constexpr int lanes = 2 * vector_bytes / static_cast<int>(sizeof(T));
+
+/// From [sample][elements] to blocks and back.
+template <class From, class T>
+void to_blocks(const From* samples, T* blocks, Index count, Index elements);
+template <class T>
+void from_blocks(const T* blocks, T* samples, Index count, Index elements);
+
+struct ConvSize {
+  Index channels, height, width;         // of the input
+  Index filters, out_height, out_width;  // of the output
+  Index kernel, stride, padding;
+  Index weights() const { return filters * channels * kernel * kernel; }
+};
+
+/// `packed` is scratch of size.weights(), in each of these.
+template <class T>
+void conv_forward(const ConvSize& size, const T* weights, const T* bias, const T* x, T* y,
+                  Index blocks, T* packed);
+template <class T>
+void conv_input_gradient(const ConvSize& size, const T* weights, const T* dy, T* dx, Index blocks,
+                         T* packed);
+/// `sums` is scratch of conv_scratch(size) bytes, 64-byte-aligned.
+template <class T>
+void conv_weight_gradient(const ConvSize& size, const T* x, const T* dy, T* dweights, T* dbias,
+                          Index blocks, T* sums);
+Index conv_scratch_bytes(const ConvSize& size);
+
+struct PoolSize {
+  Index height, width, out_height, out_width, size, stride;
+};
+template <class T>
+void max_pool_forward(const PoolSize& size, const T* x, T* y, Index planes);
+template <class T>
+void max_pool_backward(const PoolSize& size, const T* x, const T* y, const T* dy, T* dx,
+                       Index planes);
+
+/// y may be x, dx may be dy.
+template <class T>
+void relu_forward(const T* x, T* y, Index count);
+template <class T>
+void relu_backward(const T* y, const T* dy, T* dx, Index count);
+
+/// Weights [units x inputs], x [count x inputs], y [count x units].
+template <class T>
+void dense_forward(const T* weights, const T* bias, const T* x, T* y, Index count, Index inputs,
+                   Index units);
+template <class T>
+void dense_weight_gradient(const T* x, const T* dy, T* dweights, T* dbias, Index count,
+                           Index inputs, Index units);
+template <class T>
+void dense_input_gradient(const T* weights, const T* dy, T* dx, Index count, Index inputs,
+                          Index units);
+
+/// `momentum` may be null when beta is 0.
+template <class T>
+void sgd_step(T* weights, const T* gradients, T* momentum, std::size_t count, T learning_rate,
+              T beta, T weight_decay);
+
+}  // namespace fast::nn

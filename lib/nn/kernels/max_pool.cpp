@@ -1,0 +1,68 @@
+#include "nn/kernels/vector.hpp"
+
+namespace fast::nn {
+namespace {
+
+/// Calls visit(input vector's index) for each place of the window of output (row, column).
+template <class Visit>
+void for_window(const PoolSize& s, Index row, Index column, Visit visit) {
+  for (Index i = 0; i < s.size; ++i)
+    for (Index j = 0; j < s.size; ++j)
+      visit(((row * s.stride + i) * s.width + column * s.stride + j) * 2);
+}
+
+/// Half of the lanes of one window: the gradient goes to the first that equals the largest.
+template <class T>
+void scatter(const PoolSize& s, Index row, Index column, const Vector<T>* x, Vector<T> largest,
+             Vector<T> slope, Vector<T>* dx) {
+  for_window(s, row, column, [&](Index at) {
+    const auto match = x[at] == largest;
+    dx[at] += match ? slope : Vector<T>{};
+    slope = match ? Vector<T>{} : slope;
+  });
+}
+
+}  // namespace
+
+template <class T>
+void max_pool_forward(const PoolSize& s, const T* x, T* y, Index planes) {
+  const Vector<T>* in = vectors(x);
+  Vector<T>* out = vectors(y);
+  for (Index plane = 0; plane < planes; ++plane, in += 2 * s.height * s.width)
+    for (Index row = 0; row < s.out_height; ++row)
+      for (Index column = 0; column < s.out_width; ++column, out += 2) {
+        const Index first = (row * s.width + column) * s.stride * 2;
+        Vector<T> a = in[first], b = in[first + 1];
+        for_window(s, row, column, [&](Index at) {
+          a = in[at] <= a || a != a ? a : in[at];  // a NaN stays one
+          b = in[at + 1] <= b || b != b ? b : in[at + 1];
+        });
+        out[0] = a;
+        out[1] = b;
+      }
+}
+
+template <class T>
+void max_pool_backward(const PoolSize& s, const T* x, const T* y, const T* dy, T* dx,
+                       Index planes) {
+  const Index plane_vectors = 2 * s.height * s.width;
+  for (Index plane = 0; plane < planes; ++plane) {
+    const Vector<T>* in = vectors(x) + plane * plane_vectors;
+    Vector<T>* slopes = vectors(dx) + plane * plane_vectors;
+    for (Index i = 0; i < plane_vectors; ++i) slopes[i] = Vector<T>{};
+    Index o = plane * s.out_height * s.out_width * 2;
+    for (Index row = 0; row < s.out_height; ++row)
+      for (Index column = 0; column < s.out_width; ++column)
+        for (Index half = 0; half < 2; ++half, ++o)
+          scatter<T>(s, row, column, in + half, vectors(y)[o], vectors(dy)[o], slopes + half);
+  }
+}
+
+#define FAST_INSTANTIATE(T)                                             \
+  template void max_pool_forward(const PoolSize&, const T*, T*, Index); \
+  template void max_pool_backward(const PoolSize&, const T*, const T*, const T*, T*, Index);
+FAST_INSTANTIATE(float)
+FAST_INSTANTIATE(double)
+#undef FAST_INSTANTIATE
+
+}  // namespace fast::nn

@@ -1,0 +1,117 @@
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/nn/backend.hpp>
+#include <fast/nn/network.hpp>
+
+#include "nn/samples.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::nn;
+
+namespace {
+
+/// Images of a bright half, upper or lower, left or right, in noise: four classes.
+Samples halves(std::int64_t count) {
+  Samples samples(count, {1, 8, 8}, 4, 21);
+  for (std::size_t i = 0; i < samples.inputs.size(); ++i) {
+    const std::size_t row = i / 8 % 8, column = i % 8;
+    const bool bright[] = {row < 4, row >= 4, column < 4, column >= 4};
+    samples.inputs[i] = 0.5F * samples.inputs[i] + (bright[samples.labels[i / 64]] ? 1.0F : 0.0F);
+  }
+  return samples;
+}
+
+ModelSpec tiny() {
+  return {"tiny", {1, 8, 8}, {Conv2d{4, 3, 1, 1}, Relu{}, MaxPool{}, Flatten{}, Dense{4}}};
+}
+
+float& first_weight(Backend& backend) { return *static_cast<float*>(backend.parameters()[0].data); }
+
+}  // namespace
+
+TEST_CASE("a tiny convolutional network learns a tiny problem") {
+  const Samples train = halves(256), test = halves(64);
+  const auto backend = make_backend<float>(tiny(), 1, {0.05, 0.9, 1e-4});
+  CHECK(backend->name() == "nn");
+  const double before = backend->train(train.batch(0, 32));
+  double after = before;
+  for (int epoch = 0; epoch < 10; ++epoch)
+    for (std::size_t first = 0; first < 256; first += 32)
+      after = backend->train(train.batch(first, 32));
+  CHECK(after < before / 5);
+  const Evaluation result = backend->evaluate(test.batch());
+  CHECK(result.correct >= 60);
+  CHECK(result.loss_sum / 64 < 0.3);
+}
+
+TEST_CASE("train is gradients, hook, SGD step, in this order") {
+  const Samples samples(6, {1, 8, 8}, 4);
+  const auto backend = make_backend<double>(tiny(), 1, {0.5, 0, 0});
+  Network<double> oracle(tiny(), 1);
+  const double loss = oracle.loss_and_gradients(samples.batch());
+  bool called = false;
+  CHECK(backend->train(samples.batch(), [&](const std::vector<TensorView>& gradients) {
+    called = true;
+    REQUIRE(gradients.size() == backend->parameters().size());
+    CHECK(gradients[0].name == "conv1.weight");
+    const auto* first = static_cast<const double*>(gradients[0].data);
+    CHECK(std::equal(oracle.gradients().begin(), oracle.gradients().end(), first));
+    for (const TensorView& view : gradients)
+      std::fill_n(static_cast<double*>(view.data), view.element_count(), 1.0);
+  }) == loss);
+  CHECK(called);
+  const auto* w = static_cast<const double*>(backend->parameters()[0].data);
+  for (std::size_t i = 0; i < oracle.parameter_count(); ++i)
+    CHECK(w[i] == Approx(oracle.parameters()[i] - 0.5));
+}
+
+TEST_CASE("evaluate counts correct samples, sums losses and changes nothing") {
+  const Samples samples(40, {1, 8, 8}, 4);
+  const auto backend = make_backend<float>(tiny(), 1);
+  Network<float> oracle(tiny(), 1);
+  const std::span<const float> logits = oracle.forward(samples.batch());
+  std::size_t correct = 0;
+  double loss = 0;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::span<const float> row = logits.subspan(i * 4, 4);
+    const auto label = static_cast<std::size_t>(samples.labels[i]);
+    correct +=
+        static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin()) == label;
+    double sum = 0;
+    for (const float z : row) sum += std::exp(z);
+    loss += std::log(sum) - row[label];
+  }
+  for (int again = 0; again < 2; ++again) {
+    const Evaluation result = backend->evaluate(samples.batch());
+    CHECK(result.correct == correct);
+    CHECK(result.loss_sum == Approx(loss).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("the same seed trains to the same bits") {
+  const Samples samples(50, {1, 8, 8}, 4);
+  const auto run = [&] {
+    const auto backend = make_backend<float>(tiny(), 8);
+    for (const std::size_t count : {32, 18, 32}) backend->train(samples.batch(0, count));
+    return first_weight(*backend);
+  };
+  CHECK(run() == run());
+}
+
+TEST_CASE("momentum is handed out for checkpoints, and none without it") {
+  const auto backend = make_backend<float>(tiny(), 8, {0.1, 0.9, 0});
+  REQUIRE(backend->optimizer_state().size() == 1);
+  CHECK(backend->optimizer_state()[0].element_count() == parameter_count(tiny()));
+  CHECK(make_backend<float>(tiny(), 8, {0.1, 0, 0})->optimizer_state().empty());
+}
+
+TEST_CASE("a learning rate of zero stands still") {
+  const Samples samples(8, {1, 8, 8}, 4);
+  const auto backend = make_backend<float>(tiny(), 8);
+  const float before = first_weight(*backend);
+  backend->set_learning_rate(0);
+  backend->train(samples.batch());
+  CHECK(first_weight(*backend) == before);
+  CHECK_THROWS_AS(backend->set_learning_rate(-1), Error);
+}

@@ -1,0 +1,219 @@
+#include "nn/layer.hpp"
+
+#include <fast/core/memory.hpp>
+
+#include "nn/samples.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::nn;
+
+namespace {
+
+using Values = std::vector<double>;
+
+Values random_values(std::size_t count, Rng& rng) {
+  Values values(count);
+  for (double& v : values) v = rng.normal();
+  return values;
+}
+
+/// One layer in double on `count` samples, with values in their natural order [sample][...].
+class Probe {
+ public:
+  Probe(const LayerSpec& spec, Shape in, Index count)
+      : in_(std::move(in)), count_(count), layer_(make_layer<double>(spec, in_)) {
+    const ModelSpec alone{"probe", in_, {spec, Flatten{}}};
+    out_ = shapes(alone)[1];
+    parameter_count_ = parameter_count(alone);
+    x_ = stored(in_);
+    y_ = stored(out_);
+  }
+  std::size_t parameters() const { return parameter_count_; }
+  std::size_t inputs() const { return natural(in_); }
+  std::size_t outputs() const { return natural(out_); }
+
+  Values forward(const Values& parameters, const Values& x) {
+    load(x, x_, in_);
+    layer_->forward(parameters.data(), data(x_), data(y_), count_);
+    return unload(y_, out_);
+  }
+
+  struct Gradients {
+    Values parameters, inputs;
+  };
+  /// Of the sum of slopes · outputs, after forward().
+  Gradients backward(const Values& parameters, const Values& slopes) {
+    AlignedBuffer dy = stored(out_), dx = stored(in_);
+    load(slopes, dy, out_);
+    Values gradients(parameter_count_, 777);  // to be overwritten
+    if (layer_->in_place())
+      layer_->backward(parameters.data(), gradients.data(), data(x_), data(y_), data(dy), data(dy),
+                       count_);
+    else
+      layer_->backward(parameters.data(), gradients.data(), data(x_), data(y_), data(dy), data(dx),
+                       count_);
+    return {gradients, unload(layer_->in_place() ? dy : dx, in_)};
+  }
+
+ private:
+  std::size_t natural(const Shape& shape) const {
+    return static_cast<std::size_t>(count_ * elements(shape));
+  }
+  AlignedBuffer stored(const Shape& shape) const {
+    return AlignedBuffer(static_cast<std::size_t>(stored_elements<double>(shape, count_)) * 8);
+  }
+  static double* data(const AlignedBuffer& buffer) { return buffer.as<double>().data(); }
+  void load(const Values& from, const AlignedBuffer& to, const Shape& shape) const {
+    if (shape.size() == 3)
+      to_blocks(from.data(), data(to), count_, elements(shape));
+    else
+      std::copy(from.begin(), from.end(), data(to));
+  }
+  Values unload(const AlignedBuffer& from, const Shape& shape) const {
+    Values to(natural(shape));
+    if (shape.size() == 3)
+      from_blocks(data(from), to.data(), count_, elements(shape));
+    else
+      std::copy_n(data(from), to.size(), to.begin());
+    return to;
+  }
+
+  Shape in_, out_;
+  Index count_;
+  std::unique_ptr<Layer<double>> layer_;
+  std::size_t parameter_count_ = 0;
+  AlignedBuffer x_, y_;
+};
+
+double dot(const Values& a, const Values& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+/// Central differences of the sum of slopes · outputs with respect to `values`.
+template <class Sum>
+Values differences(Values& values, Sum sum) {
+  constexpr double h = 1e-5;
+  Values result;
+  for (double& v : values) {
+    const double kept = v;
+    v = kept + h;
+    const double above = sum();
+    v = kept - h;
+    result.push_back((above - sum()) / (2 * h));
+    v = kept;
+  }
+  return result;
+}
+
+void check_close(const Values& found, const Values& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    INFO("value " << i);
+    REQUIRE(found[i] == Approx(expected[i]).epsilon(1e-6).margin(1e-7));
+  }
+}
+
+void check_gradients(const LayerSpec& spec, const Shape& in, Index count) {
+  INFO(describe(spec) << " on " << count << " x " << describe(in) << ", seed 11");
+  Rng rng(11);
+  Probe probe(spec, in, count);
+  Values parameters = random_values(probe.parameters(), rng);
+  Values x = random_values(probe.inputs(), rng);
+  const Values slopes = random_values(probe.outputs(), rng);
+  probe.forward(parameters, x);
+  const Probe::Gradients found = probe.backward(parameters, slopes);
+  const auto sum = [&] { return dot(slopes, probe.forward(parameters, x)); };
+  check_close(found.parameters, differences(parameters, sum));
+  check_close(found.inputs, differences(x, sum));
+}
+
+/// The definition of a convolution, sample by sample.
+Values naive_convolution(const Conv2d& conv, const Shape& in, Index count, const Values& parameters,
+                         const Values& x) {
+  const Shape out = shapes({"naive", in, {conv, Flatten{}}})[1];
+  const Index k = conv.kernel, weights = conv.channels * in[0] * k * k;
+  Values y;
+  const auto input = [&](Index n, Index c, Index row, Index column) {
+    const bool inside = row >= 0 && row < in[1] && column >= 0 && column < in[2];
+    return inside ? x.at(static_cast<std::size_t>(((n * in[0] + c) * in[1] + row) * in[2] + column))
+                  : 0.0;
+  };
+  for (Index n = 0; n < count; ++n)
+    for (Index o = 0; o < out[0]; ++o)
+      for (Index row = 0; row < out[1]; ++row)
+        for (Index column = 0; column < out[2]; ++column) {
+          double sum = parameters.at(static_cast<std::size_t>(weights + o));
+          for (Index c = 0; c < in[0]; ++c)
+            for (Index i = 0; i < k; ++i)
+              for (Index j = 0; j < k; ++j)
+                sum += parameters.at(static_cast<std::size_t>(((o * in[0] + c) * k + i) * k + j)) *
+                       input(n, c, row * conv.stride - conv.padding + i,
+                             column * conv.stride - conv.padding + j);
+          y.push_back(sum);
+        }
+  return y;
+}
+
+struct ConvCase {
+  Conv2d conv;
+  Shape in;
+};
+std::vector<ConvCase> conv_cases() {
+  return {{{1, 1}, {1, 1, 1}},       {{6, 5, 1, 2}, {1, 7, 6}}, {{7, 3, 1, 1}, {4, 5, 7}},
+          {{3, 3, 2, 1}, {2, 7, 8}}, {{2, 2, 3, 1}, {3, 6, 5}}, {{13, 1, 2}, {5, 4, 3}},
+          {{4, 5, 2, 4}, {1, 2, 3}}, {{5, 4, 3}, {2, 9, 8}}};
+}
+
+}  // namespace
+
+TEST_CASE("the gradients of a dense layer are those of finite differences") {
+  for (const Index count : {1, 3})
+    for (const auto& [inputs, units] : {std::pair<Index, Index>{1, 1}, {7, 3}, {5, 11}})
+      check_gradients(Dense{units}, {inputs}, count);
+}
+
+TEST_CASE("the gradients of a convolution are those of finite differences") {
+  for (const Index count : {1, 3, 9})
+    for (const ConvCase& c : conv_cases())
+      if (count < 9 || c.conv.channels < 7) check_gradients(c.conv, c.in, count);
+}
+
+TEST_CASE("the gradients of layers without parameters are those of finite differences") {
+  for (const Index count : {1, 3}) {
+    check_gradients(Relu{}, {7}, count);
+    check_gradients(Relu{}, {2, 3, 5}, count);
+    check_gradients(Flatten{}, {2, 3, 5}, count);
+    for (const MaxPool& pool : {MaxPool{2, 2}, {3, 2}, {2, 3}, {3, 1}, {1, 1}})
+      check_gradients(pool, {2, 7, 5}, count);
+  }
+}
+
+TEST_CASE("a convolution is what its definition says, with any stride and padding") {
+  for (const Index count : {1, 3, 9})
+    for (const ConvCase& c : conv_cases()) {
+      INFO(describe(LayerSpec(c.conv)) << " on " << count << " x " << describe(c.in));
+      Rng rng(3);
+      Probe probe(c.conv, c.in, count);
+      const Values parameters = random_values(probe.parameters(), rng);
+      const Values x = random_values(probe.inputs(), rng);
+      check_close(probe.forward(parameters, x),
+                  naive_convolution(c.conv, c.in, count, parameters, x));
+    }
+}
+
+TEST_CASE("the largest of equals is the first: only it gets the gradient") {
+  Probe probe(MaxPool{2, 2}, {1, 2, 2}, 1);
+  CHECK(probe.forward({}, {1, 4, 4, 2}) == Values{4});
+  CHECK(probe.backward({}, {3}).inputs == Values{0, 3, 0, 0});
+}
+
+TEST_CASE("a NaN passes through ReLU and pooling, so that the loss shows it") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(std::isnan(Probe(Relu{}, {1}, 1).forward({}, {nan})[0]));
+  for (int place = 0; place < 4; ++place) {
+    Values x{1, 2, 3, 4};
+    x.at(static_cast<std::size_t>(place)) = nan;
+    CHECK(std::isnan(Probe(MaxPool{2, 2}, {1, 2, 2}, 1).forward({}, x)[0]));
+  }
+}

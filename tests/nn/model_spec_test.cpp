@@ -1,0 +1,66 @@
+#include <fast/core/error.hpp>
+#include <fast/nn/model_spec.hpp>
+
+#include "support/catch.hpp"
+
+using namespace fast::nn;
+
+TEST_CASE("LeNet-5 has 61,706 parameters, an MLP those of its widths") {
+  CHECK(parameter_count(lenet5()) == 61706);
+  CHECK(parameter_count(lenet5(7)) == 61706 - 3 * 85);
+  CHECK(parameter_count(mlp({784, 256, 10})) == 784 * 256 + 256 + 256 * 10 + 10);
+  CHECK(parameter_count(mlp({3, 2})) == 8);
+}
+
+TEST_CASE("parameters carry names, shapes and places without gaps") {
+  const std::vector<ParameterSpec> list = parameters(lenet5());
+  REQUIRE(list.size() == 10);
+  CHECK(list[0].name == "conv1.weight");
+  CHECK(list[0].shape == Shape{6, 1, 5, 5});
+  CHECK(list[0].fan_in == 25);
+  CHECK(list[3].name == "conv2.bias");
+  CHECK(list[4].name == "fc1.weight");
+  CHECK(list[4].shape == Shape{120, 400});
+  CHECK(list[9].name == "fc3.bias");
+  std::size_t offset = 0;
+  for (const ParameterSpec& p : list) {
+    CHECK(p.offset == offset);
+    offset += p.count;
+  }
+  CHECK(offset == 61706);
+}
+
+TEST_CASE("shapes follow from kernel, stride and padding") {
+  const ModelSpec spec{"m", {3, 9, 8}, {Conv2d{4, 3, 2, 1}, MaxPool{2, 1}, Flatten{}, Dense{2}}};
+  CHECK(shapes(spec) == std::vector<Shape>{{3, 9, 8}, {4, 5, 4}, {4, 4, 3}, {48}, {2}});
+}
+
+TEST_CASE("a layer that does not fit is named with its input") {
+  const auto message = [](Shape in, std::vector<LayerSpec> layers) {
+    try {
+      shapes({"m", std::move(in), std::move(layers)});
+    } catch (const fast::Error& error) {
+      CHECK(error.kind() == fast::ErrorKind::argument);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK_THAT(message({1, 4, 4}, {Dense{3}}),
+             ContainsSubstring("layer 1 (dense 3): it takes vectors, its "
+                               "input is [1x4x4]; put a Flatten before"));
+  CHECK_THAT(message({4}, {Relu{}, Conv2d{3, 3}}),
+             ContainsSubstring("layer 2 (conv2d 3, kernel 3"));
+  CHECK_THAT(message({1, 4, 4}, {Conv2d{3, 5}}),
+             ContainsSubstring("larger than its input [1x4x4]"));
+  CHECK_THAT(message({1, 4, 4}, {Conv2d{3, 3, 0}}), ContainsSubstring("must be positive"));
+  CHECK_THAT(message({1, 4, 4}, {Conv2d{3, 3, 1, 3}}),
+             ContainsSubstring("padding must be smaller"));
+  CHECK_THAT(message({1, 4, 4}, {Conv2d{0, 3}}), ContainsSubstring("channels must be positive"));
+  CHECK_THAT(message({1, 4, 4}, {MaxPool{5, 1}}),
+             ContainsSubstring("layer 1 (max pool 5, stride 1)"));
+  CHECK_THAT(message({4}, {Dense{-1}}), ContainsSubstring("units must be positive"));
+  CHECK_THAT(message({4, 4}, {Dense{1}}), ContainsSubstring("input [4x4] is neither"));
+  CHECK_THAT(message({0}, {Dense{1}}), ContainsSubstring("input [0] is neither"));
+  CHECK_THAT(message({1, 4, 4}, {Relu{}}), ContainsSubstring("no vector of logits"));
+  CHECK_THROWS_WITH(mlp({5}), ContainsSubstring("1 widths given"));
+}
