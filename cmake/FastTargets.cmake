@@ -15,8 +15,7 @@ endif()
 
 add_library(fast_house INTERFACE)
 target_compile_features(fast_house INTERFACE cxx_std_20)
-# g++ 12 finds overflows in fmt 9 that are not there.
-target_compile_options(fast_house INTERFACE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow> $<$<BOOL:${FAST_WERROR}>:-Werror>)
+target_compile_options(fast_house INTERFACE -Wall -Wextra $<$<BOOL:${FAST_WERROR}>:-Werror>)
 # A program that uses threads only is not to load MPI, whose hooks the thread sanitizer does not bear.
 target_link_options(fast_house INTERFACE -Wl,--as-needed)
 if(FAST_SANITIZE)

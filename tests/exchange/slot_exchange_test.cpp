@@ -184,13 +184,15 @@ TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
   peers.announce(WorkerStatus::finished);
   CHECK(reader.fetch(0).front().state == Arrival::State::finished);
+  bool first = false;
+  peers.announce(WorkerStatus::running);
   std::thread failing([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    CHECK(peers.announce(WorkerStatus::failed));
+    first = peers.announce(WorkerStatus::failed);
   });
-  peers.announce(WorkerStatus::running);
   CHECK_THROWS_WITH(reader.fetch(1), Contains("because worker 0 failed"));
   failing.join();
+  CHECK(first);
   SlotPeers second(pair.board, Pair::reader_rank);
   CHECK_FALSE(second.announce(WorkerStatus::failed));  // only the first reports
 }
