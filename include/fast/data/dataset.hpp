@@ -1,0 +1,63 @@
+// Labelled samples in memory, shared by all who hold a copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace fast::data {
+
+/// (value - mean) / stddev; one entry for all channels, or one a channel (the sample's first side).
+/// Bytes are divided by 255 first.
+struct Normalization {
+  std::vector<float> mean = {0};
+  std::vector<float> stddev = {1};
+};
+
+/// A value: copies and slices share one immutable storage, which threads may read at once. Images
+/// stay bytes until a batch is made of them.
+class Dataset {
+ public:
+  /// Row-major samples, images as C×H×W.
+  using Values = std::variant<std::vector<std::uint8_t>, std::vector<float>>;
+
+  Dataset() = default;
+
+  /// `values` holds labels.size() × product(sample_shape) numbers. Throws Error(data) when it does
+  /// not, and on a label outside [0, classes), naming the first.
+  Dataset(std::string name, std::vector<std::int64_t> sample_shape, Values values,
+          std::vector<std::int32_t> labels, int classes);
+
+  const std::string& name() const;
+  std::size_t size() const { return size_; }  ///< samples
+  int classes() const;
+  const std::vector<std::int64_t>& sample_shape() const;
+  std::size_t sample_size() const;  ///< product of the shape
+  std::span<const std::int32_t> labels() const;
+
+  /// Samples [begin, begin + count), sharing this one's storage. Throws Error(argument) when they
+  /// are not all there.
+  Dataset slice(std::size_t begin, std::size_t count) const;
+
+  /// Writes the samples of `indices`, normalized, one after the other; `out` holds indices.size() ×
+  /// sample_size() values. Throws Error(argument) when the normalization does not fit the channels
+  /// or has a standard deviation that is not positive.
+  void gather(std::span<const std::size_t> indices, const Normalization& normalization,
+              std::span<float> out) const;
+
+  /// Mean and standard deviation a channel over all samples (bytes divided by 255), for use as a
+  /// normalization. A constant channel gets standard deviation 1.
+  Normalization measure() const;
+
+ private:
+  struct Storage;
+  std::shared_ptr<const Storage> storage_;
+  std::size_t begin_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace fast::data

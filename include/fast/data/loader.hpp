@@ -1,0 +1,79 @@
+// Batches for training and evaluation.
+#pragma once
+
+#include <fast/core/batch.hpp>
+#include <fast/data/dataset.hpp>
+#include <fast/data/sampler.hpp>
+
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+namespace fast::data {
+
+/// Hands out normalized batches from buffers that it reuses: a batch is valid until the next one is
+/// asked for. One thread uses a loader; several loaders may share a data set.
+class Loader {
+ public:
+  class Epoch;
+
+  /// For training: this worker's shuffled shard of every epoch, full batches only. Throws as
+  /// Sampler does.
+  Loader(Dataset dataset, Normalization normalization, int workers, int rank,
+         std::size_t batch_size, std::uint64_t seed);
+
+  /// For evaluation: all samples in their order in every epoch, the last batch possibly shorter.
+  /// Throws Error(argument) on a batch size of 0.
+  Loader(Dataset dataset, Normalization normalization, std::size_t batch_size);
+
+  const Dataset& dataset() const { return dataset_; }
+  std::size_t rounds() const { return rounds_; }  ///< batches an epoch
+
+  /// Batch `round` of an epoch, any in any order, so that training resumes wherever it stopped.
+  /// Throws Error(argument) when round is not below rounds() or the normalization does not fit.
+  const Batch& batch(std::size_t epoch, std::size_t round);
+
+  /// for (const fast::Batch& batch : loader.epoch(0)) ...
+  Epoch epoch(std::size_t epoch);
+
+ private:
+  Dataset dataset_;
+  Normalization normalization_;
+  std::optional<Sampler> sampler_;
+  std::size_t batch_size_;
+  std::size_t rounds_;
+  std::vector<std::size_t> order_;
+  std::optional<std::size_t> epoch_;  ///< whose order order_ is
+  std::vector<float> inputs_;
+  std::vector<std::int32_t> labels_;
+  Batch batch_;
+};
+
+/// The batches of one epoch, to be gone through once.
+class Loader::Epoch {
+ public:
+  struct Iterator {
+    Loader* loader;
+    std::size_t epoch;
+    std::size_t round;
+    const Batch& operator*() const { return loader->batch(epoch, round); }
+    Iterator& operator++() {
+      ++round;
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return round == loader->rounds(); }
+  };
+
+  Epoch(Loader& loader, std::size_t epoch) : loader_(&loader), epoch_(epoch) {}
+  Iterator begin() const { return {loader_, epoch_, 0}; }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Loader* loader_;
+  std::size_t epoch_;
+};
+
+inline Loader::Epoch Loader::epoch(std::size_t epoch) { return {*this, epoch}; }
+
+}  // namespace fast::data

@@ -1,0 +1,41 @@
+// What a run came to, as a table for people and as JSON for programs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace fast::train {
+
+/// Shares and accuracies are fractions in [0, 1].
+struct Summary {
+  double test_accuracy_mean_model = 0;
+  double test_accuracy_worst_worker = 0;
+  double consensus_distance = 0;  ///< sqrt(mean_i ‖x_i - x̄‖²)
+  double samples_per_second = 0;  ///< of all workers, over the training loop
+  double wait_fraction = 0;       ///< of the training loop: waiting for neighbors
+  double publish_fraction = 0;    ///< making the weights readable
+  double mix_fraction = 0;        ///< averaging
+  double fresh_fraction = 0;      ///< neighbor reads that saw a version not yet read
+  double bytes_sent_per_worker_per_round = 0;
+  std::uint64_t rounds = 0;
+  std::uint64_t epochs = 0;
+  int workers = 0;
+  std::string topology;
+  double spectral_gap = 0;
+  std::string exchange;
+  std::string algorithm;
+  std::string staleness;  ///< a number or "inf"
+  double seconds = 0;     ///< of the training loop
+
+  /// One JSON object with a key a field, named and ordered as here; what is not finite is null.
+  std::string to_json() const;
+
+  /// Two columns, one row a field.
+  std::string to_table() const;
+
+  /// Writes to_json() and a newline. Throws Error(resource) when that cannot be done.
+  void write_json(const std::filesystem::path& path) const;
+};
+
+}  // namespace fast::train

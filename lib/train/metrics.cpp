@@ -1,0 +1,36 @@
+#include <cerrno>
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/train/metrics.hpp>
+#include <nlohmann/json.hpp>
+
+namespace fast::train {
+
+using Json = nlohmann::ordered_json;
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& directory, int rank)
+    : path_(directory / fmt::format("metrics-{}.jsonl", rank)) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  require(!error, ErrorKind::resource,
+          "metrics: the directory {} cannot be made: {}; choose another", directory.string(),
+          error.message());
+  errno = 0;
+  out_.open(path_, std::ios::trunc);
+  require(out_.is_open(), ErrorKind::resource,
+          "metrics: {} cannot be written: {}; choose another directory", path_.string(),
+          std::strerror(errno));
+}
+
+void MetricsWriter::write(std::span<const Metric> metrics) {
+  Json line = Json::object();
+  for (const Metric& metric : metrics) {
+    std::visit([&](const auto& value) { line[metric.name] = value; }, metric.value);
+  }
+  out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n' << std::flush;
+  require(out_.good(), ErrorKind::resource,
+          "metrics: {} cannot be written; is the disk full? choose another directory",
+          path_.string());
+}
+
+}  // namespace fast::train

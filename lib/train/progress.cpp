@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fast/train/progress.hpp>
+
+namespace fast::train {
+namespace {
+
+constexpr double bar_interval_s = 0.1;
+constexpr double line_interval_s = 5;
+constexpr std::size_t widest_bar = 30;
+constexpr std::size_t narrowest_bar = 5;
+
+std::string time_text(double seconds) {
+  const long s = std::lround(std::clamp(seconds, 0.0, 1e9));
+  if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
+  return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
+double fraction(std::size_t done, std::size_t all) {
+  return all == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(all));
+}
+
+std::string head(const ProgressState& s) {
+  return fmt::format("epoch {}/{}", std::min(s.epoch + 1, s.epochs), s.epochs);
+}
+
+std::string tail(const ProgressState& s) {
+  std::string text = fmt::format("{}/{} | loss {:.4f} | {:.0f} samples/s", s.round, s.rounds,
+                                 s.loss, s.samples_per_second);
+  const double done = fraction(s.epoch * s.rounds + s.round, s.epochs * s.rounds);
+  if (done > 0) text += fmt::format(" | {} left", time_text(s.elapsed_s * (1 - done) / done));
+  return text;
+}
+
+std::size_t terminal_width(std::FILE* out) {
+  winsize size{};
+  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+std::string progress_bar(const ProgressState& state, std::size_t width) {
+  const std::string before = head(state), after = tail(state);
+  const std::size_t taken = before.size() + after.size() + 4;  // " [" and "] "
+  const std::size_t length =
+      std::clamp(width > taken ? width - taken : 0, narrowest_bar, widest_bar);
+  const auto filled =
+      static_cast<std::size_t>(fraction(state.round, state.rounds) * static_cast<double>(length));
+  std::string bar(filled, '=');
+  if (filled < length) bar += '>';
+  bar.resize(length, ' ');
+  return fmt::format("{} [{}] {}", before, bar, after).substr(0, width);
+}
+
+std::string progress_line(const ProgressState& state) { return head(state) + " | " + tail(state); }
+
+Progress::Progress(std::FILE* out, Style style)
+    : out_(out), bar_(style == Style::bar || (style == Style::automatic && isatty(fileno(out)))) {}
+
+void Progress::update(const ProgressState& state) {
+  if (state.elapsed_s < next_s_ && state.round != state.rounds) return;
+  next_s_ = state.elapsed_s + (bar_ ? bar_interval_s : line_interval_s);
+  print(state);
+}
+
+void Progress::print(const ProgressState& state) {
+  if (bar_) {
+    fmt::print(out_, "\r{}\x1b[K", progress_bar(state, terminal_width(out_) - 1));
+    line_open_ = true;
+  } else {
+    fmt::print(out_, "{}\n", progress_line(state));
+  }
+  std::fflush(out_);
+}
+
+void Progress::finish() {
+  if (!line_open_) return;
+  std::fputc('\n', out_);
+  std::fflush(out_);
+  line_open_ = false;
+}
+
+}  // namespace fast::train

@@ -1,0 +1,80 @@
+#include <fast/core/error.hpp>
+#include <fast/train/summary.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+namespace fast::train {
+namespace {
+
+std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
+
+std::string size_text(double bytes) {
+  constexpr const char* units[] = {"B", "kB", "MB", "GB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit < 3; ++unit) bytes /= 1000;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, units[unit]);
+}
+
+}  // namespace
+
+std::string Summary::to_json() const {
+  using Json = nlohmann::ordered_json;
+  const Json json = {
+      {"test_accuracy_mean_model", test_accuracy_mean_model},
+      {"test_accuracy_worst_worker", test_accuracy_worst_worker},
+      {"consensus_distance", consensus_distance},
+      {"samples_per_second", samples_per_second},
+      {"wait_fraction", wait_fraction},
+      {"publish_fraction", publish_fraction},
+      {"mix_fraction", mix_fraction},
+      {"fresh_fraction", fresh_fraction},
+      {"bytes_sent_per_worker_per_round", bytes_sent_per_worker_per_round},
+      {"rounds", rounds},
+      {"epochs", epochs},
+      {"workers", workers},
+      {"topology", topology},
+      {"spectral_gap", spectral_gap},
+      {"exchange", exchange},
+      {"algorithm", algorithm},
+      {"staleness", staleness},
+      {"seconds", seconds},
+  };
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string Summary::to_table() const {
+  const std::vector<std::pair<const char*, std::string>> rows = {
+      {"test accuracy, mean model", percent(test_accuracy_mean_model)},
+      {"test accuracy, worst worker", percent(test_accuracy_worst_worker)},
+      {"consensus distance", fmt::format("{:.4g}", consensus_distance)},
+      {"samples per second", fmt::format("{:.0f}", samples_per_second)},
+      {"time waiting", percent(wait_fraction)},
+      {"time publishing", percent(publish_fraction)},
+      {"time mixing", percent(mix_fraction)},
+      {"fresh neighbor reads", percent(fresh_fraction)},
+      {"sent per worker and round", size_text(bytes_sent_per_worker_per_round)},
+      {"rounds", fmt::format("{}", rounds)},
+      {"epochs", fmt::format("{}", epochs)},
+      {"workers", fmt::format("{}", workers)},
+      {"topology", topology},
+      {"spectral gap", fmt::format("{:.4g}", spectral_gap)},
+      {"exchange", exchange},
+      {"algorithm", algorithm},
+      {"staleness", staleness},
+      {"seconds", fmt::format("{:.1f}", seconds)},
+  };
+  std::string table;
+  for (const auto& [name, value] : rows) table += fmt::format("  {:<28}  {}\n", name, value);
+  return table;
+}
+
+void Summary::write_json(const std::filesystem::path& path) const {
+  std::ofstream out(path);
+  out << to_json() << '\n' << std::flush;
+  require(out.good(), ErrorKind::resource, "summary: {} cannot be written; choose another file",
+          path.string());
+}
+
+}  // namespace fast::train

@@ -1,0 +1,95 @@
+#include <fast/core/error.hpp>
+#include <fast/data/dataset.hpp>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using data::Dataset;
+
+namespace {
+
+/// Two samples of two channels with two pixels each.
+Dataset two_channels() {
+  return {
+      "two", {2, 1, 2}, std::vector<std::uint8_t>{0, 51, 102, 153, 204, 255, 0, 255}, {0, 1}, 2};
+}
+
+std::vector<float> gathered(const Dataset& set, std::vector<std::size_t> indices,
+                            const data::Normalization& normalization = {}) {
+  std::vector<float> out(indices.size() * set.sample_size());
+  set.gather(indices, normalization, out);
+  return out;
+}
+
+void check_close(const std::vector<float>& found, const std::vector<double>& wanted) {
+  REQUIRE(found.size() == wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    CHECK(static_cast<double>(found[i]) == Approx(wanted[i]).margin(1e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bytes become fractions, floats stay as they are") {
+  check_close(gathered(two_channels(), {1, 0}), {0.8, 1, 0, 1, 0, 0.2, 0.4, 0.6});
+  const Dataset floats("floats", {2}, std::vector<float>{1, -2, 3, 4}, {0, 0}, 1);
+  check_close(gathered(floats, {1, 1, 0}), {3, 4, 3, 4, 1, -2});
+}
+
+TEST_CASE("normalization subtracts the mean and divides by the deviation") {
+  check_close(gathered(two_channels(), {0}, {{0.2F}, {0.4F}}), {-0.5, 0, 0.5, 1});
+  check_close(gathered(two_channels(), {0}, {{0.2F, 0.6F}, {0.4F, 0.1F}}), {-0.5, 0, -2, 0});
+  check_close(gathered(two_channels(), {0}, {{0.2F, 0.6F}, {0.5F}}), {-0.4, 0, -0.4, 0});
+}
+
+TEST_CASE("a normalization that does not fit is refused") {
+  CHECK_THROWS_WITH(gathered(two_channels(), {0}, {{0, 0, 0}, {1}}),
+                    ContainsSubstring("3 means and 1 standard deviations for 2 channels"));
+  CHECK_THROWS_WITH(gathered(two_channels(), {0}, {{0}, {1, 0}}),
+                    ContainsSubstring("0 of channel 1"));
+  CHECK_THROWS_WITH(gathered(two_channels(), {0}, {{NAN}, {1}}), ContainsSubstring("finite"));
+}
+
+TEST_CASE("measured moments normalize to mean zero and deviation one, a channel each") {
+  const Dataset set = two_channels();
+  const data::Normalization measured = set.measure();
+  REQUIRE(measured.mean.size() == 2);
+  CHECK(measured.mean[0] == Approx(0.5));
+  CHECK(measured.stddev[0] == Approx(std::sqrt((0 + 0.04 + 0.64 + 1) / 4 - 0.25)));
+  const auto values = gathered(set, {0, 1}, measured);
+  CHECK(values[2] + values[3] + values[6] + values[7] == Approx(0).margin(1e-6));
+  const Dataset constant("c", {1}, std::vector<float>{2, 2}, {0, 0}, 1);
+  check_close(gathered(constant, {0, 1}, constant.measure()), {0, 0});
+}
+
+TEST_CASE("slices and copies share their storage") {
+  const Dataset set = two_channels();
+  const Dataset second = set.slice(1, 1);
+  CHECK(second.size() == 1);
+  CHECK(second.labels().data() == set.labels().data() + 1);
+  CHECK(gathered(second, {0}) == gathered(set, {1}));
+  CHECK(second.slice(1, 0).size() == 0);
+  CHECK_THROWS_WITH(second.slice(0, 2),
+                    ContainsSubstring("\"two\"") && ContainsSubstring("which has 1"));
+  CHECK_THROWS_WITH(set.slice(3, 0), ContainsSubstring("3"));
+  CHECK_THROWS_WITH(gathered(second, {1}), ContainsSubstring("sample 1"));
+}
+
+TEST_CASE("an empty data set answers") {
+  const Dataset none;
+  CHECK(none.size() == 0);
+  CHECK(none.labels().empty());
+  CHECK(none.sample_size() == 0);
+  CHECK(none.measure().mean.size() == 1);
+  CHECK_THROWS_AS(gathered(none, {0}), Error);
+}
+
+TEST_CASE("values, shapes and labels that do not fit each other are refused") {
+  const std::vector<float> values(4);
+  CHECK_THROWS_WITH(Dataset("d", {3}, values, {0, 0}, 1),
+                    ContainsSubstring("4 values for 2 labels of 3"));
+  CHECK_THROWS_WITH(Dataset("d", {0}, values, {0, 0}, 1), ContainsSubstring("side 0"));
+  CHECK_THROWS_WITH(Dataset("d", {2}, values, {0, -1}, 3),
+                    ContainsSubstring("sample 1 has label -1"));
+  CHECK_THROWS_WITH(Dataset("d", {2}, values, {3, 0}, 3), ContainsSubstring("0..2"));
+}

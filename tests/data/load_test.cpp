@@ -1,0 +1,81 @@
+#include <fast/core/error.hpp>
+#include <fast/data/load.hpp>
+
+#include "support/catch.hpp"
+#include "support/idx_files.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+void write_four(const std::filesystem::path& directory) {
+  std::filesystem::create_directories(directory);
+  write_gzip(directory / "train-images-idx3-ubyte.gz", idx_images(20, 2, 2));
+  write_plain(directory / "train-labels-idx1-ubyte", idx_labels(20));
+  write_plain(directory / "t10k-images-idx3-ubyte", idx_images(8, 2, 2));
+  write_gzip(directory / "t10k-labels-idx1-ubyte.gz", idx_labels(8));
+}
+
+}  // namespace
+
+TEST_CASE("a directory is loaded, compressed or not, and its moments measured") {
+  const TemporaryDirectory directory;
+  write_four(directory.path());
+  const data::Splits splits = data::load(directory.path().string());
+  CHECK(splits.train.size() == 20);
+  CHECK(splits.test.size() == 8);
+  CHECK(splits.normalization.mean == splits.train.measure().mean);
+  const data::Splits few = data::load(directory.path().string(), {.limit = 10});
+  CHECK(few.train.size() == 10);
+  CHECK(few.test.size() == 8);
+  CHECK_THROWS_WITH(data::load(directory.path().string(), {.classes = 3}),
+                    ContainsSubstring("3 classes"));
+}
+
+TEST_CASE("a directory without the files says which are wanted") {
+  const TemporaryDirectory directory;
+  write_four(directory.path());
+  std::filesystem::remove(directory / "t10k-labels-idx1-ubyte.gz");
+  CHECK_THROWS_WITH(
+      data::load(directory.path().string()),
+      ContainsSubstring("has no t10k-labels-idx1-ubyte and no t10k-labels-idx1-ubyte.gz"));
+  write_plain(directory / "t10k-labels-idx1-ubyte", idx_labels(8));
+  write_plain(directory / "t10k-images-idx3-ubyte", idx_images(8, 2, 3));
+  CHECK_THROWS_WITH(data::load(directory.path().string()),
+                    ContainsSubstring("1x2x2") && ContainsSubstring("1x2x3"));
+}
+
+TEST_CASE("an unknown name lists the choices") {
+  CHECK_THROWS_WITH(data::load("imagenet"),
+                    ContainsSubstring("\"imagenet\"") && ContainsSubstring("fashion-mnist"));
+  CHECK_THROWS_WITH(data::load("/dev/null"), ContainsSubstring("directory"));
+}
+
+TEST_CASE("a named data set that is not installed says how to install it") {
+  const TemporaryDirectory directory;
+  CHECK_THROWS_WITH(data::load("fashion-mnist", {.system_root = directory.path()}),
+                    ContainsSubstring("apt-get install dataset-fashion-mnist"));
+  write_four(directory / "fashion-mnist");
+  CHECK(data::load("fashion-mnist", {.system_root = directory.path()}).train.size() == 20);
+}
+
+TEST_CASE("the real Fashion-MNIST is whole") {
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist")) {
+    WARN("skipped: the package dataset-fashion-mnist is not installed");
+    return;
+  }
+  const data::Splits splits = data::load("fashion-mnist");
+  CHECK(splits.train.size() == 60000);
+  CHECK(splits.test.size() == 10000);
+  CHECK(splits.train.sample_shape() == std::vector<std::int64_t>{1, 28, 28});
+  for (const data::Dataset& part : {splits.train, splits.test}) {
+    std::vector<std::size_t> count(10);
+    for (const std::int32_t label : part.labels()) ++count[static_cast<std::size_t>(label)];
+    CHECK(count == std::vector<std::size_t>(10, part.size() / 10));
+  }
+  const data::Normalization measured = splits.train.measure();
+  CHECK(measured.mean[0] == Approx(splits.normalization.mean[0]).margin(1e-4));
+  CHECK(measured.stddev[0] == Approx(splits.normalization.stddev[0]).margin(1e-4));
+}

@@ -1,0 +1,87 @@
+#include <fast/core/error.hpp>
+#include <fast/data/loader.hpp>
+#include <fast/data/sampler.hpp>
+#include <numeric>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using data::Dataset;
+using data::Loader;
+
+namespace {
+
+/// Sample i is {i, 2 i} with label i mod 3.
+Dataset numbered(std::size_t samples) {
+  std::vector<float> values;
+  std::vector<std::int32_t> labels;
+  for (std::size_t i = 0; i < samples; ++i) {
+    values.push_back(static_cast<float>(i));
+    values.push_back(static_cast<float>(2 * i));
+    labels.push_back(static_cast<std::int32_t>(i % 3));
+  }
+  return {"numbered", {1, 1, 2}, std::move(values), std::move(labels), 3};
+}
+
+}  // namespace
+
+TEST_CASE("a training loader follows the sampler's order") {
+  Loader loader(numbered(103), {}, 3, 2, 8, 42);
+  const data::Sampler sampler({103, 3, 2, 8, 42});
+  REQUIRE(loader.rounds() == sampler.rounds());
+  for (const std::size_t epoch : {0, 1, 0}) {
+    const auto order = sampler.order(epoch);
+    std::size_t at = 0;
+    for (const Batch& batch : loader.epoch(epoch)) {
+      REQUIRE(batch.count() == 8);
+      REQUIRE(batch.sample_shape == std::vector<std::int64_t>{1, 1, 2});
+      for (std::size_t i = 0; i < batch.count(); ++i, ++at) {
+        CHECK(batch.inputs[2 * i] == static_cast<float>(order[at]));
+        CHECK(batch.inputs[2 * i + 1] == static_cast<float>(2 * order[at]));
+        CHECK(batch.labels[i] == static_cast<std::int32_t>(order[at] % 3));
+      }
+    }
+    CHECK(at == order.size());
+  }
+}
+
+TEST_CASE("a batch asked for out of turn is the one of the epoch's pass") {
+  Loader in_turn(numbered(60), {}, 2, 0, 5, 1), resumed(numbered(60), {}, 2, 0, 5, 1);
+  std::size_t round = 0;
+  for (const Batch& batch : in_turn.epoch(4)) {
+    const Batch& other = resumed.batch(4, round++);
+    CHECK(std::equal(batch.inputs.begin(), batch.inputs.end(), other.inputs.begin()));
+  }
+  CHECK(round == in_turn.rounds());
+  CHECK_THROWS_WITH(in_turn.batch(0, round), ContainsSubstring("batch 6 of an epoch of 6"));
+}
+
+TEST_CASE("an evaluation loader goes through all samples in order, the last batch short") {
+  Loader loader(numbered(10), {{1}, {2}}, 4);
+  CHECK(loader.rounds() == 3);
+  std::vector<std::size_t> counts;
+  float next = 0;
+  for (const Batch& batch : loader.epoch(0)) {
+    counts.push_back(batch.count());
+    REQUIRE(batch.inputs.size() == 2 * batch.count());
+    for (std::size_t i = 0; i < batch.count(); ++i, ++next) {
+      CHECK(batch.inputs[2 * i] == Approx((next - 1) / 2));
+    }
+  }
+  CHECK(counts == std::vector<std::size_t>{4, 4, 2});
+  CHECK(Loader(numbered(8), {}, 4).rounds() == 2);
+  CHECK(Loader(numbered(3), {}, 100).batch(7, 0).count() == 3);
+}
+
+TEST_CASE("buffers are reused from batch to batch") {
+  Loader loader(numbered(100), {}, 1, 0, 10, 3);
+  const float* first = loader.batch(0, 0).inputs.data();
+  CHECK(loader.batch(0, 9).inputs.data() == first);
+  CHECK(loader.batch(1, 0).inputs.data() == first);
+}
+
+TEST_CASE("loaders refuse what samplers refuse") {
+  CHECK_THROWS_WITH(Loader(numbered(10), {}, 0), ContainsSubstring("batch size 0"));
+  CHECK_THROWS_WITH(Loader(numbered(10), {}, 2, 0, 0, 0), ContainsSubstring("batch size 0"));
+  CHECK_THROWS_WITH(Loader(numbered(10), {}, 2, 0, 6, 0), ContainsSubstring("at most 5"));
+}

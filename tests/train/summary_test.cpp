@@ -1,0 +1,61 @@
+#include <fast/core/error.hpp>
+#include <fast/train/summary.hpp>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using train::Summary;
+
+namespace {
+
+Summary example() {
+  Summary s;
+  s.test_accuracy_mean_model = 0.8843;
+  s.bytes_sent_per_worker_per_round = 246824;
+  s.rounds = 1170;
+  s.workers = 4;
+  s.topology = "torus2d \"2x2\"";
+  s.staleness = "inf";
+  s.spectral_gap = std::numeric_limits<double>::quiet_NaN();
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("a summary's JSON holds every field in order") {
+  const auto json = nlohmann::ordered_json::parse(example().to_json());
+  std::vector<std::string> keys;
+  for (const auto& item : json.items()) keys.push_back(item.key());
+  CHECK(keys == std::vector<std::string>{"test_accuracy_mean_model", "test_accuracy_worst_worker",
+                                         "consensus_distance", "samples_per_second",
+                                         "wait_fraction", "publish_fraction", "mix_fraction",
+                                         "fresh_fraction", "bytes_sent_per_worker_per_round",
+                                         "rounds", "epochs", "workers", "topology", "spectral_gap",
+                                         "exchange", "algorithm", "staleness", "seconds"});
+  CHECK(json["test_accuracy_mean_model"] == 0.8843);
+  CHECK(json["rounds"] == 1170);
+  CHECK(json["topology"] == "torus2d \"2x2\"");
+  CHECK(json["staleness"] == "inf");
+  CHECK(json["spectral_gap"].is_null());
+}
+
+TEST_CASE("a summary's table shows percentages and sizes for people") {
+  const std::string table = example().to_table();
+  CHECK_THAT(table, ContainsSubstring("  test accuracy, mean model     88.43 %\n"));
+  CHECK_THAT(table, ContainsSubstring("246.8 kB\n") &&
+                        ContainsSubstring("  staleness                     inf\n"));
+  CHECK(std::count(table.begin(), table.end(), '\n') == 18);
+}
+
+TEST_CASE("a summary is written to a file or the file is named") {
+  const testing::TemporaryDirectory directory;
+  example().write_json(directory / "summary.json");
+  std::ifstream in(directory / "summary.json");
+  CHECK(nlohmann::json::parse(in)["workers"] == 4);
+  CHECK_THROWS_WITH(example().write_json(directory / "gone/summary.json"),
+                    ContainsSubstring("gone/summary.json"));
+}
