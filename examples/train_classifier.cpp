@@ -1,0 +1,171 @@
+// fast-train: trains a classifier with one replica a worker, each averaging with its neighbours.
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <fast/data/load.hpp>
+#include <fast/fast.hpp>
+#include <fast/nn/backend.hpp>
+#include <fast/train/trainer.hpp>
+
+namespace {
+
+using namespace fast;
+
+struct Options {
+  std::string data = "fashion-mnist";
+  std::string model = "lenet";
+  std::string topology = "torus2d";
+  std::string algorithm = "awc";
+  std::string exchange = "shared";
+  std::string staleness = "0";
+  std::string out, summary_json;
+  int epochs = 5, workers = 4;
+  std::int64_t batch_size = 64;
+  double learning_rate = 0.05, momentum = 0.9, weight_decay = 0;
+  std::uint64_t seed = 1;
+  double deadline_s = 300;
+  std::size_t samples = 0;
+  bool quiet = false;
+};
+
+void describe(CLI::App& app, Options& o) {
+  app.description(
+      "Trains a classifier on several workers. Each holds a replica, trains on its own shard and "
+      "averages weights\n"
+      "only with its neighbours in a topology: no parameter server, no all-reduce, no barrier.\n"
+      "Start with   mpiexec -n 4 fast-train   or, as threads of one process,   fast-train "
+      "--exchange local");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--data", o.data,
+                 "fashion-mnist, or a directory with four IDX files (plain or .gz)");
+  app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
+  app.add_option("--model", o.model, "lenet (61,706 parameters) or mlp (784-256-10)");
+  app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
+  app.add_option("--algorithm", o.algorithm, "the rule that combines weights");
+  app.add_option("--exchange", o.exchange,
+                 "shared (MPI shared window), local (threads) or allreduce (the baseline: "
+                 "gradients are averaged)");
+  app.add_option("--staleness", o.staleness,
+                 "how many rounds old a neighbour's weights may be, or inf");
+  app.add_option("--epochs", o.epochs, "passes over the training data");
+  app.add_option("--batch-size", o.batch_size, "samples a step and worker");
+  app.add_option("--lr", o.learning_rate, "learning rate of SGD");
+  app.add_option("--momentum", o.momentum, "momentum of SGD");
+  app.add_option("--weight-decay", o.weight_decay, "weight decay of SGD");
+  app.add_option("--seed", o.seed, "of initial weights and sample order");
+  app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
+  app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
+  app.add_option("--deadline", o.deadline_s, "longest wait for another worker, in seconds");
+  app.add_option("--workers", o.workers, "threads to start (--exchange local without mpiexec)");
+  app.add_flag("--quiet", o.quiet, "no progress, only the closing table");
+  std::string names;
+  for (const auto& topology : topology_names())
+    names += fmt::format("\n  {:<24}{}", topology.name, topology.help);
+  app.footer(
+      fmt::format("Algorithms: {}\nTopologies: {}", fmt::join(algorithm::names(), ", "), names));
+}
+
+std::int64_t staleness_of(const std::string& text) {
+  if (text == "inf") return unbounded_staleness;
+  std::size_t used = 0;
+  long long value = -1;
+  try {
+    value = std::stoll(text, &used);
+  } catch (const std::exception&) {
+  }
+  require(used == text.size() && value >= 0, ErrorKind::argument,
+          "--staleness: \"{}\"; a number of rounds, 0 or more, or inf is required", text);
+  return value;
+}
+
+nn::ModelSpec model_of(const std::string& name, int classes) {
+  if (name == "lenet") return nn::lenet5(classes);
+  if (name == "mlp") return nn::mlp({784, 256, classes});
+  fail(ErrorKind::argument, "--model: \"{}\" is unknown; choose lenet or mlp", name);
+}
+
+void check(const Options& o, int ranks) {
+  require(o.exchange == "shared" || o.exchange == "local" || o.exchange == "allreduce",
+          ErrorKind::argument, "--exchange: \"{}\" is unknown; choose shared, local or allreduce",
+          o.exchange);
+  require(o.exchange != "local" || ranks == 1, ErrorKind::argument,
+          "--exchange local: workers are threads of one process, mpiexec started {}; leave mpiexec "
+          "out or choose "
+          "--exchange shared",
+          ranks);
+  require(o.workers >= 1, ErrorKind::argument, "--workers: {}; at least 1 is needed", o.workers);
+  require(std::isfinite(o.learning_rate) && o.learning_rate > 0, ErrorKind::argument,
+          "--lr: {}; a positive number is required", o.learning_rate);
+  require(o.deadline_s > 0, ErrorKind::argument,
+          "--deadline: {}; a positive number of seconds is required", o.deadline_s);
+  require(o.batch_size >= 1, ErrorKind::argument, "--batch-size: {}; at least 1 is needed",
+          o.batch_size);
+}
+
+train::TrainerOptions trainer_options(const Options& o) {
+  train::TrainerOptions trainer;
+  trainer.epochs = o.epochs;
+  trainer.batch_size = static_cast<std::size_t>(o.batch_size);
+  trainer.seed = o.seed;
+  trainer.all_reduce = o.exchange == "allreduce" || o.algorithm == "allreduce";
+  if (!o.out.empty()) trainer.out = o.out;
+  trainer.progress = !o.quiet;
+  trainer.worker.algorithm = algorithm::by_name(o.algorithm);
+  trainer.worker.staleness = staleness_of(o.staleness);
+  trainer.worker.deadline = Seconds(o.deadline_s);
+  trainer.worker.must_agree =
+      fmt::format("data {}\nsamples {}\nmodel {}\nlearning rate {}\nmomentum {}\nweight decay {}\n",
+                  o.data, o.samples, o.model, o.learning_rate, o.momentum, o.weight_decay);
+  trainer.worker.log = [](LogLevel, std::string_view text) {
+    std::fprintf(stderr, "\n%.*s\n", static_cast<int>(text.size()), text.data());
+  };
+  return trainer;
+}
+
+/// One worker, from data to the closing table.
+void train_worker(const Group& group, const Options& o) {
+  data::Splits data;
+  std::unique_ptr<Backend> backend;
+  std::optional<TopologyRule> rule;
+  std::optional<train::TrainerOptions> trainer;
+  agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+    trainer = trainer_options(o);
+    rule = topology_from(o.topology);
+    data::LoadOptions load;
+    load.limit = o.samples;
+    data = data::load(o.data, load);
+    backend = nn::make_backend<float>(model_of(o.model, data.train.classes()), o.seed,
+                                      {o.learning_rate, o.momentum, o.weight_decay});
+  });
+  const train::Summary summary = train::train(group, *rule, *backend, data, *trainer);
+  if (group.rank() != 0) return;
+  std::fputs(summary.to_table().c_str(), stdout);
+  if (!o.summary_json.empty()) summary.write_json(o.summary_json);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
+    Options options;
+    CLI::App app("", "fast-train");
+    describe(app, options);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return world.rank() == 0 ? app.exit(error) : error.get_exit_code();
+    }
+    agree(world, Deadline(Seconds(60)), "fast-train: reading options",
+          [&] { check(options, world.size()); });
+    if (options.exchange == "local") {
+      local::run(options.workers, [&](const Group& group) { train_worker(group, options); });
+    } else {
+      if (world.size() == 1) {
+        std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
+      }
+      train_worker(world, options);
+    }
+    return 0;
+  });
+}
