@@ -24,7 +24,8 @@ void add_row(const Vector<T>* dy, Index dy_plane, const Vector<T>* x, Index x_pl
         for (int c = 0; c < Channels; ++c) chain[o * Channels + c] += slope * value[c];
       }
     }
-  for (int i = 0; i < size; ++i) sums[i] += chains == 2 ? sum[i] + sum[i + size * (chains - 1)] : sum[i];
+  for (int i = 0; i < size; ++i)
+    sums[i] += chains == 2 ? sum[i] + sum[i + size * (chains - 1)] : sum[i];
 }
 
 /// First and last+1 output place whose kernel place k meets the input.
