@@ -61,7 +61,8 @@ void Network<T>::initialize(std::uint64_t seed) {
     stages_[list[p].layer].offset = list[p].offset;  // the layer's first comes last
     if (list[p].fan_in == 0) continue;
     Rng rng(mix_seed(seed, p));
-    const double deviation = std::sqrt(2.0 / static_cast<double>(list[p].fan_in));
+    const double gain = list[p].layer == list.back().layer ? 1.0 : 2.0;  // no ReLU after the last
+    const double deviation = std::sqrt(gain / static_cast<double>(list[p].fan_in));
     for (T& weight : parameters().subspan(list[p].offset, list[p].count))
       weight = static_cast<T>(deviation * rng.normal());
   }
