@@ -7,6 +7,7 @@
 #include <fast/fast.hpp>
 #include <fast/nn/backend.hpp>
 #include <fast/train/trainer.hpp>
+#include <fstream>
 
 namespace {
 
@@ -34,10 +35,11 @@ void describe(CLI::App& app, Options& o) {
   app.description(
       "Trains a classifier on several workers. Each holds a replica, trains on its own shard and "
       "averages weights\n"
-      "only with its neighbours in a topology: no parameter server, no all-reduce, no barrier.\n"
+      "only with its neighbors in a topology: no parameter server, no all-reduce, no barrier.\n"
       "Start with   mpiexec -n 4 fast-train   or, as threads of one process,   fast-train "
       "--exchange local");
-  app.option_defaults()->always_capture_default();
+  app.option_defaults()->always_capture_default()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--data", o.data,
                  "fashion-mnist, or a directory with four IDX files (plain or .gz)");
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
@@ -48,7 +50,7 @@ void describe(CLI::App& app, Options& o) {
                  "shared (MPI shared window), local (threads) or allreduce (the baseline: "
                  "gradients are averaged)");
   app.add_option("--staleness", o.staleness,
-                 "how many rounds old a neighbour's weights may be, or inf");
+                 "how many rounds old a neighbor's weights may be, or inf");
   app.add_option("--epochs", o.epochs, "passes over the training data");
   app.add_option("--batch-size", o.batch_size, "samples a step and worker");
   app.add_option("--lr", o.learning_rate, "learning rate of SGD");
@@ -130,6 +132,12 @@ train::TrainerOptions trainer_options(const Options& o) {
   return trainer;
 }
 
+/// Before hours are spent on what could not be written down.
+void check_writable(const std::string& path) {
+  require(path.empty() || std::ofstream(path, std::ios::app).good(), ErrorKind::resource,
+          "--summary-json: {} cannot be written; choose another file", path);
+}
+
 /// One worker, from data to the closing table.
 void train_worker(const Group& group, const Options& o) {
   data::Splits data;
@@ -138,6 +146,7 @@ void train_worker(const Group& group, const Options& o) {
   std::optional<train::TrainerOptions> trainer;
   agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
     trainer = trainer_options(o);
+    if (group.rank() == 0) check_writable(o.summary_json);
     rule = topology_from(o.topology);
     data::LoadOptions load;
     load.limit = o.samples;
@@ -151,27 +160,40 @@ void train_worker(const Group& group, const Options& o) {
   if (!o.summary_json.empty()) summary.write_json(o.summary_json);
 }
 
+/// Nothing when only help was asked for.
+std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
+  std::optional<Options> options;
+  agree(ranks, Deadline(Seconds(60)), "fast-train: reading options", [&] {
+    Options read;
+    CLI::App app("", "fast-train");
+    describe(app, read);
+    try {
+      app.parse(argc, argv);
+      check(read, ranks.size());
+      options = read;
+    } catch (const CLI::CallForHelp&) {
+      if (ranks.rank() == 0) std::fputs(app.help().c_str(), stdout);
+    } catch (const CLI::ParseError& error) {
+      fail(ErrorKind::argument, "fast-train: {}; --help lists the options", error.what());
+    }
+  });
+  return options;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
-    Options options;
-    CLI::App app("", "fast-train");
-    describe(app, options);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      return world.rank() == 0 ? app.exit(error) : error.get_exit_code();
-    }
-    agree(world, Deadline(Seconds(60)), "fast-train: reading options",
-          [&] { check(options, world.size()); });
-    if (options.exchange == "local") {
-      local::run(options.workers, [&](const Group& group) { train_worker(group, options); });
+    const Group ranks(world);
+    const std::optional<Options> options = read_options(ranks, argc, argv);
+    if (!options) return 0;
+    if (options->exchange == "local") {
+      local::run(options->workers, [&](const Group& group) { train_worker(group, *options); });
     } else {
-      if (world.size() == 1) {
+      if (ranks.size() == 1) {
         std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
       }
-      train_worker(world, options);
+      train_worker(ranks, *options);
     }
     return 0;
   });

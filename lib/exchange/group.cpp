@@ -30,12 +30,12 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,
            const std::function<void()>& part) {
   std::string mine;
-  ErrorKind kind = ErrorKind::argument;
   try {
     part();
   } catch (const Error& error) {
-    kind = error.kind();
-    mine = fmt::format("{} {}", static_cast<int>(kind), error.what());
+    mine = fmt::format("{} {}", static_cast<int>(error.kind()), error.what());
+  } catch (const std::exception& error) {
+    mine = fmt::format("{} {}: {}", static_cast<int>(ErrorKind::internal), purpose, error.what());
   }
   for (const std::string& outcome : group.all_gather(mine, deadline, purpose)) {
     if (outcome.empty()) continue;

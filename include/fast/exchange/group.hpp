@@ -89,8 +89,9 @@ class Group {
   std::shared_ptr<GroupImpl> impl_;
 };
 
-/// Collective. Runs `part` on every worker; when it throws fast::Error on any, throws the lowest
-/// such worker's error on all of them, marked Error::everywhere() so that it is reported once.
+/// Collective. Runs `part` on every worker; when it throws on any, throws the lowest such worker's
+/// error on all of them, marked Error::everywhere() so that it is reported once; what is no
+/// fast::Error becomes Error(internal).
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,
            const std::function<void()>& part);
 
