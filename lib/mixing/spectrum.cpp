@@ -4,6 +4,7 @@
 #include <fast/core/error.hpp>
 #include <fast/mixing/spectrum.hpp>
 #include <fast/topology/stencil.hpp>
+#include <limits>
 #include <mixing/lanczos.hpp>
 #include <numbers>
 
@@ -192,19 +193,41 @@ Spectrum of_matrices(const std::vector<Matrix>& rounds, int workers) {
   return result;
 }
 
-}  // namespace
-
-Spectrum spectrum(const Schedule& schedule, WeightRule rule, bool lazy) {
-  require(schedule.period() >= 1, ErrorKind::topology,
-          "spectrum: schedule {} never repeats, a period is required; take one round at a time",
-          schedule.name());
+std::vector<Topology> rounds_of(const Schedule& schedule) {
   std::vector<Topology> rounds;
   for (std::int64_t t = 0; t < schedule.period(); ++t) rounds.push_back(schedule.at(t));
-  const std::vector<int> sides = common_torus(rounds);
-  if (!sides.empty()) return on_torus(rounds, sides, rule, lazy);
+  return rounds;
+}
 
+// No product to take the norm of; the sums are those of round 0.
+Spectrum endless(const Schedule& schedule, WeightRule rule, bool lazy) {
+  const Matrix first = matrix_of(schedule.at(0), rule, lazy);
+  const std::vector<double> ones(first.size(), 1.0);
+  Spectrum result;
+  result.gap = std::numeric_limits<double>::quiet_NaN();
+  result.doubly_stochastic =
+      sums_to_one(times(first, ones)) && sums_to_one(transposed_times(first, ones));
+  return result;
+}
+
+}  // namespace
+
+std::optional<Spectrum> closed_form_spectrum(const Schedule& schedule, WeightRule rule,
+                                             bool lazy) {
+  if (schedule.period() < 1) return {};
+  const std::vector<Topology> rounds = rounds_of(schedule);
+  const std::vector<int> sides = common_torus(rounds);
+  if (sides.empty()) return {};
+  return on_torus(rounds, sides, rule, lazy);
+}
+
+Spectrum spectrum(const Schedule& schedule, WeightRule rule, bool lazy) {
+  if (schedule.period() < 1) return endless(schedule, rule, lazy);
+  if (const auto closed = closed_form_spectrum(schedule, rule, lazy)) return *closed;
   std::vector<Matrix> matrices;
-  for (const Topology& topology : rounds) matrices.push_back(matrix_of(topology, rule, lazy));
+  for (const Topology& topology : rounds_of(schedule)) {
+    matrices.push_back(matrix_of(topology, rule, lazy));
+  }
   return of_matrices(matrices, schedule.workers());
 }
 

@@ -1,6 +1,4 @@
-#include <fmt/ranges.h>
 #include <algorithm>
-#include <array>
 #include <fast/core/error.hpp>
 #include <fast/mixing/weights.hpp>
 #include <numeric>
@@ -8,10 +6,8 @@
 namespace fast {
 namespace {
 
-constexpr std::array<std::string_view, 5> names = {"metropolis", "uniform_rows", "uniform_columns",
-                                                   "given", "automatic"};
-
 WeightRule resolved(const Topology& topology, WeightRule rule) {
+  if (rule == WeightRule::automatic) rule = topology.preferred_weights();
   if (rule != WeightRule::automatic) return rule;
   if (topology.has_given_weights()) return WeightRule::given;
   return topology.is_symmetric() ? WeightRule::metropolis : WeightRule::uniform_rows;
@@ -50,15 +46,6 @@ void set_given(const Topology& topology, int worker, MixingRow& row) {
 
 }  // namespace
 
-std::string_view name(WeightRule rule) noexcept { return names[static_cast<std::size_t>(rule)]; }
-
-WeightRule weight_rule_by_name(std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  require(found != names.end(), ErrorKind::argument,
-          "weights: there is no rule \"{}\"; choose from {}", name, fmt::join(names, ", "));
-  return static_cast<WeightRule>(found - names.begin());
-}
-
 MixingRow mixing_row(const Topology& topology, int worker, WeightRule rule, bool lazy) {
   MixingRow row;
   row.neighbors = topology.in_neighbors(worker);
@@ -76,7 +63,7 @@ MixingRow mixing_row(const Topology& topology, int worker, WeightRule rule, bool
     default:
       set_uniform_rows(row);
   }
-  if (lazy) {
+  if (lazy || topology.prefers_lazy()) {
     row.self = (1 + row.self) / 2;
     for (double& weight : row.weights) weight /= 2;
   }

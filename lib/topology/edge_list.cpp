@@ -11,8 +11,9 @@ namespace {
 template <class... Args>
 [[noreturn]] void fail_at(const EdgeList& list, std::size_t edge,
                           fmt::format_string<Args...> format, Args&&... args) {
-  fail(ErrorKind::topology, "Topology::load: {}:{}: edge {} of key \"edges\" {}", list.path,
-       list.edges[edge].line, edge + 1, fmt::format(format, std::forward<Args>(args)...));
+  fail(ErrorKind::topology, "Topology::load: {}:{}: edge {} of {} {}", list.path,
+       list.edges[edge].line, edge + 1, list.where,
+       fmt::format(format, std::forward<Args>(args)...));
 }
 
 int highest_worker(const EdgeList& list) {
@@ -89,7 +90,7 @@ Topology topology_of(const EdgeList& list, int workers) {
 Topology located(const EdgeList& list, int workers) try {
   return topology_of(list, workers);
 } catch (const Error& error) {
-  fail(error.kind(), "Topology::load: {}:{}: key \"edges\": {}", list.path, list.key_line,
+  fail(error.kind(), "Topology::load: {}:{}: {}: {}", list.path, list.key_line, list.where,
        error.what());
 }
 
@@ -101,14 +102,17 @@ TopologyRule rule_of(EdgeList list) {
   const Topology smallest =
       located(list, list.workers != 0 ? list.workers : highest_worker(list) + 1);
   const std::string name = list.name;
-  return {name, [list = std::move(list), smallest](int workers) {
+  const int natural = smallest.workers();
+  return {name,
+          [list = std::move(list), smallest](int workers) {
             require(list.workers == 0 || workers == list.workers, ErrorKind::topology,
                     "Topology::load: {} is for {} workers, this run has {}; start {} workers or "
                     "edit key \"workers\".",
                     list.path, list.workers, workers, list.workers);
             check_fits(list, workers, "this run has", "start");
             return Schedule(workers == smallest.workers() ? smallest : located(list, workers));
-          }};
+          },
+          natural};
 }
 
 }  // namespace fast

@@ -22,6 +22,7 @@ struct EdgeList {
   int workers = 0;  ///< 0: as many as a run has
   bool directed = false;
   std::vector<Edge> edges;
+  std::string where;  ///< "key \"edges\"": for messages
 };
 
 /// A rule that fits list.workers, or any number that holds all edges. Throws Error(topology) on a

@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
@@ -28,18 +29,50 @@ const std::vector<Entry>& entries() {
        [] { return stencil::grid2d(); }},
       {{"grid3d", "open grid in three dimensions: up to 6 neighbors"},
        [] { return stencil::grid3d(); }},
+      {{"moore2d", "torus with its diagonals: 8 neighbors"}, [] { return stencil::moore2d(); }},
+      {{"moore3d", "the same in three dimensions: 26 neighbors"},
+       [] { return stencil::moore3d(); }},
       {{"hypercube", "log2 N neighbors; N a power of two"}, stencil::hypercube},
       {{"complete", "everybody reads everybody"}, stencil::complete},
       {{"exponential", "reads those 1, 2, 4, ... places before it"}, stencil::exponential},
-      {{"one_peer_exponential", "one of them a round, in turn: exact after log2 N rounds"},
+      {{"star", "all read worker 0 and it reads all"}, [] { return graph::star(); }},
+      {{"tree", "balanced binary tree"}, [] { return graph::tree(); }},
+      {{"random_regular", "4 neighbors each, drawn at random"},
+       [] { return graph::random_regular(); }},
+      {{"erdos_renyi", "each pair with probability 2 ln N / N"},
+       [] { return graph::erdos_renyi(); }},
+      {{"small_world", "ring of 4 neighbors, a tenth of the edges rewired at random"},
+       [] { return graph::small_world(); }},
+      {{"hierarchical", "complete within hosts of 4, a ring among their first workers"},
+       [] { return graph::hierarchical(stencil::ring(), 4); }},
+      {{"one_peer_exponential",
+        "reads the one 1, 2, 4, ... before it, in turn: exact after log2 N "
+        "rounds for N a power of two",
+        true},
        schedule::one_peer_exponential},
+      {{"base2", "1 neighbor a round, exact after a few rounds for any N", true},
+       [] { return schedule::base(1); }},
+      {{"base3", "the same with up to 2 neighbors", true}, [] { return schedule::base(2); }},
+      {{"base4", "the same with up to 3 neighbors", true}, [] { return schedule::base(3); }},
+      {{"alternating_pairs", "pairs on a ring, left and right in turn", true},
+       schedule::alternating_pairs},
+      {{"alternating_pairs_torus", "pairs on a torus, along each axis in turn", true},
+       [] { return schedule::alternating_pairs_torus(); }},
+      {{"exponential_ring", "one_peer_exponential and the ring in turn", true},
+       schedule::exponential_ring},
+      {{"random_matchings", "pairs drawn anew every round", true},
+       [] { return schedule::random_matchings(); }},
+      {{"equidyn", "reads the one u before it, u drawn anew every round", true},
+       [] { return schedule::equidyn(); }},
   };
   return all;
 }
 
 constexpr std::pair<std::string_view, std::string_view> aliases[] = {
-    {"torus", "torus2d"}, {"grid", "grid2d"},         {"line", "grid1d"},
-    {"path", "grid1d"},   {"all_to_all", "complete"}, {"static_exponential", "exponential"}};
+    {"torus", "torus2d"},       {"grid", "grid2d"},
+    {"line", "grid1d"},         {"path", "grid1d"},
+    {"moore", "moore2d"},       {"base", "base2"},
+    {"all_to_all", "complete"}, {"static_exponential", "exponential"}};
 
 std::string canonical(std::string_view name) {
   std::string result(name);
@@ -50,6 +83,18 @@ std::string canonical(std::string_view name) {
   return result;
 }
 
+const Entry& entry_named(std::string_view name) {
+  const std::string wanted = canonical(name);
+  std::vector<std::string_view> known;
+  for (const Entry& entry : entries()) {
+    if (entry.shown.name == wanted) return entry;
+    known.push_back(entry.shown.name);
+  }
+  fail(ErrorKind::topology,
+       "topology: there is no \"{}\"; choose from {}, or give a path to a .toml or .mtx file", name,
+       fmt::join(known, ", "));
+}
+
 }  // namespace
 
 std::vector<TopologyName> topology_names() {
@@ -58,17 +103,9 @@ std::vector<TopologyName> topology_names() {
   return names;
 }
 
-TopologyRule topology_by_name(std::string_view name) {
-  const std::string wanted = canonical(name);
-  std::vector<std::string_view> known;
-  for (const Entry& entry : entries()) {
-    if (entry.shown.name == wanted) return entry.make();
-    known.push_back(entry.shown.name);
-  }
-  fail(ErrorKind::topology,
-       "topology: there is no \"{}\"; choose from {}, or give a path to a .toml file", name,
-       fmt::join(known, ", "));
-}
+bool is_schedule_name(std::string_view name) { return entry_named(name).shown.is_schedule; }
+
+TopologyRule topology_by_name(std::string_view name) { return entry_named(name).make(); }
 
 TopologyRule topology_from(const std::string& name_or_path) {
   std::error_code ignored;

@@ -33,12 +33,20 @@ Topology Schedule::at(std::int64_t round) const {
   return at_round_(round);
 }
 
-TopologyRule::TopologyRule(std::string name, Make make)
-    : name_(std::move(name)), make_(std::move(make)) {}
+Schedule Schedule::with_weights(WeightRule preferred, bool lazy) const {
+  if (is_static()) return at(0).with_weights(preferred, lazy);
+  return {name_, workers_, period_, [inner = at_round_, preferred, lazy](std::int64_t round) {
+            return inner(round).with_weights(preferred, lazy);
+          }};
+}
+
+TopologyRule::TopologyRule(std::string name, Make make, int workers)
+    : name_(std::move(name)), make_(std::move(make)), workers_(workers) {}
 
 TopologyRule::TopologyRule(Topology topology) : TopologyRule(Schedule(std::move(topology))) {}
 
-TopologyRule::TopologyRule(Schedule schedule) : name_(schedule.name()) {
+TopologyRule::TopologyRule(Schedule schedule)
+    : name_(schedule.name()), workers_(schedule.workers()) {
   make_ = [schedule = std::move(schedule)](int) { return schedule; };
 }
 

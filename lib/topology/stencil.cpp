@@ -12,6 +12,8 @@
 namespace fast {
 namespace {
 
+constexpr double largest_table = 4096;
+
 int checked_workers(const std::vector<int>& sides) {
   require(!sides.empty(), ErrorKind::topology, "stencil: a grid without sides; give at least one");
   std::int64_t workers = 1;
@@ -129,35 +131,131 @@ StencilGraph::StencilGraph(GridShape grid, const Offsets& offsets)
     : grid_(std::move(grid)), workers_(checked_workers(grid_.sides)) {
   offsets_ = distinct(grid_, offsets);
   symmetric_ = closed_under_negation(grid_, offsets_);
+  if (!grid_.periodic) count_degrees();
+}
+
+int StencilGraph::neighbor(int worker, const std::vector<int>& offset, int sign) const {
+  const std::vector<int>& sides = grid_.sides;
+  std::int64_t result = 0, stride = 1;
+  for (std::size_t d = sides.size(); d-- > 0; worker /= sides[d]) {
+    const std::int64_t moved = worker % sides[d] + sign * std::int64_t{offset[d]};
+    if (!grid_.periodic && (moved < 0 || moved >= sides[d])) return -1;
+    result += stride * wrapped(moved, sides[d]);
+    stride *= sides[d];
+  }
+  return static_cast<int>(result);
 }
 
 std::vector<int> StencilGraph::at(int worker, int sign) const {
-  const std::vector<int>& sides = grid_.sides;
-  std::vector<int> place(sides.size());
-  for (std::size_t d = sides.size(); d-- > 0; worker /= sides[d]) place[d] = worker % sides[d];
-
   std::vector<int> neighbors;
   neighbors.reserve(offsets_.size());
   for (const std::vector<int>& offset : offsets_) {
-    int neighbor = 0;
-    bool inside = true;
-    for (std::size_t d = 0; d < sides.size() && inside; ++d) {
-      const std::int64_t moved = std::int64_t{place[d]} + sign * std::int64_t{offset[d]};
-      inside = grid_.periodic || (moved >= 0 && moved < sides[d]);
-      neighbor = neighbor * sides[d] + wrapped(moved, sides[d]);
-    }
-    if (inside) neighbors.push_back(neighbor);
+    const int found = neighbor(worker, offset, sign);
+    if (found >= 0) neighbors.push_back(found);
   }
   std::sort(neighbors.begin(), neighbors.end());
   return neighbors;
 }
 
-int StencilGraph::in_degree(int worker) const {
-  return grid_.periodic ? static_cast<int>(offsets_.size()) : Graph::in_degree(worker);
+int StencilGraph::degree(int worker, int sign) const {
+  if (grid_.periodic) return static_cast<int>(offsets_.size());
+  if (degrees_.empty()) return static_cast<int>(at(worker, sign).size());
+  return degrees_[place_class(worker, sign)];
 }
 
-int StencilGraph::out_degree(int worker) const {
-  return grid_.periodic ? static_cast<int>(offsets_.size()) : Graph::out_degree(worker);
+// Looking along -offset is looking along offset from the mirrored place.
+std::size_t StencilGraph::place_class(int worker, int sign) const {
+  std::size_t result = 0, stride = 1;
+  for (std::size_t d = grid_.sides.size(); d-- > 0; worker /= grid_.sides[d]) {
+    const int along = worker % grid_.sides[d];
+    const int below = sign > 0 ? along : grid_.sides[d] - 1 - along;
+    const int above = grid_.sides[d] - 1 - below;
+    result += stride * (std::min(below, reach_below_[d]) * (reach_above_[d] + 1) +
+                        std::min(above, reach_above_[d]));
+    stride *= static_cast<std::size_t>(reach_below_[d] + 1) * (reach_above_[d] + 1);
+  }
+  return result;
+}
+
+void StencilGraph::count_degrees() {
+  const std::size_t dimensions = grid_.sides.size();
+  reach_below_.assign(dimensions, 0);
+  reach_above_.assign(dimensions, 0);
+  for (const std::vector<int>& offset : offsets_) {
+    for (std::size_t d = 0; d < dimensions; ++d) {
+      reach_below_[d] = std::max(reach_below_[d], -offset[d]);
+      reach_above_[d] = std::max(reach_above_[d], offset[d]);
+    }
+  }
+  double classes = 1;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    classes *= (reach_below_[d] + 1.0) * (reach_above_[d] + 1.0);
+  }
+  if (classes > largest_table) return;
+  degrees_.resize(static_cast<std::size_t>(classes));
+  for (std::size_t k = 0; k < degrees_.size(); ++k) {
+    degrees_[k] = static_cast<int>(
+        std::count_if(offsets_.begin(), offsets_.end(),
+                      [&](const std::vector<int>& offset) { return fits(offset, k); }));
+  }
+}
+
+// Whether the offset stays on the grid from places of that class.
+bool StencilGraph::fits(const std::vector<int>& offset, std::size_t place_class) const {
+  for (std::size_t d = grid_.sides.size(); d-- > 0;) {
+    const auto above = static_cast<std::size_t>(reach_above_[d] + 1);
+    const auto below = static_cast<std::size_t>(reach_below_[d] + 1);
+    if (offset[d] > static_cast<int>(place_class % above)) return false;
+    if (-offset[d] > static_cast<int>(place_class / above % below)) return false;
+    place_class /= above * below;
+  }
+  return true;
+}
+
+WeightedStencilGraph::WeightedStencilGraph(GridShape grid, const Offsets& offsets,
+                                           const std::vector<double>& weights)
+    : StencilGraph(std::move(grid), offsets) {
+  require(weights.size() == offsets.size(), ErrorKind::topology,
+          "stencil: {} offsets and {} weights; give one weight an offset", offsets.size(),
+          weights.size());
+  double sum = 0;
+  for (const double weight : weights) {
+    require(std::isfinite(weight) && weight >= 0, ErrorKind::topology,
+            "stencil: the weight {}; weights are finite and not negative", weight);
+    sum += weight;
+  }
+  require(
+      sum <= 1 + 1e-9, ErrorKind::topology,
+      "stencil: the offsets' weights sum to {:.6g}, at most 1 leaves a weight for a worker's own "
+      "value; lower them by {:.6g} or scale them by {:.6g}",
+      sum, sum - 1, 1 / sum);
+  weights_.assign(this->offsets().size(), 0);
+  for (std::size_t k = 0; k < offsets.size(); ++k) {
+    const std::vector<int> kept =
+        this->grid().periodic ? wrapped(offsets[k], this->grid().sides) : offsets[k];
+    const auto at = std::lower_bound(this->offsets().begin(), this->offsets().end(), kept);
+    if (at != this->offsets().end() && *at == kept) {
+      weights_[static_cast<std::size_t>(at - this->offsets().begin())] += weights[k];
+    }
+  }
+}
+
+std::vector<double> WeightedStencilGraph::in_weights(int worker) const {
+  std::vector<std::pair<int, double>> reached;
+  for (std::size_t k = 0; k < weights_.size(); ++k) {
+    const int found = neighbor(worker, offsets()[k], 1);
+    if (found >= 0) reached.emplace_back(found, weights_[k]);
+  }
+  std::sort(reached.begin(), reached.end());
+  std::vector<double> result;
+  for (const auto& [unused, weight] : reached) result.push_back(weight);
+  return result;
+}
+
+double WeightedStencilGraph::self_weight(int worker) const {
+  double rest = 1;
+  for (const double weight : in_weights(worker)) rest -= weight;
+  return std::max(0.0, rest);
 }
 
 }  // namespace fast

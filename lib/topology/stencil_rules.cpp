@@ -6,8 +6,13 @@
 namespace fast::stencil {
 namespace {
 
-Topology made(std::string name, GridShape grid, const Offsets& offsets) {
-  return {std::move(name), std::make_shared<StencilGraph>(std::move(grid), offsets)};
+Topology made(std::string name, GridShape grid, const Offsets& offsets,
+              const std::vector<double>& weights = {}) {
+  if (weights.empty()) {
+    return {std::move(name), std::make_shared<StencilGraph>(std::move(grid), offsets)};
+  }
+  return {std::move(name),
+          std::make_shared<WeightedStencilGraph>(std::move(grid), offsets, weights)};
 }
 
 TopologyRule nearest(const std::string& name, bool periodic, int dimensions,
@@ -20,20 +25,31 @@ TopologyRule nearest(const std::string& name, bool periodic, int dimensions,
 
 }  // namespace
 
-TopologyRule on_grid(std::string name, GridShape grid, Offsets offsets) {
+TopologyRule on_grid(std::string name, GridShape grid, Offsets offsets,
+                     std::vector<double> weights) {
   require(!offsets.empty(), ErrorKind::topology, "stencil: {} has no offsets; give at least one",
           name);
+  int workers = 0;
   if (!grid.sides.empty()) {
-    const StencilGraph check(grid, offsets);  // so that what cannot be is said early
+    workers = made(name, grid, offsets, weights).workers();  // what cannot be is said early
     name = fmt::format("{} {}", name, sides_text(grid.sides));
+  } else if (!weights.empty()) {
+    const WeightedStencilGraph check({std::vector<int>(offsets[0].size(), 1)}, offsets, weights);
   }
-  const auto make = [name, grid = std::move(grid), offsets = std::move(offsets)](int workers) {
-    if (!grid.sides.empty()) return Schedule(made(name, grid, offsets));
-    GridShape even{balanced_sides(workers, static_cast<int>(offsets[0].size())), grid.periodic};
+  const auto make = [=, offsets = std::move(offsets)](int count) {
+    if (workers != 0) return Schedule(made(name, grid, offsets, weights));
+    GridShape even{balanced_sides(count, static_cast<int>(offsets[0].size())), grid.periodic};
     std::string full = fmt::format("{} {}", name, sides_text(even.sides));
-    return Schedule(made(std::move(full), std::move(even), offsets));
+    return Schedule(made(std::move(full), std::move(even), offsets, weights));
   };
-  return {name, make};
+  return {name, make, workers};
+}
+
+TopologyRule moore2d(std::vector<int> sides) {
+  return on_grid("moore", {std::move(sides), true}, moore(2));
+}
+TopologyRule moore3d(std::vector<int> sides) {
+  return on_grid("moore", {std::move(sides), true}, moore(3));
 }
 
 TopologyRule ring(bool directed) {

@@ -12,7 +12,7 @@ constexpr double sum_tolerance = 1e-9;
 
 using Lists = std::vector<std::vector<int>>;
 
-class EdgeLists final : public Graph {
+class EdgeLists : public Graph {
  public:
   explicit EdgeLists(Lists in) : in_(std::move(in)), out_(in_.size()) {
     for (std::size_t i = 0; i < in_.size(); ++i) {
@@ -33,6 +33,19 @@ class EdgeLists final : public Graph {
   bool symmetric_;
 };
 
+class WeightedEdgeLists final : public EdgeLists, public GraphWeights {
+ public:
+  WeightedEdgeLists(Lists in, std::vector<std::vector<double>> weights, std::vector<double> self)
+      : EdgeLists(std::move(in)), rows_(std::move(weights)), self_(std::move(self)) {}
+
+  std::vector<double> in_weights(int worker) const override { return rows_[worker]; }
+  double self_weight(int worker) const override { return self_[worker]; }
+
+ private:
+  std::vector<std::vector<double>> rows_;
+  std::vector<double> self_;
+};
+
 void check_list(const std::string& name, int worker, const std::vector<int>& sorted, int workers) {
   for (std::size_t k = 0; k < sorted.size(); ++k) {
     const int j = sorted[k];
@@ -49,14 +62,14 @@ void check_list(const std::string& name, int worker, const std::vector<int>& sor
   }
 }
 
-std::shared_ptr<const Graph> graph_of(const std::string& name, Lists in) {
+Lists checked(const std::string& name, Lists in) {
   require(!in.empty(), ErrorKind::topology, "Topology {}: no workers; at least 1 is required",
           name);
   for (std::size_t i = 0; i < in.size(); ++i) {
     std::sort(in[i].begin(), in[i].end());
     check_list(name, static_cast<int>(i), in[i], static_cast<int>(in.size()));
   }
-  return std::make_shared<EdgeLists>(std::move(in));
+  return in;
 }
 
 std::vector<double> along_sorted(const std::vector<int>& neighbors,
@@ -70,16 +83,47 @@ std::vector<double> along_sorted(const std::vector<int>& neighbors,
   return sorted;
 }
 
+void check_sums(const std::string& name, const Lists& in,
+                const std::vector<std::vector<double>>& weights, const std::vector<double>& self) {
+  const std::size_t n = self.size();
+  std::vector<double> rows = self, columns = self;
+  const auto check_weight = [&](std::size_t i, std::size_t j, double weight) {
+    require(std::isfinite(weight) && weight >= 0, ErrorKind::topology,
+            "Topology {}: worker {} gives worker {} the weight {}; weights are finite and not "
+            "negative, leave the edge out to give none",
+            name, i, j, weight);
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    check_weight(i, i, self[i]);
+    for (std::size_t k = 0; k < in[i].size(); ++k) {
+      const double weight = weights[i][k];
+      check_weight(i, in[i][k], weight);
+      rows[i] += weight;
+      columns[in[i][k]] += weight;
+    }
+  }
+  const auto off = [](double sum) { return std::abs(sum - 1) > sum_tolerance; };
+  const auto row = std::find_if(rows.begin(), rows.end(), off);
+  if (row == rows.end() || std::none_of(columns.begin(), columns.end(), off)) return;
+  fail(ErrorKind::topology,
+       "Topology {}: worker {}'s weights, its own included, sum to {:.6g}, required 1 (or every "
+       "column 1, for push-sum); change one of them by {:.6g} or leave all self weights out",
+       name, row - rows.begin(), *row, 1 - *row);
+}
+
 }  // namespace
 
 int Graph::in_degree(int worker) const { return static_cast<int>(in_neighbors(worker).size()); }
 int Graph::out_degree(int worker) const { return static_cast<int>(out_neighbors(worker).size()); }
 
 Topology::Topology(std::string name, std::shared_ptr<const Graph> graph)
-    : name_(std::move(name)), graph_(std::move(graph)) {}
+    : name_(std::move(name)), graph_(std::move(graph)) {
+  given_ = dynamic_cast<const GraphWeights*>(graph_.get());
+}
 
 Topology::Topology(std::string name, Lists in_neighbors)
-    : name_(std::move(name)), graph_(graph_of(name_, std::move(in_neighbors))) {}
+    : name_(std::move(name)),
+      graph_(std::make_shared<EdgeLists>(checked(name_, std::move(in_neighbors)))) {}
 
 Topology::Topology(std::string name, Lists in_neighbors, std::vector<std::vector<double>> weights,
                    std::vector<double> self_weights)
@@ -96,7 +140,7 @@ Topology::Topology(std::string name, Lists in_neighbors, std::vector<std::vector
             name_, i, in_neighbors[i].size(), weights[i].size());
     weights[i] = along_sorted(in_neighbors[i], weights[i]);
   }
-  graph_ = graph_of(name_, std::move(in_neighbors));
+  in_neighbors = checked(name_, std::move(in_neighbors));
 
   const bool rest = self_weights.empty();
   self_weights.resize(n);
@@ -108,36 +152,18 @@ Topology::Topology(std::string name, Lists in_neighbors, std::vector<std::vector
             name_, i, sum, sum - 1, 1 / sum);
     if (rest) self_weights[i] = std::max(0.0, 1 - sum);
   }
-  given_ = std::make_shared<Given>(Given{std::move(weights), std::move(self_weights)});
-  check_sums();
+  check_sums(name_, in_neighbors, weights, self_weights);
+  auto graph = std::make_shared<WeightedEdgeLists>(std::move(in_neighbors), std::move(weights),
+                                                   std::move(self_weights));
+  given_ = graph.get();
+  graph_ = std::move(graph);
 }
 
-void Topology::check_sums() const {
-  const std::size_t n = given_->self.size();
-  std::vector<double> rows = given_->self, columns = given_->self;
-  const auto check_weight = [&](std::size_t i, std::size_t j, double weight) {
-    require(std::isfinite(weight) && weight >= 0, ErrorKind::topology,
-            "Topology {}: worker {} gives worker {} the weight {}; weights are finite and not "
-            "negative, leave the edge out to give none",
-            name_, i, j, weight);
-  };
-  for (std::size_t i = 0; i < n; ++i) {
-    check_weight(i, i, given_->self[i]);
-    const std::vector<int> neighbors = graph_->in_neighbors(static_cast<int>(i));
-    for (std::size_t k = 0; k < neighbors.size(); ++k) {
-      const double weight = given_->rows[i][k];
-      check_weight(i, neighbors[k], weight);
-      rows[i] += weight;
-      columns[neighbors[k]] += weight;
-    }
-  }
-  const auto off = [](double sum) { return std::abs(sum - 1) > sum_tolerance; };
-  const auto row = std::find_if(rows.begin(), rows.end(), off);
-  if (row == rows.end() || std::none_of(columns.begin(), columns.end(), off)) return;
-  fail(ErrorKind::topology,
-       "Topology {}: worker {}'s weights, its own included, sum to {:.6g}, required 1 (or every "
-       "column 1, for push-sum); change one of them by {:.6g} or leave all self weights out",
-       name_, row - rows.begin(), *row, 1 - *row);
+Topology Topology::with_weights(WeightRule preferred, bool lazy) const {
+  Topology changed = *this;
+  changed.preferred_ = preferred;
+  changed.lazy_ = lazy;
+  return changed;
 }
 
 void Topology::check_worker(int worker) const {
@@ -168,12 +194,12 @@ int Topology::out_degree(int worker) const {
 
 std::vector<double> Topology::given_weights(int worker) const {
   check_worker(worker);
-  return given_ ? given_->rows[worker] : std::vector<double>{};
+  return given_ ? given_->in_weights(worker) : std::vector<double>{};
 }
 
 double Topology::given_self_weight(int worker) const {
   check_worker(worker);
-  return given_ ? given_->self[worker] : 1;
+  return given_ ? given_->self_weight(worker) : 1;
 }
 
 }  // namespace fast

@@ -105,7 +105,7 @@ TEST_CASE("malformed files name line, key and what is required") {
   const std::pair<const char*, const char*> cases[] = {
       {"stencil = \"ring\"\nedges = [", ".toml:2:"},
       {"[# no key", ".toml:1:"},
-      {"", "0 of the keys stencil, schedule and edges"},
+      {"", "0 of the keys stencil, schedule, edges and round"},
       {"stencil = \"ring\"\nschedule = \"ring\"", "2 of the keys"},
       {"\nstencil = \"ringg\"", ":2: key \"stencil\" holds an unknown name"},
       {"stencil = \"ringg\"", "choose from ring, directed_ring, torus2d"},

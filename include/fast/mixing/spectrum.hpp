@@ -8,7 +8,8 @@
 namespace fast {
 
 struct Spectrum {
-  double gap = 0;  ///< 1 - ‖W - 11ᵀ/N‖₂; of a schedule 1 - ‖∏W_t - 11ᵀ/N‖^(1/period)
+  /// 1 - ‖W - 11ᵀ/N‖₂; of a schedule 1 - ‖∏W_t - 11ᵀ/N‖^(1/period), NaN when it never repeats.
+  double gap = 0;
   std::optional<double> smallest_eigenvalue;  ///< of a symmetric W
   bool doubly_stochastic = false;             ///< rows and columns sum to 1 (to 1e-9)
   bool symmetric = false;
@@ -17,8 +18,13 @@ struct Spectrum {
 
 /// Of one matrix (schedules of period 1) or of one period's product. In closed form for stencils on
 /// a torus (O(N·degree·period)), by Lanczos' method for the rest. Throws Error(topology) when the
-/// rule does not fit the graph or the schedule never repeats.
+/// rule does not fit the graph.
 Spectrum spectrum(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
                   bool lazy = false);
+
+/// The same where there is a closed form, nothing elsewhere.
+std::optional<Spectrum> closed_form_spectrum(const Schedule& schedule,
+                                             WeightRule rule = WeightRule::automatic,
+                                             bool lazy = false);
 
 }  // namespace fast

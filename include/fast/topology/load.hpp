@@ -13,6 +13,7 @@ namespace fast {
 struct TopologyName {
   std::string_view name;
   std::string_view help;
+  bool is_schedule = false;  ///< its topology changes from round to round
 };
 std::vector<TopologyName> topology_names();
 
@@ -20,10 +21,16 @@ std::vector<TopologyName> topology_names();
 /// Error(topology) with the list of names on an unknown one.
 TopologyRule topology_by_name(std::string_view name);
 
-/// Reads a TOML file; docs/topology.md has the format. Throws Error(data) when the file cannot be
-/// read and Error(topology) with file, line and key when it does not make a topology; the rule
-/// throws the latter when it does not fit the number of workers.
+/// Whether such a name is a schedule's. Throws like topology_by_name.
+bool is_schedule_name(std::string_view name);
+
+/// Reads a TOML or Matrix Market file; docs/topology.md has the formats. Throws Error(data) when
+/// the file cannot be read and Error(topology) with file, line and key when it does not make a
+/// topology; the rule throws the latter when it does not fit the number of workers.
 TopologyRule load_topology(const std::string& path);
+
+/// The same from a file's text; `path` is for messages, and its ending tells the format.
+TopologyRule parse_topology(const std::string& text, const std::string& path);
 
 /// What ends in .toml or .mtx or is a file is loaded, anything else is a name.
 TopologyRule topology_from(const std::string& name_or_path);

@@ -29,6 +29,8 @@ class Schedule {
   bool is_static() const { return period_ == 1; }
   /// The topology of round `round`. Throws Error(argument) when it is negative.
   Topology at(std::int64_t round) const;
+  /// The same with every round's Topology::with_weights.
+  Schedule with_weights(WeightRule preferred, bool lazy) const;
 
  private:
   std::string name_;
@@ -44,17 +46,21 @@ class TopologyRule {
  public:
   using Make = std::function<Schedule(int workers)>;
 
-  TopologyRule(std::string name, Make make);
+  /// `workers` is the number that the rule is made for, 0 when it fits any.
+  TopologyRule(std::string name, Make make, int workers = 0);
   TopologyRule(Topology topology);  // NOLINT: converts on purpose
   TopologyRule(Schedule schedule);  // NOLINT
 
   const std::string& name() const { return name_; }
+  /// The number of workers it is made for (of a file of edges: the least that holds them), or 0.
+  int natural_workers() const { return workers_; }
   /// Throws Error(topology) when the rule does not fit that number of workers.
   Schedule make(int workers) const;
 
  private:
   std::string name_;
   Make make_;
+  int workers_;
 };
 
 }  // namespace fast

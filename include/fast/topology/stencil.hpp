@@ -30,7 +30,7 @@ Offsets moore(int dimensions);
 
 /// A stencil on a grid, in O(offsets) memory for any number of workers and O(offsets) time a
 /// worker. On sides of 1 and 2 no neighbor is named twice, nor a worker itself.
-class StencilGraph final : public Graph {
+class StencilGraph : public Graph {
  public:
   /// Throws Error(topology) when a side is below 1, the workers exceed 2³¹ - 1 or an offset is not
   /// as long as the grid has sides.
@@ -43,17 +43,45 @@ class StencilGraph final : public Graph {
   int workers() const override { return workers_; }
   std::vector<int> in_neighbors(int worker) const override { return at(worker, 1); }
   std::vector<int> out_neighbors(int worker) const override { return at(worker, -1); }
-  int in_degree(int worker) const override;
-  int out_degree(int worker) const override;
+  int in_degree(int worker) const override { return degree(worker, 1); }
+  int out_degree(int worker) const override { return degree(worker, -1); }
   bool is_symmetric() const override { return symmetric_; }
+
+ protected:
+  /// The neighbor of `worker` at sign·offset, or -1 outside an open grid.
+  int neighbor(int worker, const std::vector<int>& offset, int sign) const;
 
  private:
   std::vector<int> at(int worker, int sign) const;
+  int degree(int worker, int sign) const;
+  void count_degrees();
+  std::size_t place_class(int worker, int sign) const;
+  bool fits(const std::vector<int>& offset, std::size_t place_class) const;
 
   GridShape grid_;
   Offsets offsets_;
   int workers_;
   bool symmetric_;
+  // On open grids the degree follows from how near to its two ends a worker stands along each side,
+  // no farther than the longest offset: a table over these.
+  std::vector<int> reach_below_, reach_above_;
+  std::vector<int> degrees_;
+};
+
+/// A stencil with a weight for each offset. Where two offsets reach the same worker (a torus side
+/// of 2) their weights add; what reaches nobody (an open edge) or the worker itself stays with the
+/// worker, as does what the weights lack to 1.
+class WeightedStencilGraph final : public StencilGraph, public GraphWeights {
+ public:
+  /// weights[k] belongs to offsets[k]. Throws Error(topology) as StencilGraph does and unless the
+  /// weights are as many as offsets, finite, not negative, and sum to at most 1.
+  WeightedStencilGraph(GridShape grid, const Offsets& offsets, const std::vector<double>& weights);
+
+  std::vector<double> in_weights(int worker) const override;
+  double self_weight(int worker) const override;
+
+ private:
+  std::vector<double> weights_;  // along offsets()
 };
 
 /// "4x3" of {4, 3}.
@@ -73,8 +101,12 @@ TopologyRule grid1d();
 TopologyRule grid2d(std::vector<int> sides = {});
 TopologyRule grid3d(std::vector<int> sides = {});
 /// Any offsets on a grid of any number of dimensions; empty sides: balanced_sides. `name` is
-/// followed by the sides in summaries.
-TopologyRule on_grid(std::string name, GridShape grid, Offsets offsets);
+/// followed by the sides in summaries. With weights, one an offset: a WeightedStencilGraph.
+TopologyRule on_grid(std::string name, GridShape grid, Offsets offsets,
+                     std::vector<double> weights = {});
+/// The nearest neighbors and those across corners, on a torus: 8 in two dimensions, 26 in three.
+TopologyRule moore2d(std::vector<int> sides = {});
+TopologyRule moore3d(std::vector<int> sides = {});
 /// A torus of sides 2, log₂N of them; N a power of two.
 TopologyRule hypercube();
 /// Everybody reads everybody.

@@ -1,6 +1,8 @@
 // Who may talk to whom: a directed graph over the workers of a run.
 #pragma once
 
+#include <fast/topology/weight_rule.hpp>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,12 +26,23 @@ class Graph {
   virtual bool is_symmetric() const = 0;
 };
 
+/// What a Graph may be as well: one that brings its own mixing weights. Each row, or each column,
+/// sums to 1.
+class GraphWeights {
+ public:
+  virtual ~GraphWeights() = default;
+  /// Along in_neighbors(worker).
+  virtual std::vector<double> in_weights(int worker) const = 0;
+  virtual double self_weight(int worker) const = 0;
+};
+
 /// A directed graph by value (shared, immutable). Worker j is an in-neighbor of i when i reads j's
 /// values. Knows nothing of weights unless the user gave some (fast/mixing/weights.hpp has rules
 /// that make them).
 class Topology {
  public:
-  /// Takes a graph; `name` is for messages and summaries ("torus 2x2").
+  /// Takes a graph, with its weights when it is a GraphWeights as well; `name` is for messages and
+  /// summaries ("torus 2x2").
   Topology(std::string name, std::shared_ptr<const Graph> graph);
 
   /// From lists of in-neighbors, in any order, in_neighbors[i] being those whom i reads. Throws
@@ -61,17 +74,20 @@ class Topology {
   /// The user's weight of the worker's own value; 1 when there are none.
   double given_self_weight(int worker) const;
 
+  /// What WeightRule::automatic stands for here, and whether weights are made lazy whatever the
+  /// caller says: what a file asks for.
+  WeightRule preferred_weights() const { return preferred_; }
+  bool prefers_lazy() const { return lazy_; }
+  Topology with_weights(WeightRule preferred, bool lazy) const;
+
  private:
-  struct Given {
-    std::vector<std::vector<double>> rows;
-    std::vector<double> self;
-  };
   void check_worker(int worker) const;
-  void check_sums() const;
 
   std::string name_;
   std::shared_ptr<const Graph> graph_;
-  std::shared_ptr<const Given> given_;
+  const GraphWeights* given_ = nullptr;  // graph_, when it has weights
+  WeightRule preferred_ = WeightRule::automatic;
+  bool lazy_ = false;
 };
 
 }  // namespace fast

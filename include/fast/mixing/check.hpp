@@ -1,0 +1,40 @@
+// Whether a schedule with its weights does what averaging needs.
+#pragma once
+
+#include <fast/mixing/weights.hpp>
+
+#include <string>
+#include <vector>
+
+namespace fast {
+
+/// What was found over one period (of an endless schedule: over its first 64 rounds).
+struct MixingCheck {
+  bool connected = true;   ///< every worker's value reaches every other
+  bool rows = true;        ///< every row sums to 1 (to 1e-9), as averaging needs
+  bool columns = true;     ///< every column does, as push-sum needs; with rows: doubly stochastic
+  bool symmetric = true;   ///< W_ij = W_ji
+  bool nonnegative = true;
+  /// One line for each of these that does not hold: which worker, which sum, what would mend it.
+  std::vector<std::string> findings;
+  bool doubly_stochastic() const { return rows && columns; }
+};
+
+/// O(edges·period). Throws Error(topology) when the rule does not fit the graph.
+MixingCheck check_mixing(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
+                         bool lazy = false);
+
+/// What an algorithm asks of its mixing matrix.
+struct MixingNeeds {
+  bool rows = true;
+  bool columns = false;
+  bool symmetric = false;
+  bool connected = true;
+};
+
+/// Throws Error(topology) with the first finding that `needs` forbids; `algorithm` is for the
+/// message.
+void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const MixingNeeds& needs,
+                    const std::string& algorithm);
+
+}  // namespace fast

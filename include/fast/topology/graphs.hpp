@@ -1,0 +1,38 @@
+// Graphs that are no stencils. The seeded ones are the same on every worker; they are made once, in
+// O(edges) time and memory.
+#pragma once
+
+#include <fast/topology/schedule.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace fast::graph {
+
+/// Everybody reads the center and the center everybody.
+TopologyRule star(int center = 0);
+
+/// A balanced tree: worker i's children are branching·i + 1 .. branching·i + branching.
+TopologyRule tree(int branching = 2);
+
+/// Every worker has `degree` neighbors (all others where there are fewer), drawn at random among
+/// such graphs. Throws Error(topology) when workers × degree is odd.
+TopologyRule random_regular(int degree = 4, std::uint64_t seed = 1);
+
+/// Erdős–Rényi: every pair with this probability; left out: 2 ln N / N, or 1 for small N. Drawn
+/// again, up to 50 times, until connected; then Error(topology).
+TopologyRule erdos_renyi(std::optional<double> probability = {}, std::uint64_t seed = 1);
+
+/// Watts & Strogatz 1998: a ring on which each worker reads the `neighbors` nearest (even), each
+/// edge's far end moved to a random worker with probability `rewiring`. Drawn again as above.
+TopologyRule small_world(int neighbors = 4, double rewiring = 0.1, std::uint64_t seed = 1);
+
+/// Complete within a host, `among` between hosts: the first `links` workers of a host read those of
+/// the same place on the hosts that `among` names for theirs. Hosts are numbered by their first
+/// worker.
+TopologyRule hierarchical(TopologyRule among, int workers_per_host, int links = 1);
+/// host_of_rank[r] is any number that tells worker r's host from others.
+TopologyRule hierarchical(TopologyRule among, const std::vector<int>& host_of_rank, int links = 1);
+
+}  // namespace fast::graph

@@ -1,0 +1,18 @@
+// Grids and tori as a topology file describes them.
+#pragma once
+
+#include <topology/reader.hpp>
+
+#include <fast/topology/schedule.hpp>
+
+namespace fast {
+
+/// A torus or open grid; `dimensions` are those that the stencil's name says, or 0; `file_name`
+/// names a graph of unusual offsets.
+TopologyRule grid_in_table(const TableReader& reader, bool periodic, int dimensions,
+                           const std::string& file_name);
+
+/// Key "sides" of `reader`, empty when it is not there.
+std::vector<int> sides_in_table(const TableReader& reader);
+
+}  // namespace fast

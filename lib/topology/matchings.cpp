@@ -1,0 +1,90 @@
+#include <topology/matchings.hpp>
+
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/topology/permutation.hpp>
+#include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
+#include <functional>
+#include <numeric>
+
+namespace fast {
+
+std::vector<int> Matching::in_neighbors(int worker) const {
+  const int other = partner_(worker);
+  return other == worker ? std::vector<int>{} : std::vector<int>{other};
+}
+
+namespace {
+
+// The edges (c, c+1 mod side) of a ring fall into 2 matchings, 3 for an odd side: even c, odd c,
+// and the edge that closes an odd ring.
+int matchings_of_ring(int side) { return side == 1 ? 0 : side == 2 ? 1 : 2 + side % 2; }
+
+int partner_on_ring(int place, int side, int matching) {
+  if (side % 2 == 1) {
+    if (matching == 2) return place == 0 ? side - 1 : place == side - 1 ? 0 : place;
+    const int other = (place + matching) % 2 == 0 ? place + 1 : place - 1;
+    return other < 0 || other >= side ? place : other;
+  }
+  return (place + matching) % 2 == 0 ? (place + 1) % side : (place + side - 1) % side;
+}
+
+Schedule pairs_on(std::string name, const std::vector<int>& sides) {
+  const int workers = std::accumulate(sides.begin(), sides.end(), 1, std::multiplies<>());
+  std::vector<Topology> rounds;
+  int stride = workers;
+  for (const int side : sides) {
+    stride /= side;
+    for (int matching = 0; matching < matchings_of_ring(side); ++matching) {
+      const auto partner = [=](int worker) {
+        const int place = worker / stride % side;
+        return worker + (partner_on_ring(place, side, matching) - place) * stride;
+      };
+      rounds.emplace_back(fmt::format("pairs {}", rounds.size()),
+                          std::make_shared<Matching>(workers, partner));
+    }
+  }
+  if (rounds.empty()) {
+    rounds.emplace_back("alone", std::make_shared<Matching>(1, [](int worker) { return worker; }));
+  }
+  return {std::move(name), std::move(rounds)};
+}
+
+}  // namespace
+
+namespace schedule {
+
+TopologyRule alternating_pairs() {
+  return {"alternating_pairs",
+          [](int workers) { return pairs_on("alternating_pairs", {workers}); }};
+}
+
+TopologyRule alternating_pairs_torus(std::vector<int> sides, int dimensions) {
+  const int fixed = sides.empty() ? 0 : StencilGraph({sides}, {}).workers();
+  return {"alternating_pairs_torus",
+          [=](int workers) {
+            const std::vector<int> used =
+                sides.empty() ? balanced_sides(workers, dimensions) : sides;
+            return pairs_on("alternating_pairs_torus " + sides_text(used), used);
+          },
+          fixed};
+}
+
+TopologyRule random_matchings(std::uint64_t seed) {
+  return {"random_matchings", [seed](int workers) {
+            const auto at_round = [=](std::int64_t round) {
+              const Permutation order(static_cast<std::uint32_t>(workers),
+                                      mix_seed(seed, static_cast<std::uint64_t>(round)));
+              const auto partner = [order](int worker) {
+                const std::uint32_t other = order.inverse(static_cast<std::uint32_t>(worker)) ^ 1;
+                return other < order.size() ? static_cast<int>(order(other)) : worker;
+              };
+              return Topology("matching", std::make_shared<Matching>(workers, partner));
+            };
+            return Schedule("random_matchings", workers, 0, at_round);
+          }};
+}
+
+}  // namespace schedule
+}  // namespace fast

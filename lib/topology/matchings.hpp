@@ -1,0 +1,27 @@
+// Rounds in which a worker has at most one neighbor, both ways.
+#pragma once
+
+#include <fast/topology/topology.hpp>
+
+#include <functional>
+#include <utility>
+
+namespace fast {
+
+class Matching final : public Graph {
+ public:
+  /// partner(partner(i)) == i; partner(i) == i sits the round out.
+  Matching(int workers, std::function<int(int)> partner)
+      : workers_(workers), partner_(std::move(partner)) {}
+
+  int workers() const override { return workers_; }
+  std::vector<int> in_neighbors(int worker) const override;
+  std::vector<int> out_neighbors(int worker) const override { return in_neighbors(worker); }
+  bool is_symmetric() const override { return true; }
+
+ private:
+  int workers_;
+  std::function<int(int)> partner_;
+};
+
+}  // namespace fast

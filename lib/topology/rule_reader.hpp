@@ -1,0 +1,14 @@
+// Rules from the tables of a topology file.
+#pragma once
+
+#include <topology/reader.hpp>
+
+#include <fast/topology/schedule.hpp>
+
+namespace fast {
+
+/// The rule of a file's table, or of one of its rounds; docs/topology.md has the keys. `table`
+/// needs to live only until the call returns. Throws Error(topology).
+TopologyRule rule_in_table(const std::string& path, const toml::table& table);
+
+}  // namespace fast

@@ -1,0 +1,196 @@
+#include <topology_tools/diameter.hpp>
+#include <topology_tools/eigen.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/mixing/spectrum.hpp>
+#include <fast/topology_tools/analysis.hpp>
+#include <mixing/lanczos.hpp>
+#include <numeric>
+
+namespace fast {
+namespace {
+
+constexpr std::size_t most_dense_workers = 400;
+constexpr double consensus = 1e-3;
+constexpr int most_measured_rounds = 10'000;
+constexpr std::int64_t rounds_of_endless = 64;
+constexpr double negligible = 1e-12;
+
+using Vector = std::vector<double>;
+
+Vector times(const MixingRows& rows, const Vector& x) {
+  Vector y(x.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    y[i] = rows[i].self * x[i];
+    for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
+      y[i] += rows[i].weights[k] * x[rows[i].neighbors[k]];
+    }
+  }
+  return y;
+}
+
+Vector transposed_times(const MixingRows& rows, const Vector& x) {
+  Vector y(x.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    y[i] += rows[i].self * x[i];
+    for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
+      y[rows[i].neighbors[k]] += rows[i].weights[k] * x[i];
+    }
+  }
+  return y;
+}
+
+double mean(const Vector& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
+
+double distance_from_mean(const Vector& x) {
+  const double center = mean(x);
+  double sum = 0;
+  for (const double value : x) sum += (value - center) * (value - center);
+  return std::sqrt(sum / static_cast<double>(x.size()));
+}
+
+MixingRows rows_of(const Topology& topology, WeightRule rule, bool lazy) {
+  MixingRows rows;
+  for (int i = 0; i < topology.workers(); ++i) rows.push_back(mixing_row(topology, i, rule, lazy));
+  return rows;
+}
+
+// ‖∏W - 11ᵀ/N‖ of many workers: the root of (∏W - J)ᵀ(∏W - J)'s largest eigenvalue.
+Figure norm_of_product(const std::vector<MixingRows>& rounds) {
+  const std::size_t n = rounds.front().size();
+  const auto apply = [&](std::span<const double> x, std::span<double> out) {
+    Vector y(x.begin(), x.end());
+    double center = mean(y);
+    for (const MixingRows& rows : rounds) y = times(rows, y);
+    for (double& value : y) value -= center;
+    center = mean(y);
+    for (std::size_t t = rounds.size(); t-- > 0;) y = transposed_times(rounds[t], y);
+    std::transform(y.begin(), y.end(), out.begin(), [=](double v) { return v - center; });
+  };
+  const ExtremeEigenvalues found = extreme_eigenvalues(apply, static_cast<int>(n), false,
+                                                       negligible * negligible, 6'000'000);
+  return {std::sqrt(std::max(0.0, found.high)), !found.converged};
+}
+
+double gap_of(double norm, std::int64_t period) {
+  return norm < negligible ? 1 : 1 - std::pow(norm, 1.0 / static_cast<double>(period));
+}
+
+void set_spectrum(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& result) {
+  if (schedule.period() < 1) return;
+  if (const auto closed = closed_form_spectrum(schedule, rule, lazy)) {
+    result.gap = Figure{closed->gap, false};
+    if (closed->smallest_eigenvalue && schedule.is_static()) {
+      result.smallest_eigenvalue = Figure{*closed->smallest_eigenvalue, false};
+    }
+    return;
+  }
+  std::vector<MixingRows> rounds;
+  for (std::int64_t t = 0; t < schedule.period(); ++t) {
+    rounds.push_back(rows_of(schedule.at(t), rule, lazy));
+  }
+  const bool dense = rounds.front().size() <= most_dense_workers;
+  if (schedule.is_static() && result.check.symmetric && result.check.doubly_stochastic()) {
+    const Extremes found =
+        dense ? dense_extremes(rounds.front()) : sparse_extremes(rounds.front());
+    result.smallest_eigenvalue = Figure{found.low, !found.low_converged};
+    const double norm = std::max(std::abs(found.low), std::abs(found.high));
+    const bool sure = found.high_converged || (found.low_converged && -found.low > found.high);
+    result.gap = Figure{gap_of(norm, 1), !sure};
+    return;
+  }
+  const Figure norm = dense ? Figure{dense_norm(rounds), false} : norm_of_product(rounds);
+  result.gap = Figure{gap_of(norm.value, schedule.period()), norm.is_bound};
+}
+
+void set_rounds(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& result) {
+  if (result.gap) {
+    if (result.gap->value <= negligible || !result.check.rows) return;
+    const double periods =
+        result.gap->value == 1
+            ? 1
+            : std::ceil(std::log(consensus) / (static_cast<double>(schedule.period()) *
+                                               std::log1p(-result.gap->value)) -
+                        1e-9);
+    result.rounds_to_consensus =
+        Figure{periods * static_cast<double>(schedule.period()), result.gap->is_bound};
+    return;
+  }
+  Vector x(static_cast<std::size_t>(schedule.workers()));
+  Rng rng(1);
+  std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
+  const double start = distance_from_mean(x);
+  for (int t = 0; t < most_measured_rounds; ++t) {
+    if (distance_from_mean(x) <= consensus * start) {
+      result.rounds_to_consensus = Figure{static_cast<double>(t), true};
+      return;
+    }
+    x = times(rows_of(schedule.at(t), rule, lazy), x);
+  }
+}
+
+void set_degrees(const Schedule& schedule, Analysis& result) {
+  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : rounds_of_endless;
+  const bool alike = closed_form_shape(schedule);
+  result.least_degree = schedule.workers();
+  double sum = 0, count = 0;
+  for (std::int64_t t = 0; t < rounds; ++t) {
+    const Topology topology = schedule.at(t);
+    result.directed = result.directed || !topology.is_symmetric();
+    const int last = alike ? 1 : topology.workers();
+    for (int i = 0; i < last; ++i) {
+      const int degree = topology.in_degree(i);
+      result.least_degree = std::min(result.least_degree, degree);
+      result.most_degree = std::max(result.most_degree, degree);
+      sum += degree;
+      ++count;
+    }
+  }
+  result.average_edges = sum / count;
+}
+
+}  // namespace
+
+Analysis analyze(const Schedule& schedule, WeightRule rule, bool lazy) {
+  Analysis result;
+  result.name = schedule.name();
+  result.workers = schedule.workers();
+  result.period = schedule.period();
+  set_degrees(schedule, result);
+  const double edges = result.average_edges * result.workers *
+                       static_cast<double>(schedule.period() > 0 ? schedule.period() : 64);
+  require(edges <= 2e8, ErrorKind::topology,
+          "analyze: {} with {} workers reads about {:.1g} values, 2e8 can be analyzed; take fewer "
+          "workers",
+          schedule.name(), schedule.workers(), edges);
+  result.check = check_mixing(schedule, rule, lazy);
+  set_spectrum(schedule, rule, lazy, result);
+  if (result.check.connected) result.diameter = diameter(schedule);
+  set_rounds(schedule, rule, lazy, result);
+  return result;
+}
+
+double awc_stability_factor(double smallest_eigenvalue, double momentum) {
+  return (1 + smallest_eigenvalue) * (1 + momentum);
+}
+
+std::vector<double> consensus_curve(const Schedule& schedule, int rounds, WeightRule rule,
+                                    bool lazy, std::uint64_t seed) {
+  Vector x(static_cast<std::size_t>(schedule.workers()));
+  Rng rng(seed);
+  std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
+  const double start = distance_from_mean(x);
+  std::vector<double> curve = {1};
+  for (int t = 0; t < rounds; ++t) {
+    x = times(rows_of(schedule.at(t), rule, lazy), x);
+    curve.push_back(start > 0 ? distance_from_mean(x) / start : 0);
+  }
+  return curve;
+}
+
+}  // namespace fast
