@@ -2,7 +2,7 @@
 // headers of their own.
 #pragma once
 
-#include <fast/algorithm/algorithm.hpp>
+#include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/core/version.hpp>

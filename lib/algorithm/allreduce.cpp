@@ -1,4 +1,4 @@
-#include <fast/algorithm/algorithm.hpp>
+#include <fast/algorithm/rules.hpp>
 
 namespace fast::algorithm {
 namespace {
@@ -12,10 +12,8 @@ struct AllReduce {
         .summary = "x_i + (1/N) Σ_j δ_j: the synchronous baseline; replicas start and stay equal",
         .source = "-",
         .scope = Scope::everybody,
-        .needs_doubly_stochastic = false};
+        .mixing = Mixing::anything};
   }
-  template <class T>
-  void start(const Block<T>&) {}
   template <class T>
   void publish(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];

@@ -1,4 +1,4 @@
-#include <fast/algorithm/algorithm.hpp>
+#include <fast/algorithm/rules.hpp>
 
 namespace fast::algorithm {
 namespace {
@@ -10,8 +10,6 @@ struct AdaptThenCombine {
             .source = "diffusion, Chen & Sayed 2012",
             .publish_point = PublishPoint::after_step};
   }
-  template <class T>
-  void start(const Block<T>&) {}
   template <class T>
   void publish(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];

@@ -1,4 +1,4 @@
-#include <fast/algorithm/algorithm.hpp>
+#include <fast/algorithm/rules.hpp>
 
 namespace fast::algorithm {
 namespace {
@@ -11,8 +11,6 @@ struct AdaptWhileCombine {
             .publish_point = PublishPoint::before_step,
             .plain_average = true};
   }
-  template <class T>
-  void start(const Block<T>&) {}
   template <class T>
   void publish(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];

@@ -18,6 +18,7 @@ struct Neighborhood {
   Payload own;
   std::vector<Payload> payloads;
   std::vector<double> weights;
+  double self_weight = 1;
 };
 
 class Mixer {
@@ -29,7 +30,9 @@ class Mixer {
 
   /// Lets the rule set up its state from the weights as they are.
   void start();
-  /// Fills a publication from the weights as they are.
+  /// Asks the rule whether the weights as they are shall be published, given what is: `own`.
+  bool begin_publish(const Payload& own, const RoundInfo& info);
+  /// Then fills the publication.
   void publish(const MutablePayload& next, const RoundInfo& info);
   /// The whole end of a round, straight from the neighbours' memory: new weights, and the next
   /// publication if given.
@@ -44,14 +47,21 @@ class Mixer {
  private:
   struct Pass;
   template <class Stored>
-  struct Sweep;
+  struct SegmentSweep;
   void run(const Pass& pass);
+  void look_at(const Neighborhood& neighborhood);
+  void finish_combine(Pass pass);
+  std::span<double> scalars() {
+    return {scalars_.data(), static_cast<std::size_t>(algorithm_->declaration().payload_scalars)};
+  }
   std::size_t kept_bytes() const;
 
   ParameterLayout layout_;
   std::shared_ptr<Algorithm> algorithm_;
   std::vector<AlignedBuffer> state_;     ///< in the type of computation, segment after segment
   std::vector<AlignedBuffer> gathered_;  ///< pulls, by payload vector
+  std::array<double, max_payload_scalars> scalars_{}, pulled_scalars_{};
+  double self_weight_ = 1, neighbor_weight_ = 0;
 };
 
 }  // namespace fast::algorithm

@@ -1,4 +1,4 @@
-#include <fast/algorithm/algorithm.hpp>
+#include <fast/algorithm/rules.hpp>
 
 namespace fast::algorithm {
 namespace {
@@ -9,10 +9,8 @@ struct None {
             .summary = "x_i + δ_i: every worker trains alone",
             .source = "-",
             .scope = Scope::nobody,
-            .needs_doubly_stochastic = false};
+            .mixing = Mixing::anything};
   }
-  template <class T>
-  void start(const Block<T>&) {}
   template <class T>
   void publish(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];

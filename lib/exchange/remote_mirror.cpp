@@ -193,16 +193,22 @@ bool RemoteMirror::choose(Pull& pull) const {
   const auto round_of = [&](std::uint64_t sequence) {
     return publication.rounds[sequence % slot_count].load(std::memory_order_relaxed);
   };
+  const auto last_of = [&](std::uint64_t sequence) {
+    return publication.until[sequence % slot_count].load(std::memory_order_relaxed);
+  };
   if (pull.to != nullptr || staleness_ != 0) {
-    if (pull.to == nullptr && newest <= pull.newest_copied) return false;
     pull.sequence = newest;
-    pull.round = round_of(newest);
-    return pull.round != being_written;
+    pull.round = last_of(newest);
+    if (pull.to == nullptr && newest <= pull.newest_copied && pull.round <= pull.newest_round) {
+      return false;
+    }
+    return round_of(newest) != being_written;
   }
   const auto needed = next_needed(pull.worker, pull.newest_round + 1);
   if (!needed) return false;
   for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
-    if (round_of(newest - age) != *needed) continue;
+    const std::int64_t first = round_of(newest - age);
+    if (first == being_written || first > *needed || last_of(newest - age) < *needed) continue;
     pull.sequence = newest - age;
     pull.round = *needed;
     return true;
@@ -246,14 +252,17 @@ void RemoteMirror::finish(Pull& pull) {
   pull.moved = true;
   const auto& publication = pull.after.get().publication;
   const std::uint64_t newest = publication.sequence.load(std::memory_order_relaxed);
-  pull.stood = publication.rounds[pull.sequence % slot_count].load(std::memory_order_relaxed) ==
-                   pull.round &&
+  const std::int64_t first =
+      publication.rounds[pull.sequence % slot_count].load(std::memory_order_relaxed);
+  pull.stood = first != being_written && first <= pull.round &&
                ((staleness_ == 0 && pull.to == nullptr) || newest <= pull.sequence + 1);
   if (!pull.stood || pull.to != nullptr) return;
   pull.newest_copied = pull.sequence;
   pull.newest_round = pull.round;
   WorkerHeader& mirror = board_->header(pull.worker);
-  board_->round(pull.worker, ++pull.mirrored).store(pull.round, std::memory_order_release);
+  ++pull.mirrored;
+  board_->until(pull.worker, pull.mirrored).store(pull.round, std::memory_order_relaxed);
+  board_->round(pull.worker, pull.mirrored).store(pull.round, std::memory_order_release);
   mirror.publication.sequence.store(pull.mirrored, std::memory_order_release);
   mirror.ring();
 }

@@ -25,7 +25,8 @@ struct WorkerHeader {
   } constant;
   struct alignas(cache_line_bytes) Publication {
     std::atomic<std::uint64_t> sequence;  ///< publications; the newest is in slot sequence mod 3
-    std::atomic<std::int64_t> rounds[slot_count];  ///< of the slots' payloads, or being_written
+    /// The first and last rounds that the slots' payloads are for; first: or being_written.
+    std::atomic<std::int64_t> rounds[slot_count], until[slot_count];
   } publication;
   struct alignas(cache_line_bytes) Reading {
     std::atomic<std::int64_t> consumed;  ///< every source's slot of rounds < consumed has been read
@@ -66,6 +67,9 @@ class SlotBoard {
   }
   std::atomic<std::int64_t>& round(int worker, std::uint64_t sequence) const {
     return header(worker).publication.rounds[sequence % slot_count];
+  }
+  std::atomic<std::int64_t>& until(int worker, std::uint64_t sequence) const {
+    return header(worker).publication.until[sequence % slot_count];
   }
   MutablePayload payload(int worker, std::uint64_t sequence) const;
   std::byte* slot(int worker, std::uint64_t sequence) const;

@@ -1,5 +1,6 @@
 #include "exchange/slot_exchange.hpp"
 
+#include <algorithm>
 #include <fast/mixing/kernels.hpp>
 
 #include "exchange/optimistic.hpp"
@@ -15,13 +16,15 @@ SlotExchange::SlotExchange(std::shared_ptr<const SlotBoard> board, int rank, Edg
       waiter_(board_, rank, options),
       last_read_(static_cast<std::size_t>(board_->workers())) {}
 
-void SlotExchange::await_readers(std::int64_t round) {
-  if (round < 0) return;
-  for (const int reader : plan_(round).destinations) {
-    const auto& consumed = board_->header(reader).reading.consumed;
-    waiter_.wait(
-        reader, [&] { return consumed.load(std::memory_order_acquire) > round; },
-        "waiting for a reader", round);
+void SlotExchange::await_readers(const Rounds& rounds) {
+  for (std::int64_t round = std::max<std::int64_t>(rounds.first, 0); round <= rounds.last;
+       ++round) {
+    for (const int reader : plan_(round).destinations) {
+      const auto& consumed = board_->header(reader).reading.consumed;
+      waiter_.wait(
+          reader, [&] { return consumed.load(std::memory_order_acquire) > round; },
+          "waiting for a reader", round);
+    }
   }
 }
 
@@ -37,14 +40,20 @@ MutablePayload SlotExchange::acquire() {
 }
 
 void SlotExchange::publish(std::int64_t round) {
-  require(acquired_, ErrorKind::internal, "publish: nothing was acquired");
-  acquired_ = false;
-  ++sequence_;
-  rounds_[sequence_ % slot_count] = round;
-  mixing::stream_fence();
-  board_->round(rank_, sequence_).store(round, std::memory_order_release);
   WorkerHeader& header = board_->header(rank_);
-  header.publication.sequence.store(sequence_, std::memory_order_release);
+  if (acquired_) {
+    acquired_ = false;
+    ++sequence_;
+    rounds_[sequence_ % slot_count].first = round;
+    mixing::stream_fence();
+    board_->until(rank_, sequence_).store(round, std::memory_order_relaxed);
+    board_->round(rank_, sequence_).store(round, std::memory_order_release);
+    header.publication.sequence.store(sequence_, std::memory_order_release);
+  } else {
+    require(sequence_ > 0, ErrorKind::internal, "publish: nothing was acquired");
+    board_->until(rank_, sequence_).store(round, std::memory_order_release);
+  }
+  rounds_[sequence_ % slot_count].last = round;
   header.ring();
 }
 
@@ -60,18 +69,19 @@ bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
   const std::uint64_t depth = exact() ? slot_count : 1;
   for (std::uint64_t age = 0; age < depth && age < newest; ++age) {
     const std::uint64_t sequence = newest - age;
-    const std::int64_t of_round =
+    const std::int64_t first =
         board_->round(arrival.worker, sequence).load(std::memory_order_acquire);
-    const bool fits =
-        exact() ? of_round == round
-                : of_round != being_written && (options_.staleness == unbounded_staleness ||
-                                                of_round >= round - options_.staleness);
-    if (!fits) continue;
+    const std::int64_t last =
+        board_->until(arrival.worker, sequence).load(std::memory_order_acquire);
+    const bool recent =
+        exact() ? first <= round && round <= last
+                : options_.staleness == unbounded_staleness || last >= round - options_.staleness;
+    if (first == being_written || !recent) continue;
     // Published meanwhile, the round found may be a newer publication's: look again.
     if (exact() && publication.sequence.load(std::memory_order_acquire) != newest) return false;
     const MutablePayload slot = board_->payload(arrival.worker, sequence);
     arrival.payload = {slot.data, slot.scalars, slot.stride_bytes};
-    arrival.round = of_round;
+    arrival.round = exact() ? round : last;
     arrival.sequence = sequence;
     return true;
   }
@@ -100,10 +110,9 @@ std::vector<Arrival> SlotExchange::fetch(std::int64_t round) {
 
 bool SlotExchange::stands(const Arrival& arrival) const {
   order_loads();
-  if (board_->round(arrival.worker, arrival.sequence).load(std::memory_order_acquire) !=
-      arrival.round) {
-    return false;
-  }
+  const std::int64_t first =
+      board_->round(arrival.worker, arrival.sequence).load(std::memory_order_acquire);
+  if (first == being_written || first > arrival.round) return false;
   return exact() ||
          board_->header(arrival.worker).publication.sequence.load(std::memory_order_acquire) <=
              arrival.sequence + 1;

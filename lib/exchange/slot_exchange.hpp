@@ -24,7 +24,10 @@ class SlotExchange : public Exchange {
  private:
   bool exact() const { return options_.staleness == 0; }
   bool find(Arrival& arrival, std::int64_t round) const;
-  void await_readers(std::int64_t round);
+  struct Rounds {
+    std::int64_t first = -1, last = -1;
+  };
+  void await_readers(const Rounds& rounds);
 
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
@@ -33,8 +36,8 @@ class SlotExchange : public Exchange {
   PeerWaiter waiter_;
   std::uint64_t sequence_ = 0;
   bool acquired_ = false;
-  std::array<std::int64_t, slot_count> rounds_{-1, -1, -1};  ///< of this worker's slots
-  std::vector<std::uint64_t> last_read_;                     ///< sequence, by worker
+  std::array<Rounds, slot_count> rounds_;  ///< of this worker's slots
+  std::vector<std::uint64_t> last_read_;   ///< sequence, by worker
 };
 
 }  // namespace fast::exchange

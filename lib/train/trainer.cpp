@@ -105,7 +105,7 @@ void Training::epoch(int index) {
     const auto start = Clock::now();
     const Batch& batch = loader_->batch(static_cast<std::size_t>(index), r);
     const double rate = options_.learning_rate.at(
-        index + static_cast<double>(r) / static_cast<double>(rounds), options_.epochs);
+        index + (static_cast<double>(r) + 0.5) / static_cast<double>(rounds), options_.epochs);
     backend_.set_learning_rate(rate);
     const double loss = worker_->step([&] { return train_one(batch); }, {.learning_rate = rate});
     loop_s_ += Seconds(Clock::now() - start).count();

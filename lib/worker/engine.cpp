@@ -1,34 +1,12 @@
 #include "worker/engine.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/mixing/kernels.hpp>
-#include <numeric>
 #include <thread>
 
 #include "worker/startup.hpp"
+#include "worker/stopwatch.hpp"
 
 namespace fast::worker {
-namespace {
-
-constexpr int most_passes = 3;
-
-/// Adds the time until its end to a counter.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total) : total_(total) {}
-  ~Stopwatch() { total_ += Seconds(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& total_;
-  Clock::time_point start_ = Clock::now();
-};
-
-bool present(const Arrival& arrival) { return arrival.state == Arrival::State::present; }
-
-}  // namespace
-
 Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOptions options)
     : group_(std::move(group)),
       options_(std::move(options)),
@@ -37,19 +15,22 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
       mixer_(std::move(layout), algorithm_),
       plan_(std::make_shared<RoundPlan>(std::move(schedule), group_.rank(), options_.weights,
                                         options_.lazy_weights)) {
-  const PayloadShape shape{mixer_.layout().size_bytes(), declared_.payload_vectors, 0};
-  const bool talks = declared_.scope == algorithm::Scope::neighbors;
-  const EdgePlan edges = [plan = plan_, talks](std::int64_t round) {
+  const PayloadShape shape{mixer_.layout().size_bytes(),
+                           declared_.payload_vectors + (declared_.publishes_weights_apart ? 1 : 0),
+                           declared_.payload_scalars};
+  const EdgePlan edges = [plan = plan_, declared = declared_](std::int64_t round) {
+    const bool talks =
+        declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
     return talks ? plan->at(round)->edges : RoundEdges{};
   };
   link_ = group_.open(shape, edges, exchange_options());
-  if (declared_.scope == algorithm::Scope::everybody) {
+  if (declared_.scope == algorithm::Scope::everybody || declared_.average_every > 0) {
     reducer_ = group_.open_reducer(shape.vector_bytes, exchange_options());
     reduced_ = AlignedBuffer(shape.vector_bytes);
   }
   if (options_.initial == Initial::broadcast) adopt_initial();
   mixer_.start();
-  publish_current(before_step() ? 0 : -1);
+  publish_first(0);
   link_.peers->announce(WorkerStatus::running);
   group_.barrier(Deadline(options_.deadline), "Worker: first publication");
 }
@@ -64,7 +45,7 @@ ExchangeOptions Engine::exchange_options() const {
 }
 
 void Engine::adopt_initial() {
-  if (group_.rank() == 0) publish_current(-1);
+  if (group_.rank() == 0) publish_weights();
   group_.barrier(Deadline(options_.deadline), "Worker: adopting worker 0's weights");
   if (group_.rank() != 0) {
     const AlignedBuffer packed(layout().size_bytes());
@@ -75,11 +56,29 @@ void Engine::adopt_initial() {
   group_.barrier(Deadline(options_.deadline), "Worker: adopting worker 0's weights");
 }
 
-void Engine::publish_current(std::int64_t round) {
+void Engine::publish_current(const algorithm::RoundInfo& info) {
   const Stopwatch watch(stats_.publish_s);
-  const MutablePayload next = link_.exchange->acquire();
-  mixer_.publish(next, {round, 0});
-  link_.exchange->publish(round);
+  const bool sends = mixer_.begin_publish(link_.exchange->published(), info);
+  if (sends) mixer_.publish(link_.exchange->acquire(), info);
+  link_.exchange->publish(info.round);
+  sent_ = sends;
+}
+
+/// The weights alone, for mean models; no neighbour takes them for a round's message at staleness
+/// 0.
+void Engine::publish_weights() {
+  const Stopwatch watch(stats_.publish_s);
+  const bool exact = options_.staleness == 0;
+  layout().gather(link_.exchange->acquire().data);
+  link_.exchange->publish(exact ? no_round : combinations_);
+}
+
+void Engine::publish_first(std::int64_t round) {
+  if (before_step()) {
+    publish_current({round, 0});
+  } else {
+    publish_weights();
+  }
 }
 
 void Engine::begin_round() {
@@ -89,160 +88,28 @@ void Engine::begin_round() {
 
 void Engine::end_round(const StepOptions& options) {
   stats_.step_s += Seconds(Clock::now() - step_began_).count();
+  require(!declared_.needs_learning_rate || options.learning_rate > 0, ErrorKind::argument,
+          "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
+          "step(train, {{.learning_rate = rate}})",
+          declared_.name, options.learning_rate);
   const algorithm::RoundInfo info{combinations_, options.learning_rate};
-  const bool due = (stats_.rounds + 1) % options_.mix_every == 0;
-  if (due && declared_.scope == algorithm::Scope::neighbors) combine_neighbors(info);
-  if (due && declared_.scope == algorithm::Scope::everybody) combine_everybody(info);
-  if (due) ++combinations_;
+  if ((stats_.rounds + 1) % (options_.mix_every * declared_.combine_every) == 0) {
+    if (averages_all(declared_, info.round)) {
+      average_exactly(info);
+    } else if (declared_.scope == algorithm::Scope::neighbors) {
+      combine_neighbors(info);
+    } else if (declared_.scope == algorithm::Scope::everybody) {
+      combine_everybody(info);
+    }
+    ++combinations_;
+  }
   ++stats_.rounds;
   if (options_.on_round) options_.on_round(stats_.rounds);
 }
 
-void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
-  if (!before_step()) publish_current(info.round);
-  const auto round = plan_->at(info.round);
-  std::vector<Arrival> arrivals;
-  {
-    const Stopwatch watch(stats_.wait_s);
-    arrivals = link_.exchange->fetch(info.round);
-  }
-  if (options_.staleness == 0) {
-    mix_exactly(arrivals, round->row, info);
-  } else {
-    mix_optimistically(std::move(arrivals), round->row, info);
-  }
-  link_.exchange->complete(info.round + 1);
-  if (before_step()) link_.exchange->publish(info.round + 1);
-  stats_.bytes_sent += static_cast<double>(round->edges.destinations.size()) *
-                       static_cast<double>(static_cast<std::size_t>(declared_.payload_vectors) *
-                                           layout().size_bytes());
-}
-
-algorithm::Neighborhood Engine::neighborhood(const std::vector<Arrival>& arrivals,
-                                             const MixingRow& row) const {
-  algorithm::Neighborhood near{link_.exchange->published(), {}, {}};
-  for (std::size_t k = 0; k < arrivals.size(); ++k) {
-    if (!present(arrivals[k])) continue;
-    near.payloads.push_back(arrivals[k].payload);
-    near.weights.push_back(row.weights[k]);
-  }
-  return near;
-}
-
-void Engine::mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
-                         const algorithm::RoundInfo& info) {
-  MutablePayload next;
-  if (before_step()) {
-    const Stopwatch watch(stats_.wait_s);
-    next = link_.exchange->acquire();
-  }
-  {
-    const Stopwatch watch(stats_.mix_s);
-    mixer_.combine(neighborhood(arrivals, row), info, before_step() ? &next : nullptr);
-  }
-  for (const Arrival& arrival : arrivals) {
-    require(
-        !present(arrival) || link_.exchange->stands(arrival), ErrorKind::internal,
-        "Worker: worker {} overwrote what worker {} was reading in round {}, against the protocol",
-        arrival.worker, group_.rank(), info.round);
-  }
-  count(arrivals, row);
-}
-
-void Engine::mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,
-                                const algorithm::RoundInfo& info) {
-  for (int pass = 1;; ++pass) {
-    std::vector<int> torn;
-    {
-      const Stopwatch watch(stats_.mix_s);
-      mixer_.gather(neighborhood(arrivals, row));
-    }
-    for (std::size_t k = 0; k < arrivals.size(); ++k) {
-      if (present(arrivals[k]) && !link_.exchange->stands(arrivals[k])) {
-        torn.push_back(static_cast<int>(k));
-      }
-    }
-    if (torn.empty()) break;
-    ++stats_.rejected;
-    std::vector<Arrival> again;
-    if (pass < most_passes) again = link_.exchange->fetch(info.round);
-    for (const int k : torn) {
-      Arrival& arrival = arrivals[static_cast<std::size_t>(k)];
-      if (pass < most_passes) {
-        arrival = again[static_cast<std::size_t>(k)];
-      } else {
-        arrival.state = Arrival::State::torn;
-      }
-    }
-  }
-  const MutablePayload next = before_step() ? link_.exchange->acquire() : MutablePayload{};
-  {
-    const Stopwatch watch(stats_.mix_s);
-    mixer_.combine_gathered(link_.exchange->published(), info, before_step() ? &next : nullptr);
-  }
-  count(arrivals, row);
-}
-
-void Engine::count(const std::vector<Arrival>& arrivals, const MixingRow& row) {
-  for (std::size_t k = 0; k < arrivals.size(); ++k) {
-    const Arrival& arrival = arrivals[k];
-    if (!present(arrival)) {
-      ++stats_.skipped;
-      stats_.mean_drift_weight += row.weights[k];
-      if (arrival.state == Arrival::State::suspect && options_.on_suspect) {
-        options_.on_suspect(arrival.worker);
-      }
-      continue;
-    }
-    ++stats_.reads;
-    if (arrival.fresh) ++stats_.fresh_reads;
-    const std::int64_t age = std::max<std::int64_t>(0, combinations_ - arrival.round);
-    const auto last = static_cast<std::int64_t>(stats_.ages.size()) - 1;
-    ++stats_.ages[static_cast<std::size_t>(std::min(age, last))];
-  }
-}
-
-void Engine::combine_everybody(const algorithm::RoundInfo& info) {
-  const Payload own = link_.exchange->published();
-  {
-    const Stopwatch watch(stats_.publish_s);
-    layout().gather(reduced_.data());
-  }
-  const auto each_group = [&](const auto& apply) {
-    for (const Segment& segment : layout().segments()) apply(segment);
-  };
-  {
-    const Stopwatch watch(stats_.wait_s);
-    each_group([&](const Segment& segment) {
-      std::byte* values = reduced_.data() + segment.offset_bytes;
-      const std::byte* base = own.data + segment.offset_bytes;
-      const auto average = [&]<class T>(T) {
-        const std::span<T> delta(reinterpret_cast<T*>(values), segment.element_count);
-        const T* from = reinterpret_cast<const T*>(base);
-        for (std::size_t e = 0; e < delta.size(); ++e) delta[e] -= from[e];
-        reducer_->average(delta);
-      };
-      if (segment.dtype == DType::f64) {
-        average(double{});
-      } else {
-        require(segment.dtype == DType::f32, ErrorKind::argument,
-                "allreduce: element type {}; f32 and f64 are supported", name(segment.dtype));
-        average(float{});
-      }
-    });
-  }
-  {
-    const Stopwatch watch(stats_.mix_s);
-    mixer_.combine_with_pull(own, {reduced_.data(), nullptr, 0}, info);
-  }
-  publish_current(info.round + 1);
-  link_.exchange->complete(info.round + 1);
-  stats_.bytes_sent +=
-      2.0 * static_cast<double>(layout().size_bytes()) * (group_.size() - 1) / group_.size();
-}
-
 void Engine::republish() {
-  publish_current(before_step() ? combinations_ : combinations_ - 1);
+  mixer_.start();
+  publish_first(combinations_);
   if (options_.staleness == 0) group_.barrier(Deadline(options_.deadline), "Worker: republish");
 }
 
@@ -251,16 +118,16 @@ void Engine::rebind(std::vector<TensorView> parameters) {
 }
 
 void Engine::set_schedule(const TopologyRule& rule) {
-  plan_->change(rule.make(group_.size()), combinations_);
+  const Schedule schedule = rule.make(group_.size());
+  const Weights weights = fitting_weights(schedule, options_, declared_);
+  *plan_ = RoundPlan(schedule, group_.rank(), weights.rule, weights.lazy);
 }
 
 void Engine::finish() {
   if (left_) return;
   // The final weights may differ from the last publication (after-step rules, steps since the last
   // combination).
-  const MutablePayload next = link_.exchange->acquire();
-  layout().gather(next.data);
-  link_.exchange->publish(combinations_);
+  publish_weights();
   link_.peers->announce(WorkerStatus::finished);
   left_ = true;
 }

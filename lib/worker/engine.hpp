@@ -11,6 +11,14 @@
 
 namespace fast::worker {
 
+/// The round of publications that are nobody's message.
+inline constexpr std::int64_t no_round = -1;
+
+/// True when combination `round` is an exact average over all workers.
+inline bool averages_all(const algorithm::Declaration& declared, std::int64_t round) {
+  return declared.average_every > 0 && (round + 1) % declared.average_every == 0;
+}
+
 class Engine {
  public:
   /// Collective. All that has to agree has been checked.
@@ -38,9 +46,15 @@ class Engine {
   bool before_step() const {
     return declared_.publish_point == algorithm::PublishPoint::before_step;
   }
+  /// The next publication is written in the pass that combines.
+  bool fused() const { return before_step() && !declared_.surveys; }
   ExchangeOptions exchange_options() const;
   void adopt_initial();
-  void publish_current(std::int64_t round);
+  void publish_current(const algorithm::RoundInfo& info);
+  void publish_weights();
+  void publish_first(std::int64_t round);
+  void average_exactly(const algorithm::RoundInfo& info);
+  void reduce(const std::byte* base);
   void combine_neighbors(const algorithm::RoundInfo& info);
   void combine_everybody(const algorithm::RoundInfo& info);
   algorithm::Neighborhood neighborhood(const std::vector<Arrival>& arrivals,
@@ -52,6 +66,7 @@ class Engine {
   template <class Visit>
   int for_replicas(const Visit& visit) const;
   void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
+  void count_sent(bool sent, std::size_t readers);
 
   Group group_;
   WorkerOptions options_;
@@ -60,9 +75,10 @@ class Engine {
   algorithm::Mixer mixer_;
   std::shared_ptr<RoundPlan> plan_;  ///< shared with the exchange's edge plan
   Link link_;
-  std::unique_ptr<Reducer> reducer_;  ///< Scope::everybody only
-  AlignedBuffer reduced_;             ///< δ, packed
+  std::unique_ptr<Reducer> reducer_;  ///< for averages over all workers
+  AlignedBuffer reduced_;             ///< packed
   std::int64_t combinations_ = 0;
+  bool sent_ = true;  ///< the latest publication was a new one
   Clock::time_point step_began_;
   bool left_ = false;  ///< finished or abandoned
   WorkerStats stats_;

@@ -25,18 +25,22 @@ std::string first_difference(const std::string& a, const std::string& b, int ran
   return fmt::format("worker {} has {}, worker {} has {}", rank_a, line(left), rank_b, line(right));
 }
 
+std::string staleness_text(std::int64_t staleness) {
+  return staleness == unbounded_staleness ? "inf" : std::to_string(staleness);
+}
+
 }  // namespace
 
 std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
                         const Schedule& schedule, const WorkerOptions& options) {
   return fmt::format(
-      "library version {}\n{}\nalgorithm {}\ntopology {}\nworkers {}\nperiod {}\nweights "
+      "library version {}\n{}\nalgorithm {} {}\ntopology {}\nworkers {}\nperiod {}\nweights "
       "{}{}\nstaleness {}\n"
       "mix_every {}\ninitial {}\n{}\n{}",
-      version(), options.must_agree, algorithm.name, schedule.name(), schedule.workers(),
+      version(), options.must_agree, algorithm.name, algorithm.parameters, schedule.name(), schedule.workers(),
       schedule.period(), name(options.weights), options.lazy_weights ? " lazy" : "",
-      options.staleness == unbounded_staleness ? "inf" : std::to_string(options.staleness),
-      options.mix_every, options.initial == Initial::broadcast ? "broadcast" : "as_is",
+      staleness_text(options.staleness), options.mix_every,
+      options.initial == Initial::broadcast ? "broadcast" : "as_is",
       layout.describe(), manifest(layout));
 }
 
@@ -80,6 +84,9 @@ void check_options(const WorkerOptions& options, const algorithm::Declaration& a
           "Worker: deadline {} s; it must be positive", options.deadline.count());
   require(options.suspect_after.count() > 0, ErrorKind::argument,
           "Worker: suspect_after {} s; it must be positive", options.suspect_after.count());
+  require(algorithm.why_synchronous.empty() || options.staleness == 0, ErrorKind::argument,
+          "Worker: algorithm {} with staleness {}; it runs at staleness 0 only, as {}",
+          algorithm.name, staleness_text(options.staleness), algorithm.why_synchronous);
   require(algorithm.delivery == algorithm::Delivery::latest || options.staleness == 0,
           ErrorKind::argument, "Worker: algorithm {} needs every message; use staleness 0, not {}",
           algorithm.name, options.staleness);

@@ -21,4 +21,16 @@ std::vector<TensorView> participating(std::vector<TensorView> views, const Worke
 /// Throws Error(argument) on options that make no sense.
 void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm);
 
+/// The weights with which an algorithm runs on a schedule.
+struct Weights {
+  WeightRule rule;
+  bool lazy;
+  std::string notice;  ///< what the user should know; mostly empty
+};
+
+/// Those of the options, or others where the algorithm needs them. Throws Error(topology) when
+/// schedule or weights do not fit the algorithm. Every worker comes to the same result alone.
+Weights fitting_weights(const Schedule& schedule, const WorkerOptions& options,
+                        const algorithm::Declaration& algorithm);
+
 }  // namespace fast::worker

@@ -17,15 +17,22 @@ Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> pa
   const Deadline deadline(options.deadline);
   ParameterLayout layout;
   std::unique_ptr<Schedule> schedule;
+  std::string notice;
   agree(group, deadline, "Worker: starting up", [&] {
     worker::check_options(options, options.algorithm->declaration());
     schedule = std::make_unique<Schedule>(rule.make(group.size()));
+    const worker::Weights weights =
+        worker::fitting_weights(*schedule, options, options.algorithm->declaration());
+    options.weights = weights.rule;
+    options.lazy_weights = weights.lazy;
+    notice = weights.notice;
     mixing_row(schedule->at(0), group.rank(), options.weights, options.lazy_weights);
     layout = ParameterLayout(worker::participating(std::move(parameters), options));
   });
   worker::require_agreement(
       group, worker::fingerprint(layout, options.algorithm->declaration(), *schedule, options),
       deadline);
+  if (!notice.empty() && group.rank() == 0 && options.log) options.log(LogLevel::warning, notice);
   impl_ = std::make_unique<Impl>(Impl{worker::Engine(std::move(group), std::move(*schedule),
                                                      std::move(layout), std::move(options))});
 }

@@ -25,7 +25,15 @@ std::vector<GoldenCase> golden_cases() {
     c.workers = entry["workers"];
     c.rounds = entry["rounds"];
     c.learning_rate = entry["lr"];
-    c.momentum = entry["parameters"].value("momentum", 0.0);
+    for (const auto& [key, value] : entry["parameters"].items()) {
+      c.parameters.emplace(key, value.dump());
+    }
+    const bool replaces_momentum =
+        c.algorithm == "quasi_global_momentum" || c.algorithm == "decentlam";
+    if (!replaces_momentum) {
+      c.momentum = entry["parameters"].value("momentum", 0.0);
+      c.parameters.erase("momentum");
+    }
     c.weights = entry["weights"].get<std::vector<Matrix>>();
     c.a = entry["a"].get<Matrix>();
     c.b = entry["b"].get<Matrix>();
@@ -50,7 +58,9 @@ Schedule golden_schedule(const GoldenCase& golden) {
         weights[i].push_back(w[i][j]);
       }
     }
-    topologies.emplace_back("golden", in, weights);
+    std::vector<double> self;
+    for (std::size_t i = 0; i < w.size(); ++i) self.push_back(w[i][i]);
+    topologies.emplace_back("golden", in, weights, self);
   }
   const auto period = static_cast<std::int64_t>(topologies.size());
   return {"golden", golden.workers, period, [topologies, period](std::int64_t round) {
@@ -65,7 +75,7 @@ void run_golden(const Group& group, const GoldenCase& golden, double tolerance) 
   std::vector<T> x(golden.start[me].begin(), golden.start[me].end());
   std::vector<T> m(x.size());
   WorkerOptions options;
-  options.algorithm = algorithm::by_name(golden.algorithm);
+  options.algorithm = algorithm::by_name(golden.algorithm, golden.parameters);
   options.initial = Initial::as_is;
   options.deadline = Seconds(30);
   Worker worker(group, golden_schedule(golden), {view_of("x", std::span(x))}, options);

@@ -3,6 +3,7 @@
 // on any thread or rank.
 #pragma once
 
+#include <fast/algorithm/rules.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/topology/schedule.hpp>
 #include <string>
@@ -16,11 +17,13 @@ struct GoldenCase {
   std::string algorithm;
   int workers = 0;
   int rounds = 0;
-  double learning_rate = 0, momentum = 0;
-  std::vector<Matrix> weights;     ///< of round t, cycled
-  Matrix a, b, start;              ///< f_i(x) = ½ (x - b_i)ᵀ diag(a_i) (x - b_i)
-  std::vector<Matrix> trajectory;  ///< [round][worker]
-  std::string text;                ///< the case's parameters, for messages
+  double learning_rate = 0;
+  double momentum = 0;               ///< of the worker's own optimizer
+  algorithm::Parameters parameters;  ///< of the rule
+  std::vector<Matrix> weights;       ///< of round t, cycled
+  Matrix a, b, start;                ///< f_i(x) = ½ (x - b_i)ᵀ diag(a_i) (x - b_i)
+  std::vector<Matrix> trajectory;    ///< [round][worker]
+  std::string text;                  ///< the case's parameters, for messages
 };
 
 /// The cases of those algorithms that the library has.

@@ -1,20 +1,23 @@
 // One rule of decentralized training: where a worker stands next, given where it stood, how far its
 // own optimizer moved it, and where its neighbours stood. A rule is elementwise arithmetic over
-// blocks; it knows neither MPI nor a framework. docs/algorithms.md shows how to add one.
+// blocks; it knows neither MPI nor a framework. docs/adding-an-algorithm.md shows how to add one;
+// fast/algorithm/rules.hpp has those of the library.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
-#include <vector>
 
 namespace fast::algorithm {
 
 inline constexpr int max_payload_vectors = 2;
+inline constexpr int max_payload_scalars = 2;
 inline constexpr int max_state_vectors = 4;
 
 /// When a worker publishes: what it stood at before its step (so that neighbours read while
@@ -31,6 +34,17 @@ enum class Scope {
   everybody,  ///< an all-reduce of what the steps changed
 };
 
+/// What a rule needs of the mixing matrix.
+enum class Mixing {
+  anything,
+  doubly_stochastic,  ///< warned about: without it the workers' mean wanders
+  symmetric,          ///< and doubly stochastic; refused without
+  positive,           ///< symmetric, smallest eigenvalue above -1/3; else made lazy, (I+W)/2
+  column_stochastic,  ///< refused without
+  matching,           ///< pairs that read each other with weights 1/2; refused without
+  unit,               ///< every neighbour counts 1, whatever the weights
+};
+
 /// What a rule needs and sends.
 struct Declaration {
   std::string_view name;
@@ -40,27 +54,42 @@ struct Declaration {
   PublishPoint publish_point = PublishPoint::before_step;
   Delivery delivery = Delivery::latest;
   int payload_vectors = 1;  ///< vectors of the model's size sent to each neighbour
+  int payload_scalars = 0;  ///< doubles sent with them
   int state_vectors = 0;    ///< vectors of the model's size kept between rounds
-  bool needs_doubly_stochastic = true;
+  Mixing mixing = Mixing::doubly_stochastic;
   /// x⁺ = current + Σ W_ij (m_j - m_i) and the payload is x⁺ itself: served by one fused kernel.
   bool plain_average = false;
+  /// Payload vector 0 is not what the mean model is made of: the weights are published beside it,
+  /// in one more vector that neighbours do not read.
+  bool publishes_weights_apart = false;
+  bool surveys = false;  ///< looks at the whole model before it publishes
+  bool needs_static_topology = false;
+  bool needs_learning_rate = false;    ///< refuses a step without StepOptions::learning_rate
+  bool strict = false;                 ///< Mixing::positive is refused, not made lazy
+  std::string_view why_synchronous{};  ///< why staleness above 0 is refused; empty: it fits
+  std::int64_t combine_every = 1;      ///< steps between two combinations
+  std::int64_t average_every = 0;  ///< every so many combinations an exact global average; 0: never
+  std::string parameters{};        ///< "period=4": equal on all workers
 };
 
 /// What holds for a whole round.
 struct RoundInfo {
   std::int64_t round = 0;
-  double learning_rate = 0;  ///< of the step just made; 0 when the caller gave none
+  double learning_rate = 0;    ///< of the step just made; 0 when the caller gave none
+  double self_weight = 1;      ///< W_ii; with neighbor_weight known in combine() only
+  double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbours present
 };
 
 /// A run of elements of a worker's vectors, T float or double. Pointers are distinct.
 template <class T>
 struct Block {
+  std::size_t first = 0;  ///< index of its first element among the model's parameters
   std::size_t count = 0;
   RoundInfo info;
   /// The model. On entry the weights after the worker's own step; combine() leaves the next value
   /// there.
   T* current = nullptr;
-  /// The worker's own publication of this round, by payload vector.
+  /// The worker's own publication in force, by payload vector. Null in publish().
   std::array<const T*, max_payload_vectors> own{};
   /// Σ_{j≠i} W_ij (m_j - m_i), by payload vector: what the neighbours pull towards.
   std::array<const T*, max_payload_vectors> pull{};
@@ -71,49 +100,67 @@ struct Block {
 };
 using AnyBlock = std::variant<Block<float>, Block<double>>;
 
-/// A rule. start() is called once with the initial weights in `current`; then publish() before the
-/// first step (or, for after_step rules, after every step), and combine() at the end of each round,
-/// followed for before_step rules by publish() of the next. Calls see all blocks of the model in
-/// any order and must treat elements alike.
+/// The sweeps over all blocks of the model, in ascending order of Block::first.
+enum class Sweep {
+  start,    ///< once with the initial weights in `current`, and when weights were loaded by hand
+  survey,   ///< before each publication, for rules that declare it
+  publish,  ///< before the first step (for after_step rules after every step)
+  combine,  ///< at the end of each round, for before_step rules followed by publish of the next
+};
+
+/// A rule. One object a worker. Sweeps must treat elements alike.
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
   virtual const Declaration& declaration() const = 0;
-  virtual void start(const AnyBlock& block) = 0;
-  virtual void publish(const AnyBlock& block) = 0;
-  virtual void combine(const AnyBlock& block) = 0;
+  virtual void apply(Sweep sweep, const AnyBlock& block) = 0;
+  /// Once before each publish sweep, after the survey: fills the payload's scalars. False
+  /// (surveying rules only): nothing is published, the last publication stays in force.
+  virtual bool begin_publish(const RoundInfo& info, std::span<double> scalars) = 0;
+  /// Once before each combine sweep: the payload's scalars, as own and pull of Block.
+  virtual void begin_combine(const RoundInfo& info, std::span<const double> own,
+                             std::span<const double> pull) = 0;
 };
 
-/// Makes an Algorithm of a class with template members start/publish/combine(const Block<T>&) and
-/// a static Declaration declare().
+/// Makes an Algorithm of a class with a member Declaration declare() const and template members
+/// publish and combine(const Block<T>&); start and survey(const Block<T>&), begin_publish and
+/// begin_combine where it needs them.
 template <class Rule>
 class Elementwise : public Algorithm {
  public:
   explicit Elementwise(Rule rule = {}) : rule_(std::move(rule)), declaration_(rule_.declare()) {}
   const Declaration& declaration() const override { return declaration_; }
-  void start(const AnyBlock& block) override {
-    std::visit([this](const auto& b) { rule_.start(b); }, block);
+  void apply(Sweep sweep, const AnyBlock& block) override {
+    std::visit([this, sweep](const auto& b) { apply_to(sweep, b); }, block);
   }
-  void publish(const AnyBlock& block) override {
-    std::visit([this](const auto& b) { rule_.publish(b); }, block);
+  bool begin_publish(const RoundInfo& info, std::span<double> scalars) override {
+    if constexpr (requires { rule_.begin_publish(info, scalars); }) {
+      return rule_.begin_publish(info, scalars);
+    }
+    return true;
   }
-  void combine(const AnyBlock& block) override {
-    std::visit([this](const auto& b) { rule_.combine(b); }, block);
+  void begin_combine(const RoundInfo& info, std::span<const double> own,
+                     std::span<const double> pull) override {
+    if constexpr (requires { rule_.begin_combine(info, own, pull); }) {
+      rule_.begin_combine(info, own, pull);
+    }
   }
 
  private:
+  template <class T>
+  void apply_to(Sweep sweep, const Block<T>& block) {
+    if (sweep == Sweep::publish) rule_.publish(block);
+    if (sweep == Sweep::combine) rule_.combine(block);
+    if constexpr (requires { rule_.start(block); }) {
+      if (sweep == Sweep::start) rule_.start(block);
+    }
+    if constexpr (requires { rule_.survey(block); }) {
+      if (sweep == Sweep::survey) rule_.survey(block);
+    }
+  }
+
   Rule rule_;
   Declaration declaration_;
 };
-
-std::unique_ptr<Algorithm> none();       ///< x_i + δ_i: no exchange
-std::unique_ptr<Algorithm> awc();        ///< adapt-while-combine, the default
-std::unique_ptr<Algorithm> atc();        ///< adapt-then-combine
-std::unique_ptr<Algorithm> allreduce();  ///< x_i + mean of δ: the baseline
-
-/// Names of all rules, in the order of docs/algorithms.md.
-std::vector<std::string_view> names();
-/// A rule by its name. Throws Error(argument) that lists the names.
-std::unique_ptr<Algorithm> by_name(std::string_view name);
 
 }  // namespace fast::algorithm

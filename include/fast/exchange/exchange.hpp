@@ -68,7 +68,7 @@ struct Arrival {
   int worker = 0;
   State state = State::present;
   Payload payload;
-  std::int64_t round = 0;      ///< the round that the payload belongs to
+  std::int64_t round = 0;      ///< the newest round that the payload is known to be for
   std::uint64_t sequence = 0;  ///< the publication read
   bool fresh = false;          ///< not fetched before
 };
@@ -85,7 +85,7 @@ class Exchange {
   virtual MutablePayload acquire() = 0;
 
   /// Makes the acquired payload visible as this worker's of `round`. Published payloads do not
-  /// change.
+  /// change. When nothing was acquired, the latest publication is this worker's of `round` too.
   virtual void publish(std::int64_t round) = 0;
 
   /// The latest publication of this worker. Valid until the next but one publish().

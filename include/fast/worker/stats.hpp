@@ -19,7 +19,9 @@ struct WorkerStats {
   /// Combined publications by age: how many rounds behind one's own; negative ages count as 0, the
   /// last bin takes the rest.
   std::array<std::int64_t, 16> ages{};
-  double bytes_sent = 0;  ///< payload bytes × readers, over all rounds
+  std::int64_t messages_sent = 0;  ///< publications × readers, over all rounds
+  std::int64_t messages_held = 0;  ///< left out as the rule kept the last one in force
+  double bytes_sent = 0;           ///< payload bytes × readers, over all rounds
   /// Bound on how far dropped neighbours have moved the mean: Σ over rounds of the column weights
   /// lost.
   double mean_drift_weight = 0;

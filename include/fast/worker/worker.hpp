@@ -4,7 +4,7 @@
 //   for (auto& batch : batches) worker.step([&] { model.train(batch); });
 #pragma once
 
-#include <fast/algorithm/algorithm.hpp>
+#include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/log.hpp>

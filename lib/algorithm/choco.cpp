@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/algorithm/rules.hpp>
+#include <fast/core/error.hpp>
+
+namespace fast::algorithm {
+namespace {
+
+/// Memory: 2P of state, P of scratch, slots of 2P (one P for the mean model). What is sent, q, has
+/// top_k entries that are not zero.
+/// State: x̂_i, and Σ_j W_ij (x̂_j - x̂_i), which with a constant W grows by the neighbours' pull of
+/// q: so no copy of each neighbour's x̂ is kept.
+class Choco {
+ public:
+  explicit Choco(const ChocoOptions& options) : options_(options) {}
+
+  Declaration declare() const {
+    return {.name = "choco",
+            .summary = "q = top-k of x½ - x̂ is sent; x⁺ = x½ + α Σ_j W_ij (x̂_j - x̂_i)",
+            .source = "CHOCO-SGD, Koloskova et al. 2019, arXiv 1902.00340, algorithm 2",
+            .publish_point = PublishPoint::after_step,
+            .delivery = Delivery::every,
+            .state_vectors = 2,
+            .publishes_weights_apart = true,
+            .surveys = true,
+            .needs_static_topology = true,
+            .why_synchronous = "every message must be added exactly once",
+            .parameters = fmt::format("top_k={} fraction={} consensus_step={}", options_.top_k,
+                                      options_.fraction, options_.consensus_step)};
+  }
+  template <class T>
+  void start(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = block.state[1][e] = 0;
+  }
+  template <class T>
+  void survey(const Block<T>& block) {
+    if (block.first == 0) magnitudes_.clear();
+    for (std::size_t e = 0; e < block.count; ++e) {
+      magnitudes_.push_back(std::abs(static_cast<double>(block.current[e]) - block.state[0][e]));
+    }
+  }
+  bool begin_publish(const RoundInfo&, std::span<double>) {
+    const std::size_t keep = std::min(kept(), magnitudes_.size());
+    threshold_ = 0;
+    equals_left_ = 0;
+    if (keep == 0) return true;
+    const auto nth = magnitudes_.begin() + static_cast<std::ptrdiff_t>(keep) - 1;
+    std::nth_element(magnitudes_.begin(), nth, magnitudes_.end(), std::greater<>());
+    threshold_ = *nth;
+    equals_left_ = keep - static_cast<std::size_t>(std::count_if(
+                              magnitudes_.begin(), nth, [&](double m) { return m > threshold_; }));
+    return true;
+  }
+  template <class T>
+  void publish(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const double difference = static_cast<double>(block.current[e]) - block.state[0][e];
+      const bool sent = std::abs(difference) > threshold_ || is_one_of_the_equals(difference);
+      const T q = sent ? static_cast<T>(difference) : T{0};
+      block.payload[0][e] = q;
+      block.state[0][e] += q;
+    }
+  }
+  template <class T>
+  void combine(const Block<T>& block) {
+    const T step = static_cast<T>(options_.consensus_step);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.state[1][e] += block.pull[0][e];
+      block.current[e] += step * block.state[1][e];
+    }
+  }
+
+ private:
+  std::size_t kept() const {
+    if (options_.top_k > 0) return static_cast<std::size_t>(options_.top_k);
+    const double share = options_.fraction * static_cast<double>(magnitudes_.size());
+    return std::max<std::size_t>(1, static_cast<std::size_t>(share));
+  }
+  /// Of entries as large as the smallest that is sent, those of lower index are.
+  bool is_one_of_the_equals(double difference) {
+    if (std::abs(difference) != threshold_ || equals_left_ == 0) return false;
+    --equals_left_;
+    return true;
+  }
+
+  ChocoOptions options_;
+  std::vector<double> magnitudes_;
+  double threshold_ = 0;
+  std::size_t equals_left_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> choco(const ChocoOptions& options) {
+  require(options.top_k >= 0 && options.fraction > 0 && options.fraction <= 1 &&
+              options.consensus_step > 0 && options.consensus_step <= 1,
+          ErrorKind::argument,
+          "choco: top_k {}, fraction {}, consensus_step {}; top_k must be 0 or more, the others "
+          "above 0 and at most 1",
+          options.top_k, options.fraction, options.consensus_step);
+  return std::make_unique<Elementwise<Choco>>(Choco(options));
+}
+
+}  // namespace fast::algorithm

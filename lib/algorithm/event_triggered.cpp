@@ -1,0 +1,88 @@
+#include <cmath>
+#include <fast/algorithm/rules.hpp>
+#include <fast/core/error.hpp>
+
+namespace fast::algorithm {
+namespace {
+
+/// Memory: P of state. Bytes: P a neighbour in the rounds in which the worker sends, else nothing.
+/// State: where the worker stood. What it last sent is its publication in force.
+class EventTriggered {
+ public:
+  explicit EventTriggered(const EventTriggeredOptions& options) : options_(options) {}
+
+  Declaration declare() const {
+    const std::string threshold =
+        options_.threshold ? fmt::format("{}", *options_.threshold) : "adaptive";
+    return {.name = "event_triggered",
+            .summary = "awc on the values last sent; a worker sends when it moved far enough",
+            .source = "EventGraD, Ghosh et al. 2021, arXiv 2103.07454, algorithm 1",
+            .state_vectors = 1,
+            .surveys = true,
+            .parameters = fmt::format("threshold={} horizon={}", threshold, options_.horizon)};
+  }
+  template <class T>
+  void start(const Block<T>& block) {
+    must_send_ = true;
+    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = block.current[e];
+  }
+  template <class T>
+  void survey(const Block<T>& block) {
+    if (must_send_) return;
+    if (block.first == 0) moved_squared_ = 0;
+    double sum = 0;
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const double moved = static_cast<double>(block.current[e]) - block.own[0][e];
+      sum += moved * moved;
+    }
+    moved_squared_ += sum;
+  }
+  bool begin_publish(const RoundInfo& info, std::span<double>) {
+    const bool first = std::exchange(must_send_, false);
+    const double moved = first ? 0 : std::sqrt(moved_squared_);
+    const bool sends = first || moved >= options_.threshold.value_or(options_.horizon * speed_);
+    if (!sends) return false;
+    // The average speed since the last message, smoothed over messages.
+    if (!first) {
+      const auto rounds = static_cast<double>(std::max<std::int64_t>(1, info.round - sent_round_));
+      const double speed = moved / rounds;
+      speed_ = speed_ == 0 ? speed : (speed_ + speed) / 2;
+    }
+    sent_round_ = info.round;
+    return true;
+  }
+  template <class T>
+  void publish(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  template <class T>
+  void combine(const Block<T>& block) {
+    // pull is relative to what was sent, the average to where the worker stood.
+    const T weight = static_cast<T>(block.info.neighbor_weight);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T next =
+          block.current[e] + block.pull[0][e] + weight * (block.own[0][e] - block.state[0][e]);
+      block.state[0][e] = next;
+      block.current[e] = next;
+    }
+  }
+
+ private:
+  EventTriggeredOptions options_;
+  bool must_send_ = true;
+  double moved_squared_ = 0;
+  double speed_ = 0;
+  std::int64_t sent_round_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> event_triggered(const EventTriggeredOptions& options) {
+  require(!options.threshold || *options.threshold >= 0, ErrorKind::argument,
+          "event_triggered: threshold {}; it must be 0 or more", options.threshold.value_or(0));
+  require(options.horizon >= 0, ErrorKind::argument,
+          "event_triggered: horizon {}; it must be 0 or more", options.horizon);
+  return std::make_unique<Elementwise<EventTriggered>>(EventTriggered(options));
+}
+
+}  // namespace fast::algorithm

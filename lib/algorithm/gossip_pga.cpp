@@ -1,0 +1,37 @@
+#include <fast/algorithm/rules.hpp>
+#include <fast/core/error.hpp>
+
+namespace fast::algorithm {
+namespace {
+
+/// Memory: P for the average. Bytes: P a neighbour; 2P(N-1)/N in the rounds that average.
+struct GossipPga {
+  GossipPgaOptions options;
+
+  Declaration declare() const {
+    return {.name = "gossip_pga",
+            .summary = "Σ_j W_ij (x_j + δ_j), and every H rounds the exact average of all",
+            .source = "Gossip-PGA, Chen et al. 2021, arXiv 2105.09080, algorithm 1",
+            .publish_point = PublishPoint::after_step,
+            .average_every = options.period,
+            .parameters = fmt::format("period={}", options.period)};
+  }
+  template <class T>
+  void publish(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  template <class T>
+  void combine(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> gossip_pga(const GossipPgaOptions& options) {
+  require(options.period >= 1, ErrorKind::argument, "gossip_pga: period {}; it must be 1 or more",
+          options.period);
+  return std::make_unique<Elementwise<GossipPga>>(GossipPga{options});
+}
+
+}  // namespace fast::algorithm

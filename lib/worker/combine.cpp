@@ -1,0 +1,186 @@
+// The end of a round: from neighbours' publications to new weights.
+#include <fast/core/error.hpp>
+
+#include "worker/engine.hpp"
+#include "worker/stopwatch.hpp"
+
+namespace fast::worker {
+namespace {
+
+constexpr int most_passes = 3;
+
+bool present(const Arrival& arrival) { return arrival.state == Arrival::State::present; }
+
+}  // namespace
+
+void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
+  if (!before_step()) publish_current(info);
+  const auto round = plan_->at(info.round);
+  std::vector<Arrival> arrivals;
+  {
+    const Stopwatch watch(stats_.wait_s);
+    arrivals = link_.exchange->fetch(info.round);
+  }
+  if (options_.staleness == 0) {
+    mix_exactly(arrivals, round->row, info);
+  } else {
+    mix_optimistically(std::move(arrivals), round->row, info);
+  }
+  link_.exchange->complete(info.round + 1);
+  const bool sent = sent_;  // what the neighbours read in this round
+  if (fused()) {
+    link_.exchange->publish(info.round + 1);
+  } else if (before_step()) {
+    publish_current({info.round + 1, info.learning_rate});
+  }
+  count_sent(sent, round->edges.destinations.size());
+}
+
+algorithm::Neighborhood Engine::neighborhood(const std::vector<Arrival>& arrivals,
+                                             const MixingRow& row) const {
+  algorithm::Neighborhood near{link_.exchange->published(), {}, {}, row.self};
+  for (std::size_t k = 0; k < arrivals.size(); ++k) {
+    if (!present(arrivals[k])) continue;
+    near.payloads.push_back(arrivals[k].payload);
+    near.weights.push_back(row.weights[k]);
+  }
+  return near;
+}
+
+void Engine::mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
+                         const algorithm::RoundInfo& info) {
+  MutablePayload next;
+  if (fused()) {
+    const Stopwatch watch(stats_.wait_s);
+    next = link_.exchange->acquire();
+  }
+  {
+    const Stopwatch watch(stats_.mix_s);
+    mixer_.combine(neighborhood(arrivals, row), info, fused() ? &next : nullptr);
+  }
+  for (const Arrival& arrival : arrivals) {
+    require(
+        !present(arrival) || link_.exchange->stands(arrival), ErrorKind::internal,
+        "Worker: worker {} overwrote what worker {} was reading in round {}, against the protocol",
+        arrival.worker, group_.rank(), info.round);
+  }
+  count(arrivals, row);
+}
+
+void Engine::mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,
+                                const algorithm::RoundInfo& info) {
+  for (int pass = 1;; ++pass) {
+    std::vector<int> torn;
+    {
+      const Stopwatch watch(stats_.mix_s);
+      mixer_.gather(neighborhood(arrivals, row));
+    }
+    for (std::size_t k = 0; k < arrivals.size(); ++k) {
+      if (present(arrivals[k]) && !link_.exchange->stands(arrivals[k])) {
+        torn.push_back(static_cast<int>(k));
+      }
+    }
+    if (torn.empty()) break;
+    ++stats_.rejected;
+    std::vector<Arrival> again;
+    if (pass < most_passes) again = link_.exchange->fetch(info.round);
+    for (const int k : torn) {
+      Arrival& arrival = arrivals[static_cast<std::size_t>(k)];
+      if (pass < most_passes) {
+        arrival = again[static_cast<std::size_t>(k)];
+      } else {
+        arrival.state = Arrival::State::torn;
+      }
+    }
+  }
+  const MutablePayload next = fused() ? link_.exchange->acquire() : MutablePayload{};
+  {
+    const Stopwatch watch(stats_.mix_s);
+    mixer_.combine_gathered(link_.exchange->published(), info, fused() ? &next : nullptr);
+  }
+  count(arrivals, row);
+}
+
+void Engine::count(const std::vector<Arrival>& arrivals, const MixingRow& row) {
+  for (std::size_t k = 0; k < arrivals.size(); ++k) {
+    const Arrival& arrival = arrivals[k];
+    if (!present(arrival)) {
+      ++stats_.skipped;
+      stats_.mean_drift_weight += row.weights[k];
+      if (arrival.state == Arrival::State::suspect && options_.on_suspect) {
+        options_.on_suspect(arrival.worker);
+      }
+      continue;
+    }
+    ++stats_.reads;
+    if (arrival.fresh) ++stats_.fresh_reads;
+    const std::int64_t age = std::max<std::int64_t>(0, combinations_ - arrival.round);
+    const auto last = static_cast<std::int64_t>(stats_.ages.size()) - 1;
+    ++stats_.ages[static_cast<std::size_t>(std::min(age, last))];
+  }
+}
+
+void Engine::count_sent(bool sent, std::size_t readers) {
+  if (!sent) {
+    stats_.messages_held += static_cast<std::int64_t>(readers);
+    return;
+  }
+  stats_.messages_sent += static_cast<std::int64_t>(readers);
+  const std::size_t bytes =
+      static_cast<std::size_t>(declared_.payload_vectors) * layout().size_bytes() +
+      static_cast<std::size_t>(declared_.payload_scalars) * sizeof(double);
+  stats_.bytes_sent += static_cast<double>(readers) * static_cast<double>(bytes);
+}
+
+/// reduced_ becomes the average over all workers of the weights minus `base`, if there is one.
+void Engine::reduce(const std::byte* base) {
+  {
+    const Stopwatch watch(stats_.publish_s);
+    layout().gather(reduced_.data());
+  }
+  const Stopwatch watch(stats_.wait_s);
+  for (const Segment& segment : layout().segments()) {
+    const auto average = [&]<class T>(T) {
+      const std::span<T> values(reinterpret_cast<T*>(reduced_.data() + segment.offset_bytes),
+                                segment.element_count);
+      if (base != nullptr) {
+        const T* from = reinterpret_cast<const T*>(base + segment.offset_bytes);
+        for (std::size_t e = 0; e < values.size(); ++e) values[e] -= from[e];
+      }
+      reducer_->average(values);
+    };
+    if (segment.dtype == DType::f64) {
+      average(double{});
+    } else {
+      require(segment.dtype == DType::f32, ErrorKind::argument,
+              "{}: element type {}; f32 and f64 are supported", declared_.name,
+              name(segment.dtype));
+      average(float{});
+    }
+  }
+  stats_.bytes_sent +=
+      2.0 * static_cast<double>(layout().size_bytes()) * (group_.size() - 1) / group_.size();
+}
+
+void Engine::combine_everybody(const algorithm::RoundInfo& info) {
+  const Payload own = link_.exchange->published();
+  reduce(own.data);
+  {
+    const Stopwatch watch(stats_.mix_s);
+    mixer_.combine_with_pull(own, {reduced_.data(), nullptr, 0}, info);
+  }
+  publish_current({info.round + 1, info.learning_rate});
+  link_.exchange->complete(info.round + 1);
+}
+
+void Engine::average_exactly(const algorithm::RoundInfo& info) {
+  reduce(nullptr);
+  {
+    const Stopwatch watch(stats_.mix_s);
+    layout().scatter(reduced_.data());
+  }
+  publish_weights();
+  link_.exchange->complete(info.round + 1);
+}
+
+}  // namespace fast::worker
