@@ -22,6 +22,7 @@ struct Options {
   std::string staleness = "0";
   std::string schedule = "cosine";
   std::string out, summary_json;
+  std::vector<std::string> algorithm_options;
   int epochs = 5, workers = 4;
   std::int64_t batch_size = 64;
   double warmup_epochs = 1, learning_rate = 0.05, momentum = 0.9, weight_decay = 0;
@@ -46,6 +47,8 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--model", o.model, "lenet (61,706 parameters) or mlp (784-256-10)");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_option("--algorithm", o.algorithm, "the rule that combines weights");
+  app.add_option("--algorithm-option", o.algorithm_options,
+                 "KEY=VALUE, an option of the rule (\"period=8\"); may be repeated");
   app.add_option("--exchange", o.exchange,
                  "shared (MPI shared window), local (threads) or allreduce (the baseline: "
                  "gradients are averaged)");
@@ -120,7 +123,8 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.all_reduce = o.exchange == "allreduce" || o.algorithm == "allreduce";
   if (!o.out.empty()) trainer.out = o.out;
   trainer.progress = !o.quiet;
-  trainer.worker.algorithm = algorithm::by_name(o.algorithm);
+  trainer.worker.algorithm =
+      algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));
   trainer.worker.staleness = staleness_of(o.staleness);
   trainer.worker.deadline = Seconds(o.deadline_s);
   trainer.worker.must_agree =

@@ -39,15 +39,7 @@ class EventTriggered {
   }
   bool begin_publish(const RoundInfo& info, std::span<double>) {
     const bool first = std::exchange(must_send_, false);
-    const double moved = first ? 0 : std::sqrt(moved_squared_);
-    const bool sends = first || moved >= options_.threshold.value_or(options_.horizon * speed_);
-    if (!sends) return false;
-    // The average speed since the last message, smoothed over messages.
-    if (!first) {
-      const auto rounds = static_cast<double>(std::max<std::int64_t>(1, info.round - sent_round_));
-      const double speed = moved / rounds;
-      speed_ = speed_ == 0 ? speed : (speed_ + speed) / 2;
-    }
+    if (!first && !far_enough(info.round)) return false;
     sent_round_ = info.round;
     return true;
   }
@@ -68,10 +60,22 @@ class EventTriggered {
   }
 
  private:
+  /// Adaptive: steady movement sends every `horizon` rounds, a jump sooner; a worker that hardly
+  /// moves, held by what its neighbours last sent, later, but it does.
+  bool far_enough(std::int64_t round) {
+    const double moved = std::sqrt(moved_squared_);
+    const auto waited = static_cast<double>(std::max<std::int64_t>(1, round - sent_round_));
+    const bool sends = options_.threshold
+                           ? moved >= *options_.threshold
+                           : moved * waited >= options_.horizon * options_.horizon * speed_;
+    if (sends) speed_ = speed_ == 0 ? moved / waited : (speed_ + moved / waited) / 2;
+    return sends;
+  }
+
   EventTriggeredOptions options_;
   bool must_send_ = true;
   double moved_squared_ = 0;
-  double speed_ = 0;
+  double speed_ = 0;  ///< movement a round between messages, smoothed
   std::int64_t sent_round_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "support/golden.hpp"
+#include "worker/rule_scenarios.hpp"
 
 namespace fast::testing {
 namespace {
@@ -409,6 +410,18 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(schedule_change_takes_effect),
       FAST_SCENARIO(rebinding_follows_moved_memory),
       FAST_SCENARIO(several_workers_live_side_by_side),
+      FAST_SCENARIO(push_sum_keeps_the_mass),
+      FAST_SCENARIO(one_peer_exponential_averages_exactly),
+      FAST_SCENARIO(misfits_are_refused_everywhere),
+      FAST_SCENARIO(a_missing_learning_rate_is_refused),
+      FAST_SCENARIO(d2_takes_lazy_weights_where_it_must),
+      FAST_SCENARIO(a_worker_that_does_not_move_does_not_send),
+      FAST_SCENARIO(held_messages_stay_in_force_for_slow_readers),
+      FAST_SCENARIO(gossip_pga_averages_all),
+      FAST_SCENARIO(pairs_average_and_keep_the_mean),
+      FAST_SCENARIO(gradient_exchange_adds_the_neighbours_steps),
+      FAST_SCENARIO(choco_publishes_weights_for_the_mean_model),
+      FAST_SCENARIO(every_rule_trains_and_republishes),
   };
 #undef FAST_SCENARIO
   return all;

@@ -67,8 +67,7 @@ std::unique_ptr<Algorithm> push_sum();
 struct EventTriggeredOptions {
   /// Norm of the movement since the last message that makes a worker send; empty: adaptive.
   std::optional<double> threshold;
-  /// Adaptive: send when moved as far as this many average rounds used to move the worker.
-  double horizon = 3;
+  double horizon = 3;  ///< adaptive: rounds between two messages of a worker that moves steadily
 };
 /// awc on the values last sent.
 std::unique_ptr<Algorithm> event_triggered(const EventTriggeredOptions& options = {});

@@ -1,0 +1,47 @@
+#include <fast/algorithm/rules.hpp>
+#include <fast/core/error.hpp>
+#include <fast/exchange/local.hpp>
+
+#include "support/catch.hpp"
+#include "worker/rule_scenarios.hpp"
+
+using namespace fast;
+using Catch::Matchers::Contains;
+
+TEST_CASE("one-peer exponential averages are exact on 8 and 16 workers") {
+  for (const int workers : {8, 16}) {
+    CHECK_NOTHROW(local::run(workers, testing::one_peer_exponential_averages_exactly));
+  }
+}
+
+TEST_CASE("every rule is made by its name and says where it comes from") {
+  CHECK(algorithm::names().size() == 15);
+  for (const auto name : algorithm::names()) {
+    const auto rule = algorithm::by_name(name);
+    CHECK(rule->declaration().name == name);
+    CHECK_FALSE(rule->declaration().summary.empty());
+    CHECK_FALSE(rule->declaration().source.empty());
+  }
+}
+
+TEST_CASE("a rule's options come by name and refuse what they do not know") {
+  using algorithm::by_name;
+  CHECK(by_name("local", {{"period", "7"}})->declaration().combine_every == 7);
+  CHECK(by_name("d2", {{"strict", "true"}})->declaration().strict);
+  CHECK(by_name("event_triggered", {{"threshold", "adaptive"}})->declaration().parameters ==
+        "threshold=adaptive horizon=3");
+  CHECK_THROWS_WITH(by_name("choco", {{"topk", "3"}}),
+                    Contains("\"topk\" is unknown; choose from top_k, fraction, consensus_step"));
+  CHECK_THROWS_WITH(by_name("awc", {{"period", "3"}}), Contains("the rule has none"));
+  CHECK_THROWS_WITH(by_name("local", {{"period", "many"}}), Contains("period=many; a number"));
+  CHECK_THROWS_WITH(by_name("local", {{"period", "0"}}),
+                    Contains("period 0; it must be 1 or more"));
+  CHECK_THROWS_WITH(by_name("awk"), Contains("choose one of none, awc, atc"));
+}
+
+TEST_CASE("assignments become parameters") {
+  CHECK(algorithm::parameters_from({"a=1", "b=x=y"}) ==
+        algorithm::Parameters{{"a", "1"}, {"b", "x=y"}});
+  CHECK_THROWS_WITH(algorithm::parameters_from({"a"}), Contains("KEY=VALUE"));
+  CHECK_THROWS_WITH(algorithm::parameters_from({"a=1", "a=2"}), Contains("given twice"));
+}
