@@ -1,6 +1,9 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/worker/worker.hpp>
+#include <stdexcept>
 
 #include "support/catch.hpp"
 #include "worker/rule_scenarios.hpp"
@@ -12,6 +15,55 @@ TEST_CASE("one-peer exponential averages are exact on 8 and 16 workers") {
   for (const int workers : {8, 16}) {
     CHECK_NOTHROW(local::run(workers, testing::one_peer_exponential_averages_exactly));
   }
+}
+
+namespace {
+
+/// The worked example of docs/adding-an-algorithm.md.
+struct Damped {
+  double share = 0.5;
+
+  algorithm::Declaration declare() const {
+    return {.name = "damped",
+            .summary = "x_i + δ_i + a Σ_j W_ij (x_j - x_i)",
+            .source = "-",
+            .parameters = fmt::format("share={}", share)};
+  }
+  template <class T>
+  void publish(const algorithm::Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  template <class T>
+  void combine(const algorithm::Block<T>& block) {
+    const T part = static_cast<T>(share);
+    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += part * block.pull[0][e];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule of one's own runs without being registered") {
+  local::run(2, [](const Group& group) {
+    std::vector<float> x(3, static_cast<float>(group.rank()));
+    WorkerOptions options;
+    options.initial = Initial::as_is;
+    options.algorithm = std::make_shared<algorithm::Elementwise<Damped>>(Damped{0.5});
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    worker.step([] {});
+    if (x[2] != (group.rank() == 0 ? 0.25F : 0.75F)) throw std::runtime_error("not half-way");
+  });
+}
+
+TEST_CASE("options that differ between workers are refused") {
+  CHECK_THROWS_WITH(local::run(2,
+                               [](const Group& group) {
+                                 std::vector<float> x(3);
+                                 WorkerOptions options;
+                                 options.algorithm = algorithm::local({.period = 2 + group.rank()});
+                                 Worker worker(group, stencil::ring(), {view_of("x", std::span(x))},
+                                               options);
+                               }),
+                    Contains("algorithm local period=2, worker 1 has algorithm local period=3"));
 }
 
 TEST_CASE("every rule is made by its name and says where it comes from") {
