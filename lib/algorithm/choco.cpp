@@ -8,8 +8,9 @@ namespace {
 
 /// Memory: 2P of state, P of scratch, slots of 2P (one P for the mean model). What is sent, q, has
 /// top_k entries that are not zero.
-/// State: x̂_i, and Σ_j W_ij (x̂_j - x̂_i), which with a constant W grows by the neighbours' pull of
-/// q: so no copy of each neighbour's x̂ is kept.
+/// State: x̂_i (at first 0, or the weights where all start with the same), and Σ_j W_ij (x̂_j - x̂_i),
+/// which with a constant W grows by the neighbours' pull of q: so no copy of each neighbour's x̂ is
+/// kept.
 class Choco {
  public:
   explicit Choco(const ChocoOptions& options) : options_(options) {}
@@ -30,7 +31,11 @@ class Choco {
   }
   template <class T>
   void start(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = block.state[1][e] = 0;
+    // Weights that all have need not be sent first.
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.state[0][e] = block.info.starts_equal ? block.current[e] : T{0};
+      block.state[1][e] = 0;
+    }
   }
   template <class T>
   void survey(const Block<T>& block) {

@@ -28,7 +28,9 @@ std::size_t Mixer::kept_bytes() const {
   return bytes;
 }
 
-void Mixer::start() { run({.kind = Pass::Kind::start, .info = {}, .own = {}}); }
+void Mixer::start(bool equal) {
+  run({.kind = Pass::Kind::start, .info = {.starts_equal = equal}, .own = {}});
+}
 
 bool Mixer::begin_publish(const Payload& own, const RoundInfo& info) {
   if (algorithm_->declaration().surveys) {

@@ -28,8 +28,8 @@ class Mixer {
   const ParameterLayout& layout() const { return layout_; }
   void rebind(ParameterLayout layout) { layout_ = std::move(layout); }
 
-  /// Lets the rule set up its state from the weights as they are.
-  void start();
+  /// Lets the rule set up its state from the weights as they are; `equal` if all workers' are so.
+  void start(bool equal);
   /// Asks the rule whether the weights as they are shall be published, given what is: `own`.
   bool begin_publish(const Payload& own, const RoundInfo& info);
   /// Then fills the publication.

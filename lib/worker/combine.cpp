@@ -31,7 +31,7 @@ void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
   if (fused()) {
     link_.exchange->publish(info.round + 1);
   } else if (before_step()) {
-    publish_current({info.round + 1, info.learning_rate});
+    publish_current({.round = info.round + 1, .learning_rate = info.learning_rate});
   }
   count_sent(sent, round->edges.destinations.size());
 }
@@ -169,7 +169,7 @@ void Engine::combine_everybody(const algorithm::RoundInfo& info) {
     const Stopwatch watch(stats_.mix_s);
     mixer_.combine_with_pull(own, {reduced_.data(), nullptr, 0}, info);
   }
-  publish_current({info.round + 1, info.learning_rate});
+  publish_current({.round = info.round + 1, .learning_rate = info.learning_rate});
   link_.exchange->complete(info.round + 1);
 }
 

@@ -29,7 +29,7 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
     reduced_ = AlignedBuffer(shape.vector_bytes);
   }
   if (options_.initial == Initial::broadcast) adopt_initial();
-  mixer_.start();
+  mixer_.start(options_.initial == Initial::broadcast);
   publish_first(0);
   link_.peers->announce(WorkerStatus::running);
   group_.barrier(Deadline(options_.deadline), "Worker: first publication");
@@ -75,7 +75,7 @@ void Engine::publish_weights() {
 
 void Engine::publish_first(std::int64_t round) {
   if (before_step()) {
-    publish_current({round, 0});
+    publish_current({.round = round});
   } else {
     publish_weights();
   }
@@ -92,7 +92,7 @@ void Engine::end_round(const StepOptions& options) {
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
           "step(train, {{.learning_rate = rate}})",
           declared_.name, options.learning_rate);
-  const algorithm::RoundInfo info{combinations_, options.learning_rate};
+  const algorithm::RoundInfo info{.round = combinations_, .learning_rate = options.learning_rate};
   if ((stats_.rounds + 1) % (options_.mix_every * declared_.combine_every) == 0) {
     if (averages_all(declared_, info.round)) {
       average_exactly(info);
@@ -108,7 +108,7 @@ void Engine::end_round(const StepOptions& options) {
 }
 
 void Engine::republish() {
-  mixer_.start();
+  mixer_.start(false);
   publish_first(combinations_);
   if (options_.staleness == 0) group_.barrier(Deadline(options_.deadline), "Worker: republish");
 }

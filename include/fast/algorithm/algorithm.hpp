@@ -75,6 +75,7 @@ struct Declaration {
 /// What holds for a whole round.
 struct RoundInfo {
   std::int64_t round = 0;
+  bool starts_equal = false;   ///< in start() only: all workers have these same weights
   double learning_rate = 0;    ///< of the step just made; 0 when the caller gave none
   double self_weight = 1;      ///< W_ii; with neighbor_weight known in combine() only
   double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbours present
