@@ -8,6 +8,7 @@
 #include <fast/train/trainer.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace fast::train {
@@ -63,6 +64,9 @@ WorkerOptions worker_options(const TrainerOptions& options) {
   worker.must_agree +=
       fmt::format("epochs {}\nbatch size {}\nseed {}\nall-reduce {}\n", options.epochs,
                   options.batch_size, options.seed, options.all_reduce);
+  const LearningRate& rate = options.learning_rate;
+  worker.must_agree += fmt::format("learning rate {}\nschedule {}\nwarm-up epochs {}\n", rate.base,
+                                   static_cast<int>(rate.schedule), rate.warmup_epochs);
   if (options.all_reduce) {
     worker.algorithm = algorithm::none();
     worker.initial = Initial::broadcast;
@@ -77,6 +81,11 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
   agree(group_, deadline, "Trainer: starting up", [&] {
     require(options_.epochs >= 1, ErrorKind::argument, "Trainer: {} epochs; at least 1 is needed",
             options_.epochs);
+    const LearningRate& rate = options_.learning_rate;
+    require(std::isfinite(rate.base) && rate.base > 0, ErrorKind::argument,
+            "Trainer: learning rate {}; a positive number is required", rate.base);
+    require(std::isfinite(rate.warmup_epochs) && rate.warmup_epochs >= 0, ErrorKind::argument,
+            "Trainer: {} epochs of warm-up; 0 or more are required", rate.warmup_epochs);
     loader_.emplace(data_.train, data_.normalization, group_.size(), group_.rank(),
                     options_.batch_size, options_.seed);
     if (options_.out) metrics_.emplace(*options_.out, group_.rank());

@@ -120,7 +120,7 @@ void Engine::rebind(std::vector<TensorView> parameters) {
 void Engine::set_schedule(const TopologyRule& rule) {
   const Schedule schedule = rule.make(group_.size());
   const Weights weights = fitting_weights(schedule, options_, declared_);
-  *plan_ = RoundPlan(schedule, group_.rank(), weights.rule, weights.lazy);
+  plan_->change(schedule, combinations_, weights.rule, weights.lazy);
 }
 
 void Engine::finish() {

@@ -8,11 +8,11 @@ constexpr std::size_t most_remembered = 1024;
 }
 
 RoundPlan::RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy)
-    : schedules_{{0, std::move(schedule)}}, worker_(worker), rule_(rule), lazy_(lazy) {}
+    : schedules_{{0, std::move(schedule), rule, lazy}}, worker_(worker) {}
 
-void RoundPlan::change(Schedule schedule, std::int64_t from) {
+void RoundPlan::change(Schedule schedule, std::int64_t from, WeightRule rule, bool lazy) {
   const std::lock_guard lock(mutex_);
-  schedules_.push_back({from, std::move(schedule)});
+  schedules_.push_back({from, std::move(schedule), rule, lazy});
   rounds_.clear();
 }
 
@@ -36,9 +36,10 @@ std::shared_ptr<const RoundPlan::Round> RoundPlan::at(std::int64_t combination) 
 }
 
 std::shared_ptr<const RoundPlan::Round> RoundPlan::make(std::int64_t combination) const {
-  const Topology topology = piece(combination).schedule.at(combination);
+  const Piece& now = piece(combination);
+  const Topology topology = now.schedule.at(combination);
   auto round = std::make_shared<Round>();
-  round->row = mixing_row(topology, worker_, rule_, lazy_);
+  round->row = mixing_row(topology, worker_, now.rule, now.lazy);
   round->edges = {round->row.neighbors, topology.out_neighbors(worker_)};
   return round;
 }

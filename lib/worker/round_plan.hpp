@@ -18,7 +18,7 @@ class RoundPlan {
 
   const Schedule& schedule() const { return schedules_.back().schedule; }
   /// Another schedule from combination `from` on.
-  void change(Schedule schedule, std::int64_t from);
+  void change(Schedule schedule, std::int64_t from, WeightRule rule, bool lazy);
   struct Round {
     MixingRow row;
     RoundEdges edges;
@@ -30,14 +30,14 @@ class RoundPlan {
   struct Piece {
     std::int64_t from;
     Schedule schedule;
+    WeightRule rule;
+    bool lazy;
   };
   const Piece& piece(std::int64_t combination) const;
   std::shared_ptr<const Round> make(std::int64_t combination) const;
 
   std::vector<Piece> schedules_;
   int worker_;
-  WeightRule rule_;
-  bool lazy_;
   std::mutex mutex_;  ///< guards all but schedules_.back(), which one thread changes and reads
   std::unordered_map<std::int64_t, std::shared_ptr<const Round>> rounds_;
 };

@@ -31,7 +31,7 @@ expect() {
   done
 }
 
-small=(--data "$directory/good" --model mlp --batch-size 8 --epochs 1 --quiet)
+small=(--data "$directory/good" --model mlp --batch-size 8 --epochs 2 --quiet)
 # refused TITLE TEXT... -- OPTION...: the same of three ranks that all have those options.
 refused() {
   local head=()
@@ -66,7 +66,7 @@ make_data() {
   rm "$directory/absent/t10k-images-idx3-ubyte"
   images 60 | head -c 10000 >"$directory/truncated/train-images-idx3-ubyte"
   images 60 >"$directory/magic/train-labels-idx1-ubyte"
-  { labels 20 | head -c 27 && printf '\x0b'; } >"$directory/label/t10k-labels-idx1-ubyte"
+  { labels 20 | head -c 27; printf '\x0b'; } >"$directory/label/t10k-labels-idx1-ubyte"
 }
 
 check_data() {
@@ -85,6 +85,7 @@ check_names() {
   refused "algorithm" "\"mean\"" "none, awc, atc, allreduce" -- --algorithm mean
   refused "exchange" "\"pigeon\"" "shared, local or allreduce" -- --exchange pigeon
   refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
+  refused "schedule" "\"linear\"" "constant, step or cosine" -- --lr-schedule linear
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
   refused "option" "--frobnicate" "--help" -- --frobnicate
 }
@@ -98,6 +99,7 @@ check_numbers() {
   done
   refused "momentum" "momentum" "[0, 1)" -- --momentum nan
   refused "weight decay" "weight decay" "finite" -- --weight-decay inf
+  refused "warm-up" "warm-up" "0 or more" -- --warmup -1
   refused "epochs" "0 epochs" "at least 1" -- --epochs 0
   refused "deadline" "--deadline: 0" "positive" -- --deadline 0
 }
@@ -116,6 +118,7 @@ check_topology_files() {
 check_differences() {
   differ "models" "model mlp" "model lenet" "on every worker" -- --model lenet
   differ "learning rates" "learning rate 0.05" "learning rate 0.1" -- --lr 0.1
+  differ "schedules" "schedule" -- --lr-schedule step
   differ "batch sizes" "batch size 8" "batch size 4" -- --batch-size 4
   differ "staleness" "staleness 0" "staleness inf" -- --staleness inf
   differ "algorithms" "algorithm awc" "algorithm atc" -- --algorithm atc
