@@ -155,10 +155,11 @@ Extremes sparse_extremes(const MixingRows& rows) {
                                                         1e-12, first_steps * rows.size());
   Extremes found{inside.low, inside.high, inside.converged, inside.converged};
   if (inside.converged) return found;
-  const double loose = rows.size() > 20'000 ? 1e-6 : 1e-9;
+  const double loose = rows.size() > 20'000 ? 1e-4 : 1e-9;
   auto high = end_by_lanczos(w, Spectra::SortRule::LargestAlge, loose * (1 - inside.high));
   if (!high) high = second_by_shift_invert(w);
-  const auto low = end_by_lanczos(w, Spectra::SortRule::SmallestAlge, 1e-7);
+  const auto low =
+      end_by_lanczos(w, Spectra::SortRule::SmallestAlge, rows.size() > 20'000 ? 1e-5 : 1e-7);
   found.high_converged = high && *high < 1 + 1e-9 && *high > inside.high - 1e-9;
   found.low_converged = low && *low > -1 - 1e-9 && *low < inside.low + 1e-6;
   if (found.high_converged) found.high = *high;

@@ -11,7 +11,7 @@ namespace {
 Layout on_circle(int workers, int center) {
   const int around = workers - (center >= 0 ? 1 : 0);
   const double radius = std::max(0.9, around / (2 * std::numbers::pi));
-  Layout layout{{}, 2 * radius, 2 * radius, {}};
+  Layout layout{{}, 2 * radius, 2 * radius, 1, {}};
   for (int i = 0, k = 0; i < workers; ++i) {
     if (i == center) {
       layout.at.push_back({radius, radius});
@@ -27,11 +27,12 @@ Layout on_circle(int workers, int center) {
 Layout on_grid(const std::vector<int>& sides, bool periodic, int workers) {
   const bool deep = sides.size() == 3;
   const int rows = sides[deep ? 1 : 0], columns = sides[deep ? 2 : 1], layers = deep ? sides[0] : 1;
-  const double shift = 0.42;
-  Layout layout{{}, columns - 1 + shift * (layers - 1), rows - 1 + shift * (layers - 1), {}};
+  const double right = 1.08 / std::max(3, layers), up = 0.84 / std::max(3, layers);
+  Layout layout{{}, columns - 1 + right * (layers - 1), rows - 1 + up * (layers - 1), 1, {}};
+  if (deep) layout.spacing = std::min(1.0, 1.6 * std::hypot(right, up));
   for (int i = 0; i < workers; ++i) {
     const int column = i % columns, row = i / columns % rows, layer = i / columns / rows;
-    layout.at.push_back({column + shift * layer, row + shift * (layers - 1 - layer)});
+    layout.at.push_back({column + right * layer, row + up * (layers - 1 - layer)});
   }
   if (periodic && !deep) layout.torus = {rows, columns};
   return layout;

@@ -14,7 +14,8 @@ struct Point {
 struct Layout {
   std::vector<Point> at;  ///< of each worker, in units of the distance between neighbors
   double width = 1, height = 1;
-  std::vector<int> torus;  ///< rows and columns when edges may leave at one side and come back
+  double spacing = 1;        ///< between the nearest two
+  std::vector<int> torus{};  ///< rows and columns when edges may leave at one side and come back
 };
 
 Layout layout_of(const Topology& topology);

@@ -22,7 +22,7 @@ class Panel {
     unit_ = std::min(size / (std::max(layout.width, layout.height) + room), size / 3.2);
     origin_ = {corner.x + (size - unit_ * layout.width) / 2,
                corner.y + (size - unit_ * layout.height) / 2};
-    radius_ = std::min(0.27 * unit_, 20.0);
+    radius_ = std::min(0.27 * unit_ * layout.spacing, 20.0);
   }
 
   std::string draw() {

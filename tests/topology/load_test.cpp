@@ -105,6 +105,7 @@ TEST_CASE("malformed files name line, key and what is required") {
   const std::pair<const char*, const char*> cases[] = {
       {"stencil = \"ring\"\nedges = [", ".toml:2:"},
       {"[# no key", ".toml:1:"},
+      {"\n\xef\xbb\xb7", ".toml:2: a letter that is not ASCII"},
       {"", "0 of the keys stencil, schedule, edges and round"},
       {"stencil = \"ring\"\nschedule = \"ring\"", "2 of the keys"},
       {"\nstencil = \"ringg\"", ":2: key \"stencil\" holds an unknown name"},
