@@ -7,7 +7,6 @@ namespace fast {
 namespace {
 
 constexpr double tolerance = 1e-9;
-constexpr std::int64_t rounds_of_endless = 64;
 
 using Lists = std::vector<std::vector<int>>;
 
@@ -35,7 +34,7 @@ class Checker {
       : schedule_(schedule), rule_(rule), lazy_(lazy), in_(workers()), out_(workers()) {}
 
   MixingCheck run() {
-    const std::int64_t rounds = schedule_.period() > 0 ? schedule_.period() : rounds_of_endless;
+    const std::int64_t rounds = schedule_.period() > 0 ? schedule_.period() : looked_at_of_endless;
     for (std::int64_t t = 0; t < rounds; ++t) check_round(t);
     check_connected();
     return std::move(found_);
@@ -85,11 +84,12 @@ class Checker {
     }
     for (std::size_t j = 0; j < columns.size(); ++j) {
       if (std::abs(columns[j] - 1) > tolerance) {
-        note(found_.columns,
-             "{}the weights that others and it itself give to worker {} (its column) sum to {:.6g}, "
-             "required 1; choose metropolis on an undirected graph, or push_sum with "
-             "uniform_columns",
-             in_round(t), j, columns[j]);
+        note(
+            found_.columns,
+            "{}the weights that others and it itself give to worker {} (its column) sum to {:.6g}, "
+            "required 1; choose metropolis on an undirected graph, or push_sum with "
+            "uniform_columns",
+            in_round(t), j, columns[j]);
       }
     }
     check_symmetric(rows, t);
@@ -99,15 +99,17 @@ class Checker {
     for (std::size_t i = 0; i < rows.size() && found_.symmetric; ++i) {
       for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
         const MixingRow& other = rows[rows[i].neighbors[k]];
-        const auto back = std::lower_bound(other.neighbors.begin(), other.neighbors.end(),
-                                           static_cast<int>(i));
+        const auto back =
+            std::lower_bound(other.neighbors.begin(), other.neighbors.end(), static_cast<int>(i));
         const bool there = back != other.neighbors.end() && *back == static_cast<int>(i);
         const double weight = there ? other.weights[back - other.neighbors.begin()] : 0;
         if (std::abs(weight - rows[i].weights[k]) > tolerance) {
-          note(found_.symmetric,
-               "{}worker {} gives worker {} the weight {:.6g} and gets {:.6g}; make the edge go "
-               "both ways with one weight, as metropolis does",
-               in_round(t), i, rows[i].neighbors[k], rows[i].weights[k], weight);
+          found_.symmetric = false;
+          found_.asymmetry = fmt::format(
+              "{}worker {} gives worker {} the weight {:.6g} and gets {:.6g}; make the edge go "
+              "both ways with one weight, as metropolis does",
+              in_round(t), i, rows[i].neighbors[k], rows[i].weights[k], weight);
+          return;
         }
       }
     }
@@ -145,11 +147,11 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
                      (found.connected || !needs.connected) && found.nonnegative;
   if (holds) return;
   MixingCheck only = found;
+  if (!found.symmetric) only.findings.push_back(found.asymmetry);
   std::erase_if(only.findings, [&](const std::string& finding) {
     const auto about = [&](const char* text) { return finding.find(text) != std::string::npos; };
     return (about("(its row)") && !needs.rows) || (about("(its column)") && !needs.columns) ||
-           (about(" and gets ") && !needs.symmetric) ||
-           (about("never reach") && !needs.connected);
+           (about(" and gets ") && !needs.symmetric) || (about("never reach") && !needs.connected);
   });
   fail(ErrorKind::topology, "{}: {} does not fit: {}", algorithm, schedule.name(),
        only.findings.front());

@@ -17,6 +17,8 @@ class Matching final : public Graph {
   int workers() const override { return workers_; }
   std::vector<int> in_neighbors(int worker) const override;
   std::vector<int> out_neighbors(int worker) const override { return in_neighbors(worker); }
+  int in_degree(int worker) const override { return partner_(worker) == worker ? 0 : 1; }
+  int out_degree(int worker) const override { return in_degree(worker); }
   bool is_symmetric() const override { return true; }
 
  private:

@@ -16,7 +16,6 @@ namespace {
 constexpr std::size_t most_dense_workers = 400;
 constexpr double consensus = 1e-3;
 constexpr int most_measured_rounds = 10'000;
-constexpr std::int64_t rounds_of_endless = 64;
 constexpr double negligible = 1e-12;
 
 using Vector = std::vector<double>;
@@ -72,8 +71,8 @@ Figure norm_of_product(const std::vector<MixingRows>& rounds) {
     for (std::size_t t = rounds.size(); t-- > 0;) y = transposed_times(rounds[t], y);
     std::transform(y.begin(), y.end(), out.begin(), [=](double v) { return v - center; });
   };
-  const ExtremeEigenvalues found = extreme_eigenvalues(apply, static_cast<int>(n), false,
-                                                       negligible * negligible, 6'000'000);
+  const ExtremeEigenvalues found =
+      extreme_eigenvalues(apply, static_cast<int>(n), false, negligible * negligible, 6'000'000);
   return {std::sqrt(std::max(0.0, found.high)), !found.converged};
 }
 
@@ -96,8 +95,7 @@ void set_spectrum(const Schedule& schedule, WeightRule rule, bool lazy, Analysis
   }
   const bool dense = rounds.front().size() <= most_dense_workers;
   if (schedule.is_static() && result.check.symmetric && result.check.doubly_stochastic()) {
-    const Extremes found =
-        dense ? dense_extremes(rounds.front()) : sparse_extremes(rounds.front());
+    const Extremes found = dense ? dense_extremes(rounds.front()) : sparse_extremes(rounds.front());
     result.smallest_eigenvalue = Figure{found.low, !found.low_converged};
     const double norm = std::max(std::abs(found.low), std::abs(found.high));
     const bool sure = found.high_converged || (found.low_converged && -found.low > found.high);
@@ -135,7 +133,7 @@ void set_rounds(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& 
 }
 
 void set_degrees(const Schedule& schedule, Analysis& result) {
-  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : rounds_of_endless;
+  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
   const bool alike = closed_form_shape(schedule);
   result.least_degree = schedule.workers();
   double sum = 0, count = 0;
@@ -162,8 +160,9 @@ Analysis analyze(const Schedule& schedule, WeightRule rule, bool lazy) {
   result.workers = schedule.workers();
   result.period = schedule.period();
   set_degrees(schedule, result);
-  const double edges = result.average_edges * result.workers *
-                       static_cast<double>(schedule.period() > 0 ? schedule.period() : 64);
+  const double edges =
+      result.average_edges * result.workers *
+      static_cast<double>(schedule.period() > 0 ? schedule.period() : looked_at_of_endless);
   require(edges <= 2e8, ErrorKind::topology,
           "analyze: {} with {} workers reads about {:.1g} values, 2e8 can be analyzed; take fewer "
           "workers",

@@ -1,9 +1,9 @@
 #include <mixing/lanczos.hpp>
 #include <topology_tools/eigen.hpp>
 
+#include <Spectra/SymEigsSolver.h>
 #include <Eigen/Dense>
 #include <Eigen/SparseCholesky>
-#include <Spectra/SymEigsSolver.h>
 #include <algorithm>
 #include <cmath>
 
@@ -15,6 +15,7 @@ using Vector = Eigen::VectorXd;
 
 // Fill of a factor that memory and seconds bear.
 constexpr std::int64_t most_fill = 25'000'000;
+constexpr std::size_t first_steps = 40;
 
 Sparse sparse_of(const MixingRows& rows) {
   std::vector<Eigen::Triplet<double>> entries;
@@ -66,7 +67,8 @@ bool fill_is_bearable(const Sparse& matrix) {
   const int n = static_cast<int>(matrix.rows());
   Eigen::PermutationMatrix<Eigen::Dynamic, Eigen::Dynamic, int> order;
   Eigen::AMDOrdering<int>()(matrix.selfadjointView<Eigen::Lower>(), order);
-  const Sparse permuted = matrix.twistedBy(order.inverse());
+  Sparse permuted(n, n);
+  permuted = matrix.twistedBy(order.inverse());
   std::vector<int> parent(n, -1), tag(n, -1);
   std::int64_t fill = 0;
   for (int k = 0; k < n; ++k) {
@@ -145,22 +147,23 @@ Extremes dense_extremes(const MixingRows& rows) {
 
 Extremes sparse_extremes(const MixingRows& rows) {
   const Sparse w = sparse_of(rows);
-  Extremes found;
-  const auto high = end_by_lanczos(w, Spectra::SortRule::LargestAlge, 1e-10);
-  const auto second = high ? high : second_by_shift_invert(w);
-  const auto low = end_by_lanczos(w, Spectra::SortRule::SmallestAlge, 1e-7);
-  found.high_converged = second.has_value();
-  found.low_converged = low.has_value();
-  if (second) found.high = *second;
-  if (low) found.low = *low;
-  if (second && low) return found;
   const auto apply = [&](std::span<const double> x, std::span<double> y) {
     Eigen::Map<Vector>(y.data(), w.rows()) = w * Eigen::Map<const Vector>(x.data(), w.rows());
   };
-  const ExtremeEigenvalues inside =
-      extreme_eigenvalues(apply, static_cast<int>(rows.size()), true, 1e-12, 6'000'000);
-  if (!second) found.high = inside.high;
-  if (!low) found.low = inside.low;
+  // A few steps first: they end where there are few distinct eigenvalues, and bound the rest.
+  const ExtremeEigenvalues inside = extreme_eigenvalues(apply, static_cast<int>(rows.size()), true,
+                                                        1e-12, first_steps * rows.size());
+  Extremes found{inside.low, inside.high, inside.converged, inside.converged};
+  if (inside.converged) return found;
+  const double loose = rows.size() > 20'000 ? 1e-4 : 1e-9;
+  auto high = end_by_lanczos(w, Spectra::SortRule::LargestAlge, loose * (1 - inside.high));
+  if (!high) high = second_by_shift_invert(w);
+  const auto low =
+      end_by_lanczos(w, Spectra::SortRule::SmallestAlge, rows.size() > 20'000 ? 1e-5 : 1e-7);
+  found.high_converged = high && *high < 1 + 1e-9 && *high > inside.high - 1e-9;
+  found.low_converged = low && *low > -1 - 1e-9 && *low < inside.low + 1e-6;
+  if (found.high_converged) found.high = *high;
+  if (found.low_converged) found.low = *low;
   return found;
 }
 

@@ -1,7 +1,9 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
+#include <fast/mixing/check.hpp>
 #include <fast/mixing/weights.hpp>
+#include <fast/topology/load.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 
@@ -137,6 +139,38 @@ TEST_CASE("one period of one-peer exponential is the exact average for powers of
   CHECK(product_error(12) == Approx(0.0417).margin(5e-5));
 }
 
+TEST_CASE("one period of Base-(k+1) is the exact average for every number of workers") {
+  for (const int k : {1, 2, 3}) {
+    for (int n = 1; n <= 64; ++n) {
+      INFO("k = " << k << ", N = " << n);
+      const Schedule schedule = schedule::base(k).make(n);
+      double largest = 0;
+      for (int column = 0; column < n; ++column) {
+        Vector x(static_cast<std::size_t>(n));
+        x[static_cast<std::size_t>(column)] = 1;
+        for (std::int64_t t = 0; t < schedule.period(); ++t) {
+          Vector y;
+          for (int i = 0; i < n; ++i) {
+            const MixingRow row = mixing_row(schedule.at(t), i);
+            REQUIRE(row.neighbors.size() <= static_cast<std::size_t>(k));
+            double sum = row.self * x[static_cast<std::size_t>(i)];
+            for (std::size_t j = 0; j < row.neighbors.size(); ++j) {
+              sum += row.weights[j] * x[static_cast<std::size_t>(row.neighbors[j])];
+            }
+            y.push_back(sum);
+          }
+          x = y;
+        }
+        for (const double entry : x) largest = std::max(largest, std::abs(entry - 1.0 / n));
+      }
+      CHECK(largest < 1e-12);
+      const Sums sums = sums_of(mixing_matrix(schedule.at(0)), n);
+      CHECK(sums.columns < 1e-12);
+      CHECK(sums.asymmetry < 1e-15);
+    }
+  }
+}
+
 TEST_CASE("random graphs' weights have the sums their rule promises") {
   const std::uint64_t seed = test_seed(3);
   INFO("FAST_TEST_SEED=" << seed);
@@ -184,4 +218,57 @@ TEST_CASE("a rule that does not fit the graph says what would") {
   for (const auto rule : {WeightRule::metropolis, WeightRule::given, WeightRule::automatic}) {
     CHECK(weight_rule_by_name(name(rule)) == rule);
   }
+}
+
+TEST_CASE("every name's weights are averages over random numbers of workers") {
+  const std::uint64_t seed = test_seed(29);
+  INFO("FAST_TEST_SEED=" << seed);
+  Rng rng(seed);
+  for (const TopologyName& name : topology_names()) {
+    for (int trial = 0; trial < 4; ++trial) {
+      int n = 1 + static_cast<int>(rng.below(200));
+      if (name.name == "hypercube") n = 1 << rng.below(8);
+      INFO(name.name << " " << n);
+      const MixingCheck found = check_mixing(topology_by_name(name.name).make(n));
+      CHECK(found.connected);
+      CHECK(found.rows);
+      CHECK(found.columns);
+      CHECK(found.nonnegative);
+    }
+  }
+}
+
+TEST_CASE("a check says which worker, which sum and what would mend it") {
+  const MixingCheck rows = check_mixing(star(6, 2), WeightRule::uniform_rows);
+  CHECK(rows.rows);
+  CHECK_FALSE(rows.columns);
+  CHECK_FALSE(rows.symmetric);
+  REQUIRE(rows.findings.size() == 1);
+  CHECK_THAT(rows.asymmetry, Contains("gives worker"));
+  CHECK_THAT(rows.findings[0],
+             Contains("worker 0 (its column) sum to 0.666667") && Contains("choose metropolis"));
+  const MixingCheck columns = check_mixing(star(6, 2), WeightRule::uniform_columns);
+  CHECK_FALSE(columns.rows);
+  CHECK_THAT(columns.findings[0], Contains("worker 0's weights (its row) sum to 0.666667"));
+
+  const Topology apart("apart", {{1}, {0}, {3}, {2}});
+  CHECK_THAT(check_mixing(apart).findings.back(), Contains("never reach worker 2"));
+  const Topology one_way("one way", {{}, {0}});
+  CHECK_THAT(check_mixing(one_way).findings.back(), Contains("worker 1's values never reach"));
+  CHECK(check_mixing(schedule::one_peer_exponential().make(12)).connected);
+
+  const Schedule directed = stencil::ring(true).make(4);
+  CHECK_NOTHROW(require_mixing(directed, WeightRule::automatic, false, {true, true}, "atc"));
+  CHECK_THROWS_WITH(
+      require_mixing(directed, WeightRule::automatic, false, {true, true, true}, "d2"),
+      Contains("d2: directed_ring does not fit: worker 0 gives worker 3 the weight 0.5"));
+}
+
+TEST_CASE("a topology's own wish decides what automatic weights are") {
+  const Topology ring = stencil::ring().make(6).at(0);
+  const Topology lazy = ring.with_weights(WeightRule::uniform_rows, true);
+  CHECK(mixing_row(lazy, 0).self == Approx(2.0 / 3));
+  CHECK(mixing_row(lazy, 0, WeightRule::metropolis).weights[0] == Approx(1.0 / 6));
+  CHECK(mixing_row(Schedule(ring).with_weights(WeightRule::automatic, true).at(3), 1).self ==
+        Approx(2.0 / 3));
 }

@@ -105,6 +105,7 @@ TEST_CASE("malformed files name line, key and what is required") {
   const std::pair<const char*, const char*> cases[] = {
       {"stencil = \"ring\"\nedges = [", ".toml:2:"},
       {"[# no key", ".toml:1:"},
+      {"\n\xef\xbb\xb7", ".toml:2: a letter that is not ASCII"},
       {"", "0 of the keys stencil, schedule, edges and round"},
       {"stencil = \"ring\"\nschedule = \"ring\"", "2 of the keys"},
       {"\nstencil = \"ringg\"", ":2: key \"stencil\" holds an unknown name"},
@@ -154,8 +155,69 @@ TEST_CASE("malformed files name line, key and what is required") {
   }
 }
 
+TEST_CASE("rounds, weights of offsets, rules and random graphs come from files") {
+  const TopologyRule turns = parse_topology(
+      "name = \"turns\"\n[[round]]\nstencil = \"ring\"\n[[round]]\nedges = [[0, 2]]\n",
+      "turns.toml");
+  const Schedule schedule = turns.make(5);
+  CHECK(schedule.period() == 2);
+  CHECK(schedule.at(0).in_degree(4) == 2);
+  CHECK(schedule.at(1).in_neighbors(2) == std::vector<int>{0});
+  CHECK(turns.natural_workers() == 3);
+
+  const Topology weighted =
+      loaded("stencil = \"torus1d\"\noffsets = [[-1], [1]]\nweights = [0.5, 0.25]", 4);
+  CHECK(weighted.given_weights(0) == std::vector<double>{0.25, 0.5});
+  CHECK(weighted.given_self_weight(0) == 0.25);
+
+  const Topology lazy = loaded("stencil = \"ring\"\nweights = \"uniform_rows\"\nlazy = true", 4);
+  CHECK(lazy.preferred_weights() == WeightRule::uniform_rows);
+  CHECK(lazy.prefers_lazy());
+  CHECK(loaded("stencil = \"random_regular\"\ndegree = 6\nseed = 3", 20).in_degree(7) == 6);
+  CHECK(loaded("stencil = \"star\"\ncenter = 3", 5).in_degree(3) == 4);
+  CHECK(parse_topology("schedule = \"base\"\nneighbors = 3", "b.toml").make(16).period() == 2);
+  CHECK_THAT(error_of("[[round]]\nschedule = \"equidyn\""), Contains(":1: key \"schedule\""));
+  CHECK_THAT(error_of("stencil = \"ring\"\nweights = \"best\""),
+             Contains("choose from metropolis"));
+  CHECK_THAT(error_of("stencil = \"ring\"\nlazy = 1"), Contains("key \"lazy\" holds a whole"));
+  CHECK_THAT(error_of("stencil = \"small_world\"\nneighbors = 3"), Contains("an even number"));
+}
+
+TEST_CASE("Matrix Market files give graphs and weights") {
+  const auto matrix = [](const std::string& text) {
+    const TopologyRule rule = parse_topology(text, "m.mtx");
+    return rule.make(rule.natural_workers()).at(0);
+  };
+  const Topology ring = matrix(
+      "%%MatrixMarket matrix coordinate pattern symmetric\n% a comment\n3 3 3\n2 1\n3 2\n3 1\n");
+  CHECK(ring.in_neighbors(0) == std::vector<int>{1, 2});
+  CHECK_FALSE(ring.has_given_weights());
+  const Topology weighted = matrix(
+      "%%MatrixMarket matrix coordinate real general\n2 2 4\n1 1 0.75\n1 2 .25\n2 1 0.5\n2 2 "
+      "5e-1\n");
+  CHECK(weighted.given_weights(0) == std::vector<double>{0.25});
+  CHECK(weighted.given_self_weight(1) == 0.5);
+  CHECK_FALSE(matrix("%%MatrixMarket matrix array integer symmetric\n3 3\n0\n1\n1\n0\n1\n0\n")
+                  .has_given_weights());
+  CHECK(matrix("%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 2 1\n2 1 1\n")
+            .given_self_weight(0) == 0);
+
+  const std::pair<const char*, const char*> bad[] = {
+      {"", "m.mtx:1: no \"%%MatrixMarket"},
+      {"%%MatrixMarket matrix coordinate complex general\n", ":1: field \"complex\""},
+      {"%%MatrixMarket matrix coordinate real general\n2 3 1\n", ":2: 2 rows and 3 columns"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1\n", "ends where another"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", ":3: 3, 1 to 2"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 x\n", ":3: \"x\", a number"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 -1\n", ":3: the weight -1"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 .5\n1 2 .5\n", "repeats edge 1"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1.5\n", "sum to 1.5"},
+  };
+  for (const auto& [text, message] : bad) CHECK_THROWS_WITH(matrix(text), Contains(message));
+}
+
 TEST_CASE("a file of another kind is refused by its name") {
   const TemporaryFile text("ring", ".txt");
-  CHECK_THROWS_WITH(load_topology(text.path()), Contains("does not end in .toml"));
+  CHECK_THROWS_WITH(load_topology(text.path()), Contains("does not end in .toml or .mtx"));
   CHECK_THROWS_WITH(load_topology("/"), Contains("there is no file"));
 }

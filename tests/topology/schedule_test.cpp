@@ -1,6 +1,8 @@
 #include <fast/core/error.hpp>
+#include <fast/topology/permutation.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
+#include <set>
 
 #include "support/catch.hpp"
 #include "topology/graph_checks.hpp"
@@ -49,4 +51,67 @@ TEST_CASE("a topology is a rule for its own number of workers only") {
   const TopologyRule rule = Topology("pair", {{1}, {0}});
   CHECK(rule.make(2).workers() == 2);
   CHECK_THROWS_WITH(rule.make(3), Contains("pair: made for 2 workers, this run has 3"));
+}
+
+TEST_CASE("a permutation takes every value once and knows its inverse") {
+  for (const std::uint32_t size : {1u, 2u, 3u, 5u, 16u, 17u, 1000u}) {
+    const Permutation permutation(size, 42);
+    std::set<std::uint32_t> seen;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      seen.insert(permutation(i));
+      REQUIRE(permutation(i) < size);
+      REQUIRE(permutation.inverse(permutation(i)) == i);
+    }
+    CHECK(seen.size() == size);
+  }
+  CHECK(Permutation(1'000'000, 1)(7) != Permutation(1'000'000, 2)(7));
+}
+
+TEST_CASE("alternating pairs take every edge of the ring once a period") {
+  const Schedule even = schedule::alternating_pairs().make(6);
+  REQUIRE(even.period() == 2);
+  CHECK(even.at(0).in_neighbors(0) == std::vector<int>{1});
+  CHECK(even.at(1).in_neighbors(0) == std::vector<int>{5});
+  const Schedule odd = schedule::alternating_pairs().make(5);
+  REQUIRE(odd.period() == 3);
+  CHECK(odd.at(0).in_neighbors(4).empty());
+  CHECK(odd.at(2).in_neighbors(4) == std::vector<int>{0});
+  const Schedule torus = schedule::alternating_pairs_torus({3, 4}).make(12);
+  CHECK(torus.period() == 5);
+  std::set<std::pair<int, int>> edges;
+  for (std::int64_t t = 0; t < torus.period(); ++t) {
+    for (int i = 0; i < 12; ++i) {
+      for (const int j : torus.at(t).in_neighbors(i)) REQUIRE(edges.emplace(i, j).second);
+    }
+  }
+  CHECK(edges.size() == 48);
+}
+
+TEST_CASE("random matchings pair all but an odd one out, anew each round") {
+  for (const int n : {2, 7, 100}) {
+    const Schedule schedule = schedule::random_matchings(3).make(n);
+    int alone = 0;
+    for (int i = 0; i < n; ++i) alone += schedule.at(9).in_degree(i) == 0 ? 1 : 0;
+    CHECK(alone == n % 2);
+  }
+  const Schedule large = schedule::random_matchings(3).make(1'000'000);
+  CHECK(large.period() == 0);
+  CHECK(large.at(0).in_neighbors(5) != large.at(1).in_neighbors(5));
+  const int other = large.at(123'456'789'012).in_neighbors(5).front();
+  CHECK(large.at(123'456'789'012).in_neighbors(other) == std::vector<int>{5});
+  CHECK(schedule::equidyn(3).make(1'000'000).at(77).in_degree(999'999) == 1);
+}
+
+TEST_CASE("one of a million workers knows its part of a Base-(k+1) round without the others") {
+  const Schedule large = schedule::base(1).make(1'000'003);
+  CHECK(large.period() <= 42);
+  for (std::int64_t t = 0; t < large.period(); ++t) {
+    for (const int i : {0, 1, 524'288, 999'999, 1'000'002}) {
+      const std::vector<int> neighbors = large.at(t).in_neighbors(i);
+      REQUIRE(neighbors.size() <= 1);
+      if (!neighbors.empty()) {
+        REQUIRE(large.at(t).in_neighbors(neighbors[0]) == std::vector<int>{i});
+      }
+    }
+  }
 }

@@ -1,0 +1,163 @@
+// fast-topology as its users run it.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/topology_tools/picture.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+#include "topology_tools/mutations.hpp"
+
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct Result {
+  int status;
+  std::string output;
+};
+
+Result run(const std::string& arguments) {
+  const std::string command = std::string(FAST_TOPOLOGY_PROGRAM) + " " + arguments + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string output;
+  std::array<char, 4096> buffer;
+  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), got);
+  }
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, output};
+}
+
+nlohmann::json shown(const std::string& arguments) {
+  const Result result = run("show " + arguments + " --json");
+  INFO(result.output);
+  REQUIRE(result.status == 0);
+  return nlohmann::json::parse(result.output);
+}
+
+std::filesystem::path fresh_folder() {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("fast-topology-program-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+}  // namespace
+
+TEST_CASE("show --json prints the known gaps and smallest eigenvalues") {
+  const std::string folder = fresh_folder();
+  const auto torus = [&](const std::string& sides) {
+    const std::string path = folder + "/" + sides + ".toml";
+    std::ofstream(path) << "stencil = \"torus\"\nsides = [" << sides << "]\n";
+    return "\"" + path + "\"";
+  };
+  struct Known {
+    std::string arguments;
+    double gap, smallest;
+  };
+  const Known known[] = {{"ring -n 8", .195262, -1. / 3},
+                         {"ring -n 16", .050747, -1. / 3},
+                         {"ring -n 64", .003210, -1. / 3},
+                         {torus("2, 2"), .666667, -1. / 3},
+                         {torus("2, 4"), .5, -.5},
+                         {torus("3, 3"), .6, -.2},
+                         {torus("4, 4"), .4, -.6},
+                         {torus("8, 8"), .117157, -.6},
+                         {"grid2d -n 16", .131359, -.430843},
+                         {"moore2d -n 16", .666667, -1. / 3},
+                         {"moore2d -n 64", .195262, -1. / 3},
+                         {"torus3d -n 64", .285714, -.714286},
+                         {"hypercube -n 16", .4, -.6},
+                         {"star -n 8", .125, 0}};
+  for (const Known& row : known) {
+    const nlohmann::json found = shown(row.arguments);
+    INFO(row.arguments);
+    CHECK(found["gap"].get<double>() == Approx(row.gap).margin(1e-5));
+    CHECK(found["smallest_eigenvalue"].get<double>() == Approx(row.smallest).margin(1e-5));
+    CHECK(found["doubly_stochastic"] == true);
+    CHECK(found["bounds"].empty());
+  }
+  const std::pair<int, double> exponential[] = {
+      {8, .5}, {12, .4}, {16, .4}, {64, .285714}, {256, .222222}};
+  for (const auto& [n, gap] : exponential) {
+    const nlohmann::json found =
+        shown("exponential --weights uniform_rows -n " + std::to_string(n));
+    CHECK(found["gap"].get<double>() == Approx(gap).margin(1e-5));
+    CHECK(found["symmetric"] == false);
+    CHECK(found["smallest_eigenvalue"].is_null());
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("one-peer exponential is exact for powers of two and warned about for others") {
+  for (const int n : {2, 4, 8, 16, 32, 64}) {
+    const nlohmann::json found = shown("one_peer_exponential -n " + std::to_string(n));
+    CHECK(found["gap"] == 1);
+    CHECK(found["warnings"].empty());
+  }
+  CHECK_THAT(run("show one_peer_exponential -n 12").output,
+             Contains("12 workers are no power of two") && Contains("off by 0.0417"));
+}
+
+TEST_CASE("list, show, compare and pictures do what they say") {
+  CHECK_THAT(run("list").output, Contains("torus2d") && Contains("base2"));
+  CHECK_THAT(run("show torus2d -n 4 --parameters 1e6 --matrix").output,
+             Contains("8 MB a worker") && Contains("0.3333"));
+  CHECK_THAT(run("show ring -n 5 --svg -").output, Contains("<svg") && Contains("</svg>"));
+  CHECK_THAT(run("show base2 -n 5 --dot -").output, Contains("digraph") && Contains("cluster_1"));
+  const std::string table = run("compare ring torus2d complete hypercube -n 16").output;
+  CHECK(table.find("complete") < table.find("torus 4x4"));
+  CHECK(table.find("torus 4x4") < table.find("\nring"));
+  CHECK_THAT(run("compare ring hypercube -n 12").output, Contains("left out: hypercube"));
+  const Result wrong = run("show rnig");
+  CHECK(wrong.status == 1);
+  CHECK_THAT(wrong.output, Contains("there is no \"rnig\"; choose from"));
+}
+
+TEST_CASE("all files of topology/ pass the check") {
+  const Result result = run("check " FAST_SOURCE_DIR "/topology/*");
+  INFO(result.output);
+  CHECK(result.status == 0);
+}
+
+TEST_CASE("mutated files are accepted or refused with line or key, and nothing crashes") {
+  const std::uint64_t seed = test_seed(71);
+  INFO("FAST_TEST_SEED=" << seed);
+  fast::Rng rng(seed);
+  const std::vector<std::string> texts = topology_files(FAST_SOURCE_DIR "/topology");
+  REQUIRE(texts.size() >= 10);
+  const std::filesystem::path folder = fresh_folder();
+  const std::regex located(R"(refused: .*(\.toml:\d+|key "|line \d+|keys))");
+  int lines = 0, refused = 0;
+  for (int batch = 0; batch < 10; ++batch) {
+    std::string paths;
+    for (int k = 0; k < 100; ++k) {
+      const std::string path = folder / fmt::format("m{}-{}.toml", batch, k);
+      std::ofstream(path) << mutated(texts[rng.below(texts.size())], rng);
+      paths += " " + path;
+    }
+    const Result result = run("check" + paths);
+    REQUIRE(result.status <= 1);
+    std::istringstream stream(result.output);
+    for (std::string line; std::getline(stream, line);) {
+      if (line.starts_with(folder.string())) ++lines;
+      if (line.find(": refused: ") == std::string::npos) continue;
+      ++refused;
+      INFO(line);
+      CHECK(std::regex_search(line, located));
+    }
+  }
+  CHECK(lines == 1000);
+  CHECK(refused > 200);
+  std::filesystem::remove_all(folder);
+}
