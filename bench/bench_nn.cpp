@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <fast/core/random.hpp>
 #include <fast/nn/backend.hpp>
 #include <fast/nn/network.hpp>
@@ -19,6 +19,9 @@ struct Options {
   int repetitions = 15;
   double seconds = 0.2;  // of one repetition
   std::string json;
+  bool cpu_time = false;
+  std::vector<std::string> modes{"train", "evaluate"};
+  std::vector<std::string> models{"lenet5", "mlp"};
 };
 
 struct Figure {
@@ -44,28 +47,34 @@ struct Samples {
   Batch batch() const { return {inputs, labels, shape}; }
 };
 
-/// Calls per second of `step`, over at least `seconds`.
+/// Seconds on the clock of the wall or of this thread.
+double now(bool cpu_time) {
+  timespec time{};
+  clock_gettime(cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// Calls per second of `step`, over at least options.seconds.
 template <class Step>
-double rate(double seconds, Step step) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
+double rate(const Options& options, Step step) {
+  const double begin = now(options.cpu_time);
   std::int64_t calls = 0;
   double elapsed = 0;
   do {
     step();
     ++calls;
-    elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
-  } while (elapsed < seconds);
+    elapsed = now(options.cpu_time) - begin;
+  } while (elapsed < options.seconds);
   return static_cast<double>(calls) / elapsed;
 }
 
 template <class Step>
 Figure measure(const Options& options, const nn::ModelSpec& spec, std::string mode,
                std::int64_t batch, Step step) {
-  rate(options.seconds, step);
+  rate(options, step);
   std::vector<double> rates;
   for (int i = 0; i < options.repetitions; ++i)
-    rates.push_back(static_cast<double>(batch) * rate(options.seconds, step));
+    rates.push_back(static_cast<double>(batch) * rate(options, step));
   std::sort(rates.begin(), rates.end());
   return {spec.name,     std::move(mode), nn::parameter_count(spec), batch, rates[rates.size() / 2],
           rates.front(), rates.back()};
@@ -86,20 +95,27 @@ nlohmann::json json_of(const Figure& f) {
           {"high_samples_per_second", f.high}};
 }
 
+nn::ModelSpec model(const std::string& name) {
+  return name == "mlp" ? nn::mlp({784, 256, 10}) : nn::lenet5();
+}
+
 std::vector<Figure> run(const Options& options) {
   std::vector<Figure> figures;
-  const auto add = [&figures](const Figure& figure) {
-    print(figure);
-    figures.push_back(figure);
-  };
-  for (const nn::ModelSpec& spec : {nn::lenet5(), nn::mlp({784, 256, 10})})
-    for (const std::int64_t count : options.batches) {
-      const Samples samples(count);
-      const auto backend = nn::make_backend<float>(spec, 1, {0.01, 0.9, 0});
-      const Batch batch = samples.batch();
-      add(measure(options, spec, "train", count, [&] { backend->train(batch); }));
-      add(measure(options, spec, "evaluate", count, [&] { backend->evaluate(batch); }));
-    }
+  for (const std::string& name : options.models)
+    for (const std::int64_t count : options.batches)
+      for (const std::string& mode : options.modes) {
+        const Samples samples(count);
+        const auto backend = nn::make_backend<float>(model(name), 1, {0.01, 0.9, 0});
+        const Batch batch = samples.batch();
+        const auto step = [&] {
+          if (mode == "train")
+            backend->train(batch);
+          else
+            backend->evaluate(batch);
+        };
+        figures.push_back(measure(options, model(name), mode, count, step));
+        print(figures.back());
+      }
   return figures;
 }
 
@@ -113,6 +129,11 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--seconds", options.seconds, "length of a repetition")
       ->check(CLI::PositiveNumber);
+  app.add_option("--model", options.models, "models")->check(CLI::IsMember({"lenet5", "mlp"}));
+  app.add_option("--mode", options.modes, "what is timed")
+      ->check(CLI::IsMember({"train", "evaluate"}));
+  app.add_flag("--cpu-time", options.cpu_time,
+               "time on the processor instead of the wall's: for a machine with other work");
   app.add_option("--json", options.json, "write the figures to this file");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -7,6 +7,7 @@
 #include <fast/fast.hpp>
 #include <fast/nn/backend.hpp>
 #include <fast/train/trainer.hpp>
+#include <fstream>
 
 namespace {
 
@@ -19,10 +20,11 @@ struct Options {
   std::string algorithm = "awc";
   std::string exchange = "shared";
   std::string staleness = "0";
+  std::string schedule = "cosine";
   std::string out, summary_json;
   int epochs = 5, workers = 4;
   std::int64_t batch_size = 64;
-  double learning_rate = 0.05, momentum = 0.9, weight_decay = 0;
+  double warmup_epochs = 1, learning_rate = 0.05, momentum = 0.9, weight_decay = 0;
   std::uint64_t seed = 1;
   double deadline_s = 300;
   std::size_t samples = 0;
@@ -33,10 +35,11 @@ void describe(CLI::App& app, Options& o) {
   app.description(
       "Trains a classifier on several workers. Each holds a replica, trains on its own shard and "
       "averages weights\n"
-      "only with its neighbours in a topology: no parameter server, no all-reduce, no barrier.\n"
+      "only with its neighbors in a topology: no parameter server, no all-reduce, no barrier.\n"
       "Start with   mpiexec -n 4 fast-train   or, as threads of one process,   fast-train "
       "--exchange local");
-  app.option_defaults()->always_capture_default();
+  app.option_defaults()->always_capture_default()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--data", o.data,
                  "fashion-mnist, or a directory with four IDX files (plain or .gz)");
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
@@ -47,10 +50,14 @@ void describe(CLI::App& app, Options& o) {
                  "shared (MPI shared window), local (threads) or allreduce (the baseline: "
                  "gradients are averaged)");
   app.add_option("--staleness", o.staleness,
-                 "how many rounds old a neighbour's weights may be, or inf");
+                 "how many rounds old a neighbor's weights may be, or inf");
   app.add_option("--epochs", o.epochs, "passes over the training data");
   app.add_option("--batch-size", o.batch_size, "samples a step and worker");
   app.add_option("--lr", o.learning_rate, "learning rate of SGD");
+  app.add_option("--lr-schedule", o.schedule,
+                 "constant, step (a tenth at 1/2, a hundredth at 3/4) or cosine");
+  app.add_option("--warmup", o.warmup_epochs,
+                 "epochs of linear rise to the learning rate (a quarter of the run at most)");
   app.add_option("--momentum", o.momentum, "momentum of SGD");
   app.add_option("--weight-decay", o.weight_decay, "weight decay of SGD");
   app.add_option("--seed", o.seed, "of initial weights and sample order");
@@ -108,6 +115,8 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.epochs = o.epochs;
   trainer.batch_size = static_cast<std::size_t>(o.batch_size);
   trainer.seed = o.seed;
+  trainer.learning_rate = {o.learning_rate, train::learning_rate_schedule(o.schedule),
+                           o.warmup_epochs};
   trainer.all_reduce = o.exchange == "allreduce" || o.algorithm == "allreduce";
   if (!o.out.empty()) trainer.out = o.out;
   trainer.progress = !o.quiet;
@@ -115,12 +124,18 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.worker.staleness = staleness_of(o.staleness);
   trainer.worker.deadline = Seconds(o.deadline_s);
   trainer.worker.must_agree =
-      fmt::format("data {}\nsamples {}\nmodel {}\nlearning rate {}\nmomentum {}\nweight decay {}\n",
-                  o.data, o.samples, o.model, o.learning_rate, o.momentum, o.weight_decay);
+      fmt::format("data {}\nsamples {}\nmodel {}\nmomentum {}\nweight decay {}\n", o.data,
+                  o.samples, o.model, o.momentum, o.weight_decay);
   trainer.worker.log = [](LogLevel, std::string_view text) {
     std::fprintf(stderr, "\n%.*s\n", static_cast<int>(text.size()), text.data());
   };
   return trainer;
+}
+
+/// Before hours are spent on what could not be written down.
+void check_writable(const std::string& path) {
+  require(path.empty() || std::ofstream(path, std::ios::app).good(), ErrorKind::resource,
+          "--summary-json: {} cannot be written; choose another file", path);
 }
 
 /// One worker, from data to the closing table.
@@ -131,6 +146,7 @@ void train_worker(const Group& group, const Options& o) {
   std::optional<train::TrainerOptions> trainer;
   agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
     trainer = trainer_options(o);
+    if (group.rank() == 0) check_writable(o.summary_json);
     rule = topology_from(o.topology);
     data::LoadOptions load;
     load.limit = o.samples;
@@ -144,27 +160,40 @@ void train_worker(const Group& group, const Options& o) {
   if (!o.summary_json.empty()) summary.write_json(o.summary_json);
 }
 
+/// Nothing when only help was asked for.
+std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
+  std::optional<Options> options;
+  agree(ranks, Deadline(Seconds(60)), "fast-train: reading options", [&] {
+    Options read;
+    CLI::App app("", "fast-train");
+    describe(app, read);
+    try {
+      app.parse(argc, argv);
+      check(read, ranks.size());
+      options = read;
+    } catch (const CLI::CallForHelp&) {
+      if (ranks.rank() == 0) std::fputs(app.help().c_str(), stdout);
+    } catch (const CLI::ParseError& error) {
+      fail(ErrorKind::argument, "fast-train: {}; --help lists the options", error.what());
+    }
+  });
+  return options;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
-    Options options;
-    CLI::App app("", "fast-train");
-    describe(app, options);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      return world.rank() == 0 ? app.exit(error) : error.get_exit_code();
-    }
-    agree(world, Deadline(Seconds(60)), "fast-train: reading options",
-          [&] { check(options, world.size()); });
-    if (options.exchange == "local") {
-      local::run(options.workers, [&](const Group& group) { train_worker(group, options); });
+    const Group ranks(world);
+    const std::optional<Options> options = read_options(ranks, argc, argv);
+    if (!options) return 0;
+    if (options->exchange == "local") {
+      local::run(options->workers, [&](const Group& group) { train_worker(group, *options); });
     } else {
-      if (world.size() == 1) {
+      if (ranks.size() == 1) {
         std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
       }
-      train_worker(world, options);
+      train_worker(ranks, *options);
     }
     return 0;
   });

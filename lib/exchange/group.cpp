@@ -13,13 +13,14 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
   auto board =
       std::make_shared<const SlotBoard>(allocate(SlotBoard::part_bytes(shape), deadline), shape);
   board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);
-  auto peers = std::make_shared<SlotPeers>(board, rank());
+  auto peers = std::make_shared<SlotPeers>(board, rank(), impl_->connect(board, plan, options));
   auto slots = std::make_unique<SlotExchange>(board, rank(), std::move(plan), options);
   return {std::move(slots), std::move(peers)};
 }
 
 std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
                                              const ExchangeOptions& options) const {
+  if (auto own = impl_->reducer(options)) return own;
   const PayloadShape shape{size_bytes, 1, 0};
   auto board = std::make_shared<const SlotBoard>(
       allocate(SlotBoard::part_bytes(shape), Deadline(options.deadline)), shape);
@@ -29,12 +30,12 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,
            const std::function<void()>& part) {
   std::string mine;
-  ErrorKind kind = ErrorKind::argument;
   try {
     part();
   } catch (const Error& error) {
-    kind = error.kind();
-    mine = fmt::format("{} {}", static_cast<int>(kind), error.what());
+    mine = fmt::format("{} {}", static_cast<int>(error.kind()), error.what());
+  } catch (const std::exception& error) {
+    mine = fmt::format("{} {}: {}", static_cast<int>(ErrorKind::internal), purpose, error.what());
   }
   for (const std::string& outcome : group.all_gather(mine, deadline, purpose)) {
     if (outcome.empty()) continue;

@@ -1,31 +1,57 @@
+#include <sys/mman.h>
+
 #include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
 #include <fast/exchange/group.hpp>
-#include <optional>
+
+#include "exchange/mpi_reducer.hpp"
+#include "exchange/remote_mirror.hpp"
 
 namespace fast {
 namespace {
 
 constexpr Seconds start_up_deadline{300};
 
-/// The ranks of one host, over MPI shared windows.
-class SharedGroup : public GroupImpl {
+/// Room for the mirrors of remote workers: taken from the system page by page, as it is written to.
+class MirrorMemory {
  public:
-  explicit SharedGroup(const mpi::Communicator& communicator)
-      : communicator_(communicator), host_(communicator.same_host(Deadline(start_up_deadline))) {
-    if (host_.size() != communicator_.size()) {
-      throw Error(
-          ErrorKind::argument,
-          fmt::format(
-              "Group: {} ranks are on more than one host; the shared window serves one host, "
-              "start all ranks there",
-              communicator_.size()),
-          true);
+  explicit MirrorMemory(std::size_t size_bytes) : size_(size_bytes) {
+    data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    require(data_ != MAP_FAILED, ErrorKind::resource,
+            "Group: no address space for {} bytes of mirrors", size_);
+  }
+  MirrorMemory(const MirrorMemory&) = delete;
+  MirrorMemory& operator=(const MirrorMemory&) = delete;
+  ~MirrorMemory() { munmap(data_, size_); }
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  std::size_t size_;
+  void* data_;
+};
+
+/// Ranks of one host or of several: shared windows within a host, mirrors of what is elsewhere.
+class MpiGroup : public GroupImpl {
+ public:
+  explicit MpiGroup(const mpi::Communicator& communicator)
+      : communicator_(communicator),
+        host_(communicator.same_host(Deadline(start_up_deadline))),
+        index_on_host_(static_cast<std::size_t>(communicator.size()), -1) {
+    const auto ranks = host_.all_gather(std::to_string(communicator_.rank()),
+                                        Deadline(start_up_deadline), "Group: finding hosts");
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      index_on_host_[std::stoul(ranks[i])] = static_cast<int>(i);
     }
+    several_hosts_ = host_.size() != communicator_.size();
+    const auto any = communicator_.all_gather(several_hosts_ ? "1" : "",
+                                              Deadline(start_up_deadline), "Group: finding hosts");
+    for (const std::string& host : any) several_hosts_ |= !host.empty();
   }
 
   int rank() const override { return communicator_.rank(); }
   int size() const override { return communicator_.size(); }
-  std::string name() const override { return "shared"; }
+  std::string name() const override { return several_hosts_ ? "hybrid" : "shared"; }
 
   std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                       std::string_view purpose) override {
@@ -33,22 +59,55 @@ class SharedGroup : public GroupImpl {
   }
 
   Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) override {
-    auto window = std::make_shared<mpi::SharedWindow>(host_, bytes_per_worker, deadline);
+    struct Owner {
+      std::unique_ptr<mpi::SharedWindow> window;
+      std::unique_ptr<MirrorMemory> mirrors;
+    };
+    const std::size_t part_bytes = round_up(bytes_per_worker, page_bytes);
+    auto owner = std::make_shared<Owner>();
+    owner->window = std::make_unique<mpi::SharedWindow>(host_, part_bytes, deadline);
+    const auto elsewhere = static_cast<std::size_t>(size() - host_.size());
+    if (elsewhere > 0) owner->mirrors = std::make_unique<MirrorMemory>(elsewhere * part_bytes);
     Region region;
-    for (int rank = 0; rank < size(); ++rank) region.parts.push_back(window->part(rank));
-    region.part_bytes = bytes_per_worker;
-    region.owner = std::move(window);
+    std::size_t mirror = 0;
+    for (const int index : index_on_host_) {
+      region.parts.push_back(index >= 0 ? owner->window->part(index)
+                                        : owner->mirrors->data() + part_bytes * mirror++);
+    }
+    region.part_bytes = part_bytes;
+    region.owner = std::move(owner);
     return region;
+  }
+
+  std::shared_ptr<exchange::RemoteAccess> connect(
+      const std::shared_ptr<const exchange::SlotBoard>& board, const EdgePlan& plan,
+      const ExchangeOptions& options) override {
+    if (!several_hosts_) return nullptr;
+    std::vector<bool> is_remote;
+    for (const int index : index_on_host_) is_remote.push_back(index < 0);
+    auto window = std::make_unique<mpi::RemoteWindow>(
+        communicator_, reinterpret_cast<std::byte*>(&board->header(rank())),
+        exchange::SlotBoard::part_bytes(board->shape()),
+        std::const_pointer_cast<exchange::SlotBoard>(board), Deadline(options.deadline));
+    return std::make_shared<exchange::RemoteMirror>(board, std::move(window), rank(),
+                                                    std::move(is_remote), plan, options.staleness);
+  }
+
+  std::unique_ptr<Reducer> reducer(const ExchangeOptions& options) override {
+    if (!several_hosts_) return nullptr;
+    return std::make_unique<exchange::MpiReducer>(communicator_, options.deadline);
   }
 
  private:
   mpi::Communicator communicator_;
   mpi::Communicator host_;
+  std::vector<int> index_on_host_;  ///< by rank; -1: on another host
+  bool several_hosts_ = false;
 };
 
 }  // namespace
 
 Group::Group(const mpi::Communicator& communicator)
-    : impl_(std::make_shared<SharedGroup>(communicator)) {}
+    : impl_(std::make_shared<MpiGroup>(communicator)) {}
 
 }  // namespace fast

@@ -21,18 +21,20 @@ namespace fast::exchange {
 namespace {
 
 constexpr std::size_t header_bytes = round_up(sizeof(WorkerHeader), page_bytes);
+}  // namespace
 
-std::size_t data_offset(const PayloadShape& shape) {
-  const std::size_t head =
-      sizeof(SlotHeader) + static_cast<std::size_t>(shape.scalars) * sizeof(double);
+std::size_t SlotBoard::data_offset(const PayloadShape& shape) {
+  const std::size_t head = static_cast<std::size_t>(shape.scalars) * sizeof(double);
   return round_up(head, shape.vector_bytes < page_bytes ? cache_line_bytes : page_bytes);
 }
 
-std::size_t slot_bytes(const PayloadShape& shape) {
+std::size_t SlotBoard::slot_bytes(const PayloadShape& shape) {
   return data_offset(shape) + static_cast<std::size_t>(shape.vectors) * shape.stride_bytes();
 }
 
-}  // namespace
+std::size_t SlotBoard::slot_offset(const PayloadShape& shape, std::uint64_t sequence) {
+  return header_bytes + sequence % slot_count * slot_bytes(shape);
+}
 
 void WorkerHeader::ring() {
   bell.count.fetch_add(1, std::memory_order_seq_cst);
@@ -50,14 +52,12 @@ std::size_t SlotBoard::part_bytes(const PayloadShape& shape) {
 }
 
 std::byte* SlotBoard::slot(int worker, std::uint64_t sequence) const {
-  return region_.parts[static_cast<std::size_t>(worker)] + header_bytes +
-         sequence % slot_count * slot_bytes(shape_);
+  return region_.parts[static_cast<std::size_t>(worker)] + slot_offset(shape_, sequence);
 }
 
 MutablePayload SlotBoard::payload(int worker, std::uint64_t sequence) const {
   std::byte* base = slot(worker, sequence);
-  return {base + data_offset(shape_), reinterpret_cast<double*>(base + sizeof(SlotHeader)),
-          shape_.stride_bytes()};
+  return {base + data_offset(shape_), reinterpret_cast<double*>(base), shape_.stride_bytes()};
 }
 
 }  // namespace fast::exchange

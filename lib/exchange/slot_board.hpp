@@ -12,8 +12,9 @@
 
 namespace fast::exchange {
 
-inline constexpr std::uint64_t board_magic = 0x31304c5453414653;  // "SFASTL01"
 inline constexpr std::uint64_t slot_count = 3;
+inline constexpr std::uint64_t board_magic = 0x31304c5453414653;  // "SFASTL01"
+
 inline constexpr std::int64_t being_written = std::numeric_limits<std::int64_t>::min();
 
 /// Groups of atomics on cache lines of their own. Written by the worker itself, but for `waiters`
@@ -24,6 +25,7 @@ struct WorkerHeader {
   } constant;
   struct alignas(cache_line_bytes) Publication {
     std::atomic<std::uint64_t> sequence;  ///< publications; the newest is in slot sequence mod 3
+    std::atomic<std::int64_t> rounds[slot_count];  ///< of the slots' payloads, or being_written
   } publication;
   struct alignas(cache_line_bytes) Reading {
     std::atomic<std::int64_t> consumed;  ///< every source's slot of rounds < consumed has been read
@@ -45,15 +47,17 @@ struct WorkerHeader {
   void ring();
 };
 
-struct alignas(cache_line_bytes) SlotHeader {
-  std::atomic<std::int64_t> round;  ///< the payload's, or being_written
-};
-
 class SlotBoard {
  public:
   SlotBoard(Region region, const PayloadShape& shape);
 
   static std::size_t part_bytes(const PayloadShape& shape);
+  /// Where in a part the slot of publication `sequence` begins, and how long a slot is: what to
+  /// pull from afar.
+  static std::size_t slot_offset(const PayloadShape& shape, std::uint64_t sequence);
+  static std::size_t slot_bytes(const PayloadShape& shape);
+  /// Where in a slot the payload's vector 0 begins.
+  static std::size_t data_offset(const PayloadShape& shape);
 
   int workers() const { return static_cast<int>(region_.parts.size()); }
   const PayloadShape& shape() const { return shape_; }
@@ -61,13 +65,12 @@ class SlotBoard {
     return *reinterpret_cast<WorkerHeader*>(region_.parts[static_cast<std::size_t>(worker)]);
   }
   std::atomic<std::int64_t>& round(int worker, std::uint64_t sequence) const {
-    return reinterpret_cast<SlotHeader*>(slot(worker, sequence))->round;
+    return header(worker).publication.rounds[sequence % slot_count];
   }
   MutablePayload payload(int worker, std::uint64_t sequence) const;
-
- private:
   std::byte* slot(int worker, std::uint64_t sequence) const;
 
+ private:
   Region region_;
   PayloadShape shape_;
 };

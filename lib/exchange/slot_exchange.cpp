@@ -55,8 +55,8 @@ Payload SlotExchange::published() const {
 
 /// Looks for a publication that fits: exactly of `round`, or the newest that is not too old.
 bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
-  const std::uint64_t newest =
-      board_->header(arrival.worker).publication.sequence.load(std::memory_order_acquire);
+  const auto& publication = board_->header(arrival.worker).publication;
+  const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
   const std::uint64_t depth = exact() ? slot_count : 1;
   for (std::uint64_t age = 0; age < depth && age < newest; ++age) {
     const std::uint64_t sequence = newest - age;
@@ -67,6 +67,8 @@ bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
                 : of_round != being_written && (options_.staleness == unbounded_staleness ||
                                                 of_round >= round - options_.staleness);
     if (!fits) continue;
+    // Published meanwhile, the round found may be a newer publication's: look again.
+    if (exact() && publication.sequence.load(std::memory_order_acquire) != newest) return false;
     const MutablePayload slot = board_->payload(arrival.worker, sequence);
     arrival.payload = {slot.data, slot.scalars, slot.stride_bytes};
     arrival.round = of_round;

@@ -11,10 +11,16 @@ constexpr auto heartbeat_period = std::chrono::milliseconds(100);
 constexpr int recheck_ms = 10;
 constexpr double slow_notice_s = 30;
 constexpr int snapshot_attempts = 100;
+constexpr Seconds remote_look{1};
+constexpr Seconds remote_snapshot{30};
 }  // namespace
 
-SlotPeers::SlotPeers(std::shared_ptr<const SlotBoard> board, int rank)
-    : board_(std::move(board)), rank_(rank), heartbeat_([this] { beat(); }) {}
+SlotPeers::SlotPeers(std::shared_ptr<const SlotBoard> board, int rank,
+                     std::shared_ptr<RemoteAccess> remote)
+    : board_(std::move(board)),
+      rank_(rank),
+      remote_(std::move(remote)),
+      heartbeat_([this] { beat(); }) {}
 
 SlotPeers::~SlotPeers() {
   {
@@ -35,6 +41,7 @@ void SlotPeers::beat() {
 }
 
 PeerState SlotPeers::peer(int worker) const {
+  if (is_remote(worker)) remote_->look(worker, Deadline(remote_look));
   const WorkerHeader& header = board_->header(worker);
   return {static_cast<WorkerStatus>(header.life.status.load(std::memory_order_acquire)),
           header.reading.progress.load(std::memory_order_acquire),
@@ -55,6 +62,7 @@ bool SlotPeers::announce(WorkerStatus status) {
 }
 
 bool SlotPeers::snapshot(int worker, std::span<std::byte> packed) const {
+  if (is_remote(worker)) return remote_->snapshot(worker, packed, Deadline(remote_snapshot));
   const auto& sequence = board_->header(worker).publication.sequence;
   for (int attempt = 0; attempt < snapshot_attempts; ++attempt) {
     const std::uint64_t newest = sequence.load(std::memory_order_acquire);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "exchange/remote_access.hpp"
 #include "exchange/slot_board.hpp"
 
 namespace fast::exchange {
@@ -16,7 +17,9 @@ namespace fast::exchange {
 /// Announces this worker, moves its heartbeat (a thread of its own), looks at the others.
 class SlotPeers : public Peers {
  public:
-  SlotPeers(std::shared_ptr<const SlotBoard> board, int rank);
+  /// `remote` serves workers of other hosts; null when there are none.
+  SlotPeers(std::shared_ptr<const SlotBoard> board, int rank,
+            std::shared_ptr<RemoteAccess> remote = nullptr);
   ~SlotPeers() override;
   SlotPeers(const SlotPeers&) = delete;
   SlotPeers& operator=(const SlotPeers&) = delete;
@@ -27,9 +30,11 @@ class SlotPeers : public Peers {
 
  private:
   void beat();
+  bool is_remote(int worker) const { return remote_ && remote_->is_remote(worker); }
 
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
+  std::shared_ptr<RemoteAccess> remote_;
   std::mutex mutex_;
   std::condition_variable stopped_changed_;
   bool stopped_ = false;

@@ -5,6 +5,7 @@
 #include <fast/nn/network.hpp>
 #include <functional>
 #include <numeric>
+#include <type_traits>
 
 #include "nn/cpu.hpp"
 #include "nn/layer.hpp"
@@ -60,7 +61,8 @@ void Network<T>::initialize(std::uint64_t seed) {
     stages_[list[p].layer].offset = list[p].offset;  // the layer's first comes last
     if (list[p].fan_in == 0) continue;
     Rng rng(mix_seed(seed, p));
-    const double deviation = std::sqrt(2.0 / static_cast<double>(list[p].fan_in));
+    const double gain = list[p].layer == list.back().layer ? 1.0 : 2.0;  // no ReLU after the last
+    const double deviation = std::sqrt(gain / static_cast<double>(list[p].fan_in));
     for (T& weight : parameters().subspan(list[p].offset, list[p].count))
       weight = static_cast<T>(deviation * rng.normal());
   }
@@ -123,6 +125,9 @@ void Network<T>::reserve(std::int64_t count) {
 
 template <class T>
 T* Network<T>::load(const Batch& batch) {
+  if constexpr (std::is_same_v<T, float>)  // no stage writes to its input unless it is in place
+    if (shapes_[0].size() == 1 && !stages_[0].layer->in_place())
+      return const_cast<float*>(batch.inputs.data());
   T* input = input_.as<T>().data();
   if (shapes_[0].size() == 3)
     to_blocks(batch.inputs.data(), input, static_cast<Index>(batch.count()),

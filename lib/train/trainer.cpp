@@ -104,7 +104,10 @@ void Training::epoch(int index) {
   for (std::size_t r = 0; r < rounds; ++r) {
     const auto start = Clock::now();
     const Batch& batch = loader_->batch(static_cast<std::size_t>(index), r);
-    const double loss = worker_->step([&] { return train_one(batch); });
+    const double rate = options_.learning_rate.at(
+        index + static_cast<double>(r) / static_cast<double>(rounds), options_.epochs);
+    backend_.set_learning_rate(rate);
+    const double loss = worker_->step([&] { return train_one(batch); }, {.learning_rate = rate});
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
     loss_sum += loss;
@@ -119,10 +122,7 @@ void Training::epoch(int index) {
 
 double Training::train_one(const Batch& batch) {
   if (!reducer_) return backend_.train(batch);
-  double loss = 0;
-  const auto check = [&](const std::vector<TensorView>& gradients) { average(gradients); };
-  loss = backend_.train(batch, check);
-  return loss;
+  return backend_.train(batch, [&](const auto& gradients) { average(gradients); });
 }
 
 /// Runs of gradients that are one in memory are averaged at once.

@@ -40,7 +40,7 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
   const PayloadShape shape{mixer_.layout().size_bytes(), declared_.payload_vectors, 0};
   const bool talks = declared_.scope == algorithm::Scope::neighbors;
   const EdgePlan edges = [plan = plan_, talks](std::int64_t round) {
-    return talks ? plan->at(round).edges : RoundEdges{};
+    return talks ? plan->at(round)->edges : RoundEdges{};
   };
   link_ = group_.open(shape, edges, exchange_options());
   if (declared_.scope == algorithm::Scope::everybody) {
@@ -100,20 +100,20 @@ void Engine::end_round(const StepOptions& options) {
 
 void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
   if (!before_step()) publish_current(info.round);
-  const RoundPlan::Round& round = plan_->at(info.round);
+  const auto round = plan_->at(info.round);
   std::vector<Arrival> arrivals;
   {
     const Stopwatch watch(stats_.wait_s);
     arrivals = link_.exchange->fetch(info.round);
   }
   if (options_.staleness == 0) {
-    mix_exactly(arrivals, round.row, info);
+    mix_exactly(arrivals, round->row, info);
   } else {
-    mix_optimistically(std::move(arrivals), round.row, info);
+    mix_optimistically(std::move(arrivals), round->row, info);
   }
   link_.exchange->complete(info.round + 1);
   if (before_step()) link_.exchange->publish(info.round + 1);
-  stats_.bytes_sent += static_cast<double>(round.edges.destinations.size()) *
+  stats_.bytes_sent += static_cast<double>(round->edges.destinations.size()) *
                        static_cast<double>(static_cast<std::size_t>(declared_.payload_vectors) *
                                            layout().size_bytes());
 }
@@ -251,8 +251,7 @@ void Engine::rebind(std::vector<TensorView> parameters) {
 }
 
 void Engine::set_schedule(const TopologyRule& rule) {
-  *plan_ =
-      RoundPlan(rule.make(group_.size()), group_.rank(), options_.weights, options_.lazy_weights);
+  plan_->change(rule.make(group_.size()), combinations_);
 }
 
 void Engine::finish() {

@@ -4,6 +4,8 @@
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/schedule.hpp>
+#include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -21,8 +23,8 @@ class RoundPlan {
     MixingRow row;
     RoundEdges edges;
   };
-  /// Of combination t ≥ 0. The reference is good until the next call.
-  const Round& at(std::int64_t combination);
+  /// Of combination t ≥ 0. Any thread may ask.
+  std::shared_ptr<const Round> at(std::int64_t combination);
 
  private:
   struct Piece {
@@ -30,14 +32,14 @@ class RoundPlan {
     Schedule schedule;
   };
   const Piece& piece(std::int64_t combination) const;
-  Round make(std::int64_t combination) const;
+  std::shared_ptr<const Round> make(std::int64_t combination) const;
 
   std::vector<Piece> schedules_;
   int worker_;
   WeightRule rule_;
   bool lazy_;
-  std::unordered_map<std::int64_t, Round> rounds_;
-  Round earlier_;  ///< of a schedule that has been changed
+  std::mutex mutex_;  ///< guards all but schedules_.back(), which one thread changes and reads
+  std::unordered_map<std::int64_t, std::shared_ptr<const Round>> rounds_;
 };
 
 }  // namespace fast::worker

@@ -30,14 +30,14 @@ std::string first_difference(const std::string& a, const std::string& b, int ran
 std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
                         const Schedule& schedule, const WorkerOptions& options) {
   return fmt::format(
-      "library version {}\nalgorithm {}\ntopology {}\nworkers {}\nperiod {}\nweights "
+      "library version {}\n{}\nalgorithm {}\ntopology {}\nworkers {}\nperiod {}\nweights "
       "{}{}\nstaleness {}\n"
-      "mix_every {}\ninitial {}\n{}\n{}\n{}",
-      version(), algorithm.name, schedule.name(), schedule.workers(), schedule.period(),
-      name(options.weights), options.lazy_weights ? " lazy" : "",
+      "mix_every {}\ninitial {}\n{}\n{}",
+      version(), options.must_agree, algorithm.name, schedule.name(), schedule.workers(),
+      schedule.period(), name(options.weights), options.lazy_weights ? " lazy" : "",
       options.staleness == unbounded_staleness ? "inf" : std::to_string(options.staleness),
       options.mix_every, options.initial == Initial::broadcast ? "broadcast" : "as_is",
-      options.must_agree, layout.describe(), manifest(layout));
+      layout.describe(), manifest(layout));
 }
 
 void require_agreement(const Group& group, const std::string& fingerprint,

@@ -90,7 +90,7 @@ void Worker::check_loss(double loss) const {
        "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
        "smaller "
        "learning rate, lazy weights or the algorithm atc",
-       rank(), round(), loss);
+       rank(), round(), std::isnan(loss) ? std::abs(loss) : loss);  // no "-nan"
 }
 
 }  // namespace fast

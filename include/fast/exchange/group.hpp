@@ -13,6 +13,11 @@
 
 namespace fast {
 
+namespace exchange {
+class RemoteAccess;
+class SlotBoard;
+}  // namespace exchange
+
 /// Memory that all workers of a group can read: one part each.
 struct Region {
   std::vector<std::byte*> parts;  ///< by rank; zeroed; aligned to a page
@@ -41,6 +46,13 @@ class GroupImpl {
                                               std::string_view purpose) = 0;
   /// Collective. Error(resource), on every worker alike, when there is not enough.
   virtual Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) = 0;
+  /// Collective. What keeps the parts of workers of other hosts up to date; null when all are here.
+  virtual std::shared_ptr<exchange::RemoteAccess> connect(
+      const std::shared_ptr<const exchange::SlotBoard>&, const EdgePlan&, const ExchangeOptions&) {
+    return nullptr;
+  }
+  /// Collective. An all-reduce other than through shared memory; null when that serves.
+  virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&) { return nullptr; }
 };
 
 /// The workers of a run, by value (a shared handle).
@@ -77,8 +89,9 @@ class Group {
   std::shared_ptr<GroupImpl> impl_;
 };
 
-/// Collective. Runs `part` on every worker; when it throws fast::Error on any, throws the lowest
-/// such worker's error on all of them, marked Error::everywhere() so that it is reported once.
+/// Collective. Runs `part` on every worker; when it throws on any, throws the lowest such worker's
+/// error on all of them, marked Error::everywhere() so that it is reported once; what is no
+/// fast::Error becomes Error(internal).
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,
            const std::function<void()>& part);
 

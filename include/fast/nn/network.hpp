@@ -24,9 +24,10 @@ class Layer;
 template <class T>
 class Network {
  public:
-  /// Weights by He et al. 2015 (arXiv 1502.01852): normal, variance 2 / fan-in; biases 0; the same
-  /// for a seed on every platform. Throws Error(argument) when the spec does not hold together, and
-  /// Error(resource) when the library was built for another processor.
+  /// Weights by He et al. 2015 (arXiv 1502.01852): normal, variance 2 / fan-in, 1 / fan-in in the
+  /// last layer, which no ReLU follows; biases 0; the same for a seed on every platform. Throws
+  /// Error(argument) when the spec does not hold together, and Error(resource) when the library was
+  /// built for another processor.
   Network(ModelSpec spec, std::uint64_t seed);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;

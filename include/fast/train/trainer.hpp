@@ -4,6 +4,7 @@
 #include <fast/backend/backend.hpp>
 #include <fast/data/load.hpp>
 #include <fast/exchange/group.hpp>
+#include <fast/train/learning_rate.hpp>
 #include <fast/train/summary.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -17,6 +18,7 @@ struct TrainerOptions {
   int epochs = 5;
   std::size_t batch_size = 64;  ///< of each worker
   std::uint64_t seed = 1;       ///< of the samples' order
+  LearningRate learning_rate;   ///< set in the backend before every step
   /// Average gradients over all workers before every optimizer step, in place of the neighbours'
   /// weights: the baseline.
   bool all_reduce = false;

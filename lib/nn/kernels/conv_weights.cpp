@@ -10,22 +10,22 @@ template <int Filters, int Channels, class T>
 void add_row(const Vector<T>* dy, Index dy_plane, const Vector<T>* x, Index x_plane, Index stride,
              Index columns, Vector<T>* sums) {
   constexpr int chains = Filters * Channels <= 6 ? 2 : 1;  // enough to hide the FMA's latency
-  Vector<T> sum[chains][Filters][Channels] = {};
+  constexpr int size = Filters * Channels;
+  Vector<T> sum[chains * size];
+#pragma GCC unroll 16
+  for (int i = 0; i < chains * size; ++i) sum[i] = Vector<T>{};  // not `= {}`: that goes by memory
   for (Index column = 0; column < columns; ++column, dy += 2, x += 2 * stride)
     for (int half = 0; half < 2; ++half) {
+      Vector<T>* chain = sum + half % chains * size;
       Vector<T> value[Channels];
       for (int c = 0; c < Channels; ++c) value[c] = x[c * x_plane + half];
       for (int o = 0; o < Filters; ++o) {
         const Vector<T> slope = dy[o * dy_plane + half];
-        for (int c = 0; c < Channels; ++c) sum[half % chains][o][c] += slope * value[c];
+        for (int c = 0; c < Channels; ++c) chain[o * Channels + c] += slope * value[c];
       }
     }
-  for (int o = 0; o < Filters; ++o)
-    for (int c = 0; c < Channels; ++c) {
-      Vector<T> total = sum[0][o][c];
-      if (chains == 2) total += sum[chains - 1][o][c];
-      sums[o * Channels + c] += total;
-    }
+  for (int i = 0; i < size; ++i)
+    sums[i] += chains == 2 ? sum[i] + sum[i + size * (chains - 1)] : sum[i];
 }
 
 /// First and last+1 output place whose kernel place k meets the input.

@@ -1,0 +1,306 @@
+#include "exchange/remote_mirror.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fast/core/error.hpp>
+
+namespace fast::exchange {
+namespace {
+
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
+constexpr std::size_t chunks_under_way = 4;
+constexpr auto idle_sleep = std::chrono::microseconds(200);
+constexpr auto busy_for = std::chrono::milliseconds(2);
+constexpr int errand_attempts = 100;
+
+}  // namespace
+
+/// The header as plain numbers: what MPI_Rget brings.
+struct alignas(WorkerHeader) RemoteMirror::HeaderImage {
+  std::byte bytes[sizeof(WorkerHeader)];
+  const WorkerHeader& get() const { return *reinterpret_cast<const WorkerHeader*>(bytes); }
+};
+
+/// The way of one worker's publications here.
+struct RemoteMirror::Pull {
+  enum class Stage { idle, looking, copying, checking } stage = Stage::idle;
+  int worker = 0;
+  std::byte* to = nullptr;      ///< an errand's own memory, or null for the mirror
+  bool only_look = false;       ///< an errand that wants no payload
+  std::byte* target = nullptr;  ///< where the copy goes
+  std::size_t copy_offset = 0;  ///< in the remote slot
+  std::size_t copy_bytes = 0;
+  HeaderImage before, after;
+  MPI_Request header_request = MPI_REQUEST_NULL;
+  std::vector<MPI_Request> chunks;
+  std::size_t requested = 0;   ///< bytes of the copy asked for
+  std::uint64_t sequence = 0;  ///< remote publication being copied
+  std::int64_t round = 0;      ///< its round
+  std::uint64_t newest_copied = 0;
+  std::int64_t newest_round = std::numeric_limits<std::int64_t>::min();
+  std::uint64_t mirrored = 0;  ///< publications made in the mirror
+  bool stood = false;          ///< outcome of the last copy
+  bool moved = false;          ///< something happened since last asked
+};
+
+/// Something that this worker's own thread waits for.
+struct RemoteMirror::Errand {
+  Pull pull;
+  int attempts = 0;
+  bool done = false;
+  std::vector<std::byte> room;  ///< filled by MPI, so that the caller may leave at its deadline
+};
+
+RemoteMirror::RemoteMirror(std::shared_ptr<const SlotBoard> board,
+                           std::unique_ptr<mpi::RemoteWindow> window, int rank,
+                           std::vector<bool> is_remote, EdgePlan plan, std::int64_t staleness)
+    : board_(std::move(board)),
+      window_(std::move(window)),
+      rank_(rank),
+      is_remote_(std::move(is_remote)),
+      plan_(std::move(plan)),
+      staleness_(staleness),
+      thread_([this] { run(); }) {}
+
+RemoteMirror::~RemoteMirror() {
+  stop_ = true;
+  thread_.join();
+  window_.reset();  // waits for the others and serves their last reads meanwhile
+}
+
+void RemoteMirror::run() {
+  auto last_moved = Clock::now();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    watch_neighbors();
+    bool moved = false;
+    for (const auto& pull : pulls_) {
+      advance(*pull);
+      moved |= std::exchange(pull->moved, false);
+    }
+    moved |= run_errands();
+    const auto now = Clock::now();
+    if (moved) last_moved = now;
+    if (now - last_moved < busy_for) {
+      std::this_thread::yield();
+    } else {
+      window_->serve();
+      std::this_thread::sleep_for(idle_sleep);
+    }
+  }
+}
+
+std::int64_t RemoteMirror::consumed() const {
+  return board_->header(rank_).reading.consumed.load(std::memory_order_acquire);
+}
+
+/// Begins to follow the remote workers of this round and the next.
+void RemoteMirror::watch_neighbors() {
+  const std::int64_t now = consumed();
+  if (now == watched_) return;
+  watched_ = now;
+  for (const std::int64_t round : {now, now + 1}) {
+    const RoundEdges edges = plan_(round);
+    for (const auto* side : {&edges.sources, &edges.destinations}) {
+      for (const int worker : *side) {
+        const bool known = std::any_of(pulls_.begin(), pulls_.end(),
+                                       [&](const auto& pull) { return pull->worker == worker; });
+        if (known || !is_remote(worker)) continue;
+        pulls_.push_back(std::make_unique<Pull>());
+        pulls_.back()->worker = worker;
+      }
+    }
+  }
+}
+
+void RemoteMirror::advance(Pull& pull) {
+  switch (pull.stage) {
+    case Pull::Stage::idle:
+      pull.header_request = window_->get(pull.worker, 0, pull.before.bytes, sizeof(WorkerHeader));
+      pull.stage = Pull::Stage::looking;
+      break;
+    case Pull::Stage::looking:
+      if (!mpi::RemoteWindow::done(pull.header_request)) break;
+      take_over(pull, pull.before);
+      if (choose(pull)) {
+        begin_copy(pull);
+      } else {  // a worker that has left is not said to have before its last payload is here
+        take_over_status(pull);
+        pull.stage = Pull::Stage::idle;
+      }
+      break;
+    case Pull::Stage::copying:
+      if (!copy_some(pull)) break;
+      pull.header_request = window_->get(pull.worker, 0, pull.after.bytes, sizeof(WorkerHeader));
+      pull.stage = Pull::Stage::checking;
+      break;
+    case Pull::Stage::checking:
+      if (!mpi::RemoteWindow::done(pull.header_request)) break;
+      take_over(pull, pull.after);
+      finish(pull);
+      pull.stage = Pull::Stage::idle;
+      break;
+  }
+}
+
+namespace {
+
+/// True when that changed anything.
+template <class T>
+bool copy(std::atomic<T>& to, const std::atomic<T>& from) {
+  const T value = from.load(std::memory_order_relaxed);
+  if (to.load(std::memory_order_relaxed) == value) return false;
+  to.store(value, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+/// What a remote worker tells besides payloads, into its mirrored header.
+void RemoteMirror::take_over(Pull& pull, const HeaderImage& image) {
+  const WorkerHeader& remote = image.get();
+  WorkerHeader& mirror = board_->header(pull.worker);
+  copy(mirror.life.heartbeat, remote.life.heartbeat);
+  const bool consumed_more = copy(mirror.reading.consumed, remote.reading.consumed);
+  const bool progressed = copy(mirror.reading.progress, remote.reading.progress);
+  if (!consumed_more && !progressed) return;
+  pull.moved = true;
+  mirror.ring();
+}
+
+void RemoteMirror::take_over_status(Pull& pull) {
+  WorkerHeader& mirror = board_->header(pull.worker);
+  if (!copy(mirror.life.status, pull.before.get().life.status)) return;
+  pull.moved = true;
+  mirror.ring();
+}
+
+/// The first round from `after` on in which `worker` is read, no further ahead than the mirror has
+/// room for.
+std::optional<std::int64_t> RemoteMirror::next_needed(int worker, std::int64_t after) const {
+  const std::int64_t now = consumed();
+  for (std::int64_t round = std::max(now, after); round <= now + 1; ++round) {
+    const auto sources = plan_(round).sources;
+    if (std::find(sources.begin(), sources.end(), worker) != sources.end()) return round;
+  }
+  return std::nullopt;
+}
+
+/// Picks the remote publication to copy; false when there is none to want.
+bool RemoteMirror::choose(Pull& pull) const {
+  const auto& publication = pull.before.get().publication;
+  const std::uint64_t newest = publication.sequence.load(std::memory_order_relaxed);
+  if (newest == 0 || pull.only_look) return false;
+  const auto round_of = [&](std::uint64_t sequence) {
+    return publication.rounds[sequence % slot_count].load(std::memory_order_relaxed);
+  };
+  if (pull.to != nullptr || staleness_ != 0) {
+    if (pull.to == nullptr && newest <= pull.newest_copied) return false;
+    pull.sequence = newest;
+    pull.round = round_of(newest);
+    return pull.round != being_written;
+  }
+  const auto needed = next_needed(pull.worker, pull.newest_round + 1);
+  if (!needed) return false;
+  for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
+    if (round_of(newest - age) != *needed) continue;
+    pull.sequence = newest - age;
+    pull.round = *needed;
+    return true;
+  }
+  return false;
+}
+
+void RemoteMirror::begin_copy(Pull& pull) {
+  const PayloadShape& shape = board_->shape();
+  pull.copy_offset = SlotBoard::slot_offset(shape, pull.sequence);
+  pull.copy_bytes = SlotBoard::slot_bytes(shape);
+  pull.target = pull.to;
+  if (pull.to != nullptr) {
+    pull.copy_offset += SlotBoard::data_offset(shape);
+    pull.copy_bytes = shape.vector_bytes;
+  } else {
+    board_->round(pull.worker, pull.mirrored + 1).exchange(being_written);
+    pull.target = board_->slot(pull.worker, pull.mirrored + 1);
+  }
+  pull.requested = 0;
+  pull.stage = Pull::Stage::copying;
+  pull.moved = true;
+}
+
+/// Keeps some chunks under way; true when all have come.
+bool RemoteMirror::copy_some(Pull& pull) {
+  const std::size_t before = pull.chunks.size();
+  std::erase_if(pull.chunks, [](MPI_Request& request) { return mpi::RemoteWindow::done(request); });
+  while (pull.chunks.size() < chunks_under_way && pull.requested < pull.copy_bytes) {
+    const std::size_t bytes = std::min(chunk_bytes, pull.copy_bytes - pull.requested);
+    pull.chunks.push_back(window_->get(pull.worker, pull.copy_offset + pull.requested,
+                                       pull.target + pull.requested, bytes));
+    pull.requested += bytes;
+  }
+  pull.moved |= before > 0;
+  return pull.chunks.empty();
+}
+
+/// Publishes in the mirror what stands.
+void RemoteMirror::finish(Pull& pull) {
+  pull.moved = true;
+  const auto& publication = pull.after.get().publication;
+  const std::uint64_t newest = publication.sequence.load(std::memory_order_relaxed);
+  pull.stood = publication.rounds[pull.sequence % slot_count].load(std::memory_order_relaxed) ==
+                   pull.round &&
+               ((staleness_ == 0 && pull.to == nullptr) || newest <= pull.sequence + 1);
+  if (!pull.stood || pull.to != nullptr) return;
+  pull.newest_copied = pull.sequence;
+  pull.newest_round = pull.round;
+  WorkerHeader& mirror = board_->header(pull.worker);
+  board_->round(pull.worker, ++pull.mirrored).store(pull.round, std::memory_order_release);
+  mirror.publication.sequence.store(pull.mirrored, std::memory_order_release);
+  mirror.ring();
+}
+
+/// Advances what the worker's own thread asked for; true when something was under way.
+bool RemoteMirror::run_errands() {
+  std::shared_ptr<Errand> errand;
+  {
+    const std::lock_guard lock(mutex_);
+    if (errands_.empty()) return false;
+    errand = errands_.front();
+  }
+  Pull& pull = errand->pull;
+  const bool was_looking = pull.stage == Pull::Stage::looking;
+  const bool was_checking = pull.stage == Pull::Stage::checking;
+  advance(pull);
+  if (pull.stage != Pull::Stage::idle || (!was_looking && !was_checking)) return true;
+  if (pull.to != nullptr && !pull.stood && ++errand->attempts < errand_attempts) return true;
+  const std::lock_guard lock(mutex_);
+  errand->done = true;
+  errands_.pop_front();
+  errand_done_.notify_all();
+  return true;
+}
+
+bool RemoteMirror::await(const std::shared_ptr<Errand>& errand, const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  errands_.push_back(errand);
+  const auto limit = std::chrono::duration<double>(std::max(0.0, deadline.remaining_s()));
+  return errand_done_.wait_for(lock, limit, [&] { return errand->done; });
+}
+
+bool RemoteMirror::look(int worker, const Deadline& deadline) {
+  const auto errand = std::make_shared<Errand>();
+  errand->pull.worker = worker;
+  errand->pull.only_look = true;
+  return await(errand, deadline);
+}
+
+bool RemoteMirror::snapshot(int worker, std::span<std::byte> packed, const Deadline& deadline) {
+  const auto errand = std::make_shared<Errand>();
+  errand->room.resize(board_->shape().vector_bytes);
+  errand->pull.worker = worker;
+  errand->pull.to = errand->room.data();
+  if (!await(errand, deadline) || !errand->pull.stood) return false;
+  std::memcpy(packed.data(), errand->room.data(), packed.size());
+  return true;
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,56 @@
+#include "mpi/remote_window.hpp"
+
+#include <fast/core/error.hpp>
+
+#include "mpi/impl.hpp"
+
+namespace fast::mpi {
+
+RemoteWindow::RemoteWindow(const Communicator& communicator, std::byte* base,
+                           std::size_t size_bytes, std::shared_ptr<void> keep,
+                           const Deadline& deadline)
+    : communicator_(communicator), keep_(std::move(keep)) {
+  communicator_.barrier(deadline, "opening the remote window");
+  check(MPI_Win_create(base, static_cast<MPI_Aint>(size_bytes), 1, MPI_INFO_NULL,
+                       communicator_.impl()->comm, &window_),
+        "MPI_Win_create");
+  check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+  check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
+  communicator_.barrier(deadline, "opening the remote window");
+}
+
+RemoteWindow::~RemoteWindow() {
+  try {
+    // Twice, so that a rank that gives up in between takes nobody into the blocking calls.
+    const Deadline deadline(Seconds(10));
+    communicator_.barrier(deadline, "closing the remote window");
+    communicator_.barrier(deadline, "closing the remote window");
+    MPI_Win_unlock_all(window_);
+    MPI_Win_free(&window_);
+  } catch (const Error&) {
+    new std::shared_ptr<void>(std::move(keep_));  // others may still read this memory
+  }
+}
+
+MPI_Request RemoteWindow::get(int rank, std::size_t offset, void* to,
+                              std::size_t size_bytes) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int count = static_cast<int>(size_bytes);
+  check(MPI_Rget(to, count, MPI_BYTE, rank, static_cast<MPI_Aint>(offset), count, MPI_BYTE, window_,
+                 &request),
+        "MPI_Rget");
+  return request;
+}
+
+bool RemoteWindow::done(MPI_Request& request) {
+  int flag = 0;
+  check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+  return flag != 0;
+}
+
+void RemoteWindow::serve() const {
+  int flag = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_.impl()->comm, &flag, MPI_STATUS_IGNORE);
+}
+
+}  // namespace fast::mpi

@@ -1,0 +1,32 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/train/learning_rate.hpp>
+#include <numbers>
+
+namespace fast::train {
+
+double LearningRate::at(double epochs_done, double epochs) const {
+  const double warmup = std::min(warmup_epochs, epochs / 4);
+  if (epochs_done < warmup) return base * epochs_done / warmup;
+  const double done = (epochs_done - warmup) / (epochs - warmup);
+  switch (schedule) {
+    case Schedule::constant:
+      return base;
+    case Schedule::step:
+      return base * (done < 0.5 ? 1 : done < 0.75 ? 0.1 : 0.01);
+    case Schedule::cosine:
+      return base * 0.5 * (1 + std::cos(std::numbers::pi * done));
+  }
+  return base;
+}
+
+LearningRate::Schedule learning_rate_schedule(std::string_view name) {
+  if (name == "constant") return LearningRate::Schedule::constant;
+  if (name == "step") return LearningRate::Schedule::step;
+  if (name == "cosine") return LearningRate::Schedule::cosine;
+  fail(ErrorKind::argument,
+       "learning rate schedule: \"{}\" is unknown; choose constant, step or cosine", name);
+}
+
+}  // namespace fast::train

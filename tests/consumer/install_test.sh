@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Installs a build into a new directory, and builds and runs a program against what was installed.
+# install_test.sh CMAKE BUILD_DIRECTORY CXX_COMPILER
+set -euo pipefail
+cmake=$1 build=$2 compiler=$3
+source=$(cd "$(dirname "$0")" && pwd)
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+
+configure() { "$cmake" -S "$source" -B "$prefix/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" "${@:2}"; }
+refuse() { echo "FAILED: $1" && exit 1; }
+
+"$cmake" --install "$build" --prefix "$prefix" >/dev/null
+grep -rlF "$build" "$prefix" --include='*.cmake' && refuse "the package names the directory it was built in"
+
+configure consumer
+"$cmake" --build "$prefix/consumer"
+"$prefix/consumer/consumer"
+
+configure unknown "-DCOMPONENTS=nn;warp" >"$prefix/log" 2>&1 && refuse "a component that does not exist was found"
+tr -s ' \n' ' ' <"$prefix/log" | grep -F "component 'warp' was not built; this installation has: fast, nn, train" ||
+  { cat "$prefix/log" && refuse "the message does not name the components there are"; }

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# fast-train on bad input: every rank ends with an error, and all that is printed is one line that
+# says what was found, what was required and what to do.   bad_input_test.sh FAST_TRAIN MPIEXEC
+set -uo pipefail
+program=$1 mpiexec=$2
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cases=0 failures=0
+
+complain() {
+  failures=$((failures + 1))
+  echo "FAILED: $title: $1"
+  sed 's/^/  | /' "$directory/output"
+}
+
+# expect TITLE TEXT... -- COMMAND...: the command fails with one line that has all the texts.
+expect() {
+  title=$1 && shift
+  local texts=() status text lines
+  while [[ $1 != -- ]]; do texts+=("$1") && shift; done
+  shift
+  timeout -k 5 60 "$@" </dev/null >"$directory/output" 2>&1
+  status=$?
+  cases=$((cases + 1))
+  lines=$(grep -vc -e '^one worker; start more' -e '^$' "$directory/output")
+  [[ $status -ne 0 ]] || complain "it succeeded"
+  [[ $status -ne 124 && $status -ne 137 ]] || complain "it hung"
+  [[ $lines -eq 1 ]] || complain "$lines lines, one is required"
+  for text in "error: " "${texts[@]}"; do
+    grep -qF -e "$text" "$directory/output" || complain "no \"$text\""
+  done
+}
+
+small=(--data "$directory/good" --model mlp --batch-size 8 --epochs 1 --quiet)
+# refused TITLE TEXT... -- OPTION...: the same of three ranks that all have those options.
+refused() {
+  local head=()
+  while [[ $1 != -- ]]; do head+=("$1") && shift; done
+  shift
+  expect "${head[@]}" -- "$mpiexec" -n 3 "$program" "${small[@]}" "$@"
+}
+
+# differ TITLE TEXT... -- OPTION...: two ranks, of which only the second has those options.
+differ() {
+  local head=()
+  while [[ $1 != -- ]]; do head+=("$1") && shift; done
+  shift
+  expect "${head[@]}" -- "$mpiexec" -n 1 "$program" "${small[@]}" : \
+    -n 1 "$program" "${small[@]}" "$@"
+}
+
+word() { printf "\\x$(printf %02x $(($1 >> 24 & 255)))\\x$(printf %02x $(($1 >> 16 & 255)))\\x$(printf %02x $(($1 >> 8 & 255)))\\x$(printf %02x $(($1 & 255)))"; }
+images() { word 0x803 && word "$1" && word 28 && word 28 && yes 'pixels of an image' | head -c $(($1 * 784)); }
+labels() {
+  word 0x801 && word "$1"
+  for ((i = 0; i < $1; ++i)); do printf "\\x0$((i % 10))"; done
+}
+
+make_data() {
+  mkdir "$directory/good"
+  images 60 >"$directory/good/train-images-idx3-ubyte"
+  labels 60 >"$directory/good/train-labels-idx1-ubyte"
+  images 20 >"$directory/good/t10k-images-idx3-ubyte"
+  labels 20 >"$directory/good/t10k-labels-idx1-ubyte"
+  for name in absent truncated magic label; do cp -r "$directory/good" "$directory/$name"; done
+  rm "$directory/absent/t10k-images-idx3-ubyte"
+  images 60 | head -c 10000 >"$directory/truncated/train-images-idx3-ubyte"
+  images 60 >"$directory/magic/train-labels-idx1-ubyte"
+  { labels 20 | head -c 27 && printf '\x0b'; } >"$directory/label/t10k-labels-idx1-ubyte"
+}
+
+check_data() {
+  refused "no directory" "\"/no/such\"" "fashion-mnist" "directory" -- --data /no/such
+  refused "a file is missing" "absent has no t10k-images" -- --data "$directory/absent"
+  refused "truncated" "train-images-idx3-ubyte" "47040 bytes" "get it anew" \
+    -- --data "$directory/truncated"
+  refused "wrong magic" "train-labels-idx1-ubyte" 0x00000803 0x00000801 -- --data "$directory/magic"
+  refused "a label outside the classes" "t10k-labels" "11" "10 classes" -- --data "$directory/label"
+  differ "data missing on one rank" "\"/no/such\"" "directory" -- --data /no/such
+}
+
+check_names() {
+  refused "model" "\"vgg\"" "choose lenet or mlp" -- --model vgg
+  refused "topology" "\"klein\"" "ring," "torus2d," ".toml file" -- --topology klein
+  refused "algorithm" "\"mean\"" "none, awc, atc, allreduce" -- --algorithm mean
+  refused "exchange" "\"pigeon\"" "shared, local or allreduce" -- --exchange pigeon
+  refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
+  refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
+  refused "option" "--frobnicate" "--help" -- --frobnicate
+}
+
+check_numbers() {
+  refused "batch size 0" "--batch-size: 0" "at least 1" -- --batch-size 0
+  refused "batch size larger than a shard" "21" "at most 20" -- --batch-size 21
+  refused "batch size no number" "--batch-size" "many" "--help" -- --batch-size many
+  for lr in nan inf -0.1 0; do
+    refused "lr $lr" "--lr: ${lr#+}" "positive" -- --lr "$lr"
+  done
+  refused "momentum" "momentum" "[0, 1)" -- --momentum nan
+  refused "weight decay" "weight decay" "finite" -- --weight-decay inf
+  refused "epochs" "0 epochs" "at least 1" -- --epochs 0
+  refused "deadline" "--deadline: 0" "positive" -- --deadline 0
+}
+
+check_topology_files() {
+  printf 'stencil = "torus2d\n' >"$directory/malformed.toml"
+  refused "malformed topology" "malformed.toml:1" -- --topology "$directory/malformed.toml"
+  printf 'edges = [[0, 1], [1, 12]]\n' >"$directory/twelve.toml"
+  refused "a topology of more workers" "twelve.toml" "worker 12" "this run has 3" "start at least 13" \
+    -- --topology "$directory/twelve.toml"
+  printf 'stencil = "torus"\nsides = [2, 2]\n' >"$directory/sides.toml"
+  refused "sides of more workers" "sides.toml" "4" "3" -- --topology "$directory/sides.toml"
+  refused "no topology file" "/no/such.toml" -- --topology /no/such.toml
+}
+
+check_differences() {
+  differ "models" "model mlp" "model lenet" "on every worker" -- --model lenet
+  differ "learning rates" "learning rate 0.05" "learning rate 0.1" -- --lr 0.1
+  differ "batch sizes" "batch size 8" "batch size 4" -- --batch-size 4
+  differ "staleness" "staleness 0" "staleness inf" -- --staleness inf
+  differ "algorithms" "algorithm awc" "algorithm atc" -- --algorithm atc
+  differ "topologies" "torus" "ring" -- --topology ring
+  differ "the baseline on one rank" "all-reduce false" "all-reduce true" -- --exchange allreduce
+  differ "an option unknown on one rank" "--frobnicate" "--help" -- --frobnicate
+  differ "a bad value on one rank" "--lr: nan" "positive" -- --lr nan
+}
+
+check_runs() {
+  refused "loss" "loss of worker" "in round" "not published" "smaller learning rate" -- --lr 1e30
+  refused "loss, stale" "loss of worker" "in round" -- --lr 1e30 --staleness inf
+  refused "loss, after the step" "loss of worker" "in round" -- --lr 1e30 --algorithm atc
+  refused "loss, all-reduce" "loss of worker" "in round" -- --lr 1e30 --exchange allreduce
+  expect "loss, threads" "loss of worker" "in round" -- \
+    "$program" "${small[@]}" --exchange local --workers 3 --lr 1e30
+  expect "loss, alone" "loss of worker 0" "in round" -- "$program" "${small[@]}" --lr 1e30
+  printf '' >"$directory/file"
+  refused "--out is a file" "$directory/file" -- --out "$directory/file/below"
+  refused "--out cannot be made" "/proc/no/such" "choose another" -- --out /proc/no/such
+  differ "--out on one rank" "/proc/no/such" "choose another" -- --out /proc/no/such
+  refused "--summary-json" "/proc/none.json" "choose another" -- --summary-json /proc/none.json
+}
+
+# A /dev/shm in which MPI starts (13 MB for three ranks) but the window (7 MB) has no room, in a mount namespace of its own.
+check_shared_memory() {
+  local namespace=(unshare -m -- sh -c 'mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"' sh)
+  if ! "${namespace[@]}" true 2>/dev/null; then
+    echo "skipped: too little /dev/shm: no mount namespace can be made here"
+    return
+  fi
+  expect "too little /dev/shm" "/dev/shm has" "MiB free" "enlarge it" -- \
+    "${namespace[@]}" "$mpiexec" -n 3 "$program" "${small[@]}"
+}
+
+make_data
+check_data
+check_names
+check_numbers
+check_topology_files
+check_differences
+check_runs
+check_shared_memory
+echo "$cases cases, $failures failures"
+[[ $failures -eq 0 ]]

@@ -1,0 +1,36 @@
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/train/learning_rate.hpp>
+
+#include "support/catch.hpp"
+
+using fast::train::LearningRate;
+
+TEST_CASE("learning rates follow their formulas") {
+  LearningRate rate{0.1, LearningRate::Schedule::constant, 0};
+  CHECK(rate.at(0, 10) == 0.1);
+  CHECK(rate.at(9.9, 10) == 0.1);
+  rate.schedule = LearningRate::Schedule::step;
+  CHECK(rate.at(4.9, 10) == Approx(0.1));
+  CHECK(rate.at(5, 10) == Approx(0.01));
+  CHECK(rate.at(7.5, 10) == Approx(0.001));
+  rate.schedule = LearningRate::Schedule::cosine;
+  CHECK(rate.at(0, 10) == Approx(0.1));
+  CHECK(rate.at(5, 10) == Approx(0.05));
+  CHECK(rate.at(7.5, 10) == Approx(0.05 * (1 - std::sqrt(0.5))));
+}
+
+TEST_CASE("a warm-up rises linearly to the base and the rest of the run follows the schedule") {
+  const LearningRate rate{0.1, LearningRate::Schedule::cosine, 1};
+  CHECK(rate.at(0, 5) == 0);
+  CHECK(rate.at(0.5, 5) == Approx(0.05));
+  CHECK(rate.at(1, 5) == Approx(0.1));
+  CHECK(rate.at(3, 5) == Approx(0.05));
+  CHECK(rate.at(0.25, 1) == Approx(0.1));  // a quarter of a short run
+}
+
+TEST_CASE("an unknown schedule is refused with the choices") {
+  CHECK(fast::train::learning_rate_schedule("cosine") == LearningRate::Schedule::cosine);
+  CHECK_THROWS_WITH(fast::train::learning_rate_schedule("linear"),
+                    ContainsSubstring("constant, step or cosine"));
+}

@@ -1,0 +1,178 @@
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "train/training.hpp"
+
+using namespace fast;
+using testing::Trained;
+using testing::trainer_options;
+
+namespace {
+
+/// Four workers as threads; what each of them ends with.
+std::vector<Trained> train_four(const train::TrainerOptions& options,
+                                const TopologyRule& rule = stencil::torus2d()) {
+  std::vector<Trained> all(4);
+  local::run(4, [&](const Group& group) {
+    train::TrainerOptions own = options;
+    if (options.worker.algorithm) {  // one object a worker
+      own.worker.algorithm = algorithm::by_name(options.worker.algorithm->declaration().name);
+    }
+    all[static_cast<std::size_t>(group.rank())] = testing::train_small(group, rule, own);
+  });
+  return all;
+}
+
+bool is_fraction(double value) { return value >= 0 && value <= 1; }
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("four workers learn, and all end with the same mean model and summary") {
+  const auto all = train_four(trainer_options());
+  CHECK(all[0].summary.test_accuracy_mean_model > 0.95);
+  CHECK(all[0].summary.test_accuracy_worst_worker > 0.9);
+  CHECK(all[0].summary.consensus_distance > 0);
+  for (const Trained& each : all) {
+    CHECK(each.mean_model == all[0].mean_model);
+    CHECK(each.summary.to_json() == all[0].summary.to_json());
+  }
+}
+
+TEST_CASE("a summary counts rounds, bytes and shares of the time") {
+  const auto all = train_four(trainer_options());
+  const train::Summary& summary = all[0].summary;
+  CHECK(summary.rounds == 3 * (testing::train_samples / 4 / 16));
+  CHECK(summary.epochs == 3);
+  CHECK(summary.workers == 4);
+  CHECK(summary.topology == "torus 2x2");
+  CHECK(summary.spectral_gap == Approx(2.0 / 3));
+  CHECK(summary.exchange == "local");
+  CHECK(summary.algorithm == "awc");
+  CHECK(summary.staleness == "0");
+  const double model_bytes = static_cast<double>(all[0].mean_model.size() * sizeof(double));
+  CHECK(summary.bytes_sent_per_worker_per_round == 2 * model_bytes);
+  CHECK(summary.fresh_fraction == 1);
+  CHECK(is_fraction(summary.wait_fraction));
+  CHECK(is_fraction(summary.publish_fraction));
+  CHECK(is_fraction(summary.mix_fraction));
+  CHECK(is_fraction(summary.wait_fraction + summary.publish_fraction + summary.mix_fraction));
+  CHECK(summary.seconds > 0);
+  CHECK(summary.samples_per_second * summary.seconds == Approx(3 * 4 * 15 * 16));
+}
+
+TEST_CASE("a run at staleness 0 can be repeated bit for bit") {
+  for (const char* name : {"awc", "atc"}) {
+    INFO(name);
+    auto options = trainer_options();
+    options.worker.algorithm = algorithm::by_name(name);
+    CHECK(train_four(options)[0].mean_model == train_four(options)[0].mean_model);
+  }
+}
+
+TEST_CASE("workers that never wait learn as well") {
+  auto options = trainer_options();
+  options.worker.staleness = unbounded_staleness;
+  const train::Summary summary = train_four(options)[0].summary;
+  CHECK(summary.test_accuracy_mean_model > 0.9);
+  CHECK(summary.staleness == "inf");
+  CHECK(is_fraction(summary.fresh_fraction));
+}
+
+TEST_CASE("averaged gradients keep replicas equal") {
+  auto options = trainer_options();
+  options.all_reduce = true;
+  const train::Summary summary = train_four(options)[0].summary;
+  CHECK(summary.consensus_distance == 0);
+  CHECK(summary.test_accuracy_mean_model == summary.test_accuracy_worst_worker);
+  CHECK(summary.algorithm == "allreduce");
+  CHECK(summary.test_accuracy_mean_model > 0.95);
+}
+
+TEST_CASE("averaging everybody's weights after the step is averaging gradients") {
+  auto options = trainer_options();
+  options.worker.algorithm = algorithm::atc();
+  const auto weights = train_four(options, stencil::complete())[0].mean_model;
+  options.all_reduce = true;
+  const auto gradients = train_four(options, stencil::complete())[0].mean_model;
+  double largest = 0;
+  for (std::size_t e = 0; e < weights.size(); ++e) {
+    largest = std::max(largest, std::abs(weights[e] - gradients[e]));
+  }
+  CHECK(largest < 1e-10);
+}
+
+TEST_CASE("every worker writes a line of metrics an epoch") {
+  const testing::TemporaryDirectory directory;
+  auto options = trainer_options();
+  options.out = directory / "new/run";
+  train_four(options);
+  for (int rank = 0; rank < 4; ++rank) {
+    std::ifstream in(*options.out / fmt::format("metrics-{}.jsonl", rank));
+    int epoch = 0;
+    for (std::string line; std::getline(in, line);) {
+      const auto metrics = nlohmann::json::parse(line);
+      CHECK(metrics.at("epoch") == ++epoch);
+      CHECK(metrics.at("round") == 15 * epoch);
+      CHECK(metrics.at("mean_model_test_samples") == testing::test_samples / 4);
+      CHECK(metrics.at("train_loss") > 0);
+    }
+    CHECK(epoch == 3);
+  }
+}
+
+TEST_CASE("the mean model is written as safetensors") {
+  const testing::TemporaryDirectory directory;
+  auto options = trainer_options();
+  options.out = directory.path();
+  const auto mean_model = train_four(options)[2].mean_model;
+  const std::string file = contents(directory / "mean-model.safetensors");
+  REQUIRE(file.size() > 8);
+  std::uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
+  REQUIRE(8 + header_bytes + mean_model.size() * sizeof(double) == file.size());
+  const auto header = nlohmann::ordered_json::parse(file.substr(8, header_bytes));
+  CHECK(header.size() == 4);
+  CHECK(header.at("fc1.weight").at("shape") == std::vector<int>{24, 16});
+  std::size_t end = 0;
+  for (const auto& [name, tensor] : header.items()) {
+    INFO(name);
+    CHECK(tensor.at("dtype") == "F64");
+    CHECK(tensor.at("data_offsets")[0] == end);
+    const auto shape = tensor.at("shape").get<std::vector<std::size_t>>();
+    end += 8 * std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+    CHECK(tensor.at("data_offsets")[1] == end);
+  }
+  CHECK(std::memcmp(file.data() + 8 + header_bytes, mean_model.data(), end) == 0);
+}
+
+TEST_CASE("workers of different batch sizes are told so") {
+  CHECK_THROWS_WITH(local::run(2,
+                               [](const Group& group) {
+                                 auto options = trainer_options();
+                                 options.batch_size += static_cast<std::size_t>(group.rank());
+                                 testing::train_small(group, stencil::ring(), options);
+                               }),
+                    ContainsSubstring("batch size 16") && ContainsSubstring("batch size 17"));
+}
+
+TEST_CASE("options out of range are refused before training") {
+  auto options = trainer_options();
+  options.epochs = 0;
+  CHECK_THROWS_WITH(train_four(options), ContainsSubstring("0 epochs"));
+  options = trainer_options();
+  options.batch_size = 241;
+  CHECK_THROWS_WITH(train_four(options), ContainsSubstring("at most 240"));
+}

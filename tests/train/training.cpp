@@ -1,0 +1,38 @@
+#include "train/training.hpp"
+
+#include <fast/core/layout.hpp>
+#include <fast/data/synthetic.hpp>
+#include <fast/nn/backend.hpp>
+
+namespace fast::testing {
+namespace {
+
+data::Splits made_up_data() {
+  const data::Dataset all =
+      data::synthetic_classification(train_samples + test_samples, {16}, classes, 7);
+  return {all.slice(0, train_samples), all.slice(train_samples, test_samples), {}};
+}
+
+}  // namespace
+
+train::TrainerOptions trainer_options() {
+  train::TrainerOptions options;
+  options.epochs = 3;
+  options.batch_size = 16;
+  options.progress = false;
+  options.worker.deadline = Seconds(30);
+  return options;
+}
+
+Trained train_small(const Group& group, const TopologyRule& rule,
+                    const train::TrainerOptions& options) {
+  const auto backend = nn::make_backend<double>(nn::mlp({16, 24, classes}), 5);
+  Trained trained;
+  trained.summary = train::train(group, rule, *backend, made_up_data(), options);
+  const ParameterLayout layout(backend->parameters());
+  trained.mean_model.resize(layout.size_bytes() / sizeof(double));
+  layout.gather(reinterpret_cast<std::byte*>(trained.mean_model.data()));
+  return trained;
+}
+
+}  // namespace fast::testing

@@ -1,0 +1,24 @@
+// A small training run for the Trainer's tests: a perceptron on made-up classes.
+#pragma once
+
+#include <fast/exchange/group.hpp>
+#include <fast/train/trainer.hpp>
+#include <vector>
+
+namespace fast::testing {
+
+inline constexpr std::size_t train_samples = 960, test_samples = 240;
+inline constexpr int classes = 4;
+
+struct Trained {
+  train::Summary summary;
+  std::vector<double> mean_model;  ///< parameters, as the Trainer leaves them
+};
+
+/// 3 epochs in batches of 16, no progress.
+train::TrainerOptions trainer_options();
+
+Trained train_small(const Group& group, const TopologyRule& rule,
+                    const train::TrainerOptions& options);
+
+}  // namespace fast::testing
