@@ -93,16 +93,18 @@ std::vector<Arrival> SlotExchange::fetch(std::int64_t round) {
   for (const int source : plan_(round).sources) {
     Arrival arrival;
     arrival.worker = source;
-    const auto outcome = waiter_.wait(
+    auto outcome = waiter_.wait(
         source, [&] { return find(arrival, round); }, "waiting for a neighbor", round);
     if (outcome == PeerWaiter::Outcome::ready) {
       auto& last = last_read_[static_cast<std::size_t>(source)];
       arrival.fresh = arrival.sequence > last;
       last = std::max(last, arrival.sequence);
-    } else {
-      arrival.state = outcome == PeerWaiter::Outcome::suspect ? Arrival::State::suspect
-                                                              : Arrival::State::finished;
+      // What a worker published last is combined once, not for ever.
+      if (!exact() && !arrival.fresh)
+        outcome = waiter_.glance(source, "looking at a neighbor", round);
     }
+    if (outcome == PeerWaiter::Outcome::suspect) arrival.state = Arrival::State::suspect;
+    if (outcome == PeerWaiter::Outcome::finished) arrival.state = Arrival::State::finished;
     arrivals.push_back(arrival);
   }
   return arrivals;

@@ -93,12 +93,13 @@ void PeerWaiter::log(LogLevel level, const std::string& text) const {
   if (options_.log) options_.log(level, text);
 }
 
-bool PeerWaiter::dropped(int worker, Watch& watch, const Deadline& waiting, double& moved_at_s) {
+bool PeerWaiter::is_suspect(int worker) {
+  Watch& watch = watches_[static_cast<std::size_t>(worker)];
   const std::uint64_t heartbeat =
       board_->header(worker).life.heartbeat.load(std::memory_order_relaxed);
   if (heartbeat != watch.heartbeat) {
     watch.heartbeat = heartbeat;
-    moved_at_s = waiting.elapsed_s();
+    watch.moved = Clock::now();
     if (watch.suspect) {
       watch.suspect = false;
       log(LogLevel::info, fmt::format("worker {}: worker {} is back", rank_, worker));
@@ -106,35 +107,38 @@ bool PeerWaiter::dropped(int worker, Watch& watch, const Deadline& waiting, doub
     return false;
   }
   if (watch.suspect) return true;
-  const double still_s = waiting.elapsed_s() - moved_at_s;
-  if (still_s < options_.suspect_after.count()) return false;
+  const Seconds still = Clock::now() - watch.moved;
+  if (still < options_.suspect_after) return false;
   watch.suspect = true;
   log(LogLevel::warning,
       fmt::format(
           "worker {}: worker {} has shown no sign of life for {:.1f} s; going on without it", rank_,
-          worker, still_s));
+          worker, still.count()));
   return true;
+}
+
+PeerWaiter::Outcome PeerWaiter::glance(int worker, std::string_view operation, std::int64_t round) {
+  const auto status =
+      static_cast<WorkerStatus>(board_->header(worker).life.status.load(std::memory_order_acquire));
+  if (status == WorkerStatus::finished) return Outcome::finished;
+  if (status == WorkerStatus::failed) {
+    fail(ErrorKind::peer_failed, "{}: worker {} stops in round {} because worker {} failed",
+         operation, rank_, round, worker);
+  }
+  return is_suspect(worker) ? Outcome::suspect : Outcome::ready;
 }
 
 PeerWaiter::Outcome PeerWaiter::wait(int worker, const std::function<bool()>& ready,
                                      std::string_view operation, std::int64_t round) {
   if (ready()) return Outcome::ready;
   WorkerHeader& header = board_->header(worker);
-  Watch& watch = watches_[static_cast<std::size_t>(worker)];
   const Deadline waiting(options_.deadline);
-  double moved_at_s = 0;
   double notice_s = slow_notice_s;
   for (int round_trips = 0;; ++round_trips) {
     const std::uint32_t bell = header.bell.count.load(std::memory_order_seq_cst);
-    const auto status =
-        static_cast<WorkerStatus>(header.life.status.load(std::memory_order_acquire));
+    const Outcome outcome = glance(worker, operation, round);
     if (ready()) return Outcome::ready;
-    if (status == WorkerStatus::finished) return Outcome::finished;
-    if (status == WorkerStatus::failed) {
-      fail(ErrorKind::peer_failed, "{}: worker {} stops in round {} because worker {} failed",
-           operation, rank_, round, worker);
-    }
-    if (dropped(worker, watch, waiting, moved_at_s)) return Outcome::suspect;
+    if (outcome != Outcome::ready) return outcome;
     if (waiting.expired()) {
       fail(ErrorKind::deadline,
            "{}: worker {} waited {:.1f} s for worker {} in round {} (it has finished {}); look for "

@@ -48,6 +48,10 @@ class PeerWaiter {
 
   PeerWaiter(std::shared_ptr<const SlotBoard> board, int rank, const ExchangeOptions& options);
 
+  /// What is known of a worker without waiting: finished or suspect, else ready. Throws as wait()
+  /// does when it has failed.
+  Outcome glance(int worker, std::string_view operation, std::int64_t round);
+
   /// Until ready() holds. `operation` and `round` are for messages.
   Outcome wait(int worker, const std::function<bool()>& ready, std::string_view operation,
                std::int64_t round);
@@ -55,9 +59,10 @@ class PeerWaiter {
  private:
   struct Watch {
     std::uint64_t heartbeat = 0;
+    Clock::time_point moved = Clock::now();
     bool suspect = false;
   };
-  bool dropped(int worker, Watch& watch, const Deadline& waiting, double& moved_at_s);
+  bool is_suspect(int worker);
   void log(LogLevel level, const std::string& text) const;
 
   std::shared_ptr<const SlotBoard> board_;
