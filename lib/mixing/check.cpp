@@ -85,11 +85,12 @@ class Checker {
     }
     for (std::size_t j = 0; j < columns.size(); ++j) {
       if (std::abs(columns[j] - 1) > tolerance) {
-        note(found_.columns,
-             "{}the weights that others and it itself give to worker {} (its column) sum to {:.6g}, "
-             "required 1; choose metropolis on an undirected graph, or push_sum with "
-             "uniform_columns",
-             in_round(t), j, columns[j]);
+        note(
+            found_.columns,
+            "{}the weights that others and it itself give to worker {} (its column) sum to {:.6g}, "
+            "required 1; choose metropolis on an undirected graph, or push_sum with "
+            "uniform_columns",
+            in_round(t), j, columns[j]);
       }
     }
     check_symmetric(rows, t);
@@ -99,8 +100,8 @@ class Checker {
     for (std::size_t i = 0; i < rows.size() && found_.symmetric; ++i) {
       for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
         const MixingRow& other = rows[rows[i].neighbors[k]];
-        const auto back = std::lower_bound(other.neighbors.begin(), other.neighbors.end(),
-                                           static_cast<int>(i));
+        const auto back =
+            std::lower_bound(other.neighbors.begin(), other.neighbors.end(), static_cast<int>(i));
         const bool there = back != other.neighbors.end() && *back == static_cast<int>(i);
         const double weight = there ? other.weights[back - other.neighbors.begin()] : 0;
         if (std::abs(weight - rows[i].weights[k]) > tolerance) {
@@ -148,8 +149,7 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
   std::erase_if(only.findings, [&](const std::string& finding) {
     const auto about = [&](const char* text) { return finding.find(text) != std::string::npos; };
     return (about("(its row)") && !needs.rows) || (about("(its column)") && !needs.columns) ||
-           (about(" and gets ") && !needs.symmetric) ||
-           (about("never reach") && !needs.connected);
+           (about(" and gets ") && !needs.symmetric) || (about("never reach") && !needs.connected);
   });
   fail(ErrorKind::topology, "{}: {} does not fit: {}", algorithm, schedule.name(),
        only.findings.front());

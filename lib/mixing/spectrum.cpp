@@ -212,8 +212,7 @@ Spectrum endless(const Schedule& schedule, WeightRule rule, bool lazy) {
 
 }  // namespace
 
-std::optional<Spectrum> closed_form_spectrum(const Schedule& schedule, WeightRule rule,
-                                             bool lazy) {
+std::optional<Spectrum> closed_form_spectrum(const Schedule& schedule, WeightRule rule, bool lazy) {
   if (schedule.period() < 1) return {};
   const std::vector<Topology> rounds = rounds_of(schedule);
   const std::vector<int> sides = common_torus(rounds);

@@ -72,8 +72,8 @@ Figure norm_of_product(const std::vector<MixingRows>& rounds) {
     for (std::size_t t = rounds.size(); t-- > 0;) y = transposed_times(rounds[t], y);
     std::transform(y.begin(), y.end(), out.begin(), [=](double v) { return v - center; });
   };
-  const ExtremeEigenvalues found = extreme_eigenvalues(apply, static_cast<int>(n), false,
-                                                       negligible * negligible, 6'000'000);
+  const ExtremeEigenvalues found =
+      extreme_eigenvalues(apply, static_cast<int>(n), false, negligible * negligible, 6'000'000);
   return {std::sqrt(std::max(0.0, found.high)), !found.converged};
 }
 
@@ -96,8 +96,7 @@ void set_spectrum(const Schedule& schedule, WeightRule rule, bool lazy, Analysis
   }
   const bool dense = rounds.front().size() <= most_dense_workers;
   if (schedule.is_static() && result.check.symmetric && result.check.doubly_stochastic()) {
-    const Extremes found =
-        dense ? dense_extremes(rounds.front()) : sparse_extremes(rounds.front());
+    const Extremes found = dense ? dense_extremes(rounds.front()) : sparse_extremes(rounds.front());
     result.smallest_eigenvalue = Figure{found.low, !found.low_converged};
     const double norm = std::max(std::abs(found.low), std::abs(found.high));
     const bool sure = found.high_converged || (found.low_converged && -found.low > found.high);

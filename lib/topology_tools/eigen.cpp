@@ -1,9 +1,9 @@
 #include <mixing/lanczos.hpp>
 #include <topology_tools/eigen.hpp>
 
+#include <Spectra/SymEigsSolver.h>
 #include <Eigen/Dense>
 #include <Eigen/SparseCholesky>
-#include <Spectra/SymEigsSolver.h>
 #include <algorithm>
 #include <cmath>
 

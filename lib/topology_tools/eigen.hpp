@@ -14,7 +14,7 @@ using MixingRows = std::vector<MixingRow>;
 double dense_norm(const std::vector<MixingRows>& rounds);
 
 struct Extremes {
-  double low = 0, high = 0;  ///< of W on the vectors of sum zero
+  double low = 0, high = 0;                          ///< of W on the vectors of sum zero
   bool low_converged = true, high_converged = true;  ///< else inside the true interval
 };
 

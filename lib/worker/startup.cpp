@@ -37,11 +37,11 @@ std::string fingerprint(const ParameterLayout& layout, const algorithm::Declarat
       "library version {}\n{}\nalgorithm {} {}\ntopology {}\nworkers {}\nperiod {}\nweights "
       "{}{}\nstaleness {}\n"
       "mix_every {}\ninitial {}\n{}\n{}",
-      version(), options.must_agree, algorithm.name, algorithm.parameters, schedule.name(), schedule.workers(),
-      schedule.period(), name(options.weights), options.lazy_weights ? " lazy" : "",
-      staleness_text(options.staleness), options.mix_every,
-      options.initial == Initial::broadcast ? "broadcast" : "as_is",
-      layout.describe(), manifest(layout));
+      version(), options.must_agree, algorithm.name, algorithm.parameters, schedule.name(),
+      schedule.workers(), schedule.period(), name(options.weights),
+      options.lazy_weights ? " lazy" : "", staleness_text(options.staleness), options.mix_every,
+      options.initial == Initial::broadcast ? "broadcast" : "as_is", layout.describe(),
+      manifest(layout));
 }
 
 void require_agreement(const Group& group, const std::string& fingerprint,

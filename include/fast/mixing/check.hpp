@@ -10,10 +10,10 @@ namespace fast {
 
 /// What was found over one period (of an endless schedule: over its first 64 rounds).
 struct MixingCheck {
-  bool connected = true;   ///< every worker's value reaches every other
-  bool rows = true;        ///< every row sums to 1 (to 1e-9), as averaging needs
-  bool columns = true;     ///< every column does, as push-sum needs; with rows: doubly stochastic
-  bool symmetric = true;   ///< W_ij = W_ji
+  bool connected = true;  ///< every worker's value reaches every other
+  bool rows = true;       ///< every row sums to 1 (to 1e-9), as averaging needs
+  bool columns = true;    ///< every column does, as push-sum needs; with rows: doubly stochastic
+  bool symmetric = true;  ///< W_ij = W_ji
   bool nonnegative = true;
   /// One line for each of these that does not hold: which worker, which sum, what would mend it.
   std::vector<std::string> findings;

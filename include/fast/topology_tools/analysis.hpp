@@ -35,9 +35,9 @@ struct Analysis {
   double average_edges = 0;  ///< values read by all workers in a round, divided by workers
 };
 
-/// Exact up to some hundred workers (dense), in closed form for stencils on a torus, by Spectra with
-/// shift-invert for other symmetric graphs, bounds where that does not converge. 10⁵ workers take
-/// seconds.
+/// Exact up to some hundred workers (dense), in closed form for stencils on a torus, by Spectra
+/// with shift-invert for other symmetric graphs, bounds where that does not converge. 10⁵ workers
+/// take seconds.
 Analysis analyze(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
                  bool lazy = false);
 
