@@ -50,7 +50,8 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--algorithm-option", o.algorithm_options,
                  "KEY=VALUE, an option of the rule (\"period=8\"); may be repeated");
   app.add_option("--exchange", o.exchange,
-                 "shared (MPI shared window), local (threads) or allreduce (the baseline: "
+                 "shared (MPI shared window), local (threads), hybrid (several hosts; "
+                 "experimental) or allreduce (the baseline: "
                  "gradients are averaged)");
   app.add_option("--staleness", o.staleness,
                  "how many rounds old a neighbor's weights may be, or inf");
@@ -96,9 +97,10 @@ nn::ModelSpec model_of(const std::string& name, int classes) {
 }
 
 void check(const Options& o, int ranks) {
-  require(o.exchange == "shared" || o.exchange == "local" || o.exchange == "allreduce",
-          ErrorKind::argument, "--exchange: \"{}\" is unknown; choose shared, local or allreduce",
-          o.exchange);
+  require(o.exchange == "shared" || o.exchange == "hybrid" || o.exchange == "local" ||
+              o.exchange == "allreduce",
+          ErrorKind::argument,
+          "--exchange: \"{}\" is unknown; choose shared, local, hybrid or allreduce", o.exchange);
   require(o.exchange != "local" || ranks == 1, ErrorKind::argument,
           "--exchange local: workers are threads of one process, mpiexec started {}; leave mpiexec "
           "out or choose "
@@ -174,6 +176,11 @@ std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
     try {
       app.parse(argc, argv);
       check(read, ranks.size());
+      require(ranks.name() != "hybrid" || read.exchange == "hybrid", ErrorKind::argument,
+              "--exchange {}: ranks are on several hosts; start all on one, or take --exchange "
+              "hybrid, which is "
+              "experimental",
+              read.exchange);
       options = read;
     } catch (const CLI::CallForHelp&) {
       if (ranks.rank() == 0) std::fputs(app.help().c_str(), stdout);
@@ -188,7 +195,7 @@ std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
-    const Group ranks(world);
+    const Group ranks(world, Reach::several_hosts);
     const std::optional<Options> options = read_options(ranks, argc, argv);
     if (!options) return 0;
     if (options->exchange == "local") {

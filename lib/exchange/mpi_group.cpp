@@ -34,7 +34,7 @@ class MirrorMemory {
 /// Ranks of one host or of several: shared windows within a host, mirrors of what is elsewhere.
 class MpiGroup : public GroupImpl {
  public:
-  explicit MpiGroup(const mpi::Communicator& communicator)
+  MpiGroup(const mpi::Communicator& communicator, Reach reach)
       : communicator_(communicator),
         host_(communicator.same_host(Deadline(start_up_deadline))),
         index_on_host_(static_cast<std::size_t>(communicator.size()), -1) {
@@ -47,6 +47,15 @@ class MpiGroup : public GroupImpl {
     const auto any = communicator_.all_gather(several_hosts_ ? "1" : "",
                                               Deadline(start_up_deadline), "Group: finding hosts");
     for (const std::string& host : any) several_hosts_ |= !host.empty();
+    if (several_hosts_ && reach == Reach::one_host) {
+      throw Error(
+          ErrorKind::argument,
+          fmt::format(
+              "Group: {} ranks are on more than one host; start all on one, or allow it with "
+              "Reach::several_hosts (fast-train --exchange hybrid), which is experimental",
+              communicator_.size()),
+          true);
+    }
   }
 
   int rank() const override { return communicator_.rank(); }
@@ -107,7 +116,7 @@ class MpiGroup : public GroupImpl {
 
 }  // namespace
 
-Group::Group(const mpi::Communicator& communicator)
-    : impl_(std::make_shared<MpiGroup>(communicator)) {}
+Group::Group(const mpi::Communicator& communicator, Reach reach)
+    : impl_(std::make_shared<MpiGroup>(communicator, reach)) {}
 
 }  // namespace fast

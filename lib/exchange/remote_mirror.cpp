@@ -12,6 +12,7 @@ constexpr std::size_t chunks_under_way = 4;
 constexpr auto idle_sleep = std::chrono::microseconds(200);
 constexpr auto busy_for = std::chrono::milliseconds(2);
 constexpr int errand_attempts = 100;
+constexpr Seconds patience{5};
 
 }  // namespace
 
@@ -65,7 +66,30 @@ RemoteMirror::RemoteMirror(std::shared_ptr<const SlotBoard> board,
 RemoteMirror::~RemoteMirror() {
   stop_ = true;
   thread_.join();
+  if (!drain()) {  // MPI may still write to these
+    for (auto& pull : pulls_) pull.release();
+    for (auto& errand : errands_) new std::shared_ptr<Errand>(errand);
+  }
   window_.reset();  // waits for the others and serves their last reads meanwhile
+}
+
+/// Completes what is under way; false when it took too long.
+bool RemoteMirror::drain() {
+  const Deadline deadline(patience);
+  const auto busy = [this](Pull& pull) {
+    if (pull.header_request != MPI_REQUEST_NULL) mpi::RemoteWindow::done(pull.header_request);
+    std::erase_if(pull.chunks,
+                  [](MPI_Request& request) { return mpi::RemoteWindow::done(request); });
+    return pull.header_request != MPI_REQUEST_NULL || !pull.chunks.empty();
+  };
+  for (;;) {
+    bool any = false;
+    for (const auto& pull : pulls_) any |= busy(*pull);
+    for (const auto& errand : errands_) any |= busy(errand->pull);
+    if (!any) return true;
+    if (deadline.expired()) return false;
+    std::this_thread::yield();
+  }
 }
 
 void RemoteMirror::run() {

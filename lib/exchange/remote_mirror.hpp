@@ -39,6 +39,7 @@ class RemoteMirror : public RemoteAccess {
   struct Errand;
 
   void run();
+  bool drain();
   std::int64_t consumed() const;
   void watch_neighbors();
   void advance(Pull& pull);

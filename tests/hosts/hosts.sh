@@ -49,7 +49,10 @@ run)
     -n $((count * ranks)) -ppn "$ranks" "$@"
   ;;
 down)
-  for host in $(hosts); do ip netns del "$host"; done
+  for host in $(hosts); do
+    ip link del "fh${host#fasthost}" 2>/dev/null || true  # at once; a namespace goes when its last process does
+    ip netns del "$host"
+  done
   ip link del $bridge 2>/dev/null || true
   ;;
 -* | 10.99.0.*) # mpiexec calls this script as its remote shell: [-x] HOST COMMAND...

@@ -5,7 +5,7 @@
 using namespace fast;
 
 TEST_CASE("golden trajectories through shared windows") {
-  const Group group(testing::world());
+  const Group group(testing::world(), Reach::several_hosts);
   int run = 0;
   for (const auto& golden : testing::golden_cases()) {
     if (golden.workers != group.size()) continue;
