@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds and runs the unit and local-exchange tests under the address and thread sanitizers.
+# Builds and runs tests under sanitizers: all unit tests under the address and undefined-behaviour sanitizers, those in which
+# threads meet under the thread sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for preset in asan tsan; do
-  PRESET=$preset scripts/test.sh -L unit --quiet
-done
+PRESET=asan scripts/test.sh -L unit --quiet
+scripts/build.sh tsan mixing_kernels_test exchange_test worker_test
+ctest --preset tsan -R '^(mixing_kernels_test|exchange_test|worker_test)$' --quiet
