@@ -129,6 +129,7 @@ void average_any(T* current, T* next, const T* own, const T* const* values, cons
 
 void stream_copy_bytes(std::uint8_t* HWY_RESTRICT to, const std::uint8_t* HWY_RESTRICT from,
                        std::size_t count) {
+  if (count == 0) return;  // memcpy takes no null pointers
   const std::size_t head = misaligned(to, count);
   std::memcpy(to, from, head);
   const hn::ScalableTag<std::uint8_t> d;
