@@ -1,0 +1,19 @@
+// What plain averaging rules share: the weights are published as they stand, and the neighbours' pull is added.
+#pragma once
+
+#include <fast/algorithm/rules.hpp>
+
+namespace fast::algorithm {
+
+struct Averaging {
+  template <class T>
+  void publish(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  template <class T>
+  void combine(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
+  }
+};
+
+}  // namespace fast::algorithm
