@@ -1,4 +1,5 @@
-// What plain averaging rules share: the weights are published as they stand, and the neighbours' pull is added.
+// What plain averaging rules share: the weights are published as they stand, and the neighbours'
+// pull is added.
 #pragma once
 
 #include <fast/algorithm/rules.hpp>

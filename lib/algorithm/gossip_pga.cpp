@@ -1,11 +1,12 @@
-#include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
+
+#include "algorithm/averaging.hpp"
 
 namespace fast::algorithm {
 namespace {
 
 /// Memory: P for the average. Bytes: P a neighbour; 2P(N-1)/N in the rounds that average.
-struct GossipPga {
+struct GossipPga : Averaging {
   GossipPgaOptions options;
 
   Declaration declare() const {
@@ -16,14 +17,6 @@ struct GossipPga {
             .average_every = options.period,
             .parameters = fmt::format("period={}", options.period)};
   }
-  template <class T>
-  void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
-  }
-  template <class T>
-  void combine(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
-  }
 };
 
 }  // namespace
@@ -31,7 +24,7 @@ struct GossipPga {
 std::unique_ptr<Algorithm> gossip_pga(const GossipPgaOptions& options) {
   require(options.period >= 1, ErrorKind::argument, "gossip_pga: period {}; it must be 1 or more",
           options.period);
-  return std::make_unique<Elementwise<GossipPga>>(GossipPga{options});
+  return std::make_unique<Elementwise<GossipPga>>(GossipPga{{}, options});
 }
 
 }  // namespace fast::algorithm

@@ -1,11 +1,12 @@
-#include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
+
+#include "algorithm/averaging.hpp"
 
 namespace fast::algorithm {
 namespace {
 
 /// Memory: none beyond the slots. Bytes: P a neighbour every `period` steps.
-struct LocalSgd {
+struct LocalSgd : Averaging {
   LocalOptions options;
 
   Declaration declare() const {
@@ -18,14 +19,6 @@ struct LocalSgd {
             .combine_every = options.period,
             .parameters = fmt::format("period={}", options.period)};
   }
-  template <class T>
-  void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
-  }
-  template <class T>
-  void combine(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
-  }
 };
 
 }  // namespace
@@ -33,7 +26,7 @@ struct LocalSgd {
 std::unique_ptr<Algorithm> local(const LocalOptions& options) {
   require(options.period >= 1, ErrorKind::argument, "local: period {}; it must be 1 or more",
           options.period);
-  return std::make_unique<Elementwise<LocalSgd>>(LocalSgd{options});
+  return std::make_unique<Elementwise<LocalSgd>>(LocalSgd{{}, options});
 }
 
 }  // namespace fast::algorithm
