@@ -1,17 +1,37 @@
 #include <fast/mpi/environment.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <fast/core/error.hpp>
 #include <limits>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "mpi/impl.hpp"
+#include "mpi/leave.hpp"
 
 namespace fast::mpi {
 namespace {
+
 constexpr Seconds patience_after_failure{10};
+constexpr Seconds settling{0.02};
+
+bool on_several_hosts(const std::vector<std::string>& hosts) {
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [&](const std::string& host) { return host != hosts.front(); });
 }
+
+std::string host_name() {
+  char name[MPI_MAX_PROCESSOR_NAME] = {};
+  int length = 0;
+  check(MPI_Get_processor_name(name, &length), "MPI_Get_processor_name");
+  return {name, static_cast<std::size_t>(length)};
+}
+
+}  // namespace
 
 Environment::Environment(int& argc, char**& argv) {
   int initialized = 0;
@@ -37,18 +57,27 @@ Environment::Environment(int& argc, char**& argv) {
 Environment::~Environment() {
   if (!owner_) return;
   const bool failing = std::uncaught_exceptions() > 0;
-  MPI_Request request = MPI_REQUEST_NULL;
   const Deadline deadline(failing ? patience_after_failure
                                   : Seconds(std::numeric_limits<double>::infinity()));
+  bool several_hosts = false;
   try {
-    if (MPI_Ibarrier(world_->impl()->comm, &request) != MPI_SUCCESS || !wait(request, deadline)) {
-      MPI_Abort(MPI_COMM_WORLD, 1);
-    }
+    several_hosts = on_several_hosts(world_->all_gather(host_name(), deadline, "leaving"));
+    if (several_hosts) settle();
   } catch (const Error&) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   world_.reset();
-  MPI_Finalize();
+  leave(several_hosts);
+}
+
+/// Lets the last messages reach those that still wait for them.
+void Environment::settle() const {
+  world_->barrier(Deadline(patience_after_failure), "leaving");
+  for (const Deadline served(settling); !served.expired();) {
+    int flag = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_->impl()->comm, &flag, MPI_STATUS_IGNORE);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 namespace {

@@ -8,7 +8,8 @@
 
 namespace fast::mpi {
 
-/// Initializes MPI (MPI_THREAD_MULTIPLE) unless the program has, and finalizes what it initialized.
+/// Initializes MPI (MPI_THREAD_MULTIPLE) unless the program has, and finalizes what it initialized
+/// (but see lib/mpi/leave.hpp for MPICH before 4.2 on several hosts).
 /// Started without mpiexec there is one rank. SIGUSR1, which MPICH's process manager sends to
 /// survivors of a death, is ignored. Error(mpi) when MPI lacks MPI_THREAD_MULTIPLE.
 class Environment {
@@ -23,6 +24,8 @@ class Environment {
   const Communicator& world() const { return *world_; }
 
  private:
+  void settle() const;
+
   bool owner_ = false;
   std::unique_ptr<Communicator> world_;
 };

@@ -1,0 +1,49 @@
+#include "mpi/leave.hpp"
+
+#include <mpi.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace fast::mpi {
+namespace {
+
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40000000 && MPICH_NUMVERSION < 40200000
+constexpr bool finalize_may_hang = true;
+#else
+constexpr bool finalize_may_hang = false;
+#endif
+constexpr int answer_within_ms = 5000;
+
+/// Says `finalize` in the process manager's wire protocol (PMI version 1), over the descriptor that
+/// it gave this process.
+bool tell_process_manager() {
+  const char* descriptor = std::getenv("PMI_FD");
+  if (descriptor == nullptr) return false;
+  const int fd = std::atoi(descriptor);
+  constexpr std::string_view farewell = "cmd=finalize\n";
+  if (write(fd, farewell.data(), farewell.size()) != static_cast<ssize_t>(farewell.size())) {
+    return false;
+  }
+  char answer[256];
+  std::string heard;
+  pollfd waiting{fd, POLLIN, 0};
+  while (heard.find('\n') == std::string::npos && poll(&waiting, 1, answer_within_ms) == 1) {
+    const ssize_t count = read(fd, answer, sizeof answer);
+    if (count <= 0) break;
+    heard.append(answer, static_cast<std::size_t>(count));
+  }
+  return heard.starts_with("cmd=finalize_ack");
+}
+
+}  // namespace
+
+void leave(bool several_hosts) {
+  if (finalize_may_hang && several_hosts && tell_process_manager()) return;
+  MPI_Finalize();
+}
+
+}  // namespace fast::mpi
