@@ -6,6 +6,7 @@
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/analysis.hpp>
 #include <fast/topology_tools/picture.hpp>
+#include <fast/topology_tools/save.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,7 +28,7 @@ struct Options {
   double momentum = 0.9;
   std::string weights = "automatic";
   bool lazy = false, matrix = false, json = false;
-  std::string dot, svg;
+  std::string dot, svg, save;
   int rounds = 60;
 };
 
@@ -202,6 +203,9 @@ void show(const Options& options) {
   require(!options.matrix || subject.schedule.workers() <= 1000, ErrorKind::argument,
           "show --matrix: {} workers, at most 1000 are printed", subject.schedule.workers());
   const Analysis analysis = analyze(subject.schedule, subject.rule, subject.lazy);
+  if (!options.save.empty()) {
+    write(options.save, topology_text(subject.schedule, options.save, subject.rule, subject.lazy));
+  }
   if (!options.dot.empty()) write(options.dot, dot_picture(subject.schedule));
   if (!options.svg.empty()) write(options.svg, svg_picture(subject.schedule, caption_of(analysis)));
   if (options.dot == "-" || options.svg == "-") return;
@@ -318,6 +322,8 @@ int run(int argc, char** argv) {
   add_options(*show_command, options);
   show_command->add_flag("--matrix", options.matrix, "Print the mixing matrix");
   show_command->add_option("--dot", options.dot, "Write a graphviz file (- for standard output)");
+  show_command->add_option("--save", options.save,
+                           "Write topology and weights to a .toml or .mtx file");
   CLI::App* compare_command = app.add_subcommand("compare", "A table, best first");
   compare_command->add_option("topologies", options.names, "Names or files")->required();
   add_options(*compare_command, options);

@@ -124,6 +124,20 @@ TEST_CASE("list, show, compare and pictures do what they say") {
   CHECK_THAT(wrong.output, Contains("there is no \"rnig\"; choose from"));
 }
 
+TEST_CASE("fastest weights are saved to a file, which keeps their gap") {
+  const std::filesystem::path folder = fresh_folder();
+  for (const char* ending : {".toml", ".mtx"}) {
+    const std::string path = folder / (std::string("fastest") + ending);
+    const nlohmann::json made = shown("grid2d --weights fastest -n 9 --save " + path);
+    const nlohmann::json loaded = shown(path);
+    CHECK(loaded["workers"] == 9);
+    CHECK(loaded["gap"].get<double>() == Approx(made["gap"].get<double>()).margin(1e-12));
+    CHECK(run("check " + path).status == 0);
+  }
+  CHECK_THAT(run("show ring --save ring.txt").output, Contains("does not end in .toml or .mtx"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("all files of topology/ pass the check") {
   const Result result = run("check " FAST_SOURCE_DIR "/topology/*");
   INFO(result.output);
