@@ -264,6 +264,29 @@ TEST_CASE("a check says which worker, which sum and what would mend it") {
       Contains("d2: directed_ring does not fit: worker 0 gives worker 3 the weight 0.5"));
 }
 
+TEST_CASE("what an algorithm asks of the matrix is checked, and the error names the value") {
+  const auto needs = [](const Schedule& schedule, bool lazy, const MixingNeeds& wanted) {
+    require_mixing(schedule, WeightRule::automatic, lazy, wanted, "rule");
+  };
+  MixingNeeds positive{.columns = true, .symmetric = true};
+  positive.eigenvalues_above = -1. / 3;
+  const Schedule torus = stencil::torus2d().make(16);
+  CHECK_THROWS_WITH(needs(torus, false, positive),
+                    Contains("rule: torus 4x4 does not fit: the smallest eigenvalue of its weights "
+                             "is -0.6, it must be above -0.333333; use lazy weights"));
+  CHECK_NOTHROW(needs(torus, true, positive));
+  // Exactly -1/3 is not above it.
+  CHECK_THROWS_WITH(needs(stencil::ring().make(8), false, positive), Contains("is -0.333333"));
+  CHECK_NOTHROW(needs(star(8, 0), false, positive));
+  CHECK_THROWS_WITH(needs(schedule::alternating_pairs().make(8), true, positive),
+                    Contains("changes from round to round"));
+
+  const MixingNeeds pairs{.columns = true, .pairs = true};
+  CHECK_NOTHROW(needs(schedule::random_matchings().make(9), false, pairs));
+  CHECK_THROWS_WITH(needs(torus, false, pairs),
+                    Contains("worker 0 reads 4 workers with weight 0.2, required is 1"));
+}
+
 TEST_CASE("a topology's own wish decides what automatic weights are") {
   const Topology ring = stencil::ring().make(6).at(0);
   const Topology lazy = ring.with_weights(WeightRule::uniform_rows, true);

@@ -144,6 +144,20 @@ TEST_CASE("all files of topology/ pass the check") {
   CHECK(result.status == 0);
 }
 
+TEST_CASE("check says whether an algorithm can run with a file's weights, and what would mend it") {
+  const std::string torus = " " FAST_SOURCE_DIR "/topology/torus2d.toml";
+  const Result d2 = run("check -n 16 --algorithm d2" + torus);
+  CHECK(d2.status == 1);
+  CHECK_THAT(d2.output, Contains("smallest eigenvalue of its weights is -0.6") &&
+                            Contains("above -0.333333; use lazy weights"));
+  CHECK(run("check -n 16 --lazy --algorithm d2" + torus).status == 0);
+  CHECK(run("check -n 16 --algorithm awc" + torus).status == 0);
+  CHECK(run("check -n 16 --algorithm push_sum" + torus).status == 0);
+  CHECK_THAT(run("check -n 16 --algorithm pairwise" + torus).output,
+             Contains("choose alternating_pairs"));
+  CHECK_THAT(run("check --algorithm d3" + torus).output, Contains("d3"));
+}
+
 TEST_CASE("mutated files are accepted or refused with line or key, and nothing crashes") {
   const std::uint64_t seed = test_seed(71);
   INFO("FAST_TEST_SEED=" << seed);
