@@ -139,6 +139,27 @@ TEST_CASE("one period of one-peer exponential is the exact average for powers of
   CHECK(product_error(12) == Approx(0.0417).margin(5e-5));
 }
 
+TEST_CASE("over all of EquiDyn's hops the squared disagreement shrinks to the known share") {
+  for (const int n : {2, 3, 10, 17}) {
+    const Schedule schedule = schedule::equidyn(5).make(n);
+    Vector x(static_cast<std::size_t>(n), -1.0 / n);
+    x[0] += 1;
+    std::vector<bool> seen(static_cast<std::size_t>(n));
+    double sum = 0;
+    int hops = 0;
+    for (std::int64_t t = 0; t < 1000 && hops < n - 1; ++t) {
+      const std::size_t read = static_cast<std::size_t>(schedule.at(t).in_neighbors(0).front());
+      if (seen[read]) continue;
+      seen[read] = true;
+      ++hops;
+      for (const double value : times(mixing_matrix(schedule.at(t)), x)) sum += value * value;
+    }
+    CHECK(hops == n - 1);
+    const double start = 1 - 1.0 / n;
+    CHECK(sum / (n - 1) / start == Approx((n - 2) / (2.0 * (n - 1))).margin(1e-12));
+  }
+}
+
 TEST_CASE("one period of Base-(k+1) is the exact average for every number of workers") {
   for (const int k : {1, 2, 3}) {
     for (int n = 1; n <= 64; ++n) {
