@@ -2,10 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/analysis.hpp>
 #include <fast/topology_tools/picture.hpp>
+#include <fast/topology_tools/save.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,8 +29,9 @@ struct Options {
   double momentum = 0.9;
   std::string weights = "automatic";
   bool lazy = false, matrix = false, json = false;
-  std::string dot, svg;
+  std::string dot, svg, save;
   int rounds = 60;
+  std::string algorithm;
 };
 
 struct Subject {
@@ -202,6 +205,9 @@ void show(const Options& options) {
   require(!options.matrix || subject.schedule.workers() <= 1000, ErrorKind::argument,
           "show --matrix: {} workers, at most 1000 are printed", subject.schedule.workers());
   const Analysis analysis = analyze(subject.schedule, subject.rule, subject.lazy);
+  if (!options.save.empty()) {
+    write(options.save, topology_text(subject.schedule, options.save, subject.rule, subject.lazy));
+  }
   if (!options.dot.empty()) write(options.dot, dot_picture(subject.schedule));
   if (!options.svg.empty()) write(options.svg, svg_picture(subject.schedule, caption_of(analysis)));
   if (options.dot == "-" || options.svg == "-") return;
@@ -262,6 +268,35 @@ void compare(const Options& options) {
   }
 }
 
+MixingNeeds needs_of(const algorithm::Declaration& rule) {
+  using algorithm::Mixing;
+  MixingNeeds needs;
+  const bool combines = rule.scope == algorithm::Scope::neighbors;
+  if (!combines || rule.mixing == Mixing::anything || rule.mixing == Mixing::unit) {
+    needs.connected = combines;
+    return needs;
+  }
+  needs.rows = rule.mixing != Mixing::column_stochastic;
+  needs.columns = true;
+  needs.symmetric = rule.mixing == Mixing::symmetric || rule.mixing == Mixing::positive ||
+                    rule.mixing == Mixing::matching;
+  needs.unchanging = rule.needs_static_topology;
+  needs.pairs = rule.mixing == Mixing::matching;
+  if (rule.mixing == Mixing::positive) needs.eigenvalues_above = -1.0 / 3;
+  return needs;
+}
+
+// Throws Error(topology) when the algorithm would not run with these weights as they are.
+void check_fits(const Schedule& schedule, const std::string& name, const Options& options) {
+  const algorithm::Declaration rule = algorithm::by_name(name)->declaration();
+  WeightRule weights = weight_rule_by_name(options.weights);
+  if (rule.mixing == algorithm::Mixing::column_stochastic && weights == WeightRule::automatic &&
+      !schedule.at(0).has_given_weights()) {
+    weights = WeightRule::uniform_columns;
+  }
+  require_mixing(schedule, weights, options.lazy, needs_of(rule), name);
+}
+
 bool check_file(const std::string& path, const Options& options) try {
   const TopologyRule rule = load_topology(path);
   int workers = options.workers != 0 ? options.workers : rule.natural_workers();
@@ -276,12 +311,15 @@ bool check_file(const std::string& path, const Options& options) try {
           "{}: key \"workers\": {} workers read about {:.1g} values, 1e8 can be checked; give "
           "--workers",
           path, workers, reads);
-  const MixingCheck found = check_mixing(schedule);
+  const MixingCheck found =
+      check_mixing(schedule, weight_rule_by_name(options.weights), options.lazy);
+  if (!options.algorithm.empty()) check_fits(schedule, options.algorithm, options);
   fmt::print("{}: {} with {} workers: {}\n", path, schedule.name(), workers,
              found.connected ? "connected" : "not connected");
   for (const std::string& finding : found.findings) fmt::print("  note: {}\n", finding);
   return true;
 } catch (const Error& error) {
+  if (error.kind() == ErrorKind::argument) throw;
   fmt::print("{}: refused: {}\n", path, error.what());
   return false;
 }
@@ -318,6 +356,8 @@ int run(int argc, char** argv) {
   add_options(*show_command, options);
   show_command->add_flag("--matrix", options.matrix, "Print the mixing matrix");
   show_command->add_option("--dot", options.dot, "Write a graphviz file (- for standard output)");
+  show_command->add_option("--save", options.save,
+                           "Write topology and weights to a .toml or .mtx file");
   CLI::App* compare_command = app.add_subcommand("compare", "A table, best first");
   compare_command->add_option("topologies", options.names, "Names or files")->required();
   add_options(*compare_command, options);
@@ -327,6 +367,10 @@ int run(int argc, char** argv) {
   check_command->add_option("files", options.names, "Files")->required();
   check_command->add_option("-n,--workers", options.workers, "Number of workers")
       ->check(CLI::PositiveNumber);
+  check_command->add_option("--weights", options.weights, "Rule of the mixing weights");
+  check_command->add_flag("--lazy", options.lazy, "Lazy weights, (I + W) / 2");
+  check_command->add_option("--algorithm", options.algorithm,
+                            "Refuse what this algorithm of fast-train cannot run with");
   CLI11_PARSE(app, argc, argv);
 
   if (list_command->parsed()) list();

@@ -1,13 +1,17 @@
 // fast-train: trains a classifier with one replica a worker, each averaging with its neighbours.
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fast/data/load.hpp>
 #include <fast/fast.hpp>
 #include <fast/nn/backend.hpp>
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/stencil.hpp>
 #include <fast/train/trainer.hpp>
 #include <fstream>
+#include <functional>
 
 namespace {
 
@@ -29,7 +33,7 @@ struct Options {
   std::uint64_t seed = 1;
   double deadline_s = 300;
   std::size_t samples = 0;
-  bool quiet = false;
+  bool quiet = false, no_placement = false;
 };
 
 void describe(CLI::App& app, Options& o) {
@@ -46,6 +50,8 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
   app.add_option("--model", o.model, "lenet (61,706 parameters) or mlp (784-256-10)");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
+  app.add_flag("--no-placement", o.no_placement,
+               "rank r is worker r of the topology, whatever edges then lie between hosts");
   app.add_option("--algorithm", o.algorithm, "the rule that combines weights");
   app.add_option("--algorithm-option", o.algorithm_options,
                  "KEY=VALUE, an option of the rule (\"period=8\"); may be repeated");
@@ -69,7 +75,7 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
   app.add_option("--deadline", o.deadline_s, "longest wait for another worker, in seconds");
   app.add_option("--workers", o.workers, "threads to start (--exchange local without mpiexec)");
-  app.add_flag("--quiet", o.quiet, "no progress, only the closing table");
+  app.add_flag("--quiet", o.quiet, "no opening table and progress, only the closing table");
   std::string names;
   for (const auto& topology : topology_names())
     names += fmt::format("\n  {:<24}{}", topology.name, topology.help);
@@ -115,6 +121,14 @@ void check(const Options& o, int ranks) {
           o.batch_size);
 }
 
+/// "hierarchical" follows the hosts of the run when there are several.
+TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts) {
+  const bool several =
+      std::adjacent_find(hosts.begin(), hosts.end(), std::not_equal_to<>()) != hosts.end();
+  if (several && name == "hierarchical") return graph::hierarchical(stencil::ring(), hosts);
+  return topology_from(name);
+}
+
 train::TrainerOptions trainer_options(const Options& o) {
   train::TrainerOptions trainer;
   trainer.epochs = o.epochs;
@@ -125,6 +139,8 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.all_reduce = o.exchange == "allreduce" || o.algorithm == "allreduce";
   if (!o.out.empty()) trainer.out = o.out;
   trainer.progress = !o.quiet;
+  trainer.placement = !o.no_placement;
+  trainer.momentum = o.momentum;
   trainer.worker.algorithm =
       algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));
   trainer.worker.staleness = staleness_of(o.staleness);
@@ -153,7 +169,7 @@ void train_worker(const Group& group, const Options& o) {
   agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
     trainer = trainer_options(o);
     if (group.rank() == 0) check_writable(o.summary_json);
-    rule = topology_from(o.topology);
+    rule = topology_of(o.topology, group.hosts());
     data::LoadOptions load;
     load.limit = o.samples;
     data = data::load(o.data, load);

@@ -43,10 +43,10 @@ class MpiGroup : public GroupImpl {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       index_on_host_[std::stoul(ranks[i])] = static_cast<int>(i);
     }
-    several_hosts_ = host_.size() != communicator_.size();
-    const auto any = communicator_.all_gather(several_hosts_ ? "1" : "",
-                                              Deadline(start_up_deadline), "Group: finding hosts");
-    for (const std::string& host : any) several_hosts_ |= !host.empty();
+    const auto lowest = communicator_.all_gather(ranks.front(), Deadline(start_up_deadline),
+                                                 "Group: finding hosts");
+    for (const std::string& rank : lowest) hosts_.push_back(std::stoi(rank));
+    several_hosts_ = lowest != std::vector<std::string>(lowest.size(), lowest.front());
     if (several_hosts_ && reach == Reach::one_host) {
       throw Error(
           ErrorKind::argument,
@@ -61,6 +61,7 @@ class MpiGroup : public GroupImpl {
   int rank() const override { return communicator_.rank(); }
   int size() const override { return communicator_.size(); }
   std::string name() const override { return several_hosts_ ? "hybrid" : "shared"; }
+  std::vector<int> hosts() const override { return hosts_; }
 
   std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                       std::string_view purpose) override {
@@ -111,6 +112,7 @@ class MpiGroup : public GroupImpl {
   mpi::Communicator communicator_;
   mpi::Communicator host_;
   std::vector<int> index_on_host_;  ///< by rank; -1: on another host
+  std::vector<int> hosts_;          ///< by rank: the lowest rank of its host
   bool several_hosts_ = false;
 };
 

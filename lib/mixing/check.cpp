@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/mixing/check.hpp>
+#include <fast/mixing/spectrum.hpp>
 
 namespace fast {
 namespace {
@@ -133,6 +134,38 @@ class Checker {
   MixingCheck found_;
 };
 
+bool is_half_of_a_pair(const MixingRow& row) {
+  return row.neighbors.empty() ||
+         (row.neighbors.size() == 1 && std::abs(row.weights[0] - 0.5) < tolerance);
+}
+
+std::string what_is_no_pair(const Schedule& schedule, WeightRule rule, bool lazy) {
+  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
+  for (std::int64_t t = 0; t < rounds; ++t) {
+    const Topology topology = schedule.at(t);
+    for (int i = 0; i < topology.workers(); ++i) {
+      const MixingRow row = mixing_row(topology, i, rule, lazy);
+      if (is_half_of_a_pair(row)) continue;
+      return fmt::format(
+          "in round {} worker {} reads {} workers with weight {:.6g}, required is 1 with weight "
+          "0.5; choose alternating_pairs or random_matchings",
+          t, i, row.neighbors.size(), row.weights[0]);
+    }
+  }
+  return {};
+}
+
+std::string what_is_too_low(const Schedule& schedule, WeightRule rule, bool lazy, double above) {
+  if (schedule.workers() == 1) return {};
+  const Spectrum found = spectrum(schedule, rule, lazy);
+  const double least = found.smallest_eigenvalue.value_or(-1);
+  if (found.converged && least > above + tolerance) return {};
+  return fmt::format(
+      "the smallest eigenvalue of its weights is {}{:.6g}, it must be above {:.6g}; use lazy "
+      "weights, (I+W)/2",
+      found.converged ? "" : "at most ", least, above);
+}
+
 }  // namespace
 
 MixingCheck check_mixing(const Schedule& schedule, WeightRule rule, bool lazy) {
@@ -145,7 +178,20 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
   const bool holds = (found.rows || !needs.rows) && (found.columns || !needs.columns) &&
                      (found.symmetric || !needs.symmetric) &&
                      (found.connected || !needs.connected) && found.nonnegative;
-  if (holds) return;
+  const auto refuse = [&](const std::string& why) {
+    if (!why.empty()) {
+      fail(ErrorKind::topology, "{}: {} does not fit: {}", algorithm, schedule.name(), why);
+    }
+  };
+  if (holds) {
+    const bool still = schedule.is_static() || !(needs.unchanging || needs.eigenvalues_above);
+    refuse(still ? "" : "it changes from round to round; choose a static topology");
+    if (needs.pairs) refuse(what_is_no_pair(schedule, rule, lazy));
+    if (needs.eigenvalues_above) {
+      refuse(what_is_too_low(schedule, rule, lazy, *needs.eigenvalues_above));
+    }
+    return;
+  }
   MixingCheck only = found;
   if (!found.symmetric) only.findings.push_back(found.asymmetry);
   std::erase_if(only.findings, [&](const std::string& finding) {
@@ -153,8 +199,7 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
     return (about("(its row)") && !needs.rows) || (about("(its column)") && !needs.columns) ||
            (about(" and gets ") && !needs.symmetric) || (about("never reach") && !needs.connected);
   });
-  fail(ErrorKind::topology, "{}: {} does not fit: {}", algorithm, schedule.name(),
-       only.findings.front());
+  refuse(only.findings.front());
 }
 
 }  // namespace fast

@@ -146,7 +146,7 @@ Lists rewired_ring(int workers, int neighbors, double rewiring, Rng& rng) {
   return lists;
 }
 
-class HostGraph final : public Graph {
+class HostGraph final : public Graph, public InHosts {
  public:
   HostGraph(Topology among, Lists members, int links)
       : among_(std::move(among)), members_(std::move(members)), links_(links) {
@@ -163,6 +163,7 @@ class HostGraph final : public Graph {
   std::vector<int> in_neighbors(int worker) const override { return at(worker, true); }
   std::vector<int> out_neighbors(int worker) const override { return at(worker, false); }
   bool is_symmetric() const override { return among_.is_symmetric(); }
+  const Lists& workers_of_host() const override { return members_; }
 
  private:
   std::vector<int> at(int worker, bool in) const {

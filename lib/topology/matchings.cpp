@@ -42,7 +42,7 @@ Schedule pairs_on(std::string name, const std::vector<int>& sides) {
         return worker + (partner_on_ring(place, side, matching) - place) * stride;
       };
       rounds.emplace_back(fmt::format("pairs {}", rounds.size()),
-                          std::make_shared<Matching>(workers, partner));
+                          std::make_shared<MatchingOnGrid>(GridShape{sides}, workers, partner));
     }
   }
   if (rounds.empty()) {

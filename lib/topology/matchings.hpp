@@ -1,14 +1,14 @@
 // Rounds in which a worker has at most one neighbor, both ways.
 #pragma once
 
-#include <fast/topology/topology.hpp>
+#include <fast/topology/stencil.hpp>
 
 #include <functional>
 #include <utility>
 
 namespace fast {
 
-class Matching final : public Graph {
+class Matching : public Graph {
  public:
   /// partner(partner(i)) == i; partner(i) == i sits the round out.
   Matching(int workers, std::function<int(int)> partner)
@@ -24,6 +24,17 @@ class Matching final : public Graph {
  private:
   int workers_;
   std::function<int(int)> partner_;
+};
+
+/// The same between neighbors on a torus.
+class MatchingOnGrid final : public Matching, public OnGrid {
+ public:
+  MatchingOnGrid(GridShape grid, int workers, std::function<int(int)> partner)
+      : Matching(workers, std::move(partner)), grid_(std::move(grid)) {}
+  const GridShape& grid() const override { return grid_; }
+
+ private:
+  GridShape grid_;
 };
 
 }  // namespace fast

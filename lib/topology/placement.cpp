@@ -12,6 +12,7 @@ namespace {
 
 // Beyond it shapes are not all tried, only those of a host's size.
 constexpr std::size_t most_tried_workers = 4096;
+constexpr std::int64_t most_rounds = 64;
 
 // Ranks of a host one after the other, hosts by their first rank.
 std::vector<int> ranks_by_host(const std::vector<int>& host_of_rank) {
@@ -27,12 +28,25 @@ std::vector<int> ranks_by_host(const std::vector<int>& host_of_rank) {
   return ranks;
 }
 
-std::int64_t edges_cut(const Topology& topology, const std::vector<int>& host_of_worker) {
-  std::int64_t cut = 0;
-  for (int i = 0; i < topology.workers(); ++i) {
-    for (const int j : topology.in_neighbors(i)) {
-      cut += host_of_worker[i] != host_of_worker[j] ? 1 : 0;
+using Lists = std::vector<std::vector<int>>;
+
+// Whom each worker reads, over a period.
+Lists edges_of(const Schedule& schedule) {
+  Lists reads(static_cast<std::size_t>(schedule.workers()));
+  for (std::int64_t t = 0; t < std::min(schedule.period(), most_rounds); ++t) {
+    const Topology topology = schedule.at(t);
+    for (int i = 0; i < topology.workers(); ++i) {
+      const std::vector<int> in = topology.in_neighbors(i);
+      reads[i].insert(reads[i].end(), in.begin(), in.end());
     }
+  }
+  return reads;
+}
+
+std::int64_t edges_cut(const Lists& reads, const std::vector<int>& host_of_worker) {
+  std::int64_t cut = 0;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    for (const int j : reads[i]) cut += host_of_worker[i] != host_of_worker[j] ? 1 : 0;
   }
   return cut;
 }
@@ -83,13 +97,14 @@ std::vector<int> in_blocks(const std::vector<int>& sides, const std::vector<int>
   return order;
 }
 
-std::vector<std::vector<int>> candidate_orders(const Topology& topology, std::size_t first_host) {
-  std::vector<int> plain(static_cast<std::size_t>(topology.workers()));
+std::vector<std::vector<int>> candidate_orders(const Schedule& schedule, std::size_t first_host) {
+  std::vector<int> plain(static_cast<std::size_t>(schedule.workers()));
   std::iota(plain.begin(), plain.end(), 0);
   std::vector<std::vector<int>> orders = {plain};
-  const auto* stencil = dynamic_cast<const StencilGraph*>(&topology.graph());
-  if (stencil == nullptr) return orders;
-  const std::vector<int>& sides = stencil->grid().sides;
+  const Topology first = schedule.at(0);
+  const auto* on_grid = dynamic_cast<const OnGrid*>(&first.graph());
+  if (on_grid == nullptr) return orders;
+  const std::vector<int>& sides = on_grid->grid().sides;
   for (const std::vector<int>& shape : block_shapes(sides)) {
     const auto size = static_cast<std::size_t>(volume(shape));
     if (plain.size() > most_tried_workers && size != first_host) continue;
@@ -156,11 +171,11 @@ class PlacedWeights final : public PlacedGraph, public GraphWeights {
 
 }  // namespace
 
-Placement place(const Topology& topology, const std::vector<int>& host_of_rank) {
-  const auto n = static_cast<std::size_t>(topology.workers());
+Placement place(const Schedule& schedule, const std::vector<int>& host_of_rank) {
+  const auto n = static_cast<std::size_t>(schedule.workers());
   require(host_of_rank.size() == n, ErrorKind::topology,
           "place: hosts of {} ranks, {} has {} workers; give one host a worker",
-          host_of_rank.size(), topology.name(), n);
+          host_of_rank.size(), schedule.name(), n);
   const std::vector<int> ranks = ranks_by_host(host_of_rank);
   const auto first_host = static_cast<std::size_t>(
       std::count(host_of_rank.begin(), host_of_rank.end(), host_of_rank[0]));
@@ -168,12 +183,13 @@ Placement place(const Topology& topology, const std::vector<int>& host_of_rank) 
   Placement best;
   best.worker_of_rank.resize(n);
   std::iota(best.worker_of_rank.begin(), best.worker_of_rank.end(), 0);
-  for (std::size_t i = 0; i < n; ++i) best.edges += topology.in_degree(static_cast<int>(i));
-  best.cut_before = best.cut_after = edges_cut(topology, host_of_rank);
+  const Lists reads = edges_of(schedule);
+  for (const std::vector<int>& own : reads) best.edges += static_cast<std::int64_t>(own.size());
+  best.cut_before = best.cut_after = edges_cut(reads, host_of_rank);
   std::vector<int> host_of_worker(n);
-  for (const std::vector<int>& order : candidate_orders(topology, first_host)) {
+  for (const std::vector<int>& order : candidate_orders(schedule, first_host)) {
     for (std::size_t k = 0; k < n; ++k) host_of_worker[order[k]] = host_of_rank[ranks[k]];
-    const std::int64_t cut = edges_cut(topology, host_of_worker);
+    const std::int64_t cut = edges_cut(reads, host_of_worker);
     if (cut >= best.cut_after) continue;
     best.cut_after = cut;
     for (std::size_t k = 0; k < n; ++k) best.worker_of_rank[ranks[k]] = order[k];

@@ -174,10 +174,6 @@ Analysis analyze(const Schedule& schedule, WeightRule rule, bool lazy) {
   return result;
 }
 
-double awc_stability_factor(double smallest_eigenvalue, double momentum) {
-  return (1 + smallest_eigenvalue) * (1 + momentum);
-}
-
 std::vector<double> consensus_curve(const Schedule& schedule, int rounds, WeightRule rule,
                                     bool lazy, std::uint64_t seed) {
   Vector x(static_cast<std::size_t>(schedule.workers()));

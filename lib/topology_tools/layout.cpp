@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <numbers>
 
@@ -19,6 +20,27 @@ Layout on_circle(int workers, int center) {
     }
     const double angle = 2 * std::numbers::pi * k++ / std::max(1, around);
     layout.at.push_back({radius + radius * std::sin(angle), radius - radius * std::cos(angle)});
+  }
+  return layout;
+}
+
+// Hosts on a circle, each a small circle whose first worker looks inward.
+Layout in_clusters(const std::vector<std::vector<int>>& hosts, int workers) {
+  constexpr double turn = 2 * std::numbers::pi;
+  std::size_t most = 1;
+  for (const std::vector<int>& members : hosts) most = std::max(most, members.size());
+  const double around = most == 1 ? 0 : std::max(0.55, static_cast<double>(most) / turn);
+  const double count = static_cast<double>(hosts.size());
+  const double across = (around + 0.75) / std::sin(turn / (2 * count)), middle = across + around;
+  Layout layout{std::vector<Point>(workers), 2 * middle, 2 * middle, 1, {}};
+  for (std::size_t h = 0; h < hosts.size(); ++h) {
+    const double angle = turn * static_cast<double>(h) / count;
+    for (std::size_t k = 0; k < hosts[h].size(); ++k) {
+      const double own =
+          angle + turn / 2 + turn * static_cast<double>(k) / static_cast<double>(hosts[h].size());
+      layout.at[hosts[h][k]] = {middle + across * std::sin(angle) + around * std::sin(own),
+                                middle - across * std::cos(angle) - around * std::cos(own)};
+    }
   }
   return layout;
 }
@@ -89,12 +111,17 @@ Layout as_tree(const Topology& topology, const std::vector<int>& depth) {
 
 Layout layout_of(const Topology& topology) {
   const int workers = topology.workers();
-  if (const auto* stencil = dynamic_cast<const StencilGraph*>(&topology.graph())) {
+  if (const auto* on_hosts = dynamic_cast<const InHosts*>(&topology.graph())) {
+    if (on_hosts->workers_of_host().size() > 1) {
+      return in_clusters(on_hosts->workers_of_host(), workers);
+    }
+  }
+  if (const auto* graph = dynamic_cast<const OnGrid*>(&topology.graph())) {
     std::vector<int> sides;
-    for (const int side : stencil->grid().sides) {
+    for (const int side : graph->grid().sides) {
       if (side > 1) sides.push_back(side);
     }
-    const bool periodic = stencil->grid().periodic;
+    const bool periodic = graph->grid().periodic;
     if (sides.size() == 2 || sides.size() == 3) return on_grid(sides, periodic, workers);
     if (sides.size() == 1 && !periodic) return on_grid({1, workers}, false, workers);
     return on_circle(workers, -1);

@@ -1,14 +1,15 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/data/loader.hpp>
-#include <fast/mixing/spectrum.hpp>
 #include <fast/train/metrics.hpp>
+#include <fast/train/overview.hpp>
 #include <fast/train/progress.hpp>
 #include <fast/train/safetensors.hpp>
 #include <fast/train/trainer.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 namespace fast::train {
@@ -38,6 +39,7 @@ class Training {
   Summary run();
 
  private:
+  void look_over(const Schedule& schedule);
   void epoch(int index);
   double train_one(const Batch& batch);
   void average(const std::vector<TensorView>& gradients);
@@ -50,6 +52,7 @@ class Training {
   Backend& backend_;
   const data::Splits& data_;
   TrainerOptions options_;
+  Overview overview_;
   std::optional<data::Loader> loader_;
   std::optional<MetricsWriter> metrics_;
   std::optional<Progress> progress_;
@@ -61,9 +64,9 @@ class Training {
 
 WorkerOptions worker_options(const TrainerOptions& options) {
   WorkerOptions worker = options.worker;
-  worker.must_agree +=
-      fmt::format("epochs {}\nbatch size {}\nseed {}\nall-reduce {}\n", options.epochs,
-                  options.batch_size, options.seed, options.all_reduce);
+  worker.must_agree += fmt::format(
+      "epochs {}\nbatch size {}\nseed {}\nall-reduce {}\nplacement {}\n", options.epochs,
+      options.batch_size, options.seed, options.all_reduce, options.placement);
   const LearningRate& rate = options.learning_rate;
   worker.must_agree += fmt::format("learning rate {}\nschedule {}\nwarm-up epochs {}\n", rate.base,
                                    static_cast<int>(rate.schedule), rate.warmup_epochs);
@@ -78,6 +81,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
                    const data::Splits& data, const TrainerOptions& options)
     : group_(group), backend_(backend), data_(data), options_(options) {
   const Deadline deadline(options_.worker.deadline);
+  std::optional<Schedule> schedule, laid_out;
   agree(group_, deadline, "Trainer: starting up", [&] {
     require(options_.epochs >= 1, ErrorKind::argument, "Trainer: {} epochs; at least 1 is needed",
             options_.epochs);
@@ -89,15 +93,40 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     loader_.emplace(data_.train, data_.normalization, group_.size(), group_.rank(),
                     options_.batch_size, options_.seed);
     if (options_.out) metrics_.emplace(*options_.out, group_.rank());
+    schedule = rule.make(group_.size());
+    const bool may_move = options_.placement && !options_.all_reduce;
+    laid_out = lay_out(*schedule, group_.hosts(), may_move, overview_);
   });
-  worker_.emplace(group_, rule, backend_.parameters(), worker_options(options_));
+  worker_.emplace(group_, *laid_out, backend_.parameters(), worker_options(options_));
   if (options_.all_reduce) {
     ExchangeOptions exchange;
     exchange.deadline = options_.worker.deadline;
     exchange.suspect_after = options_.worker.suspect_after;
     reducer_ = group_.open_reducer(worker_->layout().size_bytes(), exchange);
   }
-  if (options_.progress && group_.rank() == 0) progress_.emplace();
+  look_over(*schedule);
+  if (options_.progress && group_.rank() == 0) {
+    std::fputs(overview_.to_table().c_str(), stderr);
+    progress_.emplace();
+  }
+}
+
+/// The spectrum is that of the schedule before ranks were laid on it: it is the same, and may have
+/// a closed form.
+void Training::look_over(const Schedule& schedule) {
+  overview_.workers = group_.size();
+  overview_.topology = schedule.name();
+  overview_.exchange = options_.all_reduce ? "allreduce" : group_.name();
+  overview_.algorithm = options_.all_reduce ? "allreduce" : std::string(worker_->algorithm().name);
+  overview_.staleness = options_.worker.staleness == unbounded_staleness
+                            ? "inf"
+                            : std::to_string(options_.worker.staleness);
+  overview_.spectrum = spectrum(schedule, options_.worker.weights, options_.worker.lazy_weights);
+  overview_.momentum = options_.momentum;
+  const Spectrum& found = overview_.spectrum;
+  if (overview_.algorithm == "awc" && found.converged && found.smallest_eigenvalue) {
+    overview_.awc_stability = awc_stability_factor(*found.smallest_eigenvalue, options_.momentum);
+  }
 }
 
 Summary Training::run() {
@@ -251,14 +280,11 @@ Summary Training::summarize() {
   summary.rounds = static_cast<std::uint64_t>(stats.rounds);
   summary.epochs = static_cast<std::uint64_t>(options_.epochs);
   summary.workers = group_.size();
-  summary.topology = worker_->schedule().name();
-  summary.spectral_gap =
-      spectrum(worker_->schedule(), options_.worker.weights, options_.worker.lazy_weights).gap;
-  summary.exchange = options_.all_reduce ? "allreduce" : group_.name();
-  summary.algorithm = options_.all_reduce ? "allreduce" : std::string(worker_->algorithm().name);
-  summary.staleness = options_.worker.staleness == unbounded_staleness
-                          ? "inf"
-                          : std::to_string(options_.worker.staleness);
+  summary.topology = overview_.topology;
+  summary.spectral_gap = overview_.spectrum.gap;
+  summary.exchange = overview_.exchange;
+  summary.algorithm = overview_.algorithm;
+  summary.staleness = overview_.staleness;
   summary.seconds = longest_s;
   return summary;
 }

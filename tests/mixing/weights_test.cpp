@@ -139,6 +139,27 @@ TEST_CASE("one period of one-peer exponential is the exact average for powers of
   CHECK(product_error(12) == Approx(0.0417).margin(5e-5));
 }
 
+TEST_CASE("over all of EquiDyn's hops the squared disagreement shrinks to the known share") {
+  for (const int n : {2, 3, 10, 17}) {
+    const Schedule schedule = schedule::equidyn(5).make(n);
+    Vector x(static_cast<std::size_t>(n), -1.0 / n);
+    x[0] += 1;
+    std::vector<bool> seen(static_cast<std::size_t>(n));
+    double sum = 0;
+    int hops = 0;
+    for (std::int64_t t = 0; t < 1000 && hops < n - 1; ++t) {
+      const std::size_t read = static_cast<std::size_t>(schedule.at(t).in_neighbors(0).front());
+      if (seen[read]) continue;
+      seen[read] = true;
+      ++hops;
+      for (const double value : times(mixing_matrix(schedule.at(t)), x)) sum += value * value;
+    }
+    CHECK(hops == n - 1);
+    const double start = 1 - 1.0 / n;
+    CHECK(sum / (n - 1) / start == Approx((n - 2) / (2.0 * (n - 1))).margin(1e-12));
+  }
+}
+
 TEST_CASE("one period of Base-(k+1) is the exact average for every number of workers") {
   for (const int k : {1, 2, 3}) {
     for (int n = 1; n <= 64; ++n) {
@@ -262,6 +283,29 @@ TEST_CASE("a check says which worker, which sum and what would mend it") {
   CHECK_THROWS_WITH(
       require_mixing(directed, WeightRule::automatic, false, {true, true, true}, "d2"),
       Contains("d2: directed_ring does not fit: worker 0 gives worker 3 the weight 0.5"));
+}
+
+TEST_CASE("what an algorithm asks of the matrix is checked, and the error names the value") {
+  const auto needs = [](const Schedule& schedule, bool lazy, const MixingNeeds& wanted) {
+    require_mixing(schedule, WeightRule::automatic, lazy, wanted, "rule");
+  };
+  MixingNeeds positive{.columns = true, .symmetric = true};
+  positive.eigenvalues_above = -1. / 3;
+  const Schedule torus = stencil::torus2d().make(16);
+  CHECK_THROWS_WITH(needs(torus, false, positive),
+                    Contains("rule: torus 4x4 does not fit: the smallest eigenvalue of its weights "
+                             "is -0.6, it must be above -0.333333; use lazy weights"));
+  CHECK_NOTHROW(needs(torus, true, positive));
+  // Exactly -1/3 is not above it.
+  CHECK_THROWS_WITH(needs(stencil::ring().make(8), false, positive), Contains("is -0.333333"));
+  CHECK_NOTHROW(needs(star(8, 0), false, positive));
+  CHECK_THROWS_WITH(needs(schedule::alternating_pairs().make(8), true, positive),
+                    Contains("changes from round to round"));
+
+  const MixingNeeds pairs{.columns = true, .pairs = true};
+  CHECK_NOTHROW(needs(schedule::random_matchings().make(9), false, pairs));
+  CHECK_THROWS_WITH(needs(torus, false, pairs),
+                    Contains("worker 0 reads 4 workers with weight 0.2, required is 1"));
 }
 
 TEST_CASE("a topology's own wish decides what automatic weights are") {

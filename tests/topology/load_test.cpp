@@ -83,6 +83,15 @@ TEST_CASE("names, aliases and paths are told apart") {
   CHECK_THROWS_WITH(topology_from("missing.toml"), Contains("there is no file missing.toml"));
 }
 
+TEST_CASE("letters of any language may stand in names and comments") {
+  for (const char* name :
+       {"\"\xd1\x8a\"", "'\xd1\x8a\\'", "\"\\\"\xd1\x8a\"", "\"\"\"a\n\"\xd1\x8a\"\"\"\""}) {
+    const std::string text = "# \xd1\x8a\nname = " + std::string(name) + "\nedges = [[0, 1]]";
+    INFO(text);
+    CHECK_THAT(loaded(text, 2).name(), Contains("\xd1\x8a"));
+  }
+}
+
 TEST_CASE("a directed edge is read by its second worker only") {
   const Topology g = loaded("directed = true\nedges = [[0, 1], [0, 2], [2, 0]]", 3);
   CHECK(g.in_neighbors(0) == std::vector<int>{2});
@@ -105,7 +114,13 @@ TEST_CASE("malformed files name line, key and what is required") {
   const std::pair<const char*, const char*> cases[] = {
       {"stencil = \"ring\"\nedges = [", ".toml:2:"},
       {"[# no key", ".toml:1:"},
-      {"\n\xef\xbb\xb7", ".toml:2: a letter that is not ASCII"},
+      {"\n\xef\xbb\xb7", ".toml:2:"},
+      {"\n\xef\xbb\xb7 = 1", ".toml:2: a letter that is not ASCII"},
+      {"a = +b\"\xef\xbb\xb7", ".toml:1:"},
+      {"stencil = \"ring\"\xd1\x8a", ".toml:1:"},
+      {"name = \"a\\\"b\"\xd1\x8a", ".toml:1:"},
+      {"name = a'\xd1\x8a", ".toml:1:"},
+      {"name = \"\"\"\nx\"\"\" \xd1\x8a", ".toml:2:"},
       {"", "0 of the keys stencil, schedule, edges and round"},
       {"stencil = \"ring\"\nschedule = \"ring\"", "2 of the keys"},
       {"\nstencil = \"ringg\"", ":2: key \"stencil\" holds an unknown name"},

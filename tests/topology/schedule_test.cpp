@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/topology/load.hpp>
 #include <fast/topology/permutation.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
@@ -111,6 +113,25 @@ TEST_CASE("one of a million workers knows its part of a Base-(k+1) round without
       REQUIRE(neighbors.size() <= 1);
       if (!neighbors.empty()) {
         REQUIRE(large.at(t).in_neighbors(neighbors[0]) == std::vector<int>{i});
+      }
+    }
+  }
+}
+
+TEST_CASE("one of a million workers knows its neighbors in every schedule without the others") {
+  for (const TopologyName& name : topology_names()) {
+    if (!name.is_schedule) continue;
+    INFO(name.name);
+    const Schedule large = topology_by_name(name.name).make(1'000'000);
+    for (const std::int64_t t : {0, 1, 5, 19}) {
+      const Topology topology = large.at(t);
+      for (const int i : {0, 1, 123'456, 999'999}) {
+        const std::vector<int> read = topology.in_neighbors(i);
+        REQUIRE(read.size() <= 3);
+        for (const int j : read) {
+          const std::vector<int> readers = topology.out_neighbors(j);
+          REQUIRE(std::binary_search(readers.begin(), readers.end(), i));
+        }
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/topology_tools/picture.hpp>
@@ -107,6 +108,10 @@ TEST_CASE("one-peer exponential is exact for powers of two and warned about for 
   }
   CHECK_THAT(run("show one_peer_exponential -n 12").output,
              Contains("12 workers are no power of two") && Contains("off by 0.0417"));
+  for (int n = 3; n <= 64; n += 7) {  // none of them a power of two
+    CHECK_THAT(run("show one_peer_exponential -n " + std::to_string(n)).output,
+               Contains("no power of two") && Contains("off by 0."));
+  }
 }
 
 TEST_CASE("list, show, compare and pictures do what they say") {
@@ -124,10 +129,70 @@ TEST_CASE("list, show, compare and pictures do what they say") {
   CHECK_THAT(wrong.output, Contains("there is no \"rnig\"; choose from"));
 }
 
+TEST_CASE("pairs on a torus are drawn on a grid, a hierarchy as clusters") {
+  const auto centers = [](const std::string& arguments) {
+    const std::string svg = run("show " + arguments + " --svg -").output;
+    const std::regex circle(R"re(<circle cx="([0-9.]+)" cy="([0-9.]+)")re");
+    std::vector<std::pair<double, double>> found;
+    for (std::sregex_iterator it(svg.begin(), svg.end(), circle), end; it != end; ++it) {
+      found.emplace_back(std::stod((*it)[1]), std::stod((*it)[2]));
+    }
+    return found;
+  };
+  const auto pairs = centers("alternating_pairs_torus -n 16");
+  REQUIRE(pairs.size() == 4 * 16);  // one panel a round
+  for (std::size_t i = 0; i < 16; ++i) {
+    CHECK(pairs[i].first == pairs[i % 4].first);
+    CHECK(pairs[i].second == pairs[i - i % 4].second);
+  }
+  const auto hosts = centers("hierarchical -n 12");
+  REQUIRE(hosts.size() == 12);
+  const auto distance = [&](std::size_t a, std::size_t b) {
+    return std::hypot(hosts[a].first - hosts[b].first, hosts[a].second - hosts[b].second);
+  };
+  for (std::size_t a = 0; a < 12; ++a) {
+    double farthest_here = 0, nearest_elsewhere = 1e9;
+    for (std::size_t b = 0; b < 12; ++b) {
+      if (a / 4 == b / 4) farthest_here = std::max(farthest_here, distance(a, b));
+      if (a / 4 != b / 4) nearest_elsewhere = std::min(nearest_elsewhere, distance(a, b));
+    }
+    CHECK(farthest_here > 0);
+    CHECK(nearest_elsewhere > farthest_here / 2);
+  }
+}
+
+TEST_CASE("fastest weights are saved to a file, which keeps their gap") {
+  const std::filesystem::path folder = fresh_folder();
+  for (const char* ending : {".toml", ".mtx"}) {
+    const std::string path = folder / (std::string("fastest") + ending);
+    const nlohmann::json made = shown("grid2d --weights fastest -n 9 --save " + path);
+    const nlohmann::json loaded = shown(path);
+    CHECK(loaded["workers"] == 9);
+    CHECK(loaded["gap"].get<double>() == Approx(made["gap"].get<double>()).margin(1e-12));
+    CHECK(run("check " + path).status == 0);
+  }
+  CHECK_THAT(run("show ring --save ring.txt").output, Contains("does not end in .toml or .mtx"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("all files of topology/ pass the check") {
   const Result result = run("check " FAST_SOURCE_DIR "/topology/*");
   INFO(result.output);
   CHECK(result.status == 0);
+}
+
+TEST_CASE("check says whether an algorithm can run with a file's weights, and what would mend it") {
+  const std::string torus = " " FAST_SOURCE_DIR "/topology/torus2d.toml";
+  const Result d2 = run("check -n 16 --algorithm d2" + torus);
+  CHECK(d2.status == 1);
+  CHECK_THAT(d2.output, Contains("smallest eigenvalue of its weights is -0.6") &&
+                            Contains("above -0.333333; use lazy weights"));
+  CHECK(run("check -n 16 --lazy --algorithm d2" + torus).status == 0);
+  CHECK(run("check -n 16 --algorithm awc" + torus).status == 0);
+  CHECK(run("check -n 16 --algorithm push_sum" + torus).status == 0);
+  CHECK_THAT(run("check -n 16 --algorithm pairwise" + torus).output,
+             Contains("choose alternating_pairs"));
+  CHECK_THAT(run("check --algorithm d3" + torus).output, Contains("d3"));
 }
 
 TEST_CASE("mutated files are accepted or refused with line or key, and nothing crashes") {

@@ -124,6 +124,7 @@ check_differences() {
   differ "algorithms" "algorithm awc" "algorithm atc" -- --algorithm atc
   differ "topologies" "torus" "ring" -- --topology ring
   differ "the baseline on one rank" "all-reduce false" "all-reduce true" -- --exchange allreduce
+  differ "placement on one rank" "placement true" "placement false" -- --no-placement
   differ "an option unknown on one rank" "--frobnicate" "--help" -- --frobnicate
   differ "a bad value on one rank" "--lr: nan" "positive" -- --lr nan
 }

@@ -41,6 +41,10 @@ class GroupImpl {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
+  /// By rank, the lowest rank of its host; the same on every worker.
+  virtual std::vector<int> hosts() const {
+    return std::vector<int>(static_cast<std::size_t>(size()));
+  }
   /// Collective. Every worker's bytes, by rank. `purpose` is for the error's text.
   virtual std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                               std::string_view purpose) = 0;
@@ -75,6 +79,9 @@ class Group {
   int rank() const { return impl_->rank(); }
   int size() const { return impl_->size(); }
   std::string name() const { return impl_->name(); }  ///< "local", "shared": for summaries
+  /// By rank, the lowest rank of its host (0 for all when they share one), for place() and
+  /// graph::hierarchical().
+  std::vector<int> hosts() const { return impl_->hosts(); }
 
   std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                       std::string_view purpose) const {

@@ -4,6 +4,7 @@
 #include <fast/mixing/weights.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,14 @@ struct MixingNeeds {
   bool columns = false;
   bool symmetric = false;
   bool connected = true;
+  bool unchanging = false;  ///< one topology, every round the same
+  bool pairs = false;       ///< one neighbor at most, with weight 1/2
+  /// All eigenvalues of the (symmetric, unchanging) matrix are above it (to 1e-9).
+  std::optional<double> eigenvalues_above{};
 };
 
 /// Throws Error(topology) with the first finding that `needs` forbids; `algorithm` is for the
-/// message.
+/// message. The eigenvalues take what spectrum() takes.
 void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const MixingNeeds& needs,
                     const std::string& algorithm);
 

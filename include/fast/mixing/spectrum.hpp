@@ -27,4 +27,9 @@ std::optional<Spectrum> closed_form_spectrum(const Schedule& schedule,
                                              WeightRule rule = WeightRule::automatic,
                                              bool lazy = false);
 
+/// (1 + λ_min)(1 + β): `awc` with momentum β on curvature L is stable for γ·L below it.
+constexpr double awc_stability_factor(double smallest_eigenvalue, double momentum) {
+  return (1 + smallest_eigenvalue) * (1 + momentum);
+}
+
 }  // namespace fast

@@ -8,6 +8,17 @@
 #include <optional>
 #include <vector>
 
+namespace fast {
+
+/// What a Graph may be as well: one whose workers are grouped by host, for pictures.
+class InHosts {
+ public:
+  virtual ~InHosts() = default;
+  virtual const std::vector<std::vector<int>>& workers_of_host() const = 0;
+};
+
+}  // namespace fast
+
 namespace fast::graph {
 
 /// Everybody reads the center and the center everybody.

@@ -10,17 +10,18 @@ namespace fast {
 
 struct Placement {
   std::vector<int> worker_of_rank;  ///< the place in the topology that each rank takes
-  std::int64_t edges = 0;           ///< of the topology, each direction counted
+  std::int64_t edges = 0;           ///< over a period, each direction counted
   std::int64_t cut_before = 0;      ///< those between hosts when rank r is worker r
   std::int64_t cut_after = 0;
 };
 
 /// On a grid, tries every block shape, in rows and to and fro, and fills it host by host; takes
-/// what cuts the fewest edges between hosts, rank order when nothing cuts fewer. Other graphs are
-/// filled host by host in rank order. host_of_rank[r] is any number that tells rank r's host from
-/// others. Pure: every rank computes the same. Throws Error(topology) unless there is one host a
+/// what cuts the fewest edges between hosts over a period (64 rounds at most), rank order when
+/// nothing cuts fewer. Other graphs are filled host by host in rank order; what never repeats keeps
+/// rank order. host_of_rank[r] is any number that tells rank r's host from others (Group::hosts()
+/// has them). Pure: every rank computes the same. Throws Error(topology) unless there is one host a
 /// worker.
-Placement place(const Topology& topology, const std::vector<int>& host_of_rank);
+Placement place(const Schedule& schedule, const std::vector<int>& host_of_rank);
 
 /// The same schedule with ranks for worker numbers: rank r's neighbors are the ranks that stand
 /// where those of worker_of_rank[r] are. Names and weights stay.

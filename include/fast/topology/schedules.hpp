@@ -30,9 +30,10 @@ TopologyRule exponential_ring();
 /// repeats.
 TopologyRule random_matchings(std::uint64_t seed = 1);
 
-/// One-peer EquiDyn (Song et al. 2022, arXiv 2210.07881) with weights ½: in round t worker i reads
-/// i - u (mod N), u drawn anew from 1..N-1. Contracts at a rate that does not depend on N. Never
-/// repeats.
+/// One-peer EquiDyn (OD-EquiDyn of Song et al. 2022, arXiv 2210.07881): in round t worker i reads
+/// i - u (mod N), u drawn anew from 1..N-1, with weight ½, the paper's η being N/(2(N-1)). The
+/// expected square of the disagreement shrinks to (N-2)/(2(N-1)) < ½ in every round, whatever N.
+/// Never repeats.
 TopologyRule equidyn(std::uint64_t seed = 1);
 
 }  // namespace fast::schedule

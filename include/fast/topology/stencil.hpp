@@ -15,6 +15,13 @@ struct GridShape {
   bool periodic = true;  ///< a torus; otherwise edges are open
 };
 
+/// What a Graph may be as well: one whose workers stand on a grid, for placement and pictures.
+class OnGrid {
+ public:
+  virtual ~OnGrid() = default;
+  virtual const GridShape& grid() const = 0;
+};
+
 /// One offset per neighbor, each as long as the grid has sides: the worker at p reads the one at p
 /// + offset.
 using Offsets = std::vector<std::vector<int>>;
@@ -30,13 +37,13 @@ Offsets moore(int dimensions);
 
 /// A stencil on a grid, in O(offsets) memory for any number of workers and O(offsets) time a
 /// worker. On sides of 1 and 2 no neighbor is named twice, nor a worker itself.
-class StencilGraph : public Graph {
+class StencilGraph : public Graph, public OnGrid {
  public:
   /// Throws Error(topology) when a side is below 1, the workers exceed 2³¹ - 1 or an offset is not
   /// as long as the grid has sides.
   StencilGraph(GridShape grid, const Offsets& offsets);
 
-  const GridShape& grid() const { return grid_; }
+  const GridShape& grid() const override { return grid_; }
   /// Those that reach another worker, sorted and distinct; on a torus each in [0, side).
   const Offsets& offsets() const { return offsets_; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/mixing/check.hpp>
+#include <fast/mixing/spectrum.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -40,9 +41,6 @@ struct Analysis {
 /// take seconds.
 Analysis analyze(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
                  bool lazy = false);
-
-/// (1 + λ_min)(1 + β): `awc` with momentum β on curvature L is stable for γ·L below it.
-double awc_stability_factor(double smallest_eigenvalue, double momentum);
 
 /// The consensus distance after 0, 1, ..., `rounds` rounds from seeded normal values, divided by
 /// that at the start.

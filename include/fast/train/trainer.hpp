@@ -22,9 +22,13 @@ struct TrainerOptions {
   /// Average gradients over all workers before every optimizer step, in place of the neighbours'
   /// weights: the baseline.
   bool all_reduce = false;
+  /// On several hosts ranks take places in the topology so that neighbors share hosts where they
+  /// can; otherwise rank r is worker r.
+  bool placement = true;
+  double momentum = 0;  ///< of the backend's optimizer: for the stability told at the start
   std::optional<std::filesystem::path>
       out;               ///< metrics-<rank>.jsonl and mean-model.safetensors go there
-  bool progress = true;  ///< on worker 0, to standard error
+  bool progress = true;  ///< on worker 0, to standard error, after a table of what is about to run
   WorkerOptions worker;
 };
 

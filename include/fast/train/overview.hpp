@@ -1,0 +1,35 @@
+// What a run is about to do, as a table for people, and where its ranks stand.
+#pragma once
+
+#include <fast/mixing/spectrum.hpp>
+#include <fast/topology/placement.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fast::train {
+
+struct Overview {
+  int workers = 0;
+  int hosts = 1;
+  std::string topology;
+  std::string exchange;
+  std::string algorithm;
+  std::string staleness;  ///< a number or "inf"
+  Spectrum spectrum;
+  std::optional<Placement> placement;   ///< set by lay_out()
+  std::optional<double> awc_stability;  ///< awc_stability_factor(), where it is known
+  double momentum = 0;                  ///< with which it was found
+
+  /// Two columns, one row a field.
+  std::string to_table() const;
+};
+
+/// The schedule in terms of ranks. On several hosts ranks take the places that place() gives them,
+/// unless `may_move` is false, and `overview` learns how many edges lie between hosts before and
+/// after. host_of_rank as in place().
+Schedule lay_out(const Schedule& schedule, const std::vector<int>& host_of_rank, bool may_move,
+                 Overview& overview);
+
+}  // namespace fast::train

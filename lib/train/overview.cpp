@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+#include <cmath>
+#include <fast/train/overview.hpp>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace fast::train {
+namespace {
+
+using Row = std::pair<const char*, std::string>;
+
+Row placement_row(const Placement& placement) {
+  const std::string of = fmt::format(" of {}", placement.edges);
+  if (placement.cut_after == placement.cut_before) {
+    return {"edges between hosts", fmt::format("{}{}, in rank order", placement.cut_after, of)};
+  }
+  return {"edges between hosts",
+          fmt::format("{}{}, in rank order {}", placement.cut_after, of, placement.cut_before)};
+}
+
+}  // namespace
+
+std::string Overview::to_table() const {
+  std::vector<Row> rows = {{"workers", hosts == 1 ? fmt::format("{}", workers)
+                                                  : fmt::format("{} on {} hosts", workers, hosts)},
+                           {"topology", topology},
+                           {"exchange", exchange},
+                           {"algorithm", algorithm},
+                           {"staleness", staleness}};
+  if (std::isfinite(spectrum.gap)) {
+    rows.insert(rows.begin() + 2,
+                {"spectral gap",
+                 fmt::format("{}{:.4g}", spectrum.converged ? "" : "at most ", spectrum.gap)});
+  }
+  if (placement) rows.push_back(placement_row(*placement));
+  if (awc_stability) {
+    rows.emplace_back("stable for", fmt::format("learning rate x curvature < {:.3g} (momentum {})",
+                                                *awc_stability, momentum));
+  }
+  std::string table;
+  for (const auto& [name, value] : rows) table += fmt::format("  {:<28}  {}\n", name, value);
+  return table;
+}
+
+Schedule lay_out(const Schedule& schedule, const std::vector<int>& host_of_rank, bool may_move,
+                 Overview& overview) {
+  overview.hosts = static_cast<int>(std::set<int>(host_of_rank.begin(), host_of_rank.end()).size());
+  if (overview.hosts == 1 || schedule.period() == 0) return schedule;
+  Placement& placement = overview.placement.emplace(place(schedule, host_of_rank));
+  if (!may_move) {
+    std::iota(placement.worker_of_rank.begin(), placement.worker_of_rank.end(), 0);
+    placement.cut_after = placement.cut_before;
+  }
+  const bool moved = placement.cut_after < placement.cut_before;
+  return moved ? placed(schedule, placement.worker_of_rank) : schedule;
+}
+
+}  // namespace fast::train

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Feeds mutations of topology/ to the reader of topology files under libFuzzer and the sanitizers:  scripts/fuzz.sh [SECONDS]   (60)
+# Skips, saying why, where there is no clang++ with libFuzzer. Inputs that crash are left in build/fuzz.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+if ! command -v clang++ >/dev/null; then
+  echo "fuzz: skipped: no clang++ (apt-get install clang)"
+  exit 0
+fi
+if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+  clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null 2>/dev/null; then
+  echo "fuzz: skipped: clang++ cannot link libFuzzer (apt-get install clang libclang-rt-dev)"
+  exit 0
+fi
+cmake --preset fuzz -Wno-dev >/dev/null
+cmake --build --preset fuzz --target topology_fuzz
+mkdir -p build/fuzz/corpus
+build/fuzz/bin/topology_fuzz -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+  -print_funcs=0 -print_final_stats=1 -artifact_prefix=build/fuzz/ build/fuzz/corpus topology
