@@ -31,6 +31,10 @@ void average(float* current, float* next, const float* own, std::span<const floa
 void average(double* current, double* next, const double* own,
              std::span<const double* const> values, std::span<const double> weights,
              std::size_t count);
+/// The same with slots of bfloat16: next[e] = current[e], rounded to nearest even.
+void average(float* current, BFloat16* next, const BFloat16* own,
+             std::span<const BFloat16* const> values, std::span<const float> weights,
+             std::size_t count);
 
 /// Copies with streaming stores; call stream_fence() before telling anybody.
 void stream_copy(void* to, const void* from, std::size_t size_bytes);
