@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fast/codec/block.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <type_traits>
 
@@ -24,7 +25,7 @@ const Compute<Stored>* load(const Stored* from, Compute<Stored>* scratch, std::s
   if constexpr (std::is_same_v<Stored, Compute<Stored>>) {
     return from;
   } else {
-    mixing::widen(scratch, from, count);
+    codec::widen(scratch, from, count);
     return scratch;
   }
 }
@@ -36,7 +37,7 @@ void stream(Stored* to, const Compute<Stored>* from, std::size_t count) {
     mixing::stream_copy(to, from, count * sizeof(Stored));
   } else {
     Stored narrowed[block_elements];
-    mixing::narrow(narrowed, from, count);
+    codec::narrow(narrowed, from, count);
     mixing::stream_copy(to, narrowed, count * sizeof(Stored));
   }
 }
@@ -187,7 +188,7 @@ struct Mixer::SegmentSweep {
       mixer.algorithm_->apply(Sweep::combine, block);
     }
     if constexpr (!std::is_same_v<Stored, T>) {
-      mixing::narrow(model(first), block.current, block.count);
+      codec::narrow(model(first), block.current, block.count);
     }
   }
 

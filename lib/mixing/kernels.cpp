@@ -320,18 +320,5 @@ bool all_finite(const double* values, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(all_finite_f64)(values, count);
 }
 
-void widen(float* to, const BFloat16* from, std::size_t count) {
-  for (std::size_t e = 0; e < count; ++e) to[e] = to_float(from[e]);
-}
-void widen(float* to, const Float16* from, std::size_t count) {
-  for (std::size_t e = 0; e < count; ++e) to[e] = to_float(from[e]);
-}
-void narrow(BFloat16* to, const float* from, std::size_t count) {
-  for (std::size_t e = 0; e < count; ++e) to[e] = to_bfloat16(from[e]);
-}
-void narrow(Float16* to, const float* from, std::size_t count) {
-  for (std::size_t e = 0; e < count; ++e) to[e] = to_float16(from[e]);
-}
-
 }  // namespace fast::mixing
 #endif  // HWY_ONCE

@@ -50,10 +50,4 @@ double squared_distance(const double* a, const double* b, std::size_t count);
 bool all_finite(const float* values, std::size_t count);
 bool all_finite(const double* values, std::size_t count);
 
-/// Conversions of 16-bit storage; rounding to nearest even, NaN and infinities survive.
-void widen(float* to, const BFloat16* from, std::size_t count);
-void widen(float* to, const Float16* from, std::size_t count);
-void narrow(BFloat16* to, const float* from, std::size_t count);
-void narrow(Float16* to, const float* from, std::size_t count);
-
 }  // namespace fast::mixing
