@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fast/codec/block.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <type_traits>
 
@@ -24,7 +25,7 @@ const Compute<Stored>* load(const Stored* from, Compute<Stored>* scratch, std::s
   if constexpr (std::is_same_v<Stored, Compute<Stored>>) {
     return from;
   } else {
-    mixing::widen(scratch, from, count);
+    codec::widen(scratch, from, count);
     return scratch;
   }
 }
@@ -36,7 +37,7 @@ void stream(Stored* to, const Compute<Stored>* from, std::size_t count) {
     mixing::stream_copy(to, from, count * sizeof(Stored));
   } else {
     Stored narrowed[block_elements];
-    mixing::narrow(narrowed, from, count);
+    codec::narrow(narrowed, from, count);
     mixing::stream_copy(to, narrowed, count * sizeof(Stored));
   }
 }
@@ -92,7 +93,6 @@ struct Mixer::SegmentSweep {
   std::size_t parameter_offset;
   bool is_buffer;
   int vectors;
-  bool weights_apart;
   alignas(cache_line_bytes) T current_scratch[block_elements];
   alignas(cache_line_bytes) T own_scratch[max_payload_vectors][block_elements];
   alignas(cache_line_bytes) T pull_scratch[max_payload_vectors][block_elements];
@@ -106,8 +106,7 @@ struct Mixer::SegmentSweep {
         state_offset(kept_at),
         parameter_offset(first_parameter),
         is_buffer(over.role == Role::buffer),
-        vectors(is_buffer ? 1 : owner.algorithm_->declaration().payload_vectors),
-        weights_apart(!is_buffer && owner.algorithm_->declaration().publishes_weights_apart) {}
+        vectors(is_buffer ? 1 : owner.algorithm_->declaration().payload_vectors) {}
 
   void run() {
     if (whole_at_once()) return;
@@ -123,8 +122,6 @@ struct Mixer::SegmentSweep {
     return segment.offset_bytes + first * sizeof(Stored);
   }
   Stored* model(std::size_t first) const { return static_cast<Stored*>(segment.data) + first; }
-  /// Where payload vector k lies in a slot.
-  int slot_vector(int k) const { return weights_apart ? k + 1 : k; }
   T* kept(const AlignedBuffer& buffer, std::size_t first) const {
     return reinterpret_cast<T*>(buffer.data() + state_offset) + first;
   }
@@ -164,14 +161,14 @@ struct Mixer::SegmentSweep {
       const std::size_t offset = offset_bytes(first);
       block.payload[i] = payload_scratch[i];
       if (pass.own.data != nullptr) {
-        block.own[i] = load(at<Stored>(pass.own, slot_vector(k), offset), own_scratch[i], count);
+        block.own[i] = load(at<Stored>(pass.own, k, offset), own_scratch[i], count);
       }
       const bool keep = pass.gathered || pass.kind == Pass::Kind::gather;
       T* pull = keep ? kept(mixer.gathered_[i], first) : pull_scratch[i];
       if (pass.neighborhood != nullptr) {
         const bool unit = !is_buffer && mixer.algorithm_->declaration().mixing == Mixing::unit;
-        pull_of<Stored>(pull, is_buffer ? block.current : block.own[i], *pass.neighborhood, unit,
-                        slot_vector(k), offset, count);
+        pull_of<Stored>(pull, is_buffer ? block.current : block.own[i], *pass.neighborhood, unit, k,
+                        offset, count);
       }
       block.pull[i] =
           pass.pull == nullptr ? pull : load(at<Stored>(*pass.pull, k, offset), pull, count);
@@ -191,7 +188,7 @@ struct Mixer::SegmentSweep {
       mixer.algorithm_->apply(Sweep::combine, block);
     }
     if constexpr (!std::is_same_v<Stored, T>) {
-      mixing::narrow(model(first), block.current, block.count);
+      codec::narrow(model(first), block.current, block.count);
     }
   }
 
@@ -202,11 +199,11 @@ struct Mixer::SegmentSweep {
       mixer.algorithm_->apply(Sweep::publish, block);
     }
     for (int k = 0; k < vectors; ++k) {
-      stream(reinterpret_cast<Stored*>(pass.next->vector(slot_vector(k)) + offset_bytes(first)),
+      stream(reinterpret_cast<Stored*>(pass.next->vector(k) + offset_bytes(first)),
              payload_scratch[k], block.count);
     }
-    if (weights_apart) {
-      stream(reinterpret_cast<Stored*>(pass.next->vector(0) + offset_bytes(first)), block.current,
+    if (pass.next->weights != nullptr) {
+      stream(reinterpret_cast<Stored*>(pass.next->weights + offset_bytes(first)), block.current,
              block.count);
     }
   }

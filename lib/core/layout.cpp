@@ -69,24 +69,33 @@ ParameterLayout::ParameterLayout(std::vector<TensorView> views) {
   std::stable_sort(views_.begin(), views_.end(), [](const TensorView& a, const TensorView& b) {
     return std::tie(a.role, a.dtype) < std::tie(b.role, b.dtype);
   });
-  std::size_t offset = 0;
-  for (std::size_t i = 0; i < views_.size(); ++i) {
-    const TensorView& view = views_[i];
-    const bool same_group =
-        i > 0 && view.role == views_[i - 1].role && view.dtype == views_[i - 1].dtype;
-    if (!same_group) offset = round_up(offset, cache_line_bytes);
+  for (const Segment& tensor : tensors()) {
     Segment* last = segments_.empty() ? nullptr : &segments_.back();
-    if (same_group && static_cast<std::byte*>(last->data) + last->size_bytes() == view.data) {
-      last->element_count += view.element_count();
+    const bool same_group =
+        last != nullptr && tensor.role == last->role && tensor.dtype == last->dtype;
+    if (same_group && static_cast<std::byte*>(last->data) + last->size_bytes() == tensor.data) {
+      last->element_count += tensor.element_count;
     } else {
-      segments_.push_back({view.data, offset, view.element_count(), view.dtype, view.role});
+      segments_.push_back(tensor);
     }
-    offset += view.size_bytes();
-    if (view.role == Role::parameter) parameter_count_ += view.element_count();
+    size_bytes_ = tensor.offset_bytes + tensor.size_bytes();
+    if (tensor.role == Role::parameter) parameter_count_ += tensor.element_count;
   }
-  size_bytes_ = offset;
   const std::string text = manifest(*this);
   hash_ = XXH3_64bits(text.data(), text.size());
+}
+
+std::vector<Segment> ParameterLayout::tensors() const {
+  std::vector<Segment> tensors;
+  std::size_t offset = 0;
+  for (const TensorView& view : views_) {
+    const bool same_group =
+        !tensors.empty() && view.role == tensors.back().role && view.dtype == tensors.back().dtype;
+    if (!same_group) offset = round_up(offset, cache_line_bytes);
+    tensors.push_back({view.data, offset, view.element_count(), view.dtype, view.role});
+    offset += view.size_bytes();
+  }
+  return tensors;
 }
 
 std::string ParameterLayout::describe() const {

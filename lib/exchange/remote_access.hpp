@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <fast/core/deadline.hpp>
+#include <fast/exchange/peers.hpp>
 #include <span>
 
 namespace fast::exchange {
@@ -14,9 +15,8 @@ class RemoteAccess {
   /// Brings what is known of the worker up to date. Blocks for a round trip, until the deadline at
   /// most.
   virtual bool look(int worker, const Deadline& deadline) = 0;
-  /// Copies vector 0 of the worker's newest publication. Blocks; false when it was not to be had by
-  /// the deadline.
-  virtual bool snapshot(int worker, std::span<std::byte> packed, const Deadline& deadline) = 0;
+  /// As Peers::snapshot. Blocks; none when it was not to be had by the deadline.
+  virtual Snapshot snapshot(int worker, std::span<std::byte> room, const Deadline& deadline) = 0;
 };
 
 }  // namespace fast::exchange

@@ -28,6 +28,7 @@ struct RemoteMirror::Pull {
   int worker = 0;
   std::byte* to = nullptr;      ///< an errand's own memory, or null for the mirror
   bool only_look = false;       ///< an errand that wants no payload
+  bool weights = false;         ///< an errand: these are copied, not vector 0
   std::byte* target = nullptr;  ///< where the copy goes
   std::size_t copy_offset = 0;  ///< in the remote slot
   std::size_t copy_bytes = 0;
@@ -243,11 +244,14 @@ bool RemoteMirror::choose(Pull& pull) const {
 void RemoteMirror::begin_copy(Pull& pull) {
   const PayloadShape& shape = board_->shape();
   pull.copy_offset = SlotBoard::slot_offset(shape, pull.sequence);
-  pull.copy_bytes = SlotBoard::slot_bytes(shape);
+  pull.copy_bytes = SlotBoard::message_bytes(shape);
   pull.target = pull.to;
   if (pull.to != nullptr) {
-    pull.copy_offset += SlotBoard::data_offset(shape);
-    pull.copy_bytes = shape.vector_bytes;
+    const auto& has_weights = pull.before.get().publication.has_weights;
+    pull.weights = has_weights[pull.sequence % slot_count].load(std::memory_order_relaxed) != 0;
+    pull.copy_offset +=
+        pull.weights ? SlotBoard::weights_offset(shape) : SlotBoard::data_offset(shape);
+    pull.copy_bytes = pull.weights ? shape.weights_bytes : shape.vector_bytes;
   } else {
     board_->round(pull.worker, pull.mirrored + 1).exchange(being_written);
     pull.target = board_->slot(pull.worker, pull.mirrored + 1);
@@ -326,14 +330,14 @@ bool RemoteMirror::look(int worker, const Deadline& deadline) {
   return await(errand, deadline);
 }
 
-bool RemoteMirror::snapshot(int worker, std::span<std::byte> packed, const Deadline& deadline) {
+Snapshot RemoteMirror::snapshot(int worker, std::span<std::byte> room, const Deadline& deadline) {
   const auto errand = std::make_shared<Errand>();
-  errand->room.resize(board_->shape().vector_bytes);
+  errand->room.resize(std::max(board_->shape().vector_bytes, board_->shape().weights_bytes));
   errand->pull.worker = worker;
   errand->pull.to = errand->room.data();
-  if (!await(errand, deadline) || !errand->pull.stood) return false;
-  std::memcpy(packed.data(), errand->room.data(), packed.size());
-  return true;
+  if (!await(errand, deadline) || !errand->pull.stood) return Snapshot::none;
+  std::memcpy(room.data(), errand->room.data(), errand->pull.copy_bytes);
+  return errand->pull.weights ? Snapshot::weights : Snapshot::message;
 }
 
 }  // namespace fast::exchange

@@ -31,7 +31,7 @@ class RemoteMirror : public RemoteAccess {
 
   bool is_remote(int worker) const override { return is_remote_[static_cast<std::size_t>(worker)]; }
   bool look(int worker, const Deadline& deadline) override;
-  bool snapshot(int worker, std::span<std::byte> packed, const Deadline& deadline) override;
+  Snapshot snapshot(int worker, std::span<std::byte> room, const Deadline& deadline) override;
 
  private:
   struct HeaderImage;

@@ -1,5 +1,6 @@
 #include "exchange/slot_board.hpp"
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 
 #include "exchange/futex.hpp"
@@ -21,15 +22,32 @@ namespace fast::exchange {
 namespace {
 
 constexpr std::size_t header_bytes = round_up(sizeof(WorkerHeader), page_bytes);
+static_assert(sizeof(WorkerHeader::Publication) == cache_line_bytes);
+
+/// Where vectors begin: on a page when they are long.
+std::size_t boundary(const PayloadShape& shape) {
+  const bool small = std::max(shape.vector_bytes, shape.weights_bytes) < page_bytes;
+  return small ? cache_line_bytes : page_bytes;
+}
+
 }  // namespace
 
 std::size_t SlotBoard::data_offset(const PayloadShape& shape) {
   const std::size_t head = static_cast<std::size_t>(shape.scalars) * sizeof(double);
-  return round_up(head, shape.vector_bytes < page_bytes ? cache_line_bytes : page_bytes);
+  return round_up(head, boundary(shape));
+}
+
+std::size_t SlotBoard::message_bytes(const PayloadShape& shape) {
+  return data_offset(shape) + static_cast<std::size_t>(shape.vectors - 1) * shape.stride_bytes() +
+         shape.vector_bytes;
+}
+
+std::size_t SlotBoard::weights_offset(const PayloadShape& shape) {
+  return round_up(message_bytes(shape), boundary(shape));
 }
 
 std::size_t SlotBoard::slot_bytes(const PayloadShape& shape) {
-  return data_offset(shape) + static_cast<std::size_t>(shape.vectors) * shape.stride_bytes();
+  return round_up(weights_offset(shape) + shape.weights_bytes, boundary(shape));
 }
 
 std::size_t SlotBoard::slot_offset(const PayloadShape& shape, std::uint64_t sequence) {
@@ -57,7 +75,8 @@ std::byte* SlotBoard::slot(int worker, std::uint64_t sequence) const {
 
 MutablePayload SlotBoard::payload(int worker, std::uint64_t sequence) const {
   std::byte* base = slot(worker, sequence);
-  return {base + data_offset(shape_), reinterpret_cast<double*>(base), shape_.stride_bytes()};
+  return {base + data_offset(shape_), reinterpret_cast<double*>(base), shape_.stride_bytes(),
+          shape_.weights_bytes > 0 ? base + weights_offset(shape_) : nullptr};
 }
 
 }  // namespace fast::exchange

@@ -27,6 +27,7 @@ struct WorkerHeader {
     std::atomic<std::uint64_t> sequence;  ///< publications; the newest is in slot sequence mod 3
     /// The first and last rounds that the slots' payloads are for; first: or being_written.
     std::atomic<std::int64_t> rounds[slot_count], until[slot_count];
+    std::atomic<std::uint8_t> has_weights[slot_count];  ///< beside the message
   } publication;
   struct alignas(cache_line_bytes) Reading {
     std::atomic<std::int64_t> consumed;  ///< every source's slot of rounds < consumed has been read
@@ -57,8 +58,10 @@ class SlotBoard {
   /// pull from afar.
   static std::size_t slot_offset(const PayloadShape& shape, std::uint64_t sequence);
   static std::size_t slot_bytes(const PayloadShape& shape);
-  /// Where in a slot the payload's vector 0 begins.
+  /// Where in a slot the payload's vector 0 begins, where the message ends and the weights begin.
   static std::size_t data_offset(const PayloadShape& shape);
+  static std::size_t message_bytes(const PayloadShape& shape);
+  static std::size_t weights_offset(const PayloadShape& shape);
 
   int workers() const { return static_cast<int>(region_.parts.size()); }
   const PayloadShape& shape() const { return shape_; }
@@ -70,6 +73,9 @@ class SlotBoard {
   }
   std::atomic<std::int64_t>& until(int worker, std::uint64_t sequence) const {
     return header(worker).publication.until[sequence % slot_count];
+  }
+  std::atomic<std::uint8_t>& has_weights(int worker, std::uint64_t sequence) const {
+    return header(worker).publication.has_weights[sequence % slot_count];
   }
   MutablePayload payload(int worker, std::uint64_t sequence) const;
   std::byte* slot(int worker, std::uint64_t sequence) const;

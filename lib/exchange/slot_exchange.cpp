@@ -39,13 +39,14 @@ MutablePayload SlotExchange::acquire() {
   return board_->payload(rank_, next);
 }
 
-void SlotExchange::publish(std::int64_t round) {
+void SlotExchange::publish(std::int64_t round, bool with_weights) {
   WorkerHeader& header = board_->header(rank_);
   if (acquired_) {
     acquired_ = false;
     ++sequence_;
     rounds_[sequence_ % slot_count].first = round;
     mixing::stream_fence();
+    board_->has_weights(rank_, sequence_).store(with_weights ? 1 : 0, std::memory_order_relaxed);
     board_->until(rank_, sequence_).store(round, std::memory_order_relaxed);
     board_->round(rank_, sequence_).store(round, std::memory_order_release);
     header.publication.sequence.store(sequence_, std::memory_order_release);
@@ -59,7 +60,7 @@ void SlotExchange::publish(std::int64_t round) {
 
 Payload SlotExchange::published() const {
   const MutablePayload own = board_->payload(rank_, sequence_);
-  return {own.data, own.scalars, own.stride_bytes};
+  return {own.data, own.scalars, own.stride_bytes, own.weights};
 }
 
 /// Looks for a publication that fits: exactly of `round`, or the newest that is not too old.
@@ -80,7 +81,7 @@ bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
     // Published meanwhile, the round found may be a newer publication's: look again.
     if (exact() && publication.sequence.load(std::memory_order_acquire) != newest) return false;
     const MutablePayload slot = board_->payload(arrival.worker, sequence);
-    arrival.payload = {slot.data, slot.scalars, slot.stride_bytes};
+    arrival.payload = {slot.data, slot.scalars, slot.stride_bytes, slot.weights};
     arrival.round = exact() ? round : last;
     arrival.sequence = sequence;
     return true;

@@ -15,7 +15,7 @@ class SlotExchange : public Exchange {
                const ExchangeOptions& options);
 
   MutablePayload acquire() override;
-  void publish(std::int64_t round) override;
+  void publish(std::int64_t round, bool with_weights = false) override;
   Payload published() const override;
   std::vector<Arrival> fetch(std::int64_t round) override;
   bool stands(const Arrival& arrival) const override;

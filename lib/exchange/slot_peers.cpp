@@ -61,25 +61,29 @@ bool SlotPeers::announce(WorkerStatus status) {
   return first;
 }
 
-bool SlotPeers::snapshot(int worker, std::span<std::byte> packed) const {
-  if (is_remote(worker)) return remote_->snapshot(worker, packed, Deadline(remote_snapshot));
+Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room) const {
+  if (is_remote(worker)) return remote_->snapshot(worker, room, Deadline(remote_snapshot));
   const auto& sequence = board_->header(worker).publication.sequence;
   for (int attempt = 0; attempt < snapshot_attempts; ++attempt) {
     const std::uint64_t newest = sequence.load(std::memory_order_acquire);
-    if (newest == 0) return false;
+    if (newest == 0) return Snapshot::none;
     const auto& round = board_->round(worker, newest);
     const std::int64_t of_round = round.load(std::memory_order_acquire);
-    const std::byte* from = board_->payload(worker, newest).vector(0);
-    from = read_optimistically(from, packed.data(), packed.size());
-    if (from != packed.data()) std::memcpy(packed.data(), from, packed.size());
+    const bool weights = board_->has_weights(worker, newest).load(std::memory_order_relaxed) != 0;
+    const auto slot = board_->payload(worker, newest);
+    const std::size_t bytes =
+        weights ? board_->shape().weights_bytes : board_->shape().vector_bytes;
+    const std::byte* from =
+        read_optimistically(weights ? slot.weights : slot.vector(0), room.data(), bytes);
+    if (from != room.data()) std::memcpy(room.data(), from, bytes);
     order_loads();
     if (of_round != being_written && round.load(std::memory_order_acquire) == of_round &&
         sequence.load(std::memory_order_acquire) <= newest + 1) {
-      return true;
+      return weights ? Snapshot::weights : Snapshot::message;
     }
     std::this_thread::yield();
   }
-  return false;
+  return Snapshot::none;
 }
 
 PeerWaiter::PeerWaiter(std::shared_ptr<const SlotBoard> board, int rank,

@@ -26,7 +26,7 @@ class SlotPeers : public Peers {
 
   PeerState peer(int worker) const override;
   bool announce(WorkerStatus status) override;
-  bool snapshot(int worker, std::span<std::byte> packed) const override;
+  Snapshot snapshot(int worker, std::span<std::byte> room) const override;
 
  private:
   void beat();

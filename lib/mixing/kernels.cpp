@@ -9,10 +9,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "core/bfloat16-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace fast::mixing::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+namespace core = fast::HWY_NAMESPACE;
 
 /// Calls vector(d, e) over whole vectors and scalar(cap1, e) over the rest, so that each kernel is
 /// written once.
@@ -26,13 +29,30 @@ HWY_INLINE void for_elements(std::size_t begin, std::size_t count, const Body& b
   for (; e < count; ++e) body(one, e);
 }
 
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const BFloat16* from) {
+  return core::load_bfloat16(d, from);
+}
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> x, hn::TFromD<D>* to) {
+  hn::StoreU(x, d, to);
+}
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> x, BFloat16* to) {
+  core::store_bfloat16(d, x, to);
+}
+
 /// Sum of w_j (m_j - own) on top of `sum`. Degree > 0 unrolls the neighbours.
-template <int Degree, class D, class V, class T>
-HWY_INLINE V add_differences(D d, V sum, V own, const T* const* values, const T* weights,
+template <int Degree, class D, class V, class T, class Stored>
+HWY_INLINE V add_differences(D d, V sum, V own, const Stored* const* values, const T* weights,
                              std::size_t degree, std::size_t e) {
   const std::size_t end = Degree > 0 ? Degree : degree;
   for (std::size_t j = 0; j < end; ++j) {
-    sum = hn::MulAdd(hn::Set(d, weights[j]), hn::Sub(hn::LoadU(d, values[j] + e), own), sum);
+    sum = hn::MulAdd(hn::Set(d, weights[j]), hn::Sub(load(d, values[j] + e), own), sum);
   }
   return sum;
 }
@@ -83,38 +103,51 @@ std::size_t misaligned(const T* pointer, std::size_t count) {
   return head < count ? head : count;
 }
 
-template <int Degree, class T>
-HWY_INLINE void average_of(T* HWY_RESTRICT current, T* HWY_RESTRICT next, const T* HWY_RESTRICT own,
-                           const T* const* values, const T* weights, std::size_t degree,
-                           std::size_t count) {
-  const auto combine = [&](auto d, std::size_t e) HWY_ATTR {
-    return add_differences<Degree>(d, hn::LoadU(d, current + e), hn::LoadU(d, own + e), values,
-                                   weights, degree, e);
-  };
-  const std::size_t head = misaligned(next, count);
-  for_elements<T>(0, head, [&](auto d, std::size_t e) HWY_ATTR {
-    const auto x = combine(d, e);
-    hn::StoreU(x, d, current + e);
-    hn::StoreU(x, d, next + e);
-  });
+/// Fills the elements of one streaming store with make(d, e); returns how many they are.
+template <class T, class Make>
+HWY_INLINE std::size_t stream_next(T* to, std::size_t e, const Make& make) {
   const hn::ScalableTag<T> d;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t e = head;
-  for (; e + lanes <= count; e += lanes) {
-    const auto x = combine(d, e);
-    hn::StoreU(x, d, current + e);
-    hn::Stream(x, d, next + e);
-  }
-  for_elements<T>(e, count, [&](auto one, std::size_t i) HWY_ATTR {
-    const auto x = combine(one, i);
-    hn::StoreU(x, one, current + i);
-    hn::StoreU(x, one, next + i);
-  });
+  hn::Stream(make(d, e), d, to + e);
+  return hn::Lanes(d);
+}
+template <class Make>
+HWY_INLINE std::size_t stream_next(BFloat16* to, std::size_t e, const Make& make) {
+  const hn::ScalableTag<float> d;
+#if HWY_TARGET == HWY_SCALAR
+  core::store_bfloat16(d, make(d, e), to + e);
+  return 1;
+#else
+  const hn::ScalableTag<std::uint16_t> d16;
+  const auto low = core::bfloat16_bits(d, make(d, e));
+  const auto high = core::bfloat16_bits(d, make(d, e + hn::Lanes(d)));
+  hn::Stream(hn::Combine(d16, high, low), d16, reinterpret_cast<std::uint16_t*>(to + e));
+  return hn::Lanes(d16);
+#endif
 }
 
-template <class T>
-void average_any(T* current, T* next, const T* own, const T* const* values, const T* weights,
-                 std::size_t degree, std::size_t count) {
+/// `Stored`, the type of slots, may be narrower than that of the model.
+template <int Degree, class T, class Stored>
+HWY_INLINE void average_of(T* HWY_RESTRICT current, Stored* HWY_RESTRICT next,
+                           const Stored* HWY_RESTRICT own, const Stored* const* values,
+                           const T* weights, std::size_t degree, std::size_t count) {
+  const auto combine = [&](auto d, std::size_t e) HWY_ATTR {
+    const auto x = add_differences<Degree>(d, hn::LoadU(d, current + e), load(d, own + e), values,
+                                           weights, degree, e);
+    hn::StoreU(x, d, current + e);
+    return x;
+  };
+  const auto plainly = [&](auto d, std::size_t e) HWY_ATTR { store(d, combine(d, e), next + e); };
+  const std::size_t head = misaligned(next, count);
+  for_elements<T>(0, head, plainly);
+  const std::size_t at_once = hn::Lanes(hn::ScalableTag<T>()) * (sizeof(T) / sizeof(Stored));
+  std::size_t e = head;
+  while (e + at_once <= count) e += stream_next(next, e, combine);
+  for_elements<T>(e, count, plainly);
+}
+
+template <class T, class Stored>
+void average_any(T* current, Stored* next, const Stored* own, const Stored* const* values,
+                 const T* weights, std::size_t degree, std::size_t count) {
   switch (degree) {
     case 1:
       return average_of<1>(current, next, own, values, weights, degree, count);
@@ -206,6 +239,10 @@ void average_f64(double* c, double* next, const double* x, const double* const* 
                  std::size_t degree, std::size_t n) {
   average_any(c, next, x, v, w, degree, n);
 }
+void average_bf16(float* c, BFloat16* next, const BFloat16* x, const BFloat16* const* v,
+                  const float* w, std::size_t degree, std::size_t n) {
+  average_any(c, next, x, v, w, degree, n);
+}
 bool all_finite_f32(const float* v, std::size_t n) { return all_finite_any(v, n); }
 bool all_finite_f64(const double* v, std::size_t n) { return all_finite_any(v, n); }
 
@@ -222,6 +259,7 @@ HWY_EXPORT(weighted_sum_f32);
 HWY_EXPORT(weighted_sum_f64);
 HWY_EXPORT(average_f32);
 HWY_EXPORT(average_f64);
+HWY_EXPORT(average_bf16);
 HWY_EXPORT(stream_copy_bytes);
 HWY_EXPORT(squared_distance_f32);
 HWY_EXPORT(squared_distance_f64);
@@ -257,6 +295,12 @@ void average(double* current, double* next, const double* own,
   HWY_DYNAMIC_DISPATCH(average_f64)
   (current, next, own, values.data(), weights.data(), values.size(), count);
 }
+void average(float* current, BFloat16* next, const BFloat16* own,
+             std::span<const BFloat16* const> values, std::span<const float> weights,
+             std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(average_bf16)
+  (current, next, own, values.data(), weights.data(), values.size(), count);
+}
 void stream_copy(void* to, const void* from, std::size_t size_bytes) {
   HWY_DYNAMIC_DISPATCH(stream_copy_bytes)
   (static_cast<std::uint8_t*>(to), static_cast<const std::uint8_t*>(from), size_bytes);
@@ -274,19 +318,6 @@ bool all_finite(const float* values, std::size_t count) {
 }
 bool all_finite(const double* values, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(all_finite_f64)(values, count);
-}
-
-void widen(float* to, const BFloat16* from, std::size_t count) {
-  for (std::size_t e = 0; e < count; ++e) to[e] = to_float(from[e]);
-}
-void widen(float* to, const Float16* from, std::size_t count) {
-  for (std::size_t e = 0; e < count; ++e) to[e] = to_float(from[e]);
-}
-void narrow(BFloat16* to, const float* from, std::size_t count) {
-  for (std::size_t e = 0; e < count; ++e) to[e] = to_bfloat16(from[e]);
-}
-void narrow(Float16* to, const float* from, std::size_t count) {
-  for (std::size_t e = 0; e < count; ++e) to[e] = to_float16(from[e]);
 }
 
 }  // namespace fast::mixing

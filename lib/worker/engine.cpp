@@ -15,9 +15,9 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
       mixer_(std::move(layout), algorithm_),
       plan_(std::make_shared<RoundPlan>(std::move(schedule), group_.rank(), options_.weights,
                                         options_.lazy_weights)) {
-  const PayloadShape shape{mixer_.layout().size_bytes(),
-                           declared_.payload_vectors + (declared_.publishes_weights_apart ? 1 : 0),
-                           declared_.payload_scalars};
+  const std::size_t bytes = mixer_.layout().size_bytes();
+  const PayloadShape shape{bytes, declared_.payload_vectors, declared_.payload_scalars,
+                           declared_.publishes_weights_apart ? bytes : 0};
   const EdgePlan edges = [plan = plan_, declared = declared_](std::int64_t round) {
     const bool talks =
         declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
@@ -49,8 +49,8 @@ void Engine::adopt_initial() {
   group_.barrier(Deadline(options_.deadline), "Worker: adopting worker 0's weights");
   if (group_.rank() != 0) {
     const AlignedBuffer packed(layout().size_bytes());
-    require(link_.peers->snapshot(0, {packed.data(), packed.size_bytes()}), ErrorKind::internal,
-            "Worker: worker 0's initial weights could not be read");
+    require(link_.peers->snapshot(0, {packed.data(), packed.size_bytes()}) != Snapshot::none,
+            ErrorKind::internal, "Worker: worker 0's initial weights could not be read");
     layout().scatter(packed.data());
   }
   group_.barrier(Deadline(options_.deadline), "Worker: adopting worker 0's weights");
@@ -60,7 +60,7 @@ void Engine::publish_current(const algorithm::RoundInfo& info) {
   const Stopwatch watch(stats_.publish_s);
   const bool sends = mixer_.begin_publish(link_.exchange->published(), info);
   if (sends) mixer_.publish(link_.exchange->acquire(), info);
-  link_.exchange->publish(info.round);
+  link_.exchange->publish(info.round, declared_.publishes_weights_apart);
   sent_ = sends;
 }
 
@@ -69,8 +69,10 @@ void Engine::publish_current(const algorithm::RoundInfo& info) {
 void Engine::publish_weights() {
   const Stopwatch watch(stats_.publish_s);
   const bool exact = options_.staleness == 0;
-  layout().gather(link_.exchange->acquire().data);
-  link_.exchange->publish(exact ? no_round : combinations_);
+  const MutablePayload next = link_.exchange->acquire();
+  const bool apart = next.weights != nullptr;
+  layout().gather(apart ? next.weights : next.data);
+  link_.exchange->publish(exact ? no_round : combinations_, apart);
 }
 
 void Engine::publish_first(std::int64_t round) {

@@ -74,7 +74,8 @@ int Engine::for_replicas(const Visit& visit) const {
   const AlignedBuffer packed(layout().size_bytes());
   int seen = 0;
   for (int worker = 0; worker < group_.size(); ++worker) {
-    if (!link_.peers->snapshot(worker, {packed.data(), packed.size_bytes()})) continue;
+    const std::span<std::byte> room(packed.data(), packed.size_bytes());
+    if (link_.peers->snapshot(worker, room) == Snapshot::none) continue;
     visit(packed.data());
     ++seen;
   }

@@ -21,7 +21,8 @@ struct Pair {
   std::shared_ptr<AlignedBuffer> memory;
   std::shared_ptr<const SlotBoard> board;
 
-  explicit Pair(std::size_t bytes) : shape{bytes, 1, 0} {
+  explicit Pair(std::size_t bytes) : Pair(PayloadShape{bytes, 1, 0}) {}
+  explicit Pair(const PayloadShape& of_payloads) : shape(of_payloads) {
     const std::size_t part = round_up(SlotBoard::part_bytes(shape), page_bytes);
     memory = std::make_shared<AlignedBuffer>(2 * part + page_bytes);
     const std::size_t base = round_up(reinterpret_cast<std::size_t>(memory->data()), page_bytes);
@@ -195,6 +196,28 @@ TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   CHECK(first);
   SlotPeers second(pair.board, Pair::reader_rank);
   CHECK_FALSE(second.announce(WorkerStatus::failed));  // only the first reports
+}
+
+TEST_CASE("a snapshot brings the weights where they were written beside the message") {
+  for (const std::size_t bytes : {std::size_t{40}, std::size_t{5000}}) {
+    const Pair pair(PayloadShape{bytes, 2, 1, 100});
+    const SlotPeers peers(pair.board, Pair::reader_rank);
+    SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
+    std::vector<std::byte> room(std::max<std::size_t>(bytes, 100));
+    CHECK(peers.snapshot(Pair::writer_rank, room) == Snapshot::none);
+    for (int round = 0; round < 4; ++round) {
+      const MutablePayload payload = writer.acquire();
+      std::memset(payload.vector(0), 2 * round + 1, bytes);
+      std::memset(payload.vector(1), 99, bytes);
+      std::memset(payload.weights, 2 * round, 100);
+      const bool with_weights = round % 2 == 1;
+      writer.publish(round, with_weights);
+      CHECK(peers.snapshot(Pair::writer_rank, room) ==
+            (with_weights ? Snapshot::weights : Snapshot::message));
+      CHECK(whole(room.data(), with_weights ? 100 : bytes));
+      CHECK(room[0] == static_cast<std::byte>(2 * round + (with_weights ? 0 : 1)));
+    }
+  }
 }
 
 TEST_CASE("address arithmetic holds beyond 4 GiB") {

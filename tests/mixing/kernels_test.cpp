@@ -69,6 +69,55 @@ TEMPLATE_TEST_CASE("kernels equal the sums they stand for", "", float, double) {
   }
 }
 
+TEST_CASE("averages of bfloat16 slots are those of their values") {
+  Rng rng(6);
+  for (const std::size_t count : {1, 2, 3, 7, 8, 31, 64, 1001}) {
+    for (const std::size_t degree : {0, 1, 2, 3, 4, 5, 8}) {
+      for (const std::size_t shift : {0, 1, 9}) {
+        Problem<float> p(rng, count, degree);
+        const auto rounded = [](std::vector<float>& values) {
+          std::vector<BFloat16> narrow;
+          for (float& value : values) {
+            narrow.push_back(to_bfloat16(value));
+            value = to_float(narrow.back());
+          }
+          return narrow;
+        };
+        const auto own = rounded(p.own);
+        std::vector<std::vector<BFloat16>> neighbors;
+        std::vector<const BFloat16*> values;
+        for (auto& neighbor : p.neighbors) neighbors.push_back(rounded(neighbor));
+        for (const auto& neighbor : neighbors) values.push_back(neighbor.data());
+        std::vector<float> expected = p.current, next(count), current = p.current;
+        mixing::average(expected.data(), next.data(), p.own.data(), p.values, p.weights, count);
+        std::vector<BFloat16> narrow_next(count + shift, BFloat16{7});
+        mixing::average(current.data(), narrow_next.data() + shift, own.data(), values, p.weights,
+                        count);
+        mixing::stream_fence();
+        REQUIRE(current == expected);
+        for (std::size_t e = 0; e < count; ++e) {
+          REQUIRE(narrow_next[shift + e].bits == to_bfloat16(current[e]).bits);
+        }
+        for (std::size_t e = 0; e < shift; ++e) REQUIRE(narrow_next[e].bits == 7);
+      }
+    }
+  }
+}
+
+TEST_CASE("bfloat16 slots carry what is not finite") {
+  const float bad[] = {std::numeric_limits<float>::infinity(),
+                       -std::numeric_limits<float>::infinity(),
+                       std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> current(67);
+  std::vector<BFloat16> own(67), next(67);
+  for (std::size_t e = 0; e < 67; ++e) current[e] = bad[e % 3];
+  mixing::average(current.data(), next.data(), own.data(), {}, {}, 67);
+  for (std::size_t e = 0; e < 67; ++e) {
+    CHECK(std::isnan(to_float(next[e])) == (e % 3 == 2));
+    if (e % 3 < 2) CHECK(to_float(next[e]) == bad[e % 3]);
+  }
+}
+
 TEST_CASE("sums and averages of 2^-256 are exact") {
   const double tiny = 0x1p-256;
   const std::vector<double> own(5, tiny), other(5, 3 * tiny);

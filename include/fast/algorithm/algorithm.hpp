@@ -59,8 +59,8 @@ struct Declaration {
   Mixing mixing = Mixing::doubly_stochastic;
   /// x⁺ = current + Σ W_ij (m_j - m_i) and the payload is x⁺ itself: served by one fused kernel.
   bool plain_average = false;
-  /// Payload vector 0 is not what the mean model is made of: the weights are published beside it,
-  /// in one more vector that neighbours do not read.
+  /// Payload vector 0 is not what the mean model is made of: the weights are published beside the
+  /// payload, where neighbours do not read them.
   bool publishes_weights_apart = false;
   bool surveys = false;  ///< looks at the whole model before it publishes
   bool needs_static_topology = false;

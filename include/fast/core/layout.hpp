@@ -38,6 +38,7 @@ class ParameterLayout {
     return views_;
   }  ///< those exchanged, in packed order
   const std::vector<Segment>& segments() const { return segments_; }
+  std::vector<Segment> tensors() const;                   ///< one segment a view: none merged
   std::size_t size_bytes() const { return size_bytes_; }  ///< of one packed vector
   std::size_t parameter_count() const { return parameter_count_; }
 

@@ -16,12 +16,14 @@
 
 namespace fast {
 
-/// What a worker publishes: `vectors` packed vectors of `vector_bytes` each (see ParameterLayout),
-/// and scalars.
+/// What a worker publishes: `vectors` of `vector_bytes` each and scalars, its message to the
+/// neighbours; and, where mean models are not made of vector 0, its weights beside them, which
+/// neighbours do not read.
 struct PayloadShape {
   std::size_t vector_bytes = 0;
   int vectors = 1;
   int scalars = 0;
+  std::size_t weights_bytes = 0;  ///< 0: vector 0 is the weights
 
   std::size_t stride_bytes() const;   ///< from one vector to the next
   std::size_t payload_bytes() const;  ///< what travels along an edge in a round
@@ -33,6 +35,7 @@ struct BasicPayload {
   Byte* data = nullptr;
   Scalar* scalars = nullptr;
   std::size_t stride_bytes = 0;
+  Byte* weights = nullptr;  ///< null: none beside the vectors
   Byte* vector(int k) const { return data + static_cast<std::size_t>(k) * stride_bytes; }
 };
 using Payload = BasicPayload<const std::byte, const double>;
@@ -84,9 +87,10 @@ class Exchange {
   /// what it held (staleness 0 only). The same until publish() is called.
   virtual MutablePayload acquire() = 0;
 
-  /// Makes the acquired payload visible as this worker's of `round`. Published payloads do not
-  /// change. When nothing was acquired, the latest publication is this worker's of `round` too.
-  virtual void publish(std::int64_t round) = 0;
+  /// Makes the acquired payload visible as this worker's of `round`; `with_weights`: those beside
+  /// the vectors have been written, too. Published payloads do not change. When nothing was
+  /// acquired, the latest publication is this worker's of `round` too.
+  virtual void publish(std::int64_t round, bool with_weights = false) = 0;
 
   /// The latest publication of this worker. Valid until the next but one publish().
   virtual Payload published() const = 0;

@@ -17,6 +17,13 @@ struct PeerState {
   std::uint64_t heartbeat = 0;  ///< moves every 100 ms while the process lives
 };
 
+/// What a look at a publication has brought.
+enum class Snapshot {
+  none,     ///< it kept changing meanwhile, or nothing has been published
+  message,  ///< vector 0 (see PayloadShape)
+  weights,  ///< the weights beside it
+};
+
 /// No call blocks or is collective.
 class Peers {
  public:
@@ -28,9 +35,9 @@ class Peers {
   /// this worker is the first of the run to fail: the one that reports.
   virtual bool announce(WorkerStatus status) = 0;
 
-  /// Copies vector 0 of another worker's newest publication to `packed`; false when it kept
-  /// changing meanwhile or nothing has been published.
-  virtual bool snapshot(int worker, std::span<std::byte> packed) const = 0;
+  /// Copies from another worker's newest publication its weights, if it has them beside the
+  /// message, else vector 0. `room` holds the longer of the two.
+  virtual Snapshot snapshot(int worker, std::span<std::byte> room) const = 0;
 };
 
 }  // namespace fast

@@ -31,6 +31,10 @@ void average(float* current, float* next, const float* own, std::span<const floa
 void average(double* current, double* next, const double* own,
              std::span<const double* const> values, std::span<const double> weights,
              std::size_t count);
+/// The same with slots of bfloat16: next[e] = current[e], rounded to nearest even.
+void average(float* current, BFloat16* next, const BFloat16* own,
+             std::span<const BFloat16* const> values, std::span<const float> weights,
+             std::size_t count);
 
 /// Copies with streaming stores; call stream_fence() before telling anybody.
 void stream_copy(void* to, const void* from, std::size_t size_bytes);
@@ -45,11 +49,5 @@ double squared_distance(const double* a, const double* b, std::size_t count);
 /// True when every value is finite.
 bool all_finite(const float* values, std::size_t count);
 bool all_finite(const double* values, std::size_t count);
-
-/// Conversions of 16-bit storage; rounding to nearest even, NaN and infinities survive.
-void widen(float* to, const BFloat16* from, std::size_t count);
-void widen(float* to, const Float16* from, std::size_t count);
-void narrow(BFloat16* to, const float* from, std::size_t count);
-void narrow(Float16* to, const float* from, std::size_t count);
 
 }  // namespace fast::mixing

@@ -1,0 +1,41 @@
+// Codes and decodes runs of values, vectorised with run-time dispatch (Highway). Nothing needs
+// alignment. NaN and infinities survive: as themselves, or, in int8, by making the whole group of
+// elements that shares their scale NaN.
+#pragma once
+
+#include <fast/codec/codec.hpp>
+#include <fast/core/element.hpp>
+
+#include <cstddef>
+
+namespace fast::codec {
+
+/// Elements that share a scale in int8: a float, then their codes.
+inline constexpr std::size_t group_elements = 256;
+
+/// Bytes of `count` coded values. Runs of multiples of group_elements may be coded one by one.
+std::size_t coded_bytes(Kind kind, std::size_t count);
+
+/// Kinds bf16, fp16 and int8. `to` has room for coded_bytes(kind, count).
+void encode(Kind kind, const float* from, std::size_t count, std::byte* to,
+            const Rounding& rounding = {});
+void encode(Kind kind, const double* from, std::size_t count, std::byte* to,
+            const Rounding& rounding = {});
+void decode(Kind kind, const std::byte* from, std::size_t count, float* to);
+void decode(Kind kind, const std::byte* from, std::size_t count, double* to);
+
+/// Codes x + e and leaves in e what that lost (error feedback, Seide et al. 2014; Karimireddy et
+/// al. 2019, arXiv 1901.09847, algorithm 1), so that over time the codes' sum follows that of x.
+/// Where the code is not finite, e becomes 0.
+void encode_with_feedback(Kind kind, const float* x, float* e, std::size_t count, std::byte* to,
+                          const Rounding& rounding = {});
+void encode_with_feedback(Kind kind, const double* x, double* e, std::size_t count, std::byte* to,
+                          const Rounding& rounding = {});
+
+/// Conversions of 16-bit storage; rounding to nearest even, NaN and infinities survive.
+void widen(float* to, const BFloat16* from, std::size_t count);
+void widen(float* to, const Float16* from, std::size_t count);
+void narrow(BFloat16* to, const float* from, std::size_t count);
+void narrow(Float16* to, const float* from, std::size_t count);
+
+}  // namespace fast::codec

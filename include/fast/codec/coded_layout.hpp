@@ -1,0 +1,49 @@
+// Where the tensors of a model lie in a coded vector.
+#pragma once
+
+#include <fast/codec/block.hpp>
+#include <fast/codec/sparse.hpp>
+#include <fast/core/layout.hpp>
+
+#include <vector>
+
+namespace fast::codec {
+
+/// A run of a model's elements, contiguous in its memory, and where its code lies.
+struct Piece {
+  Segment segment;
+  Kind kind = Kind::identity;
+  std::size_t offset_bytes = 0;  ///< in the coded vector
+  std::uint64_t first = 0;  ///< index of its first element among the parameters (not of buffers)
+
+  /// The code of the elements [element, element + count): element a multiple of group_elements. Not
+  /// of sparse pieces.
+  std::size_t code_offset(std::size_t element) const;
+  std::size_t code_bytes(std::size_t count) const;
+};
+
+/// As ParameterLayout: offsets follow from names, shapes and types in their order alone. Buffers
+/// are never coded, nor are 16-bit parameters by 16-bit kinds. In int8, scales are a tensor's own.
+class CodedLayout {
+ public:
+  CodedLayout() = default;
+  /// `sparse_capacity`: entries of a message, for Kind::sparse. Throws Error(argument) when the
+  /// model has too many parameters for its 32-bit indices.
+  CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t sparse_capacity = 0);
+
+  Kind kind() const { return kind_; }
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  std::size_t size_bytes() const { return size_bytes_; }  ///< of one coded vector
+  const SparseShape& sparse() const { return sparse_; }   ///< lies at the vector's beginning
+
+ private:
+  Kind kind_ = Kind::identity;
+  std::vector<Piece> pieces_;
+  std::size_t size_bytes_ = 0;
+  SparseShape sparse_;
+};
+
+/// Decodes a whole vector to a packed one of the same layout (not of Kind::sparse).
+void decode(const CodedLayout& layout, const std::byte* coded, std::byte* packed);
+
+}  // namespace fast::codec

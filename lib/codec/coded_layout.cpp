@@ -1,0 +1,103 @@
+#include <cstring>
+#include <fast/codec/coded_layout.hpp>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <limits>
+
+namespace fast::codec {
+namespace {
+
+Kind kind_for(const Segment& segment, Kind kind) {
+  const bool halves = kind == Kind::bf16 || kind == Kind::fp16;
+  if (segment.role == Role::buffer || (halves && size_bytes(segment.dtype) <= 2)) {
+    return Kind::identity;
+  }
+  return kind;
+}
+
+std::size_t bytes_of(const Piece& piece, std::size_t count) {
+  return piece.kind == Kind::identity ? count * size_bytes(piece.segment.dtype)
+                                      : coded_bytes(piece.kind, count);
+}
+
+template <class Stored>
+void decode_piece(const Piece& piece, const std::byte* coded, Stored* to) {
+  const std::size_t count = piece.segment.element_count;
+  if constexpr (std::is_floating_point_v<Stored>) {
+    decode(piece.kind, coded + piece.offset_bytes, count, to);
+  } else {
+    float values[group_elements];
+    for (std::size_t first = 0; first < count; first += group_elements) {
+      const std::size_t length = std::min(group_elements, count - first);
+      decode(piece.kind, coded + piece.code_offset(first), length, values);
+      narrow(to + first, values, length);
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t Piece::code_offset(std::size_t element) const {
+  return offset_bytes + bytes_of(*this, element);
+}
+std::size_t Piece::code_bytes(std::size_t count) const { return bytes_of(*this, count); }
+
+CodedLayout::CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t sparse_capacity)
+    : kind_(kind) {
+  if (kind == Kind::sparse) {
+    require(layout.parameter_count() <= std::numeric_limits<std::uint32_t>::max(),
+            ErrorKind::argument,
+            "codec sparse: the model has {} parameters, its indices reach {}; take another rule",
+            layout.parameter_count(), std::numeric_limits<std::uint32_t>::max());
+    sparse_.capacity = sparse_capacity;
+    for (const Segment& s : layout.segments()) {
+      if (s.role == Role::parameter && s.dtype == DType::f64) sparse_.value_bytes = sizeof(double);
+    }
+    size_bytes_ = sparse_.size_bytes();
+  }
+  std::uint64_t first = 0;
+  const Segment* last = nullptr;
+  const bool by_tensor = kind == Kind::int8;
+  const std::vector<Segment> tensors = by_tensor ? layout.tensors() : std::vector<Segment>();
+  for (const Segment& segment : by_tensor ? tensors : layout.segments()) {
+    Piece piece{segment, kind_for(segment, kind), size_bytes_, first};
+    const bool same_group =
+        last != nullptr && last->role == segment.role && last->dtype == segment.dtype;
+    if (piece.kind == Kind::sparse) {
+      piece.offset_bytes = 0;
+    } else {
+      piece.offset_bytes = round_up(size_bytes_, same_group ? sizeof(float) : cache_line_bytes);
+      if (piece.kind != Kind::int8 && same_group) piece.offset_bytes = size_bytes_;
+      size_bytes_ = piece.offset_bytes + bytes_of(piece, segment.element_count);
+    }
+    if (segment.role == Role::parameter) first += segment.element_count;
+    last = &segment;
+    pieces_.push_back(piece);
+  }
+}
+
+void decode(const CodedLayout& layout, const std::byte* coded, std::byte* packed) {
+  for (const Piece& piece : layout.pieces()) {
+    std::byte* to = packed + piece.segment.offset_bytes;
+    if (piece.kind == Kind::identity) {
+      std::memcpy(to, coded + piece.offset_bytes, piece.segment.size_bytes());
+      continue;
+    }
+    switch (piece.segment.dtype) {
+      case DType::f32:
+        decode_piece(piece, coded, reinterpret_cast<float*>(to));
+        break;
+      case DType::f64:
+        decode_piece(piece, coded, reinterpret_cast<double*>(to));
+        break;
+      case DType::bf16:
+        decode_piece(piece, coded, reinterpret_cast<BFloat16*>(to));
+        break;
+      default:
+        decode_piece(piece, coded, reinterpret_cast<Float16*>(to));
+        break;
+    }
+  }
+}
+
+}  // namespace fast::codec
