@@ -22,7 +22,7 @@ struct Options {
   std::string model = "lenet";
   std::string topology = "torus2d";
   std::string algorithm = "awc";
-  std::string exchange = "shared";
+  std::string exchange = "hybrid";
   std::string staleness = "0";
   std::string schedule = "cosine";
   std::string out, summary_json;
@@ -55,10 +55,10 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--algorithm", o.algorithm, "the rule that combines weights");
   app.add_option("--algorithm-option", o.algorithm_options,
                  "KEY=VALUE, an option of the rule (\"period=8\"); may be repeated");
-  app.add_option("--exchange", o.exchange,
-                 "shared (MPI shared window), local (threads), hybrid (several hosts; "
-                 "experimental) or allreduce (the baseline: "
-                 "gradients are averaged)");
+  app.add_option(
+      "--exchange", o.exchange,
+      "hybrid (shared windows within a host, remote ones between hosts), shared (one host "
+      "only), local (threads) or allreduce (the baseline: gradients are averaged)");
   app.add_option("--staleness", o.staleness,
                  "how many rounds old a neighbor's weights may be, or inf");
   app.add_option("--epochs", o.epochs, "passes over the training data");
@@ -106,11 +106,11 @@ void check(const Options& o, int ranks) {
   require(o.exchange == "shared" || o.exchange == "hybrid" || o.exchange == "local" ||
               o.exchange == "allreduce",
           ErrorKind::argument,
-          "--exchange: \"{}\" is unknown; choose shared, local, hybrid or allreduce", o.exchange);
+          "--exchange: \"{}\" is unknown; choose hybrid, shared, local or allreduce", o.exchange);
   require(o.exchange != "local" || ranks == 1, ErrorKind::argument,
           "--exchange local: workers are threads of one process, mpiexec started {}; leave mpiexec "
           "out or choose "
-          "--exchange shared",
+          "--exchange hybrid",
           ranks);
   require(o.workers >= 1, ErrorKind::argument, "--workers: {}; at least 1 is needed", o.workers);
   require(std::isfinite(o.learning_rate) && o.learning_rate > 0, ErrorKind::argument,
@@ -192,11 +192,9 @@ std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
     try {
       app.parse(argc, argv);
       check(read, ranks.size());
-      require(ranks.name() != "hybrid" || read.exchange == "hybrid", ErrorKind::argument,
-              "--exchange {}: ranks are on several hosts; start all on one, or take --exchange "
-              "hybrid, which is "
-              "experimental",
-              read.exchange);
+      require(ranks.name() != "hybrid" || read.exchange != "shared", ErrorKind::argument,
+              "--exchange shared: ranks are on several hosts; start all on one, or take --exchange "
+              "hybrid");
       options = read;
     } catch (const CLI::CallForHelp&) {
       if (ranks.rank() == 0) std::fputs(app.help().c_str(), stdout);
@@ -211,7 +209,7 @@ std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
-    const Group ranks(world, Reach::several_hosts);
+    const Group ranks(world);
     const std::optional<Options> options = read_options(ranks, argc, argv);
     if (!options) return 0;
     if (options->exchange == "local") {

@@ -34,7 +34,7 @@ class MirrorMemory {
 /// Ranks of one host or of several: shared windows within a host, mirrors of what is elsewhere.
 class MpiGroup : public GroupImpl {
  public:
-  MpiGroup(const mpi::Communicator& communicator, Reach reach)
+  explicit MpiGroup(const mpi::Communicator& communicator)
       : communicator_(communicator),
         host_(communicator.same_host(Deadline(start_up_deadline))),
         index_on_host_(static_cast<std::size_t>(communicator.size()), -1) {
@@ -47,15 +47,6 @@ class MpiGroup : public GroupImpl {
                                                  "Group: finding hosts");
     for (const std::string& rank : lowest) hosts_.push_back(std::stoi(rank));
     several_hosts_ = lowest != std::vector<std::string>(lowest.size(), lowest.front());
-    if (several_hosts_ && reach == Reach::one_host) {
-      throw Error(
-          ErrorKind::argument,
-          fmt::format(
-              "Group: {} ranks are on more than one host; start all on one, or allow it with "
-              "Reach::several_hosts (fast-train --exchange hybrid), which is experimental",
-              communicator_.size()),
-          true);
-    }
   }
 
   int rank() const override { return communicator_.rank(); }
@@ -118,7 +109,7 @@ class MpiGroup : public GroupImpl {
 
 }  // namespace
 
-Group::Group(const mpi::Communicator& communicator, Reach reach)
-    : impl_(std::make_shared<MpiGroup>(communicator, reach)) {}
+Group::Group(const mpi::Communicator& communicator)
+    : impl_(std::make_shared<MpiGroup>(communicator)) {}
 
 }  // namespace fast

@@ -26,7 +26,8 @@ struct alignas(WorkerHeader) RemoteMirror::HeaderImage {
 struct RemoteMirror::Pull {
   enum class Stage { idle, looking, copying, checking } stage = Stage::idle;
   int worker = 0;
-  std::byte* to = nullptr;      ///< an errand's own memory, or null for the mirror
+  std::byte* to = nullptr;  ///< an errand's own memory, or null for the mirror
+  bool is_errand = false;
   bool only_look = false;       ///< an errand that wants no payload
   bool weights = false;         ///< an errand: these are copied, not vector 0
   std::byte* target = nullptr;  ///< where the copy goes
@@ -41,12 +42,14 @@ struct RemoteMirror::Pull {
   std::uint64_t newest_copied = 0;
   std::int64_t newest_round = std::numeric_limits<std::int64_t>::min();
   std::uint64_t mirrored = 0;  ///< publications made in the mirror
+  std::uint32_t status = 0;    ///< as the look before this one saw it
   bool stood = false;          ///< outcome of the last copy
   bool moved = false;          ///< something happened since last asked
 };
 
 /// Something that this worker's own thread waits for.
 struct RemoteMirror::Errand {
+  Errand() { pull.is_errand = true; }
   Pull pull;
   int attempts = 0;
   bool done = false;
@@ -118,6 +121,11 @@ std::int64_t RemoteMirror::consumed() const {
   return board_->header(rank_).reading.consumed.load(std::memory_order_acquire);
 }
 
+bool RemoteMirror::follows(int worker) const {
+  return std::any_of(pulls_.begin(), pulls_.end(),
+                     [&](const auto& pull) { return pull->worker == worker; });
+}
+
 /// Begins to follow the remote workers of this round and the next.
 void RemoteMirror::watch_neighbors() {
   const std::int64_t now = consumed();
@@ -127,9 +135,7 @@ void RemoteMirror::watch_neighbors() {
     const RoundEdges edges = plan_(round);
     for (const auto* side : {&edges.sources, &edges.destinations}) {
       for (const int worker : *side) {
-        const bool known = std::any_of(pulls_.begin(), pulls_.end(),
-                                       [&](const auto& pull) { return pull->worker == worker; });
-        if (known || !is_remote(worker)) continue;
+        if (follows(worker) || !is_remote(worker)) continue;
         pulls_.push_back(std::make_unique<Pull>());
         pulls_.back()->worker = worker;
       }
@@ -148,7 +154,7 @@ void RemoteMirror::advance(Pull& pull) {
       take_over(pull, pull.before);
       if (choose(pull)) {
         begin_copy(pull);
-      } else {  // a worker that has left is not said to have before its last payload is here
+      } else {
         take_over_status(pull);
         pull.stage = Pull::Stage::idle;
       }
@@ -192,9 +198,18 @@ void RemoteMirror::take_over(Pull& pull, const HeaderImage& image) {
   mirror.ring();
 }
 
+/// A worker is not said to have left before its last payload is here. The header's lines need not
+/// be of one moment, so this look found nothing to want only of what was so when the last one
+/// ended.
 void RemoteMirror::take_over_status(Pull& pull) {
   WorkerHeader& mirror = board_->header(pull.worker);
-  if (!copy(mirror.life.status, pull.before.get().life.status)) return;
+  const std::uint32_t now = pull.before.get().life.status.load(std::memory_order_relaxed);
+  if (pull.is_errand && follows(pull.worker)) return;
+  const std::uint32_t status = pull.is_errand ? now : std::exchange(pull.status, now);
+  const bool failed = status == static_cast<std::uint32_t>(WorkerStatus::failed);
+  if ((!failed && owes(pull)) || status == mirror.life.status.load(std::memory_order_relaxed))
+    return;
+  mirror.life.status.store(status, std::memory_order_release);
   pull.moved = true;
   mirror.ring();
 }
@@ -208,6 +223,25 @@ std::optional<std::int64_t> RemoteMirror::next_needed(int worker, std::int64_t a
     if (std::find(sources.begin(), sources.end(), worker) != sources.end()) return round;
   }
   return std::nullopt;
+}
+
+/// True when a slot over there is for a round to come here, though too far ahead to be copied yet.
+/// Of rounds that the other has finished and this worker has not, the plan may still change.
+bool RemoteMirror::owes(const Pull& pull) const {
+  if (pull.is_errand || staleness_ != 0) return false;
+  if (consumed() < pull.before.get().reading.progress.load(std::memory_order_relaxed)) return true;
+  const auto& publication = pull.before.get().publication;
+  for (std::uint64_t slot = 0; slot < slot_count; ++slot) {
+    const std::int64_t first = publication.rounds[slot].load(std::memory_order_relaxed);
+    const std::int64_t last = publication.until[slot].load(std::memory_order_relaxed);
+    if (first == being_written) continue;
+    for (std::int64_t round = std::max({first, consumed(), pull.newest_round + 1}); round <= last;
+         ++round) {
+      const auto sources = plan_(round).sources;
+      if (std::find(sources.begin(), sources.end(), pull.worker) != sources.end()) return true;
+    }
+  }
+  return false;
 }
 
 /// Picks the remote publication to copy; false when there is none to want.

@@ -42,9 +42,11 @@ class RemoteMirror : public RemoteAccess {
   bool drain();
   std::int64_t consumed() const;
   void watch_neighbors();
+  bool follows(int worker) const;
   void advance(Pull& pull);
   void take_over(Pull& pull, const HeaderImage& image);
   void take_over_status(Pull& pull);
+  bool owes(const Pull& pull) const;
   bool choose(Pull& pull) const;
   std::optional<std::int64_t> next_needed(int worker, std::int64_t after) const;
   void begin_copy(Pull& pull);

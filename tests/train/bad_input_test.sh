@@ -83,7 +83,7 @@ check_names() {
   refused "model" "\"vgg\"" "choose lenet or mlp" -- --model vgg
   refused "topology" "\"klein\"" "ring," "torus2d," ".toml or .mtx file" -- --topology klein
   refused "algorithm" "\"mean\"" "none, awc, atc, local" -- --algorithm mean
-  refused "exchange" "\"pigeon\"" "shared, local, hybrid or allreduce" -- --exchange pigeon
+  refused "exchange" "\"pigeon\"" "hybrid, shared, local or allreduce" -- --exchange pigeon
   refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
   refused "schedule" "\"linear\"" "constant, step or cosine" -- --lr-schedule linear
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old

@@ -5,7 +5,7 @@
 using namespace fast;
 
 TEST_CASE("golden trajectories through shared windows") {
-  const Group group(testing::world(), Reach::several_hosts);
+  const Group group(testing::world());
   int run = 0;
   for (const auto& golden : testing::golden_cases()) {
     if (golden.workers != group.size()) continue;

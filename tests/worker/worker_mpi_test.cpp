@@ -5,7 +5,7 @@
 using namespace fast;
 
 TEST_CASE("every scenario holds on ranks") {
-  const Group group(testing::world(), Reach::several_hosts);
+  const Group group(testing::world());
   for (const auto& scenario : testing::scenarios()) {
     INFO(scenario.name);
     CHECK_NOTHROW(scenario.run(group));

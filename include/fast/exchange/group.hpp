@@ -59,26 +59,17 @@ class GroupImpl {
   virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&) { return nullptr; }
 };
 
-/// Where the workers of a group may be.
-enum class Reach {
-  one_host,  ///< ranks elsewhere are refused
-  /// Ranks of several hosts: shared windows within a host, remote windows (MPI_Rget) between them.
-  /// Experimental: results are exact, but a run on several hosts may hang when it ends.
-  several_hosts,
-};
-
 /// The workers of a run, by value (a shared handle).
 class Group {
  public:
   explicit Group(std::shared_ptr<GroupImpl> impl) : impl_(std::move(impl)) {}
-  /// Collective. The ranks of a communicator. Throws Error(argument), on every rank, when they are
-  /// further apart than `reach` allows.
-  Group(const mpi::Communicator& communicator,  // NOLINT: worker(mpi.world(), ...) is the idiom
-        Reach reach = Reach::one_host);
+  /// Collective. The ranks of a communicator: shared windows within a host, remote windows
+  /// (MPI_Rget) between hosts.
+  Group(const mpi::Communicator& communicator);  // NOLINT: worker(mpi.world(), ...) is the idiom
 
   int rank() const { return impl_->rank(); }
   int size() const { return impl_->size(); }
-  std::string name() const { return impl_->name(); }  ///< "local", "shared": for summaries
+  std::string name() const { return impl_->name(); }  ///< "local", "shared", "hybrid"
   /// By rank, the lowest rank of its host (0 for all when they share one), for place() and
   /// graph::hierarchical().
   std::vector<int> hosts() const { return impl_->hosts(); }
