@@ -22,6 +22,13 @@ codec::CodedLayout coded_layout(const ParameterLayout& layout, const Declaration
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
 }
 
+/// 16-bit elements are computed with as floats.
+bool has_halves(const ParameterLayout& layout) {
+  const auto& views = layout.views();
+  return std::any_of(views.begin(), views.end(),
+                     [](const TensorView& view) { return size_bytes(view.dtype) == 2; });
+}
+
 bool loses(codec::Kind kind) {
   return kind != codec::Kind::identity && kind != codec::Kind::sparse;
 }
@@ -44,6 +51,7 @@ Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
           declared.name, declared.state_vectors, declared.payload_vectors, declared.payload_scalars,
           max_state_vectors, max_payload_vectors, max_payload_scalars);
   keeps_own_ = loses(coded_.kind()) && declared.own == Own::payload && !declared.plain_average;
+  widening_ = has_halves(layout_) ? 2 : 1;
   feeds_back_ = coded_.kind() == codec::Kind::int8;
   for (int s = 0; s < declared.state_vectors; ++s) state_.push_back(kept());
   for (int k = 0; k < declared.payload_vectors; ++k) {
@@ -52,7 +60,7 @@ Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
   }
 }
 
-AlignedBuffer Mixer::kept() const { return AlignedBuffer(2 * layout_.size_bytes()); }
+AlignedBuffer Mixer::kept() const { return AlignedBuffer(widening_ * layout_.size_bytes()); }
 
 void Mixer::rebind(ParameterLayout layout) {
   layout_ = std::move(layout);

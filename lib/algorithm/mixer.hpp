@@ -69,9 +69,10 @@ class Mixer {
   std::shared_ptr<Algorithm> algorithm_;
   codec::Options codec_;
   codec::CodedLayout coded_;
-  bool keeps_own_;   ///< the payload is needed again, and the message is not the same
-  bool feeds_back_;  ///< what coding lost is added to the next message
-  // In the type of computation, each element at twice its packed offset.
+  bool keeps_own_;        ///< the payload is needed again, and the message is not the same
+  bool feeds_back_;       ///< what coding lost is added to the next message
+  std::size_t widening_;  ///< from the packed offset of an element to that in the buffers below
+  // In the type of computation.
   std::vector<AlignedBuffer> state_;
   std::vector<AlignedBuffer> gathered_;  ///< pulls, by payload vector
   std::vector<AlignedBuffer> sent_;      ///< payloads, where kept

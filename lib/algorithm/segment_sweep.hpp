@@ -96,7 +96,7 @@ struct Mixer::SegmentSweep {
 
   Stored* model(std::size_t first) const { return static_cast<Stored*>(segment.data) + first; }
   T* kept(const AlignedBuffer& buffer, std::size_t first) const {
-    return reinterpret_cast<T*>(buffer.data() + 2 * segment.offset_bytes) + first;
+    return reinterpret_cast<T*>(buffer.data() + mixer.widening_ * segment.offset_bytes) + first;
   }
 
   /// Plain averages need no blocks where a kernel reads and writes slots as they are.
