@@ -24,6 +24,7 @@ struct Options {
   std::string algorithm = "awc";
   std::string exchange = "hybrid";
   std::string staleness = "0";
+  std::string codec = "identity";
   std::string schedule = "cosine";
   std::string out, summary_json;
   std::vector<std::string> algorithm_options;
@@ -61,6 +62,9 @@ void describe(CLI::App& app, Options& o) {
       "only), local (threads) or allreduce (the baseline: gradients are averaged)");
   app.add_option("--staleness", o.staleness,
                  "how many rounds old a neighbor's weights may be, or inf");
+  app.add_option("--codec", o.codec,
+                 "what messages look like: identity, bf16 or fp16 (half the bytes), int8 (a "
+                 "quarter); bf16_stochastic, int8_stochastic");
   app.add_option("--epochs", o.epochs, "passes over the training data");
   app.add_option("--batch-size", o.batch_size, "samples a step and worker");
   app.add_option("--lr", o.learning_rate, "learning rate of SGD");
@@ -143,6 +147,12 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.momentum = o.momentum;
   trainer.worker.algorithm =
       algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));
+  trainer.worker.codec = codec::by_name(o.codec);
+  require(!trainer.all_reduce || trainer.worker.codec.kind == codec::Kind::identity,
+          ErrorKind::argument,
+          "--codec {}: the all-reduce averages exactly; leave the codec out or choose another "
+          "exchange",
+          o.codec);
   trainer.worker.staleness = staleness_of(o.staleness);
   trainer.worker.deadline = Seconds(o.deadline_s);
   trainer.worker.must_agree =

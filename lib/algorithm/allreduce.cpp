@@ -12,7 +12,8 @@ struct AllReduce {
         .summary = "x_i + (1/N) Σ_j δ_j: the synchronous baseline; replicas start and stay equal",
         .source = "-",
         .scope = Scope::everybody,
-        .mixing = Mixing::anything};
+        .mixing = Mixing::anything,
+        .why_exact = "replicas stay equal only as long as all add exactly the same"};
   }
   template <class T>
   void publish(const Block<T>& block) {

@@ -8,7 +8,8 @@ struct AdaptThenCombine : Averaging {
     return {.name = "atc",
             .summary = "Σ_j W_ij (x_j + δ_j): each steps, then all average",
             .source = "diffusion, Chen & Sayed 2012",
-            .publish_point = PublishPoint::after_step};
+            .publish_point = PublishPoint::after_step,
+            .own = Own::unused};
   }
 };
 

@@ -6,8 +6,8 @@
 namespace fast::algorithm {
 namespace {
 
-/// Memory: 2P of state, P of scratch, slots of 2P (one P for the mean model). What is sent, q, has
-/// top_k entries that are not zero.
+/// Memory: 2P of state, P of scratch, P in a slot for the mean model. Bytes: what is sent, q, has
+/// top_k entries that are not zero; each costs its index (4 bytes) and its value.
 /// State: x̂_i (at first 0, or the weights where all start with the same), and Σ_j W_ij (x̂_j - x̂_i),
 /// which with a constant W grows by the neighbours' pull of q: so no copy of each neighbour's x̂ is
 /// kept.
@@ -23,6 +23,9 @@ class Choco {
             .delivery = Delivery::every,
             .state_vectors = 2,
             .publishes_weights_apart = true,
+            .own = Own::unused,
+            .sparsity = sparsity(),
+            .why_exact = "it sends few entries as they are",
             .surveys = true,
             .needs_static_topology = true,
             .why_synchronous = "every message must be added exactly once",
@@ -41,11 +44,11 @@ class Choco {
   void survey(const Block<T>& block) {
     if (block.first == 0) magnitudes_.clear();
     for (std::size_t e = 0; e < block.count; ++e) {
-      magnitudes_.push_back(std::abs(static_cast<double>(block.current[e]) - block.state[0][e]));
+      magnitudes_.push_back(magnitude(static_cast<double>(block.current[e]) - block.state[0][e]));
     }
   }
   bool begin_publish(const RoundInfo&, std::span<double>) {
-    const std::size_t keep = std::min(kept(), magnitudes_.size());
+    const std::size_t keep = sparsity().of(magnitudes_.size());
     threshold_ = 0;
     equals_left_ = 0;
     if (keep == 0) return true;
@@ -60,7 +63,7 @@ class Choco {
   void publish(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) {
       const double difference = static_cast<double>(block.current[e]) - block.state[0][e];
-      const bool sent = std::abs(difference) > threshold_ || is_one_of_the_equals(difference);
+      const bool sent = magnitude(difference) > threshold_ || is_one_of_the_equals(difference);
       const T q = sent ? static_cast<T>(difference) : T{0};
       block.payload[0][e] = q;
       block.state[0][e] += q;
@@ -76,14 +79,14 @@ class Choco {
   }
 
  private:
-  std::size_t kept() const {
-    if (options_.top_k > 0) return static_cast<std::size_t>(options_.top_k);
-    const double share = options_.fraction * static_cast<double>(magnitudes_.size());
-    return std::max<std::size_t>(1, static_cast<std::size_t>(share));
+  Sparsity sparsity() const { return {options_.top_k, options_.fraction}; }
+  /// NaN counts as the largest: it is to be seen, not kept back.
+  static double magnitude(double difference) {
+    return std::isnan(difference) ? HUGE_VAL : std::abs(difference);
   }
   /// Of entries as large as the smallest that is sent, those of lower index are.
   bool is_one_of_the_equals(double difference) {
-    if (std::abs(difference) != threshold_ || equals_left_ == 0) return false;
+    if (magnitude(difference) != threshold_ || equals_left_ == 0) return false;
     --equals_left_;
     return true;
   }

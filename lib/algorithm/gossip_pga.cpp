@@ -14,6 +14,7 @@ struct GossipPga : Averaging {
             .summary = "Σ_j W_ij (x_j + δ_j), and every H rounds the exact average of all",
             .source = "Gossip-PGA, Chen et al. 2021, arXiv 2105.09080, algorithm 1",
             .publish_point = PublishPoint::after_step,
+            .own = Own::unused,
             .average_every = options.period,
             .parameters = fmt::format("period={}", options.period)};
   }

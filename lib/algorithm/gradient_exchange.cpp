@@ -15,6 +15,7 @@ struct GradientExchange {
             .state_vectors = 1,
             .mixing = Mixing::unit,
             .publishes_weights_apart = true,
+            .own = Own::message,
             .why_synchronous = "every step must be added exactly once"};
   }
   template <class T>

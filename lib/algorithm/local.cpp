@@ -16,6 +16,7 @@ struct LocalSgd : Averaging {
                 "local SGD, Stich 2019, arXiv 1805.09767, algorithm 1; gossip in place of "
                 "the average",
             .publish_point = PublishPoint::after_step,
+            .own = Own::unused,
             .combine_every = options.period,
             .parameters = fmt::format("period={}", options.period)};
   }

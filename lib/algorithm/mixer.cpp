@@ -1,13 +1,46 @@
 #include "algorithm/mixer.hpp"
 
+#include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 
 #include "algorithm/segment_sweep.hpp"
 
 namespace fast::algorithm {
 
-Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm)
-    : layout_(std::move(layout)), algorithm_(std::move(algorithm)) {
+std::size_t Sparsity::of(std::size_t parameter_count) const {
+  const auto share = static_cast<std::size_t>(fraction * static_cast<double>(parameter_count));
+  const std::size_t wanted = entries > 0 ? static_cast<std::size_t>(entries) : share;
+  return std::min(std::max<std::size_t>(1, wanted), parameter_count);
+}
+
+namespace {
+
+codec::CodedLayout coded_layout(const ParameterLayout& layout, const Declaration& declared,
+                                const codec::Options& codec) {
+  if (!declared.sparsity.bounded()) return {layout, codec.kind};
+  return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
+}
+
+/// 16-bit elements are computed with as floats.
+bool has_halves(const ParameterLayout& layout) {
+  const auto& views = layout.views();
+  return std::any_of(views.begin(), views.end(),
+                     [](const TensorView& view) { return size_bytes(view.dtype) == 2; });
+}
+
+bool loses(codec::Kind kind) {
+  return kind != codec::Kind::identity && kind != codec::Kind::sparse;
+}
+
+}  // namespace
+
+Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
+             const codec::Options& codec)
+    : layout_(std::move(layout)),
+      algorithm_(std::move(algorithm)),
+      codec_(codec),
+      coded_(coded_layout(layout_, algorithm_->declaration(), codec)) {
   const Declaration& declared = algorithm_->declaration();
   require(declared.state_vectors <= max_state_vectors &&
               declared.payload_vectors <= max_payload_vectors &&
@@ -17,15 +50,21 @@ Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm)
           "{} are supported",
           declared.name, declared.state_vectors, declared.payload_vectors, declared.payload_scalars,
           max_state_vectors, max_payload_vectors, max_payload_scalars);
-  for (int s = 0; s < declared.state_vectors; ++s) state_.emplace_back(kept_bytes());
+  keeps_own_ = loses(coded_.kind()) && declared.own == Own::payload && !declared.plain_average;
+  widening_ = has_halves(layout_) ? 2 : 1;
+  feeds_back_ = coded_.kind() == codec::Kind::int8;
+  for (int s = 0; s < declared.state_vectors; ++s) state_.push_back(kept());
+  for (int k = 0; k < declared.payload_vectors; ++k) {
+    if (keeps_own_) sent_.push_back(kept());
+    if (feeds_back_) errors_.push_back(kept());
+  }
 }
 
-std::size_t Mixer::kept_bytes() const {
-  std::size_t bytes = 0;
-  for (const Segment& segment : layout_.segments()) {
-    bytes += round_up(segment.element_count * sizeof(double), cache_line_bytes);
-  }
-  return bytes;
+AlignedBuffer Mixer::kept() const { return AlignedBuffer(widening_ * layout_.size_bytes()); }
+
+void Mixer::rebind(ParameterLayout layout) {
+  layout_ = std::move(layout);
+  coded_ = coded_layout(layout_, algorithm_->declaration(), codec_);
 }
 
 void Mixer::start(bool equal) {
@@ -42,6 +81,17 @@ bool Mixer::begin_publish(const Payload& own, const RoundInfo& info) {
 void Mixer::publish(const MutablePayload& next, const RoundInfo& info) {
   std::copy_n(scalars_.begin(), scalars().size(), next.scalars);
   run({.kind = Pass::Kind::publish, .info = info, .own = {}, .next = &next});
+}
+
+void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
+  const bool plain = coded_.kind() == codec::Kind::identity;
+  if (next.weights != nullptr) layout_.gather(next.weights);
+  if (next.weights != nullptr && !as_message) return;
+  if (plain) {
+    layout_.gather(next.data);
+  } else {
+    run({.kind = Pass::Kind::weights, .info = {}, .own = {}, .next = &next});
+  }
 }
 
 void Mixer::look_at(const Neighborhood& neighborhood) {
@@ -87,7 +137,7 @@ void Mixer::gather(const Neighborhood& neighborhood) {
   look_at(neighborhood);
   if (gathered_.empty()) {
     for (int k = 0; k < algorithm_->declaration().payload_vectors; ++k) {
-      gathered_.emplace_back(kept_bytes());
+      gathered_.push_back(kept());
     }
   }
   run({.kind = Pass::Kind::gather,
@@ -106,30 +156,37 @@ void Mixer::combine_with_pull(const Payload& own, const Payload& pull, const Rou
   run({.kind = Pass::Kind::combine, .info = info, .own = own, .pull = &pull});
 }
 
+void Mixer::begin_message(const MutablePayload& next) {
+  ++messages_;
+  writers_.clear();
+  if (coded_.kind() != codec::Kind::sparse) return;
+  for (int k = 0; k < algorithm_->declaration().payload_vectors; ++k) {
+    writers_.emplace_back(coded_.sparse(), next.vector(k));
+  }
+}
+
 void Mixer::run(const Pass& pass) {
-  std::size_t state_offset = 0, parameter_offset = 0;
-  const auto sweep = [&]<class Stored>(const Segment& segment, Stored) {
-    SegmentSweep<Stored>(*this, pass, segment, state_offset, parameter_offset).run();
+  if (pass.next != nullptr) begin_message(*pass.next);
+  const auto sweep = [&]<class Stored>(const codec::Piece& piece, Stored) {
+    SegmentSweep<Stored>(*this, pass, piece).run();
   };
-  for (const Segment& segment : layout_.segments()) {
-    switch (segment.dtype) {
+  for (const codec::Piece& piece : coded_.pieces()) {
+    switch (piece.segment.dtype) {
       case DType::f32:
-        sweep(segment, float{});
+        sweep(piece, float{});
         break;
       case DType::f64:
-        sweep(segment, double{});
+        sweep(piece, double{});
         break;
       case DType::bf16:
-        sweep(segment, BFloat16{});
+        sweep(piece, BFloat16{});
         break;
       case DType::f16:
-        sweep(segment, Float16{});
+        sweep(piece, Float16{});
         break;
       default:
-        fail(ErrorKind::internal, "Mixer: element type {}", name(segment.dtype));
+        fail(ErrorKind::internal, "Mixer: element type {}", name(piece.segment.dtype));
     }
-    state_offset += round_up(segment.element_count * sizeof(double), cache_line_bytes);
-    if (segment.role == Role::parameter) parameter_offset += segment.element_count;
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
+#include <fast/codec/coded_layout.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/exchange/exchange.hpp>
@@ -23,10 +24,14 @@ struct Neighborhood {
 
 class Mixer {
  public:
-  Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm);
+  /// Messages are coded with `codec`, or as entries where the algorithm sends few. The seed of
+  /// random roundings is to differ between workers.
+  Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm, const codec::Options& codec);
 
   const ParameterLayout& layout() const { return layout_; }
-  void rebind(ParameterLayout layout) { layout_ = std::move(layout); }
+  /// Of a payload's vectors.
+  const codec::CodedLayout& coded() const { return coded_; }
+  void rebind(ParameterLayout layout);
 
   /// Lets the rule set up its state from the weights as they are; `equal` if all workers' are so.
   void start(bool equal);
@@ -34,6 +39,9 @@ class Mixer {
   bool begin_publish(const Payload& own, const RoundInfo& info);
   /// Then fills the publication.
   void publish(const MutablePayload& next, const RoundInfo& info);
+  /// The weights as they are, exactly: beside the message, if there is room, else as vector 0;
+  /// `as_message`: as the message, too.
+  void publish_weights(const MutablePayload& next, bool as_message);
   /// The whole end of a round, straight from the neighbours' memory: new weights, and the next
   /// publication if given.
   void combine(const Neighborhood& neighborhood, const RoundInfo& info, const MutablePayload* next);
@@ -49,17 +57,28 @@ class Mixer {
   template <class Stored>
   struct SegmentSweep;
   void run(const Pass& pass);
+  void begin_message(const MutablePayload& next);
   void look_at(const Neighborhood& neighborhood);
   void finish_combine(Pass pass);
   std::span<double> scalars() {
     return {scalars_.data(), static_cast<std::size_t>(algorithm_->declaration().payload_scalars)};
   }
-  std::size_t kept_bytes() const;
+  AlignedBuffer kept() const;
 
   ParameterLayout layout_;
   std::shared_ptr<Algorithm> algorithm_;
-  std::vector<AlignedBuffer> state_;     ///< in the type of computation, segment after segment
+  codec::Options codec_;
+  codec::CodedLayout coded_;
+  bool keeps_own_;        ///< the payload is needed again, and the message is not the same
+  bool feeds_back_;       ///< what coding lost is added to the next message
+  std::size_t widening_;  ///< from the packed offset of an element to that in the buffers below
+  // In the type of computation.
+  std::vector<AlignedBuffer> state_;
   std::vector<AlignedBuffer> gathered_;  ///< pulls, by payload vector
+  std::vector<AlignedBuffer> sent_;      ///< payloads, where kept
+  std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
+  std::vector<codec::SparseWriter> writers_;
+  std::uint64_t messages_ = 0;
   std::array<double, max_payload_scalars> scalars_{}, pulled_scalars_{};
   double self_weight_ = 1, neighbor_weight_ = 0;
 };

@@ -9,7 +9,8 @@ struct None {
             .summary = "x_i + δ_i: every worker trains alone",
             .source = "-",
             .scope = Scope::nobody,
-            .mixing = Mixing::anything};
+            .mixing = Mixing::anything,
+            .why_exact = "it sends nothing"};
   }
   template <class T>
   void publish(const Block<T>& block) {

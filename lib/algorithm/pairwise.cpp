@@ -11,6 +11,7 @@ struct Pairwise : Averaging {
             .source = "AD-PSGD, Lian et al. 2018, arXiv 1710.06952, algorithm 1, in rounds",
             .mixing = Mixing::matching,
             .plain_average = true,
+            .own = Own::unused,
             .why_synchronous = "both of a pair must average the same two values"};
   }
 };

@@ -16,6 +16,7 @@ class PushSum {
             .state_vectors = 1,
             .mixing = Mixing::column_stochastic,
             .publishes_weights_apart = true,
+            .why_exact = "a rounded value would lose mass or make some",
             .why_synchronous = "a value read twice or never would double or lose mass"};
   }
   template <class T>

@@ -1,9 +1,10 @@
-// One sweep of a rule over one segment of the model: what Mixer does per type of element.
+// One sweep of a rule over one piece of the model: what Mixer does per type of element.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 #include <fast/codec/block.hpp>
+#include <fast/core/random.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <type_traits>
 
@@ -49,7 +50,8 @@ const T* at(const Payload& payload, int vector, std::size_t offset_bytes) {
 
 /// One sweep over the model. What is absent is not done.
 struct Mixer::Pass {
-  enum class Kind { start, survey, publish, combine, gather } kind;
+  /// weights: they alone are the message.
+  enum class Kind { start, survey, publish, weights, combine, gather } kind;
   RoundInfo info;
   Payload own;
   const Neighborhood* neighborhood = nullptr;  ///< pulls are computed from these
@@ -58,55 +60,29 @@ struct Mixer::Pass {
   const MutablePayload* next = nullptr;
 };
 
-/// Pulls of one block, from the neighbours' memory.
-template <class Stored>
-void pull_of(Compute<Stored>* out, const Compute<Stored>* own, const Neighborhood& neighborhood,
-             bool unit, int vector, std::size_t offset_bytes, std::size_t count) {
-  using T = Compute<Stored>;
-  thread_local std::vector<std::byte> scratch;  // a neighbour: a guarded copy, a widened copy
-  thread_local std::vector<const T*> values;
-  thread_local std::vector<T> weights;
-  const std::size_t degree = neighborhood.payloads.size();
-  scratch.resize(2 * block_bytes * degree);
-  values.clear();
-  weights.assign(neighborhood.weights.begin(), neighborhood.weights.end());
-  if (unit) weights.assign(degree, T{1});
-  for (std::size_t j = 0; j < degree; ++j) {
-    std::byte* room = scratch.data() + 2 * block_bytes * j;
-    const std::byte* from = read_optimistically(
-        neighborhood.payloads[j].vector(vector) + offset_bytes, room, count * sizeof(Stored));
-    values.push_back(load(reinterpret_cast<const Stored*>(from),
-                          reinterpret_cast<T*>(room + block_bytes), count));
-  }
-  mixing::weighted_differences(out, own, values, weights, count);
-}
-
-/// A sweep over one segment, block by block.
+/// A sweep over one piece, block by block.
 template <class Stored>
 struct Mixer::SegmentSweep {
   using T = Compute<Stored>;
 
   Mixer& mixer;
   const Pass& pass;
-  const Segment& segment;
-  std::size_t state_offset;
-  std::size_t parameter_offset;
-  bool is_buffer;
-  int vectors;
+  const codec::Piece& piece;
+  const Segment& segment = piece.segment;
+  const Declaration& declared = mixer.algorithm_->declaration();
+  const bool is_buffer = segment.role == Role::buffer;
+  const bool plain = piece.kind == codec::Kind::identity;
+  const bool sparse = piece.kind == codec::Kind::sparse;
+  const bool keeps_own = mixer.keeps_own_ && !plain;
+  const int vectors = is_buffer || pass.kind == Pass::Kind::weights ? 1 : declared.payload_vectors;
   alignas(cache_line_bytes) T current_scratch[block_elements];
   alignas(cache_line_bytes) T own_scratch[max_payload_vectors][block_elements];
   alignas(cache_line_bytes) T pull_scratch[max_payload_vectors][block_elements];
   alignas(cache_line_bytes) T payload_scratch[max_payload_vectors][block_elements];
+  alignas(cache_line_bytes) std::byte code_scratch[block_bytes];
 
-  SegmentSweep(Mixer& owner, const Pass& of_pass, const Segment& over, std::size_t kept_at,
-               std::size_t first_parameter)
-      : mixer(owner),
-        pass(of_pass),
-        segment(over),
-        state_offset(kept_at),
-        parameter_offset(first_parameter),
-        is_buffer(over.role == Role::buffer),
-        vectors(is_buffer ? 1 : owner.algorithm_->declaration().payload_vectors) {}
+  SegmentSweep(Mixer& owner, const Pass& of_pass, const codec::Piece& over)
+      : mixer(owner), pass(of_pass), piece(over) {}
 
   void run() {
     if (whole_at_once()) return;
@@ -118,62 +94,111 @@ struct Mixer::SegmentSweep {
     }
   }
 
-  std::size_t offset_bytes(std::size_t first) const {
-    return segment.offset_bytes + first * sizeof(Stored);
-  }
   Stored* model(std::size_t first) const { return static_cast<Stored*>(segment.data) + first; }
   T* kept(const AlignedBuffer& buffer, std::size_t first) const {
-    return reinterpret_cast<T*>(buffer.data() + state_offset) + first;
+    return reinterpret_cast<T*>(buffer.data() + mixer.widening_ * segment.offset_bytes) + first;
   }
 
-  /// Plain averages in the type of storage need no blocks.
+  /// Plain averages need no blocks where a kernel reads and writes slots as they are.
   bool whole_at_once() {
+    const bool fits = declared.plain_average && !is_buffer && pass.kind == Pass::Kind::combine &&
+                      pass.neighborhood != nullptr && pass.next != nullptr && !guarded_reads;
+    if (!fits) return false;
     if constexpr (std::is_same_v<Stored, T>) {
-      const bool plain = mixer.algorithm_->declaration().plain_average && !is_buffer &&
-                         pass.kind == Pass::Kind::combine && pass.neighborhood != nullptr &&
-                         pass.next != nullptr && !guarded_reads;
-      if (!plain) return false;
-      std::vector<const T*> values;
-      for (const Payload& payload : pass.neighborhood->payloads) {
-        values.push_back(at<T>(payload, 0, segment.offset_bytes));
+      if (plain) return average_slots<T>();
+    }
+    if constexpr (std::is_same_v<Stored, float>) {
+      if (piece.kind == codec::Kind::bf16 && !mixer.codec_.stochastic) {
+        return average_slots<BFloat16>();
       }
-      const std::vector<T> weights(pass.neighborhood->weights.begin(),
-                                   pass.neighborhood->weights.end());
-      mixing::average(model(0), reinterpret_cast<T*>(pass.next->vector(0) + segment.offset_bytes),
-                      at<T>(pass.own, 0, segment.offset_bytes), values, weights,
-                      segment.element_count);
-      return true;
     }
     return false;
   }
 
+  template <class InSlot>
+  bool average_slots() {
+    std::vector<const InSlot*> values;
+    for (const Payload& payload : pass.neighborhood->payloads) {
+      values.push_back(at<InSlot>(payload, 0, piece.offset_bytes));
+    }
+    const std::vector<T> weights(pass.neighborhood->weights.begin(),
+                                 pass.neighborhood->weights.end());
+    mixing::average(model(0), reinterpret_cast<InSlot*>(pass.next->vector(0) + piece.offset_bytes),
+                    at<InSlot>(pass.own, 0, piece.offset_bytes), values, weights,
+                    segment.element_count);
+    return true;
+  }
+
+  /// A block of a message: in place, or decoded into `scratch`.
+  const T* decoded(const std::byte* code, T* scratch, std::size_t count) const {
+    if (plain) return load(reinterpret_cast<const Stored*>(code), scratch, count);
+    codec::decode(piece.kind, code, count, scratch);
+    return scratch;
+  }
+  const T* message(const std::byte* vector, std::size_t first, std::size_t count,
+                   T* scratch) const {
+    if (!sparse) return decoded(vector + piece.code_offset(first), scratch, count);
+    codec::decode_sparse(mixer.coded_.sparse(), vector, piece.first + first, count, scratch);
+    return scratch;
+  }
+
+  /// Pulls of one block towards payload vector k of the neighbours, straight from their memory.
+  void pull_towards(int k, T* out, const T* own, std::size_t first, std::size_t count) const {
+    thread_local std::vector<std::byte> scratch;  // a neighbour: a guarded copy, a decoded copy
+    thread_local std::vector<const T*> values;
+    thread_local std::vector<T> weights;
+    const Neighborhood& near = *pass.neighborhood;
+    const std::size_t degree = near.payloads.size();
+    scratch.resize(2 * block_bytes * degree);
+    values.clear();
+    weights.assign(near.weights.begin(), near.weights.end());
+    if (!is_buffer && declared.mixing == Mixing::unit) weights.assign(degree, T{1});
+    for (std::size_t j = 0; j < degree; ++j) {
+      std::byte* room = scratch.data() + 2 * block_bytes * j;
+      T* values_room = reinterpret_cast<T*>(room + block_bytes);
+      const std::byte* vector = near.payloads[j].vector(k);
+      if (sparse) {  // of rules that run at staleness 0, where nothing changes meanwhile
+        values.push_back(message(vector, first, count, values_room));
+      } else {
+        const std::byte* code =
+            read_optimistically(vector + piece.code_offset(first), room, piece.code_bytes(count));
+        values.push_back(decoded(code, values_room, count));
+      }
+    }
+    mixing::weighted_differences(out, own, values, weights, count);
+  }
+
   Block<T> prepare(std::size_t first, std::size_t count) {
     Block<T> block;
-    block.first = parameter_offset + first;
+    block.first = piece.first + first;
     block.count = count;
     block.info = pass.info;
     block.current = const_cast<T*>(load(model(first), current_scratch, count));
     for (std::size_t s = 0; s < mixer.state_.size(); ++s) {
       block.state[s] = kept(mixer.state_[s], first);
     }
-    for (int k = 0; k < vectors; ++k) {
-      const auto i = static_cast<std::size_t>(k);
-      const std::size_t offset = offset_bytes(first);
-      block.payload[i] = payload_scratch[i];
-      if (pass.own.data != nullptr) {
-        block.own[i] = load(at<Stored>(pass.own, k, offset), own_scratch[i], count);
-      }
-      const bool keep = pass.gathered || pass.kind == Pass::Kind::gather;
-      T* pull = keep ? kept(mixer.gathered_[i], first) : pull_scratch[i];
-      if (pass.neighborhood != nullptr) {
-        const bool unit = !is_buffer && mixer.algorithm_->declaration().mixing == Mixing::unit;
-        pull_of<Stored>(pull, is_buffer ? block.current : block.own[i], *pass.neighborhood, unit, k,
-                        offset, count);
-      }
-      block.pull[i] =
-          pass.pull == nullptr ? pull : load(at<Stored>(*pass.pull, k, offset), pull, count);
-    }
+    for (int k = 0; k < vectors; ++k) prepare_vector(block, k, first);
     return block;
+  }
+
+  void prepare_vector(Block<T>& block, int k, std::size_t first) {
+    const auto i = static_cast<std::size_t>(k);
+    const bool pulls = pass.neighborhood != nullptr;
+    block.payload[i] = payload_scratch[i];
+    if (pass.own.data != nullptr && (pulls || declared.own != Own::unused)) {
+      block.own[i] = keeps_own && !pulls
+                         ? kept(mixer.sent_[i], first)
+                         : message(pass.own.vector(k), first, block.count, own_scratch[i]);
+    }
+    const bool keep = pass.gathered || pass.kind == Pass::Kind::gather;
+    T* pull = keep ? kept(mixer.gathered_[i], first) : pull_scratch[i];
+    if (pulls) {
+      pull_towards(k, pull, is_buffer ? block.current : block.own[i], first, block.count);
+      if (keeps_own) block.own[i] = kept(mixer.sent_[i], first);
+    }
+    block.pull[i] = pass.pull == nullptr ? pull
+                                         : load(at<Stored>(*pass.pull, k, piece.code_offset(first)),
+                                                pull, block.count);
   }
 
   void apply(Block<T>& block, std::size_t first) {
@@ -193,19 +218,36 @@ struct Mixer::SegmentSweep {
   }
 
   void emit(Block<T>& block, std::size_t first) {
-    if (is_buffer) {
+    if (is_buffer || pass.kind == Pass::Kind::weights) {
       std::memcpy(payload_scratch[0], block.current, block.count * sizeof(T));
     } else {
       mixer.algorithm_->apply(Sweep::publish, block);
     }
-    for (int k = 0; k < vectors; ++k) {
-      stream(reinterpret_cast<Stored*>(pass.next->vector(k) + offset_bytes(first)),
-             payload_scratch[k], block.count);
+    for (int k = 0; k < vectors; ++k) emit_vector(k, first, block.count);
+    if (declared.publishes_weights_apart) {
+      const std::size_t offset = segment.offset_bytes + first * sizeof(Stored);
+      stream(reinterpret_cast<Stored*>(pass.next->weights + offset), block.current, block.count);
     }
-    if (pass.next->weights != nullptr) {
-      stream(reinterpret_cast<Stored*>(pass.next->weights + offset_bytes(first)), block.current,
-             block.count);
+  }
+
+  void emit_vector(int k, std::size_t first, std::size_t count) {
+    const auto i = static_cast<std::size_t>(k);
+    const T* values = payload_scratch[i];
+    if (keeps_own) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
+    if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
+    std::byte* to = pass.next->vector(k) + piece.code_offset(first);
+    if (plain) return stream(reinterpret_cast<Stored*>(to), values, count);
+    codec::Rounding rounding{{}, piece.first + first};
+    if (mixer.codec_.stochastic) {
+      rounding.key = static_cast<std::uint32_t>(mix_seed(mixer.codec_.seed, mixer.messages_, i));
     }
+    if (mixer.feeds_back_) {
+      codec::encode_with_feedback(piece.kind, values, kept(mixer.errors_[i], first), count,
+                                  code_scratch, rounding);
+    } else {
+      codec::encode(piece.kind, values, count, code_scratch, rounding);
+    }
+    mixing::stream_copy(to, code_scratch, piece.code_bytes(count));
   }
 };
 

@@ -68,7 +68,7 @@ void narrow_f16(Float16* to, const float* from, std::size_t count) {
 template <class D>
 HWY_INLINE auto random_bits(D, std::uint32_t key, std::uint32_t first) {
   const hn::RebindToUnsigned<D> du;
-  auto x = hn::Xor(hn::Iota(du, first), hn::Set(du, key));
+  auto x = hn::Xor(hn::Add(hn::Iota(du, 0), hn::Set(du, first)), hn::Set(du, key));
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(du, 0x7feb352dU));
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(du, 0x846ca68bU));
   return hn::Xor(x, hn::ShiftRight<16>(x));
@@ -92,30 +92,37 @@ void narrow_bf16_stochastically(BFloat16* HWY_RESTRICT to, const float* HWY_REST
 /// e.
 HWY_INLINE std::uint32_t add_up(float* HWY_RESTRICT error, const float* HWY_RESTRICT x,
                                 std::size_t count) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const std::size_t lanes = hn::Lanes(d);
-  auto largest = hn::Zero(di);
-  std::size_t e = 0;
-  for (; e + lanes <= count; e += lanes) {
+  const hn::ScalableTag<float> full;
+  const hn::RebindToSigned<decltype(full)> di;
+  const std::size_t lanes = hn::Lanes(full);
+  const auto magnitude = [&](auto d, std::size_t e) HWY_ATTR {
     auto value = hn::LoadU(d, x + e);
     if (error != nullptr) {
       value = hn::Add(value, hn::LoadU(d, error + e));
       hn::StoreU(value, d, error + e);
     }
-    largest = hn::Max(largest, hn::BitCast(di, hn::Abs(value)));
+    return hn::BitCast(hn::RebindToSigned<decltype(d)>(), hn::Abs(value));
+  };
+  auto largest = hn::Zero(di), largest2 = hn::Zero(di);
+  std::size_t e = 0;
+  for (; e + 4 * lanes <= count; e += 4 * lanes) {
+    largest = hn::Max(largest, hn::Max(magnitude(full, e), magnitude(full, e + lanes)));
+    largest2 =
+        hn::Max(largest2, hn::Max(magnitude(full, e + 2 * lanes), magnitude(full, e + 3 * lanes)));
   }
-  std::int32_t most = hn::GetLane(hn::MaxOfLanes(di, largest));
+  std::int32_t most = hn::GetLane(hn::MaxOfLanes(di, hn::Max(largest, largest2)));
   const hn::CappedTag<float, 1> one;
-  const hn::RebindToSigned<decltype(one)> one_int;
-  for (; e < count; ++e) {
-    float value = x[e];
-    if (error != nullptr) value = error[e] += value;
-    const auto magnitude = hn::Abs(hn::LoadU(one, &value));
-    most = std::max(most, hn::GetLane(hn::BitCast(one_int, magnitude)));
-  }
+  for (; e < count; ++e) most = std::max(most, hn::GetLane(magnitude(one, e)));
   return static_cast<std::uint32_t>(most);
 }
+
+/// Codes lie in words of four: byte k of word l of a run of 32 is that of element 8k + l, whatever
+/// the length of vectors; then the rest in order.
+constexpr std::size_t run_elements = 32;
+using Words = hn::CappedTag<float, run_elements / 4>;
+
+/// A float that has the code in its lowest byte: code + 1.5·2^23, which rounds to nearest even.
+constexpr float shifted_zero = 0x1.8p23F;
 
 template <class Round>
 HWY_INLINE float quantize_with(std::int8_t* HWY_RESTRICT codes, const float* HWY_RESTRICT x,
@@ -132,43 +139,73 @@ HWY_INLINE float quantize_with(std::int8_t* HWY_RESTRICT codes, const float* HWY
   // The largest float's code is not to decode to infinity.
   const float scale = std::min(largest, 0x1.fffffp127F) / 127, inverse = 127 / largest;
   const float* from = error != nullptr ? error : x;
-  for_floats(count, [&](auto d, std::size_t e) HWY_ATTR {
-    const hn::Rebind<std::int8_t, decltype(d)> d8;
+  const auto code = [&](auto d, std::size_t e) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(d)> du;
     const auto value = hn::LoadU(d, from + e);
-    const auto code = hn::DemoteTo(d8, round(d, hn::Mul(value, hn::Set(d, inverse)), e));
-    hn::StoreU(code, d8, codes + e);
-    if (error == nullptr) return;
-    const hn::RebindToSigned<decltype(d)> di;
-    const auto decoded = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, code)), hn::Set(d, scale));
-    hn::StoreU(hn::Sub(value, decoded), d, error + e);
-  });
+    const auto shifted = round(d, value, hn::Set(d, inverse), e);
+    if (error != nullptr) {
+      const auto decoded = hn::Mul(hn::Sub(shifted, hn::Set(d, shifted_zero)), hn::Set(d, scale));
+      hn::StoreU(hn::Sub(value, decoded), d, error + e);
+    }
+    return hn::BitCast(du, shifted);
+  };
+  const Words d;
+  const hn::RebindToUnsigned<Words> du;
+  const auto byte = hn::Set(du, 0xff);
+  std::size_t e = 0;
+  for (; e + run_elements <= count; e += run_elements) {
+    for (std::size_t l = 0; l < 8; l += hn::Lanes(d)) {
+      const auto low = hn::Or(hn::And(code(d, e + l), byte),
+                              hn::ShiftLeft<8>(hn::And(code(d, e + l + 8), byte)));
+      const auto high = hn::Or(hn::ShiftLeft<16>(hn::And(code(d, e + l + 16), byte)),
+                               hn::ShiftLeft<24>(code(d, e + l + 24)));
+      hn::StoreU(hn::Or(low, high), du, reinterpret_cast<std::uint32_t*>(codes + e + 4 * l));
+    }
+  }
+  const hn::CappedTag<float, 1> one;
+  for (; e < count; ++e) codes[e] = static_cast<std::int8_t>(hn::GetLane(code(one, e)));
   return scale;
 }
 
 float quantize_nearest(std::int8_t* codes, const float* x, float* error, std::size_t count) {
-  return quantize_with(codes, x, error, count, [](auto, auto value, std::size_t) HWY_ATTR {
-    return hn::NearestInt(value);
-  });
+  const auto round = [](auto d, auto value, auto inverse, std::size_t)
+                         HWY_ATTR { return hn::MulAdd(value, inverse, hn::Set(d, shifted_zero)); };
+  if (error == nullptr) return quantize_with(codes, x, nullptr, count, round);
+  return quantize_with(codes, x, error, count, round);
 }
 float quantize_random(std::int8_t* codes, const float* x, float* error, std::size_t count,
                       std::uint32_t key, std::uint32_t first) {
-  return quantize_with(codes, x, error, count, [&](auto d, auto value, std::size_t e) HWY_ATTR {
+  const auto round = [&](auto d, auto value, auto inverse, std::size_t e) HWY_ATTR {
     const hn::RebindToSigned<decltype(d)> di;
     const auto bits = random_bits(d, key, first + static_cast<std::uint32_t>(e));
     const auto top = hn::ConvertTo(d, hn::BitCast(di, hn::ShiftRight<8>(bits)));
     const auto uniform = hn::Mul(top, hn::Set(d, 0x1p-24F));
-    return hn::ConvertTo(di, hn::Floor(hn::Add(value, uniform)));
-  });
+    const auto whole = hn::Floor(hn::MulAdd(value, inverse, uniform));
+    return hn::Add(hn::Min(whole, hn::Set(d, 127.0F)), hn::Set(d, shifted_zero));
+  };
+  return quantize_with(codes, x, error, count, round);
 }
 
 void dequantize_all(float* HWY_RESTRICT to, const std::int8_t* HWY_RESTRICT codes, float scale,
                     std::size_t count) {
-  for_floats(count, [&](auto d, std::size_t e) HWY_ATTR {
-    const hn::Rebind<std::int8_t, decltype(d)> d8;
-    const hn::RebindToSigned<decltype(d)> di;
-    const auto code = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d8, codes + e)));
-    hn::StoreU(hn::Mul(code, hn::Set(d, scale)), d, to + e);
-  });
+  const Words d;
+  const hn::RebindToSigned<Words> di;
+  const auto factor = hn::Set(d, scale);
+  std::size_t e = 0;
+  for (; e + run_elements <= count; e += run_elements) {
+    for (std::size_t l = 0; l < 8; l += hn::Lanes(d)) {
+      const auto word = hn::LoadU(di, reinterpret_cast<const std::int32_t*>(codes + e + 4 * l));
+      const auto put = [&](auto code, std::size_t k) HWY_ATTR {
+        const auto value = hn::ConvertTo(d, hn::ShiftRight<24>(code));
+        hn::StoreU(hn::Mul(value, factor), d, to + e + l + 8 * k);
+      };
+      put(hn::ShiftLeft<24>(word), 0);
+      put(hn::ShiftLeft<16>(word), 1);
+      put(hn::ShiftLeft<8>(word), 2);
+      put(word, 3);
+    }
+  }
+  for (; e < count; ++e) to[e] = static_cast<float>(codes[e]) * scale;
 }
 
 }  // namespace fast::codec::HWY_NAMESPACE

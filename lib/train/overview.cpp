@@ -27,6 +27,7 @@ std::string Overview::to_table() const {
                            {"topology", topology},
                            {"exchange", exchange},
                            {"algorithm", algorithm},
+                           {"codec", codec},
                            {"staleness", staleness}};
   if (std::isfinite(spectrum.gap)) {
     rows.insert(rows.begin() + 2,

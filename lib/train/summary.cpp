@@ -38,6 +38,7 @@ std::string Summary::to_json() const {
       {"spectral_gap", spectral_gap},
       {"exchange", exchange},
       {"algorithm", algorithm},
+      {"codec", codec},
       {"staleness", staleness},
       {"seconds", seconds},
   };
@@ -62,6 +63,7 @@ std::string Summary::to_table() const {
       {"spectral gap", fmt::format("{:.4g}", spectral_gap)},
       {"exchange", exchange},
       {"algorithm", algorithm},
+      {"codec", codec},
       {"staleness", staleness},
       {"seconds", fmt::format("{:.1f}", seconds)},
   };

@@ -118,6 +118,7 @@ void Training::look_over(const Schedule& schedule) {
   overview_.topology = schedule.name();
   overview_.exchange = options_.all_reduce ? "allreduce" : group_.name();
   overview_.algorithm = options_.all_reduce ? "allreduce" : std::string(worker_->algorithm().name);
+  overview_.codec = codec::name(options_.worker.codec);
   overview_.staleness = options_.worker.staleness == unbounded_staleness
                             ? "inf"
                             : std::to_string(options_.worker.staleness);
@@ -284,6 +285,7 @@ Summary Training::summarize() {
   summary.spectral_gap = overview_.spectrum.gap;
   summary.exchange = overview_.exchange;
   summary.algorithm = overview_.algorithm;
+  summary.codec = overview_.codec;
   summary.staleness = overview_.staleness;
   summary.seconds = longest_s;
   return summary;

@@ -126,10 +126,7 @@ void Engine::count_sent(bool sent, std::size_t readers) {
     return;
   }
   stats_.messages_sent += static_cast<std::int64_t>(readers);
-  const std::size_t bytes =
-      static_cast<std::size_t>(declared_.payload_vectors) * layout().size_bytes() +
-      static_cast<std::size_t>(declared_.payload_scalars) * sizeof(double);
-  stats_.bytes_sent += static_cast<double>(readers) * static_cast<double>(bytes);
+  stats_.bytes_sent += static_cast<double>(readers) * static_cast<double>(shape_.payload_bytes());
 }
 
 /// reduced_ becomes the average over all workers of the weights minus `base`, if there is one.

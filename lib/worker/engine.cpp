@@ -1,32 +1,43 @@
 #include "worker/engine.hpp"
 
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <thread>
 
 #include "worker/startup.hpp"
 #include "worker/stopwatch.hpp"
 
 namespace fast::worker {
+namespace {
+
+codec::Options own_codec(codec::Options codec, int rank) {
+  codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(rank));
+  return codec;
+}
+
+}  // namespace
+
 Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOptions options)
     : group_(std::move(group)),
       options_(std::move(options)),
       algorithm_(options_.algorithm),
       declared_(algorithm_->declaration()),
-      mixer_(std::move(layout), algorithm_),
+      mixer_(std::move(layout), algorithm_, own_codec(options_.codec, group_.rank())),
       plan_(std::make_shared<RoundPlan>(std::move(schedule), group_.rank(), options_.weights,
                                         options_.lazy_weights)) {
-  const std::size_t bytes = mixer_.layout().size_bytes();
-  const PayloadShape shape{bytes, declared_.payload_vectors, declared_.payload_scalars,
-                           declared_.publishes_weights_apart ? bytes : 0};
+  const bool weights_apart =
+      declared_.publishes_weights_apart || options_.codec.kind != codec::Kind::identity;
+  shape_ = {mixer_.coded().size_bytes(), declared_.payload_vectors, declared_.payload_scalars,
+            weights_apart ? mixer_.layout().size_bytes() : 0};
   const EdgePlan edges = [plan = plan_, declared = declared_](std::int64_t round) {
     const bool talks =
         declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
     return talks ? plan->at(round)->edges : RoundEdges{};
   };
-  link_ = group_.open(shape, edges, exchange_options());
+  link_ = group_.open(shape_, edges, exchange_options());
   if (declared_.scope == algorithm::Scope::everybody || declared_.average_every > 0) {
-    reducer_ = group_.open_reducer(shape.vector_bytes, exchange_options());
-    reduced_ = AlignedBuffer(shape.vector_bytes);
+    reducer_ = group_.open_reducer(mixer_.layout().size_bytes(), exchange_options());
+    reduced_ = AlignedBuffer(mixer_.layout().size_bytes());
   }
   if (options_.initial == Initial::broadcast) adopt_initial();
   mixer_.start(options_.initial == Initial::broadcast);
@@ -49,8 +60,8 @@ void Engine::adopt_initial() {
   group_.barrier(Deadline(options_.deadline), "Worker: adopting worker 0's weights");
   if (group_.rank() != 0) {
     const AlignedBuffer packed(layout().size_bytes());
-    require(link_.peers->snapshot(0, {packed.data(), packed.size_bytes()}) != Snapshot::none,
-            ErrorKind::internal, "Worker: worker 0's initial weights could not be read");
+    require(read_replica(0, packed), ErrorKind::internal,
+            "Worker: worker 0's initial weights could not be read");
     layout().scatter(packed.data());
   }
   group_.barrier(Deadline(options_.deadline), "Worker: adopting worker 0's weights");
@@ -70,9 +81,8 @@ void Engine::publish_weights() {
   const Stopwatch watch(stats_.publish_s);
   const bool exact = options_.staleness == 0;
   const MutablePayload next = link_.exchange->acquire();
-  const bool apart = next.weights != nullptr;
-  layout().gather(apart ? next.weights : next.data);
-  link_.exchange->publish(exact ? no_round : combinations_, apart);
+  mixer_.publish_weights(next, !exact);
+  link_.exchange->publish(exact ? no_round : combinations_, next.weights != nullptr);
 }
 
 void Engine::publish_first(std::int64_t round) {

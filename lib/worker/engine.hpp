@@ -63,6 +63,7 @@ class Engine {
                    const algorithm::RoundInfo& info);
   void mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,
                           const algorithm::RoundInfo& info);
+  bool read_replica(int worker, const AlignedBuffer& packed) const;
   template <class Visit>
   int for_replicas(const Visit& visit) const;
   void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
@@ -74,6 +75,7 @@ class Engine {
   algorithm::Declaration declared_;
   algorithm::Mixer mixer_;
   std::shared_ptr<RoundPlan> plan_;  ///< shared with the exchange's edge plan
+  PayloadShape shape_;
   Link link_;
   std::unique_ptr<Reducer> reducer_;  ///< for averages over all workers
   AlignedBuffer reduced_;             ///< packed

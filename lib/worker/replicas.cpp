@@ -1,4 +1,5 @@
 // The mean model and the consensus distance, from the workers' newest publications.
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <thread>
 
@@ -67,6 +68,19 @@ std::size_t element_count(const ParameterLayout& layout) {
 
 }  // namespace
 
+/// The weights of a worker's newest publication, packed; as its message has them, if it brings
+/// nothing better. False when it could not be read whole.
+bool Engine::read_replica(int worker, const AlignedBuffer& packed) const {
+  if (mixer_.coded().kind() == codec::Kind::identity) {
+    return link_.peers->snapshot(worker, {packed.data(), packed.size_bytes()}) != Snapshot::none;
+  }
+  const AlignedBuffer room(std::max(shape_.vector_bytes, shape_.weights_bytes));
+  const Snapshot found = link_.peers->snapshot(worker, {room.data(), room.size_bytes()});
+  if (found == Snapshot::weights) std::memcpy(packed.data(), room.data(), packed.size_bytes());
+  if (found == Snapshot::message) codec::decode(mixer_.coded(), room.data(), packed.data());
+  return found != Snapshot::none;
+}
+
 /// Calls visit(packed) with each worker's newest publication that could be read whole; returns how
 /// many.
 template <class Visit>
@@ -74,8 +88,7 @@ int Engine::for_replicas(const Visit& visit) const {
   const AlignedBuffer packed(layout().size_bytes());
   int seen = 0;
   for (int worker = 0; worker < group_.size(); ++worker) {
-    const std::span<std::byte> room(packed.data(), packed.size_bytes());
-    if (link_.peers->snapshot(worker, room) == Snapshot::none) continue;
+    if (!read_replica(worker, packed)) continue;
     visit(packed.data());
     ++seen;
   }

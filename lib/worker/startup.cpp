@@ -34,12 +34,14 @@ std::string staleness_text(std::int64_t staleness) {
 std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
                         const Schedule& schedule, const WorkerOptions& options) {
   return fmt::format(
-      "library version {}\n{}\nalgorithm {} {}\ntopology {}\nworkers {}\nperiod {}\nweights "
+      "library version {}\n{}\nalgorithm {} {}\ncodec {} seed {}\ntopology {}\nworkers {}\nperiod "
+      "{}\nweights "
       "{}{}\nstaleness {}\n"
       "mix_every {}\ninitial {}\n{}\n{}",
-      version(), options.must_agree, algorithm.name, algorithm.parameters, schedule.name(),
-      schedule.workers(), schedule.period(), name(options.weights),
-      options.lazy_weights ? " lazy" : "", staleness_text(options.staleness), options.mix_every,
+      version(), options.must_agree, algorithm.name, algorithm.parameters,
+      codec::name(options.codec), options.codec.seed, schedule.name(), schedule.workers(),
+      schedule.period(), name(options.weights), options.lazy_weights ? " lazy" : "",
+      staleness_text(options.staleness), options.mix_every,
       options.initial == Initial::broadcast ? "broadcast" : "as_is", layout.describe(),
       manifest(layout));
 }
@@ -84,12 +86,20 @@ void check_options(const WorkerOptions& options, const algorithm::Declaration& a
           "Worker: deadline {} s; it must be positive", options.deadline.count());
   require(options.suspect_after.count() > 0, ErrorKind::argument,
           "Worker: suspect_after {} s; it must be positive", options.suspect_after.count());
+  const std::string codec = codec::name(options.codec);
+  require(algorithm.why_exact.empty() || options.codec.kind == codec::Kind::identity,
+          ErrorKind::argument,
+          "Worker: algorithm {} with codec {}; it runs with identity only, as {}", algorithm.name,
+          codec, algorithm.why_exact);
   require(algorithm.why_synchronous.empty() || options.staleness == 0, ErrorKind::argument,
           "Worker: algorithm {} with staleness {}; it runs at staleness 0 only, as {}",
           algorithm.name, staleness_text(options.staleness), algorithm.why_synchronous);
   require(algorithm.delivery == algorithm::Delivery::latest || options.staleness == 0,
           ErrorKind::argument, "Worker: algorithm {} needs every message; use staleness 0, not {}",
           algorithm.name, options.staleness);
+  require(!algorithm.sparsity.bounded() || options.staleness == 0, ErrorKind::argument,
+          "Worker: algorithm {} with staleness {}; messages of few entries need staleness 0",
+          algorithm.name, staleness_text(options.staleness));
 }
 
 }  // namespace fast::worker

@@ -83,7 +83,15 @@ check_names() {
   refused "model" "\"vgg\"" "choose lenet or mlp" -- --model vgg
   refused "topology" "\"klein\"" "ring," "torus2d," ".toml or .mtx file" -- --topology klein
   refused "algorithm" "\"mean\"" "none, awc, atc, local" -- --algorithm mean
+<<<<<<< HEAD
   refused "exchange" "\"pigeon\"" "hybrid, shared, local or allreduce" -- --exchange pigeon
+=======
+  refused "codec" "\"fp8\"" "identity, bf16," "int8" -- --codec fp8
+  refused "codec of an all-reduce" "--codec bf16" "exactly" -- --codec bf16 --exchange allreduce
+  refused "codec of a rule that needs none" "algorithm choco with codec int8" "identity only" \
+    -- --codec int8 --algorithm choco
+  refused "exchange" "\"pigeon\"" "shared, local, hybrid or allreduce" -- --exchange pigeon
+>>>>>>> codec
   refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
   refused "schedule" "\"linear\"" "constant, step or cosine" -- --lr-schedule linear
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
@@ -122,6 +130,7 @@ check_differences() {
   differ "batch sizes" "batch size 8" "batch size 4" -- --batch-size 4
   differ "staleness" "staleness 0" "staleness inf" -- --staleness inf
   differ "algorithms" "algorithm awc" "algorithm atc" -- --algorithm atc
+  differ "codecs" "codec identity" "codec bf16" -- --codec bf16
   differ "topologies" "torus" "ring" -- --topology ring
   differ "the baseline on one rank" "all-reduce false" "all-reduce true" -- --exchange allreduce
   differ "placement on one rank" "placement true" "placement false" -- --no-placement

@@ -35,7 +35,7 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "wait_fraction", "publish_fraction", "mix_fraction",
                                          "fresh_fraction", "bytes_sent_per_worker_per_round",
                                          "rounds", "epochs", "workers", "topology", "spectral_gap",
-                                         "exchange", "algorithm", "staleness", "seconds"});
+                                         "exchange", "algorithm", "codec", "staleness", "seconds"});
   CHECK(json["test_accuracy_mean_model"] == 0.8843);
   CHECK(json["rounds"] == 1170);
   CHECK(json["topology"] == "torus2d \"2x2\"");
@@ -48,7 +48,7 @@ TEST_CASE("a summary's table shows percentages and sizes for people") {
   CHECK_THAT(table, ContainsSubstring("  test accuracy, mean model     88.43 %\n"));
   CHECK_THAT(table, ContainsSubstring("246.8 kB\n") &&
                         ContainsSubstring("  staleness                     inf\n"));
-  CHECK(std::count(table.begin(), table.end(), '\n') == 18);
+  CHECK(std::count(table.begin(), table.end(), '\n') == 19);
 }
 
 TEST_CASE("a summary is written to a file or the file is named") {

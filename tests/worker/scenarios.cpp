@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "support/golden.hpp"
+#include "worker/codec_scenarios.hpp"
 #include "worker/rule_scenarios.hpp"
 
 namespace fast::testing {
@@ -428,6 +429,15 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(gradient_exchange_adds_the_neighbours_steps),
       FAST_SCENARIO(choco_publishes_weights_for_the_mean_model),
       FAST_SCENARIO(every_rule_trains_and_republishes),
+      FAST_SCENARIO(every_codec_keeps_the_mean_and_comes_to_agree),
+      FAST_SCENARIO(coded_rules_train_to_the_common_optimum),
+      FAST_SCENARIO(weights_are_adopted_and_finished_exactly_under_any_codec),
+      FAST_SCENARIO(coded_messages_are_as_short_as_they_are_said_to_be),
+      FAST_SCENARIO(coded_messages_do_not_tear),
+      FAST_SCENARIO(buffers_stay_exact_under_any_codec),
+      FAST_SCENARIO(memory_may_lie_differently_on_each_worker_under_any_codec),
+      FAST_SCENARIO(not_a_number_is_passed_on_by_every_codec),
+      FAST_SCENARIO(codecs_that_do_not_fit_are_refused_everywhere),
   };
 #undef FAST_SCENARIO
   return all;

@@ -45,6 +45,22 @@ enum class Mixing {
   unit,               ///< every neighbour counts 1, whatever the weights
 };
 
+/// What Block::own is in combine(), where a codec makes the message differ from the payload.
+enum class Own {
+  unused,   ///< combine() does not look at it
+  payload,  ///< exactly what publish() filled in: a worker's own values are not rounded
+  message,  ///< what the neighbours see of it
+};
+
+/// How many entries of a payload are not 0, at most: no bound, `entries`, or (when that is 0) a
+/// fraction of the parameters, at least one.
+struct Sparsity {
+  std::int64_t entries = 0;
+  double fraction = 0;
+  bool bounded() const { return entries > 0 || fraction > 0; }
+  std::size_t of(std::size_t parameter_count) const;
+};
+
 /// What a rule needs and sends.
 struct Declaration {
   std::string_view name;
@@ -62,6 +78,10 @@ struct Declaration {
   /// Payload vector 0 is not what the mean model is made of: the weights are published beside the
   /// payload, where neighbours do not read them.
   bool publishes_weights_apart = false;
+  Own own = Own::payload;
+  Sparsity sparsity{};  ///< bounded: the payload travels as its entries, whatever the codec
+  /// Why codecs that lose something are refused; empty: they fit.
+  std::string_view why_exact{};
   bool surveys = false;  ///< looks at the whole model before it publishes
   bool needs_static_topology = false;
   bool needs_learning_rate = false;    ///< refuses a step without StepOptions::learning_rate
@@ -90,7 +110,7 @@ struct Block {
   /// The model. On entry the weights after the worker's own step; combine() leaves the next value
   /// there.
   T* current = nullptr;
-  /// The worker's own publication in force, by payload vector. Null in publish().
+  /// The worker's own publication in force, by payload vector (see Own). Null in publish().
   std::array<const T*, max_payload_vectors> own{};
   /// Σ_{j≠i} W_ij (m_j - m_i), by payload vector: what the neighbours pull towards.
   std::array<const T*, max_payload_vectors> pull{};

@@ -10,7 +10,8 @@
 
 namespace fast::codec {
 
-/// Elements that share a scale in int8: a float, then their codes.
+/// Elements that share a scale in int8: a float, then their codes (those of 32 elements
+/// interleaved).
 inline constexpr std::size_t group_elements = 256;
 
 /// Bytes of `count` coded values. Runs of multiples of group_elements may be coded one by one.

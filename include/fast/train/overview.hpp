@@ -16,6 +16,7 @@ struct Overview {
   std::string topology;
   std::string exchange;
   std::string algorithm;
+  std::string codec;
   std::string staleness;  ///< a number or "inf"
   Spectrum spectrum;
   std::optional<Placement> placement;   ///< set by lay_out()

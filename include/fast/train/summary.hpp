@@ -11,13 +11,13 @@ namespace fast::train {
 struct Summary {
   double test_accuracy_mean_model = 0;
   double test_accuracy_worst_worker = 0;
-  double consensus_distance = 0;  ///< sqrt(mean_i ‖x_i - x̄‖²)
-  double samples_per_second = 0;  ///< of all workers, over the training loop
-  double wait_fraction = 0;       ///< of the training loop: waiting for neighbors
-  double publish_fraction = 0;    ///< making the weights readable
-  double mix_fraction = 0;        ///< averaging
-  double fresh_fraction = 0;      ///< neighbor reads that saw a version not yet read
-  double bytes_sent_per_worker_per_round = 0;
+  double consensus_distance = 0;               ///< sqrt(mean_i ‖x_i - x̄‖²)
+  double samples_per_second = 0;               ///< of all workers, over the training loop
+  double wait_fraction = 0;                    ///< of the training loop: waiting for neighbors
+  double publish_fraction = 0;                 ///< making the weights readable
+  double mix_fraction = 0;                     ///< averaging
+  double fresh_fraction = 0;                   ///< neighbor reads that saw a version not yet read
+  double bytes_sent_per_worker_per_round = 0;  ///< as coded
   std::uint64_t rounds = 0;
   std::uint64_t epochs = 0;
   int workers = 0;
@@ -25,6 +25,7 @@ struct Summary {
   double spectral_gap = 0;
   std::string exchange;
   std::string algorithm;
+  std::string codec;
   std::string staleness;  ///< a number or "inf"
   double seconds = 0;     ///< of the training loop
 

@@ -21,7 +21,7 @@ struct WorkerStats {
   std::array<std::int64_t, 16> ages{};
   std::int64_t messages_sent = 0;  ///< publications × readers, over all rounds
   std::int64_t messages_held = 0;  ///< left out as the rule kept the last one in force
-  double bytes_sent = 0;           ///< payload bytes × readers, over all rounds
+  double bytes_sent = 0;           ///< payload bytes, as coded, × readers, over all rounds
   /// Bound on how far dropped neighbours have moved the mean: Σ over rounds of the column weights
   /// lost.
   double mean_drift_weight = 0;
