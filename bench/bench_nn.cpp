@@ -105,7 +105,8 @@ std::vector<Figure> run(const Options& options) {
     for (const std::int64_t count : options.batches)
       for (const std::string& mode : options.modes) {
         const Samples samples(count);
-        const auto backend = nn::make_backend<float>(model(name), 1, {0.01, 0.9, 0});
+        const auto backend =
+            nn::make_backend<float>(model(name), 1, {nn::SgdOptions{0.01, 0.9, 0}});
         const Batch batch = samples.batch();
         const auto step = [&] {
           if (mode == "train")

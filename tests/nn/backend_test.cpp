@@ -32,7 +32,7 @@ float& first_weight(Backend& backend) { return *static_cast<float*>(backend.para
 
 TEST_CASE("a tiny convolutional network learns a tiny problem") {
   const Samples train = halves(256), test = halves(64);
-  const auto backend = make_backend<float>(tiny(), 1, {0.05, 0.9, 1e-4});
+  const auto backend = make_backend<float>(tiny(), 1, {SgdOptions{0.05, 0.9, 1e-4}});
   CHECK(backend->name() == "nn");
   const double before = backend->train(train.batch(0, 32));
   double after = before;
@@ -47,7 +47,7 @@ TEST_CASE("a tiny convolutional network learns a tiny problem") {
 
 TEST_CASE("train is gradients, hook, SGD step, in this order") {
   const Samples samples(6, {1, 8, 8}, 4);
-  const auto backend = make_backend<double>(tiny(), 1, {0.5, 0, 0});
+  const auto backend = make_backend<double>(tiny(), 1, {SgdOptions{0.5, 0, 0}});
   Network<double> oracle(tiny(), 1);
   const double loss = oracle.loss_and_gradients(samples.batch());
   bool called = false;
@@ -100,10 +100,10 @@ TEST_CASE("the same seed trains to the same bits") {
 }
 
 TEST_CASE("momentum is handed out for checkpoints, and none without it") {
-  const auto backend = make_backend<float>(tiny(), 8, {0.1, 0.9, 0});
+  const auto backend = make_backend<float>(tiny(), 8, {SgdOptions{0.1, 0.9, 0}});
   REQUIRE(backend->optimizer_state().size() == 1);
   CHECK(backend->optimizer_state()[0].element_count() == parameter_count(tiny()));
-  CHECK(make_backend<float>(tiny(), 8, {0.1, 0, 0})->optimizer_state().empty());
+  CHECK(make_backend<float>(tiny(), 8, {SgdOptions{0.1, 0, 0}})->optimizer_state().empty());
 }
 
 TEST_CASE("a learning rate of zero stands still") {
@@ -114,4 +114,52 @@ TEST_CASE("a learning rate of zero stands still") {
   backend->train(samples.batch());
   CHECK(first_weight(*backend) == before);
   CHECK_THROWS_AS(backend->set_learning_rate(-1), Error);
+}
+
+TEST_CASE("Adam's state is two moments and the count of its steps") {
+  const Samples samples(8, {1, 8, 8}, 4);
+  const auto backend = make_backend<float>(tiny(), 8, {AdamOptions{}});
+  backend->train(samples.batch());
+  backend->train(samples.batch());
+  const std::vector<TensorView> state = backend->optimizer_state();
+  REQUIRE(state.size() == 3);
+  CHECK(state[1].name == "adam.v");
+  CHECK(state[1].element_count() == parameter_count(tiny()));
+  CHECK(*static_cast<const std::int64_t*>(state[2].data) == 2);
+}
+
+TEST_CASE("a batch taken in parts gives the step of the whole batch") {
+  const Samples samples(29, {1, 8, 8}, 4);
+  const auto whole = make_backend<double>(tiny(), 8),
+             parts = make_backend<double>(tiny(), 8, {.accumulate = 4});
+  for (const std::size_t count : {29, 3, 1})
+    CHECK(parts->train(samples.batch(0, count)) ==
+          Approx(whole->train(samples.batch(0, count))).epsilon(1e-12));
+  const auto* a = static_cast<const double*>(whole->parameters()[0].data);
+  const auto* b = static_cast<const double*>(parts->parameters()[0].data);
+  for (std::size_t i = 0; i < parameter_count(tiny()); ++i)
+    CHECK(b[i] == Approx(a[i]).epsilon(1e-10).margin(1e-12));
+}
+
+TEST_CASE("gradients of a larger norm are scaled down to it, smaller ones left alone") {
+  const Samples samples(6, {1, 8, 8}, 4);
+  const std::size_t count = parameter_count(tiny());
+  const auto stepped_by = [&](double gradient, double norm) {
+    const auto backend =
+        make_backend<double>(tiny(), 1, {.optimizer = SgdOptions{1, 0, 0}, .clip_norm = norm});
+    const auto* w = static_cast<const double*>(backend->parameters()[0].data);
+    const double before = w[3];
+    backend->train(samples.batch(), [&](const std::vector<TensorView>& views) {
+      std::fill_n(static_cast<double*>(views[0].data), count, gradient);
+    });
+    return before - w[3];
+  };
+  const double root = std::sqrt(static_cast<double>(count));
+  CHECK(stepped_by(2, root) == Approx(1));
+  CHECK(stepped_by(2, 2.01 * root) == Approx(2));
+  CHECK(stepped_by(2, 0) == Approx(2));
+  CHECK_THROWS_WITH(make_backend<float>(tiny(), 1, {.clip_norm = -1}),
+                    ContainsSubstring("a norm of -1"));
+  CHECK_THROWS_WITH(make_backend<float>(tiny(), 1, {.accumulate = 0}),
+                    ContainsSubstring("in 0 parts"));
 }

@@ -58,6 +58,14 @@ void relu_forward(const T* x, T* y, Index count);
 template <class T>
 void relu_backward(const T* y, const T* dy, T* dx, Index count);
 
+/// sum = or += factor · x.
+template <class T>
+void add_scaled(T* sum, const T* x, T factor, std::size_t count, bool first);
+template <class T>
+void scale(T* x, T factor, std::size_t count);
+template <class T>
+double sum_of_squares(const T* x, std::size_t count);
+
 /// Weights [units x inputs], x [count x inputs], y [count x units].
 template <class T>
 void dense_forward(const T* weights, const T* bias, const T* x, T* y, Index count, Index inputs,
@@ -69,9 +77,27 @@ template <class T>
 void dense_input_gradient(const T* weights, const T* dy, T* dx, Index count, Index inputs,
                           Index units);
 
-/// `momentum` may be null when beta is 0.
 template <class T>
-void sgd_step(T* weights, const T* gradients, T* momentum, std::size_t count, T learning_rate,
-              T beta, T weight_decay);
+struct SgdRule {
+  T learning_rate, momentum, weight_decay;
+  bool nesterov;
+};
+template <class T>
+struct AdamRule {
+  T rate;                        // learning rate / (1 - beta1^t)
+  T beta1, rest1, beta2, rest2;  // rest = 1 - beta
+  T root_scale;                  // 1 / sqrt(1 - beta2^t)
+  T epsilon;
+  T added_decay, decoupled_decay;  // to the gradient; to delta, times the learning rate
+};
+
+/// With `add`, out is weights and gets the delta added; else the delta is written to out.
+/// `momentum` is null when there is none.
+template <class T>
+void sgd_delta(const SgdRule<T>& rule, const T* weights, const T* gradients, T* momentum, T* out,
+               std::size_t count, bool add);
+template <class T>
+void adam_delta(const AdamRule<T>& rule, const T* weights, const T* gradients, T* first, T* second,
+                T* out, std::size_t count, bool add);
 
 }  // namespace fast::nn
