@@ -53,7 +53,9 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--data", o.data,
                  "fashion-mnist, or a directory with four IDX files (plain or .gz)");
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
-  app.add_option("--model", o.model, "lenet (61,706 parameters) or mlp (784-256-10)");
+  app.add_option(
+      "--model", o.model,
+      "lenet (61,706 parameters), mlp (784-256-10) or resnet20 (272,474, 32x32 color images)");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");
@@ -112,7 +114,8 @@ std::int64_t staleness_of(const std::string& text) {
 nn::ModelSpec model_of(const std::string& name, int classes) {
   if (name == "lenet") return nn::lenet5(classes);
   if (name == "mlp") return nn::mlp({784, 256, classes});
-  fail(ErrorKind::argument, "--model: \"{}\" is unknown; choose lenet or mlp", name);
+  if (name == "resnet20") return nn::resnet20(classes);
+  fail(ErrorKind::argument, "--model: \"{}\" is unknown; choose lenet, mlp or resnet20", name);
 }
 
 nn::OptimizerSpec optimizer_of(const Options& o) {

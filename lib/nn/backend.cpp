@@ -35,7 +35,11 @@ class NetworkBackend final : public Backend {
   }
 
   std::string name() const override { return "nn"; }
-  std::vector<TensorView> parameters() override { return network_.parameter_views(); }
+  std::vector<TensorView> parameters() override {
+    std::vector<TensorView> views = network_.parameter_views();
+    for (TensorView& buffer : network_.buffer_views()) views.push_back(std::move(buffer));
+    return views;
+  }
 
   double train(const Batch& batch, const GradientHook& hook) override {
     const double loss = options_.accumulate > 1 && batch.count() > 1

@@ -1,7 +1,11 @@
 #include <cmath>
 #include <fast/core/error.hpp>
+#include <fast/core/layout.hpp>
+#include <fast/exchange/local.hpp>
 #include <fast/nn/backend.hpp>
 #include <fast/nn/network.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/worker/worker.hpp>
 
 #include "nn/samples.hpp"
 #include "support/catch.hpp"
@@ -24,6 +28,31 @@ Samples halves(std::int64_t count) {
 
 ModelSpec tiny() {
   return {"tiny", {1, 8, 8}, {Conv2d{4, 3, 1, 1}, Relu{}, MaxPool{}, Flatten{}, Dense{4}}};
+}
+
+/// A residual network in small: a plain block, then one that halves the image.
+ModelSpec tiny_resnet() {
+  const auto conv = [](std::int64_t channels, std::int64_t stride) {
+    return Conv2d{channels, 3, stride, 1, false};
+  };
+  return {"tiny resnet",
+          {1, 8, 8},
+          {conv(4, 1), BatchNorm{}, Relu{},
+           Residual{{conv(4, 1), BatchNorm{}, Relu{}, conv(4, 1), BatchNorm{}}, {}}, Relu{},
+           Residual{{conv(6, 2), BatchNorm{}, Relu{}, conv(6, 1), BatchNorm{}},
+                    {Conv2d{6, 1, 2, 0, false}, BatchNorm{}}},
+           Relu{}, GlobalAveragePool{}, Dense{4}}};
+}
+
+std::vector<float> running_statistics(Backend& backend) {
+  const std::vector<TensorView> views = backend.parameters();
+  std::vector<float> values;
+  for (const TensorView& view : views)
+    if (view.role == Role::buffer) {
+      const auto* first = static_cast<const float*>(view.data);
+      values.insert(values.end(), first, first + view.element_count());
+    }
+  return values;
 }
 
 float& first_weight(Backend& backend) { return *static_cast<float*>(backend.parameters()[0].data); }
@@ -162,4 +191,43 @@ TEST_CASE("gradients of a larger norm are scaled down to it, smaller ones left a
                     ContainsSubstring("a norm of -1"));
   CHECK_THROWS_WITH(make_backend<float>(tiny(), 1, {.accumulate = 0}),
                     ContainsSubstring("in 0 parts"));
+}
+
+TEST_CASE("a small residual network learns, and evaluation leaves its running statistics alone") {
+  const Samples train = halves(256), test = halves(64);
+  for (const OptimizerSpec& optimizer :
+       {OptimizerSpec(SgdOptions{0.05, 0.9, 1e-4, true}), OptimizerSpec(AdamOptions{0.01})}) {
+    const auto backend = make_backend<float>(tiny_resnet(), 1, {optimizer});
+    for (int epoch = 0; epoch < 8; ++epoch)
+      for (std::size_t first = 0; first < 256; first += 32) backend->train(train.batch(first, 32));
+    const std::vector<float> before = running_statistics(*backend);
+    REQUIRE(before.size() == 2 * (4 * 3 + 6 * 3));
+    CHECK(backend->evaluate(test.batch()).correct >= 60);
+    CHECK(running_statistics(*backend) == before);
+  }
+}
+
+TEST_CASE("neighbors average running statistics") {
+  const Samples samples(64, {1, 8, 8}, 4);
+  std::array<std::vector<float>, 2> initial, alone, together;
+  local::run(2, [&](const Group& group) {
+    const auto rank = static_cast<std::size_t>(group.rank());
+    const Batch batch = samples.batch(32 * rank, 32);
+    const auto single = make_backend<float>(tiny_resnet(), 1),
+               backend = make_backend<float>(tiny_resnet(), 1);
+    initial[rank] = running_statistics(*single);
+    single->train(batch);
+    alone[rank] = running_statistics(*single);
+    WorkerOptions options;
+    options.deadline = Seconds(30);
+    options.weights = WeightRule::uniform_rows;
+    Worker worker(group, stencil::complete(), backend->parameters(), options);
+    worker.step([&] { return backend->train(batch); });
+    together[rank] = running_statistics(*backend);
+  });
+  CHECK(alone[0] != alone[1]);
+  for (std::size_t rank = 0; rank < 2; ++rank)  // own ones after the step, the other's before it
+    for (std::size_t i = 0; i < alone[0].size(); ++i)
+      REQUIRE(together[rank][i] ==
+              Approx((alone[rank][i] + initial[1 - rank][i]) / 2).epsilon(1e-6).margin(1e-7));
 }

@@ -80,7 +80,7 @@ check_data() {
 }
 
 check_names() {
-  refused "model" "\"vgg\"" "choose lenet or mlp" -- --model vgg
+  refused "model" "\"vgg\"" "choose lenet, mlp or resnet20" -- --model vgg
   refused "topology" "\"klein\"" "ring," "torus2d," ".toml or .mtx file" -- --topology klein
   refused "algorithm" "\"mean\"" "none, awc, atc, local" -- --algorithm mean
   refused "exchange" "\"pigeon\"" "shared, local, hybrid or allreduce" -- --exchange pigeon

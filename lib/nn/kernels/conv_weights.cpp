@@ -101,6 +101,7 @@ void conv_weight_gradient(const ConvSize& s, const T* x, const T* dy, T* dweight
     filters_gradient<4, 3, T>(s, 0, channel, x, dy, dweights, blocks, vectors(sums));
   for (; channel < s.channels; ++channel)
     filters_gradient<6, 1, T>(s, 0, channel, x, dy, dweights, blocks, vectors(sums));
+  if (dbias == nullptr) return;
   const Index plane = 2 * s.out_height * s.out_width;
   for (Index o = 0; o < s.filters; ++o) {
     Vector<T> sum{};

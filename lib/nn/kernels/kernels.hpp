@@ -30,7 +30,7 @@ struct ConvSize {
   Index weights() const { return filters * channels * kernel * kernel; }
 };
 
-/// `packed` is scratch of size.weights(), in each of these.
+/// `packed` is scratch of size.weights(), in each of these. bias and dbias may be null.
 template <class T>
 void conv_forward(const ConvSize& size, const T* weights, const T* bias, const T* x, T* y,
                   Index blocks, T* packed);
@@ -57,6 +57,44 @@ template <class T>
 void relu_forward(const T* x, T* y, Index count);
 template <class T>
 void relu_backward(const T* y, const T* dy, T* dx, Index count);
+
+/// Planes of `area` places, blocks of `samples` samples.
+struct ImageSize {
+  Index channels, area, samples;
+};
+
+/// Of each channel over all samples; the variance is the biased one.
+template <class T>
+void batch_statistics(const ImageSize& size, const T* x, T* mean, T* variance);
+/// y = scale·(x - mean) + bias, one of each a channel; with `relu` at least 0.
+template <class T>
+void batch_norm_forward(const ImageSize& size, const T* mean, const T* scale, const T* bias,
+                        const T* x, T* y, bool relu);
+/// Gradients through the batch's statistics; reciprocal is 1 / sqrt(variance + epsilon). With
+/// `relu`, of batch_norm_forward with it.
+template <class T>
+void batch_norm_backward(const ImageSize& size, const T* mean, const T* reciprocal,
+                         const T* weights, const T* x, const T* y, const T* dy, T* dweights,
+                         T* dbias, T* dx, bool relu);
+
+/// `mean` and `reciprocal` are [block][group][lane], written by forward and read by backward.
+template <class T>
+void group_norm_forward(const ImageSize& size, Index groups, T epsilon, const T* weights,
+                        const T* bias, const T* x, T* y, T* mean, T* reciprocal);
+template <class T>
+void group_norm_backward(const ImageSize& size, Index groups, const T* weights, const T* x,
+                         const T* dy, const T* mean, const T* reciprocal, T* dweights, T* dbias,
+                         T* dx);
+
+/// Blocks to vectors [sample][channel].
+template <class T>
+void average_pool_forward(const ImageSize& size, const T* x, T* y);
+template <class T>
+void average_pool_backward(const ImageSize& size, const T* dy, T* dx);
+
+/// out = a + b; may be either.
+template <class T>
+void add(const T* a, const T* b, T* out, Index count);
 
 /// sum = or += factor · x.
 template <class T>

@@ -33,6 +33,12 @@ void relu_backward(const T* y, const T* dy, T* dx, Index count) {
 }
 
 template <class T>
+void add(const T* a, const T* b, T* out, Index count) {
+#pragma GCC ivdep
+  for (Index i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+
+template <class T>
 void add_scaled(T* __restrict sum, const T* __restrict x, T factor, std::size_t count, bool first) {
   if (first)
     for (std::size_t i = 0; i < count; ++i) sum[i] = factor * x[i];
@@ -63,6 +69,7 @@ double sum_of_squares(const T* x, std::size_t count) {
   template void from_blocks(const T*, T*, Index, Index);        \
   template void relu_forward(const T*, T*, Index);              \
   template void relu_backward(const T*, const T*, T*, Index);   \
+  template void add(const T*, const T*, T*, Index);             \
   template void add_scaled(T*, const T*, T, std::size_t, bool); \
   template void scale(T*, T, std::size_t);                      \
   template double sum_of_squares(const T*, std::size_t);
