@@ -1,4 +1,5 @@
-// Training speed of fast::nn on one thread: forward, backward and SGD, samples a second.
+// Training speed of fast::nn, on one thread unless told otherwise: forward, backward and SGD,
+// samples a second.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +21,7 @@ struct Options {
   double seconds = 0.2;  // of one repetition
   std::string json;
   bool cpu_time = false;
+  int threads = 1;
   std::vector<std::string> modes{"train", "evaluate"};
   std::vector<std::string> models{"lenet5", "mlp"};
 };
@@ -107,7 +109,8 @@ std::vector<Figure> run(const Options& options) {
       for (const std::string& mode : options.modes) {
         const nn::ModelSpec spec = model(name);
         const Samples samples(count, spec.input.size() == 3 ? spec.input : nn::Shape{1, 28, 28});
-        const auto backend = nn::make_backend<float>(spec, 1, {nn::SgdOptions{0.01, 0.9, 0}});
+        const auto backend = nn::make_backend<float>(
+            spec, 1, {.optimizer = nn::SgdOptions{0.01, 0.9, 0}, .threads = options.threads});
         const Batch batch = samples.batch();
         const auto step = [&] {
           if (mode == "train")
@@ -125,7 +128,8 @@ std::vector<Figure> run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Training speed of fast::nn on one thread: forward, backward and SGD"};
+  CLI::App app{
+      "Training speed of fast::nn, on one thread unless told otherwise: forward, backward and SGD"};
   app.add_option("--batch", options.batches, "batch sizes")->check(CLI::PositiveNumber);
   app.add_option("--repetitions", options.repetitions, "repetitions, of which the median is given")
       ->check(CLI::PositiveNumber);
@@ -135,6 +139,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"lenet5", "mlp", "resnet20"}));
   app.add_option("--mode", options.modes, "what is timed")
       ->check(CLI::IsMember({"train", "evaluate"}));
+  app.add_option("--threads", options.threads, "threads across the batch")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--cpu-time", options.cpu_time,
                "time on the processor instead of the wall's: for a machine with other work");
   app.add_option("--json", options.json, "write the figures to this file");

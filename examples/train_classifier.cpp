@@ -34,7 +34,7 @@ struct Options {
   std::optional<double> learning_rate, weight_decay;
   std::string optimizer = "sgd";
   bool nesterov = false;
-  int accumulate = 1;
+  int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
   double deadline_s = 300;
   std::size_t samples = 0;
@@ -85,6 +85,7 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--weight-decay", o.weight_decay, "weight decay [0.01 for adamw, else 0]");
   app.add_option("--clip-norm", o.clip_norm,
                  "scale gradients of a larger norm down to it; 0: leave them");
+  app.add_option("--threads", o.threads, "cores that each worker computes on");
   app.add_option("--seed", o.seed, "of initial weights and sample order");
   app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
   app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
@@ -224,7 +225,7 @@ void train_worker(const Group& group, const Options& o) {
     load.limit = o.samples;
     data = data::load(o.data, load);
     backend = nn::make_backend<float>(model_of(o.model, data.train.classes()), o.seed,
-                                      {optimizer_of(o), o.clip_norm, o.accumulate});
+                                      {optimizer_of(o), o.clip_norm, o.accumulate, o.threads});
   });
   const train::Summary summary = train::train(group, *rule, *backend, data, *trainer);
   if (group.rank() != 0) return;

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/nn/backend.hpp>
-#include <fast/nn/network.hpp>
 
 #include "nn/kernels/kernels.hpp"
+#include "nn/parallel.hpp"
 
 namespace fast::nn {
 namespace {
@@ -13,14 +13,9 @@ void check(const BackendOptions& o) {
   require(std::isfinite(o.clip_norm) && o.clip_norm >= 0, ErrorKind::argument,
           "nn: clipping to a norm of {}; a positive number is required, or 0 for none",
           o.clip_norm);
+  require(o.threads >= 1, ErrorKind::argument, "nn: {} threads; at least 1 is required", o.threads);
   require(o.accumulate >= 1, ErrorKind::argument, "nn: a batch in {} parts; at least 1 is required",
           o.accumulate);
-}
-
-Batch part_of(const Batch& batch, std::size_t first, std::size_t count) {
-  const std::size_t size = batch.inputs.size() / batch.count();
-  return {batch.inputs.subspan(first * size, count * size), batch.labels.subspan(first, count),
-          batch.sample_shape};
 }
 
 template <class T>
@@ -28,7 +23,8 @@ class NetworkBackend final : public Backend {
  public:
   NetworkBackend(ModelSpec spec, std::uint64_t seed, const BackendOptions& options)
       : options_(options),
-        network_(std::move(spec), seed),
+        replicas_(std::move(spec), seed, options.threads),
+        network_(replicas_.first()),
         optimizer_(options.optimizer, network_.parameter_count()),
         sums_(options.accumulate > 1 ? network_.parameter_count() * sizeof(T) : 0) {
     check(options);
@@ -44,7 +40,7 @@ class NetworkBackend final : public Backend {
   double train(const Batch& batch, const GradientHook& hook) override {
     const double loss = options_.accumulate > 1 && batch.count() > 1
                             ? accumulate(batch)
-                            : network_.loss_and_gradients(batch);
+                            : replicas_.loss_and_gradients(batch);
     if (hook) hook(network_.gradient_views());
     if (options_.clip_norm > 0) clip();
     optimizer_.step(network_.parameters(), network_.gradients());
@@ -52,7 +48,7 @@ class NetworkBackend final : public Backend {
   }
 
   Evaluation evaluate(const Batch& batch) override {
-    const LossResult result = network_.evaluate(batch);
+    const LossResult result = replicas_.evaluate(batch);
     return {result.sum, result.correct};
   }
 
@@ -72,7 +68,7 @@ class NetworkBackend final : public Backend {
     for (std::size_t i = 0; i < parts; ++i) {
       const std::size_t first = samples * i / parts, count = samples * (i + 1) / parts - first;
       const double share = static_cast<double>(count) / static_cast<double>(samples);
-      loss += share * network_.loss_and_gradients(part_of(batch, first, count));
+      loss += share * replicas_.loss_and_gradients(part_of(batch, first, count));
       add_scaled(sums, gradients.data(), static_cast<T>(share), gradients.size(), i == 0);
     }
     std::copy_n(sums, gradients.size(), gradients.begin());
@@ -87,7 +83,8 @@ class NetworkBackend final : public Backend {
   }
 
   BackendOptions options_;
-  Network<T> network_;
+  ParallelNetwork<T> replicas_;
+  Network<T>& network_;
   Optimizer<T> optimizer_;
   AlignedBuffer sums_;
 };

@@ -42,17 +42,26 @@ std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, R
 }  // namespace
 
 template <class T>
-Network<T>::Network(ModelSpec spec, std::uint64_t seed)
+Network<T>::Network(ModelSpec spec, T* parameters)
     : spec_(std::move(spec)), shapes_(shapes(spec_)), parameter_count_(nn::parameter_count(spec_)) {
   require_processor(processor_fits());
   require(parameter_count_ > 0, ErrorKind::argument,
           "Network: model {} has no parameters, at least one Dense or Conv2d is required",
           spec_.name);
-  parameters_ = AlignedBuffer(parameter_count_ * sizeof(T));
+  base_ = parameters;
   gradients_ = AlignedBuffer(parameter_count_ * sizeof(T));
-  base_ = parameters_.as<T>().data();
   layers_ = std::make_unique<Sequence<T>>(spec_.layers, shapes_[0]);
   buffers_ = AlignedBuffer(static_cast<std::size_t>(layers_->buffer_count()) * sizeof(T));
+  for (const ParameterSpec& b : nn::buffers(spec_))
+    std::fill_n(buffers().begin() + static_cast<std::ptrdiff_t>(b.offset), b.count,
+                static_cast<T>(b.initial));
+}
+
+template <class T>
+Network<T>::Network(ModelSpec spec, std::uint64_t seed)
+    : Network(std::move(spec), static_cast<T*>(nullptr)) {
+  parameters_ = AlignedBuffer(parameter_count_ * sizeof(T));
+  base_ = parameters_.as<T>().data();
   initialize(seed);
 }
 
@@ -75,9 +84,6 @@ void Network<T>::initialize(std::uint64_t seed) {
     const double deviation = std::sqrt(gain / static_cast<double>(list[p].fan_in));
     for (T& weight : values) weight = static_cast<T>(deviation * rng.normal());
   }
-  for (const ParameterSpec& b : nn::buffers(spec_))
-    std::fill_n(buffers().begin() + static_cast<std::ptrdiff_t>(b.offset), b.count,
-                static_cast<T>(b.initial));
 }
 
 template <class T>

@@ -231,3 +231,40 @@ TEST_CASE("neighbors average running statistics") {
       REQUIRE(together[rank][i] ==
               Approx((alone[rank][i] + initial[1 - rank][i]) / 2).epsilon(1e-6).margin(1e-7));
 }
+
+TEST_CASE("several threads give one thread's step, and the same bits every time") {
+  const Samples samples(83, {1, 8, 8}, 4);
+  const auto weights_after = [&](int threads) {
+    const auto backend = make_backend<double>(tiny(), 8, {.threads = threads});
+    for (const std::size_t count : {83, 64, 7, 20}) {
+      backend->train(samples.batch(0, count));
+      backend->evaluate(samples.batch(0, count));
+    }
+    const auto* w = static_cast<const double*>(backend->parameters()[0].data);
+    return std::vector<double>(w, w + parameter_count(tiny()));
+  };
+  const std::vector<double> alone = weights_after(1);
+  for (const int threads : {2, 3, 16}) {
+    const std::vector<double> found = weights_after(threads);
+    for (int again = 0; again < 3; ++again) CHECK(weights_after(threads) == found);
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      REQUIRE(found[i] == Approx(alone[i]).epsilon(1e-9).margin(1e-12));
+  }
+  CHECK_THROWS_WITH(make_backend<float>(tiny(), 8, {.threads = 0}), ContainsSubstring("0 threads"));
+}
+
+TEST_CASE("several threads evaluate as one, and average the running statistics of their parts") {
+  const Samples samples(32, {1, 8, 8}, 4);
+  const auto two = make_backend<float>(tiny_resnet(), 8, {.threads = 2});
+  const auto one = make_backend<float>(tiny_resnet(), 8);
+  CHECK(two->evaluate(samples.batch()).loss_sum ==
+        Approx(one->evaluate(samples.batch()).loss_sum).epsilon(1e-6));
+  const auto other = make_backend<float>(tiny_resnet(), 8);
+  two->train(samples.batch());
+  one->train(samples.batch(0, 16));
+  other->train(samples.batch(16, 16));
+  const auto found = running_statistics(*two), a = running_statistics(*one),
+             b = running_statistics(*other);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    REQUIRE(found[i] == Approx((a[i] + b[i]) / 2).epsilon(1e-5).margin(1e-7));
+}

@@ -103,6 +103,7 @@ check_numbers() {
   refused "beta" "beta2 1 is not in [0, 1)" -- --optimizer adam --beta2 1
   refused "clipping" "a norm of -1" -- --clip-norm -1
   refused "accumulation" "--accumulate: 0" "at least 1" -- --accumulate 0
+  refused "threads" "0 threads" "at least 1" -- --threads 0
   refused "warm-up" "warm-up" "0 or more" -- --warmup -1
   refused "epochs" "0 epochs" "at least 1" -- --epochs 0
   refused "deadline" "--deadline: 0" "positive" -- --deadline 0

@@ -18,6 +18,10 @@ struct BackendOptions {
   /// A batch is taken in so many parts, of nearly equal size, one after the other; their gradients
   /// are averaged by samples. Memory is that of one part.
   int accumulate = 1;
+  /// Cores to use: so many threads take parts of a batch, of whole SIMD blocks of samples. Results
+  /// are the same, bit for bit, for the same number of threads. Batch normalization is over each
+  /// thread's part; the running statistics are averaged.
+  int threads = 1;
 };
 
 /// A Network<T> with an Optimizer<T>; T is float or double. name() is "nn". Parameters are views of

@@ -29,6 +29,8 @@ class Network {
   /// Throws Error(argument) when the spec does not hold together, and Error(resource) when the
   /// library was built for another processor.
   Network(ModelSpec spec, std::uint64_t seed);
+  /// On parameters that are there already, as after set_parameter_base().
+  Network(ModelSpec spec, T* parameters);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
   ~Network();
@@ -49,6 +51,9 @@ class Network {
   /// Throws Error(argument) on null.
   void set_parameter_base(T* base);
 
+  /// What the three below refuse, in a batch.
+  void check(const Batch& batch) const;
+
   /// In evaluation mode: logits [count x classes], row-major, valid until the next call. A batch
   /// has one sample at least; where the model takes vectors, images of as many values will do.
   /// Throws Error(argument) when shape, sizes or labels do not fit, in all three.
@@ -63,7 +68,6 @@ class Network {
 
  private:
   void initialize(std::uint64_t seed);
-  void check(const Batch& batch) const;
   const T* load(const Batch& batch);
   std::span<const T> forward(const Batch& batch, bool training);
 
