@@ -39,11 +39,12 @@ class ConvLayer final : public Layer<T> {
       : size_(conv_size(spec, input)),
         bias_(spec.bias),
         packed_(static_cast<std::size_t>(size_.weights()) * sizeof(T)),
+        rows_(static_cast<std::size_t>(conv_row_elements(size_, lanes<T>)) * sizeof(T)),
         sums_(static_cast<std::size_t>(conv_scratch_bytes(size_))) {}
 
   void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) override {
     conv_forward(size_, parameters, bias_ ? parameters + size_.weights() : nullptr, x, y,
-                 block_count<T>(pass.count), packed_.as<T>().data());
+                 block_count<T>(pass.count), packed_.as<T>().data(), rows_.as<T>().data());
   }
   void backward(const T* parameters, T* gradients, const T* x, const T*, const T* dy, T* dx,
                 Index count) override {
@@ -51,7 +52,8 @@ class ConvLayer final : public Layer<T> {
     conv_weight_gradient(size_, x, dy, gradients, bias_ ? gradients + size_.weights() : nullptr,
                          blocks, sums_.as<T>().data());
     if (dx != nullptr)
-      conv_input_gradient(size_, parameters, dy, dx, blocks, packed_.as<T>().data());
+      conv_input_gradient(size_, parameters, dy, dx, blocks, packed_.as<T>().data(),
+                          rows_.as<T>().data());
   }
 
   Index parameter_count() const override { return size_.weights() + (bias_ ? size_.filters : 0); }
@@ -59,7 +61,7 @@ class ConvLayer final : public Layer<T> {
  private:
   ConvSize size_;
   bool bias_;
-  AlignedBuffer packed_, sums_;
+  AlignedBuffer packed_, rows_, sums_;
 };
 
 template <class T>

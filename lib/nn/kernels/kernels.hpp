@@ -30,13 +30,15 @@ struct ConvSize {
   Index weights() const { return filters * channels * kernel * kernel; }
 };
 
-/// `packed` is scratch of size.weights(), in each of these. bias and dbias may be null.
+/// `packed` is scratch of size.weights(), `rows` of conv_row_elements(size, lanes<T>). bias and
+/// dbias may be null.
 template <class T>
 void conv_forward(const ConvSize& size, const T* weights, const T* bias, const T* x, T* y,
-                  Index blocks, T* packed);
+                  Index blocks, T* packed, T* rows);
 template <class T>
 void conv_input_gradient(const ConvSize& size, const T* weights, const T* dy, T* dx, Index blocks,
-                         T* packed);
+                         T* packed, T* rows);
+Index conv_row_elements(const ConvSize& size, Index lane_count);
 /// `sums` is scratch of conv_scratch(size) bytes, 64-byte-aligned.
 template <class T>
 void conv_weight_gradient(const ConvSize& size, const T* x, const T* dy, T* dweights, T* dbias,
