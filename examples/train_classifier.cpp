@@ -12,6 +12,7 @@
 #include <fast/train/trainer.hpp>
 #include <fstream>
 #include <functional>
+#include <optional>
 
 namespace {
 
@@ -30,7 +31,11 @@ struct Options {
   std::vector<std::string> algorithm_options;
   int epochs = 5, workers = 4;
   std::int64_t batch_size = 64;
-  double warmup_epochs = 1, learning_rate = 0.05, momentum = 0.9, weight_decay = 0;
+  double warmup_epochs = 1, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, clip_norm = 0;
+  std::optional<double> learning_rate, weight_decay;
+  std::string optimizer = "sgd";
+  bool nesterov = false;
+  int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
   double deadline_s = 300;
   std::size_t samples = 0;
@@ -49,7 +54,9 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--data", o.data,
                  "fashion-mnist, or a directory with four IDX files (plain or .gz)");
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
-  app.add_option("--model", o.model, "lenet (61,706 parameters) or mlp (784-256-10)");
+  app.add_option(
+      "--model", o.model,
+      "lenet (61,706 parameters), mlp (784-256-10) or resnet20 (272,474, 32x32 color images)");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");
@@ -67,13 +74,22 @@ void describe(CLI::App& app, Options& o) {
                  "quarter); bf16_stochastic, int8_stochastic");
   app.add_option("--epochs", o.epochs, "passes over the training data");
   app.add_option("--batch-size", o.batch_size, "samples a step and worker");
-  app.add_option("--lr", o.learning_rate, "learning rate of SGD");
+  app.add_option("--accumulate", o.accumulate,
+                 "batches whose gradients are averaged for one step (and one round)");
+  app.add_option("--optimizer", o.optimizer, "sgd, adam or adamw");
+  app.add_option("--lr", o.learning_rate, "learning rate [0.05 for sgd, 0.001 for adam and adamw]");
   app.add_option("--lr-schedule", o.schedule,
                  "constant, step (a tenth at 1/2, a hundredth at 3/4) or cosine");
   app.add_option("--warmup", o.warmup_epochs,
                  "epochs of linear rise to the learning rate (a quarter of the run at most)");
   app.add_option("--momentum", o.momentum, "momentum of SGD");
-  app.add_option("--weight-decay", o.weight_decay, "weight decay of SGD");
+  app.add_flag("--nesterov", o.nesterov, "Nesterov's form of SGD's momentum");
+  app.add_option("--beta1", o.beta1, "decay of the first moment of adam and adamw");
+  app.add_option("--beta2", o.beta2, "decay of the second moment of adam and adamw");
+  app.add_option("--weight-decay", o.weight_decay, "weight decay [0.01 for adamw, else 0]");
+  app.add_option("--clip-norm", o.clip_norm,
+                 "scale gradients of a larger norm down to it; 0: leave them");
+  app.add_option("--threads", o.threads, "cores that each worker computes on");
   app.add_option("--seed", o.seed, "of initial weights and sample order");
   app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
   app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
@@ -103,7 +119,31 @@ std::int64_t staleness_of(const std::string& text) {
 nn::ModelSpec model_of(const std::string& name, int classes) {
   if (name == "lenet") return nn::lenet5(classes);
   if (name == "mlp") return nn::mlp({784, 256, classes});
-  fail(ErrorKind::argument, "--model: \"{}\" is unknown; choose lenet or mlp", name);
+  if (name == "resnet20") return nn::resnet20(classes);
+  fail(ErrorKind::argument, "--model: \"{}\" is unknown; choose lenet, mlp or resnet20", name);
+}
+
+nn::OptimizerSpec optimizer_of(const Options& o) {
+  nn::OptimizerSpec spec = nn::optimizer_spec(o.optimizer);
+  std::visit(
+      [&](auto& options) {
+        options.learning_rate = o.learning_rate.value_or(options.learning_rate);
+        options.weight_decay = o.weight_decay.value_or(options.weight_decay);
+      },
+      spec);
+  if (auto* sgd = std::get_if<nn::SgdOptions>(&spec)) {
+    sgd->momentum = o.momentum;
+    sgd->nesterov = o.nesterov;
+  } else {
+    auto& adam = std::get<nn::AdamOptions>(spec);
+    adam.beta1 = o.beta1;
+    adam.beta2 = o.beta2;
+  }
+  return spec;
+}
+
+double learning_rate_of(const Options& o) {
+  return std::visit([](const auto& spec) { return spec.learning_rate; }, optimizer_of(o));
 }
 
 void check(const Options& o, int ranks) {
@@ -117,8 +157,11 @@ void check(const Options& o, int ranks) {
           "--exchange hybrid",
           ranks);
   require(o.workers >= 1, ErrorKind::argument, "--workers: {}; at least 1 is needed", o.workers);
-  require(std::isfinite(o.learning_rate) && o.learning_rate > 0, ErrorKind::argument,
-          "--lr: {}; a positive number is required", o.learning_rate);
+  const double rate = learning_rate_of(o);
+  require(std::isfinite(rate) && rate > 0, ErrorKind::argument,
+          "--lr: {}; a positive number is required", rate);
+  require(o.accumulate >= 1, ErrorKind::argument, "--accumulate: {}; at least 1 is needed",
+          o.accumulate);
   require(o.deadline_s > 0, ErrorKind::argument,
           "--deadline: {}; a positive number of seconds is required", o.deadline_s);
   require(o.batch_size >= 1, ErrorKind::argument, "--batch-size: {}; at least 1 is needed",
@@ -133,12 +176,21 @@ TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts)
   return topology_from(name);
 }
 
+/// What the workers must have in common of their optimizers.
+std::string agreement(const Options& o) {
+  return fmt::format(
+      "optimizer {}\nmomentum {}\nnesterov {}\nbeta1 {}\nbeta2 {}\nweight decay {}\n"
+      "clip norm {}\naccumulate {}\n",
+      o.optimizer, o.momentum, o.nesterov, o.beta1, o.beta2, o.weight_decay.value_or(-1),
+      o.clip_norm, o.accumulate);
+}
+
 train::TrainerOptions trainer_options(const Options& o) {
   train::TrainerOptions trainer;
   trainer.epochs = o.epochs;
-  trainer.batch_size = static_cast<std::size_t>(o.batch_size);
+  trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
   trainer.seed = o.seed;
-  trainer.learning_rate = {o.learning_rate, train::learning_rate_schedule(o.schedule),
+  trainer.learning_rate = {learning_rate_of(o), train::learning_rate_schedule(o.schedule),
                            o.warmup_epochs};
   trainer.all_reduce = o.exchange == "allreduce" || o.algorithm == "allreduce";
   if (!o.out.empty()) trainer.out = o.out;
@@ -156,8 +208,7 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.worker.staleness = staleness_of(o.staleness);
   trainer.worker.deadline = Seconds(o.deadline_s);
   trainer.worker.must_agree =
-      fmt::format("data {}\nsamples {}\nmodel {}\nmomentum {}\nweight decay {}\n", o.data,
-                  o.samples, o.model, o.momentum, o.weight_decay);
+      fmt::format("data {}\nsamples {}\nmodel {}\n", o.data, o.samples, o.model) + agreement(o);
   trainer.worker.log = [](LogLevel, std::string_view text) {
     std::fprintf(stderr, "\n%.*s\n", static_cast<int>(text.size()), text.data());
   };
@@ -184,7 +235,7 @@ void train_worker(const Group& group, const Options& o) {
     load.limit = o.samples;
     data = data::load(o.data, load);
     backend = nn::make_backend<float>(model_of(o.model, data.train.classes()), o.seed,
-                                      {o.learning_rate, o.momentum, o.weight_decay});
+                                      {optimizer_of(o), o.clip_norm, o.accumulate, o.threads});
   });
   const train::Summary summary = train::train(group, *rule, *backend, data, *trainer);
   if (group.rank() != 0) return;

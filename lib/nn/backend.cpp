@@ -1,50 +1,102 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
 #include <fast/nn/backend.hpp>
-#include <fast/nn/network.hpp>
+
+#include "nn/kernels/kernels.hpp"
+#include "nn/parallel.hpp"
 
 namespace fast::nn {
 namespace {
 
+void check(const BackendOptions& o) {
+  require(std::isfinite(o.clip_norm) && o.clip_norm >= 0, ErrorKind::argument,
+          "nn: clipping to a norm of {}; a positive number is required, or 0 for none",
+          o.clip_norm);
+  require(o.threads >= 1, ErrorKind::argument, "nn: {} threads; at least 1 is required", o.threads);
+  require(o.accumulate >= 1, ErrorKind::argument, "nn: a batch in {} parts; at least 1 is required",
+          o.accumulate);
+}
+
 template <class T>
 class NetworkBackend final : public Backend {
  public:
-  NetworkBackend(ModelSpec spec, std::uint64_t seed, SgdOptions options)
-      : network_(std::move(spec), seed), sgd_(options, network_.parameter_count()) {}
+  NetworkBackend(ModelSpec spec, std::uint64_t seed, const BackendOptions& options)
+      : options_(options),
+        replicas_(std::move(spec), seed, options.threads),
+        network_(replicas_.first()),
+        optimizer_(options.optimizer, network_.parameter_count()),
+        sums_(options.accumulate > 1 ? network_.parameter_count() * sizeof(T) : 0) {
+    check(options);
+  }
 
   std::string name() const override { return "nn"; }
-  std::vector<TensorView> parameters() override { return network_.parameter_views(); }
+  std::vector<TensorView> parameters() override {
+    std::vector<TensorView> views = network_.parameter_views();
+    for (TensorView& buffer : network_.buffer_views()) views.push_back(std::move(buffer));
+    return views;
+  }
 
   double train(const Batch& batch, const GradientHook& hook) override {
-    const double loss = network_.loss_and_gradients(batch);
+    const double loss = options_.accumulate > 1 && batch.count() > 1
+                            ? accumulate(batch)
+                            : replicas_.loss_and_gradients(batch);
     if (hook) hook(network_.gradient_views());
-    sgd_.step(network_.parameters(), network_.gradients());
+    if (options_.clip_norm > 0) clip();
+    optimizer_.step(network_.parameters(), network_.gradients());
     return loss;
   }
 
   Evaluation evaluate(const Batch& batch) override {
-    const LossResult result = network_.evaluate(batch);
+    const LossResult result = replicas_.evaluate(batch);
     return {result.sum, result.correct};
   }
 
-  void set_learning_rate(double learning_rate) override { sgd_.set_learning_rate(learning_rate); }
-
-  std::vector<TensorView> optimizer_state() override {
-    if (sgd_.momentum().empty()) return {};
-    return {view_of("momentum", sgd_.momentum(), Role::buffer)};
+  void set_learning_rate(double learning_rate) override {
+    optimizer_.set_learning_rate(learning_rate);
   }
 
+  std::vector<TensorView> optimizer_state() override { return optimizer_.state(); }
+
  private:
-  Network<T> network_;
-  Sgd<T> sgd_;
+  double accumulate(const Batch& batch) {
+    const std::size_t samples = batch.count();
+    const std::size_t parts = std::min(samples, static_cast<std::size_t>(options_.accumulate));
+    const std::span<T> gradients = network_.gradients();
+    T* sums = sums_.as<T>().data();
+    double loss = 0;
+    for (std::size_t i = 0; i < parts; ++i) {
+      const std::size_t first = samples * i / parts, count = samples * (i + 1) / parts - first;
+      const double share = static_cast<double>(count) / static_cast<double>(samples);
+      loss += share * replicas_.loss_and_gradients(part_of(batch, first, count));
+      add_scaled(sums, gradients.data(), static_cast<T>(share), gradients.size(), i == 0);
+    }
+    std::copy_n(sums, gradients.size(), gradients.begin());
+    return loss;
+  }
+
+  void clip() {
+    const std::span<T> gradients = network_.gradients();
+    const double norm = std::sqrt(sum_of_squares(gradients.data(), gradients.size()));
+    if (norm > options_.clip_norm)
+      scale(gradients.data(), static_cast<T>(options_.clip_norm / norm), gradients.size());
+  }
+
+  BackendOptions options_;
+  ParallelNetwork<T> replicas_;
+  Network<T>& network_;
+  Optimizer<T> optimizer_;
+  AlignedBuffer sums_;
 };
 
 }  // namespace
 
 template <class T>
-std::unique_ptr<Backend> make_backend(ModelSpec spec, std::uint64_t seed, SgdOptions options) {
+std::unique_ptr<Backend> make_backend(ModelSpec spec, std::uint64_t seed, BackendOptions options) {
   return std::make_unique<NetworkBackend<T>>(std::move(spec), seed, options);
 }
 
-template std::unique_ptr<Backend> make_backend<float>(ModelSpec, std::uint64_t, SgdOptions);
-template std::unique_ptr<Backend> make_backend<double>(ModelSpec, std::uint64_t, SgdOptions);
+template std::unique_ptr<Backend> make_backend<float>(ModelSpec, std::uint64_t, BackendOptions);
+template std::unique_ptr<Backend> make_backend<double>(ModelSpec, std::uint64_t, BackendOptions);
 
 }  // namespace fast::nn

@@ -3,10 +3,19 @@
 
 #include <fast/nn/model_spec.hpp>
 #include <memory>
+#include <numeric>
 
 #include "nn/kernels/kernels.hpp"
 
 namespace fast::nn {
+
+/// What a layer is told of a forward pass, besides its parameters.
+template <class T>
+struct Pass {
+  Index count;           // of samples
+  bool training = true;  // else evaluation, which leaves the buffers as they are
+  T* buffers = nullptr;  // the layer's own first buffer
+};
 
 /// Between calls, memory belongs to the caller; layouts are those of kernels/kernels.hpp, by the
 /// rank of the shape. `parameters` and `gradients` point at the layer's own first parameter.
@@ -14,17 +23,30 @@ template <class T>
 class Layer {
  public:
   virtual ~Layer() = default;
-  virtual void forward(const T* parameters, const T* x, T* y, Index count) = 0;
-  /// Overwrites the layer's gradients, and dx unless it is null. x and y are those of forward().
+  virtual void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) = 0;
+  /// Overwrites the layer's gradients, and dx unless it is null. x and y are those of the last
+  /// forward(), one in training.
   virtual void backward(const T* parameters, T* gradients, const T* x, const T* y, const T* dy,
                         T* dx, Index count) = 0;
   /// y may be x and dx may be dy.
   virtual bool in_place() const { return false; }
+  virtual Index parameter_count() const { return 0; }
+  virtual Index buffer_count() const { return 0; }
 };
 
 /// `input` must fit the layer.
 template <class T>
 std::unique_ptr<Layer<T>> make_layer(const LayerSpec& spec, const Shape& input);
+template <class T>
+std::unique_ptr<Layer<T>> make_layer(const GroupNorm& spec, const Shape& input);
+template <class T>
+std::unique_ptr<Layer<T>> make_layer(const Residual& spec, const Shape& input);
+/// Batch normalization, and the ReLU that follows it in the same pass.
+template <class T>
+std::unique_ptr<Layer<T>> make_layer(const BatchNorm& spec, const Shape& input, bool relu = false);
+/// Of any shape; x itself.
+template <class T>
+std::unique_ptr<Layer<T>> make_identity(const Shape& shape);
 
 /// Blocks that `count` samples fill.
 template <class T>

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "nn/cpu.hpp"
-#include "nn/layer.hpp"
+#include "nn/sequence.hpp"
 
 namespace fast::nn {
 namespace {
@@ -24,25 +24,44 @@ bool fits(Shape sample, const Shape& input) {
   return sample == input;
 }
 
+/// At least so large; what was in it is lost when it grows.
 template <class T>
-AlignedBuffer buffer_of(Index elements) {
-  return AlignedBuffer(static_cast<std::size_t>(elements) * sizeof(T));
+void grow(AlignedBuffer& buffer, Index elements) {
+  const std::size_t size_bytes = static_cast<std::size_t>(elements) * sizeof(T);
+  if (buffer.size_bytes() < size_bytes) buffer = AlignedBuffer(size_bytes);
+}
+
+template <class T>
+std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, Role role) {
+  std::vector<TensorView> all;
+  for (const ParameterSpec& p : list)
+    all.push_back({p.name, base + p.offset, p.shape, dtype_of<T>, role, Device{}});
+  return all;
 }
 
 }  // namespace
 
 template <class T>
-Network<T>::Network(ModelSpec spec, std::uint64_t seed)
+Network<T>::Network(ModelSpec spec, T* parameters)
     : spec_(std::move(spec)), shapes_(shapes(spec_)), parameter_count_(nn::parameter_count(spec_)) {
   require_processor(processor_fits());
   require(parameter_count_ > 0, ErrorKind::argument,
           "Network: model {} has no parameters, at least one Dense or Conv2d is required",
           spec_.name);
-  parameters_ = AlignedBuffer(parameter_count_ * sizeof(T));
+  base_ = parameters;
   gradients_ = AlignedBuffer(parameter_count_ * sizeof(T));
+  layers_ = std::make_unique<Sequence<T>>(spec_.layers, shapes_[0]);
+  buffers_ = AlignedBuffer(static_cast<std::size_t>(layers_->buffer_count()) * sizeof(T));
+  for (const ParameterSpec& b : nn::buffers(spec_))
+    std::fill_n(buffers().begin() + static_cast<std::ptrdiff_t>(b.offset), b.count,
+                static_cast<T>(b.initial));
+}
+
+template <class T>
+Network<T>::Network(ModelSpec spec, std::uint64_t seed)
+    : Network(std::move(spec), static_cast<T*>(nullptr)) {
+  parameters_ = AlignedBuffer(parameter_count_ * sizeof(T));
   base_ = parameters_.as<T>().data();
-  for (std::size_t i = 0; i < spec_.layers.size(); ++i)
-    stages_.push_back({make_layer<T>(spec_.layers[i], shapes_[i]), 0, {}});
   initialize(seed);
 }
 
@@ -56,34 +75,30 @@ Network<T>::~Network() = default;
 template <class T>
 void Network<T>::initialize(std::uint64_t seed) {
   const std::vector<ParameterSpec> list = nn::parameters(spec_);
-  first_trained_ = list.front().layer;
-  for (std::size_t p = list.size(); p-- > 0;) {
-    stages_[list[p].layer].offset = list[p].offset;  // the layer's first comes last
+  for (std::size_t p = 0; p < list.size(); ++p) {
+    const std::span<T> values = parameters().subspan(list[p].offset, list[p].count);
+    std::fill(values.begin(), values.end(), static_cast<T>(list[p].initial));
     if (list[p].fan_in == 0) continue;
     Rng rng(mix_seed(seed, p));
     const double gain = list[p].layer == list.back().layer ? 1.0 : 2.0;  // no ReLU after the last
     const double deviation = std::sqrt(gain / static_cast<double>(list[p].fan_in));
-    for (T& weight : parameters().subspan(list[p].offset, list[p].count))
-      weight = static_cast<T>(deviation * rng.normal());
+    for (T& weight : values) weight = static_cast<T>(deviation * rng.normal());
   }
 }
 
 template <class T>
-std::vector<TensorView> Network<T>::views(T* base) const {
-  std::vector<TensorView> all;
-  for (const ParameterSpec& p : nn::parameters(spec_))
-    all.push_back({p.name, base + p.offset, p.shape, dtype_of<T>, Role::parameter, Device{}});
-  return all;
+std::vector<TensorView> Network<T>::parameter_views() {
+  return views(nn::parameters(spec_), base_, Role::parameter);
 }
 
 template <class T>
-std::vector<TensorView> Network<T>::parameter_views() {
-  return views(base_);
+std::vector<TensorView> Network<T>::buffer_views() {
+  return views(nn::buffers(spec_), buffers().data(), Role::buffer);
 }
 
 template <class T>
 std::vector<TensorView> Network<T>::gradient_views() {
-  return views(gradients().data());
+  return views(nn::parameters(spec_), gradients().data(), Role::parameter);
 }
 
 template <class T>
@@ -111,72 +126,46 @@ void Network<T>::check(const Batch& batch) const {
 }
 
 template <class T>
-void Network<T>::reserve(std::int64_t count) {
-  if (count <= capacity_) return;
-  Index largest = 0;
-  for (const Shape& shape : shapes_) largest = std::max(largest, stored_elements<T>(shape, count));
-  input_ = buffer_of<T>(stored_elements<T>(shapes_[0], count));
-  for (AlignedBuffer& slopes : slopes_) slopes = buffer_of<T>(largest);
-  for (std::size_t i = 0; i < stages_.size(); ++i)
-    if (!stages_[i].layer->in_place())
-      stages_[i].output = buffer_of<T>(stored_elements<T>(shapes_[i + 1], count));
-  capacity_ = count;
-}
-
-template <class T>
-T* Network<T>::load(const Batch& batch) {
-  if constexpr (std::is_same_v<T, float>)  // no stage writes to its input unless it is in place
-    if (shapes_[0].size() == 1 && !stages_[0].layer->in_place())
-      return const_cast<float*>(batch.inputs.data());
+const T* Network<T>::load(const Batch& batch) {
+  const auto count = static_cast<Index>(batch.count());
+  if constexpr (std::is_same_v<T, float>)
+    if (shapes_[0].size() == 1) return batch.inputs.data();
+  grow<T>(input_, stored_elements<T>(shapes_[0], count));
   T* input = input_.as<T>().data();
   if (shapes_[0].size() == 3)
-    to_blocks(batch.inputs.data(), input, static_cast<Index>(batch.count()),
-              elements_of(shapes_[0]));
+    to_blocks(batch.inputs.data(), input, count, elements_of(shapes_[0]));
   else
     std::copy(batch.inputs.begin(), batch.inputs.end(), input);
   return input;
 }
 
 template <class T>
-std::span<const T> Network<T>::forward(const Batch& batch) {
+std::span<const T> Network<T>::forward(const Batch& batch, bool training) {
   check(batch);
-  const auto count = static_cast<Index>(batch.count());
-  reserve(count);
-  values_.assign(1, load(batch));
-  for (Stage& stage : stages_) {
-    T* x = values_.back();
-    T* y = stage.layer->in_place() ? x : stage.output.template as<T>().data();
-    stage.layer->forward(base_ + stage.offset, x, y, count);
-    values_.push_back(y);
-  }
-  return {values_.back(), batch.count() * static_cast<std::size_t>(classes())};
+  const Pass<T> pass{static_cast<Index>(batch.count()), training, buffers().data()};
+  return {layers_->forward(base_, load(batch), pass),
+          batch.count() * static_cast<std::size_t>(classes())};
 }
 
 template <class T>
-void Network<T>::backward(std::int64_t count) {
-  std::size_t turn = 0;
-  for (std::size_t i = stages_.size(); i-- > first_trained_;) {
-    const Stage& stage = stages_[i];
-    T* dy = slopes_[turn].as<T>().data();
-    if (!stage.layer->in_place()) turn = 1 - turn;
-    T* dx = i == first_trained_ ? nullptr : slopes_[turn].as<T>().data();
-    stage.layer->backward(base_ + stage.offset, gradients().data() + stage.offset, values_[i],
-                          values_[i + 1], dy, dx, count);
-  }
+std::span<const T> Network<T>::forward(const Batch& batch) {
+  return forward(batch, false);
 }
 
 template <class T>
 double Network<T>::loss_and_gradients(const Batch& batch) {
-  const std::span<const T> logits = forward(batch);
-  const LossResult loss =
-      softmax_cross_entropy<T>(logits, batch.labels, slopes_[0].as<T>().first(logits.size()));
-  backward(static_cast<Index>(batch.count()));
+  const std::span<const T> logits = forward(batch, true);
+  grow<T>(slopes_, static_cast<Index>(logits.size()));
+  const std::span<T> slopes = slopes_.as<T>().first(logits.size());
+  const LossResult loss = softmax_cross_entropy<T>(logits, batch.labels, slopes);
+  layers_->backward(base_, gradients().data(), slopes.data(), nullptr,
+                    static_cast<Index>(batch.count()));
   return loss.sum / static_cast<double>(batch.count());
 }
 
 template <class T>
 LossResult Network<T>::evaluate(const Batch& batch) {
-  return softmax_cross_entropy<T>(forward(batch), batch.labels);
+  return softmax_cross_entropy<T>(forward(batch, false), batch.labels);
 }
 
 template class Network<float>;

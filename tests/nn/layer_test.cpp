@@ -23,9 +23,11 @@ class Probe {
  public:
   Probe(const LayerSpec& spec, Shape in, Index count)
       : in_(std::move(in)), count_(count), layer_(make_layer<double>(spec, in_)) {
-    const ModelSpec alone{"probe", in_, {spec, Flatten{}}};
+    const ModelSpec alone{"probe", in_, {spec, Flatten{}}};  // Flatten takes vectors, too
     out_ = shapes(alone)[1];
     parameter_count_ = parameter_count(alone);
+    for (const ParameterSpec& b : fast::nn::buffers(alone))
+      buffers_.insert(buffers_.end(), b.count, b.initial);
     x_ = stored(in_);
     y_ = stored(out_);
   }
@@ -33,9 +35,11 @@ class Probe {
   std::size_t inputs() const { return natural(in_); }
   std::size_t outputs() const { return natural(out_); }
 
-  Values forward(const Values& parameters, const Values& x) {
+  Values& buffers() { return buffers_; }
+
+  Values forward(const Values& parameters, const Values& x, bool training = true) {
     load(x, x_, in_);
-    layer_->forward(parameters.data(), data(x_), data(y_), count_);
+    layer_->forward(parameters.data(), data(x_), data(y_), {count_, training, buffers_.data()});
     return unload(y_, out_);
   }
 
@@ -84,6 +88,7 @@ class Probe {
   std::unique_ptr<Layer<double>> layer_;
   std::size_t parameter_count_ = 0;
   AlignedBuffer x_, y_;
+  Values buffers_;
 };
 
 double dot(const Values& a, const Values& b) {
@@ -187,6 +192,78 @@ TEST_CASE("the gradients of layers without parameters are those of finite differ
     for (const MaxPool& pool : {MaxPool{2, 2}, {3, 2}, {2, 3}, {3, 1}, {1, 1}})
       check_gradients(pool, {2, 7, 5}, count);
   }
+}
+
+TEST_CASE("the gradients of normalization, averages and residual blocks are those of differences") {
+  const LayerSpec conv = Conv2d{4, 3, 1, 1, false};
+  for (const Index count : {1, 3, 9}) {
+    check_gradients(Conv2d{3, 3, 1, 1, false}, {2, 4, 3}, count);
+    check_gradients(BatchNorm{0.1, 0.1}, {2, 3, 3}, count);
+    for (const Index groups : {1, 2, 4}) check_gradients(GroupNorm{groups, 0.1}, {4, 2, 3}, count);
+    check_gradients(GlobalAveragePool{}, {3, 2, 5}, count);
+    check_gradients(Residual{{conv, GroupNorm{2}, Relu{}, conv}, {}}, {4, 3, 3}, count);
+    check_gradients(Residual{{Relu{}, conv}, {}}, {4, 3, 2}, count);
+    check_gradients(Residual{{conv, Relu{}}, {Relu{}}}, {4, 3, 2}, count);
+    check_gradients(Residual{{Residual{{conv}, {}}, conv}, {}}, {4, 3, 2}, count);
+    check_gradients(Residual{{Conv2d{6, 3, 2, 1, false}, BatchNorm{}, Relu{}, Conv2d{6, 3, 1, 1}},
+                             {Conv2d{6, 1, 2, 0, false}, BatchNorm{}}},
+                    {3, 4, 5}, count);
+  }
+}
+
+TEST_CASE("batch normalization leaves mean 0 and variance 1, and averages what it saw") {
+  const Index count = 11;
+  Rng rng(2);
+  Probe probe(BatchNorm{0.25, 1e-12}, {2, 3, 2}, count);
+  const Values x = random_values(probe.inputs(), rng);
+  const Values y = probe.forward({1, 3, 0, 5}, x);
+  for (std::size_t c = 0; c < 2; ++c) {
+    double sum = 0, squares = 0, in_sum = 0, in_squares = 0;
+    for (std::size_t n = 0; n < 11; ++n)
+      for (std::size_t i = 0; i < 6; ++i) {
+        const std::size_t at = (n * 2 + c) * 6 + i;
+        sum += y[at];
+        squares += y[at] * y[at];
+        in_sum += x[at];
+        in_squares += x[at] * x[at];
+      }
+    const double mean = sum / 66, in_mean = in_sum / 66;
+    CHECK(mean == Approx(c == 0 ? 0 : 5).margin(1e-12));
+    CHECK(squares / 66 - mean * mean == Approx(c == 0 ? 1 : 9));
+    CHECK(probe.buffers()[c] == Approx(0.25 * in_mean));
+    CHECK(probe.buffers()[2 + c] ==
+          Approx(0.75 + 0.25 * (in_squares - 66 * in_mean * in_mean) / 65));
+  }
+}
+
+TEST_CASE("in evaluation batch normalization uses its running statistics and keeps them") {
+  Probe probe(BatchNorm{0.1, 1}, {1, 1, 2}, 1);
+  probe.buffers() = {2, 8};
+  CHECK(probe.forward({6, 1}, {5, -1}, false) == Values{6 * 3 / 3.0 + 1, 6 * -3 / 3.0 + 1});
+  CHECK(probe.buffers() == Values{2, 8});
+}
+
+TEST_CASE("group normalization of a sample does not depend on the others") {
+  Rng rng(3);
+  const LayerSpec norm = GroupNorm{2};
+  Probe three(norm, {4, 2, 2}, 3), one(norm, {4, 2, 2}, 1);
+  const Values parameters = random_values(8, rng), x = random_values(48, rng);
+  const Values all = three.forward(parameters, x);
+  const Values alone = one.forward(parameters, {x.begin() + 16, x.begin() + 32});
+  check_close({all.begin() + 16, all.begin() + 32}, alone);
+}
+
+TEST_CASE("the average pool gives each channel's mean") {
+  Probe probe(GlobalAveragePool{}, {2, 1, 3}, 2);
+  CHECK(probe.forward({}, {1, 2, 3, 4, 5, 9, 0, 0, 3, -1, 1, 3}) == Values{2, 6, 1, 1});
+}
+
+TEST_CASE("a residual block whose body gives zeros is its shortcut") {
+  Probe identity(Residual{{Conv2d{1, 1, 1, 0, false}}, {}}, {1, 2, 2}, 2);
+  const Values x{1, -2, 3, 4, 5, 6, -7, 8};
+  CHECK(identity.forward({0}, x) == x);
+  Probe projected(Residual{{Conv2d{1, 1, 2, 0, false}}, {Conv2d{1, 1, 2, 0, false}}}, {1, 2, 2}, 2);
+  CHECK(projected.forward({0, 3}, x) == Values{3, 15});
 }
 
 TEST_CASE("a convolution is what its definition says, with any stride and padding") {

@@ -12,6 +12,20 @@ TEST_CASE("LeNet-5 has 61,706 parameters, an MLP those of its widths") {
   CHECK(parameter_count(mlp({3, 2})) == 8);
 }
 
+TEST_CASE("ResNet-20 has 272,474 parameters and the statistics of its 21 normalizations") {
+  const ModelSpec spec = resnet20();
+  CHECK(parameter_count(spec) == 272474);
+  const std::vector<ParameterSpec> list = parameters(spec), statistics = buffers(spec);
+  CHECK(list[0].shape == Shape{16, 3, 3, 3});
+  CHECK(list[1].name == "bn1.weight");
+  CHECK(list[1].initial == 1);
+  CHECK(list.back().name == "fc1.bias");
+  REQUIRE(statistics.size() == 42);
+  CHECK(statistics[1].name == "bn1.running_var");
+  CHECK(statistics.back().offset + statistics.back().count == 2 * (16 * 7 + 32 * 7 + 64 * 7));
+  CHECK(shapes(spec)[20] == Shape{64, 8, 8});
+}
+
 TEST_CASE("parameters carry names, shapes and places without gaps") {
   const std::vector<ParameterSpec> list = parameters(lenet5());
   REQUIRE(list.size() == 10);
@@ -58,6 +72,13 @@ TEST_CASE("a layer that does not fit is named with its input") {
   CHECK_THAT(message({1, 4, 4}, {Conv2d{0, 3}}), ContainsSubstring("channels must be positive"));
   CHECK_THAT(message({1, 4, 4}, {MaxPool{5, 1}}),
              ContainsSubstring("layer 1 (max pool 5, stride 1)"));
+  CHECK_THAT(message({3, 4, 4}, {GroupNorm{2}}), ContainsSubstring("3 channels do not split"));
+  CHECK_THAT(message({3}, {BatchNorm{}}), ContainsSubstring("its input is [3]"));
+  CHECK_THAT(message({3, 4, 4}, {BatchNorm{0}}), ContainsSubstring("momentum 0"));
+  CHECK_THAT(message({3, 4, 4}, {Residual{{Conv2d{2, 1}}, {}}}),
+             ContainsSubstring("its body gives [2x4x4], its shortcut [3x4x4]"));
+  CHECK_THAT(message({3, 4, 4}, {Residual{{Conv2d{2, 5}}, {}}}),
+             ContainsSubstring("layer 1 (residual of 1 layers): body: layer 1 (conv2d 2"));
   CHECK_THAT(message({4}, {Dense{-1}}), ContainsSubstring("units must be positive"));
   CHECK_THAT(message({4, 4}, {Dense{1}}), ContainsSubstring("input [4x4] is neither"));
   CHECK_THAT(message({0}, {Dense{1}}), ContainsSubstring("input [0] is neither"));

@@ -80,7 +80,7 @@ check_data() {
 }
 
 check_names() {
-  refused "model" "\"vgg\"" "choose lenet or mlp" -- --model vgg
+  refused "model" "\"vgg\"" "choose lenet, mlp or resnet20" -- --model vgg
   refused "topology" "\"klein\"" "ring," "torus2d," ".toml or .mtx file" -- --topology klein
   refused "algorithm" "\"mean\"" "none, awc, atc, local" -- --algorithm mean
 <<<<<<< HEAD
@@ -94,6 +94,7 @@ check_names() {
 >>>>>>> codec
   refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
   refused "schedule" "\"linear\"" "constant, step or cosine" -- --lr-schedule linear
+  refused "optimizer" "\"lion\"" "choose sgd, adam or adamw" -- --optimizer lion
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
   refused "option" "--frobnicate" "--help" -- --frobnicate
 }
@@ -107,6 +108,10 @@ check_numbers() {
   done
   refused "momentum" "momentum" "[0, 1)" -- --momentum nan
   refused "weight decay" "weight decay" "finite" -- --weight-decay inf
+  refused "beta" "beta2 1 is not in [0, 1)" -- --optimizer adam --beta2 1
+  refused "clipping" "a norm of -1" -- --clip-norm -1
+  refused "accumulation" "--accumulate: 0" "at least 1" -- --accumulate 0
+  refused "threads" "0 threads" "at least 1" -- --threads 0
   refused "warm-up" "warm-up" "0 or more" -- --warmup -1
   refused "epochs" "0 epochs" "at least 1" -- --epochs 0
   refused "deadline" "--deadline: 0" "positive" -- --deadline 0
@@ -126,6 +131,7 @@ check_topology_files() {
 check_differences() {
   differ "models" "model mlp" "model lenet" "on every worker" -- --model lenet
   differ "learning rates" "learning rate 0.05" "learning rate 0.1" -- --lr 0.1
+  differ "optimizers" "optimizer sgd" "optimizer adam" -- --optimizer adam --lr 0.05
   differ "schedules" "schedule" -- --lr-schedule step
   differ "batch sizes" "batch size 8" "batch size 4" -- --batch-size 4
   differ "staleness" "staleness 0" "staleness inf" -- --staleness inf

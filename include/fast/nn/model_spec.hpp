@@ -18,13 +18,30 @@ struct Dense {
   std::int64_t units;
 };
 
-/// Cross-correlation with square kernels W [channels x input channels x kernel x kernel] and one
-/// bias a channel; takes images, zeros around them.
+/// Cross-correlation with square kernels W [channels x input channels x kernel x kernel] and, with
+/// `bias`, one bias a channel; takes images, zeros around them.
 struct Conv2d {
   std::int64_t channels;
   std::int64_t kernel;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
+  bool bias = true;
+};
+
+/// Each channel of an image to mean 0 and variance 1 over the batch, then times weight plus bias
+/// (Ioffe & Szegedy 2015, arXiv 1502.03167). In evaluation running statistics, the layer's buffers,
+/// stand in: running = (1 - momentum)·running + momentum·batch's, the variance there being the
+/// unbiased one. What PyTorch's BatchNorm2d computes.
+struct BatchNorm {
+  double momentum = 0.1;
+  double epsilon = 1e-5;
+};
+
+/// Each group of an image's channels to mean 0 and variance 1 over the sample, then times weight
+/// plus bias, one a channel (Wu & He 2018, arXiv 1803.08494). No buffers, the same in evaluation.
+struct GroupNorm {
+  std::int64_t groups;
+  double epsilon = 1e-5;
 };
 
 /// max(x, 0); its derivative at 0 is 0.
@@ -40,7 +57,22 @@ struct MaxPool {
 /// Image to vector, channels slowest.
 struct Flatten {};
 
-using LayerSpec = std::variant<Dense, Conv2d, Relu, MaxPool, Flatten>;
+/// The mean of each channel: image to vector.
+struct GlobalAveragePool {};
+
+struct LayerSpec;
+
+/// body(x) + shortcut(x) (He et al. 2016, arXiv 1512.03385); an empty shortcut is x itself. Both
+/// give images of one shape.
+struct Residual {
+  std::vector<LayerSpec> body;
+  std::vector<LayerSpec> shortcut;
+};
+
+struct LayerSpec : std::variant<Dense, Conv2d, Relu, MaxPool, Flatten, BatchNorm, GroupNorm,
+                                GlobalAveragePool, Residual> {
+  using variant::variant;
+};
 
 /// A feed-forward model; its last layer's outputs, a vector, are the logits of the classes.
 struct ModelSpec {
@@ -49,13 +81,15 @@ struct ModelSpec {
   std::vector<LayerSpec> layers;
 };
 
-/// A parameter tensor and its place in the model's flat vector of parameters.
+/// A parameter tensor and its place in the model's flat vector of parameters; or a buffer's, in
+/// that of buffers.
 struct ParameterSpec {
-  std::string name;  ///< "conv1.weight", "fc2.bias": convolutions and dense layers counted from 1
+  std::string name;  ///< "conv1.weight", "fc2.bias", "bn1.running_mean": each kind counted from 1
   Shape shape;
   std::size_t offset;   ///< in elements
   std::size_t count;    ///< of elements
-  std::int64_t fan_in;  ///< inputs that a unit sums over; 0 for a bias
+  std::int64_t fan_in;  ///< inputs that a unit sums over; 0 for what is no weight of such a sum
+  double initial;       ///< where fan_in is 0: 1 for scales and variances, 0 for the rest
   std::size_t layer;    ///< index into ModelSpec::layers
 };
 
@@ -64,9 +98,15 @@ struct ParameterSpec {
 /// not positive, and when the outputs are no vector.
 std::vector<Shape> shapes(const ModelSpec& spec);
 
+/// The same of layers that are part of a model. Throws when they do not fit each other.
+std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Shape& input);
+
 /// All parameters in order, without gaps. Throws as shapes() does.
 std::vector<ParameterSpec> parameters(const ModelSpec& spec);
 std::size_t parameter_count(const ModelSpec& spec);
+
+/// All buffers (running statistics) likewise.
+std::vector<ParameterSpec> buffers(const ModelSpec& spec);
 
 /// "conv2d 16, kernel 5, stride 1, padding 0", for messages.
 std::string describe(const LayerSpec& layer);
@@ -80,5 +120,10 @@ ModelSpec lenet5(std::int64_t classes = 10);
 /// Dense layers with ReLU between them: widths = {inputs, hidden..., classes}, two at least. The
 /// inputs may be images of that many values.
 ModelSpec mlp(const std::vector<std::int64_t>& widths);
+
+/// ResNet-20 for 32x32 images of three channels (He et al. 2016, section 4.2; arXiv 1512.03385):
+/// three stages of three blocks with 16, 32 and 64 channels, batch normalization, projection
+/// shortcuts where the shape changes; 272,474 parameters for 10 classes.
+ModelSpec resnet20(std::int64_t classes = 10);
 
 }  // namespace fast::nn

@@ -5,25 +5,34 @@
 namespace fast::nn {
 namespace {
 
-/// Adds one row of products: sums[o][c] += Σ_columns dy[o][column] · x[c][column · stride].
+/// A rectangle of places: of dy, and of x where a kernel place meets it. Steps are in vectors.
+struct Patch {
+  Index rows, columns;
+  Index dy_plane, dy_row, x_plane, x_row, x_column;
+};
+
+/// Adds a patch's products: sums[o][c] += Σ_places dy[o][place] · x[c][place · stride].
 template <int Filters, int Channels, class T>
-void add_row(const Vector<T>* dy, Index dy_plane, const Vector<T>* x, Index x_plane, Index stride,
-             Index columns, Vector<T>* sums) {
+void add_patch(const Patch& p, const Vector<T>* dy, const Vector<T>* x, Vector<T>* sums) {
   constexpr int chains = Filters * Channels <= 6 ? 2 : 1;  // enough to hide the FMA's latency
   constexpr int size = Filters * Channels;
   Vector<T> sum[chains * size];
 #pragma GCC unroll 16
   for (int i = 0; i < chains * size; ++i) sum[i] = Vector<T>{};  // not `= {}`: that goes by memory
-  for (Index column = 0; column < columns; ++column, dy += 2, x += 2 * stride)
-    for (int half = 0; half < 2; ++half) {
-      Vector<T>* chain = sum + half % chains * size;
-      Vector<T> value[Channels];
-      for (int c = 0; c < Channels; ++c) value[c] = x[c * x_plane + half];
-      for (int o = 0; o < Filters; ++o) {
-        const Vector<T> slope = dy[o * dy_plane + half];
-        for (int c = 0; c < Channels; ++c) chain[o * Channels + c] += slope * value[c];
+  for (Index row = 0; row < p.rows; ++row) {
+    const Vector<T>* slopes = dy + row * p.dy_row;
+    const Vector<T>* values = x + row * p.x_row;
+    for (Index column = 0; column < p.columns; ++column, slopes += 2, values += p.x_column)
+      for (int half = 0; half < 2; ++half) {
+        Vector<T>* chain = sum + half % chains * size;
+        Vector<T> value[Channels];
+        for (int c = 0; c < Channels; ++c) value[c] = values[c * p.x_plane + half];
+        for (int o = 0; o < Filters; ++o) {
+          const Vector<T> slope = slopes[o * p.dy_plane + half];
+          for (int c = 0; c < Channels; ++c) chain[o * Channels + c] += slope * value[c];
+        }
       }
-    }
+  }
   for (int i = 0; i < size; ++i)
     sums[i] += chains == 2 ? sum[i] + sum[i + size * (chains - 1)] : sum[i];
 }
@@ -38,20 +47,29 @@ Reach reach(Index k, Index length, Index out_length, Index stride, Index padding
   return {(missing + stride - 1) / stride, last < 0 ? 0 : smaller(out_length, last / stride + 1)};
 }
 
+/// Bands of rows, so that narrow images add up in registers for long enough, and wide ones meet all
+/// kernel places while in cache.
 template <int Filters, int Channels, class T>
 void add_block(const ConvSize& s, const T* x, const T* dy, Vector<T>* sums) {
-  for (Index row = 0; row < s.out_height; ++row)
+  const Index band = larger(1, 32 / s.out_width);
+  const Index dy_row = 2 * s.out_width, x_row = 2 * s.width;
+  for (Index begin = 0; begin < s.out_height; begin += band)
     for (Index i = 0; i < s.kernel; ++i) {
-      const Index in_row = row * s.stride - s.padding + i;
-      if (in_row < 0 || in_row >= s.height) continue;
+      const Reach rows = reach(i, s.height, s.out_height, s.stride, s.padding);
+      const Index first = larger(begin, rows.begin);
+      const Index row_count = smaller(begin + band, rows.end) - first;
+      if (row_count <= 0) continue;
       for (Index j = 0; j < s.kernel; ++j) {
         const Reach columns = reach(j, s.width, s.out_width, s.stride, s.padding);
         if (columns.begin >= columns.end) continue;
+        const Index in_row = first * s.stride - s.padding + i;
         const Index in_column = columns.begin * s.stride - s.padding + j;
-        add_row<Filters, Channels, T>(
-            vectors(dy) + 2 * (row * s.out_width + columns.begin), 2 * s.out_height * s.out_width,
-            vectors(x) + 2 * (in_row * s.width + in_column), 2 * s.height * s.width, s.stride,
-            columns.end - columns.begin, sums + (i * s.kernel + j) * Filters * Channels);
+        add_patch<Filters, Channels, T>(
+            {row_count, columns.end - columns.begin, s.out_height * dy_row, dy_row,
+             s.height * x_row, s.stride * x_row, s.stride * 2},
+            vectors(dy) + first * dy_row + 2 * columns.begin,
+            vectors(x) + in_row * x_row + 2 * in_column,
+            sums + (i * s.kernel + j) * Filters * Channels);
       }
     }
 }
@@ -97,10 +115,15 @@ template <class T>
 void conv_weight_gradient(const ConvSize& s, const T* x, const T* dy, T* dweights, T* dbias,
                           Index blocks, T* sums) {
   Index channel = 0;
+  // Fours for what threes leave over; single channels, which load more, only where there are few.
+  Index fours = s.channels >= 4 * (s.channels % 3) ? s.channels % 3 : 0;
+  for (; fours > 0; --fours, channel += 4)
+    filters_gradient<3, 4, T>(s, 0, channel, x, dy, dweights, blocks, vectors(sums));
   for (; channel + 3 <= s.channels; channel += 3)
     filters_gradient<4, 3, T>(s, 0, channel, x, dy, dweights, blocks, vectors(sums));
   for (; channel < s.channels; ++channel)
     filters_gradient<6, 1, T>(s, 0, channel, x, dy, dweights, blocks, vectors(sums));
+  if (dbias == nullptr) return;
   const Index plane = 2 * s.out_height * s.out_width;
   for (Index o = 0; o < s.filters; ++o) {
     Vector<T> sum{};

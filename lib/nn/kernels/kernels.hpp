@@ -30,13 +30,15 @@ struct ConvSize {
   Index weights() const { return filters * channels * kernel * kernel; }
 };
 
-/// `packed` is scratch of size.weights(), in each of these.
+/// `packed` is scratch of size.weights(), `rows` of conv_row_elements(size, lanes<T>). bias and
+/// dbias may be null.
 template <class T>
 void conv_forward(const ConvSize& size, const T* weights, const T* bias, const T* x, T* y,
-                  Index blocks, T* packed);
+                  Index blocks, T* packed, T* rows);
 template <class T>
 void conv_input_gradient(const ConvSize& size, const T* weights, const T* dy, T* dx, Index blocks,
-                         T* packed);
+                         T* packed, T* rows);
+Index conv_row_elements(const ConvSize& size, Index lane_count);
 /// `sums` is scratch of conv_scratch(size) bytes, 64-byte-aligned.
 template <class T>
 void conv_weight_gradient(const ConvSize& size, const T* x, const T* dy, T* dweights, T* dbias,
@@ -58,6 +60,52 @@ void relu_forward(const T* x, T* y, Index count);
 template <class T>
 void relu_backward(const T* y, const T* dy, T* dx, Index count);
 
+/// Planes of `area` places, blocks of `samples` samples.
+struct ImageSize {
+  Index channels, area, samples;
+};
+
+/// Of each channel over all samples; the variance is the biased one.
+template <class T>
+void batch_statistics(const ImageSize& size, const T* x, T* mean, T* variance);
+/// y = scale·(x - mean) + bias, one of each a channel; with `relu` at least 0.
+template <class T>
+void batch_norm_forward(const ImageSize& size, const T* mean, const T* scale, const T* bias,
+                        const T* x, T* y, bool relu);
+/// Gradients through the batch's statistics; reciprocal is 1 / sqrt(variance + epsilon). With
+/// `relu`, of batch_norm_forward with it.
+template <class T>
+void batch_norm_backward(const ImageSize& size, const T* mean, const T* reciprocal,
+                         const T* weights, const T* x, const T* y, const T* dy, T* dweights,
+                         T* dbias, T* dx, bool relu);
+
+/// `mean` and `reciprocal` are [block][group][lane], written by forward and read by backward.
+template <class T>
+void group_norm_forward(const ImageSize& size, Index groups, T epsilon, const T* weights,
+                        const T* bias, const T* x, T* y, T* mean, T* reciprocal);
+template <class T>
+void group_norm_backward(const ImageSize& size, Index groups, const T* weights, const T* x,
+                         const T* dy, const T* mean, const T* reciprocal, T* dweights, T* dbias,
+                         T* dx);
+
+/// Blocks to vectors [sample][channel].
+template <class T>
+void average_pool_forward(const ImageSize& size, const T* x, T* y);
+template <class T>
+void average_pool_backward(const ImageSize& size, const T* dy, T* dx);
+
+/// out = a + b; may be either.
+template <class T>
+void add(const T* a, const T* b, T* out, Index count);
+
+/// sum = or += factor · x.
+template <class T>
+void add_scaled(T* sum, const T* x, T factor, std::size_t count, bool first);
+template <class T>
+void scale(T* x, T factor, std::size_t count);
+template <class T>
+double sum_of_squares(const T* x, std::size_t count);
+
 /// Weights [units x inputs], x [count x inputs], y [count x units].
 template <class T>
 void dense_forward(const T* weights, const T* bias, const T* x, T* y, Index count, Index inputs,
@@ -69,9 +117,27 @@ template <class T>
 void dense_input_gradient(const T* weights, const T* dy, T* dx, Index count, Index inputs,
                           Index units);
 
-/// `momentum` may be null when beta is 0.
 template <class T>
-void sgd_step(T* weights, const T* gradients, T* momentum, std::size_t count, T learning_rate,
-              T beta, T weight_decay);
+struct SgdRule {
+  T learning_rate, momentum, weight_decay;
+  bool nesterov;
+};
+template <class T>
+struct AdamRule {
+  T rate;                        // learning rate / (1 - beta1^t)
+  T beta1, rest1, beta2, rest2;  // rest = 1 - beta
+  T root_scale;                  // 1 / sqrt(1 - beta2^t)
+  T epsilon;
+  T added_decay, decoupled_decay;  // to the gradient; to delta, times the learning rate
+};
+
+/// With `add`, out is weights and gets the delta added; else the delta is written to out.
+/// `momentum` is null when there is none.
+template <class T>
+void sgd_delta(const SgdRule<T>& rule, const T* weights, const T* gradients, T* momentum, T* out,
+               std::size_t count, bool add);
+template <class T>
+void adam_delta(const AdamRule<T>& rule, const T* weights, const T* gradients, T* first, T* second,
+                T* out, std::size_t count, bool add);
 
 }  // namespace fast::nn

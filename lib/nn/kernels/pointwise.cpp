@@ -33,26 +33,46 @@ void relu_backward(const T* y, const T* dy, T* dx, Index count) {
 }
 
 template <class T>
-void sgd_step(T* __restrict weights, const T* __restrict gradients, T* __restrict momentum,
-              std::size_t count, T learning_rate, T beta, T weight_decay) {
-  if (beta == 0) {
-    for (std::size_t i = 0; i < count; ++i)
-      weights[i] -= learning_rate * (gradients[i] + weight_decay * weights[i]);
-    return;
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const T velocity = beta * momentum[i] + (gradients[i] + weight_decay * weights[i]);
-    momentum[i] = velocity;
-    weights[i] -= learning_rate * velocity;
-  }
+void add(const T* a, const T* b, T* out, Index count) {
+#pragma GCC ivdep
+  for (Index i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
 
-#define FAST_INSTANTIATE(T)                                   \
-  template void to_blocks(const float*, T*, Index, Index);    \
-  template void from_blocks(const T*, T*, Index, Index);      \
-  template void relu_forward(const T*, T*, Index);            \
-  template void relu_backward(const T*, const T*, T*, Index); \
-  template void sgd_step(T*, const T*, T*, std::size_t, T, T, T);
+template <class T>
+void add_scaled(T* __restrict sum, const T* __restrict x, T factor, std::size_t count, bool first) {
+  if (first)
+    for (std::size_t i = 0; i < count; ++i) sum[i] = factor * x[i];
+  else
+    for (std::size_t i = 0; i < count; ++i) sum[i] += factor * x[i];
+}
+
+template <class T>
+void scale(T* x, T factor, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
+template <class T>
+double sum_of_squares(const T* x, std::size_t count) {
+  double sums[8] = {};
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    for (std::size_t k = 0; k < 8; ++k)
+      sums[k] += static_cast<double>(x[i + k]) * static_cast<double>(x[i + k]);
+  for (; i < count; ++i) sums[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+#define FAST_INSTANTIATE(T)                                     \
+  template void to_blocks(const float*, T*, Index, Index);      \
+  template void from_blocks(const T*, T*, Index, Index);        \
+  template void relu_forward(const T*, T*, Index);              \
+  template void relu_backward(const T*, const T*, T*, Index);   \
+  template void add(const T*, const T*, T*, Index);             \
+  template void add_scaled(T*, const T*, T, std::size_t, bool); \
+  template void scale(T*, T, std::size_t);                      \
+  template double sum_of_squares(const T*, std::size_t);
 FAST_INSTANTIATE(float)
 FAST_INSTANTIATE(double)
 #undef FAST_INSTANTIATE

@@ -1,0 +1,47 @@
+#include <fmt/ranges.h>
+
+#include <fast/core/error.hpp>
+#include <fast/nn/model_spec.hpp>
+
+namespace fast::nn {
+
+ModelSpec lenet5(std::int64_t classes) {
+  return {"lenet5",
+          {1, 28, 28},
+          {Conv2d{6, 5, 1, 2}, Relu{}, MaxPool{}, Conv2d{16, 5}, Relu{}, MaxPool{}, Flatten{},
+           Dense{120}, Relu{}, Dense{84}, Relu{}, Dense{classes}}};
+}
+
+ModelSpec mlp(const std::vector<std::int64_t>& widths) {
+  require(widths.size() >= 2, ErrorKind::argument,
+          "mlp: {} widths given, two at least are required: inputs, hidden layers, classes",
+          widths.size());
+  ModelSpec spec{fmt::format("mlp {}", fmt::join(widths, "-")), {widths.front()}, {}};
+  for (std::size_t i = 1; i < widths.size(); ++i) {
+    if (i > 1) spec.layers.emplace_back(Relu{});
+    spec.layers.emplace_back(Dense{widths[i]});
+  }
+  return spec;
+}
+
+ModelSpec resnet20(std::int64_t classes) {
+  const auto conv = [](std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
+    return Conv2d{channels, kernel, stride, kernel / 2, false};
+  };
+  ModelSpec spec{"resnet20", {3, 32, 32}, {conv(16, 3, 1), BatchNorm{}, Relu{}}};
+  for (const std::int64_t channels : {16, 32, 64})
+    for (int block = 0; block < 3; ++block) {
+      const bool first = block == 0 && channels > 16;
+      const std::int64_t stride = first ? 2 : 1;
+      Residual residual{
+          {conv(channels, 3, stride), BatchNorm{}, Relu{}, conv(channels, 3, 1), BatchNorm{}}, {}};
+      if (first) residual.shortcut = {conv(channels, 1, stride), BatchNorm{}};
+      spec.layers.emplace_back(std::move(residual));
+      spec.layers.emplace_back(Relu{});
+    }
+  spec.layers.emplace_back(GlobalAveragePool{});
+  spec.layers.emplace_back(Dense{classes});
+  return spec;
+}
+
+}  // namespace fast::nn

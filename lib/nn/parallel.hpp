@@ -1,0 +1,44 @@
+// One model on several cores: a network a thread, each with a part of the batch.
+#pragma once
+
+#include <fast/nn/network.hpp>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace fast::nn {
+
+Batch part_of(const Batch& batch, std::size_t first, std::size_t count);
+
+/// Parts are whole blocks of samples, chosen by the batch's size and the number of threads alone,
+/// and their results are summed in order: the same bits in every run, whichever thread does what.
+template <class T>
+class ParallelNetwork {
+ public:
+  ParallelNetwork(ModelSpec spec, std::uint64_t seed, int threads);
+  ~ParallelNetwork();
+
+  /// Has the parameters, the buffers and, after loss_and_gradients(), the whole batch's gradients.
+  Network<T>& first() { return networks_.front(); }
+
+  /// As Network's.
+  double loss_and_gradients(const Batch& batch);
+  LossResult evaluate(const Batch& batch);
+
+ private:
+  struct Arena;
+
+  std::vector<Batch> split(const Batch& batch) const;
+  void follow_first();
+  void gather(const std::vector<Batch>& parts);
+  void run(std::size_t tasks, const std::function<void(std::size_t)>& task);
+
+  std::vector<Network<T>> networks_;
+  std::unique_ptr<Arena> arena_;
+};
+
+extern template class ParallelNetwork<float>;
+extern template class ParallelNetwork<double>;
+
+}  // namespace fast::nn

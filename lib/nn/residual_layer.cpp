@@ -1,0 +1,64 @@
+#include "nn/sequence.hpp"
+
+namespace fast::nn {
+namespace {
+
+/// Parameters and buffers: the body's, then the shortcut's.
+template <class T>
+class ResidualLayer final : public Layer<T> {
+ public:
+  ResidualLayer(const Residual& spec, const Shape& input)
+      : input_(input),
+        output_(shapes_through(spec.body, input).back()),
+        body_(spec.body, input),
+        shortcut_(spec.shortcut, input),
+        projected_(!spec.shortcut.empty()) {}
+
+  void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) override {
+    const T* body = body_.forward(parameters, x, pass);
+    const T* shortcut =
+        shortcut_.forward(parameters + body_.parameter_count(), x,
+                          {pass.count, pass.training, pass.buffers + body_.buffer_count()});
+    add(body, shortcut, y, stored_elements<T>(output_, pass.count));
+  }
+
+  void backward(const T* parameters, T* gradients, const T*, const T*, const T* dy, T* dx,
+                Index count) override {
+    body_.backward(parameters, gradients, dy, dx, count);
+    const T* shortcut = projected_ ? project_back(parameters, gradients, dy, dx, count) : dy;
+    if (dx != nullptr)
+      add(static_cast<const T*>(dx), shortcut, dx, stored_elements<T>(input_, count));
+  }
+
+  Index parameter_count() const override {
+    return body_.parameter_count() + shortcut_.parameter_count();
+  }
+  Index buffer_count() const override { return body_.buffer_count() + shortcut_.buffer_count(); }
+
+ private:
+  const T* project_back(const T* parameters, T* gradients, const T* dy, const T* dx, Index count) {
+    const Index first = body_.parameter_count();
+    const auto needed = static_cast<std::size_t>(stored_elements<T>(input_, count)) * sizeof(T);
+    if (slopes_.size_bytes() < needed) slopes_ = AlignedBuffer(needed);
+    T* result = dx == nullptr ? nullptr : slopes_.as<T>().data();
+    shortcut_.backward(parameters + first, gradients + first, dy, result, count);
+    return result;
+  }
+
+  Shape input_, output_;
+  Sequence<T> body_, shortcut_;
+  bool projected_;
+  AlignedBuffer slopes_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Layer<T>> make_layer(const Residual& spec, const Shape& input) {
+  return std::make_unique<ResidualLayer<T>>(spec, input);
+}
+
+template std::unique_ptr<Layer<float>> make_layer(const Residual&, const Shape&);
+template std::unique_ptr<Layer<double>> make_layer(const Residual&, const Shape&);
+
+}  // namespace fast::nn

@@ -1,0 +1,88 @@
+#include "nn/sequence.hpp"
+
+#include <algorithm>
+
+namespace fast::nn {
+namespace {
+
+template <class T>
+AlignedBuffer buffer_of(Index elements) {
+  return AlignedBuffer(static_cast<std::size_t>(elements) * sizeof(T));
+}
+
+}  // namespace
+
+template <class T>
+Sequence<T>::Sequence(const std::vector<LayerSpec>& layers, const Shape& input) {
+  const std::vector<Shape> in = shapes_through(layers, input);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto* norm = std::get_if<BatchNorm>(&layers[i]);
+    const bool fused =
+        norm != nullptr && i + 1 < layers.size() && std::holds_alternative<Relu>(layers[i + 1]);
+    append(fused ? make_layer<T>(*norm, in[i], true) : make_layer<T>(layers[i], in[i]), in[i + 1]);
+    if (!fused) continue;
+    ++i;
+    append(make_identity<T>(in[i]), in[i + 1]);
+  }
+}
+
+template <class T>
+void Sequence<T>::append(std::unique_ptr<Layer<T>> layer, Shape output) {
+  if (parameter_count_ == 0) first_trained_ = stages_.size();
+  stages_.push_back({std::move(layer), parameter_count_, buffer_count_, std::move(output)});
+  parameter_count_ += stages_.back().layer->parameter_count();
+  buffer_count_ += stages_.back().layer->buffer_count();
+}
+
+template <class T>
+void Sequence<T>::reserve(Index count) {
+  if (count <= capacity_) return;
+  Index largest = 0;
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const Index size = stored_elements<T>(stages_[i].output_shape, count);
+    largest = std::max(largest, size);
+    if (!in_place(i)) stages_[i].output = buffer_of<T>(size);
+  }
+  for (AlignedBuffer& slopes : slopes_) slopes = buffer_of<T>(largest);
+  capacity_ = count;
+}
+
+template <class T>
+const T* Sequence<T>::forward(const T* parameters, const T* x, const Pass<T>& pass) {
+  reserve(pass.count);
+  values_.assign(1, x);
+  T* y = nullptr;
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const Stage& stage = stages_[i];
+    if (!in_place(i)) y = stage.output.template as<T>().data();
+    stage.layer->forward(parameters + stage.parameters, values_.back(), y,
+                         {pass.count, pass.training, pass.buffers + stage.buffers});
+    values_.push_back(y);
+  }
+  return values_.back();
+}
+
+template <class T>
+void Sequence<T>::backward(const T* parameters, T* gradients, const T* dy, T* dx, Index count) {
+  const std::size_t first = dx == nullptr ? first_trained_ : 0;
+  T* own = nullptr;  // the slopes in our memory, once there are some
+  std::size_t turn = 0;
+  for (std::size_t i = stages_.size(); i-- > first;) {
+    const Stage& stage = stages_[i];
+    T* target = own;
+    if (i == first) {
+      target = dx;
+    } else if (own == nullptr || !stage.layer->in_place()) {
+      target = slopes_[turn].as<T>().data();
+      turn = 1 - turn;
+    }
+    stage.layer->backward(parameters + stage.parameters, gradients + stage.parameters, values_[i],
+                          values_[i + 1], own == nullptr ? dy : own, target, count);
+    own = target;
+  }
+}
+
+template class Sequence<float>;
+template class Sequence<double>;
+
+}  // namespace fast::nn
