@@ -7,6 +7,7 @@
 #include <fast/codec/coded_layout.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/memory.hpp>
+#include <fast/core/part_update.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <memory>
 #include <span>
@@ -21,6 +22,10 @@ struct Neighborhood {
   std::vector<double> weights;
   double self_weight = 1;
 };
+
+/// Of either type, or none; not owning.
+using AnyPartUpdate =
+    std::variant<std::monostate, const PartUpdate<float>*, const PartUpdate<double>*>;
 
 class Mixer {
  public:
@@ -49,6 +54,9 @@ class Mixer {
   /// but scratch and may be repeated; combine_gathered() then uses what it left.
   void gather(const Neighborhood& neighborhood);
   void combine_gathered(const Payload& own, const RoundInfo& info, const MutablePayload* next);
+  /// Until told otherwise (by none) combinations take the weights from the worker's own
+  /// slot, updated, and leave the model's memory alone: for weights that live in slots.
+  void take_updates(AnyPartUpdate update) { update_ = update; }
   /// The average of all δ given (packed, where δ = weights - own): for Scope::everybody.
   void combine_with_pull(const Payload& own, const Payload& pull, const RoundInfo& info);
 
@@ -64,6 +72,11 @@ class Mixer {
     return {scalars_.data(), static_cast<std::size_t>(algorithm_->declaration().payload_scalars)};
   }
   AlignedBuffer kept() const;
+  template <class T>
+  const PartUpdate<T>* update() const {
+    const auto* held = std::get_if<const PartUpdate<T>*>(&update_);
+    return held == nullptr ? nullptr : *held;
+  }
 
   ParameterLayout layout_;
   std::shared_ptr<Algorithm> algorithm_;
@@ -79,6 +92,7 @@ class Mixer {
   std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
   std::vector<codec::SparseWriter> writers_;
   std::uint64_t messages_ = 0;
+  AnyPartUpdate update_;
   std::array<double, max_payload_scalars> scalars_{}, pulled_scalars_{};
   double self_weight_ = 1, neighbor_weight_ = 0;
 };

@@ -74,6 +74,8 @@ struct Mixer::SegmentSweep {
   const bool plain = piece.kind == codec::Kind::identity;
   const bool sparse = piece.kind == codec::Kind::sparse;
   const bool keeps_own = mixer.keeps_own_ && !plain;
+  const PartUpdate<T>* const update =
+      pass.kind == Pass::Kind::combine ? mixer.update<T>() : nullptr;
   const int vectors = is_buffer || pass.kind == Pass::Kind::weights ? 1 : declared.payload_vectors;
   alignas(cache_line_bytes) T current_scratch[block_elements];
   alignas(cache_line_bytes) T own_scratch[max_payload_vectors][block_elements];
@@ -123,10 +125,27 @@ struct Mixer::SegmentSweep {
     }
     const std::vector<T> weights(pass.neighborhood->weights.begin(),
                                  pass.neighborhood->weights.end());
-    mixing::average(model(0), reinterpret_cast<InSlot*>(pass.next->vector(0) + piece.offset_bytes),
-                    at<InSlot>(pass.own, 0, piece.offset_bytes), values, weights,
-                    segment.element_count);
+    InSlot* next = reinterpret_cast<InSlot*>(pass.next->vector(0) + piece.offset_bytes);
+    const InSlot* own = at<InSlot>(pass.own, 0, piece.offset_bytes);
+    const std::size_t all = segment.element_count;
+    if constexpr (std::is_same_v<InSlot, T>) {
+      for (std::size_t first = 0; update != nullptr && first < all; first += block_elements) {
+        const std::size_t count = std::min(block_elements, all - first);
+        mixing::average(updated(own, first, count), next + first, own + first, values, weights,
+                        count);
+        for (const InSlot*& value : values) value += count;
+      }
+      if (update != nullptr) return true;
+    }
+    mixing::average(model(0), next, own, values, weights, all);
     return true;
+  }
+
+  /// What the optimizer makes of a block of the weights in `own`.
+  T* updated(const T* own, std::size_t first, std::size_t count) {
+    std::copy_n(own + first, count, current_scratch);
+    (*update)(piece.first + first, {current_scratch, count});
+    return current_scratch;
   }
 
   /// A block of a message: in place, or decoded into `scratch`.
@@ -173,7 +192,12 @@ struct Mixer::SegmentSweep {
     block.first = piece.first + first;
     block.count = count;
     block.info = pass.info;
-    block.current = const_cast<T*>(load(model(first), current_scratch, count));
+    if constexpr (std::is_same_v<Stored, T>) {
+      if (update != nullptr)
+        block.current = updated(at<T>(pass.own, 0, piece.offset_bytes), first, count);
+    }
+    if (update == nullptr)
+      block.current = const_cast<T*>(load(model(first), current_scratch, count));
     for (std::size_t s = 0; s < mixer.state_.size(); ++s) {
       block.state[s] = kept(mixer.state_[s], first);
     }

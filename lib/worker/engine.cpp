@@ -137,6 +137,7 @@ void Engine::set_schedule(const TopologyRule& rule) {
 
 void Engine::finish() {
   if (left_) return;
+  if (rotates_) layout().scatter(link_.exchange->published().data);
   // The final weights may differ from the last publication (after-step rules, steps since the last
   // combination).
   publish_weights();

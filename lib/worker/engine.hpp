@@ -33,6 +33,11 @@ class Engine {
 
   void begin_round();
   void end_round(const StepOptions& options);
+  /// Throws Error(argument) where the weights cannot live in slots.
+  void require_rotating(DType dtype) const;
+  /// The end of a round of weights that live in slots.
+  void end_round(algorithm::AnyPartUpdate update);
+  const std::byte* weights() const { return link_.exchange->published().data; }
   void mean_model(std::span<std::byte> packed) const;
   double consensus_distance() const;
   void republish();
@@ -82,7 +87,8 @@ class Engine {
   std::int64_t combinations_ = 0;
   bool sent_ = true;  ///< the latest publication was a new one
   Clock::time_point step_began_;
-  bool left_ = false;  ///< finished or abandoned
+  bool rotates_ = false;  ///< the weights live in slots
+  bool left_ = false;     ///< finished or abandoned
   WorkerStats stats_;
 };
 

@@ -54,6 +54,23 @@ Worker::~Worker() {
 
 void Worker::begin_round() { impl_->engine.begin_round(); }
 void Worker::end_round(const StepOptions& options) { impl_->engine.end_round(options); }
+
+template <class T>
+void Worker::end_round(const PartUpdate<T>& update) {
+  impl_->engine.require_rotating(dtype_of<T>);
+  impl_->engine.end_round(&update);
+}
+template void Worker::end_round(const PartUpdate<float>&);
+template void Worker::end_round(const PartUpdate<double>&);
+
+template <class T>
+const T* Worker::weights() const {
+  impl_->engine.require_rotating(dtype_of<T>);
+  return reinterpret_cast<const T*>(impl_->engine.weights());
+}
+template const float* Worker::weights() const;
+template const double* Worker::weights() const;
+
 std::int64_t Worker::round() const { return impl_->engine.round(); }
 int Worker::rank() const { return impl_->engine.group().rank(); }
 int Worker::size() const { return impl_->engine.group().size(); }

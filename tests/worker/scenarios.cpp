@@ -10,6 +10,7 @@
 
 #include "support/golden.hpp"
 #include "worker/codec_scenarios.hpp"
+#include "worker/rotating_scenarios.hpp"
 #include "worker/rule_scenarios.hpp"
 
 namespace fast::testing {
@@ -429,6 +430,9 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(gradient_exchange_adds_the_neighbours_steps),
       FAST_SCENARIO(choco_publishes_weights_for_the_mean_model),
       FAST_SCENARIO(every_rule_trains_and_republishes),
+      FAST_SCENARIO(a_rotating_arena_trains_as_a_fixed_one),
+      FAST_SCENARIO(a_rotating_arena_is_not_torn),
+      FAST_SCENARIO(misfits_do_not_rotate),
       FAST_SCENARIO(every_codec_keeps_the_mean_and_comes_to_agree),
       FAST_SCENARIO(coded_rules_train_to_the_common_optimum),
       FAST_SCENARIO(weights_are_adopted_and_finished_exactly_under_any_codec),

@@ -9,6 +9,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/log.hpp>
+#include <fast/core/part_update.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/schedule.hpp>
@@ -100,6 +101,18 @@ class Worker {
   /// The same in two halves, around the user's step.
   void begin_round();
   void end_round(const StepOptions& options = {});
+
+  /// Rotating arena: the weights live in this worker's published slots and nowhere else, and each
+  /// round they move: one pass reads the newest slot and the neighbours', lets `update` add the
+  /// optimizer's step, and writes the next slot. Compute gradients at weights() (begin_round()
+  /// first), then end the round with this. The tensors given at construction hold the initial
+  /// weights and, after finish(), the final ones. Error(argument) unless they are parameters of one
+  /// type T, the rule is a plain average (awc, pairwise) in every round, and the codec is identity.
+  template <class T>
+  void end_round(const PartUpdate<T>& update);
+  /// Where the packed weights are until the next end_round(); not to be written to.
+  template <class T>
+  const T* weights() const;
 
   std::int64_t round() const;  ///< rounds finished
   int rank() const;
