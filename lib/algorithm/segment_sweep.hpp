@@ -129,6 +129,10 @@ struct Mixer::SegmentSweep {
     const InSlot* own = at<InSlot>(pass.own, 0, piece.offset_bytes);
     const std::size_t all = segment.element_count;
     if constexpr (std::is_same_v<InSlot, T>) {
+      if (update != nullptr && !*update) {
+        mixing::average(static_cast<T*>(nullptr), next, own, values, weights, all);
+        return true;
+      }
       for (std::size_t first = 0; update != nullptr && first < all; first += block_elements) {
         const std::size_t count = std::min(block_elements, all - first);
         mixing::average(updated(own, first, count), next + first, own + first, values, weights,
@@ -144,7 +148,7 @@ struct Mixer::SegmentSweep {
   /// What the optimizer makes of a block of the weights in `own`.
   T* updated(const T* own, std::size_t first, std::size_t count) {
     std::copy_n(own + first, count, current_scratch);
-    (*update)(piece.first + first, {current_scratch, count});
+    if (*update) (*update)(piece.first + first, {current_scratch, count});
     return current_scratch;
   }
 

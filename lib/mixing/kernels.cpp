@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mixing/kernels.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -125,15 +126,24 @@ HWY_INLINE std::size_t stream_next(BFloat16* to, std::size_t e, const Make& make
 #endif
 }
 
-/// `Stored`, the type of slots, may be narrower than that of the model.
+/// Many streams at once are more than the processor foresees by itself.
+template <class T>
+HWY_INLINE void prefetch(const T* from) {
+  constexpr std::size_t ahead_bytes = 512;
+  hwy::Prefetch(reinterpret_cast<const char*>(from) + ahead_bytes);
+}
+
+/// `Stored`, the type of slots, may be narrower than that of the model. Without `current` the
+/// weights are `own`.
 template <int Degree, class T, class Stored>
 HWY_INLINE void average_of(T* HWY_RESTRICT current, Stored* HWY_RESTRICT next,
                            const Stored* HWY_RESTRICT own, const Stored* const* values,
                            const T* weights, std::size_t degree, std::size_t count) {
   const auto combine = [&](auto d, std::size_t e) HWY_ATTR {
-    const auto x = add_differences<Degree>(d, hn::LoadU(d, current + e), load(d, own + e), values,
-                                           weights, degree, e);
-    hn::StoreU(x, d, current + e);
+    const auto m = load(d, own + e);
+    const auto x = add_differences<Degree>(d, current == nullptr ? m : hn::LoadU(d, current + e), m,
+                                           values, weights, degree, e);
+    if (current != nullptr) hn::StoreU(x, d, current + e);
     return x;
   };
   const auto plainly = [&](auto d, std::size_t e) HWY_ATTR { store(d, combine(d, e), next + e); };
@@ -141,7 +151,15 @@ HWY_INLINE void average_of(T* HWY_RESTRICT current, Stored* HWY_RESTRICT next,
   for_elements<T>(0, head, plainly);
   const std::size_t at_once = hn::Lanes(hn::ScalableTag<T>()) * (sizeof(T) / sizeof(Stored));
   std::size_t e = head;
-  while (e + at_once <= count) e += stream_next(next, e, combine);
+  while (e + at_once <= count) {
+    if ((e - head) % (cache_line_bytes / sizeof(Stored)) == 0) {
+      prefetch(own + e);
+      if (current != nullptr) prefetch(current + e);
+      const std::size_t end = Degree > 0 ? Degree : degree;
+      for (std::size_t j = 0; j < end; ++j) prefetch(values[j] + e);
+    }
+    e += stream_next(next, e, combine);
+  }
   for_elements<T>(e, count, plainly);
 }
 
@@ -155,6 +173,8 @@ void average_any(T* current, Stored* next, const Stored* own, const Stored* cons
       return average_of<2>(current, next, own, values, weights, degree, count);
     case 4:
       return average_of<4>(current, next, own, values, weights, degree, count);
+    case 8:
+      return average_of<8>(current, next, own, values, weights, degree, count);
     default:
       return average_of<0>(current, next, own, values, weights, degree, count);
   }

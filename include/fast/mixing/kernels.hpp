@@ -25,7 +25,8 @@ void weighted_sum(double* out, std::span<const double* const> values,
 
 /// The fused end of a round: current[e] += Σ_j weights[j] · (values[j][e] - own[e]), and next[e] =
 /// current[e]. `next` is written with streaming stores; call stream_fence() before telling anybody.
-/// Streams moved: read 2 + neighbours, written 2.
+/// Streams moved: read 2 + neighbours, written 2. Without `current` (null) the weights are `own`
+/// and live in slots alone: read 1 + neighbours, written 1.
 void average(float* current, float* next, const float* own, std::span<const float* const> values,
              std::span<const float> weights, std::size_t count);
 void average(double* current, double* next, const double* own,
