@@ -6,10 +6,10 @@
 namespace fast::data {
 
 Loader::Loader(Dataset dataset, Normalization normalization, int workers, int rank,
-               std::size_t batch_size, std::uint64_t seed)
+               std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own)
     : dataset_(std::move(dataset)),
       normalization_(std::move(normalization)),
-      sampler_(Shard{dataset_.size(), workers, rank, batch_size, seed}),
+      sampler_(Shard{dataset_.size(), workers, rank, batch_size, seed, std::move(own)}),
       batch_size_(batch_size),
       rounds_(sampler_->rounds()) {
   batch_.sample_shape = dataset_.sample_shape();

@@ -18,10 +18,10 @@ class Loader {
  public:
   class Epoch;
 
-  /// For training: this worker's shuffled shard of every epoch, full batches only. Throws as
-  /// Sampler does.
+  /// For training: this worker's shuffled shard of every epoch (of its `own` samples if it has
+  /// any), full batches only. Throws as Sampler does.
   Loader(Dataset dataset, Normalization normalization, int workers, int rank,
-         std::size_t batch_size, std::uint64_t seed);
+         std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own = {});
 
   /// For evaluation: all samples in their order in every epoch, the last batch possibly shorter.
   /// Throws Error(argument) on a batch size of 0.
