@@ -41,7 +41,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
   summary.test_accuracy_worst_worker = worst;
   summary.samples_per_second = samples / longest_s;
   summary.fresh_fraction = reads > 0 ? fresh / reads : 0;
-  summary.sent_fraction = sent + held > 0 ? sent / (sent + held) : 0;
+  summary.sent_fraction = sent + held > 0 ? sent / (sent + held) : 1;
   summary.seconds = longest_s;
 }
 

@@ -28,6 +28,7 @@ Worker close_training(const Group& group, const TopologyRule& rule,
                       WorkerOptions options) {
   const Spectrum found = spectrum(rule.make(group.size()), options.weights, options.lazy_weights);
   options.algorithm = found.doubly_stochastic ? algorithm::awc() : algorithm::push_sum();
+  options.codec = {};
   options.staleness = 0;
   options.mix_every = 1;
   options.initial = Initial::as_is;
