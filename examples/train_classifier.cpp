@@ -42,7 +42,7 @@ struct Options {
   std::uint64_t seed = 1;
   double deadline_s = 300, step_ms = 0;
   std::size_t samples = 0, evaluate_every = 0;
-  bool quiet = false, no_placement = false;
+  bool quiet = false, augment = false, no_placement = false;
 };
 
 void describe(CLI::App& app, Options& o) {
@@ -54,9 +54,13 @@ void describe(CLI::App& app, Options& o) {
       "--exchange local");
   app.option_defaults()->always_capture_default()->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);
-  app.add_option("--data", o.data,
-                 "fashion-mnist, or a directory with four IDX files (plain or .gz)");
+  app.add_option(
+      "--data", o.data,
+      "fashion-mnist, or a directory with four IDX files (plain or .gz), CIFAR-10's binary "
+      "files, or images in train/<class>/*.png and test/<class>/*.png");
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
+  app.add_flag("--augment", o.augment,
+               "train on crops of images padded by 4, every other one mirrored");
   app.add_option("--shards", o.shards,
                  "even, or dirichlet:ALPHA: each worker has few labels (the fewer, the smaller "
                  "ALPHA), as of data gathered in different places");
@@ -225,6 +229,7 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.epochs = o.epochs;
   trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
   trainer.seed = o.seed;
+  if (o.augment) trainer.augmentation.emplace();
   trainer.shards = data::sharding_from(o.shards);
   trainer.learning_rate = {learning_rate_of(o), train::learning_rate_schedule(o.schedule),
                            o.warmup_epochs};
@@ -246,8 +251,9 @@ train::TrainerOptions trainer_options(const Options& o) {
           o.codec);
   trainer.worker.staleness = staleness_of(o.staleness);
   trainer.worker.deadline = Seconds(o.deadline_s);
-  trainer.worker.must_agree =
-      fmt::format("data {}\nsamples {}\nmodel {}\n", o.data, o.samples, o.model) + agreement(o);
+  trainer.worker.must_agree = fmt::format("data {}\nsamples {}\naugment {}\nmodel {}\n", o.data,
+                                          o.samples, o.augment, o.model) +
+                              agreement(o);
   trainer.worker.log = [](LogLevel, std::string_view text) {
     std::fprintf(stderr, "\n%.*s\n", static_cast<int>(text.size()), text.data());
   };

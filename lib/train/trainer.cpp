@@ -58,6 +58,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
             "Trainer: {} closing rounds; 0 or more are required", *options_.closing_rounds);
     loader_.emplace(data_.train, data_.normalization, group_.size(), group_.rank(),
                     options_.batch_size, options_.seed, own_samples());
+    if (options_.augmentation) loader_->augment(*options_.augmentation, options_.seed);
     if (options_.out) metrics_.emplace(*options_.out, group_.rank());
     schedule = rule.make(group_.size());
     const bool may_move = options_.placement && !options_.all_reduce;

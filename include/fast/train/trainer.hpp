@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/backend/backend.hpp>
+#include <fast/data/augment.hpp>
 #include <fast/data/load.hpp>
 #include <fast/data/sharding.hpp>
 #include <fast/exchange/group.hpp>
@@ -24,10 +25,11 @@ struct Pace {
 
 struct TrainerOptions {
   int epochs = 5;
-  std::size_t batch_size = 64;  ///< of each worker
-  std::uint64_t seed = 1;       ///< of the samples' order and the skewed shards
-  data::Sharding shards;        ///< who trains on which samples
-  LearningRate learning_rate;   ///< set in the backend before every step
+  std::size_t batch_size = 64;                     ///< of each worker
+  std::uint64_t seed = 1;                          ///< of the samples' order and the skewed shards
+  data::Sharding shards;                           ///< who trains on which samples
+  std::optional<data::Augmentation> augmentation;  ///< of training images
+  LearningRate learning_rate;                      ///< set in the backend before every step
   /// Average gradients over all workers before every optimizer step, in place of the neighbours'
   /// weights: the baseline.
   bool all_reduce = false;
