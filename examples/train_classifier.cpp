@@ -40,7 +40,7 @@ struct Options {
   bool nesterov = false;
   int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
-  double deadline_s = 300, step_ms = 0;
+  double deadline_s = 300, step_ms = 0, validation = 0, ema = 0;
   std::size_t samples = 0, evaluate_every = 0;
   bool quiet = false, augment = false, no_placement = false;
 };
@@ -103,6 +103,9 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--seed", o.seed, "of initial weights and sample order");
   app.add_option("--closing-rounds", o.closing_rounds,
                  "rounds of averaging only, after training; auto: by the spectral gap");
+  app.add_option("--validation", o.validation,
+                 "share of the training samples held out to choose the best epoch's mean model by");
+  app.add_option("--ema", o.ema, "decay of an average of weights over steps, to end with; 0: none");
   app.add_option("--slow", o.slow,
                  "RANK:FACTOR, a worker whose steps sleep to take FACTOR times as long");
   app.add_option("--step-ms", o.step_ms, "steps sleep to take at least so long");
@@ -240,6 +243,8 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.momentum = o.momentum;
   trainer.evaluate_every = o.evaluate_every;
   trainer.closing_rounds = closing_rounds_of(o.closing_rounds);
+  trainer.validation = o.validation;
+  trainer.ema_decay = o.ema;
   trainer.pace = pace_of(o);
   trainer.worker.algorithm =
       algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));

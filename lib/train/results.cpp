@@ -49,8 +49,8 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
 
 void Training::log(int epoch, double loss) {
   if (!metrics_) return;
-  const Evaluation mean = evaluate_mean_model();
   const data::Dataset slice = slice_of(data_.test, group_.rank(), group_.size());
+  const Evaluation mean = evaluate(mean_model(), slice);
   const WorkerStats stats = worker_->stats();
   metrics_->write({{"epoch", epoch},
                    {"round", stats.rounds},
@@ -77,19 +77,43 @@ Evaluation Training::evaluate(const data::Dataset& dataset) {
   return total;
 }
 
-/// On this worker's part of the test set; the worker's own weights are put back.
-Evaluation Training::evaluate_mean_model() {
+/// The worker's own weights are put back.
+Evaluation Training::evaluate(const AlignedBuffer& model, const data::Dataset& dataset) {
   const ParameterLayout& layout = worker_->layout();
-  const AlignedBuffer own(layout.size_bytes()), mean(layout.size_bytes());
+  const AlignedBuffer own(layout.size_bytes());
   layout.gather(own.data());
-  worker_->mean_model({mean.data(), mean.size_bytes()});
-  layout.scatter(mean.data());
-  const Evaluation result = evaluate(slice_of(data_.test, group_.rank(), group_.size()));
+  layout.scatter(model.data());
+  const Evaluation result = evaluate(dataset);
   layout.scatter(own.data());
   return result;
 }
 
-Report Training::report() {
+AlignedBuffer Training::mean_model() const {
+  AlignedBuffer mean(worker_->layout().size_bytes());
+  worker_->mean_model({mean.data(), mean.size_bytes()});
+  return mean;
+}
+
+void Training::validate() {
+  if (validation_.size() == 0 || group_.rank() != 0) return;
+  AlignedBuffer mean = mean_model();
+  const auto correct = static_cast<std::int64_t>(evaluate(mean, validation_).correct);
+  if (correct > best_.correct) best_ = {correct, std::move(mean)};
+}
+
+/// Worker 0's best one, or the mean model of all as they are now.
+AlignedBuffer Training::final_model() const {
+  if (validation_.size() == 0) return mean_model();
+  const std::string_view mine(reinterpret_cast<const char*>(best_.packed.data()),
+                              best_.packed.size_bytes());
+  const std::string best = group_.all_gather(mine, Deadline(options_.worker.deadline),
+                                             "Trainer: handing out the best model")[0];
+  AlignedBuffer model(best.size());
+  std::memcpy(model.data(), best.data(), best.size());
+  return model;
+}
+
+Report Training::report(const AlignedBuffer& model) {
   Report mine{};
   mine.loop_s = loop_s_;
   mine.wait_s = stats_.wait_s + reduce_s_;
@@ -108,7 +132,8 @@ Report Training::report() {
   }
   mine.replica_accuracy =
       static_cast<double>(evaluate(data_.test).correct) / static_cast<double>(data_.test.size());
-  mine.mean_model_correct = static_cast<double>(evaluate_mean_model().correct);
+  mine.mean_model_correct = static_cast<double>(
+      evaluate(model, slice_of(data_.test, group_.rank(), group_.size())).correct);
   return mine;
 }
 
@@ -123,20 +148,19 @@ std::vector<Report> Training::gather(const Report& mine) const {
   return reports;
 }
 
-void Training::adopt_mean_model() {
-  const AlignedBuffer mean(worker_->layout().size_bytes());
-  worker_->mean_model({mean.data(), mean.size_bytes()});
-  worker_->layout().scatter(mean.data());
+void Training::adopt(const AlignedBuffer& model) {
+  worker_->layout().scatter(model.data());
   if (options_.out && group_.rank() == 0) {
     save_safetensors(*options_.out / "mean-model.safetensors", backend_.parameters());
   }
 }
 
 Summary Training::summarize() {
-  const Report mine = report();
+  const AlignedBuffer model = final_model();
+  const Report mine = report(model);
   Summary summary;
   summary.consensus_distance = worker_->consensus_distance();
-  adopt_mean_model();
+  adopt(model);
   add_up(gather(mine), static_cast<double>(data_.test.size()), summary);
   summary.rounds = static_cast<std::uint64_t>(stats_.rounds);
   summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);

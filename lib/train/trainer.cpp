@@ -20,7 +20,9 @@ WorkerOptions worker_options(const TrainerOptions& options) {
   const LearningRate& rate = options.learning_rate;
   worker.must_agree += fmt::format("learning rate {}\nschedule {}\nwarm-up epochs {}\n", rate.base,
                                    static_cast<int>(rate.schedule), rate.warmup_epochs);
-  worker.must_agree += fmt::format("closing rounds {}\n", options.closing_rounds.value_or(-1));
+  worker.must_agree +=
+      fmt::format("closing rounds {}\nvalidation {}\nEMA decay {}\n",
+                  options.closing_rounds.value_or(-1), options.validation, options.ema_decay);
   if (options.all_reduce) {
     worker.algorithm = algorithm::none();
     worker.initial = Initial::broadcast;
@@ -36,6 +38,15 @@ void check_pace(const Pace& pace, int workers) {
   require(pace.slow_worker < workers, ErrorKind::argument,
           "Trainer: worker {} shall be slow, this run has {} (0..{})", pace.slow_worker, workers,
           workers - 1);
+}
+
+void check_averages(const TrainerOptions& options) {
+  require(options.validation >= 0 && options.validation < 1, ErrorKind::argument,
+          "Trainer: a validation share of {}; a number in [0, 1) is required", options.validation);
+  require(options.ema_decay >= 0 && options.ema_decay < 1, ErrorKind::argument,
+          "Trainer: an EMA decay of {}; a number in [0, 1) is required", options.ema_decay);
+  require(options.validation == 0 || options.ema_decay == 0, ErrorKind::argument,
+          "Trainer: validation keeps the best weights, EMA their average; choose one of them");
 }
 
 }  // namespace
@@ -56,8 +67,13 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     check_pace(options_.pace, group_.size());
     require(options_.closing_rounds.value_or(0) >= 0, ErrorKind::argument,
             "Trainer: {} closing rounds; 0 or more are required", *options_.closing_rounds);
-    loader_.emplace(data_.train, data_.normalization, group_.size(), group_.rank(),
-                    options_.batch_size, options_.seed, own_samples());
+    check_averages(options_);
+    const auto held_out = static_cast<std::size_t>(
+        std::ceil(options_.validation * static_cast<double>(data_.train.size())));
+    train_ = data_.train.slice(0, data_.train.size() - held_out);
+    validation_ = data_.train.slice(train_.size(), held_out);
+    loader_.emplace(train_, data_.normalization, group_.size(), group_.rank(), options_.batch_size,
+                    options_.seed, own_samples());
     if (options_.augmentation) loader_->augment(*options_.augmentation, options_.seed);
     if (options_.out) metrics_.emplace(*options_.out, group_.rank());
     schedule = rule.make(group_.size());
@@ -71,6 +87,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     exchange.suspect_after = options_.worker.suspect_after;
     reducer_ = group_.open_reducer(worker_->layout().size_bytes(), exchange);
   }
+  if (options_.ema_decay > 0) ema_.emplace(worker_->layout(), options_.ema_decay);
   look_over(*schedule);
   if (options_.progress && group_.rank() == 0) {
     std::fputs(overview_.to_table().c_str(), stderr);
@@ -81,8 +98,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
 /// Empty with even shards.
 std::vector<std::size_t> Training::own_samples() const {
   if (!options_.shards.dirichlet_alpha) return {};
-  const data::Dataset& train = data_.train;
-  return data::dirichlet_shards(train.labels(), train.classes(), group_.size(),
+  return data::dirichlet_shards(train_.labels(), train_.classes(), group_.size(),
                                 *options_.shards.dirichlet_alpha,
                                 options_.seed)[static_cast<std::size_t>(group_.rank())];
 }
@@ -110,6 +126,7 @@ Summary Training::run() {
   began_ = Clock::now();
   for (int e = 0; e < options_.epochs; ++e) epoch(e);
   if (progress_) progress_->finish();
+  if (ema_) worker_->layout().scatter(ema_->packed().data());
   worker_->await_finish();
   stats_ = worker_->stats();
   close();
@@ -139,6 +156,7 @@ void Training::epoch(int index) {
         index + (static_cast<double>(r) + 0.5) / static_cast<double>(rounds), options_.epochs);
     backend_.set_learning_rate(rate);
     const double loss = worker_->step([&] { return train_one(batch); }, {.learning_rate = rate});
+    if (ema_) ema_->update(worker_->layout());
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
     loss_sum += loss;
@@ -150,6 +168,7 @@ void Training::epoch(int index) {
     const bool between = options_.evaluate_every > 0 && (r + 1) % options_.evaluate_every == 0;
     if (r + 1 == rounds || between) log(index + 1, mean_loss);
   }
+  validate();
 }
 
 double Training::train_one(const Batch& batch) {

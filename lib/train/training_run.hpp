@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/core/deadline.hpp>
+#include <fast/core/memory.hpp>
 #include <fast/data/loader.hpp>
 #include <fast/train/metrics.hpp>
 #include <fast/train/overview.hpp>
@@ -10,6 +11,8 @@
 #include <memory>
 #include <vector>
 
+#include "train/ema.hpp"
+
 namespace fast::train {
 
 /// What each worker tells the others when all is done.
@@ -17,6 +20,12 @@ struct Report {
   double loop_s, wait_s, publish_s, mix_s, bytes;
   double reads, fresh, messages_sent, messages_held, samples, rounds;
   double replica_accuracy, mean_model_correct;
+};
+
+/// The best mean model so far on the validation samples; worker 0's.
+struct Best {
+  std::int64_t correct = -1;
+  AlignedBuffer packed;
 };
 
 class Training {
@@ -32,19 +41,25 @@ class Training {
   double train_one(const Batch& batch);
   void average(const std::vector<TensorView>& gradients);
   void await_pace(Clock::time_point step_began, double reduce_s_before) const;
+  void validate();
   void close();
   void log(int epoch, double loss);
   Evaluation evaluate(const data::Dataset& dataset);
-  Evaluation evaluate_mean_model();
-  Report report();
+  Evaluation evaluate(const AlignedBuffer& model, const data::Dataset& dataset);
+  AlignedBuffer mean_model() const;
+  AlignedBuffer final_model() const;
+  Report report(const AlignedBuffer& model);
   std::vector<Report> gather(const Report& mine) const;
-  void adopt_mean_model();
+  void adopt(const AlignedBuffer& model);
   Summary summarize();
 
   Group group_;
   Backend& backend_;
   const data::Splits& data_;
   TrainerOptions options_;
+  data::Dataset train_, validation_;
+  Best best_;
+  std::optional<Ema> ema_;
   Overview overview_;
   std::optional<Schedule> schedule_;  ///< as laid on the ranks
   std::optional<data::Loader> loader_;

@@ -94,6 +94,8 @@ check_names() {
   refused "shards" "\"odd\"" "even or dirichlet:ALPHA" -- --shards odd
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
   refused "closing rounds" "--closing-rounds: \"few\"" "or auto" -- --closing-rounds few
+  refused "validation" "validation share of 1" "[0, 1)" -- --validation 1
+  refused "averages" "choose one" -- --validation 0.1 --ema 0.9
   refused "slow" "--slow: \"2\"" "RANK:FACTOR" -- --slow 2
   refused "slow worker" "worker 3 shall be slow" "(0..2)" -- --slow 3:4
   refused "slow factor" "0.5 times slower" "1 or more" -- --slow 1:0.5

@@ -44,6 +44,12 @@ struct TrainerOptions {
   /// Rounds of averaging only, after training; empty: as many as fast::closing_rounds() says.
   std::optional<std::int64_t> closing_rounds;
   Pace pace;
+  /// Share of the training samples, the last ones, that nobody trains on: after every epoch worker
+  /// 0 tests the mean model on them, and the best of these is what the run ends with. 0: the last.
+  double validation = 0;
+  /// Decay of an exponential average of each replica's weights over its steps, which is what the
+  /// run ends with, in [0, 1). 0: the weights themselves. Not together with validation.
+  double ema_decay = 0;
   WorkerOptions worker;
 };
 
