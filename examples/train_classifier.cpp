@@ -32,7 +32,7 @@ struct Options {
   std::string out, summary_json;
   std::string closing_rounds = "auto", slow;
   std::vector<std::string> algorithm_options;
-  int epochs = 5, workers = 4;
+  int epochs = 5, workers = 4, patience = 0;
   std::int64_t batch_size = 64;
   double warmup_epochs = 1, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, clip_norm = 0;
   std::optional<double> learning_rate, weight_decay;
@@ -105,6 +105,9 @@ void describe(CLI::App& app, Options& o) {
                  "rounds of averaging only, after training; auto: by the spectral gap");
   app.add_option("--validation", o.validation,
                  "share of the training samples held out to choose the best epoch's mean model by");
+  app.add_option(
+      "--patience", o.patience,
+      "epochs without a better mean model (by --validation) after which the run ends; 0: all");
   app.add_option("--ema", o.ema, "decay of an average of weights over steps, to end with; 0: none");
   app.add_option("--slow", o.slow,
                  "RANK:FACTOR, a worker whose steps sleep to take FACTOR times as long");
@@ -244,6 +247,7 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.evaluate_every = o.evaluate_every;
   trainer.closing_rounds = closing_rounds_of(o.closing_rounds);
   trainer.validation = o.validation;
+  trainer.patience = o.patience;
   trainer.ema_decay = o.ema;
   trainer.pace = pace_of(o);
   trainer.worker.algorithm =

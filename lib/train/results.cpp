@@ -24,10 +24,12 @@ data::Dataset slice_of(const data::Dataset& dataset, int rank, int workers) {
 void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary) {
   const double workers = static_cast<double>(reports.size());
   double longest_s = 0, worst = 1, samples = 0, reads = 0, fresh = 0, sent = 0, held = 0;
+  double most_rounds = 0;
   for (const Report& report : reports) {
     longest_s = std::max(longest_s, report.loop_s);
     worst = std::min(worst, report.replica_accuracy);
     samples += report.samples;
+    most_rounds = std::max(most_rounds, report.rounds);
     reads += report.reads;
     fresh += report.fresh;
     sent += report.messages_sent;
@@ -42,6 +44,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
   summary.samples_per_second = samples / longest_s;
   summary.fresh_fraction = reads > 0 ? fresh / reads : 0;
   summary.sent_fraction = sent + held > 0 ? sent / (sent + held) : 1;
+  summary.rounds = static_cast<std::uint64_t>(most_rounds);
   summary.seconds = longest_s;
 }
 
@@ -94,11 +97,18 @@ AlignedBuffer Training::mean_model() const {
   return mean;
 }
 
-void Training::validate() {
+void Training::validate(int epoch) {
   if (validation_.size() == 0 || group_.rank() != 0) return;
   AlignedBuffer mean = mean_model();
   const auto correct = static_cast<std::int64_t>(evaluate(mean, validation_).correct);
-  if (correct > best_.correct) best_ = {correct, std::move(mean)};
+  if (correct > best_.correct) best_ = {correct, epoch, std::move(mean)};
+}
+
+/// Early stopping: worker 0 decides, the others follow it out of training.
+bool Training::stops(int epoch) const {
+  if (options_.patience == 0) return false;
+  if (group_.rank() == 0) return epoch - best_.epoch >= options_.patience;
+  return worker_->has_finished(0);
 }
 
 /// Worker 0's best one, or the mean model of all as they are now.
@@ -162,9 +172,8 @@ Summary Training::summarize() {
   summary.consensus_distance = worker_->consensus_distance();
   adopt(model);
   add_up(gather(mine), static_cast<double>(data_.test.size()), summary);
-  summary.rounds = static_cast<std::uint64_t>(stats_.rounds);
   summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
-  summary.epochs = static_cast<std::uint64_t>(options_.epochs);
+  summary.epochs = summary.rounds / loader_->rounds();
   summary.workers = group_.size();
   summary.topology = overview_.topology;
   summary.spectral_gap = overview_.spectrum.gap;

@@ -20,9 +20,9 @@ WorkerOptions worker_options(const TrainerOptions& options) {
   const LearningRate& rate = options.learning_rate;
   worker.must_agree += fmt::format("learning rate {}\nschedule {}\nwarm-up epochs {}\n", rate.base,
                                    static_cast<int>(rate.schedule), rate.warmup_epochs);
-  worker.must_agree +=
-      fmt::format("closing rounds {}\nvalidation {}\nEMA decay {}\n",
-                  options.closing_rounds.value_or(-1), options.validation, options.ema_decay);
+  worker.must_agree += fmt::format("closing rounds {}\nvalidation {}\npatience {}\nEMA decay {}\n",
+                                   options.closing_rounds.value_or(-1), options.validation,
+                                   options.patience, options.ema_decay);
   if (options.all_reduce) {
     worker.algorithm = algorithm::none();
     worker.initial = Initial::broadcast;
@@ -47,6 +47,19 @@ void check_averages(const TrainerOptions& options) {
           "Trainer: an EMA decay of {}; a number in [0, 1) is required", options.ema_decay);
   require(options.validation == 0 || options.ema_decay == 0, ErrorKind::argument,
           "Trainer: validation keeps the best weights, EMA their average; choose one of them");
+  const auto* algorithm = options.worker.algorithm.get();
+  const bool together =
+      options.all_reduce ||
+      (algorithm && (algorithm->declaration().average_every > 0 ||
+                     algorithm->declaration().scope == algorithm::Scope::everybody));
+  require(options.patience >= 0 && (options.patience == 0 || options.validation > 0),
+          ErrorKind::argument,
+          "Trainer: a patience of {} epochs with a validation share of {}; stopping early needs "
+          "samples to validate on",
+          options.patience, options.validation);
+  require(options.patience == 0 || !together, ErrorKind::argument,
+          "Trainer: stopping early lets workers end in different rounds, where an average over all "
+          "workers would wait; leave patience out or choose another algorithm");
 }
 
 }  // namespace
@@ -124,7 +137,10 @@ void Training::look_over(const Schedule& schedule) {
 
 Summary Training::run() {
   began_ = Clock::now();
-  for (int e = 0; e < options_.epochs; ++e) epoch(e);
+  for (int e = 0; e < options_.epochs; ++e) {
+    epoch(e);
+    if (stops(e)) break;
+  }
   if (progress_) progress_->finish();
   if (ema_) worker_->layout().scatter(ema_->packed().data());
   worker_->await_finish();
@@ -168,7 +184,7 @@ void Training::epoch(int index) {
     const bool between = options_.evaluate_every > 0 && (r + 1) % options_.evaluate_every == 0;
     if (r + 1 == rounds || between) log(index + 1, mean_loss);
   }
-  validate();
+  validate(index);
 }
 
 double Training::train_one(const Batch& batch) {

@@ -25,6 +25,7 @@ struct Report {
 /// The best mean model so far on the validation samples; worker 0's.
 struct Best {
   std::int64_t correct = -1;
+  int epoch = 0;
   AlignedBuffer packed;
 };
 
@@ -41,7 +42,8 @@ class Training {
   double train_one(const Batch& batch);
   void average(const std::vector<TensorView>& gradients);
   void await_pace(Clock::time_point step_began, double reduce_s_before) const;
-  void validate();
+  void validate(int epoch);
+  bool stops(int epoch) const;
   void close();
   void log(int epoch, double loss);
   Evaluation evaluate(const data::Dataset& dataset);

@@ -95,6 +95,8 @@ check_names() {
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
   refused "closing rounds" "--closing-rounds: \"few\"" "or auto" -- --closing-rounds few
   refused "validation" "validation share of 1" "[0, 1)" -- --validation 1
+  refused "patience" "patience of 2" "samples to validate on" -- --patience 2
+  refused "patience of an all-reduce" "different rounds" -- --patience 2 --validation 0.1 --exchange allreduce
   refused "averages" "choose one" -- --validation 0.1 --ema 0.9
   refused "slow" "--slow: \"2\"" "RANK:FACTOR" -- --slow 2
   refused "slow worker" "worker 3 shall be slow" "(0..2)" -- --slow 3:4

@@ -197,6 +197,24 @@ TEST_CASE("the best mean model on held-out samples is the result, the same on ev
   }
 }
 
+TEST_CASE("a run that gets no better ends early, with all workers") {
+  for (const std::int64_t staleness : {std::int64_t{0}, unbounded_staleness}) {
+    auto options = trainer_options();
+    options.epochs = 60;
+    options.validation = 0.25;
+    options.patience = 4;
+    options.worker.staleness = staleness;
+    const auto stopped = train_four(options);
+    CHECK(stopped[0].summary.epochs < 60);
+    CHECK(stopped[0].summary.epochs >= 5);
+    if (staleness == 0) CHECK(stopped[0].summary.test_accuracy_mean_model > 0.9);
+    for (const Trained& each : stopped) {
+      CHECK(each.mean_model == stopped[0].mean_model);
+      CHECK(each.summary.to_json() == stopped[0].summary.to_json());
+    }
+  }
+}
+
 TEST_CASE("a run with averaged weights ends with these") {
   auto options = trainer_options();
   const auto plain = train_four(options)[0];

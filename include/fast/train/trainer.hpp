@@ -47,6 +47,11 @@ struct TrainerOptions {
   /// Share of the training samples, the last ones, that nobody trains on: after every epoch worker
   /// 0 tests the mean model on them, and the best of these is what the run ends with. 0: the last.
   double validation = 0;
+  /// With validation: worker 0 leaves training when the mean model has not got better for so many
+  /// epochs, and every other worker does at the end of the epoch in which it sees that. No one
+  /// waits, so that workers may stop in different rounds. 0: never. Not with rules that average
+  /// over all workers.
+  int patience = 0;
   /// Decay of an exponential average of each replica's weights over its steps, which is what the
   /// run ends with, in [0, 1). 0: the weights themselves. Not together with validation.
   double ema_decay = 0;
