@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fast/data/load.hpp>
@@ -27,9 +28,11 @@ struct Options {
   std::string staleness = "0";
   std::string codec = "identity";
   std::string schedule = "cosine";
+  std::string shards = "even";
   std::string out, summary_json;
+  std::string closing_rounds = "auto", slow;
   std::vector<std::string> algorithm_options;
-  int epochs = 5, workers = 4;
+  int epochs = 5, workers = 4, patience = 0;
   std::int64_t batch_size = 64;
   double warmup_epochs = 1, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, clip_norm = 0;
   std::optional<double> learning_rate, weight_decay;
@@ -37,9 +40,9 @@ struct Options {
   bool nesterov = false;
   int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
-  double deadline_s = 300;
-  std::size_t samples = 0;
-  bool quiet = false, no_placement = false;
+  double deadline_s = 300, step_ms = 0, validation = 0, ema = 0;
+  std::size_t samples = 0, evaluate_every = 0;
+  bool quiet = false, augment = false, no_placement = false;
 };
 
 void describe(CLI::App& app, Options& o) {
@@ -51,9 +54,16 @@ void describe(CLI::App& app, Options& o) {
       "--exchange local");
   app.option_defaults()->always_capture_default()->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);
-  app.add_option("--data", o.data,
-                 "fashion-mnist, or a directory with four IDX files (plain or .gz)");
+  app.add_option(
+      "--data", o.data,
+      "fashion-mnist, or a directory with four IDX files (plain or .gz), CIFAR-10's binary "
+      "files, or images in train/<class>/*.png and test/<class>/*.png");
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
+  app.add_flag("--augment", o.augment,
+               "train on crops of images padded by 4, every other one mirrored");
+  app.add_option("--shards", o.shards,
+                 "even, or dirichlet:ALPHA: each worker has few labels (the fewer, the smaller "
+                 "ALPHA), as of data gathered in different places");
   app.add_option(
       "--model", o.model,
       "lenet (61,706 parameters), mlp (784-256-10) or resnet20 (272,474, 32x32 color images)");
@@ -91,6 +101,19 @@ void describe(CLI::App& app, Options& o) {
                  "scale gradients of a larger norm down to it; 0: leave them");
   app.add_option("--threads", o.threads, "cores that each worker computes on");
   app.add_option("--seed", o.seed, "of initial weights and sample order");
+  app.add_option("--closing-rounds", o.closing_rounds,
+                 "rounds of averaging only, after training; auto: by the spectral gap");
+  app.add_option("--validation", o.validation,
+                 "share of the training samples held out to choose the best epoch's mean model by");
+  app.add_option(
+      "--patience", o.patience,
+      "epochs without a better mean model (by --validation) after which the run ends; 0: all");
+  app.add_option("--ema", o.ema, "decay of an average of weights over steps, to end with; 0: none");
+  app.add_option("--slow", o.slow,
+                 "RANK:FACTOR, a worker whose steps sleep to take FACTOR times as long");
+  app.add_option("--step-ms", o.step_ms, "steps sleep to take at least so long");
+  app.add_option("--evaluate-every", o.evaluate_every,
+                 "rounds between lines of metrics (with --out), besides those of epochs; 0: none");
   app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
   app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
   app.add_option("--deadline", o.deadline_s, "longest wait for another worker, in seconds");
@@ -103,17 +126,39 @@ void describe(CLI::App& app, Options& o) {
       fmt::format("Algorithms: {}\nTopologies: {}", fmt::join(algorithm::names(), ", "), names));
 }
 
+/// True when all of `text` is a number.
+template <class Number>
+bool reads(std::string_view text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 std::int64_t staleness_of(const std::string& text) {
   if (text == "inf") return unbounded_staleness;
-  std::size_t used = 0;
-  long long value = -1;
-  try {
-    value = std::stoll(text, &used);
-  } catch (const std::exception&) {
-  }
-  require(used == text.size() && value >= 0, ErrorKind::argument,
+  std::int64_t value = -1;
+  require(reads(text, value) && value >= 0, ErrorKind::argument,
           "--staleness: \"{}\"; a number of rounds, 0 or more, or inf is required", text);
   return value;
+}
+
+std::optional<std::int64_t> closing_rounds_of(const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  std::int64_t rounds = -1;
+  require(reads(text, rounds) && rounds >= 0, ErrorKind::argument,
+          "--closing-rounds: \"{}\"; a number of rounds, 0 or more, or auto is required", text);
+  return rounds;
+}
+
+train::Pace pace_of(const Options& o) {
+  train::Pace pace;
+  pace.step_s = o.step_ms / 1000;
+  if (o.slow.empty()) return pace;
+  const std::string_view text = o.slow;
+  const std::size_t colon = std::min(text.find(':'), text.size() - 1);
+  require(reads(text.substr(0, colon), pace.slow_worker) &&
+              reads(text.substr(colon + 1), pace.slow_factor) && pace.slow_worker >= 0,
+          ErrorKind::argument, "--slow: \"{}\"; RANK:FACTOR is required (2:4)", o.slow);
+  return pace;
 }
 
 nn::ModelSpec model_of(const std::string& name, int classes) {
@@ -190,6 +235,8 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.epochs = o.epochs;
   trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
   trainer.seed = o.seed;
+  if (o.augment) trainer.augmentation.emplace();
+  trainer.shards = data::sharding_from(o.shards);
   trainer.learning_rate = {learning_rate_of(o), train::learning_rate_schedule(o.schedule),
                            o.warmup_epochs};
   trainer.all_reduce = o.exchange == "allreduce" || o.algorithm == "allreduce";
@@ -197,6 +244,12 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.progress = !o.quiet;
   trainer.placement = !o.no_placement;
   trainer.momentum = o.momentum;
+  trainer.evaluate_every = o.evaluate_every;
+  trainer.closing_rounds = closing_rounds_of(o.closing_rounds);
+  trainer.validation = o.validation;
+  trainer.patience = o.patience;
+  trainer.ema_decay = o.ema;
+  trainer.pace = pace_of(o);
   trainer.worker.algorithm =
       algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));
   trainer.worker.codec = codec::by_name(o.codec);
@@ -207,8 +260,9 @@ train::TrainerOptions trainer_options(const Options& o) {
           o.codec);
   trainer.worker.staleness = staleness_of(o.staleness);
   trainer.worker.deadline = Seconds(o.deadline_s);
-  trainer.worker.must_agree =
-      fmt::format("data {}\nsamples {}\nmodel {}\n", o.data, o.samples, o.model) + agreement(o);
+  trainer.worker.must_agree = fmt::format("data {}\nsamples {}\naugment {}\nmodel {}\n", o.data,
+                                          o.samples, o.augment, o.model) +
+                              agreement(o);
   trainer.worker.log = [](LogLevel, std::string_view text) {
     std::fprintf(stderr, "\n%.*s\n", static_cast<int>(text.size()), text.data());
   };

@@ -11,4 +11,5 @@
 #include <fast/topology/load.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
+#include <fast/worker/closing.hpp>
 #include <fast/worker/worker.hpp>

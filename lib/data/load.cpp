@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/data/cifar.hpp>
 #include <fast/data/idx.hpp>
+#include <fast/data/image_folder.hpp>
 #include <fast/data/load.hpp>
 
 namespace fast::data {
@@ -29,20 +31,56 @@ fs::path find_file(const fs::path& directory, const std::string& file) {
     fs::path path = directory / (file + suffix);
     if (fs::exists(path, error)) return path;
   }
-  fail(ErrorKind::data,
-       "data: {} has no {} and no {}.gz; wanted are {{train,t10k}}-images-idx3-ubyte and "
-       "{{train,t10k}}-labels-idx1-ubyte, plain or .gz",
-       directory.string(), file, file);
+  fail(
+      ErrorKind::data,
+      "data: {} has no {} and no {}.gz; wanted are {{train,t10k}}-images-idx3-ubyte and "
+      "{{train,t10k}}-labels-idx1-ubyte, plain or .gz, or data_batch_1.bin, or train/<class>/*.png",
+      directory.string(), file, file);
+}
+
+Dataset first_of(const Dataset& all, std::size_t limit) {
+  return limit == 0 ? all : all.slice(0, std::min(limit, all.size()));
 }
 
 Dataset part(const fs::path& directory, const std::string& name, const LoadOptions& options) {
   const Dataset all = read_idx(find_file(directory, name + "-images-idx3-ubyte"),
                                find_file(directory, name + "-labels-idx1-ubyte"), options.classes);
-  return options.limit == 0 ? all : all.slice(0, std::min(options.limit, all.size()));
+  return first_of(all, options.limit);
+}
+
+Splits load_cifar(const fs::path& directory, const LoadOptions& options) {
+  std::vector<fs::path> batches;
+  for (int i = 1; i <= 1 || fs::exists(batches.back()); ++i) {
+    batches.push_back(directory / fmt::format("data_batch_{}.bin", i));
+  }
+  batches.pop_back();
+  return {first_of(read_cifar10(batches), options.limit),
+          first_of(read_cifar10({directory / "test_batch.bin"}), options.limit),
+          {}};
+}
+
+Splits load_images(const fs::path& directory, const LoadOptions& options) {
+  const std::vector<std::string> classes = class_folders(directory / "train");
+  for (const std::string& name : class_folders(directory / "test")) {
+    require(std::binary_search(classes.begin(), classes.end(), name), ErrorKind::data,
+            "data: {} has a class \"{}\" in test that train lacks; classes must be the same",
+            directory.string(), name);
+  }
+  return {read_image_folder(directory / "train", classes, options.limit),
+          read_image_folder(directory / "test", classes, options.limit),
+          {}};
+}
+
+Splits load_layout(const fs::path& directory, const LoadOptions& options) {
+  for (const fs::path& place : {directory, directory / "cifar-10-batches-bin"}) {
+    if (fs::exists(place / "data_batch_1.bin")) return load_cifar(place, options);
+  }
+  if (present(directory / "train")) return load_images(directory, options);
+  return {part(directory, "train", options), part(directory, "t10k", options), {}};
 }
 
 Splits load_directory(const fs::path& directory, const LoadOptions& options) {
-  Splits splits{part(directory, "train", options), part(directory, "t10k", options), {}};
+  Splits splits = load_layout(directory, options);
   require(splits.train.sample_shape() == splits.test.sample_shape(), ErrorKind::data,
           "data: {}: training samples are {}, test samples {}; they must be alike",
           directory.string(), fmt::join(splits.train.sample_shape(), "x"),
@@ -74,7 +112,7 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
   }
   require(present(name_or_path), ErrorKind::argument,
           "data: \"{}\" is neither a data set nor a directory; known are {}, or the path of a "
-          "directory with the four IDX files of such a data set",
+          "directory with four IDX files, CIFAR-10's binary files or folders of images",
           name_or_path, fmt::join(dataset_names(), ", "));
   Splits splits = load_directory(name_or_path, options);
   splits.normalization = splits.train.measure();

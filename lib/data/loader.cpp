@@ -6,10 +6,10 @@
 namespace fast::data {
 
 Loader::Loader(Dataset dataset, Normalization normalization, int workers, int rank,
-               std::size_t batch_size, std::uint64_t seed)
+               std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own)
     : dataset_(std::move(dataset)),
       normalization_(std::move(normalization)),
-      sampler_(Shard{dataset_.size(), workers, rank, batch_size, seed}),
+      sampler_(Shard{dataset_.size(), workers, rank, batch_size, seed, std::move(own)}),
       batch_size_(batch_size),
       rounds_(sampler_->rounds()) {
   batch_.sample_shape = dataset_.sample_shape();
@@ -26,6 +26,11 @@ Loader::Loader(Dataset dataset, Normalization normalization, std::size_t batch_s
   batch_.sample_shape = dataset_.sample_shape();
 }
 
+void Loader::augment(const Augmentation& augmentation, std::uint64_t seed) {
+  augmentation_ = augmentation;
+  augmentation_seed_ = seed;
+}
+
 const Batch& Loader::batch(std::size_t epoch, std::size_t round) {
   require(round < rounds_, ErrorKind::argument, "loader: batch {} of an epoch of {}", round,
           rounds_);
@@ -39,6 +44,12 @@ const Batch& Loader::batch(std::size_t epoch, std::size_t round) {
   inputs_.resize(count * dataset_.sample_size());
   labels_.resize(count);
   dataset_.gather(indices, normalization_, inputs_);
+  for (std::size_t i = 0; augmentation_ && i < count; ++i) {
+    Rng rng(mix_seed(augmentation_seed_, epoch, indices[i]));
+    const std::size_t size = dataset_.sample_size();
+    data::augment(std::span(inputs_).subspan(i * size, size), dataset_.sample_shape(),
+                  *augmentation_, rng);
+  }
   const auto all = dataset_.labels();
   std::transform(indices.begin(), indices.end(), labels_.begin(),
                  [all](std::size_t index) { return all[index]; });

@@ -1,75 +1,28 @@
 #include <fast/core/error.hpp>
-#include <fast/core/memory.hpp>
-#include <fast/data/loader.hpp>
-#include <fast/train/metrics.hpp>
-#include <fast/train/overview.hpp>
-#include <fast/train/progress.hpp>
-#include <fast/train/safetensors.hpp>
-#include <fast/train/trainer.hpp>
+#include <fast/worker/closing.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <thread>
+
+#include "train/training_run.hpp"
 
 namespace fast::train {
 namespace {
 
-constexpr std::size_t evaluation_batch = 500;
-
-/// A contiguous part of the test set for each worker.
-data::Dataset slice_of(const data::Dataset& dataset, int rank, int workers) {
-  const auto bound = [&](int r) {
-    return dataset.size() * static_cast<std::size_t>(r) / static_cast<std::size_t>(workers);
-  };
-  return dataset.slice(bound(rank), bound(rank + 1) - bound(rank));
-}
-
-/// What each worker tells the others when all is done.
-struct Report {
-  double loop_s, wait_s, publish_s, mix_s, bytes;
-  double reads, fresh, samples, rounds;
-  double replica_accuracy, mean_model_correct;
-};
-
-class Training {
- public:
-  Training(const Group& group, const TopologyRule& rule, Backend& backend, const data::Splits& data,
-           const TrainerOptions& options);
-  Summary run();
-
- private:
-  void look_over(const Schedule& schedule);
-  void epoch(int index);
-  double train_one(const Batch& batch);
-  void average(const std::vector<TensorView>& gradients);
-  void log_epoch(int index, double loss);
-  Evaluation evaluate(const data::Dataset& dataset);
-  Evaluation evaluate_mean_model();
-  Summary summarize();
-
-  Group group_;
-  Backend& backend_;
-  const data::Splits& data_;
-  TrainerOptions options_;
-  Overview overview_;
-  std::optional<data::Loader> loader_;
-  std::optional<MetricsWriter> metrics_;
-  std::optional<Progress> progress_;
-  std::optional<Worker> worker_;
-  std::unique_ptr<Reducer> reducer_;
-  double loop_s_ = 0, reduce_s_ = 0;
-  double samples_ = 0;
-};
-
 WorkerOptions worker_options(const TrainerOptions& options) {
   WorkerOptions worker = options.worker;
-  worker.must_agree += fmt::format(
-      "epochs {}\nbatch size {}\nseed {}\nall-reduce {}\nplacement {}\n", options.epochs,
-      options.batch_size, options.seed, options.all_reduce, options.placement);
+  worker.must_agree +=
+      fmt::format("epochs {}\nbatch size {}\nseed {}\nshards {}\nall-reduce {}\nplacement {}\n",
+                  options.epochs, options.batch_size, options.seed, options.shards.text(),
+                  options.all_reduce, options.placement);
   const LearningRate& rate = options.learning_rate;
   worker.must_agree += fmt::format("learning rate {}\nschedule {}\nwarm-up epochs {}\n", rate.base,
                                    static_cast<int>(rate.schedule), rate.warmup_epochs);
+  worker.must_agree += fmt::format("closing rounds {}\nvalidation {}\npatience {}\nEMA decay {}\n",
+                                   options.closing_rounds.value_or(-1), options.validation,
+                                   options.patience, options.ema_decay);
   if (options.all_reduce) {
     worker.algorithm = algorithm::none();
     worker.initial = Initial::broadcast;
@@ -77,11 +30,45 @@ WorkerOptions worker_options(const TrainerOptions& options) {
   return worker;
 }
 
+void check_pace(const Pace& pace, int workers) {
+  require(std::isfinite(pace.step_s) && pace.step_s >= 0, ErrorKind::argument,
+          "Trainer: steps of {} s; 0 or more are required", pace.step_s);
+  require(std::isfinite(pace.slow_factor) && pace.slow_factor >= 1, ErrorKind::argument,
+          "Trainer: a worker {} times slower; 1 or more is required", pace.slow_factor);
+  require(pace.slow_worker < workers, ErrorKind::argument,
+          "Trainer: worker {} shall be slow, this run has {} (0..{})", pace.slow_worker, workers,
+          workers - 1);
+}
+
+void check_averages(const TrainerOptions& options) {
+  require(options.validation >= 0 && options.validation < 1, ErrorKind::argument,
+          "Trainer: a validation share of {}; a number in [0, 1) is required", options.validation);
+  require(options.ema_decay >= 0 && options.ema_decay < 1, ErrorKind::argument,
+          "Trainer: an EMA decay of {}; a number in [0, 1) is required", options.ema_decay);
+  require(options.validation == 0 || options.ema_decay == 0, ErrorKind::argument,
+          "Trainer: validation keeps the best weights, EMA their average; choose one of them");
+  const auto* algorithm = options.worker.algorithm.get();
+  const bool together =
+      options.all_reduce ||
+      (algorithm && (algorithm->declaration().average_every > 0 ||
+                     algorithm->declaration().scope == algorithm::Scope::everybody));
+  require(options.patience >= 0 && (options.patience == 0 || options.validation > 0),
+          ErrorKind::argument,
+          "Trainer: a patience of {} epochs with a validation share of {}; stopping early needs "
+          "samples to validate on",
+          options.patience, options.validation);
+  require(options.patience == 0 || !together, ErrorKind::argument,
+          "Trainer: stopping early lets workers end in different rounds, where an average over all "
+          "workers would wait; leave patience out or choose another algorithm");
+}
+
+}  // namespace
+
 Training::Training(const Group& group, const TopologyRule& rule, Backend& backend,
                    const data::Splits& data, const TrainerOptions& options)
     : group_(group), backend_(backend), data_(data), options_(options) {
   const Deadline deadline(options_.worker.deadline);
-  std::optional<Schedule> schedule, laid_out;
+  std::optional<Schedule> schedule;
   agree(group_, deadline, "Trainer: starting up", [&] {
     require(options_.epochs >= 1, ErrorKind::argument, "Trainer: {} epochs; at least 1 is needed",
             options_.epochs);
@@ -90,25 +77,43 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
             "Trainer: learning rate {}; a positive number is required", rate.base);
     require(std::isfinite(rate.warmup_epochs) && rate.warmup_epochs >= 0, ErrorKind::argument,
             "Trainer: {} epochs of warm-up; 0 or more are required", rate.warmup_epochs);
-    loader_.emplace(data_.train, data_.normalization, group_.size(), group_.rank(),
-                    options_.batch_size, options_.seed);
+    check_pace(options_.pace, group_.size());
+    require(options_.closing_rounds.value_or(0) >= 0, ErrorKind::argument,
+            "Trainer: {} closing rounds; 0 or more are required", *options_.closing_rounds);
+    check_averages(options_);
+    const auto held_out = static_cast<std::size_t>(
+        std::ceil(options_.validation * static_cast<double>(data_.train.size())));
+    train_ = data_.train.slice(0, data_.train.size() - held_out);
+    validation_ = data_.train.slice(train_.size(), held_out);
+    loader_.emplace(train_, data_.normalization, group_.size(), group_.rank(), options_.batch_size,
+                    options_.seed, own_samples());
+    if (options_.augmentation) loader_->augment(*options_.augmentation, options_.seed);
     if (options_.out) metrics_.emplace(*options_.out, group_.rank());
     schedule = rule.make(group_.size());
     const bool may_move = options_.placement && !options_.all_reduce;
-    laid_out = lay_out(*schedule, group_.hosts(), may_move, overview_);
+    schedule_ = lay_out(*schedule, group_.hosts(), may_move, overview_);
   });
-  worker_.emplace(group_, *laid_out, backend_.parameters(), worker_options(options_));
+  worker_.emplace(group_, *schedule_, backend_.parameters(), worker_options(options_));
   if (options_.all_reduce) {
     ExchangeOptions exchange;
     exchange.deadline = options_.worker.deadline;
     exchange.suspect_after = options_.worker.suspect_after;
     reducer_ = group_.open_reducer(worker_->layout().size_bytes(), exchange);
   }
+  if (options_.ema_decay > 0) ema_.emplace(worker_->layout(), options_.ema_decay);
   look_over(*schedule);
   if (options_.progress && group_.rank() == 0) {
     std::fputs(overview_.to_table().c_str(), stderr);
     progress_.emplace();
   }
+}
+
+/// Empty with even shards.
+std::vector<std::size_t> Training::own_samples() const {
+  if (!options_.shards.dirichlet_alpha) return {};
+  return data::dirichlet_shards(train_.labels(), train_.classes(), group_.size(),
+                                *options_.shards.dirichlet_alpha,
+                                options_.seed)[static_cast<std::size_t>(group_.rank())];
 }
 
 /// The spectrum is that of the schedule before ranks were laid on it: it is the same, and may have
@@ -131,10 +136,30 @@ void Training::look_over(const Schedule& schedule) {
 }
 
 Summary Training::run() {
-  for (int e = 0; e < options_.epochs; ++e) epoch(e);
+  began_ = Clock::now();
+  for (int e = 0; e < options_.epochs; ++e) {
+    epoch(e);
+    if (stops(e)) break;
+  }
   if (progress_) progress_->finish();
+  if (ema_) worker_->layout().scatter(ema_->packed().data());
   worker_->await_finish();
+  stats_ = worker_->stats();
+  close();
   return summarize();
+}
+
+/// Where workers never meet, or never differ, there is nothing to bring together.
+void Training::close() {
+  const bool meet = worker_->algorithm().scope == algorithm::Scope::neighbors;
+  if (options_.all_reduce || !meet) return;
+  closing_rounds_ =
+      options_.closing_rounds.value_or(fast::closing_rounds(*schedule_, overview_.spectrum));
+  if (closing_rounds_ == 0) return;
+  group_.barrier(Deadline(options_.worker.deadline), "Trainer: closing rounds");
+  worker_.reset();
+  worker_.emplace(close_training(group_, *schedule_, backend_.parameters(), closing_rounds_,
+                                 worker_options(options_)));
 }
 
 void Training::epoch(int index) {
@@ -147,21 +172,38 @@ void Training::epoch(int index) {
         index + (static_cast<double>(r) + 0.5) / static_cast<double>(rounds), options_.epochs);
     backend_.set_learning_rate(rate);
     const double loss = worker_->step([&] { return train_one(batch); }, {.learning_rate = rate});
+    if (ema_) ema_->update(worker_->layout());
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
     loss_sum += loss;
+    const double mean_loss = loss_sum / static_cast<double>(r + 1);
     if (progress_) {
       progress_->update({static_cast<std::size_t>(index), static_cast<std::size_t>(options_.epochs),
-                         r + 1, rounds, loss_sum / static_cast<double>(r + 1),
-                         samples_ * group_.size() / loop_s_, loop_s_});
+                         r + 1, rounds, mean_loss, samples_ * group_.size() / loop_s_, loop_s_});
     }
+    const bool between = options_.evaluate_every > 0 && (r + 1) % options_.evaluate_every == 0;
+    if (r + 1 == rounds || between) log(index + 1, mean_loss);
   }
-  log_epoch(index, loss_sum / static_cast<double>(rounds));
+  validate(index);
 }
 
 double Training::train_one(const Batch& batch) {
-  if (!reducer_) return backend_.train(batch);
-  return backend_.train(batch, [&](const auto& gradients) { average(gradients); });
+  const auto began = Clock::now();
+  const double reduce_s = reduce_s_;
+  const double loss =
+      reducer_ ? backend_.train(batch, [&](const auto& gradients) { average(gradients); })
+               : backend_.train(batch);
+  await_pace(began, reduce_s);
+  return loss;
+}
+
+/// The time waited for other workers does not count.
+void Training::await_pace(Clock::time_point began, double reduce_s_before) const {
+  const Pace& pace = options_.pace;
+  const double factor = group_.rank() == pace.slow_worker ? pace.slow_factor : 1;
+  const double took_s = Seconds(Clock::now() - began).count() - (reduce_s_ - reduce_s_before);
+  const double rest_s = std::max(took_s, pace.step_s) * factor - took_s;
+  if (rest_s > 0) std::this_thread::sleep_for(Seconds(rest_s));
 }
 
 /// Runs of gradients that are one in memory are averaged at once.
@@ -179,119 +221,6 @@ void Training::average(const std::vector<TensorView>& gradients) {
   }
   reduce_s_ += Seconds(Clock::now() - start).count();
 }
-
-void Training::log_epoch(int index, double loss) {
-  if (!metrics_) return;
-  const Evaluation mean = evaluate_mean_model();
-  const data::Dataset slice = slice_of(data_.test, group_.rank(), group_.size());
-  const WorkerStats stats = worker_->stats();
-  metrics_->write({{"epoch", index + 1},
-                   {"round", stats.rounds},
-                   {"train_loss", loss},
-                   {"mean_model_test_correct", mean.correct},
-                   {"mean_model_test_samples", slice.size()},
-                   {"mean_model_test_loss_sum", mean.loss_sum},
-                   {"consensus_distance", worker_->consensus_distance()},
-                   {"seconds", loop_s_},
-                   {"wait_seconds", stats.wait_s + reduce_s_},
-                   {"publish_seconds", stats.publish_s},
-                   {"mix_seconds", stats.mix_s}});
-}
-
-Evaluation Training::evaluate(const data::Dataset& dataset) {
-  data::Loader loader(dataset, data_.normalization, evaluation_batch);
-  Evaluation total;
-  for (std::size_t r = 0; r < loader.rounds(); ++r) {
-    const Evaluation part = backend_.evaluate(loader.batch(0, r));
-    total.loss_sum += part.loss_sum;
-    total.correct += part.correct;
-  }
-  return total;
-}
-
-/// On this worker's part of the test set; the worker's own weights are put back.
-Evaluation Training::evaluate_mean_model() {
-  const ParameterLayout& layout = worker_->layout();
-  const AlignedBuffer own(layout.size_bytes()), mean(layout.size_bytes());
-  layout.gather(own.data());
-  worker_->mean_model({mean.data(), mean.size_bytes()});
-  layout.scatter(mean.data());
-  const Evaluation result = evaluate(slice_of(data_.test, group_.rank(), group_.size()));
-  layout.scatter(own.data());
-  return result;
-}
-
-Summary Training::summarize() {
-  const WorkerStats stats = worker_->stats();
-  const double test_samples = static_cast<double>(data_.test.size());
-  Report mine{};
-  mine.loop_s = loop_s_;
-  mine.wait_s = stats.wait_s + reduce_s_;
-  mine.publish_s = stats.publish_s;
-  mine.mix_s = stats.mix_s;
-  mine.bytes = stats.bytes_sent;
-  mine.reads = static_cast<double>(stats.reads);
-  mine.fresh = static_cast<double>(stats.fresh_reads);
-  mine.samples = samples_;
-  mine.rounds = static_cast<double>(stats.rounds);
-  if (reducer_) {
-    mine.bytes = 2.0 * static_cast<double>(worker_->layout().size_bytes()) * (group_.size() - 1) /
-                 group_.size() * mine.rounds;
-  }
-  mine.replica_accuracy = static_cast<double>(evaluate(data_.test).correct) / test_samples;
-  mine.mean_model_correct = static_cast<double>(evaluate_mean_model().correct);
-  Summary summary;
-  summary.consensus_distance = worker_->consensus_distance();
-
-  const AlignedBuffer mean(worker_->layout().size_bytes());
-  worker_->mean_model({mean.data(), mean.size_bytes()});
-  worker_->layout().scatter(mean.data());
-  if (options_.out && group_.rank() == 0) {
-    save_safetensors(*options_.out / "mean-model.safetensors", backend_.parameters());
-  }
-
-  const auto all =
-      group_.all_gather({reinterpret_cast<const char*>(&mine), sizeof mine},
-                        Deadline(options_.worker.deadline), "Trainer: gathering results");
-  Report sum{};
-  double longest_s = 0, worst = 1;
-  for (const std::string& bytes : all) {
-    Report report{};
-    std::memcpy(&report, bytes.data(), sizeof report);
-    longest_s = std::max(longest_s, report.loop_s);
-    worst = std::min(worst, report.replica_accuracy);
-    sum.wait_s += report.wait_s / report.loop_s;
-    sum.publish_s += report.publish_s / report.loop_s;
-    sum.mix_s += report.mix_s / report.loop_s;
-    sum.bytes += report.bytes / report.rounds;
-    sum.reads += report.reads;
-    sum.fresh += report.fresh;
-    sum.samples += report.samples;
-    sum.mean_model_correct += report.mean_model_correct;
-  }
-  const double workers = group_.size();
-  summary.test_accuracy_mean_model = sum.mean_model_correct / test_samples;
-  summary.test_accuracy_worst_worker = worst;
-  summary.samples_per_second = sum.samples / longest_s;
-  summary.wait_fraction = sum.wait_s / workers;
-  summary.publish_fraction = sum.publish_s / workers;
-  summary.mix_fraction = sum.mix_s / workers;
-  summary.fresh_fraction = sum.reads > 0 ? sum.fresh / sum.reads : 0;
-  summary.bytes_sent_per_worker_per_round = sum.bytes / workers;
-  summary.rounds = static_cast<std::uint64_t>(stats.rounds);
-  summary.epochs = static_cast<std::uint64_t>(options_.epochs);
-  summary.workers = group_.size();
-  summary.topology = overview_.topology;
-  summary.spectral_gap = overview_.spectrum.gap;
-  summary.exchange = overview_.exchange;
-  summary.algorithm = overview_.algorithm;
-  summary.codec = overview_.codec;
-  summary.staleness = overview_.staleness;
-  summary.seconds = longest_s;
-  return summary;
-}
-
-}  // namespace
 
 Summary train(const Group& group, const TopologyRule& rule, Backend& backend,
               const data::Splits& data, const TrainerOptions& options) {

@@ -45,6 +45,9 @@ class Engine {
   void set_schedule(const TopologyRule& rule);
   void finish();
   void await_finish();
+  bool has_finished(int worker) const {
+    return link_.peers->peer(worker).status == WorkerStatus::finished;
+  }
   bool abandon() noexcept;
 
  private:

@@ -96,6 +96,7 @@ void Worker::rebind(std::vector<TensorView> parameters) {
 void Worker::set_schedule(const TopologyRule& rule) { impl_->engine.set_schedule(rule); }
 void Worker::finish() { impl_->engine.finish(); }
 void Worker::await_finish() { impl_->engine.await_finish(); }
+bool Worker::has_finished(int worker) const { return impl_->engine.has_finished(worker); }
 bool Worker::abandon() noexcept { return impl_->engine.abandon(); }
 
 void Worker::rethrow_as_failed() {

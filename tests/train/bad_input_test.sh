@@ -83,19 +83,24 @@ check_names() {
   refused "model" "\"vgg\"" "choose lenet, mlp or resnet20" -- --model vgg
   refused "topology" "\"klein\"" "ring," "torus2d," ".toml or .mtx file" -- --topology klein
   refused "algorithm" "\"mean\"" "none, awc, atc, local" -- --algorithm mean
-<<<<<<< HEAD
   refused "exchange" "\"pigeon\"" "hybrid, shared, local or allreduce" -- --exchange pigeon
-=======
   refused "codec" "\"fp8\"" "identity, bf16," "int8" -- --codec fp8
   refused "codec of an all-reduce" "--codec bf16" "exactly" -- --codec bf16 --exchange allreduce
   refused "codec of a rule that needs none" "algorithm choco with codec int8" "identity only" \
     -- --codec int8 --algorithm choco
-  refused "exchange" "\"pigeon\"" "shared, local, hybrid or allreduce" -- --exchange pigeon
->>>>>>> codec
   refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
   refused "schedule" "\"linear\"" "constant, step or cosine" -- --lr-schedule linear
   refused "optimizer" "\"lion\"" "choose sgd, adam or adamw" -- --optimizer lion
+  refused "shards" "\"odd\"" "even or dirichlet:ALPHA" -- --shards odd
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
+  refused "closing rounds" "--closing-rounds: \"few\"" "or auto" -- --closing-rounds few
+  refused "validation" "validation share of 1" "[0, 1)" -- --validation 1
+  refused "patience" "patience of 2" "samples to validate on" -- --patience 2
+  refused "patience of an all-reduce" "different rounds" -- --patience 2 --validation 0.1 --exchange allreduce
+  refused "averages" "choose one" -- --validation 0.1 --ema 0.9
+  refused "slow" "--slow: \"2\"" "RANK:FACTOR" -- --slow 2
+  refused "slow worker" "worker 3 shall be slow" "(0..2)" -- --slow 3:4
+  refused "slow factor" "0.5 times slower" "1 or more" -- --slow 1:0.5
   refused "option" "--frobnicate" "--help" -- --frobnicate
 }
 
@@ -134,6 +139,8 @@ check_differences() {
   differ "optimizers" "optimizer sgd" "optimizer adam" -- --optimizer adam --lr 0.05
   differ "schedules" "schedule" -- --lr-schedule step
   differ "batch sizes" "batch size 8" "batch size 4" -- --batch-size 4
+  differ "shards" "shards even" "shards dirichlet:0.1" -- --shards dirichlet:0.1
+  differ "closing rounds" "closing rounds -1" "closing rounds 3" -- --closing-rounds 3
   differ "staleness" "staleness 0" "staleness inf" -- --staleness inf
   differ "algorithms" "algorithm awc" "algorithm atc" -- --algorithm atc
   differ "codecs" "codec identity" "codec bf16" -- --codec bf16

@@ -144,6 +144,7 @@ TEST_CASE("every worker writes a line of metrics an epoch") {
       CHECK(metrics.at("round") == 15 * epoch);
       CHECK(metrics.at("mean_model_test_samples") == testing::test_samples / 4);
       CHECK(metrics.at("train_loss") > 0);
+      CHECK(metrics.at("elapsed_seconds") >= metrics.at("seconds"));
     }
     CHECK(epoch == 3);
   }
@@ -182,6 +183,71 @@ TEST_CASE("workers of different batch sizes are told so") {
                                  testing::train_small(group, stencil::ring(), options);
                                }),
                     ContainsSubstring("batch size 16") && ContainsSubstring("batch size 17"));
+}
+
+TEST_CASE("the best mean model on held-out samples is the result, the same on every worker") {
+  auto options = trainer_options();
+  options.validation = 0.25;
+  const auto best = train_four(options);
+  CHECK(best[0].summary.rounds == 3 * (testing::train_samples * 3 / 4 / 4 / 16));
+  CHECK(best[0].summary.test_accuracy_mean_model > 0.9);
+  for (const Trained& each : best) {
+    CHECK(each.mean_model == best[0].mean_model);
+    CHECK(each.summary.to_json() == best[0].summary.to_json());
+  }
+}
+
+TEST_CASE("a run that gets no better ends early, with all workers") {
+  for (const std::int64_t staleness : {std::int64_t{0}, unbounded_staleness}) {
+    auto options = trainer_options();
+    options.epochs = 60;
+    options.validation = 0.25;
+    options.patience = 4;
+    options.worker.staleness = staleness;
+    const auto stopped = train_four(options);
+    CHECK(stopped[0].summary.epochs < 60);
+    CHECK(stopped[0].summary.epochs >= 5);
+    if (staleness == 0) CHECK(stopped[0].summary.test_accuracy_mean_model > 0.9);
+    for (const Trained& each : stopped) {
+      CHECK(each.mean_model == stopped[0].mean_model);
+      CHECK(each.summary.to_json() == stopped[0].summary.to_json());
+    }
+  }
+}
+
+TEST_CASE("a run with averaged weights ends with these") {
+  auto options = trainer_options();
+  const auto plain = train_four(options)[0];
+  options.ema_decay = 0.9;
+  const auto averaged = train_four(options)[0];
+  CHECK(averaged.mean_model != plain.mean_model);
+  CHECK(averaged.summary.test_accuracy_mean_model > 0.9);
+  options.validation = 0.1;
+  CHECK_THROWS_WITH(train_four(options), ContainsSubstring("choose one"));
+}
+
+TEST_CASE("closing rounds are counted, skipped when unwanted, and run at any staleness") {
+  auto options = trainer_options();
+  options.shards = data::sharding_from("dirichlet:0.1");
+  CHECK(train_four(options)[0].summary.closing_rounds == 3);
+  for (const std::int64_t staleness : {std::int64_t{0}, unbounded_staleness}) {
+    options.worker.staleness = staleness;
+    options.closing_rounds = 0;
+    const double apart = train_four(options)[0].summary.consensus_distance;
+    options.closing_rounds = 8;
+    const auto closed = train_four(options)[0].summary;
+    CHECK(closed.closing_rounds == 8);
+    CHECK(closed.rounds == 45);
+    CHECK(closed.consensus_distance < apart / 10);
+  }
+}
+
+TEST_CASE("a worker that shall be slow is one of the run, and learns with the others") {
+  auto options = trainer_options();
+  options.pace = {0, 4, 2};
+  CHECK_THROWS_WITH(train_four(options), ContainsSubstring("worker 4 shall be slow"));
+  options.pace = {1e-4, 1, 3};
+  CHECK(train_four(options)[0].summary.test_accuracy_mean_model > 0.95);
 }
 
 TEST_CASE("options out of range are refused before training") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/core/batch.hpp>
+#include <fast/data/augment.hpp>
 #include <fast/data/dataset.hpp>
 #include <fast/data/sampler.hpp>
 
@@ -18,14 +19,17 @@ class Loader {
  public:
   class Epoch;
 
-  /// For training: this worker's shuffled shard of every epoch, full batches only. Throws as
-  /// Sampler does.
+  /// For training: this worker's shuffled shard of every epoch (of its `own` samples if it has
+  /// any), full batches only. Throws as Sampler does.
   Loader(Dataset dataset, Normalization normalization, int workers, int rank,
-         std::size_t batch_size, std::uint64_t seed);
+         std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own = {});
 
   /// For evaluation: all samples in their order in every epoch, the last batch possibly shorter.
   /// Throws Error(argument) on a batch size of 0.
   Loader(Dataset dataset, Normalization normalization, std::size_t batch_size);
+
+  /// Changes every image of the batches to come, each by (seed, epoch, sample), whoever loads it.
+  void augment(const Augmentation& augmentation, std::uint64_t seed);
 
   const Dataset& dataset() const { return dataset_; }
   std::size_t rounds() const { return rounds_; }  ///< batches an epoch
@@ -45,6 +49,8 @@ class Loader {
   std::size_t rounds_;
   std::vector<std::size_t> order_;
   std::optional<std::size_t> epoch_;  ///< whose order order_ is
+  std::optional<Augmentation> augmentation_;
+  std::uint64_t augmentation_seed_ = 0;
   std::vector<float> inputs_;
   std::vector<std::int32_t> labels_;
   Batch batch_;

@@ -14,17 +14,19 @@ struct Shard {
   int rank = 0;
   std::size_t batch_size = 64;  ///< of each worker
   std::uint64_t seed = 0;       ///< the same on every worker
+  /// This worker's own samples, at least samples / workers of them; empty: dealt anew every epoch.
+  std::vector<std::size_t> own{};
 };
 
 /// In every epoch all samples are shuffled, the same way on every worker, and worker r takes the
 /// r-th block of rounds() × batch_size of them: no sample is seen twice in an epoch, by one worker
 /// or by two. Every worker makes the same number of rounds, floor(floor(samples / workers) /
 /// batch_size); the samples left over (fewer than workers × batch_size) sit the epoch out, others
-/// in each.
+/// in each. A worker with samples of its own takes as many of these instead.
 class Sampler {
  public:
-  /// Throws Error(argument) on a batch size of 0 or larger than samples / workers, and on a rank
-  /// outside [0, workers).
+  /// Throws Error(argument) on a batch size of 0 or larger than samples / workers, on a rank
+  /// outside [0, workers), and on fewer own samples than samples / workers.
   explicit Sampler(const Shard& shard);
 
   const Shard& shard() const { return shard_; }

@@ -17,8 +17,10 @@ struct Summary {
   double publish_fraction = 0;                 ///< making the weights readable
   double mix_fraction = 0;                     ///< averaging
   double fresh_fraction = 0;                   ///< neighbor reads that saw a version not yet read
+  double sent_fraction = 0;                    ///< of the messages due, not held back by a rule
   double bytes_sent_per_worker_per_round = 0;  ///< as coded
   std::uint64_t rounds = 0;
+  std::uint64_t closing_rounds = 0;  ///< of averaging only, after those
   std::uint64_t epochs = 0;
   int workers = 0;
   std::string topology;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <fast/backend/backend.hpp>
+#include <fast/data/augment.hpp>
 #include <fast/data/load.hpp>
+#include <fast/data/sharding.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/train/learning_rate.hpp>
 #include <fast/train/summary.hpp>
@@ -14,11 +16,20 @@
 
 namespace fast::train {
 
+/// How long steps take, to see how a run bears slow workers: a step shorter than that sleeps.
+struct Pace {
+  double step_s = 0;     ///< of every step, at least
+  int slow_worker = -1;  ///< whose steps take slow_factor times as long as they would; -1: none
+  double slow_factor = 1;
+};
+
 struct TrainerOptions {
   int epochs = 5;
-  std::size_t batch_size = 64;  ///< of each worker
-  std::uint64_t seed = 1;       ///< of the samples' order
-  LearningRate learning_rate;   ///< set in the backend before every step
+  std::size_t batch_size = 64;                     ///< of each worker
+  std::uint64_t seed = 1;                          ///< of the samples' order and the skewed shards
+  data::Sharding shards;                           ///< who trains on which samples
+  std::optional<data::Augmentation> augmentation;  ///< of training images
+  LearningRate learning_rate;                      ///< set in the backend before every step
   /// Average gradients over all workers before every optimizer step, in place of the neighbours'
   /// weights: the baseline.
   bool all_reduce = false;
@@ -29,12 +40,27 @@ struct TrainerOptions {
   std::optional<std::filesystem::path>
       out;               ///< metrics-<rank>.jsonl and mean-model.safetensors go there
   bool progress = true;  ///< on worker 0, to standard error, after a table of what is about to run
+  std::size_t evaluate_every = 0;  ///< rounds between lines of metrics within an epoch; 0: none
+  /// Rounds of averaging only, after training; empty: as many as fast::closing_rounds() says.
+  std::optional<std::int64_t> closing_rounds;
+  Pace pace;
+  /// Share of the training samples, the last ones, that nobody trains on: after every epoch worker
+  /// 0 tests the mean model on them, and the best of these is what the run ends with. 0: the last.
+  double validation = 0;
+  /// With validation: worker 0 leaves training when the mean model has not got better for so many
+  /// epochs, and every other worker does at the end of the epoch in which it sees that. No one
+  /// waits, so that workers may stop in different rounds. 0: never. Not with rules that average
+  /// over all workers.
+  int patience = 0;
+  /// Decay of an exponential average of each replica's weights over its steps, which is what the
+  /// run ends with, in [0, 1). 0: the weights themselves. Not together with validation.
+  double ema_decay = 0;
   WorkerOptions worker;
 };
 
 /// Collective over the group: each worker with a backend of its own. Shards the training part,
-/// trains, leaves the mean model in every worker's backend and returns the same summary on every
-/// worker.
+/// trains, brings the replicas together by closing rounds, leaves the mean model in every worker's
+/// backend and returns the same summary on every worker.
 ///
 /// Errors, besides the Worker's: Error(argument) on options out of range, Error(data) when data and
 /// model do not fit; the same on every worker.

@@ -145,6 +145,8 @@ class Worker {
   /// Blocks until every worker has finished (or is a suspect); then mean_model() is exact and equal
   /// everywhere.
   void await_finish();
+  /// Whether that worker has left training as finished. Does not wait.
+  bool has_finished(int worker) const;
   /// Tells the others that this worker failed. True when it is the first: the one that reports.
   /// Does not throw.
   bool abandon() noexcept;

@@ -1,0 +1,242 @@
+#!/usr/bin/python3
+"""Table and plots of bench/convergence.sh: convergence.py RUNS DOCS writes DOCS/convergence.md and
+DOCS/pictures/convergence-*.svg. The numbers of runs are recomputed from their JSON files."""
+import json
+import pathlib
+import re
+import statistics
+import sys
+
+import matplotlib
+
+matplotlib.use("svg")
+matplotlib.rcParams["svg.hashsalt"] = "fast"
+import matplotlib.pyplot as plt
+
+ROWS = {
+    "even-allreduce": "all-reduce",
+    "even-ring": "`awc`, ring",
+    "even-torus": "`awc`, torus 2x4",
+    "even-one-peer": "`awc`, one-peer exponential",
+    "even-choco": "`choco` top-1 %, ring",
+    "even-event": "`event_triggered`, ring",
+    "skewed-allreduce": "all-reduce",
+    "skewed-awc": "`awc`",
+    "skewed-tracking": "`gradient_tracking`",
+    "skewed-d2": "`d2`",
+    "skewed-quasi-global": "`quasi_global_momentum`",
+    "skewed-decentlam": "`decentlam`",
+    "skewed-apart": "`awc`, constant rate, no closing rounds",
+    "skewed-closed": "`awc`, constant rate",
+    "slow-allreduce": "all-reduce",
+    "slow-awc": "`awc`, staleness inf",
+}
+TARGET = 0.85  # accuracy whose time is taken
+
+
+class Row:
+    """All runs of a name, by seed."""
+
+    def __init__(self, runs, name):
+        self.name, self.label = name, ROWS[name]
+        self.directories = sorted(
+            (d for d in runs.glob(f"{name}-*") if re.fullmatch(rf"{name}-\d+", d.name) and (d / "summary.json").exists()),
+            key=lambda d: int(d.name.rsplit("-", 1)[1]))
+        self.summaries = [json.loads((d / "summary.json").read_text()) for d in self.directories]
+        self.metrics = [[[json.loads(line) for line in path.open()] for path in sorted(d.glob("metrics-*.jsonl"))]
+                        for d in self.directories]
+
+    def values(self, key):
+        return [s[key] for s in self.summaries]
+
+    def mean(self, key):
+        return statistics.mean(self.values(key))
+
+    def accuracy(self):
+        return 100 * self.mean("test_accuracy_mean_model")
+
+    def worst_lag(self):
+        """By how many points a worst worker trails its mean model, at most."""
+        return max(100 * (s["test_accuracy_mean_model"] - s["test_accuracy_worst_worker"]) for s in self.summaries)
+
+    def options(self):
+        return (self.directories[0] / "options").read_text().strip()
+
+
+def spread(values, scale=100):
+    low, high, mean = min(values) * scale, max(values) * scale, statistics.mean(values) * scale
+    return f"{mean:.2f} ({low:.2f} - {high:.2f})"
+
+
+def by_line(workers):
+    """(epoch, accuracy, round, consensus distance) of each line; every worker has tested its slice."""
+    for lines in zip(*workers):
+        correct = sum(line["mean_model_test_correct"] for line in lines)
+        samples = sum(line["mean_model_test_samples"] for line in lines)
+        yield len(lines), 100 * correct / samples, lines[0]["round"], statistics.mean(l["consensus_distance"] for l in lines)
+
+
+def over_time(workers):
+    """(seconds, accuracy): whenever a worker has tested its slice, of all workers' latest tests."""
+    events = sorted((line["elapsed_seconds"], rank, line) for rank, lines in enumerate(workers) for line in lines)
+    latest = {}
+    for seconds, rank, line in events:
+        latest[rank] = line
+        if len(latest) < len(workers):
+            continue
+        correct = sum(line["mean_model_test_correct"] for line in latest.values())
+        yield seconds, correct / sum(line["mean_model_test_samples"] for line in latest.values())
+
+
+def time_to_target(row):
+    times = [next((t for t, accuracy in over_time(workers) if accuracy >= TARGET), None) for workers in row.metrics]
+    return None if not times or None in times else times
+
+
+def plot(rows, path, column, xlabel, ylabel, logarithmic=False):
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for row in rows:
+        runs = [list(by_line(workers)) for workers in row.metrics]
+        points = [list(zip(*at)) for at in zip(*runs)]
+        x = [p[2][0] for p in points] if column == 3 else list(range(1, len(points) + 1))
+        y = [p[column] for p in points]
+        if column == 3 and not any(any(values) for values in y):
+            continue  # replicas that never differ
+        middle = [statistics.mean(values) for values in y]
+        line, = axes.plot(x, middle, marker=".", label=row.label.replace("`", ""))
+        axes.fill_between(x, [min(v) for v in y], [max(v) for v in y], color=line.get_color(), alpha=0.15, linewidth=0)
+    finish(figure, axes, path, xlabel, ylabel, logarithmic)
+
+
+def plot_time(rows, path):
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for row in rows:
+        for index, workers in enumerate(row.metrics):
+            time, accuracy = zip(*over_time(workers))
+            axes.plot(time, [100 * a for a in accuracy], color=f"C{rows.index(row)}",
+                      label=row.label.replace("`", "") if index == 0 else None)
+    axes.axhline(100 * TARGET, color="gray", linewidth=0.8)
+    finish(figure, axes, path, "seconds", "test accuracy, mean model (%)", False)
+
+
+def finish(figure, axes, path, xlabel, ylabel, logarithmic):
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    if logarithmic:
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def table(rows):
+    lines = ["| run | mean model, % | worst worker, % | consensus distance | sent a round and worker | messages sent |",
+             "|---|---|---|---|---|---|"]
+    for row in rows:
+        lines.append(f"| {row.label} | {spread(row.values('test_accuracy_mean_model'))} | "
+                     f"{spread(row.values('test_accuracy_worst_worker'))} | {row.mean('consensus_distance'):.2g} | "
+                     f"{row.mean('bytes_sent_per_worker_per_round') / 1000:.1f} kB | {100 * row.mean('sent_fraction'):.0f} % |")
+    return "\n".join(lines)
+
+
+def verdict(text, found, holds):
+    return f"| {text} | {found} | {'yes' if holds else '**no**'} |"
+
+
+def findings(rows):
+    """What was to be shown, and whether it is."""
+    base = rows["even-allreduce"].accuracy()
+    for name in ("even-ring", "even-torus", "even-one-peer"):
+        lag = base - rows[name].accuracy()
+        yield verdict(f"even shards: {rows[name].label} within 0.3 points of all-reduce", f"{lag:+.2f} points behind", lag <= 0.3)
+    full, awc = rows["skewed-allreduce"].accuracy(), rows["skewed-awc"].accuracy()
+    best = max((rows[f"skewed-{n}"] for n in ("tracking", "d2", "quasi-global", "decentlam")), key=Row.accuracy)
+    regained = (best.accuracy() - awc) / (full - awc) if full > awc else 1
+    yield verdict(f"skewed shards: the best rule regains half of the {full - awc:.2f} points that `awc` loses",
+                  f"{best.label}: {100 * regained:.0f} %", regained >= 0.5)
+    ring = rows["even-ring"]
+    lag = ring.accuracy() - rows["even-choco"].accuracy()
+    ratio = ring.mean("bytes_sent_per_worker_per_round") / rows["even-choco"].mean("bytes_sent_per_worker_per_round")
+    yield verdict("`choco` top-1 % within 0.7 points of `awc` at 1/30 of its bytes",
+                  f"{lag:+.2f} points behind, 1/{ratio:.1f} of the bytes", lag <= 0.7 and ratio >= 30)
+    lag, share = ring.accuracy() - rows["even-event"].accuracy(), rows["even-event"].mean("sent_fraction")
+    yield verdict("`event_triggered` within 0.5 points of `awc` with 40 % of its messages",
+                  f"{lag:+.2f} points behind, {100 * share:.0f} % of the messages", lag <= 0.5 and share <= 0.4)
+    slow, fast = time_to_target(rows["slow-allreduce"]), time_to_target(rows["slow-awc"])
+    known = slow is not None and fast is not None
+    ratio = statistics.mean(f / s for f, s in zip(fast, slow)) if known else float("nan")
+    found = (f"{statistics.mean(fast):.1f} s against {statistics.mean(slow):.1f} s: {ratio:.2f}" if known
+             else f"{100 * TARGET:.0f} % was not reached")
+    yield verdict(f"one worker 4 times slower: {100 * TARGET:.0f} % in half of all-reduce's time", found, known and ratio <= 0.5)
+    closed = [row for row in rows.values() if row.name != "skewed-apart"]
+    worst = max(closed, key=Row.worst_lag)
+    yield verdict("closing rounds: the worst worker within 1 point of the mean model in every run",
+                  f"{worst.worst_lag():.2f} points at most ({worst.label}); without them "
+                  f"{rows['skewed-apart'].worst_lag():.2f}", worst.worst_lag() <= 1)
+
+
+def report(rows):
+    group = lambda prefix: [row for row in rows.values() if row.name.startswith(prefix)]
+    any_row = rows["even-allreduce"]
+    seeds = len(any_row.summaries)
+    options = "\n".join(f"| {row.name} | `{row.options()}` |" for row in rows.values())
+    slow = table(group("slow"))
+    return f"""# Convergence
+Does training without all-reduce end where all-reduce ends? LeNet-5 on Fashion-MNIST, {any_row.summaries[0]["workers"]} workers as threads
+(`--exchange local`), batch 64 a worker, {any_row.summaries[0]["epochs"]} epochs, SGD with momentum 0.9 and a cosine rate after one epoch of warm-up; {seeds} seeds,
+mean (lowest - highest). Accuracy on the 10,000 test images, after the closing rounds. Written by `bench/convergence.sh`.
+
+| to be shown | found | holds |
+|---|---|---|
+{chr(10).join(findings(rows))}
+
+## Even shards, learning rate 0.05
+{table(group("even"))}
+
+![accuracy over epochs](pictures/convergence-even.svg)
+![consensus distance over rounds](pictures/convergence-even-distance.svg)
+
+## Shards skewed by label, Dirichlet(0.1), ring, learning rate 0.02
+`quasi_global_momentum` and `decentlam` bring the momentum themselves (optimizer momentum 0); the others take that of SGD. The last two
+rows keep the learning rate up to the end, where a falling one lets replicas meet by itself: what closing rounds are for.
+
+{table(group("skewed"))}
+
+![accuracy over epochs](pictures/convergence-skewed.svg)
+![consensus distance over rounds](pictures/convergence-skewed-distance.svg)
+
+## One slow worker
+Simulated computing: every step takes 20 ms, of worker 3 80 ms (a shorter step sleeps). Time includes evaluation every 13 rounds.
+
+{slow}
+
+![accuracy over time](pictures/convergence-slow.svg)
+
+## The runs
+Each is `fast-train --exchange local --workers 8 --epochs {any_row.summaries[0]["epochs"]} --seed SEED` with
+
+| run | options |
+|---|---|
+{options}
+"""
+
+
+def main(runs, docs):
+    rows = {name: Row(runs, name) for name in ROWS}
+    missing = [name for name, row in rows.items() if not row.summaries]
+    if missing:
+        sys.exit(f"convergence.py: {runs} has no {', '.join(missing)}; run bench/convergence.sh")
+    pictures = docs / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for group in ("even", "skewed"):
+        chosen = [row for row in rows.values() if row.name.startswith(group)]
+        plot(chosen, pictures / f"convergence-{group}.svg", 1, "epoch", "test accuracy, mean model (%)")
+        plot(chosen, pictures / f"convergence-{group}-distance.svg", 3, "round", "consensus distance", True)
+    plot_time([rows["slow-allreduce"], rows["slow-awc"]], pictures / "convergence-slow.svg")
+    (docs / "convergence.md").write_text(report(rows))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Does decentralized training end where all-reduce ends? Trains LeNet-5 on Fashion-MNIST with eight workers, a run a row
+# and seed, and writes docs/convergence.md with its plots. Wants a quiet machine and python3-matplotlib.
+#   bench/convergence.sh [--seeds N] [--epochs N] [--samples N] [--runs DIRECTORY] [--docs DIRECTORY]
+# Defaults: 3 seeds, 10 epochs, all samples, build/convergence (runs found there are not repeated), docs.
+# PROGRAM is the fast-train to run, by default build/release/bin/fast-train.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seeds=3 epochs=10 samples=0 runs=build/convergence docs=docs
+while (($#)); do
+  case $1 in
+  --seeds | --epochs | --samples | --runs | --docs) declare "${1#--}=$2" && shift 2 ;;
+  *) sed -n '2,6s/^# \{0,1\}//p' "$0" && exit 2 ;;
+  esac
+done
+program=${PROGRAM:-build/release/bin/fast-train}
+[[ -x $program ]] || { echo "$program is missing; run scripts/build.sh" >&2 && exit 1; }
+/usr/bin/python3 -c 'import matplotlib' || { echo "run: apt-get install python3-matplotlib" >&2 && exit 1; }
+
+# row NAME OPTION...: one run a seed, in $runs/NAME-SEED.
+row() {
+  local name=$1 seed directory
+  shift
+  for seed in $(seq "$seeds"); do
+    directory=$runs/$name-$seed
+    [[ ! -s $directory/summary.json ]] || continue
+    mkdir -p "$directory"
+    echo "$name, seed $seed"
+    echo "$*" >"$directory/options"
+    "$program" --exchange local --workers 8 --quiet --samples "$samples" --epochs "$epochs" --seed "$seed" \
+      --out "$directory" --summary-json "$directory/summary.tmp" "$@" >/dev/null
+    mv "$directory/summary.tmp" "$directory/summary.json" # whole or not there
+  done
+}
+
+started=$SECONDS
+row even-allreduce --algorithm allreduce
+row even-ring --topology ring
+row even-torus --topology torus2d
+row even-one-peer --topology one_peer_exponential
+row even-choco --topology ring --algorithm choco --algorithm-option consensus_step=0.1
+row even-event --topology ring --algorithm event_triggered --algorithm-option horizon=2.1
+
+skewed=(--topology ring --shards dirichlet:0.1 --lr 0.02)
+row skewed-allreduce "${skewed[@]}" --algorithm allreduce
+row skewed-awc "${skewed[@]}"
+row skewed-tracking "${skewed[@]}" --algorithm gradient_tracking
+row skewed-d2 "${skewed[@]}" --algorithm d2
+row skewed-quasi-global "${skewed[@]}" --algorithm quasi_global_momentum --momentum 0
+row skewed-decentlam "${skewed[@]}" --algorithm decentlam --momentum 0
+row skewed-apart "${skewed[@]}" --lr-schedule constant --closing-rounds 0
+row skewed-closed "${skewed[@]}" --lr-schedule constant
+
+slow=(--topology ring --epochs $(((epochs + 2) / 3)) --step-ms 20 --slow 3:4 --evaluate-every 13)
+row slow-allreduce "${slow[@]}" --algorithm allreduce
+row slow-awc "${slow[@]}" --staleness inf
+
+bench/convergence.py "$runs" "$docs"
+echo "$((SECONDS - started)) s in all"

@@ -1,0 +1,16 @@
+// Reader of CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html).
+#pragma once
+
+#include <fast/data/dataset.hpp>
+
+#include <filesystem>
+#include <vector>
+
+namespace fast::data {
+
+/// Reads files of records of a label byte and 3072 pixel bytes, one file after the other: samples
+/// of 3×32×32, ten classes. Throws Error(data), naming the file, when one is missing, empty or no
+/// whole number of records, and on a label above 9.
+Dataset read_cifar10(const std::vector<std::filesystem::path>& files);
+
+}  // namespace fast::data

@@ -1,0 +1,23 @@
+// Images in a folder a class, as CINIC-10 and ImageNet's kin come (folder/<class>/<image>.png).
+#pragma once
+
+#include <fast/data/dataset.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace fast::data {
+
+/// The names of the folders in `directory`, sorted: its classes.
+std::vector<std::string> class_folders(const std::filesystem::path& directory);
+
+/// Reads all PNG images of directory/<class>/ as 3×rows×columns (gray ones with three equal
+/// channels, alpha laid on black), the first `limit` if that is not 0: the first image of every
+/// class by name, then the second, so that a part has all classes. Throws Error(data), naming the
+/// file, when a class has no folder or no image, an image cannot be read or sizes differ.
+Dataset read_image_folder(const std::filesystem::path& directory,
+                          const std::vector<std::string>& classes, std::size_t limit = 0);
+
+}  // namespace fast::data

@@ -1,0 +1,187 @@
+// What a run measures on the way and reports at its end.
+#include <fast/core/memory.hpp>
+#include <fast/train/safetensors.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include "train/training_run.hpp"
+
+namespace fast::train {
+namespace {
+
+constexpr std::size_t evaluation_batch = 500;
+
+/// A contiguous part of the test set for each worker.
+data::Dataset slice_of(const data::Dataset& dataset, int rank, int workers) {
+  const auto bound = [&](int r) {
+    return dataset.size() * static_cast<std::size_t>(r) / static_cast<std::size_t>(workers);
+  };
+  return dataset.slice(bound(rank), bound(rank + 1) - bound(rank));
+}
+
+/// Fills in what comes of all workers' reports.
+void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary) {
+  const double workers = static_cast<double>(reports.size());
+  double longest_s = 0, worst = 1, samples = 0, reads = 0, fresh = 0, sent = 0, held = 0;
+  double most_rounds = 0;
+  for (const Report& report : reports) {
+    longest_s = std::max(longest_s, report.loop_s);
+    worst = std::min(worst, report.replica_accuracy);
+    samples += report.samples;
+    most_rounds = std::max(most_rounds, report.rounds);
+    reads += report.reads;
+    fresh += report.fresh;
+    sent += report.messages_sent;
+    held += report.messages_held;
+    summary.wait_fraction += report.wait_s / report.loop_s / workers;
+    summary.publish_fraction += report.publish_s / report.loop_s / workers;
+    summary.mix_fraction += report.mix_s / report.loop_s / workers;
+    summary.bytes_sent_per_worker_per_round += report.bytes / report.rounds / workers;
+    summary.test_accuracy_mean_model += report.mean_model_correct / test_samples;
+  }
+  summary.test_accuracy_worst_worker = worst;
+  summary.samples_per_second = samples / longest_s;
+  summary.fresh_fraction = reads > 0 ? fresh / reads : 0;
+  summary.sent_fraction = sent + held > 0 ? sent / (sent + held) : 1;
+  summary.rounds = static_cast<std::uint64_t>(most_rounds);
+  summary.seconds = longest_s;
+}
+
+}  // namespace
+
+void Training::log(int epoch, double loss) {
+  if (!metrics_) return;
+  const data::Dataset slice = slice_of(data_.test, group_.rank(), group_.size());
+  const Evaluation mean = evaluate(mean_model(), slice);
+  const WorkerStats stats = worker_->stats();
+  metrics_->write({{"epoch", epoch},
+                   {"round", stats.rounds},
+                   {"train_loss", loss},
+                   {"mean_model_test_correct", mean.correct},
+                   {"mean_model_test_samples", slice.size()},
+                   {"mean_model_test_loss_sum", mean.loss_sum},
+                   {"consensus_distance", worker_->consensus_distance()},
+                   {"seconds", loop_s_},
+                   {"elapsed_seconds", Seconds(Clock::now() - began_).count()},
+                   {"wait_seconds", stats.wait_s + reduce_s_},
+                   {"publish_seconds", stats.publish_s},
+                   {"mix_seconds", stats.mix_s}});
+}
+
+Evaluation Training::evaluate(const data::Dataset& dataset) {
+  data::Loader loader(dataset, data_.normalization, evaluation_batch);
+  Evaluation total;
+  for (std::size_t r = 0; r < loader.rounds(); ++r) {
+    const Evaluation part = backend_.evaluate(loader.batch(0, r));
+    total.loss_sum += part.loss_sum;
+    total.correct += part.correct;
+  }
+  return total;
+}
+
+/// The worker's own weights are put back.
+Evaluation Training::evaluate(const AlignedBuffer& model, const data::Dataset& dataset) {
+  const ParameterLayout& layout = worker_->layout();
+  const AlignedBuffer own(layout.size_bytes());
+  layout.gather(own.data());
+  layout.scatter(model.data());
+  const Evaluation result = evaluate(dataset);
+  layout.scatter(own.data());
+  return result;
+}
+
+AlignedBuffer Training::mean_model() const {
+  AlignedBuffer mean(worker_->layout().size_bytes());
+  worker_->mean_model({mean.data(), mean.size_bytes()});
+  return mean;
+}
+
+void Training::validate(int epoch) {
+  if (validation_.size() == 0 || group_.rank() != 0) return;
+  AlignedBuffer mean = mean_model();
+  const auto correct = static_cast<std::int64_t>(evaluate(mean, validation_).correct);
+  if (correct > best_.correct) best_ = {correct, epoch, std::move(mean)};
+}
+
+/// Early stopping: worker 0 decides, the others follow it out of training.
+bool Training::stops(int epoch) const {
+  if (options_.patience == 0) return false;
+  if (group_.rank() == 0) return epoch - best_.epoch >= options_.patience;
+  return worker_->has_finished(0);
+}
+
+/// Worker 0's best one, or the mean model of all as they are now.
+AlignedBuffer Training::final_model() const {
+  if (validation_.size() == 0) return mean_model();
+  const std::string_view mine(reinterpret_cast<const char*>(best_.packed.data()),
+                              best_.packed.size_bytes());
+  const std::string best = group_.all_gather(mine, Deadline(options_.worker.deadline),
+                                             "Trainer: handing out the best model")[0];
+  AlignedBuffer model(best.size());
+  std::memcpy(model.data(), best.data(), best.size());
+  return model;
+}
+
+Report Training::report(const AlignedBuffer& model) {
+  Report mine{};
+  mine.loop_s = loop_s_;
+  mine.wait_s = stats_.wait_s + reduce_s_;
+  mine.publish_s = stats_.publish_s;
+  mine.mix_s = stats_.mix_s;
+  mine.bytes = stats_.bytes_sent;
+  mine.reads = static_cast<double>(stats_.reads);
+  mine.fresh = static_cast<double>(stats_.fresh_reads);
+  mine.messages_sent = static_cast<double>(stats_.messages_sent);
+  mine.messages_held = static_cast<double>(stats_.messages_held);
+  mine.samples = samples_;
+  mine.rounds = static_cast<double>(stats_.rounds);
+  if (reducer_) {
+    mine.bytes = 2.0 * static_cast<double>(worker_->layout().size_bytes()) * (group_.size() - 1) /
+                 group_.size() * mine.rounds;
+  }
+  mine.replica_accuracy =
+      static_cast<double>(evaluate(data_.test).correct) / static_cast<double>(data_.test.size());
+  mine.mean_model_correct = static_cast<double>(
+      evaluate(model, slice_of(data_.test, group_.rank(), group_.size())).correct);
+  return mine;
+}
+
+std::vector<Report> Training::gather(const Report& mine) const {
+  const auto all =
+      group_.all_gather({reinterpret_cast<const char*>(&mine), sizeof mine},
+                        Deadline(options_.worker.deadline), "Trainer: gathering results");
+  std::vector<Report> reports(all.size());
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    std::memcpy(&reports[r], all[r].data(), sizeof(Report));
+  }
+  return reports;
+}
+
+void Training::adopt(const AlignedBuffer& model) {
+  worker_->layout().scatter(model.data());
+  if (options_.out && group_.rank() == 0) {
+    save_safetensors(*options_.out / "mean-model.safetensors", backend_.parameters());
+  }
+}
+
+Summary Training::summarize() {
+  const AlignedBuffer model = final_model();
+  const Report mine = report(model);
+  Summary summary;
+  summary.consensus_distance = worker_->consensus_distance();
+  adopt(model);
+  add_up(gather(mine), static_cast<double>(data_.test.size()), summary);
+  summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
+  summary.epochs = summary.rounds / loader_->rounds();
+  summary.workers = group_.size();
+  summary.topology = overview_.topology;
+  summary.spectral_gap = overview_.spectrum.gap;
+  summary.exchange = overview_.exchange;
+  summary.algorithm = overview_.algorithm;
+  summary.codec = overview_.codec;
+  summary.staleness = overview_.staleness;
+  return summary;
+}
+
+}  // namespace fast::train

@@ -1,0 +1,42 @@
+#include <bit>
+#include <cmath>
+#include <fast/worker/closing.hpp>
+
+namespace fast {
+namespace {
+constexpr double remaining = 0.05;  ///< of the disagreement
+constexpr double tolerance = 1e-9;
+}  // namespace
+
+std::int64_t closing_rounds(const Schedule& schedule, const Spectrum& spectrum) {
+  if (schedule.workers() == 1) return 0;
+  const auto workers = static_cast<unsigned>(schedule.workers());
+  if (std::isnan(spectrum.gap)) return 4 * std::bit_width(workers - 1);
+  if (spectrum.gap < tolerance) return 0;
+  const double rounds =
+      spectrum.gap > 1 - tolerance
+          ? 1
+          : std::ceil(std::log(remaining) / std::log1p(-spectrum.gap) - tolerance);
+  const std::int64_t period = std::max<std::int64_t>(1, schedule.period());
+  const auto wanted =
+      static_cast<std::int64_t>(std::min(rounds, static_cast<double>(most_closing_rounds)));
+  return std::min((wanted + period - 1) / period * period, std::max(period, most_closing_rounds));
+}
+
+Worker close_training(const Group& group, const TopologyRule& rule,
+                      std::vector<TensorView> parameters, std::int64_t rounds,
+                      WorkerOptions options) {
+  const Spectrum found = spectrum(rule.make(group.size()), options.weights, options.lazy_weights);
+  options.algorithm = found.doubly_stochastic ? algorithm::awc() : algorithm::push_sum();
+  options.codec = {};
+  options.staleness = 0;
+  options.mix_every = 1;
+  options.initial = Initial::as_is;
+  options.on_round = nullptr;
+  Worker worker(group, rule, std::move(parameters), std::move(options));
+  for (std::int64_t round = 0; round < rounds; ++round) worker.step([] {});
+  worker.await_finish();
+  return worker;
+}
+
+}  // namespace fast

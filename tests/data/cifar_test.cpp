@@ -1,0 +1,56 @@
+#include <fast/core/error.hpp>
+#include <fast/data/cifar.hpp>
+#include <fast/data/load.hpp>
+
+#include "support/catch.hpp"
+#include "support/cifar_files.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+TEST_CASE("records become labels and planes, file after file") {
+  const TemporaryDirectory directory;
+  write_cifar(directory / "a.bin", 3, 0);
+  write_cifar(directory / "b.bin", 2, 3);
+  const data::Dataset all = data::read_cifar10({directory / "a.bin", directory / "b.bin"});
+  CHECK(all.size() == 5);
+  CHECK(all.sample_shape() == std::vector<std::int64_t>{3, 32, 32});
+  std::vector<float> sample(3072);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(all.labels()[i] == static_cast<std::int32_t>(i));
+    all.gather(std::vector<std::size_t>{i}, {}, sample);
+    for (const std::size_t e : {0, 1023, 1024, 3071}) {
+      CHECK(sample[e] == Approx(cifar_pixel(i, e) / 255.0));
+    }
+  }
+}
+
+TEST_CASE("damaged CIFAR files are named") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "damaged.bin";
+  CHECK_THROWS_WITH(data::read_cifar10({path}), ContainsSubstring("damaged.bin"));
+  write_cifar(path, 2, 0);
+  std::filesystem::resize_file(path, 6145);
+  CHECK_THROWS_WITH(data::read_cifar10({path}),
+                    ContainsSubstring("damaged.bin") && ContainsSubstring("6145 bytes"));
+  std::filesystem::resize_file(path, 0);
+  CHECK_THROWS_AS(data::read_cifar10({path}), Error);
+  write_cifar(path, 3, 8);
+  CHECK_THROWS_WITH(data::read_cifar10({path}), ContainsSubstring("label 10 of record 2"));
+}
+
+TEST_CASE("a directory in CIFAR-10's layout is recognized, unpacked as it comes too") {
+  const TemporaryDirectory directory;
+  for (const auto& place : {directory.path(), directory / "cifar-10-batches-bin"}) {
+    std::filesystem::create_directories(place);
+    write_cifar(place / "data_batch_1.bin", 4, 0);
+    write_cifar(place / "data_batch_2.bin", 4, 4);
+    write_cifar(place / "test_batch.bin", 3, 0);
+    const data::Splits splits = data::load(directory.path().string(), {.limit = 6});
+    CHECK(splits.train.size() == 6);
+    CHECK(splits.test.size() == 3);
+    CHECK(splits.normalization.mean.size() == 3);
+    std::filesystem::remove(directory / "data_batch_1.bin");
+  }
+}

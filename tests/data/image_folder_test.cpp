@@ -1,0 +1,84 @@
+#include <png.h>
+
+#include <fast/core/error.hpp>
+#include <fast/data/image_folder.hpp>
+#include <fast/data/load.hpp>
+#include <fstream>
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using fast::testing::TemporaryDirectory;
+
+namespace {
+
+/// A 2-row image whose pixels are `first`, `first` + 1, ...
+void write_png(const std::filesystem::path& path, int first, unsigned columns = 3,
+               unsigned format = PNG_FORMAT_RGB) {
+  std::filesystem::create_directories(path.parent_path());
+  png_image png{};
+  png.version = PNG_IMAGE_VERSION;
+  png.width = columns;
+  png.height = 2;
+  png.format = format;
+  std::vector<std::uint8_t> pixels(PNG_IMAGE_SIZE(png));
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<std::uint8_t>(first + static_cast<int>(i));
+  REQUIRE(png_image_write_to_file(&png, path.c_str(), 0, pixels.data(), 0, nullptr) != 0);
+}
+
+/// Two classes, cat with one image a part, dog with two.
+void write_parts(const std::filesystem::path& root) {
+  for (const char* part : {"train", "test"}) {
+    write_png(root / part / "dog/b.png", 50);
+    write_png(root / part / "dog/a.png", 20);
+    write_png(root / part / "cat/z.png", 0);
+  }
+}
+
+std::vector<float> sample_of(const data::Dataset& dataset, std::size_t index) {
+  std::vector<float> sample(dataset.sample_size());
+  dataset.gather(std::vector<std::size_t>{index}, {{0}, {1.0F / 255}}, sample);
+  return sample;
+}
+
+}  // namespace
+
+TEST_CASE("a folder a class is read as planes, the classes by turns") {
+  const TemporaryDirectory directory;
+  write_parts(directory.path());
+  const data::Splits splits = data::load(directory.path().string());
+  CHECK(splits.train.classes() == 2);
+  CHECK(splits.train.sample_shape() == std::vector<std::int64_t>{3, 2, 3});
+  CHECK(std::vector(splits.train.labels().begin(), splits.train.labels().end()) ==
+        std::vector{0, 1, 1});
+  const auto dog = sample_of(splits.train, 1);
+  CHECK(dog[0] == Approx(20));
+  CHECK(dog[1] == Approx(23));
+  CHECK(dog[6] == Approx(21));
+  CHECK(data::load(directory.path().string(), {.limit = 2}).train.labels()[1] == 1);
+}
+
+TEST_CASE("gray images get three equal channels") {
+  const TemporaryDirectory directory;
+  write_png(directory / "only/a.png", 10, 3, PNG_FORMAT_GRAY);
+  const auto sample = sample_of(data::read_image_folder(directory.path(), {"only"}), 0);
+  CHECK(sample[1] == Approx(11).margin(1.01));
+  CHECK(sample[7] == sample[1]);
+}
+
+TEST_CASE("image folders that do not fit are told so, by name") {
+  const TemporaryDirectory directory;
+  write_parts(directory.path());
+  std::filesystem::remove_all(directory / "test/cat");
+  CHECK_THROWS_WITH(data::load(directory.path().string()), ContainsSubstring("test/cat"));
+  write_png(directory / "test/cat/z.png", 0, 4);
+  CHECK_THROWS_WITH(data::load(directory.path().string()),
+                    ContainsSubstring("2x4") && ContainsSubstring("dog/a.png is 2x3"));
+  std::ofstream(directory / "test/cat/z.png") << "no image";
+  CHECK_THROWS_WITH(data::load(directory.path().string()),
+                    ContainsSubstring("test/cat/z.png: cannot be read"));
+  write_png(directory / "test/emu/z.png", 0);
+  CHECK_THROWS_WITH(data::load(directory.path().string()), ContainsSubstring("emu"));
+}
