@@ -1,5 +1,6 @@
 #include "mpi/remote_window.hpp"
 
+#include <climits>
 #include <fast/core/error.hpp>
 
 #include "mpi/impl.hpp"
@@ -34,6 +35,9 @@ RemoteWindow::~RemoteWindow() {
 
 MPI_Request RemoteWindow::get(int rank, std::size_t offset, void* to,
                               std::size_t size_bytes) const {
+  require(size_bytes <= INT_MAX, ErrorKind::internal,
+          "RemoteWindow::get: {} bytes at once; MPI counts to {}, read in parts", size_bytes,
+          INT_MAX);
   MPI_Request request = MPI_REQUEST_NULL;
   const int count = static_cast<int>(size_bytes);
   check(MPI_Rget(to, count, MPI_BYTE, rank, static_cast<MPI_Aint>(offset), count, MPI_BYTE, window_,

@@ -1,5 +1,7 @@
 #include "exchange/slot_exchange.hpp"
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstring>
 #include <fast/core/memory.hpp>
@@ -220,9 +222,63 @@ TEST_CASE("a snapshot brings the weights where they were written beside the mess
   }
 }
 
+namespace {
+
+constexpr std::size_t four_gib = std::size_t{1} << 32;
+constexpr std::size_t large_bytes = four_gib + four_gib / 10;  // 1.1 x 2^32
+
+/// Zeroed memory that takes only the pages that are touched.
+std::shared_ptr<std::byte> sparse_memory(std::size_t size_bytes) {
+  void* data = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) throw std::runtime_error("no address space");
+  return {static_cast<std::byte*>(data), [size_bytes](std::byte* p) { munmap(p, size_bytes); }};
+}
+
+}  // namespace
+
 TEST_CASE("address arithmetic holds beyond 4 GiB") {
-  const PayloadShape shape{(std::size_t{1} << 32) + 12, 2, 3};
-  CHECK(shape.stride_bytes() == (std::size_t{1} << 32) + 4096);
-  CHECK(shape.payload_bytes() == 2 * ((std::size_t{1} << 32) + 12) + 24);
-  CHECK(SlotBoard::part_bytes(shape) > 6 * (std::size_t{1} << 32));
+  const PayloadShape shape{four_gib + 12, 2, 3};
+  CHECK(shape.stride_bytes() == four_gib + 4096);
+  CHECK(shape.payload_bytes() == 2 * (four_gib + 12) + 24);
+  CHECK(SlotBoard::part_bytes(shape) > 6 * four_gib);
+  const PayloadShape large{large_bytes, 2, 1, large_bytes};
+  const std::size_t vector = round_up(large_bytes, page_bytes);
+  CHECK(large.stride_bytes() == vector);
+  CHECK(SlotBoard::data_offset(large) == page_bytes);
+  CHECK(SlotBoard::message_bytes(large) == page_bytes + vector + large_bytes);
+  CHECK(SlotBoard::weights_offset(large) == page_bytes + 2 * vector);
+  CHECK(SlotBoard::slot_bytes(large) == page_bytes + 3 * vector);
+  const std::size_t header = SlotBoard::slot_offset(large, 0);
+  for (std::uint64_t sequence = 0; sequence < 7; ++sequence) {
+    CHECK(SlotBoard::slot_offset(large, sequence) ==
+          header + sequence % 3 * (page_bytes + 3 * vector));
+  }
+  CHECK(SlotBoard::part_bytes(large) == header + 3 * (page_bytes + 3 * vector));
+}
+
+TEST_CASE("what is published beyond 4 GiB arrives") {
+  const PayloadShape shape{large_bytes, 1, 0};
+  const std::size_t part = SlotBoard::part_bytes(shape);
+  const auto memory = sparse_memory(2 * part);
+  const auto board = std::make_shared<const SlotBoard>(
+      Region{{memory.get(), memory.get() + part}, part, memory}, shape);
+  const auto end = [&](int rank) {
+    const EdgePlan plan = [rank](std::int64_t) {
+      return rank == 0 ? RoundEdges{{}, {1}} : RoundEdges{{0}, {}};
+    };
+    return SlotExchange(board, rank, plan, staleness(unbounded_staleness));
+  };
+  SlotExchange writer = end(0), reader = end(1);
+  const std::size_t places[] = {0, four_gib - 1, four_gib, large_bytes - 1};
+  for (int round = 0; round < 7; ++round) {
+    const MutablePayload next = writer.acquire();
+    for (const std::size_t place : places) next.data[place] = static_cast<std::byte>(round + 1);
+    writer.publish(round);
+    const Arrival arrival = reader.fetch(round).front();
+    for (const std::size_t place : places) {
+      CHECK(arrival.payload.data[place] == static_cast<std::byte>(round + 1));
+    }
+    CHECK(reader.stands(arrival));
+  }
 }
