@@ -80,7 +80,7 @@ RemoteMirror::~RemoteMirror() {
 /// Completes what is under way; false when it took too long.
 bool RemoteMirror::drain() {
   const Deadline deadline(patience);
-  const auto busy = [this](Pull& pull) {
+  const auto busy = [](Pull& pull) {
     if (pull.header_request != MPI_REQUEST_NULL) mpi::RemoteWindow::done(pull.header_request);
     std::erase_if(pull.chunks,
                   [](MPI_Request& request) { return mpi::RemoteWindow::done(request); });

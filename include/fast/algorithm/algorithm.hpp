@@ -152,7 +152,7 @@ class Elementwise : public Algorithm {
   explicit Elementwise(Rule rule = {}) : rule_(std::move(rule)), declaration_(rule_.declare()) {}
   const Declaration& declaration() const override { return declaration_; }
   void apply(Sweep sweep, const AnyBlock& block) override {
-    std::visit([this, sweep](const auto& b) { apply_to(sweep, b); }, block);
+    std::visit([this, sweep](const auto& b) { this->apply_to(sweep, b); }, block);
   }
   bool begin_publish(const RoundInfo& info, std::span<double> scalars) override {
     if constexpr (requires { rule_.begin_publish(info, scalars); }) {

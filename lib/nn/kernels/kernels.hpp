@@ -9,6 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 
+/// Before a loop whose iterations do not touch each other's elements.
+#ifdef __clang__
+#define FAST_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define FAST_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace fast::nn {
 
 using Index = std::int64_t;

@@ -10,10 +10,10 @@ double root(double x) { return __builtin_sqrt(x); }
 template <class T, class Delta>
 void for_all(const T* weights, T* out, std::size_t count, bool add, Delta delta) {
   if (add) {
-#pragma GCC ivdep
+    FAST_INDEPENDENT
     for (std::size_t i = 0; i < count; ++i) out[i] += delta(i, out[i]);
   } else {
-#pragma GCC ivdep
+    FAST_INDEPENDENT
     for (std::size_t i = 0; i < count; ++i) out[i] = delta(i, weights[i]);
   }
 }

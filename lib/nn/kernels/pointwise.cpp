@@ -34,7 +34,7 @@ void relu_backward(const T* y, const T* dy, T* dx, Index count) {
 
 template <class T>
 void add(const T* a, const T* b, T* out, Index count) {
-#pragma GCC ivdep
+  FAST_INDEPENDENT
   for (Index i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
 
