@@ -38,7 +38,7 @@ row even-allreduce --algorithm allreduce
 row even-ring --topology ring
 row even-torus --topology torus2d
 row even-one-peer --topology one_peer_exponential
-row even-choco --topology ring --algorithm choco --algorithm-option consensus_step=0.1
+row even-choco --topology ring --algorithm choco
 row even-event --topology ring --algorithm event_triggered --algorithm-option horizon=2.1
 
 skewed=(--topology ring --shards dirichlet:0.1 --lr 0.02)
