@@ -5,10 +5,10 @@
 #include <cmath>
 #include <fast/core/random.hpp>
 #include <fast/mpi/environment.hpp>
-#include <fast/nn/backend.hpp>
+#include <fast/nn/network.hpp>
+#include <fast/nn/optimizer.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/worker/worker.hpp>
-#include <numeric>
 #include <optional>
 
 #include "ranks.hpp"
@@ -22,7 +22,8 @@ struct Options {
   std::string model = "lenet5", compute = "train", slow;
   std::size_t batch = 64;
   int steps = 20;
-  std::vector<std::string> topologies{"ring"}, stalenesses{"0", "inf"}, codecs{"identity"};
+  std::vector<std::string> topologies{"ring"}, stalenesses{"0", "inf"}, codecs{"identity"},
+      arenas{"fixed", "rotating"};
 };
 
 void describe(CLI::App& app, Options& o) {
@@ -45,6 +46,11 @@ void describe(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--codec", o.codecs, "what messages look like, each a method")
       ->capture_default_str();
+  app.add_option("--arena", o.arenas,
+                 "fixed: the optimizer changes weights in place; rotating: it takes part in the "
+                 "pass that mixes, where the codec is identity; each a method")
+      ->check(CLI::IsMember({"fixed", "rotating"}))
+      ->capture_default_str();
   app.add_option("--slow", o.slow, "RANK:FACTOR, a worker whose steps take so many times as long");
 }
 
@@ -53,51 +59,62 @@ nn::ModelSpec model_of(const std::string& name) {
   return name == "mlp10m" ? nn::mlp({784, 2048, 2048, 2048, 10}) : nn::lenet5();
 }
 
-/// A replica and its steps.
+/// A replica's steps, in halves: gradients, then the optimizer on parts of the weights.
 class Compute {
  public:
   virtual ~Compute() = default;
-  virtual std::vector<TensorView> parameters() = 0;
-  virtual void step() = 0;
+  /// The weights of a fixed arena.
+  virtual std::span<float> weights() = 0;
+  virtual void find_gradients(const float* weights) = 0;
+  virtual void update(std::size_t first, std::span<float> part) = 0;
 };
 
 /// Random images with random labels, of each worker its own.
 class Training : public Compute {
  public:
   Training(const Options& o, int rank)
-      : backend_(nn::make_backend<float>(model_of(o.model), 1,
-                                         {.optimizer = nn::SgdOptions{0.001, 0.9, 0}})) {
+      : network_(model_of(o.model), 1),
+        weights_(network_.parameters()),
+        optimizer_(nn::SgdOptions{0.001, 0.9, 0}, network_.parameter_count()) {
     Rng rng(mix_seed(7, static_cast<std::uint64_t>(rank)));
     inputs_.resize(o.batch * 28 * 28);
     for (float& value : inputs_) value = static_cast<float>(rng.uniform());
     labels_.resize(o.batch);
     for (auto& label : labels_) label = static_cast<std::int32_t>(rng.below(10));
   }
-  std::vector<TensorView> parameters() override { return backend_->parameters(); }
-  void step() override {
-    const double loss = backend_->train({inputs_, labels_, {1, 28, 28}});
+  std::span<float> weights() override { return weights_; }
+  void find_gradients(const float* weights) override {
+    network_.set_parameter_base(const_cast<float*>(weights));  // which gradients only read
+    const double loss = network_.loss_and_gradients({inputs_, labels_, {1, 28, 28}});
     require(std::isfinite(loss), ErrorKind::numeric, "bench_step: the loss is {}", loss);
+    optimizer_.begin_step();
+  }
+  void update(std::size_t first, std::span<float> part) override {
+    optimizer_.add_delta(first, part, network_.gradients().subspan(first, part.size()));
   }
 
  private:
-  std::unique_ptr<Backend> backend_;
+  nn::Network<float> network_;
+  std::span<float> weights_;
+  nn::Optimizer<float> optimizer_;
   std::vector<float> inputs_;
   std::vector<std::int32_t> labels_;
 };
 
-/// A sleep that moves a few weights.
+/// A sleep, and a move of a few weights.
 class Sleeping : public Compute {
  public:
   Sleeping(const Options& o, int rank, double step_ms)
       : step_ms_(step_ms),
         weights_(nn::parameter_count(model_of(o.model))),
         rng_(mix_seed(7, static_cast<std::uint64_t>(rank))) {}
-  std::vector<TensorView> parameters() override { return {view_of("x", std::span(weights_))}; }
-  void step() override {
-    for (std::size_t e = 0; e < weights_.size(); e += 4099) {
-      weights_[e] += static_cast<float>(rng_.normal());
+  std::span<float> weights() override { return weights_; }
+  void find_gradients(const float*) override { bench::sleep_ms(step_ms_); }
+  void update(std::size_t first, std::span<float> part) override {
+    constexpr std::size_t apart = 4099;
+    for (std::size_t e = (apart - first % apart) % apart; e < part.size(); e += apart) {
+      part[e] += static_cast<float>(rng_.normal());
     }
-    bench::sleep_ms(step_ms_);
   }
 
  private:
@@ -153,8 +170,13 @@ struct Blocks {
 class Method {
  public:
   Method(const Group& group, const Options& o, std::string name, const std::string& topology,
-         const std::string& staleness, const std::string& codec)
-      : group_(group), compute_(compute_of(o, group.rank())), name_(std::move(name)) {
+         const std::string& staleness, const std::string& codec, const std::string& arena)
+      : group_(group),
+        compute_(compute_of(o, group.rank())),
+        update_(
+            [this](std::size_t first, std::span<float> part) { compute_->update(first, part); }),
+        name_(std::move(name)),
+        rotating_(arena == "rotating") {
     WorkerOptions options;
     options.algorithm = algorithm::by_name(name_);
     options.staleness = bench::staleness_of(staleness);
@@ -162,8 +184,10 @@ class Method {
     in_step_ = name_ == "allreduce" || (name_ == "awc" && options.staleness != unbounded_staleness);
     row_ = {{"topology", name_ == "awc" ? topology : "-"},
             {"staleness", name_ == "awc" ? staleness : "-"},
-            {"codec", name_ == "awc" ? codec : "-"}};
-    worker_.emplace(group_, topology_from(topology), compute_->parameters(), options);
+            {"codec", name_ == "awc" ? codec : "-"},
+            {"arena", arena}};
+    worker_.emplace(group_, topology_from(topology),
+                    std::vector<TensorView>{view_of("x", compute_->weights())}, options);
   }
 
   const std::string& name() const { return name_; }
@@ -199,13 +223,22 @@ class Method {
 
  private:
   void step(double factor) {
+    if (rotating_) {
+      worker_->begin_round();
+      find_gradients(worker_->weights<float>(), factor);
+      worker_->end_round(update_);
+      return;
+    }
     worker_->step([&] {
-      const auto begin = Clock::now();
-      compute_->step();
-      if (factor > 1) {
-        bench::sleep_ms(1e3 * (factor - 1) * Seconds(Clock::now() - begin).count());
-      }
+      find_gradients(compute_->weights().data(), factor);
+      compute_->update(0, compute_->weights());
     });
+  }
+
+  void find_gradients(const float* weights, double factor) {
+    const auto begin = Clock::now();
+    compute_->find_gradients(weights);
+    if (factor > 1) bench::sleep_ms(1e3 * (factor - 1) * Seconds(Clock::now() - begin).count());
   }
 
   static void add(const std::vector<Figures>& by_rank, int left_out, Blocks& blocks) {
@@ -221,7 +254,9 @@ class Method {
 
   Group group_;
   std::unique_ptr<Compute> compute_;
+  PartUpdate<float> update_;
   std::string name_;
+  bool rotating_;
   bool in_step_;  ///< every worker makes as many steps
   bench::Row row_;
   std::optional<Worker> worker_;
@@ -233,13 +268,18 @@ std::vector<std::unique_ptr<Method>> methods_of(const Group& group, const Option
   const auto add = [&](auto&&... of) {
     methods.push_back(std::make_unique<Method>(group, o, of...));
   };
-  add("none", o.topologies.front(), "0", "identity");
+  add("none", o.topologies.front(), "0", "identity", "fixed");
   for (const auto& topology : o.topologies) {
     for (const auto& staleness : o.stalenesses) {
-      for (const auto& codec : o.codecs) add("awc", topology, staleness, codec);
+      for (const auto& codec : o.codecs) {
+        for (const auto& arena : o.arenas) {
+          if (arena == "rotating" && codec != "identity") continue;  // which it has no room for
+          add("awc", topology, staleness, codec, arena);
+        }
+      }
     }
   }
-  add("allreduce", o.topologies.front(), "0", "identity");
+  add("allreduce", o.topologies.front(), "0", "identity", "fixed");
   return methods;
 }
 

@@ -22,13 +22,13 @@ matplotlib.rcParams["svg.fonttype"] = "none"
 matplotlib.rcParams["svg.hashsalt"] = "fast"  # the same picture from the same rows
 import matplotlib.pyplot as plt  # noqa: E402
 
-NAMELESS = ("-", None, "identity")
+NAMELESS = ("-", None, "identity", "fixed")
 
 
 def titled(row):
     """A row's name among others of its file."""
     parts = []
-    for key in ("method", "topology", "staleness", "codec"):
+    for key in ("method", "topology", "staleness", "codec", "arena"):
         if row.get(key) in NAMELESS:
             continue
         text = str(row[key]).replace("_", " ")
