@@ -40,17 +40,18 @@ struct Plan {
   TopologyRule rule = stencil::ring();
   std::int64_t staleness = 0, mix_every = 1, rounds = 1;
   std::string codec = "identity";
-  bool wide = false;  ///< f64
+  bool wide = false;      ///< f64
+  bool rotating = false;  ///< arena
   std::size_t count = 1;
 
   std::size_t classes() const { return std::min(count, most_classes); }
   std::string text() const {
     return fmt::format(
-        "FAST_TEST_SEED={}: {} on {} of {} workers, staleness {}, {} {} values, codec {}, mixed "
-        "every {} steps, {} steps",
+        "FAST_TEST_SEED={}: {} on {} of {} workers, staleness {}, {} {} values, codec {}, {} "
+        "arena, mixed every {} steps, {} steps",
         seed, algorithm, rule.name(), workers,
         staleness == unbounded_staleness ? "inf" : std::to_string(staleness), count,
-        wide ? "f64" : "f32", codec, mix_every, rounds);
+        wide ? "f64" : "f32", codec, rotating ? "rotating" : "fixed", mix_every, rounds);
   }
 };
 
@@ -98,6 +99,8 @@ Plan plan_of(std::uint64_t seed) {
     if (!plan.wide && rng.below(4) == 0) plan.codec = "bf16";
   }
   if (rng.below(4) == 0) plan.mix_every = static_cast<std::int64_t>(2 + rng.below(3));
+  plan.rotating = (plan.algorithm == "awc" || plan.algorithm == "pairwise") &&
+                  plan.codec == "identity" && plan.mix_every == 1 && rng.below(2) == 0;
   plan.rule = rule_of(rng, plan);
   plan.count = static_cast<std::size_t>(std::exp(rng.uniform(0, std::log(60000))));
   plan.rounds = static_cast<std::int64_t>(10 + rng.below(80));
@@ -119,7 +122,7 @@ struct Trace {
 
 /// The coefficients of the model, all of whose elements must agree on them.
 template <class T>
-Coefficients read(const std::vector<T>& x, const Plan& plan) {
+Coefficients read(std::span<const T> x, const Plan& plan) {
   Coefficients c{};
   const std::size_t classes = plan.classes();
   const double tolerance = plan.wide ? 1e-12 : 1e-5;
@@ -134,21 +137,34 @@ Coefficients read(const std::vector<T>& x, const Plan& plan) {
   return c;
 }
 
+Coefficients random_step(Rng& rng) {
+  Coefficients step{};
+  for (double& value : step) value = rng.normal();
+  return step;
+}
+
+/// To elements `first`... of the model.
 template <class T>
-void add_random(std::vector<T>& x, Rng& rng, const Plan& plan) {
-  Coefficients by{};
-  for (double& value : by) value = rng.normal();
+void add(const Coefficients& step, std::size_t first, std::span<T> part, const Plan& plan) {
   const std::size_t classes = plan.classes();
-  for (std::size_t e = 0; e < x.size(); ++e) {
-    x[e] += static_cast<T>(static_cast<T>(by[e % classes]) * scale_of(e, classes));
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const std::size_t e = first + i;
+    part[i] += static_cast<T>(static_cast<T>(step[e % classes]) * scale_of(e, classes));
   }
+}
+
+/// Now and then longer, so that workers drift apart.
+void dawdle(Rng& rng, std::uint64_t slowness) {
+  Rng idle(1);
+  for (std::uint64_t turn = rng.below(slowness); turn > 0; --turn) idle();
+  if (rng.below(8) == 0) std::this_thread::yield();
 }
 
 template <class T>
 void work(const Group& group, const Plan& plan, Trace& trace) {
   Rng rng(mix_seed(plan.seed, static_cast<std::uint64_t>(group.rank()), 1));
   std::vector<T> x(plan.count);
-  add_random(x, rng, plan);
+  add<T>(random_step(rng), 0, x, plan);
   WorkerOptions options;
   options.algorithm = algorithm::by_name(plan.algorithm, plan.parameters);
   options.staleness = plan.staleness;
@@ -159,18 +175,30 @@ void work(const Group& group, const Plan& plan, Trace& trace) {
   const std::int64_t steps_a_combination =
       plan.mix_every * options.algorithm->declaration().combine_every;
   Worker worker(group, plan.rule, {view_of("x", std::span(x))}, options);
-  const std::uint64_t slowness = 1 + rng.below(50000);  // so that workers drift apart
-  Rng idle(1);
+  const std::uint64_t slowness = 1 + rng.below(50000);
+  const auto weights = [&] {
+    return plan.rotating ? std::span(worker.weights<T>(), x.size()) : std::span<const T>(x);
+  };
   Moment moment;
-  moment.before = read(x, plan);
+  moment.before = read<T>(x, plan);
   for (std::int64_t step = 1; step <= plan.rounds; ++step) {
-    worker.step([&] {
-      add_random(x, rng, plan);
-      for (std::uint64_t turn = rng.below(slowness); turn > 0; --turn) idle();
-      if (rng.below(8) == 0) std::this_thread::yield();
-      moment.current = read(x, plan);
-    });
-    moment.after = read(x, plan);
+    const Coefficients move = random_step(rng);
+    if (plan.rotating) {
+      worker.begin_round();
+      dawdle(rng, slowness);
+      for (std::size_t k = 0; k < plan.classes(); ++k) {
+        moment.current[k] = moment.before[k] + double{static_cast<T>(move[k])};
+      }
+      worker.end_round(PartUpdate<T>(
+          [&](std::size_t first, std::span<T> part) { add(move, first, part, plan); }));
+    } else {
+      worker.step([&] {
+        add<T>(move, 0, x, plan);
+        dawdle(rng, slowness);
+        moment.current = read<T>(x, plan);
+      });
+    }
+    moment.after = read<T>(weights(), plan);
     if (step % steps_a_combination != 0) continue;
     trace.moments.push_back(moment);
     moment.before = moment.after;
