@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PRESET=asan scripts/test.sh -L unit --quiet
-scripts/build.sh tsan mixing_kernels_test exchange_test worker_test
-ctest --preset tsan -R '^(mixing_kernels_test|exchange_test|worker_test)$' --quiet
+scripts/build.sh tsan mixing_kernels_test exchange_test worker_test soak_test
+ctest --preset tsan -R '^(mixing_kernels_test|exchange_test|worker_test|soak_test)$' --quiet
