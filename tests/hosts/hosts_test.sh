@@ -5,4 +5,4 @@ hosts=$(dirname "$(readlink -f "$0")")/hosts.sh
 why=$("$hosts" check) || { echo "skipped: $why"; exit 77; }
 trap '"$hosts" down' EXIT
 "$hosts" up "$1"
-timeout -k 5 90 "$hosts" run "$1" -r "$2" "$3" </dev/null || { status=$?; echo "ended with status $status"; exit $status; }
+timeout -k 5 170 "$hosts" run "$1" -r "$2" "$3" </dev/null || { status=$?; echo "ended with status $status"; exit $status; }
