@@ -13,6 +13,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ranks.hpp"
 #include "report.hpp"
 
 extern "C" int fast_bench_yield;  // yield.c
@@ -48,7 +49,7 @@ struct Replica {
 
 class Bench {
  public:
-  Bench(const mpi::Communicator& world, std::size_t count) : group_(world), count_(count) {}
+  Bench(Group group, std::size_t count) : group_(std::move(group)), count_(count) {}
 
   void add_worker(const std::string& name, const std::string& topology, WorkerOptions options,
                   bool rotating) {
@@ -225,9 +226,8 @@ class Bench {
   std::vector<MPI_Comm> graphs_;
 };
 
-void run_size(const mpi::Communicator& world, const Setting& setting, double megabytes,
-              bench::Report& report) {
-  Bench bench(world, static_cast<std::size_t>(megabytes * 1e6 / sizeof(float)));
+void run_size(const Group& group, const Setting& setting, double megabytes, bench::Report& report) {
+  Bench bench(group, static_cast<std::size_t>(megabytes * 1e6 / sizeof(float)));
   WorkerOptions coded, unbounded;
   coded.codec = codec::by_name("bf16");
   unbounded.staleness = unbounded_staleness;
@@ -262,14 +262,10 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_option("--topology", setting.topologies, "names or files")->capture_default_str();
     report.add_options(app);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      if (world.rank() == 0) return app.exit(error);
-      return error.get_exit_code();
-    }
+    const Group group(world);
+    if (!bench::parse(group, app, argc, argv)) return 0;
     for (const double megabytes : setting.megabytes) {
-      run_size(world, setting, megabytes, report);
+      run_size(group, setting, megabytes, report);
     }
     return world.rank() == 0 ? report.finish() : 0;
   });

@@ -218,7 +218,13 @@ void RemoteMirror::take_over_status(Pull& pull) {
 /// room for.
 std::optional<std::int64_t> RemoteMirror::next_needed(int worker, std::int64_t after) const {
   const std::int64_t now = consumed();
-  for (std::int64_t round = std::max(now, after); round <= now + 1; ++round) {
+  return first_read(worker, std::max(now, after), now + 1);
+}
+
+/// The first round of those in which `worker` is read here.
+std::optional<std::int64_t> RemoteMirror::first_read(int worker, std::int64_t from,
+                                                     std::int64_t to) const {
+  for (std::int64_t round = from; round <= to; ++round) {
     const auto sources = plan_(round).sources;
     if (std::find(sources.begin(), sources.end(), worker) != sources.end()) return round;
   }
@@ -235,11 +241,8 @@ bool RemoteMirror::owes(const Pull& pull) const {
     const std::int64_t first = publication.rounds[slot].load(std::memory_order_relaxed);
     const std::int64_t last = publication.until[slot].load(std::memory_order_relaxed);
     if (first == being_written) continue;
-    for (std::int64_t round = std::max({first, consumed(), pull.newest_round + 1}); round <= last;
-         ++round) {
-      const auto sources = plan_(round).sources;
-      if (std::find(sources.begin(), sources.end(), pull.worker) != sources.end()) return true;
-    }
+    const std::int64_t from = std::max({first, consumed(), pull.newest_round + 1});
+    if (first_read(pull.worker, from, last)) return true;
   }
   return false;
 }

@@ -46,6 +46,7 @@ class RemoteMirror : public RemoteAccess {
   void advance(Pull& pull);
   void take_over(Pull& pull, const HeaderImage& image);
   void take_over_status(Pull& pull);
+  std::optional<std::int64_t> first_read(int worker, std::int64_t from, std::int64_t to) const;
   bool owes(const Pull& pull) const;
   bool choose(Pull& pull) const;
   std::optional<std::int64_t> next_needed(int worker, std::int64_t after) const;

@@ -12,10 +12,12 @@ void Engine::require_rotating(DType dtype) const {
       "Worker: a rotating arena with algorithm {}, mixing every {} steps; take awc or pairwise, "
       "mixing every step",
       declared_.name, options_.mix_every);
-  require(options_.codec.kind == codec::Kind::identity, ErrorKind::argument,
-          "Worker: a rotating arena with codec {}, though the weights live in the messages; take "
-          "the codec identity",
-          codec::name(options_.codec));
+  if (options_.codec.kind != codec::Kind::identity) {  // its name is not made up every round
+    fail(ErrorKind::argument,
+         "Worker: a rotating arena with codec {}, though the weights live in the messages; take "
+         "the codec identity",
+         codec::name(options_.codec));
+  }
   for (const Segment& segment : layout().segments()) {
     require(segment.dtype == dtype && segment.role == Role::parameter, ErrorKind::argument,
             "Worker: a rotating arena of {} over tensors of which some are {}s of type {}; give "

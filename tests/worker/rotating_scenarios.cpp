@@ -6,16 +6,10 @@
 #include <numeric>
 
 #include "support/golden.hpp"
+#include "worker/quick.hpp"
 
 namespace fast::testing {
 namespace {
-
-WorkerOptions quick() {
-  WorkerOptions options;
-  options.initial = Initial::as_is;
-  options.deadline = Seconds(40);
-  return options;
-}
 
 /// Momentum on the slope of (x_e - e - rank)² / 2, as a part of a pass.
 template <class T>

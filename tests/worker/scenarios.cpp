@@ -10,18 +10,12 @@
 
 #include "support/golden.hpp"
 #include "worker/codec_scenarios.hpp"
+#include "worker/quick.hpp"
 #include "worker/rotating_scenarios.hpp"
 #include "worker/rule_scenarios.hpp"
 
 namespace fast::testing {
 namespace {
-
-WorkerOptions quick() {
-  WorkerOptions options;
-  options.initial = Initial::as_is;
-  options.deadline = Seconds(40);
-  return options;
-}
 
 /// A worker whose model is one vector, filled with `value`.
 struct Constant {
