@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstdint>
 #include <ctime>
@@ -15,9 +16,11 @@ namespace fast::exchange {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// Returns when woken, when `word` differs from `expected`, or after `timeout_ms`.
-inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, int timeout_ms) {
-  const timespec timeout{0, timeout_ms * 1'000'000L};
+/// Returns when woken, when `word` differs from `expected`, or after `limit`, less than
+/// a second.
+inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                       std::chrono::nanoseconds limit) {
+  const timespec timeout{0, limit.count()};
   syscall(SYS_futex, &word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
 }
 

@@ -86,12 +86,18 @@ class MpiGroup : public GroupImpl {
     if (!several_hosts_) return nullptr;
     std::vector<bool> is_remote;
     for (const int index : index_on_host_) is_remote.push_back(index < 0);
-    auto window = std::make_unique<mpi::RemoteWindow>(
+    const Deadline deadline(options.deadline);
+    exchange::RemoteMirror::Ways ways;
+    ways.window = std::make_unique<mpi::RemoteWindow>(
         communicator_, reinterpret_cast<std::byte*>(&board->header(rank())),
         exchange::SlotBoard::part_bytes(board->shape()),
-        std::const_pointer_cast<exchange::SlotBoard>(board), Deadline(options.deadline));
-    return std::make_shared<exchange::RemoteMirror>(board, std::move(window), rank(),
-                                                    std::move(is_remote), plan, options.staleness);
+        std::const_pointer_cast<exchange::SlotBoard>(board), deadline);
+    ways.messages = std::make_unique<mpi::Messages>(communicator_, deadline);
+    exchange::RemoteEdges edges{board, rank(), plan, options.staleness,
+                                exchange::Throttle(options.remote_bytes_per_s)};
+    ways.paths = exchange::choose_paths(communicator_, edges, *ways.window, *ways.messages,
+                                        is_remote, options);
+    return std::make_shared<exchange::RemoteMirror>(std::move(edges), std::move(ways), options.log);
   }
 
   std::unique_ptr<Reducer> reducer(const ExchangeOptions& options) override {

@@ -8,7 +8,7 @@
 namespace fast::exchange {
 namespace {
 constexpr auto heartbeat_period = std::chrono::milliseconds(100);
-constexpr int recheck_ms = 10;
+constexpr auto recheck = std::chrono::milliseconds(10);
 constexpr double slow_notice_s = 30;
 constexpr int snapshot_attempts = 100;
 constexpr Seconds remote_look{1};
@@ -162,7 +162,7 @@ PeerWaiter::Outcome PeerWaiter::wait(int worker, const std::function<bool()>& re
       continue;
     }
     header.bell.waiters.fetch_add(1, std::memory_order_seq_cst);
-    futex_wait(header.bell.count, bell, recheck_ms);
+    futex_wait(header.bell.count, bell, recheck);
     header.bell.waiters.fetch_sub(1, std::memory_order_seq_cst);
   }
 }

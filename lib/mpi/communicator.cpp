@@ -14,11 +14,15 @@ void check(int code, std::string_view call) {
   fail(ErrorKind::mpi, "{}: {}", call, std::string_view(text, static_cast<std::size_t>(length)));
 }
 
+bool done(MPI_Request& request) {
+  int flag = 0;
+  check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+  return flag != 0;
+}
+
 bool wait(MPI_Request& request, const Deadline& deadline) {
   for (int polls = 0;; ++polls) {
-    int done = 0;
-    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done != 0) return true;
+    if (done(request)) return true;
     if (polls < 200) {
       std::this_thread::yield();
     } else {

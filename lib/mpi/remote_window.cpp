@@ -46,12 +46,6 @@ MPI_Request RemoteWindow::get(int rank, std::size_t offset, void* to,
   return request;
 }
 
-bool RemoteWindow::done(MPI_Request& request) {
-  int flag = 0;
-  check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
-  return flag != 0;
-}
-
 void RemoteWindow::serve() const {
   int flag = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_.impl()->comm, &flag, MPI_STATUS_IGNORE);

@@ -51,6 +51,8 @@ ExchangeOptions Engine::exchange_options() const {
   exchange.staleness = options_.staleness;
   exchange.deadline = options_.deadline;
   exchange.suspect_after = options_.suspect_after;
+  exchange.remote_path = options_.remote_path;
+  exchange.remote_bytes_per_s = options_.remote_bytes_per_s;
   exchange.log = options_.log;
   return exchange;
 }
@@ -120,9 +122,10 @@ void Engine::end_round(const StepOptions& options) {
 }
 
 void Engine::republish() {
+  // What was published for the coming round may be on its way to readers, who must not take it.
+  if (options_.staleness == 0 && before_step()) link_.exchange->complete(++combinations_);
   mixer_.start(false);
   publish_first(combinations_);
-  if (options_.staleness == 0) group_.barrier(Deadline(options_.deadline), "Worker: republish");
 }
 
 void Engine::rebind(std::vector<TensorView> parameters) {

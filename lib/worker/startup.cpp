@@ -37,11 +37,12 @@ std::string fingerprint(const ParameterLayout& layout, const algorithm::Declarat
       "library version {}\n{}\nalgorithm {} {}\ncodec {} seed {}\ntopology {}\nworkers {}\nperiod "
       "{}\nweights "
       "{}{}\nstaleness {}\n"
-      "mix_every {}\ninitial {}\n{}\n{}",
+      "mix_every {}\nremote path {}\ninitial {}\n{}\n{}",
       version(), options.must_agree, algorithm.name, algorithm.parameters,
       codec::name(options.codec), options.codec.seed, schedule.name(), schedule.workers(),
       schedule.period(), name(options.weights), options.lazy_weights ? " lazy" : "",
       staleness_text(options.staleness), options.mix_every,
+      static_cast<int>(options.remote_path),
       options.initial == Initial::broadcast ? "broadcast" : "as_is", layout.describe(),
       manifest(layout));
 }
@@ -86,6 +87,9 @@ void check_options(const WorkerOptions& options, const algorithm::Declaration& a
           "Worker: deadline {} s; it must be positive", options.deadline.count());
   require(options.suspect_after.count() > 0, ErrorKind::argument,
           "Worker: suspect_after {} s; it must be positive", options.suspect_after.count());
+  require(options.remote_bytes_per_s >= 0, ErrorKind::argument,
+          "Worker: remote_bytes_per_s {}; it must be 0 (no cap) or more",
+          options.remote_bytes_per_s);
   const std::string codec = codec::name(options.codec);
   require(algorithm.why_exact.empty() || options.codec.kind == codec::Kind::identity,
           ErrorKind::argument,

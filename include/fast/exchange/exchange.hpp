@@ -51,12 +51,18 @@ using EdgePlan = std::function<RoundEdges(std::int64_t round)>;
 
 inline constexpr std::int64_t unbounded_staleness = std::numeric_limits<std::int64_t>::max();
 
-/// How an exchange waits.
+/// How workers of different hosts reach each other: by reading over there (MPI_Rget), by messages
+/// (MPI_Isend), or by what start-up's measurement finds faster, pair by pair.
+enum class RemotePathChoice { measured, pull, two_sided };
+
+/// How an exchange waits, and what it sends to other hosts by.
 struct ExchangeOptions {
   std::int64_t staleness =
       0;  ///< 0: exactly the same round; k: not older than k rounds; unbounded: never waits
   Seconds deadline{300};     ///< longest wait for one peer that is alive
   Seconds suspect_after{5};  ///< a heartbeat still for so long makes a suspect
+  RemotePathChoice remote_path = RemotePathChoice::measured;
+  double remote_bytes_per_s = 0;  ///< a worker's cap on payloads to other hosts; 0: none
   LogSink log;
 };
 

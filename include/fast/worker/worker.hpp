@@ -45,6 +45,8 @@ struct WorkerOptions {
   Initial initial = Initial::broadcast;
   Seconds deadline{300};     ///< for start-up and for any one wait
   Seconds suspect_after{5};  ///< a peer without heartbeat for so long is left out
+  RemotePathChoice remote_path = RemotePathChoice::measured;  ///< how other hosts are reached
+  double remote_bytes_per_s = 0;  ///< this worker's cap on payloads to other hosts; 0: none
   /// Which tensors take part; null: all. Frozen layers or adapters are left out with it.
   std::function<bool(const TensorView&)> participates;
   std::function<void(std::int64_t round)> on_round;  ///< after each round, on the worker's thread
@@ -131,7 +133,7 @@ class Worker {
   double consensus_distance() const;
 
   /// Publishes the weights as they stand now (after loading some by hand). At staleness 0 every
-  /// worker calls it between the same rounds.
+  /// worker calls it between the same rounds, and a schedule moves on by one.
   void republish();
   /// The framework has moved its memory: same tensors, new places. Throws Error(mismatch) when they
   /// differ.

@@ -1,0 +1,64 @@
+// What keeps a remote worker's mirror up to date, one object a neighbour: by reading over there
+// (puller.hpp) or by messages (two_sided.hpp). Used by the one thread of remote edges.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "exchange/slot_board.hpp"
+#include "exchange/throttle.hpp"
+
+namespace fast::exchange {
+
+/// What all remote edges of a worker share.
+struct RemoteEdges {
+  std::shared_ptr<const SlotBoard> board;
+  int rank = 0;
+  EdgePlan plan;
+  std::int64_t staleness = 0;
+  Throttle throttle;
+
+  bool exact() const { return staleness == 0; }
+  /// Rounds whose slots this worker has done with: the round it is in.
+  std::int64_t consumed() const {
+    return board->header(rank).reading.consumed.load(std::memory_order_acquire);
+  }
+  /// The first round from `from` to `to` in which `worker` is read here; and in which it reads.
+  std::optional<std::int64_t> first_read(int worker, std::int64_t from, std::int64_t to) const;
+  std::optional<std::int64_t> first_read_by(int worker, std::int64_t from, std::int64_t to) const;
+};
+
+class Replicator {
+ public:
+  explicit Replicator(int worker) : worker_(worker) {}
+  virtual ~Replicator() = default;
+  int worker() const { return worker_; }
+
+  /// Takes the next step without blocking; true when something has moved.
+  virtual bool advance() = 0;
+  /// From now on only what is owed is brought to its end.
+  virtual void close() {}
+  /// True when nothing is under way or owed.
+  virtual bool closed() = 0;
+
+ private:
+  int worker_;
+};
+
+inline WorkerStatus status_of(const WorkerHeader& header) {
+  return static_cast<WorkerStatus>(header.life.status.load(std::memory_order_acquire));
+}
+
+/// What a worker tells besides payloads; its counters only rise.
+struct PeerCounters {
+  std::int64_t consumed = 0, progress = 0;
+  std::uint64_t heartbeat = 0;
+
+  static PeerCounters of(const WorkerHeader& header);
+  bool operator==(const PeerCounters&) const = default;
+};
+
+/// Takes over what is news and wakes those that wait for it; true when any was but a heartbeat.
+bool take_over(WorkerHeader& mirror, const PeerCounters& counters);
+
+}  // namespace fast::exchange

@@ -1,0 +1,69 @@
+#include "mpi/messages.hpp"
+
+#include <climits>
+#include <fast/core/error.hpp>
+
+#include "mpi/impl.hpp"
+
+namespace fast::mpi {
+namespace {
+
+Communicator duplicate(const Communicator& communicator, const Deadline& deadline) {
+  communicator.barrier(deadline, "opening two-sided messages");  // the call below blocks
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(communicator.impl()->comm, &copy), "MPI_Comm_dup");
+  return Communicator(std::make_shared<Communicator::Impl>(copy));
+}
+
+int count(std::size_t size_bytes) {
+  require(size_bytes <= INT_MAX, ErrorKind::internal,
+          "Messages: {} bytes at once; MPI counts to {}, send in parts", size_bytes, INT_MAX);
+  return static_cast<int>(size_bytes);
+}
+
+}  // namespace
+
+Messages::Messages(const Communicator& communicator, const Deadline& deadline)
+    : communicator_(duplicate(communicator, deadline)) {}
+
+MPI_Request Messages::send(int rank, int tag, const void* from, std::size_t size_bytes) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Isend(from, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm,
+                  &request),
+        "MPI_Isend");
+  return request;
+}
+
+MPI_Request Messages::send_matched(int rank, int tag, const void* from,
+                                   std::size_t size_bytes) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Issend(from, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm,
+                   &request),
+        "MPI_Issend");
+  return request;
+}
+
+MPI_Request Messages::receive(int rank, int tag, void* to, std::size_t size_bytes) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(
+      MPI_Irecv(to, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm, &request),
+      "MPI_Irecv");
+  return request;
+}
+
+bool Messages::cancel(MPI_Request& request) {
+  if (request == MPI_REQUEST_NULL) return true;
+  MPI_Cancel(&request);
+  return done(request);
+}
+
+std::optional<int> Messages::unasked() const {
+  int flag = 0;
+  MPI_Status status;
+  check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_.impl()->comm, &flag, &status),
+        "MPI_Iprobe");
+  if (flag == 0) return std::nullopt;
+  return status.MPI_SOURCE;
+}
+
+}  // namespace fast::mpi
