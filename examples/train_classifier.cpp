@@ -27,6 +27,7 @@ struct Options {
   std::string exchange = "hybrid";
   std::string staleness = "0";
   std::string codec = "identity";
+  std::string remote_path = "measured";
   std::string schedule = "cosine";
   std::string shards = "even";
   std::string out, summary_json;
@@ -40,7 +41,7 @@ struct Options {
   bool nesterov = false;
   int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
-  double deadline_s = 300, step_ms = 0, validation = 0, ema = 0;
+  double deadline_s = 300, step_ms = 0, validation = 0, ema = 0, remote_rate = 0;
   std::size_t samples = 0, evaluate_every = 0;
   bool quiet = false, augment = false, no_placement = false;
 };
@@ -82,6 +83,12 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--codec", o.codec,
                  "what messages look like: identity, bf16 or fp16 (half the bytes), int8 (a "
                  "quarter); bf16_stochastic, int8_stochastic");
+  app.add_option("--remote-path", o.remote_path,
+                 "how other hosts are reached: measured (what start-up finds faster, for each pair "
+                 "of neighbors), two_sided (messages) or pull (reads)");
+  app.add_option(
+      "--remote-rate", o.remote_rate,
+      "cap on what a worker sends to other hosts (pull: reads there), in Mbit/s; 0: none");
   app.add_option("--epochs", o.epochs, "passes over the training data");
   app.add_option("--batch-size", o.batch_size, "samples a step and worker");
   app.add_option("--accumulate", o.accumulate,
@@ -139,6 +146,14 @@ std::int64_t staleness_of(const std::string& text) {
   require(reads(text, value) && value >= 0, ErrorKind::argument,
           "--staleness: \"{}\"; a number of rounds, 0 or more, or inf is required", text);
   return value;
+}
+
+RemotePathChoice remote_path_of(const std::string& text) {
+  if (text == "measured") return RemotePathChoice::measured;
+  if (text == "pull") return RemotePathChoice::pull;
+  require(text == "two_sided", ErrorKind::argument,
+          "--remote-path: \"{}\"; choose measured, two_sided or pull", text);
+  return RemotePathChoice::two_sided;
 }
 
 std::optional<std::int64_t> closing_rounds_of(const std::string& text) {
@@ -209,6 +224,8 @@ void check(const Options& o, int ranks) {
           o.accumulate);
   require(o.deadline_s > 0, ErrorKind::argument,
           "--deadline: {}; a positive number of seconds is required", o.deadline_s);
+  require(o.remote_rate >= 0, ErrorKind::argument,
+          "--remote-rate: {}; a number of Mbit/s is required, or 0 for no cap", o.remote_rate);
   require(o.batch_size >= 1, ErrorKind::argument, "--batch-size: {}; at least 1 is needed",
           o.batch_size);
 }
@@ -259,6 +276,8 @@ train::TrainerOptions trainer_options(const Options& o) {
           "exchange",
           o.codec);
   trainer.worker.staleness = staleness_of(o.staleness);
+  trainer.worker.remote_path = remote_path_of(o.remote_path);
+  trainer.worker.remote_bytes_per_s = o.remote_rate * 1e6 / 8;
   trainer.worker.deadline = Seconds(o.deadline_s);
   trainer.worker.must_agree = fmt::format("data {}\nsamples {}\naugment {}\nmodel {}\n", o.data,
                                           o.samples, o.augment, o.model) +

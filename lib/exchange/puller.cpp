@@ -101,8 +101,7 @@ bool Puller::choose() {
   if (newest == 0 || only_look_) return false;
   if (to_ != nullptr || !edges_.exact()) return choose_newest();
   const std::int64_t now = edges_.consumed();
-  const auto needed =
-      edges_.first_read(worker(), std::max(now, newest_round_ + 1), now + 1);
+  const auto needed = edges_.first_read(worker(), std::max(now, newest_round_ + 1), now + 1);
   if (!needed) return false;
   for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
     const std::uint64_t slot = (newest - age) % slot_count;

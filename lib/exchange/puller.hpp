@@ -56,8 +56,8 @@ class Puller : public Replicator {
   bool only_look_ = false;
   bool leaves_status_ = false;
   bool weights_ = false;
-  std::byte* target_ = nullptr;   ///< where the copy goes
-  std::size_t copy_offset_ = 0;   ///< in the remote part
+  std::byte* target_ = nullptr;  ///< where the copy goes
+  std::size_t copy_offset_ = 0;  ///< in the remote part
   std::size_t copy_bytes_ = 0;
   HeaderImage before_, after_;
   MPI_Request header_request_ = MPI_REQUEST_NULL;

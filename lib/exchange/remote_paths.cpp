@@ -50,8 +50,7 @@ class PathMeasurement {
       keep_least(mine, &EdgeTimes::two_sided, time_messages());
     }
     auto lines = nlohmann::json::array();
-    for (const auto& [source, times] : mine)
-      lines.push_back({source, times.pull, times.two_sided});
+    for (const auto& [source, times] : mine) lines.push_back({source, times.pull, times.two_sided});
     std::map<Edge, EdgeTimes> all;
     int reader = 0;
     for (const auto& text : communicator_.all_gather(lines.dump(), deadline_, purpose)) {

@@ -13,8 +13,8 @@ namespace fast::exchange {
 enum class RemotePath { none, pull, two_sided };  ///< none: a worker of this host
 
 /// Collective. By worker, the path between it and this one: what `options` say, else the one that
-/// moved a part of a slot faster, both directions added, when all edges of the first two rounds were
-/// used at once; pairs that have no such edge get the path that was faster altogether.
+/// moved a part of a slot faster, both directions added, when all edges of the first two rounds
+/// were used at once; pairs that have no such edge get the path that was faster altogether.
 std::vector<RemotePath> choose_paths(const mpi::Communicator& communicator,
                                      const RemoteEdges& edges, const mpi::RemoteWindow& window,
                                      const mpi::Messages& messages,

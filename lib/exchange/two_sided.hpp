@@ -63,9 +63,9 @@ class Outgoing {
   std::vector<std::byte> buffer_;  ///< a frame and the payload's beginning
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::array<Chunk, 4> chunks_;
-  std::size_t sent_ = 0;         ///< bytes of the payload
+  std::size_t sent_ = 0;  ///< bytes of the payload
   bool in_payload_ = false;
-  std::uint64_t sequence_ = 0;   ///< publication under way, or the last sent whole
+  std::uint64_t sequence_ = 0;  ///< publication under way, or the last sent whole
   std::int64_t first_ = 0, until_ = 0;
   std::uint64_t newest_sent_ = 0;
   std::int64_t sent_until_ = 0;
@@ -94,7 +94,7 @@ class Incoming {
   std::vector<std::byte> buffer_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::vector<MPI_Request> chunks_;
-  std::size_t asked_ = 0;      ///< bytes of the payload that receives have been posted for
+  std::size_t asked_ = 0;  ///< bytes of the payload that receives have been posted for
   bool in_payload_ = false;
   Frame publication_;
   std::uint64_t mirrored_ = 0;  ///< publications made in the mirror

@@ -47,8 +47,7 @@ void Incoming::take_frame(const Frame& frame) {
       mirror.ring();
       break;
     case Frame::Kind::status:
-      mirror.life.status.store(static_cast<std::uint32_t>(frame.status),
-                               std::memory_order_release);
+      mirror.life.status.store(static_cast<std::uint32_t>(frame.status), std::memory_order_release);
       mirror.ring();
       break;
     default:

@@ -9,8 +9,8 @@ Outgoing::Outgoing(RemoteEdges& edges, const mpi::Messages& messages, int reader
     : edges_(edges),
       messages_(messages),
       reader_(reader),
-      buffer_(sizeof(Frame) + std::min(inline_bytes, SlotBoard::message_bytes(edges.board->shape()))) {
-}
+      buffer_(sizeof(Frame) +
+              std::min(inline_bytes, SlotBoard::message_bytes(edges.board->shape()))) {}
 
 bool Outgoing::advance() {
   if (said_goodbye_) return false;
@@ -44,8 +44,10 @@ bool Outgoing::choose() {
   }
   std::uint64_t sequence = newest < slot_count ? 1 : newest - slot_count + 1;
   for (sequence = std::max(sequence, newest_sent_ + 1); sequence <= newest; ++sequence) {
-    const std::int64_t first = own.publication.rounds[sequence % slot_count].load(std::memory_order_acquire);
-    const std::int64_t until = own.publication.until[sequence % slot_count].load(std::memory_order_acquire);
+    const std::int64_t first =
+        own.publication.rounds[sequence % slot_count].load(std::memory_order_acquire);
+    const std::int64_t until =
+        own.publication.until[sequence % slot_count].load(std::memory_order_acquire);
     if (first != being_written && due(std::max(first, now), until)) return take(sequence);
   }
   return false;

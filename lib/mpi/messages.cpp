@@ -28,9 +28,9 @@ Messages::Messages(const Communicator& communicator, const Deadline& deadline)
 
 MPI_Request Messages::send(int rank, int tag, const void* from, std::size_t size_bytes) const {
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Isend(from, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm,
-                  &request),
-        "MPI_Isend");
+  check(
+      MPI_Isend(from, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm, &request),
+      "MPI_Isend");
   return request;
 }
 
@@ -45,9 +45,8 @@ MPI_Request Messages::send_matched(int rank, int tag, const void* from,
 
 MPI_Request Messages::receive(int rank, int tag, void* to, std::size_t size_bytes) const {
   MPI_Request request = MPI_REQUEST_NULL;
-  check(
-      MPI_Irecv(to, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm, &request),
-      "MPI_Irecv");
+  check(MPI_Irecv(to, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm, &request),
+        "MPI_Irecv");
   return request;
 }
 

@@ -10,7 +10,8 @@
 
 namespace fast::mpi {
 
-/// Every buffer stays untouched until done() has said so of its request. At most 2³¹ - 1 bytes each.
+/// Every buffer stays untouched until done() has said so of its request. At most 2³¹ - 1 bytes
+/// each.
 class Messages {
  public:
   /// Collective. Messages of their own, which no other communicator's meet.

@@ -41,8 +41,7 @@ std::string fingerprint(const ParameterLayout& layout, const algorithm::Declarat
       version(), options.must_agree, algorithm.name, algorithm.parameters,
       codec::name(options.codec), options.codec.seed, schedule.name(), schedule.workers(),
       schedule.period(), name(options.weights), options.lazy_weights ? " lazy" : "",
-      staleness_text(options.staleness), options.mix_every,
-      static_cast<int>(options.remote_path),
+      staleness_text(options.staleness), options.mix_every, static_cast<int>(options.remote_path),
       options.initial == Initial::broadcast ? "broadcast" : "as_is", layout.describe(),
       manifest(layout));
 }

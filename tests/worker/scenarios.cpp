@@ -11,6 +11,7 @@
 #include "support/golden.hpp"
 #include "worker/codec_scenarios.hpp"
 #include "worker/quick.hpp"
+#include "worker/remote_scenarios.hpp"
 #include "worker/rotating_scenarios.hpp"
 #include "worker/rule_scenarios.hpp"
 
@@ -436,6 +437,10 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(memory_may_lie_differently_on_each_worker_under_any_codec),
       FAST_SCENARIO(not_a_number_is_passed_on_by_every_codec),
       FAST_SCENARIO(codecs_that_do_not_fit_are_refused_everywhere),
+      FAST_SCENARIO(every_remote_path_gives_the_same_bits),
+      FAST_SCENARIO(no_remote_path_tears),
+      FAST_SCENARIO(republished_weights_replace_those_under_way),
+      FAST_SCENARIO(a_capped_worker_sends_no_faster),
   };
 #undef FAST_SCENARIO
   return all;

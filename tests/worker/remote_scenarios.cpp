@@ -1,0 +1,105 @@
+#include "worker/remote_scenarios.hpp"
+
+#include <algorithm>
+#include <fast/core/random.hpp>
+#include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/worker/worker.hpp>
+
+#include "support/golden.hpp"
+#include "worker/quick.hpp"
+
+namespace fast::testing {
+namespace {
+
+constexpr RemotePathChoice every_path[] = {RemotePathChoice::measured, RemotePathChoice::pull,
+                                           RemotePathChoice::two_sided};
+
+WorkerOptions by(RemotePathChoice path) {
+  WorkerOptions options = quick();
+  options.remote_path = path;
+  return options;
+}
+
+std::vector<double> random_start(const Group& group, std::size_t count) {
+  Rng rng(11 + static_cast<std::uint64_t>(group.rank()));
+  std::vector<double> x(count);
+  for (double& value : x) value = rng.uniform(-1, 1);
+  return x;
+}
+
+/// One message, a frame and a few chunks, and many.
+constexpr std::size_t counts[] = {1, 5000, 200'003};
+
+}  // namespace
+
+void every_remote_path_gives_the_same_bits(const Group& group) {
+  for (const std::size_t count : counts) {
+    std::vector<double> first;
+    for (const TopologyRule& rule : {stencil::ring(), schedule::one_peer_exponential()}) {
+      first.clear();
+      for (const RemotePathChoice path : every_path) {
+        auto x = random_start(group, count);
+        Worker worker(group, rule, {view_of("x", std::span(x))}, by(path));
+        for (int t = 0; t < 12; ++t) {
+          worker.step([&] {
+            for (double& value : x) value -= 0.1 * (value - group.rank());
+          });
+        }
+        if (first.empty()) first = x;
+        expect(x == first, fmt::format("{} elements, {}: the same bits", count, rule.name()));
+      }
+    }
+  }
+}
+
+void no_remote_path_tears(const Group& group) {
+  for (const RemotePathChoice path : every_path) {
+    WorkerOptions options = by(path);
+    options.staleness = unbounded_staleness;
+    std::vector<double> x(100'003, group.rank());
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    for (int t = 0; t < 150; ++t) {
+      worker.step([&] {
+        for (double& value : x) value += 1;
+      });
+      for (const double other : x) expect(other == x[0], "no torn value is combined");
+    }
+    worker.await_finish();
+  }
+}
+
+/// Old and new are published for the same round, one right after the other.
+void republished_weights_replace_those_under_way(const Group& group) {
+  for (const RemotePathChoice path : every_path) {
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      std::vector<double> x(20'000, 1000);
+      Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, by(path));
+      worker.step([] {});
+      x.assign(x.size(), group.rank());
+      worker.republish();
+      worker.step([] {});
+      const double last = group.size() - 1;
+      expect(x[7] <= last && x.back() <= last, "what was replaced is not combined");
+    }
+  }
+}
+
+void a_capped_worker_sends_no_faster(const Group& group) {
+  const auto hosts = group.hosts();
+  const bool remote = hosts != std::vector<int>(hosts.size(), hosts[0]);
+  for (const RemotePathChoice path : {RemotePathChoice::pull, RemotePathChoice::two_sided}) {
+    WorkerOptions options = by(path);
+    options.remote_bytes_per_s = 20e6;
+    std::vector<double> x(125'000, group.rank());  // 1 MB
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    const Deadline time(Seconds(60));
+    constexpr int rounds = 6;
+    for (int t = 0; t < rounds; ++t) worker.step([] {});
+    // The last round's message need not have been sent, and a part of it passes at once.
+    const double least_s = (rounds - 2) * 1e6 / 20e6;
+    expect(!remote || time.elapsed_s() > least_s, "the cap holds");
+  }
+}
+
+}  // namespace fast::testing
