@@ -1,9 +1,6 @@
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
-#include <fast/data/dataset.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/nn/backend.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fstream>
 #include <iterator>
@@ -32,19 +29,6 @@ std::vector<Trained> train_four(const train::TrainerOptions& options,
     all[static_cast<std::size_t>(group.rank())] = testing::train_small(group, rule, own);
   });
   return all;
-}
-
-/// Noise of 32x32 color images with a tint in one channel or none: four classes.
-data::Dataset tinted_noise(std::size_t count) {
-  Rng rng(7);
-  std::vector<float> values;
-  std::vector<std::int32_t> labels;
-  for (std::size_t i = 0; i < count; ++i) {
-    labels.push_back(static_cast<std::int32_t>(i % 4));
-    for (std::size_t at = 0; at < 3 * 1024; ++at)
-      values.push_back(static_cast<float>(rng.normal()) + (at / 1024 == i % 4 ? 0.7F : 0.0F));
-  }
-  return {"tinted noise", {3, 32, 32}, std::move(values), std::move(labels), 4};
 }
 
 bool is_fraction(double value) { return value >= 0 && value <= 1; }
@@ -257,17 +241,4 @@ TEST_CASE("options out of range are refused before training") {
   options = trainer_options();
   options.batch_size = 241;
   CHECK_THROWS_WITH(train_four(options), ContainsSubstring("at most 240"));
-}
-
-TEST_CASE("ResNet-20 trains on a few hundred made-up color images") {
-  const data::Dataset all = tinted_noise(320);
-  const data::Splits splits{all.slice(0, 256), all.slice(256, 64), {}};
-  auto options = trainer_options();
-  options.epochs = 6;
-  local::run(2, [&](const Group& group) {
-    const auto backend = nn::make_backend<float>(nn::resnet20(4), 5);
-    const train::Summary summary =
-        train::train(group, stencil::complete(), *backend, splits, options);
-    if (group.rank() == 0) CHECK(summary.test_accuracy_mean_model > 0.7);
-  });
 }
