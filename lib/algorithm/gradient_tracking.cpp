@@ -4,17 +4,21 @@ namespace fast::algorithm {
 namespace {
 
 /// Memory: 2P of state, slots of 2P. Bytes: 2P a neighbour.
-/// State: where the worker stood, and W_{t-1} y_{t-1} - δ_{t-1}, so that y_t is that plus δ_t.
+/// At staleness above 0 x travels as it is and y as running sums, so that the trackers' sum and
+/// what is on its way remain that of the steps: ASY-SONATA (Tian, Sun & Scutari 2018, arXiv
+/// 1803.10359), with slots and messages of 8 bytes an element. State: where the worker stood, and
+/// W_{t-1} y_{t-1} - δ_{t-1}, so that y_t is that plus δ_t.
 struct GradientTracking {
   static Declaration declare() {
     return {.name = "gradient_tracking",
             .summary = "y ← W y + δ - δ⁻, x ← W x + y: y tracks the workers' mean step",
             .source = "DIGing, Nedić et al. 2017, arXiv 1607.03218, algorithm 1",
             .publish_point = PublishPoint::after_step,
+            .delivery = Delivery::summed,
+            .summed_from = 1,
             .payload_vectors = 2,
             .state_vectors = 2,
-            .why_synchronous =
-                "the trackers' sum equals that of the steps only when all y are of the same round"};
+            .why_bounded = "asynchronous tracking is analyzed for bounded delays only"};
   }
   template <class T>
   void start(const Block<T>& block) {

@@ -17,7 +17,8 @@ std::size_t Sparsity::of(std::size_t parameter_count) const {
 namespace {
 
 codec::CodedLayout coded_layout(const ParameterLayout& layout, const Declaration& declared,
-                                const codec::Options& codec) {
+                                const codec::Options& codec, bool sums) {
+  if (sums) return {layout, codec::Kind::f64};
   if (!declared.sparsity.bounded()) return {layout, codec.kind};
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
 }
@@ -36,11 +37,11 @@ bool loses(codec::Kind kind) {
 }  // namespace
 
 Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
-             const codec::Options& codec)
+             const codec::Options& codec, bool sums)
     : layout_(std::move(layout)),
       algorithm_(std::move(algorithm)),
       codec_(codec),
-      coded_(coded_layout(layout_, algorithm_->declaration(), codec)) {
+      coded_(coded_layout(layout_, algorithm_->declaration(), codec, sums)) {
   const Declaration& declared = algorithm_->declaration();
   require(declared.state_vectors <= max_state_vectors &&
               declared.payload_vectors <= max_payload_vectors &&
@@ -53,6 +54,10 @@ Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
   keeps_own_ = loses(coded_.kind()) && declared.own == Own::payload && !declared.plain_average;
   widening_ = has_halves(layout_) ? 2 : 1;
   feeds_back_ = coded_.kind() == codec::Kind::int8;
+  if (sums) {
+    sums_ = std::make_unique<RunningSums>(declared.summed_from, declared.payload_vectors,
+                                          layout_.parameter_count());
+  }
   for (int s = 0; s < declared.state_vectors; ++s) state_.push_back(kept());
   for (int k = 0; k < declared.payload_vectors; ++k) {
     if (keeps_own_) sent_.push_back(kept());
@@ -64,7 +69,7 @@ AlignedBuffer Mixer::kept() const { return AlignedBuffer(widening_ * layout_.siz
 
 void Mixer::rebind(ParameterLayout layout) {
   layout_ = std::move(layout);
-  coded_ = coded_layout(layout_, algorithm_->declaration(), codec_);
+  coded_ = coded_layout(layout_, algorithm_->declaration(), codec_, sums_ != nullptr);
 }
 
 void Mixer::start(bool equal) {
@@ -79,14 +84,23 @@ bool Mixer::begin_publish(const Payload& own, const RoundInfo& info) {
 }
 
 void Mixer::publish(const MutablePayload& next, const RoundInfo& info) {
-  std::copy_n(scalars_.begin(), scalars().size(), next.scalars);
+  for (std::size_t s = 0; sums_ && s < scalars().size(); ++s) {
+    sums_->own().scalars[s] += scalars_[s];
+  }
+  write_scalars(next);
   run({.kind = Pass::Kind::publish, .info = info, .own = {}, .next = &next});
+}
+
+void Mixer::write_scalars(const MutablePayload& next) {
+  const auto& from = sums_ ? sums_->own().scalars : scalars_;
+  std::copy_n(from.begin(), scalars().size(), next.scalars);
 }
 
 void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
   const bool plain = coded_.kind() == codec::Kind::identity;
   if (next.weights != nullptr) layout_.gather(next.weights);
   if (next.weights != nullptr && !as_message) return;
+  if (sums_) write_scalars(next);
   if (plain) {
     layout_.gather(next.data);
   } else {
@@ -103,9 +117,20 @@ void Mixer::look_at(const Neighborhood& neighborhood) {
   for (std::size_t j = 0; j < neighborhood.payloads.size(); ++j) {
     const double weight = unit ? 1 : neighborhood.weights[j];
     neighbor_weight_ += weight;
+    RunningSums::Scalars room;
+    const auto* theirs = reinterpret_cast<const double*>(
+        read_optimistically(reinterpret_cast<const std::byte*>(neighborhood.payloads[j].scalars),
+                            reinterpret_cast<std::byte*>(room.data()), count * sizeof(double)));
     for (std::size_t s = 0; s < count; ++s) {
-      pulled_scalars_[s] +=
-          weight * (neighborhood.payloads[j].scalars[s] - neighborhood.own.scalars[s]);
+      double message = theirs[s];
+      double own = neighborhood.own.scalars[s];
+      if (sums_) {
+        RunningSums::Source& source = sums_->source(neighborhood.workers[j]);
+        source.read.scalars[s] = message;
+        message -= source.taken.scalars[s];
+        own = scalars_[s];
+      }
+      pulled_scalars_[s] += weight * (message - own);
     }
   }
 }
@@ -115,7 +140,8 @@ void Mixer::finish_combine(Pass pass) {
   pass.info.self_weight = self_weight_;
   pass.info.neighbor_weight = neighbor_weight_;
   const std::size_t count = scalars().size();
-  algorithm_->begin_combine(pass.info, {pass.own.scalars, count}, {pulled_scalars_.data(), count});
+  const double* own = sums_ ? scalars_.data() : pass.own.scalars;
+  algorithm_->begin_combine(pass.info, {own, count}, {pulled_scalars_.data(), count});
   if (pass.next != nullptr) {
     algorithm_->begin_publish(pass.info, scalars());
     std::copy_n(scalars_.begin(), count, pass.next->scalars);
@@ -135,6 +161,7 @@ void Mixer::combine(const Neighborhood& neighborhood, const RoundInfo& info,
 
 void Mixer::gather(const Neighborhood& neighborhood) {
   look_at(neighborhood);
+  gathered_from_ = neighborhood.workers;
   if (gathered_.empty()) {
     for (int k = 0; k < algorithm_->declaration().payload_vectors; ++k) {
       gathered_.push_back(kept());
@@ -150,6 +177,7 @@ void Mixer::combine_gathered(const Payload& own, const RoundInfo& info,
                              const MutablePayload* next) {
   finish_combine(
       {.kind = Pass::Kind::combine, .info = info, .own = own, .gathered = true, .next = next});
+  if (sums_) sums_->take(gathered_from_);
 }
 
 void Mixer::combine_with_pull(const Payload& own, const Payload& pull, const RoundInfo& info) {

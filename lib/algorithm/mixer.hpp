@@ -13,11 +13,14 @@
 #include <span>
 #include <vector>
 
+#include "algorithm/running_sums.hpp"
+
 namespace fast::algorithm {
 
 /// The round's neighbours that are present, and their weights.
 struct Neighborhood {
   Payload own;
+  std::vector<int> workers;
   std::vector<Payload> payloads;
   std::vector<double> weights;
   double self_weight = 1;
@@ -30,8 +33,10 @@ using AnyPartUpdate =
 class Mixer {
  public:
   /// Messages are coded with `codec`, or as entries where the algorithm sends few. The seed of
-  /// random roundings is to differ between workers.
-  Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm, const codec::Options& codec);
+  /// random roundings is to differ between workers. `sums`: running sums travel, of those vectors
+  /// that the algorithm declares for it; combinations are then gathered.
+  Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm, const codec::Options& codec,
+        bool sums = false);
 
   const ParameterLayout& layout() const { return layout_; }
   /// Of a payload's vectors.
@@ -66,12 +71,16 @@ class Mixer {
   struct SegmentSweep;
   void run(const Pass& pass);
   void begin_message(const MutablePayload& next);
+  void write_scalars(const MutablePayload& next);
   void look_at(const Neighborhood& neighborhood);
   void finish_combine(Pass pass);
   std::span<double> scalars() {
     return {scalars_.data(), static_cast<std::size_t>(algorithm_->declaration().payload_scalars)};
   }
   AlignedBuffer kept() const;
+  bool is_summed(int vector) const {
+    return sums_ && vector >= algorithm_->declaration().summed_from;
+  }
   template <class T>
   const PartUpdate<T>* update() const {
     const auto* held = std::get_if<const PartUpdate<T>*>(&update_);
@@ -88,9 +97,11 @@ class Mixer {
   // In the type of computation.
   std::vector<AlignedBuffer> state_;
   std::vector<AlignedBuffer> gathered_;  ///< pulls, by payload vector
+  std::vector<int> gathered_from_;       ///< workers
   std::vector<AlignedBuffer> sent_;      ///< payloads, where kept
   std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
   std::vector<codec::SparseWriter> writers_;
+  std::unique_ptr<RunningSums> sums_;  ///< null: publications travel as they are
   std::uint64_t messages_ = 0;
   AnyPartUpdate update_;
   std::array<double, max_payload_scalars> scalars_{}, pulled_scalars_{};

@@ -76,7 +76,8 @@ struct Mixer::SegmentSweep {
   const bool keeps_own = mixer.keeps_own_ && !plain;
   const PartUpdate<T>* const update =
       pass.kind == Pass::Kind::combine ? mixer.update<T>() : nullptr;
-  const int vectors = is_buffer || pass.kind == Pass::Kind::weights ? 1 : declared.payload_vectors;
+  const bool first_alone = is_buffer || (pass.kind == Pass::Kind::weights && !mixer.sums_);
+  const int vectors = first_alone ? 1 : declared.payload_vectors;
   alignas(cache_line_bytes) T current_scratch[block_elements];
   alignas(cache_line_bytes) T own_scratch[max_payload_vectors][block_elements];
   alignas(cache_line_bytes) T pull_scratch[max_payload_vectors][block_elements];
@@ -165,6 +166,19 @@ struct Mixer::SegmentSweep {
     return scratch;
   }
 
+  bool is_summed(int k) const { return !is_buffer && mixer.is_summed(k); }
+
+  /// What a neighbour has published since this worker last combined of it.
+  const T* untaken(int worker, int k, const std::byte* code, std::size_t first, std::size_t count,
+                   T* out) const {
+    const RunningSums::Source& source = mixer.sums_->source(worker);
+    double* read = source.read.at(k, piece.first + first);
+    const double* taken = source.taken.at(k, piece.first + first);
+    std::memcpy(read, code, sizeof(double) * count);
+    for (std::size_t e = 0; e < count; ++e) out[e] = static_cast<T>(read[e] - taken[e]);
+    return out;
+  }
+
   /// Pulls of one block towards payload vector k of the neighbours, straight from their memory.
   void pull_towards(int k, T* out, const T* own, std::size_t first, std::size_t count) const {
     thread_local std::vector<std::byte> scratch;  // a neighbour: a guarded copy, a decoded copy
@@ -185,7 +199,8 @@ struct Mixer::SegmentSweep {
       } else {
         const std::byte* code =
             read_optimistically(vector + piece.code_offset(first), room, piece.code_bytes(count));
-        values.push_back(decoded(code, values_room, count));
+        values.push_back(is_summed(k) ? untaken(near.workers[j], k, code, first, count, values_room)
+                                      : decoded(code, values_room, count));
       }
     }
     mixing::weighted_differences(out, own, values, weights, count);
@@ -214,7 +229,7 @@ struct Mixer::SegmentSweep {
     const bool pulls = pass.neighborhood != nullptr;
     block.payload[i] = payload_scratch[i];
     if (pass.own.data != nullptr && (pulls || declared.own != Own::unused)) {
-      block.own[i] = keeps_own && !pulls
+      block.own[i] = keeps_own && (!pulls || is_summed(k))
                          ? kept(mixer.sent_[i], first)
                          : message(pass.own.vector(k), first, block.count, own_scratch[i]);
     }
@@ -258,10 +273,20 @@ struct Mixer::SegmentSweep {
     }
   }
 
+  void emit_sum(int k, std::size_t first, std::size_t count) {
+    double* sum = mixer.sums_->own().at(k, piece.first + first);
+    for (std::size_t e = 0; pass.kind == Pass::Kind::publish && e < count; ++e) {
+      sum[e] += static_cast<double>(payload_scratch[static_cast<std::size_t>(k)][e]);
+    }
+    mixing::stream_copy(pass.next->vector(k) + piece.code_offset(first), sum,
+                        piece.code_bytes(count));
+  }
+
   void emit_vector(int k, std::size_t first, std::size_t count) {
     const auto i = static_cast<std::size_t>(k);
     const T* values = payload_scratch[i];
     if (keeps_own) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
+    if (is_summed(k)) return emit_sum(k, first, count);
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
     std::byte* to = pass.next->vector(k) + piece.code_offset(first);
     if (plain) return stream(reinterpret_cast<Stored*>(to), values, count);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -43,7 +44,7 @@ void decode_int8(const std::byte* from, std::size_t count, float* to) {
 }
 
 [[noreturn]] void refuse(Kind kind) {
-  fail(ErrorKind::internal, "codec: kind {} has no runs; bf16, fp16 and int8 have",
+  fail(ErrorKind::internal, "codec: kind {} has no runs; bf16, fp16, int8 and f64 have",
        static_cast<int>(kind));
 }
 
@@ -77,6 +78,8 @@ std::size_t coded_bytes(Kind kind, std::size_t count) {
     case Kind::bf16:
     case Kind::fp16:
       return 2 * count;
+    case Kind::f64:
+      return sizeof(double) * count;
     case Kind::int8:
       return count + (count + group_elements - 1) / group_elements * scale_bytes;
     default:
@@ -95,6 +98,9 @@ void encode(Kind kind, const float* from, std::size_t count, std::byte* to,
     }
     case Kind::fp16:
       return narrow(reinterpret_cast<Float16*>(to), from, count);
+    case Kind::f64:
+      std::copy_n(from, count, reinterpret_cast<double*>(to));
+      return;
     case Kind::int8:
       return encode_int8(from, nullptr, count, to, rounding);
     default:
@@ -104,6 +110,10 @@ void encode(Kind kind, const float* from, std::size_t count, std::byte* to,
 
 void encode(Kind kind, const double* from, std::size_t count, std::byte* to,
             const Rounding& rounding) {
+  if (kind == Kind::f64) {
+    std::memcpy(to, from, sizeof(double) * count);
+    return;
+  }
   for_runs(count, [&](std::size_t first, std::size_t length) {
     std::array<float, group_elements> narrowed;
     for (std::size_t e = 0; e < length; ++e) narrowed[e] = static_cast<float>(from[first + e]);
@@ -118,6 +128,11 @@ void decode(Kind kind, const std::byte* from, std::size_t count, float* to) {
       return widen(to, reinterpret_cast<const BFloat16*>(from), count);
     case Kind::fp16:
       return widen(to, reinterpret_cast<const Float16*>(from), count);
+    case Kind::f64:
+      std::transform(reinterpret_cast<const double*>(from),
+                     reinterpret_cast<const double*>(from) + count, to,
+                     [](double value) { return static_cast<float>(value); });
+      return;
     case Kind::int8:
       return decode_int8(from, count, to);
     default:
@@ -126,6 +141,10 @@ void decode(Kind kind, const std::byte* from, std::size_t count, float* to) {
 }
 
 void decode(Kind kind, const std::byte* from, std::size_t count, double* to) {
+  if (kind == Kind::f64) {
+    std::memcpy(to, from, sizeof(double) * count);
+    return;
+  }
   for_runs(count, [&](std::size_t first, std::size_t length) {
     std::array<float, group_elements> decoded;
     decode(kind, from + coded_bytes(kind, first), length, decoded.data());

@@ -38,9 +38,10 @@ void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
 
 algorithm::Neighborhood Engine::neighborhood(const std::vector<Arrival>& arrivals,
                                              const MixingRow& row) const {
-  algorithm::Neighborhood near{link_.exchange->published(), {}, {}, row.self};
+  algorithm::Neighborhood near{link_.exchange->published(), {}, {}, {}, row.self};
   for (std::size_t k = 0; k < arrivals.size(); ++k) {
     if (!present(arrivals[k])) continue;
+    near.workers.push_back(arrivals[k].worker);
     near.payloads.push_back(arrivals[k].payload);
     near.weights.push_back(row.weights[k]);
   }

@@ -22,7 +22,8 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
       options_(std::move(options)),
       algorithm_(options_.algorithm),
       declared_(algorithm_->declaration()),
-      mixer_(std::move(layout), algorithm_, own_codec(options_.codec, group_.rank())),
+      mixer_(std::move(layout), algorithm_, own_codec(options_.codec, group_.rank()),
+             sends_sums(declared_, options_)),
       plan_(std::make_shared<RoundPlan>(std::move(schedule), group_.rank(), options_.weights,
                                         options_.lazy_weights)) {
   const bool weights_apart =
@@ -106,7 +107,9 @@ void Engine::end_round(const StepOptions& options) {
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
           "step(train, {{.learning_rate = rate}})",
           declared_.name, options.learning_rate);
-  const algorithm::RoundInfo info{.round = combinations_, .learning_rate = options.learning_rate};
+  const algorithm::RoundInfo info{.round = combinations_,
+                                  .asynchronous = options_.staleness > 0,
+                                  .learning_rate = options.learning_rate};
   if ((stats_.rounds + 1) % (options_.mix_every * declared_.combine_every) == 0) {
     if (averages_all(declared_, info.round)) {
       average_exactly(info);
@@ -133,6 +136,10 @@ void Engine::rebind(std::vector<TensorView> parameters) {
 }
 
 void Engine::set_schedule(const TopologyRule& rule) {
+  require(!sends_sums(declared_, options_), ErrorKind::argument,
+          "Worker: set_schedule with algorithm {} at staleness {}, whose messages are running sums "
+          "over edges that stay; make a new Worker",
+          declared_.name, options_.staleness);
   const Schedule schedule = rule.make(group_.size());
   const Weights weights = fitting_weights(schedule, options_, declared_);
   plan_->change(schedule, combinations_, weights.rule, weights.lazy);

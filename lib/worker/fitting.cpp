@@ -128,6 +128,11 @@ Weights fitting_weights(const Schedule& schedule, const WorkerOptions& options,
           "Worker: algorithm {} on schedule {}, which changes from round to round; it needs a "
           "topology that stays",
           algorithm.name, schedule.name());
+  require(
+      !sends_sums(algorithm, options) || schedule.is_static(), ErrorKind::topology,
+      "Worker: algorithm {} with a staleness above 0 on schedule {}, which changes from round to "
+      "round; its running sums need edges that stay, take staleness 0 or such a topology",
+      algorithm.name, schedule.name());
   Weights weights{options.weights, options.lazy_weights, {}};
   if (algorithm.mixing == Mixing::column_stochastic && weights.rule == WeightRule::automatic) {
     const bool given = schedule.at(0).has_given_weights();
@@ -149,6 +154,11 @@ Weights fitting_weights(const Schedule& schedule, const WorkerOptions& options,
         "none of it",
         algorithm.name, schedule.name(), name(weights.rule), needed);
     break;
+  }
+  if (!algorithm.why_bounded.empty() && options.staleness == unbounded_staleness) {
+    weights.notice +=
+        fmt::format("{}algorithm {} at staleness inf: {}", weights.notice.empty() ? "" : "; ",
+                    algorithm.name, algorithm.why_bounded);
   }
   if (algorithm.mixing == Mixing::positive) require_positive(schedule, algorithm, weights);
   return weights;

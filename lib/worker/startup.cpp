@@ -97,7 +97,7 @@ void check_options(const WorkerOptions& options, const algorithm::Declaration& a
   require(algorithm.why_synchronous.empty() || options.staleness == 0, ErrorKind::argument,
           "Worker: algorithm {} with staleness {}; it runs at staleness 0 only, as {}",
           algorithm.name, staleness_text(options.staleness), algorithm.why_synchronous);
-  require(algorithm.delivery == algorithm::Delivery::latest || options.staleness == 0,
+  require(algorithm.delivery != algorithm::Delivery::every || options.staleness == 0,
           ErrorKind::argument, "Worker: algorithm {} needs every message; use staleness 0, not {}",
           algorithm.name, options.staleness);
   require(!algorithm.sparsity.bounded() || options.staleness == 0, ErrorKind::argument,

@@ -21,6 +21,11 @@ std::vector<TensorView> participating(std::vector<TensorView> views, const Worke
 /// Throws Error(argument) on options that make no sense.
 void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm);
 
+/// True when messages are running sums (see algorithm::Delivery).
+inline bool sends_sums(const algorithm::Declaration& algorithm, const WorkerOptions& options) {
+  return algorithm.delivery == algorithm::Delivery::summed && options.staleness > 0;
+}
+
 /// The weights with which an algorithm runs on a schedule.
 struct Weights {
   WeightRule rule;

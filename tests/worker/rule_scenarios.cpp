@@ -81,6 +81,9 @@ void expect_refusal(const Group& group, const TopologyRule& topology, WorkerOpti
   expect(false, rule + " was not refused");
 }
 
+/// Out-edges 0→1,2,3; 1→2; 2→3; 3→0.
+Topology digraph() { return {"digraph", std::vector<std::vector<int>>{{3}, {0}, {0, 1}, {0, 2}}}; }
+
 /// Pairs 0-1, 2-3, ... and, in the other rounds, 1-2, 3-4, ..., around the ring.
 Schedule matchings(int workers) {
   std::vector<Topology> rounds;
@@ -100,15 +103,26 @@ Schedule matchings(int workers) {
 
 void push_sum_keeps_the_mass(const Group& group) {
   if (group.size() != 4) return;
-  // Out-edges 0→1,2,3; 1→2; 2→3; 3→0.
-  const Topology digraph("digraph", std::vector<std::vector<int>>{{3}, {0}, {0, 1}, {0, 2}});
   const auto rule = std::make_shared<Recording>(algorithm::push_sum());
-  Constant c(group, digraph, group.rank(), with(rule));
+  Constant c(group, digraph(), group.rank(), with(rule));
   for (int t = 0; t < 80; ++t) {
     c.idle(1);
     expect_near(sum_over(group, rule->sent.at(0)), 4, fmt::format("mass in round {}", t), 1e-13);
   }
   expect_near(c.x[4], 1.5, "push-sum finds the mean", 1e-12);
+}
+
+void push_sum_finds_the_mean_whatever_is_read_late(const Group& group) {
+  if (group.size() != 4) return;
+  WorkerOptions options = with(algorithm::push_sum());
+  options.staleness = 3;
+  Constant c(group, digraph(), group.rank(), options);
+  Rng rng(17 + static_cast<std::uint64_t>(group.rank()));
+  for (int t = 0; t < 400; ++t) {
+    if (rng.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(rng.below(300)));
+    c.idle(1);
+  }
+  expect_near(c.x[4], 1.5, "push-sum finds the mean", 1e-9);
 }
 
 void one_peer_exponential_averages_exactly(const Group& group) {
@@ -121,7 +135,7 @@ void one_peer_exponential_averages_exactly(const Group& group) {
 
 void misfits_are_refused_everywhere(const Group& group) {
   const int n = group.size();
-  for (const char* name : {"gradient_tracking", "d2", "choco", "push_sum", "pairwise"}) {
+  for (const char* name : {"d2", "choco", "pairwise"}) {
     WorkerOptions options = with(algorithm::by_name(name));
     options.staleness = 1;
     expect_refusal(group, stencil::ring(), options, "staleness 0 only");
@@ -129,6 +143,11 @@ void misfits_are_refused_everywhere(const Group& group) {
   if (n < 3) return;
   const auto one_peer = schedule::one_peer_exponential();
   expect_refusal(group, one_peer, with(algorithm::choco()), "needs a topology that stays");
+  for (const char* name : {"gradient_tracking", "push_sum"}) {
+    WorkerOptions options = with(algorithm::by_name(name));
+    options.staleness = 1;
+    expect_refusal(group, one_peer, options, "running sums need edges that stay");
+  }
   expect_refusal(group, stencil::ring(true), with(algorithm::decentlam()), "symmetric weights");
   expect_refusal(group, stencil::ring(true), with(algorithm::d2()), "symmetric weights");
   expect_refusal(group, stencil::ring(), with(algorithm::pairwise()), "pairs of workers");

@@ -414,6 +414,7 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(rebinding_follows_moved_memory),
       FAST_SCENARIO(several_workers_live_side_by_side),
       FAST_SCENARIO(push_sum_keeps_the_mass),
+      FAST_SCENARIO(push_sum_finds_the_mean_whatever_is_read_late),
       FAST_SCENARIO(one_peer_exponential_averages_exactly),
       FAST_SCENARIO(misfits_are_refused_everywhere),
       FAST_SCENARIO(a_missing_learning_rate_is_refused),

@@ -24,8 +24,14 @@ inline constexpr int max_state_vectors = 4;
 /// gradients are computed), or what it came to after it.
 enum class PublishPoint { before_step, after_step };
 
-/// Which publications a rule needs: any recent one, or each exactly once and in order.
-enum class Delivery { latest, every };
+/// Which publications a rule needs.
+enum class Delivery {
+  latest,  ///< any recent one
+  every,   ///< each exactly once and in order: staleness 0
+  /// Each exactly once, though several at a time: at staleness above 0 what travels is the f64 sum
+  /// of all publications so far, of which readers take differences. Needs a static topology then.
+  summed,
+};
 
 /// With whom a rule combines.
 enum class Scope {
@@ -69,6 +75,7 @@ struct Declaration {
   Scope scope = Scope::neighbors;
   PublishPoint publish_point = PublishPoint::before_step;
   Delivery delivery = Delivery::latest;
+  int summed_from = 0;      ///< Delivery::summed: payload vectors from this one on, and scalars
   int payload_vectors = 1;  ///< vectors of the model's size sent to each neighbour
   int payload_scalars = 0;  ///< doubles sent with them
   int state_vectors = 0;    ///< vectors of the model's size kept between rounds
@@ -86,6 +93,7 @@ struct Declaration {
   bool needs_static_topology = false;
   bool needs_learning_rate = false;    ///< refuses a step without StepOptions::learning_rate
   bool strict = false;                 ///< Mixing::positive is refused, not made lazy
+  std::string_view why_bounded{};      ///< why unbounded staleness is warned about; empty: it fits
   std::string_view why_synchronous{};  ///< why staleness above 0 is refused; empty: it fits
   std::int64_t combine_every = 1;      ///< steps between two combinations
   std::int64_t average_every = 0;  ///< every so many combinations an exact global average; 0: never
@@ -95,6 +103,7 @@ struct Declaration {
 /// What holds for a whole round.
 struct RoundInfo {
   std::int64_t round = 0;
+  bool asynchronous = false;   ///< the staleness bound is above 0
   bool starts_equal = false;   ///< in start() only: all workers have these same weights
   double learning_rate = 0;    ///< of the step just made; 0 when the caller gave none
   double self_weight = 1;      ///< W_ii; with neighbor_weight known in combine() only

@@ -15,6 +15,7 @@ enum class Kind : std::uint8_t {
   bf16,      ///< 2 bytes an element, |x - Q(x)| ≤ 2^-8 |x|
   fp16,  ///< 2 bytes an element, |x - Q(x)| ≤ 2^-11 |x| for 2^-14 ≤ |x| < 65520, larger: infinity
   int8,    ///< 1 byte an element and a scale s a group: |x - Q(x)| ≤ s/2, s = max|x|/127
+  f64,     ///< 8 bytes an element, exactly: for running sums of 32-bit values
   sparse,  ///< what is not 0, with its index: for rules that send few entries
 };
 
