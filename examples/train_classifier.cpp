@@ -35,14 +35,15 @@ struct Options {
   std::vector<std::string> algorithm_options;
   int epochs = 5, workers = 4, patience = 0;
   std::int64_t batch_size = 64;
-  double warmup_epochs = 1, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, clip_norm = 0;
-  std::optional<double> learning_rate, weight_decay;
+  double warmup_epochs = 1, clip_norm = 0;
+  std::optional<double> learning_rate, weight_decay, momentum, beta1, beta2;
   std::string optimizer = "sgd";
   bool nesterov = false;
   int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
   double deadline_s = 300, step_ms = 0, validation = 0, ema = 0, remote_rate = 0;
   std::size_t samples = 0, evaluate_every = 0;
+  std::vector<std::string> given;  ///< names of the options on the command line
   bool quiet = false, augment = false, no_placement = false;
 };
 
@@ -99,10 +100,11 @@ void describe(CLI::App& app, Options& o) {
                  "constant, step (a tenth at 1/2, a hundredth at 3/4) or cosine");
   app.add_option("--warmup", o.warmup_epochs,
                  "epochs of linear rise to the learning rate (a quarter of the run at most)");
-  app.add_option("--momentum", o.momentum, "momentum of SGD");
-  app.add_flag("--nesterov", o.nesterov, "Nesterov's form of SGD's momentum");
-  app.add_option("--beta1", o.beta1, "decay of the first moment of adam and adamw");
-  app.add_option("--beta2", o.beta2, "decay of the second moment of adam and adamw");
+  app.add_option("--momentum", o.momentum,
+                 "momentum of sgd [0.9, or 0 for rules that bring their own]");
+  app.add_flag("--nesterov", o.nesterov, "Nesterov's form of sgd's momentum");
+  app.add_option("--beta1", o.beta1, "decay of the first moment of adam and adamw [0.9]");
+  app.add_option("--beta2", o.beta2, "decay of the second moment of adam and adamw [0.999]");
   app.add_option("--weight-decay", o.weight_decay, "weight decay [0.01 for adamw, else 0]");
   app.add_option("--clip-norm", o.clip_norm,
                  "scale gradients of a larger norm down to it; 0: leave them");
@@ -124,7 +126,7 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
   app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
   app.add_option("--deadline", o.deadline_s, "longest wait for another worker, in seconds");
-  app.add_option("--workers", o.workers, "threads to start (--exchange local without mpiexec)");
+  app.add_option("--workers", o.workers, "threads to start, with --exchange local");
   app.add_flag("--quiet", o.quiet, "no opening table and progress, only the closing table");
   std::string names;
   for (const auto& topology : topology_names())
@@ -183,6 +185,25 @@ nn::ModelSpec model_of(const std::string& name, int classes) {
   fail(ErrorKind::argument, "--model: \"{}\" is unknown; choose lenet, mlp or resnet20", name);
 }
 
+std::unique_ptr<algorithm::Algorithm> rule_of(const Options& o) {
+  return algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));
+}
+
+bool is_all_reduce(const Options& o) {
+  return o.exchange == "allreduce" || o.algorithm == "allreduce";
+}
+
+/// Rules that divide by the learning rate bring momentum themselves.
+bool brings_momentum(const Options& o) {
+  return !is_all_reduce(o) && rule_of(o)->declaration().needs_learning_rate;
+}
+
+/// Of sgd; empty for other optimizers.
+std::optional<double> momentum_of(const Options& o) {
+  if (o.optimizer != "sgd") return std::nullopt;
+  return o.momentum.value_or(brings_momentum(o) ? 0 : nn::SgdOptions{}.momentum);
+}
+
 nn::OptimizerSpec optimizer_of(const Options& o) {
   nn::OptimizerSpec spec = nn::optimizer_spec(o.optimizer);
   std::visit(
@@ -192,18 +213,54 @@ nn::OptimizerSpec optimizer_of(const Options& o) {
       },
       spec);
   if (auto* sgd = std::get_if<nn::SgdOptions>(&spec)) {
-    sgd->momentum = o.momentum;
+    sgd->momentum = *momentum_of(o);
     sgd->nesterov = o.nesterov;
   } else {
     auto& adam = std::get<nn::AdamOptions>(spec);
-    adam.beta1 = o.beta1;
-    adam.beta2 = o.beta2;
+    adam.beta1 = o.beta1.value_or(adam.beta1);
+    adam.beta2 = o.beta2.value_or(adam.beta2);
   }
   return spec;
 }
 
 double learning_rate_of(const Options& o) {
   return std::visit([](const auto& spec) { return spec.learning_rate; }, optimizer_of(o));
+}
+
+void check_optimizer(const Options& o) {
+  const bool sgd = o.optimizer == "sgd";
+  require(
+      sgd || (!o.momentum && !o.nesterov), ErrorKind::argument,
+      "--optimizer {}: --momentum and --nesterov are options of sgd; leave them out (--beta1 is "
+      "its momentum) or take sgd",
+      o.optimizer);
+  require(!sgd || (!o.beta1 && !o.beta2), ErrorKind::argument,
+          "--optimizer sgd: --beta1 and --beta2 are options of adam and adamw; leave them out "
+          "(--momentum is its own) or take one of these");
+  require(!brings_momentum(o) || (sgd && *momentum_of(o) == 0), ErrorKind::argument,
+          "--algorithm {}: it brings momentum itself, on steps of plain SGD; leave --momentum out "
+          "and take --optimizer sgd (its own is --algorithm-option momentum=0.9)",
+          o.algorithm);
+}
+
+/// Options given that change nothing in such a run.
+std::vector<std::string> without_effect(const Options& o) {
+  const bool all_reduce = is_all_reduce(o), alone = all_reduce || o.algorithm == "none";
+  const std::pair<const char*, bool> idle[] = {
+      {"--topology", alone},
+      {"--no-placement", alone},
+      {"--staleness", alone},
+      {"--closing-rounds", alone},
+      {"--algorithm", all_reduce && o.algorithm != "allreduce"},
+      {"--algorithm-option", all_reduce},
+      {"--evaluate-every", o.out.empty()},
+  };
+  std::vector<std::string> names;
+  for (const auto& [name, is_idle] : idle) {
+    const bool given = std::find(o.given.begin(), o.given.end(), name) != o.given.end();
+    if (given && is_idle) names.emplace_back(name);
+  }
+  return names;
 }
 
 void check(const Options& o, int ranks) {
@@ -217,6 +274,12 @@ void check(const Options& o, int ranks) {
           "--exchange hybrid",
           ranks);
   require(o.workers >= 1, ErrorKind::argument, "--workers: {}; at least 1 is needed", o.workers);
+  const bool threads = std::find(o.given.begin(), o.given.end(), "--workers") != o.given.end();
+  require(!threads || o.exchange == "local", ErrorKind::argument,
+          "--workers {}: threads are workers with --exchange local only; add that, or start ranks "
+          "with mpiexec -n {}",
+          o.workers, o.workers);
+  check_optimizer(o);
   const double rate = learning_rate_of(o);
   require(std::isfinite(rate) && rate > 0, ErrorKind::argument,
           "--lr: {}; a positive number is required", rate);
@@ -243,8 +306,8 @@ std::string agreement(const Options& o) {
   return fmt::format(
       "optimizer {}\nmomentum {}\nnesterov {}\nbeta1 {}\nbeta2 {}\nweight decay {}\n"
       "clip norm {}\naccumulate {}\n",
-      o.optimizer, o.momentum, o.nesterov, o.beta1, o.beta2, o.weight_decay.value_or(-1),
-      o.clip_norm, o.accumulate);
+      o.optimizer, momentum_of(o).value_or(-1), o.nesterov, o.beta1.value_or(-1),
+      o.beta2.value_or(-1), o.weight_decay.value_or(-1), o.clip_norm, o.accumulate);
 }
 
 train::TrainerOptions trainer_options(const Options& o) {
@@ -256,19 +319,18 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.shards = data::sharding_from(o.shards);
   trainer.learning_rate = {learning_rate_of(o), train::learning_rate_schedule(o.schedule),
                            o.warmup_epochs};
-  trainer.all_reduce = o.exchange == "allreduce" || o.algorithm == "allreduce";
+  trainer.all_reduce = is_all_reduce(o);
   if (!o.out.empty()) trainer.out = o.out;
   trainer.progress = !o.quiet;
   trainer.placement = !o.no_placement;
-  trainer.momentum = o.momentum;
+  trainer.momentum = momentum_of(o);
   trainer.evaluate_every = o.evaluate_every;
   trainer.closing_rounds = closing_rounds_of(o.closing_rounds);
   trainer.validation = o.validation;
   trainer.patience = o.patience;
   trainer.ema_decay = o.ema;
   trainer.pace = pace_of(o);
-  trainer.worker.algorithm =
-      algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));
+  trainer.worker.algorithm = rule_of(o);
   trainer.worker.codec = codec::by_name(o.codec);
   require(!trainer.all_reduce || trainer.worker.codec.kind == codec::Kind::identity,
           ErrorKind::argument,
@@ -310,6 +372,10 @@ void train_worker(const Group& group, const Options& o) {
     backend = nn::make_backend<float>(model_of(o.model, data.train.classes()), o.seed,
                                       {optimizer_of(o), o.clip_norm, o.accumulate, o.threads});
   });
+  const auto idle = without_effect(o);
+  if (!idle.empty() && group.rank() == 0) {
+    fmt::print(stderr, "note: without effect in this run: {}\n", fmt::join(idle, ", "));
+  }
   const train::Summary summary = train::train(group, *rule, *backend, data, *trainer);
   if (group.rank() != 0) return;
   std::fputs(summary.to_table().c_str(), stdout);
@@ -325,6 +391,7 @@ std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
     describe(app, read);
     try {
       app.parse(argc, argv);
+      for (const CLI::Option* option : app.parse_order()) read.given.push_back(option->get_name());
       check(read, ranks.size());
       require(ranks.name() != "hybrid" || read.exchange != "shared", ErrorKind::argument,
               "--exchange shared: ranks are on several hosts; start all on one, or take --exchange "

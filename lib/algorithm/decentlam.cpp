@@ -1,5 +1,6 @@
 #include <fast/algorithm/rules.hpp>
-#include <fast/core/error.hpp>
+
+#include "algorithm/checks.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -50,8 +51,7 @@ struct DecentLam {
 }  // namespace
 
 std::unique_ptr<Algorithm> decentlam(const DecentLamOptions& options) {
-  require(options.momentum >= 0 && options.momentum < 1, ErrorKind::argument,
-          "decentlam: momentum {}; it must be at least 0 and below 1", options.momentum);
+  require_decay("decentlam", "momentum", options.momentum);
   return std::make_unique<Elementwise<DecentLam>>(DecentLam{options});
 }
 

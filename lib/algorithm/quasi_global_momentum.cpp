@@ -1,5 +1,6 @@
 #include <fast/algorithm/rules.hpp>
-#include <fast/core/error.hpp>
+
+#include "algorithm/checks.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -48,10 +49,8 @@ struct QuasiGlobalMomentum {
 }  // namespace
 
 std::unique_ptr<Algorithm> quasi_global_momentum(const QuasiGlobalMomentumOptions& options) {
-  require(options.momentum >= 0 && options.momentum < 1 && options.mu >= 0 && options.mu < 1,
-          ErrorKind::argument,
-          "quasi_global_momentum: momentum {} and mu {}; both must be at least 0 and below 1",
-          options.momentum, options.mu);
+  require_decay("quasi_global_momentum", "momentum", options.momentum);
+  require_decay("quasi_global_momentum", "mu", options.mu);
   return std::make_unique<Elementwise<QuasiGlobalMomentum>>(QuasiGlobalMomentum{options});
 }
 

@@ -128,10 +128,11 @@ void Training::look_over(const Schedule& schedule) {
                             ? "inf"
                             : std::to_string(options_.worker.staleness);
   overview_.spectrum = spectrum(schedule, options_.worker.weights, options_.worker.lazy_weights);
-  overview_.momentum = options_.momentum;
+  overview_.momentum = options_.momentum.value_or(0);
   const Spectrum& found = overview_.spectrum;
-  if (overview_.algorithm == "awc" && found.converged && found.smallest_eigenvalue) {
-    overview_.awc_stability = awc_stability_factor(*found.smallest_eigenvalue, options_.momentum);
+  if (overview_.algorithm == "awc" && found.converged && found.smallest_eigenvalue &&
+      options_.momentum) {
+    overview_.awc_stability = awc_stability_factor(*found.smallest_eigenvalue, *options_.momentum);
   }
 }
 
@@ -158,8 +159,8 @@ void Training::close() {
   if (closing_rounds_ == 0) return;
   group_.barrier(Deadline(options_.worker.deadline), "Trainer: closing rounds");
   worker_.reset();
-  worker_.emplace(close_training(group_, *schedule_, backend_.parameters(), closing_rounds_,
-                                 worker_options(options_)));
+  worker_.emplace(close_training(group_, *schedule_, overview_.spectrum, backend_.parameters(),
+                                 closing_rounds_, worker_options(options_)));
 }
 
 void Training::epoch(int index) {

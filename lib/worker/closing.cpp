@@ -23,11 +23,10 @@ std::int64_t closing_rounds(const Schedule& schedule, const Spectrum& spectrum) 
   return std::min((wanted + period - 1) / period * period, std::max(period, most_closing_rounds));
 }
 
-Worker close_training(const Group& group, const TopologyRule& rule,
+Worker close_training(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
                       std::vector<TensorView> parameters, std::int64_t rounds,
                       WorkerOptions options) {
-  const Spectrum found = spectrum(rule.make(group.size()), options.weights, options.lazy_weights);
-  options.algorithm = found.doubly_stochastic ? algorithm::awc() : algorithm::push_sum();
+  options.algorithm = spectrum.doubly_stochastic ? algorithm::awc() : algorithm::push_sum();
   options.codec = {};
   options.staleness = 0;
   options.mix_every = 1;

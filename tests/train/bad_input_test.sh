@@ -114,6 +114,11 @@ check_numbers() {
   refused "momentum" "momentum" "[0, 1)" -- --momentum nan
   refused "weight decay" "weight decay" "finite" -- --weight-decay inf
   refused "beta" "beta2 1 is not in [0, 1)" -- --optimizer adam --beta2 1
+  refused "momentum of adam" "--momentum and --nesterov are options of sgd" -- --optimizer adam --momentum 0.9
+  refused "beta of sgd" "--beta1 and --beta2 are options of adam" -- --beta2 0.99
+  refused "momentum twice" "quasi_global_momentum: it brings momentum itself" -- --algorithm quasi_global_momentum --momentum 0.9
+  refused "decentlam's optimizer" "decentlam: it brings momentum itself" -- --algorithm decentlam --optimizer adam
+  refused "threads of ranks" "--workers 2" "--exchange local" -- --workers 2
   refused "clipping" "a norm of -1" -- --clip-norm -1
   refused "accumulation" "--accumulate: 0" "at least 1" -- --accumulate 0
   refused "threads" "0 threads" "at least 1" -- --threads 0

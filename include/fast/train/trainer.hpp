@@ -36,7 +36,9 @@ struct TrainerOptions {
   /// On several hosts ranks take places in the topology so that neighbors share hosts where they
   /// can; otherwise rank r is worker r.
   bool placement = true;
-  double momentum = 0;  ///< of the backend's optimizer: for the stability told at the start
+  /// Of the backend's optimizer: for the stability told at the start. Empty: it is not SGD, and
+  /// nothing is told.
+  std::optional<double> momentum = 0.0;
   std::optional<std::filesystem::path>
       out;               ///< metrics-<rank>.jsonl and mean-model.safetensors go there
   bool progress = true;  ///< on worker 0, to standard error, after a table of what is about to run

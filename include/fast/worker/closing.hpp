@@ -17,10 +17,11 @@ inline constexpr std::int64_t most_closing_rounds = 100;
 
 /// Collective, to be called when all workers have finished training and their Worker is gone:
 /// averages `parameters` in place, synchronously, whatever staleness and algorithm they were
-/// trained with; by push-sum where the weights do not keep the mean. Of `options` weights,
+/// trained with; by push-sum where the weights do not keep the mean, as `spectrum`, that of the
+/// rule's schedule with those weights, has it. Of `options` weights,
 /// deadlines, participates, log and must_agree count. Returns the Worker that did it, finished: its
 /// mean_model() is exact.
-Worker close_training(const Group& group, const TopologyRule& rule,
+Worker close_training(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
                       std::vector<TensorView> parameters, std::int64_t rounds,
                       WorkerOptions options = {});
 
