@@ -9,7 +9,8 @@ struct AdaptThenCombine : Averaging {
             .summary = "Σ_j W_ij (x_j + δ_j): each steps, then all average",
             .source = "diffusion, Chen & Sayed 2012",
             .publish_point = PublishPoint::after_step,
-            .own = Own::unused};
+            .own = Own::unused,
+            .republishes = true};
   }
 };
 

@@ -16,6 +16,7 @@ struct D2 {
             .publish_point = PublishPoint::after_step,
             .state_vectors = 1,
             .mixing = Mixing::positive,
+            .republishes = true,
             .needs_static_topology = true,
             .strict = options.strict,
             .why_synchronous = "its correction cancels only terms of one and the same round",

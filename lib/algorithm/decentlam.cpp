@@ -17,6 +17,7 @@ struct DecentLam {
             .publish_point = PublishPoint::after_step,
             .state_vectors = 2,
             .mixing = Mixing::symmetric,
+            .republishes = true,
             .needs_learning_rate = true,
             .parameters = fmt::format("momentum={}", options.momentum)};
   }

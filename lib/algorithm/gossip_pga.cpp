@@ -15,6 +15,7 @@ struct GossipPga : Averaging {
             .source = "Gossip-PGA, Chen et al. 2021, arXiv 2105.09080, algorithm 1",
             .publish_point = PublishPoint::after_step,
             .own = Own::unused,
+            .republishes = true,
             .average_every = options.period,
             .parameters = fmt::format("period={}", options.period)};
   }

@@ -17,6 +17,7 @@ struct LocalSgd : Averaging {
                 "the average",
             .publish_point = PublishPoint::after_step,
             .own = Own::unused,
+            .republishes = true,
             .combine_every = options.period,
             .parameters = fmt::format("period={}", options.period)};
   }

@@ -16,6 +16,7 @@ struct QuasiGlobalMomentum {
             .source = "QG-DSGDm, Lin et al. 2021, arXiv 2102.04761, algorithm 1",
             .publish_point = PublishPoint::after_step,
             .state_vectors = 2,
+            .republishes = true,
             .needs_learning_rate = true,
             .parameters = fmt::format("momentum={} mu={}", options.momentum, options.mu)};
   }

@@ -220,15 +220,26 @@ struct Mixer::SegmentSweep {
     for (std::size_t s = 0; s < mixer.state_.size(); ++s) {
       block.state[s] = kept(mixer.state_[s], first);
     }
+    for (int k = 0; k < vectors; ++k) {
+      block.payload[static_cast<std::size_t>(k)] = payload_scratch[static_cast<std::size_t>(k)];
+    }
+    if (republishes()) mixer.algorithm_->apply(Sweep::publish, block);
     for (int k = 0; k < vectors; ++k) prepare_vector(block, k, first);
     return block;
+  }
+
+  /// The worker's own message is what publish() makes of the same weights and state.
+  bool republishes() const {
+    return std::is_same_v<Stored, T> && declared.republishes && plain && !is_buffer &&
+           pass.kind == Pass::Kind::combine && pass.next == nullptr && pass.neighborhood != nullptr;
   }
 
   void prepare_vector(Block<T>& block, int k, std::size_t first) {
     const auto i = static_cast<std::size_t>(k);
     const bool pulls = pass.neighborhood != nullptr;
-    block.payload[i] = payload_scratch[i];
-    if (pass.own.data != nullptr && (pulls || declared.own != Own::unused)) {
+    if (republishes()) {
+      block.own[i] = payload_scratch[i];
+    } else if (pass.own.data != nullptr && (pulls || declared.own != Own::unused)) {
       block.own[i] = keeps_own && (!pulls || is_summed(k))
                          ? kept(mixer.sent_[i], first)
                          : message(pass.own.vector(k), first, block.count, own_scratch[i]);

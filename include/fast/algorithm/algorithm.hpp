@@ -89,6 +89,9 @@ struct Declaration {
   Sparsity sparsity{};  ///< bounded: the payload travels as its entries, whatever the codec
   /// Why codecs that lose something are refused; empty: they fit.
   std::string_view why_exact{};
+  /// publish() changes no state and gives the same again until combine(): what was published need
+  /// not be read back, and the end of a round has a stream less.
+  bool republishes = false;
   bool surveys = false;  ///< looks at the whole model before it publishes
   bool needs_static_topology = false;
   bool needs_learning_rate = false;    ///< refuses a step without StepOptions::learning_rate
