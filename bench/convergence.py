@@ -13,6 +13,8 @@ matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "fast"
 import matplotlib.pyplot as plt
 
+from time_to import metrics, over_time, time_to
+
 ROWS = {
     "even-allreduce": "all-reduce",
     "even-ring": "`awc`, ring",
@@ -43,8 +45,7 @@ class Row:
             (d for d in runs.glob(f"{name}-*") if re.fullmatch(rf"{name}-\d+", d.name) and (d / "summary.json").exists()),
             key=lambda d: int(d.name.rsplit("-", 1)[1]))
         self.summaries = [json.loads((d / "summary.json").read_text()) for d in self.directories]
-        self.metrics = [[[json.loads(line) for line in path.open()] for path in sorted(d.glob("metrics-*.jsonl"))]
-                        for d in self.directories]
+        self.metrics = [metrics(d) for d in self.directories]
 
     def values(self, key):
         return [s[key] for s in self.summaries]
@@ -76,20 +77,8 @@ def by_line(workers):
         yield len(lines), 100 * correct / samples, lines[0]["round"], statistics.mean(l["consensus_distance"] for l in lines)
 
 
-def over_time(workers):
-    """(seconds, accuracy): whenever a worker has tested its slice, of all workers' latest tests."""
-    events = sorted((line["elapsed_seconds"], rank, line) for rank, lines in enumerate(workers) for line in lines)
-    latest = {}
-    for seconds, rank, line in events:
-        latest[rank] = line
-        if len(latest) < len(workers):
-            continue
-        correct = sum(line["mean_model_test_correct"] for line in latest.values())
-        yield seconds, correct / sum(line["mean_model_test_samples"] for line in latest.values())
-
-
 def time_to_target(row):
-    times = [next((t for t, accuracy in over_time(workers) if accuracy >= TARGET), None) for workers in row.metrics]
+    times = [time_to(workers, TARGET) for workers in row.metrics]
     return None if not times or None in times else times
 
 

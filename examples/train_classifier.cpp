@@ -66,9 +66,9 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--shards", o.shards,
                  "even, or dirichlet:ALPHA: each worker has few labels (the fewer, the smaller "
                  "ALPHA), as of data gathered in different places");
-  app.add_option(
-      "--model", o.model,
-      "lenet (61,706 parameters), mlp (784-256-10) or resnet20 (272,474, 32x32 color images)");
+  app.add_option("--model", o.model,
+                 "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths) or "
+                 "resnet20 (272,474, 32x32 color images)");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");
@@ -178,11 +178,29 @@ train::Pace pace_of(const Options& o) {
   return pace;
 }
 
+/// "mlp:A-B-...": the hidden layers' widths.
+std::vector<std::int64_t> widths_of(const std::string& name, int classes) {
+  std::vector<std::int64_t> widths{784};
+  for (std::size_t begin = 4; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('-', begin), name.size());
+    std::int64_t width = 0;
+    require(reads(std::string_view(name).substr(begin, end - begin), width) && width > 0,
+            ErrorKind::argument,
+            "--model: \"{}\"; widths of hidden layers are required (mlp:512-256)", name);
+    widths.push_back(width);
+    begin = end + 1;
+  }
+  widths.push_back(classes);
+  return widths;
+}
+
 nn::ModelSpec model_of(const std::string& name, int classes) {
   if (name == "lenet") return nn::lenet5(classes);
   if (name == "mlp") return nn::mlp({784, 256, classes});
   if (name == "resnet20") return nn::resnet20(classes);
-  fail(ErrorKind::argument, "--model: \"{}\" is unknown; choose lenet, mlp or resnet20", name);
+  if (name.starts_with("mlp:")) return nn::mlp(widths_of(name, classes));
+  fail(ErrorKind::argument,
+       "--model: \"{}\" is unknown; choose lenet, mlp, mlp:A-B-... or resnet20", name);
 }
 
 std::unique_ptr<algorithm::Algorithm> rule_of(const Options& o) {
