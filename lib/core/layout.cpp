@@ -1,4 +1,5 @@
 #define XXH_INLINE_ALL
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <fast/core/layout.hpp>
 #include <fast/core/memory.hpp>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace fast {
@@ -25,6 +27,19 @@ void check(const std::vector<TensorView>& views) {
             "parameters: {} has no elements; leave it out", describe(view));
     require(view.data != nullptr, ErrorKind::argument,
             "parameters: {} has no memory (null pointer)", describe(view));
+    require(view.is_contiguous(), ErrorKind::argument,
+            "parameters: {} has strides [{}]; contiguous row-major memory is required, hand over a "
+            "contiguous copy that the model uses",
+            describe(view), fmt::join(view.strides, ", "));
+    require(reinterpret_cast<std::uintptr_t>(view.data) % size_bytes(view.dtype) == 0,
+            ErrorKind::argument,
+            "parameters: {} begins at an address that is no multiple of its elements' size; hand "
+            "over aligned memory",
+            describe(view));
+    require(view.device == Device{}, ErrorKind::argument,
+            "parameters: {} is in the memory of device {}; host memory is required, hand over a "
+            "mirror of it there",
+            describe(view), view.device.index);
   }
 }
 
@@ -115,6 +130,17 @@ ParameterLayout ParameterLayout::rebound(std::vector<TensorView> views) const {
           "type",
           moved.describe(), describe());
   return moved;
+}
+
+void ParameterLayout::require_in_place(const std::vector<TensorView>& views) const {
+  std::unordered_map<std::string_view, const void*> places;
+  for (const TensorView& view : views) places.emplace(view.name, view.data);
+  for (const TensorView& view : views_) {
+    const auto found = places.find(view.name);
+    require(found != places.end() && found->second == view.data, ErrorKind::mismatch,
+            "parameters: the memory of {} has {}; call rebind() when the framework moves tensors",
+            fast::describe(view), found == places.end() ? "gone" : "moved");
+  }
 }
 
 void ParameterLayout::gather(std::byte* packed) const {

@@ -17,6 +17,17 @@ std::size_t TensorView::element_count() const {
 
 std::size_t TensorView::size_bytes() const { return element_count() * fast::size_bytes(dtype); }
 
+bool TensorView::is_contiguous() const {
+  if (strides.empty()) return true;
+  if (strides.size() != shape.size()) return false;
+  std::int64_t expected = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] > 1 && strides[d] != expected) return false;
+    expected *= shape[d];
+  }
+  return true;
+}
+
 std::string describe(const TensorView& view) {
   return fmt::format("\"{}\" [{}] {}{}", view.name, fmt::join(view.shape, "x"), name(view.dtype),
                      view.role == Role::buffer ? " buffer" : "");

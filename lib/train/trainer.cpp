@@ -165,6 +165,9 @@ void Training::close() {
 
 void Training::epoch(int index) {
   const auto rounds = loader_->rounds();
+#ifndef NDEBUG
+  worker_->layout().require_in_place(backend_.parameters());
+#endif
   double loss_sum = 0;
   for (std::size_t r = 0; r < rounds; ++r) {
     const auto start = Clock::now();

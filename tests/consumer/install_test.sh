@@ -18,5 +18,5 @@ configure consumer
 "$prefix/consumer/consumer"
 
 configure unknown "-DCOMPONENTS=nn;warp" >"$prefix/log" 2>&1 && refuse "a component that does not exist was found"
-tr -s ' \n' ' ' <"$prefix/log" | grep -F "component 'warp' was not built; this installation has: fast, topology_tools, nn, train" ||
+tr -s ' \n' ' ' <"$prefix/log" | grep -F "component 'warp' was not built; this installation has: fast, testing, topology_tools, nn, train" ||
   { cat "$prefix/log" && refuse "the message does not name the components there are"; }

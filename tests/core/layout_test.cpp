@@ -77,6 +77,34 @@ TEST_CASE("bad tensors are refused with their name") {
       Contains("two tensors are named \"w\""));
 }
 
+TEST_CASE(
+    "memory with gaps, misaligned or on a device is refused, strides of contiguous memory not") {
+  std::vector<float> arena(12);
+  TensorView view = tensor("w", arena.data(), {3, 4});
+  view.strides = {4, 1};
+  CHECK(ParameterLayout({view}).parameter_count() == 12);
+  view.strides = {1, 3};
+  CHECK_THROWS_WITH(ParameterLayout({view}), Contains("\"w\" [3x4] f32 has strides [1, 3]"));
+  view.shape = {1, 12};
+  view.strides = {7, 1};  // a side of one has no step
+  CHECK(ParameterLayout({view}).parameter_count() == 12);
+  CHECK_THROWS_WITH(
+      ParameterLayout({tensor("w", reinterpret_cast<std::byte*>(arena.data()) + 2, {4})}),
+      Contains("\"w\"") && Contains("aligned memory"));
+  view.device = {Device::Kind::cuda, 1};
+  CHECK_THROWS_WITH(ParameterLayout({view}), Contains("device 1") && Contains("host memory"));
+}
+
+TEST_CASE("memory that moved without telling is named") {
+  std::vector<float> a(4), b(4), c(4);
+  const ParameterLayout layout({tensor("a", a.data(), {4}), tensor("b", b.data(), {4})});
+  layout.require_in_place({tensor("a", a.data(), {4}), tensor("b", b.data(), {4})});
+  CHECK_THROWS_WITH(
+      layout.require_in_place({tensor("a", a.data(), {4}), tensor("b", c.data(), {4})}),
+      Contains("\"b\" [4] f32 has moved") && Contains("rebind()"));
+  CHECK_THROWS_WITH(layout.require_in_place({tensor("a", a.data(), {4})}), Contains("has gone"));
+}
+
 TEST_CASE("rebinding takes moved memory and refuses another model") {
   std::vector<float> a(4), b(4), c(5);
   const ParameterLayout layout({tensor("w", a.data(), {4})});

@@ -1,4 +1,5 @@
-// The adapter between the Trainer and whatever framework computes losses and gradients.
+// The adapter between the Trainer and whatever framework computes losses and gradients. A loop of
+// one's own needs none: a Worker takes TensorViews. fast/testing/conformance.hpp proves an adapter.
 #pragma once
 
 #include <fast/core/batch.hpp>
@@ -27,11 +28,13 @@ class Backend {
   /// The framework's name, for messages and summaries.
   virtual std::string name() const = 0;
 
-  /// Views of all parameters and buffers. Memory, names and order stay as they are for the
-  /// adapter's life.
+  /// Views of all parameters and buffers, in host memory (a mirror of it where the framework
+  /// computes elsewhere). Memory, names and order stay as they are for the adapter's life. Between
+  /// calls the views hold the weights: what is written there is what the next call computes with.
   virtual std::vector<TensorView> parameters() = 0;
 
   /// One optimizer step on a batch; returns the mean loss over its samples (before the step).
+  /// Throws Error(argument), as evaluate() does, when the batch does not fit the model.
   virtual double train(const Batch& batch, const GradientHook& hook = {}) = 0;
 
   /// Forward pass only, in evaluation mode. Changes neither parameters nor buffers.

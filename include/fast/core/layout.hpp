@@ -29,9 +29,9 @@ class ParameterLayout {
  public:
   ParameterLayout() = default;
 
-  /// Throws Error(argument) on an empty list, an empty or repeated name, a null or zero-sized
-  /// tensor and on partly overlapping memory. Identical views (tied weights) count once. Integer
-  /// tensors are left out.
+  /// Throws Error(argument) on an empty list, an empty or repeated name, a tensor that is null,
+  /// zero-sized, misaligned, not contiguous or not in host memory, and on partly overlapping
+  /// memory. Identical views (tied weights) count once. Integer tensors are left out.
   explicit ParameterLayout(std::vector<TensorView> views);
 
   const std::vector<TensorView>& views() const {
@@ -51,6 +51,10 @@ class ParameterLayout {
   /// The same layout over memory that has moved. Throws Error(mismatch) when names, shapes or types
   /// differ.
   ParameterLayout rebound(std::vector<TensorView> views) const;
+
+  /// Throws Error(mismatch) naming the first tensor that `views` has elsewhere, or no longer: the
+  /// framework has moved its memory without telling.
+  void require_in_place(const std::vector<TensorView>& views) const;
 
   /// Copies the model's memory to (from) a packed vector of size_bytes().
   void gather(std::byte* packed) const;

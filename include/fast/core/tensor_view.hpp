@@ -23,8 +23,8 @@ struct Device {
 /// Parameters are trained; buffers (batch-norm statistics) are only carried along and averaged.
 enum class Role : std::uint8_t { parameter, buffer };
 
-/// Non-owning view of one contiguous tensor. The memory stays the framework's and must stay where
-/// it is for as long as the view is in use.
+/// Non-owning view of one tensor. The memory stays the framework's and must stay where it is for as
+/// long as the view is in use.
 struct TensorView {
   std::string name;
   void* data = nullptr;
@@ -32,10 +32,14 @@ struct TensorView {
   DType dtype = DType::f32;
   Role role = Role::parameter;
   Device device{};
+  /// In elements, one a side; empty: contiguous. Others than those of contiguous row-major memory
+  /// are refused where the tensor is read.
+  std::vector<std::int64_t> strides{};
 
   /// Product of the shape; 1 for a scalar. Throws Error on negative sides or overflow.
   std::size_t element_count() const;
   std::size_t size_bytes() const;
+  bool is_contiguous() const;
 };
 
 /// "name [120x400] f32", for messages.
@@ -44,8 +48,13 @@ std::string describe(const TensorView& view);
 /// Views of raw memory, for a user's own training loop.
 template <class T>
 TensorView view_of(std::string name, std::span<T> values, Role role = Role::parameter) {
-  return {std::move(name), values.data(), {static_cast<std::int64_t>(values.size())},
-          dtype_of<T>,     role,          Device{}};
+  return {std::move(name),
+          values.data(),
+          {static_cast<std::int64_t>(values.size())},
+          dtype_of<T>,
+          role,
+          Device{},
+          {}};
 }
 
 }  // namespace fast

@@ -1,0 +1,38 @@
+// The suite's checks. Each throws std::exception with what was found and what was required.
+#pragma once
+
+#include <fast/testing/conformance.hpp>
+
+#include "testing/samples.hpp"
+
+namespace fast::testing {
+
+struct Context {
+  const BackendMaker& make;
+  const Problem& problem;
+  Samples train, test;
+
+  std::unique_ptr<Backend> replica(std::uint64_t which = 0) const {
+    return make(problem.seed + which);
+  }
+  /// The batch of a step, in turn.
+  Batch batch(int step) const;
+};
+
+using CheckFunction = void (*)(const Context&);
+struct NamedCheck {
+  const char* name;
+  CheckFunction run;
+};
+
+std::vector<NamedCheck> view_checks();
+std::vector<NamedCheck> learning_checks();
+std::vector<NamedCheck> replica_checks();
+
+/// All floating-point values of a backend, parameters and buffers, as double; of one role.
+std::vector<double> values(Backend& backend);
+std::vector<double> values(Backend& backend, Role role);
+/// Makes every floating-point value of that role f(its index among them).
+void assign(Backend& backend, Role role, const std::function<double(std::size_t)>& f);
+
+}  // namespace fast::testing

@@ -1,0 +1,110 @@
+#include <cmath>
+#include <fast/core/error.hpp>
+
+#include "testing/checks.hpp"
+
+namespace fast::testing {
+namespace {
+
+/// Calls visit(T*, count) with a floating view's memory.
+template <class Visit>
+void visit_floating(const TensorView& view, const Visit& visit) {
+  const std::size_t count = view.element_count();
+  switch (view.dtype) {
+    case DType::f32:
+      return visit(static_cast<float*>(view.data), count);
+    case DType::f64:
+      return visit(static_cast<double*>(view.data), count);
+    case DType::bf16:
+      return visit(static_cast<BFloat16*>(view.data), count);
+    case DType::f16:
+      return visit(static_cast<Float16*>(view.data), count);
+    default:
+      return;
+  }
+}
+
+double read(float value) { return static_cast<double>(value); }
+double read(double value) { return value; }
+double read(BFloat16 value) { return static_cast<double>(to_float(value)); }
+double read(Float16 value) { return static_cast<double>(to_float(value)); }
+void write(float& place, double value) { place = static_cast<float>(value); }
+void write(double& place, double value) { place = value; }
+void write(BFloat16& place, double value) { place = to_bfloat16(static_cast<float>(value)); }
+void write(Float16& place, double value) { place = to_float16(static_cast<float>(value)); }
+
+void check(const Problem& problem) {
+  for (const std::int64_t side : problem.sample_shape)
+    require(side > 0, ErrorKind::argument, "Problem: a sample's side of {}; 1 or more is required",
+            side);
+  require(problem.classes >= 2 && problem.batch_size >= 2 && problem.steps >= 1 &&
+              problem.learning_rate > 0,
+          ErrorKind::argument,
+          "Problem: {} classes, batches of {}, {} steps, learning rate {}; at least 2, 2, 1 and a "
+          "positive number are required",
+          problem.classes, problem.batch_size, problem.steps, problem.learning_rate);
+}
+
+}  // namespace
+
+Batch Context::batch(int step) const {
+  const std::size_t batches = train.labels.size() / problem.batch_size;
+  return train.batch(static_cast<std::size_t>(step) % batches * problem.batch_size,
+                     problem.batch_size);
+}
+
+std::vector<double> values(Backend& backend, Role role) {
+  std::vector<double> all;
+  for (const TensorView& view : backend.parameters()) {
+    if (view.role != role) continue;
+    visit_floating(view, [&](auto* data, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) all.push_back(read(data[i]));
+    });
+  }
+  return all;
+}
+
+std::vector<double> values(Backend& backend) {
+  std::vector<double> all = values(backend, Role::parameter);
+  const std::vector<double> buffers = values(backend, Role::buffer);
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  return all;
+}
+
+void assign(Backend& backend, Role role, const std::function<double(std::size_t)>& f) {
+  std::size_t index = 0;
+  for (const TensorView& view : backend.parameters()) {
+    if (view.role != role) continue;
+    visit_floating(view, [&](auto* data, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) write(data[i], f(index++));
+    });
+  }
+}
+
+Report check_backend(const BackendMaker& make, const Problem& problem) {
+  check(problem);
+  const std::size_t batches = 8;
+  const Context context{make, problem, Samples(problem, batches * problem.batch_size, 0),
+                        Samples(problem, 4 * problem.batch_size, 1)};
+  Report report;
+  for (const auto& list : {view_checks(), learning_checks(), replica_checks()}) {
+    for (const NamedCheck& named : list) {
+      Check& result = report.checks.emplace_back(Check{named.name, ""});
+      try {
+        named.run(context);
+      } catch (const std::exception& error) {
+        result.failure = error.what();
+      } catch (...) {
+        result.failure = "an exception that is no std::exception";
+      }
+    }
+  }
+  try {
+    report.backend = make(problem.seed)->name();
+  } catch (const std::exception&) {
+    report.backend = "no backend";
+  }
+  return report;
+}
+
+}  // namespace fast::testing

@@ -1,0 +1,124 @@
+// What train() and evaluate() do.
+#include <cmath>
+#include <fast/core/error.hpp>
+
+#include "testing/checks.hpp"
+
+namespace fast::testing {
+namespace {
+
+void loss_falls(const Context& context) {
+  const auto backend = context.replica();
+  backend->set_learning_rate(context.problem.learning_rate);
+  const Evaluation before = backend->evaluate(context.test.all());
+  for (int step = 0; step < context.problem.steps; ++step) backend->train(context.batch(step));
+  const Evaluation after = backend->evaluate(context.test.all());
+  require(after.loss_sum < before.loss_sum / 2, ErrorKind::numeric,
+          "{} steps took the sum of losses from {:.4g} to {:.4g}; half of it is required",
+          context.problem.steps, before.loss_sum, after.loss_sum);
+  const auto chance =
+      context.test.labels.size() / static_cast<std::size_t>(context.problem.classes);
+  require(after.correct > 2 * chance || after.correct == context.test.labels.size(),
+          ErrorKind::numeric, "{} of {} samples are told right after training; chance tells {}",
+          after.correct, context.test.labels.size(), chance);
+}
+
+void evaluating_changes_nothing(const Context& context) {
+  const auto backend = context.replica();
+  backend->train(context.batch(0));
+  const std::vector<double> before = values(*backend);
+  const Evaluation first = backend->evaluate(context.test.all());
+  require(values(*backend) == before, ErrorKind::mismatch,
+          "evaluate() changed parameters or buffers");
+  const Evaluation again = backend->evaluate(context.test.all());
+  require(first.loss_sum == again.loss_sum && first.correct == again.correct, ErrorKind::mismatch,
+          "evaluating twice gave losses of {:.9g} and {:.9g}", first.loss_sum, again.loss_sum);
+}
+
+void evaluations_add_up(const Context& context) {
+  const auto backend = context.replica();
+  const std::size_t count = context.test.labels.size(), head = count / 3;
+  const Evaluation whole = backend->evaluate(context.test.all());
+  const Evaluation a = backend->evaluate(context.test.batch(0, head));
+  const Evaluation b = backend->evaluate(context.test.batch(head, count - head));
+  require(whole.correct == a.correct + b.correct && whole.correct <= count, ErrorKind::mismatch,
+          "{} of {} samples are told right, of two parts {} and {}", whole.correct, count,
+          a.correct, b.correct);
+  const double parts = a.loss_sum + b.loss_sum;
+  require(std::abs(whole.loss_sum - parts) <= 1e-4 * std::abs(parts), ErrorKind::mismatch,
+          "losses sum up to {:.7g}, those of two parts to {:.7g}: is loss_sum a sum?",
+          whole.loss_sum, parts);
+}
+
+void hook_sees_and_sets_gradients(const Context& context) {
+  const auto backend = context.replica();
+  backend->set_learning_rate(0.5);
+  const std::vector<double> before = values(*backend, Role::parameter);
+  std::vector<TensorView> parameters = backend->parameters();
+  std::erase_if(parameters, [](const TensorView& view) { return view.role != Role::parameter; });
+  int calls = 0;
+  backend->train(context.batch(0), [&](const std::vector<TensorView>& gradients) {
+    ++calls;
+    require(gradients.size() == parameters.size(), ErrorKind::mismatch,
+            "the hook saw {} gradients, there are {} parameters", gradients.size(),
+            parameters.size());
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const TensorView& view = gradients[i];
+      require(view.shape == parameters[i].shape && view.dtype == parameters[i].dtype,
+              ErrorKind::mismatch, "gradient {} is {}, its parameter {}", i, describe(view),
+              describe(parameters[i]));
+      require(view.is_contiguous(), ErrorKind::mismatch, "gradient {} has gaps", describe(view));
+      std::fill_n(static_cast<std::byte*>(view.data), view.size_bytes(), std::byte{0});
+    }
+  });
+  require(calls == 1, ErrorKind::mismatch, "the hook was called {} times in a step", calls);
+  require(values(*backend, Role::parameter) == before, ErrorKind::mismatch,
+          "gradients were set to 0 by the hook, yet the step moved the parameters");
+}
+
+void learning_rate_of_zero_stands_still(const Context& context) {
+  const auto backend = context.replica();
+  const std::vector<double> before = values(*backend, Role::parameter);
+  backend->set_learning_rate(0);
+  backend->train(context.batch(0));
+  require(values(*backend, Role::parameter) == before, ErrorKind::mismatch,
+          "a step of learning rate 0 changed parameters");
+}
+
+template <class Call>
+void require_refused(const char* what, const Call& call) {
+  try {
+    call();
+  } catch (const Error&) {
+    return;
+  }
+  fail(ErrorKind::mismatch, "{} was taken; Error(argument) is required", what);
+}
+
+void bad_batches_are_refused(const Context& context) {
+  const auto backend = context.replica();
+  const Samples& samples = context.test;
+  require_refused("an empty batch", [&] { backend->train(samples.batch(0, 0)); });
+  Batch shorter = samples.batch(0, 4);
+  shorter.inputs = shorter.inputs.first(shorter.inputs.size() - 1);
+  require_refused("a batch that lacks a value", [&] { backend->train(shorter); });
+  Samples wrong(context.problem, 4, 2);
+  wrong.labels[2] = context.problem.classes;
+  require_refused("a label beyond the classes", [&] { backend->train(wrong.all()); });
+  wrong.labels[2] = -1;
+  require_refused("a negative label", [&] { backend->evaluate(wrong.all()); });
+}
+
+}  // namespace
+
+std::vector<NamedCheck> learning_checks() {
+  return {{"the loss falls on a small problem", loss_falls},
+          {"evaluating changes nothing", evaluating_changes_nothing},
+          {"evaluations of parts add up to the whole", evaluations_add_up},
+          {"the hook sees the gradients, and the step takes what it leaves",
+           hook_sees_and_sets_gradients},
+          {"a learning rate of 0 stands still", learning_rate_of_zero_stands_still},
+          {"batches that do not fit are refused with fast::Error", bad_batches_are_refused}};
+}
+
+}  // namespace fast::testing
