@@ -15,12 +15,15 @@
 #include <functional>
 #include <optional>
 
+#include "backends/backends.hpp"
+
 namespace {
 
 using namespace fast;
 
 struct Options {
   std::string data = "fashion-mnist";
+  std::string backend = "nn";
   std::string model = "lenet";
   std::string topology = "torus2d";
   std::string algorithm = "awc";
@@ -69,6 +72,8 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--model", o.model,
                  "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths) or "
                  "resnet20 (272,474, 32x32 color images)");
+  app.add_option("--backend", o.backend,
+                 "what computes the model: nn (the library's own) or torch (LibTorch)");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");
@@ -241,6 +246,14 @@ nn::OptimizerSpec optimizer_of(const Options& o) {
   return spec;
 }
 
+std::unique_ptr<Backend> backend_of(const Options& o, int classes) {
+  const nn::ModelSpec spec = model_of(o.model, classes);
+  const nn::BackendOptions options{optimizer_of(o), o.clip_norm, o.accumulate, o.threads};
+  if (o.backend == "nn") return nn::make_backend<float>(spec, o.seed, options);
+  if (o.backend == "torch") return backends::make_torch<float>(spec, o.seed, options);
+  fail(ErrorKind::argument, "--backend: \"{}\" is unknown; choose nn or torch", o.backend);
+}
+
 double learning_rate_of(const Options& o) {
   return std::visit([](const auto& spec) { return spec.learning_rate; }, optimizer_of(o));
 }
@@ -387,8 +400,7 @@ void train_worker(const Group& group, const Options& o) {
     data::LoadOptions load;
     load.limit = o.samples;
     data = data::load(o.data, load);
-    backend = nn::make_backend<float>(model_of(o.model, data.train.classes()), o.seed,
-                                      {optimizer_of(o), o.clip_norm, o.accumulate, o.threads});
+    backend = backend_of(o, data.train.classes());
   });
   const auto idle = without_effect(o);
   if (!idle.empty() && group.rank() == 0) {

@@ -1,0 +1,20 @@
+// The models of fast-train on other frameworks. What was not found at configuration is built from
+// no_<name>.cpp, which refuses with what would bring it.
+#pragma once
+
+#include <fast/nn/backend.hpp>
+#include <fast/torch/replica.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace backends {
+
+/// The same model, initial weights, names and optimizer on LibTorch as
+/// nn::make_backend<T>(spec, seed, options) has. T is float or double.
+template <class T>
+std::unique_ptr<fast::Backend> make_torch(const fast::nn::ModelSpec& spec, std::uint64_t seed,
+                                          const fast::nn::BackendOptions& options = {},
+                                          const fast::torch::ReplicaOptions& replica = {});
+
+}  // namespace backends

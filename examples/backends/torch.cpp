@@ -1,0 +1,142 @@
+#include <torch/nn.h>
+#include <torch/optim.h>
+
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/nn/network.hpp>
+#include <fast/torch/backend.hpp>
+#include <unordered_map>
+
+#include "backends/backends.hpp"
+
+namespace backends {
+namespace {
+
+using namespace fast;
+using at::Tensor;
+namespace modules = ::torch::nn;
+
+using Function = std::function<Tensor(const Tensor&)>;
+
+/// A ModelSpec as a module, submodules named as nn names them.
+class SpecModule : public modules::Module {
+ public:
+  explicit SpecModule(const nn::ModelSpec& spec) : forward_(sequence(spec.layers, spec.input)) {}
+  Tensor forward(const Tensor& inputs) { return forward_(inputs); }
+
+ private:
+  Function sequence(const std::vector<nn::LayerSpec>& layers, const nn::Shape& input) {
+    const std::vector<nn::Shape> in = nn::shapes_through(layers, input);
+    std::vector<Function> functions;
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      functions.push_back(
+          std::visit([&](const auto& layer) { return function(layer, in[i]); }, layers[i]));
+    return [functions](Tensor x) {
+      for (const Function& f : functions) x = f(x);
+      return x;
+    };
+  }
+
+  template <class Holder>
+  Function keep(const char* kind, Holder holder) {
+    register_module(fmt::format("{}{}", kind, ++counts_[kind]), holder);
+    return [holder](const Tensor& x) mutable { return holder->forward(x); };
+  }
+
+  Function function(const nn::Dense& dense, const nn::Shape& in) {
+    return keep("fc", modules::Linear(in[0], dense.units));
+  }
+  Function function(const nn::Conv2d& conv, const nn::Shape& in) {
+    return keep("conv", modules::Conv2d(modules::Conv2dOptions(in[0], conv.channels, conv.kernel)
+                                            .stride(conv.stride)
+                                            .padding(conv.padding)
+                                            .bias(conv.bias)));
+  }
+  Function function(const nn::BatchNorm& norm, const nn::Shape& in) {
+    return keep("bn",
+                modules::BatchNorm2d(
+                    modules::BatchNorm2dOptions(in[0]).momentum(norm.momentum).eps(norm.epsilon)));
+  }
+  Function function(const nn::GroupNorm& norm, const nn::Shape& in) {
+    return keep(
+        "gn", modules::GroupNorm(modules::GroupNormOptions(norm.groups, in[0]).eps(norm.epsilon)));
+  }
+  Function function(const nn::Relu&, const nn::Shape&) {
+    return [](const Tensor& x) { return x.relu(); };
+  }
+  Function function(const nn::MaxPool& pool, const nn::Shape&) {
+    return [pool](const Tensor& x) { return at::max_pool2d(x, pool.size, pool.stride); };
+  }
+  Function function(const nn::Flatten&, const nn::Shape&) {
+    return [](const Tensor& x) { return x.flatten(1); };
+  }
+  Function function(const nn::GlobalAveragePool&, const nn::Shape&) {
+    return [](const Tensor& x) { return x.mean({2, 3}); };
+  }
+  Function function(const nn::Residual& residual, const nn::Shape& in) {
+    const Function body = sequence(residual.body, in), shortcut = sequence(residual.shortcut, in);
+    return [body, shortcut](const Tensor& x) { return body(x) + shortcut(x); };
+  }
+
+  std::unordered_map<std::string, int> counts_;
+  Function forward_;
+};
+
+template <class T>
+void copy_values(std::vector<TensorView> views, modules::Module& module) {
+  const at::NoGradGuard no_gradients;
+  std::unordered_map<std::string, const TensorView*> by_name;
+  for (const TensorView& view : views) by_name[view.name] = &view;
+  for (auto& item : module.named_parameters()) {
+    const TensorView& from = *by_name.at(item.key());
+    std::memcpy(item.value().template data_ptr<T>(), from.data, from.size_bytes());
+  }
+}
+
+std::shared_ptr<::torch::optim::Optimizer> optimizer_of(const nn::OptimizerSpec& spec,
+                                                        std::vector<Tensor> parameters) {
+  namespace optim = ::torch::optim;
+  if (const auto* sgd = std::get_if<nn::SgdOptions>(&spec))
+    return std::make_shared<optim::SGD>(std::move(parameters), optim::SGDOptions(sgd->learning_rate)
+                                                                   .momentum(sgd->momentum)
+                                                                   .weight_decay(sgd->weight_decay)
+                                                                   .nesterov(sgd->nesterov));
+  const auto& adam = std::get<nn::AdamOptions>(spec);
+  const auto set = [&](auto options) {
+    return options.betas({adam.beta1, adam.beta2})
+        .eps(adam.epsilon)
+        .weight_decay(adam.weight_decay);
+  };
+  if (adam.decoupled_decay)
+    return std::make_shared<optim::AdamW>(std::move(parameters),
+                                          set(optim::AdamWOptions(adam.learning_rate)));
+  return std::make_shared<optim::Adam>(std::move(parameters),
+                                       set(optim::AdamOptions(adam.learning_rate)));
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Backend> make_torch(const nn::ModelSpec& spec, std::uint64_t seed,
+                                    const nn::BackendOptions& options,
+                                    const fast::torch::ReplicaOptions& replica) {
+  nn::Network<T> initial(spec, seed);
+  nn::Optimizer<T>(options.optimizer, initial.parameter_count());  // refuses what is out of range
+  auto module = std::make_shared<SpecModule>(spec);
+  module->to(c10::CppTypeToScalarType<T>::value);
+  copy_values<T>(initial.parameter_views(), *module);
+  auto optimizer = optimizer_of(options.optimizer, module->parameters());
+  return fast::torch::make_backend(
+      module, [raw = module.get()](const Tensor& x) { return raw->forward(x); },
+      std::move(optimizer),
+      {spec.input, options.clip_norm, options.accumulate, options.threads, replica});
+}
+
+template std::unique_ptr<Backend> make_torch<float>(const nn::ModelSpec&, std::uint64_t,
+                                                    const nn::BackendOptions&,
+                                                    const fast::torch::ReplicaOptions&);
+template std::unique_ptr<Backend> make_torch<double>(const nn::ModelSpec&, std::uint64_t,
+                                                     const nn::BackendOptions&,
+                                                     const fast::torch::ReplicaOptions&);
+
+}  // namespace backends

@@ -1,0 +1,52 @@
+// A module of LibTorch with its optimizer behind the adapter that the Trainer drives.
+#pragma once
+
+#include <fast/backend/backend.hpp>
+#include <fast/torch/replica.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace at {
+class Tensor;
+}
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace fast::torch {
+
+/// Logits [count x classes] of inputs [count x sample shape].
+using Forward = std::function<at::Tensor(const at::Tensor& inputs)>;
+
+struct BackendOptions {
+  /// What samples are reshaped to before forward(); empty: what the batch says.
+  std::vector<std::int64_t> sample_shape;
+  /// Gradients of a larger norm, over all parameters, are scaled down to it; 0: never.
+  double clip_norm = 0;
+  int accumulate = 1;  ///< parts of a batch taken one after the other
+  int threads = 1;     ///< at::set_num_threads, of the whole process; 0: leave it
+  ReplicaOptions replica;
+};
+
+/// Classifies with softmax cross-entropy. The optimizer has been given the module's parameters; its
+/// rule and state are its own, set_learning_rate() sets the rate of all its groups. Inputs take the
+/// module's element type and device. name() is "torch".
+std::unique_ptr<Backend> make_backend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
+                                      std::shared_ptr<::torch::optim::Optimizer> optimizer,
+                                      const BackendOptions& options = {});
+
+/// The same of a module holder (torch::nn::Sequential, or one by TORCH_MODULE), which has
+/// forward().
+template <class Holder>
+std::unique_ptr<Backend> make_backend(Holder net,
+                                      std::shared_ptr<::torch::optim::Optimizer> optimizer,
+                                      const BackendOptions& options = {}) {
+  return make_backend(
+      net.ptr(), [net](const auto& inputs) mutable { return net->forward(inputs); },
+      std::move(optimizer), options);
+}
+
+}  // namespace fast::torch

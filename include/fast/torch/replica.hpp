@@ -1,0 +1,118 @@
+// Modules of LibTorch in training by neighbors: two lines in an existing loop.
+//
+//   fast::torch::Worker worker(world, fast::stencil::torus2d(), *net);   // 1: net, optimizer as
+//   ever for (auto& batch : *loader)
+//     worker.step([&] {                                                  // 2: round the step
+//       optimizer.zero_grad();
+//       auto loss = torch::nll_loss(net->forward(batch.data), batch.target);
+//       loss.backward();
+//       optimizer.step();
+//       return loss.item<double>();
+//     });
+//
+// This header includes none of LibTorch's.
+#pragma once
+
+#include <fast/core/tensor_view.hpp>
+#include <fast/worker/worker.hpp>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace fast::torch {
+
+struct ReplicaOptions {
+  /// Parameters, and buffers, move into one block of memory each, so that publishing and averaging
+  /// are one pass. What holds the tensors (modules, optimizers) sees the same tensors as before.
+  /// Left alone all the same: memory that something else holds, as an autograd graph that still
+  /// lives does.
+  bool flat = true;
+  /// Views of a mirror in host memory even where the module is in host memory itself.
+  bool mirror = false;
+};
+
+/// A module's tensors as the library sees them: a shared handle. The module's tensors stay in use
+/// by the module; they must neither be replaced nor moved to another device while this lives.
+class Replica {
+ public:
+  /// Names are the module's ("conv1.weight"). Tied tensors count once, buffers are included.
+  /// Tensors in another memory format than row-major keep it; their views' sides are then in the
+  /// order of memory. Throws Error(argument) as ParameterLayout does, also for a module without
+  /// parameters, and on sparse or quantized tensors and types that views do not know.
+  explicit Replica(::torch::nn::Module& module, ReplicaOptions options = {});
+
+  /// In host memory. With a mirror, they hold the module's values since the last to_host().
+  const std::vector<TensorView>& parameters() const;
+  bool is_flat() const;      ///< the tensors lie in blocks
+  bool is_mirrored() const;  ///< the module's memory is elsewhere (CUDA)
+
+  /// The module's values into the mirror, and back. Nothing to do where there is none. Blocking.
+  void to_host() const;
+  void to_module() const;
+
+  /// Throws Error(mismatch) naming the first tensor whose memory is no longer where it was, as
+  /// after Module::to() (a few nanoseconds a tensor) and, in debug builds, that the module has
+  /// replaced.
+  void require_in_place() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// A fast::Worker of a module, which looks after mirrors and moved memory.
+class Worker {
+ public:
+  /// Collective; see fast::Worker.
+  Worker(Group group, const TopologyRule& rule, ::torch::nn::Module& module,
+         WorkerOptions options = {}, const ReplicaOptions& replica = {})
+      : replica_(module, replica),
+        worker_(std::move(group), rule, replica_.parameters(), std::move(options)) {
+    replica_.to_module();
+  }
+
+  /// One round; see fast::Worker::step.
+  template <class Train>
+  auto step(Train&& train, const StepOptions& options = {}) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Train>>) {
+      worker_.step(
+          [&] {
+            train();
+            end_step();
+          },
+          options);
+      replica_.to_module();
+    } else {
+      auto result = worker_.step(
+          [&] {
+            auto value = train();
+            end_step();
+            return value;
+          },
+          options);
+      replica_.to_module();
+      return result;
+    }
+  }
+
+  /// All else: round(), stats(), mean_model(), finish(), ...
+  fast::Worker* operator->() { return &worker_; }
+  const Replica& replica() const { return replica_; }
+
+ private:
+  void end_step() const {
+    replica_.require_in_place();
+    replica_.to_host();
+  }
+
+  Replica replica_;
+  fast::Worker worker_;
+};
+
+}  // namespace fast::torch

@@ -1,0 +1,185 @@
+#include <ATen/Parallel.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/module.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/optimizer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/torch/backend.hpp>
+
+namespace fast::torch {
+namespace {
+
+namespace F = ::torch::nn::functional;
+
+class ModuleBackend final : public Backend {
+ public:
+  ModuleBackend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
+                std::shared_ptr<::torch::optim::Optimizer> optimizer, BackendOptions options)
+      : module_(std::move(module)),
+        forward_(std::move(forward)),
+        optimizer_(std::move(optimizer)),
+        options_(std::move(options)),
+        replica_(*module_, options_.replica),
+        parameters_(module_->parameters()) {
+    require(std::isfinite(options_.clip_norm) && options_.clip_norm >= 0, ErrorKind::argument,
+            "torch: clipping to a norm of {}; a positive number is required, or 0 for none",
+            options_.clip_norm);
+    require(options_.accumulate >= 1, ErrorKind::argument,
+            "torch: a batch in {} parts; at least 1 is required", options_.accumulate);
+    require(options_.threads >= 0, ErrorKind::argument, "torch: {} threads; at least 1 is required",
+            options_.threads);
+    if (options_.threads > 0) at::set_num_threads(options_.threads);
+  }
+
+  std::string name() const override { return "torch"; }
+  std::vector<TensorView> parameters() override {
+    replica_.require_in_place();
+    return replica_.parameters();
+  }
+
+  double train(const Batch& batch, const GradientHook& hook) override {
+    replica_.to_module();
+    module_->train();
+    optimizer_->zero_grad();
+    const std::size_t samples = batch.count();
+    const std::size_t parts =
+        std::clamp<std::size_t>(samples, 1, static_cast<std::size_t>(options_.accumulate));
+    double loss = 0;
+    for (std::size_t i = 0; i < parts; ++i) {
+      const std::size_t first = samples * i / parts, count = samples * (i + 1) / parts - first;
+      const at::Tensor mean = loss_of(batch, first, count, nullptr) *
+                              (static_cast<double>(count) / static_cast<double>(samples));
+      mean.backward();
+      loss += mean.item<double>();
+    }
+    if (hook) call(hook);
+    if (options_.clip_norm > 0)
+      ::torch::nn::utils::clip_grad_norm_(module_->parameters(), options_.clip_norm);
+    optimizer_->step();
+    replica_.to_host();
+    return loss;
+  }
+
+  Evaluation evaluate(const Batch& batch) override {
+    const at::NoGradGuard no_gradients;
+    replica_.to_module();
+    module_->eval();
+    Evaluation result;
+    const at::Tensor mean = loss_of(batch, 0, batch.count(), &result.correct);
+    result.loss_sum = mean.item<double>() * static_cast<double>(batch.count());
+    return result;
+  }
+
+  void set_learning_rate(double learning_rate) override {
+    require(std::isfinite(learning_rate) && learning_rate >= 0, ErrorKind::argument,
+            "torch: learning rate {}; a number not below 0 is required", learning_rate);
+    for (auto& group : optimizer_->param_groups()) group.options().set_lr(learning_rate);
+  }
+
+ private:
+  at::Tensor loss_of(const Batch& batch, std::size_t first, std::size_t count,
+                     std::size_t* correct) const {
+    const at::Tensor logits = forward_(inputs(batch, first, count));
+    const at::Tensor labels = labels_of(batch, first, count, logits);
+    if (correct != nullptr)
+      *correct = static_cast<std::size_t>(logits.argmax(1).eq(labels).sum().item<std::int64_t>());
+    return F::cross_entropy(logits, labels);
+  }
+
+  at::Tensor inputs(const Batch& batch, std::size_t first, std::size_t count) const {
+    std::int64_t values = 1;
+    for (const std::int64_t side : batch.sample_shape) values *= side;
+    require(count > 0, ErrorKind::argument, "torch: the batch is empty");
+    require(batch.inputs.size() == batch.count() * static_cast<std::size_t>(values),
+            ErrorKind::argument, "torch: {} input values given, {} samples of {} are {}",
+            batch.inputs.size(), batch.count(), values,
+            batch.count() * static_cast<std::size_t>(values));
+    const auto& sample = options_.sample_shape.empty() ? batch.sample_shape : options_.sample_shape;
+    std::vector<std::int64_t> shape{static_cast<std::int64_t>(count)};
+    shape.insert(shape.end(), sample.begin(), sample.end());
+    auto* data = const_cast<float*>(batch.inputs.data()) + first * static_cast<std::size_t>(values);
+    const at::Tensor& like = parameters_.front();
+    try {
+      return at::from_blob(data, {static_cast<std::int64_t>(count) * values}, at::kFloat)
+          .view(shape)
+          .to(like.device(), like.scalar_type());
+    } catch (const c10::Error&) {
+      fail(ErrorKind::argument, "torch: samples of {} values given, the model takes other shapes",
+           values);
+    }
+  }
+
+  static at::Tensor labels_of(const Batch& batch, std::size_t first, std::size_t count,
+                              const at::Tensor& logits) {
+    const auto samples = static_cast<std::int64_t>(count);
+    require(logits.dim() == 2 && logits.size(0) == samples, ErrorKind::argument,
+            "torch: the model's output has {} dimensions; [samples x classes] is required",
+            logits.dim());
+    const std::int64_t classes = logits.size(1);
+    at::Tensor labels = at::empty({samples}, at::kLong);
+    auto* to = labels.data_ptr<std::int64_t>();
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = batch.labels[first + i];
+      require(to[i] >= 0 && to[i] < classes, ErrorKind::argument,
+              "torch: sample {} of the batch has label {}, the model has classes 0..{}", first + i,
+              to[i], classes - 1);
+    }
+    return labels.to(logits.device());
+  }
+
+  /// Gradients are handed out in a row, so that an average over all workers is one run of memory.
+  void call(const GradientHook& hook) {
+    const at::NoGradGuard no_gradients;
+    const std::vector<TensorView>& known = replica_.parameters();
+    std::vector<TensorView> views(known.begin(),
+                                  known.begin() + static_cast<std::ptrdiff_t>(parameters_.size()));
+    std::size_t size_bytes = 0;
+    for (const TensorView& view : views)
+      size_bytes += round_up(view.size_bytes(), alignment(views));
+    if (gradients_.size_bytes() < size_bytes) gradients_ = AlignedBuffer(size_bytes);
+    std::byte* place = gradients_.data();
+    std::vector<at::Tensor> copies;
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      at::Tensor& parameter = parameters_[i];
+      views[i].data = place;
+      place += round_up(views[i].size_bytes(), alignment(views));
+      copies.push_back(at::from_blob(views[i].data, parameter.sizes(), parameter.strides(),
+                                     parameter.options().device(c10::kCPU).requires_grad(false)));
+      if (!parameter.grad().defined()) parameter.mutable_grad() = at::zeros_like(parameter);
+      copies[i].copy_(parameter.grad());
+    }
+    hook(views);
+    for (std::size_t i = 0; i < views.size(); ++i) parameters_[i].grad().copy_(copies[i]);
+  }
+
+  /// Of parameters in a row: their size, where all are of one type.
+  static std::size_t alignment(const std::vector<TensorView>& views) {
+    const bool same = std::all_of(views.begin(), views.end(), [&](const TensorView& view) {
+      return view.dtype == views.front().dtype;
+    });
+    return same ? 1 : sizeof(double);
+  }
+
+  std::shared_ptr<::torch::nn::Module> module_;
+  Forward forward_;
+  std::shared_ptr<::torch::optim::Optimizer> optimizer_;
+  BackendOptions options_;
+  Replica replica_;
+  std::vector<at::Tensor> parameters_;  ///< as the first of the views
+  AlignedBuffer gradients_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
+                                      std::shared_ptr<::torch::optim::Optimizer> optimizer,
+                                      const BackendOptions& options) {
+  return std::make_unique<ModuleBackend>(std::move(module), std::move(forward),
+                                         std::move(optimizer), options);
+}
+
+}  // namespace fast::torch

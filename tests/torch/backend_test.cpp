@@ -1,0 +1,112 @@
+// LibTorch against the library's own networks. Includes none of LibTorch's headers.
+#include <fast/core/error.hpp>
+#include <fast/data/loader.hpp>
+#include <fast/data/synthetic.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/testing/conformance.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/train/trainer.hpp>
+
+#include "backends/backends.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using backends::make_torch;
+
+namespace {
+
+nn::ModelSpec small() { return {"small", {16}, {nn::Dense{12}, nn::Relu{}, nn::Dense{4}}}; }
+
+nn::ModelSpec small_residual() {
+  const nn::Conv2d conv{4, 3, 1, 1, false};
+  return {"small residual",
+          {1, 8, 8},
+          {conv, nn::BatchNorm{}, nn::Relu{}, nn::Residual{{conv, nn::GroupNorm{2}}, {}},
+           nn::Relu{}, nn::GlobalAveragePool{}, nn::Dense{4}}};
+}
+
+template <class T>
+testing::Report check(const nn::ModelSpec& spec, const fast::torch::ReplicaOptions& replica = {}) {
+  return testing::check_backend(
+      [&](std::uint64_t seed) { return make_torch<T>(spec, seed, {}, replica); },
+      {.sample_shape = spec.input});
+}
+
+template <class Report>
+void require_passed(const Report& report) {
+  INFO(report.to_text());
+  CHECK(report.passed());
+  CHECK(report.backend == "torch");
+}
+
+/// Losses of steps on the same LeNet, batches and SGD.
+template <class T>
+void compare_losses(int steps, double tolerance, const nn::BackendOptions& options) {
+  data::Loader loader(data::synthetic_classification(640, {1, 28, 28}, 10, 3, 2.0), {}, 1, 0, 64,
+                      1);
+  const auto own = nn::make_backend<T>(nn::lenet5(), 7, options);
+  const auto torch = make_torch<T>(nn::lenet5(), 7, options);
+  const auto rounds = static_cast<int>(loader.rounds());
+  for (int step = 0; step < steps; ++step) {
+    const Batch& batch = loader.batch(static_cast<std::size_t>(step / rounds),
+                                      static_cast<std::size_t>(step % rounds));
+    const double expected = own->train(batch), found = torch->train(batch);
+    INFO("step " << step);
+    REQUIRE(found == Approx(expected).epsilon(tolerance));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("LibTorch's modules pass the suite") {
+  require_passed(check<float>(small()));
+  require_passed(check<double>(small()));
+  require_passed(check<float>(small_residual()));
+}
+
+TEST_CASE("modules pass it with their memory left in pieces, and with a mirror in host memory") {
+  require_passed(check<float>(small_residual(), {.flat = false}));
+  require_passed(check<float>(small_residual(), {.flat = true, .mirror = true}));
+  require_passed(check<double>(small(), {.flat = false, .mirror = true}));
+}
+
+TEST_CASE("LeNet's losses on LibTorch are those of nn") {
+  compare_losses<double>(50, 1e-9, {nn::SgdOptions{0.01, 0.9, 0}});
+  compare_losses<float>(10, 1e-4, {nn::SgdOptions{0.01, 0.9, 0}});
+}
+
+TEST_CASE("so they are with Nesterov, Adam, AdamW, clipping and accumulation") {
+  compare_losses<double>(5, 1e-9, {nn::SgdOptions{0.01, 0.9, 1e-3, true}});
+  compare_losses<double>(5, 1e-7, {nn::AdamOptions{.learning_rate = 1e-3, .weight_decay = 0.01}});
+  compare_losses<double>(
+      5, 1e-7,
+      {nn::AdamOptions{.learning_rate = 1e-3, .weight_decay = 0.01, .decoupled_decay = true}});
+  compare_losses<double>(5, 1e-5, {nn::SgdOptions{0.01, 0.9, 0}, 0.5});  // PyTorch adds 1e-6
+  compare_losses<double>(5, 1e-9, {nn::SgdOptions{0.01, 0.9, 0}, 0, 3});
+}
+
+TEST_CASE("workers train LibTorch's modules by neighbors and by all-reduce alike") {
+  const auto samples = data::synthetic_classification(600, {16}, 4, 1);
+  const data::Splits data{samples.slice(0, 480), samples.slice(480, 120), {}};
+  for (const bool all_reduce : {false, true}) {
+    train::TrainerOptions options;
+    options.progress = false;
+    options.batch_size = 16;
+    options.epochs = 8;
+    options.all_reduce = all_reduce;
+    local::run(3, [&](const Group& group) {
+      const auto backend = make_torch<float>(small(), 1);
+      const auto summary = train::train(group, stencil::ring(), *backend, data, options);
+      if (summary.test_accuracy_mean_model < 0.9) throw std::runtime_error("it did not learn");
+    });
+  }
+}
+
+TEST_CASE("options out of range are refused") {
+  CHECK_THROWS_WITH(make_torch<float>(small(), 1, {.clip_norm = -1}),
+                    ContainsSubstring("a norm of -1"));
+  CHECK_THROWS_WITH(make_torch<float>(small(), 1, {.accumulate = 0}),
+                    ContainsSubstring("in 0 parts"));
+  CHECK_THROWS_WITH(make_torch<float>(small(), 1, {nn::SgdOptions{0.1, 2, 0}}),
+                    ContainsSubstring("momentum"));
+}
