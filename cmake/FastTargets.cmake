@@ -23,11 +23,15 @@ if(FAST_SANITIZE)
   target_link_options(fast_house INTERFACE -fsanitize=${FAST_SANITIZE})
 endif()
 
-# fast_library(NAME PUBLIC deps PRIVATE deps): target fast_NAME, alias fast::NAME, component NAME.
+# fast_library(NAME [SHARED] PUBLIC deps PRIVATE deps): target fast_NAME, alias fast::NAME, component NAME.
 function(fast_library name)
-  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "SHARED" "" "PUBLIC;PRIVATE" ${ARGN})
   set(target fast_${name})
-  add_library(${target})
+  if(arg_SHARED)
+    add_library(${target} SHARED)
+  else()
+    add_library(${target})
+  endif()
   add_library(fast::${name} ALIAS ${target})
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include)
   target_compile_features(${target} PUBLIC cxx_std_20)

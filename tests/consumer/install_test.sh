@@ -16,6 +16,7 @@ grep -rlF "$build" "$prefix" --include='*.cmake' && refuse "the package names th
 configure consumer
 "$cmake" --build "$prefix/consumer"
 "$prefix/consumer/consumer"
+"$prefix/consumer/consumer_c"
 
 configure unknown "-DCOMPONENTS=nn;warp" >"$prefix/log" 2>&1 && refuse "a component that does not exist was found"
 tr -s ' \n' ' ' <"$prefix/log" | grep -F "component 'warp' was not built; this installation has: fast, testing, topology_tools, nn, train" ||

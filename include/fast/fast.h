@@ -1,0 +1,172 @@
+/* FAST for C11 and whatever calls C: decentralized training by neighbors. Link fast::c (libfast_c).
+ *
+ * Every function that can fail returns a fast_status; what went wrong is then in fast_last_error(),
+ * one line a thread. Handles are opaque; free each once (NULL is fine). A handle is used by one
+ * thread at a time. Names, units and meanings are those of the C++ headers. */
+#ifndef FAST_FAST_H
+#define FAST_FAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum fast_status {
+  FAST_OK = 0,
+  FAST_ERROR_ARGUMENT,    /* a value out of range, an unknown name, a bad tensor */
+  FAST_ERROR_DATA,        /* a file is missing, truncated or malformed */
+  FAST_ERROR_TOPOLOGY,    /* a topology or its weights do not hold what is required */
+  FAST_ERROR_MISMATCH,    /* workers disagree about model or options */
+  FAST_ERROR_DEADLINE,    /* a wait took too long */
+  FAST_ERROR_MPI,         /* an MPI call failed */
+  FAST_ERROR_RESOURCE,    /* memory or /dev/shm does not suffice */
+  FAST_ERROR_NUMERIC,     /* a loss is not finite */
+  FAST_ERROR_PEER_FAILED, /* another worker failed, and has said why */
+  FAST_ERROR_INTERNAL,    /* a fault of the library */
+  FAST_ERROR_CALLBACK     /* a function of the caller's returned a number other than 0 */
+} fast_status;
+
+typedef enum fast_dtype {
+  FAST_F32 = 0,
+  FAST_F64,
+  FAST_BF16,
+  FAST_F16,
+  FAST_I8,
+  FAST_U8,
+  FAST_I32,
+  FAST_I64
+} fast_dtype;
+
+typedef enum fast_role { FAST_PARAMETER = 0, FAST_BUFFER } fast_role;
+
+/* A tensor of the caller's in host memory, which stays there for as long as a handle uses it. The
+ * struct itself, its name and its arrays are copied. Refused: no elements, no name, gaps, partial
+ * overlap with another; the same memory twice (tied weights) counts once. */
+typedef struct fast_tensor {
+  const char* name;
+  void* data;
+  const int64_t* shape;   /* `sides` numbers, row-major */
+  const int64_t* strides; /* in elements, `sides` numbers; NULL: contiguous */
+  int32_t sides;
+  fast_dtype dtype;
+  fast_role role;
+} fast_tensor;
+
+typedef struct fast_environment fast_environment; /* MPI for the life of a program */
+typedef struct fast_group fast_group;             /* the workers of a run */
+typedef struct fast_options fast_options;
+typedef struct fast_worker fast_worker;
+typedef struct fast_backend fast_backend;
+
+const char* fast_version(void);    /* "0.1.0" */
+const char* fast_last_error(void); /* of this thread's last call that failed; never NULL */
+const char* fast_status_name(fast_status status); /* "deadline" */
+
+/* Initializes MPI unless the program has. Without mpiexec there is one rank. Freeing waits a few
+ * seconds for all ranks; when some do not come, ends those that still run. */
+fast_status fast_environment_create(fast_environment** environment);
+void fast_environment_free(fast_environment* environment);
+/* Collective. All ranks of the run. */
+fast_status fast_group_world(fast_environment* environment, fast_group** group);
+/* Runs function(group, user) on so many threads, each a worker, without MPI. When one returns
+ * another number than 0, or fails in a call, the others end with FAST_ERROR_PEER_FAILED. */
+typedef int (*fast_worker_function)(fast_group* group, void* user);
+fast_status fast_run_local(int workers, fast_worker_function function, void* user);
+void fast_group_free(fast_group* group);      /* not for that of fast_run_local */
+int fast_group_rank(const fast_group* group); /* -1 for NULL, as all below that return a number */
+int fast_group_size(const fast_group* group);
+
+/* Settings by name, all with defaults; unknown names are refused when they are used.
+ * Of a worker: algorithm (awc), algorithm.KEY, weights (automatic), lazy_weights (0), staleness (0;
+ * a number or inf), codec (identity), mix_every (1), initial (broadcast or as_is), deadline (300),
+ * suspect_after (5), must_agree, log (0; 1: to standard error).
+ * Of fast_train besides: epochs (5), batch_size (64), learning_rate (0.05), schedule (cosine),
+ * warmup (1), seed (1), samples (0: all), shards (even), closing_rounds (auto), progress (0), out.
+ */
+fast_status fast_options_create(fast_options** options);
+fast_status fast_options_set(fast_options* options, const char* name, const char* value);
+void fast_options_free(fast_options* options);
+
+/* Collective. `topology`: a name ("torus2d") or a file; options may be NULL. All adopt worker 0's
+ * weights, unless initial is as_is. */
+fast_status fast_worker_create(const fast_group* group, const char* topology,
+                               const fast_tensor* tensors, size_t tensor_count,
+                               const fast_options* options, fast_worker** worker);
+/* A round in two halves, around a step of the caller's own. A loss that is not finite fails the
+ * worker before its weights are published; learning_rate is for the rules that need it, else 0. A
+ * worker whose calls failed has left, and the others are told. */
+fast_status fast_worker_begin_round(fast_worker* worker);
+fast_status fast_worker_end_round(fast_worker* worker, double loss, double learning_rate);
+/* The same round a function, which sets *loss and returns 0. */
+typedef int (*fast_step_function)(void* user, double* loss);
+fast_status fast_worker_step(fast_worker* worker, fast_step_function step, void* user,
+                             double learning_rate, double* loss);
+
+int fast_worker_rank(const fast_worker* worker);
+int fast_worker_size(const fast_worker* worker);
+int64_t fast_worker_round(const fast_worker* worker);
+typedef struct fast_stats {
+  size_t struct_size; /* set by the caller to sizeof(fast_stats) */
+  int64_t rounds, reads, fresh_reads, rejected, skipped, messages_sent, messages_held;
+  double step_s, wait_s, publish_s, mix_s, bytes_sent;
+} fast_stats;
+fast_status fast_worker_stats(const fast_worker* worker, fast_stats* stats);
+/* The average of all workers' newest publications, into tensors of the same names and shapes. */
+fast_status fast_worker_mean_model(const fast_worker* worker, const fast_tensor* out,
+                                   size_t tensor_count);
+fast_status fast_worker_consensus_distance(const fast_worker* worker, double* distance);
+fast_status fast_worker_republish(fast_worker* worker);
+fast_status fast_worker_rebind(fast_worker* worker, const fast_tensor* tensors,
+                               size_t tensor_count);
+fast_status fast_worker_finish(fast_worker* worker);
+fast_status fast_worker_await_finish(fast_worker* worker);
+void fast_worker_abandon(fast_worker* worker); /* leaves as failed */
+void fast_worker_free(fast_worker* worker);    /* leaves as finished, if it has not left */
+
+/* A model of the caller's behind callbacks, for fast_train. Each returns 0, or another number to
+ * end the run. */
+typedef struct fast_batch {
+  const float* inputs;         /* count x product(sample shape) */
+  const int32_t* labels;       /* count */
+  const int64_t* sample_shape; /* sample_sides numbers */
+  size_t count, values_per_sample;
+  int32_t sample_sides;
+} fast_batch;
+typedef struct fast_backend_functions {
+  size_t struct_size; /* sizeof(fast_backend_functions) */
+  const char* name;
+  /* One optimizer step; *loss becomes the batch's mean loss before it. With hook not NULL:
+   * hook(hook_context, gradients, count) between gradients and step, one a parameter, in order. */
+  int (*train)(void* user, const fast_batch* batch,
+               int (*hook)(void* hook_context, const fast_tensor* gradients, size_t count),
+               void* hook_context, double* loss);
+  int (*evaluate)(void* user, const fast_batch* batch, double* loss_sum, size_t* correct);
+  int (*set_learning_rate)(void* user, double learning_rate);
+  void (*destroy)(void* user); /* may be NULL */
+} fast_backend_functions;
+/* `destroy` is called by fast_backend_free(), and when this fails. */
+fast_status fast_backend_create(const fast_backend_functions* functions, void* user,
+                                const fast_tensor* tensors, size_t tensor_count,
+                                fast_backend** backend);
+void fast_backend_free(fast_backend* backend);
+
+/* Collective. Trains on "fashion-mnist" or a directory and leaves the mean model in the tensors.
+ * The summary, a table, is there until this thread's next call of this function; may be NULL. */
+fast_status fast_train(const fast_group* group, const char* topology, fast_backend* backend,
+                       const char* data, const fast_options* options, const char** summary);
+
+/* Proves a backend: the suite of fast/testing/conformance.hpp on samples of that shape. make() sets
+ * *backend to a new one with weights from `seed`, which the suite frees; it is called on several
+ * threads at once. FAST_OK when all checks pass, else FAST_ERROR_ARGUMENT. The report is there
+ * until this thread's next call of this function; may be NULL. */
+typedef int (*fast_make_backend)(void* user, uint64_t seed, fast_backend** backend);
+fast_status fast_check_backend(fast_make_backend make, void* user, const int64_t* sample_shape,
+                               int32_t sample_sides, int32_t classes, const char** report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

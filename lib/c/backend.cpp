@@ -1,0 +1,112 @@
+#include "c/handles.hpp"
+
+using namespace fast;
+
+namespace {
+
+int call_hook(void* context, const fast_tensor* gradients, size_t count) {
+  return c::guarded(
+      [&] { (*static_cast<const GradientHook*>(context))(c::views_of(gradients, count)); });
+}
+
+class CallbackBackend final : public Backend {
+ public:
+  CallbackBackend(const fast_backend_functions& functions, void* user)
+      : functions_(functions), user_(user), name_(functions.name) {}
+  ~CallbackBackend() override {
+    if (functions_.destroy != nullptr) functions_.destroy(user_);
+  }
+  CallbackBackend(const CallbackBackend&) = delete;
+  CallbackBackend& operator=(const CallbackBackend&) = delete;
+
+  void set_views(std::vector<TensorView> views) { views_ = std::move(views); }
+
+  std::string name() const override { return name_; }
+  std::vector<TensorView> parameters() override { return views_; }
+
+  double train(const Batch& batch, const GradientHook& hook) override {
+    const Handed handed(batch);
+    double loss = 0;
+    std::exception_ptr failure;
+    const GradientHook kept = [&](const std::vector<TensorView>& gradients) {
+      try {
+        hook(gradients);
+      } catch (...) {
+        failure = std::current_exception();
+        throw;
+      }
+    };
+    const int result = functions_.train(user_, &handed.batch, hook ? call_hook : nullptr,
+                                        const_cast<void*>(static_cast<const void*>(&kept)), &loss);
+    if (failure) std::rethrow_exception(failure);
+    c::require_success(result, "train");
+    return loss;
+  }
+
+  Evaluation evaluate(const Batch& batch) override {
+    const Handed handed(batch);
+    Evaluation evaluation;
+    c::require_success(
+        functions_.evaluate(user_, &handed.batch, &evaluation.loss_sum, &evaluation.correct),
+        "evaluate");
+    return evaluation;
+  }
+
+  void set_learning_rate(double learning_rate) override {
+    c::require_success(functions_.set_learning_rate(user_, learning_rate), "set_learning_rate");
+  }
+
+ private:
+  /// Empty batches and such that lack values do not reach the caller's code.
+  struct Handed {
+    explicit Handed(const Batch& from) {
+      std::size_t values = 1;
+      for (const std::int64_t side : from.sample_shape) values *= static_cast<std::size_t>(side);
+      require(from.count() > 0 && from.inputs.size() == from.count() * values, ErrorKind::argument,
+              "fast_backend: a batch of {} samples and {} values; at least one sample of {} is "
+              "required",
+              from.count(), from.inputs.size(), values);
+      batch = {from.inputs.data(),
+               from.labels.data(),
+               from.sample_shape.data(),
+               from.count(),
+               values,
+               static_cast<std::int32_t>(from.sample_shape.size())};
+    }
+    fast_batch batch;
+  };
+
+  fast_backend_functions functions_;
+  void* user_;
+  std::string name_;
+  std::vector<TensorView> views_;
+};
+
+}  // namespace
+
+extern "C" {
+
+fast_status fast_backend_create(const fast_backend_functions* functions, void* user,
+                                const fast_tensor* tensors, size_t tensor_count,
+                                fast_backend** backend) {
+  return c::guarded([&] {
+    c::require_given(functions, "functions");
+    c::require_given(backend, "backend");
+    require(functions->struct_size == sizeof(fast_backend_functions), ErrorKind::argument,
+            "fast_backend_create: struct_size is {}; set it to sizeof(fast_backend_functions), {}",
+            functions->struct_size, sizeof(fast_backend_functions));
+    c::require_given(functions->name, "functions->name");
+    auto made = std::make_unique<CallbackBackend>(*functions, user);
+    c::require_given(functions->train, "functions->train");
+    c::require_given(functions->evaluate, "functions->evaluate");
+    c::require_given(functions->set_learning_rate, "functions->set_learning_rate");
+    std::vector<TensorView> views = c::views_of(tensors, tensor_count);
+    const ParameterLayout checked(views);
+    made->set_views(std::move(views));
+    *backend = new fast_backend{std::move(made)};
+  });
+}
+
+void fast_backend_free(fast_backend* backend) { delete backend; }
+
+}  // extern "C"

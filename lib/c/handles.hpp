@@ -1,0 +1,66 @@
+// What the C interface's handles are, and how exceptions become statuses.
+#pragma once
+
+#include <fast/fast.h>
+#include <fast/backend/backend.hpp>
+#include <fast/exchange/group.hpp>
+#include <fast/mpi/environment.hpp>
+#include <fast/worker/worker.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+struct fast_environment {
+  std::unique_ptr<fast::mpi::Environment> environment;
+};
+struct fast_group {
+  fast::Group group;
+};
+struct fast_options {
+  std::map<std::string, std::string> values;
+};
+struct fast_worker {
+  fast::Worker worker;
+};
+struct fast_backend {
+  std::unique_ptr<fast::Backend> backend;
+};
+
+namespace fast::c {
+
+/// What a callback's other number than 0 becomes.
+struct CallbackError : Error {
+  using Error::Error;
+};
+
+/// Of the exception that is being handled; its text goes to fast_last_error().
+fast_status status_of_exception() noexcept;
+
+/// A number other than 0 throws CallbackError.
+void require_success(int result, const char* callback);
+
+/// A worker of fast_run_local. Throws what the group is to hear of.
+void run_worker(fast_worker_function function, const Group& group, void* user);
+
+template <class Part>
+fast_status guarded(const Part& part) noexcept {
+  try {
+    part();
+    return FAST_OK;
+  } catch (...) {
+    return status_of_exception();
+  }
+}
+
+template <class Pointer>
+void require_given(const Pointer& pointer, const char* what) {
+  require(pointer != nullptr, ErrorKind::argument, "fast.h: {} is NULL", what);
+}
+
+std::vector<TensorView> views_of(const fast_tensor* tensors, std::size_t count);
+/// Points into `view`.
+fast_tensor tensor_of(const TensorView& view);
+
+}  // namespace fast::c

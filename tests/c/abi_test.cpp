@@ -1,0 +1,315 @@
+// The C interface as its users see it.
+#include <fast/fast.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace {
+
+fast_tensor tensor(const char* name, void* data, const std::int64_t* shape, std::int32_t sides,
+                   fast_dtype dtype = FAST_F32) {
+  return {name, data, shape, nullptr, sides, dtype, FAST_PARAMETER};
+}
+
+struct Options {
+  Options() { REQUIRE(fast_options_create(&handle) == FAST_OK); }
+  ~Options() { fast_options_free(handle); }
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+  void set(const char* name, const char* value) {
+    REQUIRE(fast_options_set(handle, name, value) == FAST_OK);
+  }
+  fast_options* handle = nullptr;
+};
+
+/// A worker's part, as a lambda.
+template <class Part>
+fast_status run_local(int workers, const Part& part) {
+  return fast_run_local(
+      workers,
+      [](fast_group* group, void* user) { return (*static_cast<const Part*>(user))(group); },
+      const_cast<void*>(static_cast<const void*>(&part)));
+}
+
+/// Softmax regression behind the callbacks.
+struct Regression {
+  std::size_t inputs, classes;
+  std::vector<float> weights, biases, weight_gradients, bias_gradients;
+  float rate = 0.05F;
+  static inline std::atomic<int> alive{0};
+
+  Regression(std::size_t inputs_, std::size_t classes_, std::uint64_t seed)
+      : inputs(inputs_), classes(classes_), weights(inputs_ * classes_), biases(classes_) {
+    std::uint64_t state = seed * 2654435761U + 1;
+    for (float& weight : weights) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      weight = 0.2F * (static_cast<float>(state >> 40) / static_cast<float>(1 << 24) - 0.5F);
+    }
+    ++alive;
+  }
+  ~Regression() { --alive; }
+
+  bool forward(const fast_batch& batch, std::size_t i, std::vector<float>& p, double& loss) const {
+    const float* x = batch.inputs + i * inputs;
+    const std::int32_t label = batch.labels[i];
+    if (batch.values_per_sample != inputs || label < 0 ||
+        static_cast<std::size_t>(label) >= classes)
+      return false;
+    float sum = 0;
+    for (std::size_t c = 0; c < classes; ++c) {
+      p[c] = biases[c];
+      for (std::size_t v = 0; v < inputs; ++v) p[c] += weights[c * inputs + v] * x[v];
+      sum += p[c] = std::exp(p[c]);
+    }
+    for (float& value : p) value /= sum;
+    loss -= std::log(static_cast<double>(p[static_cast<std::size_t>(label)]));
+    return true;
+  }
+
+  int train(const fast_batch& batch, int (*hook)(void*, const fast_tensor*, std::size_t),
+            void* context, double* loss) {
+    weight_gradients.assign(weights.size(), 0);
+    bias_gradients.assign(biases.size(), 0);
+    std::vector<float> p(classes);
+    *loss = 0;
+    for (std::size_t i = 0; i < batch.count; ++i) {
+      if (!forward(batch, i, p, *loss)) return 7;
+      p[static_cast<std::size_t>(batch.labels[i])] -= 1;
+      for (std::size_t c = 0; c < classes; ++c) {
+        const float slope = p[c] / static_cast<float>(batch.count);
+        bias_gradients[c] += slope;
+        for (std::size_t v = 0; v < inputs; ++v)
+          weight_gradients[c * inputs + v] += slope * batch.inputs[i * inputs + v];
+      }
+    }
+    *loss /= static_cast<double>(batch.count);
+    if (hook != nullptr) {
+      const std::int64_t shapes[] = {static_cast<std::int64_t>(classes),
+                                     static_cast<std::int64_t>(inputs)};
+      const fast_tensor gradients[] = {tensor("weights", weight_gradients.data(), shapes, 2),
+                                       tensor("biases", bias_gradients.data(), shapes, 1)};
+      if (hook(context, gradients, 2) != 0) return 8;
+    }
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= rate * weight_gradients[i];
+    for (std::size_t c = 0; c < classes; ++c) biases[c] -= rate * bias_gradients[c];
+    return 0;
+  }
+
+  int evaluate(const fast_batch& batch, double* loss, std::size_t* correct) const {
+    std::vector<float> p(classes);
+    for (std::size_t i = 0; i < batch.count; ++i) {
+      if (!forward(batch, i, p, *loss)) return 7;
+      const auto best = std::max_element(p.begin(), p.end()) - p.begin();
+      *correct += best == batch.labels[i] ? 1 : 0;
+    }
+    return 0;
+  }
+};
+
+const fast_backend_functions functions{
+    sizeof(fast_backend_functions),
+    "regression in C",
+    [](void* user, const fast_batch* batch, auto hook, void* context, double* loss) {
+      return static_cast<Regression*>(user)->train(*batch, hook, context, loss);
+    },
+    [](void* user, const fast_batch* batch, double* loss, std::size_t* correct) {
+      return static_cast<const Regression*>(user)->evaluate(*batch, loss, correct);
+    },
+    [](void* user, double rate) {
+      static_cast<Regression*>(user)->rate = static_cast<float>(rate);
+      return 0;
+    },
+    [](void* user) { delete static_cast<Regression*>(user); }};
+
+fast_backend* make_regression(std::size_t inputs, std::size_t classes, std::uint64_t seed) {
+  auto* model = new Regression(inputs, classes, seed);
+  const std::int64_t shape[] = {static_cast<std::int64_t>(classes),
+                                static_cast<std::int64_t>(inputs)};
+  const fast_tensor tensors[] = {tensor("weights", model->weights.data(), shape, 2),
+                                 tensor("biases", model->biases.data(), shape, 1)};
+  fast_backend* backend = nullptr;
+  fast_backend_create(&functions, model, tensors, 2, &backend);
+  return backend;
+}
+
+}  // namespace
+
+TEST_CASE("two workers of different weights take their mean") {
+  const fast_status status = run_local(2, [](fast_group* group) {
+    const int rank = fast_group_rank(group);
+    std::vector<double> weights{1.0 * rank, 10, -3.0 * rank};
+    const std::int64_t shape[] = {3};
+    const fast_tensor view = tensor("w", weights.data(), shape, 1, FAST_F64);
+    Options options;
+    options.set("initial", "as_is");
+    options.set("deadline", "30");
+    fast_worker* worker = nullptr;
+    if (fast_worker_create(group, "complete", &view, 1, options.handle, &worker) != FAST_OK)
+      return 1;
+    fast_worker_begin_round(worker);
+    if (fast_worker_end_round(worker, 0, 0) != FAST_OK) return 2;
+    if (weights != std::vector<double>{0.5, 10, -1.5}) return 3;
+    if (fast_worker_round(worker) != 1 || fast_worker_size(worker) != 2 ||
+        fast_worker_rank(worker) != rank)
+      return 4;
+    fast_stats stats{};
+    stats.struct_size = sizeof stats;
+    if (fast_worker_stats(worker, &stats) != FAST_OK || stats.rounds != 1 || stats.reads != 1)
+      return 5;
+    if (fast_worker_await_finish(worker) != FAST_OK) return 6;
+    std::vector<double> mean(3);
+    const fast_tensor out = tensor("w", mean.data(), shape, 1, FAST_F64);
+    double distance = -1;
+    if (fast_worker_mean_model(worker, &out, 1) != FAST_OK || mean != weights) return 7;
+    if (fast_worker_consensus_distance(worker, &distance) != FAST_OK || distance != 0) return 8;
+    fast_worker_free(worker);
+    return 0;
+  });
+  INFO(fast_last_error());
+  CHECK(status == FAST_OK);
+}
+
+TEST_CASE("a callback that fails ends all workers, and its number is told") {
+  std::atomic<int> peers_told{0};
+  const fast_status status = run_local(3, [&](fast_group* group) {
+    float weight = 1;
+    const std::int64_t shape[] = {1};
+    const fast_tensor view = tensor("w", &weight, shape, 1);
+    Options options;
+    options.set("deadline", "30");
+    fast_worker* worker = nullptr;
+    if (fast_worker_create(group, "ring", &view, 1, options.handle, &worker) != FAST_OK) return 1;
+    fast_status found = FAST_OK;
+    int rank = fast_group_rank(group);
+    for (int round = 0; round < 50 && found == FAST_OK; ++round) {
+      struct Step {
+        int rank, round;
+      } step{rank, round};
+      found = fast_worker_step(
+          worker,
+          [](void* user, double* loss) {
+            const auto* s = static_cast<const Step*>(user);
+            *loss = 1;
+            return s->rank == 1 && s->round == 7 ? 42 : 0;
+          },
+          &step, 0, nullptr);
+    }
+    if (found == FAST_ERROR_PEER_FAILED) ++peers_told;
+    const bool expected = found == (rank == 1 ? FAST_ERROR_CALLBACK : FAST_ERROR_PEER_FAILED);
+    fast_worker_free(worker);
+    return expected ? 5 : 6;
+  });
+  CHECK(status == FAST_ERROR_CALLBACK);
+  CHECK(peers_told == 2);
+  CHECK_THAT(fast_last_error(), ContainsSubstring("worker 1's function returned 5: ") &&
+                                    ContainsSubstring("returned 42"));
+}
+
+TEST_CASE("a loss that is not finite fails the worker") {
+  const fast_status status = run_local(2, [](fast_group* group) {
+    float weight = 1;
+    const std::int64_t shape[] = {1};
+    const fast_tensor view = tensor("w", &weight, shape, 1);
+    fast_worker* worker = nullptr;
+    if (fast_worker_create(group, "ring", &view, 1, nullptr, &worker) != FAST_OK) return 1;
+    fast_worker_begin_round(worker);
+    const double loss = fast_group_rank(group) == 0 ? std::nan("") : 1;
+    const fast_status found = fast_worker_end_round(worker, loss, 0);
+    fast_worker_free(worker);
+    return found == FAST_OK ? 0 : 3;
+  });
+  CHECK(status == FAST_ERROR_CALLBACK);
+  CHECK_THAT(fast_last_error(), ContainsSubstring("the loss of worker 0 in round 0 is nan"));
+}
+
+TEST_CASE("a model behind callbacks passes the suite of adapters, and is freed") {
+  const std::int64_t shape[] = {16};
+  const char* report = nullptr;
+  const fast_status status = fast_check_backend(
+      [](void*, std::uint64_t seed, fast_backend** backend) {
+        *backend = make_regression(16, 4, seed);
+        return *backend == nullptr ? 1 : 0;
+      },
+      nullptr, shape, 1, 4, &report);
+  INFO(report);
+  CHECK(status == FAST_OK);
+  CHECK_THAT(report, ContainsSubstring("regression in C: 19 checks, 0 failures"));
+  CHECK(Regression::alive == 0);
+}
+
+TEST_CASE("the suite's failures come with the report") {
+  const std::int64_t shape[] = {16};
+  CHECK(fast_check_backend([](void*, std::uint64_t, fast_backend**) { return 9; }, nullptr, shape,
+                           1, 4, nullptr) == FAST_ERROR_ARGUMENT);
+  CHECK_THAT(fast_last_error(), ContainsSubstring("FAILED") && ContainsSubstring("returned 9"));
+}
+
+TEST_CASE("bad tensors, names and handles are refused in one line") {
+  const auto create = [](const fast_tensor* tensors, std::size_t count, const char* name = nullptr,
+                         const char* value = "", const char* topology = "ring") {
+    return run_local(1, [&](fast_group* group) {
+      Options options;
+      if (name != nullptr) options.set(name, value);
+      fast_worker* worker = nullptr;
+      const fast_status status =
+          fast_worker_create(group, topology, tensors, count, options.handle, &worker);
+      fast_worker_free(worker);
+      return static_cast<int>(status);
+    });
+  };
+  float values[12] = {};
+  const std::int64_t shape[] = {3, 4}, transposed[] = {1, 3}, none[] = {0};
+  const fast_tensor good = tensor("w", values, shape, 2);
+  CHECK(create(&good, 1) == FAST_OK);
+  const auto refused = [&](const char* text, auto&&... arguments) {
+    CHECK(create(arguments...) == FAST_ERROR_CALLBACK);
+    CHECK_THAT(fast_last_error(), ContainsSubstring(text));
+  };
+  refused("the model has none", &good, std::size_t{0});
+  fast_tensor bad = good;
+  bad.strides = transposed;
+  refused("strides [1, 3]", &bad, std::size_t{1});
+  bad = tensor("w", values, none, 1);
+  refused("has no elements", &bad, std::size_t{1});
+  bad = tensor(nullptr, values, shape, 2);
+  refused("name is NULL", &bad, std::size_t{1});
+  bad = tensor("w", values, shape, 2, static_cast<fast_dtype>(77));
+  refused("dtype 77", &bad, std::size_t{1});
+  const fast_tensor twice[] = {good, tensor("w", values, shape, 2)};
+  refused("two tensors are named \"w\"", twice, std::size_t{2});
+  const fast_tensor overlapping[] = {good, tensor("v", values + 6, shape + 1, 1)};
+  refused("overlap in memory", overlapping, std::size_t{2});
+  refused("option \"speed\" is unknown; choose algorithm,", &good, std::size_t{1}, "speed", "1");
+  refused("option staleness: \"old\"", &good, std::size_t{1}, "staleness", "old");
+  refused("option \"period\" is unknown", &good, std::size_t{1}, "algorithm.period", "3");
+  refused("klein", &good, std::size_t{1}, nullptr, "", "klein");
+
+  CHECK(fast_worker_begin_round(nullptr) == FAST_ERROR_ARGUMENT);
+  CHECK_THAT(fast_last_error(), ContainsSubstring("worker is NULL"));
+  CHECK(fast_run_local(
+            0, [](fast_group*, void*) { return 0; }, nullptr) == FAST_ERROR_ARGUMENT);
+  CHECK(std::string(fast_status_name(FAST_ERROR_DEADLINE)) == "deadline");
+  CHECK(std::string(fast_status_name(static_cast<fast_status>(99))) == "unknown");
+  CHECK(std::string(fast_version()).find('.') == 1);
+  fast_worker_free(nullptr);
+  fast_backend_free(nullptr);
+}
+
+TEST_CASE("a backend that lacks a function is refused, and what it owns is freed") {
+  fast_backend_functions lacking = functions;
+  lacking.evaluate = nullptr;
+  fast_backend* backend = nullptr;
+  CHECK(fast_backend_create(&lacking, new Regression(2, 2, 1), nullptr, 0, &backend) ==
+        FAST_ERROR_ARGUMENT);
+  CHECK_THAT(fast_last_error(), ContainsSubstring("functions->evaluate is NULL"));
+  CHECK(Regression::alive == 0);
+  lacking.struct_size = 8;
+  CHECK(fast_backend_create(&lacking, nullptr, nullptr, 0, &backend) == FAST_ERROR_ARGUMENT);
+  CHECK_THAT(fast_last_error(), ContainsSubstring("struct_size is 8"));
+}
