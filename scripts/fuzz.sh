@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Feeds mutations of topology/ to the reader of topology files under libFuzzer and the sanitizers:  scripts/fuzz.sh [SECONDS]   (60)
+# Feeds mutations of topology/ and of models to their readers under libFuzzer and the sanitizers:  scripts/fuzz.sh [SECONDS]   (60 each)
 # Skips, saying why, where there is no clang++ with libFuzzer. Inputs that crash are left in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,14 @@ if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { r
   exit 0
 fi
 cmake --preset fuzz -Wno-dev >/dev/null
-cmake --build --preset fuzz --target topology_fuzz
-mkdir -p build/fuzz/corpus
-build/fuzz/bin/topology_fuzz -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
-  -print_funcs=0 -print_final_stats=1 -artifact_prefix=build/fuzz/ build/fuzz/corpus topology
+cmake --build --preset fuzz --target topology_fuzz safetensors_fuzz
+# fuzz NAME CORPUS: what is found to be of interest is added to build/fuzz/NAME.
+fuzz() {
+  mkdir -p "build/fuzz/$1"
+  "build/fuzz/bin/$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+    -print_funcs=0 -print_final_stats=1 -artifact_prefix=build/fuzz/ "build/fuzz/$1" "$2"
+}
+fuzz topology_fuzz topology
+mkdir -p build/fuzz/models
+printf '\x50\0\0\0\0\0\0\0%-80s12345678' '{"__metadata__":{"a":"b"},"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}' >build/fuzz/models/small.safetensors
+fuzz safetensors_fuzz build/fuzz/models

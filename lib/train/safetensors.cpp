@@ -1,21 +1,51 @@
 #include <fast/core/error.hpp>
 #include <fast/train/safetensors.hpp>
+
+#include <algorithm>
+#include <cstring>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "train/durable_file.hpp"
 
 namespace fast::train {
 namespace {
 
+constexpr std::size_t length_bytes = 8;
+
+constexpr std::pair<DType, std::string_view> format_names[] = {
+    {DType::f32, "F32"}, {DType::f64, "F64"}, {DType::bf16, "BF16"}, {DType::f16, "F16"},
+    {DType::i8, "I8"},   {DType::u8, "U8"},   {DType::i32, "I32"},   {DType::i64, "I64"}};
+
 std::string_view format_name(DType dtype) {
-  static const std::map<DType, std::string_view> names{
-      {DType::f32, "F32"}, {DType::f64, "F64"}, {DType::bf16, "BF16"}, {DType::f16, "F16"},
-      {DType::i8, "I8"},   {DType::u8, "U8"},   {DType::i32, "I32"},   {DType::i64, "I64"}};
-  return names.at(dtype);
+  return std::find_if(std::begin(format_names), std::end(format_names),
+                      [&](const auto& entry) { return entry.first == dtype; })
+      ->second;
 }
 
-std::string header_of(const std::vector<TensorView>& tensors) {
+std::string to_little_endian(std::uint64_t value) {
+  std::string bytes;
+  for (std::size_t byte = 0; byte < length_bytes; ++byte) {
+    bytes += static_cast<char>(value >> (8 * byte) & 0xff);
+  }
+  return bytes;
+}
+
+std::size_t from_little_endian(const std::byte* bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t byte = length_bytes; byte-- > 0;) {
+    value = value << 8 | std::to_integer<std::uint64_t>(bytes[byte]);
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string safetensors_header(const std::vector<TensorView>& tensors, const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   std::size_t offset = 0;
   for (const TensorView& tensor : tensors) {
     const std::size_t end = offset + tensor.size_bytes();
@@ -26,30 +56,229 @@ std::string header_of(const std::vector<TensorView>& tensors) {
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts at a multiple of eight
-  return text;
+  return to_little_endian(text.size()) + text;
+}
+
+void save_safetensors(const std::filesystem::path& path, const std::vector<TensorView>& tensors,
+                      const Metadata& metadata) {
+  const std::string header = safetensors_header(tensors, metadata);
+  std::vector<Bytes> parts{bytes_of(header)};
+  for (const TensorView& tensor : tensors) {
+    parts.emplace_back(static_cast<const std::byte*>(tensor.data), tensor.size_bytes());
+  }
+  write_durably(path, parts);
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Reads one header; every complaint names the file.
+class HeaderReader {
+ public:
+  explicit HeaderReader(std::string_view file) : file_(file) {}
+
+  Json parse(std::string_view text) const {
+    try {
+      return Json::parse(text, [this](int depth, Json::parse_event_t event, Json& parsed) {
+        return check_event(depth, event, parsed);
+      });
+    } catch (const Json::exception& error) {
+      refuse("its header is no JSON ({})", error.what());
+    }
+  }
+
+  Metadata metadata(const Json& json) const {
+    demand(json.is_object(), "its __metadata__ is no object");
+    Metadata metadata;
+    for (const auto& [name, value] : json.items()) {
+      demand(value.is_string(), "its metadata \"{}\" is no text", printable(name));
+      metadata[name] = value.get<std::string>();
+    }
+    return metadata;
+  }
+
+  StoredTensor tensor(const std::string& name, const Json& json) const {
+    const std::string shown = printable(name);
+    demand(json.is_object() && json.size() == 3 && json.contains("dtype") &&
+               json.contains("shape") && json.contains("data_offsets"),
+           "tensor \"{}\" has not just dtype, shape and data_offsets", shown);
+    const Json& offsets = json["data_offsets"];
+    demand(offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() &&
+               offsets[1].is_number_unsigned(),
+           "tensor \"{}\": data_offsets are not two numbers", shown);
+    const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
+    demand(begin <= end, "tensor \"{}\" ends at {}, before it begins at {}", shown, end, begin);
+    StoredTensor tensor{name, dtype(shown, json["dtype"]), shape(shown, json["shape"]), begin,
+                        end - begin};
+    check_size(shown, tensor);
+    return tensor;
+  }
+
+  template <class... Args>
+  void demand(bool holds, fmt::format_string<Args...> what, Args&&... args) const {
+    if (!holds) refuse(what, std::forward<Args>(args)...);
+  }
+
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> what, Args&&... args) const {
+    fail(ErrorKind::data, "{} is no safetensors file: {}; write it anew", file_,
+         fmt::format(what, std::forward<Args>(args)...));
+  }
+
+  static std::string printable(std::string_view name) {
+    std::string shown(name.substr(0, 60));
+    std::replace_if(
+        shown.begin(), shown.end(), [](unsigned char c) { return c < 32 || c > 126; }, '?');
+    return shown;
+  }
+
+ private:
+  /// No more depth than the format has, and no name twice.
+  bool check_event(int depth, Json::parse_event_t event, Json& parsed) const {
+    demand(depth <= 3, "its header is nested more deeply than the format is");
+    if (event == Json::parse_event_t::key && depth == 1) {
+      const auto name = parsed.get<std::string>();
+      demand(names_.insert(name).second, "tensor \"{}\" is there twice", printable(name));
+    }
+    return true;
+  }
+
+  DType dtype(const std::string& shown, const Json& json) const {
+    const std::string text = json.is_string() ? json.get<std::string>() : "";
+    for (const auto& [dtype, name] : format_names) {
+      if (text == name) return dtype;
+    }
+    refuse("tensor \"{}\" is of type \"{}\", and F32, F64, BF16, F16, I8, U8, I32 and I64 are read",
+           shown, printable(text));
+  }
+
+  std::vector<std::int64_t> shape(const std::string& shown, const Json& json) const {
+    demand(json.is_array() && json.size() <= 64, "tensor \"{}\": its shape is no list", shown);
+    std::vector<std::int64_t> shape;
+    for (const Json& side : json) {
+      demand(side.is_number_unsigned() && side.get<std::uint64_t>() <= INT64_MAX,
+             "tensor \"{}\": a side of its shape is no number from 0 on", shown);
+      shape.push_back(side.get<std::int64_t>());
+    }
+    return shape;
+  }
+
+  void check_size(const std::string& shown, const StoredTensor& tensor) const {
+    std::uint64_t needed = size_bytes(tensor.dtype);
+    bool fits = true;
+    for (const std::int64_t side : tensor.shape) {
+      fits = fits && !__builtin_mul_overflow(needed, static_cast<std::uint64_t>(side), &needed);
+    }
+    demand(fits && needed == tensor.size_bytes,
+           "tensor \"{}\" has {} bytes, not what its shape and type need", shown,
+           tensor.size_bytes);
+  }
+
+  std::string_view file_;
+  mutable std::set<std::string> names_;
+};
+
+void check_coverage(const HeaderReader& reader, const SafetensorsHeader& header,
+                    std::uint64_t file_bytes) {
+  std::uint64_t end = 0;
+  for (const StoredTensor& tensor : header.tensors) {
+    reader.demand(tensor.offset_bytes == end, "tensor \"{}\" begins at {}, the one before ends at {}",
+                  HeaderReader::printable(tensor.name), tensor.offset_bytes, end);
+    end += tensor.size_bytes;
+  }
+  reader.demand(end == file_bytes - header.data_offset_bytes,
+                "its tensors have {} bytes, {} follow the header", end,
+                file_bytes - header.data_offset_bytes);
 }
 
 }  // namespace
 
-void save_safetensors(const std::filesystem::path& path, const std::vector<TensorView>& tensors) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
-  std::ofstream file(temporary, std::ios::binary);
-  const std::string header = header_of(tensors);
-  for (int byte = 0; byte < 8; ++byte) {
-    file.put(static_cast<char>(header.size() >> (8 * byte) & 0xff));
+SafetensorsHeader parse_safetensors(std::span<const std::byte> beginning, std::uint64_t file_bytes,
+                                    std::string_view file) {
+  const HeaderReader reader(file);
+  reader.demand(beginning.size() >= length_bytes && beginning.size() <= file_bytes,
+                "it has {} bytes, not even a header's length", beginning.size());
+  const std::uint64_t length = from_little_endian(beginning.data());
+  reader.demand(length <= most_header_bytes && length <= file_bytes - length_bytes &&
+                    length <= beginning.size() - length_bytes,
+                "its header is to have {} bytes, the file has {}", length, file_bytes);
+  const Json json = reader.parse(
+      {reinterpret_cast<const char*>(beginning.data()) + length_bytes, length});
+  reader.demand(json.is_object(), "its header is no object");
+  SafetensorsHeader header;
+  header.data_offset_bytes = length_bytes + length;
+  for (const auto& [name, value] : json.items()) {
+    if (name == "__metadata__") {
+      header.metadata = reader.metadata(value);
+    } else {
+      header.tensors.push_back(reader.tensor(name, value));
+    }
   }
-  file << header;
-  for (const TensorView& tensor : tensors) {
-    file.write(static_cast<const char*>(tensor.data),
-               static_cast<std::streamsize>(tensor.size_bytes()));
-  }
-  file.close();
+  std::stable_sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.offset_bytes, a.size_bytes) < std::pair(b.offset_bytes, b.size_bytes);
+  });
+  check_coverage(reader, header, file_bytes);
+  return header;
+}
+
+namespace {
+
+/// The first `count` bytes; fewer when the file ends before.
+AlignedBuffer read_bytes(std::ifstream& in, std::size_t count, const std::string& file) {
+  AlignedBuffer bytes(count);
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(count));
+  require(in.good(), ErrorKind::data, "{} cannot be read to its end; get it anew", file);
+  return bytes;
+}
+
+std::size_t beginning_bytes(std::ifstream& in, std::size_t file_bytes, const std::string& file) {
+  if (file_bytes < length_bytes) return file_bytes;
+  const std::size_t header =
+      from_little_endian(read_bytes(in, length_bytes, file).data());
+  return length_bytes + std::min({header, most_header_bytes, file_bytes - length_bytes});
+}
+
+}  // namespace
+
+/// Memory for the whole file is asked for once its header has been found good.
+Safetensors::Safetensors(const std::filesystem::path& path) : file_(path.string()) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
   std::error_code problem;
-  if (file) std::filesystem::rename(temporary, path, problem);
-  require(file && !problem, ErrorKind::resource,
-          "save_safetensors: {} cannot be written; check the directory and its free space",
-          path.string());
+  require(in.good() && std::filesystem::is_regular_file(path, problem), ErrorKind::data,
+          "{} cannot be read; give the path of a safetensors file", file_);
+  size_ = static_cast<std::size_t>(in.tellg());
+  const std::size_t beginning = beginning_bytes(in, size_, file_);
+  bytes_ = read_bytes(in, beginning, file_);
+  header_ = parse_safetensors({bytes_.data(), beginning}, size_, file_);
+  bytes_ = read_bytes(in, size_, file_);
+}
+
+const StoredTensor* Safetensors::find(std::string_view name) const {
+  const auto found = std::find_if(header_.tensors.begin(), header_.tensors.end(),
+                                  [&](const StoredTensor& tensor) { return tensor.name == name; });
+  return found == header_.tensors.end() ? nullptr : &*found;
+}
+
+std::span<const std::byte> Safetensors::data(const StoredTensor& tensor) const {
+  return bytes().subspan(header_.data_offset_bytes + tensor.offset_bytes, tensor.size_bytes);
+}
+
+void Safetensors::read(const std::vector<TensorView>& views) const {
+  for (const TensorView& view : views) {
+    const StoredTensor* stored = find(view.name);
+    require(stored != nullptr, ErrorKind::data, "{} has no tensor {}; it is of another model",
+            file_, describe(view));
+    require(stored->dtype == view.dtype && stored->shape == view.shape, ErrorKind::data,
+            "{} has {} where {} is needed; it is of another model", file_,
+            describe({stored->name, nullptr, stored->shape, stored->dtype, view.role, {}}),
+            describe(view));
+  }
+  for (const TensorView& view : views) {
+    const auto from = data(*find(view.name));
+    if (!from.empty()) std::memcpy(view.data, from.data(), from.size());
+  }
 }
 
 }  // namespace fast::train

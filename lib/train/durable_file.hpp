@@ -1,0 +1,23 @@
+// Files that are whole or not there, whatever ends the program or the machine meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace fast::train {
+
+using Bytes = std::span<const std::byte>;
+
+inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+/// What durable files are called until they are whole: beside their later place.
+inline constexpr std::string_view temporary_suffix = ".tmp-";
+
+/// Writes the parts one after the other to a temporary file, has them reach the disk and renames.
+/// Throws Error(resource), with the system's reason, when that cannot be done; nothing is left then.
+void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts);
+
+}  // namespace fast::train
