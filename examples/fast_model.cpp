@@ -1,0 +1,90 @@
+// fast-model: looks into saved models and turns them into what other programs read.
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/nn/onnx.hpp>
+#include <fast/train/safetensors.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+using namespace fast;
+
+namespace {
+
+constexpr int most_shown = 200;
+
+/// The parameters and buffers of a file, in its memory.
+std::vector<TensorView> views_of(const train::Safetensors& file) {
+  std::vector<TensorView> views;
+  for (const train::StoredTensor& tensor : file.tensors()) {
+    void* data = const_cast<std::byte*>(file.data(tensor).data());
+    views.push_back({tensor.name, data, tensor.shape, tensor.dtype, Role::parameter, {}});
+  }
+  return views;
+}
+
+void show(const std::string& path) {
+  const train::Safetensors file(path);
+  for (const auto& [name, value] : file.metadata()) fmt::print("{:<32}  {}\n", name, value);
+  std::size_t elements = 0;
+  int shown = 0;
+  for (const TensorView& view : views_of(file)) {
+    elements += view.element_count();
+    if (++shown > most_shown) continue;
+    fmt::print("{:<32}  {:<5} [{}]\n", view.name, name(view.dtype), fmt::join(view.shape, "x"));
+  }
+  if (shown > most_shown) fmt::print("... and {} more\n", shown - most_shown);
+  fmt::print("{} tensors, {} elements, {} bytes\n", file.tensors().size(), elements,
+             file.bytes().size());
+}
+
+void write(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out << bytes << std::flush;
+  require(out.good(), ErrorKind::resource, "{} cannot be written; choose another file", path);
+}
+
+void export_model(const std::string& from, const std::string& to) {
+  const train::Safetensors file(from);
+  const std::vector<TensorView> tensors = views_of(file);
+  const std::filesystem::path target = to;
+  if (target.extension() == ".onnx") {
+    write(to, nn::to_onnx(nn::recognize(tensors), tensors));
+  } else if (target.extension() == ".safetensors") {
+    train::save_safetensors(target, tensors, file.metadata());
+  } else {
+    fail(ErrorKind::argument, "--to {}: its ending names no format; choose .onnx or .safetensors",
+         to);
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Looks into saved models and turns them into what other programs read.",
+               "fast-model");
+  app.require_subcommand(1);
+  std::string from, to;
+  CLI::App* info = app.add_subcommand("info", "the tensors of a safetensors file");
+  info->add_option("file", from, "a safetensors file")->required();
+  CLI::App* exported = app.add_subcommand(
+      "export", "writes a model for use elsewhere: lenet, resnet20 and mlp as ONNX, any as safetensors");
+  exported->add_option("file", from, "a safetensors file, such as mean-model.safetensors")
+      ->required();
+  exported->add_option("--to", to, "the file to write: .onnx or .safetensors")->required();
+  CLI11_PARSE(app, argc, argv);
+  if (*info) show(from);
+  if (*exported) export_model(from, to);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(argc, argv);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "fast-model: {}\n", error.what());
+  return 1;
+}

@@ -1,0 +1,87 @@
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/nn/network.hpp>
+#include <fast/nn/onnx.hpp>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "nn/samples.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using namespace fast::nn;
+
+namespace {
+
+std::vector<TensorView> all_views(Network<float>& network) {
+  std::vector<TensorView> views = network.parameter_views();
+  for (TensorView& view : network.buffer_views()) views.push_back(std::move(view));
+  return views;
+}
+
+void write(const std::filesystem::path& path, const void* data, std::size_t size_bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(static_cast<const char*>(data), static_cast<std::streamsize>(size_bytes));
+}
+
+/// Runs the reference evaluator on NAME.onnx in a directory: NAME.input in, NAME.logits to compare.
+int evaluate_elsewhere(const std::filesystem::path& directory) {
+  const char* python = std::getenv("FAST_ONNX_PYTHON");
+  const std::string command = fmt::format("{} {}/tests/nn/onnx_check.py {}",
+                                          python == nullptr ? "python3" : python, FAST_SOURCE_DIR,
+                                          directory.string());
+  return WEXITSTATUS(std::system(command.c_str()));
+}
+
+}  // namespace
+
+TEST_CASE("the reference evaluator of ONNX finds the logits that this library does") {
+  const testing::TemporaryDirectory directory;
+  Rng rng(5);
+  for (const ModelSpec& spec : {lenet5(), mlp({784, 32, 7}), resnet20()}) {
+    Network<float> network(spec, 3);
+    for (float& value : network.parameters()) value += 0.05F * static_cast<float>(rng.normal());
+    for (float& value : network.buffers()) value += static_cast<float>(rng.uniform(0, 0.2));
+    const Samples samples(3, spec.input, static_cast<int>(network.classes()));
+    const Batch batch = samples.batch();
+    const auto logits = network.forward(batch);
+    CHECK(logits.front() != logits[static_cast<std::size_t>(network.classes())]);  // not dead
+    const std::string name = spec.name.substr(0, 3);
+    const std::string bytes = to_onnx(spec, all_views(network));
+    write(directory / (name + ".onnx"), bytes.data(), bytes.size());
+    write(directory / (name + ".input"), batch.inputs.data(), batch.inputs.size_bytes());
+    write(directory / (name + ".logits"), logits.data(), logits.size_bytes());
+  }
+  const int status = evaluate_elsewhere(directory.path());
+  if (status == 77) {
+    WARN("skipped: no ONNX evaluator (pip install onnx; FAST_ONNX_PYTHON names another python)");
+    return;
+  }
+  CHECK(status == 0);
+}
+
+TEST_CASE("a model of the library is recognized by its tensors") {
+  for (const ModelSpec& spec : {lenet5(), mlp({20, 8, 5}), resnet20(100)}) {
+    Network<float> network(spec, 1);
+    CHECK(recognize(all_views(network)).name == spec.name);
+    CHECK(shapes(recognize(all_views(network))).back() == shapes(spec).back());
+  }
+  Network<float> other({"other", {4}, {Dense{2}, Relu{}, Dense{2}, Dense{2}}}, 1);
+  CHECK(recognize(all_views(other)).name == "mlp 4-2-2-2");
+  std::vector<float> values(4);
+  CHECK_THROWS_WITH(recognize({view_of("weights", std::span(values))}),
+                    Catch::Contains("lenet5, resnet20, mlp"));
+}
+
+TEST_CASE("tensors that are not the model's make no ONNX file") {
+  Network<float> network(mlp({6, 3}), 1);
+  CHECK_THROWS_WITH(to_onnx(mlp({6, 4}), network.parameter_views()),
+                    Catch::Contains("[4x6]") && Catch::Contains("[3x6]"));
+  CHECK_THROWS_WITH(to_onnx(mlp({6, 3, 3}), network.parameter_views()),
+                    Catch::Contains("fc1.weight") || Catch::Contains("none of that name"));
+  Network<float> grouped({"g", {2, 4, 4}, {GroupNorm{2}, Flatten{}, Dense{2}}}, 1);
+  CHECK_THROWS_WITH(to_onnx(grouped.spec(), grouped.parameter_views()),
+                    Catch::Contains("group normalization"));
+}
