@@ -8,7 +8,7 @@
 namespace fast::nn {
 namespace {
 
-constexpr int operator_set = 13, ir_version = 7;
+constexpr int operator_set = 15, ir_version = 8;
 
 /// A message of protocol buffers, as onnx.proto numbers its fields.
 class Message {
