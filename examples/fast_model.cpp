@@ -70,7 +70,8 @@ int run(int argc, char** argv) {
   CLI::App* info = app.add_subcommand("info", "the tensors of a safetensors file");
   info->add_option("file", from, "a safetensors file")->required();
   CLI::App* exported = app.add_subcommand(
-      "export", "writes a model for use elsewhere: lenet, resnet20 and mlp as ONNX, any as safetensors");
+      "export",
+      "writes a model for use elsewhere: lenet, resnet20 and mlp as ONNX, any as safetensors");
   exported->add_option("file", from, "a safetensors file, such as mean-model.safetensors")
       ->required();
   exported->add_option("--to", to, "the file to write: .onnx or .safetensors")->required();

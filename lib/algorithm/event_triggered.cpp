@@ -24,12 +24,12 @@ class EventTriggered {
   }
   template <class T>
   void start(const Block<T>& block) {
-    must_send_ = true;
+    must_send_ = 1;
     for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = block.current[e];
   }
   template <class T>
   void survey(const Block<T>& block) {
-    if (must_send_) return;
+    if (must_send_ != 0) return;
     if (block.first == 0) moved_squared_ = 0;
     double sum = 0;
     for (std::size_t e = 0; e < block.count; ++e) {
@@ -39,7 +39,7 @@ class EventTriggered {
     moved_squared_ += sum;
   }
   bool begin_publish(const RoundInfo& info, std::span<double>) {
-    const bool first = std::exchange(must_send_, false);
+    const bool first = std::exchange(must_send_, 0) != 0;
     if (!first && !far_enough(info.round)) return false;
     sent_round_ = info.round;
     return true;
@@ -60,6 +60,12 @@ class EventTriggered {
     }
   }
 
+  std::vector<TensorView> numbers() {
+    return {view_of("event_triggered.speed", std::span(&speed_, 1)),
+            view_of("event_triggered.sent_round", std::span(&sent_round_, 1)),
+            view_of("event_triggered.must_send", std::span(&must_send_, 1))};
+  }
+
  private:
   /// Adaptive: steady movement sends every `horizon` rounds, a jump sooner; a worker that hardly
   /// moves, held by what its neighbours last sent, later, but it does.
@@ -74,7 +80,7 @@ class EventTriggered {
   }
 
   EventTriggeredOptions options_;
-  bool must_send_ = true;
+  std::uint8_t must_send_ = 1;
   double moved_squared_ = 0;
   double speed_ = 0;  ///< movement a round between messages, smoothed
   std::int64_t sent_round_ = 0;

@@ -43,6 +43,10 @@ class Mixer {
   const codec::CodedLayout& coded() const { return coded_; }
   void rebind(ParameterLayout layout);
 
+  /// What is kept between rounds, the rule's own numbers included, for checkpoints. Not to be asked
+  /// for while a round is under way.
+  std::vector<TensorView> state();
+
   /// Lets the rule set up its state from the weights as they are; `equal` if all workers' are so.
   void start(bool equal);
   /// Asks the rule whether the weights as they are shall be published, given what is: `own`.
@@ -102,7 +106,7 @@ class Mixer {
   std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
   std::vector<codec::SparseWriter> writers_;
   std::unique_ptr<RunningSums> sums_;  ///< null: publications travel as they are
-  std::uint64_t messages_ = 0;
+  std::int64_t messages_ = 0;
   AnyPartUpdate update_;
   std::array<double, max_payload_scalars> scalars_{}, pulled_scalars_{};
   double self_weight_ = 1, neighbor_weight_ = 0;

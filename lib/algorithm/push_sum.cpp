@@ -66,6 +66,8 @@ class PushSum {
     }
   }
 
+  std::vector<TensorView> numbers() { return {view_of("push_sum.mass", std::span(&mass_, 1))}; }
+
  private:
   double mass_ = 1;
   double typical_mass_ = 1;

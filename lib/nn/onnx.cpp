@@ -112,7 +112,8 @@ class Graph {
  private:
   std::string add_one(const Dense&, const std::string& in) {
     const std::string name = fmt::format("fc{}", ++dense_);
-    return node("Gemm", {in, name + ".weight", name + ".bias"}, {attribute("transB", std::int64_t{1})});
+    return node("Gemm", {in, name + ".weight", name + ".bias"},
+                {attribute("transB", std::int64_t{1})});
   }
   std::string add_one(const Conv2d& conv, const std::string& in) {
     const std::string name = fmt::format("conv{}", ++convolutions_);
@@ -126,9 +127,10 @@ class Graph {
   }
   std::string add_one(const BatchNorm& norm, const std::string& in) {
     const std::string name = fmt::format("bn{}", ++batch_norms_);
-    return node("BatchNormalization",
-                {in, name + ".weight", name + ".bias", name + ".running_mean", name + ".running_var"},
-                {attribute("epsilon", static_cast<float>(norm.epsilon))});
+    return node(
+        "BatchNormalization",
+        {in, name + ".weight", name + ".bias", name + ".running_mean", name + ".running_var"},
+        {attribute("epsilon", static_cast<float>(norm.epsilon))});
   }
   std::string add_one(const GroupNorm&, const std::string&) {
     fail(ErrorKind::argument,

@@ -50,8 +50,8 @@ class TemporaryFile {
 
 /// So that the new name outlives a crash of the machine. Not every file system can.
 void sync_directory(const std::filesystem::path& directory) {
-  const int descriptor = open(directory.empty() ? "." : directory.c_str(),
-                              O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor =
+      open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   fsync(descriptor);
   close(descriptor);

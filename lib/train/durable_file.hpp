@@ -17,7 +17,8 @@ inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(te
 inline constexpr std::string_view temporary_suffix = ".tmp-";
 
 /// Writes the parts one after the other to a temporary file, has them reach the disk and renames.
-/// Throws Error(resource), with the system's reason, when that cannot be done; nothing is left then.
+/// Throws Error(resource), with the system's reason, when that cannot be done; nothing is left
+/// then.
 void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts);
 
 }  // namespace fast::train

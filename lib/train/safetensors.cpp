@@ -183,7 +183,8 @@ void check_coverage(const HeaderReader& reader, const SafetensorsHeader& header,
                     std::uint64_t file_bytes) {
   std::uint64_t end = 0;
   for (const StoredTensor& tensor : header.tensors) {
-    reader.demand(tensor.offset_bytes == end, "tensor \"{}\" begins at {}, the one before ends at {}",
+    reader.demand(tensor.offset_bytes == end,
+                  "tensor \"{}\" begins at {}, the one before ends at {}",
                   HeaderReader::printable(tensor.name), tensor.offset_bytes, end);
     end += tensor.size_bytes;
   }
@@ -203,8 +204,8 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> beginning, std::u
   reader.demand(length <= most_header_bytes && length <= file_bytes - length_bytes &&
                     length <= beginning.size() - length_bytes,
                 "its header is to have {} bytes, the file has {}", length, file_bytes);
-  const Json json = reader.parse(
-      {reinterpret_cast<const char*>(beginning.data()) + length_bytes, length});
+  const Json json =
+      reader.parse({reinterpret_cast<const char*>(beginning.data()) + length_bytes, length});
   reader.demand(json.is_object(), "its header is no object");
   SafetensorsHeader header;
   header.data_offset_bytes = length_bytes + length;
@@ -235,8 +236,7 @@ AlignedBuffer read_bytes(std::ifstream& in, std::size_t count, const std::string
 
 std::size_t beginning_bytes(std::ifstream& in, std::size_t file_bytes, const std::string& file) {
   if (file_bytes < length_bytes) return file_bytes;
-  const std::size_t header =
-      from_little_endian(read_bytes(in, length_bytes, file).data());
+  const std::size_t header = from_little_endian(read_bytes(in, length_bytes, file).data());
   return length_bytes + std::min({header, most_header_bytes, file_bytes - length_bytes});
 }
 

@@ -43,6 +43,8 @@ class Engine {
   void republish();
   void rebind(std::vector<TensorView> parameters);
   void set_schedule(const TopologyRule& rule);
+  std::vector<TensorView> state();
+  void restore(const std::vector<TensorView>& saved);
   void finish();
   void await_finish();
   bool has_finished(int worker) const {
@@ -76,6 +78,8 @@ class Engine {
   int for_replicas(const Visit& visit) const;
   void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);
+  std::size_t message_bytes() const;  ///< of the vectors of a payload
+  void restore_exactly(const std::vector<TensorView>& saved);
 
   Group group_;
   WorkerOptions options_;
@@ -88,7 +92,8 @@ class Engine {
   std::unique_ptr<Reducer> reducer_;  ///< for averages over all workers
   AlignedBuffer reduced_;             ///< packed
   std::int64_t combinations_ = 0;
-  bool sent_ = true;  ///< the latest publication was a new one
+  bool sent_ = true;                        ///< the latest publication was a new one
+  std::array<std::int64_t, 3> counters_{};  ///< rounds, combinations_, sent_: as state() shows them
   Clock::time_point step_began_;
   bool rotates_ = false;  ///< the weights live in slots
   bool left_ = false;     ///< finished or abandoned

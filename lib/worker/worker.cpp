@@ -94,6 +94,8 @@ void Worker::rebind(std::vector<TensorView> parameters) {
   impl_->engine.rebind(std::move(parameters));
 }
 void Worker::set_schedule(const TopologyRule& rule) { impl_->engine.set_schedule(rule); }
+std::vector<TensorView> Worker::state() { return impl_->engine.state(); }
+void Worker::restore(const std::vector<TensorView>& saved) { impl_->engine.restore(saved); }
 void Worker::finish() { impl_->engine.finish(); }
 void Worker::await_finish() { impl_->engine.await_finish(); }
 bool Worker::has_finished(int worker) const { return impl_->engine.has_finished(worker); }

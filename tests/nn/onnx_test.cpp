@@ -29,9 +29,9 @@ void write(const std::filesystem::path& path, const void* data, std::size_t size
 /// Runs the reference evaluator on NAME.onnx in a directory: NAME.input in, NAME.logits to compare.
 int evaluate_elsewhere(const std::filesystem::path& directory) {
   const char* python = std::getenv("FAST_ONNX_PYTHON");
-  const std::string command = fmt::format("{} {}/tests/nn/onnx_check.py {}",
-                                          python == nullptr ? "python3" : python, FAST_SOURCE_DIR,
-                                          directory.string());
+  const std::string command =
+      fmt::format("{} {}/tests/nn/onnx_check.py {}", python == nullptr ? "python3" : python,
+                  FAST_SOURCE_DIR, directory.string());
   return WEXITSTATUS(std::system(command.c_str()));
 }
 

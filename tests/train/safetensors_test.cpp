@@ -135,7 +135,8 @@ TEST_CASE("a thousand mutations of a file are read or refused, and nothing else 
         bytes[rng.below(bytes.size())] ^= static_cast<char>(1 << rng.below(8));
         break;
       case 2:
-        bytes.insert(rng.below(bytes.size()), std::string(1 + rng.below(4), "09[{\"-"[rng.below(6)]));
+        bytes.insert(rng.below(bytes.size()),
+                     std::string(1 + rng.below(4), "09[{\"-"[rng.below(6)]));
         break;
       default:
         for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(rng.below(256));

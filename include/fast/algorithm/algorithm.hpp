@@ -4,6 +4,8 @@
 // fast/algorithm/rules.hpp has those of the library.
 #pragma once
 
+#include <fast/core/tensor_view.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace fast::algorithm {
 
@@ -153,11 +156,13 @@ class Algorithm {
   /// Once before each combine sweep: the payload's scalars, as own and pull of Block.
   virtual void begin_combine(const RoundInfo& info, std::span<const double> own,
                              std::span<const double> pull) = 0;
+  /// Views of the numbers that it keeps between rounds besides Block::state, for checkpoints.
+  virtual std::vector<TensorView> state() { return {}; }
 };
 
 /// Makes an Algorithm of a class with a member Declaration declare() const and template members
-/// publish and combine(const Block<T>&); start and survey(const Block<T>&), begin_publish and
-/// begin_combine where it needs them.
+/// publish and combine(const Block<T>&); start and survey(const Block<T>&), begin_publish,
+/// begin_combine and numbers() (its state()) where it needs them.
 template <class Rule>
 class Elementwise : public Algorithm {
  public:
@@ -177,6 +182,10 @@ class Elementwise : public Algorithm {
     if constexpr (requires { rule_.begin_combine(info, own, pull); }) {
       rule_.begin_combine(info, own, pull);
     }
+  }
+  std::vector<TensorView> state() override {
+    if constexpr (requires { rule_.numbers(); }) return rule_.numbers();
+    return {};
   }
 
  private:

@@ -72,8 +72,8 @@ class Safetensors {
 /// The file's beginning: length and header of such tensors, one after the other.
 std::string safetensors_header(const std::vector<TensorView>& tensors, const Metadata& metadata);
 
-/// Writes to a temporary file beside `path`, has it reach the disk and renames it, so that `path` is
-/// whole or untouched. Throws Error(resource) when it cannot be written.
+/// Writes to a temporary file beside `path`, has it reach the disk and renames it, so that `path`
+/// is whole or untouched. Throws Error(resource) when it cannot be written.
 void save_safetensors(const std::filesystem::path& path, const std::vector<TensorView>& tensors,
                       const Metadata& metadata = {});
 

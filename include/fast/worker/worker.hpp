@@ -141,6 +141,16 @@ class Worker {
   /// Another schedule from the next round on; every worker calls it between the same rounds.
   void set_schedule(const TopologyRule& rule);
 
+  /// What this worker carries from round to round besides the tensors' own memory: counters, the
+  /// rule's state, error feedback, the message in force. Views for checkpoints, between rounds,
+  /// valid until the next one.
+  std::vector<TensorView> state();
+  /// Collective, before the first round: goes on where a worker stood whose state() was `saved`;
+  /// the tensors hold its weights already. At staleness 0, with the same options and as many
+  /// workers, the rounds to come are those that would have been, bit for bit; else the rule begins
+  /// anew, at the saved round. Throws Error(mismatch) when the state is not of such a worker.
+  void restore(const std::vector<TensorView>& saved);
+
   /// Publishes the final weights and leaves training: neighbours go on without this worker.
   /// Idempotent.
   void finish();

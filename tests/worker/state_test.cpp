@@ -1,0 +1,122 @@
+// A worker that takes up a saved state goes on as the one that was saved would have.
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/worker/worker.hpp>
+
+#include <cstring>
+
+#include "support/catch.hpp"
+#include "support/golden.hpp"
+#include "worker/quick.hpp"
+
+using namespace fast;
+
+namespace {
+
+constexpr int workers = 4;
+constexpr std::size_t elements = 700;
+
+/// What a checkpoint would hold of one worker.
+struct Saved {
+  std::vector<float> x;
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<TensorView> views;
+
+  void take(const std::vector<TensorView>& state) {
+    for (const TensorView& view : state) {
+      const auto* bytes = static_cast<const std::byte*>(view.data);
+      memory.emplace_back(bytes, bytes + view.size_bytes());
+    }
+    views = state;
+    for (std::size_t k = 0; k < views.size(); ++k) views[k].data = memory[k].data();
+  }
+};
+
+struct Setting {
+  std::string algorithm;
+  std::string codec = "identity";
+  std::int64_t staleness = 0;
+};
+
+TopologyRule topology_for(const std::string& algorithm) {
+  return algorithm == "pairwise" ? schedule::random_matchings() : stencil::ring();
+}
+
+/// Rounds [from, to) of a worker that begins at `begin`, if there is one; saves what it ends with.
+Saved run(const Group& group, const Setting& setting, const Saved* begin, int from, int to) {
+  Saved end;
+  end.x.assign(elements, static_cast<float>(group.rank()));
+  if (begin != nullptr) end.x = begin->x;
+  WorkerOptions options = testing::quick();
+  options.algorithm = algorithm::by_name(setting.algorithm);
+  options.codec = codec::by_name(setting.codec);
+  options.staleness = setting.staleness;
+  Worker worker(group, topology_for(setting.algorithm), {view_of("x", std::span(end.x))}, options);
+  if (begin != nullptr) worker.restore(begin->views);
+  testing::expect(worker.round() == from, "the round is not the saved one");
+  for (int t = from; t < to; ++t) {
+    Rng rng(mix_seed(7, static_cast<std::uint64_t>(t), static_cast<std::uint64_t>(group.rank())));
+    worker.step(
+        [&] {
+          for (float& x : end.x) x -= 0.1F * (x - static_cast<float>(rng.normal()));
+        },
+        {.learning_rate = 0.1});
+  }
+  end.take(worker.state());
+  worker.await_finish();
+  return end;
+}
+
+void expect_the_same_rounds(const Setting& setting) {
+  std::vector<Saved> whole(workers), half(workers), resumed(workers);
+  const auto each = [&](auto&& part) { local::run(workers, part); };
+  each([&](const Group& g) { whole[g.rank()] = run(g, setting, nullptr, 0, 20); });
+  each([&](const Group& g) { half[g.rank()] = run(g, setting, nullptr, 0, 9); });
+  each([&](const Group& g) { resumed[g.rank()] = run(g, setting, &half[g.rank()], 9, 20); });
+  for (std::size_t w = 0; w < workers; ++w) {
+    INFO("worker " << w);
+    CHECK((whole[w].x == resumed[w].x));
+    REQUIRE(whole[w].views.size() == resumed[w].views.size());
+    for (std::size_t k = 0; k < whole[w].memory.size(); ++k) {
+      INFO(whole[w].views[k].name);
+      CHECK((whole[w].memory[k] == resumed[w].memory[k]));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a worker goes on from a saved state bit for bit, whatever the rule") {
+  for (const std::string_view name : algorithm::names()) {
+    INFO(name);
+    expect_the_same_rounds({std::string(name)});
+  }
+}
+
+TEST_CASE("a worker goes on from a saved state bit for bit, whatever the codec") {
+  for (const char* codec : {"bf16", "int8", "bf16_stochastic", "int8_stochastic"}) {
+    INFO(codec);
+    for (const char* rule : {"awc", "atc", "event_triggered"}) {
+      INFO(rule);
+      expect_the_same_rounds({rule, codec});
+    }
+  }
+}
+
+TEST_CASE("a stale worker begins anew at the saved round") {
+  std::vector<Saved> half(workers);
+  const Setting setting{"awc", "identity", 2};
+  local::run(workers, [&](const Group& g) { half[g.rank()] = run(g, setting, nullptr, 0, 9); });
+  local::run(workers, [&](const Group& g) { run(g, setting, &half[g.rank()], 9, 20); });
+}
+
+TEST_CASE("a state of another rule is not taken up") {
+  std::vector<Saved> half(workers);
+  local::run(workers, [&](const Group& g) { half[g.rank()] = run(g, {"awc"}, nullptr, 0, 3); });
+  CHECK_THROWS_WITH(
+      local::run(workers, [&](const Group& g) { run(g, {"d2"}, &half[g.rank()], 3, 4); }),
+      Catch::Contains("mixer.state.0") && Catch::Contains("resume with the options"));
+}
