@@ -1,0 +1,169 @@
+// Checkpoints as they are read.
+#include <fast/core/error.hpp>
+#include <fast/train/checkpoint.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include "train/manifest.hpp"
+
+namespace fast::train {
+
+std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(
+    const std::filesystem::path& directory) {
+  std::error_code problem;
+  std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, problem)) {
+    if (const auto round = round_of(entry.path())) found.emplace_back(*round, entry.path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+void remove_checkpoint(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  std::filesystem::remove(directory / manifest_name, ignored);
+  std::filesystem::remove_all(directory, ignored);
+}
+
+void clear_after(const std::filesystem::path& directory, std::optional<std::int64_t> round) {
+  for (const auto& [other, path] : checkpoints_in(directory)) {
+    std::error_code problem;
+    require(round || !std::filesystem::exists(path / manifest_name, problem), ErrorKind::argument,
+            "checkpoints: {} is of an earlier run; resume from it or choose another directory",
+            path.string());
+    if (other > round.value_or(-1)) remove_checkpoint(path);
+  }
+}
+
+Manifest find_checkpoint(const std::filesystem::path& directory) {
+  std::error_code problem;
+  if (std::filesystem::exists(directory / manifest_name, problem)) return read_manifest(directory);
+  std::string why = "it has no round-.../manifest.json";
+  for (const auto& [round, path] : checkpoints_in(directory)) {
+    try {
+      return read_manifest(path);
+    } catch (const Error& error) {
+      why = error.what();
+    }
+  }
+  fail(ErrorKind::data, "no checkpoint in {}: {}", directory.string(), why);
+}
+
+Safetensors read_shard(const Manifest& manifest, int worker) {
+  const Shard* shard = manifest.shard(worker);
+  const std::string file = manifest.file(worker).string();
+  require(shard != nullptr, ErrorKind::data, "{} was never written: its worker had gone", file);
+  Safetensors tensors(file);
+  require(tensors.bytes().size() == shard->size_bytes, ErrorKind::data,
+          "{} has {} bytes, the manifest tells {}; it has been changed", file,
+          tensors.bytes().size(), shard->size_bytes);
+  require(hash_of({tensors.bytes()}) == shard->hash, ErrorKind::data,
+          "{} has not the hash that the manifest tells; it has been changed", file);
+  return tensors;
+}
+
+namespace {
+
+double load(const std::byte* at, DType dtype, std::size_t e) {
+  switch (dtype) {
+    case DType::f32:
+      return reinterpret_cast<const float*>(at)[e];
+    case DType::f64:
+      return reinterpret_cast<const double*>(at)[e];
+    case DType::bf16:
+      return to_float(reinterpret_cast<const BFloat16*>(at)[e]);
+    default:
+      return to_float(reinterpret_cast<const Float16*>(at)[e]);
+  }
+}
+
+void store(std::byte* at, DType dtype, std::size_t e, double value) {
+  switch (dtype) {
+    case DType::f32:
+      reinterpret_cast<float*>(at)[e] = static_cast<float>(value);
+      break;
+    case DType::f64:
+      reinterpret_cast<double*>(at)[e] = value;
+      break;
+    case DType::bf16:
+      reinterpret_cast<BFloat16*>(at)[e] = to_bfloat16(static_cast<float>(value));
+      break;
+    default:
+      reinterpret_cast<Float16*>(at)[e] = to_float16(static_cast<float>(value));
+      break;
+  }
+}
+
+/// Sums in double; one tensor each.
+class Average {
+ public:
+  void add(const Safetensors& file, std::string_view prefix) {
+    std::size_t k = 0;
+    for (const StoredTensor& tensor : file.tensors()) {
+      if (!tensor.name.starts_with(prefix)) continue;
+      if (files_ == 0) begin(tensor, file.data(tensor), prefix);
+      require(k < tensors_.size() && tensors_[k].shape == tensor.shape &&
+                  tensors_[k].dtype == tensor.dtype &&
+                  tensors_[k].name == tensor.name.substr(prefix.size()),
+              ErrorKind::data,
+              "checkpoint: its workers' tensors \"{}\" differ; they are not of one run",
+              tensor.name);
+      const std::byte* data = file.data(tensor).data();
+      for (std::size_t e = 0; e < sums_[k].size(); ++e) sums_[k][e] += load(data, tensor.dtype, e);
+      ++k;
+    }
+    ++files_;
+  }
+
+  int files() const { return files_; }
+
+  OwnedTensors take() {
+    for (std::size_t k = 0; k < tensors_.size(); ++k) {
+      for (std::size_t e = 0; e < sums_[k].size(); ++e) {
+        store(memory_[k].data(), tensors_[k].dtype, e, sums_[k][e] / files_);
+      }
+    }
+    return {std::move(tensors_), std::move(memory_)};
+  }
+
+ private:
+  void begin(const StoredTensor& tensor, std::span<const std::byte> data, std::string_view prefix) {
+    memory_.emplace_back(data.size());
+    if (!data.empty()) std::memcpy(memory_.back().data(), data.data(), data.size());
+    tensors_.push_back({tensor.name.substr(prefix.size()),
+                        memory_.back().data(),
+                        tensor.shape,
+                        tensor.dtype,
+                        Role::parameter,
+                        {}});
+    sums_.emplace_back(is_floating(tensor.dtype) ? tensors_.back().element_count() : 0);
+  }
+
+  std::vector<TensorView> tensors_;
+  std::vector<AlignedBuffer> memory_;
+  std::vector<std::vector<double>> sums_;
+  int files_ = 0;
+};
+
+}  // namespace
+
+OwnedTensors average_shards(const Manifest& manifest, const std::vector<int>& workers,
+                            std::string_view prefix, const LogSink& log) {
+  Average average;
+  for (const int worker : workers) {
+    std::optional<Safetensors> file;
+    try {
+      file = read_shard(manifest, worker);
+    } catch (const Error& error) {
+      if (log) log(LogLevel::warning, error.what());
+    }
+    if (file) average.add(*file, prefix);
+  }
+  require(average.files() > 0, ErrorKind::data,
+          "checkpoint {}: none of {} workers' files can be read; take another checkpoint",
+          manifest.directory.string(), workers.size());
+  return average.take();
+}
+
+}  // namespace fast::train

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <fast/core/deadline.hpp>
+#include <fast/core/error.hpp>
+#include <fast/train/checkpoint.hpp>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "train/durable_file.hpp"
+#include "train/manifest.hpp"
+
+namespace fast::train {
+namespace {
+
+constexpr auto poll_period = std::chrono::milliseconds(20);
+constexpr Seconds call_period{0.1};
+constexpr const char* call_name = "call";
+
+std::vector<Shard> noted_shards(const std::filesystem::path& directory, int workers) {
+  std::vector<Shard> shards;
+  for (int worker = 0; worker < workers; ++worker) {
+    const auto note = read_note(directory / note_name(worker));
+    if (note && note->worker == worker) shards.push_back(*note);
+  }
+  return shards;
+}
+
+/// The manifest of all files there are. When others write it meanwhile, the fullest one stays.
+void write_manifest(const std::filesystem::path& directory, std::int64_t round, int workers) {
+  std::size_t written = 0;
+  for (auto shards = noted_shards(directory, workers); shards.size() > written;
+       shards = noted_shards(directory, workers)) {
+    written = shards.size();
+    const std::string text = to_json(Manifest{directory, round, workers, std::move(shards)});
+    write_durably(directory / manifest_name, {bytes_of(text)});
+  }
+}
+
+void remove_old(const std::filesystem::path& directory, int keep) {
+  int whole = 0;
+  for (const auto& [round, path] : checkpoints_in(directory)) {
+    if (whole >= keep) remove_checkpoint(path);
+    std::error_code problem;
+    if (std::filesystem::exists(path / manifest_name, problem)) ++whole;
+  }
+}
+
+}  // namespace
+
+struct CheckpointWriter::Impl {
+  struct Job {
+    std::int64_t round = 0;
+    std::string header;
+    AlignedBuffer data;
+    std::size_t size_bytes = 0;
+  };
+
+  explicit Impl(Options given) : options(std::move(given)), thread([this] { run(); }) {}
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return pending || quit; });
+      if (!pending) return;
+      lock.unlock();
+      write();
+      lock.lock();
+      pending = false;
+      changed.notify_all();
+      await_others(lock);
+    }
+  }
+
+  void write() {
+    try {
+      const std::filesystem::path directory = options.directory / directory_name(job.round);
+      std::filesystem::create_directories(directory);
+      const std::vector<Bytes> parts{bytes_of(job.header), {job.data.data(), job.size_bytes}};
+      write_durably(directory / shard_name(options.rank), parts);
+      const Shard shard{options.rank, job.header.size() + job.size_bytes, hash_of(parts)};
+      const std::string note = to_note(shard);
+      write_durably(directory / note_name(options.rank), {bytes_of(note)});
+      unlisted = job.round;
+    } catch (const std::exception& error) {
+      warn(error.what());
+    }
+  }
+
+  /// Ends with a manifest: a full one, or, when others do not come or the next checkpoint does, one
+  /// of what there is.
+  void await_others(std::unique_lock<std::mutex>& lock) {
+    const Deadline deadline{Seconds(options.patience_s)};
+    while (unlisted) {
+      lock.unlock();
+      const bool done = list(deadline.expired() || impatient);
+      lock.lock();
+      if (done) unlisted.reset();
+      if (unlisted) impatient = changed.wait_for(lock, poll_period, [&] { return pending; });
+    }
+    impatient = false;
+  }
+
+  bool list(bool as_it_is) {
+    const std::filesystem::path directory = options.directory / directory_name(*unlisted);
+    try {
+      const std::size_t shards = noted_shards(directory, options.workers).size();
+      if (shards == 0) return true;  // removed meanwhile: newer ones are there
+      if (shards < static_cast<std::size_t>(options.workers) && !as_it_is) return false;
+      write_manifest(directory, *unlisted, options.workers);
+      remove_old(options.directory, options.keep);
+    } catch (const std::exception& error) {
+      warn(error.what());
+    }
+    return true;
+  }
+
+  void warn(const char* what) const {
+    if (options.log) {
+      options.log(LogLevel::warning,
+                  fmt::format("worker {}: no checkpoint of round {}: {}; training goes on",
+                              options.rank, job.round, what));
+    }
+  }
+
+  Options options;
+  std::mutex mutex;  ///< guards pending, quit and, while not pending, job
+  std::condition_variable changed;
+  bool pending = false, quit = false, impatient = false;
+  Job job;
+  std::optional<std::int64_t> unlisted;  ///< round written and not in a manifest yet
+  std::optional<Call> seen;
+  Clock::time_point looked{};
+  std::thread thread;
+};
+
+CheckpointWriter::CheckpointWriter(Options options) {
+  std::error_code problem;
+  std::filesystem::create_directories(options.directory, problem);
+  require(!problem, ErrorKind::resource,
+          "checkpoints: the directory {} cannot be made ({}); choose another",
+          options.directory.string(), problem.message());
+  require(options.keep >= 1, ErrorKind::argument,
+          "checkpoints: {} shall be kept; at least 1 is needed", options.keep);
+  if (options.rank == 0) std::filesystem::remove(options.directory / call_name, problem);
+  impl_ = std::make_unique<Impl>(std::move(options));
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->quit = true;
+  }
+  impl_->changed.notify_all();
+  impl_->thread.join();
+}
+
+void CheckpointWriter::wait() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [&] { return !impl_->pending; });
+}
+
+void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& tensors,
+                            const Metadata& metadata) {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [&] { return !impl_->pending; });
+  Impl::Job& job = impl_->job;
+  job.round = round;
+  job.header = safetensors_header(tensors, metadata);
+  job.size_bytes = 0;
+  for (const TensorView& tensor : tensors) job.size_bytes += tensor.size_bytes();
+  if (job.data.size_bytes() < job.size_bytes) job.data = AlignedBuffer(job.size_bytes);
+  std::byte* to = job.data.data();
+  for (const TensorView& tensor : tensors) {
+    const std::size_t bytes = tensor.size_bytes();
+    if (bytes > 0) std::memcpy(to, tensor.data, bytes);
+    to += bytes;
+  }
+  impl_->pending = true;
+  impl_->changed.notify_all();
+}
+
+void CheckpointWriter::call(const Call& call) const {
+  const std::string text = fmt::format("{} {}\n", call.round, call.stop ? "stop" : "save");
+  write_durably(impl_->options.directory / call_name, {bytes_of(text)});
+}
+
+std::optional<CheckpointWriter::Call> CheckpointWriter::latest_call() const {
+  const auto now = Clock::now();
+  if (now - impl_->looked < call_period) return impl_->seen;
+  impl_->looked = now;
+  std::ifstream in(impl_->options.directory / call_name);
+  Call call;
+  std::string kind;
+  if (in >> call.round >> kind) {
+    call.stop = kind == "stop";
+    impl_->seen = call;
+  }
+  return impl_->seen;
+}
+
+}  // namespace fast::train

@@ -1,0 +1,232 @@
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/train/checkpoint.hpp>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using namespace fast::train;
+
+namespace {
+
+/// Messages of writers' threads.
+struct Messages {
+  std::mutex mutex;
+  std::vector<std::string> all;
+  LogSink sink() {
+    return [this](LogLevel, std::string_view text) {
+      const std::lock_guard lock(mutex);
+      all.emplace_back(text);
+    };
+  }
+};
+
+CheckpointWriter::Options options_for(const std::filesystem::path& directory, int rank = 0,
+                                      int workers = 1) {
+  CheckpointWriter::Options options;
+  options.directory = directory;
+  options.rank = rank;
+  options.workers = workers;
+  options.patience_s = 0;
+  return options;
+}
+
+/// A model whose values are all `value`.
+struct Model {
+  explicit Model(float value, std::size_t size = 1000) : x(size, value), steps{7} {}
+  std::vector<float> x;
+  std::vector<std::int64_t> steps;
+  std::vector<TensorView> views() {
+    return {view_of("model.x", std::span(x)), view_of("optimizer.steps", std::span(steps))};
+  }
+};
+
+void write_one(const std::filesystem::path& directory, int workers, std::int64_t round) {
+  for (int rank = 0; rank < workers; ++rank) {
+    CheckpointWriter writer(options_for(directory, rank, workers));
+    writer.save(round, Model(static_cast<float>(rank)).views(), {{"epoch", "3"}});
+  }
+}
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<int> first(int count) {
+  std::vector<int> all;
+  for (int i = 0; i < count; ++i) all.push_back(i);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint of several workers is found, checked and read") {
+  const testing::TemporaryDirectory directory;
+  write_one(directory.path(), 3, 12);
+  const Manifest manifest = find_checkpoint(directory.path());
+  CHECK(manifest.round == 12);
+  CHECK(manifest.workers == 3);
+  REQUIRE(manifest.shards.size() == 3);
+  const Safetensors file = read_shard(manifest, 2);
+  CHECK(file.metadata().at("epoch") == "3");
+  Model model(0);
+  file.read(model.views());
+  CHECK(model.x == std::vector<float>(1000, 2));
+  CHECK(find_checkpoint(manifest.directory).round == 12);
+}
+
+TEST_CASE("of several checkpoints the newest are kept") {
+  const testing::TemporaryDirectory directory;
+  {
+    CheckpointWriter writer(options_for(directory.path()));
+    for (int round = 10; round <= 50; round += 10) writer.save(round, Model(1).views(), {});
+  }
+  CHECK(find_checkpoint(directory.path()).round == 50);
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 2);
+}
+
+TEST_CASE("a worker that never writes is not waited for") {
+  const testing::TemporaryDirectory directory;
+  for (const int rank : {0, 2}) {
+    CheckpointWriter writer(options_for(directory.path(), rank, 3));
+    writer.save(5, Model(static_cast<float>(rank)).views(), {});
+  }
+  const Manifest manifest = find_checkpoint(directory.path());
+  CHECK(manifest.shards.size() == 2);
+  CHECK_THROWS_WITH(read_shard(manifest, 1), Catch::Contains("never written"));
+  Messages messages;
+  const OwnedTensors mean = average_shards(manifest, first(3), model_prefix, messages.sink());
+  REQUIRE(mean.views.size() == 1);
+  CHECK(mean.views[0].name == "x");
+  CHECK(mean.memory[0].as<float>()[999] == 1);
+  CHECK(messages.all.size() == 1);
+}
+
+TEST_CASE("a file that has been changed is refused, and left out of averages") {
+  const testing::TemporaryDirectory directory;
+  write_one(directory.path(), 2, 1);
+  const Manifest manifest = find_checkpoint(directory.path());
+  std::string bytes = contents(manifest.file(1));
+  bytes[bytes.size() - 3] ^= 1;  // a weight: only the hash tells
+  std::ofstream(manifest.file(1), std::ios::binary) << bytes;
+  CHECK_THROWS_WITH(read_shard(manifest, 1), Catch::Contains("hash"));
+  CHECK(average_shards(manifest, first(2), model_prefix).memory[0].as<float>()[0] == 0);
+  CHECK_THROWS_WITH(average_shards(manifest, {1}, model_prefix), Catch::Contains("none of 1"));
+}
+
+TEST_CASE("a thousand mutations of a manifest are read or refused, and nothing else happens") {
+  const testing::TemporaryDirectory directory;
+  write_one(directory.path(), 2, 1);
+  const auto path = find_checkpoint(directory.path()).directory / "manifest.json";
+  const std::string whole = contents(path);
+  const std::uint64_t seed = test_seed(21);
+  INFO("seed " << seed);
+  Rng rng(seed);
+  int refused = 0, differing = 0;
+  for (int k = 0; k < 1000; ++k) {
+    std::string bytes = whole;
+    const std::size_t at = rng.below(bytes.size());
+    if (k % 3 == 0) bytes.resize(at);
+    if (k % 3 == 1) bytes[at] ^= static_cast<char>(1 << rng.below(8));
+    if (k % 3 == 2) bytes.insert(at, std::string(1 + rng.below(3), "09[{\"-e"[rng.below(7)]));
+    std::ofstream(path, std::ios::binary) << bytes;
+    try {
+      differing += read_manifest(path.parent_path()).round == 1 ? 0 : 1;
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::data);
+      ++refused;
+    }
+  }
+  CHECK(refused > 900);
+  CHECK(differing == 0);
+}
+
+TEST_CASE("a full disk leaves the older checkpoint, says so, and does not end the run") {
+  const testing::TemporaryDirectory directory;
+  Messages messages;
+  auto options = options_for(directory.path());
+  options.log = messages.sink();
+  CheckpointWriter writer(options);
+  writer.save(1, Model(1).views(), {});
+  writer.wait();
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{2000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  writer.save(2, Model(2).views(), {});
+  writer.wait();
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  REQUIRE(messages.all.size() == 1);
+  CHECK_THAT(messages.all[0], Catch::Contains("round 2") && Catch::Contains("training goes on"));
+  writer.save(3, Model(3).views(), {});
+  writer.wait();
+  CHECK(messages.all.size() == 1);
+  CHECK(read_manifest(directory / "round-000000000001").round == 1);
+}
+
+TEST_CASE("a run does not mix its checkpoints with those of another") {
+  const testing::TemporaryDirectory directory;
+  write_one(directory.path(), 1, 10);
+  write_one(directory.path(), 1, 20);
+  CHECK_THROWS_WITH(clear_after(directory.path(), std::nullopt), Catch::Contains("resume"));
+  clear_after(directory.path(), 10);
+  CHECK(find_checkpoint(directory.path()).round == 10);
+}
+
+TEST_CASE("what one worker calls for, all see") {
+  const testing::TemporaryDirectory directory;
+  const CheckpointWriter a(options_for(directory.path(), 0, 2)),
+      b(options_for(directory.path(), 1, 2));
+  a.call({42, true});
+  const auto seen = b.latest_call();
+  REQUIRE(seen);
+  CHECK(seen->round == 42);
+  CHECK(seen->stop);
+}
+
+/// The child writes one checkpoint after the other, each of one value throughout, until it is
+/// killed.
+TEST_CASE("killed at 200 random moments, a writer always leaves a whole checkpoint") {
+  const testing::TemporaryDirectory directory("/dev/shm");  // where reaching the disk takes no time
+  write_one(directory.path(), 1, 0);
+  const std::uint64_t seed = test_seed(22);
+  INFO("seed " << seed);
+  Rng rng(seed);
+  std::int64_t round = 0;
+  for (int kill_count = 0; kill_count < 200; ++kill_count) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      CheckpointWriter writer(options_for(directory.path()));
+      for (std::int64_t r = round + 1;; ++r) {
+        writer.save(r, Model(static_cast<float>(r), 20'000).views(), {});
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(rng.below(15'000)));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const Manifest manifest = find_checkpoint(directory.path());
+    REQUIRE(manifest.round >= round);
+    round = manifest.round;
+    if (round == 0) continue;
+    Model model(0, 20'000);
+    read_shard(manifest, 0).read(model.views());
+    REQUIRE(model.x == std::vector<float>(20'000, static_cast<float>(round)));
+  }
+  CHECK(round > 20);
+}
