@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/nn/onnx.hpp>
+#include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,27 @@ std::vector<TensorView> views_of(const train::Safetensors& file) {
   return views;
 }
 
+void warn(LogLevel, std::string_view text) { fmt::print(stderr, "fast-model: {}\n", text); }
+
+void show_checkpoint(const train::Manifest& manifest) {
+  fmt::print("checkpoint {}\n{} workers, round {}\n", manifest.directory.string(), manifest.workers,
+             manifest.round);
+  for (int worker = 0; worker < manifest.workers; ++worker) {
+    std::string state;
+    try {
+      state = fmt::format("{} bytes, whole", read_shard(manifest, worker).bytes().size());
+    } catch (const Error& error) {
+      state = error.what();
+    }
+    fmt::print("worker {:<4}  {}\n", worker, state);
+  }
+}
+
 void show(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    show_checkpoint(train::find_checkpoint(path));
+    return;
+  }
   const train::Safetensors file(path);
   for (const auto& [name, value] : file.metadata()) fmt::print("{:<32}  {}\n", name, value);
   std::size_t elements = 0;
@@ -48,14 +70,28 @@ void write(const std::string& path, const std::string& bytes) {
   require(out.good(), ErrorKind::resource, "{} cannot be written; choose another file", path);
 }
 
+/// The mean of a checkpoint's workers.
+train::OwnedTensors mean_of(const std::string& directory) {
+  const train::Manifest manifest = train::find_checkpoint(directory);
+  std::vector<int> workers;
+  for (int worker = 0; worker < manifest.workers; ++worker) workers.push_back(worker);
+  return train::average_shards(manifest, workers, train::model_prefix, warn);
+}
+
 void export_model(const std::string& from, const std::string& to) {
-  const train::Safetensors file(from);
-  const std::vector<TensorView> tensors = views_of(file);
+  std::optional<train::Safetensors> file;
+  train::OwnedTensors mean;
+  if (std::filesystem::is_directory(from)) {
+    mean = mean_of(from);
+  } else {
+    file.emplace(from);
+  }
+  const std::vector<TensorView> tensors = file ? views_of(*file) : mean.views;
   const std::filesystem::path target = to;
   if (target.extension() == ".onnx") {
     write(to, nn::to_onnx(nn::recognize(tensors), tensors));
   } else if (target.extension() == ".safetensors") {
-    train::save_safetensors(target, tensors, file.metadata());
+    train::save_safetensors(target, tensors, file ? file->metadata() : train::Metadata{});
   } else {
     fail(ErrorKind::argument, "--to {}: its ending names no format; choose .onnx or .safetensors",
          to);
@@ -67,12 +103,16 @@ int run(int argc, char** argv) {
                "fast-model");
   app.require_subcommand(1);
   std::string from, to;
-  CLI::App* info = app.add_subcommand("info", "the tensors of a safetensors file");
-  info->add_option("file", from, "a safetensors file")->required();
+  CLI::App* info = app.add_subcommand("info", "what is in a safetensors file or a checkpoint");
+  info->add_option("file", from, "a safetensors file or a checkpoint's directory")->required();
   CLI::App* exported = app.add_subcommand(
       "export",
       "writes a model for use elsewhere: lenet, resnet20 and mlp as ONNX, any as safetensors");
-  exported->add_option("file", from, "a safetensors file, such as mean-model.safetensors")
+  exported
+      ->add_option(
+          "file", from,
+          "a safetensors file (mean-model.safetensors) or a checkpoint, of which the workers' "
+          "mean is taken")
       ->required();
   exported->add_option("--to", to, "the file to write: .onnx or .safetensors")->required();
   CLI11_PARSE(app, argc, argv);

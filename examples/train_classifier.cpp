@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <fast/data/load.hpp>
 #include <fast/fast.hpp>
@@ -47,6 +48,9 @@ struct Options {
   double deadline_s = 300, step_ms = 0, validation = 0, ema = 0, remote_rate = 0;
   std::size_t samples = 0, evaluate_every = 0;
   std::vector<std::string> given;  ///< names of the options on the command line
+  std::string checkpoint_every, checkpoints, resume;
+  int keep = 2;
+  bool strict = false;
   bool quiet = false, augment = false, no_placement = false;
 };
 
@@ -129,6 +133,14 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--evaluate-every", o.evaluate_every,
                  "rounds between lines of metrics (with --out), besides those of epochs; 0: none");
   app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
+  app.add_option("--checkpoint-every", o.checkpoint_every,
+                 "a number of rounds, or a time (90s, 10min), after which all save what they need "
+                 "to go on; on SIGTERM or SIGUSR2 they save and end");
+  app.add_option("--checkpoints", o.checkpoints,
+                 "directory for checkpoints, the same for all workers [OUT/checkpoints]");
+  app.add_option("--keep", o.keep, "checkpoints that stay");
+  app.add_option("--resume", o.resume, "a checkpoint, or a directory of them, to go on from");
+  app.add_flag("--strict", o.strict, "refuse checkpoints of which some worker's file is broken");
   app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
   app.add_option("--deadline", o.deadline_s, "longest wait for another worker, in seconds");
   app.add_option("--workers", o.workers, "threads to start, with --exchange local");
@@ -169,6 +181,30 @@ std::optional<std::int64_t> closing_rounds_of(const std::string& text) {
   require(reads(text, rounds) && rounds >= 0, ErrorKind::argument,
           "--closing-rounds: \"{}\"; a number of rounds, 0 or more, or auto is required", text);
   return rounds;
+}
+
+/// Set by the signals of pre-emption.
+volatile std::sig_atomic_t stop_signal = 0;
+
+train::CheckpointOptions checkpoints_of(const Options& o) {
+  train::CheckpointOptions checkpoints;
+  if (!o.checkpoints.empty()) checkpoints.directory = o.checkpoints;
+  if (!o.resume.empty()) checkpoints.resume = o.resume;
+  checkpoints.keep = o.keep;
+  checkpoints.strict = o.strict;
+  checkpoints.stop_requested = [] { return stop_signal != 0; };
+  std::string_view text = o.checkpoint_every;
+  if (text.empty()) return checkpoints;
+  const double unit_s = text.ends_with("min") ? 60 : text.ends_with("s") ? 1 : 0;
+  if (unit_s > 0) text.remove_suffix(unit_s == 60 ? 3 : 1);
+  const bool good = unit_s > 0
+                        ? reads(text, checkpoints.every_s) && checkpoints.every_s > 0
+                        : reads(text, checkpoints.every_rounds) && checkpoints.every_rounds > 0;
+  require(good, ErrorKind::argument,
+          "--checkpoint-every: \"{}\"; a number of rounds or a time (90s, 10min) is required",
+          o.checkpoint_every);
+  checkpoints.every_s *= unit_s;
+  return checkpoints;
 }
 
 train::Pace pace_of(const Options& o) {
@@ -360,6 +396,7 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.validation = o.validation;
   trainer.patience = o.patience;
   trainer.ema_decay = o.ema;
+  trainer.checkpoints = checkpoints_of(o);
   trainer.pace = pace_of(o);
   trainer.worker.algorithm = rule_of(o);
   trainer.worker.codec = codec::by_name(o.codec);
@@ -439,6 +476,7 @@ std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  for (const int signal : {SIGTERM, SIGUSR2}) std::signal(signal, [](int) { stop_signal = 1; });
   return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
     const Group ranks(world);
     const std::optional<Options> options = read_options(ranks, argc, argv);

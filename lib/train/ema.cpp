@@ -20,6 +20,10 @@ Ema::Ema(const ParameterLayout& layout, double decay)
   layout.gather(average_.data());
 }
 
+std::vector<TensorView> Ema::state() {
+  return {view_of("packed", average_.as<std::uint8_t>()), view_of("steps", std::span(&steps_, 1))};
+}
+
 void Ema::update(const ParameterLayout& layout) {
   layout.gather(weights_.data());
   ++steps_;

@@ -17,6 +17,8 @@ class Ema {
   void update(const ParameterLayout& layout);
 
   const AlignedBuffer& packed() const { return average_; }
+  /// For checkpoints.
+  std::vector<TensorView> state();
 
  private:
   double decay_;

@@ -172,6 +172,23 @@ Summary Training::summarize() {
   summary.consensus_distance = worker_->consensus_distance();
   adopt(model);
   add_up(gather(mine), static_cast<double>(data_.test.size()), summary);
+  describe_run(summary);
+  return summary;
+}
+
+/// After the last checkpoint of a run that goes on another time.
+Summary Training::leave() {
+  worker_->finish();
+  checkpoints_->wait();
+  Summary summary;
+  summary.stopped = true;
+  summary.rounds = static_cast<std::uint64_t>(rounds_);
+  summary.seconds = loop_s_;
+  describe_run(summary);
+  return summary;
+}
+
+void Training::describe_run(Summary& summary) const {
   summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
   summary.epochs = summary.rounds / loader_->rounds();
   summary.workers = group_.size();
@@ -181,7 +198,6 @@ Summary Training::summarize() {
   summary.algorithm = overview_.algorithm;
   summary.codec = overview_.codec;
   summary.staleness = overview_.staleness;
-  return summary;
 }
 
 }  // namespace fast::train

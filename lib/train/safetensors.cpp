@@ -266,18 +266,30 @@ std::span<const std::byte> Safetensors::data(const StoredTensor& tensor) const {
 }
 
 void Safetensors::read(const std::vector<TensorView>& views) const {
-  for (const TensorView& view : views) {
-    const StoredTensor* stored = find(view.name);
-    require(stored != nullptr, ErrorKind::data, "{} has no tensor {}; it is of another model",
-            file_, describe(view));
-    require(stored->dtype == view.dtype && stored->shape == view.shape, ErrorKind::data,
-            "{} has {} where {} is needed; it is of another model", file_,
-            describe({stored->name, nullptr, stored->shape, stored->dtype, view.role, {}}),
-            describe(view));
+  std::vector<TensorView> stored;
+  for (const StoredTensor& tensor : tensors()) {
+    void* data = const_cast<std::byte*>(this->data(tensor).data());
+    stored.push_back({tensor.name, data, tensor.shape, tensor.dtype, Role::parameter, {}});
   }
-  for (const TensorView& view : views) {
-    const auto from = data(*find(view.name));
-    if (!from.empty()) std::memcpy(view.data, from.data(), from.size());
+  copy_tensors(stored, views, file_);
+}
+
+void copy_tensors(const std::vector<TensorView>& from, const std::vector<TensorView>& to,
+                  std::string_view file) {
+  std::vector<const TensorView*> sources;
+  for (const TensorView& view : to) {
+    const auto found = std::find_if(
+        from.begin(), from.end(), [&](const TensorView& other) { return other.name == view.name; });
+    require(found != from.end(), ErrorKind::data, "{} has no tensor {}; it is of another model",
+            file, describe(view));
+    require(found->dtype == view.dtype && found->shape == view.shape, ErrorKind::data,
+            "{} has {} where {} is needed; it is of another model", file, describe(*found),
+            describe(view));
+    sources.push_back(&*found);
+  }
+  for (std::size_t k = 0; k < to.size(); ++k) {
+    const std::size_t bytes = to[k].size_bytes();
+    if (bytes > 0) std::memcpy(to[k].data, sources[k]->data, bytes);
   }
 }
 

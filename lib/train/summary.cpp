@@ -43,11 +43,13 @@ std::string Summary::to_json() const {
       {"codec", codec},
       {"staleness", staleness},
       {"seconds", seconds},
+      {"stopped", stopped},
   };
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string Summary::to_table() const {
+  if (stopped) return fmt::format("  stopped after {} rounds, to be resumed\n", rounds);
   const std::vector<std::pair<const char*, std::string>> rows = {
       {"test accuracy, mean model", percent(test_accuracy_mean_model)},
       {"test accuracy, worst worker", percent(test_accuracy_worst_worker)},

@@ -23,6 +23,10 @@ WorkerOptions worker_options(const TrainerOptions& options) {
   worker.must_agree += fmt::format("closing rounds {}\nvalidation {}\npatience {}\nEMA decay {}\n",
                                    options.closing_rounds.value_or(-1), options.validation,
                                    options.patience, options.ema_decay);
+  const CheckpointOptions& checkpoints = options.checkpoints;
+  worker.must_agree += fmt::format("checkpoints every {} rounds or {} s\nresumes {}\n",
+                                   checkpoints.every_rounds, checkpoints.every_s,
+                                   checkpoints.resume ? checkpoints.resume->string() : "nothing");
   if (options.all_reduce) {
     worker.algorithm = algorithm::none();
     worker.initial = Initial::broadcast;
@@ -90,6 +94,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     if (options_.augmentation) loader_->augment(*options_.augmentation, options_.seed);
     if (options_.out) metrics_.emplace(*options_.out, group_.rank());
     schedule = rule.make(group_.size());
+    open_checkpoints();
     const bool may_move = options_.placement && !options_.all_reduce;
     schedule_ = lay_out(*schedule, group_.hosts(), may_move, overview_);
   });
@@ -101,6 +106,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     reducer_ = group_.open_reducer(worker_->layout().size_bytes(), exchange);
   }
   if (options_.ema_decay > 0) ema_.emplace(worker_->layout(), options_.ema_decay);
+  resume();
   look_over(*schedule);
   if (options_.progress && group_.rank() == 0) {
     std::fputs(overview_.to_table().c_str(), stderr);
@@ -138,11 +144,12 @@ void Training::look_over(const Schedule& schedule) {
 
 Summary Training::run() {
   began_ = Clock::now();
-  for (int e = 0; e < options_.epochs; ++e) {
+  for (int e = begin_.epoch; e < options_.epochs; ++e) {
     epoch(e);
-    if (stops(e)) break;
+    if (stopped_ || left_early_ || stops(e)) break;
   }
   if (progress_) progress_->finish();
+  if (stopped_) return leave();
   if (ema_) worker_->layout().scatter(ema_->packed().data());
   worker_->await_finish();
   stats_ = worker_->stats();
@@ -169,7 +176,8 @@ void Training::epoch(int index) {
   worker_->layout().require_in_place(backend_.parameters());
 #endif
   double loss_sum = 0;
-  for (std::size_t r = 0; r < rounds; ++r) {
+  const std::size_t first = index == begin_.epoch ? begin_.round : 0;
+  for (std::size_t r = first; r < rounds && !stopped_ && !left_early_; ++r) {
     const auto start = Clock::now();
     const Batch& batch = loader_->batch(static_cast<std::size_t>(index), r);
     const double rate = options_.learning_rate.at(
@@ -180,15 +188,16 @@ void Training::epoch(int index) {
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
     loss_sum += loss;
-    const double mean_loss = loss_sum / static_cast<double>(r + 1);
+    const double mean_loss = loss_sum / static_cast<double>(r + 1 - first);
     if (progress_) {
       progress_->update({static_cast<std::size_t>(index), static_cast<std::size_t>(options_.epochs),
                          r + 1, rounds, mean_loss, samples_ * group_.size() / loop_s_, loop_s_});
     }
     const bool between = options_.evaluate_every > 0 && (r + 1) % options_.evaluate_every == 0;
     if (r + 1 == rounds || between) log(index + 1, mean_loss);
+    if (r + 1 == rounds) validate(index);
+    after_round(r + 1 < rounds ? Position{index, r + 1} : Position{index + 1, 0});
   }
-  validate(index);
 }
 
 double Training::train_one(const Batch& batch) {

@@ -4,6 +4,7 @@
 #include <fast/core/deadline.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/data/loader.hpp>
+#include <fast/train/checkpoint.hpp>
 #include <fast/train/metrics.hpp>
 #include <fast/train/overview.hpp>
 #include <fast/train/progress.hpp>
@@ -25,8 +26,18 @@ struct Report {
 /// The best mean model so far on the validation samples; worker 0's.
 struct Best {
   std::int64_t correct = -1;
-  int epoch = 0;
+  std::int64_t epoch = 0;
   AlignedBuffer packed;
+  std::vector<TensorView> state() {
+    return {view_of("packed", packed.as<std::uint8_t>()),
+            view_of("correct", std::span(&correct, 1)), view_of("epoch", std::span(&epoch, 1))};
+  }
+};
+
+/// The next round of a run.
+struct Position {
+  int epoch = 0;
+  std::size_t round = 0;  ///< of the epoch
 };
 
 class Training {
@@ -54,6 +65,18 @@ class Training {
   std::vector<Report> gather(const Report& mine) const;
   void adopt(const AlignedBuffer& model);
   Summary summarize();
+  void describe_run(Summary& summary) const;
+  Summary leave();
+
+  void open_checkpoints();
+  std::int64_t rounds_ahead() const;
+  void after_round(const Position& next);
+  void save_checkpoint(std::int64_t round, const Position& next);
+  void resume();
+  void load(const Manifest& manifest, const std::optional<Safetensors>& own, bool exact);
+  void load_average(const Manifest& manifest, const std::vector<TensorView>& model,
+                    const std::vector<TensorView>& optimizer);
+  void take_position(const Safetensors& file);
 
   Group group_;
   Backend& backend_;
@@ -74,6 +97,15 @@ class Training {
   Clock::time_point began_;
   double loop_s_ = 0, reduce_s_ = 0;
   double samples_ = 0;
+  // Of checkpoints. Rounds count from the run's first beginning.
+  std::optional<CheckpointWriter> checkpoints_;
+  Position begin_;
+  std::int64_t rounds_ = 0, rounds_here_ = 0, last_saved_ = 0;
+  std::optional<std::int64_t> resumed_;
+  Clock::time_point saved_at_ = Clock::now();
+  bool stop_called_ = false;
+  bool stopped_ = false;     ///< saved, to go on another time
+  bool left_early_ = false;  ///< asked to end, with nowhere to save
 };
 
 }  // namespace fast::train

@@ -69,6 +69,11 @@ class Safetensors {
   SafetensorsHeader header_;
 };
 
+/// Copies tensors of the views' names from `from` to their memory. Throws Error(data), as
+/// Safetensors::read() does, `file` being what they are said to be from.
+void copy_tensors(const std::vector<TensorView>& from, const std::vector<TensorView>& to,
+                  std::string_view file);
+
 /// The file's beginning: length and header of such tensors, one after the other.
 std::string safetensors_header(const std::vector<TensorView>& tensors, const Metadata& metadata);
 

@@ -30,6 +30,7 @@ struct Summary {
   std::string codec;
   std::string staleness;  ///< a number or "inf"
   double seconds = 0;     ///< of the training loop
+  bool stopped = false;   ///< saved to go on another time: rounds and epochs alone are known
 
   /// One JSON object with a key a field, named and ordered as here; what is not finite is null.
   std::string to_json() const;

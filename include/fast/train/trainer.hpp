@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 namespace fast::train {
@@ -21,6 +22,20 @@ struct Pace {
   double step_s = 0;     ///< of every step, at least
   int slow_worker = -1;  ///< whose steps take slow_factor times as long as they would; -1: none
   double slow_factor = 1;
+};
+
+/// When a run saves what it needs to go on, and from what it does; see docs/robustness.md.
+struct CheckpointOptions {
+  std::int64_t every_rounds = 0;                   ///< 0: not by rounds
+  double every_s = 0;                              ///< 0: not by time
+  std::optional<std::filesystem::path> directory;  ///< TrainerOptions::out / "checkpoints" if empty
+  int keep = 2;
+  /// A checkpoint, or a directory of which the newest is taken, of any number of workers.
+  std::optional<std::filesystem::path> resume;
+  bool strict = false;  ///< refuse checkpoints of which some worker's file is missing or broken
+  /// Asked after every round. Once any worker's says true, all save in the same round (at staleness
+  /// 0) and leave training; where no checkpoints are written, each that was asked ends as it is.
+  std::function<bool()> stop_requested;
 };
 
 struct TrainerOptions {
@@ -57,6 +72,7 @@ struct TrainerOptions {
   /// Decay of an exponential average of each replica's weights over its steps, which is what the
   /// run ends with, in [0, 1). 0: the weights themselves. Not together with validation.
   double ema_decay = 0;
+  CheckpointOptions checkpoints;
   WorkerOptions worker;
 };
 

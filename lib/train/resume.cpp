@@ -1,0 +1,245 @@
+// A run's checkpoints: when they are due, what is in them, and how a run goes on from one.
+#include <fast/core/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "train/training_run.hpp"
+
+namespace fast::train {
+namespace {
+
+constexpr std::string_view state_prefix = "state.", ema_prefix = "ema.", best_prefix = "best.";
+constexpr double call_ahead_s = 1;  ///< in which every worker has heard of a call
+
+void add(std::vector<TensorView>& all, std::string_view prefix, std::vector<TensorView> views) {
+  for (TensorView& view : views) {
+    view.name.insert(0, prefix);
+    all.push_back(std::move(view));
+  }
+}
+
+std::vector<TensorView> prefixed(std::string_view prefix, std::vector<TensorView> views) {
+  std::vector<TensorView> all;
+  add(all, prefix, std::move(views));
+  return all;
+}
+
+/// The file's own memory.
+std::vector<TensorView> views_of(const Safetensors& file, std::string_view prefix) {
+  std::vector<TensorView> views;
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    void* data = const_cast<std::byte*>(file.data(tensor).data());
+    views.push_back(
+        {tensor.name.substr(prefix.size()), data, tensor.shape, tensor.dtype, Role::parameter, {}});
+  }
+  return views;
+}
+
+std::int64_t number(const Safetensors& file, const std::string& name) {
+  const auto found = file.metadata().find(name);
+  std::int64_t value = -1;
+  if (found != file.metadata().end()) {
+    const std::string& text = found->second;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+  }
+  require(value >= 0, ErrorKind::data,
+          "checkpoint: its metadata have no \"{}\"; it was not written by a training run", name);
+  return value;
+}
+
+/// Whose files make up worker `rank` of `workers`: those of a group, or one that is cloned.
+std::vector<int> sources_of(const Manifest& manifest, int rank, int workers) {
+  if (manifest.workers <= workers) return {rank % manifest.workers};
+  std::vector<int> group;
+  for (int w = manifest.workers * rank / workers; w < manifest.workers * (rank + 1) / workers; ++w)
+    group.push_back(w);
+  return group;
+}
+
+}  // namespace
+
+void Training::open_checkpoints() {
+  const CheckpointOptions& options = options_.checkpoints;
+  const bool writes = options.every_rounds > 0 || options.every_s > 0 || options.directory;
+  require(options.every_rounds >= 0 && options.every_s >= 0, ErrorKind::argument,
+          "Trainer: checkpoints every {} rounds or {} s; 0 or more are required",
+          options.every_rounds, options.every_s);
+  if (!writes) return;
+  require(options.directory || options_.out, ErrorKind::argument,
+          "Trainer: checkpoints without a directory; name one for them or for the run's output");
+  CheckpointWriter::Options writer;
+  writer.directory = options.directory.value_or(options_.out.value_or("") / "checkpoints");
+  writer.rank = group_.rank();
+  writer.workers = group_.size();
+  writer.keep = options.keep;
+  writer.patience_s = 2 * options_.worker.suspect_after.count();
+  writer.log = options_.worker.log;
+  if (group_.rank() == 0) {
+    std::optional<std::int64_t> from;
+    if (options.resume) from = find_checkpoint(*options.resume).round;
+    clear_after(writer.directory, from);
+  }
+  checkpoints_.emplace(std::move(writer));
+}
+
+/// Rounds that are made until every worker has heard of a call: at staleness 0 the others are a
+/// round ahead a hop at most.
+std::int64_t Training::rounds_ahead() const {
+  if (options_.worker.staleness != 0) return 0;
+  const double round_s = loop_s_ / static_cast<double>(std::max<std::int64_t>(1, rounds_here_));
+  const double rounds = std::ceil(call_ahead_s / std::max(round_s, 1e-6));
+  return group_.size() + static_cast<std::int64_t>(rounds);
+}
+
+/// After every round. Sets stopped_ when the run is to end here.
+void Training::after_round(const Position& next) {
+  ++rounds_;
+  ++rounds_here_;
+  const CheckpointOptions& options = options_.checkpoints;
+  const bool asked = options.stop_requested && options.stop_requested();
+  if (!checkpoints_) {
+    left_early_ = left_early_ || asked;
+    return;
+  }
+  if (asked && !stop_called_) {
+    stop_called_ = true;
+    const auto call = checkpoints_->latest_call();
+    if (!call || !call->stop) checkpoints_->call({rounds_ + rounds_ahead(), true});
+  }
+  const bool exact = options_.worker.staleness == 0;
+  const bool by_time = options.every_s > 0 && group_.rank() == 0 &&
+                       Seconds(Clock::now() - saved_at_).count() >= options.every_s;
+  const bool by_rounds =
+      options.every_rounds > 0 && !exact && rounds_ >= last_saved_ + options.every_rounds;
+  if (by_time || by_rounds) {
+    checkpoints_->call({rounds_ + rounds_ahead(), false});
+    saved_at_ = Clock::now();
+  }
+  const auto call = checkpoints_->latest_call();
+  if (call && call->round > last_saved_ && (!exact || rounds_ >= call->round)) {
+    save_checkpoint(call->round, next);
+    stopped_ = call->stop;
+  } else if (exact && options.every_rounds > 0 && rounds_ % options.every_rounds == 0) {
+    save_checkpoint(rounds_, next);
+  }
+}
+
+void Training::save_checkpoint(std::int64_t round, const Position& next) {
+  std::vector<TensorView> tensors;
+  add(tensors, model_prefix, backend_.parameters());
+  add(tensors, optimizer_prefix, backend_.optimizer_state());
+  add(tensors, state_prefix, worker_->state());
+  if (ema_) add(tensors, ema_prefix, ema_->state());
+  if (best_.packed.size_bytes() > 0) add(tensors, best_prefix, best_.state());
+  checkpoints_->save(round, tensors,
+                     {{"fast.round", std::to_string(rounds_)},
+                      {"fast.epoch", std::to_string(next.epoch)},
+                      {"fast.epoch_round", std::to_string(next.round)},
+                      {"fast.epoch_rounds", std::to_string(loader_->rounds())},
+                      {"fast.workers", std::to_string(group_.size())},
+                      {"fast.worker", std::to_string(group_.rank())}});
+  last_saved_ = round;
+  saved_at_ = Clock::now();
+}
+
+/// Collective.
+void Training::resume() {
+  if (!options_.checkpoints.resume) return;
+  std::optional<Manifest> manifest;
+  std::optional<Safetensors> own;
+  const Deadline deadline(options_.worker.deadline);
+  const auto tell = [&](const std::string& text) {
+    if (options_.worker.log) options_.worker.log(LogLevel::warning, text);
+  };
+  agree(group_, deadline, "Trainer: resuming", [&] {
+    manifest = find_checkpoint(*options_.checkpoints.resume);
+    if (manifest->workers != group_.size()) return;
+    try {
+      own = read_shard(*manifest, group_.rank());
+    } catch (const Error& error) {
+      if (options_.checkpoints.strict) throw;
+      tell(
+          fmt::format("worker {}: {}; taking its neighbors' average", group_.rank(), error.what()));
+    }
+  });
+  const std::string mine =
+      fmt::format("{} {}", manifest->round, own ? number(*own, "fast.round") : std::int64_t{-1});
+  const auto all = group_.all_gather(mine, deadline, "Trainer: resuming");
+  const bool whole = std::all_of(all.begin(), all.end(),
+                                 [](const std::string& one) { return !one.ends_with(" -1"); });
+  const bool alike = std::all_of(all.begin(), all.end(),
+                                 [&](const std::string& one) { return one == all.front(); });
+  const bool exact = whole && (alike || options_.worker.staleness != 0);
+  agree(group_, deadline, "Trainer: resuming", [&] { load(*manifest, own, exact); });
+  if (exact) {
+    worker_->restore(views_of(*own, state_prefix));
+  } else {
+    worker_->republish();
+  }
+  resumed_ = rounds_ = last_saved_ = manifest->round;
+}
+
+/// Parameters, buffers and the optimizer's state, and where in its data the run stood.
+void Training::load(const Manifest& manifest, const std::optional<Safetensors>& own, bool exact) {
+  std::vector<TensorView> model = backend_.parameters();
+  std::vector<TensorView> optimizer = backend_.optimizer_state();
+  if (own) {
+    own->read(prefixed(model_prefix, model));
+    own->read(prefixed(optimizer_prefix, optimizer));
+    take_position(*own);
+  } else {
+    load_average(manifest, model, optimizer);
+  }
+  if (!exact) {
+    if (ema_) ema_.emplace(worker_->layout(), options_.ema_decay);
+    return;
+  }
+  if (ema_) own->read(prefixed(ema_prefix, ema_->state()));
+  const auto best = views_of(*own, best_prefix);
+  if (validation_.size() > 0 && group_.rank() == 0 && !best.empty()) {
+    best_.packed = AlignedBuffer(worker_->layout().size_bytes());
+    own->read(prefixed(best_prefix, best_.state()));
+  }
+}
+
+/// Of as many workers: the neighbors' average, or everybody's where no neighbor's file is whole.
+void Training::load_average(const Manifest& manifest, const std::vector<TensorView>& model,
+                            const std::vector<TensorView>& optimizer) {
+  const auto read_from = [&](const std::vector<int>& workers) {
+    const OwnedTensors found = average_shards(manifest, workers, model_prefix, options_.worker.log);
+    copy_tensors(found.views, model, "checkpoint");
+    copy_tensors(average_shards(manifest, workers, optimizer_prefix).views, optimizer,
+                 "checkpoint");
+  };
+  std::vector<int> everybody, sources = sources_of(manifest, group_.rank(), group_.size());
+  for (int w = 0; w < manifest.workers; ++w) everybody.push_back(w);
+  if (manifest.workers == group_.size()) sources = schedule_->at(0).in_neighbors(group_.rank());
+  try {
+    read_from(sources);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data || options_.checkpoints.strict) throw;
+    read_from(everybody);
+  }
+  for (const Shard& shard : manifest.shards) {
+    try {
+      take_position(read_shard(manifest, shard.worker));
+      return;
+    } catch (const Error&) {
+    }
+  }
+}
+
+/// In parts of an epoch, as its rounds are others with another number of workers.
+void Training::take_position(const Safetensors& file) {
+  const double part =
+      static_cast<double>(number(file, "fast.epoch_round")) /
+      static_cast<double>(std::max<std::int64_t>(1, number(file, "fast.epoch_rounds")));
+  const auto rounds = static_cast<double>(loader_->rounds());
+  begin_.epoch = static_cast<int>(number(file, "fast.epoch"));
+  begin_.round = static_cast<std::size_t>(std::llround(part * rounds));
+}
+
+}  // namespace fast::train

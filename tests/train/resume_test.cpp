@@ -1,0 +1,174 @@
+// Runs that stop, by choice or not, and go on from what they saved.
+#include <fast/core/error.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/train/checkpoint.hpp>
+
+#include <atomic>
+#include <fstream>
+#include <mutex>
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "train/training.hpp"
+
+using namespace fast;
+using testing::Trained;
+
+namespace {
+
+struct Setting {
+  std::string algorithm = "awc";
+  std::string codec = "identity";
+  double ema = 0;
+  std::int64_t staleness = 0;
+};
+
+train::TrainerOptions options_for(const Setting& setting) {
+  train::TrainerOptions options = testing::trainer_options();
+  options.worker.algorithm = algorithm::by_name(setting.algorithm);
+  options.worker.codec = codec::by_name(setting.codec);
+  options.worker.staleness = setting.staleness;
+  options.ema_decay = setting.ema;
+  return options;
+}
+
+/// What each of `workers` threads ends with. `change` sees every worker's options.
+template <class Change>
+std::vector<Trained> train_with(int workers, const Setting& setting, const Change& change) {
+  std::vector<Trained> all(static_cast<std::size_t>(workers));
+  local::run(workers, [&](const Group& group) {
+    train::TrainerOptions options = options_for(setting);
+    change(options);
+    all[static_cast<std::size_t>(group.rank())] =
+        testing::train_small(group, stencil::ring(), options);
+  });
+  return all;
+}
+
+/// The first worker to be asked so often says that it shall stop.
+auto stop_after(const std::filesystem::path& directory, std::atomic<int>& rounds, int most) {
+  return [&rounds, directory, most](train::TrainerOptions& options) {
+    options.checkpoints.directory = directory;
+    options.checkpoints.stop_requested = [&rounds, most] { return ++rounds >= most; };
+  };
+}
+
+auto resume_from(const std::filesystem::path& directory) {
+  return [directory](train::TrainerOptions& options) { options.checkpoints.resume = directory; };
+}
+
+}  // namespace
+
+TEST_CASE("a run that is stopped and resumed ends with the same bits") {
+  const std::vector<Setting> settings = {
+      {},           {"atc", "identity"},     {"awc", "int8"}, {"gradient_tracking"},
+      {"push_sum"}, {"awc", "identity", 0.9}};
+  for (const Setting& setting : settings) {
+    INFO(setting.algorithm << " " << setting.codec << " " << setting.ema);
+    const testing::TemporaryDirectory directory;
+    const auto whole = train_with(3, setting, [](auto&) {});
+    // Every 25 rounds; the run is ended after 37 of its 60, losing 12.
+    const auto cut = [&](train::TrainerOptions& options) {
+      options.checkpoints.directory = directory.path();
+      options.checkpoints.every_rounds = 25;
+      options.worker.on_round = [](std::int64_t round) {
+        if (round == 37) throw std::runtime_error("the power is cut");
+      };
+    };
+    CHECK_THROWS(train_with(3, setting, cut));
+    CHECK(train::find_checkpoint(directory.path()).round == 25);
+    const auto resumed = train_with(3, setting, resume_from(directory.path()));
+    for (std::size_t w = 0; w < 3; ++w) CHECK((resumed[w].mean_model == whole[w].mean_model));
+    CHECK(resumed[0].summary.rounds == whole[0].summary.rounds);
+  }
+}
+
+TEST_CASE("a worker that is asked to stop takes all along, in one and the same round") {
+  const testing::TemporaryDirectory directory;
+  const auto whole = train_with(4, {}, [](auto& options) { options.epochs = 60; });
+  std::atomic<int> rounds{0};
+  const auto stopped = train_with(4, {}, [&](train::TrainerOptions& options) {
+    options.epochs = 60;
+    options.pace.step_s = 0.005;
+    stop_after(directory.path(), rounds, 20)(options);
+  });
+  for (const Trained& each : stopped) CHECK(each.summary.stopped);
+  const train::Manifest manifest = train::find_checkpoint(directory.path());
+  CHECK(manifest.shards.size() == 4);
+  CHECK(manifest.round == static_cast<std::int64_t>(stopped[0].summary.rounds));
+  const auto resumed = train_with(4, {}, [&](train::TrainerOptions& options) {
+    options.epochs = 60;
+    resume_from(directory.path())(options);
+  });
+  CHECK_FALSE(resumed[0].summary.stopped);
+  for (std::size_t w = 0; w < 4; ++w) CHECK((resumed[w].mean_model == whole[w].mean_model));
+}
+
+TEST_CASE("a run goes on with more workers, or fewer") {
+  for (const int before : {1, 2, 3, 4, 8}) {
+    const testing::TemporaryDirectory directory;
+    const auto save = [&](train::TrainerOptions& options) {
+      options.checkpoints.directory = directory.path();
+      options.checkpoints.every_rounds = 5;
+      options.epochs = 2;
+    };
+    train_with(before, {}, save);
+    for (const int after : {1, 2, 3, 4, 8}) {
+      INFO(before << " to " << after);
+      const auto resumed = train_with(after, {}, resume_from(directory.path()));
+      CHECK(resumed[0].summary.workers == after);
+      CHECK(resumed[0].summary.test_accuracy_mean_model > 0.93);
+    }
+  }
+}
+
+TEST_CASE("stale workers save when one of them does, and go on from there") {
+  const testing::TemporaryDirectory directory;
+  const Setting stale{"awc", "identity", 0, unbounded_staleness};
+  train_with(3, stale, [&](train::TrainerOptions& options) {
+    options.checkpoints.directory = directory.path();
+    options.checkpoints.every_rounds = 10;
+    options.pace.step_s = 0.01;
+  });
+  CHECK(train::find_checkpoint(directory.path()).shards.size() == 3);
+  const auto resumed = train_with(3, stale, resume_from(directory.path()));
+  CHECK(resumed[0].summary.test_accuracy_mean_model > 0.93);
+}
+
+TEST_CASE("a broken file is made up for by the neighbors', or refused") {
+  const testing::TemporaryDirectory directory;
+  train_with(4, {}, [&](train::TrainerOptions& options) {
+    options.checkpoints.directory = directory.path();
+    options.checkpoints.every_rounds = 20;
+    options.epochs = 2;
+  });
+  std::filesystem::resize_file(train::find_checkpoint(directory.path()).file(2), 100);
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  const auto listen = [&](train::TrainerOptions& options) {
+    resume_from(directory.path())(options);
+    options.worker.log = [&](LogLevel, std::string_view text) {
+      const std::lock_guard lock(mutex);
+      messages.emplace_back(text);
+    };
+  };
+  const auto resumed = train_with(4, {}, listen);
+  CHECK(resumed[0].summary.test_accuracy_mean_model > 0.93);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], Catch::Contains("worker-2") && Catch::Contains("neighbors' average"));
+  CHECK_THROWS_WITH(train_with(4, {},
+                               [&](train::TrainerOptions& options) {
+                                 resume_from(directory.path())(options);
+                                 options.checkpoints.strict = true;
+                               }),
+                    Catch::Contains("worker-2.safetensors"));
+}
+
+TEST_CASE("checkpoints that are not there, or of another model, are refused") {
+  const testing::TemporaryDirectory directory;
+  CHECK_THROWS_WITH(train_with(2, {}, resume_from(directory / "none")),
+                    Catch::Contains("no checkpoint in"));
+  CHECK_THROWS_WITH(train_with(2, {}, [](auto& options) { options.checkpoints.every_rounds = 3; }),
+                    Catch::Contains("without a directory"));
+}
