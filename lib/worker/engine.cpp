@@ -4,6 +4,7 @@
 #include <fast/core/random.hpp>
 #include <thread>
 
+#include "mpi/launcher.hpp"
 #include "worker/startup.hpp"
 #include "worker/stopwatch.hpp"
 
@@ -45,6 +46,7 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
   publish_first(0);
   link_.peers->announce(WorkerStatus::running);
   group_.barrier(Deadline(options_.deadline), "Worker: first publication");
+  mpi::tell_launcher_training_began();
 }
 
 ExchangeOptions Engine::exchange_options() const {

@@ -1,0 +1,104 @@
+#include "channel.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fast/core/error.hpp>
+
+namespace fastrun {
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (value_ >= 0) close(value_);
+  value_ = other.release();
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (value_ >= 0) close(value_);
+}
+
+bool Lines::send(std::string line) const {
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line += '\n';
+  for (std::string_view rest = line; !rest.empty();) {
+    const ssize_t count = ::send(descriptor_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    rest.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+std::optional<std::vector<std::string>> Lines::receive() {
+  char buffer[4096];
+  const ssize_t count = read(descriptor_.get(), buffer, sizeof buffer);
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return std::vector<std::string>{};
+  if (count <= 0) return std::nullopt;
+  begun_.append(buffer, static_cast<std::size_t>(count));
+  std::vector<std::string> lines;
+  for (std::size_t end = begun_.find('\n'); end != std::string::npos; end = begun_.find('\n')) {
+    lines.push_back(begun_.substr(0, end));
+    begun_.erase(0, end + 1);
+  }
+  return lines;
+}
+
+Listener listen_anywhere() {
+  Listener listener{Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), 0};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  socklen_t length = sizeof address;
+  const bool listening = bind(listener.descriptor.get(), any, length) == 0 &&
+                         listen(listener.descriptor.get(), SOMAXCONN) == 0 &&
+                         getsockname(listener.descriptor.get(), any, &length) == 0;
+  fast::require(listening, fast::ErrorKind::resource, "fastrun: no TCP port can be opened ({})",
+                std::strerror(errno));
+  listener.port = ntohs(address.sin_port);
+  return listener;
+}
+
+std::string own_addresses() {
+  std::string all;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "127.0.0.1";
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    if ((entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    char text[INET_ADDRSTRLEN];
+    const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
+    if (inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) != nullptr) {
+      all += std::string(text) + ",";
+    }
+  }
+  freeifaddrs(list);
+  return all + "127.0.0.1";
+}
+
+Descriptor connect_to(std::string_view addresses, int port) {
+  constexpr timeval patience{3, 0};
+  while (!addresses.empty()) {
+    const std::string text(addresses.substr(0, addresses.find(',')));
+    addresses.remove_prefix(std::min(addresses.size(), text.size() + 1));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    if (inet_pton(AF_INET, text.c_str(), &address.sin_addr) != 1) continue;
+    Descriptor connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+      return connection;
+    }
+  }
+  return Descriptor();
+}
+
+}  // namespace fastrun

@@ -1,0 +1,55 @@
+// How fastrun and its wrappers talk: lines of text over TCP.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fastrun {
+
+/// A descriptor that is closed at the end.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const { return value_; }
+  int release() {
+    const int value = value_;
+    value_ = -1;
+    return value;
+  }
+
+ private:
+  int value_;
+};
+
+/// Lines in and out of a descriptor.
+class Lines {
+ public:
+  explicit Lines(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  int descriptor() const { return descriptor_.get(); }
+  /// False when the other side has gone. Newlines within are sent as spaces.
+  bool send(std::string line) const;
+  /// Reads what is there; the whole lines of it. Empty optional: the other side has gone.
+  std::optional<std::vector<std::string>> receive();
+
+ private:
+  Descriptor descriptor_;
+  std::string begun_;
+};
+
+struct Listener {
+  Descriptor descriptor;
+  int port = 0;
+};
+Listener listen_anywhere();
+
+/// This machine's addresses, loopback last, separated by commas.
+std::string own_addresses();
+/// The first of the addresses that answers; Descriptor(-1) when none does.
+Descriptor connect_to(std::string_view addresses, int port);
+
+}  // namespace fastrun

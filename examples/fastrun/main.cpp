@@ -1,0 +1,71 @@
+// fastrun: starts the ranks of a job so that those that live go on when one dies.
+//
+// mpiexec runs one wrapper a rank, which runs the program as its child. The process manager ends a
+// job when a rank goes without farewell; the wrappers never go before all ranks have ended.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "fastrun.hpp"
+
+namespace {
+
+void describe(CLI::App& app, fastrun::Options& options, bool& doctor) {
+  app.option_defaults()->always_capture_default();
+  app.prefix_command();
+  app.add_option("-n,--ranks", options.ranks, "workers to start")->check(CLI::PositiveNumber);
+  app.add_option("--hosts", options.hosts,
+                 "names of hosts, separated by commas; default: this one");
+  app.add_option("--ppn", options.ranks_per_host, "ranks on each host; 0: as mpiexec has it");
+  app.add_option("--start-deadline", options.start_deadline_s,
+                 "seconds after which the others are ended when a rank dies before training began");
+  app.add_option("--min-workers", options.min_workers,
+                 "ranks that must end well for the job to have succeeded");
+  app.add_option("--threads", options.threads,
+                 "OMP_NUM_THREADS and its kin for each rank; 0: the cores divided by the ranks");
+  app.add_option("--mpiexec", options.mpiexec, "MPICH's mpiexec");
+  app.add_option("--mpiexec-option", options.mpiexec_options,
+                 "passed on to mpiexec; may be repeated")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->expected(1);
+  app.add_flag("--doctor", doctor,
+               "check what runs need here and on the hosts, and say what to mend");
+  app.footer(
+      "SIGTERM, SIGINT and SIGUSR2 are passed on to the ranks; a second SIGINT kills them.\n"
+      "Works from a plain shell; in Slurm within salloc or sbatch, where mpiexec finds the hosts;\n"
+      "over ssh with --hosts.");
+}
+
+int run(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "--wrap") {
+    return fastrun::wrap({argv + 2, argv + argc});
+  }
+  fastrun::Options options;
+  bool doctor = false;
+  CLI::App app(
+      "Starts the ranks of a job so that those that live go on when one dies:\n"
+      "  fastrun -n 8 ./program arguments...",
+      "fastrun");
+  describe(app, options, doctor);
+  CLI11_PARSE(app, argc, argv);
+  options.program = app.remaining();
+  if (!options.program.empty() && options.program.front() == "--") {
+    options.program.erase(options.program.begin());
+  }
+  if (doctor) return fastrun::examine(options);
+  if (options.program.empty()) {
+    fmt::print(stderr, "fastrun: no program given; fastrun -n 8 ./program arguments...\n");
+    return 2;
+  }
+  return fastrun::launch(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(argc, argv);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 1;
+}
