@@ -45,7 +45,7 @@ struct Options {
   bool nesterov = false;
   int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
-  double deadline_s = 300, step_ms = 0, validation = 0, ema = 0, remote_rate = 0;
+  double deadline_s = 300, suspect_after_s = 5, step_ms = 0, validation = 0, ema = 0, remote_rate = 0;
   std::size_t samples = 0, evaluate_every = 0;
   std::vector<std::string> given;  ///< names of the options on the command line
   std::string checkpoint_every, checkpoints, resume;
@@ -143,6 +143,8 @@ void describe(CLI::App& app, Options& o) {
   app.add_flag("--strict", o.strict, "refuse checkpoints of which some worker's file is broken");
   app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
   app.add_option("--deadline", o.deadline_s, "longest wait for another worker, in seconds");
+  app.add_option("--suspect-after", o.suspect_after_s,
+                 "seconds without a sign of life after which a worker is left out");
   app.add_option("--workers", o.workers, "threads to start, with --exchange local");
   app.add_flag("--quiet", o.quiet, "no opening table and progress, only the closing table");
   std::string names;
@@ -409,6 +411,7 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.worker.remote_path = remote_path_of(o.remote_path);
   trainer.worker.remote_bytes_per_s = o.remote_rate * 1e6 / 8;
   trainer.worker.deadline = Seconds(o.deadline_s);
+  trainer.worker.suspect_after = Seconds(o.suspect_after_s);
   trainer.worker.must_agree = fmt::format("data {}\nsamples {}\naugment {}\nmodel {}\n", o.data,
                                           o.samples, o.augment, o.model) +
                               agreement(o);
@@ -444,7 +447,9 @@ void train_worker(const Group& group, const Options& o) {
     fmt::print(stderr, "note: without effect in this run: {}\n", fmt::join(idle, ", "));
   }
   const train::Summary summary = train::train(group, *rule, *backend, data, *trainer);
-  if (group.rank() != 0) return;
+  int first = 0;
+  while (std::find(summary.lost.begin(), summary.lost.end(), first) != summary.lost.end()) ++first;
+  if (group.rank() != first) return;
   std::fputs(summary.to_table().c_str(), stdout);
   if (!o.summary_json.empty()) summary.write_json(o.summary_json);
 }

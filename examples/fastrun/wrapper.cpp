@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -68,13 +69,15 @@ std::pair<Descriptor, Descriptor> make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-[[noreturn]] void become(const std::vector<std::string>& program, int errors, int progress) {
+[[noreturn]] void become(const std::vector<std::string>& program, int errors, int progress,
+                         int news) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   std::signal(SIGUSR1, SIG_IGN);  // what the process manager sends to survivors
   setenv("FASTRUN_FD", std::to_string(progress).c_str(), 1);
+  setenv("FASTRUN_NEWS_FD", std::to_string(news).c_str(), 1);
   unsetenv(launcher_variable);
   dup2(errors, STDERR_FILENO);
   close(errors);
@@ -101,8 +104,9 @@ class Wrapper {
     signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC));
     auto [errors_in, errors_out] = make_pipe();
     auto [progress_in, progress_out] = make_pipe();
+    news_ = Descriptor(memfd_create("fastrun", 0));
     child_ = fork();
-    if (child_ == 0) become(program, errors_out.get(), progress_out.get());
+    if (child_ == 0) become(program, errors_out.get(), progress_out.get(), news_.get());
     errors_ = Tail(std::move(errors_in));
     progress_ = std::move(progress_in);
   }
@@ -170,10 +174,14 @@ class Wrapper {
     for (const std::string& line : *lines) {
       std::istringstream words(line);
       std::string word;
-      int signal = 0;
-      words >> word >> signal;
+      int number = 0;
+      words >> word >> number;
       if (word == "done") done_ = true;
-      if (word == "signal" && child_ > 0) kill(child_, signal);
+      if (word == "gone") {
+        const std::string rank = fmt::format("{}\n", number);
+        [[maybe_unused]] const ssize_t ignored = write(news_.get(), rank.data(), rank.size());
+      }
+      if (word == "signal" && child_ > 0) kill(child_, number);
     }
     return true;
   }
@@ -182,6 +190,7 @@ class Wrapper {
   std::string rank_;
   Tail errors_;
   Descriptor signals_, progress_;
+  Descriptor news_;  ///< ranks that have ended, for the program to read
   pid_t child_ = -1;
   bool began_ = false, done_ = false;
 };

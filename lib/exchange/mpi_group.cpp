@@ -6,6 +6,7 @@
 
 #include "exchange/mpi_reducer.hpp"
 #include "exchange/remote_mirror.hpp"
+#include "mpi/launcher.hpp"
 
 namespace fast {
 namespace {
@@ -98,6 +99,16 @@ class MpiGroup : public GroupImpl {
     ways.paths = exchange::choose_paths(communicator_, edges, *ways.window, *ways.messages,
                                         is_remote, options);
     return std::make_shared<exchange::RemoteMirror>(std::move(edges), std::move(ways), options.log);
+  }
+
+  std::vector<int> gone() const override {
+    std::vector<int> ranks = mpi::ranks_that_ended();
+    std::erase_if(ranks, [&](int rank) { return rank >= size(); });
+    return ranks;
+  }
+  void give_up() override {
+    communicator_.give_up();
+    host_.give_up();
   }
 
   std::unique_ptr<Reducer> reducer(const ExchangeOptions& options) override {

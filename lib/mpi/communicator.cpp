@@ -1,10 +1,16 @@
 #include <fast/core/error.hpp>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
 
 namespace fast::mpi {
+
+namespace {
+constexpr Seconds last_words{0.5};
+}
 
 void check(int code, std::string_view call) {
   if (code == MPI_SUCCESS) return;
@@ -21,12 +27,15 @@ bool done(MPI_Request& request) {
 }
 
 bool wait(MPI_Request& request, const Deadline& deadline) {
+  std::optional<Deadline>
+      gone;  // begins when some rank has ended: it may have said what is missing
   for (int polls = 0;; ++polls) {
     if (done(request)) return true;
     if (polls < 200) {
       std::this_thread::yield();
     } else {
-      if (deadline.expired()) return false;
+      if (deadline.expired() || (gone && gone->expired())) return false;
+      if (!gone && some_rank_has_ended()) gone.emplace(last_words);
       std::this_thread::sleep_for(std::chrono::microseconds(polls < 1000 ? 20 : 500));
     }
   }
@@ -41,8 +50,10 @@ Communicator::Impl::Impl(MPI_Comm owned) : comm(owned) {
 Communicator::Impl::~Impl() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized == 0) MPI_Comm_free(&comm);
+  if (finalized == 0 && !given_up) MPI_Comm_free(&comm);
 }
+
+void Communicator::give_up() const { impl_->given_up = true; }
 
 int Communicator::rank() const { return impl_->rank; }
 int Communicator::size() const { return impl_->size; }

@@ -1,5 +1,7 @@
 #include <fast/mpi/environment.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
 #include "mpi/leave.hpp"
 
 namespace fast::mpi {
@@ -54,20 +57,31 @@ Environment::Environment(int& argc, char**& argv) {
   world_ = std::make_unique<Communicator>(std::make_shared<Communicator::Impl>(copy));
 }
 
-Environment::~Environment() {
-  if (!owner_) return;
+Environment::~Environment() { depart(); }
+
+bool Environment::depart() {
+  if (!owner_) return true;
+  owner_ = false;
   const bool failing = std::uncaught_exceptions() > 0;
   const Deadline deadline(failing ? patience_after_failure
                                   : Seconds(std::numeric_limits<double>::infinity()));
-  bool several_hosts = false;
+  bool several_hosts = false, all_came = !world_->impl()->given_up;
   try {
-    several_hosts = on_several_hosts(world_->all_gather(host_name(), deadline, "leaving"));
+    if (all_came)
+      several_hosts = on_several_hosts(world_->all_gather(host_name(), deadline, "leaving"));
     if (several_hosts) settle();
   } catch (const Error&) {
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    if (failing || !some_rank_has_ended()) MPI_Abort(MPI_COMM_WORLD, 1);
+    all_came = false;
+  }
+  if (!all_came) {
+    world_->give_up();
+    tell_process_manager();
+    return false;
   }
   world_.reset();
   leave(several_hosts);
+  return true;
 }
 
 /// Lets the last messages reach those that still wait for them.
@@ -95,10 +109,13 @@ void report(const std::exception& error, int rank) {
 int run(int& argc, char**& argv, const std::function<int(const Communicator& world)>& program) {
   int rank = 0;
   try {
-    const Environment environment(argc, argv);
+    Environment environment(argc, argv);
     rank = environment.world().rank();
     try {
-      return program(environment.world());
+      const int status = program(environment.world());
+      if (environment.depart()) return status;
+      std::fflush(nullptr);
+      _exit(status);
     } catch (const std::exception& error) {  // told at once: the others may take their time to come
       report(error, rank);
       throw;

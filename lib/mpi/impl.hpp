@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <fast/core/deadline.hpp>
 #include <fast/mpi/communicator.hpp>
 #include <string_view>
@@ -13,6 +14,7 @@ struct Communicator::Impl {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
+  std::atomic<bool> given_up{false};  ///< ranks are gone: nothing collective any more
 
   /// Takes over `owned` and sets it to return errors.
   explicit Impl(MPI_Comm owned);
@@ -27,8 +29,8 @@ void check(int code, std::string_view call);
 /// True when the request is done (or null); gives MPI the occasion to serve others in any case.
 bool done(MPI_Request& request);
 
-/// Completes a request with Test and back-off; false when the deadline passed first (the request
-/// stays pending).
+/// Completes a request with Test and back-off; false when the deadline passed first, or when the
+/// launcher tells that some rank has ended (the request stays pending).
 bool wait(MPI_Request& request, const Deadline& deadline);
 
 }  // namespace fast::mpi

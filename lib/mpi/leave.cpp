@@ -18,8 +18,8 @@ constexpr bool finalize_may_hang = false;
 #endif
 constexpr int answer_within_ms = 5000;
 
-/// Says `finalize` in the process manager's wire protocol (PMI version 1), over the descriptor that
-/// it gave this process.
+}  // namespace
+
 bool tell_process_manager() {
   const char* descriptor = std::getenv("PMI_FD");
   if (descriptor == nullptr) return false;
@@ -38,8 +38,6 @@ bool tell_process_manager() {
   }
   return heard.starts_with("cmd=finalize_ack");
 }
-
-}  // namespace
 
 void leave(bool several_hosts) {
   if (finalize_may_hang && several_hosts && tell_process_manager()) return;

@@ -12,4 +12,8 @@ namespace fast::mpi {
 /// Call when every rank has come to its end.
 void leave(bool several_hosts);
 
+/// Says `finalize` in the process manager's wire protocol (PMI version 1), over the descriptor that
+/// it gave this process. False when that cannot be done.
+bool tell_process_manager();
+
 }  // namespace fast::mpi

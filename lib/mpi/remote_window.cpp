@@ -22,6 +22,7 @@ RemoteWindow::RemoteWindow(const Communicator& communicator, std::byte* base,
 
 RemoteWindow::~RemoteWindow() {
   try {
+    require(!communicator_.impl()->given_up, ErrorKind::mpi, "ranks are gone");
     // Twice, so that a rank that gives up in between takes nobody into the blocking calls.
     const Deadline deadline(Seconds(10));
     communicator_.barrier(deadline, "closing the remote window");

@@ -49,6 +49,7 @@ struct SharedWindow::Impl {
   MPI_Win window = MPI_WIN_NULL;
   Departures* departures = nullptr;
   std::uint32_t ranks = 0;
+  std::shared_ptr<Communicator::Impl> host;
 };
 
 SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
@@ -75,12 +76,17 @@ SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
     parts_.push_back(reinterpret_cast<std::byte*>(address));
   }
   std::memset(part(host.rank()), 0, part_bytes - page_bytes);
+  impl_->host = host.impl();
   impl_->ranks = static_cast<std::uint32_t>(host.size());
   impl_->departures = reinterpret_cast<Departures*>(part(0) + round_up(bytes_per_rank, page_bytes));
   host.barrier(deadline, "allocating the window");
 }
 
 SharedWindow::~SharedWindow() {
+  if (impl_->host->given_up) {
+    impl_->departures->fetch_or(abandoned);
+    return;
+  }
   const Deadline deadline(Seconds(10));
   std::uint32_t seen = impl_->departures->fetch_add(1) + 1;
   while (seen != impl_->ranks) {

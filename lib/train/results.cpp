@@ -82,7 +82,7 @@ Evaluation Training::evaluate(const data::Dataset& dataset) {
 
 /// The worker's own weights are put back.
 Evaluation Training::evaluate(const AlignedBuffer& model, const data::Dataset& dataset) {
-  const ParameterLayout& layout = worker_->layout();
+  const ParameterLayout& layout = layout_;
   const AlignedBuffer own(layout.size_bytes());
   layout.gather(own.data());
   layout.scatter(model.data());
@@ -92,7 +92,7 @@ Evaluation Training::evaluate(const AlignedBuffer& model, const data::Dataset& d
 }
 
 AlignedBuffer Training::mean_model() const {
-  AlignedBuffer mean(worker_->layout().size_bytes());
+  AlignedBuffer mean(layout_.size_bytes());
   worker_->mean_model({mean.data(), mean.size_bytes()});
   return mean;
 }
@@ -137,7 +137,7 @@ Report Training::report(const AlignedBuffer& model) {
   mine.samples = samples_;
   mine.rounds = static_cast<double>(stats_.rounds);
   if (reducer_) {
-    mine.bytes = 2.0 * static_cast<double>(worker_->layout().size_bytes()) * (group_.size() - 1) /
+    mine.bytes = 2.0 * static_cast<double>(layout_.size_bytes()) * (group_.size() - 1) /
                  group_.size() * mine.rounds;
   }
   mine.replica_accuracy =
@@ -159,8 +159,8 @@ std::vector<Report> Training::gather(const Report& mine) const {
 }
 
 void Training::adopt(const AlignedBuffer& model) {
-  worker_->layout().scatter(model.data());
-  if (options_.out && group_.rank() == 0) {
+  layout_.scatter(model.data());
+  if (options_.out && is_first_left()) {
     save_safetensors(*options_.out / "mean-model.safetensors", backend_.parameters());
   }
 }
@@ -174,6 +174,32 @@ Summary Training::summarize() {
   add_up(gather(mine), static_cast<double>(data_.test.size()), summary);
   describe_run(summary);
   return summary;
+}
+
+/// Of a run that has lost workers: nothing collective is done any more, and every survivor comes to
+/// its own summary.
+Summary Training::summarize_alone(AlignedBuffer model) {
+  group_.give_up();
+  if (group_.size() > 1 && validation_.size() > 0 && best_.packed.size_bytes() > 0) {
+    model = std::move(best_.packed);
+  }
+  Report mine = report(model);
+  mine.mean_model_correct = static_cast<double>(evaluate(model, data_.test).correct);
+  Summary summary;
+  if (worker_) summary.consensus_distance = worker_->consensus_distance();
+  adopt(model);
+  add_up({mine}, static_cast<double>(data_.test.size()), summary);
+  describe_run(summary);
+  summary.lost = lost_;
+  return summary;
+}
+
+/// Who writes what is written once: the lowest worker of those that are left.
+bool Training::is_first_left() const {
+  for (int worker = 0; worker < group_.rank(); ++worker) {
+    if (std::find(lost_.begin(), lost_.end(), worker) == lost_.end()) return false;
+  }
+  return true;
 }
 
 /// After the last checkpoint of a run that goes on another time.

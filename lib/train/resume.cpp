@@ -194,13 +194,13 @@ void Training::load(const Manifest& manifest, const std::optional<Safetensors>& 
     load_average(manifest, model, optimizer);
   }
   if (!exact) {
-    if (ema_) ema_.emplace(worker_->layout(), options_.ema_decay);
+    if (ema_) ema_.emplace(layout_, options_.ema_decay);
     return;
   }
   if (ema_) own->read(prefixed(ema_prefix, ema_->state()));
   const auto best = views_of(*own, best_prefix);
   if (validation_.size() > 0 && group_.rank() == 0 && !best.empty()) {
-    best_.packed = AlignedBuffer(worker_->layout().size_bytes());
+    best_.packed = AlignedBuffer(layout_.size_bytes());
     own->read(prefixed(best_prefix, best_.state()));
   }
 }

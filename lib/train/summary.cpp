@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <fast/core/error.hpp>
 #include <fast/train/summary.hpp>
 #include <fstream>
@@ -43,6 +45,7 @@ std::string Summary::to_json() const {
       {"codec", codec},
       {"staleness", staleness},
       {"seconds", seconds},
+      {"lost", lost},
       {"stopped", stopped},
   };
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
@@ -74,6 +77,7 @@ std::string Summary::to_table() const {
       {"seconds", fmt::format("{:.1f}", seconds)},
   };
   std::string table;
+  if (!lost.empty()) table += fmt::format("  {:<28}  {}\n", "lost workers", fmt::join(lost, ", "));
   for (const auto& [name, value] : rows) table += fmt::format("  {:<28}  {}\n", name, value);
   return table;
 }

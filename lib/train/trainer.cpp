@@ -99,13 +99,14 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     schedule_ = lay_out(*schedule, group_.hosts(), may_move, overview_);
   });
   worker_.emplace(group_, *schedule_, backend_.parameters(), worker_options(options_));
+  layout_ = worker_->layout();
   if (options_.all_reduce) {
     ExchangeOptions exchange;
     exchange.deadline = options_.worker.deadline;
     exchange.suspect_after = options_.worker.suspect_after;
-    reducer_ = group_.open_reducer(worker_->layout().size_bytes(), exchange);
+    reducer_ = group_.open_reducer(layout_.size_bytes(), exchange);
   }
-  if (options_.ema_decay > 0) ema_.emplace(worker_->layout(), options_.ema_decay);
+  if (options_.ema_decay > 0) ema_.emplace(layout_, options_.ema_decay);
   resume();
   look_over(*schedule);
   if (options_.progress && group_.rank() == 0) {
@@ -150,11 +151,21 @@ Summary Training::run() {
   }
   if (progress_) progress_->finish();
   if (stopped_) return leave();
-  if (ema_) worker_->layout().scatter(ema_->packed().data());
+  if (ema_) layout_.scatter(ema_->packed().data());
   worker_->await_finish();
   stats_ = worker_->stats();
-  close();
-  return summarize();
+  lost_ = worker_->lost();
+  if (!lost_.empty()) return summarize_alone(mean_model());
+  // Until the last call that all take part in, someone may still go.
+  AlignedBuffer fallback = group_.size() > 1 ? mean_model() : AlignedBuffer();
+  try {
+    close();
+    return summarize();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::deadline || group_.gone().empty()) throw;
+    lost_ = group_.gone();
+    return summarize_alone(std::move(fallback));
+  }
 }
 
 /// Where workers never meet, or never differ, there is nothing to bring together.
@@ -184,7 +195,7 @@ void Training::epoch(int index) {
         index + (static_cast<double>(r) + 0.5) / static_cast<double>(rounds), options_.epochs);
     backend_.set_learning_rate(rate);
     const double loss = worker_->step([&] { return train_one(batch); }, {.learning_rate = rate});
-    if (ema_) ema_->update(worker_->layout());
+    if (ema_) ema_->update(layout_);
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
     loss_sum += loss;

@@ -65,7 +65,9 @@ class Training {
   std::vector<Report> gather(const Report& mine) const;
   void adopt(const AlignedBuffer& model);
   Summary summarize();
+  bool is_first_left() const;
   void describe_run(Summary& summary) const;
+  Summary summarize_alone(AlignedBuffer model);
   Summary leave();
 
   void open_checkpoints();
@@ -91,6 +93,7 @@ class Training {
   std::optional<MetricsWriter> metrics_;
   std::optional<Progress> progress_;
   std::optional<Worker> worker_;
+  ParameterLayout layout_;  ///< the worker's
   std::unique_ptr<Reducer> reducer_;
   WorkerStats stats_;  ///< of training, closing rounds apart
   std::int64_t closing_rounds_ = 0;
@@ -103,6 +106,7 @@ class Training {
   std::int64_t rounds_ = 0, rounds_here_ = 0, last_saved_ = 0;
   std::optional<std::int64_t> resumed_;
   Clock::time_point saved_at_ = Clock::now();
+  std::vector<int> lost_;  ///< workers that died or were silent to the end
   bool stop_called_ = false;
   bool stopped_ = false;     ///< saved, to go on another time
   bool left_early_ = false;  ///< asked to end, with nowhere to save

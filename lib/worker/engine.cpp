@@ -2,7 +2,6 @@
 
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
-#include <thread>
 
 #include "mpi/launcher.hpp"
 #include "worker/startup.hpp"
@@ -123,6 +122,7 @@ void Engine::end_round(const StepOptions& options) {
     ++combinations_;
   }
   ++stats_.rounds;
+  take_census();
   if (options_.on_round) options_.on_round(stats_.rounds);
 }
 
@@ -155,32 +155,6 @@ void Engine::finish() {
   publish_weights();
   link_.peers->announce(WorkerStatus::finished);
   left_ = true;
-}
-
-void Engine::await_finish() {
-  finish();
-  const Deadline deadline(options_.deadline);
-  for (int worker = 0; worker < group_.size(); ++worker) {
-    std::uint64_t heartbeat = 0;
-    double moved_at_s = deadline.elapsed_s();
-    for (;;) {
-      const PeerState peer = link_.peers->peer(worker);
-      if (peer.status == WorkerStatus::finished) break;
-      require(peer.status != WorkerStatus::failed, ErrorKind::peer_failed,
-              "Worker: worker {} stops because worker {} failed", group_.rank(), worker);
-      if (peer.heartbeat != heartbeat) {
-        heartbeat = peer.heartbeat;
-        moved_at_s = deadline.elapsed_s();
-      }
-      if (deadline.elapsed_s() - moved_at_s > options_.suspect_after.count()) break;
-      require(!deadline.expired(), ErrorKind::deadline,
-              "Worker: worker {} has finished and waited {:.1f} s for worker {}, which has "
-              "finished {} rounds; "
-              "allow more with a longer deadline",
-              group_.rank(), deadline.elapsed_s(), worker, peer.progress);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
 }
 
 bool Engine::abandon() noexcept {

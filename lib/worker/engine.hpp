@@ -4,9 +4,11 @@
 #include <fast/core/memory.hpp>
 #include <fast/worker/worker.hpp>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "algorithm/mixer.hpp"
+#include "worker/census.hpp"
 #include "worker/round_plan.hpp"
 
 namespace fast::worker {
@@ -51,8 +53,11 @@ class Engine {
     return link_.peers->peer(worker).status == WorkerStatus::finished;
   }
   bool abandon() noexcept;
+  const std::vector<int>& lost() const { return lost_; }
 
  private:
+  void take_census();
+  bool is_lost(int worker) const;
   bool before_step() const {
     return declared_.publish_point == algorithm::PublishPoint::before_step;
   }
@@ -97,6 +102,8 @@ class Engine {
   Clock::time_point step_began_;
   bool rotates_ = false;  ///< the weights live in slots
   bool left_ = false;     ///< finished or abandoned
+  std::optional<Census> census_;
+  std::vector<int> lost_;
   WorkerStats stats_;
 };
 

@@ -88,7 +88,7 @@ int Engine::for_replicas(const Visit& visit) const {
   const AlignedBuffer packed(layout().size_bytes());
   int seen = 0;
   for (int worker = 0; worker < group_.size(); ++worker) {
-    if (!read_replica(worker, packed)) continue;
+    if (is_lost(worker) || !read_replica(worker, packed)) continue;
     visit(packed.data());
     ++seen;
   }

@@ -98,6 +98,7 @@ std::vector<TensorView> Worker::state() { return impl_->engine.state(); }
 void Worker::restore(const std::vector<TensorView>& saved) { impl_->engine.restore(saved); }
 void Worker::finish() { impl_->engine.finish(); }
 void Worker::await_finish() { impl_->engine.await_finish(); }
+const std::vector<int>& Worker::lost() const { return impl_->engine.lost(); }
 bool Worker::has_finished(int worker) const { return impl_->engine.has_finished(worker); }
 bool Worker::abandon() noexcept { return impl_->engine.abandon(); }
 

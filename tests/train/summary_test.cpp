@@ -51,6 +51,7 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "codec",
                                          "staleness",
                                          "seconds",
+                                         "lost",
                                          "stopped"});
   CHECK(json["test_accuracy_mean_model"] == 0.8843);
   CHECK(json["rounds"] == 1170);

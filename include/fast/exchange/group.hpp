@@ -55,6 +55,10 @@ class GroupImpl {
       const std::shared_ptr<const exchange::SlotBoard>&, const EdgePlan&, const ExchangeOptions&) {
     return nullptr;
   }
+  /// Workers that have ended, as far as is known without asking them; and: nothing collective any
+  /// more, as some are gone.
+  virtual std::vector<int> gone() const { return {}; }
+  virtual void give_up() {}
   /// Collective. An all-reduce other than through shared memory; null when that serves.
   virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&) { return nullptr; }
 };
@@ -81,6 +85,11 @@ class Group {
   Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) const {
     return impl_->allocate(bytes_per_worker, deadline);
   }
+  /// Workers whose processes have ended, as fastrun tells; none without it. A collective call that
+  /// waits for such a worker ends with Error(deadline).
+  std::vector<int> gone() const { return impl_->gone(); }
+  /// Some workers are gone for good: nothing collective is done any more, at the end neither.
+  void give_up() const { impl_->give_up(); }
   /// Collective. Waits until every worker has come.
   void barrier(const Deadline& deadline, std::string_view purpose) const {
     all_gather({}, deadline, purpose);

@@ -32,6 +32,10 @@ class Communicator {
   /// Collective.
   void barrier(const Deadline& deadline, std::string_view purpose) const;
 
+  /// Ranks are gone: from now on no collective call is made on it, and a program that has given up
+  /// its world ends without finalizing MPI, which would wait for them.
+  void give_up() const;
+
   const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:

@@ -23,6 +23,10 @@ class Environment {
 
   const Communicator& world() const { return *world_; }
 
+  /// What the destructor does, told of its outcome: false when ranks are gone, so that MPI was not
+  /// finalized and the process is best ended by _exit.
+  bool depart();
+
  private:
   void settle() const;
 

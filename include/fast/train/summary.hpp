@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace fast::train {
 
@@ -30,7 +31,10 @@ struct Summary {
   std::string codec;
   std::string staleness;  ///< a number or "inf"
   double seconds = 0;     ///< of the training loop
-  bool stopped = false;   ///< saved to go on another time: rounds and epochs alone are known
+  /// Workers that the run went on without: the figures are then those of one survivor, the mean
+  /// model that of all of them.
+  std::vector<int> lost;
+  bool stopped = false;  ///< saved to go on another time: rounds and epochs alone are known
 
   /// One JSON object with a key a field, named and ordered as here; what is not finite is null.
   std::string to_json() const;

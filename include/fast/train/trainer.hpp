@@ -78,7 +78,8 @@ struct TrainerOptions {
 
 /// Collective over the group: each worker with a backend of its own. Shards the training part,
 /// trains, brings the replicas together by closing rounds, leaves the mean model in every worker's
-/// backend and returns the same summary on every worker.
+/// backend and returns the same summary on every worker. When workers die on the way (see fastrun),
+/// the others go on: each ends by itself, without closing rounds, with the survivors' mean model.
 ///
 /// Errors, besides the Worker's: Error(argument) on options out of range, Error(data) when data and
 /// model do not fit; the same on every worker.

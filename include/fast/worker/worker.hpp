@@ -157,6 +157,10 @@ class Worker {
   /// Blocks until every worker has finished (or is a suspect); then mean_model() is exact and equal
   /// everywhere.
   void await_finish();
+  /// Workers of which there has been no sign of life for WorkerOptions::suspect_after, though they
+  /// had not finished: this host's while training goes on, all after await_finish(); then
+  /// mean_model() and consensus_distance() are those of the others.
+  const std::vector<int>& lost() const;
   /// Whether that worker has left training as finished. Does not wait.
   bool has_finished(int worker) const;
   /// Tells the others that this worker failed. True when it is the first: the one that reports.
