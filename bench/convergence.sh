@@ -2,7 +2,7 @@
 # Does decentralized training end where all-reduce ends? Trains LeNet-5 on Fashion-MNIST with eight workers, a run a row
 # and seed, and writes docs/convergence.md with its plots. Wants a quiet machine and python3-matplotlib.
 #   bench/convergence.sh [--seeds N] [--epochs N] [--samples N] [--runs DIRECTORY] [--docs DIRECTORY]
-# Defaults: 3 seeds, 10 epochs, all samples, build/convergence (runs found there are not repeated), docs.
+# Defaults: 3 seeds, 10 epochs, all samples, build/convergence (runs of the same row found there are not repeated), docs.
 # PROGRAM is the fast-train to run, by default build/release/bin/fast-train.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,9 +23,10 @@ row() {
   shift
   for seed in $(seq "$seeds"); do
     directory=$runs/$name-$seed
-    [[ ! -s $directory/summary.json ]] || continue
     mkdir -p "$directory"
+    [[ ! -s $directory/summary.json || $(<"$directory/options") != "$*" ]] || continue
     echo "$name, seed $seed"
+    rm -f "$directory/summary.json"
     echo "$*" >"$directory/options"
     "$program" --exchange local --workers 8 --quiet --samples "$samples" --epochs "$epochs" --seed "$seed" \
       --out "$directory" --summary-json "$directory/summary.tmp" "$@" >/dev/null
@@ -34,26 +35,29 @@ row() {
 }
 
 started=$SECONDS
-row even-allreduce --algorithm allreduce
-row even-ring --topology ring
-row even-torus --topology torus2d
-row even-one-peer --topology one_peer_exponential
-row even-choco --topology ring --algorithm choco
-row even-event --topology ring --algorithm event_triggered --algorithm-option horizon=2.1
+# The rate at which all-reduce ends best.
+row even-allreduce --lr 0.1 --algorithm allreduce
+even=(--lr 0.1 --topology)
+row even-ring "${even[@]}" ring
+row even-torus "${even[@]}" torus2d
+row even-one-peer "${even[@]}" one_peer_exponential
+row even-choco "${even[@]}" ring --algorithm choco
+row even-event "${even[@]}" ring --algorithm event_triggered --algorithm-option horizon=2.1
 
-skewed=(--topology ring --shards dirichlet:0.1 --lr 0.02)
+skewed=(--shards dirichlet:0.1 --lr 0.02)
 row skewed-allreduce "${skewed[@]}" --algorithm allreduce
+skewed+=(--topology ring)
 row skewed-awc "${skewed[@]}"
 row skewed-tracking "${skewed[@]}" --algorithm gradient_tracking
 row skewed-d2 "${skewed[@]}" --algorithm d2
-row skewed-quasi-global "${skewed[@]}" --algorithm quasi_global_momentum --momentum 0
-row skewed-decentlam "${skewed[@]}" --algorithm decentlam --momentum 0
+row skewed-quasi-global "${skewed[@]}" --algorithm quasi_global_momentum
+row skewed-decentlam "${skewed[@]}" --algorithm decentlam
 row skewed-apart "${skewed[@]}" --lr-schedule constant --closing-rounds 0
 row skewed-closed "${skewed[@]}" --lr-schedule constant
 
-slow=(--topology ring --epochs $(((epochs + 2) / 3)) --step-ms 20 --slow 3:4 --evaluate-every 13)
+slow=(--epochs $(((epochs + 2) / 3)) --step-ms 20 --slow 3:4 --evaluate-every 13)
 row slow-allreduce "${slow[@]}" --algorithm allreduce
-row slow-awc "${slow[@]}" --staleness inf
+row slow-awc "${slow[@]}" --topology ring --staleness inf
 
 bench/convergence.py "$runs" "$docs"
 echo "$((SECONDS - started)) s in all"
