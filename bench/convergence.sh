@@ -35,14 +35,16 @@ row() {
 }
 
 started=$SECONDS
+row even-allreduce --algorithm allreduce
+row even-ring --topology ring
+row even-torus --topology torus2d
+row even-one-peer --topology one_peer_exponential
+row even-choco --topology ring --algorithm choco
+row even-event --topology ring --algorithm event_triggered --algorithm-option horizon=2.1
 # The rate at which all-reduce ends best.
-row even-allreduce --lr 0.1 --algorithm allreduce
-even=(--lr 0.1 --topology)
-row even-ring "${even[@]}" ring
-row even-torus "${even[@]}" torus2d
-row even-one-peer "${even[@]}" one_peer_exponential
-row even-choco "${even[@]}" ring --algorithm choco
-row even-event "${even[@]}" ring --algorithm event_triggered --algorithm-option horizon=2.1
+row high-allreduce --lr 0.1 --algorithm allreduce
+row high-ring --lr 0.1 --topology ring
+row high-choco --lr 0.1 --topology ring --algorithm choco
 
 skewed=(--shards dirichlet:0.1 --lr 0.02)
 row skewed-allreduce "${skewed[@]}" --algorithm allreduce
