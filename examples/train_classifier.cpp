@@ -77,7 +77,7 @@ void describe(CLI::App& app, Options& o) {
                  "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths) or "
                  "resnet20 (272,474, 32x32 color images)");
   app.add_option("--backend", o.backend,
-                 "what computes the model: nn (the library's own) or torch (LibTorch)");
+                 "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");
@@ -289,7 +289,8 @@ std::unique_ptr<Backend> backend_of(const Options& o, int classes) {
   const nn::BackendOptions options{optimizer_of(o), o.clip_norm, o.accumulate, o.threads};
   if (o.backend == "nn") return nn::make_backend<float>(spec, o.seed, options);
   if (o.backend == "torch") return backends::make_torch<float>(spec, o.seed, options);
-  fail(ErrorKind::argument, "--backend: \"{}\" is unknown; choose nn or torch", o.backend);
+  if (o.backend == "dlib") return backends::make_dlib(spec, o.seed, options);
+  fail(ErrorKind::argument, "--backend: \"{}\" is unknown; choose nn, torch or dlib", o.backend);
 }
 
 double learning_rate_of(const Options& o) {

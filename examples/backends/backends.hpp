@@ -17,4 +17,9 @@ std::unique_ptr<fast::Backend> make_torch(const fast::nn::ModelSpec& spec, std::
                                           const fast::nn::BackendOptions& options = {},
                                           const fast::torch::ReplicaOptions& replica = {});
 
+/// lenet5() and mlp({784, 256, classes}) on dlib, from nn's initial weights; SGD without Nesterov,
+/// or Adam, one thread, no clipping and accumulation: Error(argument) otherwise.
+std::unique_ptr<fast::Backend> make_dlib(const fast::nn::ModelSpec& spec, std::uint64_t seed,
+                                         const fast::nn::BackendOptions& options = {});
+
 }  // namespace backends

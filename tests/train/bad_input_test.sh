@@ -83,6 +83,8 @@ check_names() {
   refused "model" "\"vgg\"" "choose lenet, mlp, mlp:A-B-... or resnet20" -- --model vgg
   refused "widths" "\"mlp:8-x\"" "widths of hidden layers" -- --model mlp:8-x
   refused "path" "\"fax\"" "choose measured, two_sided or pull" -- --remote-path fax
+  refused "backend" "\"jax\"" "choose nn, torch or dlib" -- --backend jax
+  refused "a backend without the model, or not built" "--backend dlib: " -- --backend dlib --model resnet20
   refused "topology" "\"klein\"" "ring," "torus2d," ".toml or .mtx file" -- --topology klein
   refused "algorithm" "\"mean\"" "none, awc, atc, local" -- --algorithm mean
   refused "exchange" "\"pigeon\"" "hybrid, shared, local or allreduce" -- --exchange pigeon

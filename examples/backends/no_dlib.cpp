@@ -1,0 +1,14 @@
+#include <fast/core/error.hpp>
+
+#include "backends/backends.hpp"
+
+namespace backends {
+
+std::unique_ptr<fast::Backend> make_dlib(const fast::nn::ModelSpec&, std::uint64_t,
+                                         const fast::nn::BackendOptions&) {
+  fast::fail(fast::ErrorKind::argument,
+             "--backend dlib: this program was built without it; install libdlib-dev, configure "
+             "with -DFAST_DLIB=ON and build again");
+}
+
+}  // namespace backends
