@@ -85,7 +85,7 @@ std::unique_ptr<Backend> make_dlib(const nn::ModelSpec& spec, std::uint64_t seed
           "for those");
   if (spec.name == "lenet5") return classifier<LeNet>(spec, seed, options.optimizer);
   if (spec.name.starts_with("mlp 784-256-")) return classifier<Mlp>(spec, seed, options.optimizer);
-  fail(ErrorKind::argument, "--backend dlib: it has no model {}; choose lenet or mlp", spec.name);
+  fail(ErrorKind::argument, "--backend dlib: it has no model {}; choose lenet, mlp or another backend", spec.name);
 }
 
 }  // namespace backends

@@ -102,7 +102,9 @@ TEST_CASE("two lines make a loop decentralized") {
 TEST_CASE("what dlib has not is refused with what has it") {
   using fast::nn::lenet5;
   CHECK_THROWS_WITH(backends::make_dlib(fast::nn::resnet20(), 1),
-                    ContainsSubstring("no model resnet20; choose lenet or mlp"));
+                    ContainsSubstring("no model resnet20; choose lenet, mlp"));
+  CHECK_THROWS_WITH(backends::make_dlib(fast::nn::mlp({784, 256, 64, 10}), 1),
+                    ContainsSubstring("no model mlp 784-256-64-10"));
   CHECK_THROWS_WITH(backends::make_dlib(lenet5(), 1, {.threads = 2}),
                     ContainsSubstring("choose nn or torch"));
   CHECK_THROWS_WITH(backends::make_dlib(lenet5(), 1, {fast::nn::SgdOptions{0.1, 0.9, 0, true}}),
