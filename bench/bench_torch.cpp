@@ -1,8 +1,8 @@
 // What the adapter to LibTorch costs: a training step of LeNet-5 in a round of a single worker, to
 // the same step without any. Blocks of steps in turn, on one thread.
+#include <ATen/Parallel.h>
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
-#include <ATen/Parallel.h>
 
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
@@ -46,8 +46,7 @@ class Trainee {
  private:
   double train() {
     optimizer_.zero_grad();
-    const at::Tensor loss =
-        torch::nn::functional::cross_entropy(net_->forward(inputs_), labels_);
+    const at::Tensor loss = torch::nn::functional::cross_entropy(net_->forward(inputs_), labels_);
     loss.backward();
     optimizer_.step();
     return loss.item<double>();
@@ -74,10 +73,10 @@ int main(int argc, char** argv) {
   for (const std::int64_t batch : batches) {
     Trainee plain(batch, std::nullopt), flat(batch, fast::torch::ReplicaOptions{}),
         pieces(batch, fast::torch::ReplicaOptions{.flat = false});
-    const auto timings = report.measure_interleaved({{"plain", [&] { plain.step(); }, steps},
-                                                     {"worker", [&] { flat.step(); }, steps},
-                                                     {"worker, in pieces",
-                                                      [&] { pieces.step(); }, steps}});
+    const auto timings =
+        report.measure_interleaved({{"plain", [&] { plain.step(); }, steps},
+                                    {"worker", [&] { flat.step(); }, steps},
+                                    {"worker, in pieces", [&] { pieces.step(); }, steps}});
     const char* names[] = {"plain", "worker", "worker, in pieces"};
     for (std::size_t i = 0; i < timings.size(); ++i) {
       Row row{{"batch", batch}, {"to_plain", timings[i].median_ms / timings[0].median_ms}};

@@ -45,7 +45,8 @@ struct Options {
   bool nesterov = false;
   int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
-  double deadline_s = 300, suspect_after_s = 5, step_ms = 0, validation = 0, ema = 0, remote_rate = 0;
+  double deadline_s = 300, suspect_after_s = 5, step_ms = 0, validation = 0, ema = 0,
+         remote_rate = 0;
   std::size_t samples = 0, evaluate_every = 0;
   std::vector<std::string> given;  ///< names of the options on the command line
   std::string checkpoint_every, checkpoints, resume;

@@ -84,8 +84,11 @@ std::unique_ptr<Backend> make_dlib(const nn::ModelSpec& spec, std::uint64_t seed
           "--backend dlib: it has no clipping, no accumulation and one thread; choose nn or torch "
           "for those");
   if (spec.name == "lenet5") return classifier<LeNet>(spec, seed, options.optimizer);
-  if (spec.name.starts_with("mlp 784-256-")) return classifier<Mlp>(spec, seed, options.optimizer);
-  fail(ErrorKind::argument, "--backend dlib: it has no model {}; choose lenet, mlp or another backend", spec.name);
+  const auto classes = std::get<nn::Dense>(spec.layers.back()).units;
+  if (spec.name == nn::mlp({784, 256, classes}).name)
+    return classifier<Mlp>(spec, seed, options.optimizer);
+  fail(ErrorKind::argument,
+       "--backend dlib: it has no model {}; choose lenet, mlp or another backend", spec.name);
 }
 
 }  // namespace backends

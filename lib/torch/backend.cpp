@@ -2,18 +2,88 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/module.h>
 #include <torch/nn/utils/clip_grad.h>
-#include <torch/optim/optimizer.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/torch/backend.hpp>
+#include <map>
+#include <string>
 
 namespace fast::torch {
 namespace {
 
 namespace F = ::torch::nn::functional;
+
+/// Keys are pointers from LibTorch 2 on, their text before.
+template <class State, class States>
+State& state_of(States& states, const at::Tensor& parameter) {
+  auto* place = parameter.unsafeGetTensorImpl();
+  typename States::key_type key{};
+  if constexpr (std::is_same_v<typename States::key_type, std::string>)
+    key = c10::guts::to_string(place);
+  else
+    key = place;
+  auto& state = states[key];
+  if (!state) state = std::make_unique<State>();
+  return static_cast<State&>(*state);
+}
+
+/// State that there would be after the first step, as zeros, so that it can be read and written
+/// before: the first step gives the same values either way.
+class OptimizerState {
+ public:
+  OptimizerState(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module,
+                 const std::vector<TensorView>& views) {
+    namespace optim = ::torch::optim;
+    const at::NoGradGuard no_gradients;
+    std::size_t i = 0;
+    for (const auto& item : module.named_parameters()) names_.emplace(impl(item.value()), i++);
+    for (auto& group : optimizer.param_groups())
+      for (const at::Tensor& p : group.params()) {
+        const auto name = names_.find(impl(p));
+        if (name == names_.end() || !p.is_cpu()) continue;
+        const TensorView& view = views[name->second];
+        if (const auto* sgd = dynamic_cast<optim::SGDOptions*>(&group.options())) {
+          if (sgd->momentum() == 0 || sgd->dampening() != 0) continue;
+          add("momentum.", view,
+              state_of<optim::SGDParamState>(optimizer.state(), p).momentum_buffer(), p);
+        } else if (const auto* adam = dynamic_cast<optim::AdamOptions*>(&group.options())) {
+          if (adam->amsgrad()) continue;
+          add_moments(view, state_of<optim::AdamParamState>(optimizer.state(), p), p);
+        } else if (const auto* adamw = dynamic_cast<optim::AdamWOptions*>(&group.options())) {
+          if (adamw->amsgrad()) continue;
+          add_moments(view, state_of<optim::AdamWParamState>(optimizer.state(), p), p);
+        }
+      }
+  }
+  const std::vector<TensorView>& views() const { return views_; }
+
+ private:
+  static const void* impl(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl(); }
+
+  template <class State>
+  void add_moments(const TensorView& view, State& state, const at::Tensor& p) {
+    add("exp_avg.", view, state.exp_avg(), p);
+    add("exp_avg_sq.", view, state.exp_avg_sq(), p);
+    views_.push_back({"step." + view.name, &state.step(), {}, DType::i64, Role::parameter, {}, {}});
+  }
+
+  void add(const char* prefix, const TensorView& view, at::Tensor& tensor, const at::Tensor& p) {
+    if (!tensor.defined()) tensor = at::zeros_like(p, p.options().requires_grad(false));
+    TensorView mine = view;
+    mine.name = prefix + view.name;
+    mine.data = tensor.data_ptr();
+    views_.push_back(std::move(mine));
+  }
+
+  std::map<const void*, std::size_t> names_;
+  std::vector<TensorView> views_;
+};
 
 class ModuleBackend final : public Backend {
  public:
@@ -24,7 +94,8 @@ class ModuleBackend final : public Backend {
         optimizer_(std::move(optimizer)),
         options_(std::move(options)),
         replica_(*module_, options_.replica),
-        parameters_(module_->parameters()) {
+        parameters_(module_->parameters()),
+        state_(*optimizer_, *module_, replica_.parameters()) {
     require(std::isfinite(options_.clip_norm) && options_.clip_norm >= 0, ErrorKind::argument,
             "torch: clipping to a norm of {}; a positive number is required, or 0 for none",
             options_.clip_norm);
@@ -73,6 +144,8 @@ class ModuleBackend final : public Backend {
     result.loss_sum = mean.item<double>() * static_cast<double>(batch.count());
     return result;
   }
+
+  std::vector<TensorView> optimizer_state() override { return state_.views(); }
 
   void set_learning_rate(double learning_rate) override {
     require(std::isfinite(learning_rate) && learning_rate >= 0, ErrorKind::argument,
@@ -170,6 +243,7 @@ class ModuleBackend final : public Backend {
   BackendOptions options_;
   Replica replica_;
   std::vector<at::Tensor> parameters_;  ///< as the first of the views
+  OptimizerState state_;
   AlignedBuffer gradients_;
 };
 

@@ -1,4 +1,5 @@
 // LibTorch against the library's own networks. Includes none of LibTorch's headers.
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/data/loader.hpp>
 #include <fast/data/synthetic.hpp>
@@ -100,6 +101,32 @@ TEST_CASE("workers train LibTorch's modules by neighbors and by all-reduce alike
       if (summary.test_accuracy_mean_model < 0.9) throw std::runtime_error("it did not learn");
     });
   }
+}
+
+TEST_CASE(
+    "weights and the optimizer's state are all that a replica needs to go on where another is") {
+  const auto samples = data::synthetic_classification(64, {16}, 4, 1);
+  data::Loader loader(samples, {}, 1, 0, 8, 1);
+  for (const nn::OptimizerSpec& optimizer :
+       {nn::OptimizerSpec(nn::SgdOptions{0.05, 0.9, 0}), nn::OptimizerSpec(nn::AdamOptions{}),
+        nn::OptimizerSpec(nn::AdamOptions{.decoupled_decay = true})}) {
+    const auto one = make_torch<float>(small(), 1, {optimizer});
+    const auto other = make_torch<float>(small(), 2, {optimizer});
+    for (std::size_t step = 0; step < 4; ++step) one->train(loader.batch(0, step));
+    const auto copy = [](const std::vector<TensorView>& from, const std::vector<TensorView>& to) {
+      REQUIRE(from.size() == to.size());
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        REQUIRE(describe(from[i]) == describe(to[i]));
+        std::memcpy(to[i].data, from[i].data, from[i].size_bytes());
+      }
+    };
+    REQUIRE_FALSE(one->optimizer_state().empty());
+    copy(one->parameters(), other->parameters());
+    copy(one->optimizer_state(), other->optimizer_state());
+    for (std::size_t step = 4; step < 8; ++step)
+      REQUIRE(other->train(loader.batch(0, step)) == one->train(loader.batch(0, step)));
+  }
+  CHECK(make_torch<float>(small(), 1, {nn::SgdOptions{0.1, 0, 0}})->optimizer_state().empty());
 }
 
 TEST_CASE("options out of range are refused") {

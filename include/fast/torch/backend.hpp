@@ -33,7 +33,9 @@ struct BackendOptions {
 
 /// Classifies with softmax cross-entropy. The optimizer has been given the module's parameters; its
 /// rule and state are its own, set_learning_rate() sets the rate of all its groups. Inputs take the
-/// module's element type and device. name() is "torch".
+/// module's element type and device. name() is "torch"; optimizer_state() has momentum of SGD
+/// (without dampening) and the moments and steps of Adam and AdamW (without amsgrad), in host
+/// memory.
 std::unique_ptr<Backend> make_backend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
                                       std::shared_ptr<::torch::optim::Optimizer> optimizer,
                                       const BackendOptions& options = {});
