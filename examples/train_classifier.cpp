@@ -41,7 +41,8 @@ struct Options {
   std::int64_t batch_size = 64;
   double warmup_epochs = 1, clip_norm = 0;
   std::optional<double> learning_rate, weight_decay, momentum, beta1, beta2;
-  std::string optimizer = "sgd";
+  std::string optimizer = "sgd", nan = "abort";
+  std::int64_t rejoin_after = 10;
   bool nesterov = false;
   int accumulate = 1, threads = 1;
   std::uint64_t seed = 1;
@@ -146,6 +147,12 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--deadline", o.deadline_s, "longest wait for another worker, in seconds");
   app.add_option("--suspect-after", o.suspect_after_s,
                  "seconds without a sign of life after which a worker is left out");
+  app.add_option(
+      "--rejoin-after", o.rejoin_after,
+      "rounds behind its neighbors from which a worker that was stopped adopts their average");
+  app.add_option("--nan", o.nan,
+                 "what a loss or weights that are not finite do: abort the run, or heal (the step "
+                 "is left out)");
   app.add_option("--workers", o.workers, "threads to start, with --exchange local");
   app.add_flag("--quiet", o.quiet, "no opening table and progress, only the closing table");
   std::string names;
@@ -344,6 +351,8 @@ void check(const Options& o, int ranks) {
           "out or choose "
           "--exchange hybrid",
           ranks);
+  require(o.nan == "abort" || o.nan == "heal", ErrorKind::argument,
+          "--nan: \"{}\" is unknown; choose abort or heal", o.nan);
   require(o.workers >= 1, ErrorKind::argument, "--workers: {}; at least 1 is needed", o.workers);
   const bool threads = std::find(o.given.begin(), o.given.end(), "--workers") != o.given.end();
   require(!threads || o.exchange == "local", ErrorKind::argument,
@@ -413,6 +422,8 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.worker.remote_path = remote_path_of(o.remote_path);
   trainer.worker.remote_bytes_per_s = o.remote_rate * 1e6 / 8;
   trainer.worker.deadline = Seconds(o.deadline_s);
+  trainer.worker.rejoin_after = o.rejoin_after;
+  trainer.worker.not_finite = o.nan == "heal" ? NotFinite::heal : NotFinite::abort;
   trainer.worker.suspect_after = Seconds(o.suspect_after_s);
   trainer.worker.must_agree = fmt::format("data {}\nsamples {}\naugment {}\nmodel {}\n", o.data,
                                           o.samples, o.augment, o.model) +

@@ -89,14 +89,36 @@ bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
   return false;
 }
 
+/// At staleness 0, without waiting for this worker, which must have seemed dead: the round's
+/// publication is not there any more.
+bool SlotExchange::has_gone_on(int worker, std::int64_t round) const {
+  if (!exact()) return false;
+  const auto& publication = board_->header(worker).publication;
+  const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
+  for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
+    const std::int64_t first = board_->round(worker, newest - age).load(std::memory_order_acquire);
+    const std::int64_t last = board_->until(worker, newest - age).load(std::memory_order_acquire);
+    if (age == 0 && (first == being_written || first <= round)) return false;
+    if (first != being_written && first <= round && round <= last) return false;
+  }
+  return newest > 0 && publication.sequence.load(std::memory_order_acquire) == newest;
+}
+
 std::vector<Arrival> SlotExchange::fetch(std::int64_t round) {
   std::vector<Arrival> arrivals;
   for (const int source : plan_(round).sources) {
     Arrival arrival;
     arrival.worker = source;
-    auto outcome = waiter_.wait(
-        source, [&] { return find(arrival, round); }, "waiting for a neighbor", round);
-    if (outcome == PeerWaiter::Outcome::ready) {
+    bool missed = false;
+    const auto ready = [&] {
+      if (find(arrival, round)) return true;
+      missed = has_gone_on(source, round);
+      return missed;
+    };
+    auto outcome = waiter_.wait(source, ready, "waiting for a neighbor", round);
+    if (missed) {
+      arrival.state = Arrival::State::missed;
+    } else if (outcome == PeerWaiter::Outcome::ready) {
       auto& last = last_read_[static_cast<std::size_t>(source)];
       arrival.fresh = arrival.sequence > last;
       last = std::max(last, arrival.sequence);

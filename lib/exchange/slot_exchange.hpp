@@ -24,6 +24,7 @@ class SlotExchange : public Exchange {
  private:
   bool exact() const { return options_.staleness == 0; }
   bool find(Arrival& arrival, std::int64_t round) const;
+  bool has_gone_on(int worker, std::int64_t round) const;
   struct Rounds {
     std::int64_t first = -1, last = -1;
   };

@@ -34,6 +34,8 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
     fresh += report.fresh;
     sent += report.messages_sent;
     held += report.messages_held;
+    summary.rejoined += static_cast<std::uint64_t>(report.rejoined);
+    summary.healed += static_cast<std::uint64_t>(report.healed);
     summary.wait_fraction += report.wait_s / report.loop_s / workers;
     summary.publish_fraction += report.publish_s / report.loop_s / workers;
     summary.mix_fraction += report.mix_s / report.loop_s / workers;
@@ -134,6 +136,8 @@ Report Training::report(const AlignedBuffer& model) {
   mine.fresh = static_cast<double>(stats_.fresh_reads);
   mine.messages_sent = static_cast<double>(stats_.messages_sent);
   mine.messages_held = static_cast<double>(stats_.messages_held);
+  mine.rejoined = static_cast<double>(stats_.rejoined);
+  mine.healed = static_cast<double>(stats_.healed);
   mine.samples = samples_;
   mine.rounds = static_cast<double>(stats_.rounds);
   if (reducer_) {

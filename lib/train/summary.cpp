@@ -45,6 +45,8 @@ std::string Summary::to_json() const {
       {"codec", codec},
       {"staleness", staleness},
       {"seconds", seconds},
+      {"rejoined", rejoined},
+      {"healed", healed},
       {"lost", lost},
       {"stopped", stopped},
   };
@@ -78,6 +80,8 @@ std::string Summary::to_table() const {
   };
   std::string table;
   if (!lost.empty()) table += fmt::format("  {:<28}  {}\n", "lost workers", fmt::join(lost, ", "));
+  if (rejoined > 0) table += fmt::format("  {:<28}  {}\n", "workers taken back", rejoined);
+  if (healed > 0) table += fmt::format("  {:<28}  {}\n", "steps left out, not finite", healed);
   for (const auto& [name, value] : rows) table += fmt::format("  {:<28}  {}\n", name, value);
   return table;
 }

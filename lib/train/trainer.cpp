@@ -98,7 +98,9 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     const bool may_move = options_.placement && !options_.all_reduce;
     schedule_ = lay_out(*schedule, group_.hosts(), may_move, overview_);
   });
-  worker_.emplace(group_, *schedule_, backend_.parameters(), worker_options(options_));
+  WorkerOptions options_of_worker = worker_options(options_);
+  options_of_worker.on_healed = [this] { clean_optimizer(); };
+  worker_.emplace(group_, *schedule_, backend_.parameters(), std::move(options_of_worker));
   layout_ = worker_->layout();
   if (options_.all_reduce) {
     ExchangeOptions exchange;
@@ -140,6 +142,19 @@ void Training::look_over(const Schedule& schedule) {
   if (overview_.algorithm == "awc" && found.converged && found.smallest_eigenvalue &&
       options_.momentum) {
     overview_.awc_stability = awc_stability_factor(*found.smallest_eigenvalue, *options_.momentum);
+  }
+}
+
+/// What is not finite in the optimizer's state would come back with the next step.
+void Training::clean_optimizer() {
+  const auto clean = []<class T>(const TensorView& view, T) {
+    for (T& value : std::span(static_cast<T*>(view.data), view.element_count())) {
+      if (!std::isfinite(value)) value = 0;
+    }
+  };
+  for (const TensorView& view : backend_.optimizer_state()) {
+    if (view.dtype == DType::f32) clean(view, float{});
+    if (view.dtype == DType::f64) clean(view, double{});
   }
 }
 

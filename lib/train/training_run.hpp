@@ -20,6 +20,7 @@ namespace fast::train {
 struct Report {
   double loop_s, wait_s, publish_s, mix_s, bytes;
   double reads, fresh, messages_sent, messages_held, samples, rounds;
+  double rejoined, healed;
   double replica_accuracy, mean_model_correct;
 };
 
@@ -49,6 +50,7 @@ class Training {
  private:
   std::vector<std::size_t> own_samples() const;
   void look_over(const Schedule& schedule);
+  void clean_optimizer();
   void epoch(int index);
   double train_one(const Batch& batch);
   void average(const std::vector<TensorView>& gradients);

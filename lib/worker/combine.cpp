@@ -21,8 +21,15 @@ void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
     const Stopwatch watch(stats_.wait_s);
     arrivals = link_.exchange->fetch(info.round);
   }
+  if (!keeps_up(arrivals)) {
+    rejoin();
+    return;
+  }
   if (options_.staleness == 0) {
-    mix_exactly(arrivals, round->row, info);
+    if (!mix_exactly(arrivals, round->row, info)) {
+      rejoin();
+      return;
+    }
   } else {
     mix_optimistically(std::move(arrivals), round->row, info);
   }
@@ -48,7 +55,8 @@ algorithm::Neighborhood Engine::neighborhood(const std::vector<Arrival>& arrival
   return near;
 }
 
-void Engine::mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
+/// False when a neighbour overwrote what was being read: it took this worker for dead.
+bool Engine::mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
                          const algorithm::RoundInfo& info) {
   MutablePayload next;
   if (fused()) {
@@ -60,12 +68,10 @@ void Engine::mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& 
     mixer_.combine(neighborhood(arrivals, row), info, fused() ? &next : nullptr);
   }
   for (const Arrival& arrival : arrivals) {
-    require(
-        !present(arrival) || link_.exchange->stands(arrival), ErrorKind::internal,
-        "Worker: worker {} overwrote what worker {} was reading in round {}, against the protocol",
-        arrival.worker, group_.rank(), info.round);
+    if (present(arrival) && !link_.exchange->stands(arrival)) return false;
   }
   count(arrivals, row);
+  return true;
 }
 
 void Engine::mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,

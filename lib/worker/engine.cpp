@@ -108,6 +108,7 @@ void Engine::end_round(const StepOptions& options) {
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
           "step(train, {{.learning_rate = rate}})",
           declared_.name, options.learning_rate);
+  if (options_.not_finite == NotFinite::heal && !rotates_) heal();
   const algorithm::RoundInfo info{.round = combinations_,
                                   .asynchronous = options_.staleness > 0,
                                   .learning_rate = options.learning_rate};

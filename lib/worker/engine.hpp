@@ -54,9 +54,18 @@ class Engine {
   }
   bool abandon() noexcept;
   const std::vector<int>& lost() const { return lost_; }
+  /// The step's outcome was not finite: true when it will be left out, at the end of the round.
+  bool will_heal() { return ill_ = options_.not_finite == NotFinite::heal; }
 
  private:
   void take_census();
+  /// False when the round cannot be made, as the others have gone on without this worker.
+  bool keeps_up(const std::vector<Arrival>& arrivals);
+  bool was_stopped();
+  std::int64_t furthest_neighbor() const;
+  void rejoin();
+  void heal();
+  bool adopt_neighbors();
   bool is_lost(int worker) const;
   bool before_step() const {
     return declared_.publish_point == algorithm::PublishPoint::before_step;
@@ -74,13 +83,15 @@ class Engine {
   void combine_everybody(const algorithm::RoundInfo& info);
   algorithm::Neighborhood neighborhood(const std::vector<Arrival>& arrivals,
                                        const MixingRow& row) const;
-  void mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
+  bool mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
                    const algorithm::RoundInfo& info);
   void mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,
                           const algorithm::RoundInfo& info);
   bool read_replica(int worker, const AlignedBuffer& packed) const;
   template <class Visit>
-  int for_replicas(const Visit& visit) const;
+  int for_replicas(const std::vector<int>& workers, const Visit& visit) const;
+  std::vector<int> all_but_lost() const;
+  void mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const;
   void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);
   std::size_t message_bytes() const;  ///< of the vectors of a payload
@@ -102,7 +113,10 @@ class Engine {
   Clock::time_point step_began_;
   bool rotates_ = false;  ///< the weights live in slots
   bool left_ = false;     ///< finished or abandoned
+  bool ill_ = false;      ///< the step's loss was not finite
   std::optional<Census> census_;
+  Clock::time_point round_ended_ = Clock::now();
+  std::uint64_t beats_ = 0;  ///< of this worker's own heart when the last round ended
   std::vector<int> lost_;
   WorkerStats stats_;
 };

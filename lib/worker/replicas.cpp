@@ -81,14 +81,22 @@ bool Engine::read_replica(int worker, const AlignedBuffer& packed) const {
   return found != Snapshot::none;
 }
 
+std::vector<int> Engine::all_but_lost() const {
+  std::vector<int> workers;
+  for (int worker = 0; worker < group_.size(); ++worker) {
+    if (!is_lost(worker)) workers.push_back(worker);
+  }
+  return workers;
+}
+
 /// Calls visit(packed) with each worker's newest publication that could be read whole; returns how
 /// many.
 template <class Visit>
-int Engine::for_replicas(const Visit& visit) const {
+int Engine::for_replicas(const std::vector<int>& workers, const Visit& visit) const {
   const AlignedBuffer packed(layout().size_bytes());
   int seen = 0;
-  for (int worker = 0; worker < group_.size(); ++worker) {
-    if (is_lost(worker) || !read_replica(worker, packed)) continue;
+  for (const int worker : workers) {
+    if (!read_replica(worker, packed)) continue;
     visit(packed.data());
     ++seen;
   }
@@ -99,8 +107,12 @@ int Engine::for_replicas(const Visit& visit) const {
 void Engine::mean_model(std::span<std::byte> packed) const {
   require(packed.size() >= layout().size_bytes(), ErrorKind::argument,
           "mean_model: room for {} bytes, {} are needed", packed.size(), layout().size_bytes());
+  mean_of(all_but_lost(), packed);
+}
+
+void Engine::mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const {
   std::vector<double> sum(element_count(layout()));
-  const int seen = for_replicas([&](const std::byte* replica) {
+  const int seen = for_replicas(workers, [&](const std::byte* replica) {
     for_elements(layout(), replica, [&](const Segment&, std::size_t i, std::size_t, double value) {
       sum[i] += value;
     });
@@ -115,7 +127,7 @@ double Engine::consensus_distance() const {
   // Around the first replica r: mean ‖x_i - r‖² - ‖x̄ - r‖².
   std::vector<double> first, sum(element_count(layout()));
   double squares = 0;
-  const int seen = for_replicas([&](const std::byte* replica) {
+  const int seen = for_replicas(all_but_lost(), [&](const std::byte* replica) {
     const bool is_first = first.empty();
     if (is_first) first.resize(sum.size());
     for_elements(layout(), replica,

@@ -84,6 +84,8 @@ void check_options(const WorkerOptions& options, const algorithm::Declaration& a
           options.mix_every);
   require(options.deadline.count() > 0, ErrorKind::argument,
           "Worker: deadline {} s; it must be positive", options.deadline.count());
+  require(options.rejoin_after >= 0, ErrorKind::argument,
+          "Worker: rejoin_after {}; it must be 0 or more", options.rejoin_after);
   require(options.suspect_after.count() > 0, ErrorKind::argument,
           "Worker: suspect_after {} s; it must be positive", options.suspect_after.count());
   require(options.remote_bytes_per_s >= 0, ErrorKind::argument,

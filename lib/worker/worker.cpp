@@ -112,8 +112,8 @@ void Worker::rethrow_as_failed() {
   }
 }
 
-void Worker::check_loss(double loss) const {
-  if (std::isfinite(loss)) return;
+void Worker::check_loss(double loss) {
+  if (std::isfinite(loss) || impl_->engine.will_heal()) return;
   fail(ErrorKind::numeric,
        "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
        "smaller "

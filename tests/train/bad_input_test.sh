@@ -105,6 +105,7 @@ check_names() {
   refused "slow" "--slow: \"2\"" "RANK:FACTOR" -- --slow 2
   refused "slow worker" "worker 3 shall be slow" "(0..2)" -- --slow 3:4
   refused "slow factor" "0.5 times slower" "1 or more" -- --slow 1:0.5
+  refused "not finite" "--nan: \"ignore\"" "abort or heal" -- --nan ignore
   refused "checkpoints" "--checkpoint-every: \"often\"" "10min" -- --checkpoint-every often
   refused "checkpoints kept" "0 shall be kept" "at least 1" -- --checkpoints "$directory/c" --keep 0
   refused "no checkpoint" "no checkpoint in /no/such" -- --resume /no/such

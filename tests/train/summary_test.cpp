@@ -51,6 +51,8 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "codec",
                                          "staleness",
                                          "seconds",
+                                         "rejoined",
+                                         "healed",
                                          "lost",
                                          "stopped"});
   CHECK(json["test_accuracy_mean_model"] == 0.8843);

@@ -72,6 +72,7 @@ struct Arrival {
     present,   ///< `payload` may be read until complete(); call stands() after reading
     suspect,   ///< heartbeat stands still; left out
     finished,  ///< has left training; left out
+    missed,    ///< has gone on without this worker (staleness 0): its payload of the round is gone
     torn,      ///< set by the reader: changed while it was read, thrice; left out
   };
   int worker = 0;

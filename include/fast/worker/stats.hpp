@@ -19,6 +19,8 @@ struct WorkerStats {
   /// Combined publications by age: how many rounds behind one's own; negative ages count as 0, the
   /// last bin takes the rest.
   std::array<std::int64_t, 16> ages{};
+  std::int64_t rejoined = 0;  ///< times that the worker caught up by adopting neighbours' weights
+  std::int64_t healed = 0;    ///< rounds whose step left a loss or weights that are not finite
   std::int64_t messages_sent = 0;  ///< publications × readers, over all rounds
   std::int64_t messages_held = 0;  ///< left out as the rule kept the last one in force
   double bytes_sent = 0;           ///< payload bytes, as coded, × readers, over all rounds

@@ -31,6 +31,12 @@ enum class Initial {
   as_is,      ///< each keeps its own
 };
 
+/// What happens when a worker's loss or weights are not finite. They are not published either way.
+enum class NotFinite {
+  abort,  ///< losses are looked at: Error(numeric), which ends the run
+  heal,  ///< weights, too: the worker takes its last publication or its neighbours' average instead
+};
+
 struct WorkerOptions {
   std::shared_ptr<algorithm::Algorithm> algorithm;  ///< null: awc. One object a worker
   WeightRule weights = WeightRule::automatic;
@@ -47,6 +53,12 @@ struct WorkerOptions {
   Seconds suspect_after{5};  ///< a peer without heartbeat for so long is left out
   RemotePathChoice remote_path = RemotePathChoice::measured;  ///< how other hosts are reached
   double remote_bytes_per_s = 0;  ///< this worker's cap on payloads to other hosts; 0: none
+  /// A worker that was stopped for longer than suspect_after and is further behind its neighbours
+  /// than so many rounds adopts their average. At staleness 0 it does when the others' rounds of
+  /// that time are gone.
+  std::int64_t rejoin_after = 10;
+  NotFinite not_finite = NotFinite::abort;
+  std::function<void()> on_healed;  ///< the optimizer's state may not be finite either
   /// Which tensors take part; null: all. Frozen layers or adapters are left out with it.
   std::function<bool(const TensorView&)> participates;
   std::function<void(std::int64_t round)> on_round;  ///< after each round, on the worker's thread
@@ -66,7 +78,7 @@ struct StepOptions {
 /// Errors: Error(mismatch) at construction, on every worker, when models or options differ;
 /// Error(deadline) from any call that waits; Error(peer_failed) when a peer has failed;
 /// Error(numeric) when a step returns a loss that is not finite, whose weights are then not
-/// published.
+/// published (but see WorkerOptions::not_finite).
 class Worker {
  public:
   /// Collective over the group. `rule` says who reads whom for any number of workers.
@@ -168,7 +180,7 @@ class Worker {
   bool abandon() noexcept;
 
  private:
-  void check_loss(double loss) const;
+  void check_loss(double loss);
   /// Announces the failure and rethrows the current exception; as Error(peer_failed), which nobody
   /// reports, when another worker was first.
   [[noreturn]] void rethrow_as_failed();

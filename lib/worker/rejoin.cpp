@@ -1,0 +1,132 @@
+// A worker that comes back after a stop, or whose weights are of no use, starts from its
+// neighbours'.
+#include <algorithm>
+#include <cstring>
+#include <fast/core/error.hpp>
+
+#include "worker/engine.hpp"
+
+namespace fast::worker {
+namespace {
+
+/// Rounds that a neighbor's slots may lie ahead in the ordinary course of staleness 0.
+constexpr std::int64_t usual_lead = 2;
+
+template <class Bits>
+bool finite_bits(const std::byte* data, std::size_t count, Bits exponent) {
+  const auto* bits = reinterpret_cast<const Bits*>(data);
+  unsigned not_finite = 0;
+  for (std::size_t e = 0; e < count; ++e) not_finite |= (bits[e] & exponent) == exponent ? 1U : 0U;
+  return not_finite == 0;
+}
+
+bool is_finite(const Segment& segment, const std::byte* data) {
+  const std::size_t count = segment.element_count;
+  switch (segment.dtype) {
+    case DType::f32:
+      return finite_bits<std::uint32_t>(data, count, 0x7f800000U);
+    case DType::f64:
+      return finite_bits<std::uint64_t>(data, count, 0x7ff0000000000000U);
+    case DType::bf16:
+      return finite_bits<std::uint16_t>(data, count, std::uint16_t{0x7f80});
+    default:
+      return finite_bits<std::uint16_t>(data, count, std::uint16_t{0x7c00});
+  }
+}
+
+bool is_finite(const ParameterLayout& layout, const std::byte* packed) {
+  const auto& segments = layout.segments();
+  return std::all_of(segments.begin(), segments.end(), [&](const Segment& segment) {
+    return is_finite(segment, packed == nullptr ? static_cast<const std::byte*>(segment.data)
+                                                : packed + segment.offset_bytes);
+  });
+}
+
+}  // namespace
+
+/// By the beats of this worker's own heart, which stand still with it.
+bool Engine::was_stopped() {
+  const auto now = Clock::now();
+  const std::uint64_t beats = link_.peers->peer(group_.rank()).heartbeat;
+  const Seconds passed = now - std::exchange(round_ended_, now);
+  const auto beaten = static_cast<double>(beats - std::exchange(beats_, beats)) / beats_per_second;
+  return passed > options_.suspect_after && beaten < passed.count() / 2;
+}
+
+/// The furthest round that a living neighbor of the round to come is in.
+std::int64_t Engine::furthest_neighbor() const {
+  std::int64_t furthest = combinations_;
+  for (const int neighbor : plan_->at(combinations_)->edges.sources) {
+    const PeerState peer = link_.peers->peer(neighbor);
+    if (peer.status == WorkerStatus::running) furthest = std::max(furthest, peer.progress);
+  }
+  return furthest;
+}
+
+bool Engine::keeps_up(const std::vector<Arrival>& arrivals) {
+  const bool stopped = was_stopped();
+  const bool missed = std::any_of(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) {
+    return arrival.state == Arrival::State::missed;
+  });
+  if (options_.staleness == 0) return !missed || furthest_neighbor() - combinations_ <= usual_lead;
+  return !stopped || furthest_neighbor() - combinations_ <= options_.rejoin_after;
+}
+
+/// The average of what neighbors stand at becomes this worker's weights. False when none could be
+/// read.
+bool Engine::adopt_neighbors() {
+  std::vector<int> sources;
+  for (const int neighbor : plan_->at(combinations_)->edges.sources) {
+    if (link_.peers->peer(neighbor).sequence > 0) sources.push_back(neighbor);
+  }
+  const AlignedBuffer packed(layout().size_bytes());
+  try {
+    mean_of(sources, {packed.data(), packed.size_bytes()});
+  } catch (const Error&) {
+    return false;
+  }
+  if (!is_finite(layout(), packed.data())) return false;
+  layout().scatter(packed.data());
+  return true;
+}
+
+/// Leaves combinations_ one short, as the round that could not be made is about to be counted.
+void Engine::rejoin() {
+  const std::int64_t behind = furthest_neighbor() - combinations_;
+  require(
+      adopt_neighbors(), ErrorKind::deadline,
+      "Worker: worker {} was left behind in round {} and finds no neighbor whose weights it could "
+      "adopt; resume from a checkpoint",
+      group_.rank(), combinations_);
+  combinations_ += behind;
+  mixer_.start(false);
+  publish_first(combinations_);
+  link_.exchange->complete(combinations_);
+  --combinations_;
+  ++stats_.rejoined;
+  if (options_.log) {
+    options_.log(
+        LogLevel::warning,
+        fmt::format("worker {}: was {} rounds behind its neighbors and has taken over their "
+                    "average",
+                    group_.rank(), behind));
+  }
+}
+
+/// A step that left nothing finite is left out: the worker is where it last published from, or
+/// where its neighbors are.
+void Engine::heal() {
+  if (!std::exchange(ill_, false) && is_finite(layout(), nullptr)) return;
+  const AlignedBuffer packed(layout().size_bytes());
+  const bool has_own = read_replica(group_.rank(), packed) && is_finite(layout(), packed.data());
+  if (has_own) layout().scatter(packed.data());
+  require(
+      has_own || adopt_neighbors(), ErrorKind::numeric,
+      "Worker: the weights of worker {} in round {} are not finite, nor are its neighbors'; try "
+      "a smaller learning rate",
+      group_.rank(), stats_.rounds);
+  ++stats_.healed;
+  if (options_.on_healed) options_.on_healed();
+}
+
+}  // namespace fast::worker
