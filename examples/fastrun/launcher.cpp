@@ -212,7 +212,9 @@ class Launcher {
     Rank& one = ranks_[static_cast<std::size_t>(number)];
     one.state = Rank::State::ended;
     one.status = status;
-    for (const Wrapper& wrapper : wrappers_) wrapper.lines.send(fmt::format("gone {}", number));
+    for (const Wrapper& wrapper : wrappers_) {
+      wrapper.lines.send(fmt::format("gone {} {}", number, one.succeeded() ? "left" : "died"));
+    }
     if (one.succeeded()) return;
     if (!first_death_) first_death_.emplace(Seconds(options_.start_deadline_s));
     if (WIFSIGNALED(status)) tell(number);

@@ -178,8 +178,10 @@ class Wrapper {
       words >> word >> number;
       if (word == "done") done_ = true;
       if (word == "gone") {
-        const std::string rank = fmt::format("{}\n", number);
-        [[maybe_unused]] const ssize_t ignored = write(news_.get(), rank.data(), rank.size());
+        std::string how;
+        words >> how;
+        const std::string news = fmt::format("{} {}\n", number, how);
+        [[maybe_unused]] const ssize_t ignored = write(news_.get(), news.data(), news.size());
       }
       if (word == "signal" && child_ > 0) kill(child_, number);
     }

@@ -101,8 +101,9 @@ class MpiGroup : public GroupImpl {
     return std::make_shared<exchange::RemoteMirror>(std::move(edges), std::move(ways), options.log);
   }
 
-  std::vector<int> gone() const override {
-    std::vector<int> ranks = mpi::ranks_that_ended();
+  bool some_are_gone() const override { return mpi::some_rank_has_ended(); }
+  std::vector<int> died() const override {
+    std::vector<int> ranks = mpi::ranks_that_died();
     std::erase_if(ranks, [&](int rank) { return rank >= size(); });
     return ranks;
   }

@@ -31,13 +31,16 @@ bool some_rank_has_ended() {
   return descriptor >= 0 && fstat(descriptor, &found) == 0 && found.st_size > 0;
 }
 
-std::vector<int> ranks_that_ended() {
+std::vector<int> ranks_that_died() {
   std::vector<int> ranks;
   if (!some_rank_has_ended()) return ranks;
   std::string text(1 << 16, '\0');
   const ssize_t count = pread(news_descriptor(), text.data(), text.size(), 0);
   std::istringstream lines(text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(0, count))));
-  for (int rank = 0; lines >> rank;) ranks.push_back(rank);
+  std::string how;
+  for (int rank = 0; lines >> rank >> how;) {
+    if (how == "died") ranks.push_back(rank);
+  }
   return ranks;
 }
 

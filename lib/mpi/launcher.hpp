@@ -13,11 +13,12 @@ inline constexpr const char* launcher_descriptor = "FASTRUN_FD";
 void tell_launcher_training_began();
 
 /// Environment variable with a descriptor of memory where the launcher lists the ranks that have
-/// ended, one a line.
+/// ended, one a line: "3 died" or "3 left".
 inline constexpr const char* launcher_news = "FASTRUN_NEWS_FD";
 
-/// Ranks of the world that have ended, well or not, as far as a launcher tells; none without one.
-std::vector<int> ranks_that_ended();
+/// Whether some rank of the world has ended, well or not, and which have died or ended badly, as
+/// far as a launcher tells; none without one.
 bool some_rank_has_ended();
+std::vector<int> ranks_that_died();
 
 }  // namespace fast::mpi

@@ -177,8 +177,8 @@ Summary Training::run() {
     close();
     return summarize();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::deadline || group_.gone().empty()) throw;
-    lost_ = group_.gone();
+    if (error.kind() != ErrorKind::deadline || !group_.some_are_gone()) throw;
+    lost_ = group_.died();
     return summarize_alone(std::move(fallback));
   }
 }

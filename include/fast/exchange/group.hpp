@@ -55,9 +55,9 @@ class GroupImpl {
       const std::shared_ptr<const exchange::SlotBoard>&, const EdgePlan&, const ExchangeOptions&) {
     return nullptr;
   }
-  /// Workers that have ended, as far as is known without asking them; and: nothing collective any
-  /// more, as some are gone.
-  virtual std::vector<int> gone() const { return {}; }
+  /// As Group has them.
+  virtual bool some_are_gone() const { return false; }
+  virtual std::vector<int> died() const { return {}; }
   virtual void give_up() {}
   /// Collective. An all-reduce other than through shared memory; null when that serves.
   virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&) { return nullptr; }
@@ -85,9 +85,10 @@ class Group {
   Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) const {
     return impl_->allocate(bytes_per_worker, deadline);
   }
-  /// Workers whose processes have ended, as fastrun tells; none without it. A collective call that
-  /// waits for such a worker ends with Error(deadline).
-  std::vector<int> gone() const { return impl_->gone(); }
+  /// Whether some worker's process has ended, and whose died or ended badly, as fastrun tells; none
+  /// without it. A collective call that waits for a worker that is gone ends with Error(deadline).
+  bool some_are_gone() const { return impl_->some_are_gone(); }
+  std::vector<int> died() const { return impl_->died(); }
   /// Some workers are gone for good: nothing collective is done any more, at the end neither.
   void give_up() const { impl_->give_up(); }
   /// Collective. Waits until every worker has come.
