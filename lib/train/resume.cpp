@@ -95,9 +95,7 @@ std::int64_t Training::rounds_ahead() const {
 }
 
 /// After every round. Sets stopped_ when the run is to end here.
-void Training::after_round(const Position& next) {
-  ++rounds_;
-  ++rounds_here_;
+void Training::after_round() {
   const CheckpointOptions& options = options_.checkpoints;
   const bool asked = options.stop_requested && options.stop_requested();
   if (!checkpoints_) {
@@ -120,14 +118,14 @@ void Training::after_round(const Position& next) {
   }
   const auto call = checkpoints_->latest_call();
   if (call && call->round > last_saved_ && (!exact || rounds_ >= call->round)) {
-    save_checkpoint(call->round, next);
+    save_checkpoint(call->round);
     stopped_ = call->stop;
   } else if (exact && options.every_rounds > 0 && rounds_ % options.every_rounds == 0) {
-    save_checkpoint(rounds_, next);
+    save_checkpoint(rounds_);
   }
 }
 
-void Training::save_checkpoint(std::int64_t round, const Position& next) {
+void Training::save_checkpoint(std::int64_t round) {
   std::vector<TensorView> tensors;
   add(tensors, model_prefix, backend_.parameters());
   add(tensors, optimizer_prefix, backend_.optimizer_state());
@@ -136,8 +134,8 @@ void Training::save_checkpoint(std::int64_t round, const Position& next) {
   if (best_.packed.size_bytes() > 0) add(tensors, best_prefix, best_.state());
   checkpoints_->save(round, tensors,
                      {{"fast.round", std::to_string(rounds_)},
-                      {"fast.epoch", std::to_string(next.epoch)},
-                      {"fast.epoch_round", std::to_string(next.round)},
+                      {"fast.epoch", std::to_string(next_.epoch)},
+                      {"fast.epoch_round", std::to_string(next_.round)},
                       {"fast.epoch_rounds", std::to_string(loader_->rounds())},
                       {"fast.workers", std::to_string(group_.size())},
                       {"fast.worker", std::to_string(group_.rank())}});
@@ -238,8 +236,8 @@ void Training::take_position(const Safetensors& file) {
       static_cast<double>(number(file, "fast.epoch_round")) /
       static_cast<double>(std::max<std::int64_t>(1, number(file, "fast.epoch_rounds")));
   const auto rounds = static_cast<double>(loader_->rounds());
-  begin_.epoch = static_cast<int>(number(file, "fast.epoch"));
-  begin_.round = static_cast<std::size_t>(std::llround(part * rounds));
+  next_.epoch = static_cast<int>(number(file, "fast.epoch"));
+  next_.round = static_cast<std::size_t>(std::llround(part * rounds));
 }
 
 }  // namespace fast::train

@@ -160,9 +160,10 @@ void Training::clean_optimizer() {
 
 Summary Training::run() {
   began_ = Clock::now();
-  for (int e = begin_.epoch; e < options_.epochs; ++e) {
-    epoch(e);
-    if (stopped_ || left_early_ || stops(e)) break;
+  while (next_.epoch < options_.epochs) {
+    const int index = next_.epoch;
+    epoch(index);
+    if (stopped_ || left_early_ || stops(index)) break;
   }
   if (progress_) progress_->finish();
   if (stopped_) return leave();
@@ -202,8 +203,10 @@ void Training::epoch(int index) {
   worker_->layout().require_in_place(backend_.parameters());
 #endif
   double loss_sum = 0;
-  const std::size_t first = index == begin_.epoch ? begin_.round : 0;
-  for (std::size_t r = first; r < rounds && !stopped_ && !left_early_; ++r) {
+  std::size_t steps = 0;
+  while (next_.epoch == index && !stopped_ && !left_early_) {
+    const std::size_t r = next_.round;
+    const std::int64_t before = worker_->round();
     const auto start = Clock::now();
     const Batch& batch = loader_->batch(static_cast<std::size_t>(index), r);
     const double rate = options_.learning_rate.at(
@@ -214,16 +217,27 @@ void Training::epoch(int index) {
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
     loss_sum += loss;
-    const double mean_loss = loss_sum / static_cast<double>(r + 1 - first);
+    const double mean_loss = loss_sum / static_cast<double>(++steps);
     if (progress_) {
       progress_->update({static_cast<std::size_t>(index), static_cast<std::size_t>(options_.epochs),
                          r + 1, rounds, mean_loss, samples_ * group_.size() / loop_s_, loop_s_});
     }
     const bool between = options_.evaluate_every > 0 && (r + 1) % options_.evaluate_every == 0;
-    if (r + 1 == rounds || between) log(index + 1, mean_loss);
-    if (r + 1 == rounds) validate(index);
-    after_round(r + 1 < rounds ? Position{index, r + 1} : Position{index + 1, 0});
+    advance(worker_->round() - before);
+    const bool over = next_.epoch > index;
+    if (over || between) log(index + 1, mean_loss);
+    if (over) validate(index);
+    after_round();
   }
+}
+
+/// More than one round where the worker was stopped and the others went on.
+void Training::advance(std::int64_t rounds_made) {
+  rounds_ += rounds_made;
+  rounds_here_ += rounds_made;
+  const std::size_t rounds = next_.round + static_cast<std::size_t>(rounds_made);
+  next_.epoch += static_cast<int>(rounds / loader_->rounds());
+  next_.round = rounds % loader_->rounds();
 }
 
 double Training::train_one(const Batch& batch) {

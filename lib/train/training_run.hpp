@@ -74,8 +74,9 @@ class Training {
 
   void open_checkpoints();
   std::int64_t rounds_ahead() const;
-  void after_round(const Position& next);
-  void save_checkpoint(std::int64_t round, const Position& next);
+  void advance(std::int64_t rounds_made);
+  void after_round();
+  void save_checkpoint(std::int64_t round);
   void resume();
   void load(const Manifest& manifest, const std::optional<Safetensors>& own, bool exact);
   void load_average(const Manifest& manifest, const std::vector<TensorView>& model,
@@ -104,7 +105,7 @@ class Training {
   double samples_ = 0;
   // Of checkpoints. Rounds count from the run's first beginning.
   std::optional<CheckpointWriter> checkpoints_;
-  Position begin_;
+  Position next_;
   std::int64_t rounds_ = 0, rounds_here_ = 0, last_saved_ = 0;
   std::optional<std::int64_t> resumed_;
   Clock::time_point saved_at_ = Clock::now();

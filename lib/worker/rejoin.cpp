@@ -5,6 +5,7 @@
 #include <fast/core/error.hpp>
 
 #include "worker/engine.hpp"
+#include "worker/startup.hpp"
 
 namespace fast::worker {
 namespace {
@@ -65,10 +66,15 @@ std::int64_t Engine::furthest_neighbor() const {
 
 bool Engine::keeps_up(const std::vector<Arrival>& arrivals) {
   const bool stopped = was_stopped();
-  const bool missed = std::any_of(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) {
-    return arrival.state == Arrival::State::missed;
-  });
-  if (options_.staleness == 0) return !missed || furthest_neighbor() - combinations_ <= usual_lead;
+  const auto any = [&](Arrival::State state) {
+    return std::any_of(arrivals.begin(), arrivals.end(),
+                       [state](const Arrival& arrival) { return arrival.state == state; });
+  };
+  if (options_.staleness == 0) {
+    const bool left_behind = any(Arrival::State::missed) && !any(Arrival::State::present);
+    return !left_behind || furthest_neighbor() - combinations_ <= usual_lead;
+  }
+  if (sends_sums(declared_, options_)) return true;  // what it missed is in its neighbors' sums
   return !stopped || furthest_neighbor() - combinations_ <= options_.rejoin_after;
 }
 
@@ -90,9 +96,10 @@ bool Engine::adopt_neighbors() {
   return true;
 }
 
-/// Leaves combinations_ one short, as the round that could not be made is about to be counted.
+/// The rounds missed count as made. Leaves both counters one short, as the round that could not be
+/// made is about to be counted.
 void Engine::rejoin() {
-  const std::int64_t behind = furthest_neighbor() - combinations_;
+  const auto behind = std::max<std::int64_t>(1, furthest_neighbor() - combinations_);
   require(
       adopt_neighbors(), ErrorKind::deadline,
       "Worker: worker {} was left behind in round {} and finds no neighbor whose weights it could "
@@ -103,6 +110,7 @@ void Engine::rejoin() {
   publish_first(combinations_);
   link_.exchange->complete(combinations_);
   --combinations_;
+  stats_.rounds += behind * options_.mix_every * declared_.combine_every - 1;
   ++stats_.rejoined;
   if (options_.log) {
     options_.log(
