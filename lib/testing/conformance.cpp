@@ -101,7 +101,7 @@ Report check_backend(const BackendMaker& make, const Problem& problem) {
   }
   try {
     report.backend = make(problem.seed)->name();
-  } catch (const std::exception&) {
+  } catch (...) {
     report.backend = "no backend";
   }
   return report;

@@ -253,6 +253,9 @@ TEST_CASE("a maker that throws fails every check, and none ends the program") {
   });
   for (const testing::Check& check : report.checks)
     CHECK_THAT(check.failure, ContainsSubstring("no such device"));
+  const auto odd = check_backend([](std::uint64_t) -> std::unique_ptr<Backend> { throw 1; });
+  for (const testing::Check& check : odd.checks)
+    CHECK_THAT(check.failure, ContainsSubstring("no std::exception"));
 }
 
 TEST_CASE("a problem out of range is refused") {
