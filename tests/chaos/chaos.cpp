@@ -80,6 +80,22 @@ double tolerance(const Plan& plan) {
   return exact ? 0.02 : 0.25;
 }
 
+/// Directed edges without some workers keep no mean: whoever reads nobody goes where it would
+/// alone.
+std::string between_targets(const std::vector<Result>& results) {
+  double lowest = HUGE_VAL, highest = -HUGE_VAL;
+  for (const Result& one : results) {
+    lowest = std::min(lowest, target(one.rank));
+    highest = std::max(highest, target(one.rank));
+  }
+  for (const Result& one : results) {
+    if (one.own < lowest - 0.02 || one.own > highest + 0.02)
+      return fmt::format("worker {} stands at {:.4f}, outside of [{:.4f}, {:.4f}]", one.rank,
+                         one.own, lowest, highest);
+  }
+  return "";
+}
+
 /// Empty when all is as it should be.
 std::string judge(const Plan& plan, std::optional<int> status, const std::vector<Result>& results) {
   if (!status) return "it hung";
@@ -92,15 +108,23 @@ std::string judge(const Plan& plan, std::optional<int> status, const std::vector
                         (dies || plan.kind == Kind::kill_at_end ? plan.victims.size() : 0);
   if (results.size() != expected)
     return fmt::format("{} workers came to an end, {} should have", results.size(), expected);
+  // One that came back when the others had come to their end made its last rounds alone.
+  const bool too_late =
+      plan.kind == Kind::stop &&
+      std::any_of(results.begin(), results.end(), [](const Result& one) { return one.lost > 0; });
+  const auto counted = static_cast<double>(results.size() - (too_late ? 1 : 0));
   double optimum = 0, found = 0;
   for (const Result& one : results) {
     if (one.torn > 0) return fmt::format("worker {} saw {} torn values", one.rank, one.torn);
-    optimum += target(one.rank) / static_cast<double>(results.size());
-    found += one.own / static_cast<double>(results.size());
+    if (!too_late || one.rank != plan.victims[0]) {
+      optimum += target(one.rank) / counted;
+      found += one.own / counted;
+    }
     if (dies && one.longest_s > 2 * suspect_after_s + 2)
       return fmt::format("worker {} was held for {:.1f} s", one.rank, one.longest_s);
   }
   if (plan.kind == Kind::kill_at_end) return "";
+  if (dies && plan.topology == "one_peer_exponential") return between_targets(results);
   if (std::abs(found - optimum) > tolerance(plan))
     return fmt::format("the survivors stand at {:.4f}, their optimum is {:.4f}", found, optimum);
   return "";
