@@ -40,7 +40,7 @@ Plan draw(std::uint64_t seed, std::uint64_t index) {
     const int step = 1 + static_cast<int>(rng.below(plan.workers - 1));
     plan.victims.push_back((plan.victims[0] + step) % plan.workers);
   }
-  plan.round = 5 + static_cast<int>(rng.below(rounds / 3));
+  plan.round = 5 + static_cast<int>(rng.below(80));
   plan.delay_us = static_cast<int>(rng.below(4000));
   plan.pause_s = rng.uniform(0.2, 3);
   return plan;

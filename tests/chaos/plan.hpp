@@ -30,7 +30,9 @@ Plan read(const std::string& line);
 
 std::string name(Kind kind);
 
-inline constexpr int rounds = 250;
+/// Long enough to forget those that died early, once they have been noticed: workers that never
+/// wait make many rounds until then.
+inline int rounds_of(const Plan& plan) { return plan.staleness < 0 ? 1000 : 250; }
 inline constexpr double step = 0.05;  ///< of gradient descent
 inline constexpr double suspect_after_s = 1;
 

@@ -68,7 +68,7 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
   Worker worker(group, topology_from(plan.topology), {view_of("x", std::span(x))},
                 options_of(plan));
   Outcome outcome;
-  while (worker.round() < rounds) {
+  while (worker.round() < rounds_of(plan)) {
     const bool struck = victim && worker.round() == plan.round;
     if (struck && plan.kind != Kind::slow && plan.kind != Kind::kill_at_end) strike(plan);
     const auto began = Clock::now();
