@@ -76,7 +76,8 @@ std::optional<int> run(const std::string& fastrun, const std::string& self, cons
 
 double tolerance(const Plan& plan) {
   // One peer a round and stale reads are not symmetric at every moment.
-  if (plan.topology == "one_peer_exponential") return 0.25;
+  // Workers that never wait end at different times, the last of them alone.
+  if (plan.topology == "one_peer_exponential" || plan.staleness < 0) return 0.25;
   return plan.staleness == 0 ? 0.02 : 0.1;
 }
 
