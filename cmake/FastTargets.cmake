@@ -15,7 +15,9 @@ endif()
 
 add_library(fast_house INTERFACE)
 target_compile_features(fast_house INTERFACE cxx_std_20)
-target_compile_options(fast_house INTERFACE -Wall -Wextra $<$<BOOL:${FAST_WERROR}>:-Werror>)
+target_compile_options(fast_house INTERFACE
+  $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra $<$<BOOL:${FAST_WERROR}>:-Werror>>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra $<$<BOOL:${FAST_WERROR}>:-Werror=all-warnings>>)
 # A program that uses threads only is not to load MPI, whose hooks the thread sanitizer does not bear.
 target_link_options(fast_house INTERFACE -Wl,--as-needed)
 if(FAST_SANITIZE)

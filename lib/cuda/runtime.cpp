@@ -1,0 +1,45 @@
+#include "cuda/runtime.hpp"
+
+#include <cstdlib>
+#include <fast/core/error.hpp>
+
+namespace fast::cuda {
+
+bool means_no_gpu(int code) noexcept {
+  return code == cudaErrorStubLibrary || code == cudaErrorInsufficientDriver ||
+         code == cudaErrorNoDevice;
+}
+
+std::string why_no_gpu(int code) {
+  if (code == cudaErrorStubLibrary) {
+    return "cuda: no GPU here: the toolkit's stub of libcuda.so was loaded in the driver's place; "
+           "take the toolkit's stubs folder out of LD_LIBRARY_PATH, or run on the CPU";
+  }
+  if (code == cudaErrorInsufficientDriver) {
+    return fmt::format(
+        "cuda: no GPU here: the NVIDIA driver is missing or older than CUDA {}.{} requires; "
+        "install or update it (nvidia-smi shows it), or run on the CPU",
+        CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  }
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return fmt::format(
+      "cuda: no GPU here: the driver shows no device (CUDA_VISIBLE_DEVICES is {}); see what "
+      "nvidia-smi lists and which devices may be seen, or run on the CPU",
+      visible == nullptr ? "not set" : fmt::format("\"{}\"", visible));
+}
+
+void raise(int code, std::string_view operation) {
+  if (means_no_gpu(code)) throw Error(ErrorKind::resource, why_no_gpu(code));
+  const auto error = static_cast<cudaError_t>(code);
+  const char* what_to_do = "see whether compute-sanitizer names the kernel";
+  if (error == cudaErrorMemoryAllocation)
+    what_to_do = "take smaller batches or models, or fewer workers a device";
+  if (error == cudaErrorNoKernelImageForDevice)
+    what_to_do =
+        "build for that device by -DCMAKE_CUDA_ARCHITECTURES=, or take one of compute capability "
+        "8.0 or later";
+  fail(ErrorKind::resource, "cuda: {} failed with {} ({}): {}; {}", operation,
+       cudaGetErrorName(error), code, cudaGetErrorString(error), what_to_do);
+}
+
+}  // namespace fast::cuda

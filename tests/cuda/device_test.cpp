@@ -1,0 +1,48 @@
+#include <cuda/runtime.hpp>
+#include <fast/core/error.hpp>
+#include <fast/cuda/device.hpp>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+
+TEST_CASE("codes 34, 35 and 100 mean that there is no GPU, others do not") {
+  for (const int code : {34, 35, 100}) {
+    CHECK(cuda::means_no_gpu(code));
+    CHECK_THAT(cuda::why_no_gpu(code), ContainsSubstring("no GPU here") &&
+                                           ContainsSubstring("or run on the CPU") &&
+                                           !ContainsSubstring("\n"));
+    CHECK_THROWS_WITH(cuda::raise(code, "cudaMalloc"), cuda::why_no_gpu(code));
+  }
+  for (const int code : {0, 1, 2, 3, 36, 46, 101, 209, 700, 999}) {
+    CHECK_FALSE(cuda::means_no_gpu(code));
+  }
+}
+
+TEST_CASE("a failed call is named with its code and what to do") {
+  CHECK_THROWS_WITH(cuda::raise(2, "cudaMalloc of 8 bytes"),
+                    ContainsSubstring("cudaMalloc of 8 bytes failed with cudaErrorMemoryAllocation "
+                                      "(2)") &&
+                        ContainsSubstring("smaller batches"));
+  CHECK_THROWS_WITH(cuda::raise(209, "average"), ContainsSubstring("CMAKE_CUDA_ARCHITECTURES"));
+  CHECK_THROWS_WITH(cuda::raise(700, "average"), ContainsSubstring("compute-sanitizer"));
+}
+
+TEST_CASE("an inventory has devices or says in one line why not") {
+  const cuda::Inventory found = cuda::inventory();
+  CHECK(found.devices.empty() == !found.why_none.empty());
+  if (found.devices.empty()) {
+    CHECK_THROWS_WITH(cuda::devices(), found.why_none);
+    CHECK_THROWS_WITH(cuda::device(0), found.why_none);
+  } else {
+    CHECK(cuda::device(0).bus_id == found.devices[0].bus_id);
+    CHECK_THROWS_WITH(cuda::device(static_cast<int>(found.devices.size())),
+                      ContainsSubstring("was asked for") && ContainsSubstring("choose one of 0.."));
+  }
+}
+
+TEST_CASE("versions are known without a GPU") {
+  const cuda::Versions found = cuda::versions();
+  CHECK(found.runtime >= 12000);
+  CHECK(found.cudnn >= 90000);
+}
