@@ -4,6 +4,7 @@
 
 #include "nn/cpu.hpp"
 #include "nn/kernels/kernels.hpp"
+#include "nn/kernels/rules.hpp"
 
 namespace fast::nn {
 namespace {
@@ -35,31 +36,16 @@ void check(const AdamOptions& o) {
           "Optimizer: epsilon {} is not a positive number", o.epsilon);
 }
 
-std::size_t slots_of(const SgdOptions& o) { return o.momentum > 0 ? 1 : 0; }
-std::size_t slots_of(const AdamOptions&) { return 2; }
-
-template <class T>
-SgdRule<T> rule_of(const SgdOptions& o, std::int64_t) {
-  return {static_cast<T>(o.learning_rate), static_cast<T>(o.momentum),
-          static_cast<T>(o.weight_decay), o.nesterov};
-}
-
-template <class T>
-AdamRule<T> rule_of(const AdamOptions& o, std::int64_t step) {
-  const auto t = static_cast<double>(step);
-  const double first = 1 - std::pow(o.beta1, t), second = 1 - std::pow(o.beta2, t);
-  return {static_cast<T>(o.learning_rate / first),
-          static_cast<T>(o.beta1),
-          static_cast<T>(1 - o.beta1),
-          static_cast<T>(o.beta2),
-          static_cast<T>(1 - o.beta2),
-          static_cast<T>(1 / std::sqrt(second)),
-          static_cast<T>(o.epsilon),
-          static_cast<T>(o.decoupled_decay ? 0 : o.weight_decay),
-          static_cast<T>(o.decoupled_decay ? o.learning_rate * o.weight_decay : 0)};
-}
-
 }  // namespace
+
+void require_valid(const OptimizerSpec& spec) {
+  std::visit([](const auto& o) { check(o); }, spec);
+}
+
+std::size_t state_slots(const OptimizerSpec& spec) {
+  const auto* sgd = std::get_if<SgdOptions>(&spec);
+  return sgd == nullptr ? 2 : sgd->momentum > 0 ? 1 : 0;
+}
 
 OptimizerSpec optimizer_spec(std::string_view name) {
   if (name == "sgd") return SgdOptions{};
@@ -72,9 +58,9 @@ template <class T>
 Optimizer<T>::Optimizer(OptimizerSpec spec, std::size_t parameter_count)
     : spec_(spec),
       count_(parameter_count),
-      slots_(std::visit([](const auto& o) { return slots_of(o); }, spec)),
+      slots_(state_slots(spec)),
       state_(slots_ * round_up(parameter_count * sizeof(T), cache_line_bytes)) {
-  std::visit([](const auto& o) { check(o); }, spec_);
+  require_valid(spec_);
   require_processor(processor_fits());
 }
 
@@ -98,7 +84,7 @@ void Optimizer<T>::run(std::size_t first, const T* parameters, const T* gradient
   T* a = slots_ > 0 ? slot(0).data() + first : nullptr;
   T* b = slots_ > 1 ? slot(1).data() + first : nullptr;
   if (const auto* sgd = std::get_if<SgdOptions>(&spec_))
-    sgd_delta(rule_of<T>(*sgd, steps_), parameters, gradients, a, out, count, add);
+    sgd_delta(rule_of<T>(*sgd), parameters, gradients, a, out, count, add);
   else
     adam_delta(rule_of<T>(std::get<AdamOptions>(spec_), steps_), parameters, gradients, a, b, out,
                count, add);

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "nn/kernels/rule_values.hpp"
+
 /// Before a loop whose iterations do not touch each other's elements.
 #ifdef __clang__
 #define FAST_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -123,20 +125,6 @@ void dense_weight_gradient(const T* x, const T* dy, T* dweights, T* dbias, Index
 template <class T>
 void dense_input_gradient(const T* weights, const T* dy, T* dx, Index count, Index inputs,
                           Index units);
-
-template <class T>
-struct SgdRule {
-  T learning_rate, momentum, weight_decay;
-  bool nesterov;
-};
-template <class T>
-struct AdamRule {
-  T rate;                        // learning rate / (1 - beta1^t)
-  T beta1, rest1, beta2, rest2;  // rest = 1 - beta
-  T root_scale;                  // 1 / sqrt(1 - beta2^t)
-  T epsilon;
-  T added_decay, decoupled_decay;  // to the gradient; to delta, times the learning rate
-};
 
 /// With `add`, out is weights and gets the delta added; else the delta is written to out.
 /// `momentum` is null when there is none.

@@ -1,0 +1,52 @@
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/cuda/device.hpp>
+#include <fast/cuda/memory.hpp>
+
+#include "cuda/runtime.hpp"
+
+namespace fast::cuda {
+
+void DeviceBuffer::Free::operator()(void* data) const { cudaFree(data); }
+void PinnedBuffer::Free::operator()(void* data) const { cudaFreeHost(data); }
+void PinnedRange::Unregister::operator()(void* data) const { cudaHostUnregister(data); }
+
+DeviceBuffer::DeviceBuffer(std::size_t size_bytes, int device) : size_bytes_(size_bytes) {
+  const UseDevice use(cuda::device(device).index);
+  if (size_bytes == 0) return;
+  void* made = nullptr;
+  check(cudaMalloc(&made, size_bytes),
+        fmt::format("cudaMalloc of {} bytes on device {}", size_bytes, device));
+  data_.reset(made);
+  check(cudaMemset(made, 0, size_bytes), "cudaMemset");
+  // Filling runs on the default stream, beside which other streams run freely.
+  check(cudaStreamSynchronize(nullptr), "cudaMemset");
+}
+
+PinnedBuffer::PinnedBuffer(std::size_t size_bytes) : size_bytes_(size_bytes) {
+  devices();
+  if (size_bytes == 0) return;
+  void* made = nullptr;
+  check(cudaHostAlloc(&made, size_bytes, cudaHostAllocPortable),
+        fmt::format("cudaHostAlloc of {} bytes", size_bytes));
+  data_.reset(made);
+  std::memset(made, 0, size_bytes);
+}
+
+PinnedRange::PinnedRange(std::span<std::byte> memory) {
+  devices();
+  if (memory.empty()) return;
+  check(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable),
+        fmt::format("cudaHostRegister of {} bytes", memory.size()));
+  data_.reset(memory.data());
+}
+
+void copy(void* to, const void* from, std::size_t size_bytes, const Stream& stream) {
+  if (size_bytes == 0) return;
+  const UseDevice use(stream.device());
+  check(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault,
+                        static_cast<cudaStream_t>(stream.handle())),
+        fmt::format("cudaMemcpyAsync of {} bytes", size_bytes));
+}
+
+}  // namespace fast::cuda

@@ -1,0 +1,182 @@
+// The kernels' bodies, run thread by thread on the host.
+#include <cuda/elements.hpp>
+#include <limits>
+#include <nn/kernels/rules.hpp>
+#include <tuple>
+
+#include "cuda/samples.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+template <int Width, class Elements>
+void run_all(const Elements& elements, std::size_t count, std::size_t threads = 3) {
+  for (std::size_t t = 0; t < threads; ++t) cuda::run_share<Width>(elements, t, threads, count);
+}
+
+template <int Degree, int Capacity, class T, class Stored, class Update>
+auto elements_of(const AverageSample<T, Stored>& sample, T* current, Stored* next, Update update) {
+  cuda::AverageElements<T, Stored, Degree, Capacity, Update> elements{
+      current, next, sample.own.data(), {}, {}, static_cast<int>(sample.values.size()), update};
+  std::copy(sample.values.begin(), sample.values.end(), elements.values);
+  std::copy(sample.weights.begin(), sample.weights.end(), elements.factors);
+  return elements;
+}
+
+/// The host's kernels fuse multiply-adds only on processors that can.
+template <class T>
+void check_equal(const std::vector<T>& found, const std::vector<T>& expected) {
+  if (__builtin_cpu_supports("fma")) REQUIRE(differing(found, expected) == 0);
+}
+
+template <class T>
+void check_close(const std::vector<T>& found, const std::vector<T>& expected) {
+  const double unit = 8 * double{std::numeric_limits<T>::epsilon()};
+  for (std::size_t e = 0; e < found.size(); ++e)
+    REQUIRE(double{found[e]} == Approx(double{expected[e]}).epsilon(unit).margin(unit));
+}
+
+template <int Degree, class T, class Stored>
+void check_average(Rng& rng, std::size_t count, std::size_t degree) {
+  constexpr int width = 16 / sizeof(Stored), capacity = Degree > 0 ? Degree : 9;
+  AverageSample<T, Stored> sample(rng, count, degree);
+  for (const bool rotating : {false, true}) {
+    std::vector<T> expected = sample.current, current = sample.current;
+    std::vector<Stored> expected_next(count);
+    sample.average_on_host(rotating ? nullptr : expected.data(), expected_next.data());
+    run_all<width>(elements_of<Degree, capacity>(sample, rotating ? nullptr : current.data(),
+                                                 sample.next.data(), cuda::NoUpdate<T>{}),
+                   count);
+    check_equal(current, expected);
+    check_equal(sample.next, expected_next);
+  }
+}
+
+/// Steps of nn::Optimizer against those of the kernel's update, on the same gradients.
+template <class T, class MakeUpdate>
+void check_steps(const nn::OptimizerSpec& spec, const MakeUpdate& make_update) {
+  const std::size_t count = 37;
+  Rng rng(11);
+  nn::Optimizer<T> reference(spec, count);
+  auto expected = random_vector<T>(rng, count), weights = expected;
+  std::vector<T> first(count), second(count);
+  for (int step = 1; step <= 5; ++step) {
+    const auto gradients = random_vector<T>(rng, count);
+    reference.step(expected, gradients);
+    const auto update = make_update(gradients.data(), first.data(), second.data(), step);
+    run_all<16 / sizeof(T)>(cuda::UpdateElements<T, decltype(update)>{weights.data(), update},
+                            count);
+    check_close(weights, expected);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every element is in the share of one thread, whole packs first") {
+  for (const std::size_t count : {0, 1, 3, 4, 5, 8, 31, 64, 1001}) {
+    for (const std::size_t threads : {1, 2, 7, 256, 2000}) {
+      std::vector<int> wide(count), one(count);
+      for (std::size_t t = 0; t < threads; ++t) {
+        cuda::for_share<4>(
+            t, threads, count,
+            [&](std::size_t e) {
+              for (std::size_t i = 0; i < 4; ++i) ++wide.at(e + i);
+            },
+            [&](std::size_t e) { ++one.at(e); });
+      }
+      for (std::size_t e = 0; e < count; ++e) {
+        REQUIRE(wide[e] == (e < count / 4 * 4 ? 1 : 0));
+        REQUIRE(wide[e] + one[e] == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("bfloat16 is converted as on the host, bit for bit") {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    float wide = 0;
+    cuda::convert(BFloat16{static_cast<std::uint16_t>(bits)}, wide);
+    const float expected = to_float(BFloat16{static_cast<std::uint16_t>(bits)});
+    REQUIRE(memcmp(&wide, &expected, sizeof wide) == 0);
+    for (const std::uint32_t low : {0x0000, 0x0001, 0x7fff, 0x8000, 0x8001, 0xffff}) {
+      const std::uint32_t all = bits << 16 | low;
+      float value = 0;
+      memcpy(&value, &all, sizeof value);
+      BFloat16 narrow;
+      cuda::convert(value, narrow);
+      if (value == value)
+        REQUIRE(narrow.bits == to_bfloat16(value).bits);
+      else
+        REQUIRE(to_float(narrow) != to_float(narrow));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("averages equal the host's, bit for bit", "", (std::tuple<float, float>),
+                   (std::tuple<double, double>), (std::tuple<float, BFloat16>)) {
+  using T = std::tuple_element_t<0, TestType>;
+  using Stored = std::tuple_element_t<1, TestType>;
+  Rng rng(7);
+  for (const std::size_t count : {1, 7, 8, 31, 64, 257}) {
+    check_average<1, T, Stored>(rng, count, 1);
+    check_average<2, T, Stored>(rng, count, 2);
+    check_average<4, T, Stored>(rng, count, 4);
+    for (const std::size_t degree : {0, 1, 3, 9}) check_average<0, T, Stored>(rng, count, degree);
+  }
+}
+
+TEMPLATE_TEST_CASE("steps of SGD are nn's", "", float, double) {
+  using T = TestType;
+  for (const nn::SgdOptions& options :
+       {nn::SgdOptions{0.1, 0, 0}, nn::SgdOptions{0.1, 0, 0.01}, nn::SgdOptions{0.1, 0.9, 0.01},
+        nn::SgdOptions{0.1, 0.9, 0.01, true}}) {
+    check_steps<T>(options, [&](const T* gradients, T* momentum, T*, int) {
+      return cuda::SgdUpdate<T>{nn::rule_of<T>(options), gradients,
+                                options.momentum > 0 ? momentum : nullptr};
+    });
+  }
+}
+
+TEMPLATE_TEST_CASE("steps of Adam and AdamW are nn's", "", float, double) {
+  using T = TestType;
+  for (const bool decoupled : {false, true}) {
+    const nn::AdamOptions options{.weight_decay = 0.01, .decoupled_decay = decoupled};
+    check_steps<T>(options, [&](const T* gradients, T* first, T* second, int step) {
+      return cuda::AdamUpdate<T>{nn::rule_of<T>(options, step), gradients, first, second};
+    });
+  }
+}
+
+TEMPLATE_TEST_CASE("a step joined to averaging is the step, then the average", "",
+                   (std::tuple<float, float>), (std::tuple<double, double>),
+                   (std::tuple<float, BFloat16>)) {
+  using T = std::tuple_element_t<0, TestType>;
+  using Stored = std::tuple_element_t<1, TestType>;
+  const std::size_t count = 67;
+  Rng rng(8);
+  AverageSample<T, Stored> sample(rng, count, 2);
+  const auto gradients = random_vector<T>(rng, count), start = random_vector<T>(rng, count);
+  const auto rule = nn::rule_of<T>(nn::SgdOptions{0.1, 0.9, 0.01});
+  for (const bool rotating : {false, true}) {
+    std::vector<T> weights = sample.current, momentum = start, joined = weights,
+                   joined_momentum = start;
+    if (rotating) {
+      for (std::size_t e = 0; e < count; ++e) cuda::convert(sample.own[e], weights[e]);
+    }
+    const cuda::SgdUpdate<T> apart{rule, gradients.data(), momentum.data()};
+    run_all<16 / sizeof(T)>(cuda::UpdateElements<T, cuda::SgdUpdate<T>>{weights.data(), apart},
+                            count);
+    std::vector<Stored> next(count);
+    sample.average_on_host(weights.data(), next.data());
+    const cuda::SgdUpdate<T> update{rule, gradients.data(), joined_momentum.data()};
+    run_all<16 / sizeof(Stored)>(
+        elements_of<2, 2>(sample, rotating ? nullptr : joined.data(), sample.next.data(), update),
+        count);
+    if (!rotating) check_equal(joined, weights);
+    check_equal(joined_momentum, momentum);
+    check_equal(sample.next, next);
+  }
+}

@@ -1,0 +1,62 @@
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/cuda/device.hpp>
+#include <fast/cuda/memory.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+
+namespace {
+const Seconds limit{30};
+}
+
+TEST_CASE("device memory starts as zeros, and copies come back whole") {
+  const cuda::Stream stream;
+  const cuda::DeviceBuffer buffer(1000 * sizeof(int));
+  std::vector<int> values(1000, 7), back(1000, 7);
+  cuda::copy(back.data(), buffer.data(), buffer.size_bytes(), stream);
+  stream.synchronize(Deadline(limit));
+  CHECK(back == std::vector<int>(1000, 0));
+  for (int i = 0; i < 1000; ++i) values[static_cast<std::size_t>(i)] = i;
+  cuda::copy(buffer.data(), values.data(), buffer.size_bytes(), stream);
+  cuda::copy(back.data(), buffer.data(), buffer.size_bytes(), stream);
+  stream.synchronize(Deadline(limit));
+  CHECK(back == values);
+}
+
+TEST_CASE("a stream that waits for an event sees what was done before it") {
+  const cuda::Stream writer, reader;
+  cuda::Event written;
+  CHECK(written.done());
+  const std::size_t bytes = std::size_t{64} << 20;
+  const cuda::PinnedBuffer from(bytes), to(bytes);
+  const cuda::DeviceBuffer on_device(bytes);
+  for (int round = 1; round <= 3; ++round) {
+    std::fill_n(from.data(), bytes, static_cast<std::byte>(round));
+    cuda::copy(on_device.data(), from.data(), bytes, writer);
+    written.record(writer);
+    reader.wait_for(written);
+    cuda::copy(to.data(), on_device.data(), bytes, reader);
+    reader.synchronize(Deadline(limit));
+    CHECK(written.done());
+    CHECK(std::equal(to.data(), to.data() + bytes, from.data()));
+  }
+}
+
+TEST_CASE("memory that is there already is pinned once and released") {
+  const AlignedBuffer memory(1 << 20);
+  for (int turn = 0; turn < 2; ++turn) {
+    const cuda::PinnedRange pinned(memory.as<std::byte>());
+    CHECK_THROWS_WITH(cuda::PinnedRange(memory.as<std::byte>()),
+                      ContainsSubstring("cudaHostRegister of 1048576 bytes"));
+  }
+}
+
+TEST_CASE("more memory than there is fails with the size and what to do") {
+  const std::size_t too_much = cuda::device(0).memory_bytes * 2;
+  CHECK_THROWS_WITH(cuda::DeviceBuffer(too_much), ContainsSubstring(std::to_string(too_much)) &&
+                                                      ContainsSubstring("smaller batches"));
+  CHECK_NOTHROW(cuda::DeviceBuffer(1024));
+}

@@ -1,0 +1,31 @@
+// What is asked for where there is no GPU is refused with the one reason; skipped where there is.
+#include <fast/core/error.hpp>
+#include <fast/cuda/device.hpp>
+#include <fast/cuda/memory.hpp>
+#include <fast/cuda/optimizer.hpp>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+
+TEST_CASE("without a GPU streams, events, memory and optimizers say so") {
+  const std::string why = cuda::inventory().why_none;
+  if (why.empty()) {
+    WARN("not checked: there is a GPU here");
+    return;
+  }
+  CHECK_THROWS_WITH(cuda::Stream(), why);
+  CHECK_THROWS_WITH(cuda::Event(), why);
+  CHECK_THROWS_WITH(cuda::DeviceBuffer(64), why);
+  CHECK_THROWS_WITH(cuda::PinnedBuffer(64), why);
+  std::byte memory[64];
+  CHECK_THROWS_WITH(cuda::PinnedRange(memory), why);
+  CHECK_THROWS_WITH(cuda::Optimizer<float>(nn::SgdOptions{}, 8), why);
+}
+
+TEST_CASE("options out of range are refused before a device is looked for") {
+  CHECK_THROWS_WITH(cuda::Optimizer<float>(nn::SgdOptions{.momentum = 1}, 8),
+                    ContainsSubstring("momentum 1"));
+  CHECK_THROWS_WITH(cuda::Optimizer<double>(nn::AdamOptions{.epsilon = 0}, 8),
+                    ContainsSubstring("epsilon 0"));
+}
