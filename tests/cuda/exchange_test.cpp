@@ -1,0 +1,214 @@
+// Exchanges of device payloads on the host: a device that does its work only when it is waited for.
+#include <algorithm>
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/cuda/device.hpp>
+#include <fast/cuda/exchange.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/mixing/kernels.hpp>
+#include <mutex>
+
+#include "cuda/rounds.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+class LateWork final : public cuda::DeviceWork {
+ public:
+  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
+    auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
+    return {buffer, buffer->data()};
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
+    enqueue([=] { std::memcpy(to, from, size_bytes); });
+  }
+  void pin(std::span<const std::byte> memory) override { pinned.push_back(memory.data()); }
+  void settle() override {
+    for (const auto& job : jobs_) job();
+    jobs_.clear();
+  }
+  void enqueue(std::function<void()> job) { jobs_.push_back(std::move(job)); }
+  std::vector<const std::byte*> pinned;
+
+ private:
+  std::vector<std::function<void()>> jobs_;
+};
+
+enum class Way { host, mapped, staged };
+
+/// A worker's end of an exchange, with what is done at it.
+class Side {
+ public:
+  Side(const Group& group, Way way) : way_(way), work_(std::make_shared<LateWork>()) {
+    const EdgePlan plan = ring_plan(group.rank(), group.size());
+    const PayloadShape shape =
+        way == Way::mapped ? cuda::control_shape(rounds_shape) : rounds_shape;
+    Link link = group.open(shape, plan, rounds_options());
+    peers_ = link.peers;
+    peers_->announce(WorkerStatus::running);
+    if (way == Way::host) exchange_ = std::move(link.exchange);
+    if (way == Way::staged)
+      exchange_ = cuda::staged_exchange(std::move(link.exchange), rounds_shape, work_);
+    if (way == Way::mapped)
+      exchange_ =
+          cuda::mapped_exchange(std::move(link.exchange), region(group), rounds_shape, work_);
+  }
+  Exchange& exchange() { return *exchange_; }
+  LateWork& work() { return *work_; }
+  Peers& peers() { return *peers_; }
+
+  void fill(float* to, const std::vector<float>& values) {
+    perform([=] { std::copy(values.begin(), values.end(), to); });
+  }
+  void average(float* next, const float* own, const std::vector<const float*>& values,
+               const std::vector<float>& weights) {
+    perform([=] {
+      float* const none = nullptr;
+      mixing::average(none, next, own, values, weights, rounds_count);
+    });
+  }
+  std::vector<float> read(const float* from) { return {from, from + rounds_count}; }
+
+ private:
+  static cuda::DeviceRegion region(const Group& group) {
+    auto shared = std::make_shared<Region>(
+        group.allocate(cuda::mapped_bytes(rounds_shape), Deadline(Seconds(30))));
+    std::vector<std::string> why_not(shared->parts.size());
+    return {group.rank(), shared->parts, why_not, shared->part_bytes, shared};
+  }
+  void perform(std::function<void()> job) {
+    if (way_ == Way::host)
+      job();
+    else
+      work_->enqueue(std::move(job));
+  }
+
+  Way way_;
+  std::shared_ptr<LateWork> work_;
+  std::shared_ptr<Peers> peers_;
+  std::unique_ptr<Exchange> exchange_;
+};
+
+std::vector<std::vector<float>> run(int workers, Way way) {
+  std::vector<std::vector<float>> found(static_cast<std::size_t>(workers));
+  local::run(workers, [&](const Group& group) {
+    Side side(group, way);
+    found[static_cast<std::size_t>(group.rank())] = run_rounds(side, group.rank());
+    side.peers().announce(WorkerStatus::finished);
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("rounds over mapped and staged slots equal those of the host, bit for bit") {
+  for (const int workers : {2, 3, 4}) {
+    const auto expected = expected_rounds(workers);
+    CHECK(expected[0] != starting_values(0));
+    CHECK(run(workers, Way::host) == expected);
+    CHECK(run(workers, Way::mapped) == expected);
+    CHECK(run(workers, Way::staged) == expected);
+  }
+}
+
+TEST_CASE("a slot is announced after the device has written it, read slots after it has read") {
+  struct Seen {
+    std::uint64_t announced = 1, then = 0;
+    std::int64_t progress = 7, progress_then = 0;
+    float read = 0;
+    bool late = false, stood = false;
+  };
+  for (const Way way : {Way::mapped, Way::staged}) {
+    Seen seen[2];
+    local::run(2, [&](const Group& group) {
+      Side side(group, way);
+      const int rank = group.rank();
+      Seen& mine = seen[rank];
+      float* slot = reinterpret_cast<float*>(side.exchange().acquire().data);
+      side.work().enqueue([&] {
+        mine.announced = side.peers().peer(rank).sequence;
+        slot[0] = 5;
+      });
+      side.exchange().publish(0);
+      mine.then = side.peers().peer(rank).sequence;
+
+      const Arrival arrival = side.exchange().fetch(0).front();
+      side.work().enqueue([&] { mine.late = true; });
+      mine.stood = side.exchange().stands(arrival) && mine.late;
+      side.work().enqueue([&] {
+        mine.progress = side.peers().peer(rank).progress;
+        mine.read = reinterpret_cast<const float*>(arrival.payload.data)[0];
+      });
+      side.exchange().complete(1);
+      mine.progress_then = side.peers().peer(rank).progress;
+      side.peers().announce(WorkerStatus::finished);
+    });
+    for (const Seen& one : seen) {
+      CHECK(one.announced == 0);
+      CHECK(one.then == 1);
+      CHECK(one.stood);
+      CHECK(one.read == 5);
+      CHECK(one.progress == 0);
+      CHECK(one.progress_then == 1);
+    }
+  }
+}
+
+TEST_CASE("staging pins each slot once") {
+  std::vector<const std::byte*> pinned[2];
+  local::run(2, [&](const Group& group) {
+    Side side(group, Way::staged);
+    run_rounds(side, group.rank());
+    pinned[group.rank()] = side.work().pinned;
+    side.peers().announce(WorkerStatus::finished);
+  });
+  for (auto& slots : pinned) {
+    std::sort(slots.begin(), slots.end());
+    CHECK(slots.size() == 6);  // three of its own and three of its neighbour
+    CHECK(std::unique(slots.begin(), slots.end()) == slots.end());
+  }
+}
+
+TEST_CASE("a source whose memory cannot be mapped is named with the reason") {
+  CHECK_THROWS_WITH(
+      local::run(
+          2,
+          [&](const Group& group) {
+            Link link = group.open(cuda::control_shape(rounds_shape), ring_plan(group.rank(), 2),
+                                   rounds_options());
+            const auto memory = std::make_shared<AlignedBuffer>(cuda::mapped_bytes(rounds_shape));
+            cuda::DeviceRegion region{
+                group.rank(), {nullptr, nullptr}, {"far", "far"}, memory->size_bytes(), memory};
+            region.parts[static_cast<std::size_t>(group.rank())] = memory->data();
+            const auto exchange = cuda::mapped_exchange(std::move(link.exchange), region,
+                                                        rounds_shape, std::make_shared<LateWork>());
+            exchange->acquire();
+            exchange->publish(0);
+            exchange->fetch(0);
+          }),
+      ContainsSubstring("cannot read the slots of worker") && ContainsSubstring(": far"));
+}
+
+TEST_CASE("without a GPU device memory is shared by nobody, and all workers say why") {
+  const std::string why = cuda::inventory().why_none;
+  if (why.empty()) {
+    WARN("not checked: there is a GPU here");
+    return;
+  }
+  std::mutex mutex;
+  int refused = 0;
+  local::run(3, [&](const Group& group) {
+    const Deadline deadline(Seconds(30));
+    try {
+      cuda::share_memory(group, 4096, 0, deadline);
+    } catch (const Error& error) {
+      const std::scoped_lock lock(mutex);
+      refused += error.what() == why && error.everywhere() ? 1 : 0;
+    }
+  });
+  CHECK(refused == 3);
+}

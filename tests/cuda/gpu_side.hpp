@@ -1,0 +1,64 @@
+// A worker's end of an exchange of payloads on a card, for run_rounds().
+#pragma once
+
+#include <fast/cuda/exchange.hpp>
+#include <fast/cuda/kernels.hpp>
+#include <fast/cuda/memory.hpp>
+#include <fast/cuda/region.hpp>
+#include <memory>
+#include <string>
+
+#include "cuda/rounds.hpp"
+
+namespace fast::testing {
+
+class GpuSide {
+ public:
+  GpuSide(const Group& group, bool mapped) : group_(group), work_(cuda::work_of(stream_, limit_)) {
+    const EdgePlan plan = ring_plan(group.rank(), group.size());
+    Link link = group.open(mapped ? cuda::control_shape(rounds_shape) : rounds_shape, plan,
+                           rounds_options());
+    peers_ = link.peers;
+    peers_->announce(WorkerStatus::running);
+    if (mapped) {
+      region_ = cuda::share_memory(group, cuda::mapped_bytes(rounds_shape), 0, Deadline(limit_));
+      exchange_ = cuda::mapped_exchange(std::move(link.exchange), region_, rounds_shape, work_);
+    } else {
+      exchange_ = cuda::staged_exchange(std::move(link.exchange), rounds_shape, work_);
+    }
+  }
+  /// Collective.
+  void close() {
+    peers_->announce(WorkerStatus::finished);
+    exchange_.reset();
+    if (region_.owner) cuda::release(group_, std::move(region_), Deadline(limit_));
+  }
+
+  Exchange& exchange() { return *exchange_; }
+  void fill(float* to, const std::vector<float>& values) {
+    cuda::copy(to, values.data(), values.size() * sizeof(float), stream_);
+    stream_.synchronize(Deadline(limit_));
+  }
+  void average(float* next, const float* own, const std::vector<const float*>& values,
+               const std::vector<float>& weights) {
+    cuda::average(cuda::Average<float, float>{nullptr, next, own, values, weights, rounds_count},
+                  stream_);
+  }
+  std::vector<float> read(const float* from) {
+    std::vector<float> values(rounds_count);
+    cuda::copy(values.data(), from, rounds_count * sizeof(float), stream_);
+    stream_.synchronize(Deadline(limit_));
+    return values;
+  }
+
+ private:
+  static constexpr Seconds limit_{30};
+  Group group_;
+  cuda::Stream stream_;
+  std::shared_ptr<cuda::DeviceWork> work_;
+  std::shared_ptr<Peers> peers_;
+  cuda::DeviceRegion region_;
+  std::unique_ptr<Exchange> exchange_;
+};
+
+}  // namespace fast::testing
