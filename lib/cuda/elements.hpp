@@ -134,7 +134,7 @@ struct UpdateElements {
   }
 };
 
-/// A round's end, as mixing::average() has it, after `update`. Degree > 0 unrolls the neighbours.
+/// A round's end, as mixing::average() has it, after `update`. Degree > 0 unrolls the neighbors.
 template <class T, class Stored, int Degree, int Capacity, class Update>
 struct AverageElements {
   T* current;

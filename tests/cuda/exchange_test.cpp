@@ -168,7 +168,7 @@ TEST_CASE("staging pins each slot once") {
   });
   for (auto& slots : pinned) {
     std::sort(slots.begin(), slots.end());
-    CHECK(slots.size() == 6);  // three of its own and three of its neighbour
+    CHECK(slots.size() == 6);  // three of its own and three of its neighbor
     CHECK(std::unique(slots.begin(), slots.end()) == slots.end());
   }
 }

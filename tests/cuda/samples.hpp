@@ -21,7 +21,7 @@ std::vector<T> random_vector(Rng& rng, std::size_t count) {
   return values;
 }
 
-/// A worker's own and its neighbours' values, with weights.
+/// A worker's own and its neighbors' values, with weights.
 template <class T, class Stored>
 struct AverageSample {
   std::vector<T> current, weights;

@@ -30,8 +30,8 @@ class DeviceWork {
 /// The work of one stream; settle() has that deadline. The stream must outlive it.
 std::shared_ptr<DeviceWork> work_of(const Stream& stream, Seconds deadline = Seconds(300));
 
-/// Slots in memory that neighbours map (share_memory): publishing copies nothing, and a kernel
-/// reads neighbours' slots where they are. `control` moves counters and scalars only; open it with
+/// Slots in memory that neighbors map (share_memory): publishing copies nothing, and a kernel
+/// reads neighbors' slots where they are. `control` moves counters and scalars only; open it with
 /// control_shape(). Kernels that write or read slots go to the stream of `work`: publish() moves
 /// the counter after all of them are done, stands() and complete() look after them. fetch() throws
 /// Error(resource) with DeviceRegion::why_not for a source that cannot be mapped.
@@ -42,7 +42,7 @@ std::unique_ptr<Exchange> mapped_exchange(std::unique_ptr<Exchange> control, Dev
 std::size_t mapped_bytes(const PayloadShape& shape);
 PayloadShape control_shape(const PayloadShape& shape);
 
-/// Payloads that go through the host's slots, wherever the neighbours are: publish() copies the
+/// Payloads that go through the host's slots, wherever the neighbors are: publish() copies the
 /// device's payload down, fetch() the sources' up, both through pinned memory. `host` is opened
 /// with `shape` itself.
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,

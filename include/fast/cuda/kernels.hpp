@@ -2,7 +2,7 @@
 // same order with the same fused multiply-adds, and with the optimizer's step in the same pass. All
 // pointers but those within spans' own arrays are to memory that the stream's device can read; 16
 // bytes of alignment make it fast. Calls enqueue and return. Throws Error(argument) on more
-// neighbours than max_neighbors, spans of different lengths or a range that overflows, and
+// neighbors than max_neighbors, spans of different lengths or a range that overflows, and
 // Error(resource) when CUDA fails.
 #pragma once
 
@@ -19,8 +19,8 @@ inline constexpr int max_neighbors = 128;
 
 /// current[e] += Σ_j weights[j] · (values[j][e] - own[e]), and next[e] = current[e], rounded to
 /// nearest even where slots are of bfloat16. Without `current` (null) the weights are `own` and
-/// live in slots alone. Streams moved: read 2 + neighbours, written 2; without `current` read 1 +
-/// neighbours, written 1. (T, Stored) is (float, float), (double, double) or (float, BFloat16).
+/// live in slots alone. Streams moved: read 2 + neighbors, written 2; without `current` read 1 +
+/// neighbors, written 1. (T, Stored) is (float, float), (double, double) or (float, BFloat16).
 template <class T, class Stored>
 struct Average {
   T* current;
@@ -42,7 +42,7 @@ struct SgdStep {
   T* momentum;
 };
 /// The same after the step: current (or a copy of own) gets its δ first. One pass over memory for
-/// optimizer, averaging and publishing: without `current` read 3 + neighbours, written 2.
+/// optimizer, averaging and publishing: without `current` read 3 + neighbors, written 2.
 void average(const Average<float, float>& work, const SgdStep<float>& step, const Stream& stream);
 void average(const Average<double, double>& work, const SgdStep<double>& step,
              const Stream& stream);
