@@ -36,8 +36,12 @@ PinnedBuffer::PinnedBuffer(std::size_t size_bytes) : size_bytes_(size_bytes) {
 PinnedRange::PinnedRange(std::span<std::byte> memory) {
   devices();
   if (memory.empty()) return;
-  check(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable),
-        fmt::format("cudaHostRegister of {} bytes", memory.size()));
+  const cudaError_t code = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
+  if (code == cudaErrorHostMemoryAlreadyRegistered) {
+    cudaGetLastError();  // forget it
+    return;
+  }
+  check(code, fmt::format("cudaHostRegister of {} bytes", memory.size()));
   data_.reset(memory.data());
 }
 

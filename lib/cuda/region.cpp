@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
@@ -8,6 +6,7 @@
 #include <fast/cuda/memory.hpp>
 #include <fast/cuda/region.hpp>
 #include <fast/exchange/group.hpp>
+#include <random>
 
 #include "cuda/runtime.hpp"
 
@@ -20,9 +19,19 @@ float proof_value(int rank, std::size_t place) {
   return static_cast<float>((rank + 1) * 4096 + static_cast<int>(place));
 }
 
+/// The same for all threads of a process. Its number would not do: containers of one host may share
+/// it.
+std::uint64_t process_token() {
+  static const std::uint64_t token = [] {
+    std::random_device device;
+    return std::uint64_t{device()} << 32 | device();
+  }();
+  return token;
+}
+
 /// What a worker tells the others of its part.
 struct Card {
-  std::int64_t process = 0;
+  std::uint64_t process = 0;
   std::uint64_t address = 0;
   std::int32_t device = 0, has_handle = 0;
   cudaIpcMemHandle_t handle{};
@@ -91,7 +100,7 @@ class Sharing {
     for (std::size_t e = 0; e < proof_count; ++e) proof[e] = proof_value(group_.rank(), e);
     copy(owner_->own->data(), proof.data(), proof_count * sizeof(float), *stream_);
     stream_->synchronize(deadline_);
-    card_.process = getpid();
+    card_.process = process_token();
     card_.address = reinterpret_cast<std::uint64_t>(owner_->own->data());
     card_.device = owner_->device;
     const UseDevice use(owner_->device);
@@ -118,7 +127,7 @@ class Sharing {
             "staged exchange",
             rank);
     const UseDevice use(owner_->device);
-    if (card.process == getpid()) {
+    if (card.process == process_token()) {
       if (card.device != owner_->device) enable_peer(card.device);
       return reinterpret_cast<std::byte*>(card.address);
     }

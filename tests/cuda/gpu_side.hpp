@@ -31,6 +31,7 @@ class GpuSide {
   void close() {
     peers_->announce(WorkerStatus::finished);
     exchange_.reset();
+    group_.barrier(Deadline(limit_), "the end of a test");
     if (region_.owner) cuda::release(group_, std::move(region_), Deadline(limit_));
   }
 

@@ -43,8 +43,9 @@ std::size_t mapped_bytes(const PayloadShape& shape);
 PayloadShape control_shape(const PayloadShape& shape);
 
 /// Payloads that go through the host's slots, wherever the neighbors are: publish() copies the
-/// device's payload down, fetch() the sources' up, both through pinned memory. `host` is opened
-/// with `shape` itself.
+/// device's payload down, fetch() the sources' up, both through pinned memory (slots of a page or
+/// more). `host` is opened with `shape` itself. Workers that are threads of one process keep their
+/// works until all have finished, as one pins for the others.
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
                                           std::shared_ptr<DeviceWork> work);
 

@@ -2,8 +2,7 @@
 // same order with the same fused multiply-adds, and with the optimizer's step in the same pass. All
 // pointers but those within spans' own arrays are to memory that the stream's device can read; 16
 // bytes of alignment make it fast. Calls enqueue and return. Throws Error(argument) on more
-// neighbors than max_neighbors, spans of different lengths or a range that overflows, and
-// Error(resource) when CUDA fails.
+// neighbors than max_neighbors or spans of different lengths, and Error(resource) when CUDA fails.
 #pragma once
 
 #include <fast/core/element.hpp>

@@ -52,7 +52,8 @@ class PinnedBuffer {
 };
 
 /// Pins memory that is there already (slots in a shared window) for as long as this lives; the
-/// memory must outlive it.
+/// memory must outlive it. What another range of this process has pinned stays that one's: it is
+/// unpinned with it, so let it live until all copies are done.
 class PinnedRange {
  public:
   explicit PinnedRange(std::span<std::byte> memory);
