@@ -48,9 +48,9 @@ void RemoteMirror::run() {
   while (!stop_.load(std::memory_order_relaxed)) {
     watch_neighbors();
     meet_strangers();
-    const bool moved = advance_neighbors() | run_errands();
+    const bool neighbors_moved = advance_neighbors(), errands_moved = run_errands();
     const auto now = Clock::now();
-    if (moved) last_moved = now;
+    if (neighbors_moved || errands_moved) last_moved = now;
     rest(last_moved);
   }
   close();
