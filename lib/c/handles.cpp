@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <fast/core/version.hpp>
 
 namespace fast::c {
@@ -73,13 +74,14 @@ std::vector<TensorView> views_of(const fast_tensor* tensors, std::size_t count) 
     require(tensor.sides >= 0 && (tensor.shape != nullptr || tensor.sides == 0),
             ErrorKind::argument, "fast.h: tensor \"{}\" has {} sides, its shape is NULL",
             tensor.name, tensor.sides);
-    require(tensor.dtype >= FAST_F32 && tensor.dtype <= FAST_I64, ErrorKind::argument,
-            "fast.h: tensor \"{}\" has dtype {}; choose one of fast_dtype", tensor.name,
-            static_cast<int>(tensor.dtype));
+    std::underlying_type_t<fast_dtype> dtype{};  // C may put any number into an enum
+    std::memcpy(&dtype, &tensor.dtype, sizeof dtype);
+    require(dtype >= FAST_F32 && dtype <= FAST_I64, ErrorKind::argument,
+            "fast.h: tensor \"{}\" has dtype {}; choose one of fast_dtype", tensor.name, dtype);
     TensorView view{tensor.name,
                     tensor.data,
                     {tensor.shape, tensor.shape + tensor.sides},
-                    static_cast<DType>(tensor.dtype),
+                    static_cast<DType>(dtype),
                     tensor.role == FAST_BUFFER ? Role::buffer : Role::parameter,
                     Device{},
                     {}};
