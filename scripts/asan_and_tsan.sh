@@ -3,6 +3,6 @@
 # threads meet under the thread sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PRESET=asan scripts/test.sh -L unit --quiet
+PRESET=asan scripts/test.sh -L unit
 scripts/build.sh tsan mixing_kernels_test exchange_test worker_test soak_test
-ctest --preset tsan -R '^(mixing_kernels_test|exchange_test|worker_test|soak_test)$' --quiet
+ctest --preset tsan -R '^(mixing_kernels_test|exchange_test|worker_test|soak_test)$'

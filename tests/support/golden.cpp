@@ -9,8 +9,8 @@
 
 namespace fast::testing {
 
-void expect(bool condition, const std::string& what) {
-  if (!condition) throw std::runtime_error(what);
+void expect(bool condition, std::string_view what) {
+  if (!condition) throw std::runtime_error(std::string(what));
 }
 
 std::vector<GoldenCase> golden_cases() {

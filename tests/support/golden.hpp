@@ -7,6 +7,7 @@
 #include <fast/exchange/group.hpp>
 #include <fast/topology/schedule.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fast::testing {
@@ -38,6 +39,6 @@ template <class T>
 void run_golden(const Group& group, const GoldenCase& golden, double tolerance);
 
 /// Throws std::runtime_error.
-void expect(bool condition, const std::string& what);
+void expect(bool condition, std::string_view what);
 
 }  // namespace fast::testing

@@ -1,5 +1,6 @@
 #include "worker/codec_scenarios.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fast/codec/codec.hpp>
@@ -166,9 +167,8 @@ void coded_messages_do_not_tear(const Group& group) {
       const double slack = 0.1 * group.size();
       expect(x[0] > 1 - slack && x[0] < group.size() + slack, "values stay in range");
       // Equal elements have equal codes; only the last group, of another length, may be coded anew.
-      for (const float other : x) {
-        expect(std::abs(other - x[0]) < 1e-4F, fmt::format("{}: no torn value is combined", codec));
-      }
+      const auto equal = [&](float other) { return std::abs(other - x[0]) < 1e-4F; };
+      expect(std::ranges::all_of(x, equal), fmt::format("{}: no torn value is combined", codec));
     }
   }
 }
