@@ -50,6 +50,7 @@ run)
   ;;
 down)
   for host in $(hosts); do
+    ip netns pids "$host" | xargs -r kill -9 2>/dev/null || true
     ip link del "fh${host#fasthost}" 2>/dev/null || true  # at once; a namespace goes when its last process does
     ip netns del "$host"
   done

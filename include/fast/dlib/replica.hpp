@@ -15,10 +15,9 @@
 
 #include <dlib/dnn.h>
 #include <fast/core/error.hpp>
-#include <fast/worker/worker.hpp>
+#include <fast/worker/step_around.hpp>
 
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -92,25 +91,8 @@ class Worker {
   /// One round; see fast::Worker::step.
   template <class Train>
   auto step(Train&& train, const StepOptions& options = {}) {
-    if constexpr (std::is_void_v<std::invoke_result_t<Train>>) {
-      worker_.step(
-          [&] {
-            train();
-            replica_.sync();
-          },
-          options);
-      replica_.sync();
-    } else {
-      auto result = worker_.step(
-          [&] {
-            auto value = train();
-            replica_.sync();
-            return value;
-          },
-          options);
-      replica_.sync();
-      return result;
-    }
+    const auto sync = [&] { replica_.sync(); };
+    return step_around(worker_, std::forward<Train>(train), sync, sync, options);
   }
 
   /// All else: round(), stats(), mean_model(), finish(), ...

@@ -14,10 +14,9 @@
 #pragma once
 
 #include <fast/core/tensor_view.hpp>
-#include <fast/worker/worker.hpp>
+#include <fast/worker/step_around.hpp>
 
 #include <memory>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -80,25 +79,9 @@ class Worker {
   /// One round; see fast::Worker::step.
   template <class Train>
   auto step(Train&& train, const StepOptions& options = {}) {
-    if constexpr (std::is_void_v<std::invoke_result_t<Train>>) {
-      worker_.step(
-          [&] {
-            train();
-            end_step();
-          },
-          options);
-      replica_.to_module();
-    } else {
-      auto result = worker_.step(
-          [&] {
-            auto value = train();
-            end_step();
-            return value;
-          },
-          options);
-      replica_.to_module();
-      return result;
-    }
+    return step_around(
+        worker_, std::forward<Train>(train), [&] { end_step(); }, [&] { replica_.to_module(); },
+        options);
   }
 
   /// All else: round(), stats(), mean_model(), finish(), ...

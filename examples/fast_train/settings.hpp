@@ -1,0 +1,29 @@
+// What fast-train's options mean to the library. All throw fast::Error (argument) for a value that
+// is unknown or out of range.
+#pragma once
+
+#include <fast/backend/backend.hpp>
+#include <fast/topology/topology.hpp>
+#include <fast/train/trainer.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fast_train/options.hpp"
+
+namespace fast_train {
+
+fast::train::TrainerOptions trainer_options(const Options& o);
+std::unique_ptr<fast::Backend> backend_of(const Options& o, int classes);
+/// "hierarchical" follows the hosts of the run when there are several.
+fast::TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts);
+
+bool is_all_reduce(const Options& o);
+/// True for rules that divide by the learning rate.
+bool brings_momentum(const Options& o);
+/// Of sgd; empty for other optimizers.
+std::optional<double> momentum_of(const Options& o);
+double learning_rate_of(const Options& o);
+
+}  // namespace fast_train
