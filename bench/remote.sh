@@ -9,11 +9,13 @@ here=$(dirname "$(readlink -f "$0")")
 hosts=$here/../tests/hosts/hosts.sh
 out=${OUT:-$(mktemp -d)}
 why=$("$hosts" check) || { echo "remote.sh: $why" >&2; exit 1; }
+exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
+flock -w 120 9
 trap '"$hosts" down' EXIT
 "$hosts" up 2
 "$hosts" rate "$rate"
 echo "two hosts, links of $rate"
-timeout -k 5 300 "$hosts" run 2 -r 1 "$bin/bench_remote" --json "$out/remote.json" </dev/null
+timeout -k 5 300 "$hosts" run 2 -r 1 "$bin/bench_remote" --json "$out/remote.json" </dev/null 9>&-
 [[ ${TRAIN:-1} == 0 ]] && exit 0
 
 # Training to 85 %: neighbours' weights, as they are and coded, against averaged gradients.
@@ -22,15 +24,16 @@ train() { # NAME ARGUMENTS...
   shift
   echo "$name: $*"
   timeout -k 5 600 "$hosts" run 2 -r 1 "$bin/fast-train" --topology ring --warmup 0.2 --seed 1 --quiet --out "$out/$name" \
-    "$@" </dev/null >"$out/$name.log" 2>&1 || { tail -3 "$out/$name.log" >&2; exit 1; }
+    "$@" </dev/null >"$out/$name.log" 2>&1 9>&- || { tail -3 "$out/$name.log" >&2; exit 1; }
 }
-for exchange in allreduce awc awc-int8; do
+for exchange in allreduce awc awc-stale awc-int8; do
   options=()
   [[ $exchange == allreduce ]] && options=(--exchange allreduce)
+  [[ $exchange == awc-stale ]] && options=(--staleness 1)
   [[ $exchange == awc-int8 ]] && options=(--codec int8)
   train "lenet-$exchange" --model lenet --epochs 3 --evaluate-every 100 "${options[@]}"
   train "mlp10m-$exchange" --model mlp:2048-2048-2048 --epochs 1 --evaluate-every 50 "${options[@]}"
 done
 for model in lenet mlp10m; do
-  "$here/time_to.py" 85 "$out/$model-allreduce" "$out/$model-awc" "$out/$model-awc-int8"
+  "$here/time_to.py" 85 "$out/$model-allreduce" "$out/$model-awc" "$out/$model-awc-stale" "$out/$model-awc-int8"
 done

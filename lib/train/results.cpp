@@ -55,7 +55,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
 void Training::log(int epoch, double loss) {
   if (!metrics_) return;
   const data::Dataset slice = slice_of(data_.test, group_.rank(), group_.size());
-  const Evaluation mean = evaluate(mean_model(), slice);
+  const Evaluation mean = evaluate(current_model(), slice);
   const WorkerStats stats = worker_->stats();
   metrics_->write({{"epoch", epoch},
                    {"round", stats.rounds},
@@ -63,7 +63,7 @@ void Training::log(int epoch, double loss) {
                    {"mean_model_test_correct", mean.correct},
                    {"mean_model_test_samples", slice.size()},
                    {"mean_model_test_loss_sum", mean.loss_sum},
-                   {"consensus_distance", worker_->consensus_distance()},
+                   {"consensus_distance", options_.all_reduce ? 0 : worker_->consensus_distance()},
                    {"seconds", loop_s_},
                    {"elapsed_seconds", Seconds(Clock::now() - began_).count()},
                    {"wait_seconds", stats.wait_s + reduce_s_},
@@ -99,9 +99,17 @@ AlignedBuffer Training::mean_model() const {
   return mean;
 }
 
+/// While training goes on. With all-reduce nobody publishes weights, and replicas are equal.
+AlignedBuffer Training::current_model() const {
+  if (!options_.all_reduce) return mean_model();
+  AlignedBuffer own(layout_.size_bytes());
+  layout_.gather(own.data());
+  return own;
+}
+
 void Training::validate(int epoch) {
   if (validation_.size() == 0 || group_.rank() != 0) return;
-  AlignedBuffer mean = mean_model();
+  AlignedBuffer mean = current_model();
   const auto correct = static_cast<std::int64_t>(evaluate(mean, validation_).correct);
   if (correct > best_.correct) best_ = {correct, epoch, std::move(mean)};
 }

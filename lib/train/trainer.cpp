@@ -225,6 +225,8 @@ void Training::epoch(int index) {
     const bool between = options_.evaluate_every > 0 && (r + 1) % options_.evaluate_every == 0;
     advance(worker_->round() - before);
     const bool over = next_.epoch > index;
+    const bool unread = worker_->algorithm().scope == algorithm::Scope::nobody;
+    if ((over || between) && unread && !options_.all_reduce) worker_->republish();
     if (over || between) log(index + 1, mean_loss);
     if (over) validate(index);
     after_round();

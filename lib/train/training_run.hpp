@@ -62,6 +62,7 @@ class Training {
   Evaluation evaluate(const data::Dataset& dataset);
   Evaluation evaluate(const AlignedBuffer& model, const data::Dataset& dataset);
   AlignedBuffer mean_model() const;
+  AlignedBuffer current_model() const;
   AlignedBuffer final_model() const;
   Report report(const AlignedBuffer& model);
   std::vector<Report> gather(const Report& mine) const;
