@@ -1,5 +1,7 @@
 #include "exchange/remote_mirror.hpp"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
@@ -13,7 +15,9 @@ namespace {
 constexpr auto polls_hard_for = std::chrono::microseconds(200);
 constexpr auto naps_for = std::chrono::milliseconds(500);
 constexpr auto nap = std::chrono::microseconds(50);
+constexpr auto nap_beside_work = std::chrono::microseconds(250);
 constexpr auto sleep = std::chrono::milliseconds(1);
+constexpr unsigned long timer_slack_ns = 1000;
 constexpr int errand_attempts = 100;
 constexpr Seconds patience{5};
 
@@ -44,6 +48,7 @@ RemoteMirror::~RemoteMirror() {
 }
 
 void RemoteMirror::run() {
+  prctl(PR_SET_TIMERSLACK, timer_slack_ns);
   auto last_moved = Clock::now();
   while (!stop_.load(std::memory_order_relaxed)) {
     watch_neighbors();
@@ -56,11 +61,20 @@ void RemoteMirror::run() {
   close();
 }
 
-/// Gives the core away; sleeps when nothing has moved for a while, until this worker does
-/// something or it is time to look whether others did.
+/// True while this worker's own thread sleeps until something comes from another host.
+bool RemoteMirror::is_awaited() const {
+  return std::any_of(neighbors_.begin(), neighbors_.end(), [&](const auto& neighbor) {
+    const auto& bell = edges_.board->header(neighbor->worker()).bell;
+    return bell.waiters.load(std::memory_order_relaxed) != 0;
+  });
+}
+
+/// Polls hard while the core is this thread's to use up: else the worker computes, and gets nearly
+/// all of it. Sleeps until this worker does something or it is time to look whether others did.
 void RemoteMirror::rest(Clock::time_point last_moved) {
   const auto still = Clock::now() - last_moved;
-  if (still < polls_hard_for) {
+  const bool awaited = is_awaited();
+  if (still < polls_hard_for && awaited) {
     std::this_thread::yield();
     return;
   }
@@ -68,7 +82,7 @@ void RemoteMirror::rest(Clock::time_point last_moved) {
   WorkerHeader::Bell& bell = edges_.board->header(edges_.rank).bell;
   const std::uint32_t rung = bell.count.load(std::memory_order_seq_cst);
   bell.waiters.fetch_add(1, std::memory_order_seq_cst);
-  futex_wait(bell.count, rung, still < naps_for ? nap : sleep);
+  futex_wait(bell.count, rung, still > naps_for ? sleep : awaited ? nap : nap_beside_work);
   bell.waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 
