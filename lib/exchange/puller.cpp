@@ -1,5 +1,7 @@
 #include "exchange/puller.hpp"
 
+#include <cstring>
+#include <fast/core/error.hpp>
 #include <utility>
 
 #include "mpi/impl.hpp"
@@ -8,6 +10,7 @@ namespace fast::exchange {
 namespace {
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 constexpr std::size_t chunks_under_way = 4;
+constexpr std::int64_t no_round = -1;
 }  // namespace
 
 bool Puller::advance() {
@@ -18,7 +21,7 @@ bool Puller::advance() {
       look_at(before_, Stage::looking);
       break;
     case Stage::looking:
-      if (!mpi::done(header_request_)) break;
+      if (!has_come(before_)) break;
       moved_ |= take_over(edges_.board->header(worker()), PeerCounters::of(before_.get()));
       if (choose()) {
         begin_copy();
@@ -31,7 +34,7 @@ bool Puller::advance() {
       if (copy_some()) look_at(after_, Stage::checking);
       break;
     case Stage::checking:
-      if (!mpi::done(header_request_)) break;
+      if (!has_come(after_)) break;
       moved_ |= take_over(edges_.board->header(worker()), PeerCounters::of(after_.get()));
       finish();
       stage_ = Stage::idle;
@@ -47,8 +50,17 @@ bool Puller::closed() {
 }
 
 void Puller::look_at(HeaderImage& image, Stage next) {
+  std::memset(image.bytes, 0, sizeof image.bytes);
   header_request_ = window_.get(worker(), 0, image.bytes, sizeof(WorkerHeader));
   stage_ = next;
+}
+
+/// MPICH may call a read complete that a broken connection has brought nothing of.
+bool Puller::has_come(const HeaderImage& image) {
+  if (!mpi::done(header_request_)) return false;
+  const bool whole = image.get().constant.magic.load(std::memory_order_relaxed) == board_magic;
+  require(whole, ErrorKind::mpi, "a read of worker {}'s header brought nothing", worker());
+  return true;
 }
 
 /// A worker is not said to have left before its last payload is here. The header's lines need not
@@ -93,26 +105,36 @@ bool Puller::choose_newest() {
          being_written;
 }
 
-/// Picks the remote publication to copy, no further ahead than the mirror has room for; false when
-/// there is none to want.
-bool Puller::choose() {
-  const auto& publication = before_.get().publication;
+/// The publication for `round`, or else the newest for a later one: then the other has gone on
+/// without this worker, as it overwrites nothing that a living reader needs. Sequence 0: neither.
+Puller::Found Puller::look_for(const WorkerHeader::Publication& publication, std::int64_t round) {
   const std::uint64_t newest = publication.sequence.load(std::memory_order_relaxed);
-  if (newest == 0 || only_look_) return false;
-  if (to_ != nullptr || !edges_.exact()) return choose_newest();
-  const std::int64_t now = edges_.consumed();
-  const auto needed = edges_.first_read(worker(), std::max(now, newest_round_ + 1), now + 1);
-  if (!needed) return false;
+  Found found;
   for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
     const std::uint64_t slot = (newest - age) % slot_count;
     const std::int64_t first = publication.rounds[slot].load(std::memory_order_relaxed);
     const std::int64_t last = publication.until[slot].load(std::memory_order_relaxed);
-    if (first == being_written || first > *needed || last < *needed) continue;
-    sequence_ = newest - age;
-    round_ = *needed;
-    return true;
+    if (first == being_written) continue;
+    if (first <= round && round <= last) return {newest - age, round, false};
+    if (first > round && found.sequence == 0) found = {newest - age, last, true};
   }
-  return false;
+  return found;
+}
+
+/// Picks the remote publication to copy, no further ahead than the mirror has room for or than the
+/// other left this worker behind; false when there is none to want.
+bool Puller::choose() {
+  const auto& publication = before_.get().publication;
+  if (publication.sequence.load(std::memory_order_relaxed) == 0 || only_look_) return false;
+  if (to_ != nullptr || !edges_.exact()) return choose_newest();
+  const std::int64_t now = edges_.consumed();
+  const auto needed = edges_.first_read(worker(), std::max(now, newest_round_ + 1), now + 1);
+  if (!needed) return false;
+  const Found found = look_for(publication, *needed);
+  sequence_ = found.sequence;
+  round_ = found.round;
+  passed_ = found.later ? *needed : no_round;
+  return found.sequence > 0;
 }
 
 void Puller::begin_copy() {
@@ -155,15 +177,19 @@ void Puller::finish() {
   const std::uint64_t newest = publication.sequence.load(std::memory_order_relaxed);
   const std::int64_t first =
       publication.rounds[sequence_ % slot_count].load(std::memory_order_relaxed);
-  stood_ = first != being_written && first <= round_ &&
-           ((edges_.exact() && to_ == nullptr) || newest <= sequence_ + 1);
+  const bool exact = edges_.exact() && to_ == nullptr;
+  stood_ = first != being_written && first <= round_ && (exact || newest <= sequence_ + 1);
   if (!stood_ || to_ != nullptr) return;
+  // The header's lines need not be of one moment: a round that one look has missed, the next shows.
+  const bool passed = exact && passed_ != no_round;
+  if (passed && !look_for(publication, passed_).later) return;
   newest_copied_ = sequence_;
   newest_round_ = round_;
   WorkerHeader& mirror = edges_.board->header(worker());
   ++mirrored_;
   edges_.board->until(worker(), mirrored_).store(round_, std::memory_order_relaxed);
-  edges_.board->round(worker(), mirrored_).store(round_, std::memory_order_release);
+  edges_.board->round(worker(), mirrored_)
+      .store(passed ? first : round_, std::memory_order_release);
   mirror.publication.sequence.store(mirrored_, std::memory_order_release);
   mirror.ring();
 }

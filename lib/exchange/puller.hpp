@@ -40,7 +40,15 @@ class Puller : public Replicator {
     const WorkerHeader& get() const { return *reinterpret_cast<const WorkerHeader*>(bytes); }
   };
 
+  struct Found {
+    std::uint64_t sequence = 0;
+    std::int64_t round = 0;  ///< to be told of it
+    bool later = false;      ///< than the one looked for
+  };
+  static Found look_for(const WorkerHeader::Publication& publication, std::int64_t round);
+
   void look_at(HeaderImage& image, Stage next);
+  bool has_come(const HeaderImage& image);
   void take_over_status();
   bool owes() const;
   bool choose();
@@ -65,6 +73,7 @@ class Puller : public Replicator {
   std::size_t requested_ = 0;   ///< bytes of the copy asked for
   std::uint64_t sequence_ = 0;  ///< remote publication being copied
   std::int64_t round_ = 0;      ///< its round
+  std::int64_t passed_ = -1;    ///< the round that this worker needs and the other has gone past
   std::uint64_t newest_copied_ = 0;
   std::int64_t newest_round_ = std::numeric_limits<std::int64_t>::min();
   std::uint64_t mirrored_ = 0;  ///< publications made in the mirror

@@ -157,21 +157,27 @@ bool RemoteMirror::advance_neighbors() {
   return moved;
 }
 
-/// Advances what the worker's own thread asked for; true when something was under way.
+/// Advances what the worker's own thread asked for; true when something has moved. A worker that
+/// does not answer holds up nobody else's errand.
 bool RemoteMirror::run_errands() {
-  std::shared_ptr<Errand> errand;
+  std::vector<std::shared_ptr<Errand>> under_way;
   {
     const std::lock_guard lock(mutex_);
-    if (errands_.empty()) return false;
-    errand = errands_.front();
+    under_way.assign(errands_.begin(), errands_.end());
   }
+  bool moved = false;
+  for (const auto& errand : under_way) moved |= run(errand);
+  return moved;
+}
+
+bool RemoteMirror::run(const std::shared_ptr<Errand>& errand) {
   Puller& puller = errand->puller;
-  if (!errand->begun && follows(puller.worker())) puller.leave_status();
-  errand->begun = true;
+  const bool begins = !std::exchange(errand->begun, true);
+  if (begins && follows(puller.worker())) puller.leave_status();
   bool failed = false;
   try {
-    puller.advance();
-    if (!puller.idle()) return true;
+    const bool moved = puller.advance();
+    if (!puller.idle()) return moved || begins;
     if (errand->copies && !puller.stood() && ++errand->attempts < errand_attempts) return true;
   } catch (const Error&) {
     failed = true;
@@ -180,7 +186,7 @@ bool RemoteMirror::run_errands() {
   errand->done = true;
   errand->failed = failed;
   if (failed) new std::shared_ptr<Errand>(errand);  // MPI may still write to it
-  errands_.pop_front();
+  std::erase(errands_, errand);
   errand_done_.notify_all();
   return true;
 }

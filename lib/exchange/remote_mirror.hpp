@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -50,6 +49,7 @@ class RemoteMirror : public RemoteAccess {
   void follow(int worker);
   bool advance_neighbors();
   bool run_errands();
+  bool run(const std::shared_ptr<Errand>& errand);
   bool await(const std::shared_ptr<Errand>& errand, const Deadline& deadline);
 
   RemoteEdges edges_;
@@ -60,7 +60,7 @@ class RemoteMirror : public RemoteAccess {
   std::vector<std::unique_ptr<Replicator>> lost_;  ///< MPI failed; it may still write to these
   std::mutex mutex_;                               ///< guards errands_
   std::condition_variable errand_done_;
-  std::deque<std::shared_ptr<Errand>> errands_;
+  std::vector<std::shared_ptr<Errand>> errands_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

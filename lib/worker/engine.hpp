@@ -65,7 +65,7 @@ class Engine {
   std::int64_t furthest_neighbor() const;
   void rejoin();
   void heal();
-  bool adopt_neighbors();
+  bool adopt_neighbors(std::int64_t least_progress);
   bool is_lost(int worker) const;
   bool before_step() const {
     return declared_.publish_point == algorithm::PublishPoint::before_step;

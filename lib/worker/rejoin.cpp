@@ -78,12 +78,13 @@ bool Engine::keeps_up(const std::vector<Arrival>& arrivals) {
   return !stopped || furthest_neighbor() - combinations_ <= options_.rejoin_after;
 }
 
-/// The average of what neighbors stand at becomes this worker's weights. False when none could be
-/// read.
-bool Engine::adopt_neighbors() {
+/// The average of what neighbors that have made so many rounds stand at becomes this worker's
+/// weights. False when none could be read.
+bool Engine::adopt_neighbors(std::int64_t least_progress) {
   std::vector<int> sources;
   for (const int neighbor : plan_->at(combinations_)->edges.sources) {
-    if (link_.peers->peer(neighbor).sequence > 0) sources.push_back(neighbor);
+    const PeerState peer = link_.peers->peer(neighbor);
+    if (peer.sequence > 0 && peer.progress >= least_progress) sources.push_back(neighbor);
   }
   const AlignedBuffer packed(layout().size_bytes());
   try {
@@ -101,7 +102,7 @@ bool Engine::adopt_neighbors() {
 void Engine::rejoin() {
   const auto behind = std::max<std::int64_t>(1, furthest_neighbor() - combinations_);
   require(
-      adopt_neighbors(), ErrorKind::deadline,
+      adopt_neighbors(combinations_), ErrorKind::deadline,
       "Worker: worker {} was left behind in round {} and finds no neighbor whose weights it could "
       "adopt; resume from a checkpoint",
       group_.rank(), combinations_);
@@ -129,7 +130,7 @@ void Engine::heal() {
   const bool has_own = read_replica(group_.rank(), packed) && is_finite(layout(), packed.data());
   if (has_own) layout().scatter(packed.data());
   require(
-      has_own || adopt_neighbors(), ErrorKind::numeric,
+      has_own || adopt_neighbors(0), ErrorKind::numeric,
       "Worker: the weights of worker {} in round {} are not finite, nor are its neighbors'; try "
       "a smaller learning rate",
       group_.rank(), stats_.rounds);
