@@ -34,6 +34,9 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--shards", o.shards,
                  "even, or dirichlet:ALPHA: each worker has few labels (the fewer, the smaller "
                  "ALPHA), as of data gathered in different places");
+  app.add_flag("--take-over", o.take_over,
+               "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
+               "from the next epoch on");
   app.add_option("--model", o.model,
                  "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths) or "
                  "resnet20 (272,474, 32x32 color images)");

@@ -179,6 +179,7 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.seed = o.seed;
   if (o.augment) trainer.augmentation.emplace();
   trainer.shards = data::sharding_from(o.shards);
+  trainer.take_over = o.take_over;
   trainer.learning_rate = {learning_rate_of(o), train::learning_rate_schedule(o.schedule),
                            o.warmup_epochs};
   trainer.all_reduce = is_all_reduce(o);

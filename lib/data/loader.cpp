@@ -31,6 +31,15 @@ void Loader::augment(const Augmentation& augmentation, std::uint64_t seed) {
   augmentation_seed_ = seed;
 }
 
+void Loader::own(std::vector<std::size_t> samples) {
+  require(sampler_.has_value(), ErrorKind::argument,
+          "loader: samples of its own for a loader that hands out all; make one for training");
+  Shard shard = sampler_->shard();
+  shard.own = std::move(samples);
+  sampler_.emplace(std::move(shard));
+  epoch_.reset();
+}
+
 const Batch& Loader::batch(std::size_t epoch, std::size_t round) {
   require(round < rounds_, ErrorKind::argument, "loader: batch {} of an epoch of {}", round,
           rounds_);

@@ -100,6 +100,10 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
   });
   WorkerOptions options_of_worker = worker_options(options_);
   options_of_worker.on_healed = [this] { clean_optimizer(); };
+  options_of_worker.on_suspect = [this](int worker) {
+    missed_[worker] = worker_->round();
+    if (options_.worker.on_suspect) options_.worker.on_suspect(worker);
+  };
   worker_.emplace(group_, *schedule_, backend_.parameters(), std::move(options_of_worker));
   layout_ = worker_->layout();
   if (options_.all_reduce) {
@@ -117,12 +121,16 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
   }
 }
 
+/// Of skewed shards.
+std::vector<std::vector<std::size_t>> Training::all_shards() const {
+  return data::dirichlet_shards(train_.labels(), train_.classes(), group_.size(),
+                                *options_.shards.dirichlet_alpha, options_.seed);
+}
+
 /// Empty with even shards.
 std::vector<std::size_t> Training::own_samples() const {
   if (!options_.shards.dirichlet_alpha) return {};
-  return data::dirichlet_shards(train_.labels(), train_.classes(), group_.size(),
-                                *options_.shards.dirichlet_alpha,
-                                options_.seed)[static_cast<std::size_t>(group_.rank())];
+  return all_shards()[static_cast<std::size_t>(group_.rank())];
 }
 
 /// The spectrum is that of the schedule before ranks were laid on it: it is the same, and may have
@@ -198,6 +206,7 @@ void Training::close() {
 }
 
 void Training::epoch(int index) {
+  take_over_samples();
   const auto rounds = loader_->rounds();
 #ifndef NDEBUG
   worker_->layout().require_in_place(backend_.parameters());

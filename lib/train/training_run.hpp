@@ -9,7 +9,9 @@
 #include <fast/train/overview.hpp>
 #include <fast/train/progress.hpp>
 #include <fast/train/trainer.hpp>
+#include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "train/ema.hpp"
@@ -48,7 +50,10 @@ class Training {
   Summary run();
 
  private:
+  std::vector<std::vector<std::size_t>> all_shards() const;
   std::vector<std::size_t> own_samples() const;
+  std::set<int> gone() const;
+  void take_over_samples();
   void look_over(const Schedule& schedule);
   void clean_optimizer();
   void epoch(int index);
@@ -110,7 +115,9 @@ class Training {
   std::int64_t rounds_ = 0, rounds_here_ = 0, last_saved_ = 0;
   std::optional<std::int64_t> resumed_;
   Clock::time_point saved_at_ = Clock::now();
-  std::vector<int> lost_;  ///< workers that died or were silent to the end
+  std::map<int, std::int64_t> missed_;  ///< neighbors that were suspects: the last such round
+  std::set<int> taken_from_;            ///< whose samples have been shared out
+  std::vector<int> lost_;               ///< workers that died or were silent to the end
   bool stop_called_ = false;
   bool stopped_ = false;     ///< saved, to go on another time
   bool left_early_ = false;  ///< asked to end, with nowhere to save

@@ -2,6 +2,7 @@
 #include <fast/data/loader.hpp>
 #include <fast/data/sampler.hpp>
 #include <numeric>
+#include <set>
 
 #include "support/catch.hpp"
 
@@ -71,6 +72,25 @@ TEST_CASE("an evaluation loader goes through all samples in order, the last batc
   CHECK(counts == std::vector<std::size_t>{4, 4, 2});
   CHECK(Loader(numbered(8), {}, 4).rounds() == 2);
   CHECK(Loader(numbered(3), {}, 100).batch(7, 0).count() == 3);
+}
+
+TEST_CASE("a loader that is given other samples trains on these, in as many rounds") {
+  Loader loader(numbered(40), {}, 2, 0, 5, 1);
+  loader.batch(0, 0);
+  std::vector<std::size_t> high(25);
+  std::iota(high.begin(), high.end(), std::size_t{15});
+  loader.own(high);
+  CHECK(loader.rounds() == 4);
+  std::set<float> seen;
+  for (std::size_t epoch = 0; epoch < 20; ++epoch) {
+    for (const Batch& batch : loader.epoch(epoch)) {
+      for (std::size_t i = 0; i < batch.count(); ++i) seen.insert(batch.inputs[2 * i]);
+    }
+  }
+  CHECK(seen.size() == 25);
+  CHECK(*seen.begin() == 15);
+  CHECK_THROWS_WITH(loader.own({1, 2}), ContainsSubstring("2 samples of its own, 20 are needed"));
+  CHECK_THROWS_WITH(Loader(numbered(8), {}, 4).own(high), ContainsSubstring("for training"));
 }
 
 TEST_CASE("buffers are reused from batch to batch") {

@@ -45,5 +45,15 @@ kill -TERM "$(pgrep -P $started)"
 wait $started || { echo "FAILED: pre-emption: status $?"; failures=$((failures + 1)); cat "$directory/stopped"; }
 grep -q "stopped after" "$directory/stopped" || { echo "FAILED: not stopped"; failures=$((failures + 1)); cat "$directory/stopped"; }
 expect "resume" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" --samples 4000 --model mlp --epochs 5 --quiet --resume "$directory/saved"
+# A rank is killed: its neighbors train on its samples from the next epoch on.
+run=("$train" --samples 600 --model mlp --batch-size 10 --epochs 12 --step-ms 20 --suspect-after 1 --quiet --shards dirichlet:0.1 --take-over --out "$directory/skewed")
+timeout -k 5 100 "$fastrun" -n 3 bash -c 'if [[ $PMI_RANK = 1 ]]; then echo $$ >"$0"; fi; exec "$@"' "$directory/victim" "${run[@]}" >"$directory/skewed.log" 2>&1 </dev/null &
+started=$!
+for ((i = 0; i < 300 && $(wc -l 2>/dev/null <"$directory/skewed/metrics-0.jsonl" || echo 0) < 1; ++i)); do sleep 0.1; done
+kill -9 "$(cat "$directory/victim")"
+wait $started || { echo "FAILED: taking over: status $?"; failures=$((failures + 1)); cat "$directory/skewed.log"; }
+for text in "worker 0: trains on its 200 samples and on 100 of workers that are gone (1)" "worker 2: trains on its 200 samples and on 100 of workers that are gone (1)"; do
+  grep -qF "$text" "$directory/skewed.log" || { echo "FAILED: no \"$text\""; failures=$((failures + 1)); cat "$directory/skewed.log"; }
+done
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -31,6 +31,9 @@ class Loader {
   /// Changes every image of the batches to come, each by (seed, epoch, sample), whoever loads it.
   void augment(const Augmentation& augmentation, std::uint64_t seed);
 
+  /// From the next batch on trains on these samples, in as many rounds. Throws as Sampler does.
+  void own(std::vector<std::size_t> samples);
+
   const Dataset& dataset() const { return dataset_; }
   std::size_t rounds() const { return rounds_; }  ///< batches an epoch
 

@@ -40,9 +40,13 @@ struct CheckpointOptions {
 
 struct TrainerOptions {
   int epochs = 5;
-  std::size_t batch_size = 64;                     ///< of each worker
-  std::uint64_t seed = 1;                          ///< of the samples' order and the skewed shards
-  data::Sharding shards;                           ///< who trains on which samples
+  std::size_t batch_size = 64;  ///< of each worker
+  std::uint64_t seed = 1;       ///< of the samples' order and the skewed shards
+  data::Sharding shards;        ///< who trains on which samples
+  /// With skewed shards, the neighbors of a worker that is gone (see Worker::lost()) share its
+  /// samples from the next epoch on, in as many rounds as before, and give them back when it
+  /// returns. With even shards all samples are dealt anew every epoch anyway.
+  bool take_over = false;
   std::optional<data::Augmentation> augmentation;  ///< of training images
   LearningRate learning_rate;                      ///< set in the backend before every step
   /// Average gradients over all workers before every optimizer step, in place of the neighbours'
