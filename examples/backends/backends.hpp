@@ -1,4 +1,5 @@
-// The models of fast-train on other frameworks. What was not found at configuration is built from
+// The models of fast-train on other frameworks, LibTorch in a module that is loaded when asked for
+// (load_torch.cpp). What was not found at configuration is built from
 // no_<name>.cpp, which refuses with what would bring it.
 #pragma once
 
