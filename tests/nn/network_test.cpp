@@ -178,3 +178,23 @@ TEST_CASE("a network may begin with layers that have no parameters") {
   CHECK(std::isfinite(vectors.loss_and_gradients(samples.batch())));
   CHECK(samples.inputs == inputs);
 }
+
+TEST_CASE("a network may begin with a normalization") {
+  const Samples samples(5, {2, 3, 4}, 2);
+  for (const LayerSpec& first : {LayerSpec(BatchNorm{}), LayerSpec(GroupNorm{2})}) {
+    Network<double> network({"m", {2, 3, 4}, {first, Relu{}, Flatten{}, Dense{2}}}, 1);
+    network.loss_and_gradients(samples.batch());
+    const std::vector<double> found = copy_of(network.gradients());
+    constexpr double h = 1e-5;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      double& weight = network.parameters()[i];
+      const double kept = std::exchange(weight, weight + h);
+      const double above = network.loss_and_gradients(samples.batch());
+      weight = kept - h;
+      const double below = network.loss_and_gradients(samples.batch());
+      weight = kept;
+      INFO("parameter " << i << " of " << describe(first));
+      REQUIRE(found[i] == Approx((above - below) / (2 * h)).epsilon(1e-5).margin(1e-8));
+    }
+  }
+}

@@ -82,7 +82,7 @@ template <class T>
 void batch_norm_forward(const ImageSize& size, const T* mean, const T* scale, const T* bias,
                         const T* x, T* y, bool relu);
 /// Gradients through the batch's statistics; reciprocal is 1 / sqrt(variance + epsilon). With
-/// `relu`, of batch_norm_forward with it.
+/// `relu`, of batch_norm_forward with it. dx may be null, here and in group_norm_backward.
 template <class T>
 void batch_norm_backward(const ImageSize& size, const T* mean, const T* reciprocal,
                          const T* weights, const T* x, const T* y, const T* dy, T* dweights,

@@ -97,7 +97,7 @@ void backward_channel(const ImageSize& s, Index c, T mean, T reciprocal, T weigh
   const T offset = static_cast<T>(slope_sum / values);
   const T tilt = static_cast<T>(product_sum / values * static_cast<double>(reciprocal) *
                                 static_cast<double>(reciprocal));
-  for (Index b = 0; b < blocks; ++b) {
+  for (Index b = 0; b < blocks && dx != nullptr; ++b) {
     const Vector<T>*in = plane_of(s, x, b, c), *out = plane_of(s, y, b, c),
           *slopes = plane_of(s, dy, b, c);
     Vector<T>* result = plane_of(s, dx, b, c);
@@ -161,7 +161,7 @@ void batch_norm_backward(const ImageSize& s, const T* mean, const T* reciprocal,
     const auto channel = relu ? backward_channel<true, T> : backward_channel<false, T>;
     channel(s, c, mean[c], reciprocal[c], weights[c], x, y, dy, dweights + c, dbias + c, dx);
   }
-  clear_absent_lanes(s, dx);
+  if (dx != nullptr) clear_absent_lanes(s, dx);
 }
 
 template <class T>
@@ -214,7 +214,7 @@ void group_norm_backward(const ImageSize& s, Index groups, const T* weights, con
         product_sum[0] += weights[c] * share * products.low;
         product_sum[1] += weights[c] * share * products.high;
       }
-      for (Index c = g * size; c < (g + 1) * size; ++c) {
+      for (Index c = g * size; c < (g + 1) * size && dx != nullptr; ++c) {
         const Vector<T>*in = plane_of(s, x, b, c), *slopes = plane_of(s, dy, b, c);
         Vector<T>* result = plane_of(s, dx, b, c);
         for (Index i = 0; i < 2 * s.area; ++i) {
