@@ -1,0 +1,65 @@
+#include <cuda/program.hpp>
+#include <fast/core/error.hpp>
+
+#include "cuda/host_works.hpp"
+#include "cuda/network_checks.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+TEST_CASE("a program computes what nn computes: every layer, forward and backward") {
+  for (const nn::ModelSpec& spec : device_models()) {
+    for (const std::int64_t samples : {1, 2, 5}) {
+      // Two values are normalized to -1 and 1 whatever they are: no gradient but rounding.
+      if (samples < 5 && spec.input == nn::Shape{4, 1, 1}) continue;
+      HostNetwork network(spec);
+      check_against_nn(network, spec, samples, 1e-4);
+    }
+  }
+}
+
+TEST_CASE("a program of ResNet-20 computes what nn computes") {
+  HostNetwork network(nn::resnet20());
+  check_against_nn(network, nn::resnet20(), 2, 1e-3);  // 20 layers of rounding
+}
+
+TEST_CASE("sums of many rows are taken in shares and hold for a mean far from 0") {
+  nn::ModelSpec spec{"wide", {2, 40, 50}, {nn::BatchNorm{}, nn::GlobalAveragePool{}, nn::Dense{2}}};
+  HostNetwork network(spec);
+  nn::Network<double> reference(spec, 3);
+  std::vector<float> weights(reference.parameters().begin(), reference.parameters().end());
+  network.set_parameters(weights);
+  nn::Samples batch(8, spec.input, 2);
+  for (float& value : batch.inputs) value += 1000;
+  network.loss_and_gradients(batch.batch());
+  reference.loss_and_gradients(batch.batch());
+  const std::vector<float> found = network.buffers();
+  for (std::size_t b = 0; b < found.size(); ++b)
+    CHECK(double{found[b]} == Approx(reference.buffers()[b]).epsilon(1e-5));
+}
+
+TEST_CASE("evaluation reuses memory that training keeps for slopes") {
+  HostNetwork network(nn::resnet20());
+  const nn::Samples batch(2, {3, 32, 32}, 10);
+  network.evaluate(batch.batch());
+  const std::size_t evaluation = network.memory_bytes();
+  network.loss_and_gradients(batch.batch());
+  INFO(evaluation << " and " << network.memory_bytes() << " bytes");
+  CHECK(4 * evaluation < network.memory_bytes());
+}
+
+TEST_CASE("ReLUs are taken into the work before them") {
+  HostNetwork network(nn::mlp({784, 20, 10}));
+  const nn::Samples batch(2, {784}, 10);
+  network.evaluate(batch.batch());
+  CHECK(network.work_count() == 3);  // two products with bias, the loss
+}
+
+TEST_CASE("layers without a device form are refused") {
+  const nn::ModelSpec spec{
+      "groups", {4, 4, 4}, {nn::Residual{{nn::GroupNorm{2}}, {}}, nn::Flatten{}, nn::Dense{2}}};
+  CHECK_THROWS_WITH(cuda::require_device_form(spec.layers),
+                    ContainsSubstring("group normalization") && ContainsSubstring("on the CPU"));
+  CHECK_NOTHROW(cuda::require_device_form(nn::resnet20().layers));
+}
