@@ -1,6 +1,7 @@
 #include <cudnn_graph.h>
 #include <cudnn_version.h>
 
+#include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
 #include <fast/cuda/device.hpp>
@@ -59,6 +60,11 @@ DeviceInfo device(int index) {
           "another device, or run on the CPU",
           index, chosen.name, chosen.major, chosen.minor, oldest_major);
   return chosen;
+}
+
+int device_in_turn(int rank, const std::vector<int>& hosts, int device_count) {
+  const auto own = hosts.begin() + rank;
+  return static_cast<int>(std::count(hosts.begin(), own, *own)) % device_count;
 }
 
 Versions versions() {

@@ -136,7 +136,8 @@ Builder::Made Builder::layer(const nn::Conv2d& conv, const Shape& in, const Valu
   const Index in_count = samples_ * elements_of(in), out_count = samples_ * elements_of(out);
   const Index count = filters * in[0] * window, w = parameters(count);
   const Index b = conv.bias ? parameters(filters) : -1;
-  const bool as_stored = window == 1 || in[0] == 1;  // [channels] last and before is the same
+  // [channels] last and before is the same, and the place is one that fast kernels take.
+  const bool as_stored = (window == 1 || in[0] == 1) && w % 4 == 0;
   const auto kernels = [=, this]() -> Values {
     return as_stored ? nullptr : swapped(weights(w), filters, in[0], window);
   };

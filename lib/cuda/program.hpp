@@ -11,7 +11,8 @@
 
 namespace fast::cuda {
 
-/// Zeros around images. Filters are [filters][kernel][kernel][channels].
+/// Zeros around images. Filters are [filters][kernel][kernel][channels]. All three lie at multiples
+/// of 16 bytes when the model's memory does.
 struct ConvolutionShape {
   Index samples, channels, height, width, filters, out_height, out_width, kernel, stride, padding;
   bool operator==(const ConvolutionShape&) const = default;

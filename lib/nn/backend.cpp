@@ -3,13 +3,13 @@
 #include <fast/core/error.hpp>
 #include <fast/nn/backend.hpp>
 
+#include "nn/backend_options.hpp"
 #include "nn/kernels/kernels.hpp"
 #include "nn/parallel.hpp"
 
 namespace fast::nn {
-namespace {
 
-void check(const BackendOptions& o) {
+void require_valid(const BackendOptions& o) {
   require(std::isfinite(o.clip_norm) && o.clip_norm >= 0, ErrorKind::argument,
           "nn: clipping to a norm of {}; a positive number is required, or 0 for none",
           o.clip_norm);
@@ -17,6 +17,8 @@ void check(const BackendOptions& o) {
   require(o.accumulate >= 1, ErrorKind::argument, "nn: a batch in {} parts; at least 1 is required",
           o.accumulate);
 }
+
+namespace {
 
 template <class T>
 class NetworkBackend final : public Backend {
@@ -27,7 +29,7 @@ class NetworkBackend final : public Backend {
         network_(replicas_.first()),
         optimizer_(options.optimizer, network_.parameter_count()),
         sums_(options.accumulate > 1 ? network_.parameter_count() * sizeof(T) : 0) {
-    check(options);
+    require_valid(options);
   }
 
   std::string name() const override { return "nn"; }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "nn/batch_check.hpp"
 #include "nn/cpu.hpp"
 #include "nn/sequence.hpp"
 
@@ -40,6 +41,23 @@ std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, R
 }
 
 }  // namespace
+
+void require_fit(const Batch& batch, const std::string& model, const Shape& input,
+                 std::int64_t classes) {
+  require(batch.count() > 0, ErrorKind::argument, "Network: the batch is empty");
+  require(fits(batch.sample_shape, input), ErrorKind::argument,
+          "Network: samples of shape {} given, model {} takes {}", describe(batch.sample_shape),
+          model, describe(input));
+  const std::size_t expected =
+      batch.count() * static_cast<std::size_t>(elements_of(batch.sample_shape));
+  require(batch.inputs.size() == expected, ErrorKind::argument,
+          "Network: {} input values given, {} samples of shape {} have {}", batch.inputs.size(),
+          batch.count(), describe(batch.sample_shape), expected);
+  for (std::size_t i = 0; i < batch.count(); ++i)
+    require(batch.labels[i] >= 0 && batch.labels[i] < classes, ErrorKind::argument,
+            "Network: sample {} of the batch has label {}, model {} has classes 0..{}", i,
+            batch.labels[i], model, classes - 1);
+}
 
 template <class T>
 Network<T>::Network(ModelSpec spec, T* parameters)
@@ -110,19 +128,7 @@ void Network<T>::set_parameter_base(T* base) {
 
 template <class T>
 void Network<T>::check(const Batch& batch) const {
-  require(batch.count() > 0, ErrorKind::argument, "Network: the batch is empty");
-  require(fits(batch.sample_shape, shapes_[0]), ErrorKind::argument,
-          "Network: samples of shape {} given, model {} takes {}", describe(batch.sample_shape),
-          spec_.name, describe(shapes_[0]));
-  const std::size_t expected =
-      batch.count() * static_cast<std::size_t>(elements_of(batch.sample_shape));
-  require(batch.inputs.size() == expected, ErrorKind::argument,
-          "Network: {} input values given, {} samples of shape {} have {}", batch.inputs.size(),
-          batch.count(), describe(batch.sample_shape), expected);
-  for (std::size_t i = 0; i < batch.count(); ++i)
-    require(batch.labels[i] >= 0 && batch.labels[i] < classes(), ErrorKind::argument,
-            "Network: sample {} of the batch has label {}, model {} has classes 0..{}", i,
-            batch.labels[i], spec_.name, classes() - 1);
+  require_fit(batch, spec_.name, shapes_[0], classes());
 }
 
 template <class T>

@@ -46,3 +46,13 @@ TEST_CASE("versions are known without a GPU") {
   CHECK(found.runtime >= 12000);
   CHECK(found.cudnn >= 90000);
 }
+
+TEST_CASE("workers of a host take its devices in turn, whatever their ranks") {
+  const std::vector<int> hosts{0, 1, 0, 1, 0, 0, 1};
+  const std::vector<int> of_two{0, 0, 1, 1, 0, 1, 0};
+  for (int rank = 0; rank < 7; ++rank) {
+    CHECK(cuda::device_in_turn(rank, hosts, 2) == of_two[static_cast<std::size_t>(rank)]);
+    CHECK(cuda::device_in_turn(rank, hosts, 1) == 0);
+  }
+  CHECK(cuda::device_in_turn(5, hosts, 4) == 3);
+}

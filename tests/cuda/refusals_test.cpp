@@ -1,14 +1,16 @@
 // What is asked for where there is no GPU is refused with the one reason; skipped where there is.
 #include <fast/core/error.hpp>
+#include <fast/cuda/backend.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/memory.hpp>
+#include <fast/cuda/network.hpp>
 #include <fast/cuda/optimizer.hpp>
 
 #include "support/catch.hpp"
 
 using namespace fast;
 
-TEST_CASE("without a GPU streams, events, memory and optimizers say so") {
+TEST_CASE("without a GPU streams, events, memory, optimizers and networks say so") {
   const std::string why = cuda::inventory().why_none;
   if (why.empty()) {
     WARN("not checked: there is a GPU here");
@@ -21,6 +23,15 @@ TEST_CASE("without a GPU streams, events, memory and optimizers say so") {
   std::byte memory[64];
   CHECK_THROWS_WITH(cuda::PinnedRange(memory), why);
   CHECK_THROWS_WITH(cuda::Optimizer<float>(nn::SgdOptions{}, 8), why);
+  CHECK_THROWS_WITH(cuda::Network(nn::lenet5()), why);
+  CHECK_THROWS_WITH(cuda::make_backend(nn::lenet5(), 1), why);
+}
+
+TEST_CASE("models that no device takes are refused before one is looked for") {
+  const nn::ModelSpec groups{"g", {4, 4, 4}, {nn::GroupNorm{2}, nn::Flatten{}, nn::Dense{2}}};
+  CHECK_THROWS_WITH(cuda::Network(groups), ContainsSubstring("group normalization"));
+  CHECK_THROWS_WITH(cuda::Network({"misfit", {4}, {nn::MaxPool{}}}), ContainsSubstring("misfit"));
+  CHECK_THROWS_WITH(cuda::Network({"none", {4}, {nn::Relu{}}}), ContainsSubstring("no parameters"));
 }
 
 TEST_CASE("options out of range are refused before a device is looked for") {
@@ -28,4 +39,6 @@ TEST_CASE("options out of range are refused before a device is looked for") {
                     ContainsSubstring("momentum 1"));
   CHECK_THROWS_WITH(cuda::Optimizer<double>(nn::AdamOptions{.epsilon = 0}, 8),
                     ContainsSubstring("epsilon 0"));
+  CHECK_THROWS_WITH(cuda::make_backend(nn::lenet5(), 1, {nn::SgdOptions{}, -1}),
+                    ContainsSubstring("a norm of -1"));
 }

@@ -33,6 +33,10 @@ std::vector<DeviceInfo> devices();
 /// kernels, Error(argument) with the indices there are when it is none of them.
 DeviceInfo device(int index);
 
+/// The device that worker `rank` takes where those of a host share its devices: in turn, by rank.
+/// hosts[r] is the host of rank r. Pure.
+int device_in_turn(int rank, const std::vector<int>& hosts, int device_count);
+
 /// As 13000 for 13.0; the driver's is 0 where there is none. Of cuDNN as 91900 for 9.19.
 struct Versions {
   int runtime = 0, driver = 0, cudnn = 0;

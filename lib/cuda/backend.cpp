@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/cuda/backend.hpp>
+#include <fast/cuda/optimizer.hpp>
+#include <fast/nn/network.hpp>
+
+#include "nn/backend_options.hpp"
+#include "nn/parallel.hpp"
+
+namespace fast::cuda {
+namespace {
+
+constexpr Seconds longest_wait{300};
+
+/// Memory of the device and its image on the host.
+class Mirror {
+ public:
+  Mirror() = default;
+  explicit Mirror(std::span<float> device) : device_(device), host_(device.size_bytes()) {}
+  std::span<float> host() const { return host_.as<float>(); }
+  bool empty() const { return host_.size_bytes() == 0; }
+  void up(const Stream& stream) const {
+    copy(device_.data(), host_.data(), host_.size_bytes(), stream);
+  }
+  void down(const Stream& stream) const {
+    copy(host_.data(), device_.data(), host_.size_bytes(), stream);
+  }
+  std::vector<TensorView> views(const std::vector<nn::ParameterSpec>& list, Role role) const {
+    std::vector<TensorView> all;
+    for (const nn::ParameterSpec& p : list)
+      all.push_back({p.name, host().data() + p.offset, p.shape, DType::f32, role, Device{}});
+    return all;
+  }
+
+ private:
+  std::span<float> device_;
+  PinnedBuffer host_;
+};
+
+nn::BackendOptions valid(const nn::BackendOptions& options) {
+  nn::require_valid(options);
+  return options;
+}
+
+class DeviceBackend final : public Backend {
+ public:
+  DeviceBackend(nn::ModelSpec spec, std::uint64_t seed, const nn::BackendOptions& options,
+                const NetworkOptions& network)
+      : options_(valid(options)),
+        network_(spec, network),
+        optimizer_(options.optimizer, network_.parameters().size(), network.device),
+        weights_(network_.parameters()),
+        buffers_(network_.buffers()),
+        gradients_(network_.gradients()),
+        sums_(options.accumulate > 1 ? network_.parameters().size_bytes() : 0, network.device) {
+    nn::Network<float> initial(std::move(spec), seed);
+    std::ranges::copy(initial.parameters(), weights_.host().begin());
+    std::ranges::copy(initial.buffers(), buffers_.host().begin());
+  }
+
+  std::string name() const override { return "cuda"; }
+  std::vector<TensorView> parameters() override {
+    std::vector<TensorView> views =
+        weights_.views(nn::parameters(network_.spec()), Role::parameter);
+    for (TensorView& view : buffers_.views(nn::buffers(network_.spec()), Role::buffer))
+      views.push_back(std::move(view));
+    return views;
+  }
+
+  double train(const Batch& batch, const GradientHook& hook) override {
+    upload();
+    if (state_shown_) {
+      for (const Mirror& slot : state_) slot.up(stream());
+      state_shown_ = false;
+    }
+    const double loss = options_.accumulate > 1 && batch.count() > 1
+                            ? accumulate(batch)
+                            : network_.loss_and_gradients(batch);
+    if (hook || options_.clip_norm > 0) change_gradients(hook);
+    optimizer_.step(network_.parameters(), network_.gradients(), stream());
+    weights_.down(stream());
+    buffers_.down(stream());
+    settle();
+    return loss;
+  }
+
+  Evaluation evaluate(const Batch& batch) override {
+    upload();
+    const nn::LossResult result = network_.evaluate(batch);
+    return {result.sum, result.correct};
+  }
+
+  void set_learning_rate(double learning_rate) override {
+    optimizer_.set_learning_rate(learning_rate);
+  }
+
+  std::vector<TensorView> optimizer_state() override {
+    std::vector<TensorView> views = optimizer_.state();
+    std::size_t slot = 0;
+    for (TensorView& view : views) {
+      if (view.device.kind == Device::Kind::host) continue;
+      if (state_.size() == slot)
+        state_.emplace_back(std::span(static_cast<float*>(view.data), view.element_count()));
+      // What was written into the image and not yet taken up is newer than the device's.
+      if (!state_shown_) state_[slot].down(stream());
+      view.data = state_[slot++].host().data();
+      view.device = {};
+    }
+    settle();
+    state_shown_ = true;
+    return views;
+  }
+
+ private:
+  const Stream& stream() const { return network_.stream(); }
+  void settle() const { stream().synchronize(Deadline(longest_wait)); }
+  void upload() const {
+    weights_.up(stream());
+    buffers_.up(stream());
+  }
+
+  double accumulate(const Batch& batch) {
+    const std::size_t samples = batch.count();
+    const std::size_t parts = std::min(samples, static_cast<std::size_t>(options_.accumulate));
+    const std::span<float> sums = sums_.as<float>();
+    double loss = 0;
+    for (std::size_t i = 0; i < parts; ++i) {
+      const std::size_t first = samples * i / parts, count = samples * (i + 1) / parts - first;
+      const double share = static_cast<double>(count) / static_cast<double>(samples);
+      loss += share * network_.loss_and_gradients(nn::part_of(batch, first, count));
+      add_scaled(sums, network_.gradients(), static_cast<float>(share), i == 0, stream());
+    }
+    copy(network_.gradients().data(), sums.data(), sums.size_bytes(), stream());
+    return loss;
+  }
+
+  void change_gradients(const GradientHook& hook) {
+    gradients_.down(stream());
+    settle();
+    if (hook) hook(gradients_.views(nn::parameters(network_.spec()), Role::parameter));
+    if (options_.clip_norm > 0) clip(gradients_.host());
+    gradients_.up(stream());
+  }
+
+  void clip(std::span<float> gradients) const {
+    double square = 0;
+    for (const float slope : gradients)
+      square += static_cast<double>(slope) * static_cast<double>(slope);
+    const double norm = std::sqrt(square);
+    if (!(norm > options_.clip_norm)) return;
+    const auto factor = static_cast<float>(options_.clip_norm / norm);
+    for (float& slope : gradients) slope *= factor;
+  }
+
+  nn::BackendOptions options_;
+  Network network_;
+  Optimizer<float> optimizer_;
+  Mirror weights_, buffers_, gradients_;
+  DeviceBuffer sums_;
+  std::vector<Mirror> state_;
+  bool state_shown_ = false;  ///< the image is the newer one
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(nn::ModelSpec spec, std::uint64_t seed,
+                                      nn::BackendOptions options, NetworkOptions network) {
+  return std::make_unique<DeviceBackend>(std::move(spec), seed, options, network);
+}
+
+}  // namespace fast::cuda

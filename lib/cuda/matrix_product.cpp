@@ -1,0 +1,166 @@
+#include "cuda/matrix_product.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fast/core/error.hpp>
+
+#include "cuda/runtime.hpp"
+
+namespace fast::cuda {
+namespace {
+
+struct DestroyLayout {
+  void operator()(cublasLtMatrixLayout_t layout) const { cublasLtMatrixLayoutDestroy(layout); }
+};
+using Layout = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, DestroyLayout>;
+
+Layout layout_of(Index rows, Index columns) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+                                   static_cast<std::uint64_t>(columns), rows),
+        "describing a matrix");
+  return Layout(made);
+}
+
+struct DestroyOperation {
+  void operator()(cublasLtMatmulDesc_t operation) const { cublasLtMatmulDescDestroy(operation); }
+};
+using Operation = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, DestroyOperation>;
+
+template <class T>
+void set(const Operation& operation, cublasLtMatmulDescAttributes_t name, const T& value) {
+  check(cublasLtMatmulDescSetAttribute(operation.get(), name, &value, sizeof value),
+        "describing a product");
+}
+
+Operation operation_of(const MatrixProduct& product, bool tf32) {
+  cublasLtMatmulDesc_t made = nullptr;
+  check(cublasLtMatmulDescCreate(&made, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                 CUDA_R_32F),
+        "describing a product");
+  Operation operation(made);
+  const ColumnMajor order = column_major(product);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, order.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, order.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (product.bias == nullptr) return operation;
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+      product.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
+  set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(product.bias));
+  return operation;
+}
+
+struct DestroyPreference {
+  void operator()(cublasLtMatmulPreference_t p) const { cublasLtMatmulPreferenceDestroy(p); }
+};
+using Preference =
+    std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, DestroyPreference>;
+
+/// Algorithms are chosen for the alignments that there are, not for the 256 bytes that cuBLASLt
+/// takes for granted; its d stands for what the epilogue reads too.
+Preference preference_of(const MatrixProduct& product) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&made), "making a preference");
+  Preference preference(made);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
+    check(cublasLtMatmulPreferenceSetAttribute(made, name, &value, sizeof value),
+          "setting a preference");
+  };
+  const std::uint32_t c = alignment_of(product.c);
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, MatrixProducts::most_workspace_bytes);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(product.a));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(product.b));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, c);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::min(c, alignment_of(product.bias)));
+  return preference;
+}
+
+std::string describe(const MatrixProduct& product) {
+  return fmt::format("a product of [{}x{}] and [{}x{}]", product.m, product.k, product.k,
+                     product.n);
+}
+
+}  // namespace
+
+void check(cublasStatus_t status, std::string_view operation) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(ErrorKind::resource,
+       "cuda: cuBLASLt: {} failed with status {}; see that cuBLAS and the driver are meant for "
+       "each other, or run on the CPU",
+       operation, static_cast<int>(status));
+}
+
+ColumnMajor column_major(const MatrixProduct& p) {
+  return {!p.a_by_k,
+          p.b_by_k,
+          p.a_by_k ? p.m : p.k,
+          p.a_by_k ? p.k : p.m,
+          p.b_by_k ? p.n : p.k,
+          p.b_by_k ? p.k : p.n};
+}
+
+std::uint32_t alignment_of(const void* place) {
+  const auto address = reinterpret_cast<std::uintptr_t>(place);
+  std::uint32_t alignment = 256;
+  while (address % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+struct MatrixProducts::Chosen {
+  Layout a, b, c;
+  cublasLtMatmulAlgo_t algorithm;
+  std::size_t workspace_bytes;
+};
+
+void MatrixProducts::Destroy::operator()(cublasLtHandle_t handle) const { cublasLtDestroy(handle); }
+
+MatrixProducts::MatrixProducts(bool tf32) : tf32_(tf32) {
+  cublasLtHandle_t made = nullptr;
+  check(cublasLtCreate(&made), "cublasLtCreate");
+  handle_.reset(made);
+}
+
+std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
+    const MatrixProduct& product) const {
+  const ColumnMajor order = column_major(product);
+  auto made = std::make_shared<Chosen>(Chosen{layout_of(order.rows_a, order.columns_a),
+                                              layout_of(order.rows_b, order.columns_b),
+                                              layout_of(product.m, product.n),
+                                              {},
+                                              0});
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), operation_of(product, tf32_).get(),
+                                       made->a.get(), made->b.get(), made->c.get(), made->c.get(),
+                                       preference_of(product).get(), 1, &found, &count),
+        "choosing an algorithm for " + describe(product));
+  require(count > 0, ErrorKind::resource,
+          "cuda: cuBLASLt has no algorithm for {}; choose another model, or run on the CPU",
+          describe(product));
+  made->algorithm = found.algo;
+  made->workspace_bytes = found.workspaceSize;
+  return made;
+}
+
+const MatrixProducts::Chosen& MatrixProducts::choose(const MatrixProduct& p) {
+  const Key key(p.m, p.n, p.k, p.a_by_k, p.b_by_k, p.bias != nullptr, p.relu, alignment_of(p.a),
+                alignment_of(p.b), alignment_of(p.c), alignment_of(p.bias));
+  std::shared_ptr<const Chosen>& chosen = chosen_[key];
+  if (!chosen) chosen = make(p);
+  return *chosen;
+}
+
+std::size_t MatrixProducts::workspace_bytes(const MatrixProduct& product) {
+  return choose(product).workspace_bytes;
+}
+
+void MatrixProducts::run(const MatrixProduct& product, void* workspace, void* stream) {
+  const Chosen& chosen = choose(product);
+  const float one = 1, zero = 0;
+  check(cublasLtMatmul(handle_.get(), operation_of(product, tf32_).get(), &one, product.a,
+                       chosen.a.get(), product.b, chosen.b.get(), &zero, product.c, chosen.c.get(),
+                       product.c, chosen.c.get(), &chosen.algorithm, workspace,
+                       chosen.workspace_bytes, static_cast<cudaStream_t>(stream)),
+        describe(product));
+}
+
+}  // namespace fast::cuda

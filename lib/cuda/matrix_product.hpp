@@ -1,0 +1,52 @@
+// Matrix products by cuBLASLt, bias and ReLU in its epilogue.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <map>
+#include <memory>
+#include <string_view>
+#include <tuple>
+
+#include "cuda/program.hpp"
+
+namespace fast::cuda {
+
+void check(cublasStatus_t status, std::string_view operation);
+
+/// A product in cuBLASLt's words, whose matrices lie column by column: c [m x n] = op(a) op(b).
+struct ColumnMajor {
+  bool transpose_a, transpose_b;
+  Index rows_a, columns_a, rows_b, columns_b;  // as they are stored; leading dimensions are rows
+};
+ColumnMajor column_major(const MatrixProduct& product);
+
+/// Largest power of two, up to 256, that divides the address.
+std::uint32_t alignment_of(const void* place);
+
+/// Algorithms for one device, each chosen once for sizes, alignments and epilogue.
+class MatrixProducts {
+ public:
+  static constexpr std::size_t most_workspace_bytes = std::size_t{32} << 20;
+  explicit MatrixProducts(bool tf32);
+
+  /// Of the algorithm for it, chosen now if it is new. On the current device, as run().
+  std::size_t workspace_bytes(const MatrixProduct& product);
+  void run(const MatrixProduct& product, void* workspace, void* stream);
+
+ private:
+  struct Chosen;
+  using Key = std::tuple<Index, Index, Index, bool, bool, bool, bool, std::uint32_t, std::uint32_t,
+                         std::uint32_t, std::uint32_t>;
+  struct Destroy {
+    void operator()(cublasLtHandle_t handle) const;
+  };
+  const Chosen& choose(const MatrixProduct& product);
+  std::shared_ptr<const Chosen> make(const MatrixProduct& product) const;
+
+  bool tf32_;
+  std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, Destroy> handle_;
+  std::map<Key, std::shared_ptr<const Chosen>> chosen_;
+};
+
+}  // namespace fast::cuda

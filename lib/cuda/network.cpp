@@ -1,0 +1,129 @@
+#include <fast/core/error.hpp>
+#include <fast/cuda/device.hpp>
+#include <fast/cuda/network.hpp>
+#include <numeric>
+#include <vector>
+
+#include "cuda/executor.hpp"
+#include "cuda/layer_launch.hpp"
+#include "cuda/runtime.hpp"
+#include "nn/batch_check.hpp"
+
+namespace fast::cuda {
+namespace {
+
+constexpr Seconds longest_wait{300};
+constexpr std::size_t programs_kept = 4;  // training, evaluation, and the short batches of each
+
+std::size_t buffer_count(const nn::ModelSpec& spec) {
+  const std::vector<nn::ParameterSpec> list = nn::buffers(spec);
+  return list.empty() ? 0 : list.back().offset + list.back().count;
+}
+
+nn::ModelSpec checked(nn::ModelSpec spec) {
+  require(nn::parameter_count(spec) > 0, ErrorKind::argument,
+          "cuda::Network: model {} has no parameters, at least one Dense or Conv2d is required",
+          spec.name);
+  require_device_form(spec.layers);
+  versions();
+  return spec;
+}
+
+}  // namespace
+
+struct Network::Impl {
+  struct Ready {
+    bool training;
+    std::vector<DeviceBuffer> memory;
+    Program program;
+  };
+
+  Impl(nn::ModelSpec model, const NetworkOptions& options)
+      : spec(checked(std::move(model))),
+        shapes(nn::shapes(spec)),
+        stream(options.device),
+        executor(stream, options.tf32),
+        parameters(nn::parameter_count(spec) * sizeof(float), options.device),
+        gradients(parameters.size_bytes(), options.device),
+        buffers(buffer_count(spec) * sizeof(float), options.device) {
+    std::vector<float> initial;
+    for (const nn::ParameterSpec& b : nn::buffers(spec))
+      initial.resize(b.offset + b.count, static_cast<float>(b.initial));
+    copy(buffers.data(), initial.data(), buffers.size_bytes(), stream);
+    stream.synchronize(Deadline(longest_wait));
+  }
+
+  Ready make(Index samples, bool training) {
+    Ready made{training, {}, {}};
+    made.program = build_program(
+        spec, samples, training,
+        {parameters.as<float>().data(), gradients.as<float>().data(), buffers.as<float>().data()},
+        [&](std::size_t size_bytes) {
+          return made.memory.emplace_back(size_bytes, stream.device()).data();
+        });
+    executor.prepare(made.program.works);
+    return made;
+  }
+
+  const Program& program_for(Index samples, bool training) {
+    for (const Ready& ready : programs)
+      if (ready.program.samples == samples && ready.training == training) return ready.program;
+    if (programs.size() == programs_kept) programs.erase(programs.begin());
+    programs.push_back(make(samples, training));
+    return programs.back().program;
+  }
+
+  nn::LossResult run(const Batch& batch, bool training) {
+    nn::require_fit(batch, spec.name, shapes[0], shapes.back()[0]);
+    const std::size_t count = batch.count();
+    const Program& program = program_for(static_cast<Index>(count), training);
+    copy(program.inputs, batch.inputs.data(), batch.inputs.size_bytes(), stream);
+    copy(program.labels, batch.labels.data(), batch.labels.size_bytes(), stream);
+    executor.run(program.works);
+    std::vector<float> losses(count);
+    std::vector<std::int32_t> hits(count);
+    copy(losses.data(), program.losses, count * sizeof(float), stream);
+    copy(hits.data(), program.hits, count * sizeof(std::int32_t), stream);
+    stream.synchronize(Deadline(longest_wait));
+    nn::LossResult result;
+    for (const float loss : losses) result.sum += static_cast<double>(loss);
+    result.correct = static_cast<std::size_t>(std::accumulate(hits.begin(), hits.end(), 0));
+    return result;
+  }
+
+  nn::ModelSpec spec;
+  std::vector<nn::Shape> shapes;
+  Stream stream;
+  Executor executor;
+  DeviceBuffer parameters, gradients, buffers;
+  std::vector<Ready> programs;
+};
+
+Network::Network(nn::ModelSpec spec, NetworkOptions options)
+    : impl_(std::make_unique<Impl>(std::move(spec), options)) {}
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(Network&&) noexcept = default;
+Network::~Network() = default;
+
+const nn::ModelSpec& Network::spec() const { return impl_->spec; }
+const Stream& Network::stream() const { return impl_->stream; }
+std::span<float> Network::parameters() { return impl_->parameters.as<float>(); }
+std::span<float> Network::gradients() { return impl_->gradients.as<float>(); }
+std::span<float> Network::buffers() { return impl_->buffers.as<float>(); }
+
+double Network::loss_and_gradients(const Batch& batch) {
+  return impl_->run(batch, true).sum / static_cast<double>(batch.count());
+}
+
+nn::LossResult Network::evaluate(const Batch& batch) { return impl_->run(batch, false); }
+
+void add_scaled(std::span<float> sum, std::span<const float> x, float factor, bool first,
+                const Stream& stream) {
+  require(sum.size() == x.size(), ErrorKind::argument,
+          "cuda: {} values added to {}; as many are required", x.size(), sum.size());
+  const UseDevice use(stream.device());
+  const AddScaled work{sum.data(), x.data(), factor, first, static_cast<Index>(sum.size())};
+  check(launch_each(work, static_cast<cudaStream_t>(stream.handle())), "adding gradients");
+}
+
+}  // namespace fast::cuda

@@ -1,0 +1,82 @@
+#include <cuda/convolution.hpp>
+#include <cuda/matrix_product.hpp>
+#include <fast/core/error.hpp>
+
+#include "cuda/network_checks.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+/// Each convolution and product of a model's training.
+template <class W>
+std::vector<W> works_of(const nn::ModelSpec& spec) {
+  static std::byte memory[256];  // places are told, nothing is read
+  auto* place = reinterpret_cast<float*>(memory);
+  const cuda::Program program =
+      cuda::build_program(spec, 4, true, {place, place, place}, [](std::size_t) { return memory; });
+  std::vector<W> found;
+  for (const cuda::Work& work : program.works)
+    if (const auto* w = std::get_if<W>(&work)) found.push_back(*w);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN takes the operation of every convolution, forward and backward") {
+  std::vector<nn::ModelSpec> models = device_models();
+  models.push_back(nn::resnet20());
+  std::size_t count = 0;
+  for (const nn::ModelSpec& spec : models)
+    for (const cuda::Convolution& work : works_of<cuda::Convolution>(spec)) {
+      INFO(spec.name);
+      CHECK_NOTHROW(cuda::convolution_operation(work.kind, work.shape));
+      ++count;
+    }
+  CHECK(count > 60);
+}
+
+TEST_CASE("cuDNN refuses an operation whose sizes do not fit, with what it says of it") {
+  const cuda::ConvolutionShape wrong{2, 3, 8, 8, 4, 8, 8, 3, 1, 0};  // gives 6x6
+  CHECK_THROWS_WITH(cuda::convolution_operation(cuda::Convolution::Kind::forward, wrong),
+                    ContainsSubstring("cuDNN: 2 images of 3x8x8, 4 filters of 3x3, stride 1") &&
+                        !ContainsSubstring("\n"));
+}
+
+TEST_CASE("in cuBLASLt's columns a product has inner sides that fit") {
+  for (const nn::ModelSpec& spec : device_models())
+    for (const cuda::MatrixProduct& p : works_of<cuda::MatrixProduct>(spec)) {
+      const cuda::ColumnMajor c = cuda::column_major(p);
+      CHECK((c.transpose_a ? c.columns_a : c.rows_a) == p.m);
+      CHECK((c.transpose_a ? c.rows_a : c.columns_a) == p.k);
+      CHECK((c.transpose_b ? c.columns_b : c.rows_b) == p.k);
+      CHECK((c.transpose_b ? c.rows_b : c.columns_b) == p.n);
+      // Column by column, element (i, j) of what is stored lies at j · rows + i.
+      CHECK(c.rows_a == (p.a_by_k ? p.m : p.k));
+      CHECK(c.rows_b == (p.b_by_k ? p.n : p.k));
+    }
+}
+
+TEST_CASE("alignments are those of addresses") {
+  alignas(256) static std::byte memory[512];
+  CHECK(cuda::alignment_of(memory) == 256);
+  CHECK(cuda::alignment_of(memory + 4) == 4);
+  CHECK(cuda::alignment_of(memory + 48) == 16);
+  CHECK(cuda::alignment_of(nullptr) == 256);
+}
+
+TEST_CASE("filters lie where fast kernels take them") {
+  // 5 biases put the second convolution's 1x1 filters at a place that is no multiple of 16 bytes.
+  const nn::ModelSpec spec{
+      "odd", {1, 6, 6}, {nn::Conv2d{5, 3}, nn::Conv2d{4, 1}, nn::Flatten{}, nn::Dense{2}}};
+  alignas(256) static std::byte model[1 << 16], other[1 << 16];
+  auto* place = reinterpret_cast<float*>(model);
+  const cuda::Program program =
+      cuda::build_program(spec, 1, true, {place, place, place}, [](std::size_t) { return other; });
+  for (const cuda::Work& work : program.works)
+    if (const auto* w = std::get_if<cuda::Convolution>(&work))
+      for (const float* tensor : {w->a, w->b, static_cast<const float*>(w->out)})
+        CHECK(cuda::alignment_of(tensor) >= 16);
+}

@@ -1,0 +1,75 @@
+#include <fast/cuda/network.hpp>
+#include <fast/cuda/optimizer.hpp>
+
+#include "cuda/network_checks.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+/// What check_against_nn() asks for.
+class OnDevice {
+ public:
+  explicit OnDevice(const nn::ModelSpec& spec, bool tf32 = false) : network_(spec, {0, tf32}) {}
+  void set_parameters(std::span<const float> values) {
+    cuda::copy(network_.parameters().data(), values.data(), values.size_bytes(), network_.stream());
+    network_.stream().synchronize(Deadline(Seconds(30)));
+  }
+  std::vector<float> gradients() { return read(network_.gradients()); }
+  std::vector<float> buffers() { return read(network_.buffers()); }
+  double loss_and_gradients(const Batch& batch) { return network_.loss_and_gradients(batch); }
+  nn::LossResult evaluate(const Batch& batch) { return network_.evaluate(batch); }
+  cuda::Network& network() { return network_; }
+
+ private:
+  std::vector<float> read(std::span<const float> from) {
+    std::vector<float> values(from.size());
+    cuda::copy(values.data(), from.data(), from.size_bytes(), network_.stream());
+    network_.stream().synchronize(Deadline(Seconds(30)));
+    return values;
+  }
+  cuda::Network network_;
+};
+
+}  // namespace
+
+TEST_CASE("a network on the device computes what nn computes: every layer, forward and backward") {
+  for (const nn::ModelSpec& spec : device_models()) {
+    OnDevice network(spec);
+    for (const std::int64_t samples : {5, 64}) check_against_nn(network, spec, samples, 1e-4);
+  }
+}
+
+TEST_CASE("ResNet-20 on the device computes what nn computes, and nearly so in TF32") {
+  OnDevice exact(nn::resnet20()), rounded(nn::resnet20(), true);
+  check_against_nn(exact, nn::resnet20(), 16, 1e-3);  // 20 layers of rounding
+  check_against_nn(rounded, nn::resnet20(), 16, 5e-2);
+}
+
+TEST_CASE("LeNet's loss falls on the device as it does on the host") {
+  const nn::ModelSpec spec = nn::lenet5();
+  const nn::SgdOptions sgd{.learning_rate = 0.05};
+  nn::Network<float> reference(spec, 7);
+  OnDevice device(spec);
+  device.set_parameters(reference.parameters());
+  nn::Optimizer<float> on_host(sgd, reference.parameter_count());
+  cuda::Optimizer<float> on_device(sgd, reference.parameter_count());
+  nn::Samples samples(256, spec.input, 10);
+  for (std::size_t i = 0; i < samples.inputs.size(); ++i)  // something to learn: a bright row
+    if (i / 28 % 28 == 2 * static_cast<std::size_t>(samples.labels[i / 784]) + 4)
+      samples.inputs[i] += 3;
+  double first = 0, last = 0;
+  for (std::size_t step = 0; step < 80; ++step) {
+    const Batch batch = samples.batch(step % 4 * 64, 64);
+    last = reference.loss_and_gradients(batch);
+    if (step == 0) first = last;
+    INFO("step " << step);
+    REQUIRE(device.loss_and_gradients(batch) == Approx(last).epsilon(0.01));
+    on_host.step(reference.parameters(), reference.gradients());
+    on_device.step(device.network().parameters(), device.network().gradients(),
+                   device.network().stream());
+  }
+  CHECK(last < first / 2);
+}
