@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-$(mktemp -d)}
 bin=build/cuda/bin
-scripts/build.sh cuda cuda_test cuda_gpu_test cuda_ipc_gpu_test bench_cuda >"$out/build.log" || { tail -20 "$out/build.log" >&2; exit 1; }
+scripts/build.sh cuda cuda_test cuda_gpu_test cuda_ipc_gpu_test fast-train bench_cuda >"$out/build.log" || { tail -20 "$out/build.log" >&2; exit 1; }
 status=0
 "$bin/cuda_gpu_test" >"$out/gpu_test.log" || status=$?
 tail -3 "$out/gpu_test.log"
@@ -20,4 +20,8 @@ if [[ -x $sanitizer ]]; then
 else
   echo "compute-sanitizer: skipped: not found"
 fi
+for device in cpu cuda; do
+  echo "fast-train, one worker, LeNet, 2 epochs, --device $device:"
+  "$bin/fast-train" --epochs 2 --quiet --device "$device" --summary-json "$out/train_$device.json" 2>"$out/train_$device.log"
+done
 "$bin/bench_cuda" --json "$out/bench_cuda.json"

@@ -8,6 +8,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace backends {
 
@@ -22,5 +25,22 @@ std::unique_ptr<fast::Backend> make_torch(const fast::nn::ModelSpec& spec, std::
 /// or Adam, one thread, no clipping and accumulation: Error(argument) otherwise.
 std::unique_ptr<fast::Backend> make_dlib(const fast::nn::ModelSpec& spec, std::uint64_t seed,
                                          const fast::nn::BackendOptions& options = {});
+
+/// A replica and what it computes on, for the opening table: "cuda:0 (NVIDIA H200)",
+/// nothing for the CPU.
+struct OnDevice {
+  std::unique_ptr<fast::Backend> backend;
+  std::string device;
+};
+
+/// Where a worker computes: on that GPU, or on the one that is its turn among its host's workers.
+struct CudaPlace {
+  std::optional<int> gpu;
+  int rank;
+  std::vector<int> hosts;  ///< by rank
+  bool tf32;
+};
+OnDevice make_cuda(const fast::nn::ModelSpec& spec, std::uint64_t seed,
+                   const fast::nn::BackendOptions& options, const CudaPlace& place);
 
 }  // namespace backends

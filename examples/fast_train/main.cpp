@@ -29,7 +29,7 @@ void check_writable(const std::string& path) {
 /// One worker, from data to the closing table.
 void train_worker(const Group& group, const Options& o) {
   data::Splits data;
-  std::unique_ptr<Backend> backend;
+  backends::OnDevice replica;
   std::optional<TopologyRule> rule;
   std::optional<train::TrainerOptions> trainer;
   agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
@@ -40,13 +40,14 @@ void train_worker(const Group& group, const Options& o) {
     data::LoadOptions load;
     load.limit = o.samples;
     data = data::load(o.data, load);
-    backend = fast_train::backend_of(o, data.train.classes());
+    replica = fast_train::backend_of(o, data.train.classes(), group);
+    trainer->device = replica.device;
   });
   const auto idle = fast_train::without_effect(o);
   if (!idle.empty() && group.rank() == 0) {
     fmt::print(stderr, "note: without effect in this run: {}\n", fmt::join(idle, ", "));
   }
-  const train::Summary summary = train::train(group, *rule, *backend, data, *trainer);
+  const train::Summary summary = train::train(group, *rule, *replica.backend, data, *trainer);
   int first = 0;
   while (std::find(summary.lost.begin(), summary.lost.end(), first) != summary.lost.end()) ++first;
   if (group.rank() != first) return;

@@ -42,6 +42,10 @@ void describe(CLI::App& app, Options& o) {
                  "resnet20 (272,474, 32x32 color images)");
   app.add_option("--backend", o.backend,
                  "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
+  app.add_option("--device", o.device,
+                 "what this worker computes on: cpu, cuda (the workers of a host take its GPUs in "
+                 "turn) or cuda:INDEX; workers need not agree");
+  app.add_flag("--tf32", o.tf32, "on GPUs, round factors of products to TF32");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");
@@ -184,6 +188,8 @@ std::vector<std::string> without_effect(const Options& o) {
       {"--algorithm", all_reduce && o.algorithm != "allreduce"},
       {"--algorithm-option", all_reduce},
       {"--evaluate-every", o.out.empty()},
+      {"--threads", o.device != "cpu"},
+      {"--tf32", o.device == "cpu"},
   };
   std::vector<std::string> names;
   for (const auto& [name, is_idle] : idle) {

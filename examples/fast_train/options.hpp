@@ -13,6 +13,7 @@ struct Options {
   std::string data = "fashion-mnist";
   std::string backend = "nn";
   std::string model = "lenet";
+  std::string device = "cpu";
   std::string topology = "torus2d";
   std::string algorithm = "awc";
   std::string exchange = "hybrid";
@@ -39,7 +40,7 @@ struct Options {
   std::vector<std::string> given;  ///< names of the options on the command line
   std::string checkpoint_every, checkpoints, resume;
   int keep = 2;
-  bool strict = false, take_over = false;
+  bool strict = false, take_over = false, tf32 = false;
   bool quiet = false, augment = false, no_placement = false;
 };
 

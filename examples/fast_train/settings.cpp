@@ -152,12 +152,29 @@ std::optional<double> momentum_of(const Options& o) {
   return o.momentum.value_or(brings_momentum(o) ? 0 : nn::SgdOptions{}.momentum);
 }
 
-std::unique_ptr<Backend> backend_of(const Options& o, int classes) {
+/// The index of "cuda:INDEX"; empty for cuda, of whatever index.
+std::optional<int> gpu_of(const std::string& device) {
+  if (device == "cuda") return std::nullopt;
+  int index = -1;
+  require(
+      device.starts_with("cuda:") && reads(std::string_view(device).substr(5), index) && index >= 0,
+      ErrorKind::argument, "--device: \"{}\" is unknown; choose cpu, cuda or cuda:INDEX", device);
+  return index;
+}
+
+backends::OnDevice backend_of(const Options& o, int classes, const Group& group) {
   const nn::ModelSpec spec = model_of(o.model, classes);
   const nn::BackendOptions options{optimizer_of(o), o.clip_norm, o.accumulate, o.threads};
-  if (o.backend == "nn") return nn::make_backend<float>(spec, o.seed, options);
-  if (o.backend == "torch") return backends::make_torch<float>(spec, o.seed, options);
-  if (o.backend == "dlib") return backends::make_dlib(spec, o.seed, options);
+  if (o.device != "cpu") {
+    const std::optional<int> gpu = gpu_of(o.device);
+    require(o.backend == "nn", ErrorKind::argument,
+            "--device {}: only nn's models run there; leave --backend {} out, or take --device cpu",
+            o.device, o.backend);
+    return backends::make_cuda(spec, o.seed, options, {gpu, group.rank(), group.hosts(), o.tf32});
+  }
+  if (o.backend == "nn") return {nn::make_backend<float>(spec, o.seed, options), ""};
+  if (o.backend == "torch") return {backends::make_torch<float>(spec, o.seed, options), ""};
+  if (o.backend == "dlib") return {backends::make_dlib(spec, o.seed, options), ""};
   fail(ErrorKind::argument, "--backend: \"{}\" is unknown; choose nn, torch or dlib", o.backend);
 }
 

@@ -2,20 +2,20 @@
 // is unknown or out of range.
 #pragma once
 
-#include <fast/backend/backend.hpp>
 #include <fast/topology/topology.hpp>
 #include <fast/train/trainer.hpp>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "backends/backends.hpp"
 #include "fast_train/options.hpp"
 
 namespace fast_train {
 
 fast::train::TrainerOptions trainer_options(const Options& o);
-std::unique_ptr<fast::Backend> backend_of(const Options& o, int classes);
+/// On the device that the options name.
+backends::OnDevice backend_of(const Options& o, int classes, const fast::Group& group);
 /// "hierarchical" follows the hosts of the run when there are several.
 fast::TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts);
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
 #include <fast/train/overview.hpp>
 #include <numeric>
@@ -19,6 +20,24 @@ Row placement_row(const Placement& placement) {
           fmt::format("{}{}, in rank order {}", placement.cut_after, of, placement.cut_before)};
 }
 
+/// "3 workers on cuda:0 (NVIDIA H200), 1 on cpu", in the order of each device's first worker.
+std::string share_of_devices(const std::vector<std::string>& devices) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const std::string& device : devices) {
+    const auto found = std::find_if(counts.begin(), counts.end(),
+                                    [&](const auto& count) { return count.first == device; });
+    if (found != counts.end())
+      ++found->second;
+    else
+      counts.emplace_back(device, 1);
+  }
+  std::string text;
+  for (const auto& [device, count] : counts)
+    text += text.empty() ? fmt::format("{} worker{} on {}", count, count == 1 ? "" : "s", device)
+                         : fmt::format(", {} on {}", count, device);
+  return text;
+}
+
 }  // namespace
 
 std::string Overview::to_table() const {
@@ -34,6 +53,7 @@ std::string Overview::to_table() const {
                 {"spectral gap",
                  fmt::format("{}{:.4g}", spectrum.converged ? "" : "at most ", spectrum.gap)});
   }
+  if (!devices.empty()) rows.insert(rows.begin() + 1, {"devices", share_of_devices(devices)});
   if (placement) rows.push_back(placement_row(*placement));
   if (awc_stability) {
     rows.emplace_back("stable for", fmt::format("learning rate x curvature < {:.3g} (momentum {})",

@@ -114,6 +114,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
   }
   if (options_.ema_decay > 0) ema_.emplace(layout_, options_.ema_decay);
   resume();
+  take_devices();
   look_over(*schedule);
   if (options_.progress && group_.rank() == 0) {
     std::fputs(overview_.to_table().c_str(), stderr);
@@ -131,6 +132,17 @@ std::vector<std::vector<std::size_t>> Training::all_shards() const {
 std::vector<std::size_t> Training::own_samples() const {
   if (!options_.shards.dirichlet_alpha) return {};
   return all_shards()[static_cast<std::size_t>(group_.rank())];
+}
+
+/// Collective.
+void Training::take_devices() {
+  std::vector<std::string> devices =
+      group_.all_gather(options_.device, Deadline(options_.worker.deadline), "Trainer: devices");
+  const bool all_on_cpu = std::all_of(devices.begin(), devices.end(),
+                                      [](const std::string& device) { return device.empty(); });
+  if (all_on_cpu) return;
+  std::replace(devices.begin(), devices.end(), std::string(), std::string("cpu"));
+  overview_.devices = std::move(devices);
 }
 
 /// The spectrum is that of the schedule before ranks were laid on it: it is the same, and may have

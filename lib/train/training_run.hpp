@@ -54,6 +54,7 @@ class Training {
   std::vector<std::size_t> own_samples() const;
   std::set<int> gone() const;
   void take_over_samples();
+  void take_devices();
   void look_over(const Schedule& schedule);
   void clean_optimizer();
   void epoch(int index);

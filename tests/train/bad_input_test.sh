@@ -6,6 +6,7 @@ program=$1 mpiexec=$2
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 cases=0 failures=0
+export CUDA_VISIBLE_DEVICES=  # no GPU, whatever this machine has
 
 complain() {
   failures=$((failures + 1))
@@ -85,6 +86,13 @@ check_names() {
   refused "path" "\"fax\"" "choose measured, two_sided or pull" -- --remote-path fax
   refused "backend" "\"jax\"" "choose nn, torch or dlib" -- --backend jax
   refused "a backend without the model, or not built" "--backend dlib: " -- --backend dlib --model resnet20
+  refused "device" "\"gpu\"" "choose cpu, cuda or cuda:INDEX" -- --device gpu
+  refused "device without a number" "\"cuda:x\"" "choose cpu, cuda or cuda:INDEX" -- --device cuda:x
+  local reason="built without it"
+  if ldd "$program" | grep -qF libcudnn; then reason="no GPU here"; fi
+  refused "a device that is not there" "--device cuda: " "$reason" "--device cpu" -- --device cuda
+  differ "no device on one rank" "--device cuda: " "$reason" "--device cpu" -- --device cuda
+  refused "backend of a device" "only nn's models" "leave --backend torch out" -- --device cuda --backend torch
   refused "topology" "\"klein\"" "ring," "torus2d," ".toml or .mtx file" -- --topology klein
   refused "algorithm" "\"mean\"" "none, awc, atc, local" -- --algorithm mean
   refused "exchange" "\"pigeon\"" "hybrid, shared, local or allreduce" -- --exchange pigeon

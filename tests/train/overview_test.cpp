@@ -59,6 +59,14 @@ TEST_CASE("on one host ranks keep their order, and the table says nothing of hos
   CHECK_THAT(overview.to_table(), !ContainsSubstring("hosts"));
 }
 
+TEST_CASE("the table tells what workers compute on, where that is said") {
+  Overview overview;
+  CHECK_THAT(overview.to_table(), !ContainsSubstring("devices"));
+  overview.devices = {"cuda:0 (Card)", "cpu", "cuda:0 (Card)"};
+  CHECK_THAT(overview.to_table(), ContainsSubstring("devices") &&
+                                      ContainsSubstring("2 workers on cuda:0 (Card), 1 on cpu\n"));
+}
+
 TEST_CASE("on two hosts a ring's neighbors share hosts, and the table says what that saves") {
   Overview overview;
   overview.workers = 8;

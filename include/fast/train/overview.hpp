@@ -13,6 +13,7 @@ namespace fast::train {
 struct Overview {
   int workers = 0;
   int hosts = 1;
+  std::vector<std::string> devices;  ///< what each worker computes on; not told where empty
   std::string topology;
   std::string exchange;
   std::string algorithm;

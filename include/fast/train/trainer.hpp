@@ -59,7 +59,10 @@ struct TrainerOptions {
   /// nothing is told.
   std::optional<double> momentum = 0.0;
   std::optional<std::filesystem::path>
-      out;               ///< metrics-<rank>.jsonl and mean-model.safetensors go there
+      out;  ///< metrics-<rank>.jsonl and mean-model.safetensors go there
+  /// What this worker computes on, empty for the CPU: the opening table tells it of all workers
+  /// when any has something else.
+  std::string device;
   bool progress = true;  ///< on worker 0, to standard error, after a table of what is about to run
   std::size_t evaluate_every = 0;  ///< rounds between lines of metrics within an epoch; 0: none
   /// Rounds of averaging only, after training; empty: as many as fast::closing_rounds() says.

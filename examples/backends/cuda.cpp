@@ -1,0 +1,25 @@
+#include <fmt/format.h>
+
+#include <fast/core/error.hpp>
+#include <fast/cuda/backend.hpp>
+#include <fast/cuda/device.hpp>
+
+#include "backends/backends.hpp"
+
+namespace backends {
+
+using namespace fast;
+
+OnDevice make_cuda(const nn::ModelSpec& spec, std::uint64_t seed, const nn::BackendOptions& options,
+                   const CudaPlace& place) {
+  const cuda::Inventory found = cuda::inventory();
+  require(!found.devices.empty(), ErrorKind::resource, "--device cuda: {} (--device cpu)",
+          found.why_none);
+  const auto count = static_cast<int>(found.devices.size());
+  const cuda::DeviceInfo device =
+      cuda::device(place.gpu.value_or(cuda::device_in_turn(place.rank, place.hosts, count)));
+  return {cuda::make_backend(spec, seed, options, {device.index, place.tf32}),
+          fmt::format("cuda:{} ({})", device.index, device.name)};
+}
+
+}  // namespace backends
