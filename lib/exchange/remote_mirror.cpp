@@ -62,7 +62,11 @@ void RemoteMirror::run() {
 }
 
 /// True while this worker's own thread sleeps until something comes from another host.
-bool RemoteMirror::is_awaited() const {
+bool RemoteMirror::is_awaited() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!errands_.empty()) return true;
+  }
   return std::any_of(neighbors_.begin(), neighbors_.end(), [&](const auto& neighbor) {
     const auto& bell = edges_.board->header(neighbor->worker()).bell;
     return bell.waiters.load(std::memory_order_relaxed) != 0;

@@ -40,7 +40,7 @@ class RemoteMirror : public RemoteAccess {
 
   RemotePath path(int worker) const { return ways_.paths[static_cast<std::size_t>(worker)]; }
   void run();
-  bool is_awaited() const;
+  bool is_awaited();
   void rest(Clock::time_point last_moved);
   void close();
   void watch_neighbors();
