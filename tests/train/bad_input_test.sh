@@ -89,7 +89,7 @@ check_names() {
   refused "device" "\"gpu\"" "choose cpu, cuda or cuda:INDEX" -- --device gpu
   refused "device without a number" "\"cuda:x\"" "choose cpu, cuda or cuda:INDEX" -- --device cuda:x
   local reason="built without it"
-  if ldd "$program" | grep -qF libcudnn; then reason="no GPU here"; fi
+  [[ $(ldd "$program") != *libcudnn* ]] || reason="no GPU here"
   refused "a device that is not there" "--device cuda: " "$reason" "--device cpu" -- --device cuda
   differ "no device on one rank" "--device cuda: " "$reason" "--device cpu" -- --device cuda
   refused "backend of a device" "only nn's models" "leave --backend torch out" -- --device cuda --backend torch
