@@ -65,7 +65,8 @@ class SpecModule : public modules::Module {
     return [](const Tensor& x) { return x.relu(); };
   }
   Function function(const nn::MaxPool& pool, const nn::Shape&) {
-    return [pool](const Tensor& x) { return at::max_pool2d(x, pool.size, pool.stride); };
+    return
+        [pool](const Tensor& x) { return at::max_pool2d(x, pool.size, pool.stride, pool.padding); };
   }
   Function function(const nn::Flatten&, const nn::Shape&) {
     return [](const Tensor& x) { return x.flatten(1); };

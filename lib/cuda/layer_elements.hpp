@@ -242,7 +242,24 @@ struct NormalizeSlopes {
 };
 
 struct PoolShape {
-  Index samples, height, width, channels, out_height, out_width, size, stride;
+  Index samples, height, width, channels, out_height, out_width, size, stride, padding;
+  /// Where the window's part within a side begins and ends.
+  FAST_HOST_DEVICE Index begin(Index window) const {
+    const Index place = window * stride - padding;
+    return place < 0 ? 0 : place;
+  }
+  FAST_HOST_DEVICE Index end(Index window, Index length) const {
+    const Index place = window * stride - padding + size;
+    return place < length ? place : length;
+  }
+  /// The first and last window that a place of a side is in.
+  FAST_HOST_DEVICE Index first_over(Index place) const {
+    return place + padding < size ? 0 : (place + padding - size) / stride + 1;
+  }
+  FAST_HOST_DEVICE Index last_over(Index place, Index windows) const {
+    const Index window = (place + padding) / stride;
+    return window < windows ? window : windows - 1;
+  }
 };
 
 /// The largest of each window and its place in the image (row · width + column), the first of
@@ -256,13 +273,12 @@ struct PoolMax {
   Index size() const { return shape.samples * shape.out_height * shape.out_width * shape.channels; }
   FAST_HOST_DEVICE void at(Index e) const {
     const Index c = e % shape.channels, out = e / shape.channels;
-    const Index column = out % shape.out_width * shape.stride;
-    const Index row = out / shape.out_width % shape.out_height * shape.stride;
+    const Index column = out % shape.out_width, row = out / shape.out_width % shape.out_height;
     const Index image = out / shape.out_width / shape.out_height * shape.height * shape.width;
-    Index best = row * shape.width + column;
+    Index best = shape.begin(row) * shape.width + shape.begin(column);
     float largest = x[(image + best) * shape.channels + c];
-    for (Index r = row; r < row + shape.size; ++r)
-      for (Index k = column; k < column + shape.size; ++k) {
+    for (Index r = shape.begin(row); r < shape.end(row, shape.height); ++r)
+      for (Index k = shape.begin(column); k < shape.end(column, shape.width); ++k) {
         const float value = x[(image + r * shape.width + k) * shape.channels + c];
         if (value <= largest || largest != largest) continue;  // NaN passes
         largest = value;
@@ -286,21 +302,12 @@ struct PoolMaxSlopes {
     const Index column = in % shape.width, row = in / shape.width % shape.height;
     const Index images = in / shape.width / shape.height * shape.out_height;
     float sum = 0;
-    for (Index r = first(row); r <= last(row, shape.out_height); ++r)
-      for (Index k = first(column); k <= last(column, shape.out_width); ++k) {
+    for (Index r = shape.first_over(row); r <= shape.last_over(row, shape.out_height); ++r)
+      for (Index k = shape.first_over(column); k <= shape.last_over(column, shape.out_width); ++k) {
         const Index out = ((images + r) * shape.out_width + k) * shape.channels + c;
         if (places[out] == row * shape.width + column) sum += dy[out];
       }
     dx[e] = sum;
-  }
-
- private:
-  FAST_HOST_DEVICE Index first(Index place) const {
-    return place < shape.size ? 0 : (place - shape.size) / shape.stride + 1;
-  }
-  FAST_HOST_DEVICE Index last(Index place, Index windows) const {
-    const Index window = place / shape.stride;
-    return window < windows ? window : windows - 1;
   }
 };
 

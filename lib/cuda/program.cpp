@@ -210,7 +210,8 @@ Builder::Made Builder::layer(const nn::Relu&, const Shape& in, const Values& x, 
 
 Builder::Made Builder::layer(const nn::MaxPool& pool, const Shape& in, const Values& x, bool) {
   const Shape out = nn::shapes_through({pool}, in)[1];
-  const PoolShape shape{samples_, in[1], in[2], in[0], out[1], out[2], pool.size, pool.stride};
+  const PoolShape shape{samples_, in[1],     in[2],       in[0],       out[1],
+                        out[2],   pool.size, pool.stride, pool.padding};
   const Values y = values(samples_ * elements_of(out));
   const auto places = memory_.take<std::int32_t>(samples_ * elements_of(out));
   add(PoolMax{x.get(), y.get(), places.get(), shape});

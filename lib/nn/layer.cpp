@@ -84,12 +84,7 @@ template <class T>
 class MaxPoolLayer final : public Layer<T> {
  public:
   MaxPoolLayer(const MaxPool& spec, const Shape& in)
-      : channels_(in[0]), size_{in[1],
-                                in[2],
-                                (in[1] - spec.size) / spec.stride + 1,
-                                (in[2] - spec.size) / spec.stride + 1,
-                                spec.size,
-                                spec.stride} {}
+      : MaxPoolLayer(spec, in, shapes_through({spec}, in)[1]) {}
 
   void forward(const T*, const T* x, T* y, const Pass<T>& pass) override {
     max_pool_forward(size_, x, y, planes(pass.count));
@@ -99,6 +94,9 @@ class MaxPoolLayer final : public Layer<T> {
   }
 
  private:
+  MaxPoolLayer(const MaxPool& spec, const Shape& in, const Shape& out)
+      : channels_(in[0]), size_{in[1],     in[2],       out[1],      out[2],
+                                spec.size, spec.stride, spec.padding} {}
   Index planes(Index count) const { return block_count<T>(count) * channels_; }
   Index channels_;
   PoolSize size_;

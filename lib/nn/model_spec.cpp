@@ -61,8 +61,10 @@ Shape output_of(const Conv2d& conv, const Shape& in) {
 Shape output_of(const Relu&, const Shape& in) { return in; }
 
 Shape output_of(const MaxPool& pool, const Shape& in) {
-  demand_window(in, pool.size, pool.stride, 0);
-  return {in[0], windows(in[1], pool.size, pool.stride), windows(in[2], pool.size, pool.stride)};
+  demand_window(in, pool.size, pool.stride, pool.padding);
+  demand(2 * pool.padding <= pool.size, "padding must be at most half of the window");
+  return {in[0], windows(in[1] + 2 * pool.padding, pool.size, pool.stride),
+          windows(in[2] + 2 * pool.padding, pool.size, pool.stride)};
 }
 
 Shape output_of(const Flatten&, const Shape& in) { return {product(in)}; }
@@ -197,7 +199,9 @@ std::string describe(const LayerSpec& layer) {
                                l.stride, l.padding);
           },
           [](const Relu&) { return std::string("relu"); },
-          [](const MaxPool& l) { return fmt::format("max pool {}, stride {}", l.size, l.stride); },
+          [](const MaxPool& l) {
+            return fmt::format("max pool {}, stride {}, padding {}", l.size, l.stride, l.padding);
+          },
           [](const Flatten&) { return std::string("flatten"); },
           [](const BatchNorm&) { return std::string("batch norm"); },
           [](const GroupNorm& l) { return fmt::format("group norm {}", l.groups); },

@@ -44,4 +44,29 @@ ModelSpec resnet20(std::int64_t classes) {
   return spec;
 }
 
+ModelSpec resnet50(std::int64_t classes) {
+  const auto conv = [](std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
+    return Conv2d{channels, kernel, stride, kernel / 2, false};
+  };
+  ModelSpec spec{
+      "resnet50", {3, 224, 224}, {conv(64, 7, 2), BatchNorm{}, Relu{}, MaxPool{3, 2, 1}}};
+  struct Stage {
+    std::int64_t width;
+    int blocks;
+  };
+  for (const auto& [width, blocks] : {Stage{64, 3}, {128, 4}, {256, 6}, {512, 3}})
+    for (int block = 0; block < blocks; ++block) {
+      const std::int64_t stride = block == 0 && width > 64 ? 2 : 1;
+      Residual residual{{conv(width, 1, 1), BatchNorm{}, Relu{}, conv(width, 3, stride),
+                         BatchNorm{}, Relu{}, conv(4 * width, 1, 1), BatchNorm{}},
+                        {}};
+      if (block == 0) residual.shortcut = {conv(4 * width, 1, stride), BatchNorm{}};
+      spec.layers.emplace_back(std::move(residual));
+      spec.layers.emplace_back(Relu{});
+    }
+  spec.layers.emplace_back(GlobalAveragePool{});
+  spec.layers.emplace_back(Dense{classes});
+  return spec;
+}
+
 }  // namespace fast::nn

@@ -139,9 +139,11 @@ class Graph {
   }
   std::string add_one(const Relu&, const std::string& in) { return node("Relu", {in}); }
   std::string add_one(const MaxPool& pool, const std::string& in) {
+    const std::int64_t p = pool.padding;
     return node("MaxPool", {in},
                 {attribute("kernel_shape", {pool.size, pool.size}),
-                 attribute("strides", {pool.stride, pool.stride})});
+                 attribute("strides", {pool.stride, pool.stride}),
+                 attribute("pads", std::vector<std::int64_t>{p, p, p, p})});
   }
   std::string add_one(const Flatten&, const std::string& in) {
     return node("Flatten", {in}, {attribute("axis", std::int64_t{1})});

@@ -28,6 +28,7 @@ std::vector<W> works_of(const nn::ModelSpec& spec) {
 TEST_CASE("cuDNN takes the operation of every convolution, forward and backward") {
   std::vector<nn::ModelSpec> models = device_models();
   models.push_back(nn::resnet20());
+  models.push_back(nn::resnet50());
   std::size_t count = 0;
   for (const nn::ModelSpec& spec : models)
     for (const cuda::Convolution& work : works_of<cuda::Convolution>(spec)) {
@@ -35,7 +36,7 @@ TEST_CASE("cuDNN takes the operation of every convolution, forward and backward"
       CHECK_NOTHROW(cuda::convolution_operation(work.kind, work.shape));
       ++count;
     }
-  CHECK(count > 60);
+  CHECK(count > 200);
 }
 
 TEST_CASE("cuDNN refuses an operation whose sizes do not fit, with what it says of it") {

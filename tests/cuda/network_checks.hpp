@@ -17,6 +17,10 @@ inline std::vector<nn::ModelSpec> device_models() {
       {Conv2d{8, 3, 1, 1, false}, BatchNorm{}, Relu{}, Conv2d{8, 3, 1, 1, false}, BatchNorm{}}, {}};
   const Residual projected{{Conv2d{6, 3, 2, 1, false}, BatchNorm{}},
                            {Conv2d{6, 1, 2, 0, false}, BatchNorm{}}};
+  const Residual bottleneck{
+      {Conv2d{4, 1, 1, 0, false}, BatchNorm{}, Relu{}, Conv2d{4, 3, 2, 1, false}, BatchNorm{},
+       Relu{}, Conv2d{16, 1, 1, 0, false}, BatchNorm{}},
+      {Conv2d{16, 1, 2, 0, false}, BatchNorm{}}};
   return {
       {"dense", {7}, {Dense{5}}},
       mlp({784, 20, 10}),
@@ -35,6 +39,10 @@ inline std::vector<nn::ModelSpec> device_models() {
        {3, 8, 8},
        {Conv2d{8, 3, 1, 1}, plain, Relu{}, plain, projected, Relu{}, Flatten{}, Dense{5}, Relu{},
         Dense{4}}},
+      {"bottlenecks",
+       {3, 13, 12},
+       {Conv2d{8, 7, 2, 3, false}, BatchNorm{}, Relu{}, MaxPool{3, 2, 1}, bottleneck, Relu{},
+        GlobalAveragePool{}, Dense{5}}},
       {"an image of a pixel", {4, 1, 1}, {Conv2d{3, 1}, BatchNorm{}, Flatten{}, Dense{2}}}};
 }
 

@@ -189,7 +189,8 @@ TEST_CASE("the gradients of layers without parameters are those of finite differ
     check_gradients(Relu{}, {7}, count);
     check_gradients(Relu{}, {2, 3, 5}, count);
     check_gradients(Flatten{}, {2, 3, 5}, count);
-    for (const MaxPool& pool : {MaxPool{2, 2}, {3, 2}, {2, 3}, {3, 1}, {1, 1}})
+    for (const MaxPool& pool :
+         {MaxPool{2, 2}, {3, 2}, {2, 3}, {3, 1}, {1, 1}, {3, 2, 1}, {2, 1, 1}})
       check_gradients(pool, {2, 7, 5}, count);
   }
 }
@@ -283,6 +284,12 @@ TEST_CASE("the largest of equals is the first: only it gets the gradient") {
   Probe probe(MaxPool{2, 2}, {1, 2, 2}, 1);
   CHECK(probe.forward({}, {1, 4, 4, 2}) == Values{4});
   CHECK(probe.backward({}, {3}).inputs == Values{0, 3, 0, 0});
+}
+
+TEST_CASE("padding of a pool is less than any value") {
+  Probe probe(MaxPool{3, 2, 1}, {1, 3, 3}, 1);
+  CHECK(probe.forward({}, {-1, -2, -3, -4, -5, -6, -7, -8, -9}) == Values{-1, -2, -4, -5});
+  CHECK(probe.backward({}, {1, 2, 3, 4}).inputs == Values{1, 2, 0, 3, 4, 0, 0, 0, 0});
 }
 
 TEST_CASE("a NaN passes through ReLU and pooling, so that the loss shows it") {

@@ -71,7 +71,7 @@ TEST_CASE("a layer that does not fit is named with its input") {
              ContainsSubstring("padding must be smaller"));
   CHECK_THAT(message({1, 4, 4}, {Conv2d{0, 3}}), ContainsSubstring("channels must be positive"));
   CHECK_THAT(message({1, 4, 4}, {MaxPool{5, 1}}),
-             ContainsSubstring("layer 1 (max pool 5, stride 1)"));
+             ContainsSubstring("layer 1 (max pool 5, stride 1, padding 0)"));
   CHECK_THAT(message({3, 4, 4}, {GroupNorm{2}}), ContainsSubstring("3 channels do not split"));
   CHECK_THAT(message({3}, {BatchNorm{}}), ContainsSubstring("its input is [3]"));
   CHECK_THAT(message({3, 4, 4}, {BatchNorm{0}}), ContainsSubstring("momentum 0"));
@@ -84,4 +84,14 @@ TEST_CASE("a layer that does not fit is named with its input") {
   CHECK_THAT(message({0}, {Dense{1}}), ContainsSubstring("input [0] is neither"));
   CHECK_THAT(message({1, 4, 4}, {Relu{}}), ContainsSubstring("no vector of logits"));
   CHECK_THROWS_WITH(mlp({5}), ContainsSubstring("1 widths given"));
+}
+
+TEST_CASE("ResNet-50 has torchvision's parameters and buffers") {
+  CHECK(parameter_count(resnet50()) == 25557032);
+  CHECK(parameter_count(resnet50(10)) == 25557032 - 990 * 2049);
+  const std::vector<ParameterSpec> statistics = buffers(resnet50());
+  CHECK(statistics.back().offset + statistics.back().count == 2 * 26560);
+  const std::vector<Shape> all = shapes(resnet50());
+  CHECK(all[4] == Shape{64, 56, 56});
+  CHECK(all[all.size() - 3] == Shape{2048, 7, 7});
 }

@@ -48,10 +48,11 @@ struct GroupNorm {
 struct Relu {};
 
 /// The largest of each size x size window; rows and columns that fill no window are left out. The
-/// gradient goes to the first largest.
+/// gradient goes to the first largest. Padding, at most half a window, is less than any value.
 struct MaxPool {
   std::int64_t size = 2;
   std::int64_t stride = 2;
+  std::int64_t padding = 0;
 };
 
 /// Image to vector, channels slowest.
@@ -125,5 +126,10 @@ ModelSpec mlp(const std::vector<std::int64_t>& widths);
 /// three stages of three blocks with 16, 32 and 64 channels, batch normalization, projection
 /// shortcuts where the shape changes; 272,474 parameters for 10 classes.
 ModelSpec resnet20(std::int64_t classes = 10);
+
+/// ResNet-50 for 224x224 images of three channels (He et al. 2016, table 1), with the strides of
+/// its bottlenecks in the 3x3 convolutions, as PyTorch's torchvision has it: 25,557,032 parameters
+/// for 1000 classes.
+ModelSpec resnet50(std::int64_t classes = 1000);
 
 }  // namespace fast::nn

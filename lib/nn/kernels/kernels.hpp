@@ -55,7 +55,7 @@ void conv_weight_gradient(const ConvSize& size, const T* x, const T* dy, T* dwei
 Index conv_scratch_bytes(const ConvSize& size);
 
 struct PoolSize {
-  Index height, width, out_height, out_width, size, stride;
+  Index height, width, out_height, out_width, size, stride, padding;
 };
 template <class T>
 void max_pool_forward(const PoolSize& size, const T* x, T* y, Index planes);
