@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-$(mktemp -d)}
 bin=build/cuda/bin
-scripts/build.sh cuda cuda_test cuda_gpu_test cuda_ipc_gpu_test fast-train bench_cuda >"$out/build.log" || { tail -20 "$out/build.log" >&2; exit 1; }
+scripts/build.sh cuda cuda_test cuda_gpu_test cuda_ipc_gpu_test fast-train bench_cuda bench_cuda_nn >"$out/build.log" || { tail -20 "$out/build.log" >&2; exit 1; }
 status=0
 "$bin/cuda_gpu_test" >"$out/gpu_test.log" || status=$?
 tail -3 "$out/gpu_test.log"
@@ -25,3 +25,7 @@ for device in cpu cuda; do
   "$bin/fast-train" --epochs 2 --quiet --device "$device" --summary-json "$out/train_$device.json" 2>"$out/train_$device.log"
 done
 "$bin/bench_cuda" --json "$out/bench_cuda.json"
+"$bin/bench_cuda_nn" --json "$out/bench_cuda_nn.json"
+for precision in f32 tf32; do
+  bench/peers/resnet50_torch.py --precision $precision --json "$out/torch_$precision.json" || echo "PyTorch's ResNet-50: not measured"
+done

@@ -1,0 +1,91 @@
+// Training steps of nn's models on a card, batch copied from pageable memory and loss read back
+// included: what bench/peers/resnet50_torch.py is the counterpart of.
+#include <fast/core/random.hpp>
+#include <fast/cuda/device.hpp>
+#include <fast/cuda/network.hpp>
+#include <fast/cuda/optimizer.hpp>
+#include <fast/nn/network.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+
+#include "report.hpp"
+
+using namespace fast;
+
+namespace {
+
+/// SGD with momentum on one random batch, from nn's initial weights.
+class Training {
+ public:
+  Training(const nn::ModelSpec& spec, std::size_t count, std::int32_t classes, bool tf32)
+      : network_(spec, {0, tf32}),
+        optimizer_(nn::SgdOptions{.learning_rate = 0.001}, network_.parameters().size()),
+        shape_(spec.input),
+        labels_(count) {
+    nn::Network<float> initial(spec, 1);
+    cuda::copy(network_.parameters().data(), initial.parameters().data(),
+               initial.parameters().size_bytes(), network_.stream());
+    network_.stream().synchronize(Deadline(Seconds(60)));
+    const auto size =
+        std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>());
+    Rng rng(1);
+    inputs_.resize(count * static_cast<std::size_t>(size));
+    for (float& value : inputs_) value = static_cast<float>(rng.normal());
+    for (std::size_t i = 0; i < count; ++i) labels_[i] = static_cast<std::int32_t>(i) % classes;
+  }
+
+  void step() {
+    loss_ = network_.loss_and_gradients({inputs_, labels_, shape_});
+    optimizer_.step(network_.parameters(), network_.gradients(), network_.stream());
+  }
+  double loss() const { return loss_; }
+
+ private:
+  cuda::Network network_;
+  cuda::Optimizer<float> optimizer_;
+  nn::Shape shape_;
+  std::vector<float> inputs_;
+  std::vector<std::int32_t> labels_;
+  double loss_ = 0;
+};
+
+void run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
+         std::int32_t classes) {
+  for (const bool tf32 : {false, true}) {
+    Training training(spec, count, classes, tf32);
+    training.step();
+    const double before = training.loss();
+    const auto timings = report.measure_interleaved({{spec.name, [&] { training.step(); }, 20}});
+    if (!std::isfinite(training.loss()) || training.loss() >= before)
+      throw std::runtime_error(spec.name + ": the loss did not fall");
+    report.add(spec.name,
+               {{"precision", tf32 ? "TF32" : "f32"},
+                {"batch", count},
+                {"images/s", static_cast<double>(count) / timings[0].median_ms * 1000}},
+               timings[0]);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::Report report("bench_cuda_nn");
+  CLI::App app{"Training steps of nn's models on a card"};
+  std::size_t batch = 128;
+  app.add_option("--batch", batch, "images a step")->capture_default_str();
+  report.add_options(app);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    std::printf("%s\n", cuda::device(0).name.c_str());
+    run(report, nn::lenet5(), batch, 10);
+    run(report, nn::resnet20(), batch, 10);
+    run(report, nn::resnet50(), batch, 1000);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return report.finish();
+}
