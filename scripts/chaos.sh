@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
 # Kills, stops and slows workers of many runs, by a seed:  scripts/chaos.sh [--count 1000] [--seed 1] [--from 0]
 # A schedule that fails is told with its number:  scripts/chaos.sh --seed S --from NUMBER --count 1  has it again.
+# --jobs 3: three schedules at a time; --lenet: LeNet on Fashion-MNIST, compared with runs that nothing happens to.
+# --two-hosts: workers on two hosts (network namespaces; needs root), whose link is cut, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+arguments=()
+for argument in "$@"; do
+  [[ $argument == --two-hosts ]] && arguments+=(--hosts "$PWD/tests/hosts/hosts.sh") || arguments+=("$argument")
+done
+set -- "${arguments[@]}"
 [[ " $* " == *" --count"* ]] || set -- --count 1000 "$@"
 cmake --preset release -Wno-dev >/dev/null
 cmake --build --preset release --target chaos fastrun

@@ -7,7 +7,7 @@
 
 namespace chaos {
 
-enum class Kind { nothing, kill, kill_two, stop, slow, kill_at_start, kill_at_end };
+enum class Kind { nothing, kill, kill_two, stop, slow, kill_at_start, kill_at_end, cut };
 
 struct Plan {
   Kind kind = Kind::nothing;
@@ -18,11 +18,19 @@ struct Plan {
   std::vector<int> victims;
   int round = 0;       ///< in which it happens
   int delay_us = 0;    ///< after that round's beginning: somewhere in computing, mixing, publishing
-  double pause_s = 0;  ///< of a stop
+  double pause_s = 0;  ///< of a stop, or of the link between two hosts
+  int hosts = 1;
+  std::string path = "measured";  ///< between hosts
+  bool lenet = false;             ///< in place of a parabola
+
+  int ranks_per_host() const { return (workers + hosts - 1) / hosts; }
 };
 
-/// Of schedule `index` under `seed`.
+/// Of schedule `index` under `seed`: on one host, or on two.
 Plan draw(std::uint64_t seed, std::uint64_t index);
+Plan draw_on_two_hosts(std::uint64_t seed, std::uint64_t index);
+/// The same with LeNet, of 3 or 4 workers.
+void train_lenet(Plan& plan);
 
 /// One line that read() understands.
 std::string write(const Plan& plan);
@@ -30,16 +38,19 @@ Plan read(const std::string& line);
 
 std::string name(Kind kind);
 
-/// Long enough to forget those that died early, once they have been noticed: workers that never
-/// wait make many rounds until then.
-inline int rounds_of(const Plan& plan) { return plan.staleness < 0 ? 1000 : 250; }
+/// Of a worker's own in every round.
+inline int pause_ms(const Plan& plan) { return plan.hosts > 1 ? 4 : 2; }
+/// Long enough to forget those that died early, once they have been noticed, and to bring those
+/// back in that were away: workers that never wait make many rounds until then.
+int rounds_of(const Plan& plan);
 inline constexpr double step = 0.05;  ///< of gradient descent
 inline constexpr double suspect_after_s = 1;
 
 /// Where worker `rank` would go by itself; the optimum of several is the mean.
 double target(int rank);
 
-/// One rank of a run; leaves DIRECTORY/result-RANK.
+/// One rank of a run; leaves DIRECTORY/result-RANK. When the link is to be cut, the first victim
+/// asks for it by DIRECTORY/cut.
 int work(int argc, char** argv, const Plan& plan, const std::string& directory);
 
 }  // namespace chaos

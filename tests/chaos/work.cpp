@@ -1,5 +1,4 @@
-// One rank: gradient descent on a parabola, its weights all equal at any time unless a read was
-// torn.
+// One rank of a run.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,15 +10,12 @@
 #include <fstream>
 #include <thread>
 
-#include "chaos/plan.hpp"
+#include "chaos/problem.hpp"
 
 namespace chaos {
 namespace {
 
 using namespace fast;
-
-constexpr std::size_t elements = 30'000;
-constexpr auto pause_of_a_step = std::chrono::milliseconds(2);
 
 /// Another process continues this one, which then stops.
 void stop_for(double seconds) {
@@ -29,24 +25,17 @@ void stop_for(double seconds) {
 }
 
 /// Strikes after the delay, from a thread of its own, wherever the worker is then.
-void strike(const Plan& plan) {
-  std::thread([plan] {
+void strike(const Plan& plan, const std::string& directory) {
+  std::thread([plan, directory] {
     std::this_thread::sleep_for(std::chrono::microseconds(plan.delay_us));
     if (plan.kind == Kind::stop) {
       stop_for(plan.pause_s);
+    } else if (plan.kind == Kind::cut) {
+      std::ofstream(directory + "/cut");
     } else {
       raise(SIGKILL);
     }
   }).detach();
-}
-
-struct Outcome {
-  int torn = 0;
-  double longest_s = 0;
-};
-
-void all_equal(const std::vector<double>& x, Outcome& outcome) {
-  if (std::any_of(x.begin(), x.end(), [&](double value) { return value != x[0]; })) ++outcome.torn;
 }
 
 WorkerOptions options_of(const Plan& plan) {
@@ -55,6 +44,9 @@ WorkerOptions options_of(const Plan& plan) {
   options.staleness = plan.staleness < 0 ? unbounded_staleness : plan.staleness;
   options.suspect_after = Seconds(suspect_after_s);
   options.deadline = Seconds(30);
+  options.remote_path = plan.path == "pull"        ? RemotePathChoice::pull
+                        : plan.path == "two_sided" ? RemotePathChoice::two_sided
+                                                   : RemotePathChoice::measured;
   options.log = [](LogLevel, std::string_view text) {
     std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
   };
@@ -64,30 +56,27 @@ WorkerOptions options_of(const Plan& plan) {
 void train(const Plan& plan, const Group& group, const std::string& directory) {
   const bool victim = std::count(plan.victims.begin(), plan.victims.end(), group.rank()) > 0;
   if (victim && plan.kind == Kind::kill_at_start) raise(SIGKILL);
-  std::vector<double> x(elements, 0.0);
-  Worker worker(group, topology_from(plan.topology), {view_of("x", std::span(x))},
-                options_of(plan));
-  Outcome outcome;
+  const auto problem = problem_of(plan, group.size(), group.rank());
+  Worker worker(group, topology_from(plan.topology), problem->parameters(), options_of(plan));
+  int torn = 0;
+  double longest_s = 0;
   while (worker.round() < rounds_of(plan)) {
     const bool struck = victim && worker.round() == plan.round;
-    if (struck && plan.kind != Kind::slow && plan.kind != Kind::kill_at_end) strike(plan);
+    if (struck && plan.kind != Kind::slow && plan.kind != Kind::kill_at_end)
+      strike(plan, directory);
     const auto began = Clock::now();
-    worker.step([&] {
-      std::this_thread::sleep_for(victim && plan.kind == Kind::slow ? 4 * pause_of_a_step
-                                                                    : pause_of_a_step);
-      for (double& value : x) value += step * (target(group.rank()) - value);
-    });
-    outcome.longest_s = std::max(outcome.longest_s, Seconds(Clock::now() - began).count());
-    all_equal(x, outcome);
+    worker.step([&] { problem->step(worker.round()); });
+    longest_s = std::max(longest_s, Seconds(Clock::now() - began).count());
+    torn += problem->torn() ? 1 : 0;
   }
   worker.await_finish();
   if (victim && plan.kind == Kind::kill_at_end) raise(SIGKILL);
-  std::vector<double> mean(elements);
-  worker.mean_model({view_of("x", std::span(mean))});
-  all_equal(mean, outcome);
+  const double own = problem->result();
+  worker.mean_model(problem->parameters());
+  torn += problem->torn() ? 1 : 0;
   const WorkerStats stats = worker.stats();
   std::ofstream(fmt::format("{}/result-{}", directory, group.rank()))
-      << fmt::format("{} {} {} {} {} {}\n", mean[0], x[0], outcome.torn, outcome.longest_s,
+      << fmt::format("{} {} {} {} {} {}\n", problem->result(), own, torn, longest_s,
                      worker.lost().size(), stats.rejoined);
   if (!worker.lost().empty()) {
     group.give_up();

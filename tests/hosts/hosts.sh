@@ -4,6 +4,7 @@
 #   hosts.sh check              0 when this machine can do it; else says why not
 #   hosts.sh up [N]             N hosts (2), 10.99.0.1 ... 10.99.0.N
 #   hosts.sh rate 1gbit         limits every host's link;  rate off  ends it
+#   hosts.sh cut                no frame passes between hosts, though each still reaches this machine;  hosts.sh mend  ends it
 #   hosts.sh run N -r R PROGRAM ARGUMENTS...    mpiexec with R ranks on each of N hosts
 #   hosts.sh down
 set -euo pipefail
@@ -41,6 +42,11 @@ rate)
     [[ $2 == off ]] || ip netns exec "$host" tc qdisc add dev eth0 root tbf rate "$2" burst 256kb latency 50ms
   done
   ;;
+cut | mend)
+  for host in $(hosts); do
+    ip link set "fh${host#fasthost}" type bridge_slave isolated "$([[ $1 == cut ]] && echo on || echo off)"
+  done
+  ;;
 run)
   count=$2 ranks=$4
   shift 4
@@ -64,7 +70,7 @@ down)
     bash -c "hostname fasthost$i; mount -t tmpfs tmpfs /dev/shm; cd '$PWD'; exec $*"
   ;;
 *)
-  sed -n '2,9s/^# \{0,1\}//p' "$0"
+  sed -n '2,10s/^# \{0,1\}//p' "$0"
   exit 2
   ;;
 esac

@@ -1,0 +1,93 @@
+#include "chaos/problem.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fast/data/load.hpp>
+#include <fast/data/loader.hpp>
+#include <fast/nn/backend.hpp>
+#include <thread>
+
+namespace chaos {
+namespace {
+
+using namespace fast;
+
+constexpr std::size_t elements = 30'000;
+constexpr std::size_t train_samples = 12'000, test_samples = 4000, batch_size = 16;
+
+class Parabola : public Problem {
+ public:
+  explicit Parabola(int rank) : rank_(rank) {}
+  std::vector<TensorView> parameters() override { return {view_of("x", std::span(x_))}; }
+  void step(std::int64_t) override {
+    for (double& value : x_) value += chaos::step * (target(rank_) - value);
+  }
+  bool torn() const override {
+    return std::any_of(x_.begin(), x_.end(), [&](double value) { return value != x_[0]; });
+  }
+  double result() override { return x_[0]; }
+
+ private:
+  int rank_;
+  std::vector<double> x_ = std::vector<double>(elements, 0.0);
+};
+
+class LeNet : public Problem {
+ public:
+  LeNet(int workers, int rank)
+      : data_(data::load("fashion-mnist")),
+        train_(data_.train.slice(0, train_samples), data_.normalization, workers, rank, batch_size,
+               1),
+        test_(data_.test.slice(0, test_samples), data_.normalization, 500),
+        backend_(nn::make_backend<float>(nn::lenet5(), 1, {nn::SgdOptions{0.02, 0.9, 0}})) {}
+  std::vector<TensorView> parameters() override { return backend_->parameters(); }
+  void step(std::int64_t round) override {
+    const auto r = static_cast<std::size_t>(round);
+    backend_->train(train_.batch(r / train_.rounds(), r % train_.rounds()));
+  }
+  bool torn() const override { return false; }
+  double result() override {
+    std::size_t correct = 0;
+    for (const Batch& batch : test_.epoch(0)) correct += backend_->evaluate(batch).correct;
+    return static_cast<double>(correct) / static_cast<double>(test_samples);
+  }
+
+ private:
+  data::Splits data_;
+  data::Loader train_, test_;
+  std::unique_ptr<Backend> backend_;
+};
+
+/// At a pace that leaves time for something to happen.
+class Paced : public Problem {
+ public:
+  Paced(std::unique_ptr<Problem> problem, std::chrono::milliseconds pause)
+      : problem_(std::move(problem)), pause_(pause) {}
+  std::vector<TensorView> parameters() override { return problem_->parameters(); }
+  void step(std::int64_t round) override {
+    std::this_thread::sleep_for(pause_);
+    problem_->step(round);
+  }
+  bool torn() const override { return problem_->torn(); }
+  double result() override { return problem_->result(); }
+
+ private:
+  std::unique_ptr<Problem> problem_;
+  std::chrono::milliseconds pause_;
+};
+
+}  // namespace
+
+std::unique_ptr<Problem> problem_of(const Plan& plan, int workers, int rank) {
+  std::unique_ptr<Problem> problem;
+  if (plan.lenet) {
+    problem = std::make_unique<LeNet>(workers, rank);
+  } else {
+    problem = std::make_unique<Parabola>(rank);
+  }
+  const bool slow = plan.kind == Kind::slow && plan.victims[0] == rank;
+  const std::chrono::milliseconds pause(slow ? 4 * pause_ms(plan) : pause_ms(plan));
+  return std::make_unique<Paced>(std::move(problem), pause);
+}
+
+}  // namespace chaos

@@ -1,0 +1,28 @@
+// What the workers of a chaotic run train on.
+#pragma once
+
+#include <fast/worker/worker.hpp>
+
+#include <memory>
+#include <vector>
+
+#include "chaos/plan.hpp"
+
+namespace chaos {
+
+class Problem {
+ public:
+  virtual ~Problem() = default;
+  virtual std::vector<fast::TensorView> parameters() = 0;
+  virtual void step(std::int64_t round) = 0;
+  /// Whether the weights as they stand show that some read was torn.
+  virtual bool torn() const = 0;
+  /// How good the weights as they stand are: what Result::own and mean are of.
+  virtual double result() = 0;
+};
+
+/// Gradient descent on a parabola: weights that are all equal at any time; the result is their
+/// value. Or LeNet on Fashion-MNIST: the share of 4,000 test images told right.
+std::unique_ptr<Problem> problem_of(const Plan& plan, int workers, int rank);
+
+}  // namespace chaos
