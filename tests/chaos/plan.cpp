@@ -51,7 +51,7 @@ Plan draw(std::uint64_t seed, std::uint64_t index) {
   }
   plan.round = 5 + static_cast<int>(rng.below(80));
   plan.delay_us = static_cast<int>(rng.below(4000));
-  plan.pause_s = rng.uniform(0.2, 3);
+  plan.pause_s = rng.uniform(0.2, 2);
   return plan;
 }
 
