@@ -208,7 +208,7 @@ std::string judge(const Plan& plan, std::optional<int> status, const std::vector
     return std::any_of(results.begin(), results.end(),
                        [count](const Result& one) { return one.*count > 0; });
   };
-  const bool left_out = plan.kind == Kind::stop && plan.pause_s > suspect_after_s;
+  const bool left_out = plan.kind == Kind::stop && plan.pause_s > suspect_after_s + 0.2;
   const bool too_late = left_out && (any(&Result::lost) || !any(&Result::rejoined));
   const auto counted = static_cast<double>(results.size() - (too_late ? 1 : 0));
   double optimum = 0, found = 0;
