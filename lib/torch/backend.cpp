@@ -12,6 +12,7 @@
 #include <fast/core/memory.hpp>
 #include <fast/torch/backend.hpp>
 #include <map>
+#include <sstream>
 #include <string>
 
 namespace fast::torch {
@@ -24,10 +25,13 @@ template <class State, class States>
 State& state_of(States& states, const at::Tensor& parameter) {
   auto* place = parameter.unsafeGetTensorImpl();
   typename States::key_type key{};
-  if constexpr (std::is_same_v<typename States::key_type, std::string>)
-    key = c10::guts::to_string(place);
-  else
+  if constexpr (std::is_same_v<typename States::key_type, std::string>) {
+    std::ostringstream text;
+    text << place;
+    key = text.str();
+  } else {
     key = place;
+  }
   auto& state = states[key];
   if (!state) state = std::make_unique<State>();
   return static_cast<State&>(*state);
