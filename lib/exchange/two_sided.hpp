@@ -79,7 +79,6 @@ class Incoming {
   Incoming(RemoteEdges& edges, const mpi::Messages& messages, int publisher);
   bool advance();
   bool closed() const { return ended_; }
-  bool cancel();
 
  private:
   void receive_frame();
@@ -108,7 +107,6 @@ class CounterStream {
   bool advance();
   void close() { closing_ = true; }
   bool closed();
-  bool cancel() { return mpi::Messages::cancel(receiving_); }
 
  private:
   bool send_news();

@@ -92,10 +92,4 @@ void Incoming::publish() {
   mirror.ring();
 }
 
-bool Incoming::cancel() {
-  bool all = mpi::Messages::cancel(request_);
-  for (MPI_Request& chunk : chunks_) all &= mpi::Messages::cancel(chunk);
-  return all;
-}
-
 }  // namespace fast::exchange

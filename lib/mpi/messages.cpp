@@ -50,12 +50,6 @@ MPI_Request Messages::receive(int rank, int tag, void* to, std::size_t size_byte
   return request;
 }
 
-bool Messages::cancel(MPI_Request& request) {
-  if (request == MPI_REQUEST_NULL) return true;
-  MPI_Cancel(&request);
-  return done(request);
-}
-
 std::optional<int> Messages::unasked() const {
   int flag = 0;
   MPI_Status status;

@@ -21,8 +21,6 @@ class Messages {
   /// Is done only when the receiver has begun to receive.
   MPI_Request send_matched(int rank, int tag, const void* from, std::size_t size_bytes) const;
   MPI_Request receive(int rank, int tag, void* to, std::size_t size_bytes) const;
-  /// Gives up a receive; false when MPI may still write to its buffer.
-  static bool cancel(MPI_Request& request);
 
   /// A rank whose message has come and was not asked for yet; lets MPI move what is under way.
   std::optional<int> unasked() const;
