@@ -68,7 +68,10 @@ class Bench {
     }
   }
 
-  void save() { writer_.save(++round_, tensors_, {{"fast.round", std::to_string(round_)}}); }
+  void save() {
+    ++round_;
+    writer_.save(round_, tensors_, {{"fast.round", std::to_string(round_)}});
+  }
 
   /// The writer rests once what was saved last is listed.
   void await_manifest() {
