@@ -9,7 +9,12 @@
 using namespace fast;
 
 TEST_CASE("every scenario holds on threads") {
-  for (const int workers : {1, 2, 3, 4, 6}) {
+#ifdef __SANITIZE_THREAD__
+  constexpr int worker_counts[] = {1, 3, 6};  // each takes ten times as long
+#else
+  constexpr int worker_counts[] = {1, 2, 3, 4, 6};
+#endif
+  for (const int workers : worker_counts) {
     for (const auto& scenario : testing::scenarios()) {
       INFO(scenario.name << " on " << workers << " workers");
       CHECK_NOTHROW(local::run(workers, scenario.run));
