@@ -68,15 +68,14 @@ bool Puller::has_come(const HeaderImage& image) {
 /// ended.
 void Puller::take_over_status() {
   if (leaves_status_) return;
-  WorkerHeader& mirror = edges_.board->header(worker());
+  const WorkerHeader& mirror = edges_.board->header(worker());
   const std::uint32_t now = before_.get().life.status.load(std::memory_order_relaxed);
   const bool once = only_look_ || to_ != nullptr;
   const std::uint32_t status = once ? now : std::exchange(status_, now);
   const bool failed = status == static_cast<std::uint32_t>(WorkerStatus::failed);
   if ((!failed && owes()) || status == mirror.life.status.load(std::memory_order_relaxed)) return;
-  mirror.life.status.store(status, std::memory_order_release);
   moved_ = true;
-  mirror.ring();
+  mirror_.set_status(static_cast<WorkerStatus>(status));
 }
 
 /// True when a slot over there is for a round to come here, though too far ahead to be copied yet.
@@ -148,8 +147,7 @@ void Puller::begin_copy() {
     copy_offset_ += weights_ ? SlotBoard::weights_offset(shape) : SlotBoard::data_offset(shape);
     copy_bytes_ = weights_ ? shape.weights_bytes : shape.vector_bytes;
   } else {
-    edges_.board->round(worker(), mirrored_ + 1).exchange(being_written);
-    target_ = edges_.board->slot(worker(), mirrored_ + 1);
+    target_ = mirror_.begin();
   }
   requested_ = 0;
   stage_ = Stage::copying;
@@ -185,13 +183,7 @@ void Puller::finish() {
   if (passed && !look_for(publication, passed_).later) return;
   newest_copied_ = sequence_;
   newest_round_ = round_;
-  WorkerHeader& mirror = edges_.board->header(worker());
-  ++mirrored_;
-  edges_.board->until(worker(), mirrored_).store(round_, std::memory_order_relaxed);
-  edges_.board->round(worker(), mirrored_)
-      .store(passed ? first : round_, std::memory_order_release);
-  mirror.publication.sequence.store(mirrored_, std::memory_order_release);
-  mirror.ring();
+  mirror_.publish(passed ? first : round_, round_);
 }
 
 }  // namespace fast::exchange

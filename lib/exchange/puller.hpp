@@ -12,7 +12,7 @@ namespace fast::exchange {
 class Puller : public Replicator {
  public:
   Puller(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker)
-      : Replicator(worker), edges_(edges), window_(window) {}
+      : Replicator(worker), edges_(edges), window_(window), mirror_(*edges.board, worker) {}
 
   bool advance() override;
   void close() override { closing_ = true; }
@@ -59,6 +59,7 @@ class Puller : public Replicator {
 
   RemoteEdges& edges_;
   const mpi::RemoteWindow& window_;
+  MirrorWriter mirror_;
   Stage stage_ = Stage::idle;
   std::byte* to_ = nullptr;  ///< null: the mirror
   bool only_look_ = false;
@@ -76,9 +77,8 @@ class Puller : public Replicator {
   std::int64_t passed_ = -1;    ///< the round that this worker needs and the other has gone past
   std::uint64_t newest_copied_ = 0;
   std::int64_t newest_round_ = std::numeric_limits<std::int64_t>::min();
-  std::uint64_t mirrored_ = 0;  ///< publications made in the mirror
-  std::uint32_t status_ = 0;    ///< as the look before this one saw it
-  bool stood_ = false;          ///< outcome of the last copy
+  std::uint32_t status_ = 0;  ///< as the look before this one saw it
+  bool stood_ = false;        ///< outcome of the last copy
   bool moved_ = false;
   bool closing_ = false;
 };

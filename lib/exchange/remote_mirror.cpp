@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 
-#include "exchange/futex.hpp"
 #include "exchange/two_sided.hpp"
 
 namespace fast::exchange {
@@ -83,11 +82,9 @@ void RemoteMirror::rest(Clock::time_point last_moved) {
     return;
   }
   ways_.window->serve();
-  WorkerHeader::Bell& bell = edges_.board->header(edges_.rank).bell;
-  const std::uint32_t rung = bell.count.load(std::memory_order_seq_cst);
-  bell.waiters.fetch_add(1, std::memory_order_seq_cst);
-  futex_wait(bell.count, rung, still > naps_for ? sleep : awaited ? nap : nap_beside_work);
-  bell.waiters.fetch_sub(1, std::memory_order_seq_cst);
+  WorkerHeader& own = edges_.board->header(edges_.rank);
+  const std::uint32_t rung = own.bell.count.load(std::memory_order_seq_cst);
+  own.await_ring(rung, still > naps_for ? sleep : awaited ? nap : nap_beside_work);
 }
 
 /// Brings to its end what is under way or owed; what takes too long is left to MPI.

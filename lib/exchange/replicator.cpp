@@ -40,6 +40,31 @@ PeerCounters PeerCounters::of(const WorkerHeader& header) {
           header.life.heartbeat.load(std::memory_order_relaxed)};
 }
 
+std::byte* MirrorWriter::begin() {
+  board_.round(worker_, mirrored_ + 1).exchange(being_written);
+  return slot();
+}
+
+void MirrorWriter::publish(std::int64_t first_round, std::int64_t last_round) {
+  WorkerHeader& mirror = board_.header(worker_);
+  ++mirrored_;
+  board_.until(worker_, mirrored_).store(last_round, std::memory_order_relaxed);
+  board_.round(worker_, mirrored_).store(first_round, std::memory_order_release);
+  mirror.publication.sequence.store(mirrored_, std::memory_order_release);
+  mirror.ring();
+}
+
+void MirrorWriter::extend(std::int64_t last_round) {
+  board_.until(worker_, mirrored_).store(last_round, std::memory_order_release);
+  board_.header(worker_).ring();
+}
+
+void MirrorWriter::set_status(WorkerStatus status) {
+  WorkerHeader& mirror = board_.header(worker_);
+  mirror.life.status.store(static_cast<std::uint32_t>(status), std::memory_order_release);
+  mirror.ring();
+}
+
 bool take_over(WorkerHeader& mirror, const PeerCounters& counters) {
   raise(mirror.life.heartbeat, counters.heartbeat);
   const bool consumed_more = raise(mirror.reading.consumed, counters.consumed);

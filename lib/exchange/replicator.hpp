@@ -58,6 +58,24 @@ struct PeerCounters {
   bool operator==(const PeerCounters&) const = default;
 };
 
+/// Publishes in a worker's mirror what has come of it, and wakes those that wait for it.
+class MirrorWriter {
+ public:
+  MirrorWriter(const SlotBoard& board, int worker) : board_(board), worker_(worker) {}
+  /// The slot to write next; whoever still reads what is in it finds out.
+  std::byte* begin();
+  std::byte* slot() const { return board_.slot(worker_, mirrored_ + 1); }  ///< since begin()
+  void publish(std::int64_t first_round, std::int64_t last_round);
+  /// The last publication has become further rounds'.
+  void extend(std::int64_t last_round);
+  void set_status(WorkerStatus status);
+
+ private:
+  const SlotBoard& board_;
+  int worker_;
+  std::uint64_t mirrored_ = 0;  ///< publications made in the mirror
+};
+
 /// Takes over what is news and wakes those that wait for it; true when any was but a heartbeat.
 bool take_over(WorkerHeader& mirror, const PeerCounters& counters);
 

@@ -59,6 +59,12 @@ void WorkerHeader::ring() {
   if (bell.waiters.load(std::memory_order_seq_cst) > 0) futex_wake_all(bell.count);
 }
 
+void WorkerHeader::await_ring(std::uint32_t rung, std::chrono::nanoseconds limit) {
+  bell.waiters.fetch_add(1, std::memory_order_seq_cst);
+  futex_wait(bell.count, rung, limit);
+  bell.waiters.fetch_sub(1, std::memory_order_seq_cst);
+}
+
 SlotBoard::SlotBoard(Region region, const PayloadShape& shape)
     : region_(std::move(region)), shape_(shape) {
   require(region_.part_bytes >= part_bytes(shape), ErrorKind::internal,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <fast/core/memory.hpp>
 #include <fast/exchange/exchange.hpp>
@@ -47,6 +48,9 @@ struct WorkerHeader {
 
   /// Wakes those that wait for this worker; call after the change they wait for.
   void ring();
+  /// Sleeps until the bell, which had been rung `rung` times, is rung again, or for so long (less
+  /// than a second). Blocking.
+  void await_ring(std::uint32_t rung, std::chrono::nanoseconds limit);
 };
 
 class SlotBoard {

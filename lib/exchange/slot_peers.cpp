@@ -2,7 +2,6 @@
 
 #include <fast/mixing/kernels.hpp>
 
-#include "exchange/futex.hpp"
 #include "exchange/optimistic.hpp"
 
 namespace fast::exchange {
@@ -161,9 +160,7 @@ PeerWaiter::Outcome PeerWaiter::wait(int worker, const std::function<bool()>& re
       std::this_thread::yield();
       continue;
     }
-    header.bell.waiters.fetch_add(1, std::memory_order_seq_cst);
-    futex_wait(header.bell.count, bell, recheck);
-    header.bell.waiters.fetch_sub(1, std::memory_order_seq_cst);
+    header.await_ring(bell, recheck);
   }
 }
 

@@ -5,7 +5,7 @@
 namespace fast::exchange {
 
 CounterStream::CounterStream(RemoteEdges& edges, const mpi::Messages& messages, int worker)
-    : edges_(edges), messages_(messages), worker_(worker) {
+    : edges_(edges), messages_(messages), worker_(worker), mirror_(*edges.board, worker) {
   receive();
 }
 
@@ -16,12 +16,9 @@ void CounterStream::receive() {
 bool CounterStream::advance() {
   bool moved = send_news();
   if (ended_ || !mpi::done(receiving_)) return moved;
-  WorkerHeader& mirror = edges_.board->header(worker_);
-  moved |= take_over(mirror, received_.counters);
+  moved |= take_over(edges_.board->header(worker_), received_.counters);
   if (received_.status == WorkerStatus::failed) {
-    mirror.life.status.store(static_cast<std::uint32_t>(received_.status),
-                             std::memory_order_release);
-    mirror.ring();
+    mirror_.set_status(received_.status);
     moved = true;
   }
   ended_ = received_.kind == Frame::Kind::goodbye;

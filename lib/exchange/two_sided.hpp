@@ -85,18 +85,17 @@ class Incoming {
   void take_frame(const Frame& frame);
   void begin(const Frame& frame);
   bool receive_chunks();
-  void publish();
 
   RemoteEdges& edges_;
   const mpi::Messages& messages_;
   int publisher_;
+  MirrorWriter mirror_;
   std::vector<std::byte> buffer_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::vector<MPI_Request> chunks_;
   std::size_t asked_ = 0;  ///< bytes of the payload that receives have been posted for
   bool in_payload_ = false;
   Frame publication_;
-  std::uint64_t mirrored_ = 0;  ///< publications made in the mirror
   bool ended_ = false;
 };
 
@@ -115,6 +114,7 @@ class CounterStream {
   RemoteEdges& edges_;
   const mpi::Messages& messages_;
   int worker_;
+  MirrorWriter mirror_;  ///< for the status alone
   Frame sent_, received_;
   MPI_Request sending_ = MPI_REQUEST_NULL, receiving_ = MPI_REQUEST_NULL;
   bool closing_ = false, said_goodbye_ = false, ended_ = false;

@@ -12,6 +12,7 @@ Incoming::Incoming(RemoteEdges& edges, const mpi::Messages& messages, int publis
     : edges_(edges),
       messages_(messages),
       publisher_(publisher),
+      mirror_(*edges.board, publisher),
       buffer_(sizeof(Frame) +
               std::min(inline_bytes, SlotBoard::message_bytes(edges.board->shape()))) {
   receive_frame();
@@ -33,22 +34,19 @@ bool Incoming::advance() {
 }
 
 void Incoming::take_frame(const Frame& frame) {
-  WorkerHeader& mirror = edges_.board->header(publisher_);
-  take_over(mirror, frame.counters);
+  take_over(edges_.board->header(publisher_), frame.counters);
   switch (frame.kind) {
     case Frame::Kind::publication:
       begin(frame);
       break;
     case Frame::Kind::verdict:
-      if (frame.stands) publish();
+      if (frame.stands) mirror_.publish(publication_.first, publication_.until);
       break;
     case Frame::Kind::extension:
-      edges_.board->until(publisher_, mirrored_).store(frame.until, std::memory_order_release);
-      mirror.ring();
+      mirror_.extend(frame.until);
       break;
     case Frame::Kind::status:
-      mirror.life.status.store(static_cast<std::uint32_t>(frame.status), std::memory_order_release);
-      mirror.ring();
+      mirror_.set_status(frame.status);
       break;
     default:
       ended_ = true;
@@ -58,19 +56,17 @@ void Incoming::take_frame(const Frame& frame) {
 void Incoming::begin(const Frame& frame) {
   const std::size_t bytes = SlotBoard::message_bytes(edges_.board->shape());
   publication_ = frame;
-  edges_.board->round(publisher_, mirrored_ + 1).exchange(being_written);
   asked_ = buffer_.size() - sizeof(Frame);
-  std::memcpy(edges_.board->slot(publisher_, mirrored_ + 1), buffer_.data() + sizeof(Frame),
-              asked_);
+  std::memcpy(mirror_.begin(), buffer_.data() + sizeof(Frame), asked_);
   in_payload_ = asked_ < bytes;
-  if (!in_payload_) publish();
+  if (!in_payload_) mirror_.publish(publication_.first, publication_.until);
 }
 
 /// Keeps some chunks under way, straight into the mirror; true when all have come and the verdict
 /// has been asked for.
 bool Incoming::receive_chunks() {
   const std::size_t bytes = SlotBoard::message_bytes(edges_.board->shape());
-  std::byte* slot = edges_.board->slot(publisher_, mirrored_ + 1);
+  std::byte* slot = mirror_.slot();
   std::erase_if(chunks_, [](MPI_Request& request) { return mpi::done(request); });
   while (chunks_.size() < chunks_under_way && asked_ < bytes) {
     const std::size_t size = std::min(message_chunk_bytes, bytes - asked_);
@@ -81,15 +77,6 @@ bool Incoming::receive_chunks() {
   in_payload_ = false;
   receive_frame();
   return true;
-}
-
-void Incoming::publish() {
-  WorkerHeader& mirror = edges_.board->header(publisher_);
-  ++mirrored_;
-  edges_.board->until(publisher_, mirrored_).store(publication_.until, std::memory_order_relaxed);
-  edges_.board->round(publisher_, mirrored_).store(publication_.first, std::memory_order_release);
-  mirror.publication.sequence.store(mirrored_, std::memory_order_release);
-  mirror.ring();
 }
 
 }  // namespace fast::exchange
