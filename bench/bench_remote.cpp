@@ -46,6 +46,7 @@ void require_two_hosts_with_one_clock(const Group& group) {
 }
 
 std::string name_of(RemotePathChoice path) {
+  if (path == RemotePathChoice::measured) return "measured";
   return path == RemotePathChoice::pull ? "pull" : "two_sided";
 }
 
@@ -102,6 +103,7 @@ double sent_bytes(const std::string& interface) {
 struct Coding {
   std::string name, codec;
   bool sparse = false;
+  RemotePathChoice path = RemotePathChoice::measured;
 };
 
 /// Rounds of a ring of two, without compute: bytes sent a round ÷ P and the rounds' times.
@@ -111,6 +113,7 @@ bench::Row rounds_by(const Group& group, const Setting& setting, const Coding& c
   options.initial = Initial::as_is;
   options.deadline = patience;
   options.codec = codec::by_name(coding.codec);
+  options.remote_path = coding.path;
   if (coding.sparse) options.algorithm = algorithm::by_name("choco");
   std::vector<float> x(count);
   Rng rng(static_cast<std::uint64_t>(group.rank()));
@@ -130,7 +133,7 @@ bench::Row rounds_by(const Group& group, const Setting& setting, const Coding& c
   worker.await_finish();
   const auto timing = bench::timing_of(samples);
   return {{"method", "round, " + coding.name},
-          {"path", "measured"},
+          {"path", name_of(coding.path)},
           {"bytes", 4 * count},
           {"sent / P", sent / (4.0 * static_cast<double>(count))},
           {"median_ms", timing.median_ms},
@@ -151,7 +154,8 @@ void measure(const Group& group, const Setting& setting, bench::Report& report) 
     busy_row["/ idle"] = busy_timing.median_ms / idle_timing.median_ms;
     report.add("from a computing neighbor", busy_row, busy_timing);
   }
-  for (const Coding& coding : {Coding{"identity", "identity"},
+  for (const Coding& coding : {Coding{"identity", "identity", false, RemotePathChoice::pull},
+                               {"identity", "identity", false, RemotePathChoice::two_sided},
                                {"bf16", "bf16"},
                                {"int8", "int8"},
                                {"choco, top 1 %", "identity", true}}) {

@@ -94,8 +94,12 @@ class MpiGroup : public GroupImpl {
         exchange::SlotBoard::part_bytes(board->shape()),
         std::const_pointer_cast<exchange::SlotBoard>(board), deadline);
     ways.messages = std::make_unique<mpi::Messages>(communicator_, deadline);
-    exchange::RemoteEdges edges{board, rank(), plan, options.staleness,
-                                exchange::Throttle(options.remote_bytes_per_s)};
+    exchange::RemoteEdges edges{board,
+                                rank(),
+                                plan,
+                                options.staleness,
+                                exchange::Throttle(options.remote_bytes_per_s),
+                                exchange::Outbox(board, rank())};
     ways.paths = exchange::choose_paths(communicator_, edges, *ways.window, *ways.messages,
                                         is_remote, options);
     return std::make_shared<exchange::RemoteMirror>(std::move(edges), std::move(ways), options.log);

@@ -14,7 +14,6 @@ namespace {
 constexpr auto polls_hard_for = std::chrono::microseconds(200);
 constexpr auto naps_for = std::chrono::milliseconds(500);
 constexpr auto nap = std::chrono::microseconds(50);
-constexpr auto nap_beside_work = std::chrono::microseconds(250);
 constexpr auto sleep = std::chrono::milliseconds(1);
 constexpr unsigned long timer_slack_ns = 1000;
 constexpr int errand_attempts = 100;
@@ -49,6 +48,7 @@ RemoteMirror::~RemoteMirror() {
 void RemoteMirror::run() {
   prctl(PR_SET_TIMERSLACK, timer_slack_ns);
   auto last_moved = Clock::now();
+  watch_neighbors();  // who leaves at once, too, is one that others wait for
   while (!stop_.load(std::memory_order_relaxed)) {
     watch_neighbors();
     meet_strangers();
@@ -81,7 +81,6 @@ void RemoteMirror::rest(Clock::time_point last_moved) {
     std::this_thread::yield();
     return;
   }
-  ways_.window->serve();
   WorkerHeader& own = edges_.board->header(edges_.rank);
   const std::uint32_t rung = own.bell.count.load(std::memory_order_seq_cst);
   own.await_ring(rung, still > naps_for ? sleep : awaited ? nap : nap_beside_work);

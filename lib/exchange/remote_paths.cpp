@@ -76,7 +76,7 @@ class PathMeasurement {
     }
   }
 
-  /// Waits for the requests, by worker, while MPI serves the others.
+  /// Waits for the requests, by worker, while MPI serves the others, as seldom as beside a step.
   std::map<int, double> finish(std::map<int, MPI_Request>& requests) {
     const auto start = Clock::now();
     std::map<int, double> times;
@@ -88,18 +88,25 @@ class PathMeasurement {
       require(!deadline_.expired(), ErrorKind::deadline,
               "{}: worker {} waited {:.1f} s for {} of {} neighbors", purpose, edges_.rank,
               deadline_.elapsed_s(), requests.size() - times.size(), requests.size());
-      std::this_thread::yield();
+      std::this_thread::sleep_for(nap_beside_work);
     }
     return times;
   }
 
+  /// As the Puller does it: a header, a payload, the header again.
   std::map<int, double> time_pulls() {
     communicator_.barrier(deadline_, purpose);
-    std::map<int, MPI_Request> requests;
-    const std::size_t offset = SlotBoard::slot_offset(edges_.board->shape(), 0);
-    for (const int source : sources_)
-      requests[source] = window_.get(source, offset, room(source), bytes_);
-    return finish(requests);
+    std::map<int, double> times;
+    const std::size_t payload = SlotBoard::slot_offset(edges_.board->shape(), 0);
+    for (const auto& [offset, bytes] : {std::pair{std::size_t{0}, sizeof(WorkerHeader)},
+                                        {payload, bytes_},
+                                        {std::size_t{0}, sizeof(WorkerHeader)}}) {
+      std::map<int, MPI_Request> requests;
+      for (const int source : sources_)
+        requests[source] = window_.get(source, offset, room(source), bytes);
+      for (const auto& [source, time] : finish(requests)) times[source] += time;
+    }
+    return times;
   }
 
   std::map<int, double> time_messages() {
@@ -116,7 +123,7 @@ class PathMeasurement {
 
   std::byte* room(int source) {
     auto& bytes = rooms_[source];
-    bytes.resize(bytes_);
+    bytes.resize(std::max(bytes_, sizeof(WorkerHeader)));
     return bytes.data();
   }
 
@@ -145,7 +152,8 @@ std::vector<RemotePath> choose_paths(const mpi::Communicator& communicator,
   std::vector<RemotePath> paths(is_remote.size(), RemotePath::none);
   EdgeTimes total;
   std::map<Edge, EdgeTimes> pairs;
-  if (options.remote_path == RemotePathChoice::measured) {
+  // A slow reader that nobody waits for would never find a slot unchanged to the end of a pull.
+  if (options.remote_path == RemotePathChoice::measured && edges.exact()) {
     const Deadline deadline(options.deadline);
     const auto times =
         PathMeasurement(communicator, edges, window, messages, is_remote, deadline).run();
@@ -157,8 +165,8 @@ std::vector<RemotePath> choose_paths(const mpi::Communicator& communicator,
       }
     }
   }
-  const RemotePath otherwise =
-      options.remote_path == RemotePathChoice::pull ? RemotePath::pull : faster(total);
+  const bool pulls = options.remote_path == RemotePathChoice::pull;
+  const RemotePath otherwise = pulls ? RemotePath::pull : faster(total);
   for (std::size_t worker = 0; worker < paths.size(); ++worker) {
     if (!is_remote[worker]) continue;
     const auto pair = pairs.find(std::minmax(edges.rank, static_cast<int>(worker)));

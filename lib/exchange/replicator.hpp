@@ -5,10 +5,13 @@
 #include <functional>
 #include <optional>
 
-#include "exchange/slot_board.hpp"
+#include "exchange/outbox.hpp"
 #include "exchange/throttle.hpp"
 
 namespace fast::exchange {
+
+/// How often MPI is looked after while the worker computes: waking costs the core it computes on.
+inline constexpr auto nap_beside_work = std::chrono::microseconds(500);
 
 /// What all remote edges of a worker share.
 struct RemoteEdges {
@@ -17,6 +20,7 @@ struct RemoteEdges {
   EdgePlan plan;
   std::int64_t staleness = 0;
   Throttle throttle;
+  Outbox outbox;
 
   bool exact() const { return staleness == 0; }
   /// Rounds whose slots this worker has done with: the round it is in.

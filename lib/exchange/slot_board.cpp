@@ -4,6 +4,7 @@
 #include <fast/core/error.hpp>
 
 #include "exchange/futex.hpp"
+#include "exchange/optimistic.hpp"
 
 namespace fast {
 
@@ -83,6 +84,14 @@ MutablePayload SlotBoard::payload(int worker, std::uint64_t sequence) const {
   std::byte* base = slot(worker, sequence);
   return {base + data_offset(shape_), reinterpret_cast<double*>(base), shape_.stride_bytes(),
           shape_.weights_bytes > 0 ? base + weights_offset(shape_) : nullptr};
+}
+
+bool SlotBoard::still_holds(int worker, std::uint64_t sequence, std::int64_t round) const {
+  order_loads();
+  const auto& newest = header(worker).publication.sequence;
+  return round != being_written &&
+         this->round(worker, sequence).load(std::memory_order_acquire) == round &&
+         newest.load(std::memory_order_acquire) < sequence + slot_count;
 }
 
 }  // namespace fast::exchange

@@ -83,6 +83,9 @@ class SlotBoard {
   }
   MutablePayload payload(int worker, std::uint64_t sequence) const;
   std::byte* slot(int worker, std::uint64_t sequence) const;
+  /// True when what has been read of the slot of a publication, whose first round is `round`, was
+  /// that publication's. Orders the loads before.
+  bool still_holds(int worker, std::uint64_t sequence, std::int64_t round) const;
 
  private:
   Region region_;

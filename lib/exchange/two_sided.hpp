@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "exchange/outbox.hpp"
 #include "exchange/replicator.hpp"
 #include "mpi/messages.hpp"
 
@@ -15,8 +16,8 @@ namespace fast::exchange {
 struct Frame {
   enum class Kind : std::uint32_t {
     counters,     ///< nothing else
-    publication,  ///< payload follows, then a verdict unless all of it is in the frame's message
-    verdict,      ///< whether the payload before was whole
+    publication,  ///< payload follows, in the frame's message or in parts, then a verdict
+    verdict,      ///< whether the payload that came in parts is whole
     extension,    ///< the last publication is the rounds' until `until`, too
     status,       ///< the publisher's, once all that is owed has been sent
     goodbye,      ///< nothing more comes on this stream
@@ -30,9 +31,21 @@ struct Frame {
 
 inline constexpr int publication_tag = 0, counter_tag = 1;
 
-/// So many bytes of a payload travel with its frame.
-inline constexpr std::size_t inline_bytes = std::size_t{16} << 10;
-inline constexpr std::size_t message_chunk_bytes = std::size_t{256} << 10;  ///< the rest, in parts
+/// A payload up to so long travels with its frame: one message, of which there is a copy more.
+inline constexpr std::size_t inline_bytes = std::size_t{1} << 20;
+/// Longer ones follow in parts, so many of which are copied at once.
+inline constexpr std::size_t part_bytes = std::size_t{1} << 20;
+inline constexpr int parts_at_once = 4;
+/// Frames wait to be matched, so that none is left in MPI at the end; not each for the one before:
+/// the answer waits behind what is under way the other way.
+inline constexpr std::size_t frames_under_way = 4;
+
+inline bool travels_inline(const PayloadShape& shape) {
+  return SlotBoard::message_bytes(shape) <= inline_bytes;
+}
+inline std::size_t longest_frame_message(const PayloadShape& shape) {
+  return sizeof(Frame) + (travels_inline(shape) ? SlotBoard::message_bytes(shape) : 0);
+}
 
 /// This worker's publications on their way to one reader.
 class Outgoing {
@@ -43,8 +56,8 @@ class Outgoing {
   bool closed();
 
  private:
-  struct Chunk {
-    std::vector<std::byte> bytes;
+  struct Message {
+    std::vector<std::byte> bytes;  ///< a frame, and a payload that travels inline
     MPI_Request request = MPI_REQUEST_NULL;
   };
   bool choose();
@@ -52,20 +65,20 @@ class Outgoing {
   bool take(std::uint64_t sequence);
   bool extend();
   bool send_status();
-  bool send_chunks();
-  bool still_stands() const;
-  void copy(std::size_t offset, std::byte* to, std::size_t bytes) const;
-  void send(Frame frame, std::size_t payload_bytes = 0);
+  bool send_parts();
+  void send_verdict();
+  bool may_send();
+  void send(Frame frame, const std::byte* payload = nullptr, std::size_t payload_bytes = 0);
 
   RemoteEdges& edges_;
   const mpi::Messages& messages_;
   int reader_;
-  std::vector<std::byte> buffer_;  ///< a frame and the payload's beginning
-  MPI_Request request_ = MPI_REQUEST_NULL;
-  std::array<Chunk, 4> chunks_;
-  std::size_t sent_ = 0;  ///< bytes of the payload
-  bool in_payload_ = false;
-  std::uint64_t sequence_ = 0;  ///< publication under way, or the last sent whole
+  std::array<Message, frames_under_way> messages_under_way_;
+  std::size_t next_ = 0;            ///< of these
+  std::shared_ptr<Letter> letter_;  ///< under way in parts
+  std::vector<MPI_Request> parts_;
+  std::size_t sent_ = 0;  ///< bytes of the letter
+  bool judged_ = false;   ///< its verdict has been sent
   std::int64_t first_ = 0, until_ = 0;
   std::uint64_t newest_sent_ = 0;
   std::int64_t sent_until_ = 0;
@@ -83,8 +96,7 @@ class Incoming {
  private:
   void receive_frame();
   void take_frame(const Frame& frame);
-  void begin(const Frame& frame);
-  bool receive_chunks();
+  void take_payload(const Frame& frame);
 
   RemoteEdges& edges_;
   const mpi::Messages& messages_;
@@ -92,10 +104,8 @@ class Incoming {
   MirrorWriter mirror_;
   std::vector<std::byte> buffer_;
   MPI_Request request_ = MPI_REQUEST_NULL;
-  std::vector<MPI_Request> chunks_;
-  std::size_t asked_ = 0;  ///< bytes of the payload that receives have been posted for
-  bool in_payload_ = false;
-  Frame publication_;
+  std::vector<MPI_Request> parts_;
+  Frame publication_;  ///< whose parts are under way
   bool ended_ = false;
 };
 

@@ -4,17 +4,13 @@
 #include "mpi/impl.hpp"
 
 namespace fast::exchange {
-namespace {
-constexpr std::size_t chunks_under_way = 8;
-}  // namespace
 
 Incoming::Incoming(RemoteEdges& edges, const mpi::Messages& messages, int publisher)
     : edges_(edges),
       messages_(messages),
       publisher_(publisher),
       mirror_(*edges.board, publisher),
-      buffer_(sizeof(Frame) +
-              std::min(inline_bytes, SlotBoard::message_bytes(edges.board->shape()))) {
+      buffer_(longest_frame_message(edges.board->shape())) {
   receive_frame();
 }
 
@@ -24,12 +20,16 @@ void Incoming::receive_frame() {
 
 bool Incoming::advance() {
   if (ended_) return false;
-  if (in_payload_ && !receive_chunks()) return !chunks_.empty();
+  if (!parts_.empty()) {
+    std::erase_if(parts_, [](MPI_Request& request) { return mpi::done(request); });
+    if (parts_.empty()) receive_frame();
+    return parts_.empty();
+  }
   if (!mpi::done(request_)) return false;
   Frame frame;
   std::memcpy(&frame, buffer_.data(), sizeof(Frame));
   take_frame(frame);
-  if (!ended_ && !in_payload_) receive_frame();
+  if (!ended_ && parts_.empty()) receive_frame();
   return true;
 }
 
@@ -37,7 +37,7 @@ void Incoming::take_frame(const Frame& frame) {
   take_over(edges_.board->header(publisher_), frame.counters);
   switch (frame.kind) {
     case Frame::Kind::publication:
-      begin(frame);
+      take_payload(frame);
       break;
     case Frame::Kind::verdict:
       if (frame.stands) mirror_.publish(publication_.first, publication_.until);
@@ -53,30 +53,20 @@ void Incoming::take_frame(const Frame& frame) {
   }
 }
 
-void Incoming::begin(const Frame& frame) {
+/// Out of the frame's message, or, in parts, straight into the mirror.
+void Incoming::take_payload(const Frame& frame) {
   const std::size_t bytes = SlotBoard::message_bytes(edges_.board->shape());
-  publication_ = frame;
-  asked_ = buffer_.size() - sizeof(Frame);
-  std::memcpy(mirror_.begin(), buffer_.data() + sizeof(Frame), asked_);
-  in_payload_ = asked_ < bytes;
-  if (!in_payload_) mirror_.publish(publication_.first, publication_.until);
-}
-
-/// Keeps some chunks under way, straight into the mirror; true when all have come and the verdict
-/// has been asked for.
-bool Incoming::receive_chunks() {
-  const std::size_t bytes = SlotBoard::message_bytes(edges_.board->shape());
-  std::byte* slot = mirror_.slot();
-  std::erase_if(chunks_, [](MPI_Request& request) { return mpi::done(request); });
-  while (chunks_.size() < chunks_under_way && asked_ < bytes) {
-    const std::size_t size = std::min(message_chunk_bytes, bytes - asked_);
-    chunks_.push_back(messages_.receive(publisher_, publication_tag, slot + asked_, size));
-    asked_ += size;
+  std::byte* slot = mirror_.begin();
+  if (travels_inline(edges_.board->shape())) {
+    std::memcpy(slot, buffer_.data() + sizeof(Frame), bytes);
+    mirror_.publish(frame.first, frame.until);
+    return;
   }
-  if (!chunks_.empty()) return false;
-  in_payload_ = false;
-  receive_frame();
-  return true;
+  publication_ = frame;
+  for (std::size_t offset = 0; offset < bytes; offset += part_bytes) {
+    const std::size_t size = std::min(part_bytes, bytes - offset);
+    parts_.push_back(messages_.receive(publisher_, publication_tag, slot + offset, size));
+  }
 }
 
 }  // namespace fast::exchange

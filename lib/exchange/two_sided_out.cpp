@@ -1,29 +1,28 @@
 #include <cstring>
 
-#include "exchange/optimistic.hpp"
 #include "exchange/two_sided.hpp"
 #include "mpi/impl.hpp"
 
 namespace fast::exchange {
 Outgoing::Outgoing(RemoteEdges& edges, const mpi::Messages& messages, int reader)
-    : edges_(edges),
-      messages_(messages),
-      reader_(reader),
-      buffer_(sizeof(Frame) +
-              std::min(inline_bytes, SlotBoard::message_bytes(edges.board->shape()))) {}
+    : edges_(edges), messages_(messages), reader_(reader) {
+  for (Message& message : messages_under_way_)
+    message.bytes.resize(longest_frame_message(edges.board->shape()));
+}
 
 bool Outgoing::advance() {
   if (said_goodbye_) return false;
-  if (in_payload_) return send_chunks();
-  if (!mpi::done(request_) || !edges_.throttle.open()) return false;
+  if (letter_) return send_parts();
+  if (!may_send() || !edges_.throttle.open()) return false;
   return choose() || send_status();
 }
 
 bool Outgoing::closed() {
-  if (!said_goodbye_ || !mpi::done(request_)) return false;
-  return std::all_of(chunks_.begin(), chunks_.end(),
-                     [](Chunk& chunk) { return mpi::done(chunk.request); });
+  return said_goodbye_ && std::all_of(messages_under_way_.begin(), messages_under_way_.end(),
+                                      [](Message& message) { return mpi::done(message.request); });
 }
+
+bool Outgoing::may_send() { return mpi::done(messages_under_way_[next_].request); }
 
 /// True when the reader reads this worker in any of the rounds.
 bool Outgoing::due(std::int64_t from, std::int64_t to) const {
@@ -89,76 +88,73 @@ bool Outgoing::send_status() {
 }
 
 bool Outgoing::take(std::uint64_t sequence) {
-  const std::uint64_t slot = sequence % slot_count;
-  const auto& publication = edges_.board->header(edges_.rank).publication;
-  first_ = publication.rounds[slot].load(std::memory_order_acquire);
-  until_ = publication.until[slot].load(std::memory_order_acquire);
-  sequence_ = sequence;
-  if (first_ == being_written) return false;
-  const std::size_t bytes = SlotBoard::message_bytes(edges_.board->shape());
-  sent_ = buffer_.size() - sizeof(Frame);
-  copy(0, buffer_.data() + sizeof(Frame), sent_);
-  if (!still_stands()) return false;
+  const SlotBoard& board = *edges_.board;
+  first_ = board.round(edges_.rank, sequence).load(std::memory_order_acquire);
+  until_ = board.until(edges_.rank, sequence).load(std::memory_order_acquire);
+  if (!board.still_holds(edges_.rank, sequence, first_)) return false;
+  const auto letter = edges_.outbox.letter(sequence, first_);
   Frame frame;
   frame.kind = Frame::Kind::publication;
   frame.first = first_;
   frame.until = until_;
-  send(frame, sent_);
-  in_payload_ = sent_ < bytes;
-  if (!in_payload_) {
-    newest_sent_ = sequence_;
+  if (travels_inline(board.shape())) {
+    const std::byte* payload = letter->first(letter->size());
+    if (!letter->stands()) return false;
+    send(frame, payload, letter->size());
+    newest_sent_ = sequence;
     sent_until_ = until_;
+  } else {
+    send(frame);
+    letter_ = letter;
+    sent_ = 0;
+    judged_ = false;
   }
   return true;
 }
 
-/// Keeps some chunks under way, each from a copy of its own: a slot may be written anew while MPI
-/// still reads what it was given.
-bool Outgoing::send_chunks() {
-  const std::size_t bytes = SlotBoard::message_bytes(edges_.board->shape());
-  for (Chunk& chunk : chunks_) {
-    if (sent_ == bytes || !edges_.throttle.open()) break;
-    if (!mpi::done(chunk.request)) continue;
-    const std::size_t size = std::min(message_chunk_bytes, bytes - sent_);
-    chunk.bytes.resize(message_chunk_bytes);
-    copy(sent_, chunk.bytes.data(), size);
-    chunk.request = messages_.send(reader_, publication_tag, chunk.bytes.data(), size);
+/// Gives MPI all parts without asking whether the others have come: the answer would wait behind
+/// what is under way the other way. As far as the cap allows.
+bool Outgoing::send_parts() {
+  bool moved = false;
+  for (int i = 0; i < parts_at_once && sent_ < letter_->size() && edges_.throttle.open(); ++i) {
+    const std::size_t size = std::min(part_bytes, letter_->size() - sent_);
+    const std::byte* part = letter_->first(sent_ + size) + sent_;
+    parts_.push_back(messages_.send(reader_, publication_tag, part, size));
     edges_.throttle.spend(size);
     sent_ += size;
+    moved = true;
   }
-  if (sent_ < bytes || !mpi::done(request_)) return true;
-  in_payload_ = false;
+  if (sent_ == letter_->size() && !judged_ && may_send()) {
+    send_verdict();
+    moved = true;
+  }
+  moved |= std::erase_if(parts_, [](MPI_Request& request) { return mpi::done(request); }) > 0;
+  if (judged_ && parts_.empty()) letter_.reset();
+  return moved;
+}
+
+void Outgoing::send_verdict() {
+  judged_ = true;
   Frame frame;
   frame.kind = Frame::Kind::verdict;
-  frame.stands = still_stands();
+  frame.stands = letter_->stands();
   if (frame.stands) {
-    newest_sent_ = sequence_;
+    newest_sent_ = letter_->sequence();
     sent_until_ = until_;
   }
   send(frame);
-  return true;
 }
 
-/// True when what was copied of the slot up to now is one publication.
-bool Outgoing::still_stands() const {
-  order_loads();
-  return edges_.board->round(edges_.rank, sequence_).load(std::memory_order_acquire) == first_;
-}
-
-void Outgoing::copy(std::size_t offset, std::byte* to, std::size_t bytes) const {
-  const std::byte* slot = edges_.board->slot(edges_.rank, sequence_) + offset;
-  const std::byte* from = read_optimistically(slot, to, bytes);
-  if (from != to) std::memcpy(to, from, bytes);
-}
-
-void Outgoing::send(Frame frame, std::size_t payload_bytes) {
-  const WorkerHeader& own = edges_.board->header(edges_.rank);
+void Outgoing::send(Frame frame, const std::byte* payload, std::size_t payload_bytes) {
+  Message& message = messages_under_way_[next_];
+  next_ = (next_ + 1) % frames_under_way;
   frame.status = status_;
-  frame.counters = PeerCounters::of(own);
-  std::memcpy(buffer_.data(), &frame, sizeof(Frame));
+  frame.counters = PeerCounters::of(edges_.board->header(edges_.rank));
+  std::memcpy(message.bytes.data(), &frame, sizeof(Frame));
+  if (payload_bytes > 0) std::memcpy(message.bytes.data() + sizeof(Frame), payload, payload_bytes);
   edges_.throttle.spend(payload_bytes);
-  request_ = messages_.send_matched(reader_, publication_tag, buffer_.data(),
-                                    sizeof(Frame) + payload_bytes);
+  message.request = messages_.send_matched(reader_, publication_tag, message.bytes.data(),
+                                           sizeof(Frame) + payload_bytes);
 }
 
 }  // namespace fast::exchange

@@ -15,6 +15,7 @@
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/leave.hpp"
+#include "mpi/transport.hpp"
 
 namespace fast::mpi {
 namespace {
@@ -41,6 +42,7 @@ Environment::Environment(int& argc, char**& argv) {
   MPI_Initialized(&initialized);
   int provided = MPI_THREAD_SINGLE;
   if (initialized == 0) {
+    prepare_transport();
     check(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     owner_ = true;
   } else {

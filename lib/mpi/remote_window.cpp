@@ -47,9 +47,4 @@ MPI_Request RemoteWindow::get(int rank, std::size_t offset, void* to,
   return request;
 }
 
-void RemoteWindow::serve() const {
-  int flag = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_.impl()->comm, &flag, MPI_STATUS_IGNORE);
-}
-
 }  // namespace fast::mpi

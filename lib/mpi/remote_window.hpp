@@ -25,8 +25,6 @@ class RemoteWindow {
   /// Starts reading rank `rank`'s bytes [offset, offset + size_bytes) into `to`. Never blocks.
   /// At most 2³¹ - 1 bytes.
   MPI_Request get(int rank, std::size_t offset, void* to, std::size_t size_bytes) const;
-  /// Lets MPI serve other ranks' reads of this one's memory.
-  void serve() const;
 
  private:
   Communicator communicator_;

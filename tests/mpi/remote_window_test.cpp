@@ -27,7 +27,8 @@ TEST_CASE("a remote window is read beyond 4 GiB") {
   for (int rank = 0; rank < world.size(); ++rank) {
     std::byte got{0};
     MPI_Request request = window.get(rank, four_gib + 5, &got, 1);
-    while (!mpi::done(request) && !deadline.expired()) window.serve();
+    while (!mpi::done(request) && !deadline.expired()) {
+    }
     CHECK(got == static_cast<std::byte>(rank + 1));
   }
   CHECK_THROWS_WITH(window.get(0, 0, bytes, std::size_t{INT_MAX} + 1),
