@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """time_to.py PERCENT RUN...: when the mean model of each run of fast-train (--out RUN --evaluate-every N) reached a test
-accuracy of PERCENT, and that time over the first run's."""
+accuracy of PERCENT, in seconds of training (tests left out), and that time over the first run's."""
 import json
 import pathlib
 import sys
@@ -8,7 +8,7 @@ import sys
 
 def over_time(workers):
     """(seconds, accuracy): whenever a worker has tested its slice, of all workers' latest tests."""
-    events = sorted((line["elapsed_seconds"], rank, line) for rank, lines in enumerate(workers) for line in lines)
+    events = sorted((line["seconds"], rank, line) for rank, lines in enumerate(workers) for line in lines)
     latest = {}
     for seconds, rank, line in events:
         latest[rank] = line

@@ -52,7 +52,8 @@ using EdgePlan = std::function<RoundEdges(std::int64_t round)>;
 inline constexpr std::int64_t unbounded_staleness = std::numeric_limits<std::int64_t>::max();
 
 /// How workers of different hosts reach each other: by reading over there (MPI_Rget), by messages
-/// (MPI_Isend), or by what start-up's measurement finds faster, pair by pair.
+/// (MPI_Isend), or by what start-up's measurement finds faster, pair by pair. At staleness above 0
+/// `measured` means messages: a slot may be written anew before a slow link has brought it over.
 enum class RemotePathChoice { measured, pull, two_sided };
 
 /// How an exchange waits, and what it sends to other hosts by.
