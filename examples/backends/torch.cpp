@@ -74,6 +74,24 @@ class SpecModule : public modules::Module {
   Function function(const nn::GlobalAveragePool&, const nn::Shape&) {
     return [](const Tensor& x) { return x.mean({2, 3}); };
   }
+  Function function(const nn::Lstm& lstm, const nn::Shape& in) {
+    const auto module = std::make_shared<modules::Module>();
+    register_module(fmt::format("lstm{}", ++counts_["lstm"]), module);
+    const auto keep_tensor = [&](const char* name, std::vector<std::int64_t> shape) {
+      return module->register_parameter(name, ::torch::zeros(shape));
+    };
+    const std::int64_t hidden = lstm.hidden;
+    const Tensor inputs = keep_tensor("weight_ih", {4 * hidden, in[1]}),
+                 recurrent = keep_tensor("weight_hh", {4 * hidden, hidden}),
+                 bias = keep_tensor("bias", {4 * hidden});
+    return [=](const Tensor& x) {
+      const Tensor start = at::zeros({1, x.size(0), hidden}, x.options());
+      const Tensor y =
+          std::get<0>(at::lstm(x, {start, start}, {inputs, recurrent, bias, at::zeros_like(bias)},
+                               true, 1, 0, false, false, true));
+      return lstm.every_step ? y : y.select(1, -1);
+    };
+  }
   Function function(const nn::Residual& residual, const nn::Shape& in) {
     const Function body = sequence(residual.body, in), shortcut = sequence(residual.shortcut, in);
     return [body, shortcut](const Tensor& x) { return body(x) + shortcut(x); };

@@ -40,7 +40,7 @@ void train_worker(const Group& group, const Options& o) {
     data::LoadOptions load;
     load.limit = o.samples;
     data = data::load(o.data, load);
-    replica = fast_train::backend_of(o, data.train.classes(), group);
+    replica = fast_train::backend_of(o, data.train, group);
     trainer->device = replica.device;
   });
   const auto idle = fast_train::without_effect(o);

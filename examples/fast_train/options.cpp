@@ -38,8 +38,9 @@ void describe(CLI::App& app, Options& o) {
                "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
                "from the next epoch on");
   app.add_option("--model", o.model,
-                 "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths) or "
-                 "resnet20 (272,474, 32x32 color images)");
+                 "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths), lstm "
+                 "(24,458; reads 28x28 images row by row), lstm:HIDDEN, resnet20 (272,474, 32x32 "
+                 "color images) or resnet50 (224x224 color images)");
   app.add_option("--backend", o.backend,
                  "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
   app.add_option("--device", o.device,

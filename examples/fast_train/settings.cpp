@@ -96,13 +96,35 @@ std::vector<std::int64_t> widths_of(const std::string& name, int classes) {
   return widths;
 }
 
+std::int64_t hidden_of(const std::string& name) {
+  std::int64_t hidden = 0;
+  require(reads(std::string_view(name).substr(5), hidden) && hidden > 0, ErrorKind::argument,
+          "--model: \"{}\"; a number of hidden units is required (lstm:128)", name);
+  return hidden;
+}
+
 nn::ModelSpec model_of(const std::string& name, int classes) {
   if (name == "lenet") return nn::lenet5(classes);
   if (name == "mlp") return nn::mlp({784, 256, classes});
   if (name == "resnet20") return nn::resnet20(classes);
+  if (name == "resnet50") return nn::resnet50(classes);
+  if (name == "lstm") return nn::lstm(64, classes);
+  if (name.starts_with("lstm:")) return nn::lstm(hidden_of(name), classes);
   if (name.starts_with("mlp:")) return nn::mlp(widths_of(name, classes));
   fail(ErrorKind::argument,
-       "--model: \"{}\" is unknown; choose lenet, mlp, mlp:A-B-... or resnet20", name);
+       "--model: \"{}\" is unknown; choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, "
+       "resnet20 or resnet50",
+       name);
+}
+
+/// Images are not resized: what a model sees should be what was chosen for it.
+nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
+  nn::ModelSpec spec = model_of(o.model, data.classes());
+  require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
+          "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "
+          "model, or images of that size (they are not resized)",
+          o.model, nn::describe(spec.input), o.data, nn::describe(data.sample_shape()));
+  return spec;
 }
 
 std::unique_ptr<algorithm::Algorithm> rule_of(const Options& o) {
@@ -162,8 +184,8 @@ std::optional<int> gpu_of(const std::string& device) {
   return index;
 }
 
-backends::OnDevice backend_of(const Options& o, int classes, const Group& group) {
-  const nn::ModelSpec spec = model_of(o.model, classes);
+backends::OnDevice backend_of(const Options& o, const data::Dataset& data, const Group& group) {
+  const nn::ModelSpec spec = model_for(o, data);
   const nn::BackendOptions options{optimizer_of(o), o.clip_norm, o.accumulate, o.threads};
   if (o.device != "cpu") {
     const std::optional<int> gpu = gpu_of(o.device);

@@ -15,7 +15,8 @@ namespace fast_train {
 
 fast::train::TrainerOptions trainer_options(const Options& o);
 /// On the device that the options name.
-backends::OnDevice backend_of(const Options& o, int classes, const fast::Group& group);
+backends::OnDevice backend_of(const Options& o, const fast::data::Dataset& data,
+                              const fast::Group& group);
 /// "hierarchical" follows the hosts of the run when there are several.
 fast::TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts);
 

@@ -22,7 +22,7 @@ std::size_t buffer_count(const nn::ModelSpec& spec) {
 
 nn::ModelSpec checked(nn::ModelSpec spec) {
   require(nn::parameter_count(spec) > 0, ErrorKind::argument,
-          "cuda::Network: model {} has no parameters, at least one Dense or Conv2d is required",
+          "cuda::Network: model {} has no parameters, at least one layer with weights is required",
           spec.name);
   require_device_form(spec.layers);
   versions();
@@ -74,7 +74,7 @@ struct Network::Impl {
   }
 
   nn::LossResult run(const Batch& batch, bool training) {
-    nn::require_fit(batch, spec.name, shapes[0], shapes.back()[0]);
+    nn::require_fit(batch, spec, shapes.back()[0]);
     const std::size_t count = batch.count();
     const Program& program = program_for(static_cast<Index>(count), training);
     copy(program.inputs, batch.inputs.data(), batch.inputs.size_bytes(), stream);

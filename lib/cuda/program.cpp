@@ -23,6 +23,11 @@ Shares shares_of(Index rows, Index columns) {
   return {rows, columns, std::clamp(rows / 32, Index{1}, std::min(most, Index{512}))};
 }
 
+[[noreturn]] void refuse_recurrent() {
+  fail(ErrorKind::argument,
+       "cuda: recurrent layers have no device form; choose another model, or run on the CPU");
+}
+
 [[noreturn]] void refuse_group_norm() {
   fail(ErrorKind::argument,
        "cuda: group normalization has no device form; choose another model, or run on the CPU");
@@ -65,6 +70,7 @@ class Builder {
   Made layer(const nn::Conv2d& conv, const Shape& in, const Values& x, bool relu);
   Made layer(const nn::BatchNorm& norm, const Shape& in, const Values& x, bool relu);
   Made layer(const nn::GroupNorm&, const Shape&, const Values&, bool) { refuse_group_norm(); }
+  Made layer(const nn::Lstm&, const Shape&, const Values&, bool) { refuse_recurrent(); }
   Made layer(const nn::Relu&, const Shape& in, const Values& x, bool);
   Made layer(const nn::MaxPool& pool, const Shape& in, const Values& x, bool);
   Made layer(const nn::Flatten&, const Shape& in, const Values& x, bool);
@@ -322,6 +328,7 @@ Program build_program(const nn::ModelSpec& spec, Index samples, bool training,
 
 void require_device_form(const std::vector<nn::LayerSpec>& layers) {
   for (const nn::LayerSpec& layer : layers) {
+    if (std::holds_alternative<nn::Lstm>(layer)) refuse_recurrent();
     if (std::holds_alternative<nn::GroupNorm>(layer)) refuse_group_norm();
     if (const auto* residual = std::get_if<nn::Residual>(&layer)) {
       require_device_form(residual->body);

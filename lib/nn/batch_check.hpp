@@ -7,7 +7,6 @@
 namespace fast::nn {
 
 /// Throws Error(argument), as Network does, when shape, sizes or labels do not fit.
-void require_fit(const Batch& batch, const std::string& model, const Shape& input,
-                 std::int64_t classes);
+void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes);
 
 }  // namespace fast::nn

@@ -159,7 +159,7 @@ struct Maker {
   Result operator()(const Relu&) { return std::make_unique<ReluLayer<T>>(input); }
   Result operator()(const MaxPool& spec) { return std::make_unique<MaxPoolLayer<T>>(spec, input); }
   Result operator()(const Flatten&) {
-    if (input.size() == 1) return make_identity<T>(input);
+    if (input.size() < 3) return make_identity<T>(input);
     return std::make_unique<FlattenLayer<T>>(input);
   }
   Result operator()(const GlobalAveragePool&) {
@@ -167,6 +167,7 @@ struct Maker {
   }
   Result operator()(const BatchNorm& spec) { return make_layer<T>(spec, input); }
   Result operator()(const GroupNorm& spec) { return make_layer<T>(spec, input); }
+  Result operator()(const Lstm& spec) { return make_layer<T>(spec, input); }
   Result operator()(const Residual& spec) { return make_layer<T>(spec, input); }
 };
 

@@ -40,6 +40,8 @@ std::unique_ptr<Layer<T>> make_layer(const LayerSpec& spec, const Shape& input);
 template <class T>
 std::unique_ptr<Layer<T>> make_layer(const GroupNorm& spec, const Shape& input);
 template <class T>
+std::unique_ptr<Layer<T>> make_layer(const Lstm& spec, const Shape& input);
+template <class T>
 std::unique_ptr<Layer<T>> make_layer(const Residual& spec, const Shape& input);
 /// Batch normalization, and the ReLU that follows it in the same pass.
 template <class T>

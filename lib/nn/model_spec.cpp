@@ -89,6 +89,13 @@ Shape output_of(const GlobalAveragePool&, const Shape& in) {
   return {in[0]};
 }
 
+Shape output_of(const Lstm& lstm, const Shape& in) {
+  demand(in.size() == 2, "it takes sequences [steps x features], its input is {}", describe(in));
+  demand(lstm.hidden > 0, "hidden units must be positive");
+  if (lstm.every_step) return {in[0], lstm.hidden};
+  return {lstm.hidden};
+}
+
 /// The input's shape and those of the layers' outputs; `where` leads messages.
 std::vector<Shape> through(const std::vector<LayerSpec>& layers, const Shape& in,
                            const std::string& where);
@@ -136,7 +143,7 @@ class List {
 struct Inventory {
   List parameters, buffers;
   std::size_t layer = 0;  // of the model
-  int convolutions = 0, dense_layers = 0, batch_norms = 0, group_norms = 0;
+  int convolutions = 0, dense_layers = 0, batch_norms = 0, group_norms = 0, recurrent = 0;
 
   void add(const LayerSpec& spec, const Shape& in) {
     std::visit([&](const auto& l) { add_of(l, in); }, spec);
@@ -165,6 +172,13 @@ struct Inventory {
   }
   void add_of(const GroupNorm&, const Shape& in) {
     add_scale(fmt::format("gn{}", ++group_norms), in[0]);
+  }
+  void add_of(const Lstm& lstm, const Shape& in) {
+    const std::string name = fmt::format("lstm{}", ++recurrent);
+    const std::int64_t gates = 4 * lstm.hidden, sums = in[1] + lstm.hidden;
+    parameters.add(name + ".weight_ih", {gates, in[1]}, sums, 0, layer);
+    parameters.add(name + ".weight_hh", {gates, lstm.hidden}, sums, 0, layer);
+    parameters.add(name + ".bias", {gates}, 0, 0, layer);
   }
   void add_of(const Residual& residual, const Shape& in) {
     for (const auto* part : {&residual.body, &residual.shortcut}) {
@@ -206,15 +220,18 @@ std::string describe(const LayerSpec& layer) {
           [](const BatchNorm&) { return std::string("batch norm"); },
           [](const GroupNorm& l) { return fmt::format("group norm {}", l.groups); },
           [](const GlobalAveragePool&) { return std::string("global average pool"); },
+          [](const Lstm& l) {
+            return fmt::format("lstm {}{}", l.hidden, l.every_step ? ", every step" : "");
+          },
           [](const Residual& l) { return fmt::format("residual of {} layers", l.body.size()); }},
       layer);
 }
 
 std::vector<Shape> shapes(const ModelSpec& spec) {
-  demand((spec.input.size() == 1 || spec.input.size() == 3) &&
+  demand(!spec.input.empty() && spec.input.size() <= 3 &&
              std::all_of(spec.input.begin(), spec.input.end(), [](auto n) { return n > 0; }),
-         "ModelSpec {}: input {} is neither [features] nor [channels x height x width], all "
-         "positive",
+         "ModelSpec {}: input {} is neither [features] nor [steps x features] nor [channels x "
+         "height x width], all positive",
          spec.name, describe(spec.input));
   std::vector<Shape> all = through(spec.layers, spec.input, "ModelSpec " + spec.name);
   demand(all.back().size() == 1,
@@ -226,6 +243,13 @@ std::vector<Shape> shapes(const ModelSpec& spec) {
 
 std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Shape& input) {
   return through(layers, input, "layers");
+}
+
+bool takes(const ModelSpec& spec, const Shape& sample) {
+  if (spec.input.size() < 3) return product(sample) == product(spec.input);
+  Shape image = sample;
+  if (image.size() == 2) image.insert(image.begin(), 1);
+  return image == spec.input;
 }
 
 std::vector<ParameterSpec> parameters(const ModelSpec& spec) {

@@ -24,6 +24,10 @@ ModelSpec mlp(const std::vector<std::int64_t>& widths) {
   return spec;
 }
 
+ModelSpec lstm(std::int64_t hidden, std::int64_t classes, const Shape& sequence) {
+  return {fmt::format("lstm {}", hidden), sequence, {Lstm{hidden}, Dense{classes}}};
+}
+
 ModelSpec resnet20(std::int64_t classes) {
   const auto conv = [](std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
     return Conv2d{channels, kernel, stride, kernel / 2, false};

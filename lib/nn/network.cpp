@@ -18,13 +18,6 @@ Index elements_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
 }
 
-/// Vectors take any shape of as many values; [28x28] is an image of one channel.
-bool fits(Shape sample, const Shape& input) {
-  if (input.size() == 1) return elements_of(sample) == input[0];
-  if (sample.size() == 2) sample.insert(sample.begin(), 1);
-  return sample == input;
-}
-
 /// At least so large; what was in it is lost when it grows.
 template <class T>
 void grow(AlignedBuffer& buffer, Index elements) {
@@ -42,10 +35,11 @@ std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, R
 
 }  // namespace
 
-void require_fit(const Batch& batch, const std::string& model, const Shape& input,
-                 std::int64_t classes) {
+void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes) {
+  const Shape& input = spec.input;
+  const std::string& model = spec.name;
   require(batch.count() > 0, ErrorKind::argument, "Network: the batch is empty");
-  require(fits(batch.sample_shape, input), ErrorKind::argument,
+  require(takes(spec, batch.sample_shape), ErrorKind::argument,
           "Network: samples of shape {} given, model {} takes {}", describe(batch.sample_shape),
           model, describe(input));
   const std::size_t expected =
@@ -64,7 +58,7 @@ Network<T>::Network(ModelSpec spec, T* parameters)
     : spec_(std::move(spec)), shapes_(shapes(spec_)), parameter_count_(nn::parameter_count(spec_)) {
   require_processor(processor_fits());
   require(parameter_count_ > 0, ErrorKind::argument,
-          "Network: model {} has no parameters, at least one Dense or Conv2d is required",
+          "Network: model {} has no parameters, at least one layer with weights is required",
           spec_.name);
   base_ = parameters;
   gradients_ = AlignedBuffer(parameter_count_ * sizeof(T));
@@ -128,14 +122,14 @@ void Network<T>::set_parameter_base(T* base) {
 
 template <class T>
 void Network<T>::check(const Batch& batch) const {
-  require_fit(batch, spec_.name, shapes_[0], classes());
+  require_fit(batch, spec_, classes());
 }
 
 template <class T>
 const T* Network<T>::load(const Batch& batch) {
   const auto count = static_cast<Index>(batch.count());
   if constexpr (std::is_same_v<T, float>)
-    if (shapes_[0].size() == 1) return batch.inputs.data();
+    if (shapes_[0].size() < 3) return batch.inputs.data();
   grow<T>(input_, stored_elements<T>(shapes_[0], count));
   T* input = input_.as<T>().data();
   if (shapes_[0].size() == 3)

@@ -137,6 +137,10 @@ class Graph {
          "to_onnx: group normalization is not in operator set {}; export batch norm or none",
          operator_set);
   }
+  std::string add_one(const Lstm&, const std::string&) {
+    fail(ErrorKind::argument,
+         "to_onnx: recurrent layers are not exported yet; save the tensors as safetensors");
+  }
   std::string add_one(const Relu&, const std::string& in) { return node("Relu", {in}); }
   std::string add_one(const MaxPool& pool, const std::string& in) {
     const std::int64_t p = pool.padding;

@@ -44,6 +44,30 @@ TEST_CASE("parameters carry names, shapes and places without gaps") {
   CHECK(offset == 61706);
 }
 
+TEST_CASE("an LSTM has PyTorch's weights, gates one below the other, and one bias") {
+  const std::vector<ParameterSpec> list = parameters(lstm(64));
+  CHECK(parameter_count(lstm(64)) == 24458);
+  REQUIRE(list.size() == 5);
+  CHECK(list[0].name == "lstm1.weight_ih");
+  CHECK(list[0].shape == Shape{256, 28});
+  CHECK(list[1].name == "lstm1.weight_hh");
+  CHECK(list[1].shape == Shape{256, 64});
+  CHECK(list[1].fan_in == 92);
+  CHECK(list[2].name == "lstm1.bias");
+  CHECK(list[2].fan_in == 0);
+  const ModelSpec two{"two", {5, 3}, {Lstm{4, true}, Relu{}, Lstm{2}, Dense{2}}};
+  CHECK(shapes(two) == std::vector<Shape>{{5, 3}, {5, 4}, {5, 4}, {2}, {2}});
+  CHECK(parameters(two)[3].name == "lstm2.weight_ih");
+}
+
+TEST_CASE("a model tells which samples it takes") {
+  CHECK(takes(lenet5(), {28, 28}));
+  CHECK(takes(lstm(), {1, 28, 28}));
+  CHECK(takes(mlp({784, 10}), {1, 28, 28}));
+  CHECK_FALSE(takes(lstm(), {3, 32, 32}));
+  CHECK_FALSE(takes(resnet50(), {3, 32, 32}));
+}
+
 TEST_CASE("shapes follow from kernel, stride and padding") {
   const ModelSpec spec{"m", {3, 9, 8}, {Conv2d{4, 3, 2, 1}, MaxPool{2, 1}, Flatten{}, Dense{2}}};
   CHECK(shapes(spec) == std::vector<Shape>{{3, 9, 8}, {4, 5, 4}, {4, 4, 3}, {48}, {2}});
@@ -80,7 +104,12 @@ TEST_CASE("a layer that does not fit is named with its input") {
   CHECK_THAT(message({3, 4, 4}, {Residual{{Conv2d{2, 5}}, {}}}),
              ContainsSubstring("layer 1 (residual of 1 layers): body: layer 1 (conv2d 2"));
   CHECK_THAT(message({4}, {Dense{-1}}), ContainsSubstring("units must be positive"));
-  CHECK_THAT(message({4, 4}, {Dense{1}}), ContainsSubstring("input [4x4] is neither"));
+  CHECK_THAT(message({4, 4}, {Dense{1}}),
+             ContainsSubstring("it takes vectors, its input is [4x4]"));
+  CHECK_THAT(message({4}, {Lstm{3}}), ContainsSubstring("it takes sequences [steps x features]"));
+  CHECK_THAT(message({4, 4}, {Lstm{0}}), ContainsSubstring("layer 1 (lstm 0): hidden units"));
+  CHECK_THAT(message({4, 4}, {Lstm{3, true}}), ContainsSubstring("no vector of logits"));
+  CHECK_THAT(message({1, 2, 3, 4}, {Dense{1}}), ContainsSubstring("input [1x2x3x4] is neither"));
   CHECK_THAT(message({0}, {Dense{1}}), ContainsSubstring("input [0] is neither"));
   CHECK_THAT(message({1, 4, 4}, {Relu{}}), ContainsSubstring("no vector of logits"));
   CHECK_THROWS_WITH(mlp({5}), ContainsSubstring("1 widths given"));

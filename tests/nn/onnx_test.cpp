@@ -84,4 +84,7 @@ TEST_CASE("tensors that are not the model's make no ONNX file") {
   Network<float> grouped({"g", {2, 4, 4}, {GroupNorm{2}, Flatten{}, Dense{2}}}, 1);
   CHECK_THROWS_WITH(to_onnx(grouped.spec(), grouped.parameter_views()),
                     Catch::Contains("group normalization"));
+  Network<float> recurrent(lstm(4, 3), 1);
+  CHECK_THROWS_WITH(to_onnx(recurrent.spec(), recurrent.parameter_views()),
+                    Catch::Contains("recurrent layers"));
 }

@@ -40,13 +40,14 @@ void require_passed(const Report& report) {
   CHECK(report.backend == "torch");
 }
 
-/// Losses of steps on the same LeNet, batches and SGD.
+/// Losses of steps on the same model, batches and optimizer.
 template <class T>
-void compare_losses(int steps, double tolerance, const nn::BackendOptions& options) {
+void compare_losses(int steps, double tolerance, const nn::BackendOptions& options,
+                    const nn::ModelSpec& spec = nn::lenet5()) {
   data::Loader loader(data::synthetic_classification(640, {1, 28, 28}, 10, 3, 2.0), {}, 1, 0, 64,
                       1);
-  const auto own = nn::make_backend<T>(nn::lenet5(), 7, options);
-  const auto torch = make_torch<T>(nn::lenet5(), 7, options);
+  const auto own = nn::make_backend<T>(spec, 7, options);
+  const auto torch = make_torch<T>(spec, 7, options);
   const auto rounds = static_cast<int>(loader.rounds());
   for (int step = 0; step < steps; ++step) {
     const Batch& batch = loader.batch(static_cast<std::size_t>(step / rounds),
@@ -74,6 +75,14 @@ TEST_CASE("modules pass it with their memory left in pieces, and with a mirror i
 TEST_CASE("LeNet's losses on LibTorch are those of nn") {
   compare_losses<double>(50, 1e-9, {nn::SgdOptions{0.01, 0.9, 0}});
   compare_losses<float>(10, 1e-4, {nn::SgdOptions{0.01, 0.9, 0}});
+}
+
+TEST_CASE("an LSTM's losses on LibTorch are those of nn") {
+  const nn::BackendOptions sgd{nn::SgdOptions{0.05, 0.9, 0}};
+  compare_losses<double>(20, 1e-9, sgd, nn::lstm(12));
+  compare_losses<double>(5, 1e-9, sgd,
+                         {"two", {14, 56}, {nn::Lstm{9, true}, nn::Lstm{7}, nn::Dense{10}}});
+  compare_losses<float>(10, 1e-4, sgd, nn::lstm(12));
 }
 
 TEST_CASE("so they are with Nesterov, Adam, AdamW, clipping and accumulation") {

@@ -81,11 +81,13 @@ check_data() {
 }
 
 check_names() {
-  refused "model" "\"vgg\"" "choose lenet, mlp, mlp:A-B-... or resnet20" -- --model vgg
+  refused "model" "\"vgg\"" "choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, resnet20 or resnet50" -- --model vgg
   refused "widths" "\"mlp:8-x\"" "widths of hidden layers" -- --model mlp:8-x
+  refused "hidden units" "\"lstm:x\"" "number of hidden units" -- --model lstm:x
+  refused "images of another size" "--model resnet50" "[3x224x224]" "[1x28x28]" "not resized" -- --model resnet50
   refused "path" "\"fax\"" "choose measured, two_sided or pull" -- --remote-path fax
   refused "backend" "\"jax\"" "choose nn, torch or dlib" -- --backend jax
-  refused "a backend without the model, or not built" "--backend dlib: " -- --backend dlib --model resnet20
+  refused "a backend without the model, or not built" "--backend dlib: " -- --backend dlib --model lstm
   refused "device" "\"gpu\"" "choose cpu, cuda or cuda:INDEX" -- --device gpu
   refused "device without a number" "\"cuda:x\"" "choose cpu, cuda or cuda:INDEX" -- --device cuda:x
   local reason="built without it"

@@ -10,7 +10,8 @@
 
 namespace fast::nn {
 
-/// Of one sample: {features} for a vector, {channels, height, width} for an image.
+/// Of one sample: {features} for a vector, {steps, features} for a sequence, {channels, height,
+/// width} for an image.
 using Shape = std::vector<std::int64_t>;
 
 /// y = W x + b with W [units x inputs]; takes vectors.
@@ -55,11 +56,21 @@ struct MaxPool {
   std::int64_t padding = 0;
 };
 
-/// Image to vector, channels slowest.
+/// Image to vector, channels slowest; sequence to vector, steps slowest.
 struct Flatten {};
 
 /// The mean of each channel: image to vector.
 struct GlobalAveragePool {};
+
+/// Long short-term memory (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000)
+/// over a sequence of vectors x: gates i, f, g, o of `hidden` units each, i = σ(W_i x + U_i h +
+/// b_i) and so f and o, g = tanh(W_g x + U_g h + b_g); c = f·c + i·g, h = o·tanh(c); c and h begin
+/// as zeros. W is [4 hidden x inputs], U [4 hidden x hidden], gates in that order (PyTorch's); one
+/// bias. Gives the last h, a vector, or with `every_step` the sequence of all.
+struct Lstm {
+  std::int64_t hidden;
+  bool every_step = false;
+};
 
 struct LayerSpec;
 
@@ -71,11 +82,11 @@ struct Residual {
 };
 
 struct LayerSpec : std::variant<Dense, Conv2d, Relu, MaxPool, Flatten, BatchNorm, GroupNorm,
-                                GlobalAveragePool, Residual> {
+                                GlobalAveragePool, Lstm, Residual> {
   using variant::variant;
 };
 
-/// A feed-forward model; its last layer's outputs, a vector, are the logits of the classes.
+/// A model; its last layer's outputs, a vector, are the logits of the classes.
 struct ModelSpec {
   std::string name;
   Shape input;
@@ -102,6 +113,10 @@ std::vector<Shape> shapes(const ModelSpec& spec);
 /// The same of layers that are part of a model. Throws when they do not fit each other.
 std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Shape& input);
 
+/// Whether a model takes such samples: vectors and sequences any of as many values, images their
+/// own shape, where [28x28] is one of a channel.
+bool takes(const ModelSpec& spec, const Shape& sample);
+
 /// All parameters in order, without gaps. Throws as shapes() does.
 std::vector<ParameterSpec> parameters(const ModelSpec& spec);
 std::size_t parameter_count(const ModelSpec& spec);
@@ -121,6 +136,11 @@ ModelSpec lenet5(std::int64_t classes = 10);
 /// Dense layers with ReLU between them: widths = {inputs, hidden..., classes}, two at least. The
 /// inputs may be images of that many values.
 ModelSpec mlp(const std::vector<std::int64_t>& widths);
+
+/// Long short-term memory and a dense layer for sequences, such as images of one channel read row
+/// by row: 24,458 parameters for 64 hidden units and 10 classes.
+ModelSpec lstm(std::int64_t hidden = 64, std::int64_t classes = 10,
+               const Shape& sequence = {28, 28});
 
 /// ResNet-20 for 32x32 images of three channels (He et al. 2016, section 4.2; arXiv 1512.03385):
 /// three stages of three blocks with 16, 32 and 64 channels, batch normalization, projection

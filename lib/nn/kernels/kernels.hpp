@@ -126,6 +126,36 @@ template <class T>
 void dense_input_gradient(const T* weights, const T* dy, T* dx, Index count, Index inputs,
                           Index units);
 
+/// Sequences [sample][step][input]; gates i, f, g, o of a step lie one after the other.
+struct LstmSize {
+  Index samples, steps, inputs, hidden;
+  Index rows() const { return samples * steps; }
+  Index gates() const { return 4 * hidden; }
+};
+/// What a pass over a sequence leaves for the way back: gates [sample][step][4 hidden], after their
+/// functions; cells and outputs [sample][step][hidden].
+template <class T>
+struct LstmTrace {
+  T *gates, *cells, *outputs;
+};
+template <class T>
+struct LstmWeights {
+  const T *inputs, *hidden, *bias;
+};
+template <class T>
+struct LstmGradients {
+  T *inputs, *hidden, *bias;
+};
+template <class T>
+void lstm_forward(const LstmSize& size, const LstmWeights<T>& weights, const T* x,
+                  const LstmTrace<T>& trace);
+/// `dy` are slopes of the outputs, of the last step alone unless `every_step`. `slopes` is scratch
+/// like the gates, `carry` of 2 · samples · hidden. dx may be null.
+template <class T>
+void lstm_backward(const LstmSize& size, const LstmWeights<T>& weights, const T* x,
+                   const LstmTrace<T>& trace, const T* dy, bool every_step,
+                   const LstmGradients<T>& gradients, T* dx, T* slopes, T* carry);
+
 /// With `add`, out is weights and gets the delta added; else the delta is written to out.
 /// `momentum` is null when there is none.
 template <class T>
