@@ -31,6 +31,8 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
   app.add_flag("--augment", o.augment,
                "train on crops of images padded by 4, every other one mirrored");
+  app.add_option("--prefetch", o.prefetch, "batches that a thread makes ahead of training [0]");
+  app.add_option("--loader-threads", o.loader_threads, "threads that make a batch");
   app.add_option("--shards", o.shards,
                  "even, or dirichlet:ALPHA: each worker has few labels (the fewer, the smaller "
                  "ALPHA), as of data gathered in different places");
@@ -157,6 +159,10 @@ void check(const Options& o, int ranks) {
           ranks);
   require(o.nan == "abort" || o.nan == "heal", ErrorKind::argument,
           "--nan: \"{}\" is unknown; choose abort or heal", o.nan);
+  require(o.prefetch.value_or(0) >= 0, ErrorKind::argument,
+          "--prefetch: {}; a number of batches, 0 or more, is required", *o.prefetch);
+  require(o.loader_threads >= 1, ErrorKind::argument, "--loader-threads: {}; at least 1 is needed",
+          o.loader_threads);
   require(o.workers >= 1, ErrorKind::argument, "--workers: {}; at least 1 is needed", o.workers);
   const bool threads = std::find(o.given.begin(), o.given.end(), "--workers") != o.given.end();
   require(!threads || o.exchange == "local", ErrorKind::argument,

@@ -32,7 +32,8 @@ struct Options {
   std::string optimizer = "sgd", nan = "abort";
   std::int64_t rejoin_after = 10;
   bool nesterov = false;
-  int accumulate = 1, threads = 1;
+  int accumulate = 1, threads = 1, loader_threads = 1;
+  std::optional<int> prefetch;
   std::uint64_t seed = 1;
   double deadline_s = 300, suspect_after_s = 5, step_ms = 0, validation = 0, ema = 0,
          remote_rate = 0;

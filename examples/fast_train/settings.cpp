@@ -217,6 +217,9 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
   trainer.seed = o.seed;
   if (o.augment) trainer.augmentation.emplace();
+  trainer.prefetch.ahead = static_cast<std::size_t>(o.prefetch.value_or(0));
+  trainer.prefetch.deadline = Seconds(o.deadline_s);
+  trainer.loader_threads = o.loader_threads;
   trainer.shards = data::sharding_from(o.shards);
   trainer.take_over = o.take_over;
   trainer.learning_rate = {learning_rate_of(o), train::learning_rate_schedule(o.schedule),

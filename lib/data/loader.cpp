@@ -1,3 +1,7 @@
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/data/loader.hpp>
@@ -11,9 +15,7 @@ Loader::Loader(Dataset dataset, Normalization normalization, int workers, int ra
       normalization_(std::move(normalization)),
       sampler_(Shard{dataset_.size(), workers, rank, batch_size, seed, std::move(own)}),
       batch_size_(batch_size),
-      rounds_(sampler_->rounds()) {
-  batch_.sample_shape = dataset_.sample_shape();
-}
+      rounds_(sampler_->rounds()) {}
 
 Loader::Loader(Dataset dataset, Normalization normalization, std::size_t batch_size)
     : dataset_(std::move(dataset)),
@@ -23,7 +25,6 @@ Loader::Loader(Dataset dataset, Normalization normalization, std::size_t batch_s
       order_(dataset_.size()) {
   require(batch_size > 0, ErrorKind::argument, "loader: batch size 0; it must be at least 1");
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  batch_.sample_shape = dataset_.sample_shape();
 }
 
 void Loader::augment(const Augmentation& augmentation, std::uint64_t seed) {
@@ -40,30 +41,73 @@ void Loader::own(std::vector<std::size_t> samples) {
   epoch_.reset();
 }
 
-const Batch& Loader::batch(std::size_t epoch, std::size_t round) {
+/// Threads of oneTBB's.
+class Loader::Crew {
+ public:
+  // More than there are cores would make oneTBB print a warning.
+  explicit Crew(int threads)
+      : threads_(static_cast<std::size_t>(threads)),
+        arena_(std::min(threads, oneapi::tbb::info::default_concurrency())) {}
+  /// f(begin, end) for as many parts of 0 to count as there are threads.
+  template <class F>
+  void share(std::size_t count, const F& f) {
+    arena_.execute([&] {
+      oneapi::tbb::parallel_for(std::size_t{0}, threads_, [&](std::size_t part) {
+        f(count * part / threads_, count * (part + 1) / threads_);
+      });
+    });
+  }
+
+ private:
+  std::size_t threads_;
+  oneapi::tbb::task_arena arena_;
+};
+
+void Loader::threads(int count) {
+  require(count >= 1, ErrorKind::argument, "loader: {} threads; at least 1 is required", count);
+  crew_ = count == 1 ? nullptr : std::make_shared<Crew>(count);
+}
+
+void Loader::make(std::size_t epoch, std::span<const std::size_t> samples,
+                  std::span<float> inputs) const {
+  dataset_.gather(samples, normalization_, inputs);
+  const std::size_t size = dataset_.sample_size();
+  for (std::size_t i = 0; augmentation_ && i < samples.size(); ++i) {
+    Rng rng(mix_seed(augmentation_seed_, epoch, samples[i]));
+    data::augment(inputs.subspan(i * size, size), dataset_.sample_shape(), *augmentation_, rng);
+  }
+}
+
+Batch Loader::fill(std::size_t epoch, std::size_t round, std::span<float> inputs,
+                   std::span<std::int32_t> labels) {
   require(round < rounds_, ErrorKind::argument, "loader: batch {} of an epoch of {}", round,
           rounds_);
   if (sampler_ && epoch_ != epoch) {
     order_ = sampler_->order(epoch);
     epoch_ = epoch;
   }
-  const std::size_t begin = round * batch_size_;
-  const std::size_t count = std::min(batch_size_, order_.size() - begin);
-  const auto indices = std::span<const std::size_t>(order_).subspan(begin, count);
-  inputs_.resize(count * dataset_.sample_size());
-  labels_.resize(count);
-  dataset_.gather(indices, normalization_, inputs_);
-  for (std::size_t i = 0; augmentation_ && i < count; ++i) {
-    Rng rng(mix_seed(augmentation_seed_, epoch, indices[i]));
-    const std::size_t size = dataset_.sample_size();
-    data::augment(std::span(inputs_).subspan(i * size, size), dataset_.sample_shape(),
-                  *augmentation_, rng);
-  }
+  const std::size_t first = round * batch_size_, size = dataset_.sample_size();
+  const std::size_t count = std::min(batch_size_, order_.size() - first);
+  const auto samples = std::span<const std::size_t>(order_).subspan(first, count);
+  inputs = inputs.first(count * size);
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    make(epoch, samples.subspan(begin, end - begin),
+         inputs.subspan(begin * size, (end - begin) * size));
+  };
+  if (crew_)
+    crew_->share(count, part);
+  else
+    part(0, count);
   const auto all = dataset_.labels();
-  std::transform(indices.begin(), indices.end(), labels_.begin(),
+  std::transform(samples.begin(), samples.end(), labels.begin(),
                  [all](std::size_t index) { return all[index]; });
-  batch_.inputs = inputs_;
-  batch_.labels = labels_;
+  return {inputs, labels.first(count), dataset_.sample_shape()};
+}
+
+const Batch& Loader::batch(std::size_t epoch, std::size_t round) {
+  inputs_.resize(batch_size_ * dataset_.sample_size());
+  labels_.resize(batch_size_);
+  batch_ = fill(epoch, round, inputs_, labels_);
   return batch_;
 }
 

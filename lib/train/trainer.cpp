@@ -89,9 +89,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
         std::ceil(options_.validation * static_cast<double>(data_.train.size())));
     train_ = data_.train.slice(0, data_.train.size() - held_out);
     validation_ = data_.train.slice(train_.size(), held_out);
-    loader_.emplace(train_, data_.normalization, group_.size(), group_.rank(), options_.batch_size,
-                    options_.seed, own_samples());
-    if (options_.augmentation) loader_->augment(*options_.augmentation, options_.seed);
+    loader_.emplace(make_loader(), options_.prefetch);
     if (options_.out) metrics_.emplace(*options_.out, group_.rank());
     schedule = rule.make(group_.size());
     open_checkpoints();
@@ -132,6 +130,14 @@ std::vector<std::vector<std::size_t>> Training::all_shards() const {
 std::vector<std::size_t> Training::own_samples() const {
   if (!options_.shards.dirichlet_alpha) return {};
   return all_shards()[static_cast<std::size_t>(group_.rank())];
+}
+
+data::Loader Training::make_loader() const {
+  data::Loader loader(train_, data_.normalization, group_.size(), group_.rank(),
+                      options_.batch_size, options_.seed, own_samples());
+  if (options_.augmentation) loader.augment(*options_.augmentation, options_.seed);
+  loader.threads(options_.loader_threads);
+  return loader;
 }
 
 /// Collective.

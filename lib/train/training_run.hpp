@@ -3,7 +3,7 @@
 
 #include <fast/core/deadline.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/data/loader.hpp>
+#include <fast/data/prefetcher.hpp>
 #include <fast/train/checkpoint.hpp>
 #include <fast/train/metrics.hpp>
 #include <fast/train/overview.hpp>
@@ -52,6 +52,7 @@ class Training {
  private:
   std::vector<std::vector<std::size_t>> all_shards() const;
   std::vector<std::size_t> own_samples() const;
+  data::Loader make_loader() const;
   std::set<int> gone() const;
   void take_over_samples();
   void take_devices();
@@ -99,7 +100,7 @@ class Training {
   std::optional<Ema> ema_;
   Overview overview_;
   std::optional<Schedule> schedule_;  ///< as laid on the ranks
-  std::optional<data::Loader> loader_;
+  std::optional<data::Prefetcher> loader_;
   std::optional<MetricsWriter> metrics_;
   std::optional<Progress> progress_;
   std::optional<Worker> worker_;

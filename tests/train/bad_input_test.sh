@@ -89,6 +89,8 @@ check_names() {
   refused "backend" "\"jax\"" "choose nn, torch or dlib" -- --backend jax
   refused "a backend without the model, or not built" "--backend dlib: " -- --backend dlib --model lstm
   refused "device" "\"gpu\"" "choose cpu, cuda or cuda:INDEX" -- --device gpu
+  refused "batches ahead" "--prefetch: -1" "0 or more" -- --prefetch -1
+  refused "loader threads" "--loader-threads: 0" "at least 1" -- --loader-threads 0
   refused "device without a number" "\"cuda:x\"" "choose cpu, cuda or cuda:INDEX" -- --device cuda:x
   local reason="built without it"
   [[ $(ldd "$program") != *libcudnn* ]] || reason="no GPU here"

@@ -82,6 +82,14 @@ TEST_CASE("a run at staleness 0 can be repeated bit for bit") {
   }
 }
 
+TEST_CASE("batches made ahead train to the same weights, bit for bit") {
+  auto options = trainer_options();
+  const auto expected = train_four(options)[0].mean_model;
+  options.prefetch.ahead = 2;
+  options.loader_threads = 2;
+  CHECK(train_four(options)[0].mean_model == expected);
+}
+
 TEST_CASE("workers that never wait learn as well") {
   auto options = trainer_options();
   options.worker.staleness = unbounded_staleness;

@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace fast::data {
@@ -34,17 +36,29 @@ class Loader {
   /// From the next batch on trains on these samples, in as many rounds. Throws as Sampler does.
   void own(std::vector<std::size_t> samples);
 
+  /// Threads that make a batch, the caller's among them; the same batch whatever their number.
+  /// Throws Error(argument) unless positive.
+  void threads(int count);
+
   const Dataset& dataset() const { return dataset_; }
-  std::size_t rounds() const { return rounds_; }  ///< batches an epoch
+  std::size_t batch_size() const { return batch_size_; }  ///< samples of a whole batch
+  std::size_t rounds() const { return rounds_; }          ///< batches an epoch
 
   /// Batch `round` of an epoch, any in any order, so that training resumes wherever it stopped.
   /// Throws Error(argument) when round is not below rounds() or the normalization does not fit.
   const Batch& batch(std::size_t epoch, std::size_t round);
 
+  /// The same in the caller's memory, with room for a whole batch.
+  Batch fill(std::size_t epoch, std::size_t round, std::span<float> inputs,
+             std::span<std::int32_t> labels);
+
   /// for (const fast::Batch& batch : loader.epoch(0)) ...
   Epoch epoch(std::size_t epoch);
 
  private:
+  class Crew;
+  void make(std::size_t epoch, std::span<const std::size_t> samples, std::span<float> inputs) const;
+
   Dataset dataset_;
   Normalization normalization_;
   std::optional<Sampler> sampler_;
@@ -54,6 +68,7 @@ class Loader {
   std::optional<std::size_t> epoch_;  ///< whose order order_ is
   std::optional<Augmentation> augmentation_;
   std::uint64_t augmentation_seed_ = 0;
+  std::shared_ptr<Crew> crew_;  ///< null: the caller alone
   std::vector<float> inputs_;
   std::vector<std::int32_t> labels_;
   Batch batch_;

@@ -4,6 +4,7 @@
 #include <fast/backend/backend.hpp>
 #include <fast/data/augment.hpp>
 #include <fast/data/load.hpp>
+#include <fast/data/prefetcher.hpp>
 #include <fast/data/sharding.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/train/learning_rate.hpp>
@@ -48,7 +49,10 @@ struct TrainerOptions {
   /// returns. With even shards all samples are dealt anew every epoch anyway.
   bool take_over = false;
   std::optional<data::Augmentation> augmentation;  ///< of training images
-  LearningRate learning_rate;                      ///< set in the backend before every step
+  /// Batches of training that a thread makes ahead, none unless told to; and threads for each.
+  data::PrefetchOptions prefetch = {.ahead = 0};
+  int loader_threads = 1;
+  LearningRate learning_rate;  ///< set in the backend before every step
   /// Average gradients over all workers before every optimizer step, in place of the neighbours'
   /// weights: the baseline.
   bool all_reduce = false;
