@@ -7,31 +7,40 @@
 
 namespace fast::cuda {
 
-void DeviceBuffer::Free::operator()(void* data) const { cudaFree(data); }
-void PinnedBuffer::Free::operator()(void* data) const { cudaFreeHost(data); }
-void PinnedRange::Unregister::operator()(void* data) const { cudaHostUnregister(data); }
+namespace {
 
-DeviceBuffer::DeviceBuffer(std::size_t size_bytes, int device) : size_bytes_(size_bytes) {
+void* make_device(std::size_t size_bytes, int device) {
   const UseDevice use(cuda::device(device).index);
-  if (size_bytes == 0) return;
+  if (size_bytes == 0) return nullptr;
   void* made = nullptr;
   check(cudaMalloc(&made, size_bytes),
         fmt::format("cudaMalloc of {} bytes on device {}", size_bytes, device));
-  data_.reset(made);
+  Handle<free_device> owner(made);
   check(cudaMemset(made, 0, size_bytes), "cudaMemset");
   // Filling runs on the default stream, beside which other streams run freely.
   check(cudaStreamSynchronize(nullptr), "cudaMemset");
+  return owner.release();
 }
 
-PinnedBuffer::PinnedBuffer(std::size_t size_bytes) : size_bytes_(size_bytes) {
+void* make_pinned(std::size_t size_bytes) {
   devices();
-  if (size_bytes == 0) return;
+  if (size_bytes == 0) return nullptr;
   void* made = nullptr;
   check(cudaHostAlloc(&made, size_bytes, cudaHostAllocPortable),
         fmt::format("cudaHostAlloc of {} bytes", size_bytes));
-  data_.reset(made);
-  std::memset(made, 0, size_bytes);
+  return std::memset(made, 0, size_bytes);
 }
+
+}  // namespace
+
+void free_device(void* memory) { cudaFree(memory); }
+void free_pinned(void* memory) { cudaFreeHost(memory); }
+void unpin(void* memory) { cudaHostUnregister(memory); }
+
+DeviceBuffer::DeviceBuffer(std::size_t size_bytes, int device)
+    : Buffer(make_device(size_bytes, device), size_bytes) {}
+
+PinnedBuffer::PinnedBuffer(std::size_t size_bytes) : Buffer(make_pinned(size_bytes), size_bytes) {}
 
 PinnedRange::PinnedRange(std::span<std::byte> memory) {
   devices();
@@ -42,7 +51,7 @@ PinnedRange::PinnedRange(std::span<std::byte> memory) {
     return;
   }
   check(code, fmt::format("cudaHostRegister of {} bytes", memory.size()));
-  data_.reset(memory.data());
+  memory_.reset(memory.data());
 }
 
 void copy(void* to, const void* from, std::size_t size_bytes, const Stream& stream) {

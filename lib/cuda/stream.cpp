@@ -32,52 +32,51 @@ void await(const Deadline& deadline, std::string_view what, int device, const Do
   }
 }
 
-}  // namespace
-
-void Stream::Destroy::operator()(void* handle) const {
-  cudaStreamDestroy(static_cast<cudaStream_t>(handle));
-}
-
-Stream::Stream(int device) : device_(cuda::device(device).index) {
-  const UseDevice use(device);
+void* make_stream(int device) {
+  const UseDevice use(cuda::device(device).index);
   cudaStream_t made = nullptr;
   check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreate");
-  handle_.reset(made);
+  return made;
 }
 
+void* make_event(int device) {
+  const UseDevice use(cuda::device(device).index);
+  cudaEvent_t made = nullptr;
+  check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreate");
+  return made;
+}
+
+}  // namespace
+
+void destroy_stream(void* stream) { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }
+void destroy_event(void* event) { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
+
+Stream::Stream(int device) : DeviceHandle(make_stream(device), device) {}
+
 void Stream::wait_for(const Event& event) const {
-  const UseDevice use(device_);
+  const UseDevice use(device());
   check(cudaStreamWaitEvent(of(*this), of(event), 0), "cudaStreamWaitEvent");
 }
 
 void Stream::synchronize(const Deadline& deadline) const {
-  await(deadline, "a stream", device_,
+  await(deadline, "a stream", device(),
         [&] { return finished(cudaStreamQuery(of(*this)), "what a stream was given"); });
 }
 
-void Event::Destroy::operator()(void* handle) const {
-  cudaEventDestroy(static_cast<cudaEvent_t>(handle));
-}
-
-Event::Event(int device) : device_(cuda::device(device).index) {
-  const UseDevice use(device);
-  cudaEvent_t made = nullptr;
-  check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreate");
-  handle_.reset(made);
-}
+Event::Event(int device) : DeviceHandle(make_event(device), device) {}
 
 void Event::record(const Stream& stream) {
-  require(stream.device() == device_, ErrorKind::argument,
-          "cuda: an event of device {} recorded on a stream of device {}; make it there", device_,
+  require(stream.device() == device(), ErrorKind::argument,
+          "cuda: an event of device {} recorded on a stream of device {}; make it there", device(),
           stream.device());
-  const UseDevice use(device_);
+  const UseDevice use(device());
   check(cudaEventRecord(of(*this), of(stream)), "cudaEventRecord");
 }
 
 bool Event::done() const { return finished(cudaEventQuery(of(*this)), "what an event waited for"); }
 
 void Event::synchronize(const Deadline& deadline) const {
-  await(deadline, "an event", device_, [&] { return done(); });
+  await(deadline, "an event", device(), [&] { return done(); });
 }
 
 }  // namespace fast::cuda
