@@ -20,8 +20,9 @@ namespace {
 /// SGD with momentum on one random batch, from nn's initial weights.
 class Training {
  public:
-  Training(const nn::ModelSpec& spec, std::size_t count, std::int32_t classes, bool tf32)
-      : network_(spec, {0, tf32}),
+  Training(const nn::ModelSpec& spec, std::size_t count, std::int32_t classes,
+           cuda::Precision precision, bool tuned)
+      : network_(spec, {.precision = precision, .autotune = tuned, .graph = tuned}),
         optimizer_(nn::SgdOptions{.learning_rate = 0.001}, network_.parameters().size()),
         shape_(spec.input),
         labels_(count) {
@@ -54,15 +55,21 @@ class Training {
 
 void run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
          std::int32_t classes) {
-  for (const bool tf32 : {false, true}) {
-    Training training(spec, count, classes, tf32);
-    training.step();
+  using cuda::Precision;
+  for (const auto& [precision, tuned] : {std::pair(Precision::f32, false),
+                                         {Precision::tf32, false},
+                                         {Precision::bf16, false},
+                                         {Precision::tf32, true},
+                                         {Precision::bf16, true}}) {
+    Training training(spec, count, classes, precision, tuned);
+    for (int warm = 0; warm < 3; ++warm) training.step();
     const double before = training.loss();
     const auto timings = report.measure_interleaved({{spec.name, [&] { training.step(); }, 20}});
     if (!std::isfinite(training.loss()) || training.loss() >= before)
       throw std::runtime_error(spec.name + ": the loss did not fall");
     report.add(spec.name,
-               {{"precision", tf32 ? "TF32" : "f32"},
+               {{"precision", std::string(cuda::name(precision))},
+                {"graph, tuned", tuned ? "yes" : "no"},
                 {"batch", count},
                 {"images/s", static_cast<double>(count) / timings[0].median_ms * 1000}},
                timings[0]);
@@ -81,6 +88,7 @@ int main(int argc, char** argv) {
   try {
     std::printf("%s\n", cuda::device(0).name.c_str());
     run(report, nn::lenet5(), batch, 10);
+    run(report, nn::lstm(128), batch, 10);
     run(report, nn::resnet20(), batch, 10);
     run(report, nn::resnet50(), batch, 1000);
   } catch (const std::exception& error) {

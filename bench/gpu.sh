@@ -26,6 +26,6 @@ for device in cpu cuda; do
 done
 "$bin/bench_cuda" --json "$out/bench_cuda.json"
 "$bin/bench_cuda_nn" --json "$out/bench_cuda_nn.json"
-for precision in f32 tf32; do
+for precision in f32 tf32 bf16; do
   bench/peers/resnet50_torch.py --precision $precision --json "$out/torch_$precision.json" || echo "PyTorch's ResNet-50: not measured"
 done

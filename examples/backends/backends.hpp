@@ -27,10 +27,11 @@ std::unique_ptr<fast::Backend> make_dlib(const fast::nn::ModelSpec& spec, std::u
                                          const fast::nn::BackendOptions& options = {});
 
 /// A replica and what it computes on, for the opening table: "cuda:0 (NVIDIA H200)",
-/// nothing for the CPU.
+/// nothing for the CPU; and where its batches are best made, null for anywhere.
 struct OnDevice {
   std::unique_ptr<fast::Backend> backend;
   std::string device;
+  std::shared_ptr<fast::BatchMemory> memory = {};
 };
 
 /// Where a worker computes: on that GPU, or on the one that is its turn among its host's workers.
@@ -38,7 +39,8 @@ struct CudaPlace {
   std::optional<int> gpu;
   int rank;
   std::vector<int> hosts;  ///< by rank
-  bool tf32;
+  std::string precision;   ///< f32, tf32 or bf16
+  bool autotune, graph, staged;
 };
 OnDevice make_cuda(const fast::nn::ModelSpec& spec, std::uint64_t seed,
                    const fast::nn::BackendOptions& options, const CudaPlace& place);

@@ -18,8 +18,12 @@ OnDevice make_cuda(const nn::ModelSpec& spec, std::uint64_t seed, const nn::Back
   const auto count = static_cast<int>(found.devices.size());
   const cuda::DeviceInfo device =
       cuda::device(place.gpu.value_or(cuda::device_in_turn(place.rank, place.hosts, count)));
-  return {cuda::make_backend(spec, seed, options, {device.index, place.tf32}),
-          fmt::format("cuda:{} ({})", device.index, device.name)};
+  std::shared_ptr<cuda::BatchStage> stage;
+  if (place.staged) stage = std::make_shared<cuda::BatchStage>(device.index);
+  const cuda::NetworkOptions network{device.index, cuda::precision_from(place.precision),
+                                     place.autotune, place.graph, stage};
+  return {cuda::make_backend(spec, seed, options, network),
+          fmt::format("cuda:{} ({})", device.index, device.name), stage};
 }
 
 }  // namespace backends

@@ -42,6 +42,7 @@ void train_worker(const Group& group, const Options& o) {
     data = data::load(o.data, load);
     replica = fast_train::backend_of(o, data.train, group);
     trainer->device = replica.device;
+    trainer->prefetch.memory = replica.memory;
   });
   const auto idle = fast_train::without_effect(o);
   if (!idle.empty() && group.rank() == 0) {

@@ -31,7 +31,8 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
   app.add_flag("--augment", o.augment,
                "train on crops of images padded by 4, every other one mirrored");
-  app.add_option("--prefetch", o.prefetch, "batches that a thread makes ahead of training [0]");
+  app.add_option("--prefetch", o.prefetch,
+                 "batches that a thread makes ahead of training [2 for GPUs, else 0]");
   app.add_option("--loader-threads", o.loader_threads, "threads that make a batch");
   app.add_option("--shards", o.shards,
                  "even, or dirichlet:ALPHA: each worker has few labels (the fewer, the smaller "
@@ -48,7 +49,12 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--device", o.device,
                  "what this worker computes on: cpu, cuda (the workers of a host take its GPUs in "
                  "turn) or cuda:INDEX; workers need not agree");
-  app.add_flag("--tf32", o.tf32, "on GPUs, round factors of products to TF32");
+  app.add_option("--precision", o.precision,
+                 "on GPUs: f32, tf32 (factors of products are rounded) or bf16 (so is what layers "
+                 "hand on; weights stay f32)");
+  app.add_flag("--autotune", o.autotune,
+               "on GPUs, measure ways to each convolution and take the fastest");
+  app.add_flag("--cuda-graph", o.graph, "on GPUs, launch a whole pass at once");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");
@@ -159,6 +165,9 @@ void check(const Options& o, int ranks) {
           ranks);
   require(o.nan == "abort" || o.nan == "heal", ErrorKind::argument,
           "--nan: \"{}\" is unknown; choose abort or heal", o.nan);
+  require(o.precision == "f32" || o.precision == "tf32" || o.precision == "bf16",
+          ErrorKind::argument, "--precision: \"{}\" is unknown; choose f32, tf32 or bf16",
+          o.precision);
   require(o.prefetch.value_or(0) >= 0, ErrorKind::argument,
           "--prefetch: {}; a number of batches, 0 or more, is required", *o.prefetch);
   require(o.loader_threads >= 1, ErrorKind::argument, "--loader-threads: {}; at least 1 is needed",
@@ -196,7 +205,9 @@ std::vector<std::string> without_effect(const Options& o) {
       {"--algorithm-option", all_reduce},
       {"--evaluate-every", o.out.empty()},
       {"--threads", o.device != "cpu"},
-      {"--tf32", o.device == "cpu"},
+      {"--precision", o.device == "cpu"},
+      {"--autotune", o.device == "cpu"},
+      {"--cuda-graph", o.device == "cpu"},
   };
   std::vector<std::string> names;
   for (const auto& [name, is_idle] : idle) {

@@ -14,6 +14,7 @@ struct Options {
   std::string backend = "nn";
   std::string model = "lenet";
   std::string device = "cpu";
+  std::string precision = "f32";
   std::string topology = "torus2d";
   std::string algorithm = "awc";
   std::string exchange = "hybrid";
@@ -41,7 +42,7 @@ struct Options {
   std::vector<std::string> given;  ///< names of the options on the command line
   std::string checkpoint_every, checkpoints, resume;
   int keep = 2;
-  bool strict = false, take_over = false, tf32 = false;
+  bool strict = false, take_over = false, autotune = false, graph = false;
   bool quiet = false, augment = false, no_placement = false;
 };
 

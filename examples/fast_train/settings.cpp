@@ -184,6 +184,11 @@ std::optional<int> gpu_of(const std::string& device) {
   return index;
 }
 
+/// Batches made ahead.
+std::size_t prefetch_of(const Options& o) {
+  return static_cast<std::size_t>(o.prefetch.value_or(o.device == "cpu" ? 0 : 2));
+}
+
 backends::OnDevice backend_of(const Options& o, const data::Dataset& data, const Group& group) {
   const nn::ModelSpec spec = model_for(o, data);
   const nn::BackendOptions options{optimizer_of(o), o.clip_norm, o.accumulate, o.threads};
@@ -192,7 +197,9 @@ backends::OnDevice backend_of(const Options& o, const data::Dataset& data, const
     require(o.backend == "nn", ErrorKind::argument,
             "--device {}: only nn's models run there; leave --backend {} out, or take --device cpu",
             o.device, o.backend);
-    return backends::make_cuda(spec, o.seed, options, {gpu, group.rank(), group.hosts(), o.tf32});
+    return backends::make_cuda(
+        spec, o.seed, options,
+        {gpu, group.rank(), group.hosts(), o.precision, o.autotune, o.graph, prefetch_of(o) > 0});
   }
   if (o.backend == "nn") return {nn::make_backend<float>(spec, o.seed, options), ""};
   if (o.backend == "torch") return {backends::make_torch<float>(spec, o.seed, options), ""};
@@ -217,7 +224,7 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
   trainer.seed = o.seed;
   if (o.augment) trainer.augmentation.emplace();
-  trainer.prefetch.ahead = static_cast<std::size_t>(o.prefetch.value_or(0));
+  trainer.prefetch.ahead = prefetch_of(o);
   trainer.prefetch.deadline = Seconds(o.deadline_s);
   trainer.loader_threads = o.loader_threads;
   trainer.shards = data::sharding_from(o.shards);

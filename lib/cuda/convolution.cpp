@@ -1,11 +1,14 @@
 #include "cuda/convolution.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
+#include <fast/cuda/memory.hpp>
+#include <limits>
 #include <tuple>
-#include <vector>
 
 #include "cuda/runtime.hpp"
+#include "cuda/tuning.hpp"
 
 // The attributes that name a handle are deprecated in favor of device properties, which cuDNN has
 // only since 9.8; this library takes 9.0.
@@ -20,10 +23,10 @@ std::string describe(const ConvolutionShape& s) {
                      s.padding);
 }
 
-/// f32 with channels last; dimensions are told as [n, c, h, w] whatever the order in memory.
-Descriptor tensor(std::int64_t id, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+/// Channels last; dimensions are told as [n, c, h, w] whatever the order in memory.
+Descriptor tensor(cudnnDataType_t type, std::int64_t id, std::int64_t n, std::int64_t c,
+                  std::int64_t h, std::int64_t w) {
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  const cudnnDataType_t type = CUDNN_DATA_FLOAT;
   const std::int64_t alignment = 16;
   const std::array dimensions{n, c, h, w}, strides{h * w * c, std::int64_t{1}, w * c, c};
   made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &type);
@@ -123,6 +126,40 @@ std::vector<cudnnBackendNumericalNote_t> notes_of(const Descriptor& configuratio
   return notes;
 }
 
+constexpr std::int64_t most_tuning_bytes = std::int64_t{1} << 30;
+constexpr std::size_t most_tuned_plans = 8;
+constexpr int tuning_runs = 3;
+
+/// Of work on a stream.
+class Timer {
+ public:
+  Timer() {
+    for (Marked& mark : marks_) {
+      cudaEvent_t made = nullptr;
+      check(cudaEventCreate(&made), "cudaEventCreate");
+      mark.reset(made);
+    }
+  }
+  template <class Work>
+  double time_ms(const Stream& stream, const Work& work) const {
+    mark(0, stream);
+    work();
+    mark(1, stream);
+    stream.synchronize(Deadline(Seconds(60)));
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, event(0), event(1)), "cudaEventElapsedTime");
+    return static_cast<double>(ms);
+  }
+
+ private:
+  using Marked = Handle<destroy_event>;
+  cudaEvent_t event(std::size_t i) const { return static_cast<cudaEvent_t>(marks_[i].get()); }
+  void mark(std::size_t i, const Stream& stream) const {
+    check(cudaEventRecord(event(i), static_cast<cudaStream_t>(stream.handle())), "cudaEventRecord");
+  }
+  std::array<Marked, 2> marks_;
+};
+
 }  // namespace
 
 void check(cudnnStatus_t status, std::string_view operation) {
@@ -136,6 +173,10 @@ void check(cudnnStatus_t status, std::string_view operation) {
        "cuda: cuDNN: {} failed with {} ({}): {}; see that cuDNN and the driver are meant for each "
        "other, or run on the CPU",
        operation, cudnnGetErrorString(status), static_cast<int>(status), reason);
+}
+
+cudnnDataType_t data_type(DType type) {
+  return type == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
 void Descriptor::Destroy::operator()(cudnnBackendDescriptor_t handle) const {
@@ -165,14 +206,15 @@ void Descriptor::finalize(std::string_view what) {
 }
 
 Descriptor convolution_operation(Convolution::Kind kind, const ConvolutionShape& s) {
+  const cudnnDataType_t type = data_type(s.type);
   const auto images = [&](std::int64_t id) {
-    return tensor(id, s.samples, s.channels, s.height, s.width);
+    return tensor(type, id, s.samples, s.channels, s.height, s.width);
   };
   const auto filters = [&](std::int64_t id) {
-    return tensor(id, s.filters, s.channels, s.kernel, s.kernel);
+    return tensor(type, id, s.filters, s.channels, s.kernel, s.kernel);
   };
   const auto results = [&](std::int64_t id) {
-    return tensor(id, s.samples, s.filters, s.out_height, s.out_width);
+    return tensor(type, id, s.samples, s.filters, s.out_height, s.out_width);
   };
   using Kind = Convolution::Kind;
   const Names& name = names[static_cast<std::size_t>(kind)];
@@ -197,32 +239,33 @@ bool Convolutions::Less::operator()(const std::pair<Convolution::Kind, Convoluti
   const auto key = [](const std::pair<Convolution::Kind, ConvolutionShape>& of) {
     const ConvolutionShape& s = of.second;
     return std::tuple(of.first, s.samples, s.channels, s.height, s.width, s.filters, s.kernel,
-                      s.stride, s.padding);
+                      s.stride, s.padding, s.type);
   };
   return key(a) < key(b);
 }
 
-Convolutions::Convolutions(bool tf32) : tf32_(tf32) {
+Convolutions::Convolutions(bool tf32, bool autotune) : tf32_(tf32), autotune_(autotune) {
   cudnnHandle_t made = nullptr;
   check(cudnnCreate(&made), "cudnnCreate");
   handle_.reset(made);
 }
 
-bool Convolutions::suits(const Descriptor& configuration) const {
+bool Convolutions::suits(const Descriptor& configuration, DType type) const {
   for (const cudnnBackendNumericalNote_t note : notes_of(configuration)) {
     // Tensor cores take f32 as TF32 only; some engines go down to halves.
-    if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && !tf32_) return false;
+    if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && type == DType::f32 && !tf32_) return false;
     if (note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) return false;
   }
   return true;
 }
 
-Convolutions::Plan Convolutions::make_plan(const Convolution& work) {
+std::vector<Convolutions::Plan> Convolutions::plans_for(const Convolution& work, std::size_t most) {
   const Descriptor graph = graph_of(convolution_operation(work.kind, work.shape), handle_.get());
   cudnnHandle_t handle = handle_.get();
+  std::vector<Plan> plans;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (const Descriptor& configuration : configurations(graph, mode)) {
-      if (!suits(configuration)) continue;
+      if (plans.size() == most || !suits(configuration, work.shape.type)) continue;
       Plan made{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0};
       made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &handle);
       made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
@@ -232,12 +275,40 @@ Convolutions::Plan Convolutions::make_plan(const Convolution& work) {
       check(cudnnBackendGetAttribute(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                      CUDNN_TYPE_INT64, 1, &count, &made.workspace_bytes),
             "reading a plan's workspace");
-      return made;
+      plans.push_back(std::move(made));
     }
-  fail(ErrorKind::resource,
-       "cuda: cuDNN {} has no plan for {} (f32{}); choose another model or batch size, or run on "
-       "the CPU",
-       cudnnGetVersion(), describe(work.shape), tf32_ ? ", TF32" : "");
+  return plans;
+}
+
+/// The least of some runs; nothing when the plan fails or wants too much memory.
+std::optional<double> Convolutions::time_ms(const Plan& plan, const Convolution& work) try {
+  if (plan.workspace_bytes > most_tuning_bytes) return std::nullopt;
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  const Stream stream(device);
+  const Timer timer;
+  const DeviceBuffer workspace(static_cast<std::size_t>(plan.workspace_bytes), device);
+  execute(plan, work, workspace.data(), stream.handle());
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < tuning_runs; ++run)
+    least = std::min(least, timer.time_ms(stream, [&] {
+      execute(plan, work, workspace.data(), stream.handle());
+    }));
+  return least;
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+Convolutions::Plan Convolutions::make_plan(const Convolution& work) {
+  std::vector<Plan> plans = plans_for(work, autotune_ ? most_tuned_plans : 1);
+  require(!plans.empty(), ErrorKind::resource,
+          "cuda: cuDNN {} has no plan for {} ({}{}); choose another model or batch size, or run on "
+          "the CPU",
+          cudnnGetVersion(), describe(work.shape), name(work.shape.type), tf32_ ? ", TF32" : "");
+  const std::size_t best = plans.size() == 1 ? 0 : fastest(plans.size(), [&](std::size_t i) {
+    return time_ms(plans[i], work);
+  });
+  return std::move(plans[best]);
 }
 
 Convolutions::Plan& Convolutions::plan_of(const Convolution& work) {
@@ -251,7 +322,11 @@ std::size_t Convolutions::workspace_bytes(const Convolution& work) {
 }
 
 void Convolutions::run(const Convolution& work, void* workspace, void* stream) {
-  const Plan& plan = plan_of(work);
+  execute(plan_of(work), work, workspace, stream);
+}
+
+void Convolutions::execute(const Plan& plan, const Convolution& work, void* workspace,
+                           void* stream) {
   const std::array<std::int64_t, 3> ids{1, 2, 3};
   const std::array<const void*, 3> places{work.a, work.b, work.out};
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

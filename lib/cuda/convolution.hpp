@@ -5,7 +5,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "cuda/program.hpp"
 
@@ -37,18 +39,22 @@ class Descriptor {
   std::unique_ptr<std::remove_pointer_t<cudnnBackendDescriptor_t>, Destroy> handle_;
 };
 
+/// f32 or bf16 in cuDNN's words.
+cudnnDataType_t data_type(DType type);
+
 /// The graph's one operation, finalized: cuDNN has found its shapes to fit. Needs no device.
 /// Tensors are 1 (a), 2 (b) and 3 (out).
 Descriptor convolution_operation(Convolution::Kind kind, const ConvolutionShape& shape);
 
 /// Plans for one device, each made once for a kind and shape: the first that can be made of what
-/// cuDNN's heuristics propose, then of its fall-backs.
+/// cuDNN's heuristics propose, then of its fall-backs; or the fastest of the first few.
 class Convolutions {
  public:
-  /// Without `tf32` engines that round factors to TF32 are left out. On the current device.
-  explicit Convolutions(bool tf32);
+  /// Without `tf32` engines that round factors of f32 to TF32 are left out. On the current device.
+  Convolutions(bool tf32, bool autotune);
 
-  /// Of the plan for it, made now if it is new. On the current device, as run().
+  /// Of the plan for it, made now if it is new; to choose the fastest writes to `out`. On the
+  /// current device, as run().
   std::size_t workspace_bytes(const Convolution& work);
   void run(const Convolution& work, void* workspace, void* stream);
 
@@ -66,9 +72,12 @@ class Convolutions {
   };
   Plan& plan_of(const Convolution& work);
   Plan make_plan(const Convolution& work);
-  bool suits(const Descriptor& configuration) const;
+  std::vector<Plan> plans_for(const Convolution& work, std::size_t most);
+  std::optional<double> time_ms(const Plan& plan, const Convolution& work);
+  void execute(const Plan& plan, const Convolution& work, void* workspace, void* stream);
+  bool suits(const Descriptor& configuration, DType type) const;
 
-  bool tf32_;
+  bool tf32_, autotune_;
   std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy> handle_;
   std::map<std::pair<Convolution::Kind, ConvolutionShape>, Plan, Less> plans_;
 };

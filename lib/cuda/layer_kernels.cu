@@ -26,24 +26,40 @@ cudaError_t launch_each(const Elements& elements, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-template cudaError_t launch_each(const SwapLast&, cudaStream_t);
-template cudaError_t launch_each(const AddBias&, cudaStream_t);
-template cudaError_t launch_each(const Rectify&, cudaStream_t);
-template cudaError_t launch_each(const RectifySlopes&, cudaStream_t);
-template cudaError_t launch_each(const Add&, cudaStream_t);
-template cudaError_t launch_each(const AddScaled&, cudaStream_t);
-template cudaError_t launch_each(const ColumnShares&, cudaStream_t);
-template cudaError_t launch_each(const ColumnTotals&, cudaStream_t);
-template cudaError_t launch_each(const MomentShares&, cudaStream_t);
-template cudaError_t launch_each(const MomentTotals&, cudaStream_t);
-template cudaError_t launch_each(const Reciprocals&, cudaStream_t);
-template cudaError_t launch_each(const Normalize&, cudaStream_t);
-template cudaError_t launch_each(const NormalizeShares&, cudaStream_t);
-template cudaError_t launch_each(const NormalizeSlopes&, cudaStream_t);
-template cudaError_t launch_each(const PoolMax&, cudaStream_t);
-template cudaError_t launch_each(const PoolMaxSlopes&, cudaStream_t);
-template cudaError_t launch_each(const PoolMean&, cudaStream_t);
-template cudaError_t launch_each(const PoolMeanSlopes&, cudaStream_t);
-template cudaError_t launch_each(const SoftmaxLoss&, cudaStream_t);
+#define FAST_INSTANTIATE(...) template cudaError_t launch_each(const __VA_ARGS__&, cudaStream_t);
+FAST_INSTANTIATE(AddScaled)
+FAST_INSTANTIATE(ColumnTotals)
+FAST_INSTANTIATE(MomentTotals)
+FAST_INSTANTIATE(Reciprocals)
+FAST_INSTANTIATE(GroupMoments)
+FAST_INSTANTIATE(GroupSlopes)
+FAST_INSTANTIATE(SwapLast<float, BFloat16>)
+FAST_INSTANTIATE(SwapLast<BFloat16, float>)
+#define FAST_INSTANTIATE_FOR(V)             \
+  FAST_INSTANTIATE(SwapLast<V, V>)          \
+  FAST_INSTANTIATE(AddBias<V>)              \
+  FAST_INSTANTIATE(Rectify<V>)              \
+  FAST_INSTANTIATE(RectifySlopes<V>)        \
+  FAST_INSTANTIATE(Add<V>)                  \
+  FAST_INSTANTIATE(ColumnShares<V>)         \
+  FAST_INSTANTIATE(MomentShares<V>)         \
+  FAST_INSTANTIATE(Normalize<V>)            \
+  FAST_INSTANTIATE(NormalizeShares<V>)      \
+  FAST_INSTANTIATE(NormalizeSlopes<V>)      \
+  FAST_INSTANTIATE(PlaneMoments<V>)         \
+  FAST_INSTANTIATE(GroupNormalize<V>)       \
+  FAST_INSTANTIATE(GroupNormalizeShares<V>) \
+  FAST_INSTANTIATE(GroupNormalizeSlopes<V>) \
+  FAST_INSTANTIATE(PoolMax<V>)              \
+  FAST_INSTANTIATE(PoolMaxSlopes<V>)        \
+  FAST_INSTANTIATE(PoolMean<V>)             \
+  FAST_INSTANTIATE(PoolMeanSlopes<V>)       \
+  FAST_INSTANTIATE(PackLstm<V>)             \
+  FAST_INSTANTIATE(UnpackLstm<V>)           \
+  FAST_INSTANTIATE(TakeLast<V>)             \
+  FAST_INSTANTIATE(SpreadLast<V>)           \
+  FAST_INSTANTIATE(SoftmaxLoss<V>)
+FAST_INSTANTIATE_FOR(float)
+FAST_INSTANTIATE_FOR(BFloat16)
 
 }  // namespace fast::cuda

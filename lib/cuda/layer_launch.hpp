@@ -3,7 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/layer_elements.hpp"
+#include "cuda/lstm_elements.hpp"
+#include "cuda/norm_elements.hpp"
 
 namespace fast::cuda {
 

@@ -14,9 +14,11 @@ struct DestroyLayout {
 };
 using Layout = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, DestroyLayout>;
 
-Layout layout_of(Index rows, Index columns) {
+cudaDataType_t data_type(DType type) { return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+Layout layout_of(DType type, Index rows, Index columns) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  check(cublasLtMatrixLayoutCreate(&made, data_type(type), static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(columns), rows),
         "describing a matrix");
   return Layout(made);
@@ -35,7 +37,8 @@ void set(const Operation& operation, cublasLtMatmulDescAttributes_t name, const 
 
 Operation operation_of(const MatrixProduct& product, bool tf32) {
   cublasLtMatmulDesc_t made = nullptr;
-  check(cublasLtMatmulDescCreate(&made, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+  const bool rounded = tf32 && product.factors == DType::f32;
+  check(cublasLtMatmulDescCreate(&made, rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                  CUDA_R_32F),
         "describing a product");
   Operation operation(made);
@@ -45,7 +48,7 @@ Operation operation_of(const MatrixProduct& product, bool tf32) {
   if (product.bias == nullptr) return operation;
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
       product.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
-  set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(product.bias));
+  set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias);
   return operation;
 }
 
@@ -122,11 +125,12 @@ MatrixProducts::MatrixProducts(bool tf32) : tf32_(tf32) {
 std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
     const MatrixProduct& product) const {
   const ColumnMajor order = column_major(product);
-  auto made = std::make_shared<Chosen>(Chosen{layout_of(order.rows_a, order.columns_a),
-                                              layout_of(order.rows_b, order.columns_b),
-                                              layout_of(product.m, product.n),
-                                              {},
-                                              0});
+  auto made =
+      std::make_shared<Chosen>(Chosen{layout_of(product.factors, order.rows_a, order.columns_a),
+                                      layout_of(product.factors, order.rows_b, order.columns_b),
+                                      layout_of(product.result, product.m, product.n),
+                                      {},
+                                      0});
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), operation_of(product, tf32_).get(),
@@ -142,8 +146,8 @@ std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
 }
 
 const MatrixProducts::Chosen& MatrixProducts::choose(const MatrixProduct& p) {
-  const Key key(p.m, p.n, p.k, p.a_by_k, p.b_by_k, p.bias != nullptr, p.relu, alignment_of(p.a),
-                alignment_of(p.b), alignment_of(p.c), alignment_of(p.bias));
+  const Key key(p.m, p.n, p.k, p.a_by_k, p.b_by_k, p.bias != nullptr, p.relu, p.factors, p.result,
+                alignment_of(p.a), alignment_of(p.b), alignment_of(p.c), alignment_of(p.bias));
   std::shared_ptr<const Chosen>& chosen = chosen_[key];
   if (!chosen) chosen = make(p);
   return *chosen;

@@ -36,8 +36,8 @@ class MatrixProducts {
 
  private:
   struct Chosen;
-  using Key = std::tuple<Index, Index, Index, bool, bool, bool, bool, std::uint32_t, std::uint32_t,
-                         std::uint32_t, std::uint32_t>;
+  using Key = std::tuple<Index, Index, Index, bool, bool, bool, bool, DType, DType, std::uint32_t,
+                         std::uint32_t, std::uint32_t, std::uint32_t>;
   struct Destroy {
     void operator()(cublasLtHandle_t handle) const;
   };

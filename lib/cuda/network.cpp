@@ -6,6 +6,7 @@
 
 #include "cuda/executor.hpp"
 #include "cuda/layer_launch.hpp"
+#include "cuda/replay.hpp"
 #include "cuda/runtime.hpp"
 #include "nn/batch_check.hpp"
 
@@ -24,25 +25,37 @@ nn::ModelSpec checked(nn::ModelSpec spec) {
   require(nn::parameter_count(spec) > 0, ErrorKind::argument,
           "cuda::Network: model {} has no parameters, at least one layer with weights is required",
           spec.name);
-  require_device_form(spec.layers);
   versions();
   return spec;
 }
 
 }  // namespace
 
+Precision precision_from(std::string_view name) {
+  for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16})
+    if (name == cuda::name(precision)) return precision;
+  fail(ErrorKind::argument, "cuda: precision \"{}\" is unknown; choose f32, tf32 or bf16", name);
+}
+
+std::string_view name(Precision precision) noexcept {
+  if (precision == Precision::bf16) return "bf16";
+  return precision == Precision::tf32 ? "tf32" : "f32";
+}
+
 struct Network::Impl {
   struct Ready {
     bool training;
     std::vector<DeviceBuffer> memory;
     Program program;
+    Replay<Graph> replay = {};
   };
 
-  Impl(nn::ModelSpec model, const NetworkOptions& options)
+  Impl(nn::ModelSpec model, const NetworkOptions& with)
       : spec(checked(std::move(model))),
         shapes(nn::shapes(spec)),
-        stream(options.device),
-        executor(stream, options.tf32),
+        stream(with.device),
+        options(with),
+        executor(stream, options),
         parameters(nn::parameter_count(spec) * sizeof(float), options.device),
         gradients(parameters.size_bytes(), options.device),
         buffers(buffer_count(spec) * sizeof(float), options.device) {
@@ -54,9 +67,9 @@ struct Network::Impl {
   }
 
   Ready make(Index samples, bool training) {
-    Ready made{training, {}, {}};
+    Ready made{training, {}, {}, {}};
     made.program = build_program(
-        spec, samples, training,
+        spec, samples, training, options.precision,
         {parameters.as<float>().data(), gradients.as<float>().data(), buffers.as<float>().data()},
         [&](std::size_t size_bytes) {
           return made.memory.emplace_back(size_bytes, stream.device()).data();
@@ -65,21 +78,32 @@ struct Network::Impl {
     return made;
   }
 
-  const Program& program_for(Index samples, bool training) {
-    for (const Ready& ready : programs)
-      if (ready.program.samples == samples && ready.training == training) return ready.program;
+  Ready& program_for(Index samples, bool training) {
+    for (Ready& ready : programs)
+      if (ready.program.samples == samples && ready.training == training) return ready;
     if (programs.size() == programs_kept) programs.erase(programs.begin());
     programs.push_back(make(samples, training));
-    return programs.back().program;
+    return programs.back();
+  }
+
+  void enqueue(Ready& ready) {
+    const std::span<const Work> works = ready.program.works;
+    if (!options.graph) return executor.run(works);
+    ready.replay.run(
+        executor.version(), [&] { executor.run(works); }, [&] { return executor.capture(works); },
+        [&](const Graph& graph) { executor.launch(graph); });
   }
 
   nn::LossResult run(const Batch& batch, bool training) {
     nn::require_fit(batch, spec, shapes.back()[0]);
     const std::size_t count = batch.count();
-    const Program& program = program_for(static_cast<Index>(count), training);
-    copy(program.inputs, batch.inputs.data(), batch.inputs.size_bytes(), stream);
+    Ready& ready = program_for(static_cast<Index>(count), training);
+    const Program& program = ready.program;
+    const float* staged = options.stage ? options.stage->take(batch, stream) : nullptr;
+    copy(program.inputs, staged != nullptr ? staged : batch.inputs.data(),
+         batch.inputs.size_bytes(), stream);
     copy(program.labels, batch.labels.data(), batch.labels.size_bytes(), stream);
-    executor.run(program.works);
+    enqueue(ready);
     std::vector<float> losses(count);
     std::vector<std::int32_t> hits(count);
     copy(losses.data(), program.losses, count * sizeof(float), stream);
@@ -94,6 +118,7 @@ struct Network::Impl {
   nn::ModelSpec spec;
   std::vector<nn::Shape> shapes;
   Stream stream;
+  NetworkOptions options;
   Executor executor;
   DeviceBuffer parameters, gradients, buffers;
   std::vector<Ready> programs;

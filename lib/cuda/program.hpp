@@ -2,12 +2,15 @@
 // themselves, carried out by whatever can (CUDA's libraries and kernels, or a test's plain loops).
 #pragma once
 
+#include <fast/core/element.hpp>
+#include <fast/cuda/network.hpp>
 #include <fast/nn/model_spec.hpp>
 #include <functional>
 #include <variant>
 #include <vector>
 
-#include "cuda/layer_elements.hpp"
+#include "cuda/lstm_elements.hpp"
+#include "cuda/norm_elements.hpp"
 
 namespace fast::cuda {
 
@@ -15,6 +18,7 @@ namespace fast::cuda {
 /// of 16 bytes when the model's memory does.
 struct ConvolutionShape {
   Index samples, channels, height, width, filters, out_height, out_width, kernel, stride, padding;
+  DType type = DType::f32;  // of all three: f32 or bf16; sums are in f32
   bool operator==(const ConvolutionShape&) const = default;
 };
 
@@ -24,8 +28,8 @@ struct Convolution {
   enum class Kind : std::uint8_t { forward, input_slopes, filter_slopes };
   Kind kind;
   ConvolutionShape shape;
-  const float *a, *b;
-  float* out;
+  const void *a, *b;
+  void* out;
 };
 
 /// c [n][m] = Σ_k op(a) op(b) of row-major a, [m][k] (or [k][m] with `a_by_k`), and b, [n][k] (or
@@ -33,16 +37,47 @@ struct Convolution {
 struct MatrixProduct {
   Index m, n, k;
   bool a_by_k, b_by_k;
-  const float *a, *b;
-  float* c;
-  const float* bias = nullptr;
+  const void *a, *b;
+  void* c;
+  const void* bias = nullptr;
   bool relu = false;
+  DType factors = DType::f32, result = DType::f32;  // f32 or bf16; the bias is like the result
 };
 
-using Work = std::variant<Convolution, MatrixProduct, SwapLast, AddBias, Rectify, RectifySlopes,
-                          Add, AddScaled, ColumnShares, ColumnTotals, MomentShares, MomentTotals,
-                          Reciprocals, Normalize, NormalizeShares, NormalizeSlopes, PoolMax,
-                          PoolMaxSlopes, PoolMean, PoolMeanSlopes, SoftmaxLoss>;
+struct LstmShape {
+  Index samples, steps, inputs, hidden;
+  DType type = DType::f32;  // of values; weights and gradients are f32
+  bool operator==(const LstmShape&) const = default;
+};
+
+/// nn's Lstm with the outputs of every step: y of x, in training or not; or, after it in training,
+/// dx and gradients of (x, y, dy). Values are [sample][step][feature], `weights` and `gradients`
+/// those of the layer in nn's order. `layer` counts the model's: between the two, what carries them
+/// out keeps memory of its own.
+struct Recurrence {
+  enum class Kind : std::uint8_t { training, evaluation, slopes };
+  Kind kind;
+  LstmShape shape;
+  Index layer;
+  const float* weights;
+  const void* x;
+  void* y;
+  const void* dy = nullptr;
+  void* dx = nullptr;
+  float* gradients = nullptr;
+};
+
+/// Works that come in f32 and bf16; and all. But for the first three each is one kernel.
+#define FAST_CUDA_WORKS(V)                                                                         \
+  AddBias<V>, Rectify<V>, RectifySlopes<V>, Add<V>, ColumnShares<V>, MomentShares<V>,              \
+      Normalize<V>, NormalizeShares<V>, NormalizeSlopes<V>, PlaneMoments<V>, GroupNormalize<V>,    \
+      GroupNormalizeShares<V>, GroupNormalizeSlopes<V>, PoolMax<V>, PoolMaxSlopes<V>, PoolMean<V>, \
+      PoolMeanSlopes<V>, TakeLast<V>, SpreadLast<V>, SoftmaxLoss<V>, SwapLast<V, V>
+using Work =
+    std::variant<Convolution, MatrixProduct, Recurrence, AddScaled, ColumnTotals, MomentTotals,
+                 Reciprocals, GroupMoments, GroupSlopes, SwapLast<float, BFloat16>,
+                 SwapLast<BFloat16, float>, FAST_CUDA_WORKS(float), FAST_CUDA_WORKS(BFloat16)>;
+#undef FAST_CUDA_WORKS
 
 /// Where a model's flat vectors lie, in nn's order and layout.
 struct ModelMemory {
@@ -50,13 +85,13 @@ struct ModelMemory {
   float *gradients, *buffers;
 };
 
-/// To be given a batch at `inputs`, as it is in a Batch, and `labels`; leaves losses, hits and
-/// logits. In training also the gradients, and the buffers moved.
+/// To be given a batch at `inputs`, as it is in a Batch, and `labels`; leaves losses and hits. In
+/// training also the gradients, and the buffers moved.
 struct Program {
   Index samples;
   float* inputs;
   std::int32_t* labels;
-  const float *losses, *logits;
+  const float* losses;
   const std::int32_t* hits;
   std::vector<Work> works;
 };
@@ -64,12 +99,9 @@ struct Program {
 /// Memory that stays as long as the program is used.
 using Allocate = std::function<std::byte*(std::size_t size_bytes)>;
 
-/// Throws Error(argument) as nn::shapes() does, and on group normalization, which has no device
-/// form.
-Program build_program(const nn::ModelSpec& spec, Index samples, bool training,
+/// Values between layers are bf16 with Precision::bf16, else f32. Throws Error(argument) as
+/// nn::shapes() does.
+Program build_program(const nn::ModelSpec& spec, Index samples, bool training, Precision precision,
                       const ModelMemory& model, const Allocate& allocate);
-
-/// Throws as build_program() does on layers without a device form.
-void require_device_form(const std::vector<nn::LayerSpec>& layers);
 
 }  // namespace fast::cuda

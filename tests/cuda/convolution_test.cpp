@@ -12,11 +12,12 @@ namespace {
 
 /// Each convolution and product of a model's training.
 template <class W>
-std::vector<W> works_of(const nn::ModelSpec& spec) {
+std::vector<W> works_of(const nn::ModelSpec& spec,
+                        cuda::Precision precision = cuda::Precision::f32) {
   static std::byte memory[256];  // places are told, nothing is read
   auto* place = reinterpret_cast<float*>(memory);
-  const cuda::Program program =
-      cuda::build_program(spec, 4, true, {place, place, place}, [](std::size_t) { return memory; });
+  const cuda::Program program = cuda::build_program(spec, 4, true, precision, {place, place, place},
+                                                    [](std::size_t) { return memory; });
   std::vector<W> found;
   for (const cuda::Work& work : program.works)
     if (const auto* w = std::get_if<W>(&work)) found.push_back(*w);
@@ -31,12 +32,13 @@ TEST_CASE("cuDNN takes the operation of every convolution, forward and backward"
   models.push_back(nn::resnet50());
   std::size_t count = 0;
   for (const nn::ModelSpec& spec : models)
-    for (const cuda::Convolution& work : works_of<cuda::Convolution>(spec)) {
-      INFO(spec.name);
-      CHECK_NOTHROW(cuda::convolution_operation(work.kind, work.shape));
-      ++count;
-    }
-  CHECK(count > 200);
+    for (const cuda::Precision precision : {cuda::Precision::f32, cuda::Precision::bf16})
+      for (const cuda::Convolution& work : works_of<cuda::Convolution>(spec, precision)) {
+        INFO(spec.name << ", " << cuda::name(precision));
+        CHECK_NOTHROW(cuda::convolution_operation(work.kind, work.shape));
+        ++count;
+      }
+  CHECK(count > 400);
 }
 
 TEST_CASE("cuDNN refuses an operation whose sizes do not fit, with what it says of it") {
@@ -75,9 +77,10 @@ TEST_CASE("filters lie where fast kernels take them") {
   alignas(256) static std::byte model[1 << 16], other[1 << 16];
   auto* place = reinterpret_cast<float*>(model);
   const cuda::Program program =
-      cuda::build_program(spec, 1, true, {place, place, place}, [](std::size_t) { return other; });
+      cuda::build_program(spec, 1, true, cuda::Precision::f32, {place, place, place},
+                          [](std::size_t) { return other; });
   for (const cuda::Work& work : program.works)
     if (const auto* w = std::get_if<cuda::Convolution>(&work))
-      for (const float* tensor : {w->a, w->b, static_cast<const float*>(w->out)})
+      for (const void* tensor : {w->a, w->b, static_cast<const void*>(w->out)})
         CHECK(cuda::alignment_of(tensor) >= 16);
 }

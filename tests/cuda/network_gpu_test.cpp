@@ -1,5 +1,8 @@
+#include <fast/cuda/batch_stage.hpp>
 #include <fast/cuda/network.hpp>
 #include <fast/cuda/optimizer.hpp>
+#include <fast/data/prefetcher.hpp>
+#include <fast/data/synthetic.hpp>
 
 #include "cuda/network_checks.hpp"
 #include "support/catch.hpp"
@@ -12,11 +15,10 @@ namespace {
 /// What check_against_nn() asks for.
 class OnDevice {
  public:
-  explicit OnDevice(const nn::ModelSpec& spec, bool tf32 = false) : network_(spec, {0, tf32}) {}
-  void set_parameters(std::span<const float> values) {
-    cuda::copy(network_.parameters().data(), values.data(), values.size_bytes(), network_.stream());
-    network_.stream().synchronize(Deadline(Seconds(30)));
-  }
+  explicit OnDevice(const nn::ModelSpec& spec, const cuda::NetworkOptions& options = {})
+      : network_(spec, options) {}
+  void set_parameters(std::span<const float> values) { write(network_.parameters(), values); }
+  void set_buffers(std::span<const float> values) { write(network_.buffers(), values); }
   std::vector<float> gradients() { return read(network_.gradients()); }
   std::vector<float> buffers() { return read(network_.buffers()); }
   double loss_and_gradients(const Batch& batch) { return network_.loss_and_gradients(batch); }
@@ -24,6 +26,10 @@ class OnDevice {
   cuda::Network& network() { return network_; }
 
  private:
+  void write(std::span<float> to, std::span<const float> values) {
+    cuda::copy(to.data(), values.data(), values.size_bytes(), network_.stream());
+    network_.stream().synchronize(Deadline(Seconds(30)));
+  }
   std::vector<float> read(std::span<const float> from) {
     std::vector<float> values(from.size());
     cuda::copy(values.data(), from.data(), from.size_bytes(), network_.stream());
@@ -42,10 +48,44 @@ TEST_CASE("a network on the device computes what nn computes: every layer, forwa
   }
 }
 
+TEST_CASE("a network on the device computes nearly the same in bf16") {
+  for (const nn::ModelSpec& spec : layer_models()) {
+    OnDevice network(spec, {.precision = cuda::Precision::bf16});
+    check_against_nn(network, spec, 64, 2e-2);
+  }
+  for (const nn::ModelSpec& spec : device_models()) {
+    OnDevice network(spec, {.precision = cuda::Precision::bf16});
+    check_near_nn(network, spec, 64);
+  }
+}
+
 TEST_CASE("ResNet-20 on the device computes what nn computes, and nearly so in TF32") {
-  OnDevice exact(nn::resnet20()), rounded(nn::resnet20(), true);
+  OnDevice exact(nn::resnet20()), rounded(nn::resnet20(), {.precision = cuda::Precision::tf32});
   check_against_nn(exact, nn::resnet20(), 16, 1e-3);  // 20 layers of rounding
   check_against_nn(rounded, nn::resnet20(), 16, 5e-2);
+}
+
+TEST_CASE("a captured pass with timed plans computes what nn computes, whatever batches come") {
+  for (const nn::ModelSpec& spec : device_models()) {
+    OnDevice network(spec, {.autotune = true, .graph = true});
+    for (int pass = 0; pass < 4; ++pass)
+      for (const std::int64_t samples : {8, 64}) check_against_nn(network, spec, samples, 1e-4);
+  }
+}
+
+TEST_CASE("batches staged on the device give what batches copied give") {
+  const auto stage = std::make_shared<cuda::BatchStage>();
+  data::Loader plain(data::synthetic_classification(240, {1, 28, 28}, 10, 1), {}, 1, 0, 16, 3);
+  data::Prefetcher ahead(plain, {.ahead = 2, .memory = stage});
+  OnDevice copied(nn::lenet5()), staged(nn::lenet5(), {.stage = stage});
+  for (OnDevice* network : {&copied, &staged})
+    network->set_parameters(nn::Network<float>(nn::lenet5(), 5).parameters());
+  for (std::size_t round = 0; round < 2 * plain.rounds(); ++round) {
+    const std::size_t epoch = round / plain.rounds(), r = round % plain.rounds();
+    INFO("batch " << round);
+    REQUIRE(staged.loss_and_gradients(ahead.batch(epoch, r)) ==
+            copied.loss_and_gradients(plain.batch(epoch, r)));
+  }
 }
 
 TEST_CASE("LeNet's loss falls on the device as it does on the host") {

@@ -1,6 +1,7 @@
 // What is asked for where there is no GPU is refused with the one reason; skipped where there is.
 #include <fast/core/error.hpp>
 #include <fast/cuda/backend.hpp>
+#include <fast/cuda/batch_stage.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/memory.hpp>
 #include <fast/cuda/network.hpp>
@@ -20,6 +21,7 @@ TEST_CASE("without a GPU streams, events, memory, optimizers and networks say so
   CHECK_THROWS_WITH(cuda::Event(), why);
   CHECK_THROWS_WITH(cuda::DeviceBuffer(64), why);
   CHECK_THROWS_WITH(cuda::PinnedBuffer(64), why);
+  CHECK_THROWS_WITH(cuda::BatchStage(), why);
   std::byte memory[64];
   CHECK_THROWS_WITH(cuda::PinnedRange(memory), why);
   CHECK_THROWS_WITH(cuda::Optimizer<float>(nn::SgdOptions{}, 8), why);
@@ -27,9 +29,14 @@ TEST_CASE("without a GPU streams, events, memory, optimizers and networks say so
   CHECK_THROWS_WITH(cuda::make_backend(nn::lenet5(), 1), why);
 }
 
-TEST_CASE("models that no device takes are refused before one is looked for") {
-  const nn::ModelSpec groups{"g", {4, 4, 4}, {nn::GroupNorm{2}, nn::Flatten{}, nn::Dense{2}}};
-  CHECK_THROWS_WITH(cuda::Network(groups), ContainsSubstring("group normalization"));
+TEST_CASE("precisions have names, and no other is taken") {
+  CHECK(cuda::precision_from("bf16") == cuda::Precision::bf16);
+  CHECK(cuda::name(cuda::precision_from("tf32")) == "tf32");
+  CHECK_THROWS_WITH(cuda::precision_from("f16"),
+                    ContainsSubstring("\"f16\"") && ContainsSubstring("f32, tf32 or bf16"));
+}
+
+TEST_CASE("models that do not hold together are refused before one is looked for") {
   CHECK_THROWS_WITH(cuda::Network({"misfit", {4}, {nn::MaxPool{}}}), ContainsSubstring("misfit"));
   CHECK_THROWS_WITH(cuda::Network({"none", {4}, {nn::Relu{}}}), ContainsSubstring("no parameters"));
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A worker on a GPU beside one on the CPU: both train, and the opening table says what on.  train_gpu_test.sh FAST_TRAIN MPIEXEC
+# A worker on a GPU beside one on the CPU: both train, and the opening table says what on; one alone trains with all options of
+# devices.  train_gpu_test.sh FAST_TRAIN MPIEXEC
 # Status 77, with the reason, where there is no GPU.
 set -euo pipefail
 program=$1 mpiexec=$2
@@ -15,3 +16,4 @@ fi
 cat "$output"
 [[ $status == 0 ]]
 grep -qE 'devices +1 worker on cuda:0 \(.*\), 1 on cpu' "$output"
+"$program" "${common[@]}" --quiet --device cuda --model lstm --precision bf16 --autotune --cuda-graph --augment --prefetch 3 --loader-threads 2

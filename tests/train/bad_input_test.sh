@@ -89,6 +89,7 @@ check_names() {
   refused "backend" "\"jax\"" "choose nn, torch or dlib" -- --backend jax
   refused "a backend without the model, or not built" "--backend dlib: " -- --backend dlib --model lstm
   refused "device" "\"gpu\"" "choose cpu, cuda or cuda:INDEX" -- --device gpu
+  refused "precision" "\"fp8\"" "choose f32, tf32 or bf16" -- --precision fp8
   refused "batches ahead" "--prefetch: -1" "0 or more" -- --prefetch -1
   refused "loader threads" "--loader-threads: 0" "at least 1" -- --loader-threads 0
   refused "device without a number" "\"cuda:x\"" "choose cpu, cuda or cuda:INDEX" -- --device cuda:x

@@ -2,30 +2,48 @@
 #pragma once
 
 #include <fast/core/batch.hpp>
+#include <fast/cuda/batch_stage.hpp>
 #include <fast/cuda/memory.hpp>
 #include <fast/nn/loss.hpp>
 #include <fast/nn/model_spec.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 namespace fast::cuda {
 
+/// f32; tf32: factors of convolutions, products and recurrences are rounded to 10 bits of mantissa;
+/// bf16: so is all that layers hand on, and its slopes, to 7 bits. Parameters, gradients, buffers,
+/// statistics, sums and the loss are f32 in all three.
+enum class Precision : std::uint8_t { f32, tf32, bf16 };
+
+/// "f32", "tf32" or "bf16". Throws Error(argument) with the choices on another name.
+Precision precision_from(std::string_view name);
+std::string_view name(Precision precision) noexcept;
+
 struct NetworkOptions {
   int device = 0;
-  /// Factors of convolutions and products are rounded to TF32, 10 bits of mantissa.
-  bool tf32 = false;
+  Precision precision = Precision::f32;
+  /// Try up to 8 of cuDNN's ways to each convolution for a batch of new size and keep the fastest;
+  /// else its heuristics' first that the device takes. Runs may then differ in rounding.
+  bool autotune = false;
+  /// From the second batch of a size on, launch the whole pass as one CUDA graph.
+  bool graph = false;
+  /// Where batches may be on the device already; null: they are copied.
+  std::shared_ptr<BatchStage> stage = {};
 };
 
-/// A model in f32. Parameters, gradients and buffers lie in the device's memory, in the order and
-/// layout of nn::parameters(spec) and nn::buffers(spec). Convolutions are cuDNN's, dense layers
-/// cuBLASLt's, the rest are kernels of our own. A batch's works, with their memory, are kept for
-/// the last few batch sizes. Equal to nn::Network but for rounding. One thread at a time.
+/// A model on a device. Parameters, gradients and buffers lie in the device's memory, in the order
+/// and layout of nn::parameters(spec) and nn::buffers(spec). Convolutions and LSTMs are cuDNN's,
+/// dense layers cuBLASLt's, the rest are kernels of our own. A batch's works, with their memory,
+/// are kept for the last few batch sizes. Equal to nn::Network but for rounding. One thread at a
+/// time.
 class Network {
  public:
   /// Parameters are zeros, buffers their initial values. Throws Error(argument) when the spec does
-  /// not hold together or has layers without a device form (GroupNorm), Error(resource) as
-  /// cuda::device() does and when cuDNN or cuBLASLt fail.
+  /// not hold together, Error(resource) as cuda::device() does and when cuDNN or cuBLASLt fail.
   explicit Network(nn::ModelSpec spec, NetworkOptions options = {});
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;

@@ -1,0 +1,88 @@
+#include <cuda/recurrence.hpp>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <numeric>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::cuda;
+
+namespace {
+
+/// The parts one after the other in an order of the seed, with gaps.
+LstmPlaces shuffled_places(const LstmSizes& sizes, std::uint64_t seed, Index& space) {
+  LstmPlaces places{};
+  std::vector<std::pair<Index*, Index>> parts;
+  for (int gate = 0; gate < 4; ++gate) {
+    parts.emplace_back(&places.inputs[gate], sizes.hidden * sizes.inputs);
+    parts.emplace_back(&places.hidden[gate], sizes.hidden * sizes.hidden);
+    parts.emplace_back(&places.bias[gate], sizes.hidden);
+  }
+  Rng rng(seed);
+  space = 0;
+  while (!parts.empty()) {
+    const auto chosen = parts.begin() + static_cast<std::ptrdiff_t>(rng.below(parts.size()));
+    *chosen->first = space;
+    space += chosen->second + static_cast<Index>(rng.below(3));
+    parts.erase(chosen);
+  }
+  return places;
+}
+
+template <class Elements>
+void run(const Elements& work) {
+  for (Index e = work.size(); e-- > 0;) work.at(e);
+}
+
+}  // namespace
+
+TEST_CASE("an LSTM's weights lie gate by gate where cuDNN says, and come back") {
+  const LstmSizes sizes{3, 2};
+  REQUIRE(sizes.count() == 48);
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    INFO("seed " << seed);
+    Index space = 0;
+    const LstmPlaces places = shuffled_places(sizes, seed, space);
+    std::vector<float> weights(48), there(static_cast<std::size_t>(space), -1), back(48);
+    std::iota(weights.begin(), weights.end(), 1.0F);
+    run(PackLstm<float>{weights.data(), there.data(), sizes, places});
+    const auto at = [&](Index place) { return there.at(static_cast<std::size_t>(place)); };
+    for (Index gate = 0; gate < 4; ++gate)
+      for (Index unit = 0; unit < 2; ++unit) {
+        for (Index i = 0; i < 3; ++i)
+          CHECK(at(places.inputs[gate] + unit * 3 + i) ==
+                static_cast<float>(1 + (gate * 2 + unit) * 3 + i));
+        for (Index j = 0; j < 2; ++j)
+          CHECK(at(places.hidden[gate] + unit * 2 + j) ==
+                static_cast<float>(25 + (gate * 2 + unit) * 2 + j));
+        CHECK(at(places.bias[gate] + unit) == static_cast<float>(41 + gate * 2 + unit));
+      }
+    run(UnpackLstm<float>{there.data(), back.data(), sizes, places});
+    CHECK(back == weights);
+  }
+}
+
+TEST_CASE("the last step is taken from sequences, and its slopes go back there alone") {
+  std::vector<float> sequences(2 * 3 * 2), last(4);
+  std::iota(sequences.begin(), sequences.end(), 0.0F);
+  run(TakeLast<float>{sequences.data(), last.data(), 2, 3, 2});
+  CHECK(last == std::vector<float>{4, 5, 10, 11});
+  run(SpreadLast<float>{last.data(), sequences.data(), 2, 3, 2});
+  CHECK(sequences == std::vector<float>{0, 0, 0, 0, 4, 5, 0, 0, 0, 0, 10, 11});
+}
+
+TEST_CASE("cuDNN takes the description of every LSTM, in f32, TF32 and bf16") {
+  for (const LstmShape& shape : {LstmShape{64, 28, 28, 64}, {1, 1, 1, 1}, {7, 5, 3, 129}})
+    for (const bool tf32 : {false, true})
+      for (const DType type : {DType::f32, DType::bf16}) {
+        LstmShape typed = shape;
+        typed.type = type;
+        CHECK_NOTHROW(LstmDescription(typed, tf32));
+      }
+}
+
+TEST_CASE("sizes that cuDNN cannot count are refused") {
+  CHECK_THROWS_WITH(LstmDescription({1, 1, Index{1} << 31, 1}, false),
+                    ContainsSubstring("a size of 2147483648"));
+}

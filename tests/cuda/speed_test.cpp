@@ -1,0 +1,56 @@
+#include <cuda/replay.hpp>
+#include <cuda/tuning.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace fast::cuda;
+
+TEST_CASE("the fastest way is taken, the first of equals, and none that failed") {
+  const auto of = [](const std::vector<std::optional<double>>& times) {
+    return fastest(times.size(), [&](std::size_t i) { return times[i]; });
+  };
+  CHECK(of({3}) == 0);
+  CHECK(of({3, 1, 2, 1}) == 1);
+  CHECK(of({std::nullopt, 5, std::nullopt, 4}) == 3);
+  CHECK(of({std::nullopt, std::nullopt}) == 0);
+}
+
+TEST_CASE("work is done plainly once, captured once and launched from then on") {
+  Replay<int> replay;
+  std::string log;
+  int captures = 0;
+  const auto run = [&](std::uint64_t version) {
+    replay.run(
+        version, [&] { log += 'p'; },
+        [&] {
+          log += 'c';
+          return ++captures;
+        },
+        [&](int captured) { log += std::to_string(captured); });
+  };
+  for (int i = 0; i < 4; ++i) run(0);
+  CHECK(log == "pc111");
+  for (int i = 0; i < 3; ++i) run(7);  // memory has moved
+  CHECK(log == "pc111pc22");
+}
+
+TEST_CASE("a capture that fails is tried again") {
+  Replay<int> replay;
+  int tries = 0;
+  const auto run = [&] {
+    replay.run(
+        0, [] {},
+        [&]() -> int {
+          if (++tries == 1) throw std::runtime_error("not while capturing");
+          return 1;
+        },
+        [](int) {});
+  };
+  CHECK_NOTHROW(run());
+  CHECK_THROWS_WITH(run(), "not while capturing");
+  CHECK_NOTHROW(run());
+  CHECK(tries == 2);
+}
