@@ -8,61 +8,16 @@
 #include <thread>
 
 #include "exchange/optimistic.hpp"
+#include "exchange/pair.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
 using namespace fast::exchange;
 using Catch::Matchers::Contains;
-
-namespace {
-
-/// Two workers' memory, both ends in one process. 0 writes, 1 reads.
-struct Pair {
-  static constexpr int writer_rank = 0, reader_rank = 1;
-  PayloadShape shape;
-  std::shared_ptr<AlignedBuffer> memory;
-  std::shared_ptr<const SlotBoard> board;
-
-  explicit Pair(std::size_t bytes) : Pair(PayloadShape{bytes, 1, 0}) {}
-  explicit Pair(const PayloadShape& of_payloads) : shape(of_payloads) {
-    const std::size_t part = round_up(SlotBoard::part_bytes(shape), page_bytes);
-    memory = std::make_shared<AlignedBuffer>(2 * part + page_bytes);
-    const std::size_t base = round_up(reinterpret_cast<std::size_t>(memory->data()), page_bytes);
-    const Region region{
-        {reinterpret_cast<std::byte*>(base), reinterpret_cast<std::byte*>(base + part)},
-        part,
-        memory};
-    board = std::make_shared<const SlotBoard>(region, shape);
-  }
-
-  SlotExchange end(int rank, const ExchangeOptions& options) const {
-    return {board, rank,
-            [rank](std::int64_t) {
-              return rank == writer_rank ? RoundEdges{{}, {reader_rank}}
-                                         : RoundEdges{{writer_rank}, {}};
-            },
-            options};
-  }
-};
-
-ExchangeOptions staleness(std::int64_t bound) {
-  ExchangeOptions options;
-  options.staleness = bound;
-  options.deadline = Seconds(20);
-  return options;
-}
-
-void write(SlotExchange& writer, std::int64_t round, std::size_t bytes) {
-  std::memset(writer.acquire().data, static_cast<int>(round & 0xff), bytes);
-  writer.publish(round);
-}
-
-/// All bytes equal?
-bool whole(const std::byte* data, std::size_t bytes) {
-  return std::memcmp(data, data + 1, bytes - 1) == 0;
-}
-
-}  // namespace
+using testing::Pair;
+using testing::staleness;
+using testing::whole;
+using testing::write;
 
 TEST_CASE("no torn read under a continuous writer") {
   constexpr std::size_t bytes = guarded_reads ? 1 << 16 : 16 << 20;
