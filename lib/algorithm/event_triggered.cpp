@@ -80,7 +80,7 @@ class EventTriggered {
   }
 
   EventTriggeredOptions options_;
-  std::uint8_t must_send_ = 1;
+  std::uint8_t must_send_ = 1;  ///< 0 or 1; tensors, which checkpoints hold, have no bool
   double moved_squared_ = 0;
   double speed_ = 0;  ///< movement a round between messages, smoothed
   std::int64_t sent_round_ = 0;

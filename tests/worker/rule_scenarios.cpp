@@ -1,14 +1,12 @@
 #include "worker/rule_scenarios.hpp"
 
 #include <chrono>
-#include <cmath>
 #include <fast/core/random.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
-#include <fast/worker/worker.hpp>
 #include <thread>
 
-#include "support/golden.hpp"
+#include "worker/constant.hpp"
 
 namespace fast::testing {
 namespace {
@@ -16,26 +14,9 @@ namespace {
 using Rule = std::shared_ptr<algorithm::Algorithm>;
 
 WorkerOptions with(Rule rule) {
-  WorkerOptions options;
+  WorkerOptions options = quick();
   options.algorithm = std::move(rule);
-  options.initial = Initial::as_is;
-  options.deadline = Seconds(20);
   return options;
-}
-
-struct Constant {
-  std::vector<double> x;
-  Worker worker;
-  Constant(const Group& group, const TopologyRule& rule, double value, WorkerOptions options)
-      : x(5, value), worker(group, rule, {view_of("x", std::span(x))}, std::move(options)) {}
-  void idle(int rounds) {
-    for (int t = 0; t < rounds; ++t) worker.step([] {}, {.learning_rate = 0.1});
-  }
-};
-
-void expect_near(double value, double expected, const std::string& what, double tolerance) {
-  expect(std::abs(value - expected) <= tolerance * std::max(1.0, std::abs(expected)),
-         fmt::format("{}: {} instead of {}", what, value, expected));
 }
 
 /// Passes everything on and remembers the scalars sent.

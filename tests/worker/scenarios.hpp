@@ -4,27 +4,9 @@
 
 #include <fast/exchange/group.hpp>
 
-namespace fast::testing {
+#include <vector>
 
-void one_round_closed_forms(const Group& group);         ///< cases 1 and 2 of docs/algorithms.md
-void mean_is_kept(const Group& group);                   ///< case 7
-void complete_atc_equals_allreduce(const Group& group);  ///< case 9
-void slow_worker_on_directed_ring_is_exact(const Group& group);
-void broadcast_gives_all_worker_0s_weights(const Group& group);
-void buffers_are_averaged_and_integers_left_alone(const Group& group);
-void sixteen_bit_weights_average(const Group& group);
-void unbounded_staleness_reaches_consensus(const Group& group);
-void bounded_staleness_holds_its_bound(const Group& group);
-void mean_model_and_distance_are_those_of_the_replicas(const Group& group);
-void different_models_are_refused_everywhere(const Group& group);
-void different_options_are_refused_everywhere(const Group& group);
-void nan_loss_stops_everybody_once(const Group& group);
-void early_finishers_drop_out(const Group& group);
-void scattered_tensors_and_partial_participation(const Group& group);
-void mixing_every_third_step(const Group& group);
-void schedule_change_takes_effect(const Group& group);
-void rebinding_follows_moved_memory(const Group& group);
-void several_workers_live_side_by_side(const Group& group);
+namespace fast::testing {
 
 using Scenario = void (*)(const Group&);
 struct NamedScenario {

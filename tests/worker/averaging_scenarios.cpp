@@ -1,0 +1,259 @@
+#include "worker/averaging_scenarios.hpp"
+
+#include <chrono>
+#include <fast/core/random.hpp>
+#include <fast/topology/stencil.hpp>
+#include <numeric>
+#include <thread>
+
+#include "worker/constant.hpp"
+
+namespace fast::testing {
+namespace {
+
+TopologyRule star(int center) {
+  return {"star", [center](int workers) {
+            std::vector<std::vector<int>> in(static_cast<std::size_t>(workers));
+            for (int w = 0; w < workers; ++w) {
+              if (w == center) continue;
+              in[static_cast<std::size_t>(w)] = {center};
+              in[static_cast<std::size_t>(center)].push_back(w);
+            }
+            return Schedule(Topology("star", in));
+          }};
+}
+
+std::vector<double> power_of_ring(int workers, int rounds) {
+  std::vector<double> x(static_cast<std::size_t>(workers));
+  std::iota(x.begin(), x.end(), 0.0);
+  for (int t = 0; t < rounds; ++t) {
+    std::vector<double> next(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i)
+      next[i] = (x[i] + x[(i + x.size() - 1) % x.size()]) / 2;
+    x = next;
+  }
+  return x;
+}
+
+}  // namespace
+
+void one_round_closed_forms(const Group& group) {
+  const int n = group.size(), r = group.rank();
+  const int left = (r + n - 1) % n, right = (r + 1) % n;
+  {
+    Constant c(group, stencil::ring(true), r);
+    c.worker.step([] {});
+    expect_near(c.x[4], n == 1 ? 0 : (r + left) / 2.0, "directed ring");
+  }
+  {
+    Constant c(group, stencil::ring(), r);
+    c.worker.step([] {});
+    const double expected = n == 1 ? 0 : n == 2 ? 0.5 : (left + r + right) / 3.0;
+    expect_near(c.x[0], expected, "two-way ring");
+  }
+  {
+    WorkerOptions options = quick();
+    options.weights = WeightRule::uniform_rows;
+    const int center = n / 2;
+    Constant c(group, star(center), r, options);
+    c.worker.step([] {});
+    expect_near(c.x[2], r == center ? (n - 1) / 2.0 : (r + center) / 2.0, "star");
+  }
+  {
+    Constant tiny(group, stencil::ring(true), 0x1p-256);
+    tiny.worker.step([] {});
+    expect(tiny.x[0] == 0x1p-256, "averages of 2^-256 are exact");
+  }
+}
+
+void mean_is_kept(const Group& group) {
+  for (const auto& rule : {stencil::ring(), stencil::torus2d(), stencil::grid2d()}) {
+    const double start = std::sqrt(group.rank() + 2.0);
+    double mean = 0;
+    for (int r = 0; r < group.size(); ++r) mean += std::sqrt(r + 2.0) / group.size();
+    Constant c(group, rule, start);
+    for (int t = 0; t < 200; ++t) c.worker.step([] {});
+    c.worker.await_finish();
+    std::vector<double> out(c.x.size());
+    c.worker.mean_model({view_of("x", std::span(out))});
+    expect_near(out[0], mean, rule.name() + " keeps the mean", 1e-13);
+    expect_near(c.x[0], mean, rule.name() + " reaches the mean", 1e-9);
+  }
+}
+
+void complete_atc_equals_allreduce(const Group& group) {
+  std::vector<double> of_atc(7, 1.0), of_allreduce(7, 1.0);
+  const auto train = [&](std::vector<double>& x, std::shared_ptr<algorithm::Algorithm> rule) {
+    WorkerOptions options = quick();
+    options.algorithm = std::move(rule);
+    options.weights = WeightRule::uniform_rows;
+    Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, options);
+    std::vector<double> momentum(x.size());
+    for (int t = 0; t < 30; ++t) {
+      worker.step([&] {
+        for (std::size_t e = 0; e < x.size(); ++e) {
+          const double gradient =
+              (1 + group.rank()) * (x[e] - static_cast<double>(e) + group.rank());
+          momentum[e] = 0.9 * momentum[e] + gradient;
+          x[e] -= 0.02 * momentum[e];
+        }
+      });
+    }
+  };
+  train(of_atc, algorithm::atc());
+  train(of_allreduce, algorithm::allreduce());
+  for (std::size_t e = 0; e < of_atc.size(); ++e) {
+    expect_near(of_atc[e], of_allreduce[e], "atc on the complete graph against allreduce", 1e-12);
+  }
+}
+
+void slow_worker_on_directed_ring_is_exact(const Group& group) {
+  Constant c(group, stencil::ring(true), group.rank(), quick(), 1000);
+  Rng rng(11);
+  constexpr int rounds = 60;
+  for (int t = 0; t < rounds; ++t) {
+    c.worker.step([&] {
+      if (group.rank() == 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(rng.below(3000)));
+    });
+    const auto expected = power_of_ring(group.size(), t + 1);
+    expect_near(c.x[999], expected[static_cast<std::size_t>(group.rank())],
+                fmt::format("round {}", t));
+  }
+}
+
+void buffers_are_averaged_and_integers_left_alone(const Group& group) {
+  const int n = group.size();
+  std::vector<float> weight{static_cast<float>(group.rank())};
+  std::vector<float> statistic{static_cast<float>(group.rank())};
+  std::vector<std::int64_t> batches{group.rank()};
+  for (const char* name : {"awc", "atc"}) {
+    weight = statistic = {static_cast<float>(group.rank())};
+    WorkerOptions options = quick();
+    options.algorithm = algorithm::by_name(name);
+    options.weights = WeightRule::uniform_rows;
+    Worker worker(
+        group, stencil::complete(),
+        {view_of("weight", std::span(weight)), view_of("mean", std::span(statistic), Role::buffer),
+         view_of("batches", std::span(batches), Role::buffer)},
+        options);
+    worker.step([&] { statistic[0] += 1; });
+    // awc: W_ii·(after the step) + Σ W_ij·(published before it); atc publishes after it.
+    const double mean = (n - 1) / 2.0;
+    const double expected = name == std::string("awc") ? mean + 1.0 / n : mean + 1;
+    expect_near(statistic[0], expected, fmt::format("buffer under {}", name), 1e-6);
+    expect_near(weight[0], mean, "weight", 1e-6);
+    expect(batches[0] == group.rank(), "integer buffers stay");
+  }
+}
+
+void sixteen_bit_weights_average(const Group& group) {
+  std::vector<BFloat16> b(3000, to_bfloat16(static_cast<float>(group.rank())));
+  std::vector<Float16> h(7, to_float16(static_cast<float>(2 * group.rank())));
+  WorkerOptions options = quick();
+  options.weights = WeightRule::uniform_rows;
+  for (const std::int64_t staleness : {std::int64_t{0}, unbounded_staleness}) {
+    options.staleness = staleness;
+    b.assign(b.size(), to_bfloat16(static_cast<float>(group.rank())));
+    h.assign(h.size(), to_float16(static_cast<float>(2 * group.rank())));
+    Worker worker(group, stencil::complete(),
+                  {view_of("b", std::span(b)), view_of("h", std::span(h))}, options);
+    if (staleness == 0) {
+      worker.step([] {});
+      const float mean = static_cast<float>(group.size() - 1) / 2;
+      expect_near(to_float(b[2999]), mean, "bf16", 1.0 / 128);
+      expect_near(to_float(h[6]), 2 * mean, "f16", 1.0 / 1024);
+    } else {
+      for (int t = 0; t < 20; ++t) worker.step([] {});
+      expect(to_float(b[0]) >= 0 && to_float(b[0]) <= static_cast<float>(group.size() - 1),
+             "bf16 stays within the workers' values");
+    }
+  }
+}
+
+void unbounded_staleness_reaches_consensus(const Group& group) {
+  WorkerOptions options = quick();
+  options.staleness = unbounded_staleness;
+  Constant c(group, stencil::torus2d(), group.rank(), options, 3001);
+  const Deadline patience(Seconds(40));
+  const auto enough = [&] {  // who has finished comes no nearer any more
+    for (int worker = 0; worker < group.size(); ++worker)
+      if (c.worker.has_finished(worker)) return true;
+    return patience.expired() || c.worker.consensus_distance() < 1e-3 * group.size();
+  };
+  do {  // at least once, though the others may have come to this worker's value by now
+    for (int t = 0; t < 20; ++t) {
+      c.worker.step([] { std::this_thread::sleep_for(std::chrono::microseconds(100)); });
+      const double value = c.x[0];
+      expect(value >= 0 && value <= group.size() - 1, "values stay within the workers' range");
+      for (const double other : c.x) expect(other == value, "no torn value is combined");
+    }
+  } while (!enough());
+  c.worker.await_finish();
+  expect(c.worker.consensus_distance() < 2e-2 * group.size(), "consensus");
+  std::int64_t fresh = 0;
+  for (const std::string& count : group.all_gather(std::to_string(c.worker.stats().fresh_reads),
+                                                   Deadline(Seconds(30)), "counting fresh reads")) {
+    fresh += std::stoll(count);
+  }
+  expect(group.size() == 1 || fresh > 0, "some reads are fresh");
+}
+
+void bounded_staleness_holds_its_bound(const Group& group) {
+  WorkerOptions options = quick();
+  options.staleness = 2;
+  Constant c(group, stencil::ring(true), group.rank(), options);
+  for (int t = 0; t < 100; ++t) {
+    c.worker.step([&] {
+      if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    });
+  }
+  const auto ages = c.worker.stats().ages;
+  for (std::size_t age = 3; age < ages.size(); ++age) {
+    expect(ages[age] == 0, fmt::format("{} reads are {} rounds old", ages[age], age));
+  }
+}
+
+void mean_model_and_distance_are_those_of_the_replicas(const Group& group) {
+  const int n = group.size();
+  WorkerOptions options = quick();
+  options.algorithm = algorithm::none();
+  Constant c(group, stencil::ring(), group.rank() * group.rank(), options, 4);
+  c.worker.await_finish();
+  double mean = 0, spread = 0;
+  for (int r = 0; r < n; ++r) mean += double(r) * r / n;
+  for (int r = 0; r < n; ++r) spread += 4 * (double(r) * r - mean) * (double(r) * r - mean) / n;
+  std::vector<double> out(4);
+  c.worker.mean_model({view_of("x", std::span(out))});
+  expect_near(out[3], mean, "mean model");
+  expect_near(c.worker.consensus_distance(), std::sqrt(spread), "consensus distance", 1e-12);
+}
+
+void scattered_tensors_and_partial_participation(const Group& group) {
+  const int n = group.size();
+  std::vector<float> a(5, static_cast<float>(group.rank())),
+      frozen(3, static_cast<float>(group.rank()));
+  std::vector<double> b(2, group.rank());
+  WorkerOptions options = quick();
+  options.weights = WeightRule::uniform_rows;
+  options.participates = [](const TensorView& view) { return view.name != "frozen"; };
+  Worker worker(group, stencil::complete(),
+                {view_of("b", std::span(b)), view_of("frozen", std::span(frozen)),
+                 view_of("a", std::span(a))},
+                options);
+  worker.step([] {});
+  expect_near(a[4], (n - 1) / 2.0, "f32 tensor", 1e-6);
+  expect_near(b[1], (n - 1) / 2.0, "f64 tensor");
+  expect(frozen[0] == static_cast<float>(group.rank()), "frozen tensors stay");
+}
+
+void mixing_every_third_step(const Group& group) {
+  WorkerOptions options = quick();
+  options.mix_every = 3;
+  Constant c(group, stencil::ring(true), group.rank(), options);
+  for (int t = 0; t < 6; ++t) c.worker.step([&] { c.x.assign(c.x.size(), c.x[0] + 1); });
+  const auto expected = power_of_ring(group.size(), 2);
+  expect_near(c.x[0], 6 + expected[static_cast<std::size_t>(group.rank())], "two combinations");
+}
+
+}  // namespace fast::testing
