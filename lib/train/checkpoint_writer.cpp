@@ -52,7 +52,8 @@ void remove_old(const std::filesystem::path& directory, int keep) {
 struct CheckpointWriter::Impl {
   struct Job {
     std::int64_t round = 0;
-    std::string header;
+    std::vector<TensorView> tensors;  ///< what they are; their memory is not looked at
+    Metadata metadata;
     AlignedBuffer data;
     std::size_t size_bytes = 0;
   };
@@ -77,9 +78,10 @@ struct CheckpointWriter::Impl {
     try {
       const std::filesystem::path directory = options.directory / directory_name(job.round);
       std::filesystem::create_directories(directory);
-      const std::vector<Bytes> parts{bytes_of(job.header), {job.data.data(), job.size_bytes}};
+      const std::string header = safetensors_header(job.tensors, job.metadata);
+      const std::vector<Bytes> parts{bytes_of(header), {job.data.data(), job.size_bytes}};
       write_durably(directory / shard_name(options.rank), parts);
-      const Shard shard{options.rank, job.header.size() + job.size_bytes, hash_of(parts)};
+      const Shard shard{options.rank, header.size() + job.size_bytes, hash_of(parts)};
       const std::string note = to_note(shard);
       write_durably(directory / note_name(options.rank), {bytes_of(note)});
       unlisted = job.round;
@@ -167,7 +169,8 @@ void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& t
   impl_->changed.wait(lock, [&] { return !impl_->pending; });
   Impl::Job& job = impl_->job;
   job.round = round;
-  job.header = safetensors_header(tensors, metadata);
+  job.tensors = tensors;
+  job.metadata = metadata;
   job.size_bytes = 0;
   for (const TensorView& tensor : tensors) job.size_bytes += tensor.size_bytes();
   if (job.data.size_bytes() < job.size_bytes) job.data = AlignedBuffer(job.size_bytes);
@@ -178,6 +181,7 @@ void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& t
     to += bytes;
   }
   impl_->pending = true;
+  lock.unlock();
   impl_->changed.notify_all();
 }
 
