@@ -1,6 +1,5 @@
 // fast-train: trains a classifier with one replica a worker, each averaging with its neighbours.
 #include <fmt/ranges.h>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <fast/data/load.hpp>
@@ -49,8 +48,7 @@ void train_worker(const Group& group, const Options& o) {
     fmt::print(stderr, "note: without effect in this run: {}\n", fmt::join(idle, ", "));
   }
   const train::Summary summary = train::train(group, *rule, *replica.backend, data, *trainer);
-  int first = 0;
-  while (std::find(summary.lost.begin(), summary.lost.end(), first) != summary.lost.end()) ++first;
+  const int first = summary.parts.empty() ? 0 : summary.parts.front().front();
   if (group.rank() != first) return;
   std::fputs(summary.to_table().c_str(), stdout);
   if (!o.summary_json.empty()) summary.write_json(o.summary_json);

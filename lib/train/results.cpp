@@ -1,5 +1,6 @@
 // What a run measures on the way and reports at its end.
 #include <fast/core/memory.hpp>
+#include <fast/topology/parts.hpp>
 #include <fast/train/safetensors.hpp>
 
 #include <algorithm>
@@ -203,15 +204,14 @@ Summary Training::summarize_alone(AlignedBuffer model) {
   add_up({mine}, static_cast<double>(data_.test.size()), summary);
   describe_run(summary);
   summary.lost = lost_;
+  summary.parts = living_parts(*schedule_, lost_);
   return summary;
 }
 
-/// Who writes what is written once: the lowest worker of those that are left.
+/// Who writes what is written once: the lowest worker of the largest part of those that are left.
 bool Training::is_first_left() const {
-  for (int worker = 0; worker < group_.rank(); ++worker) {
-    if (std::find(lost_.begin(), lost_.end(), worker) == lost_.end()) return false;
-  }
-  return true;
+  const int first = lost_.empty() ? 0 : living_parts(*schedule_, lost_).front().front();
+  return group_.rank() == first;
 }
 
 /// After the last checkpoint of a run that goes on another time.

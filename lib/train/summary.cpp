@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <fast/core/error.hpp>
+#include <fast/topology/parts.hpp>
 #include <fast/train/summary.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -48,6 +49,7 @@ std::string Summary::to_json() const {
       {"rejoined", rejoined},
       {"healed", healed},
       {"lost", lost},
+      {"parts", parts},
       {"stopped", stopped},
   };
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
@@ -80,6 +82,8 @@ std::string Summary::to_table() const {
   };
   std::string table;
   if (!lost.empty()) table += fmt::format("  {:<28}  {}\n", "lost workers", fmt::join(lost, ", "));
+  if (parts.size() > 1)
+    table += fmt::format("  {:<28}  {}; all figures: the first\n", "parts", describe_parts(parts));
   if (rejoined > 0) table += fmt::format("  {:<28}  {}\n", "workers taken back", rejoined);
   if (healed > 0) table += fmt::format("  {:<28}  {}\n", "steps left out, not finite", healed);
   for (const auto& [name, value] : rows) table += fmt::format("  {:<28}  {}\n", name, value);

@@ -1,23 +1,13 @@
-// Which workers of this host live, by their heartbeats, and into what parts the topology falls
-// without those that do not.
+// Which workers of this host live, by their heartbeats.
 #pragma once
 
 #include <fast/core/deadline.hpp>
 #include <fast/exchange/peers.hpp>
-#include <fast/topology/schedule.hpp>
 
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace fast::worker {
-
-/// The living in parts that are connected by edges of some round, each sorted, by their lowest
-/// worker.
-std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::vector<int>& dead);
-
-/// "parts {0, 1, 5} and {3}": of parts as above.
-std::string describe_parts(const std::vector<std::vector<int>>& parts);
 
 /// Heartbeats in such a time.
 std::uint64_t beats_in(Seconds time);

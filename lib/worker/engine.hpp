@@ -66,7 +66,6 @@ class Engine {
   void rejoin();
   void heal();
   bool adopt_neighbors(std::int64_t least_progress);
-  bool is_lost(int worker) const;
   bool before_step() const {
     return declared_.publish_point == algorithm::PublishPoint::before_step;
   }
@@ -90,7 +89,7 @@ class Engine {
   bool read_replica(int worker, const AlignedBuffer& packed) const;
   template <class Visit>
   int for_replicas(const std::vector<int>& workers, const Visit& visit) const;
-  std::vector<int> all_but_lost() const;
+  std::vector<int> own_part() const;
   void mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const;
   void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/topology/parts.hpp>
 #include <thread>
 
 #include "worker/engine.hpp"
@@ -33,10 +34,6 @@ void Engine::take_census() {
                     "on by itself",
                     group_.rank(), fmt::join(lost_, ", "), parts.size(), describe_parts(parts)));
   }
-}
-
-bool Engine::is_lost(int worker) const {
-  return left_ && std::find(lost_.begin(), lost_.end(), worker) != lost_.end();
 }
 
 void Engine::await_finish() {

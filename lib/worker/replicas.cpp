@@ -1,6 +1,9 @@
 // The mean model and the consensus distance, from the workers' newest publications.
+#include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/topology/parts.hpp>
+#include <numeric>
 #include <thread>
 
 #include "worker/engine.hpp"
@@ -81,12 +84,19 @@ bool Engine::read_replica(int worker, const AlignedBuffer& packed) const {
   return found != Snapshot::none;
 }
 
-std::vector<int> Engine::all_but_lost() const {
-  std::vector<int> workers;
-  for (int worker = 0; worker < group_.size(); ++worker) {
-    if (!is_lost(worker)) workers.push_back(worker);
+/// Workers whose weights have been averaged with this one's to the end: all, or, once it is known
+/// who was lost, those of its part.
+std::vector<int> Engine::own_part() const {
+  if (!left_ || lost_.empty()) {
+    std::vector<int> all(static_cast<std::size_t>(group_.size()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
   }
-  return workers;
+  const auto parts = living_parts(schedule(), lost_);
+  const auto own = std::find_if(parts.begin(), parts.end(), [&](const std::vector<int>& part) {
+    return std::binary_search(part.begin(), part.end(), group_.rank());
+  });
+  return own == parts.end() ? std::vector<int>{group_.rank()} : *own;
 }
 
 /// Calls visit(packed) with each worker's newest publication that could be read whole; returns how
@@ -107,7 +117,7 @@ int Engine::for_replicas(const std::vector<int>& workers, const Visit& visit) co
 void Engine::mean_model(std::span<std::byte> packed) const {
   require(packed.size() >= layout().size_bytes(), ErrorKind::argument,
           "mean_model: room for {} bytes, {} are needed", packed.size(), layout().size_bytes());
-  mean_of(all_but_lost(), packed);
+  mean_of(own_part(), packed);
 }
 
 void Engine::mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const {
@@ -127,7 +137,7 @@ double Engine::consensus_distance() const {
   // Around the first replica r: mean ‖x_i - r‖² - ‖x̄ - r‖².
   std::vector<double> first, sum(element_count(layout()));
   double squares = 0;
-  const int seen = for_replicas(all_but_lost(), [&](const std::byte* replica) {
+  const int seen = for_replicas(own_part(), [&](const std::byte* replica) {
     const bool is_first = first.empty();
     if (is_first) first.resize(sum.size());
     for_elements(layout(), replica,

@@ -54,6 +54,7 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "rejoined",
                                          "healed",
                                          "lost",
+                                         "parts",
                                          "stopped"});
   CHECK(json["test_accuracy_mean_model"] == 0.8843);
   CHECK(json["rounds"] == 1170);
@@ -68,6 +69,16 @@ TEST_CASE("a summary's table shows percentages and sizes for people") {
   CHECK_THAT(table, ContainsSubstring("246.8 kB\n") &&
                         ContainsSubstring("  staleness                     inf\n"));
   CHECK(std::count(table.begin(), table.end(), '\n') == 21);
+}
+
+TEST_CASE("a summary names the parts that deaths have cut the workers into") {
+  train::Summary summary = example();
+  summary.lost = {1, 3};
+  summary.parts = {{4, 5}, {0}};
+  CHECK_THAT(summary.to_table(),
+             ContainsSubstring("  lost workers                  1, 3\n"
+                               "  parts                         {4, 5} and {0}"));
+  CHECK(nlohmann::json::parse(summary.to_json())["parts"].dump() == "[[4,5],[0]]");
 }
 
 TEST_CASE("a summary is written to a file or the file is named") {

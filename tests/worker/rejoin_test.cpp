@@ -1,6 +1,5 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -9,7 +8,6 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
-#include "worker/census.hpp"
 #include "worker/quick.hpp"
 
 using namespace fast;
@@ -48,8 +46,6 @@ void train_with_an_ill_worker(const Group& group, const std::string& rule, std::
            fmt::format("{} {} {} {}: {}", rule, staleness, bad, loss, value));
 }
 
-std::vector<int> vector_of(std::initializer_list<int> values) { return values; }
-
 }  // namespace
 
 TEST_CASE("a worker whose weights or loss are not finite is healed and infects nobody") {
@@ -65,17 +61,4 @@ TEST_CASE("a worker whose weights or loss are not finite is healed and infects n
       });
     }
   }
-}
-
-TEST_CASE("without dead workers a ring is one part, without two that are apart it is two") {
-  const Schedule ring = stencil::ring().make(6);
-  CHECK(worker::living_parts(ring, {}).size() == 1);
-  CHECK(worker::living_parts(ring, {2}).size() == 1);
-  CHECK(worker::living_parts(ring, {2, 3}) ==
-        std::vector<std::vector<int>>{vector_of({0, 1, 4, 5})});
-  const auto parts = worker::living_parts(ring, {0, 3});
-  CHECK(parts == std::vector<std::vector<int>>{vector_of({1, 2}), vector_of({4, 5})});
-  CHECK(worker::describe_parts(parts) == "{1, 2} and {4, 5}");
-  const Schedule star = graph::star().make(5);
-  CHECK(worker::living_parts(star, {0}).size() == 4);
 }

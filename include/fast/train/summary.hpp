@@ -35,8 +35,9 @@ struct Summary {
       0;                     ///< times that a worker caught up by adopting its neighbours' weights
   std::uint64_t healed = 0;  ///< steps left out as their loss or weights were not finite
   /// Workers that the run went on without: the figures are then those of one survivor, the mean
-  /// model that of all of them.
+  /// model that of its part of the survivors.
   std::vector<int> lost;
+  std::vector<std::vector<int>> parts;  ///< without them, as living_parts() has them; else empty
   bool stopped = false;  ///< saved to go on another time: rounds and epochs alone are known
 
   /// One JSON object with a key a field, named and ordered as here; what is not finite is null.

@@ -138,7 +138,8 @@ class Worker {
 
   /// The average of all workers' newest publications, packed (see ParameterLayout) or into tensors
   /// of the same layout. Not collective: exact after await_finish(), else as recent and as precise
-  /// as what has been published (see WorkerOptions::codec).
+  /// as what has been published (see WorkerOptions::codec). When deaths have cut the topology, it
+  /// is then the average of this worker's part (see living_parts()): the others are another model.
   void mean_model(std::span<std::byte> packed) const;
   void mean_model(const std::vector<TensorView>& out) const;
   /// sqrt(mean_i ‖x_i - x̄‖²) over the same publications' parameters.
@@ -171,7 +172,7 @@ class Worker {
   void await_finish();
   /// Workers of which there has been no sign of life for WorkerOptions::suspect_after, though they
   /// had not finished: this host's while training goes on, all after await_finish(); then
-  /// mean_model() and consensus_distance() are those of the others.
+  /// mean_model() and consensus_distance() are those of this worker's part of the others.
   const std::vector<int>& lost() const;
   /// Whether that worker has left training as finished. Does not wait.
   bool has_finished(int worker) const;
