@@ -115,10 +115,10 @@ void check_slurm() {
 
 int examine(const Options& options) {
   Doctor doctor;
-  const int ranks_here = options.ranks_per_host > 0 ? options.ranks_per_host : options.ranks;
+  const int here = ranks_here(options);
   check_mpi(doctor, options);
-  check_memory(doctor, ranks_here);
-  check_cores(doctor, ranks_here);
+  check_memory(doctor, here);
+  check_cores(doctor, here);
   check_hosts(doctor, options);
   check_gpu();
   check_slurm();

@@ -11,12 +11,17 @@ struct Options {
   std::string hosts;
   int ranks_per_host = 0;
   double start_deadline_s = 30;
+  double launch_deadline_s = 300;
   int min_workers = 1;
   int threads = 0;
   std::string mpiexec = "mpiexec";
   std::vector<std::string> mpiexec_options;
   std::vector<std::string> program;
 };
+
+/// The most that a host has when ranks are spread evenly over --hosts, or over those of a Slurm
+/// job.
+int ranks_here(const Options& options);
 
 /// Starts mpiexec with a wrapper a rank, watches them and returns the exit status.
 int launch(const Options& options);

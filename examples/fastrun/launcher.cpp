@@ -110,8 +110,8 @@ class Launcher {
     const std::string at = fmt::format("{} {} {}", own_addresses(), listener_.port, token_);
     setenv(launcher_variable, at.c_str(), 1);
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const int here = options_.ranks_per_host > 0 ? options_.ranks_per_host : options_.ranks;
-    limit_threads(options_.threads > 0 ? options_.threads : std::max(1, cores / here));
+    const int each = std::max(1, cores / ranks_here(options_));
+    limit_threads(options_.threads > 0 ? options_.threads : each);
     start();
     while (!all_ended() && mpiexec_ > 0) {
       turn();
@@ -240,6 +240,7 @@ class Launcher {
       pass_on(SIGKILL);
       ending_.emplace(grace);
     }
+    if (!ending_ && launching_.expired()) give_up_launching();
     if (!first_death_ || ending_ || !first_death_->expired()) return;
     const bool began =
         std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& one) { return one.began; });
@@ -250,6 +251,22 @@ class Launcher {
         "begun; ending them\n",
         options_.start_deadline_s);
     pass_on(SIGTERM);
+    ending_.emplace(grace);
+  }
+
+  /// What mpiexec says is all there is to tell why.
+  void give_up_launching() {
+    const auto missing = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& one) {
+      return one.state == Rank::State::starting;
+    });
+    if (missing == 0) return;
+    std::fprintf(stderr,
+                 "fastrun: %ld of %d ranks have not been started within %.0f s; ending the others; "
+                 "look for what %s says, or try fastrun --doctor\n",
+                 static_cast<long>(missing), options_.ranks, launching_.elapsed_s(),
+                 options_.mpiexec.c_str());
+    pass_on(SIGTERM);
+    kill(-mpiexec_, SIGKILL);
     ending_.emplace(grace);
   }
 
@@ -264,6 +281,7 @@ class Launcher {
     }
     const bool again = signal == SIGINT && std::exchange(interrupted_, true);
     pass_on(again ? SIGKILL : signal == SIGHUP ? SIGTERM : signal);
+    if (wrappers_.empty() && signal != SIGUSR2) kill(-mpiexec_, SIGKILL);
   }
 
   void pass_on(int signal) const {
@@ -299,6 +317,7 @@ class Launcher {
   }
 
   Options options_;
+  Deadline launching_{Seconds(options_.launch_deadline_s)};
   std::string token_;
   Listener listener_;
   std::vector<Rank> ranks_;
@@ -310,6 +329,18 @@ class Launcher {
 };
 
 }  // namespace
+
+int ranks_here(const Options& options) {
+  if (options.ranks_per_host > 0) return options.ranks_per_host;
+  const char* in_slurm = std::getenv("SLURM_NNODES");
+  long hosts = 1;
+  if (!options.hosts.empty()) {
+    hosts += std::count(options.hosts.begin(), options.hosts.end(), ',');
+  } else if (in_slurm != nullptr) {
+    hosts = std::max(1, std::atoi(in_slurm));
+  }
+  return static_cast<int>((options.ranks + hosts - 1) / hosts);
+}
 
 int launch(const Options& options) {
   fast::require(std::getenv("PMI_RANK") == nullptr, ErrorKind::argument,

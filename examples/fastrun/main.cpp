@@ -20,6 +20,9 @@ void describe(CLI::App& app, fastrun::Options& options, bool& doctor) {
   app.add_option("--ppn", options.ranks_per_host, "ranks on each host; 0: as mpiexec has it");
   app.add_option("--start-deadline", options.start_deadline_s,
                  "seconds after which the others are ended when a rank dies before training began");
+  app.add_option("--launch-deadline", options.launch_deadline_s,
+                 "seconds in which mpiexec must have started all ranks")
+      ->check(CLI::PositiveNumber);
   app.add_option("--min-workers", options.min_workers,
                  "ranks that must end well for the job to have succeeded");
   app.add_option("--threads", options.threads,

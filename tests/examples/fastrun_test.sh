@@ -4,21 +4,7 @@ set -uo pipefail
 fastrun=$1 train=$2
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
-failures=0
-
-# expect TITLE STATUS TEXT... -- COMMAND...: ends with that status and prints all the texts.
-expect() {
-  local title=$1 status=$2 texts=() found
-  shift 2
-  while [[ $1 != -- ]]; do texts+=("$1") && shift; done
-  shift
-  timeout -k 5 60 "$@" </dev/null >"$directory/output" 2>&1
-  found=$?
-  [[ $found -eq $status ]] || { echo "FAILED: $title: status $found"; failures=$((failures + 1)); sed 's/^/  | /' "$directory/output"; }
-  for text in "${texts[@]}"; do
-    grep -qF -e "$text" "$directory/output" || { echo "FAILED: $title: no \"$text\""; failures=$((failures + 1)); sed 's/^/  | /' "$directory/output"; }
-  done
-}
+source "$(dirname "$0")/../support/expect.sh"
 
 small=(--samples 600 --model mlp --epochs 1 --quiet)
 expect "all end well" 0 "rank 0" "rank 2" -- "$fastrun" -n 3 bash -c 'echo "rank $PMI_RANK"'
@@ -30,6 +16,12 @@ expect "no such program" 1 "/no/such cannot be started" -- "$fastrun" -n 2 /no/s
 expect "no program" 2 "no program given" -- "$fastrun" -n 2
 expect "started by another" 1 "PMI_RANK" -- env PMI_RANK=0 "$fastrun" -n 2 true
 expect "no mpiexec" 1 "install MPICH" -- "$fastrun" --mpiexec /no/mpiexec -n 2 true
+printf '#!/bin/sh\nexec sleep 50\n' >"$directory/sleeper"
+chmod +x "$directory/sleeper"
+expect "an mpiexec that starts nobody" 1 "2 of 2 ranks have not been started within 1 s" "rank 0 never started" -- \
+  "$fastrun" --mpiexec "$directory/sleeper" --launch-deadline 1 -n 2 true
+expect "the same, interrupted" 1 "0 of 2 ranks ended well" -- \
+  timeout --preserve-status -s INT 1 "$fastrun" --mpiexec "$directory/sleeper" -n 2 true
 expect "doctor" 0 "MPICH's hydra" "/dev/shm" "cores" -- "$fastrun" --doctor -n 1
 expect "training" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" "${small[@]}"
 expect "bad input" 1 "error: --lr: -1" "0 of 2" -- "$fastrun" -n 2 "$train" "${small[@]}" --lr -1
@@ -37,23 +29,34 @@ expect "a rank that never begins" 1 "before training began" -- "$fastrun" --star
   bash -c 'if [[ $PMI_RANK = 1 ]]; then kill -9 $$; fi; exec sleep 50'
 
 # SIGTERM to fastrun: all save and end; then they go on.
+terminate() { kill -TERM "$(pgrep -P "$1")"; }
 run=("$train" --samples 4000 --model mlp --epochs 40 --step-ms 10 --quiet --out "$directory/run" --checkpoints "$directory/saved")
-timeout -k 5 100 "$fastrun" -n 2 "${run[@]}" >"$directory/stopped" 2>&1 </dev/null &
-started=$!
-for ((i = 0; i < 300 && $(wc -l 2>/dev/null <"$directory/run/metrics-0.jsonl" || echo 0) < 1; ++i)); do sleep 0.1; done
-kill -TERM "$(pgrep -P $started)"
-wait $started || { echo "FAILED: pre-emption: status $?"; failures=$((failures + 1)); cat "$directory/stopped"; }
-grep -q "stopped after" "$directory/stopped" || { echo "FAILED: not stopped"; failures=$((failures + 1)); cat "$directory/stopped"; }
+expect_on_the_way "pre-emption" "stopped after" "$directory/run/metrics-0.jsonl" terminate -- "$fastrun" -n 2 "${run[@]}"
 expect "resume" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" --samples 4000 --model mlp --epochs 5 --quiet --resume "$directory/saved"
-# A rank is killed: its neighbors train on its samples from the next epoch on.
-run=("$train" --samples 600 --model mlp --batch-size 10 --epochs 12 --step-ms 20 --suspect-after 1 --quiet --shards dirichlet:0.1 --take-over --out "$directory/skewed")
-timeout -k 5 100 "$fastrun" -n 3 bash -c 'if [[ $PMI_RANK = 1 ]]; then echo $$ >"$0"; fi; exec "$@"' "$directory/victim" "${run[@]}" >"$directory/skewed.log" 2>&1 </dev/null &
-started=$!
-for ((i = 0; i < 300 && $(wc -l 2>/dev/null <"$directory/skewed/metrics-0.jsonl" || echo 0) < 1; ++i)); do sleep 0.1; done
-kill -9 "$(cat "$directory/victim")"
-wait $started || { echo "FAILED: taking over: status $?"; failures=$((failures + 1)); cat "$directory/skewed.log"; }
-for text in "worker 0: trains on its 200 samples and on 100 of workers that are gone (1)" "worker 2: trains on its 200 samples and on 100 of workers that are gone (1)"; do
-  grep -qF "$text" "$directory/skewed.log" || { echo "FAILED: no \"$text\""; failures=$((failures + 1)); cat "$directory/skewed.log"; }
-done
+
+# Runs whose ranks of $victims tell their processes, to be killed.
+cat >"$directory/rank" <<'EOF'
+#!/usr/bin/env bash
+[[ " $victims " != *" $PMI_RANK "* ]] || echo $$ >"$directory/victim$PMI_RANK"
+exec "$@"
+EOF
+chmod +x "$directory/rank"
+kill_victims() { kill -9 $(cat "$directory"/victim*) && rm "$directory"/victim*; }
+small=(--samples 600 --model mlp --batch-size 10 --step-ms 20 --suspect-after 1 --quiet)
+export directory victims
+
+# The larger of the parts into which two deaths cut a ring of five gives the result.
+victims="1 4"
+run=("$directory/rank" "$train" "${small[@]}" --epochs 8 --topology ring --out "$directory/parts")
+expect_on_the_way "parts" "parts                         {2, 3} and {0}; all figures: the first" \
+  "$directory/parts/metrics-0.jsonl" kill_victims -- "$fastrun" -n 5 "${run[@]}"
+
+# The neighbors of one that is killed train on its samples from the next epoch on.
+victims="1"
+run=("$directory/rank" "$train" "${small[@]}" --epochs 12 --shards dirichlet:0.1 --take-over --out "$directory/skewed")
+expect_on_the_way "taking over" "worker 0: trains on its 200 samples and on 100 of workers that are gone (1)" \
+  "$directory/skewed/metrics-0.jsonl" kill_victims -- "$fastrun" -n 3 "${run[@]}"
+text="worker 2: trains on its 200 samples and on 100 of workers that are gone (1)"
+grep -qF "$text" "$directory/output" || tell_failure "taking over: no \"$text\""
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# fastrun and fast-train in a Slurm of two nodes (network namespaces), with daemons, keys and files of its own.
+#   slurm_test.sh FASTRUN FAST_TRAIN        77: cannot be done here
+set -uo pipefail
+fastrun=$1 train=$2
+hosts=$(dirname "$(readlink -f "$0")")/hosts.sh
+why=$("$hosts" check) || { echo "skipped: $why"; exit 77; }
+export PATH=$PATH:/usr/sbin
+for program in slurmctld slurmd munged srun sbatch; do
+  command -v $program >/dev/null || { echo "skipped: no $program here; apt-get install slurm-wlm munge"; exit 77; }
+done
+exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
+flock -w 120 9 || { echo "other tests have used the hosts of this machine for two minutes"; exit 1; }
+directory=$(mktemp -d)
+daemons=()
+trap 'kill "${daemons[@]}" 2>/dev/null; "$hosts" down; rm -rf "$directory"' EXIT
+trap 'exit 1' TERM
+"$hosts" up 2
+source "$(dirname "$0")/../support/expect.sh"
+
+here=$(hostname -s)
+printf '%s\n' "127.0.0.1 localhost" "10.99.0.1 fasthost1" "10.99.0.2 fasthost2" "10.99.0.254 $here" >"$directory/hosts"
+mkdir "$directory"/{state,munge,spool.fasthost1,spool.fasthost2}
+head -c 1024 /dev/urandom >"$directory/munge/key" && chmod 400 "$directory/munge/key"
+munged --foreground --force --socket "$directory/munge/socket" --key-file "$directory/munge/key" \
+  --pid-file "$directory/munge/pid" --log-file "$directory/munge/log" --seed-file "$directory/munge/seed" 2>"$directory/munged.out" 9>&- &
+daemons+=($!)
+echo "CgroupPlugin=cgroup/v1" >"$directory/cgroup.conf"
+cat >"$directory/slurm.conf" <<EOF
+ClusterName=fast
+SlurmctldHost=$here(10.99.0.254)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$directory/munge/socket
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+StateSaveLocation=$directory/state
+SlurmctldPidFile=$directory/slurmctld.pid
+SlurmdPidFile=$directory/slurmd.%n.pid
+SlurmdSpoolDir=$directory/spool.%n
+SlurmdParameters=config_overrides
+NodeName=fasthost1 NodeAddr=10.99.0.1 CPUs=2
+NodeName=fasthost2 NodeAddr=10.99.0.2 CPUs=2
+PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE:4
+EOF
+export SLURM_CONF=$directory/slurm.conf
+for ((i = 0; i < 100; ++i)); do [[ -S $directory/munge/socket ]] && break || sleep 0.1; done
+slurmctld -D >"$directory/slurmctld.out" 2>&1 9>&- &
+daemons+=($!)
+for i in 1 2; do
+  ip netns exec "fasthost$i" unshare -u -i -m -p -f --mount-proc \
+    bash -c "hostname fasthost$i; mount -t tmpfs tmpfs /dev/shm; mount --bind $directory/hosts /etc/hosts; exec slurmd -D -N fasthost$i" \
+    </dev/null >"$directory/slurmd$i.out" 2>&1 9>&- &
+done
+for ((i = 0; i < 150; ++i)); do [[ $(sinfo -h -o "%t %D" 2>/dev/null) == "idle 2" ]] && break || sleep 0.2; done
+
+cd "$directory" || exit 1
+small=(--samples 600 --model mlp --epochs 1 --quiet)
+long=(--samples 4000 --model mlp --step-ms 10 --quiet)
+
+expect "srun" 0 "test accuracy" "workers                       4" -- srun -N 2 --ntasks-per-node=2 --mpi=pmi2 "$train" "${small[@]}"
+expect "srun fastrun" 1 "PMI_RANK is set" -- srun -n 2 --mpi=pmi2 "$fastrun" -n 2 true
+expect "salloc" 0 "rank 0 on fasthost1" "rank 1 on fasthost2" -- \
+  salloc -N 2 --ntasks-per-node=1 "$fastrun" -n 2 bash -c 'echo "rank $PMI_RANK on $(hostname)"'
+
+batch() { sbatch -W -o "$directory/job" "$@" && cat "$directory/job"; }
+export -f batch
+export directory
+printf '#!/bin/bash\n%s -n 4 %s\n' "$fastrun" "$train ${small[*]}" >train.sh
+expect "sbatch" 0 "test accuracy" "workers                       4" -- bash -c 'batch -N 2 --ntasks-per-node=2 train.sh'
+
+cat >rank.sh <<'EOF'
+#!/bin/bash
+[[ $PMI_RANK = 0 ]] || echo "$(hostname) $$" >"$directory/victim"
+exec "$@"
+EOF
+chmod +x rank.sh
+kill_victim() { # by way of the process table of its node
+  local name
+  read -r name _ <"$directory/victim"
+  srun --overlap --jobid="$(squeue -h -o %i)" -N 1 -w "$name" bash -c 'kill -9 $(cut -d " " -f 2 <"$directory/victim")'
+}
+expect_on_the_way "a rank dies" "lost workers                  1" "$directory/dies/metrics-0.jsonl" kill_victim -- \
+  salloc -N 2 --ntasks-per-node=1 "$fastrun" -n 2 "$directory/rank.sh" "$train" "${long[@]}" --epochs 20 --suspect-after 1 --out "$directory/dies"
+grep -qF "on fasthost2) died of signal 9" output || tell_failure "a rank dies: who?"
+
+printf '#!/bin/bash\nexec %s -n 2 %s\n' "$fastrun" "$train ${long[*]} --epochs 60 --out $directory/stopped --checkpoints $directory/saved" >stop.sh
+preempt() { scancel --signal=TERM --batch "$(squeue -h -o %i)"; }
+expect_on_the_way "pre-emption" "stopped after" "$directory/stopped/metrics-0.jsonl" preempt -- bash -c 'batch -N 2 --ntasks-per-node=1 stop.sh; cat "$directory/job"'
+
+[[ $failures -eq 0 ]] || tail -n 20 ./*.out
+echo "$failures failures"
+[[ $failures -eq 0 ]]
