@@ -9,8 +9,9 @@
 namespace chaos {
 namespace {
 
-const std::vector<std::string> names = {"nothing", "kill",          "kill-two",    "stop",
-                                        "slow",    "kill-at-start", "kill-at-end", "cut"};
+const std::vector<std::string> names = {"nothing",     "kill", "kill-two",
+                                        "stop",        "slow", "kill-at-start",
+                                        "kill-at-end", "cut",  "cut-and-kill"};
 
 template <class T>
 T one_of(const std::vector<T>& all, fast::Rng& rng) {
@@ -18,6 +19,21 @@ T one_of(const std::vector<T>& all, fast::Rng& rng) {
 }
 
 }  // namespace
+
+std::vector<int> Plan::killed() const {
+  if (kind == Kind::kill || kind == Kind::kill_two) return victims;
+  if (kind == Kind::cut_and_kill) return {victims[1]};
+  return {};
+}
+
+std::string Plan::host_list() const {
+  std::vector<std::string> list;
+  for (int host = 0; host < hosts; ++host) {
+    list.push_back(
+        fmt::format("10.99.0.{}:{}", host + 1, workers / hosts + (host < workers % hosts ? 1 : 0)));
+  }
+  return fmt::format("{}", fmt::join(list, ","));
+}
 
 std::string name(Kind kind) { return names[static_cast<std::size_t>(kind)]; }
 
@@ -27,8 +43,8 @@ double target(int rank) {
 }
 
 int rounds_of(const Plan& plan) {
-  if (plan.lenet) return 1000;
-  const bool away = plan.kind == Kind::stop || plan.kind == Kind::cut;
+  if (plan.lenet) return 3000;
+  const bool away = plan.kind == Kind::stop || plan.cuts();
   const double unnoticed_s = away ? std::max(0.0, plan.pause_s - suspect_after_s) : 0;
   const double noticing_s = plan.staleness < 0 ? suspect_after_s : 0;
   return 250 + static_cast<int>(1000 * (unnoticed_s + noticing_s) / pause_ms(plan));
@@ -55,40 +71,46 @@ Plan draw(std::uint64_t seed, std::uint64_t index) {
   return plan;
 }
 
-Plan draw_on_two_hosts(std::uint64_t seed, std::uint64_t index) {
+Plan draw_on_hosts(int hosts, std::uint64_t seed, std::uint64_t index) {
   fast::Rng rng(fast::mix_seed(seed, index));
   Plan plan;
-  const std::vector<Kind> kinds = {Kind::stop, Kind::cut, Kind::kill};
+  std::vector<Kind> kinds = {Kind::stop, Kind::cut, Kind::kill};
+  if (hosts > 2) kinds = {Kind::cut, Kind::cut_and_kill, Kind::kill};
   plan.kind = kinds[index % kinds.size()];
   plan.path = index / kinds.size() % 2 == 0 ? "pull" : "two_sided";
-  plan.hosts = 2;
-  plan.workers = 2 + static_cast<int>(rng.below(4));
+  plan.hosts = hosts;
+  plan.workers = hosts + static_cast<int>(rng.below(4));
   plan.topology = one_of<std::string>({"ring", "torus2d", "one_peer_exponential"}, rng);
   plan.algorithm = one_of<std::string>({"awc", "atc"}, rng);
   const std::vector<std::int64_t> bounds = {0, 2, 0, -1};
   plan.staleness = bounds[(index / 6 + index % 3 / 2) % bounds.size()];
   plan.victims = {static_cast<int>(rng.below(plan.workers))};
+  if (plan.kind == Kind::cut_and_kill) {
+    plan.victims.push_back(static_cast<int>(rng.below(plan.workers)));
+  }
   plan.round = 5 + static_cast<int>(rng.below(80));
   plan.delay_us = static_cast<int>(rng.below(4000));
   plan.pause_s = rng.uniform(0.8, 2.2);
+  plan.one_link = hosts > 2 && rng.below(2) == 0;
   return plan;
 }
 
-void train_lenet(Plan& plan) {
+void train_lenet(Plan& plan, std::uint64_t seed) {
   plan.lenet = true;
   plan.workers = 3 + plan.workers % 2;
   for (int& victim : plan.victims) victim %= plan.workers;
   if (plan.victims.size() == 2 && plan.victims[0] == plan.victims[1]) {
     plan.victims[1] = (plan.victims[0] + 1) % plan.workers;
   }
-  plan.round *= 4;
+  plan.round *= 12;
+  plan.seed = seed;
 }
 
 std::string write(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(plan.kind),
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(plan.kind),
                      plan.workers, plan.topology, plan.algorithm, plan.staleness, plan.round,
                      plan.delay_us, plan.pause_s, plan.hosts, plan.path,
-                     static_cast<int>(plan.lenet), fmt::join(plan.victims, " "));
+                     static_cast<int>(plan.lenet), plan.seed, fmt::join(plan.victims, " "));
 }
 
 Plan read(const std::string& line) {
@@ -96,7 +118,8 @@ Plan read(const std::string& line) {
   Plan plan;
   int kind = 0;
   words >> kind >> plan.workers >> plan.topology >> plan.algorithm >> plan.staleness >>
-      plan.round >> plan.delay_us >> plan.pause_s >> plan.hosts >> plan.path >> plan.lenet;
+      plan.round >> plan.delay_us >> plan.pause_s >> plan.hosts >> plan.path >> plan.lenet >>
+      plan.seed;
   plan.kind = static_cast<Kind>(kind);
   for (int victim = 0; words >> victim;) plan.victims.push_back(victim);
   return plan;

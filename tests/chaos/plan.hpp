@@ -7,7 +7,17 @@
 
 namespace chaos {
 
-enum class Kind { nothing, kill, kill_two, stop, slow, kill_at_start, kill_at_end, cut };
+enum class Kind {
+  nothing,
+  kill,
+  kill_two,
+  stop,
+  slow,
+  kill_at_start,
+  kill_at_end,
+  cut,
+  cut_and_kill
+};
 
 struct Plan {
   Kind kind = Kind::nothing;
@@ -15,22 +25,28 @@ struct Plan {
   std::string topology = "ring";
   std::string algorithm = "awc";
   std::int64_t staleness = 0;  ///< -1: unbounded
-  std::vector<int> victims;
-  int round = 0;       ///< in which it happens
+  std::vector<int> victims;    ///< cut_and_kill: who has the link cut, who dies
+  int round = 0;               ///< in which it happens
   int delay_us = 0;    ///< after that round's beginning: somewhere in computing, mixing, publishing
   double pause_s = 0;  ///< of a stop, or of the link between two hosts
   int hosts = 1;
+  bool one_link = false;          ///< of three hosts, a cut is between the first two only
   std::string path = "measured";  ///< between hosts
   bool lenet = false;             ///< in place of a parabola
+  std::uint64_t seed = 1;         ///< of LeNet's weights and batches
 
-  int ranks_per_host() const { return (workers + hosts - 1) / hosts; }
+  bool cuts() const { return kind == Kind::cut || kind == Kind::cut_and_kill; }
+  /// Those killed in the course of training.
+  std::vector<int> killed() const;
+  /// For fastrun --hosts: workers spread as evenly as can be.
+  std::string host_list() const;
 };
 
-/// Of schedule `index` under `seed`: on one host, or on two.
+/// Of schedule `index` under `seed`: on one host, or on two or three.
 Plan draw(std::uint64_t seed, std::uint64_t index);
-Plan draw_on_two_hosts(std::uint64_t seed, std::uint64_t index);
-/// The same with LeNet, of 3 or 4 workers.
-void train_lenet(Plan& plan);
+Plan draw_on_hosts(int hosts, std::uint64_t seed, std::uint64_t index);
+/// The same with LeNet, of 3 or 4 workers, on weights and batches of that seed.
+void train_lenet(Plan& plan, std::uint64_t seed);
 
 /// One line that read() understands.
 std::string write(const Plan& plan);
@@ -39,9 +55,10 @@ Plan read(const std::string& line);
 std::string name(Kind kind);
 
 /// Of a worker's own in every round.
-inline int pause_ms(const Plan& plan) { return plan.hosts > 1 ? 4 : 2; }
-/// Long enough to forget those that died early, once they have been noticed, and to bring those
-/// back in that were away: workers that never wait make many rounds until then.
+inline int pause_ms(const Plan& plan) { return plan.lenet ? 1 : plan.hosts > 1 ? 4 : 2; }
+/// LeNet's: until more samples hardly help. Else long enough to forget those that died early, once
+/// they have been noticed, and to bring those back in that were away: workers that never wait make
+/// many rounds until then.
 int rounds_of(const Plan& plan);
 inline constexpr double step = 0.05;  ///< of gradient descent
 inline constexpr double suspect_after_s = 1;

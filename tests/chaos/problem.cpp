@@ -13,7 +13,8 @@ namespace {
 using namespace fast;
 
 constexpr std::size_t elements = 30'000;
-constexpr std::size_t train_samples = 12'000, test_samples = 4000, batch_size = 16;
+constexpr std::size_t train_samples = 6000, batch_size = 16;
+constexpr double learning_rate = 0.02;
 
 class Parabola : public Problem {
  public:
@@ -34,25 +35,30 @@ class Parabola : public Problem {
 
 class LeNet : public Problem {
  public:
-  LeNet(int workers, int rank)
-      : data_(data::load("fashion-mnist")),
+  LeNet(const Plan& plan, int workers, int rank)
+      : rounds_(rounds_of(plan)),
+        data_(data::load("fashion-mnist")),
         train_(data_.train.slice(0, train_samples), data_.normalization, workers, rank, batch_size,
-               1),
-        test_(data_.test.slice(0, test_samples), data_.normalization, 500),
-        backend_(nn::make_backend<float>(nn::lenet5(), 1, {nn::SgdOptions{0.02, 0.9, 0}})) {}
+               plan.seed),
+        test_(data_.test, data_.normalization, 500),
+        backend_(nn::make_backend<float>(nn::lenet5(), plan.seed,
+                                         {nn::SgdOptions{learning_rate, 0.9, 0}})) {}
   std::vector<TensorView> parameters() override { return backend_->parameters(); }
   void step(std::int64_t round) override {
     const auto r = static_cast<std::size_t>(round);
+    const double left = 1 - static_cast<double>(round) / rounds_;
+    backend_->set_learning_rate(learning_rate * left);
     backend_->train(train_.batch(r / train_.rounds(), r % train_.rounds()));
   }
   bool torn() const override { return false; }
   double result() override {
     std::size_t correct = 0;
     for (const Batch& batch : test_.epoch(0)) correct += backend_->evaluate(batch).correct;
-    return static_cast<double>(correct) / static_cast<double>(test_samples);
+    return static_cast<double>(correct) / static_cast<double>(data_.test.size());
   }
 
  private:
+  int rounds_;
   data::Splits data_;
   data::Loader train_, test_;
   std::unique_ptr<Backend> backend_;
@@ -81,7 +87,7 @@ class Paced : public Problem {
 std::unique_ptr<Problem> problem_of(const Plan& plan, int workers, int rank) {
   std::unique_ptr<Problem> problem;
   if (plan.lenet) {
-    problem = std::make_unique<LeNet>(workers, rank);
+    problem = std::make_unique<LeNet>(plan, workers, rank);
   } else {
     problem = std::make_unique<Parabola>(rank);
   }

@@ -25,16 +25,13 @@ void stop_for(double seconds) {
 }
 
 /// Strikes after the delay, from a thread of its own, wherever the worker is then.
-void strike(const Plan& plan, const std::string& directory) {
-  std::thread([plan, directory] {
+void strike(const Plan& plan, int rank, const std::string& directory) {
+  std::thread([plan, rank, directory] {
     std::this_thread::sleep_for(std::chrono::microseconds(plan.delay_us));
-    if (plan.kind == Kind::stop) {
-      stop_for(plan.pause_s);
-    } else if (plan.kind == Kind::cut) {
-      std::ofstream(directory + "/cut");
-    } else {
-      raise(SIGKILL);
-    }
+    if (plan.kind == Kind::stop) stop_for(plan.pause_s);
+    if (plan.cuts() && rank == plan.victims[0]) std::ofstream(directory + "/cut");
+    const std::vector<int> killed = plan.killed();
+    if (std::count(killed.begin(), killed.end(), rank) > 0) raise(SIGKILL);
   }).detach();
 }
 
@@ -63,7 +60,7 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
   while (worker.round() < rounds_of(plan)) {
     const bool struck = victim && worker.round() == plan.round;
     if (struck && plan.kind != Kind::slow && plan.kind != Kind::kill_at_end)
-      strike(plan, directory);
+      strike(plan, group.rank(), directory);
     const auto began = Clock::now();
     worker.step([&] { problem->step(worker.round()); });
     longest_s = std::max(longest_s, Seconds(Clock::now() - began).count());

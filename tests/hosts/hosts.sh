@@ -4,7 +4,8 @@
 #   hosts.sh check              0 when this machine can do it; else says why not
 #   hosts.sh up [N]             N hosts (2), 10.99.0.1 ... 10.99.0.N
 #   hosts.sh rate 1gbit         limits every host's link;  rate off  ends it
-#   hosts.sh cut                no frame passes between hosts, though each still reaches this machine;  hosts.sh mend  ends it
+#   hosts.sh cut [I J...]       no frame passes between hosts, or between those listed, though each still reaches this
+#                               machine;  hosts.sh mend  ends it
 #   hosts.sh run N -r R PROGRAM ARGUMENTS...    mpiexec with R ranks on each of N hosts
 #   hosts.sh down
 set -euo pipefail
@@ -42,10 +43,12 @@ rate)
     [[ $2 == off ]] || ip netns exec "$host" tc qdisc add dev eth0 root tbf rate "$2" burst 256kb latency 50ms
   done
   ;;
-cut | mend)
-  for host in $(hosts); do
-    ip link set "fh${host#fasthost}" type bridge_slave isolated "$([[ $1 == cut ]] && echo on || echo off)"
-  done
+cut) # isolated ports reach those only that are not
+  [[ $# -gt 1 ]] || set -- cut $(hosts | sed 's/^fasthost//')
+  for i in "${@:2}"; do ip link set "fh$i" type bridge_slave isolated on; done
+  ;;
+mend)
+  for host in $(hosts); do ip link set "fh${host#fasthost}" type bridge_slave isolated off; done
   ;;
 run)
   count=$2 ranks=$4
@@ -70,7 +73,7 @@ down)
     bash -c "hostname fasthost$i; mount -t tmpfs tmpfs /dev/shm; cd '$PWD'; exec $*"
   ;;
 *)
-  sed -n '2,10s/^# \{0,1\}//p' "$0"
+  sed -n '2,11s/^# \{0,1\}//p' "$0"
   exit 2
   ;;
 esac
