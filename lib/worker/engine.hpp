@@ -90,7 +90,7 @@ class Engine {
   template <class Visit>
   int for_replicas(const std::vector<int>& workers, const Visit& visit) const;
   std::vector<int> own_part() const;
-  void mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const;
+  int mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const;
   void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);
   std::size_t message_bytes() const;  ///< of the vectors of a payload

@@ -117,10 +117,18 @@ int Engine::for_replicas(const std::vector<int>& workers, const Visit& visit) co
 void Engine::mean_model(std::span<std::byte> packed) const {
   require(packed.size() >= layout().size_bytes(), ErrorKind::argument,
           "mean_model: room for {} bytes, {} are needed", packed.size(), layout().size_bytes());
-  mean_of(own_part(), packed);
+  const std::vector<int> workers = own_part();
+  const int seen = mean_of(workers, packed);
+  if (options_.log && seen < static_cast<int>(workers.size())) {
+    options_.log(LogLevel::warning,
+                 fmt::format("worker {}: the mean model is that of {} of {} workers; the others' "
+                             "weights could not be read",
+                             group_.rank(), seen, workers.size()));
+  }
 }
 
-void Engine::mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const {
+/// Returns of how many.
+int Engine::mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const {
   std::vector<double> sum(element_count(layout()));
   const int seen = for_replicas(workers, [&](const std::byte* replica) {
     for_elements(layout(), replica, [&](const Segment&, std::size_t i, std::size_t, double value) {
@@ -131,6 +139,7 @@ void Engine::mean_of(const std::vector<int>& workers, std::span<std::byte> packe
                [&](const Segment& segment, std::size_t i, std::size_t e, double) {
                  store(packed.data(), segment, e, sum[i] / seen);
                });
+  return seen;
 }
 
 double Engine::consensus_distance() const {

@@ -46,7 +46,7 @@ class LeNet : public Problem {
   std::vector<TensorView> parameters() override { return backend_->parameters(); }
   void step(std::int64_t round) override {
     const auto r = static_cast<std::size_t>(round);
-    const double left = 1 - static_cast<double>(round) / rounds_;
+    const double left = std::max(0.0, 1 - static_cast<double>(round) / rounds_);
     backend_->set_learning_rate(learning_rate * left);
     backend_->train(train_.batch(r / train_.rounds(), r % train_.rounds()));
   }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fast/fast.hpp>
 #include <fast/topology/load.hpp>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -50,6 +51,20 @@ WorkerOptions options_of(const Plan& plan) {
   return options;
 }
 
+/// Workers that never wait would end one by one, and the last of them train alone, towards its own
+/// target: they go on until all that live have made their rounds.
+bool others_are_at_it(const Plan& plan, int rank, const std::string& directory) {
+  if (plan.staleness >= 0) return false;
+  const auto done = [&](int worker) { return fmt::format("{}/done-{}", directory, worker); };
+  if (!std::filesystem::exists(done(rank))) std::ofstream(done(rank)).put('\n');
+  const std::vector<int> killed = plan.killed();
+  for (int worker = 0; worker < plan.workers; ++worker) {
+    const bool lives = std::count(killed.begin(), killed.end(), worker) == 0;
+    if (lives && !std::filesystem::exists(done(worker))) return true;
+  }
+  return false;
+}
+
 void train(const Plan& plan, const Group& group, const std::string& directory) {
   const bool victim = std::count(plan.victims.begin(), plan.victims.end(), group.rank()) > 0;
   if (victim && plan.kind == Kind::kill_at_start) raise(SIGKILL);
@@ -57,7 +72,7 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
   Worker worker(group, topology_from(plan.topology), problem->parameters(), options_of(plan));
   int torn = 0;
   double longest_s = 0;
-  while (worker.round() < rounds_of(plan)) {
+  while (worker.round() < rounds_of(plan) || others_are_at_it(plan, group.rank(), directory)) {
     const bool struck = victim && worker.round() == plan.round;
     if (struck && plan.kind != Kind::slow && plan.kind != Kind::kill_at_end)
       strike(plan, group.rank(), directory);
