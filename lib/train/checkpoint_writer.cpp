@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
+#include <fast/mixing/kernels.hpp>
 #include <fast/train/checkpoint.hpp>
 #include <fstream>
 #include <mutex>
@@ -177,9 +177,10 @@ void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& t
   std::byte* to = job.data.data();
   for (const TensorView& tensor : tensors) {
     const std::size_t bytes = tensor.size_bytes();
-    if (bytes > 0) std::memcpy(to, tensor.data, bytes);
+    mixing::stream_copy(to, tensor.data, bytes);
     to += bytes;
   }
+  mixing::stream_fence();
   impl_->pending = true;
   lock.unlock();
   impl_->changed.notify_all();
