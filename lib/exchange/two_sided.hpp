@@ -62,6 +62,7 @@ class Outgoing {
   };
   bool choose();
   bool due(std::int64_t from, std::int64_t to) const;
+  bool leaves_behind(std::int64_t round) const;
   bool take(std::uint64_t sequence);
   bool extend();
   bool send_status();

@@ -49,7 +49,24 @@ bool Outgoing::choose() {
         own.publication.until[sequence % slot_count].load(std::memory_order_acquire);
     if (first != being_written && due(std::max(first, now), until)) return take(sequence);
   }
-  return false;
+  return leaves_behind(now) && take(newest);
+}
+
+/// True when the reader waits for a round that this worker has gone past without it, having taken
+/// it for dead or come back itself: a later publication tells.
+bool Outgoing::leaves_behind(std::int64_t round) const {
+  const auto& publication = edges_.board->header(edges_.rank).publication;
+  const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
+  const bool was_sent = newest_sent_ > 0 && sent_until_ >= round;
+  if (was_sent || newest <= newest_sent_ || !due(round, round)) return false;
+  for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
+    const std::uint64_t slot = (newest - age) % slot_count;
+    const std::int64_t first = publication.rounds[slot].load(std::memory_order_acquire);
+    const std::int64_t until = publication.until[slot].load(std::memory_order_acquire);
+    if (age == 0 && (first == being_written || first <= round)) return false;
+    if (first != being_written && first <= round && round <= until) return false;
+  }
+  return publication.sequence.load(std::memory_order_acquire) == newest;
 }
 
 /// Says that the last publication sent has become further rounds'.
