@@ -23,11 +23,13 @@ struct TwoHosts {
                            SlotBoard::part_bytes(there.shape), there.memory, Deadline(Seconds(20))};
   SlotExchange writer = there.end(Pair::writer_rank, staleness(unbounded_staleness));
   SlotExchange reader = here.end(Pair::reader_rank, staleness(0));
-  RemoteEdges edges{here.board, Pair::reader_rank,
+  RemoteEdges edges{here.board,
+                    Pair::reader_rank,
                     [](std::int64_t) {
-                      return RoundEdges{{Pair::writer_rank}, {}};
-                    },
-                    0, Throttle()};
+                      return RoundEdges{{Pair::writer_rank}, {}}; },
+                    0,
+                    Throttle(),
+                    Outbox(here.board, Pair::reader_rank)};
   Puller puller{edges, window, Pair::writer_rank};
 
   TwoHosts() { remote().constant.magic.store(board_magic); }
