@@ -94,4 +94,16 @@ bool SlotBoard::still_holds(int worker, std::uint64_t sequence, std::int64_t rou
          newest.load(std::memory_order_acquire) < sequence + slot_count;
 }
 
+bool SlotBoard::has_gone_past(int worker, std::int64_t round) const {
+  const auto& publication = header(worker).publication;
+  const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
+  for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
+    const std::int64_t first = this->round(worker, newest - age).load(std::memory_order_acquire);
+    const std::int64_t last = until(worker, newest - age).load(std::memory_order_acquire);
+    if (age == 0 && (first == being_written || first <= round)) return false;
+    if (first != being_written && first <= round && round <= last) return false;
+  }
+  return newest > 0 && publication.sequence.load(std::memory_order_acquire) == newest;
+}
+
 }  // namespace fast::exchange

@@ -86,6 +86,9 @@ class SlotBoard {
   /// True when what has been read of the slot of a publication, whose first round is `round`, was
   /// that publication's. Orders the loads before.
   bool still_holds(int worker, std::uint64_t sequence, std::int64_t round) const;
+  /// True when the worker's newest publication is for later rounds than `round` and none that is
+  /// there is for `round`.
+  bool has_gone_past(int worker, std::int64_t round) const;
 
  private:
   Region region_;

@@ -92,16 +92,7 @@ bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
 /// At staleness 0, without waiting for this worker, which must have seemed dead: the round's
 /// publication is not there any more.
 bool SlotExchange::has_gone_on(int worker, std::int64_t round) const {
-  if (!exact()) return false;
-  const auto& publication = board_->header(worker).publication;
-  const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
-  for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
-    const std::int64_t first = board_->round(worker, newest - age).load(std::memory_order_acquire);
-    const std::int64_t last = board_->until(worker, newest - age).load(std::memory_order_acquire);
-    if (age == 0 && (first == being_written || first <= round)) return false;
-    if (first != being_written && first <= round && round <= last) return false;
-  }
-  return newest > 0 && publication.sequence.load(std::memory_order_acquire) == newest;
+  return exact() && board_->has_gone_past(worker, round);
 }
 
 std::vector<Arrival> SlotExchange::fetch(std::int64_t round) {

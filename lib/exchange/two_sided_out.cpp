@@ -55,18 +55,11 @@ bool Outgoing::choose() {
 /// True when the reader waits for a round that this worker has gone past without it, having taken
 /// it for dead or come back itself: a later publication tells.
 bool Outgoing::leaves_behind(std::int64_t round) const {
-  const auto& publication = edges_.board->header(edges_.rank).publication;
-  const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
+  const WorkerHeader& own = edges_.board->header(edges_.rank);
+  const std::uint64_t newest = own.publication.sequence.load(std::memory_order_acquire);
   const bool was_sent = newest_sent_ > 0 && sent_until_ >= round;
-  if (was_sent || newest <= newest_sent_ || !due(round, round)) return false;
-  for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
-    const std::uint64_t slot = (newest - age) % slot_count;
-    const std::int64_t first = publication.rounds[slot].load(std::memory_order_acquire);
-    const std::int64_t until = publication.until[slot].load(std::memory_order_acquire);
-    if (age == 0 && (first == being_written || first <= round)) return false;
-    if (first != being_written && first <= round && round <= until) return false;
-  }
-  return publication.sequence.load(std::memory_order_acquire) == newest;
+  return !was_sent && newest > newest_sent_ && due(round, round) &&
+         edges_.board->has_gone_past(edges_.rank, round);
 }
 
 /// Says that the last publication sent has become further rounds'.
