@@ -1,6 +1,7 @@
 // A layer at work on this processor.
 #pragma once
 
+#include <fast/core/memory.hpp>
 #include <fast/nn/model_spec.hpp>
 #include <memory>
 #include <numeric>
@@ -62,6 +63,13 @@ Index stored_elements(const Shape& shape, Index count) {
   Index elements = shape.size() == 3 ? block_count<T>(count) * lanes<T> : count;
   for (const Index side : shape) elements *= side;
   return elements;
+}
+
+/// Makes room for so many elements; what was in the buffer is lost when it grows.
+template <class T>
+void grow(AlignedBuffer& buffer, Index elements) {
+  const std::size_t size_bytes = static_cast<std::size_t>(elements) * sizeof(T);
+  if (buffer.size_bytes() < size_bytes) buffer = AlignedBuffer(size_bytes);
 }
 
 }  // namespace fast::nn

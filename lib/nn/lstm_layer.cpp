@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fast/core/memory.hpp>
 
 #include "nn/layer.hpp"
 
@@ -42,14 +41,10 @@ class LstmLayer final : public Layer<T> {
   LstmTrace<T> trace() const { return {data(gates_), data(cells_), data(outputs_)}; }
 
   void reserve(Index count) {
-    const auto room = [](AlignedBuffer& buffer, Index elements) {
-      const std::size_t size_bytes = static_cast<std::size_t>(elements) * sizeof(T);
-      if (buffer.size_bytes() < size_bytes) buffer = AlignedBuffer(size_bytes);
-    };
     const LstmSize size = size_of(count);
-    for (AlignedBuffer* buffer : {&gates_, &slopes_}) room(*buffer, size.rows() * size.gates());
-    for (AlignedBuffer* buffer : {&cells_, &outputs_}) room(*buffer, size.rows() * hidden_);
-    room(carry_, 2 * count * hidden_);
+    for (AlignedBuffer* buffer : {&gates_, &slopes_}) grow<T>(*buffer, size.rows() * size.gates());
+    for (AlignedBuffer* buffer : {&cells_, &outputs_}) grow<T>(*buffer, size.rows() * hidden_);
+    grow<T>(carry_, 2 * count * hidden_);
   }
 
   Index steps_, inputs_, hidden_;

@@ -18,13 +18,6 @@ Index elements_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
 }
 
-/// At least so large; what was in it is lost when it grows.
-template <class T>
-void grow(AlignedBuffer& buffer, Index elements) {
-  const std::size_t size_bytes = static_cast<std::size_t>(elements) * sizeof(T);
-  if (buffer.size_bytes() < size_bytes) buffer = AlignedBuffer(size_bytes);
-}
-
 template <class T>
 std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, Role role) {
   std::vector<TensorView> all;

@@ -3,15 +3,6 @@
 #include <algorithm>
 
 namespace fast::nn {
-namespace {
-
-template <class T>
-AlignedBuffer buffer_of(Index elements) {
-  return AlignedBuffer(static_cast<std::size_t>(elements) * sizeof(T));
-}
-
-}  // namespace
-
 template <class T>
 Sequence<T>::Sequence(const std::vector<LayerSpec>& layers, const Shape& input) {
   const std::vector<Shape> in = shapes_through(layers, input);
@@ -41,9 +32,9 @@ void Sequence<T>::reserve(Index count) {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const Index size = stored_elements<T>(stages_[i].output_shape, count);
     largest = std::max(largest, size);
-    if (!in_place(i)) stages_[i].output = buffer_of<T>(size);
+    if (!in_place(i)) grow<T>(stages_[i].output, size);
   }
-  for (AlignedBuffer& slopes : slopes_) slopes = buffer_of<T>(largest);
+  for (AlignedBuffer& slopes : slopes_) grow<T>(slopes, largest);
   capacity_ = count;
 }
 
