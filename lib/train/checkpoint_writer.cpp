@@ -38,12 +38,29 @@ void write_manifest(const std::filesystem::path& directory, std::int64_t round, 
   }
 }
 
+/// False too where the manifest cannot be read.
+bool is_full(const std::filesystem::path& checkpoint) {
+  try {
+    const Manifest manifest = read_manifest(checkpoint);
+    return manifest.shards.size() == static_cast<std::size_t>(manifest.workers);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The newest `keep` stay and, where all of those lack workers, the newest one that lacks none.
 void remove_old(const std::filesystem::path& directory, int keep) {
-  int whole = 0;
+  int listed = 0;
+  bool full = false;
   for (const auto& [round, path] : checkpoints_in(directory)) {
-    if (whole >= keep) remove_checkpoint(path);
     std::error_code problem;
-    if (std::filesystem::exists(path / manifest_name, problem)) ++whole;
+    const bool has_manifest = std::filesystem::exists(path / manifest_name, problem);
+    if (listed >= keep && (full || !has_manifest || !is_full(path))) {
+      remove_checkpoint(path);
+    } else if (has_manifest) {
+      ++listed;
+      full = full || is_full(path);
+    }
   }
 }
 
@@ -188,7 +205,7 @@ void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& t
 
 void CheckpointWriter::call(const Call& call) const {
   const std::string text = fmt::format("{} {}\n", call.round, call.stop ? "stop" : "save");
-  write_durably(impl_->options.directory / call_name, {bytes_of(text)});
+  write_whole(impl_->options.directory / call_name, {bytes_of(text)});
 }
 
 std::optional<CheckpointWriter::Call> CheckpointWriter::latest_call() const {

@@ -57,20 +57,28 @@ void sync_directory(const std::filesystem::path& directory) {
   close(descriptor);
 }
 
-}  // namespace
-
-void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts) {
+void write(const std::filesystem::path& path, const std::vector<Bytes>& parts, bool durably) {
   static std::atomic<unsigned> files{0};
   std::filesystem::path temporary = path;
   temporary += fmt::format("{}{}-{}", temporary_suffix, getpid(), files++);
   TemporaryFile file(temporary);
   bool written = file.opened();
   for (const Bytes& part : parts) written = written && file.write(part);
-  written = written && file.reach_disk() && file.rename_to(path);
+  written = written && (!durably || file.reach_disk()) && file.rename_to(path);
   const int reason = errno;
   require(written, ErrorKind::resource,
           "{} cannot be written ({}); check the directory and its free space", path.string(),
           std::strerror(reason));
+}
+
+}  // namespace
+
+void write_whole(const std::filesystem::path& path, const std::vector<Bytes>& parts) {
+  write(path, parts, false);
+}
+
+void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts) {
+  write(path, parts, true);
   sync_directory(path.parent_path());
 }
 

@@ -16,9 +16,11 @@ inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(te
 /// What durable files are called until they are whole: beside their later place.
 inline constexpr std::string_view temporary_suffix = ".tmp-";
 
-/// Writes the parts one after the other to a temporary file, has them reach the disk and renames.
-/// Throws Error(resource), with the system's reason, when that cannot be done; nothing is left
-/// then.
+/// Writes the parts one after the other to a temporary file and renames. Throws Error(resource),
+/// with the system's reason, when that cannot be done; nothing is left then. Whole for everybody
+/// who looks; what the machine's crash leaves of it is not said.
+void write_whole(const std::filesystem::path& path, const std::vector<Bytes>& parts);
+/// The same, and they have reached the disk before it is renamed: outlives the machine's crash.
 void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts);
 
 }  // namespace fast::train

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <fstream>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "support/catch.hpp"
@@ -96,6 +97,21 @@ TEST_CASE("of several checkpoints the newest are kept") {
   }
   CHECK(find_checkpoint(directory.path()).round == 50);
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 2);
+}
+
+TEST_CASE("the newest checkpoint that lacks nobody outlives newer ones that do") {
+  const testing::TemporaryDirectory directory;
+  for (const std::int64_t round : {10, 20}) write_one(directory.path(), 2, round);
+  CheckpointWriter writer(options_for(directory.path(), 0, 2));
+  for (int round = 30; round <= 60; round += 10) writer.save(round, Model(1).views(), {});
+  writer.wait();
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
+    left.insert(entry.path().filename().string().substr(0, 18));
+  CHECK(left.contains("round-000000000020"));
+  CHECK_FALSE(left.contains("round-000000000010"));
+  CHECK_FALSE(left.contains("round-000000000030"));
+  CHECK(find_checkpoint(directory.path()).round >= 50);
 }
 
 TEST_CASE("a worker that never writes is not waited for") {

@@ -1,4 +1,5 @@
 // Runs that stop, by choice or not, and go on from what they saved.
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
@@ -56,6 +58,18 @@ auto stop_after(const std::filesystem::path& directory, std::atomic<int>& rounds
 
 auto resume_from(const std::filesystem::path& directory) {
   return [directory](train::TrainerOptions& options) { options.checkpoints.resume = directory; };
+}
+
+/// Of the fullest checkpoint there.
+std::size_t most_shards(const std::filesystem::path& directory) {
+  std::size_t most = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    try {
+      most = std::max(most, train::read_manifest(entry.path()).shards.size());
+    } catch (const Error&) {  // none yet, or not a checkpoint
+    }
+  }
+  return most;
 }
 
 }  // namespace
@@ -129,14 +143,16 @@ TEST_CASE("stale workers save when one of them does, and go on from there") {
   train_with(3, stale, [&](train::TrainerOptions& options) {
     options.checkpoints.directory = directory.path();
     options.checkpoints.every_rounds = 20;
-    options.pace.step_s = 0.01;
+    // Whoever has saved waits until all have, so that a slow one is not left behind by the run.
+    options.worker.on_round = [&, saved = false](std::int64_t round) mutable {
+      const Deadline deadline{Seconds(20)};
+      while (saved && most_shards(directory.path()) < 3 && !deadline.expired())
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      saved = round > 20;
+    };
   });
-  std::size_t most = 0;  // the last one may lack workers that had come to their end before
-  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
-    if (std::filesystem::exists(entry.path() / "manifest.json"))
-      most = std::max(most, train::read_manifest(entry.path()).shards.size());
-  }
-  CHECK(most == 3);
+  // Later ones may lack workers that had come to their end before; the full one is kept.
+  CHECK(most_shards(directory.path()) == 3);
   const auto resumed = train_with(3, stale, resume_from(directory.path()));
   CHECK(resumed[0].summary.test_accuracy_mean_model > 0.93);
 }

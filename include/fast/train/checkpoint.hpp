@@ -75,7 +75,9 @@ class CheckpointWriter {
     std::filesystem::path directory;
     int rank = 0;
     int workers = 1;
-    int keep = 2;  ///< so many newest checkpoints stay; the rest is deleted
+    /// So many newest checkpoints stay and, where workers are missing in all of those, the newest
+    /// one that lacks none; the rest is deleted.
+    int keep = 2;
     /// How long to wait for the other workers' files before a manifest without them is written.
     double patience_s = 10;
     LogSink log;  ///< called from the writer's thread
