@@ -147,9 +147,10 @@ void Puller::begin_copy() {
     copy_offset_ += weights_ ? SlotBoard::weights_offset(shape) : SlotBoard::data_offset(shape);
     copy_bytes_ = weights_ ? shape.weights_bytes : shape.vector_bytes;
   } else {
-    target_ = mirror_.begin();
+    const bool follows = edges_.exact() && passed_ == no_round;
+    target_ = follows ? mirror_.begin(round_, round_) : mirror_.begin();
   }
-  requested_ = 0;
+  requested_ = come_ = 0;
   stage_ = Stage::copying;
   moved_ = true;
 }
@@ -157,7 +158,12 @@ void Puller::begin_copy() {
 /// Keeps some chunks under way; true when all have come.
 bool Puller::copy_some() {
   moved_ |= !chunks_.empty();
-  std::erase_if(chunks_, [](MPI_Request& request) { return mpi::done(request); });
+  const std::size_t before = come_;
+  while (!chunks_.empty() && mpi::done(chunks_.front())) {
+    chunks_.pop_front();
+    come_ = std::min(come_ + chunk_bytes, copy_bytes_);
+  }
+  if (to_ == nullptr && come_ > before) mirror_.arrived(come_);
   while (chunks_.size() < chunks_under_way && requested_ < copy_bytes_ && edges_.throttle.open()) {
     const std::size_t bytes = std::min(chunk_bytes, copy_bytes_ - requested_);
     chunks_.push_back(

@@ -2,7 +2,7 @@
 // in chunks, of the header again.
 #pragma once
 
-#include <vector>
+#include <deque>
 
 #include "exchange/replicator.hpp"
 #include "mpi/remote_window.hpp"
@@ -70,8 +70,9 @@ class Puller : public Replicator {
   std::size_t copy_bytes_ = 0;
   HeaderImage before_, after_;
   MPI_Request header_request_ = MPI_REQUEST_NULL;
-  std::vector<MPI_Request> chunks_;
+  std::deque<MPI_Request> chunks_;
   std::size_t requested_ = 0;   ///< bytes of the copy asked for
+  std::size_t come_ = 0;        ///< bytes that are here, from the beginning on
   std::uint64_t sequence_ = 0;  ///< remote publication being copied
   std::int64_t round_ = 0;      ///< its round
   std::int64_t passed_ = -1;    ///< the round that this worker needs and the other has gone past

@@ -40,9 +40,22 @@ PeerCounters PeerCounters::of(const WorkerHeader& header) {
           header.life.heartbeat.load(std::memory_order_relaxed)};
 }
 
-std::byte* MirrorWriter::begin() {
+std::byte* MirrorWriter::begin(std::int64_t first_round, std::int64_t last_round) {
   board_.round(worker_, mirrored_ + 1).exchange(being_written);
+  auto& arriving = board_.header(worker_).arriving;
+  arriving.version.fetch_add(1);
+  arriving.sequence.store(mirrored_ + 1, std::memory_order_release);
+  arriving.first.store(first_round, std::memory_order_release);
+  arriving.until.store(last_round, std::memory_order_release);
+  arriving.bytes.store(0, std::memory_order_release);
+  arriving.version.fetch_add(1);
   return slot();
+}
+
+void MirrorWriter::arrived(std::size_t bytes) {
+  WorkerHeader& mirror = board_.header(worker_);
+  mirror.arriving.bytes.store(bytes, std::memory_order_release);
+  mirror.ring();
 }
 
 void MirrorWriter::publish(std::int64_t first_round, std::int64_t last_round) {

@@ -66,8 +66,11 @@ struct PeerCounters {
 class MirrorWriter {
  public:
   MirrorWriter(const SlotBoard& board, int worker) : board_(board), worker_(worker) {}
-  /// The slot to write next; whoever still reads what is in it finds out.
-  std::byte* begin();
+  /// The slot to write next; whoever still reads what is in it finds out. Readers may follow what
+  /// comes for the rounds given.
+  std::byte* begin(std::int64_t first_round = 0, std::int64_t last_round = -1);
+  /// So many bytes of the slot are there.
+  void arrived(std::size_t bytes);
   std::byte* slot() const { return board_.slot(worker_, mirrored_ + 1); }  ///< since begin()
   void publish(std::int64_t first_round, std::int64_t last_round);
   /// The last publication has become further rounds'.

@@ -42,6 +42,13 @@ struct WorkerHeader {
     std::atomic<std::uint32_t> count;    ///< rung whenever anything above but the heartbeat changes
     std::atomic<std::uint32_t> waiters;  ///< those asleep on `count`
   } bell;
+  /// In mirrors alone: the publication that is coming in.
+  struct alignas(cache_line_bytes) Arriving {
+    std::atomic<std::uint64_t> version;  ///< odd while what follows changes
+    std::atomic<std::uint64_t> sequence;
+    std::atomic<std::int64_t> first, until;  ///< rounds; none where first is later
+    std::atomic<std::uint64_t> bytes;        ///< of the slot, from its beginning
+  } arriving;
   struct alignas(cache_line_bytes) Claim {
     std::atomic<std::uint32_t> failure_claimed;  ///< in worker 0's header, for the whole group
   } claim;

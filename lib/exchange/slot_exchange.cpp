@@ -95,14 +95,65 @@ bool SlotExchange::has_gone_on(int worker, std::int64_t round) const {
   return exact() && board_->has_gone_past(worker, round);
 }
 
-std::vector<Arrival> SlotExchange::fetch(std::int64_t round) {
+bool SlotExchange::is_published(int worker, std::uint64_t sequence) const {
+  const auto& publication = board_->header(worker).publication;
+  return publication.sequence.load(std::memory_order_acquire) >= sequence;
+}
+
+/// Looks for the round's publication on its way into a mirror.
+bool SlotExchange::find_arriving(Arrival& arrival, std::int64_t round) const {
+  const auto& arriving = board_->header(arrival.worker).arriving;
+  const std::uint64_t version = arriving.version.load(std::memory_order_acquire);
+  const std::uint64_t sequence = arriving.sequence.load(std::memory_order_acquire);
+  const std::int64_t first = arriving.first.load(std::memory_order_acquire);
+  const std::int64_t until = arriving.until.load(std::memory_order_acquire);
+  const bool comes = version % 2 == 0 && first <= round && round <= until &&
+                     !is_published(arrival.worker, sequence);
+  if (!comes || arriving.version.load(std::memory_order_acquire) != version) return false;
+  const MutablePayload slot = board_->payload(arrival.worker, sequence);
+  arrival.payload = {slot.data, slot.scalars, slot.stride_bytes, slot.weights};
+  arrival.round = round;
+  arrival.sequence = sequence;
+  arrival.arriving = version;
+  return true;
+}
+
+/// A payload that was arriving has been published.
+bool SlotExchange::has_come(const Arrival& arrival) const {
+  if (!is_published(arrival.worker, arrival.sequence)) return false;
+  const auto first = board_->round(arrival.worker, arrival.sequence).load();
+  const auto until = board_->until(arrival.worker, arrival.sequence).load();
+  return first != being_written && first <= arrival.round && arrival.round <= until;
+}
+
+bool SlotExchange::await(Arrival& arrival, std::size_t bytes) {
+  if (arrival.arriving == 0) return true;
+  const auto& arriving = board_->header(arrival.worker).arriving;
+  const std::size_t head = SlotBoard::data_offset(board_->shape());
+  bool gone = false;
+  const auto ready = [&] {
+    const std::uint64_t here = arriving.bytes.load(std::memory_order_acquire);
+    const bool same = arriving.version.load(std::memory_order_acquire) == arrival.arriving;
+    if (same && bytes != whole_payload && here >= head + bytes) return true;
+    if (has_come(arrival)) {
+      arrival.arriving = 0;
+      return true;
+    }
+    gone = !same;
+    return gone;
+  };
+  const auto outcome = waiter_.wait(arrival.worker, ready, "waiting for a neighbor", arrival.round);
+  return outcome == PeerWaiter::Outcome::ready && !gone;
+}
+
+std::vector<Arrival> SlotExchange::fetch(std::int64_t round, bool early) {
   std::vector<Arrival> arrivals;
   for (const int source : plan_(round).sources) {
     Arrival arrival;
     arrival.worker = source;
     bool missed = false;
     const auto ready = [&] {
-      if (find(arrival, round)) return true;
+      if (find(arrival, round) || (early && find_arriving(arrival, round))) return true;
       missed = has_gone_on(source, round);
       return missed;
     };

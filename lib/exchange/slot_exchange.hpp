@@ -17,13 +17,19 @@ class SlotExchange : public Exchange {
   MutablePayload acquire() override;
   void publish(std::int64_t round, bool with_weights = false) override;
   Payload published() const override;
-  std::vector<Arrival> fetch(std::int64_t round) override;
+  std::vector<Arrival> fetch(std::int64_t round) override { return fetch(round, false); }
+  std::vector<Arrival> fetch_early(std::int64_t round) override { return fetch(round, exact()); }
+  bool await(Arrival& arrival, std::size_t bytes) override;
   bool stands(const Arrival& arrival) const override;
   void complete(std::int64_t rounds) override;
 
  private:
   bool exact() const { return options_.staleness == 0; }
+  std::vector<Arrival> fetch(std::int64_t round, bool early);
   bool find(Arrival& arrival, std::int64_t round) const;
+  bool find_arriving(Arrival& arrival, std::int64_t round) const;
+  bool is_published(int worker, std::uint64_t sequence) const;
+  bool has_come(const Arrival& arrival) const;
   bool has_gone_on(int worker, std::int64_t round) const;
   struct Rounds {
     std::int64_t first = -1, last = -1;

@@ -96,6 +96,7 @@ class Incoming {
 
  private:
   void receive_frame();
+  bool follow_parts();
   void take_frame(const Frame& frame);
   void take_payload(const Frame& frame);
 
@@ -106,7 +107,8 @@ class Incoming {
   std::vector<std::byte> buffer_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::vector<MPI_Request> parts_;
-  Frame publication_;  ///< whose parts are under way
+  std::size_t parts_here_ = 0;  ///< they come in their order
+  Frame publication_;           ///< whose parts are under way
   bool ended_ = false;
 };
 

@@ -72,6 +72,7 @@ SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
     int unit = 0;
     void* part = nullptr;
     check(MPI_Win_shared_query(impl_->window, rank, &size, &unit, &part), "MPI_Win_shared_query");
+    ask_for_huge_pages(part, part_bytes);
     const std::size_t address = round_up(reinterpret_cast<std::size_t>(part), page_bytes);
     parts_.push_back(reinterpret_cast<std::byte*>(address));
   }

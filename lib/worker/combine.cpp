@@ -11,6 +11,11 @@ constexpr int most_passes = 3;
 
 bool present(const Arrival& arrival) { return arrival.state == Arrival::State::present; }
 
+bool any_arriving(const std::vector<Arrival>& arrivals) {
+  return std::any_of(arrivals.begin(), arrivals.end(),
+                     [](const Arrival& arrival) { return arrival.arriving != 0; });
+}
+
 }  // namespace
 
 void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
@@ -19,14 +24,20 @@ void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
   std::vector<Arrival> arrivals;
   {
     const Stopwatch watch(stats_.wait_s);
+    arrivals =
+        mixes_early() ? link_.exchange->fetch_early(info.round) : link_.exchange->fetch(info.round);
+  }
+  const bool mixed = mix_as_they_arrive(arrivals, round->row);
+  if (!mixed && any_arriving(arrivals)) {
+    const Stopwatch watch(stats_.wait_s);
     arrivals = link_.exchange->fetch(info.round);
   }
-  if (!keeps_up(arrivals)) {
+  if (!mixed && !keeps_up(arrivals)) {
     rejoin();
     return;
   }
   if (options_.staleness == 0) {
-    if (!mix_exactly(arrivals, round->row, info)) {
+    if (!mixed && !mix_exactly(arrivals, round->row, info)) {
       rejoin();
       return;
     }

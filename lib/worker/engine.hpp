@@ -82,6 +82,11 @@ class Engine {
   void combine_everybody(const algorithm::RoundInfo& info);
   algorithm::Neighborhood neighborhood(const std::vector<Arrival>& arrivals,
                                        const MixingRow& row) const;
+  bool mixes_early() const;
+  bool mix_as_they_arrive(std::vector<Arrival>& arrivals, const MixingRow& row);
+  template <class T>
+  bool average_as_they_arrive(const Segment& segment, std::vector<Arrival>& arrivals,
+                              const MixingRow& row, const MutablePayload& next);
   bool mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
                    const algorithm::RoundInfo& info);
   void mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,

@@ -82,7 +82,11 @@ struct Arrival {
   std::int64_t round = 0;      ///< the newest round that the payload is known to be for
   std::uint64_t sequence = 0;  ///< the publication read
   bool fresh = false;          ///< not fetched before
+  std::uint64_t arriving = 0;  ///< of fetch_early(): on its way still; 0: whole
 };
+
+/// For Exchange::await: all of a payload.
+inline constexpr std::size_t whole_payload = std::numeric_limits<std::size_t>::max();
 
 /// Publishes this worker's payloads and fetches its neighbours'. Used by one thread. No call is
 /// collective. Every wait ends: Error(deadline) names rank, peer, operation, round and time;
@@ -106,6 +110,14 @@ class Exchange {
   /// The payloads of the round's sources, in their order. Blocks until each is there, dropped or
   /// overdue.
   virtual std::vector<Arrival> fetch(std::int64_t round) = 0;
+
+  /// The same, but payloads that have begun to come from another host may be given (staleness 0
+  /// only), of which nothing may be read before await() says so.
+  virtual std::vector<Arrival> fetch_early(std::int64_t round) { return fetch(round); }
+
+  /// Blocks until so many bytes from the payload's vector 0 on are there, or all of it, after which
+  /// it is like any other. False when they will not come as that payload: fetch again.
+  virtual bool await(Arrival& /*arrival*/, std::size_t /*bytes*/) { return true; }
 
   /// True when all that was read of `arrival` up to now is whole and unchanged.
   virtual bool stands(const Arrival& arrival) const = 0;
