@@ -9,6 +9,7 @@ Writes one picture a file, <name of the file>.svg, of a kind that its rows tell:
 Needs matplotlib:  apt-get install python3-matplotlib
 """
 import argparse
+import itertools
 import json
 import pathlib
 import sys
@@ -86,10 +87,12 @@ def plot_sizes(rows, axes):
         many = f", {row['workers']} workers" if len(workers) > 1 and "workers" in row else ""
         return titled(row) + many
 
-    for text, line in groups(rows, name).items():
+    lines = groups(rows, name)
+    colors = matplotlib.colormaps["tab20"].colors if len(lines) > 10 else matplotlib.colormaps["tab10"].colors
+    for color, (text, line) in zip(itertools.cycle(colors), lines.items()):
         line.sort(key=lambda r: r["bytes"])
-        axes.errorbar([r["bytes"] / 1e6 for r in line], [r["median_ms"] for r in line],
-                      yerr=errors(line), marker="o", capsize=2, label=text)
+        axes.errorbar([r["bytes"] / 1e6 for r in line], [r["median_ms"] for r in line], yerr=errors(line),
+                      marker="o", capsize=2, color=color, label=text, linestyle="-" if text.startswith("awc") else "--")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("MB")

@@ -31,6 +31,7 @@ class Puller : public Replicator {
   bool stood() const { return stood_; }
   bool is_weights() const { return weights_; }
   std::size_t copied_bytes() const { return copy_bytes_; }
+  std::size_t come_bytes() const { return come_; }  ///< so far, of the copy under way
 
  private:
   enum class Stage { idle, looking, copying, checking };

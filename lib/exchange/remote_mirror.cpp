@@ -18,6 +18,7 @@ constexpr auto sleep = std::chrono::milliseconds(1);
 constexpr unsigned long timer_slack_ns = 1000;
 constexpr int errand_attempts = 100;
 constexpr Seconds patience{5};
+constexpr Seconds longest_silence{10};  ///< of one who shall be read: it has gone
 
 }  // namespace
 
@@ -30,6 +31,8 @@ struct RemoteMirror::Errand {
   bool copies = false;
   int attempts = 0;
   bool done = false, failed = false;
+  std::size_t come = 0;  ///< bytes, and since when there are so many
+  Clock::time_point came = Clock::now();
   std::vector<std::byte> room;  ///< filled by MPI, so that the caller may leave at its deadline
 };
 
@@ -177,6 +180,7 @@ bool RemoteMirror::run(const std::shared_ptr<Errand>& errand) {
   bool failed = false;
   try {
     const bool moved = puller.advance();
+    note_progress(*errand);
     if (!puller.idle()) return moved || begins;
     if (errand->copies && !puller.stood() && ++errand->attempts < errand_attempts) return true;
   } catch (const Error&) {
@@ -191,11 +195,22 @@ bool RemoteMirror::run(const std::shared_ptr<Errand>& errand) {
   return true;
 }
 
+void RemoteMirror::note_progress(Errand& errand) {
+  if (errand.puller.come_bytes() == errand.come) return;
+  const std::lock_guard lock(mutex_);
+  errand.come = errand.puller.come_bytes();
+  errand.came = Clock::now();
+}
+
 bool RemoteMirror::await(const std::shared_ptr<Errand>& errand, const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   errands_.push_back(errand);
-  const auto limit = std::chrono::duration<double>(std::max(0.0, deadline.remaining_s()));
-  errand_done_.wait_for(lock, limit, [&] { return errand->done; });
+  while (!errand->done && !deadline.expired()) {
+    const Seconds silent = Clock::now() - errand->came;
+    if (silent > longest_silence) break;
+    const Seconds limit(std::min(deadline.remaining_s(), (longest_silence - silent).count()));
+    errand_done_.wait_for(lock, limit, [&] { return errand->done; });
+  }
   return errand->done && !errand->failed;
 }
 

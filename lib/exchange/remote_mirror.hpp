@@ -50,6 +50,7 @@ class RemoteMirror : public RemoteAccess {
   bool advance_neighbors();
   bool run_errands();
   bool run(const std::shared_ptr<Errand>& errand);
+  void note_progress(Errand& errand);
   bool await(const std::shared_ptr<Errand>& errand, const Deadline& deadline);
 
   RemoteEdges edges_;

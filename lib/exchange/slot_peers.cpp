@@ -11,7 +11,7 @@ constexpr auto recheck = std::chrono::milliseconds(10);
 constexpr double slow_notice_s = 30;
 constexpr int snapshot_attempts = 100;
 constexpr Seconds remote_look{1};
-constexpr Seconds remote_snapshot{30};
+constexpr Seconds remote_snapshot{600};  // while something comes
 }  // namespace
 
 SlotPeers::SlotPeers(std::shared_ptr<const SlotBoard> board, int rank,

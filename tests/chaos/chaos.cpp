@@ -205,9 +205,9 @@ void try_one(const Programs& programs, std::uint64_t seed, std::uint64_t index, 
       "rejoined %d  %s\n",
       static_cast<unsigned long long>(index), name(plan.kind).c_str(),
       fmt::format("{}", fmt::join(plan.victims, ", ")).c_str(), plan.workers,
-      plan.hosts > 1 ? (" by " + plan.path).c_str() : "", plan.topology.c_str(),
-      plan.algorithm.c_str(), static_cast<long long>(plan.staleness), clock.elapsed_s(), held_s,
-      rejoined, outcome.c_str());
+      plan.hosts > 1 ? (" by " + plan.path + (plan.large ? ", large" : "")).c_str() : "",
+      plan.topology.c_str(), plan.algorithm.c_str(), static_cast<long long>(plan.staleness),
+      clock.elapsed_s(), held_s, rejoined, outcome.c_str());
   if (!wrong.empty()) show_log(directory.path().string());
   std::fflush(stdout);
 }

@@ -92,6 +92,7 @@ Plan draw_on_hosts(int hosts, std::uint64_t seed, std::uint64_t index) {
   plan.delay_us = static_cast<int>(rng.below(4000));
   plan.pause_s = rng.uniform(0.8, 2.2);
   plan.one_link = hosts > 2 && rng.below(2) == 0;
+  plan.large = rng.below(2) == 0;
   return plan;
 }
 
@@ -107,10 +108,11 @@ void train_lenet(Plan& plan, std::uint64_t seed) {
 }
 
 std::string write(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(plan.kind),
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(plan.kind),
                      plan.workers, plan.topology, plan.algorithm, plan.staleness, plan.round,
                      plan.delay_us, plan.pause_s, plan.hosts, plan.path,
-                     static_cast<int>(plan.lenet), plan.seed, fmt::join(plan.victims, " "));
+                     static_cast<int>(plan.large), static_cast<int>(plan.lenet), plan.seed,
+                     fmt::join(plan.victims, " "));
 }
 
 Plan read(const std::string& line) {
@@ -118,8 +120,8 @@ Plan read(const std::string& line) {
   Plan plan;
   int kind = 0;
   words >> kind >> plan.workers >> plan.topology >> plan.algorithm >> plan.staleness >>
-      plan.round >> plan.delay_us >> plan.pause_s >> plan.hosts >> plan.path >> plan.lenet >>
-      plan.seed;
+      plan.round >> plan.delay_us >> plan.pause_s >> plan.hosts >> plan.path >> plan.large >>
+      plan.lenet >> plan.seed;
   plan.kind = static_cast<Kind>(kind);
   for (int victim = 0; words >> victim;) plan.victims.push_back(victim);
   return plan;

@@ -32,6 +32,7 @@ struct Plan {
   int hosts = 1;
   bool one_link = false;          ///< of three hosts, a cut is between the first two only
   std::string path = "measured";  ///< between hosts
+  bool large = false;             ///< weights that travel between hosts in parts
   bool lenet = false;             ///< in place of a parabola
   std::uint64_t seed = 1;         ///< of LeNet's weights and batches
 

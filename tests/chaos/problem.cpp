@@ -12,13 +12,13 @@ namespace {
 
 using namespace fast;
 
-constexpr std::size_t elements = 30'000;
+constexpr std::size_t elements = 30'000, large_elements = 200'000;
 constexpr std::size_t train_samples = 6000, batch_size = 16;
 constexpr double learning_rate = 0.02;
 
 class Parabola : public Problem {
  public:
-  explicit Parabola(int rank) : rank_(rank) {}
+  Parabola(const Plan& plan, int rank) : rank_(rank), x_(plan.large ? large_elements : elements) {}
   std::vector<TensorView> parameters() override { return {view_of("x", std::span(x_))}; }
   void step(std::int64_t) override {
     for (double& value : x_) value += chaos::step * (target(rank_) - value);
@@ -30,7 +30,7 @@ class Parabola : public Problem {
 
  private:
   int rank_;
-  std::vector<double> x_ = std::vector<double>(elements, 0.0);
+  std::vector<double> x_;
 };
 
 class LeNet : public Problem {
@@ -89,7 +89,7 @@ std::unique_ptr<Problem> problem_of(const Plan& plan, int workers, int rank) {
   if (plan.lenet) {
     problem = std::make_unique<LeNet>(plan, workers, rank);
   } else {
-    problem = std::make_unique<Parabola>(rank);
+    problem = std::make_unique<Parabola>(plan, rank);
   }
   const bool slow = plan.kind == Kind::slow && plan.victims[0] == rank;
   const std::chrono::milliseconds pause(slow ? 4 * pause_ms(plan) : pause_ms(plan));
