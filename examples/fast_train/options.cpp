@@ -70,6 +70,10 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--codec", o.codec,
                  "what messages look like: identity, bf16 or fp16 (half the bytes), int8 (a "
                  "quarter); bf16_stochastic, int8_stochastic");
+  app.add_option(
+      "--arena", o.arena,
+      "fixed, or rotating: weights live in what is published and the optimizer takes part "
+      "in the averaging pass, which spares memory traffic (awc or pairwise, identity)");
   app.add_option("--remote-path", o.remote_path,
                  "how other hosts are reached: measured (what start-up finds faster, for each pair "
                  "of neighbors), two_sided (messages) or pull (reads)");

@@ -20,6 +20,7 @@ struct Options {
   std::string exchange = "hybrid";
   std::string staleness = "0";
   std::string codec = "identity";
+  std::string arena = "fixed";
   std::string remote_path = "measured";
   std::string schedule = "cosine";
   std::string shards = "even";

@@ -24,6 +24,13 @@ bool reads(std::string_view text, Number& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+train::Arena arena_of(const std::string& text) {
+  if (text == "fixed") return train::Arena::fixed;
+  require(text == "rotating", ErrorKind::argument, "--arena: \"{}\"; choose fixed or rotating",
+          text);
+  return train::Arena::rotating;
+}
+
 std::int64_t staleness_of(const std::string& text) {
   if (text == "inf") return unbounded_staleness;
   std::int64_t value = -1;
@@ -250,6 +257,7 @@ train::TrainerOptions trainer_options(const Options& o) {
           "--codec {}: the all-reduce averages exactly; leave the codec out or choose another "
           "exchange",
           o.codec);
+  trainer.arena = arena_of(o.arena);
   trainer.worker.staleness = staleness_of(o.staleness);
   trainer.worker.remote_path = remote_path_of(o.remote_path);
   trainer.worker.remote_bytes_per_s = o.remote_rate * 1e6 / 8;

@@ -21,7 +21,7 @@ void require_valid(const BackendOptions& o) {
 namespace {
 
 template <class T>
-class NetworkBackend final : public Backend {
+class NetworkBackend final : public Backend, private SlotStep {
  public:
   NetworkBackend(ModelSpec spec, std::uint64_t seed, const BackendOptions& options)
       : options_(options),
@@ -40,11 +40,7 @@ class NetworkBackend final : public Backend {
   }
 
   double train(const Batch& batch, const GradientHook& hook) override {
-    const double loss = options_.accumulate > 1 && batch.count() > 1
-                            ? accumulate(batch)
-                            : replicas_.loss_and_gradients(batch);
-    if (hook) hook(network_.gradient_views());
-    if (options_.clip_norm > 0) clip();
+    const double loss = gradients_of(batch, hook);
     optimizer_.step(network_.parameters(), network_.gradients());
     return loss;
   }
@@ -60,7 +56,31 @@ class NetworkBackend final : public Backend {
 
   std::vector<TensorView> optimizer_state() override { return optimizer_.state(); }
 
+  SlotStep* in_slots() override { return network_.buffers().empty() ? this : nullptr; }
+
  private:
+  double find_gradients(const void* weights, const Batch& batch) override {
+    T* const own = network_.parameters().data();
+    network_.set_parameter_base(const_cast<T*>(static_cast<const T*>(weights)));
+    const double loss = gradients_of(batch, {});
+    network_.set_parameter_base(own);
+    optimizer_.begin_step();
+    return loss;
+  }
+  void add_step(std::size_t first, void* weights, std::size_t count) override {
+    optimizer_.add_delta(first, {static_cast<T*>(weights), count},
+                         network_.gradients().subspan(first, count));
+  }
+
+  double gradients_of(const Batch& batch, const GradientHook& hook) {
+    const double loss = options_.accumulate > 1 && batch.count() > 1
+                            ? accumulate(batch)
+                            : replicas_.loss_and_gradients(batch);
+    if (hook) hook(network_.gradient_views());
+    if (options_.clip_norm > 0) clip();
+    return loss;
+  }
+
   double accumulate(const Batch& batch) {
     const std::size_t samples = batch.count();
     const std::size_t parts = std::min(samples, static_cast<std::size_t>(options_.accumulate));

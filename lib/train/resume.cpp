@@ -126,6 +126,7 @@ void Training::after_round() {
 }
 
 void Training::save_checkpoint(std::int64_t round) {
+  bring_weights_home();
   std::vector<TensorView> tensors;
   add(tensors, model_prefix, backend_.parameters());
   add(tensors, optimizer_prefix, backend_.optimizer_state());

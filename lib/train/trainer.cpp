@@ -18,6 +18,8 @@ WorkerOptions worker_options(const TrainerOptions& options) {
                   options.epochs, options.batch_size, options.seed, options.shards.text(),
                   options.all_reduce, options.placement);
   const LearningRate& rate = options.learning_rate;
+  worker.must_agree +=
+      fmt::format("arena {}\n", options.arena == Arena::fixed ? "fixed" : "rotating");
   worker.must_agree += fmt::format("learning rate {}\nschedule {}\nwarm-up epochs {}\n", rate.base,
                                    static_cast<int>(rate.schedule), rate.warmup_epochs);
   worker.must_agree += fmt::format("closing rounds {}\nvalidation {}\npatience {}\nEMA decay {}\n",
@@ -66,6 +68,20 @@ void check_averages(const TrainerOptions& options) {
           "workers would wait; leave patience out or choose another algorithm");
 }
 
+void check_arena(const TrainerOptions& options, Backend& backend) {
+  if (options.arena == Arena::fixed) return;
+  require(
+      !options.all_reduce && options.ema_decay == 0 &&
+          options.worker.not_finite == NotFinite::abort,
+      ErrorKind::argument,
+      "Trainer: a rotating arena with the all-reduce, an EMA or healing, which need the weights "
+      "in the model's memory; leave those out or take the fixed arena");
+  require(backend.in_slots() != nullptr, ErrorKind::argument,
+          "Trainer: a rotating arena with a model of backend {} that cannot compute on weights "
+          "elsewhere (buffers, as batch normalization has them, cannot move); take the fixed arena",
+          backend.name());
+}
+
 }  // namespace
 
 Training::Training(const Group& group, const TopologyRule& rule, Backend& backend,
@@ -85,6 +101,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     require(options_.closing_rounds.value_or(0) >= 0, ErrorKind::argument,
             "Trainer: {} closing rounds; 0 or more are required", *options_.closing_rounds);
     check_averages(options_);
+    check_arena(options_, backend_);
     const auto held_out = static_cast<std::size_t>(
         std::ceil(options_.validation * static_cast<double>(data_.train.size())));
     train_ = data_.train.slice(0, data_.train.size() - held_out);
@@ -239,7 +256,7 @@ void Training::epoch(int index) {
     const double rate = options_.learning_rate.at(
         index + (static_cast<double>(r) + 0.5) / static_cast<double>(rounds), options_.epochs);
     backend_.set_learning_rate(rate);
-    const double loss = worker_->step([&] { return train_one(batch); }, {.learning_rate = rate});
+    const double loss = train_round(batch, rate);
     if (ema_) ema_->update(layout_);
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
@@ -267,6 +284,37 @@ void Training::advance(std::int64_t rounds_made) {
   const std::size_t rounds = next_.round + static_cast<std::size_t>(rounds_made);
   next_.epoch += static_cast<int>(rounds / loader_->rounds());
   next_.round = rounds % loader_->rounds();
+}
+
+double Training::train_round(const Batch& batch, double rate) {
+  if (options_.arena == Arena::fixed) {
+    return worker_->step([&] { return train_one(batch); }, {.learning_rate = rate});
+  }
+  const bool is_double = layout_.segments().front().dtype == DType::f64;
+  return is_double ? train_in_slots<double>(batch) : train_in_slots<float>(batch);
+}
+
+template <class T>
+double Training::train_in_slots(const Batch& batch) {
+  SlotStep& step = *backend_.in_slots();
+  const auto find_gradients = [&](const T* weights) {
+    const auto began = Clock::now();
+    const double loss = step.find_gradients(weights, batch);
+    await_pace(began, reduce_s_);
+    return loss;
+  };
+  const PartUpdate<T> update = [&step](std::size_t first, std::span<T> weights) {
+    step.add_step(first, weights.data(), weights.size());
+  };
+  return worker_->step_in_slots(find_gradients, update);
+}
+
+/// Into the model's memory, for those who look there.
+void Training::bring_weights_home() const {
+  if (options_.arena == Arena::fixed) return;
+  const bool is_double = layout_.segments().front().dtype == DType::f64;
+  layout_.scatter(is_double ? reinterpret_cast<const std::byte*>(worker_->weights<double>())
+                            : reinterpret_cast<const std::byte*>(worker_->weights<float>()));
 }
 
 double Training::train_one(const Batch& batch) {

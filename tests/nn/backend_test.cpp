@@ -128,6 +128,30 @@ TEST_CASE("the same seed trains to the same bits") {
   CHECK(run() == run());
 }
 
+TEST_CASE("a step on weights elsewhere is the step on its own, which stay as they were") {
+  const Samples samples = halves(32);
+  const auto trained = make_backend<float>(tiny(), 3), elsewhere = make_backend<float>(tiny(), 3);
+  const ParameterLayout own(elsewhere->parameters()), of_trained(trained->parameters());
+  REQUIRE(own.segments().size() == 1);
+  const AlignedBuffer initial(own.size_bytes()), slot(own.size_bytes()), wanted(own.size_bytes());
+  own.gather(initial.data());
+  own.gather(slot.data());
+  SlotStep* const step = elsewhere->in_slots();
+  REQUIRE(step != nullptr);
+  const std::span<float> weights = slot.as<float>().first(own.parameter_count());
+  for (int t = 0; t < 3; ++t) {
+    CHECK(trained->train(samples.batch()) == step->find_gradients(weights.data(), samples.batch()));
+    const std::size_t half = weights.size() / 2;
+    step->add_step(0, weights.data(), half);
+    step->add_step(half, weights.data() + half, weights.size() - half);
+    of_trained.gather(wanted.data());
+    CHECK(std::equal(weights.begin(), weights.end(), wanted.as<float>().begin()));
+  }
+  own.gather(slot.data());
+  CHECK(std::ranges::equal(slot.as<float>(), initial.as<float>()));
+  CHECK(make_backend<float>(tiny_resnet(), 3)->in_slots() == nullptr);
+}
+
 TEST_CASE("momentum is handed out for checkpoints, and none without it") {
   const auto backend = make_backend<float>(tiny(), 8, {SgdOptions{0.1, 0.9, 0}});
   REQUIRE(backend->optimizer_state().size() == 1);

@@ -102,6 +102,8 @@ check_names() {
   refused "algorithm" "\"mean\"" "none, awc, atc, local" -- --algorithm mean
   refused "exchange" "\"pigeon\"" "hybrid, shared, local or allreduce" -- --exchange pigeon
   refused "codec" "\"fp8\"" "identity, bf16," "int8" -- --codec fp8
+  refused "arena" "\"round\"" "fixed or rotating" -- --arena round
+  refused "arena with an average over steps" "rotating arena" "fixed arena" -- --arena rotating --ema 0.9
   refused "codec of an all-reduce" "--codec bf16" "exactly" -- --codec bf16 --exchange allreduce
   refused "codec of a rule that needs none" "algorithm choco with codec int8" "identity only" \
     -- --codec int8 --algorithm choco

@@ -24,6 +24,7 @@ struct Setting {
   std::string codec = "identity";
   double ema = 0;
   std::int64_t staleness = 0;
+  train::Arena arena = train::Arena::fixed;
 };
 
 train::TrainerOptions options_for(const Setting& setting) {
@@ -32,6 +33,7 @@ train::TrainerOptions options_for(const Setting& setting) {
   options.worker.codec = codec::by_name(setting.codec);
   options.worker.staleness = setting.staleness;
   options.ema_decay = setting.ema;
+  options.arena = setting.arena;
   return options;
 }
 
@@ -75,9 +77,13 @@ std::size_t most_shards(const std::filesystem::path& directory) {
 }  // namespace
 
 TEST_CASE("a run that is stopped and resumed ends with the same bits") {
-  const std::vector<Setting> settings = {
-      {},           {"atc", "identity"},     {"awc", "int8"}, {"gradient_tracking"},
-      {"push_sum"}, {"awc", "identity", 0.9}};
+  const std::vector<Setting> settings = {{},
+                                         {"atc", "identity"},
+                                         {"awc", "int8"},
+                                         {"gradient_tracking"},
+                                         {"push_sum"},
+                                         {"awc", "identity", 0.9},
+                                         {"awc", "identity", 0, 0, train::Arena::rotating}};
   for (const Setting& setting : settings) {
     INFO(setting.algorithm << " " << setting.codec << " " << setting.ema);
     const testing::TemporaryDirectory directory;

@@ -1,6 +1,7 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fstream>
 #include <iterator>
@@ -49,6 +50,41 @@ TEST_CASE("four workers learn, and all end with the same mean model and summary"
     CHECK(each.mean_model == all[0].mean_model);
     CHECK(each.summary.to_json() == all[0].summary.to_json());
   }
+}
+
+TEST_CASE("weights in slots are trained to the same bits") {
+  const std::pair<const char*, TopologyRule> runs[] = {{"awc", stencil::torus2d()},
+                                                       {"pairwise", schedule::alternating_pairs()}};
+  for (const auto& [algorithm, rule] : runs) {
+    INFO(algorithm);
+    train::TrainerOptions options = trainer_options();
+    options.worker.algorithm = algorithm::by_name(algorithm);
+    const auto fixed = train_four(options, rule);
+    options.arena = train::Arena::rotating;
+    const auto rotating = train_four(options, rule);
+    for (std::size_t w = 0; w < 4; ++w) {
+      CHECK((fixed[w].mean_model == rotating[w].mean_model));
+      CHECK(rotating[w].summary.test_accuracy_worst_worker ==
+            fixed[w].summary.test_accuracy_worst_worker);
+    }
+    options.validation = 0.1;
+    CHECK(train_four(options, rule)[0].summary.test_accuracy_mean_model > 0.9);
+  }
+}
+
+TEST_CASE("what needs the weights in the model's memory does not rotate") {
+  train::TrainerOptions options = trainer_options();
+  options.arena = train::Arena::rotating;
+  const auto refusal = [](const train::TrainerOptions& refused) {
+    CHECK_THROWS_WITH(train_four(refused), Catch::Contains("rotating arena"));
+  };
+  auto with_ema = options, all_reduced = options, healing = options, coded = options, atc = options;
+  with_ema.ema_decay = 0.9;
+  all_reduced.all_reduce = true;
+  healing.worker.not_finite = NotFinite::heal;
+  coded.worker.codec = codec::by_name("bf16");
+  atc.worker.algorithm = algorithm::by_name("atc");
+  for (const auto& each : {with_ema, all_reduced, healing, coded, atc}) refusal(each);
 }
 
 TEST_CASE("a summary counts rounds, bytes and shares of the time") {

@@ -20,6 +20,18 @@ struct Evaluation {
   std::size_t correct = 0;  ///< samples whose largest output is their label's
 };
 
+/// A step in two halves, on weights that live in a Worker's slots (Worker::step_in_slots()) in
+/// place of the replica's own memory.
+class SlotStep {
+ public:
+  virtual ~SlotStep() = default;
+  /// Gradients at `weights`, all parameters in their order, which are only read; returns the mean
+  /// loss.
+  virtual double find_gradients(const void* weights, const Batch& batch) = 0;
+  /// Adds the optimizer's step to weights [first, first + count); each once after find_gradients().
+  virtual void add_step(std::size_t first, void* weights, std::size_t count) = 0;
+};
+
 /// A replica with its optimizer. One worker owns it; no member is thread-safe.
 class Backend {
  public:
@@ -45,6 +57,9 @@ class Backend {
 
   /// Views of the optimizer's state (momentum), for checkpoints; may be empty.
   virtual std::vector<TensorView> optimizer_state() { return {}; }
+
+  /// Null where it cannot, as with buffers. Else parameters() are of one type and one in memory.
+  virtual SlotStep* in_slots() { return nullptr; }
 };
 
 }  // namespace fast

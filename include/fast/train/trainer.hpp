@@ -39,6 +39,12 @@ struct CheckpointOptions {
   std::function<bool()> stop_requested;
 };
 
+/// Where the weights are while a model trains: in its own memory, or in the worker's slots, where
+/// the optimizer takes part in the pass that averages (Worker::step_in_slots()). The latter with
+/// rules that average plainly (awc, pairwise), the codec identity, NotFinite::abort and backends
+/// that can.
+enum class Arena { fixed, rotating };
+
 struct TrainerOptions {
   int epochs = 5;
   std::size_t batch_size = 64;  ///< of each worker
@@ -56,6 +62,7 @@ struct TrainerOptions {
   /// Average gradients over all workers before every optimizer step, in place of the neighbours'
   /// weights: the baseline.
   bool all_reduce = false;
+  Arena arena = Arena::fixed;
   /// On several hosts ranks take places in the topology so that neighbors share hosts where they
   /// can; otherwise rank r is worker r.
   bool placement = true;
@@ -82,6 +89,7 @@ struct TrainerOptions {
   int patience = 0;
   /// Decay of an exponential average of each replica's weights over its steps, which is what the
   /// run ends with, in [0, 1). 0: the weights themselves. Not together with validation.
+  /// Not with a rotating arena.
   double ema_decay = 0;
   CheckpointOptions checkpoints;
   WorkerOptions worker;

@@ -124,6 +124,28 @@ class Worker {
   /// type T, the rule is a plain average (awc, pairwise) in every round, and the codec is identity.
   template <class T>
   void end_round(const PartUpdate<T>& update);
+  /// A round of that: find_gradients(weights()) in place of the step; what it returns is returned
+  /// and, if floating-point, taken for the loss.
+  template <class T, class Find>
+  auto step_in_slots(const Find& find_gradients, const PartUpdate<T>& update) {
+    begin_round();
+    try {
+      const T* const at = weights<T>();
+      if constexpr (std::is_void_v<std::invoke_result_t<Find, const T*>>) {
+        find_gradients(at);
+        end_round(update);
+      } else {
+        auto result = find_gradients(at);
+        if constexpr (std::is_floating_point_v<decltype(result)>) {
+          check_loss(static_cast<double>(result));
+        }
+        end_round(update);
+        return result;
+      }
+    } catch (...) {
+      rethrow_as_failed();
+    }
+  }
   /// Where the packed weights are until the next end_round(); not to be written to.
   template <class T>
   const T* weights() const;
