@@ -105,9 +105,9 @@ int run(int argc, char** argv) {
   std::string from, to;
   CLI::App* info = app.add_subcommand("info", "what is in a safetensors file or a checkpoint");
   info->add_option("file", from, "a safetensors file or a checkpoint's directory")->required();
-  CLI::App* exported = app.add_subcommand(
-      "export",
-      "writes a model for use elsewhere: lenet, resnet20 and mlp as ONNX, any as safetensors");
+  CLI::App* exported = app.add_subcommand("export",
+                                          "writes a model for use elsewhere: lenet, resnet20, mlp "
+                                          "and lstm as ONNX, any as safetensors");
   exported
       ->add_option(
           "file", from,

@@ -1,6 +1,7 @@
 #include <fast/nn/onnx.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <fast/core/error.hpp>
 #include <optional>
@@ -53,6 +54,7 @@ Message attribute(std::string_view name, const std::vector<std::int64_t>& values
   return message.number(20, 7);
 }
 
+constexpr int int64_type = 7;
 int element_type(DType dtype) { return dtype == DType::f64 ? 11 : 1; }
 
 /// Of a batch of any size.
@@ -64,10 +66,23 @@ Message described(std::string_view name, const Shape& shape, DType dtype) {
   return Message().text(1, name).part(2, Message().part(1, tensor));
 }
 
-/// Adds a node a layer; names are counted as nn::parameters() counts them.
+/// Rows of gates i, f, g, o in ONNX's order i, o, f, g.
+std::string gates_of(const TensorView& view) {
+  const std::string_view rows(static_cast<const char*>(view.data), view.size_bytes());
+  const std::size_t size = rows.size() / 4;
+  std::string moved;
+  for (const std::size_t gate : {0, 3, 1, 2}) moved += rows.substr(gate * size, size);
+  return moved;
+}
+
+/// Adds a node a layer, with its tensors; names are counted as nn::parameters() counts them.
 class Graph {
  public:
-  explicit Graph(const std::vector<TensorView>& tensors) : tensors_(tensors) {}
+  Graph(const ModelSpec& spec, const std::vector<TensorView>& tensors) : tensors_(tensors) {
+    for (const auto& list : {parameters(spec), buffers(spec)}) {
+      for (const ParameterSpec& each : list) check(each);
+    }
+  }
 
   std::string add(const std::vector<LayerSpec>& layers, std::string input) {
     for (const LayerSpec& layer : layers) {
@@ -76,10 +91,26 @@ class Graph {
     return input;
   }
 
-  /// `spec`'s tensors of the model, or an error.
-  void store(const ParameterSpec& spec) {
-    const auto found = std::find_if(tensors_.begin(), tensors_.end(),
-                                    [&](const TensorView& view) { return view.name == spec.name; });
+  DType dtype() const { return dtype_.value_or(DType::f32); }
+  Message& message() { return graph_; }
+
+  /// `skipped` outputs that nothing reads come before its own.
+  std::string node(std::string_view kind, const std::vector<std::string>& inputs,
+                   const std::vector<Message>& attributes = {}, std::string output = "",
+                   int skipped = 0) {
+    if (output.empty()) output = fmt::format("value{}", ++values_);
+    Message node;
+    for (const std::string& input : inputs) node.text(1, input);
+    for (int i = 0; i < skipped; ++i) node.text(2, "");
+    node.text(2, output).text(4, kind);
+    for (const Message& each : attributes) node.part(5, each);
+    graph_.part(1, node);
+    return output;
+  }
+
+ private:
+  void check(const ParameterSpec& spec) {
+    const auto found = find(spec.name);
     require(found != tensors_.end() && found->shape == spec.shape, ErrorKind::argument,
             "to_onnx: the model has {} \"{}\", the tensors given have {}; give those of this model",
             nn::describe(spec.shape), spec.name,
@@ -88,37 +119,34 @@ class Graph {
     require(found->dtype == *dtype_ && (*dtype_ == DType::f32 || *dtype_ == DType::f64),
             ErrorKind::argument, "to_onnx: {}; tensors of one type are required, f32 or f64",
             fast::describe(*found));
+  }
+  std::vector<TensorView>::const_iterator find(const std::string& name) const {
+    return std::find_if(tensors_.begin(), tensors_.end(),
+                        [&](const TensorView& view) { return view.name == name; });
+  }
+
+  std::string store(const std::string& name, const Shape& shape, int type, std::string_view bytes) {
     Message tensor;
-    for (const std::int64_t side : spec.shape) tensor.number(1, side);
-    tensor.number(2, element_type(*dtype_)).text(8, spec.name);
-    tensor.text(9, {static_cast<const char*>(found->data), found->size_bytes()});
-    graph_.part(5, tensor);
+    for (const std::int64_t side : shape) tensor.number(1, side);
+    graph_.part(5, tensor.number(2, type).text(8, name).text(9, bytes));
+    return name;
+  }
+  /// The model's tensor of that name, as it is.
+  std::string stored(const std::string& name) {
+    const TensorView& view = *find(name);
+    return store(name, view.shape, element_type(view.dtype),
+                 {static_cast<const char*>(view.data), view.size_bytes()});
   }
 
-  DType dtype() const { return dtype_.value_or(DType::f32); }
-  Message& message() { return graph_; }
-
-  std::string node(std::string_view kind, const std::vector<std::string>& inputs,
-                   const std::vector<Message>& attributes = {}, std::string output = "") {
-    if (output.empty()) output = fmt::format("value{}", ++values_);
-    Message node;
-    for (const std::string& input : inputs) node.text(1, input);
-    node.text(2, output).text(4, kind);
-    for (const Message& each : attributes) node.part(5, each);
-    graph_.part(1, node);
-    return output;
-  }
-
- private:
   std::string add_one(const Dense&, const std::string& in) {
     const std::string name = fmt::format("fc{}", ++dense_);
-    return node("Gemm", {in, name + ".weight", name + ".bias"},
+    return node("Gemm", {in, stored(name + ".weight"), stored(name + ".bias")},
                 {attribute("transB", std::int64_t{1})});
   }
   std::string add_one(const Conv2d& conv, const std::string& in) {
     const std::string name = fmt::format("conv{}", ++convolutions_);
-    std::vector<std::string> inputs{in, name + ".weight"};
-    if (conv.bias) inputs.push_back(name + ".bias");
+    std::vector<std::string> inputs{in, stored(name + ".weight")};
+    if (conv.bias) inputs.push_back(stored(name + ".bias"));
     const std::int64_t p = conv.padding;
     return node("Conv", inputs,
                 {attribute("kernel_shape", {conv.kernel, conv.kernel}),
@@ -127,19 +155,46 @@ class Graph {
   }
   std::string add_one(const BatchNorm& norm, const std::string& in) {
     const std::string name = fmt::format("bn{}", ++batch_norms_);
-    return node(
-        "BatchNormalization",
-        {in, name + ".weight", name + ".bias", name + ".running_mean", name + ".running_var"},
-        {attribute("epsilon", static_cast<float>(norm.epsilon))});
+    return node("BatchNormalization",
+                {in, stored(name + ".weight"), stored(name + ".bias"),
+                 stored(name + ".running_mean"), stored(name + ".running_var")},
+                {attribute("epsilon", static_cast<float>(norm.epsilon))});
   }
   std::string add_one(const GroupNorm&, const std::string&) {
     fail(ErrorKind::argument,
          "to_onnx: group normalization is not in operator set {}; export batch norm or none",
          operator_set);
   }
-  std::string add_one(const Lstm&, const std::string&) {
-    fail(ErrorKind::argument,
-         "to_onnx: recurrent layers are not exported yet; save the tensors as safetensors");
+  /// ONNX's sequences are [steps x batch x features], with an axis of directions.
+  std::string add_one(const Lstm& lstm, const std::string& in) {
+    const std::string name = fmt::format("lstm{}", ++recurrent_);
+    const auto turned = [&](const std::string& sequences) {
+      return node("Transpose", {sequences},
+                  {attribute("perm", std::vector<std::int64_t>{1, 0, 2})});
+    };
+    const std::vector<std::string> inputs{turned(in), stored_gates(name + ".weight_ih"),
+                                          stored_gates(name + ".weight_hh"),
+                                          stored_gates(name + ".bias")};
+    const std::vector<Message> attributes{attribute("hidden_size", lstm.hidden)};
+    if (!lstm.every_step)  // the second output is the last step
+      return node("Squeeze", {node("LSTM", inputs, attributes, "", 1), axis(name, 0)});
+    return turned(node("Squeeze", {node("LSTM", inputs, attributes), axis(name, 1)}));
+  }
+  /// Rows gate by gate as ONNX has them; of biases there come as many zeros, the hidden units' own.
+  std::string stored_gates(const std::string& name) {
+    const TensorView& view = *find(name);
+    std::string bytes = gates_of(view);
+    Shape shape = view.shape;
+    if (shape.size() == 1) {
+      bytes.resize(2 * bytes.size());
+      shape[0] *= 2;
+    }
+    shape.insert(shape.begin(), 1);
+    return store(name, shape, element_type(view.dtype), bytes);
+  }
+  std::string axis(const std::string& name, char number) {
+    const std::array<char, 8> little_endian{number};
+    return store(name + ".axis", {1}, int64_type, {little_endian.data(), little_endian.size()});
   }
   std::string add_one(const Relu&, const std::string& in) { return node("Relu", {in}); }
   std::string add_one(const MaxPool& pool, const std::string& in) {
@@ -163,7 +218,7 @@ class Graph {
   const std::vector<TensorView>& tensors_;
   std::optional<DType> dtype_;
   Message graph_;
-  int values_ = 0, dense_ = 0, convolutions_ = 0, batch_norms_ = 0;
+  int values_ = 0, dense_ = 0, convolutions_ = 0, batch_norms_ = 0, recurrent_ = 0;
 };
 
 bool has(const std::vector<TensorView>& tensors, const ModelSpec& spec) {
@@ -180,10 +235,7 @@ bool has(const std::vector<TensorView>& tensors, const ModelSpec& spec) {
 }  // namespace
 
 std::string to_onnx(const ModelSpec& spec, const std::vector<TensorView>& tensors) {
-  Graph graph(tensors);
-  for (const auto& list : {parameters(spec), buffers(spec)}) {
-    for (const ParameterSpec& parameter : list) graph.store(parameter);
-  }
+  Graph graph(spec, tensors);
   const std::string last = graph.add(spec.layers, "input");
   graph.node("Identity", {last}, {}, "logits");
   graph.message()
@@ -209,12 +261,14 @@ ModelSpec recognize(const std::vector<TensorView>& tensors) {
     widths.push_back(found->shape[0]);
   }
   if (widths.size() >= 2 && *std::min_element(widths.begin(), widths.end()) > 0) {
-    for (const ModelSpec& spec : {lenet5(widths.back()), resnet20(widths.back()), mlp(widths)}) {
+    for (const ModelSpec& spec : {lenet5(widths.back()), resnet20(widths.back()), mlp(widths),
+                                  lstm(widths.front(), widths.back())}) {
       if (has(tensors, spec)) return spec;
     }
   }
   fail(ErrorKind::argument,
-       "these {} tensors are those of no model known here (lenet5, resnet20, mlp); describe the "
+       "these {} tensors are those of no model known here (lenet5, resnet20, mlp, lstm); describe "
+       "the "
        "model by a ModelSpec",
        tensors.size());
 }

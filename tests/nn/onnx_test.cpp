@@ -40,7 +40,12 @@ int evaluate_elsewhere(const std::filesystem::path& directory) {
 TEST_CASE("the reference evaluator of ONNX finds the logits that this library does") {
   const testing::TemporaryDirectory directory;
   Rng rng(5);
-  for (const ModelSpec& spec : {lenet5(), mlp({784, 32, 7}), resnet20()}) {
+  const ModelSpec sequences{
+      "sequences", {6, 5}, {Lstm{7, true}, Relu{}, Lstm{4, true}, Lstm{9}, Dense{4}}};
+  const ModelSpec steps{"every step", {3, 4}, {Lstm{5, true}, Flatten{}, Dense{3}}};
+  const ModelSpec step{"one step", {1, 4}, {Lstm{5, true}, Lstm{2}, Dense{3}}};
+  for (const ModelSpec& spec :
+       {lenet5(), mlp({784, 32, 7}), resnet20(), lstm(12), sequences, steps, step}) {
     Network<float> network(spec, 3);
     for (float& value : network.parameters()) value += 0.05F * static_cast<float>(rng.normal());
     for (float& value : network.buffers()) value += static_cast<float>(rng.uniform(0, 0.2));
@@ -63,7 +68,7 @@ TEST_CASE("the reference evaluator of ONNX finds the logits that this library do
 }
 
 TEST_CASE("a model of the library is recognized by its tensors") {
-  for (const ModelSpec& spec : {lenet5(), mlp({20, 8, 5}), resnet20(100)}) {
+  for (const ModelSpec& spec : {lenet5(), mlp({20, 8, 5}), resnet20(100), lstm(9, 4)}) {
     Network<float> network(spec, 1);
     CHECK(recognize(all_views(network)).name == spec.name);
     CHECK(shapes(recognize(all_views(network))).back() == shapes(spec).back());
@@ -72,7 +77,7 @@ TEST_CASE("a model of the library is recognized by its tensors") {
   CHECK(recognize(all_views(other)).name == "mlp 4-2-2-2");
   std::vector<float> values(4);
   CHECK_THROWS_WITH(recognize({view_of("weights", std::span(values))}),
-                    Catch::Contains("lenet5, resnet20, mlp"));
+                    Catch::Contains("lenet5, resnet20, mlp, lstm"));
 }
 
 TEST_CASE("tensors that are not the model's make no ONNX file") {
@@ -84,7 +89,4 @@ TEST_CASE("tensors that are not the model's make no ONNX file") {
   Network<float> grouped({"g", {2, 4, 4}, {GroupNorm{2}, Flatten{}, Dense{2}}}, 1);
   CHECK_THROWS_WITH(to_onnx(grouped.spec(), grouped.parameter_views()),
                     Catch::Contains("group normalization"));
-  Network<float> recurrent(lstm(4, 3), 1);
-  CHECK_THROWS_WITH(to_onnx(recurrent.spec(), recurrent.parameter_views()),
-                    Catch::Contains("recurrent layers"));
 }
