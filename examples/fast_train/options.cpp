@@ -53,8 +53,8 @@ void describe(CLI::App& app, Options& o) {
                  "on GPUs: f32, tf32 (factors of products are rounded) or bf16 (so is what layers "
                  "hand on; weights stay f32)");
   app.add_flag("--autotune", o.autotune,
-               "on GPUs, measure ways to each convolution and take the fastest");
-  app.add_flag("--cuda-graph", o.graph, "on GPUs, launch a whole pass at once");
+               "on GPUs, measure ways to each convolution and product and take the fastest");
+  app.add_flag("--cuda-graph", o.graph, "on GPUs, launch a whole step at once");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");

@@ -1,13 +1,11 @@
 #include "cuda/convolution.hpp"
 
-#include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
-#include <fast/cuda/memory.hpp>
-#include <limits>
 #include <tuple>
 
 #include "cuda/runtime.hpp"
+#include "cuda/timer.hpp"
 #include "cuda/tuning.hpp"
 
 // The attributes that name a handle are deprecated in favor of device properties, which cuDNN has
@@ -126,40 +124,6 @@ std::vector<cudnnBackendNumericalNote_t> notes_of(const Descriptor& configuratio
   return notes;
 }
 
-constexpr std::int64_t most_tuning_bytes = std::int64_t{1} << 30;
-constexpr std::size_t most_tuned_plans = 8;
-constexpr int tuning_runs = 3;
-
-/// Of work on a stream.
-class Timer {
- public:
-  Timer() {
-    for (Marked& mark : marks_) {
-      cudaEvent_t made = nullptr;
-      check(cudaEventCreate(&made), "cudaEventCreate");
-      mark.reset(made);
-    }
-  }
-  template <class Work>
-  double time_ms(const Stream& stream, const Work& work) const {
-    mark(0, stream);
-    work();
-    mark(1, stream);
-    stream.synchronize(Deadline(Seconds(60)));
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, event(0), event(1)), "cudaEventElapsedTime");
-    return static_cast<double>(ms);
-  }
-
- private:
-  using Marked = Handle<destroy_event>;
-  cudaEvent_t event(std::size_t i) const { return static_cast<cudaEvent_t>(marks_[i].get()); }
-  void mark(std::size_t i, const Stream& stream) const {
-    check(cudaEventRecord(event(i), static_cast<cudaStream_t>(stream.handle())), "cudaEventRecord");
-  }
-  std::array<Marked, 2> marks_;
-};
-
 }  // namespace
 
 void check(cudnnStatus_t status, std::string_view operation) {
@@ -271,42 +235,26 @@ std::vector<Convolutions::Plan> Convolutions::plans_for(const Convolution& work,
       made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
       // A proposal may turn out not to be for this device: the next is tried.
       if (cudnnBackendFinalize(made.plan.get()) != CUDNN_STATUS_SUCCESS) continue;
-      std::int64_t count = 0;
+      std::int64_t count = 0, workspace_bytes = 0;
       check(cudnnBackendGetAttribute(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                     CUDNN_TYPE_INT64, 1, &count, &made.workspace_bytes),
+                                     CUDNN_TYPE_INT64, 1, &count, &workspace_bytes),
             "reading a plan's workspace");
+      made.workspace_bytes = static_cast<std::size_t>(workspace_bytes);
       plans.push_back(std::move(made));
     }
   return plans;
 }
 
-/// The least of some runs; nothing when the plan fails or wants too much memory.
-std::optional<double> Convolutions::time_ms(const Plan& plan, const Convolution& work) try {
-  if (plan.workspace_bytes > most_tuning_bytes) return std::nullopt;
-  int device = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  const Stream stream(device);
-  const Timer timer;
-  const DeviceBuffer workspace(static_cast<std::size_t>(plan.workspace_bytes), device);
-  execute(plan, work, workspace.data(), stream.handle());
-  double least = std::numeric_limits<double>::infinity();
-  for (int run = 0; run < tuning_runs; ++run)
-    least = std::min(least, timer.time_ms(stream, [&] {
-      execute(plan, work, workspace.data(), stream.handle());
-    }));
-  return least;
-} catch (const Error&) {
-  return std::nullopt;
-}
-
 Convolutions::Plan Convolutions::make_plan(const Convolution& work) {
-  std::vector<Plan> plans = plans_for(work, autotune_ ? most_tuned_plans : 1);
+  std::vector<Plan> plans = plans_for(work, autotune_ ? most_tuned : 1);
   require(!plans.empty(), ErrorKind::resource,
           "cuda: cuDNN {} has no plan for {} ({}{}); choose another model or batch size, or run on "
           "the CPU",
           cudnnGetVersion(), describe(work.shape), name(work.shape.type), tf32_ ? ", TF32" : "");
-  const std::size_t best = plans.size() == 1 ? 0 : fastest(plans.size(), [&](std::size_t i) {
-    return time_ms(plans[i], work);
+  const std::size_t best = fastest(plans.size(), [&](std::size_t i) {
+    return time_ms(plans[i].workspace_bytes, [&](void* workspace, void* stream) {
+      execute(plans[i], work, workspace, stream);
+    });
   });
   return std::move(plans[best]);
 }
@@ -318,7 +266,7 @@ Convolutions::Plan& Convolutions::plan_of(const Convolution& work) {
 }
 
 std::size_t Convolutions::workspace_bytes(const Convolution& work) {
-  return static_cast<std::size_t>(plan_of(work).workspace_bytes);
+  return plan_of(work).workspace_bytes;
 }
 
 void Convolutions::run(const Convolution& work, void* workspace, void* stream) {

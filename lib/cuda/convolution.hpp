@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -61,7 +60,7 @@ class Convolutions {
  private:
   struct Plan {
     Descriptor plan;
-    std::int64_t workspace_bytes;
+    std::size_t workspace_bytes;
   };
   struct Destroy {
     void operator()(cudnnHandle_t handle) const;
@@ -73,7 +72,6 @@ class Convolutions {
   Plan& plan_of(const Convolution& work);
   Plan make_plan(const Convolution& work);
   std::vector<Plan> plans_for(const Convolution& work, std::size_t most);
-  std::optional<double> time_ms(const Plan& plan, const Convolution& work);
   void execute(const Plan& plan, const Convolution& work, void* workspace, void* stream);
   bool suits(const Descriptor& configuration, DType type) const;
 

@@ -13,7 +13,7 @@ Executor::Executor(const Stream& stream, const NetworkOptions& options) : stream
   const bool tf32 = options.precision == Precision::tf32;
   const UseDevice use(stream.device());  // handles are of the device they are made on
   convolutions_.emplace(tf32, options.autotune);
-  products_.emplace(tf32);
+  products_.emplace(tf32, options.autotune);
   recurrences_.emplace(tf32);
 }
 

@@ -5,6 +5,8 @@
 #include <fast/core/error.hpp>
 
 #include "cuda/runtime.hpp"
+#include "cuda/timer.hpp"
+#include "cuda/tuning.hpp"
 
 namespace fast::cuda {
 namespace {
@@ -108,6 +110,14 @@ std::uint32_t alignment_of(const void* place) {
   return alignment;
 }
 
+std::vector<cublasLtMatmulHeuristicResult_t> usable(
+    std::span<const cublasLtMatmulHeuristicResult_t> proposals) {
+  std::vector<cublasLtMatmulHeuristicResult_t> found;
+  for (const cublasLtMatmulHeuristicResult_t& proposal : proposals)
+    if (proposal.state == CUBLAS_STATUS_SUCCESS) found.push_back(proposal);
+  return found;
+}
+
 struct MatrixProducts::Chosen {
   Layout a, b, c;
   cublasLtMatmulAlgo_t algorithm;
@@ -116,10 +126,22 @@ struct MatrixProducts::Chosen {
 
 void MatrixProducts::Destroy::operator()(cublasLtHandle_t handle) const { cublasLtDestroy(handle); }
 
-MatrixProducts::MatrixProducts(bool tf32) : tf32_(tf32) {
+MatrixProducts::MatrixProducts(bool tf32, bool autotune) : tf32_(tf32), autotune_(autotune) {
   cublasLtHandle_t made = nullptr;
   check(cublasLtCreate(&made), "cublasLtCreate");
   handle_.reset(made);
+}
+
+std::vector<cublasLtMatmulHeuristicResult_t> MatrixProducts::proposals(
+    const MatrixProduct& product, const Chosen& layouts) const {
+  std::vector<cublasLtMatmulHeuristicResult_t> found(most_tuned);
+  int count = 0;
+  check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), operation_of(product, tf32_).get(),
+                                       layouts.a.get(), layouts.b.get(), layouts.c.get(),
+                                       layouts.c.get(), preference_of(product).get(),
+                                       static_cast<int>(found.size()), found.data(), &count),
+        "choosing an algorithm for " + describe(product));
+  return usable(std::span(found).first(static_cast<std::size_t>(count)));
 }
 
 std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
@@ -131,17 +153,20 @@ std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
                                       layout_of(product.result, product.m, product.n),
                                       {},
                                       0});
-  cublasLtMatmulHeuristicResult_t found{};
-  int count = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), operation_of(product, tf32_).get(),
-                                       made->a.get(), made->b.get(), made->c.get(), made->c.get(),
-                                       preference_of(product).get(), 1, &found, &count),
-        "choosing an algorithm for " + describe(product));
-  require(count > 0, ErrorKind::resource,
+  const auto found = proposals(product, *made);
+  require(!found.empty(), ErrorKind::resource,
           "cuda: cuBLASLt has no algorithm for {}; choose another model, or run on the CPU",
           describe(product));
-  made->algorithm = found.algo;
-  made->workspace_bytes = found.workspaceSize;
+  const auto take = [&](std::size_t i) {
+    made->algorithm = found[i].algo;
+    made->workspace_bytes = found[i].workspaceSize;
+  };
+  take(fastest(autotune_ ? found.size() : 1, [&](std::size_t i) {
+    take(i);
+    return time_ms(made->workspace_bytes, [&](void* workspace, void* stream) {
+      execute(*made, product, workspace, stream);
+    });
+  }));
   return made;
 }
 
@@ -158,7 +183,11 @@ std::size_t MatrixProducts::workspace_bytes(const MatrixProduct& product) {
 }
 
 void MatrixProducts::run(const MatrixProduct& product, void* workspace, void* stream) {
-  const Chosen& chosen = choose(product);
+  execute(choose(product), product, workspace, stream);
+}
+
+void MatrixProducts::execute(const Chosen& chosen, const MatrixProduct& product, void* workspace,
+                             void* stream) const {
   const float one = 1, zero = 0;
   check(cublasLtMatmul(handle_.get(), operation_of(product, tf32_).get(), &one, product.a,
                        chosen.a.get(), product.b, chosen.b.get(), &zero, product.c, chosen.c.get(),

@@ -5,8 +5,10 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "cuda/program.hpp"
 
@@ -24,13 +26,20 @@ ColumnMajor column_major(const MatrixProduct& product);
 /// Largest power of two, up to 256, that divides the address.
 std::uint32_t alignment_of(const void* place);
 
-/// Algorithms for one device, each chosen once for sizes, alignments and epilogue.
+/// What of cuBLASLt's proposals can be used, in its order: best first.
+std::vector<cublasLtMatmulHeuristicResult_t> usable(
+    std::span<const cublasLtMatmulHeuristicResult_t> proposals);
+
+/// Algorithms for one device, each chosen once for sizes, alignments and epilogue: the first that
+/// cuBLASLt's heuristics propose, or the fastest of the first few.
 class MatrixProducts {
  public:
   static constexpr std::size_t most_workspace_bytes = std::size_t{32} << 20;
-  explicit MatrixProducts(bool tf32);
+  /// On the current device.
+  MatrixProducts(bool tf32, bool autotune);
 
-  /// Of the algorithm for it, chosen now if it is new. On the current device, as run().
+  /// Of the algorithm for it, chosen now if it is new; to choose the fastest writes to `c`. On the
+  /// current device, as run().
   std::size_t workspace_bytes(const MatrixProduct& product);
   void run(const MatrixProduct& product, void* workspace, void* stream);
 
@@ -43,8 +52,12 @@ class MatrixProducts {
   };
   const Chosen& choose(const MatrixProduct& product);
   std::shared_ptr<const Chosen> make(const MatrixProduct& product) const;
+  std::vector<cublasLtMatmulHeuristicResult_t> proposals(const MatrixProduct& product,
+                                                         const Chosen& layouts) const;
+  void execute(const Chosen& chosen, const MatrixProduct& product, void* workspace,
+               void* stream) const;
 
-  bool tf32_;
+  bool tf32_, autotune_;
   std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, Destroy> handle_;
   std::map<Key, std::shared_ptr<const Chosen>> chosen_;
 };

@@ -1,3 +1,4 @@
+#include <array>
 #include <cuda/convolution.hpp>
 #include <cuda/matrix_product.hpp>
 #include <fast/core/error.hpp>
@@ -60,6 +61,16 @@ TEST_CASE("in cuBLASLt's columns a product has inner sides that fit") {
       CHECK(c.rows_a == (p.a_by_k ? p.m : p.k));
       CHECK(c.rows_b == (p.b_by_k ? p.n : p.k));
     }
+}
+
+TEST_CASE("of cuBLASLt's proposals those are used that it stands by, in its order") {
+  std::array<cublasLtMatmulHeuristicResult_t, 4> proposals{};
+  for (std::size_t i = 0; i < proposals.size(); ++i) proposals[i].workspaceSize = i;
+  proposals[0].state = proposals[2].state = CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto found = cuda::usable(proposals);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].workspaceSize == 1);
+  CHECK(found[1].workspaceSize == 3);
 }
 
 TEST_CASE("alignments are those of addresses") {

@@ -19,6 +19,12 @@ TEST_CASE("the fastest way is taken, the first of equals, and none that failed")
 }
 
 TEST_CASE("work is done plainly once, captured once and launched from then on") {
+TEST_CASE("a way that has no rival is not measured") {
+  CHECK(fastest(1, [](std::size_t) -> std::optional<double> {
+          throw std::logic_error("measured");
+        }) == 0);
+}
+
   Replay<int> replay;
   std::string log;
   int captures = 0;

@@ -26,8 +26,9 @@ std::string_view name(Precision precision) noexcept;
 struct NetworkOptions {
   int device = 0;
   Precision precision = Precision::f32;
-  /// Try up to 8 of cuDNN's ways to each convolution for a batch of new size and keep the fastest;
-  /// else its heuristics' first that the device takes. Runs may then differ in rounding.
+  /// Try up to 8 of cuDNN's ways to each convolution and of cuBLASLt's to each dense layer's
+  /// product for a batch of new size and keep the fastest; else their heuristics' first that the
+  /// device takes. Runs may then differ in rounding.
   bool autotune = false;
   /// From the second batch of a size on, launch the whole pass as one CUDA graph.
   bool graph = false;
