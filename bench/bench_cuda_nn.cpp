@@ -38,10 +38,7 @@ class Training {
     for (std::size_t i = 0; i < count; ++i) labels_[i] = static_cast<std::int32_t>(i) % classes;
   }
 
-  void step() {
-    loss_ = network_.loss_and_gradients({inputs_, labels_, shape_});
-    optimizer_.step(network_.parameters(), network_.gradients(), network_.stream());
-  }
+  void step() { loss_ = network_.train({inputs_, labels_, shape_}, optimizer_); }
   double loss() const { return loss_; }
 
  private:

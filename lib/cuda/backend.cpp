@@ -74,11 +74,7 @@ class DeviceBackend final : public Backend {
       for (const Mirror& slot : state_) slot.up(stream());
       state_shown_ = false;
     }
-    const double loss = options_.accumulate > 1 && batch.count() > 1
-                            ? accumulate(batch)
-                            : network_.loss_and_gradients(batch);
-    if (hook || options_.clip_norm > 0) change_gradients(hook);
-    optimizer_.step(network_.parameters(), network_.gradients(), stream());
+    const double loss = step(batch, hook);
     weights_.down(stream());
     buffers_.down(stream());
     settle();
@@ -118,6 +114,16 @@ class DeviceBackend final : public Backend {
   void upload() const {
     weights_.up(stream());
     buffers_.up(stream());
+  }
+
+  double step(const Batch& batch, const GradientHook& hook) {
+    const bool in_parts = options_.accumulate > 1 && batch.count() > 1;
+    const bool changed = hook || options_.clip_norm > 0;
+    if (!in_parts && !changed) return network_.train(batch, optimizer_);
+    const double loss = in_parts ? accumulate(batch) : network_.loss_and_gradients(batch);
+    if (changed) change_gradients(hook);
+    optimizer_.step(network_.parameters(), network_.gradients(), stream());
+    return loss;
   }
 
   double accumulate(const Batch& batch) {

@@ -119,11 +119,29 @@ struct AdamUpdate {
   }
 };
 
+/// Leaves an optimizer's rule in memory: kernels that read it there may be captured once and
+/// launched for steps whose learning rate and count are others.
+template <class Rule>
+struct StoreRule {
+  Rule rule;
+  Rule* to;
+
+  std::int64_t size() const { return 1; }
+  FAST_HOST_DEVICE void at(std::int64_t) const { *to = rule; }
+};
+
 /// weights[e] updated in place.
 template <class T, class Update>
 struct UpdateElements {
   T* weights;
   Update update;
+
+  template <class Rule>
+  FAST_HOST_DEVICE UpdateElements with(const Rule& rule) const {
+    UpdateElements now = *this;
+    now.update.rule = rule;
+    return now;
+  }
 
   template <int Width>
   FAST_HOST_DEVICE void at(std::size_t e) const {

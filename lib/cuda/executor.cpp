@@ -56,7 +56,7 @@ void Executor::run(std::span<const Work> works) {
         work);
 }
 
-Graph Executor::capture(std::span<const Work> works) {
+Graph Executor::capture(const std::function<void()>& enqueue) {
   const UseDevice use(stream_.device());
   const auto stream = static_cast<cudaStream_t>(stream_.handle());
   struct Destroy {
@@ -71,7 +71,7 @@ Graph Executor::capture(std::span<const Work> works) {
   };
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a capture");
   try {
-    run(works);
+    enqueue();
   } catch (...) {
     end();
     cudaGetLastError();  // forget it: the first failure says more

@@ -4,6 +4,7 @@
 #include <fast/cuda/memory.hpp>
 #include <fast/cuda/network.hpp>
 #include <fast/cuda/stream.hpp>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -27,8 +28,9 @@ class Executor {
   void prepare(std::span<const Work> works);
   void run(std::span<const Work> works);
 
-  /// Captures what run() would enqueue; nothing is done yet. They have been run before.
-  Graph capture(std::span<const Work> works);
+  /// Captures what enqueue() gives the stream, run() among it; nothing is done yet. The same has
+  /// been enqueued plainly before.
+  Graph capture(const std::function<void()>& enqueue);
   void launch(const Graph& graph);
   /// Moves when memory that graphs name has moved.
   std::uint64_t version() const { return version_ + recurrences_->version(); }

@@ -32,11 +32,12 @@ struct SgdLaunch {
 template <class T, class Stored>
 cudaError_t launch_average(const AverageLaunch<T, Stored>& work, const SgdLaunch<T>* step,
                            cudaStream_t stream);
+/// `rule` is in the device's memory, where StoreRule has left it.
 template <class T>
-cudaError_t launch_sgd(T* weights, const SgdLaunch<T>& step, std::size_t count,
-                       cudaStream_t stream);
+cudaError_t launch_sgd(T* weights, const nn::SgdRule<T>* rule, const T* gradients, T* momentum,
+                       std::size_t count, cudaStream_t stream);
 template <class T>
-cudaError_t launch_adam(T* weights, const nn::AdamRule<T>& rule, const T* gradients, T* first,
+cudaError_t launch_adam(T* weights, const nn::AdamRule<T>* rule, const T* gradients, T* first,
                         T* second, std::size_t count, cudaStream_t stream);
 
 }  // namespace fast::cuda

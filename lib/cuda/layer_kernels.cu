@@ -35,6 +35,10 @@ FAST_INSTANTIATE(GroupMoments)
 FAST_INSTANTIATE(GroupSlopes)
 FAST_INSTANTIATE(SwapLast<float, BFloat16>)
 FAST_INSTANTIATE(SwapLast<BFloat16, float>)
+FAST_INSTANTIATE(StoreRule<nn::SgdRule<float>>)
+FAST_INSTANTIATE(StoreRule<nn::SgdRule<double>>)
+FAST_INSTANTIATE(StoreRule<nn::AdamRule<float>>)
+FAST_INSTANTIATE(StoreRule<nn::AdamRule<double>>)
 #define FAST_INSTANTIATE_FOR(V)             \
   FAST_INSTANTIATE(SwapLast<V, V>)          \
   FAST_INSTANTIATE(AddBias<V>)              \

@@ -2,6 +2,7 @@
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/network.hpp>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "cuda/executor.hpp"
@@ -47,7 +48,7 @@ struct Network::Impl {
     bool training;
     std::vector<DeviceBuffer> memory;
     Program program;
-    Replay<Graph> replay = {};
+    Replay<Graph, std::pair<std::uint64_t, std::uint64_t>> replay = {};
   };
 
   Impl(nn::ModelSpec model, const NetworkOptions& with)
@@ -86,15 +87,22 @@ struct Network::Impl {
     return programs.back();
   }
 
-  void enqueue(Ready& ready) {
-    const std::span<const Work> works = ready.program.works;
-    if (!options.graph) return executor.run(works);
+  /// The pass and, where there is an optimizer, its step.
+  void enqueue(Ready& ready, Optimizer<float>* optimizer) {
+    const auto all = [&] {
+      executor.run(ready.program.works);
+      if (optimizer != nullptr)
+        optimizer->apply(parameters.as<float>(), gradients.as<const float>(), stream);
+    };
+    if (optimizer != nullptr) optimizer->begin_step(stream);
+    if (!options.graph) return all();
+    const std::uint64_t step = optimizer == nullptr ? 0 : optimizer->id();
     ready.replay.run(
-        executor.version(), [&] { executor.run(works); }, [&] { return executor.capture(works); },
+        {executor.version(), step}, all, [&] { return executor.capture(all); },
         [&](const Graph& graph) { executor.launch(graph); });
   }
 
-  nn::LossResult run(const Batch& batch, bool training) {
+  nn::LossResult run(const Batch& batch, bool training, Optimizer<float>* optimizer = nullptr) {
     nn::require_fit(batch, spec, shapes.back()[0]);
     const std::size_t count = batch.count();
     Ready& ready = program_for(static_cast<Index>(count), training);
@@ -103,7 +111,7 @@ struct Network::Impl {
     copy(program.inputs, staged != nullptr ? staged : batch.inputs.data(),
          batch.inputs.size_bytes(), stream);
     copy(program.labels, batch.labels.data(), batch.labels.size_bytes(), stream);
-    enqueue(ready);
+    enqueue(ready, optimizer);
     std::vector<float> losses(count);
     std::vector<std::int32_t> hits(count);
     copy(losses.data(), program.losses, count * sizeof(float), stream);
@@ -138,6 +146,10 @@ std::span<float> Network::buffers() { return impl_->buffers.as<float>(); }
 
 double Network::loss_and_gradients(const Batch& batch) {
   return impl_->run(batch, true).sum / static_cast<double>(batch.count());
+}
+
+double Network::train(const Batch& batch, Optimizer<float>& optimizer) {
+  return impl_->run(batch, true, &optimizer).sum / static_cast<double>(batch.count());
 }
 
 nn::LossResult Network::evaluate(const Batch& batch) { return impl_->run(batch, false); }

@@ -7,13 +7,13 @@
 
 namespace fast::cuda {
 
-template <class Captured>
+template <class Captured, class Version = std::uint64_t>
 class Replay {
  public:
-  /// `version` moves when memory that the work names may have moved: all begins anew then. What
-  /// plain() or capture() throws leaves things as they were.
+  /// `version` moves when memory that the work names may have moved, and is another one for other
+  /// work: all begins anew then. What plain() or capture() throws leaves things as they were.
   template <class Plain, class Capture, class Launch>
-  void run(std::uint64_t version, const Plain& plain, const Capture& capture,
+  void run(const Version& version, const Plain& plain, const Capture& capture,
            const Launch& launch) {
     if (version != version_) {
       captured_.reset();
@@ -30,7 +30,7 @@ class Replay {
   }
 
  private:
-  std::uint64_t version_ = 0;
+  Version version_{};
   bool warm_ = false;
   std::optional<Captured> captured_;
 };

@@ -69,6 +69,20 @@ TEST_CASE("the device's backend trains as nn's does: optimizers, clipping, parts
   }
 }
 
+TEST_CASE("captured steps train as nn does; hooks and clipping see gradients all the same") {
+  for (const double clip_norm : {0.0, 0.1}) {
+    const nn::BackendOptions options{nn::optimizer_spec("adam"), clip_norm};
+    const auto device = cuda::make_backend(model(), 9, options, {.graph = true});
+    const auto host = nn::make_backend<float>(model(), 9, options);
+    for (int turn = 0; turn < 2; ++turn) {
+      check_together(*device, *host);
+      check_together(*device, *host, [](const std::vector<TensorView>& gradients) {
+        static_cast<float*>(gradients[0].data)[0] *= 0.5F;
+      });
+    }
+  }
+}
+
 TEST_CASE("weights written between steps are what the next step computes with") {
   const auto device = cuda::make_backend(model(), 9);
   const nn::Samples samples(8, model().input, 4);

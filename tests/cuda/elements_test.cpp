@@ -1,4 +1,5 @@
 // The kernels' bodies, run thread by thread on the host.
+#include <algorithm>
 #include <cuda/elements.hpp>
 #include <limits>
 #include <nn/kernels/rules.hpp>
@@ -147,6 +148,40 @@ TEMPLATE_TEST_CASE("steps of Adam and AdamW are nn's", "", float, double) {
     check_steps<T>(options, [&](const T* gradients, T* first, T* second, int step) {
       return cuda::AdamUpdate<T>{nn::rule_of<T>(options, step), gradients, first, second};
     });
+  }
+}
+
+TEMPLATE_TEST_CASE("a step captured once and launched again takes the rule of each time", "", float,
+                   double) {
+  using T = TestType;
+  const std::size_t count = 37;
+  for (const bool adam : {false, true}) {
+    Rng rng(12);
+    nn::SgdOptions sgd{0.1, 0.9, 0.01};
+    nn::AdamOptions adamw{.weight_decay = 0.01, .decoupled_decay = true};
+    nn::Optimizer<T> reference(adam ? nn::OptimizerSpec(adamw) : nn::OptimizerSpec(sgd), count);
+    auto expected = random_vector<T>(rng, count), weights = expected;
+    std::vector<T> gradients(count), first(count), second(count);
+    nn::SgdRule<T> sgd_rule{};
+    nn::AdamRule<T> adam_rule{};
+    // As a graph is: all places are told here, before there is a rule or a gradient.
+    const cuda::UpdateElements<T, cuda::SgdUpdate<T>> sgd_step{
+        weights.data(), {{}, gradients.data(), first.data()}};
+    const cuda::UpdateElements<T, cuda::AdamUpdate<T>> adam_step{
+        weights.data(), {{}, gradients.data(), first.data(), second.data()}};
+    for (int step = 1; step <= 6; ++step) {
+      std::ranges::copy(random_vector<T>(rng, count), gradients.begin());
+      sgd.learning_rate = adamw.learning_rate = 0.1 / step;
+      reference.set_learning_rate(0.1 / step);
+      reference.step(expected, gradients);
+      cuda::StoreRule<nn::SgdRule<T>>{nn::rule_of<T>(sgd), &sgd_rule}.at(0);
+      cuda::StoreRule<nn::AdamRule<T>>{nn::rule_of<T>(adamw, step), &adam_rule}.at(0);
+      if (adam)
+        run_all<16 / sizeof(T)>(adam_step.with(adam_rule), count);
+      else
+        run_all<16 / sizeof(T)>(sgd_step.with(sgd_rule), count);
+      check_close(weights, expected);
+    }
   }
 }
 

@@ -20,6 +20,7 @@ class OnDevice {
   void set_parameters(std::span<const float> values) { write(network_.parameters(), values); }
   void set_buffers(std::span<const float> values) { write(network_.buffers(), values); }
   std::vector<float> gradients() { return read(network_.gradients()); }
+  std::vector<float> parameters() { return read(network_.parameters()); }
   std::vector<float> buffers() { return read(network_.buffers()); }
   double loss_and_gradients(const Batch& batch) { return network_.loss_and_gradients(batch); }
   nn::LossResult evaluate(const Batch& batch) { return network_.evaluate(batch); }
@@ -70,6 +71,37 @@ TEST_CASE("a captured pass with timed plans computes what nn computes, whatever 
     OnDevice network(spec, {.autotune = true, .graph = true});
     for (int pass = 0; pass < 4; ++pass)
       for (const std::int64_t samples : {8, 64}) check_against_nn(network, spec, samples, 1e-4);
+  }
+}
+
+TEST_CASE("steps captured with their passes are nn's, whatever learning rates and batches come") {
+  const nn::ModelSpec spec = nn::lenet5();
+  const nn::OptimizerSpec optimizers[] = {nn::SgdOptions{.learning_rate = 0.05},
+                                          nn::optimizer_spec("adamw")};
+  for (const nn::OptimizerSpec& with : optimizers) {
+    nn::Network<float> reference(spec, 7);
+    OnDevice device(spec, {.graph = true});
+    device.set_parameters(reference.parameters());
+    nn::Optimizer<float> on_host(with, reference.parameter_count());
+    cuda::Optimizer<float> on_device(with, reference.parameter_count());
+    const nn::Samples samples(48, spec.input, 10);
+    for (std::size_t step = 0; step < 12; ++step) {
+      const Batch batch = samples.batch(0, step % 3 == 0 ? 16 : 48);
+      const double learning_rate = 0.01 / static_cast<double>(step + 1);
+      on_host.set_learning_rate(learning_rate);
+      on_device.set_learning_rate(learning_rate);
+      INFO("step " << step);
+      REQUIRE(device.network().train(batch, on_device) ==
+              Approx(reference.loss_and_gradients(batch)).epsilon(1e-3));
+      on_host.step(reference.parameters(), reference.gradients());
+      const std::vector<float> found = device.parameters();
+      REQUIRE(apart(found, reference.parameters(), 0, found.size()) < 1e-3);
+    }
+    // Another optimizer is not taken for the one that was captured.
+    cuda::Optimizer<float> still(nn::SgdOptions{.learning_rate = 0}, reference.parameter_count());
+    const std::vector<float> before = device.parameters();
+    for (int step = 0; step < 3; ++step) device.network().train(samples.batch(), still);
+    CHECK(device.parameters() == before);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <cuda/tuning.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -18,13 +19,13 @@ TEST_CASE("the fastest way is taken, the first of equals, and none that failed")
   CHECK(of({std::nullopt, std::nullopt}) == 0);
 }
 
-TEST_CASE("work is done plainly once, captured once and launched from then on") {
 TEST_CASE("a way that has no rival is not measured") {
   CHECK(fastest(1, [](std::size_t) -> std::optional<double> {
           throw std::logic_error("measured");
         }) == 0);
 }
 
+TEST_CASE("work is done plainly once, captured once and launched from then on") {
   Replay<int> replay;
   std::string log;
   int captures = 0;
@@ -41,6 +42,18 @@ TEST_CASE("a way that has no rival is not measured") {
   CHECK(log == "pc111");
   for (int i = 0; i < 3; ++i) run(7);  // memory has moved
   CHECK(log == "pc111pc22");
+}
+
+TEST_CASE("work with another optimizer's step is captured anew") {
+  Replay<int, std::pair<std::uint64_t, std::uint64_t>> replay;
+  std::string log;
+  const auto run = [&](std::uint64_t optimizer) {
+    replay.run(
+        {7, optimizer}, [&] { log += 'p'; }, [&] { return static_cast<int>(optimizer); },
+        [&](int captured) { log += std::to_string(captured); });
+  };
+  for (const std::uint64_t optimizer : {0, 0, 0, 1, 1, 1, 2, 2, 0, 0}) run(optimizer);
+  CHECK(log == "p00p11p2p0");
 }
 
 TEST_CASE("a capture that fails is tried again") {

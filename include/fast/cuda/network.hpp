@@ -4,6 +4,7 @@
 #include <fast/core/batch.hpp>
 #include <fast/cuda/batch_stage.hpp>
 #include <fast/cuda/memory.hpp>
+#include <fast/cuda/optimizer.hpp>
 #include <fast/nn/loss.hpp>
 #include <fast/nn/model_spec.hpp>
 
@@ -30,7 +31,8 @@ struct NetworkOptions {
   /// product for a batch of new size and keep the fastest; else their heuristics' first that the
   /// device takes. Runs may then differ in rounding.
   bool autotune = false;
-  /// From the second batch of a size on, launch the whole pass as one CUDA graph.
+  /// From the second batch of a size on, launch the whole pass, and in train() the optimizer's step
+  /// with it, as one CUDA graph.
   bool graph = false;
   /// Where batches may be on the device already; null: they are copied.
   std::shared_ptr<BatchStage> stage = {};
@@ -59,6 +61,10 @@ class Network {
   /// As nn::Network's; each blocks until the results are there, 300 s at most.
   double loss_and_gradients(const Batch& batch);
   nn::LossResult evaluate(const Batch& batch);
+
+  /// loss_and_gradients(), then the optimizer's step of the parameters, waited for at once. Throws
+  /// as both; the optimizer is one of this device for as many parameters.
+  double train(const Batch& batch, Optimizer<float>& optimizer);
 
  private:
   struct Impl;

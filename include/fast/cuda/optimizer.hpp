@@ -11,8 +11,8 @@
 namespace fast::cuda {
 
 /// nn::Optimizer with parameters, gradients and state in a device's memory; each step is one
-/// kernel. Equal to it but for rounding: the device fuses multiply-adds where the host's compiler
-/// may. T is float or double.
+/// kernel, behind a small one that tells it the rule. Equal to it but for rounding: the device
+/// fuses multiply-adds where the host's compiler may. T is float or double.
 template <class T>
 class Optimizer {
  public:
@@ -23,6 +23,15 @@ class Optimizer {
   /// the optimizer's; else Error(argument).
   void step(std::span<T> parameters, std::span<const T> gradients, const Stream& stream);
 
+  /// The same in two: begin_step() counts the step and leaves its rule, learning rate included, on
+  /// the device, where apply() finds it. So a captured apply() may be launched after every
+  /// begin_step(), of whatever learning rate.
+  void begin_step(const Stream& stream);
+  void apply(std::span<T> parameters, std::span<const T> gradients, const Stream& stream) const;
+
+  /// No other optimizer of the process has it, whether that lives still or not.
+  std::uint64_t id() const { return id_; }
+
   double learning_rate() const;
   /// Throws Error(argument) unless finite and not negative.
   void set_learning_rate(double learning_rate);
@@ -32,13 +41,15 @@ class Optimizer {
   std::vector<TensorView> state();
 
  private:
-  T* slot(std::size_t index);
+  T* slot(std::size_t index) const;
+  void require_own(const Stream& stream) const;
 
   nn::OptimizerSpec spec_;
   std::size_t count_, slots_;
   int device_;
+  std::uint64_t id_;
   std::int64_t steps_ = 0;
-  DeviceBuffer state_;
+  DeviceBuffer rule_, state_;
 };
 
 extern template class Optimizer<float>;
