@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-$(mktemp -d)}
 bin=build/cuda/bin
-scripts/build.sh cuda cuda_test cuda_gpu_test cuda_ipc_gpu_test fast-train bench_cuda bench_cuda_nn >"$out/build.log" || { tail -20 "$out/build.log" >&2; exit 1; }
+scripts/build.sh cuda cuda_test cuda_gpu_test cuda_ipc_gpu_test cuda_two_cards_gpu_test fast-train bench_cuda bench_cuda_nn >"$out/build.log" || { tail -20 "$out/build.log" >&2; exit 1; }
 status=0
 "$bin/cuda_gpu_test" >"$out/gpu_test.log" || status=$?
 tail -3 "$out/gpu_test.log"

@@ -14,14 +14,16 @@ namespace fast::testing {
 
 class GpuSide {
  public:
-  GpuSide(const Group& group, bool mapped) : group_(group), work_(cuda::work_of(stream_, limit_)) {
+  GpuSide(const Group& group, bool mapped, int device = 0)
+      : group_(group), stream_(device), work_(cuda::work_of(stream_, limit_)) {
     const EdgePlan plan = ring_plan(group.rank(), group.size());
     Link link = group.open(mapped ? cuda::control_shape(rounds_shape) : rounds_shape, plan,
                            rounds_options());
     peers_ = link.peers;
     peers_->announce(WorkerStatus::running);
     if (mapped) {
-      region_ = cuda::share_memory(group, cuda::mapped_bytes(rounds_shape), 0, Deadline(limit_));
+      region_ =
+          cuda::share_memory(group, cuda::mapped_bytes(rounds_shape), device, Deadline(limit_));
       exchange_ = cuda::mapped_exchange(std::move(link.exchange), region_, rounds_shape, work_);
     } else {
       exchange_ = cuda::staged_exchange(std::move(link.exchange), rounds_shape, work_);
