@@ -26,6 +26,9 @@ for device in cpu cuda; do
 done
 "$bin/bench_cuda" --json "$out/bench_cuda.json"
 "$bin/bench_cuda_nn" --json "$out/bench_cuda_nn.json"
-for precision in f32 tf32 bf16; do
-  bench/peers/resnet50_torch.py --precision $precision --json "$out/torch_$precision.json" || echo "PyTorch's ResNet-50: not measured"
+for model in lenet resnet20 resnet50; do
+  for precision in f32 tf32 bf16; do
+    bench/peers/${model}_torch.py --precision $precision --json "$out/torch_${model}_$precision.json" || echo "PyTorch's $model: not measured"
+  done
 done
+bench/peers/gpu_table.py "$out"

@@ -20,6 +20,8 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+import models
+
 DATA = "/usr/share/datasets/fashion-mnist"
 
 
@@ -28,20 +30,13 @@ def read(name, offset):
         return np.frombuffer(file.read(), np.uint8, offset=offset)
 
 
-def lenet():
-    nn = torch.nn
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
-                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
-                         nn.Linear(84, 10))
-
-
 def train(rank, options, rendezvous, results):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=options.ranks)
     images = torch.from_numpy(read("train-images-idx3-ubyte", 16).reshape(-1, 1, 28, 28).copy())
     labels = torch.from_numpy(read("train-labels-idx1-ubyte", 8).astype(np.int64))
-    net = lenet()
+    net = models.lenet()
     model = net if options.alone else torch.nn.parallel.DistributedDataParallel(
         net, gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
