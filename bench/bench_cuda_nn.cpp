@@ -1,5 +1,5 @@
-// Training steps of nn's models on a card, batch copied from pageable memory and loss read back
-// included: what bench/peers/resnet50_torch.py is the counterpart of.
+// Training steps of nn's models on a card, loss read back included, the batch there already as one
+// prefetched is: what bench/peers/*_torch.py are the counterparts of, whose batch is there, too.
 #include <fast/core/random.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/network.hpp>
@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <numeric>
+#include <span>
 
 #include "report.hpp"
 
@@ -22,7 +24,9 @@ class Training {
  public:
   Training(const nn::ModelSpec& spec, std::size_t count, std::int32_t classes,
            cuda::Precision precision, bool tuned)
-      : network_(spec, {.precision = precision, .autotune = tuned, .graph = tuned}),
+      : stage_(std::make_shared<cuda::BatchStage>()),
+        network_(spec,
+                 {.precision = precision, .autotune = tuned, .graph = tuned, .stage = stage_}),
         optimizer_(nn::SgdOptions{.learning_rate = 0.001}, network_.parameters().size()),
         shape_(spec.input),
         labels_(count) {
@@ -33,19 +37,25 @@ class Training {
     const auto size =
         std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>());
     Rng rng(1);
-    inputs_.resize(count * static_cast<std::size_t>(size));
-    for (float& value : inputs_) value = static_cast<float>(rng.normal());
+    size_ = count * static_cast<std::size_t>(size);
+    inputs_ = stage_->allocate(size_);
+    for (float& value : std::span(inputs_.get(), size_)) value = static_cast<float>(rng.normal());
     for (std::size_t i = 0; i < count; ++i) labels_[i] = static_cast<std::int32_t>(i) % classes;
+    stage_->filled(batch());
   }
 
-  void step() { loss_ = network_.train({inputs_, labels_, shape_}, optimizer_); }
+  void step() { loss_ = network_.train(batch(), optimizer_); }
   double loss() const { return loss_; }
 
  private:
+  Batch batch() const { return {{inputs_.get(), size_}, labels_, shape_}; }
+
+  std::shared_ptr<cuda::BatchStage> stage_;
   cuda::Network network_;
   cuda::Optimizer<float> optimizer_;
   nn::Shape shape_;
-  std::vector<float> inputs_;
+  std::shared_ptr<float> inputs_;
+  std::size_t size_ = 0;
   std::vector<std::int32_t> labels_;
   double loss_ = 0;
 };
