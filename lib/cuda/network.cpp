@@ -47,6 +47,7 @@ struct Network::Impl {
   struct Ready {
     bool training;
     std::vector<DeviceBuffer> memory;
+    PinnedBuffer losses, hits;
     Program program;
     Replay<Graph, std::pair<std::uint64_t, std::uint64_t>> replay = {};
   };
@@ -68,7 +69,12 @@ struct Network::Impl {
   }
 
   Ready make(Index samples, bool training) {
-    Ready made{training, {}, {}, {}};
+    const auto count = static_cast<std::size_t>(samples);
+    Ready made{training,
+               {},
+               PinnedBuffer(count * sizeof(float)),
+               PinnedBuffer(count * sizeof(std::int32_t)),
+               {}};
     made.program = build_program(
         spec, samples, training, options.precision,
         {parameters.as<float>().data(), gradients.as<float>().data(), buffers.as<float>().data()},
@@ -112,13 +118,12 @@ struct Network::Impl {
          batch.inputs.size_bytes(), stream);
     copy(program.labels, batch.labels.data(), batch.labels.size_bytes(), stream);
     enqueue(ready, optimizer);
-    std::vector<float> losses(count);
-    std::vector<std::int32_t> hits(count);
-    copy(losses.data(), program.losses, count * sizeof(float), stream);
-    copy(hits.data(), program.hits, count * sizeof(std::int32_t), stream);
+    copy(ready.losses.data(), program.losses, ready.losses.size_bytes(), stream);
+    copy(ready.hits.data(), program.hits, ready.hits.size_bytes(), stream);
     stream.synchronize(Deadline(longest_wait));
     nn::LossResult result;
-    for (const float loss : losses) result.sum += static_cast<double>(loss);
+    for (const float loss : ready.losses.as<float>()) result.sum += static_cast<double>(loss);
+    const std::span<std::int32_t> hits = ready.hits.as<std::int32_t>();
     result.correct = static_cast<std::size_t>(std::accumulate(hits.begin(), hits.end(), 0));
     return result;
   }
