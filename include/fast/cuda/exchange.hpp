@@ -4,28 +4,15 @@
 
 #include <fast/cuda/region.hpp>
 #include <fast/cuda/stream.hpp>
-#include <fast/exchange/exchange.hpp>
+#include <fast/exchange/staged.hpp>
 
 #include <cstddef>
 #include <memory>
-#include <span>
 
 namespace fast::cuda {
 
-/// What an exchange asks of a device: memory, and work in order.
-class DeviceWork {
- public:
-  virtual ~DeviceWork() = default;
-  /// Zeroed memory that both sides of copy() may be in.
-  virtual std::shared_ptr<std::byte> allocate(std::size_t size_bytes) = 0;
-  /// Enqueues a copy, from or to host memory too.
-  virtual void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) = 0;
-  /// Lets copies from and to that host memory run at full speed; once for each memory, which must
-  /// outlive the work.
-  virtual void pin(std::span<const std::byte> memory) = 0;
-  /// Blocks until all that was enqueued, by whomever, is done.
-  virtual void settle() = 0;
-};
+using fast::DeviceWork;
+using fast::staged_exchange;
 
 /// The work of one stream; settle() has that deadline. The stream must outlive it.
 std::shared_ptr<DeviceWork> work_of(const Stream& stream, Seconds deadline = Seconds(300));
@@ -41,12 +28,5 @@ std::unique_ptr<Exchange> mapped_exchange(std::unique_ptr<Exchange> control, Dev
 /// Of the region for payloads of that shape.
 std::size_t mapped_bytes(const PayloadShape& shape);
 PayloadShape control_shape(const PayloadShape& shape);
-
-/// Payloads that go through the host's slots, wherever the neighbors are: publish() copies the
-/// device's payload down, fetch() the sources' up, both through pinned memory (slots of a page or
-/// more). `host` is opened with `shape` itself. Workers that are threads of one process keep their
-/// works until all have finished, as one pins for the others.
-std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                                          std::shared_ptr<DeviceWork> work);
 
 }  // namespace fast::cuda

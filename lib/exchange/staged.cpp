@@ -1,12 +1,12 @@
 #include <array>
 #include <fast/core/memory.hpp>
-#include <fast/cuda/exchange.hpp>
+#include <fast/exchange/staged.hpp>
 #include <map>
 #include <set>
 
 #include "exchange/slot_board.hpp"
 
-namespace fast::cuda {
+namespace fast {
 namespace {
 
 using exchange::slot_count;
@@ -120,4 +120,4 @@ std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const 
   return std::make_unique<StagedExchange>(std::move(host), shape, std::move(work));
 }
 
-}  // namespace fast::cuda
+}  // namespace fast
