@@ -4,15 +4,19 @@
 
 #include <fast/algorithm/rules.hpp>
 
+#include "core/host_device.hpp"
+
 namespace fast::algorithm {
 
 struct Averaging {
+  using Arithmetic = Averaging;
+
   template <class T>
-  void publish(const Block<T>& block) {
+  FAST_HOST_DEVICE void publish(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
   }
   template <class T>
-  void combine(const Block<T>& block) {
+  FAST_HOST_DEVICE void combine(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
   }
 };

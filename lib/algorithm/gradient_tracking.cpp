@@ -1,54 +1,18 @@
-#include <fast/algorithm/rules.hpp>
+#include "algorithm/gradient_tracking.hpp"
 
 namespace fast::algorithm {
-namespace {
 
-/// Memory: 2P of state, slots of 2P. Bytes: 2P a neighbour.
-/// At staleness above 0 x travels as it is and y as running sums, so that the trackers' sum and
-/// what is on its way remain that of the steps: ASY-SONATA (Tian, Sun & Scutari 2018, arXiv
-/// 1803.10359), with slots and messages of 8 bytes an element. State: where the worker stood, and
-/// W_{t-1} y_{t-1} - δ_{t-1}, so that y_t is that plus δ_t.
-struct GradientTracking {
-  static Declaration declare() {
-    return {.name = "gradient_tracking",
-            .summary = "y ← W y + δ - δ⁻, x ← W x + y: y tracks the workers' mean step",
-            .source = "DIGing, Nedić et al. 2017, arXiv 1607.03218, algorithm 1",
-            .publish_point = PublishPoint::after_step,
-            .delivery = Delivery::summed,
-            .summed_from = 1,
-            .payload_vectors = 2,
-            .state_vectors = 2,
-            .why_bounded = "asynchronous tracking is analyzed for bounded delays only"};
-  }
-  template <class T>
-  void start(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) {
-      block.state[0][e] = block.current[e];
-      block.state[1][e] = 0;
-    }
-  }
-  template <class T>
-  void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) {
-      const T x = block.state[0][e];
-      block.payload[0][e] = x;
-      block.payload[1][e] = block.state[1][e] + (block.current[e] - x);
-    }
-  }
-  template <class T>
-  void combine(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) {
-      const T x = block.own[0][e], y = block.own[1][e];
-      const T delta = block.current[e] - x;
-      const T next = x + block.pull[0][e] + y;
-      block.state[1][e] = y + block.pull[1][e] - delta;
-      block.state[0][e] = next;
-      block.current[e] = next;
-    }
-  }
-};
-
-}  // namespace
+Declaration GradientTracking::declare() {
+  return {.name = "gradient_tracking",
+          .summary = "y ← W y + δ - δ⁻, x ← W x + y: y tracks the workers' mean step",
+          .source = "DIGing, Nedić et al. 2017, arXiv 1607.03218, algorithm 1",
+          .publish_point = PublishPoint::after_step,
+          .delivery = Delivery::summed,
+          .summed_from = 1,
+          .payload_vectors = 2,
+          .state_vectors = 2,
+          .why_bounded = "asynchronous tracking is analyzed for bounded delays only"};
+}
 
 std::unique_ptr<Algorithm> gradient_tracking() {
   return std::make_unique<Elementwise<GradientTracking>>();

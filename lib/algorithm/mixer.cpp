@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
 
-#include "algorithm/segment_sweep.hpp"
+#include "exchange/optimistic.hpp"
 
 namespace fast::algorithm {
 
@@ -21,17 +20,6 @@ codec::CodedLayout coded_layout(const ParameterLayout& layout, const Declaration
   if (sums) return {layout, codec::Kind::f64};
   if (!declared.sparsity.bounded()) return {layout, codec.kind};
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
-}
-
-/// 16-bit elements are computed with as floats.
-bool has_halves(const ParameterLayout& layout) {
-  const auto& views = layout.views();
-  return std::any_of(views.begin(), views.end(),
-                     [](const TensorView& view) { return size_bytes(view.dtype) == 2; });
-}
-
-bool loses(codec::Kind kind) {
-  return kind != codec::Kind::identity && kind != codec::Kind::sparse;
 }
 
 }  // namespace
@@ -51,25 +39,29 @@ Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
           "{} are supported",
           declared.name, declared.state_vectors, declared.payload_vectors, declared.payload_scalars,
           max_state_vectors, max_payload_vectors, max_payload_scalars);
-  keeps_own_ = loses(coded_.kind()) && declared.own == Own::payload && !declared.plain_average;
-  widening_ = has_halves(layout_) ? 2 : 1;
-  feeds_back_ = coded_.kind() == codec::Kind::int8;
   if (sums) {
     sums_ = std::make_unique<RunningSums>(declared.summed_from, declared.payload_vectors,
                                           layout_.parameter_count());
   }
-  for (int s = 0; s < declared.state_vectors; ++s) state_.push_back(kept());
-  for (int k = 0; k < declared.payload_vectors; ++k) {
-    if (keeps_own_) sent_.push_back(kept());
-    if (feeds_back_) errors_.push_back(kept());
-  }
 }
-
-AlignedBuffer Mixer::kept() const { return AlignedBuffer(widening_ * layout_.size_bytes()); }
 
 void Mixer::rebind(ParameterLayout layout) {
   layout_ = std::move(layout);
-  coded_ = coded_layout(layout_, algorithm_->declaration(), codec_, sums_ != nullptr);
+  coded_ = coded_layout(layout_, declared(), codec_, sums_ != nullptr);
+}
+
+void Mixer::copy_weights_to(std::byte* packed) {
+  for (const Segment& s : layout_.segments()) {
+    copy(packed + s.offset_bytes, static_cast<const std::byte*>(s.data), s.size_bytes());
+  }
+  settle();
+}
+
+void Mixer::copy_weights_from(const std::byte* packed, const ParameterLayout& to) {
+  for (const Segment& s : to.segments()) {
+    copy(static_cast<std::byte*>(s.data), packed + s.offset_bytes, s.size_bytes());
+  }
+  settle();
 }
 
 void Mixer::start(bool equal) {
@@ -77,7 +69,7 @@ void Mixer::start(bool equal) {
 }
 
 bool Mixer::begin_publish(const Payload& own, const RoundInfo& info) {
-  if (algorithm_->declaration().surveys) {
+  if (declared().surveys) {
     run({.kind = Pass::Kind::survey, .info = info, .own = own});
   }
   return algorithm_->begin_publish(info, scalars());
@@ -98,18 +90,18 @@ void Mixer::write_scalars(const MutablePayload& next) {
 
 void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
   const bool plain = coded_.kind() == codec::Kind::identity;
-  if (next.weights != nullptr) layout_.gather(next.weights);
+  if (next.weights != nullptr) copy_weights_to(next.weights);
   if (next.weights != nullptr && !as_message) return;
   if (sums_) write_scalars(next);
   if (plain) {
-    layout_.gather(next.data);
+    copy_weights_to(next.data);
   } else {
     run({.kind = Pass::Kind::weights, .info = {}, .own = {}, .next = &next});
   }
 }
 
 void Mixer::look_at(const Neighborhood& neighborhood) {
-  const bool unit = algorithm_->declaration().mixing == Mixing::unit;
+  const bool unit = declared().mixing == Mixing::unit;
   const std::size_t count = scalars().size();
   self_weight_ = neighborhood.self_weight;
   neighbor_weight_ = 0;
@@ -162,11 +154,6 @@ void Mixer::combine(const Neighborhood& neighborhood, const RoundInfo& info,
 void Mixer::gather(const Neighborhood& neighborhood) {
   look_at(neighborhood);
   gathered_from_ = neighborhood.workers;
-  if (gathered_.empty()) {
-    for (int k = 0; k < algorithm_->declaration().payload_vectors; ++k) {
-      gathered_.push_back(kept());
-    }
-  }
   run({.kind = Pass::Kind::gather,
        .info = {},
        .own = neighborhood.own,
@@ -182,40 +169,6 @@ void Mixer::combine_gathered(const Payload& own, const RoundInfo& info,
 
 void Mixer::combine_with_pull(const Payload& own, const Payload& pull, const RoundInfo& info) {
   run({.kind = Pass::Kind::combine, .info = info, .own = own, .pull = &pull});
-}
-
-void Mixer::begin_message(const MutablePayload& next) {
-  ++messages_;
-  writers_.clear();
-  if (coded_.kind() != codec::Kind::sparse) return;
-  for (int k = 0; k < algorithm_->declaration().payload_vectors; ++k) {
-    writers_.emplace_back(coded_.sparse(), next.vector(k));
-  }
-}
-
-void Mixer::run(const Pass& pass) {
-  if (pass.next != nullptr) begin_message(*pass.next);
-  const auto sweep = [&]<class Stored>(const codec::Piece& piece, Stored) {
-    SegmentSweep<Stored>(*this, pass, piece).run();
-  };
-  for (const codec::Piece& piece : coded_.pieces()) {
-    switch (piece.segment.dtype) {
-      case DType::f32:
-        sweep(piece, float{});
-        break;
-      case DType::f64:
-        sweep(piece, double{});
-        break;
-      case DType::bf16:
-        sweep(piece, BFloat16{});
-        break;
-      case DType::f16:
-        sweep(piece, Float16{});
-        break;
-      default:
-        fail(ErrorKind::internal, "Mixer: element type {}", name(piece.segment.dtype));
-    }
-  }
 }
 
 }  // namespace fast::algorithm

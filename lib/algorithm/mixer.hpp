@@ -1,14 +1,14 @@
-// Runs a rule over a model's memory: in blocks that stay in the first-level cache, so that the
-// neighbours' sum, the rule and the next publication make one pass over memory. Knows payload
-// pointers, not how they came.
+// Runs a rule over a model's memory: the books of a worker's rounds, whose sweeps are made where
+// that memory is. Knows payload pointers, not how they came.
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
 #include <fast/codec/coded_layout.hpp>
 #include <fast/core/layout.hpp>
-#include <fast/core/memory.hpp>
 #include <fast/core/part_update.hpp>
 #include <fast/exchange/exchange.hpp>
+
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,22 +30,40 @@ struct Neighborhood {
 using AnyPartUpdate =
     std::variant<std::monostate, const PartUpdate<float>*, const PartUpdate<double>*>;
 
+/// One sweep over the model. What is absent is not done.
+struct Pass {
+  /// weights: they alone are the message.
+  enum class Kind { start, survey, publish, weights, combine, gather } kind;
+  RoundInfo info;
+  Payload own;
+  const Neighborhood* neighborhood = nullptr;  ///< pulls are computed from these
+  bool gathered = false;                       ///< pulls are those that Kind::gather left
+  const Payload* pull = nullptr;               ///< pull 0 is given
+  const MutablePayload* next = nullptr;
+};
+
 class Mixer {
  public:
-  /// Messages are coded with `codec`, or as entries where the algorithm sends few. The seed of
-  /// random roundings is to differ between workers. `sums`: running sums travel, of those vectors
-  /// that the algorithm declares for it; combinations are then gathered.
-  Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm, const codec::Options& codec,
-        bool sums = false);
+  virtual ~Mixer() = default;
 
   const ParameterLayout& layout() const { return layout_; }
   /// Of a payload's vectors.
   const codec::CodedLayout& coded() const { return coded_; }
   void rebind(ParameterLayout layout);
 
+  /// Copies the model's memory to a packed vector, on the host or in a slot, or a packed vector to
+  /// memory of that layout. Block.
+  void copy_weights_to(std::byte* packed);
+  void copy_weights_from(const std::byte* packed, const ParameterLayout& to);
+  void copy_weights_from(const std::byte* packed) { copy_weights_from(packed, layout_); }
+  /// Copies bytes that may be the model's, a slot's or the host's, by the time settle() returns.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) = 0;
+  virtual void settle() = 0;
   /// What is kept between rounds, the rule's own numbers included, for checkpoints. Not to be asked
   /// for while a round is under way.
-  std::vector<TensorView> state();
+  virtual std::vector<TensorView> state() = 0;
+  /// What state() gave views of has been written.
+  virtual void take_state() {}
 
   /// Lets the rule set up its state from the weights as they are; `equal` if all workers' are so.
   void start(bool equal);
@@ -69,45 +87,35 @@ class Mixer {
   /// The average of all δ given (packed, where δ = weights - own): for Scope::everybody.
   void combine_with_pull(const Payload& own, const Payload& pull, const RoundInfo& info);
 
- private:
-  struct Pass;
-  template <class Stored>
-  struct SegmentSweep;
-  void run(const Pass& pass);
-  void begin_message(const MutablePayload& next);
-  void write_scalars(const MutablePayload& next);
-  void look_at(const Neighborhood& neighborhood);
-  void finish_combine(Pass pass);
-  std::span<double> scalars() {
-    return {scalars_.data(), static_cast<std::size_t>(algorithm_->declaration().payload_scalars)};
-  }
-  AlignedBuffer kept() const;
-  bool is_summed(int vector) const {
-    return sums_ && vector >= algorithm_->declaration().summed_from;
-  }
-  template <class T>
-  const PartUpdate<T>* update() const {
-    const auto* held = std::get_if<const PartUpdate<T>*>(&update_);
-    return held == nullptr ? nullptr : *held;
-  }
+ protected:
+  /// Messages are coded with `codec`, or as entries where the algorithm sends few. The seed of
+  /// random roundings is to differ between workers. `sums`: running sums travel, of those vectors
+  /// that the algorithm declares for it; combinations are then gathered.
+  Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm, const codec::Options& codec,
+        bool sums);
+
+  virtual void run(const Pass& pass) = 0;
+
+  const Declaration& declared() const { return algorithm_->declaration(); }
+  bool is_summed(int vector) const { return sums_ && vector >= declared().summed_from; }
 
   ParameterLayout layout_;
   std::shared_ptr<Algorithm> algorithm_;
   codec::Options codec_;
   codec::CodedLayout coded_;
-  bool keeps_own_;        ///< the payload is needed again, and the message is not the same
-  bool feeds_back_;       ///< what coding lost is added to the next message
-  std::size_t widening_;  ///< from the packed offset of an element to that in the buffers below
-  // In the type of computation.
-  std::vector<AlignedBuffer> state_;
-  std::vector<AlignedBuffer> gathered_;  ///< pulls, by payload vector
-  std::vector<int> gathered_from_;       ///< workers
-  std::vector<AlignedBuffer> sent_;      ///< payloads, where kept
-  std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
-  std::vector<codec::SparseWriter> writers_;
   std::unique_ptr<RunningSums> sums_;  ///< null: publications travel as they are
   std::int64_t messages_ = 0;
   AnyPartUpdate update_;
+
+ private:
+  void write_scalars(const MutablePayload& next);
+  void look_at(const Neighborhood& neighborhood);
+  void finish_combine(Pass pass);
+  std::span<double> scalars() {
+    return {scalars_.data(), static_cast<std::size_t>(declared().payload_scalars)};
+  }
+
+  std::vector<int> gathered_from_;  ///< workers
   std::array<double, max_payload_scalars> scalars_{}, pulled_scalars_{};
   double self_weight_ = 1, neighbor_weight_ = 0;
 };

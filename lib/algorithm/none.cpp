@@ -1,9 +1,9 @@
-#include <fast/algorithm/rules.hpp>
+#include "algorithm/averaging.hpp"
 
 namespace fast::algorithm {
 namespace {
 
-struct None {
+struct None : Averaging {
   static Declaration declare() {
     return {.name = "none",
             .summary = "x_i + δ_i: every worker trains alone",
@@ -12,12 +12,6 @@ struct None {
             .mixing = Mixing::anything,
             .why_exact = "it sends nothing"};
   }
-  template <class T>
-  void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
-  }
-  template <class T>
-  void combine(const Block<T>&) {}
 };
 
 }  // namespace

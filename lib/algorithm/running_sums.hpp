@@ -4,6 +4,7 @@
 // via exchange of running sums").
 #pragma once
 
+#include <array>
 #include <fast/algorithm/algorithm.hpp>
 #include <fast/core/memory.hpp>
 #include <map>

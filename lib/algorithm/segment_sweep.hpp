@@ -1,4 +1,4 @@
-// One sweep of a rule over one piece of the model: what Mixer does per type of element.
+// One sweep of a rule over one piece of the model: what HostMixer does per type of element.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <fast/mixing/kernels.hpp>
 #include <type_traits>
 
-#include "algorithm/mixer.hpp"
+#include "algorithm/host_mixer.hpp"
 #include "exchange/optimistic.hpp"
 
 namespace fast::algorithm {
@@ -48,24 +48,12 @@ const T* at(const Payload& payload, int vector, std::size_t offset_bytes) {
   return reinterpret_cast<const T*>(payload.vector(vector) + offset_bytes);
 }
 
-/// One sweep over the model. What is absent is not done.
-struct Mixer::Pass {
-  /// weights: they alone are the message.
-  enum class Kind { start, survey, publish, weights, combine, gather } kind;
-  RoundInfo info;
-  Payload own;
-  const Neighborhood* neighborhood = nullptr;  ///< pulls are computed from these
-  bool gathered = false;                       ///< pulls are in gathered_
-  const Payload* pull = nullptr;               ///< pull 0 is given
-  const MutablePayload* next = nullptr;
-};
-
 /// A sweep over one piece, block by block.
 template <class Stored>
-struct Mixer::SegmentSweep {
+struct HostMixer::SegmentSweep {
   using T = Compute<Stored>;
 
-  Mixer& mixer;
+  HostMixer& mixer;
   const Pass& pass;
   const codec::Piece& piece;
   const Segment& segment = piece.segment;
@@ -84,7 +72,7 @@ struct Mixer::SegmentSweep {
   alignas(cache_line_bytes) T payload_scratch[max_payload_vectors][block_elements];
   alignas(cache_line_bytes) std::byte code_scratch[block_bytes];
 
-  SegmentSweep(Mixer& owner, const Pass& of_pass, const codec::Piece& over)
+  SegmentSweep(HostMixer& owner, const Pass& of_pass, const codec::Piece& over)
       : mixer(owner), pass(of_pass), piece(over) {}
 
   void run() {

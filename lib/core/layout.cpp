@@ -14,7 +14,7 @@
 namespace fast {
 namespace {
 
-void check(const std::vector<TensorView>& views) {
+void check(const std::vector<TensorView>& views, Device device) {
   require(!views.empty(), ErrorKind::argument,
           "parameters: the model has none; hand over at least one tensor");
   std::unordered_set<std::string> names;
@@ -36,10 +36,9 @@ void check(const std::vector<TensorView>& views) {
             "parameters: {} begins at an address that is no multiple of its elements' size; hand "
             "over aligned memory",
             describe(view));
-    require(view.device == Device{}, ErrorKind::argument,
-            "parameters: {} is in the memory of device {}; host memory is required, hand over a "
-            "mirror of it there",
-            describe(view), view.device.index);
+    require(view.device == device, ErrorKind::argument,
+            "parameters: {} is in {}; {} is required, hand over a mirror of it there",
+            describe(view), place(view.device), place(device));
   }
 }
 
@@ -75,8 +74,8 @@ std::vector<TensorView> without_ties(std::vector<TensorView> views) {
 
 }  // namespace
 
-ParameterLayout::ParameterLayout(std::vector<TensorView> views) {
-  check(views);
+ParameterLayout::ParameterLayout(std::vector<TensorView> views, Device device) : device_(device) {
+  check(views, device);
   views_ = without_ties(std::move(views));
   std::erase_if(views_, [](const TensorView& view) { return !is_floating(view.dtype); });
   require(!views_.empty(), ErrorKind::argument,
@@ -124,7 +123,8 @@ std::string ParameterLayout::describe() const {
 }
 
 ParameterLayout ParameterLayout::rebound(std::vector<TensorView> views) const {
-  ParameterLayout moved(std::move(views));
+  const Device device = views.empty() ? device_ : views.front().device;
+  ParameterLayout moved(std::move(views), device);
   require(moved.hash_ == hash_, ErrorKind::mismatch,
           "rebind: the tensors handed over ({}) differ from those of before ({}) in name, shape or "
           "type",

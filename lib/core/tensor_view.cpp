@@ -28,6 +28,11 @@ bool TensorView::is_contiguous() const {
   return true;
 }
 
+std::string place(Device device) {
+  if (device.kind == Device::Kind::host) return "host memory";
+  return fmt::format("the memory of device {}", device.index);
+}
+
 std::string describe(const TensorView& view) {
   return fmt::format("\"{}\" [{}] {}{}", view.name, fmt::join(view.shape, "x"), name(view.dtype),
                      view.role == Role::buffer ? " buffer" : "");

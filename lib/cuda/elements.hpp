@@ -9,13 +9,8 @@
 #include <cstring>
 #include <fast/core/element.hpp>
 
+#include "core/host_device.hpp"
 #include "nn/kernels/rule_values.hpp"
-
-#ifdef __CUDACC__
-#define FAST_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define FAST_HOST_DEVICE inline
-#endif
 
 namespace fast::cuda {
 

@@ -76,7 +76,7 @@ bool Engine::mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& 
   }
   {
     const Stopwatch watch(stats_.mix_s);
-    mixer_.combine(neighborhood(arrivals, row), info, fused() ? &next : nullptr);
+    mixer_->combine(neighborhood(arrivals, row), info, fused() ? &next : nullptr);
   }
   for (const Arrival& arrival : arrivals) {
     if (present(arrival) && !link_.exchange->stands(arrival)) return false;
@@ -91,7 +91,7 @@ void Engine::mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& 
     std::vector<int> torn;
     {
       const Stopwatch watch(stats_.mix_s);
-      mixer_.gather(neighborhood(arrivals, row));
+      mixer_->gather(neighborhood(arrivals, row));
     }
     for (std::size_t k = 0; k < arrivals.size(); ++k) {
       if (present(arrivals[k]) && !link_.exchange->stands(arrivals[k])) {
@@ -114,7 +114,7 @@ void Engine::mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& 
   const MutablePayload next = fused() ? link_.exchange->acquire() : MutablePayload{};
   {
     const Stopwatch watch(stats_.mix_s);
-    mixer_.combine_gathered(link_.exchange->published(), info, fused() ? &next : nullptr);
+    mixer_->combine_gathered(link_.exchange->published(), info, fused() ? &next : nullptr);
   }
   count(arrivals, row);
 }
@@ -151,7 +151,7 @@ void Engine::count_sent(bool sent, std::size_t readers) {
 void Engine::reduce(const std::byte* base) {
   {
     const Stopwatch watch(stats_.publish_s);
-    layout().gather(reduced_.data());
+    mixer_->copy_weights_to(reduced_.data());
   }
   const Stopwatch watch(stats_.wait_s);
   for (const Segment& segment : layout().segments()) {
@@ -182,7 +182,7 @@ void Engine::combine_everybody(const algorithm::RoundInfo& info) {
   reduce(own.data);
   {
     const Stopwatch watch(stats_.mix_s);
-    mixer_.combine_with_pull(own, {reduced_.data(), nullptr, 0}, info);
+    mixer_->combine_with_pull(own, {reduced_.data(), nullptr, 0}, info);
   }
   publish_current({.round = info.round + 1, .learning_rate = info.learning_rate});
   link_.exchange->complete(info.round + 1);
@@ -192,7 +192,7 @@ void Engine::average_exactly(const algorithm::RoundInfo& info) {
   reduce(nullptr);
   {
     const Stopwatch watch(stats_.mix_s);
-    layout().scatter(reduced_.data());
+    mixer_->copy_weights_from(reduced_.data());
   }
   publish_weights();
   link_.exchange->complete(info.round + 1);

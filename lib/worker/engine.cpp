@@ -3,7 +3,9 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 
+#include "algorithm/host_mixer.hpp"
 #include "mpi/launcher.hpp"
+#include "worker/device_mixer.hpp"
 #include "worker/startup.hpp"
 #include "worker/stopwatch.hpp"
 
@@ -15,6 +17,18 @@ codec::Options own_codec(codec::Options codec, int rank) {
   return codec;
 }
 
+std::unique_ptr<algorithm::Mixer> make_mixer(ParameterLayout layout, const WorkerOptions& options,
+                                             int rank) {
+  const codec::Options codec = own_codec(options.codec, rank);
+  if (options.accelerator) {
+    return std::make_unique<DeviceMixer>(std::move(layout), options.algorithm, codec,
+                                         options.accelerator);
+  }
+  return std::make_unique<algorithm::HostMixer>(
+      std::move(layout), options.algorithm, codec,
+      sends_sums(options.algorithm->declaration(), options));
+}
+
 }  // namespace
 
 Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOptions options)
@@ -22,30 +36,36 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
       options_(std::move(options)),
       algorithm_(options_.algorithm),
       declared_(algorithm_->declaration()),
-      mixer_(std::move(layout), algorithm_, own_codec(options_.codec, group_.rank()),
-             sends_sums(declared_, options_)),
+      mixer_(make_mixer(std::move(layout), options_, group_.rank())),
       plan_(std::make_shared<RoundPlan>(std::move(schedule), group_.rank(), options_.weights,
                                         options_.lazy_weights)) {
   const bool weights_apart =
       declared_.publishes_weights_apart || options_.codec.kind != codec::Kind::identity;
-  shape_ = {mixer_.coded().size_bytes(), declared_.payload_vectors, declared_.payload_scalars,
-            weights_apart ? mixer_.layout().size_bytes() : 0};
-  const EdgePlan edges = [plan = plan_, declared = declared_](std::int64_t round) {
-    const bool talks =
-        declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
-    return talks ? plan->at(round)->edges : RoundEdges{};
-  };
-  link_ = group_.open(shape_, edges, exchange_options());
+  shape_ = {mixer_->coded().size_bytes(), declared_.payload_vectors, declared_.payload_scalars,
+            weights_apart ? mixer_->layout().size_bytes() : 0};
+  link_ = open_link();
   if (declared_.scope == algorithm::Scope::everybody || declared_.average_every > 0) {
-    reducer_ = group_.open_reducer(mixer_.layout().size_bytes(), exchange_options());
-    reduced_ = AlignedBuffer(mixer_.layout().size_bytes());
+    reducer_ = group_.open_reducer(mixer_->layout().size_bytes(), exchange_options());
+    reduced_ = AlignedBuffer(mixer_->layout().size_bytes());
   }
   if (options_.initial == Initial::broadcast) adopt_initial();
-  mixer_.start(options_.initial == Initial::broadcast);
+  mixer_->start(options_.initial == Initial::broadcast);
   publish_first(0);
   link_.peers->announce(WorkerStatus::running);
   group_.barrier(Deadline(options_.deadline), "Worker: first publication");
   mpi::tell_launcher_training_began();
+}
+
+Link Engine::open_link() {
+  EdgePlan edges = [plan = plan_, declared = declared_](std::int64_t round) {
+    const bool talks =
+        declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
+    return talks ? plan->at(round)->edges : RoundEdges{};
+  };
+  if (options_.accelerator) {
+    return options_.accelerator->open(group_, shape_, std::move(edges), exchange_options());
+  }
+  return group_.open(shape_, std::move(edges), exchange_options());
 }
 
 ExchangeOptions Engine::exchange_options() const {
@@ -66,15 +86,15 @@ void Engine::adopt_initial() {
     const AlignedBuffer packed(layout().size_bytes());
     require(read_replica(0, packed), ErrorKind::internal,
             "Worker: worker 0's initial weights could not be read");
-    layout().scatter(packed.data());
+    mixer_->copy_weights_from(packed.data());
   }
   group_.barrier(Deadline(options_.deadline), "Worker: adopting worker 0's weights");
 }
 
 void Engine::publish_current(const algorithm::RoundInfo& info) {
   const Stopwatch watch(stats_.publish_s);
-  const bool sends = mixer_.begin_publish(link_.exchange->published(), info);
-  if (sends) mixer_.publish(link_.exchange->acquire(), info);
+  const bool sends = mixer_->begin_publish(link_.exchange->published(), info);
+  if (sends) mixer_->publish(link_.exchange->acquire(), info);
   link_.exchange->publish(info.round, declared_.publishes_weights_apart);
   sent_ = sends;
 }
@@ -85,7 +105,7 @@ void Engine::publish_weights() {
   const Stopwatch watch(stats_.publish_s);
   const bool exact = options_.staleness == 0;
   const MutablePayload next = link_.exchange->acquire();
-  mixer_.publish_weights(next, !exact);
+  mixer_->publish_weights(next, !exact);
   link_.exchange->publish(exact ? no_round : combinations_, next.weights != nullptr);
 }
 
@@ -130,12 +150,12 @@ void Engine::end_round(const StepOptions& options) {
 void Engine::republish() {
   // What was published for the coming round may be on its way to readers, who must not take it.
   if (options_.staleness == 0 && before_step()) link_.exchange->complete(++combinations_);
-  mixer_.start(false);
+  mixer_->start(false);
   publish_first(combinations_);
 }
 
 void Engine::rebind(std::vector<TensorView> parameters) {
-  mixer_.rebind(layout().rebound(worker::participating(std::move(parameters), options_)));
+  mixer_->rebind(layout().rebound(worker::participating(std::move(parameters), options_)));
 }
 
 void Engine::set_schedule(const TopologyRule& rule) {
@@ -150,7 +170,7 @@ void Engine::set_schedule(const TopologyRule& rule) {
 
 void Engine::finish() {
   if (left_) return;
-  if (rotates_) layout().scatter(link_.exchange->published().data);
+  if (rotates_) mixer_->copy_weights_from(link_.exchange->published().data);
   // The final weights may differ from the last publication (after-step rules, steps since the last
   // combination).
   publish_weights();

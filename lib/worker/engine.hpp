@@ -28,7 +28,7 @@ class Engine {
 
   const Group& group() const { return group_; }
   const Schedule& schedule() const { return plan_->schedule(); }
-  const ParameterLayout& layout() const { return mixer_.layout(); }
+  const ParameterLayout& layout() const { return mixer_->layout(); }
   const algorithm::Declaration& declaration() const { return declared_; }
   std::int64_t round() const { return stats_.rounds; }
   WorkerStats stats() const { return stats_; }
@@ -41,6 +41,7 @@ class Engine {
   void end_round(algorithm::AnyPartUpdate update);
   const std::byte* weights() const { return link_.exchange->published().data; }
   void mean_model(std::span<std::byte> packed) const;
+  void mean_model(const std::vector<TensorView>& out) const;
   double consensus_distance() const;
   void republish();
   void rebind(std::vector<TensorView> parameters);
@@ -72,6 +73,9 @@ class Engine {
   /// The next publication is written in the pass that combines.
   bool fused() const { return before_step() && !declared_.surveys; }
   ExchangeOptions exchange_options() const;
+  Link open_link();
+  bool weights_are_finite();
+  const std::byte* published_message();
   void adopt_initial();
   void publish_current(const algorithm::RoundInfo& info);
   void publish_weights();
@@ -105,12 +109,13 @@ class Engine {
   WorkerOptions options_;
   std::shared_ptr<algorithm::Algorithm> algorithm_;
   algorithm::Declaration declared_;
-  algorithm::Mixer mixer_;
+  std::unique_ptr<algorithm::Mixer> mixer_;
   std::shared_ptr<RoundPlan> plan_;  ///< shared with the exchange's edge plan
   PayloadShape shape_;
   Link link_;
   std::unique_ptr<Reducer> reducer_;  ///< for averages over all workers
   AlignedBuffer reduced_;             ///< packed
+  AlignedBuffer message_;             ///< image of a message on a device, for checkpoints
   std::int64_t combinations_ = 0;
   bool sent_ = true;                        ///< the latest publication was a new one
   std::array<std::int64_t, 3> counters_{};  ///< rounds, combinations_, sent_: as state() shows them

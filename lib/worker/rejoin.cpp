@@ -38,8 +38,7 @@ bool is_finite(const Segment& segment, const std::byte* data) {
 bool is_finite(const ParameterLayout& layout, const std::byte* packed) {
   const auto& segments = layout.segments();
   return std::all_of(segments.begin(), segments.end(), [&](const Segment& segment) {
-    return is_finite(segment, packed == nullptr ? static_cast<const std::byte*>(segment.data)
-                                                : packed + segment.offset_bytes);
+    return is_finite(segment, packed + segment.offset_bytes);
   });
 }
 
@@ -93,7 +92,7 @@ bool Engine::adopt_neighbors(std::int64_t least_progress) {
     return false;
   }
   if (!is_finite(layout(), packed.data())) return false;
-  layout().scatter(packed.data());
+  mixer_->copy_weights_from(packed.data());
   return true;
 }
 
@@ -107,7 +106,7 @@ void Engine::rejoin() {
       "adopt; resume from a checkpoint",
       group_.rank(), combinations_);
   combinations_ += behind;
-  mixer_.start(false);
+  mixer_->start(false);
   publish_first(combinations_);
   link_.exchange->complete(combinations_);
   --combinations_;
@@ -122,13 +121,25 @@ void Engine::rejoin() {
   }
 }
 
+bool Engine::weights_are_finite() {
+  if (options_.accelerator) {
+    const AlignedBuffer packed(layout().size_bytes());
+    mixer_->copy_weights_to(packed.data());
+    return is_finite(layout(), packed.data());
+  }
+  const auto& segments = layout().segments();
+  return std::all_of(segments.begin(), segments.end(), [](const Segment& segment) {
+    return is_finite(segment, static_cast<const std::byte*>(segment.data));
+  });
+}
+
 /// A step that left nothing finite is left out: the worker is where it last published from, or
 /// where its neighbors are.
 void Engine::heal() {
-  if (!std::exchange(ill_, false) && is_finite(layout(), nullptr)) return;
+  if (!std::exchange(ill_, false) && weights_are_finite()) return;
   const AlignedBuffer packed(layout().size_bytes());
   const bool has_own = read_replica(group_.rank(), packed) && is_finite(layout(), packed.data());
-  if (has_own) layout().scatter(packed.data());
+  if (has_own) mixer_->copy_weights_from(packed.data());
   require(
       has_own || adopt_neighbors(0), ErrorKind::numeric,
       "Worker: the weights of worker {} in round {} are not finite, nor are its neighbors'; try "

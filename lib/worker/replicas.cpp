@@ -74,13 +74,13 @@ std::size_t element_count(const ParameterLayout& layout) {
 /// The weights of a worker's newest publication, packed; as its message has them, if it brings
 /// nothing better. False when it could not be read whole.
 bool Engine::read_replica(int worker, const AlignedBuffer& packed) const {
-  if (mixer_.coded().kind() == codec::Kind::identity) {
+  if (mixer_->coded().kind() == codec::Kind::identity) {
     return link_.peers->snapshot(worker, {packed.data(), packed.size_bytes()}) != Snapshot::none;
   }
   const AlignedBuffer room(std::max(shape_.vector_bytes, shape_.weights_bytes));
   const Snapshot found = link_.peers->snapshot(worker, {room.data(), room.size_bytes()});
   if (found == Snapshot::weights) std::memcpy(packed.data(), room.data(), packed.size_bytes());
-  if (found == Snapshot::message) codec::decode(mixer_.coded(), room.data(), packed.data());
+  if (found == Snapshot::message) codec::decode(mixer_->coded(), room.data(), packed.data());
   return found != Snapshot::none;
 }
 
@@ -125,6 +125,20 @@ void Engine::mean_model(std::span<std::byte> packed) const {
                              "weights could not be read",
                              group_.rank(), seen, workers.size()));
   }
+}
+
+void Engine::mean_model(const std::vector<TensorView>& out) const {
+  const ParameterLayout target = layout().rebound(out);
+  const AlignedBuffer packed(target.size_bytes());
+  mean_model({packed.data(), packed.size_bytes()});
+  if (target.device() == Device{}) {
+    target.scatter(packed.data());
+    return;
+  }
+  require(target.device() == layout().device(), ErrorKind::argument,
+          "mean_model: tensors in {}, this worker's are in {}; hand over such or host memory",
+          place(target.device()), place(layout().device()));
+  mixer_->copy_weights_from(packed.data(), target);
 }
 
 /// Returns of how many.

@@ -7,6 +7,8 @@
 namespace fast::worker {
 
 void Engine::require_rotating(DType dtype) const {
+  require(!options_.accelerator, ErrorKind::argument,
+          "Worker: a rotating arena over tensors on a device; end rounds without an update");
   require(
       declared_.plain_average && options_.mix_every == 1, ErrorKind::argument,
       "Worker: a rotating arena with algorithm {}, mixing every {} steps; take awc or pairwise, "
@@ -29,9 +31,9 @@ void Engine::require_rotating(DType dtype) const {
 
 void Engine::end_round(algorithm::AnyPartUpdate update) {
   rotates_ = true;
-  mixer_.take_updates(update);
+  mixer_->take_updates(update);
   end_round(StepOptions{});
-  mixer_.take_updates({});
+  mixer_->take_updates({});
 }
 
 }  // namespace fast::worker

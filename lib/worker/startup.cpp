@@ -68,10 +68,15 @@ std::vector<TensorView> participating(std::vector<TensorView> views, const Worke
         "Worker: the `participates` option leaves none of {} tensors; let at least one take part",
         before);
   }
+  const Device device = options.accelerator ? options.accelerator->device() : Device{};
   for (const TensorView& view : views) {
-    require(view.device.kind == Device::Kind::host, ErrorKind::argument,
-            "Worker: {} is in device memory; this build exchanges host memory only",
-            describe(view));
+    require(view.device == device || options.accelerator, ErrorKind::argument,
+            "Worker: {} is in {}; set WorkerOptions::accelerator to that device's "
+            "(cuda::accelerator), or hand over a mirror in host memory",
+            describe(view), place(view.device));
+    require(view.device == device, ErrorKind::argument,
+            "Worker: {} is in {}, the accelerator's is {}; hand over tensors of one device",
+            describe(view), place(view.device), place(device));
   }
   return views;
 }

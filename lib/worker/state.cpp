@@ -41,19 +41,29 @@ std::size_t Engine::message_bytes() const {
   return static_cast<std::size_t>(shape_.vectors - 1) * shape_.stride_bytes() + shape_.vector_bytes;
 }
 
+/// Where the host can read it.
+const std::byte* Engine::published_message() {
+  const std::byte* own = link_.exchange->published().data;
+  if (!options_.accelerator) return own;
+  if (message_.size_bytes() == 0) message_ = AlignedBuffer(message_bytes());
+  mixer_->copy(message_.data(), own, message_bytes());
+  mixer_->settle();
+  return message_.data();
+}
+
 std::vector<TensorView> Engine::state() {
   counters_ = {stats_.rounds, combinations_, sent_ ? 1 : 0};
   std::vector<TensorView> views{view_of(counters_name, std::span<std::int64_t>(counters_))};
   const Payload own = link_.exchange->published();
   if (before_step()) {
-    views.push_back(raw(message_name, own.data, message_bytes()));
+    views.push_back(raw(message_name, published_message(), message_bytes()));
     if (shape_.scalars > 0) {
       auto* scalars = const_cast<double*>(own.scalars);
       views.push_back(
           view_of(scalars_name, std::span(scalars, static_cast<std::size_t>(shape_.scalars))));
     }
   }
-  for (TensorView& view : mixer_.state()) views.push_back(std::move(view));
+  for (TensorView& view : mixer_->state()) views.push_back(std::move(view));
   return views;
 }
 
@@ -67,7 +77,7 @@ void Engine::restore(const std::vector<TensorView>& saved) {
   if (options_.staleness == 0) {
     restore_exactly(saved);
   } else {
-    mixer_.start(false);
+    mixer_->start(false);
     publish_first(combinations_);
   }
   link_.exchange->complete(combinations_);
@@ -78,17 +88,20 @@ void Engine::restore(const std::vector<TensorView>& saved) {
 void Engine::restore_exactly(const std::vector<TensorView>& saved) {
   if (before_step()) {
     const MutablePayload next = link_.exchange->acquire();
-    take(saved, raw(message_name, next.data, message_bytes()));
+    const TensorView& message = find(saved, raw(message_name, next.data, message_bytes()));
+    mixer_->copy(next.data, static_cast<const std::byte*>(message.data), message_bytes());
+    mixer_->settle();
     if (shape_.scalars > 0) {
       take(saved, view_of(scalars_name,
                           std::span(next.scalars, static_cast<std::size_t>(shape_.scalars))));
     }
-    if (next.weights != nullptr) layout().gather(next.weights);
+    if (next.weights != nullptr) mixer_->copy_weights_to(next.weights);
     link_.exchange->publish(combinations_, next.weights != nullptr);
   } else {
     publish_weights();
   }
-  for (const TensorView& own : mixer_.state()) take(saved, own);
+  for (const TensorView& own : mixer_->state()) take(saved, own);
+  mixer_->take_state();
   sent_ = counters_[2] != 0;
 }
 

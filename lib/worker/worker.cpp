@@ -2,6 +2,7 @@
 #include <fast/worker/worker.hpp>
 #include <thread>
 
+#include "worker/device_mixer.hpp"
 #include "worker/engine.hpp"
 #include "worker/startup.hpp"
 
@@ -27,7 +28,9 @@ Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> pa
     options.lazy_weights = weights.lazy;
     notice = weights.notice;
     mixing_row(schedule->at(0), group.rank(), options.weights, options.lazy_weights);
-    layout = ParameterLayout(worker::participating(std::move(parameters), options));
+    const Device device = options.accelerator ? options.accelerator->device() : Device{};
+    layout = ParameterLayout(worker::participating(std::move(parameters), options), device);
+    if (options.accelerator) worker::check_for_device(layout, *options.algorithm, options);
   });
   worker::require_agreement(
       group, worker::fingerprint(layout, options.algorithm->declaration(), *schedule, options),
@@ -81,12 +84,7 @@ const algorithm::Declaration& Worker::algorithm() const { return impl_->engine.d
 
 void Worker::mean_model(std::span<std::byte> packed) const { impl_->engine.mean_model(packed); }
 
-void Worker::mean_model(const std::vector<TensorView>& out) const {
-  const ParameterLayout target = layout().rebound(out);
-  const AlignedBuffer packed(target.size_bytes());
-  mean_model({packed.data(), packed.size_bytes()});
-  target.scatter(packed.data());
-}
+void Worker::mean_model(const std::vector<TensorView>& out) const { impl_->engine.mean_model(out); }
 
 double Worker::consensus_distance() const { return impl_->engine.consensus_distance(); }
 void Worker::republish() { impl_->engine.republish(); }

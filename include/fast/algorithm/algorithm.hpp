@@ -6,7 +6,7 @@
 
 #include <fast/core/tensor_view.hpp>
 
-#include <array>
+#include <any>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -116,7 +116,8 @@ struct RoundInfo {
   double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbours present
 };
 
-/// A run of elements of a worker's vectors, T float or double. Pointers are distinct.
+/// A run of elements of a worker's vectors, T float or double. Pointers are distinct. Arrays are
+/// plain, for kernels.
 template <class T>
 struct Block {
   std::size_t first = 0;  ///< index of its first element among the model's parameters
@@ -126,13 +127,13 @@ struct Block {
   /// there.
   T* current = nullptr;
   /// The worker's own publication in force, by payload vector (see Own). Null in publish().
-  std::array<const T*, max_payload_vectors> own{};
+  const T* own[max_payload_vectors] = {};
   /// Σ_{j≠i} W_ij (m_j - m_i), by payload vector: what the neighbours pull towards.
-  std::array<const T*, max_payload_vectors> pull{};
+  const T* pull[max_payload_vectors] = {};
   /// Memory kept between rounds, zero at first.
-  std::array<T*, max_state_vectors> state{};
+  T* state[max_state_vectors] = {};
   /// The publication to fill (publish() only).
-  std::array<T*, max_payload_vectors> payload{};
+  T* payload[max_payload_vectors] = {};
 };
 using AnyBlock = std::variant<Block<float>, Block<double>>;
 
@@ -158,11 +159,15 @@ class Algorithm {
                              std::span<const double> pull) = 0;
   /// Views of the numbers that it keeps between rounds besides Block::state, for checkpoints.
   virtual std::vector<TensorView> state() { return {}; }
+  /// A copy of what its sweeps over elements need, as it is now, by which a device knows its kernel
+  /// of the rule; empty where the rule runs on the host alone.
+  virtual std::any arithmetic() const { return {}; }
 };
 
 /// Makes an Algorithm of a class with a member Declaration declare() const and template members
 /// publish and combine(const Block<T>&); start and survey(const Block<T>&), begin_publish,
-/// begin_combine and numbers() (its state()) where it needs them.
+/// begin_combine and numbers() (its state()) where it needs them; a type Arithmetic, which it is or
+/// derives from, where that is known to devices.
 template <class Rule>
 class Elementwise : public Algorithm {
  public:
@@ -185,6 +190,12 @@ class Elementwise : public Algorithm {
   }
   std::vector<TensorView> state() override {
     if constexpr (requires { rule_.numbers(); }) return rule_.numbers();
+    return {};
+  }
+  std::any arithmetic() const override {
+    if constexpr (requires { typename Rule::Arithmetic; }) {
+      return static_cast<const typename Rule::Arithmetic&>(rule_);
+    }
     return {};
   }
 

@@ -30,9 +30,9 @@ class ParameterLayout {
   ParameterLayout() = default;
 
   /// Throws Error(argument) on an empty list, an empty or repeated name, a tensor that is null,
-  /// zero-sized, misaligned, not contiguous or not in host memory, and on partly overlapping
-  /// memory. Identical views (tied weights) count once. Integer tensors are left out.
-  explicit ParameterLayout(std::vector<TensorView> views);
+  /// zero-sized, misaligned, not contiguous or not in the memory of `device`, and on partly
+  /// overlapping memory. Identical views (tied weights) count once. Integer tensors are left out.
+  explicit ParameterLayout(std::vector<TensorView> views, Device device = {});
 
   const std::vector<TensorView>& views() const {
     return views_;
@@ -41,6 +41,7 @@ class ParameterLayout {
   std::vector<Segment> tensors() const;                   ///< one segment a view: none merged
   std::size_t size_bytes() const { return size_bytes_; }  ///< of one packed vector
   std::size_t parameter_count() const { return parameter_count_; }
+  Device device() const { return device_; }
 
   /// Hash over names, shapes, types, roles and order; equal on workers whose models fit each other.
   std::uint64_t hash() const { return hash_; }
@@ -48,15 +49,15 @@ class ParameterLayout {
   /// "61706 f32 parameters": for messages.
   std::string describe() const;
 
-  /// The same layout over memory that has moved. Throws Error(mismatch) when names, shapes or types
-  /// differ.
+  /// The same layout over memory that has moved, or over that of the first view's device. Throws
+  /// Error(mismatch) when names, shapes or types differ.
   ParameterLayout rebound(std::vector<TensorView> views) const;
 
   /// Throws Error(mismatch) naming the first tensor that `views` has elsewhere, or no longer: the
   /// framework has moved its memory without telling.
   void require_in_place(const std::vector<TensorView>& views) const;
 
-  /// Copies the model's memory to (from) a packed vector of size_bytes().
+  /// Copies the model's memory, which is the host's, to (from) a packed vector of size_bytes().
   void gather(std::byte* packed) const;
   void scatter(const std::byte* packed) const;
 
@@ -66,6 +67,7 @@ class ParameterLayout {
   std::size_t size_bytes_ = 0;
   std::size_t parameter_count_ = 0;
   std::uint64_t hash_ = 0;
+  Device device_;
 };
 
 /// One line a tensor, for comparing two workers' models: "name [shape] dtype".

@@ -19,6 +19,8 @@ struct Device {
   int index = 0;
   bool operator==(const Device&) const = default;
 };
+/// "host memory", "the memory of device 1", for messages.
+std::string place(Device device);
 
 /// Parameters are trained; buffers (batch-norm statistics) are only carried along and averaged.
 enum class Role : std::uint8_t { parameter, buffer };

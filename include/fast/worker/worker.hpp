@@ -13,6 +13,7 @@
 #include <fast/exchange/group.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/schedule.hpp>
+#include <fast/worker/accelerator.hpp>
 #include <fast/worker/stats.hpp>
 
 #include <cmath>
@@ -39,6 +40,10 @@ enum class NotFinite {
 
 struct WorkerOptions {
   std::shared_ptr<algorithm::Algorithm> algorithm;  ///< null: awc. One object a worker
+  /// Of the device that the tensors are on (all of them); null: they are in host memory. Workers
+  /// with and without one fit each other. What a device does not do (algorithms that are not
+  /// elementwise, most codecs) is refused by name.
+  std::shared_ptr<Accelerator> accelerator;
   WeightRule weights = WeightRule::automatic;
   bool lazy_weights = false;  ///< (I+W)/2
   /// Oldest neighbour's round that may be combined in round t is t - staleness. 0: exactly the same
@@ -121,7 +126,8 @@ class Worker {
   /// optimizer's step, and writes the next slot. Compute gradients at weights() (begin_round()
   /// first), then end the round with this. The tensors given at construction hold the initial
   /// weights and, after finish(), the final ones. Error(argument) unless they are parameters of one
-  /// type T, the rule is a plain average (awc, pairwise) in every round, and the codec is identity.
+  /// type T in host memory, the rule is a plain average (awc, pairwise) in every round, and the
+  /// codec is identity.
   template <class T>
   void end_round(const PartUpdate<T>& update);
   /// A round of that: find_gradients(weights()) in place of the step; what it returns is returned
@@ -159,9 +165,10 @@ class Worker {
   const algorithm::Declaration& algorithm() const;
 
   /// The average of all workers' newest publications, packed (see ParameterLayout) or into tensors
-  /// of the same layout. Not collective: exact after await_finish(), else as recent and as precise
-  /// as what has been published (see WorkerOptions::codec). When deaths have cut the topology, it
-  /// is then the average of this worker's part (see living_parts()): the others are another model.
+  /// of the same layout, on the host or on this worker's device. Not collective: exact after
+  /// await_finish(), else as recent and as precise as what has been published (see
+  /// WorkerOptions::codec). When deaths have cut the topology, it is then the average of this
+  /// worker's part (see living_parts()): the others are another model.
   void mean_model(std::span<std::byte> packed) const;
   void mean_model(const std::vector<TensorView>& out) const;
   /// sqrt(mean_i ‖x_i - x̄‖²) over the same publications' parameters.

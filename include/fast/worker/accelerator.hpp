@@ -1,0 +1,34 @@
+// A device that a worker's tensors are on. fast::cuda has it for NVIDIA's GPUs (cuda::accelerator).
+#pragma once
+
+#include <fast/core/tensor_view.hpp>
+#include <fast/exchange/group.hpp>
+#include <fast/exchange/staged.hpp>
+
+#include <memory>
+
+namespace fast {
+
+namespace algorithm {
+struct ElementWork;
+}
+
+/// For one worker. All work is done in order. What the user's step does to the tensors is to be
+/// done when the step returns, or enqueued in the same order as the accelerator's own. The Worker
+/// waits for all of it before its calls return.
+class Accelerator {
+ public:
+  virtual ~Accelerator() = default;
+
+  /// Whose tensors.
+  virtual Device device() const = 0;
+  virtual const std::shared_ptr<DeviceWork>& work() const = 0;
+  /// Enqueues what a sweep of a rule does to a run of elements (lib/algorithm/element_work.hpp).
+  virtual void run(const algorithm::ElementWork& work) = 0;
+  /// Collective. Opens the exchange of payloads in the device's memory, beside workers of any kind:
+  /// staged through the host's slots.
+  virtual Link open(const Group& group, const PayloadShape& shape, EdgePlan plan,
+                    const ExchangeOptions& options);
+};
+
+}  // namespace fast

@@ -1,0 +1,92 @@
+#include "algorithm/host_mixer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+
+#include "algorithm/segment_sweep.hpp"
+
+namespace fast::algorithm {
+namespace {
+
+/// 16-bit elements are computed with as floats.
+bool has_halves(const ParameterLayout& layout) {
+  const auto& views = layout.views();
+  return std::any_of(views.begin(), views.end(),
+                     [](const TensorView& view) { return size_bytes(view.dtype) == 2; });
+}
+
+bool loses(codec::Kind kind) {
+  return kind != codec::Kind::identity && kind != codec::Kind::sparse;
+}
+
+}  // namespace
+
+HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
+                     const codec::Options& codec, bool sums)
+    : Mixer(std::move(layout), std::move(algorithm), codec, sums) {
+  keeps_own_ = loses(coded_.kind()) && declared().own == Own::payload && !declared().plain_average;
+  widening_ = has_halves(layout_) ? 2 : 1;
+  feeds_back_ = coded_.kind() == codec::Kind::int8;
+  for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
+  for (int k = 0; k < declared().payload_vectors; ++k) {
+    if (keeps_own_) sent_.push_back(kept());
+    if (feeds_back_) errors_.push_back(kept());
+  }
+}
+
+AlignedBuffer HostMixer::kept() const { return AlignedBuffer(widening_ * layout_.size_bytes()); }
+
+std::vector<TensorView> HostMixer::state() {
+  std::vector<TensorView> views{view_of("mixer.messages", std::span(&messages_, 1))};
+  const auto add = [&](const char* name, const std::vector<AlignedBuffer>& buffers) {
+    for (std::size_t k = 0; k < buffers.size(); ++k) {
+      views.push_back(view_of(fmt::format("mixer.{}.{}", name, k), buffers[k].as<std::uint8_t>()));
+    }
+  };
+  add("state", state_);
+  add("sent", sent_);
+  add("error", errors_);
+  for (TensorView& view : algorithm_->state()) views.push_back(std::move(view));
+  return views;
+}
+
+void HostMixer::begin_message(const MutablePayload& next) {
+  ++messages_;
+  writers_.clear();
+  if (coded_.kind() != codec::Kind::sparse) return;
+  for (int k = 0; k < declared().payload_vectors; ++k) {
+    writers_.emplace_back(coded_.sparse(), next.vector(k));
+  }
+}
+
+void HostMixer::run(const Pass& pass) {
+  if (pass.next != nullptr) begin_message(*pass.next);
+  if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
+    for (int k = 0; k < declared().payload_vectors; ++k) gathered_.push_back(kept());
+  }
+  const auto sweep = [&]<class Stored>(const codec::Piece& piece, Stored) {
+    SegmentSweep<Stored>(*this, pass, piece).run();
+  };
+  for (const codec::Piece& piece : coded_.pieces()) {
+    switch (piece.segment.dtype) {
+      case DType::f32:
+        sweep(piece, float{});
+        break;
+      case DType::f64:
+        sweep(piece, double{});
+        break;
+      case DType::bf16:
+        sweep(piece, BFloat16{});
+        break;
+      case DType::f16:
+        sweep(piece, Float16{});
+        break;
+      default:
+        fail(ErrorKind::internal, "Mixer: element type {}", name(piece.segment.dtype));
+    }
+  }
+}
+
+}  // namespace fast::algorithm

@@ -1,0 +1,47 @@
+// Sweeps over host memory: in blocks that stay in the first-level cache, so that the neighbours'
+// sum, the rule and the next publication make one pass over memory.
+#pragma once
+
+#include <cstring>
+#include <fast/core/memory.hpp>
+
+#include "algorithm/mixer.hpp"
+
+namespace fast::algorithm {
+
+class HostMixer final : public Mixer {
+ public:
+  /// As Mixer.
+  HostMixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
+            const codec::Options& codec, bool sums = false);
+
+  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
+    std::memcpy(to, from, size_bytes);
+  }
+  void settle() override {}
+  std::vector<TensorView> state() override;
+
+ private:
+  template <class Stored>
+  struct SegmentSweep;
+  void run(const Pass& pass) override;
+  void begin_message(const MutablePayload& next);
+  AlignedBuffer kept() const;
+  template <class T>
+  const PartUpdate<T>* update() const {
+    const auto* held = std::get_if<const PartUpdate<T>*>(&update_);
+    return held == nullptr ? nullptr : *held;
+  }
+
+  bool keeps_own_;        ///< the payload is needed again, and the message is not the same
+  bool feeds_back_;       ///< what coding lost is added to the next message
+  std::size_t widening_;  ///< from the packed offset of an element to that in the buffers below
+  // In the type of computation.
+  std::vector<AlignedBuffer> state_;
+  std::vector<AlignedBuffer> gathered_;  ///< pulls, by payload vector
+  std::vector<AlignedBuffer> sent_;      ///< payloads, where kept
+  std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
+  std::vector<codec::SparseWriter> writers_;
+};
+
+}  // namespace fast::algorithm

@@ -1,0 +1,60 @@
+// Stochastic gradient push: what a step and a combination do to each element, and the mass beside.
+#pragma once
+
+#include <fast/algorithm/rules.hpp>
+
+#include "core/host_device.hpp"
+
+namespace fast::algorithm {
+
+/// Memory: P of state, slots of 2P (one P for the mean model). Bytes: P and a double a neighbour.
+/// State: the biased x; the model holds z = x/p.
+/// At staleness above 0 running sums travel, of 8 bytes an element (memory: one of the worker's
+/// own, two a neighbour; Assran & Rabbat 2018, arXiv 1803.08950). A worker that pushes on without
+/// hearing from others would grow light, and its steps δ/p large: when lighter than half its
+/// typical mass it keeps what it has, and its step counts as much less as it is lighter than that.
+class PushSum {
+ public:
+  using Arithmetic = PushSum;
+
+  static Declaration declare();
+
+  template <class T>
+  FAST_HOST_DEVICE void start(const Block<T>& block) {
+    mass_ = typical_mass_ = 1;
+    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = block.current[e];
+  }
+  bool begin_publish(const RoundInfo& info, std::span<double> scalars);
+  template <class T>
+  FAST_HOST_DEVICE void publish(const Block<T>& block) {
+    const T mass = static_cast<T>(mass_), step = static_cast<T>(step_);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      T& x = block.state[0][e];
+      const T stepped = x + step * (block.current[e] - x / mass);
+      x = keeps_ ? stepped : T{0};
+      block.payload[0][e] = keeps_ ? T{0} : stepped;
+    }
+  }
+  void begin_combine(const RoundInfo& info, std::span<const double> own,
+                     std::span<const double> pull);
+  template <class T>
+  FAST_HOST_DEVICE void combine(const Block<T>& block) {
+    const T row_sum = static_cast<T>(block.info.self_weight + block.info.neighbor_weight);
+    const T mass = static_cast<T>(mass_);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T next = block.state[0][e] + row_sum * block.own[0][e] + block.pull[0][e];
+      block.state[0][e] = next;
+      block.current[e] = next / mass;
+    }
+  }
+
+  std::vector<TensorView> numbers() { return {view_of("push_sum.mass", std::span(&mass_, 1))}; }
+
+ private:
+  double mass_ = 1;
+  double typical_mass_ = 1;
+  double step_ = 1;     ///< share of the step that counts
+  bool keeps_ = false;  ///< nothing is pushed in this round
+};
+
+}  // namespace fast::algorithm

@@ -1,0 +1,95 @@
+// A device that is the host: its works are the kernels' own bodies, done place by place, the last
+// first, and only when they are waited for. Nobody else may touch its memory: that ends the
+// program.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <cuda/rule_elements.hpp>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/worker/accelerator.hpp>
+#include <functional>
+#include <vector>
+
+namespace fast::testing {
+
+class HostDeviceWork final : public DeviceWork {
+ public:
+  explicit HostDeviceWork(std::size_t size_bytes)
+      : size_(round_up(size_bytes, page_bytes)),
+        memory_(static_cast<std::byte*>(
+            mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    require(memory_ != MAP_FAILED, ErrorKind::resource, "no memory for a test's device");
+  }
+  HostDeviceWork(const HostDeviceWork&) = delete;
+  HostDeviceWork& operator=(const HostDeviceWork&) = delete;
+  ~HostDeviceWork() override { munmap(memory_, size_); }
+
+  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
+    const std::size_t begin = used_;
+    used_ += round_up(size_bytes, cache_line_bytes);
+    require(used_ <= size_, ErrorKind::resource, "a test's device has {} bytes", size_);
+    return {memory_ + begin, [](std::byte*) {}};
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
+    enqueue([=] { std::memcpy(to, from, size_bytes); });
+  }
+  void pin(std::span<const std::byte>) override {}
+  void settle() override {
+    mprotect(memory_, size_, PROT_READ | PROT_WRITE);
+    for (const auto& job : jobs_) job();
+    jobs_.clear();
+    mprotect(memory_, size_, PROT_NONE);
+  }
+  void enqueue(std::function<void()> job) { jobs_.push_back(std::move(job)); }
+
+ private:
+  std::size_t size_, used_ = 0;
+  std::byte* memory_;
+  std::vector<std::function<void()>> jobs_;
+};
+
+class HostAccelerator final : public Accelerator {
+ public:
+  explicit HostAccelerator(std::size_t size_bytes = 4 << 20)
+      : own_(std::make_shared<HostDeviceWork>(size_bytes)), work_(own_) {}
+
+  Device device() const override { return {Device::Kind::cuda, 0}; }
+  const std::shared_ptr<DeviceWork>& work() const override { return work_; }
+  void run(const algorithm::ElementWork& work) override {
+    own_->enqueue([work] {
+      if (work.average) return average(work);
+      const bool known = cuda::launch_rule_elements(work, [](const auto& elements) {
+        for (std::size_t e = elements.size(); e-- > 0;) elements.at(e);
+      });
+      require(known, ErrorKind::internal, "there is no such kernel");
+    });
+  }
+
+ private:
+  static void average(const algorithm::ElementWork& work) {
+    constexpr std::size_t threads = 3;
+    cuda::with_types(work, [&]<class T, class Slot>(T, Slot) {
+      cuda::AverageElements<T, Slot, 0, algorithm::max_element_sources, cuda::NoUpdate<T>> elements{
+          static_cast<T*>(work.current),
+          static_cast<Slot*>(work.next),
+          static_cast<const Slot*>(work.own),
+          {},
+          {},
+          static_cast<int>(work.sources.size()),
+          {}};
+      for (std::size_t j = 0; j < work.sources.size(); ++j) {
+        elements.values[j] = static_cast<const Slot*>(work.sources[j]);
+        elements.factors[j] = static_cast<T>(work.weights[j]);
+      }
+      for (std::size_t t = threads; t-- > 0;) cuda::run_share<1>(elements, t, threads, work.count);
+    });
+  }
+
+  std::shared_ptr<HostDeviceWork> own_;
+  std::shared_ptr<DeviceWork> work_;
+};
+
+}  // namespace fast::testing

@@ -1,0 +1,131 @@
+// Workers on a device's tensors, the device being the host.
+#include <fast/core/error.hpp>
+
+#include <limits>
+
+#include "support/catch.hpp"
+#include "support/host_accelerator.hpp"
+#include "worker/device_rounds.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+std::shared_ptr<Accelerator> on_device(int) { return std::make_shared<HostAccelerator>(); }
+std::shared_ptr<Accelerator> odd_on_device(int rank) {
+  return rank % 2 == 1 ? on_device(rank) : nullptr;
+}
+
+std::string refusal(const std::string& algorithm, const std::function<void(WorkerOptions&)>& with,
+                    const std::function<void(std::vector<TensorView>&)>& change = {}) {
+  std::string why = "not refused";
+  local::run(1, [&](const Group& group) {
+    const auto accelerator = std::make_shared<HostAccelerator>();
+    DeviceModel<float> model(0, accelerator);
+    auto views = model.views();
+    if (change) change(views);
+    WorkerOptions options = quick();
+    options.algorithm = algorithm::by_name(algorithm);
+    options.accelerator = accelerator;
+    with(options);
+    try {
+      const Worker worker(group, stencil::ring(), views, options);
+    } catch (const Error& error) {
+      why = error.what();
+    }
+  });
+  return why;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a worker on a device goes the rounds of one on the host, bit for bit", "",
+                   float, double) {
+  const int workers = GENERATE(2, 3, 4);
+  check_device_rounds<TestType>(on_device, workers);
+}
+
+TEST_CASE("workers on devices and on the host average with each other") {
+  check_device_rounds<float>(odd_on_device, 3);
+}
+
+TEST_CASE("what a device does not do is refused in one line that names it") {
+  const auto nothing = [](WorkerOptions&) {};
+  CHECK(refusal("awc", nothing) == "not refused");
+  for (const char* name : {"choco", "event_triggered", "allreduce"}) {
+    const std::string why = refusal(name, nothing);
+    CHECK_THAT(why, ContainsSubstring("algorithm " + std::string(name)));
+    CHECK_THAT(why, ContainsSubstring("choose one of none, awc, atc, local, gossip_pga, "
+                                      "gradient_tracking, d2, "));
+    CHECK(why.find('\n') == std::string::npos);
+  }
+  for (const char* name : {"fp16", "int8", "bf16_stochastic"}) {
+    const auto coded = [&](WorkerOptions& options) { options.codec = codec::by_name(name); };
+    CHECK_THAT(refusal("awc", coded), ContainsSubstring("codec " + std::string(name)));
+  }
+  const auto bf16 = [](WorkerOptions& options) { options.codec = codec::by_name("bf16"); };
+  CHECK_THAT(refusal("d2", bf16), ContainsSubstring("codec bf16 with algorithm d2"));
+  const auto late = [](WorkerOptions& options) { options.staleness = 1; };
+  CHECK_THAT(refusal("push_sum", late),
+             ContainsSubstring("algorithm push_sum") && ContainsSubstring("staleness above 0"));
+  const auto halves = [](std::vector<TensorView>& views) { views[1].dtype = DType::f16; };
+  CHECK_THAT(refusal("awc", nothing, halves), ContainsSubstring("\"tensor1\" [37] f16"));
+}
+
+TEST_CASE("tensors that are not where the options say are named") {
+  const auto nothing = [](WorkerOptions&) {};
+  const auto without = [](WorkerOptions& options) { options.accelerator = nullptr; };
+  CHECK_THAT(refusal("awc", without), ContainsSubstring("\"tensor0\" [2051] f32") &&
+                                          ContainsSubstring("the memory of device 0") &&
+                                          ContainsSubstring("WorkerOptions::accelerator"));
+  const auto mixed = [](std::vector<TensorView>& views) { views[1].device = Device{}; };
+  CHECK_THAT(refusal("awc", nothing, mixed),
+             ContainsSubstring("\"tensor1\" [37] f32 is in host memory, the accelerator's is the "
+                               "memory of device 0"));
+}
+
+TEST_CASE("a worker on a device leaves out a step that is not finite") {
+  std::vector<std::vector<float>> ends(2);
+  for (const bool device : {false, true}) {
+    local::run(1, [&](const Group& group) {
+      const auto accelerator = device ? on_device(0) : nullptr;
+      DeviceModel<float> model(0, accelerator);
+      WorkerOptions options = quick();
+      options.accelerator = accelerator;
+      options.not_finite = NotFinite::heal;
+      Worker worker(group, stencil::ring(), model.views(), options);
+      for (int round = 0; round < 4; ++round) {
+        worker.step([&] {
+          model.step(round, 0);
+          if (round == 2) model.set(1, 5, std::numeric_limits<float>::quiet_NaN());
+        });
+      }
+      ends[device ? 1 : 0] = model.values();
+      CHECK(worker.stats().healed == 1);
+    });
+  }
+  CHECK(ends[0] == ends[1]);
+}
+
+TEST_CASE(
+    "a worker on a device takes up the state that one on the host has left, and the reverse") {
+  for (const char* name : {"awc", "d2", "push_sum", "gradient_tracking"}) {
+    for (const bool first_on_device : {false, true}) {
+      INFO(name << (first_on_device ? ", from the device" : ", from the host"));
+      const DeviceSetting setting{name};
+      const auto whole = all_device_rounds<float>(3, setting, on_host);
+      std::vector<std::vector<float>> resumed(3);
+      local::run(3, [&](const Group& group) {
+        const auto device = on_device(0);
+        DeviceRun<float> first(group, setting, first_on_device ? device : nullptr);
+        first.go(0, 4);
+        DeviceRun<float> second(group, setting, first_on_device ? nullptr : device);
+        second.take_up(first);
+        second.go(4, device_round_count);
+        resumed[static_cast<std::size_t>(group.rank())] = second.outcome();
+      });
+      if (host_fuses()) CHECK(resumed == whole);
+    }
+  }
+}
