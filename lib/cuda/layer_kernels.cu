@@ -1,30 +1,7 @@
-#include <algorithm>
-
+#include "cuda/launch_each.cuh"
 #include "cuda/layer_launch.hpp"
 
 namespace fast::cuda {
-namespace {
-
-constexpr int block_threads = 256;
-
-template <class Elements>
-__global__ void __launch_bounds__(block_threads)
-    run_places(const __grid_constant__ Elements elements, Index size) {
-  const Index threads = Index{gridDim.x} * block_threads;
-  for (Index e = Index{blockIdx.x} * block_threads + threadIdx.x; e < size; e += threads)
-    elements.at(e);
-}
-
-}  // namespace
-
-template <class Elements>
-cudaError_t launch_each(const Elements& elements, cudaStream_t stream) {
-  const Index size = elements.size(), blocks = (size + block_threads - 1) / block_threads;
-  if (blocks == 0) return cudaSuccess;
-  const auto grid = static_cast<unsigned>(std::min<Index>(blocks, 0x7fffffff));
-  run_places<<<grid, block_threads, 0, stream>>>(elements, size);
-  return cudaGetLastError();
-}
 
 #define FAST_INSTANTIATE(...) template cudaError_t launch_each(const __VA_ARGS__&, cudaStream_t);
 FAST_INSTANTIATE(AddScaled)

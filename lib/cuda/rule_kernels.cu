@@ -1,0 +1,14 @@
+#include "cuda/launch_each.cuh"
+#include "cuda/rule_elements.hpp"
+#include "cuda/rule_launch.hpp"
+
+namespace fast::cuda {
+
+cudaError_t launch_rule(const algorithm::ElementWork& work, cudaStream_t stream) {
+  cudaError_t code = cudaSuccess;
+  const bool known = launch_rule_elements(
+      work, [&](const auto& elements) { code = launch_each(elements, stream); });
+  return known ? code : cudaErrorInvalidValue;
+}
+
+}  // namespace fast::cuda

@@ -1,0 +1,15 @@
+// Starts the kernels of rules.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace fast::algorithm {
+struct ElementWork;
+}
+
+namespace fast::cuda {
+
+/// All but ElementWork::average, on the current device.
+cudaError_t launch_rule(const algorithm::ElementWork& work, cudaStream_t stream);
+
+}  // namespace fast::cuda
