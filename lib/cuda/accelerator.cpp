@@ -35,6 +35,10 @@ class StreamAccelerator final : public Accelerator {
     check(launch_rule(work, static_cast<cudaStream_t>(stream_.handle())),
           fmt::format("a rule's sweep over {} elements", work.count));
   }
+  DeviceRegion share(const Group& group, std::size_t bytes_per_worker,
+                     const Deadline& deadline) override {
+    return share_memory(group, bytes_per_worker, stream_.device(), deadline);
+  }
 
  private:
   std::unique_ptr<Stream> own_;

@@ -8,6 +8,7 @@
 #include <fast/exchange/group.hpp>
 #include <random>
 
+#include "cuda/departures.hpp"
 #include "cuda/runtime.hpp"
 
 namespace fast::cuda {
@@ -50,25 +51,27 @@ class Mapping {
   void* address_;
 };
 
+constexpr Seconds longest_farewell{2};
+
 /// Own memory and the mappings of others'.
 struct Owner {
-  int device = 0;
-  std::unique_ptr<DeviceBuffer> own;
-  ~Owner() { static_cast<void>(own.release()); }  // others may still map it; see release()
+  int device;
+  Departures departures;
+  std::unique_ptr<DeviceBuffer> own{};
   std::vector<Mapping> mappings{};
+  ~Owner() {
+    mappings.clear();
+    if (!departures.leave(longest_farewell)) static_cast<void>(own.release());
+  }
 };
 
 class Sharing {
  public:
   Sharing(const Group& group, std::size_t bytes, int device, const Deadline& deadline)
-      : group_(group), deadline_(deadline), owner_(std::make_shared<Owner>()) {
-    owner_->device = device;
-    try {
-      agree(group, deadline, "sharing device memory", [&] { prepare(bytes); });
-    } catch (...) {
-      owner_->own.reset();  // which nobody has mapped
-      throw;
-    }
+      : group_(group),
+        deadline_(deadline),
+        owner_(std::make_shared<Owner>(device, Departures(group, deadline))) {
+    agree(group, deadline, "sharing device memory", [&] { prepare(bytes); });
   }
 
   DeviceRegion run() {
@@ -186,13 +189,6 @@ class Sharing {
 DeviceRegion share_memory(const Group& group, std::size_t bytes_per_worker, int device,
                           const Deadline& deadline) {
   return Sharing(group, bytes_per_worker, device, deadline).run();
-}
-
-void release(const Group& group, DeviceRegion region, const Deadline& deadline) {
-  auto& owner = *static_cast<Owner*>(region.owner.get());
-  owner.mappings.clear();
-  group.barrier(deadline, "releasing shared device memory");
-  owner.own.reset();
 }
 
 }  // namespace fast::cuda

@@ -56,14 +56,15 @@ struct RuleElements {
     for (int s = 0; s < algorithm::max_state_vectors; ++s) {
       if (run.state[s] != nullptr) one.state[s] = run.state[s] + e;
     }
-    for (int k = 0; k < most_vectors && k < vectors; ++k) {
+    for (int k = 0; k < most_vectors; ++k) {  // unrolled, as all values are to be in registers
+      one.own[k] = &message[k];
+      one.pull[k] = &pull[k];
+      one.payload[k] = &payload[k];
+      if (k >= vectors) continue;
       if (own != nullptr) convert(vector(own, k)[e], message[k]);
       if (pulls) pull[k] = pull_towards(k, e, buffer ? x : message[k]);
       if (pulls && gathered[k] != nullptr) gathered[k][e] = pull[k];
       if (!pulls && gathered[k] != nullptr) pull[k] = gathered[k][e];
-      one.own[k] = &message[k];
-      one.pull[k] = &pull[k];
-      one.payload[k] = &payload[k];
     }
     if constexpr (requires { its.start(one); }) {
       if (starts) its.start(one);
@@ -74,8 +75,8 @@ struct RuleElements {
     }
     if (next != nullptr) {
       its.publish(one);
-      for (int k = 0; k < most_vectors && k < vectors; ++k) {
-        convert(payload[k], vector(next, k)[e]);
+      for (int k = 0; k < most_vectors; ++k) {
+        if (k < vectors) convert(payload[k], vector(next, k)[e]);
       }
     }
     if (next_weights != nullptr) next_weights[e] = x;

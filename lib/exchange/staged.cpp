@@ -1,4 +1,4 @@
-#include <array>
+#include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/exchange/staged.hpp>
 #include <map>
@@ -11,46 +11,36 @@ namespace {
 
 using exchange::slot_count;
 
-/// One payload on the device.
-class Image {
- public:
-  Image() = default;
-  Image(const PayloadShape& shape, DeviceWork& work)
-      : shape_(shape), memory_(work.allocate(vectors_bytes() + shape.weights_bytes)) {}
-
-  template <class Byte, class Scalar>
-  BasicPayload<Byte, Scalar> payload(Scalar* scalars) const {
-    return {memory_.get(), scalars, shape_.stride_bytes(),
-            shape_.weights_bytes > 0 ? memory_.get() + vectors_bytes() : nullptr};
-  }
-
- private:
-  std::size_t vectors_bytes() const {
-    return static_cast<std::size_t>(shape_.vectors) * shape_.stride_bytes();
-  }
-  PayloadShape shape_;
-  std::shared_ptr<std::byte> memory_;
-};
+std::size_t vectors_bytes(const PayloadShape& shape) {
+  return static_cast<std::size_t>(shape.vectors) * shape.stride_bytes();
+}
+std::size_t image_bytes(const PayloadShape& shape) {
+  return round_up(vectors_bytes(shape) + shape.weights_bytes, page_bytes);
+}
 
 class StagedExchange final : public Exchange {
  public:
   StagedExchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                 std::shared_ptr<DeviceWork> work)
-      : host_(std::move(host)), shape_(shape), work_(std::move(work)) {
-    for (Image& image : own_) image = Image(shape, *work_);
+                 std::shared_ptr<DeviceWork> work, DeviceRegion region)
+      : host_(std::move(host)), shape_(shape), work_(std::move(work)), region_(std::move(region)) {
+    if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
+    if (own_ != nullptr) return;
+    memory_ = work_->allocate(staged_bytes(shape));
+    own_ = memory_.get();
   }
 
   MutablePayload acquire() override {
     slot_ = host_->acquire();
     acquired_ = true;
-    return own(sequence_ + 1).payload<std::byte, double>(slot_.scalars);
+    return image<std::byte, double>(slot(own_, sequence_ + 1), slot_.scalars);
   }
 
   void publish(std::int64_t round, bool with_weights) override {
     if (acquired_) {
       ++sequence_;
       pin(slot_.data, slot_.weights);
-      transfer(slot_, own(sequence_).payload<const std::byte, const double>(nullptr), with_weights);
+      transfer(slot_, image<const std::byte, const double>(slot(own_, sequence_), nullptr),
+               with_weights);
       acquired_ = false;
     }
     work_->settle();
@@ -58,19 +48,16 @@ class StagedExchange final : public Exchange {
   }
 
   Payload published() const override {
-    return own(sequence_).payload<const std::byte, const double>(host_->published().scalars);
+    return image<const std::byte, const double>(slot(own_, sequence_), host_->published().scalars);
   }
 
   std::vector<Arrival> fetch(std::int64_t round) override {
     std::vector<Arrival> arrivals = host_->fetch(round);
     for (Arrival& arrival : arrivals) {
       if (arrival.state != Arrival::State::present) continue;
-      auto [place, made] = sources_.try_emplace(arrival.worker);
-      if (made) place->second = Image(shape_, *work_);
-      pin(arrival.payload.data, nullptr);
-      transfer(place->second.payload<std::byte, double>(nullptr), arrival.payload, false);
-      arrival.payload =
-          place->second.payload<const std::byte, const double>(arrival.payload.scalars);
+      const std::byte* here = mapped(arrival);
+      if (here == nullptr) here = staged(arrival);
+      arrival.payload = image<const std::byte, const double>(here, arrival.payload.scalars);
     }
     return arrivals;
   }
@@ -86,7 +73,29 @@ class StagedExchange final : public Exchange {
   }
 
  private:
-  const Image& own(std::uint64_t sequence) const { return own_[sequence % slot_count]; }
+  template <class Byte, class Scalar>
+  BasicPayload<Byte, Scalar> image(Byte* first, Scalar* scalars) const {
+    return {first, scalars, shape_.stride_bytes(),
+            shape_.weights_bytes > 0 ? first + vectors_bytes(shape_) : nullptr};
+  }
+  std::byte* slot(std::byte* part, std::uint64_t sequence) const {
+    return part + sequence % slot_count * image_bytes(shape_);
+  }
+
+  /// Where the source itself has it; null where that cannot be read.
+  const std::byte* mapped(const Arrival& arrival) const {
+    if (region_.parts.empty()) return nullptr;
+    std::byte* part = region_.parts[static_cast<std::size_t>(arrival.worker)];
+    return part == nullptr ? nullptr : slot(part, arrival.sequence);
+  }
+
+  const std::byte* staged(const Arrival& arrival) {
+    auto& memory = sources_[arrival.worker];
+    if (!memory) memory = work_->allocate(image_bytes(shape_));
+    pin(arrival.payload.data, nullptr);
+    transfer(image<std::byte, double>(memory.get(), nullptr), arrival.payload, false);
+    return memory.get();
+  }
 
   void transfer(const MutablePayload& to, const Payload& from, bool with_weights) {
     for (int k = 0; k < shape_.vectors; ++k)
@@ -105,9 +114,11 @@ class StagedExchange final : public Exchange {
   std::unique_ptr<Exchange> host_;
   PayloadShape shape_;
   std::shared_ptr<DeviceWork> work_;
+  DeviceRegion region_;
+  std::shared_ptr<std::byte> memory_;  ///< of own payloads, without a part of the region
+  std::byte* own_ = nullptr;           ///< three of them
   MutablePayload slot_;
-  std::array<Image, slot_count> own_;
-  std::map<int, Image> sources_;
+  std::map<int, std::shared_ptr<std::byte>> sources_;
   std::set<const std::byte*> pinned_;
   std::uint64_t sequence_ = 0;
   bool acquired_ = false;
@@ -115,9 +126,15 @@ class StagedExchange final : public Exchange {
 
 }  // namespace
 
+std::size_t staged_bytes(const PayloadShape& shape) { return slot_count * image_bytes(shape); }
+
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                                          std::shared_ptr<DeviceWork> work) {
-  return std::make_unique<StagedExchange>(std::move(host), shape, std::move(work));
+                                          std::shared_ptr<DeviceWork> work, DeviceRegion region) {
+  require(region.parts.empty() || region.part_bytes >= staged_bytes(shape), ErrorKind::internal,
+          "staged_exchange: parts of {} bytes, {} are needed", region.part_bytes,
+          staged_bytes(shape));
+  return std::make_unique<StagedExchange>(std::move(host), shape, std::move(work),
+                                          std::move(region));
 }
 
 }  // namespace fast

@@ -21,8 +21,7 @@ bool Engine::mixes_early() const {
   };
   const auto& segments = layout().segments();
   return options_.staleness == 0 && declared_.plain_average && fused() && !rotates_ &&
-         !options_.accelerator &&
-         mixer_->coded().kind() == codec::Kind::identity &&
+         !options_.accelerator && mixer_->coded().kind() == codec::Kind::identity &&
          std::all_of(segments.begin(), segments.end(), fits);
 }
 

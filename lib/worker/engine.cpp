@@ -1,5 +1,6 @@
 #include "worker/engine.hpp"
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 
@@ -62,10 +63,23 @@ Link Engine::open_link() {
         declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
     return talks ? plan->at(round)->edges : RoundEdges{};
   };
-  if (options_.accelerator) {
-    return options_.accelerator->open(group_, shape_, std::move(edges), exchange_options());
+  Link link = group_.open(shape_, std::move(edges), exchange_options());
+  const Deadline deadline(options_.deadline);
+  const auto devices = group_.all_gather(options_.accelerator ? "device" : "host", deadline,
+                                         "Worker: comparing devices");
+  if (!options_.accelerator) return link;
+  DeviceRegion region;
+  if (std::count(devices.begin(), devices.end(), "device") == group_.size()) {
+    region = options_.accelerator->share(group_, staged_bytes(shape_), deadline);
   }
-  return group_.open(shape_, std::move(edges), exchange_options());
+  for (std::size_t w = 0; options_.log && w < region.why_not.size(); ++w) {
+    if (region.why_not[w].empty()) continue;
+    options_.log(LogLevel::info, fmt::format("worker {}: weights of worker {} come by the host: {}",
+                                             group_.rank(), w, region.why_not[w]));
+  }
+  link.exchange = staged_exchange(std::move(link.exchange), shape_, options_.accelerator->work(),
+                                  std::move(region));
+  return link;
 }
 
 ExchangeOptions Engine::exchange_options() const {

@@ -1,6 +1,8 @@
 // Exchanges of device payloads on the host: a device that does its work only when it is waited for.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <cuda/departures.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/cuda/device.hpp>
@@ -38,7 +40,7 @@ class LateWork final : public cuda::DeviceWork {
   std::vector<std::function<void()>> jobs_;
 };
 
-enum class Way { host, mapped, staged };
+enum class Way { host, mapped, staged, staged_and_mapped };
 
 /// A worker's end of an exchange, with what is done at it.
 class Side {
@@ -53,9 +55,13 @@ class Side {
     if (way == Way::host) exchange_ = std::move(link.exchange);
     if (way == Way::staged)
       exchange_ = cuda::staged_exchange(std::move(link.exchange), rounds_shape, work_);
+    if (way == Way::staged_and_mapped)
+      exchange_ = cuda::staged_exchange(std::move(link.exchange), rounds_shape, work_,
+                                        region(group, staged_bytes(rounds_shape)));
     if (way == Way::mapped)
-      exchange_ =
-          cuda::mapped_exchange(std::move(link.exchange), region(group), rounds_shape, work_);
+      exchange_ = cuda::mapped_exchange(std::move(link.exchange),
+                                        region(group, cuda::mapped_bytes(rounds_shape)),
+                                        rounds_shape, work_);
   }
   Exchange& exchange() { return *exchange_; }
   LateWork& work() { return *work_; }
@@ -74,9 +80,8 @@ class Side {
   std::vector<float> read(const float* from) { return {from, from + rounds_count}; }
 
  private:
-  static cuda::DeviceRegion region(const Group& group) {
-    auto shared = std::make_shared<Region>(
-        group.allocate(cuda::mapped_bytes(rounds_shape), Deadline(Seconds(30))));
+  static cuda::DeviceRegion region(const Group& group, std::size_t bytes) {
+    auto shared = std::make_shared<Region>(group.allocate(bytes, Deadline(Seconds(30))));
     std::vector<std::string> why_not(shared->parts.size());
     return {group.rank(), shared->parts, why_not, shared->part_bytes, shared};
   }
@@ -112,6 +117,7 @@ TEST_CASE("rounds over mapped and staged slots equal those of the host, bit for 
     CHECK(run(workers, Way::host) == expected);
     CHECK(run(workers, Way::mapped) == expected);
     CHECK(run(workers, Way::staged) == expected);
+    CHECK(run(workers, Way::staged_and_mapped) == expected);
   }
 }
 
@@ -122,7 +128,7 @@ TEST_CASE("a slot is announced after the device has written it, read slots after
     float read = 0;
     bool late = false, stood = false;
   };
-  for (const Way way : {Way::mapped, Way::staged}) {
+  for (const Way way : {Way::mapped, Way::staged, Way::staged_and_mapped}) {
     Seen seen[2];
     local::run(2, [&](const Group& group) {
       Side side(group, way);
@@ -191,6 +197,19 @@ TEST_CASE("a source whose memory cannot be mapped is named with the reason") {
             exchange->fetch(0);
           }),
       ContainsSubstring("cannot read the slots of worker") && ContainsSubstring(": far"));
+}
+
+TEST_CASE("memory that others read is given up when all have left, else never") {
+  std::atomic<int> freed = 0, kept = 0;
+  local::run(3, [&](const Group& group) {
+    const Deadline deadline(Seconds(30));
+    const cuda::Departures all(group, deadline), some(group, deadline);
+    if (all.leave(Seconds(30))) ++freed;
+    if (group.rank() != 0 && !some.leave(Seconds(0.01))) ++kept;
+    group.barrier(deadline, "a test's end");
+  });
+  CHECK(freed == 3);
+  CHECK(kept == 2);
 }
 
 TEST_CASE("without a GPU device memory is shared by nobody, and all workers say why") {

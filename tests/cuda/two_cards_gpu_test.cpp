@@ -29,7 +29,6 @@ bool readable(const Group& group, int device) {
   std::string why;
   for (const std::string& each : region.why_not)
     if (!each.empty()) why = each;
-  cuda::release(group, std::move(region), deadline);
   for (const std::string& each : group.all_gather(why, deadline, "comparing what cards read")) {
     if (each.empty()) continue;
     std::printf("mapped slots are left out: %s\n", each.c_str());

@@ -53,8 +53,8 @@ class HostDeviceWork final : public DeviceWork {
 
 class HostAccelerator final : public Accelerator {
  public:
-  explicit HostAccelerator(std::size_t size_bytes = 4 << 20)
-      : own_(std::make_shared<HostDeviceWork>(size_bytes)), work_(own_) {}
+  explicit HostAccelerator(bool shares = false, std::size_t size_bytes = 4 << 20)
+      : shares_(shares), own_(std::make_shared<HostDeviceWork>(size_bytes)), work_(own_) {}
 
   Device device() const override { return {Device::Kind::cuda, 0}; }
   const std::shared_ptr<DeviceWork>& work() const override { return work_; }
@@ -66,6 +66,20 @@ class HostAccelerator final : public Accelerator {
       });
       require(known, ErrorKind::internal, "there is no such kernel");
     });
+  }
+  /// The memory is plain, and every third worker's cannot be read by others.
+  DeviceRegion share(const Group& group, std::size_t bytes_per_worker,
+                     const Deadline& deadline) override {
+    if (!shares_) return {};
+    auto owner = std::make_shared<Region>(group.allocate(bytes_per_worker, deadline));
+    DeviceRegion region{group.rank(), owner->parts, {}, bytes_per_worker, owner};
+    region.why_not.resize(region.parts.size());
+    for (std::size_t w = 2; w < region.parts.size(); w += 3) {
+      if (static_cast<int>(w) == group.rank()) continue;
+      region.parts[w] = nullptr;
+      region.why_not[w] = "it is far away";
+    }
+    return region;
   }
 
  private:
@@ -88,6 +102,7 @@ class HostAccelerator final : public Accelerator {
     });
   }
 
+  bool shares_;
   std::shared_ptr<HostDeviceWork> own_;
   std::shared_ptr<DeviceWork> work_;
 };

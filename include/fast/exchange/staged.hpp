@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace fast {
 
@@ -24,11 +26,23 @@ class DeviceWork {
   virtual void settle() = 0;
 };
 
+/// Memory of the workers' devices, as far as one of them can read it.
+struct DeviceRegion {
+  int rank = 0;                      ///< of this worker
+  std::vector<std::byte*> parts;     ///< by rank; null: cannot be read from here
+  std::vector<std::string> why_not;  ///< by rank: one line where the part is null
+  std::size_t part_bytes = 0;
+  std::shared_ptr<void> owner;  ///< keeps the mappings
+};
+
 /// Wherever the neighbors are, and whatever they compute on: publish() copies the device's payload
 /// down, fetch() the sources' up, both through pinned memory (slots of a page or more). `host` is
 /// opened with `shape` itself. Workers that are threads of one process keep their works until all
-/// have finished, as one pins for the others.
+/// have finished, as one pins for the others. With a region of such parts a worker's payloads are
+/// in its own, and of sources whose parts can be read from here nothing is copied up.
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                                          std::shared_ptr<DeviceWork> work);
+                                          std::shared_ptr<DeviceWork> work,
+                                          DeviceRegion region = {});
+std::size_t staged_bytes(const PayloadShape& shape);
 
 }  // namespace fast

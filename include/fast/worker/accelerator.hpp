@@ -25,10 +25,13 @@ class Accelerator {
   virtual const std::shared_ptr<DeviceWork>& work() const = 0;
   /// Enqueues what a sweep of a rule does to a run of elements (lib/algorithm/element_work.hpp).
   virtual void run(const algorithm::ElementWork& work) = 0;
-  /// Collective. Opens the exchange of payloads in the device's memory, beside workers of any kind:
-  /// staged through the host's slots.
-  virtual Link open(const Group& group, const PayloadShape& shape, EdgePlan plan,
-                    const ExchangeOptions& options);
+  /// Collective, where all workers have accelerators. Memory for payloads that the others' works
+  /// read where it is, as far as they can; none: payloads are staged through the host's slots, as
+  /// they are beside workers on the host.
+  virtual DeviceRegion share(const Group& /*group*/, std::size_t /*bytes_per_worker*/,
+                             const Deadline& /*deadline*/) {
+    return {};
+  }
 };
 
 }  // namespace fast
