@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
+#include <fast/cuda/accelerator.hpp>
 #include <fast/cuda/backend.hpp>
 #include <fast/cuda/optimizer.hpp>
 #include <fast/nn/network.hpp>
+#include <fast/worker/device_replica.hpp>
 
 #include "nn/backend_options.hpp"
 #include "nn/parallel.hpp"
@@ -26,24 +28,27 @@ class Mirror {
   void down(const Stream& stream) const {
     copy(host_.data(), device_.data(), host_.size_bytes(), stream);
   }
-  std::vector<TensorView> views(const std::vector<nn::ParameterSpec>& list, Role role) const {
-    std::vector<TensorView> all;
-    for (const nn::ParameterSpec& p : list)
-      all.push_back({p.name, host().data() + p.offset, p.shape, DType::f32, role, Device{}});
-    return all;
-  }
+  std::span<float> device() const { return device_; }
 
  private:
   std::span<float> device_;
   PinnedBuffer host_;
 };
 
+std::vector<TensorView> views(std::span<float> values, const std::vector<nn::ParameterSpec>& list,
+                              Role role, Device device = {}) {
+  std::vector<TensorView> all;
+  for (const nn::ParameterSpec& p : list)
+    all.push_back({p.name, values.data() + p.offset, p.shape, DType::f32, role, device});
+  return all;
+}
+
 nn::BackendOptions valid(const nn::BackendOptions& options) {
   nn::require_valid(options);
   return options;
 }
 
-class DeviceBackend final : public Backend {
+class DeviceBackend final : public Backend, public DeviceReplica {
  public:
   DeviceBackend(nn::ModelSpec spec, std::uint64_t seed, const nn::BackendOptions& options,
                 const NetworkOptions& network)
@@ -61,11 +66,7 @@ class DeviceBackend final : public Backend {
 
   std::string name() const override { return "cuda"; }
   std::vector<TensorView> parameters() override {
-    std::vector<TensorView> views =
-        weights_.views(nn::parameters(network_.spec()), Role::parameter);
-    for (TensorView& view : buffers_.views(nn::buffers(network_.spec()), Role::buffer))
-      views.push_back(std::move(view));
-    return views;
+    return all_views(weights_.host(), buffers_.host(), Device{});
   }
 
   double train(const Batch& batch, const GradientHook& hook) override {
@@ -75,8 +76,7 @@ class DeviceBackend final : public Backend {
       state_shown_ = false;
     }
     const double loss = step(batch, hook);
-    weights_.down(stream());
-    buffers_.down(stream());
+    if (mirrors_) show();
     settle();
     return loss;
   }
@@ -108,10 +108,42 @@ class DeviceBackend final : public Backend {
     return views;
   }
 
+  std::shared_ptr<Accelerator> accelerate() override {
+    if (std::exchange(mirrors_, false)) take();
+    if (!accelerator_) accelerator_ = accelerator(stream(), longest_wait);
+    return accelerator_;
+  }
+  std::vector<TensorView> device_parameters() override {
+    return all_views(weights_.device(), buffers_.device(), {Device::Kind::cuda, stream().device()});
+  }
+  void show() override {
+    weights_.down(stream());
+    buffers_.down(stream());
+    settle();
+  }
+  void take() override {
+    weights_.up(stream());
+    buffers_.up(stream());
+    settle();
+  }
+  void keep_mirror() override {
+    show();
+    mirrors_ = true;
+  }
+
  private:
+  std::vector<TensorView> all_views(std::span<float> weights, std::span<float> buffers,
+                                    Device device) const {
+    std::vector<TensorView> all =
+        views(weights, nn::parameters(network_.spec()), Role::parameter, device);
+    for (TensorView& view : views(buffers, nn::buffers(network_.spec()), Role::buffer, device))
+      all.push_back(std::move(view));
+    return all;
+  }
   const Stream& stream() const { return network_.stream(); }
   void settle() const { stream().synchronize(Deadline(longest_wait)); }
   void upload() const {
+    if (!mirrors_) return;
     weights_.up(stream());
     buffers_.up(stream());
   }
@@ -144,7 +176,7 @@ class DeviceBackend final : public Backend {
   void change_gradients(const GradientHook& hook) {
     gradients_.down(stream());
     settle();
-    if (hook) hook(gradients_.views(nn::parameters(network_.spec()), Role::parameter));
+    if (hook) hook(views(gradients_.host(), nn::parameters(network_.spec()), Role::parameter));
     if (options_.clip_norm > 0) clip(gradients_.host());
     gradients_.up(stream());
   }
@@ -166,6 +198,8 @@ class DeviceBackend final : public Backend {
   DeviceBuffer sums_;
   std::vector<Mirror> state_;
   bool state_shown_ = false;  ///< the image is the newer one
+  bool mirrors_ = true;
+  std::shared_ptr<Accelerator> accelerator_;
 };
 
 }  // namespace

@@ -87,10 +87,13 @@ Evaluation Training::evaluate(const data::Dataset& dataset) {
 Evaluation Training::evaluate(const AlignedBuffer& model, const data::Dataset& dataset) {
   const ParameterLayout& layout = layout_;
   const AlignedBuffer own(layout.size_bytes());
+  show();
   layout.gather(own.data());
   layout.scatter(model.data());
+  take();
   const Evaluation result = evaluate(dataset);
   layout.scatter(own.data());
+  take();
   return result;
 }
 
@@ -104,6 +107,7 @@ AlignedBuffer Training::mean_model() const {
 AlignedBuffer Training::current_model() const {
   if (!options_.all_reduce) return mean_model();
   AlignedBuffer own(layout_.size_bytes());
+  show();
   layout_.gather(own.data());
   return own;
 }
@@ -173,6 +177,7 @@ std::vector<Report> Training::gather(const Report& mine) const {
 
 void Training::adopt(const AlignedBuffer& model) {
   layout_.scatter(model.data());
+  take();
   if (options_.out && is_first_left()) {
     save_safetensors(*options_.out / "mean-model.safetensors", backend_.parameters());
   }

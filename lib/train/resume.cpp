@@ -128,6 +128,7 @@ void Training::after_round() {
 void Training::save_checkpoint(std::int64_t round) {
   bring_weights_home();
   std::vector<TensorView> tensors;
+  show();
   add(tensors, model_prefix, backend_.parameters());
   add(tensors, optimizer_prefix, backend_.optimizer_state());
   add(tensors, state_prefix, worker_->state());
@@ -172,7 +173,10 @@ void Training::resume() {
   const bool alike = std::all_of(all.begin(), all.end(),
                                  [&](const std::string& one) { return one == all.front(); });
   const bool exact = whole && (alike || options_.worker.staleness != 0);
-  agree(group_, deadline, "Trainer: resuming", [&] { load(*manifest, own, exact); });
+  agree(group_, deadline, "Trainer: resuming", [&] {
+    load(*manifest, own, exact);
+    take();
+  });
   if (exact) {
     worker_->restore(views_of(*own, state_prefix));
   } else {

@@ -119,8 +119,10 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     missed_[worker] = worker_->round();
     if (options_.worker.on_suspect) options_.worker.on_suspect(worker);
   };
-  worker_.emplace(group_, *schedule_, backend_.parameters(), std::move(options_of_worker));
-  layout_ = worker_->layout();
+  choose_device(options_of_worker);
+  worker_.emplace(group_, *schedule_, worker_tensors(), on_device(std::move(options_of_worker)));
+  layout_ = host_layout();
+  show();
   if (options_.all_reduce) {
     ExchangeOptions exchange;
     exchange.deadline = options_.worker.deadline;
@@ -134,6 +136,16 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
   if (options_.progress && group_.rank() == 0) {
     std::fputs(overview_.to_table().c_str(), stderr);
     progress_.emplace();
+  }
+}
+
+Training::~Training() {
+  if (device_ == nullptr) return;
+  try {
+    worker_.reset();
+    device_->keep_mirror();
+  } catch (const std::exception&) {
+    return;  // the mirror stays as old as it is
   }
 }
 
@@ -210,7 +222,10 @@ Summary Training::run() {
   }
   if (progress_) progress_->finish();
   if (stopped_) return leave();
-  if (ema_) layout_.scatter(ema_->packed().data());
+  if (ema_) {
+    layout_.scatter(ema_->packed().data());
+    take();
+  }
   worker_->await_finish();
   stats_ = worker_->stats();
   lost_ = worker_->lost();
@@ -236,15 +251,15 @@ void Training::close() {
   if (closing_rounds_ == 0) return;
   group_.barrier(Deadline(options_.worker.deadline), "Trainer: closing rounds");
   worker_.reset();
-  worker_.emplace(close_training(group_, *schedule_, overview_.spectrum, backend_.parameters(),
-                                 closing_rounds_, worker_options(options_)));
+  worker_.emplace(close_training(group_, *schedule_, overview_.spectrum, worker_tensors(),
+                                 closing_rounds_, on_device(worker_options(options_))));
 }
 
 void Training::epoch(int index) {
   take_over_samples();
   const auto rounds = loader_->rounds();
 #ifndef NDEBUG
-  worker_->layout().require_in_place(backend_.parameters());
+  worker_->layout().require_in_place(worker_tensors());
 #endif
   double loss_sum = 0;
   std::size_t steps = 0;
@@ -257,7 +272,10 @@ void Training::epoch(int index) {
         index + (static_cast<double>(r) + 0.5) / static_cast<double>(rounds), options_.epochs);
     backend_.set_learning_rate(rate);
     const double loss = train_round(batch, rate);
-    if (ema_) ema_->update(layout_);
+    if (ema_) {
+      show();
+      ema_->update(layout_);
+    }
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
     loss_sum += loss;

@@ -9,6 +9,7 @@
 #include <fast/train/overview.hpp>
 #include <fast/train/progress.hpp>
 #include <fast/train/trainer.hpp>
+#include <fast/worker/device_replica.hpp>
 #include <map>
 #include <memory>
 #include <set>
@@ -47,6 +48,7 @@ class Training {
  public:
   Training(const Group& group, const TopologyRule& rule, Backend& backend, const data::Splits& data,
            const TrainerOptions& options);
+  ~Training();
   Summary run();
 
  private:
@@ -57,6 +59,13 @@ class Training {
   void take_over_samples();
   void take_devices();
   void look_over(const Schedule& schedule);
+  void choose_device(const WorkerOptions& options);
+  WorkerOptions on_device(WorkerOptions options) const;
+  std::vector<TensorView> worker_tensors() const;
+  ParameterLayout host_layout() const;
+  /// Before the host looks at weights that may be on a device, and after it wrote there.
+  void show() const;
+  void take() const;
   void clean_optimizer();
   void epoch(int index);
   double train_round(const Batch& batch, double rate);
@@ -97,6 +106,7 @@ class Training {
 
   Group group_;
   Backend& backend_;
+  DeviceReplica* device_ = nullptr;  ///< null: weights are averaged in host memory
   const data::Splits& data_;
   TrainerOptions options_;
   data::Dataset train_, validation_;
@@ -108,7 +118,7 @@ class Training {
   std::optional<MetricsWriter> metrics_;
   std::optional<Progress> progress_;
   std::optional<Worker> worker_;
-  ParameterLayout layout_;  ///< the worker's
+  ParameterLayout layout_;  ///< the worker's, in host memory
   std::unique_ptr<Reducer> reducer_;
   WorkerStats stats_;  ///< of training, closing rounds apart
   std::int64_t closing_rounds_ = 0;

@@ -11,8 +11,7 @@
 namespace fast::worker {
 
 /// Throws Error(argument) in one line that names what devices do not do.
-void check_for_device(const ParameterLayout& layout, const algorithm::Algorithm& algorithm,
-                      const WorkerOptions& options);
+void check_for_device(const ParameterLayout& layout, const WorkerOptions& options);
 
 class DeviceMixer final : public algorithm::Mixer {
  public:

@@ -30,7 +30,7 @@ Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> pa
     mixing_row(schedule->at(0), group.rank(), options.weights, options.lazy_weights);
     const Device device = options.accelerator ? options.accelerator->device() : Device{};
     layout = ParameterLayout(worker::participating(std::move(parameters), options), device);
-    if (options.accelerator) worker::check_for_device(layout, *options.algorithm, options);
+    if (options.accelerator) worker::check_for_device(layout, options);
   });
   worker::require_agreement(
       group, worker::fingerprint(layout, options.algorithm->declaration(), *schedule, options),

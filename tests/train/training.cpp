@@ -24,12 +24,20 @@ train::TrainerOptions trainer_options() {
   return options;
 }
 
+std::unique_ptr<Backend> small_backend() {
+  return nn::make_backend<double>(nn::mlp({16, 24, classes}), 5);
+}
+
 Trained train_small(const Group& group, const TopologyRule& rule,
                     const train::TrainerOptions& options) {
-  const auto backend = nn::make_backend<double>(nn::mlp({16, 24, classes}), 5);
+  return train_small(group, rule, options, *small_backend());
+}
+
+Trained train_small(const Group& group, const TopologyRule& rule,
+                    const train::TrainerOptions& options, Backend& backend) {
   Trained trained;
-  trained.summary = train::train(group, rule, *backend, made_up_data(), options);
-  const ParameterLayout layout(backend->parameters());
+  trained.summary = train::train(group, rule, backend, made_up_data(), options);
+  const ParameterLayout layout(backend.parameters());
   trained.mean_model.resize(layout.size_bytes() / sizeof(double));
   layout.gather(reinterpret_cast<std::byte*>(trained.mean_model.data()));
   return trained;

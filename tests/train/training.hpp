@@ -3,6 +3,7 @@
 
 #include <fast/exchange/group.hpp>
 #include <fast/train/trainer.hpp>
+#include <memory>
 #include <vector>
 
 namespace fast::testing {
@@ -18,6 +19,9 @@ struct Trained {
 /// 3 epochs in batches of 16, no progress.
 train::TrainerOptions trainer_options();
 
+std::unique_ptr<Backend> small_backend();
+Trained train_small(const Group& group, const TopologyRule& rule,
+                    const train::TrainerOptions& options, Backend& backend);
 Trained train_small(const Group& group, const TopologyRule& rule,
                     const train::TrainerOptions& options);
 

@@ -73,6 +73,10 @@ struct WorkerOptions {
   std::string must_agree;
 };
 
+/// Why workers with such options cannot have their tensors on a device, in one line; empty when
+/// they can.
+std::string why_not_on_device(const WorkerOptions& options);
+
 struct StepOptions {
   double learning_rate = 0;  ///< of this step, for the rules that need it
 };
