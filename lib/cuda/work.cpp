@@ -1,9 +1,26 @@
 #include <fast/cuda/exchange.hpp>
 #include <fast/cuda/memory.hpp>
-#include <vector>
+#include <map>
+#include <mutex>
 
 namespace fast::cuda {
 namespace {
+
+/// Threads of one process copy from each other's slots: these stay pinned until the last lets go.
+std::shared_ptr<void> pinned_together(std::span<const std::byte> memory) {
+  static std::mutex mutex;
+  static std::map<const std::byte*, std::weak_ptr<PinnedRange>> ranges;
+  const std::lock_guard lock(mutex);
+  std::erase_if(ranges, [](const auto& range) { return range.second.expired(); });
+  std::weak_ptr<PinnedRange>& range = ranges[memory.data()];
+  std::shared_ptr<PinnedRange> held = range.lock();
+  if (!held) {
+    held = std::make_shared<PinnedRange>(
+        std::span(const_cast<std::byte*>(memory.data()), memory.size()));
+    range = held;
+  }
+  return held;
+}
 
 class StreamWork final : public DeviceWork {
  public:
@@ -17,8 +34,8 @@ class StreamWork final : public DeviceWork {
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     cuda::copy(to, from, size_bytes, stream_);
   }
-  void pin(std::span<const std::byte> memory) override {
-    pinned_.emplace_back(std::span(const_cast<std::byte*>(memory.data()), memory.size()));
+  std::shared_ptr<void> pin(std::span<const std::byte> memory) override {
+    return pinned_together(memory);
   }
   void settle() override {
     mark_.record(stream_);
@@ -29,7 +46,6 @@ class StreamWork final : public DeviceWork {
   const Stream& stream_;
   Seconds deadline_;
   Event mark_;
-  std::vector<PinnedRange> pinned_;
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <fast/core/memory.hpp>
 #include <fast/exchange/staged.hpp>
 #include <map>
-#include <set>
 
 #include "exchange/slot_board.hpp"
 
@@ -27,6 +26,14 @@ class StagedExchange final : public Exchange {
     if (own_ != nullptr) return;
     memory_ = work_->allocate(staged_bytes(shape));
     own_ = memory_.get();
+  }
+
+  ~StagedExchange() override {
+    try {
+      work_->settle();  // nobody copies from what is given up here
+    } catch (const std::exception&) {
+      return;
+    }
   }
 
   MutablePayload acquire() override {
@@ -105,10 +112,12 @@ class StagedExchange final : public Exchange {
 
   /// Slots keep their places; short ones, which share pages with others, are not worth it.
   void pin(const std::byte* vectors, const std::byte* weights) {
-    if (shape_.vector_bytes < page_bytes || !pinned_.insert(vectors).second) return;
+    if (shape_.vector_bytes < page_bytes || pinned_.contains(vectors)) return;
     const auto count = static_cast<std::size_t>(shape_.vectors);
-    work_->pin({vectors, (count - 1) * shape_.stride_bytes() + shape_.vector_bytes});
-    if (weights != nullptr) work_->pin({weights, shape_.weights_bytes});
+    auto& pins = pinned_[vectors];
+    pins.push_back(
+        work_->pin({vectors, (count - 1) * shape_.stride_bytes() + shape_.vector_bytes}));
+    if (weights != nullptr) pins.push_back(work_->pin({weights, shape_.weights_bytes}));
   }
 
   std::unique_ptr<Exchange> host_;
@@ -119,7 +128,7 @@ class StagedExchange final : public Exchange {
   std::byte* own_ = nullptr;           ///< three of them
   MutablePayload slot_;
   std::map<int, std::shared_ptr<std::byte>> sources_;
-  std::set<const std::byte*> pinned_;
+  std::map<const std::byte*, std::vector<std::shared_ptr<void>>> pinned_;
   std::uint64_t sequence_ = 0;
   bool acquired_ = false;
 };

@@ -28,7 +28,10 @@ class LateWork final : public cuda::DeviceWork {
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     enqueue([=] { std::memcpy(to, from, size_bytes); });
   }
-  void pin(std::span<const std::byte> memory) override { pinned.push_back(memory.data()); }
+  std::shared_ptr<void> pin(std::span<const std::byte> memory) override {
+    pinned.push_back(memory.data());
+    return std::make_shared<int>(0);
+  }
   void settle() override {
     for (const auto& job : jobs_) job();
     jobs_.clear();

@@ -36,7 +36,7 @@ class HostDeviceWork final : public DeviceWork {
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     enqueue([=] { std::memcpy(to, from, size_bytes); });
   }
-  void pin(std::span<const std::byte>) override {}
+  std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
   void settle() override {
     mprotect(memory_, size_, PROT_READ | PROT_WRITE);
     for (const auto& job : jobs_) job();

@@ -180,11 +180,9 @@ template <class T>
 std::vector<std::vector<T>> all_device_rounds(int workers, const DeviceSetting& setting,
                                               const AcceleratorOf& accelerator_of) {
   std::vector<std::vector<T>> found(static_cast<std::size_t>(workers));
-  std::vector<std::shared_ptr<Accelerator>> kept;  // until all have finished
-  for (int rank = 0; rank < workers; ++rank) kept.push_back(accelerator_of(rank));
   local::run(workers, [&](const Group& group) {
     const auto rank = static_cast<std::size_t>(group.rank());
-    DeviceRun<T> run(group, setting, kept[rank]);
+    DeviceRun<T> run(group, setting, accelerator_of(group.rank()));
     run.go(0, device_round_count);
     found[rank] = run.outcome();
   });

@@ -14,8 +14,7 @@ namespace fast::cuda {
 
 /// Of one worker with tensors on that device. Its work goes to a stream of its own: let a step
 /// return when its kernels are done (as cudaStreamSynchronize says). Waits for the device end with
-/// Error(deadline). Workers that are threads of one process keep theirs until all have finished.
-/// Throws Error(resource) as cuda::device() does.
+/// Error(deadline). Throws Error(resource) as cuda::device() does.
 std::shared_ptr<Accelerator> accelerator(int device = 0, Seconds deadline = Seconds(300));
 
 /// Its work goes to `stream`, which must outlive it: steps may leave theirs enqueued there.

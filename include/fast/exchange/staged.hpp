@@ -19,9 +19,9 @@ class DeviceWork {
   virtual std::shared_ptr<std::byte> allocate(std::size_t size_bytes) = 0;
   /// Enqueues a copy, from or to host memory too.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) = 0;
-  /// Lets copies from and to that host memory run at full speed; once for each memory, which must
-  /// outlive the work.
-  virtual void pin(std::span<const std::byte> memory) = 0;
+  /// Lets copies from and to that host memory run at full speed for as long as somebody holds what
+  /// is returned; the memory outlives that.
+  virtual std::shared_ptr<void> pin(std::span<const std::byte> memory) = 0;
   /// Blocks until all that was enqueued, by whomever, is done.
   virtual void settle() = 0;
 };
@@ -37,9 +37,8 @@ struct DeviceRegion {
 
 /// Wherever the neighbors are, and whatever they compute on: publish() copies the device's payload
 /// down, fetch() the sources' up, both through pinned memory (slots of a page or more). `host` is
-/// opened with `shape` itself. Workers that are threads of one process keep their works until all
-/// have finished, as one pins for the others. With a region of such parts a worker's payloads are
-/// in its own, and of sources whose parts can be read from here nothing is copied up.
+/// opened with `shape` itself. With a region of such parts a worker's payloads are in its own, and
+/// of sources whose parts can be read from here nothing is copied up.
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
                                           std::shared_ptr<DeviceWork> work,
                                           DeviceRegion region = {});
