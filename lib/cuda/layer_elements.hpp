@@ -21,6 +21,28 @@ FAST_HOST_DEVICE void put(float value, V* to, Index e) {
   convert(value, to[e]);
 }
 
+/// Values in 16 bytes, which one access moves.
+template <class V>
+inline constexpr int pack_width = 16 / sizeof(V);
+
+/// Places where values between layers, which begin at a multiple of 16 bytes, are taken in packs:
+/// first whole packs, then what is left, one by one.
+template <class V>
+constexpr Index packed_size(Index count) {
+  return count / pack_width<V> + count % pack_width<V>;
+}
+template <class V, class Elements>
+FAST_HOST_DEVICE void at_pack(const Elements& elements, Index count, Index place) {
+  constexpr int width = pack_width<V>;
+  const Index packs = count / width;
+  if (place < packs)
+    elements.template values<width>(place * width);
+  else
+    elements.template values<1>(packs * (width - 1) + place);
+}
+
+FAST_HOST_DEVICE float after_relu(float value, bool relu) { return relu && value < 0 ? 0 : value; }
+
 /// [outer][rows][columns] to [outer][columns][rows].
 template <class From, class To>
 struct SwapLast {
@@ -45,8 +67,7 @@ struct AddBias {
 
   Index size() const { return count; }
   FAST_HOST_DEVICE void at(Index e) const {
-    const float value = get(y, e) + bias[e % channels];
-    put(relu && value < 0 ? 0 : value, y, e);
+    put(after_relu(get(y, e) + bias[e % channels], relu), y, e);
   }
 };
 
@@ -56,10 +77,14 @@ struct Rectify {
   V* y;
   Index count;
 
-  Index size() const { return count; }
-  FAST_HOST_DEVICE void at(Index e) const {
-    const float value = get(x, e);
-    put(value < 0 ? 0 : value, y, e);
+  Index size() const { return packed_size<V>(count); }
+  FAST_HOST_DEVICE void at(Index place) const { at_pack<V>(*this, count, place); }
+  template <int Width>
+  FAST_HOST_DEVICE void values(Index e) const {
+    float value[Width];
+    load(x + e, value);
+    for (int i = 0; i < Width; ++i) value[i] = after_relu(value[i], true);
+    store(value, y + e);
   }
 };
 
@@ -69,8 +94,16 @@ struct RectifySlopes {
   V* dx;
   Index count;
 
-  Index size() const { return count; }
-  FAST_HOST_DEVICE void at(Index e) const { put(get(y, e) > 0 ? get(dy, e) : 0, dx, e); }
+  Index size() const { return packed_size<V>(count); }
+  FAST_HOST_DEVICE void at(Index place) const { at_pack<V>(*this, count, place); }
+  template <int Width>
+  FAST_HOST_DEVICE void values(Index e) const {
+    float value[Width], slope[Width];
+    load(y + e, value);
+    load(dy + e, slope);
+    for (int i = 0; i < Width; ++i) slope[i] = value[i] > 0 ? slope[i] : 0;
+    store(slope, dx + e);
+  }
 };
 
 /// out = a + b; then, with `relu`, at least 0. out may be a.
@@ -81,10 +114,15 @@ struct Add {
   Index count;
   bool relu;
 
-  Index size() const { return count; }
-  FAST_HOST_DEVICE void at(Index e) const {
-    const float value = get(a, e) + get(b, e);
-    put(relu && value < 0 ? 0 : value, out, e);
+  Index size() const { return packed_size<V>(count); }
+  FAST_HOST_DEVICE void at(Index place) const { at_pack<V>(*this, count, place); }
+  template <int Width>
+  FAST_HOST_DEVICE void values(Index e) const {
+    float sum[Width], more[Width];
+    load(a + e, sum);
+    load(b + e, more);
+    for (int i = 0; i < Width; ++i) sum[i] = after_relu(sum[i] + more[i], relu);
+    store(sum, out + e);
   }
 };
 
