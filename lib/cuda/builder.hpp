@@ -19,12 +19,6 @@ inline Index elements_of(const Shape& shape) {
 }
 inline Index area_of(const Shape& image) { return image[1] * image[2]; }
 
-/// Enough threads for a device, rows enough for each.
-inline Shares shares_of(Index rows, Index columns) {
-  const Index most = std::max(Index{1}, Index{65536} / columns);
-  return {rows, columns, std::clamp(rows / 32, Index{1}, std::min(most, Index{512}))};
-}
-
 /// V is the type of values between layers.
 template <class V>
 class Builder {

@@ -50,6 +50,8 @@ void Executor::run(std::span<const Work> works) {
             products_->run(w, workspace_.data(), stream);
           else if constexpr (std::is_same_v<W, Recurrence>)
             recurrences_->run(w, workspace_.data(), stream);
+          else if constexpr (is_block_work<W>)
+            check(launch_blocks(w, stream), "a layer's kernel");
           else
             check(launch_each(w, stream), "a layer's kernel");
         },

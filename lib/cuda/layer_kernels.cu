@@ -5,9 +5,7 @@ namespace fast::cuda {
 
 #define FAST_INSTANTIATE(...) template cudaError_t launch_each(const __VA_ARGS__&, cudaStream_t);
 FAST_INSTANTIATE(AddScaled)
-FAST_INSTANTIATE(ColumnTotals)
-FAST_INSTANTIATE(MomentTotals)
-FAST_INSTANTIATE(Reciprocals)
+FAST_INSTANTIATE(FixedMoments)
 FAST_INSTANTIATE(GroupMoments)
 FAST_INSTANTIATE(GroupSlopes)
 FAST_INSTANTIATE(SwapLast<float, BFloat16>)
@@ -22,10 +20,7 @@ FAST_INSTANTIATE(StoreRule<nn::AdamRule<double>>)
   FAST_INSTANTIATE(Rectify<V>)              \
   FAST_INSTANTIATE(RectifySlopes<V>)        \
   FAST_INSTANTIATE(Add<V>)                  \
-  FAST_INSTANTIATE(ColumnShares<V>)         \
-  FAST_INSTANTIATE(MomentShares<V>)         \
   FAST_INSTANTIATE(Normalize<V>)            \
-  FAST_INSTANTIATE(NormalizeShares<V>)      \
   FAST_INSTANTIATE(NormalizeSlopes<V>)      \
   FAST_INSTANTIATE(PlaneMoments<V>)         \
   FAST_INSTANTIATE(GroupNormalize<V>)       \

@@ -4,10 +4,10 @@ namespace fast::cuda {
 
 template <class V>
 void Builder<V>::add_column_sums(const V* x, Index rows, Index columns, float* totals) {
-  const Shares shares = shares_of(rows, columns);
+  const Shares shares = Shares::of<V>(rows, columns);
   const Sums parts = sums(shares.size());
   add(ColumnShares<V>{x, parts.get(), shares});
-  add(ColumnTotals{parts.get(), totals, shares});
+  add(ColumnTotals{parts.get(), totals, Shares::of_sums(shares.parts, columns)});
 }
 
 template <class V>

@@ -11,31 +11,36 @@ auto Builder<V>::layer(const nn::BatchNorm& norm, const Shape& in, const Values&
   float* running_variance = running_mean + channels;
   const auto epsilon = static_cast<float>(norm.epsilon);
   const Values y = values(count);
-  const Sums reciprocal = sums(channels);
-  const Shares shares = shares_of(rows, channels);
+  const Sums mean = sums(channels), scale = sums(channels), shift = sums(channels);
+  const auto affine = [=] { return Affine{mean.get(), scale.get(), shift.get(), relu}; };
+  const Strips strips = Strips::of<V>(rows, channels);
   if (!training_) {
-    add(Reciprocals{running_variance, reciprocal.get(), channels, epsilon});
-    add(Normalize<V>{x.get(), y.get(), running_mean, reciprocal.get(), weights(w), weights(b),
-                     channels, count, relu});
+    add(FixedMoments{running_mean, running_variance, weights(w), weights(b), mean.get(),
+                     scale.get(), shift.get(), channels, epsilon});
+    add(Normalize<V>{x.get(), y.get(), affine(), strips});
     return {y, nullptr, true};
   }
-  const Sums mean = sums(channels), means = sums(shares.size()), squares = sums(shares.size());
-  add(MomentShares<V>{x.get(), means.get(), squares.get(), shares});
-  add(MomentTotals{means.get(), squares.get(), mean.get(), reciprocal.get(), running_mean,
-                   running_variance, shares, static_cast<float>(norm.momentum), epsilon});
-  add(Normalize<V>{x.get(), y.get(), mean.get(), reciprocal.get(), weights(w), weights(b), channels,
-                   count, relu});
+  const Shares shares = Shares::of<V>(rows, channels);
+  const Shares totals = Shares::of_sums(shares.parts, channels);
+  const Sums reciprocal = sums(channels);
+  {
+    const Sums means = sums(shares.size()), squares = sums(shares.size());
+    add(MomentShares<V>{x.get(), means.get(), squares.get(), shares});
+    add(MomentTotals{means.get(), squares.get(), weights(w), weights(b), mean.get(), scale.get(),
+                     shift.get(), reciprocal.get(), running_mean, running_variance, shares, totals,
+                     static_cast<float>(norm.momentum), epsilon});
+  }
+  add(Normalize<V>{x.get(), y.get(), affine(), strips});
   const auto backward = [=, this](const Values& dy, bool wanted) -> Values {
-    const V* after = relu ? y.get() : nullptr;
-    const Sums dbias = sums(shares.size()), dweight = sums(shares.size());
-    add(NormalizeShares<V>{x.get(), after, dy.get(), mean.get(), reciprocal.get(), dbias.get(),
-                           dweight.get(), shares});
-    add(ColumnTotals{dbias.get(), gradients(b), shares});
-    add(ColumnTotals{dweight.get(), gradients(w), shares});
+    const NormalizeInputs<V> inputs{x.get(), dy.get(), affine()};
+    const Sums parts = sums(shares.size()), products = sums(shares.size());
+    const Sums alone = sums(channels), times = sums(channels);
+    add(NormalizeShares<V>{inputs, parts.get(), products.get(), shares});
+    add(NormalizeTotals{parts.get(), products.get(), reciprocal.get(), gradients(b), gradients(w),
+                        alone.get(), times.get(), totals, rows});
     if (!wanted) return nullptr;
     Values dx = values(count);
-    add(NormalizeSlopes<V>{x.get(), after, dy.get(), mean.get(), reciprocal.get(), weights(w),
-                           gradients(b), gradients(w), dx.get(), channels, rows});
+    add(NormalizeSlopes<V>{inputs, alone.get(), times.get(), dx.get(), strips});
     return dx;
   };
   return {y, backward, true};
@@ -62,7 +67,7 @@ auto Builder<V>::layer(const nn::GroupNorm& norm, const Shape& in, const Values&
     const Sums dbias = sums(planes), dweight = sums(planes);
     add(GroupNormalizeShares<V>{x.get(), after, dy.get(), mean.get(), reciprocal.get(), dbias.get(),
                                 dweight.get(), places});
-    const Shares shares{samples_, channels, samples_};
+    const Shares shares = Shares::of_sums(samples_, channels);
     add(ColumnTotals{dbias.get(), gradients(b), shares});
     add(ColumnTotals{dweight.get(), gradients(w), shares});
     if (!wanted) return nullptr;

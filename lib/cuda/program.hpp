@@ -9,8 +9,9 @@
 #include <variant>
 #include <vector>
 
+#include "cuda/batch_norm_elements.hpp"
+#include "cuda/group_norm_elements.hpp"
 #include "cuda/lstm_elements.hpp"
-#include "cuda/norm_elements.hpp"
 
 namespace fast::cuda {
 
@@ -73,10 +74,10 @@ struct Recurrence {
       Normalize<V>, NormalizeShares<V>, NormalizeSlopes<V>, PlaneMoments<V>, GroupNormalize<V>,    \
       GroupNormalizeShares<V>, GroupNormalizeSlopes<V>, PoolMax<V>, PoolMaxSlopes<V>, PoolMean<V>, \
       PoolMeanSlopes<V>, TakeLast<V>, SpreadLast<V>, SoftmaxLoss<V>, SwapLast<V, V>
-using Work =
-    std::variant<Convolution, MatrixProduct, Recurrence, AddScaled, ColumnTotals, MomentTotals,
-                 Reciprocals, GroupMoments, GroupSlopes, SwapLast<float, BFloat16>,
-                 SwapLast<BFloat16, float>, FAST_CUDA_WORKS(float), FAST_CUDA_WORKS(BFloat16)>;
+using Work = std::variant<Convolution, MatrixProduct, Recurrence, AddScaled, ColumnTotals,
+                          MomentTotals, FixedMoments, NormalizeTotals, GroupMoments, GroupSlopes,
+                          SwapLast<float, BFloat16>, SwapLast<BFloat16, float>,
+                          FAST_CUDA_WORKS(float), FAST_CUDA_WORKS(BFloat16)>;
 #undef FAST_CUDA_WORKS
 
 /// Where a model's flat vectors lie, in nn's order and layout.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 #include <cuda/program.hpp>
 #include <fast/core/batch.hpp>
 #include <fast/core/memory.hpp>
@@ -195,6 +196,18 @@ inline void run_on_host(const cuda::Recurrence& work) {
 template <class Elements>
 void run_on_host(const Elements& work) {
   for (cuda::Index e = work.size(); e-- > 0;) work.at(e);
+}
+
+template <class Work>
+requires cuda::is_block_work<Work>
+void run_on_host(const Work& work) {
+  const auto scratch = std::make_unique<typename Work::Scratch>();
+  for (cuda::Index block = work.shares.blocks(); block-- > 0;) {
+    std::memset(scratch.get(), 0xff, sizeof *scratch);
+    cuda::run_block(work, block, *scratch, [](const auto& f) {
+      for (int thread = cuda::block_size; thread-- > 0;) f(thread);
+    });
+  }
 }
 
 /// cuda::Network's counterpart in host memory.

@@ -11,6 +11,189 @@ using namespace fast;
 using namespace fast::testing;
 using cuda::Index;
 
+namespace {
+
+template <class V>
+struct Matrix {
+  Index rows, columns;
+  std::vector<V> values;
+
+  Matrix(Rng& rng, Index r, Index c, float mean = 0)
+      : rows(r), columns(c), values(random_vector<V>(rng, static_cast<std::size_t>(r * c))) {
+    for (Index e = 0; e < r * c && mean != 0; ++e) cuda::put(at(e) + mean, values.data(), e);
+  }
+  float at(Index e) const { return cuda::get(values.data(), e); }
+  double sum(Index column, const auto& f) const {
+    double total = 0;
+    for (Index r = 0; r < rows; ++r) total += f(double{at(r * columns + column)}, r);
+    return total;
+  }
+};
+
+std::vector<float> row(Index count) { return std::vector<float>(static_cast<std::size_t>(count)); }
+
+/// Rows and columns with one part and many, whole packs and not, more lanes than columns, fewer.
+const std::vector<std::pair<Index, Index>> shapes = {{1, 1},    {2, 8},   {5, 3},    {300, 8},
+                                                     {999, 16}, {130, 6}, {257, 33}, {70, 520}};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("each place of a matrix is in the share of one thread", "", float, BFloat16) {
+  for (const auto& [rows, columns] : shapes) {
+    CAPTURE(rows, columns);
+    const auto shares = cuda::Shares::of<TestType>(rows, columns);
+    const auto strips = cuda::Strips::of<TestType>(rows, columns);
+    std::vector<int> summed(static_cast<std::size_t>(rows * columns)),
+        swept = summed, left(static_cast<std::size_t>(shares.size()));
+    const auto mark = [&](const cuda::Share& share, int width, std::vector<int>& marks) {
+      Index count = 0;
+      share.each<4>([](Index r) { return r; },
+                    [&](Index loaded, Index r) {
+                      REQUIRE(loaded == r);
+                      ++count;
+                      for (int i = 0; i < width; ++i)
+                        ++marks.at(static_cast<std::size_t>(r * columns + share.column + i));
+                    });
+      REQUIRE(count == share.count());
+      return count;
+    };
+    std::vector<Index> rows_of(static_cast<std::size_t>(shares.parts));
+    for (Index block = 0; block < shares.blocks(); ++block)
+      for (int t = 0; t < cuda::block_size; ++t) {
+        const Index count = mark(shares.of(block, t), shares.width, summed);
+        if (block % shares.tiles() == 0 && t % shares.lanes == 0)
+          rows_of.at(static_cast<std::size_t>(block / shares.tiles())) += count;
+        shares.each_sum(block, t,
+                        [&](Index place, int) { ++left.at(static_cast<std::size_t>(place)); });
+      }
+    for (Index e = 0; e < strips.size(); ++e) mark(strips.of(e), strips.width, swept);
+    for (Index p = 0; p < shares.parts; ++p)
+      REQUIRE(rows_of[static_cast<std::size_t>(p)] == shares.rows_of(p));
+    for (const auto* marks : {&summed, &swept, &left})
+      for (const int times : *marks) REQUIRE(times == 1);
+  }
+}
+
+TEST_CASE(
+    "every layer of ResNet-50 at batch 128 has threads for two waves of a large card, or four "
+    "rows for each") {
+  constexpr Index large = 132 * 2048;
+  for (const auto& [side, channels] : std::vector<std::pair<Index, Index>>{{112, 64},
+                                                                           {56, 64},
+                                                                           {56, 256},
+                                                                           {28, 128},
+                                                                           {28, 512},
+                                                                           {14, 256},
+                                                                           {14, 1024},
+                                                                           {7, 512},
+                                                                           {7, 2048}}) {
+    const Index rows = 128 * side * side, packs = channels / 8;
+    CAPTURE(side, channels);
+    const auto shares = cuda::Shares::of<BFloat16>(rows, channels);
+    const auto strips = cuda::Strips::of<BFloat16>(rows, channels);
+    CHECK(shares.blocks() * cuda::block_size >= std::min(2 * large, rows * packs / 8));
+    CHECK(shares.blocks() <= cuda::enough_blocks);
+    CHECK(strips.size() >= std::min(2 * large, rows * packs));
+    // What blocks leave is little beside what they read.
+    CHECK(2 * sizeof(float) * static_cast<std::size_t>(shares.size()) <
+          sizeof(BFloat16) * static_cast<std::size_t>(rows * channels) / 16);
+  }
+}
+
+TEMPLATE_TEST_CASE("columns are summed as in f64", "", float, BFloat16) {
+  Rng rng(21);
+  for (const auto& [rows, columns] : shapes) {
+    CAPTURE(rows, columns);
+    const Matrix<TestType> x(rng, rows, columns);
+    const auto shares = cuda::Shares::of<TestType>(rows, columns);
+    auto parts = row(shares.size()), totals = row(columns);
+    run_on_host(cuda::ColumnShares<TestType>{x.values.data(), parts.data(), shares});
+    run_on_host(cuda::ColumnTotals{parts.data(), totals.data(),
+                                   cuda::Shares::of_sums(shares.parts, columns)});
+    for (Index c = 0; c < columns; ++c)
+      CHECK(double{totals[static_cast<std::size_t>(c)]} ==
+            Approx(x.sum(c, [](double v, Index) { return v; })).epsilon(1e-5).margin(1e-4));
+  }
+}
+
+TEMPLATE_TEST_CASE("moments are those of f64, far from 0 and with a first row far from the others",
+                   "", float, BFloat16) {
+  Rng rng(22);
+  for (const auto& [rows, columns] : shapes) {
+    for (const float mean : {0.0F, 1000.0F}) {
+      CAPTURE(rows, columns, mean);
+      Matrix<TestType> x(rng, rows, columns, mean);
+      if (rows > 200)
+        for (Index c = 0; c < columns; ++c) cuda::put(mean + 40, x.values.data(), c);
+      const auto shares = cuda::Shares::of<TestType>(rows, columns);
+      auto means = row(shares.size()), squares = means;
+      auto center = row(columns), scale = center, shift = center, reciprocal = center,
+           running_mean = center, running_variance = center;
+      const std::vector<float> weight(static_cast<std::size_t>(columns), 3),
+          bias(static_cast<std::size_t>(columns), 4);
+      run_on_host(
+          cuda::MomentShares<TestType>{x.values.data(), means.data(), squares.data(), shares});
+      run_on_host(cuda::MomentTotals{means.data(), squares.data(), weight.data(), bias.data(),
+                                     center.data(), scale.data(), shift.data(), reciprocal.data(),
+                                     running_mean.data(), running_variance.data(), shares,
+                                     cuda::Shares::of_sums(shares.parts, columns), 1.0F, 1e-5F});
+      for (Index c = 0; c < columns; ++c) {
+        const auto i = static_cast<std::size_t>(c);
+        const auto count = static_cast<double>(rows);
+        const double expected = x.sum(c, [](double v, Index) { return v; }) / count;
+        const double square =
+            x.sum(c, [&](double v, Index) { return (v - expected) * (v - expected); });
+        const double wanted = 1 / std::sqrt(square / count + 1e-5);
+        CHECK(double{center[i]} == Approx(expected).epsilon(1e-6).margin(1e-6));
+        CHECK(double{reciprocal[i]} == Approx(wanted).epsilon(2e-4));
+        CHECK(double{scale[i]} == Approx(3 * double{reciprocal[i]}));
+        CHECK(shift[i] == 4);
+        CHECK(running_mean[i] == center[i]);
+        CHECK(double{running_variance[i]} ==
+              Approx(square / (rows > 1 ? count - 1 : 1)).epsilon(2e-4).margin(1e-9));
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("slopes pass where the stored result of a ReLU is above 0", "", float,
+                   BFloat16) {
+  Rng rng(23);
+  for (const auto& [rows, columns] : shapes) {
+    CAPTURE(rows, columns);
+    const Matrix<TestType> x(rng, rows, columns), dy(rng, rows, columns);
+    std::vector<TestType> y(x.values.size());
+    const auto mean = random_vector<float>(rng, static_cast<std::size_t>(columns)),
+               scale = random_vector<float>(rng, static_cast<std::size_t>(columns)),
+               shift = random_vector<float>(rng, static_cast<std::size_t>(columns));
+    const cuda::Affine affine{mean.data(), scale.data(), shift.data(), true};
+    const auto shares = cuda::Shares::of<TestType>(rows, columns);
+    run_on_host(cuda::Normalize<TestType>{x.values.data(), y.data(), affine,
+                                          cuda::Strips::of<TestType>(rows, columns)});
+    auto sums = row(shares.size()), products = sums;
+    auto dbias = row(columns), dweight = dbias, alone = dbias, times = dbias;
+    const std::vector<float> reciprocal(static_cast<std::size_t>(columns), 0.5F);
+    run_on_host(cuda::NormalizeShares<TestType>{
+        {x.values.data(), dy.values.data(), affine}, sums.data(), products.data(), shares});
+    run_on_host(cuda::NormalizeTotals{sums.data(), products.data(), reciprocal.data(), dbias.data(),
+                                      dweight.data(), alone.data(), times.data(),
+                                      cuda::Shares::of_sums(shares.parts, columns), rows});
+    for (Index c = 0; c < columns; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      const auto passing = [&](double slope, Index r) {
+        return cuda::get(y.data(), r * columns + c) > 0 ? slope : 0;
+      };
+      const double weighted = dy.sum(c, [&](double slope, Index r) {
+        return passing(slope, r) * (double{x.at(r * columns + c)} - double{mean[i]});
+      });
+      CHECK(double{dbias[i]} == Approx(dy.sum(c, passing)).epsilon(1e-5).margin(1e-4));
+      CHECK(double{dweight[i]} == Approx(0.5 * weighted).epsilon(1e-5).margin(1e-4));
+      CHECK(double{alone[i]} == Approx(double{dbias[i]} / static_cast<double>(rows)));
+      CHECK(double{times[i]} == Approx(0.5 * double{dweight[i]} / static_cast<double>(rows)));
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("ReLUs and sums take every value once, and NaN passes", "", float, BFloat16) {
   using V = TestType;
   Rng rng(24);

@@ -67,6 +67,7 @@ inline std::vector<nn::ModelSpec> layer_models() {
           {"pool", {2, 8, 9}, {MaxPool{3, 2, 1}, Flatten{}, Dense{3}}},
           {"average", {6, 5, 4}, {GlobalAveragePool{}, Dense{3}}},
           {"batch norm", {3, 5, 6}, {BatchNorm{}, Flatten{}, Dense{3}}},
+          {"batch norm of packs", {16, 5, 6}, {BatchNorm{}, Flatten{}, Dense{3}}},
           {"group norm", {6, 5, 4}, {GroupNorm{3}, Flatten{}, Dense{3}}},
           {"residual", {3, 6, 6}, {Residual{{Conv2d{3, 3, 1, 1}}, {}}, Flatten{}, Dense{3}}},
           lstm(12),
