@@ -4,6 +4,8 @@
 // all is computed in f32. NaN passes through, so that the loss shows it.
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/elements.hpp"
 
 namespace fast::cuda {
@@ -41,19 +43,39 @@ FAST_HOST_DEVICE void at_pack(const Elements& elements, Index count, Index place
     elements.template values<1>(packs * (width - 1) + place);
 }
 
+/// Columns or channels that a thread takes side by side: a pack where every row begins with one.
+template <class V>
+FAST_HOST_DEVICE int width_of(Index columns) {
+  return columns % pack_width<V> == 0 ? pack_width<V> : 1;
+}
+
 FAST_HOST_DEVICE float after_relu(float value, bool relu) { return relu && value < 0 ? 0 : value; }
 
-/// [outer][rows][columns] to [outer][columns][rows].
+/// [outer][rows][columns] to [outer][columns][rows], which may be the same order, in packs then
+/// where both lie at multiples of 16 bytes.
 template <class From, class To>
 struct SwapLast {
+  using Narrow = std::conditional_t<(sizeof(From) < sizeof(To)), From, To>;
   const From* from;
   To* to;
   Index outer, rows, columns;
 
-  Index size() const { return outer * rows * columns; }
+  FAST_HOST_DEVICE Index count() const { return outer * rows * columns; }
+  FAST_HOST_DEVICE bool in_packs() const {
+    const auto both = reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to);
+    return (rows == 1 || columns == 1) && both % 16 == 0;
+  }
+  Index size() const { return in_packs() ? packed_size<Narrow>(count()) : count(); }
   FAST_HOST_DEVICE void at(Index e) const {
+    if (in_packs()) return at_pack<Narrow>(*this, count(), e);
     const Index row = e % rows, column = e / rows % columns, first = e / rows / columns;
     put(get(from, (first * rows + row) * columns + column), to, e);
+  }
+  template <int Width>
+  FAST_HOST_DEVICE void values(Index e) const {
+    float value[Width];
+    load(from + e, value);
+    store(value, to + e);
   }
 };
 
@@ -160,7 +182,7 @@ struct PoolShape {
 };
 
 /// The largest of each window and its place in the image (row · width + column), the first of
-/// equals.
+/// equals; a thread takes neighboring channels, whose windows are the same.
 template <class V>
 struct PoolMax {
   const V* x;
@@ -168,22 +190,40 @@ struct PoolMax {
   std::int32_t* places;
   PoolShape shape;
 
-  Index size() const { return shape.samples * shape.out_height * shape.out_width * shape.channels; }
+  Index size() const {
+    return shape.samples * shape.out_height * shape.out_width * shape.channels /
+           width_of<V>(shape.channels);
+  }
   FAST_HOST_DEVICE void at(Index e) const {
-    const Index c = e % shape.channels, out = e / shape.channels;
+    if (width_of<V>(shape.channels) == 1)
+      window<1>(e);
+    else
+      window<pack_width<V>>(e);
+  }
+
+ private:
+  template <int Width>
+  FAST_HOST_DEVICE void window(Index e) const {
+    const Index packs = shape.channels / Width, c = e % packs * Width, out = e / packs;
     const Index column = out % shape.out_width, row = out / shape.out_width % shape.out_height;
     const Index image = out / shape.out_width / shape.out_height * shape.height * shape.width;
-    Index best = shape.begin(row) * shape.width + shape.begin(column);
-    float largest = get(x, (image + best) * shape.channels + c);
+    const Index first = shape.begin(row) * shape.width + shape.begin(column);
+    float largest[Width], value[Width];
+    Pack<std::int32_t, Width> best;
+    load(x + (image + first) * shape.channels + c, largest);
+    for (int i = 0; i < Width; ++i) best.values[i] = static_cast<std::int32_t>(first);
     for (Index r = shape.begin(row); r < shape.end(row, shape.height); ++r)
       for (Index k = shape.begin(column); k < shape.end(column, shape.width); ++k) {
-        const float value = get(x, (image + r * shape.width + k) * shape.channels + c);
-        if (value <= largest || largest != largest) continue;  // NaN passes
-        largest = value;
-        best = r * shape.width + k;
+        const Index place = r * shape.width + k;
+        load(x + (image + place) * shape.channels + c, value);
+        for (int i = 0; i < Width; ++i) {
+          if (value[i] <= largest[i] || largest[i] != largest[i]) continue;  // NaN passes
+          largest[i] = value[i];
+          best.values[i] = static_cast<std::int32_t>(place);
+        }
       }
-    put(largest, y, e);
-    places[e] = static_cast<std::int32_t>(best);
+    store(largest, y + out * shape.channels + c);
+    *reinterpret_cast<Pack<std::int32_t, Width>*>(places + out * shape.channels + c) = best;
   }
 };
 
@@ -195,18 +235,33 @@ struct PoolMaxSlopes {
   V* dx;
   PoolShape shape;
 
-  Index size() const { return shape.samples * shape.height * shape.width * shape.channels; }
+  Index size() const {
+    return shape.samples * shape.height * shape.width * shape.channels /
+           width_of<V>(shape.channels);
+  }
   FAST_HOST_DEVICE void at(Index e) const {
-    const Index c = e % shape.channels, in = e / shape.channels;
+    if (width_of<V>(shape.channels) == 1)
+      place<1>(e);
+    else
+      place<pack_width<V>>(e);
+  }
+
+ private:
+  template <int Width>
+  FAST_HOST_DEVICE void place(Index e) const {
+    const Index packs = shape.channels / Width, c = e % packs * Width, in = e / packs;
     const Index column = in % shape.width, row = in / shape.width % shape.height;
     const Index images = in / shape.width / shape.height * shape.out_height;
-    float sum = 0;
+    float sum[Width] = {}, slope[Width];
     for (Index r = shape.first_over(row); r <= shape.last_over(row, shape.out_height); ++r)
       for (Index k = shape.first_over(column); k <= shape.last_over(column, shape.out_width); ++k) {
         const Index out = ((images + r) * shape.out_width + k) * shape.channels + c;
-        if (places[out] == row * shape.width + column) sum += get(dy, out);
+        const auto from = *reinterpret_cast<const Pack<std::int32_t, Width>*>(places + out);
+        load(dy + out, slope);
+        for (int i = 0; i < Width; ++i)
+          sum[i] += from.values[i] == row * shape.width + column ? slope[i] : 0;
       }
-    put(sum, dx, e);
+    store(sum, dx + in * shape.channels + c);
   }
 };
 

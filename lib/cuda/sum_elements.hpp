@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <type_traits>
 
 #include "cuda/layer_elements.hpp"
 
@@ -30,12 +29,6 @@ struct Share {
     for (; r < end; r += step) take(load_row(r), r);
   }
 };
-
-/// Columns that a thread takes side by side: a pack where every row begins with one.
-template <class V>
-int width_of(Index columns) {
-  return columns % pack_width<V> == 0 ? pack_width<V> : 1;
-}
 
 /// How blocks of threads share the rows: `lanes` of a block's threads lie side by side, the others
 /// below; so do blocks where a row is longer, `parts` one below the other.

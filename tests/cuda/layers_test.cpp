@@ -223,3 +223,26 @@ TEMPLATE_TEST_CASE("ReLUs and sums take every value once, and NaN passes", "", f
     }
   }
 }
+
+TEMPLATE_TEST_CASE("values are converted in packs and one by one, at any place", "", float,
+                   BFloat16) {
+  using V = TestType;
+  Rng rng(25);
+  for (const std::size_t count : {1, 7, 8, 9, 40}) {
+    for (const std::size_t begin : {0, 1, 4}) {
+      CAPTURE(count, begin);
+      const auto from = random_vector<float>(rng, begin + count);
+      std::vector<V> there(count + 8);
+      std::vector<float> back(begin + count);
+      const auto size = static_cast<Index>(count);
+      run_on_host(cuda::SwapLast<float, V>{from.data() + begin, there.data(), 1, 1, size});
+      run_on_host(cuda::SwapLast<V, float>{there.data(), back.data() + begin, size, 1, 1});
+      for (std::size_t e = 0; e < count; ++e) {
+        V expected;
+        cuda::convert(from[begin + e], expected);
+        CHECK(back[begin + e] == cuda::get(&expected, 0));
+      }
+      for (std::size_t e = count; e < there.size(); ++e) CHECK(cuda::get(&there[e], 0) == 0);
+    }
+  }
+}

@@ -65,6 +65,7 @@ inline std::vector<nn::ModelSpec> layer_models() {
           {"convolutions", {3, 9, 11}, {conv, Conv2d{4, 2, 1, 1, false}, Flatten{}, Dense{4}}},
           {"ReLU", {3, 4, 5}, {Relu{}, Flatten{}, Dense{3}}},
           {"pool", {2, 8, 9}, {MaxPool{3, 2, 1}, Flatten{}, Dense{3}}},
+          {"pool of packs", {8, 8, 9}, {MaxPool{3, 2, 1}, Flatten{}, Dense{3}}},
           {"average", {6, 5, 4}, {GlobalAveragePool{}, Dense{3}}},
           {"batch norm", {3, 5, 6}, {BatchNorm{}, Flatten{}, Dense{3}}},
           {"batch norm of packs", {16, 5, 6}, {BatchNorm{}, Flatten{}, Dense{3}}},
