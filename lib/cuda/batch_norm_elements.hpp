@@ -184,12 +184,14 @@ struct Strips {
   }
 };
 
+/// `more`, unless null, is added before the ReLU.
 template <class V>
 struct Normalize {
   const V* x;
   V* y;
   Affine affine;
   Strips strips;
+  const V* more = nullptr;
 
   Index size() const { return strips.size(); }
   FAST_HOST_DEVICE void at(Index e) const {
@@ -201,14 +203,32 @@ struct Normalize {
 
  private:
   template <int Width>
+  struct Row {
+    Floats<Width> x, more;
+  };
+  template <int Width>
   FAST_HOST_DEVICE void strip(const Share& share) const {
     const AffineOf<V, Width> of(affine, share.column);
+    if (more != nullptr) return strip_and_more<Width>(share, of);
     share.each<4>([&](Index row) { return loaded<Width>(x + row * strips.columns + share.column); },
                   [&](Floats<Width> value, Index row) {
                     for (int i = 0; i < Width; ++i)
                       value.at[i] = after_relu(of.value(value.at[i], i), affine.relu);
                     store(value.at, y + row * strips.columns + share.column);
                   });
+  }
+  template <int Width>
+  FAST_HOST_DEVICE void strip_and_more(const Share& share, const AffineOf<V, Width>& of) const {
+    share.each<2>(
+        [&](Index row) {
+          const Index place = row * strips.columns + share.column;
+          return Row<Width>{loaded<Width>(x + place), loaded<Width>(more + place)};
+        },
+        [&](Row<Width> row, Index r) {
+          for (int i = 0; i < Width; ++i)
+            row.x.at[i] = after_relu(of.value(row.x.at[i], i) + row.more.at[i], affine.relu);
+          store(row.x.at, y + r * strips.columns + share.column);
+        });
   }
 };
 

@@ -80,6 +80,10 @@ class Builder {
     add(RectifySlopes<V>{y.get(), dy.get(), slopes.get(), count});
     return slopes;
   }
+  /// a + b, joined to the normalization that has just made one of them for nobody else.
+  Values added(const Values& a, const Values& b, Index count, bool relu);
+  /// rectified(), joined to the sum that has just made dy for nobody else.
+  Values rectified_sum(const Values& y, const Values& dy, Index count, bool relu);
   template <class From>
   Values swapped(const From* from, Index outer, Index rows, Index columns) {
     Values to = values(outer * rows * columns);
@@ -99,6 +103,7 @@ class Builder {
   ModelMemory model_;
   ProgramMemory memory_;
   std::vector<Work> works_;
+  const V* own_slopes_ = nullptr;  // what the last residual block has handed back
   Index parameter_ = 0, buffer_ = 0, recurrences_ = 0;
 };
 

@@ -128,13 +128,15 @@ struct RectifySlopes {
   }
 };
 
-/// out = a + b; then, with `relu`, at least 0. out may be a.
+/// out = a + b; then, with `relu`, at least 0; and 0 where `gate`, unless null, is not above 0. out
+/// may be a.
 template <class V>
 struct Add {
   const V *a, *b;
   V* out;
   Index count;
   bool relu;
+  const V* gate = nullptr;
 
   Index size() const { return packed_size<V>(count); }
   FAST_HOST_DEVICE void at(Index place) const { at_pack<V>(*this, count, place); }
@@ -144,6 +146,11 @@ struct Add {
     load(a + e, sum);
     load(b + e, more);
     for (int i = 0; i < Width; ++i) sum[i] = after_relu(sum[i] + more[i], relu);
+    if (gate != nullptr) {
+      float open[Width];
+      load(gate + e, open);
+      for (int i = 0; i < Width; ++i) sum[i] = open[i] > 0 ? sum[i] : 0;
+    }
     store(sum, out + e);
   }
 };

@@ -14,21 +14,48 @@ bool takes_relu(const nn::LayerSpec& layer) {
 }  // namespace
 
 template <class V>
+auto Builder<V>::added(const Values& a, const Values& b, Index count, bool relu) -> Values {
+  auto* last = works_.empty() ? nullptr : std::get_if<Normalize<V>>(&works_.back());
+  if (last != nullptr && !last->affine.relu && last->more == nullptr) {
+    const bool first = last->y == a.get();
+    if (first || last->y == b.get()) {
+      last->more = (first ? b : a).get();
+      last->affine.relu = relu;
+      return first ? a : b;
+    }
+  }
+  const Values y = values(count);
+  add(Add<V>{a.get(), b.get(), y.get(), count, relu});
+  return y;
+}
+
+template <class V>
+auto Builder<V>::rectified_sum(const Values& y, const Values& dy, Index count, bool relu)
+    -> Values {
+  const bool own = std::exchange(own_slopes_, nullptr) == dy.get();
+  auto* last = std::get_if<Add<V>>(&works_.back());
+  if (!relu || !own || last == nullptr || last->out != dy.get())
+    return rectified(y, dy, count, relu);
+  last->gate = y.get();
+  return dy;
+}
+
+template <class V>
 auto Builder<V>::layer(const nn::Residual& residual, const Shape& in, const Values& x, bool relu)
     -> Made {
   const Index out_count = samples_ * elements_of(nn::shapes_through(residual.body, in).back());
   const Index in_count = samples_ * elements_of(in);
   const auto body = std::make_shared<Chain>(through(residual.body, in, x));
   const auto shortcut = std::make_shared<Chain>(through(residual.shortcut, in, x));
-  const Values y = values(out_count);
-  add(Add<V>{body->y.get(), shortcut->y.get(), y.get(), out_count, relu});
+  const Values y = added(body->y, shortcut->y, out_count, relu);
   const auto backward = [=, this](const Values& dy, bool wanted) -> Values {
-    const Values slopes = rectified(y, dy, out_count, relu);
+    const Values slopes = rectified_sum(y, dy, out_count, relu);
     const Values through_body = back(*body, slopes, wanted);
     const Values past_it = back(*shortcut, slopes, wanted);
     if (!wanted) return nullptr;
     Values dx = values(in_count);
     add(Add<V>{through_body.get(), past_it.get(), dx.get(), in_count, false});
+    own_slopes_ = dx.get();
     return dx;
   };
   return {y, backward, body->trained() || shortcut->trained()};

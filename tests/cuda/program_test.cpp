@@ -69,3 +69,27 @@ TEST_CASE("ReLUs are taken into the work before them") {
   network.evaluate(batch.batch());
   CHECK(network.work_count() == 3);  // two products with bias, the loss
 }
+
+TEST_CASE(
+    "a residual block's sum and ReLU are taken into the normalization before them, and the "
+    "ReLU's slopes into the sum of slopes behind it") {
+  const nn::Residual block{{nn::Conv2d{8, 3, 1, 1, false}, nn::BatchNorm{}}, {}};
+  const auto works = [&](const std::vector<nn::LayerSpec>& layers, bool training) {
+    nn::ModelSpec spec{"blocks", {8, 4, 4}, layers};
+    spec.layers.insert(spec.layers.end(), {nn::Flatten{}, nn::Dense{3}});
+    HostNetwork network(spec);
+    const nn::Samples batch(2, spec.input, 3);
+    if (training)
+      network.loss_and_gradients(batch.batch());
+    else
+      network.evaluate(batch.batch());
+    return network.work_count();
+  };
+  const nn::Relu relu;
+  // Kernels repacked, convolution, moments and normalization.
+  CHECK(works({block, relu, block, relu}, false) - works({block, relu}, false) == 4);
+  // Moments are of two works; back: two of sums, one of slopes, two of the convolution, one of
+  // kernels' slopes repacked, and the sum that the ReLU's slopes are in.
+  const std::size_t two = works({block, relu, block, relu}, true);
+  CHECK(works({block, relu, block, relu, block, relu}, true) - two == 5 + 7);
+}
