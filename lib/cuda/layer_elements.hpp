@@ -301,36 +301,4 @@ struct PoolMeanSlopes {
   }
 };
 
-/// nn::softmax_cross_entropy for each sample: its loss, whether it is classified rightly, and the
-/// gradient of the mean loss unless `slopes` is null.
-template <class V>
-struct SoftmaxLoss {
-  const V* logits;  // [samples][classes]
-  const std::int32_t* labels;
-  V* slopes;
-  float* losses;
-  std::int32_t* hits;
-  Index samples, classes;
-
-  Index size() const { return samples; }
-  FAST_HOST_DEVICE void at(Index sample) const {
-    const V* row = logits + sample * classes;
-    const Index label = labels[sample];
-    Index largest = 0;
-    for (Index c = 1; c < classes; ++c)
-      if (get(row, c) > get(row, largest)) largest = c;
-    const float most = get(row, largest);
-    double total = 0;
-    for (Index c = 0; c < classes; ++c) total += static_cast<double>(::expf(get(row, c) - most));
-    losses[sample] = static_cast<float>(::log(total) - static_cast<double>(get(row, label) - most));
-    hits[sample] = largest == label ? 1 : 0;
-    if (slopes == nullptr) return;
-    const float scale = 1 / static_cast<float>(samples);
-    const float share = scale / static_cast<float>(total);
-    for (Index c = 0; c < classes; ++c)
-      put(fused(::expf(get(row, c) - most), share, c == label ? -scale : 0.0F), slopes,
-          sample * classes + c);
-  }
-};
-
 }  // namespace fast::cuda

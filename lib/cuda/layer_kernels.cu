@@ -33,8 +33,7 @@ FAST_INSTANTIATE(StoreRule<nn::AdamRule<double>>)
   FAST_INSTANTIATE(PackLstm<V>)             \
   FAST_INSTANTIATE(UnpackLstm<V>)           \
   FAST_INSTANTIATE(TakeLast<V>)             \
-  FAST_INSTANTIATE(SpreadLast<V>)           \
-  FAST_INSTANTIATE(SoftmaxLoss<V>)
+  FAST_INSTANTIATE(SpreadLast<V>)
 FAST_INSTANTIATE_FOR(float)
 FAST_INSTANTIATE_FOR(BFloat16)
 

@@ -11,6 +11,7 @@
 
 #include "cuda/batch_norm_elements.hpp"
 #include "cuda/group_norm_elements.hpp"
+#include "cuda/loss_elements.hpp"
 #include "cuda/lstm_elements.hpp"
 
 namespace fast::cuda {

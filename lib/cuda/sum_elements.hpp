@@ -49,6 +49,9 @@ struct Shares {
   /// Of sums [parts][columns] to be joined to one row.
   static Shares of_sums(Index parts, Index columns) { return {parts, columns, 1, 1, 8}; }
 
+  /// A block for each row.
+  FAST_HOST_DEVICE static Shares apart(Index rows) { return {rows, 1, rows, 1, 1}; }
+
   FAST_HOST_DEVICE int depth() const { return block_size / lanes; }
   FAST_HOST_DEVICE Index tiles() const { return (columns / width + lanes - 1) / lanes; }
   FAST_HOST_DEVICE Index blocks() const { return parts * tiles(); }

@@ -25,10 +25,11 @@ cudaError_t launch_blocks(const Work& work, cudaStream_t stream) {
 FAST_INSTANTIATE(ColumnTotals)
 FAST_INSTANTIATE(MomentTotals)
 FAST_INSTANTIATE(NormalizeTotals)
-#define FAST_INSTANTIATE_FOR(V)     \
-  FAST_INSTANTIATE(ColumnShares<V>) \
-  FAST_INSTANTIATE(MomentShares<V>) \
-  FAST_INSTANTIATE(NormalizeShares<V>)
+#define FAST_INSTANTIATE_FOR(V)        \
+  FAST_INSTANTIATE(ColumnShares<V>)    \
+  FAST_INSTANTIATE(MomentShares<V>)    \
+  FAST_INSTANTIATE(NormalizeShares<V>) \
+  FAST_INSTANTIATE(SoftmaxLoss<V>)
 FAST_INSTANTIATE_FOR(float)
 FAST_INSTANTIATE_FOR(BFloat16)
 

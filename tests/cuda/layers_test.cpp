@@ -246,3 +246,28 @@ TEMPLATE_TEST_CASE("values are converted in packs and one by one, at any place",
     }
   }
 }
+
+TEST_CASE(
+    "the first of equal logits is the one that counts, and a NaN makes its sample's loss NaN") {
+  constexpr Index classes = 600;
+  for (const Index place : {0, 5, 256, 599}) {
+    CAPTURE(place);
+    std::vector<float> logits(3 * classes), losses(3), slopes(3 * classes);
+    std::vector<std::int32_t> labels(3, static_cast<std::int32_t>(place)), hits(3);
+    const auto at = [&](Index sample, Index c) -> float& {
+      return logits[static_cast<std::size_t>(sample * classes + c)];
+    };
+    at(0, place) = at(0, 599) = 2;
+    at(1, place) = std::numeric_limits<float>::quiet_NaN();
+    labels[2] = 1;
+    run_on_host(cuda::SoftmaxLoss<float>{logits.data(), labels.data(), slopes.data(), losses.data(),
+                                         hits.data(), 3, classes});
+    const double twos = place == 599 ? 1 : 2;
+    CHECK(double{losses[0]} == Approx(std::log(twos + (600 - twos) * std::exp(-2.0))));
+    CHECK(hits == std::vector<std::int32_t>{1, hits[1], 0});
+    CHECK(std::isnan(losses[1]));
+    CHECK(double{losses[2]} == Approx(std::log(600.0)));
+    CHECK(double{slopes[2 * classes]} == Approx(1.0 / 1800));
+    CHECK(double{slopes[2 * classes + 1]} == Approx((1.0 / 600 - 1) / 3));
+  }
+}

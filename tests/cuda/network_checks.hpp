@@ -24,6 +24,7 @@ inline std::vector<nn::ModelSpec> device_models() {
       {Conv2d{16, 1, 2, 0, false}, BatchNorm{}}};
   return {
       {"dense", {7}, {Dense{5}}},
+      {"classes for many threads", {6}, {Dense{700}}},
       mlp({784, 20, 10}),
       lenet5(),
       {"strided",
