@@ -68,8 +68,16 @@ struct SwapLast {
   Index size() const { return in_packs() ? packed_size<Narrow>(count()) : count(); }
   FAST_HOST_DEVICE void at(Index e) const {
     if (in_packs()) return at_pack<Narrow>(*this, count(), e);
-    const Index row = e % rows, column = e / rows % columns, first = e / rows / columns;
-    put(get(from, (first * rows + row) * columns + column), to, e);
+    // Devices divide 32 bits much faster than 64.
+    const bool narrow = count() <= 0xffffffff;
+    put(get(from, narrow ? source(static_cast<std::uint32_t>(e)) : source(e)), to, e);
+  }
+  /// The place that goes to e.
+  template <class Number>
+  FAST_HOST_DEVICE Index source(Number e) const {
+    const auto height = static_cast<Number>(rows), width = static_cast<Number>(columns);
+    const Number rest = e / height;
+    return static_cast<Index>((rest / width * height + e % height) * width + rest % width);
   }
   template <int Width>
   FAST_HOST_DEVICE void values(Index e) const {

@@ -271,3 +271,15 @@ TEST_CASE(
     CHECK(double{slopes[2 * classes + 1]} == Approx((1.0 / 600 - 1) / 3));
   }
 }
+
+TEST_CASE("the order that is swapped is the same by numbers of 32 and 64 bits") {
+  const cuda::SwapLast<float, float> swap{nullptr, nullptr, 2, 3, 5};
+  std::vector<int> times(30);
+  for (Index e = 0; e < 30; ++e) {
+    const Index row = e % 3, column = e / 3 % 5, first = e / 15;
+    CHECK(swap.source(e) == (first * 3 + row) * 5 + column);
+    CHECK(swap.source(static_cast<std::uint32_t>(e)) == swap.source(e));
+    ++times[static_cast<std::size_t>(swap.source(e))];
+  }
+  CHECK(times == std::vector<int>(30, 1));
+}
