@@ -21,8 +21,8 @@ struct Mirrored {
   SlotExchange reader = pair.end(Pair::reader_rank, testing::staleness(0));
   std::size_t head = SlotBoard::data_offset(pair.shape);
 
-  void bring(std::byte* slot, std::size_t up_to, int value) {
-    std::memset(slot + head, value, up_to);
+  void bring(std::byte* slot, std::size_t from, std::size_t up_to, int value) {
+    std::memset(slot + head + from, value, up_to - from);
     mirror.arrived(head + up_to);
   }
 };
@@ -32,7 +32,7 @@ struct Mirrored {
 TEST_CASE("a payload is read part by part while it comes") {
   Mirrored host;
   std::byte* slot = host.mirror.begin(0, 2);
-  host.bring(slot, part, 7);
+  host.bring(slot, 0, part, 7);
   Arrival arrival = host.reader.fetch_early(1).front();
   CHECK(arrival.state == Arrival::State::present);
   CHECK(arrival.arriving != 0);
@@ -40,8 +40,8 @@ TEST_CASE("a payload is read part by part while it comes") {
   CHECK(host.reader.await(arrival, part));
   CHECK(testing::whole(arrival.payload.data, part));
   std::thread rest([&] {
-    host.bring(slot, 2 * part, 7);
-    host.bring(slot, bytes, 7);
+    host.bring(slot, part, 2 * part, 7);
+    host.bring(slot, 2 * part, bytes, 7);
     host.mirror.publish(0, 2);
   });
   CHECK(host.reader.await(arrival, 2 * part));
@@ -55,10 +55,10 @@ TEST_CASE("a payload is read part by part while it comes") {
 
 TEST_CASE("a payload that is begun anew is not taken for what was promised") {
   Mirrored host;
-  host.bring(host.mirror.begin(0, 0), bytes, 1);
+  host.bring(host.mirror.begin(0, 0), 0, bytes, 1);
   Arrival arrival = host.reader.fetch_early(0).front();
   CHECK(host.reader.await(arrival, bytes));
-  host.bring(host.mirror.begin(0, 0), bytes, 2);  // it did not stand
+  host.bring(host.mirror.begin(0, 0), 0, bytes, 2);  // it did not stand
   CHECK_FALSE(host.reader.await(arrival, bytes));
   CHECK_FALSE(host.reader.await(arrival, whole_payload));
   host.mirror.publish(0, 0);
