@@ -61,7 +61,8 @@ std::vector<double> after_some_rounds(const Group& group, const TopologyRule& ru
 }  // namespace
 
 void every_remote_path_gives_the_same_bits(const Group& group) {
-  for (const std::size_t count : counts) {
+  const std::size_t some = several_hosts(group) ? std::size(counts) : 2;  // else nothing is cut up
+  for (const std::size_t count : std::span(counts).first(some)) {
     for (const TopologyRule& rule : {stencil::ring(), schedule::one_peer_exponential()}) {
       std::vector<double> among_threads;
       local::run(group.size(), [&](const Group& threads) {
