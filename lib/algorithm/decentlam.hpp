@@ -3,6 +3,7 @@
 
 #include <fast/algorithm/rules.hpp>
 
+#include "algorithm/standing.hpp"
 #include "core/host_device.hpp"
 
 namespace fast::algorithm {
@@ -18,10 +19,7 @@ struct DecentLam {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) {
-      block.state[0][e] = block.current[e];
-      block.state[1][e] = 0;
-    }
+    stand_still(block);
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {
