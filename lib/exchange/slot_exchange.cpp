@@ -58,9 +58,11 @@ void SlotExchange::publish(std::int64_t round, bool with_weights) {
   header.ring();
 }
 
-Payload SlotExchange::published() const {
-  const MutablePayload own = board_->payload(rank_, sequence_);
-  return {own.data, own.scalars, own.stride_bytes, own.weights};
+Payload SlotExchange::published() const { return published(rank_, sequence_); }
+
+Payload SlotExchange::published(int worker, std::uint64_t sequence) const {
+  const MutablePayload slot = board_->payload(worker, sequence);
+  return {slot.data, slot.scalars, slot.stride_bytes, slot.weights};
 }
 
 /// Looks for a publication that fits: exactly of `round`, or the newest that is not too old.
@@ -80,8 +82,7 @@ bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
     if (first == being_written || !recent) continue;
     // Published meanwhile, the round found may be a newer publication's: look again.
     if (exact() && publication.sequence.load(std::memory_order_acquire) != newest) return false;
-    const MutablePayload slot = board_->payload(arrival.worker, sequence);
-    arrival.payload = {slot.data, slot.scalars, slot.stride_bytes, slot.weights};
+    arrival.payload = published(arrival.worker, sequence);
     arrival.round = exact() ? round : last;
     arrival.sequence = sequence;
     return true;
@@ -110,8 +111,7 @@ bool SlotExchange::find_arriving(Arrival& arrival, std::int64_t round) const {
   const bool comes = version % 2 == 0 && first <= round && round <= until &&
                      !is_published(arrival.worker, sequence);
   if (!comes || arriving.version.load(std::memory_order_acquire) != version) return false;
-  const MutablePayload slot = board_->payload(arrival.worker, sequence);
-  arrival.payload = {slot.data, slot.scalars, slot.stride_bytes, slot.weights};
+  arrival.payload = published(arrival.worker, sequence);
   arrival.round = round;
   arrival.sequence = sequence;
   arrival.arriving = version;

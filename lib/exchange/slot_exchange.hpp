@@ -28,6 +28,7 @@ class SlotExchange : public Exchange {
   std::vector<Arrival> fetch(std::int64_t round, bool early);
   bool find(Arrival& arrival, std::int64_t round) const;
   bool find_arriving(Arrival& arrival, std::int64_t round) const;
+  Payload published(int worker, std::uint64_t sequence) const;
   bool is_published(int worker, std::uint64_t sequence) const;
   bool has_come(const Arrival& arrival) const;
   bool has_gone_on(int worker, std::int64_t round) const;
