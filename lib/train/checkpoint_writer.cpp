@@ -54,12 +54,13 @@ void remove_old(const std::filesystem::path& directory, int keep) {
   bool full = false;
   for (const auto& [round, path] : checkpoints_in(directory)) {
     std::error_code problem;
-    const bool has_manifest = std::filesystem::exists(path / manifest_name, problem);
-    if (listed >= keep && (full || !has_manifest || !is_full(path))) {
+    const bool is_listed = std::filesystem::exists(path / manifest_name, problem);
+    const bool is_newest_full = is_listed && !full && is_full(path);
+    full = full || is_newest_full;
+    if (listed >= keep && !is_newest_full) {
       remove_checkpoint(path);
-    } else if (has_manifest) {
+    } else if (is_listed) {
       ++listed;
-      full = full || is_full(path);
     }
   }
 }
