@@ -27,22 +27,15 @@ void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
     arrivals =
         mixes_early() ? link_.exchange->fetch_early(info.round) : link_.exchange->fetch(info.round);
   }
-  const bool mixed = mix_as_they_arrive(arrivals, round->row);
-  if (!mixed && any_arriving(arrivals)) {
-    const Stopwatch watch(stats_.wait_s);
-    arrivals = link_.exchange->fetch(info.round);
-  }
-  if (!mixed && !keeps_up(arrivals)) {
-    rejoin();
-    return;
-  }
-  if (options_.staleness == 0) {
-    if (!mixed && !mix_exactly(arrivals, round->row, info)) {
+  if (!mix_as_they_arrive(arrivals, round->row)) {
+    if (any_arriving(arrivals)) {
+      const Stopwatch watch(stats_.wait_s);
+      arrivals = link_.exchange->fetch(info.round);
+    }
+    if (!keeps_up(arrivals) || !mix_whole(std::move(arrivals), round->row, info)) {
       rejoin();
       return;
     }
-  } else {
-    mix_optimistically(std::move(arrivals), round->row, info);
   }
   link_.exchange->complete(info.round + 1);
   const bool sent = sent_;  // what the neighbours read in this round
@@ -64,6 +57,14 @@ algorithm::Neighborhood Engine::neighborhood(const std::vector<Arrival>& arrival
     near.weights.push_back(row.weights[k]);
   }
   return near;
+}
+
+/// False when this worker was left behind meanwhile.
+bool Engine::mix_whole(std::vector<Arrival> arrivals, const MixingRow& row,
+                       const algorithm::RoundInfo& info) {
+  if (options_.staleness == 0) return mix_exactly(arrivals, row, info);
+  mix_optimistically(std::move(arrivals), row, info);
+  return true;
 }
 
 /// False when a neighbour overwrote what was being read: it took this worker for dead.

@@ -91,6 +91,8 @@ class Engine {
   template <class T>
   bool average_as_they_arrive(const Segment& segment, std::vector<Arrival>& arrivals,
                               const MixingRow& row, const MutablePayload& next);
+  bool mix_whole(std::vector<Arrival> arrivals, const MixingRow& row,
+                 const algorithm::RoundInfo& info);
   bool mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
                    const algorithm::RoundInfo& info);
   void mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,

@@ -103,22 +103,7 @@ class Worker {
   /// for the loss and must be finite.
   template <class Train>
   auto step(Train&& train, const StepOptions& options = {}) {
-    begin_round();
-    try {
-      if constexpr (std::is_void_v<std::invoke_result_t<Train>>) {
-        train();
-        end_round(options);
-      } else {
-        auto result = train();
-        if constexpr (std::is_floating_point_v<decltype(result)>) {
-          check_loss(static_cast<double>(result));
-        }
-        end_round(options);
-        return result;
-      }
-    } catch (...) {
-      rethrow_as_failed();
-    }
+    return round_of(train, [&] { end_round(options); });
   }
 
   /// The same in two halves, around the user's step.
@@ -138,23 +123,7 @@ class Worker {
   /// and, if floating-point, taken for the loss.
   template <class T, class Find>
   auto step_in_slots(const Find& find_gradients, const PartUpdate<T>& update) {
-    begin_round();
-    try {
-      const T* const at = weights<T>();
-      if constexpr (std::is_void_v<std::invoke_result_t<Find, const T*>>) {
-        find_gradients(at);
-        end_round(update);
-      } else {
-        auto result = find_gradients(at);
-        if constexpr (std::is_floating_point_v<decltype(result)>) {
-          check_loss(static_cast<double>(result));
-        }
-        end_round(update);
-        return result;
-      }
-    } catch (...) {
-      rethrow_as_failed();
-    }
+    return round_of([&] { return find_gradients(weights<T>()); }, [&] { end_round(update); });
   }
   /// Where the packed weights are until the next end_round(); not to be written to.
   template <class T>
@@ -214,6 +183,26 @@ class Worker {
   bool abandon() noexcept;
 
  private:
+  /// A round of that work, ended by `end`; returns what `work` does.
+  template <class Work, class End>
+  auto round_of(Work&& work, const End& end) {
+    begin_round();
+    try {
+      if constexpr (std::is_void_v<std::invoke_result_t<Work>>) {
+        work();
+        end();
+      } else {
+        auto result = work();
+        if constexpr (std::is_floating_point_v<decltype(result)>) {
+          check_loss(static_cast<double>(result));
+        }
+        end();
+        return result;
+      }
+    } catch (...) {
+      rethrow_as_failed();
+    }
+  }
   void check_loss(double loss);
   /// Announces the failure and rethrows the current exception; as Error(peer_failed), which nobody
   /// reports, when another worker was first.
