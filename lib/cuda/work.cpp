@@ -26,6 +26,9 @@ class StreamWork final : public DeviceWork {
  public:
   StreamWork(const Stream& stream, Seconds deadline)
       : stream_(stream), deadline_(deadline), mark_(stream.device()) {}
+  /// Of a stream of its own.
+  StreamWork(std::unique_ptr<Stream> own, Seconds deadline)
+      : own_(std::move(own)), stream_(*own_), deadline_(deadline), mark_(stream_.device()) {}
 
   std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
     auto buffer = std::make_shared<DeviceBuffer>(size_bytes, stream_.device());
@@ -41,8 +44,12 @@ class StreamWork final : public DeviceWork {
     mark_.record(stream_);
     mark_.synchronize(Deadline(deadline_));
   }
+  std::shared_ptr<DeviceWork> beside() override {
+    return std::make_shared<StreamWork>(std::make_unique<Stream>(stream_.device()), deadline_);
+  }
 
  private:
+  std::unique_ptr<Stream> own_;
   const Stream& stream_;
   Seconds deadline_;
   Event mark_;

@@ -142,6 +142,8 @@ PeerWaiter::Outcome PeerWaiter::wait(int worker, const std::function<bool()>& re
     const Outcome outcome = glance(worker, operation, round);
     if (ready()) return Outcome::ready;
     if (outcome != Outcome::ready) return outcome;
+    require(!options_.stop.stop_requested(), ErrorKind::peer_failed, "{}: worker {} has stopped",
+            operation, rank_);
     if (waiting.expired()) {
       fail(ErrorKind::deadline,
            "{}: worker {} waited {:.1f} s for worker {} in round {} (it has finished {}); look for "

@@ -2,7 +2,10 @@
 #include <fast/core/memory.hpp>
 #include <fast/exchange/staged.hpp>
 #include <map>
+#include <optional>
+#include <utility>
 
+#include "exchange/courier.hpp"
 #include "exchange/slot_board.hpp"
 
 namespace fast {
@@ -17,69 +20,101 @@ std::size_t image_bytes(const PayloadShape& shape) {
   return round_up(vectors_bytes(shape) + shape.weights_bytes, page_bytes);
 }
 
+/// The device's part is done on the caller's thread, all that waits for others or for copies on the
+/// courier's, which alone calls `host_`.
 class StagedExchange final : public Exchange {
  public:
   StagedExchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                 std::shared_ptr<DeviceWork> work, DeviceRegion region)
-      : host_(std::move(host)), shape_(shape), work_(std::move(work)), region_(std::move(region)) {
+                 std::shared_ptr<DeviceWork> work, DeviceRegion region, std::stop_source stop)
+      : host_(std::move(host)),
+        shape_(shape),
+        work_(std::move(work)),
+        copies_(work_->beside()),
+        region_(std::move(region)),
+        stop_(std::move(stop)) {
     if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
-    if (own_ != nullptr) return;
-    memory_ = work_->allocate(staged_bytes(shape));
-    own_ = memory_.get();
+    if (own_ == nullptr) {
+      memory_ = work_->allocate(staged_bytes(shape));
+      own_ = memory_.get();
+    }
+    courier_.emplace();
   }
 
   ~StagedExchange() override {
+    stop_.request_stop();
+    courier_.reset();
     try {
       work_->settle();  // nobody copies from what is given up here
+      copies_->settle();
     } catch (const std::exception&) {
       return;
     }
   }
 
   MutablePayload acquire() override {
-    slot_ = host_->acquire();
+    courier_->run([this] { slot_ = host_->acquire(); });
     acquired_ = true;
     return image<std::byte, double>(slot(own_, sequence_ + 1), slot_.scalars);
   }
 
   void publish(std::int64_t round, bool with_weights) override {
+    work_->settle();
     if (acquired_) {
       ++sequence_;
-      pin(slot_.data, slot_.weights);
-      transfer(slot_, image<const std::byte, const double>(slot(own_, sequence_), nullptr),
-               with_weights);
-      acquired_ = false;
+      scalars_ = slot_.scalars;
     }
-    work_->settle();
-    host_->publish(round, with_weights);
+    const bool is_new = std::exchange(acquired_, false);
+    sent_ = courier_->send(
+        [this, round, with_weights, is_new, to = slot_, from = std::as_const(*this).published()] {
+          if (is_new) bring_down(to, from, with_weights);
+          host_->publish(round, with_weights);
+        });
+  }
+
+  void flush() override {
+    begun_.reset();
+    courier_->wait(sent_);
   }
 
   Payload published() const override {
-    return image<const std::byte, const double>(slot(own_, sequence_), host_->published().scalars);
+    return image<const std::byte, const double>(slot(own_, sequence_), scalars_);
+  }
+
+  void begin_fetch(std::int64_t round) override {
+    begun_ = std::make_shared<Fetch>();
+    begun_->round = round;
+    begun_->number = courier_->send([this, fetch = begun_] {
+      fetch->arrivals = host_->fetch(fetch->round);
+      bring_up(fetch->arrivals);
+    });
   }
 
   std::vector<Arrival> fetch(std::int64_t round) override {
-    std::vector<Arrival> arrivals = host_->fetch(round);
-    for (Arrival& arrival : arrivals) {
-      if (arrival.state != Arrival::State::present) continue;
-      const std::byte* here = mapped(arrival);
-      if (here == nullptr) here = staged(arrival);
-      arrival.payload = image<const std::byte, const double>(here, arrival.payload.scalars);
-    }
-    return arrivals;
+    if (!begun_ || begun_->round != round) begin_fetch(round);
+    const auto fetch = std::exchange(begun_, nullptr);
+    courier_->wait(fetch->number);
+    return std::move(fetch->arrivals);
   }
 
   bool stands(const Arrival& arrival) const override {
     work_->settle();
-    return host_->stands(arrival);
+    bool stands = false;
+    courier_->run([&] { stands = host_->stands(arrival); });
+    return stands;
   }
 
   void complete(std::int64_t rounds) override {
     work_->settle();
-    host_->complete(rounds);
+    sent_ = courier_->send([this, rounds] { host_->complete(rounds); });
   }
 
  private:
+  struct Fetch {
+    std::int64_t round = 0;
+    std::uint64_t number = 0;  ///< the courier's
+    std::vector<Arrival> arrivals;
+  };
+
   template <class Byte, class Scalar>
   BasicPayload<Byte, Scalar> image(Byte* first, Scalar* scalars) const {
     return {first, scalars, shape_.stride_bytes(),
@@ -87,6 +122,24 @@ class StagedExchange final : public Exchange {
   }
   std::byte* slot(std::byte* part, std::uint64_t sequence) const {
     return part + sequence % slot_count * image_bytes(shape_);
+  }
+
+  // The courier's.
+
+  void bring_down(const MutablePayload& to, const Payload& from, bool with_weights) {
+    pin(to.data, to.weights);
+    transfer(to, from, with_weights);
+    copies_->settle();
+  }
+
+  void bring_up(std::vector<Arrival>& arrivals) {
+    for (Arrival& arrival : arrivals) {
+      if (arrival.state != Arrival::State::present) continue;
+      const std::byte* here = mapped(arrival);
+      if (here == nullptr) here = staged(arrival);
+      arrival.payload = image<const std::byte, const double>(here, arrival.payload.scalars);
+    }
+    copies_->settle();
   }
 
   /// Where the source itself has it; null where that cannot be read.
@@ -106,8 +159,8 @@ class StagedExchange final : public Exchange {
 
   void transfer(const MutablePayload& to, const Payload& from, bool with_weights) {
     for (int k = 0; k < shape_.vectors; ++k)
-      work_->copy(to.vector(k), from.vector(k), shape_.vector_bytes);
-    if (with_weights) work_->copy(to.weights, from.weights, shape_.weights_bytes);
+      copies_->copy(to.vector(k), from.vector(k), shape_.vector_bytes);
+    if (with_weights) copies_->copy(to.weights, from.weights, shape_.weights_bytes);
   }
 
   /// Slots keep their places; short ones, which share pages with others, are not worth it.
@@ -122,15 +175,21 @@ class StagedExchange final : public Exchange {
 
   std::unique_ptr<Exchange> host_;
   PayloadShape shape_;
-  std::shared_ptr<DeviceWork> work_;
+  std::shared_ptr<DeviceWork> work_, copies_;
   DeviceRegion region_;
+  std::stop_source stop_;              ///< of waits in host_
   std::shared_ptr<std::byte> memory_;  ///< of own payloads, without a part of the region
   std::byte* own_ = nullptr;           ///< three of them
-  MutablePayload slot_;
-  std::map<int, std::shared_ptr<std::byte>> sources_;
-  std::map<const std::byte*, std::vector<std::shared_ptr<void>>> pinned_;
+  MutablePayload slot_;                ///< acquired
+  double* scalars_ = nullptr;          ///< of the latest publication
   std::uint64_t sequence_ = 0;
   bool acquired_ = false;
+  std::uint64_t sent_ = 0;  ///< the last errand but fetches
+  std::shared_ptr<Fetch> begun_;
+
+  std::map<int, std::shared_ptr<std::byte>> sources_;
+  std::map<const std::byte*, std::vector<std::shared_ptr<void>>> pinned_;
+  mutable std::optional<exchange::Courier> courier_;
 };
 
 }  // namespace
@@ -138,12 +197,13 @@ class StagedExchange final : public Exchange {
 std::size_t staged_bytes(const PayloadShape& shape) { return slot_count * image_bytes(shape); }
 
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                                          std::shared_ptr<DeviceWork> work, DeviceRegion region) {
+                                          std::shared_ptr<DeviceWork> work, DeviceRegion region,
+                                          std::stop_source stop) {
   require(region.parts.empty() || region.part_bytes >= staged_bytes(shape), ErrorKind::internal,
           "staged_exchange: parts of {} bytes, {} are needed", region.part_bytes,
           staged_bytes(shape));
   return std::make_unique<StagedExchange>(std::move(host), shape, std::move(work),
-                                          std::move(region));
+                                          std::move(region), std::move(stop));
 }
 
 }  // namespace fast

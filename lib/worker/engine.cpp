@@ -59,11 +59,12 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
 
 Link Engine::open_link() {
   EdgePlan edges = [plan = plan_, declared = declared_](std::int64_t round) {
-    const bool talks =
-        declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
-    return talks ? plan->at(round)->edges : RoundEdges{};
+    return talks_in(declared, round) ? plan->at(round)->edges : RoundEdges{};
   };
-  Link link = group_.open(shape_, std::move(edges), exchange_options());
+  ExchangeOptions exchange = exchange_options();
+  const std::stop_source stop;
+  if (options_.accelerator) exchange.stop = stop.get_token();
+  Link link = group_.open(shape_, std::move(edges), exchange);
   const Deadline deadline(options_.deadline);
   const auto devices = group_.all_gather(options_.accelerator ? "device" : "host", deadline,
                                          "Worker: comparing devices");
@@ -78,7 +79,7 @@ Link Engine::open_link() {
                                              group_.rank(), w, region.why_not[w]));
   }
   link.exchange = staged_exchange(std::move(link.exchange), shape_, options_.accelerator->work(),
-                                  std::move(region));
+                                  std::move(region), stop);
   return link;
 }
 
@@ -121,11 +122,13 @@ void Engine::publish_weights() {
   const MutablePayload next = link_.exchange->acquire();
   mixer_->publish_weights(next, !exact);
   link_.exchange->publish(exact ? no_round : combinations_, next.weights != nullptr);
+  link_.exchange->flush();
 }
 
 void Engine::publish_first(std::int64_t round) {
   if (before_step()) {
     publish_current({.round = round});
+    link_.exchange->flush();
   } else {
     publish_weights();
   }
@@ -134,6 +137,10 @@ void Engine::publish_first(std::int64_t round) {
 void Engine::begin_round() {
   require(!left_, ErrorKind::argument, "Worker: begin_round after finish()");
   step_began_ = Clock::now();
+  const bool knows_now = before_step() && options_.staleness == 0;
+  if (knows_now && combines_next() && talks_in(declared_, combinations_)) {
+    link_.exchange->begin_fetch(combinations_);
+  }
 }
 
 void Engine::end_round(const StepOptions& options) {
@@ -146,10 +153,10 @@ void Engine::end_round(const StepOptions& options) {
   const algorithm::RoundInfo info{.round = combinations_,
                                   .asynchronous = options_.staleness > 0,
                                   .learning_rate = options.learning_rate};
-  if ((stats_.rounds + 1) % (options_.mix_every * declared_.combine_every) == 0) {
+  if (combines_next()) {
     if (averages_all(declared_, info.round)) {
       average_exactly(info);
-    } else if (declared_.scope == algorithm::Scope::neighbors) {
+    } else if (talks_in(declared_, info.round)) {
       combine_neighbors(info);
     } else if (declared_.scope == algorithm::Scope::everybody) {
       combine_everybody(info);
@@ -179,6 +186,7 @@ void Engine::set_schedule(const TopologyRule& rule) {
           declared_.name, options_.staleness);
   const Schedule schedule = rule.make(group_.size());
   const Weights weights = fitting_weights(schedule, options_, declared_);
+  link_.exchange->flush();
   plan_->change(schedule, combinations_, weights.rule, weights.lazy);
 }
 

@@ -21,6 +21,11 @@ inline bool averages_all(const algorithm::Declaration& declared, std::int64_t ro
   return declared.average_every > 0 && (round + 1) % declared.average_every == 0;
 }
 
+/// True when neighbors read each other for combination `round`.
+inline bool talks_in(const algorithm::Declaration& declared, std::int64_t round) {
+  return declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
+}
+
 class Engine {
  public:
   /// Collective. All that has to agree has been checked.
@@ -69,6 +74,9 @@ class Engine {
   bool adopt_neighbors(std::int64_t least_progress);
   bool before_step() const {
     return declared_.publish_point == algorithm::PublishPoint::before_step;
+  }
+  bool combines_next() const {
+    return (stats_.rounds + 1) % (options_.mix_every * declared_.combine_every) == 0;
   }
   /// The next publication is written in the pass that combines.
   bool fused() const { return before_step() && !declared_.surveys; }

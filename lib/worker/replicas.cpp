@@ -74,6 +74,7 @@ std::size_t element_count(const ParameterLayout& layout) {
 /// The weights of a worker's newest publication, packed; as its message has them, if it brings
 /// nothing better. False when it could not be read whole.
 bool Engine::read_replica(int worker, const AlignedBuffer& packed) const {
+  link_.exchange->flush();
   if (mixer_->coded().kind() == codec::Kind::identity) {
     return link_.peers->snapshot(worker, {packed.data(), packed.size_bytes()}) != Snapshot::none;
   }

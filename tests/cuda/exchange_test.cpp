@@ -36,6 +36,7 @@ class LateWork final : public cuda::DeviceWork {
     for (const auto& job : jobs_) job();
     jobs_.clear();
   }
+  std::shared_ptr<DeviceWork> beside() override { return std::make_shared<LateWork>(); }
   void enqueue(std::function<void()> job) { jobs_.push_back(std::move(job)); }
   std::vector<const std::byte*> pinned;
 
@@ -143,6 +144,7 @@ TEST_CASE("a slot is announced after the device has written it, read slots after
         slot[0] = 5;
       });
       side.exchange().publish(0);
+      side.exchange().flush();
       mine.then = side.peers().peer(rank).sequence;
 
       const Arrival arrival = side.exchange().fetch(0).front();
@@ -153,6 +155,7 @@ TEST_CASE("a slot is announced after the device has written it, read slots after
         mine.read = reinterpret_cast<const float*>(arrival.payload.data)[0];
       });
       side.exchange().complete(1);
+      side.exchange().flush();
       mine.progress_then = side.peers().peer(rank).progress;
       side.peers().announce(WorkerStatus::finished);
     });
@@ -172,6 +175,7 @@ TEST_CASE("staging pins each slot once") {
   local::run(2, [&](const Group& group) {
     Side side(group, Way::staged);
     run_rounds(side, group.rank());
+    side.exchange().flush();
     pinned[group.rank()] = side.work().pinned;
     side.peers().announce(WorkerStatus::finished);
   });

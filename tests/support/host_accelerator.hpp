@@ -5,59 +5,96 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <cuda/rule_elements.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/worker/accelerator.hpp>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 namespace fast::testing {
 
-class HostDeviceWork final : public DeviceWork {
+/// A device's memory, which one thread at a time may touch.
+class HostDeviceMemory {
  public:
-  explicit HostDeviceWork(std::size_t size_bytes)
+  /// Settled works beside the accelerator's own.
+  std::atomic<int> settled_beside{0};
+
+  explicit HostDeviceMemory(std::size_t size_bytes)
       : size_(round_up(size_bytes, page_bytes)),
         memory_(static_cast<std::byte*>(
             mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     require(memory_ != MAP_FAILED, ErrorKind::resource, "no memory for a test's device");
   }
-  HostDeviceWork(const HostDeviceWork&) = delete;
-  HostDeviceWork& operator=(const HostDeviceWork&) = delete;
-  ~HostDeviceWork() override { munmap(memory_, size_); }
+  HostDeviceMemory(const HostDeviceMemory&) = delete;
+  HostDeviceMemory& operator=(const HostDeviceMemory&) = delete;
+  ~HostDeviceMemory() { munmap(memory_, size_); }
 
-  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
+  std::byte* allocate(std::size_t size_bytes) {
+    const std::lock_guard lock(mutex_);
     const std::size_t begin = used_;
     used_ += round_up(size_bytes, cache_line_bytes);
     require(used_ <= size_, ErrorKind::resource, "a test's device has {} bytes", size_);
-    return {memory_ + begin, [](std::byte*) {}};
+    return memory_ + begin;
+  }
+  template <class Touch>
+  void touch(const Touch& touch) {
+    const std::lock_guard lock(mutex_);
+    mprotect(memory_, size_, PROT_READ | PROT_WRITE);
+    touch();
+    mprotect(memory_, size_, PROT_NONE);
+  }
+
+ private:
+  std::size_t size_, used_ = 0;
+  std::byte* memory_;
+  std::mutex mutex_;
+};
+
+class HostDeviceWork final : public DeviceWork {
+ public:
+  explicit HostDeviceWork(std::shared_ptr<HostDeviceMemory> memory, bool is_beside = false)
+      : memory_(std::move(memory)), is_beside_(is_beside) {}
+
+  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
+    return {memory_, memory_->allocate(size_bytes)};
   }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     enqueue([=] { std::memcpy(to, from, size_bytes); });
   }
   std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
   void settle() override {
-    mprotect(memory_, size_, PROT_READ | PROT_WRITE);
-    for (const auto& job : jobs_) job();
+    memory_->touch([&] {
+      for (const auto& job : jobs_) job();
+    });
     jobs_.clear();
-    mprotect(memory_, size_, PROT_NONE);
+    if (is_beside_) ++memory_->settled_beside;
   }
+  std::shared_ptr<DeviceWork> beside() override {
+    return std::make_shared<HostDeviceWork>(memory_, true);
+  }
+  const HostDeviceMemory& memory() const { return *memory_; }
   void enqueue(std::function<void()> job) { jobs_.push_back(std::move(job)); }
 
  private:
-  std::size_t size_, used_ = 0;
-  std::byte* memory_;
+  std::shared_ptr<HostDeviceMemory> memory_;
+  bool is_beside_;
   std::vector<std::function<void()>> jobs_;
 };
 
 class HostAccelerator final : public Accelerator {
  public:
   explicit HostAccelerator(bool shares = false, std::size_t size_bytes = 4 << 20)
-      : shares_(shares), own_(std::make_shared<HostDeviceWork>(size_bytes)), work_(own_) {}
+      : shares_(shares),
+        own_(std::make_shared<HostDeviceWork>(std::make_shared<HostDeviceMemory>(size_bytes))),
+        work_(own_) {}
 
   Device device() const override { return {Device::Kind::cuda, 0}; }
   const std::shared_ptr<DeviceWork>& work() const override { return work_; }
+  const HostDeviceMemory& memory() const { return own_->memory(); }
   void run(const algorithm::ElementWork& work) override {
     own_->enqueue([work] {
       if (work.average) return average(work);

@@ -1,7 +1,9 @@
 // Workers on a device's tensors, the device being the host.
 #include <fast/core/error.hpp>
 
+#include <atomic>
 #include <limits>
+#include <thread>
 
 #include "support/catch.hpp"
 #include "support/host_accelerator.hpp"
@@ -53,6 +55,58 @@ TEST_CASE("workers read each other's device memory where they can, bit for bit")
 
 TEST_CASE("workers on devices and on the host average with each other") {
   check_device_rounds<float>(odd_on_device, 3);
+}
+
+TEST_CASE("payloads go up and down while the step computes") {
+  const int workers = GENERATE(1, 3);
+  local::run(workers, [](const Group& group) {
+    const auto accelerator = std::make_shared<HostAccelerator>();
+    DeviceModel<float> model(group.rank(), accelerator);
+    WorkerOptions options = quick();
+    options.accelerator = accelerator;
+    Worker worker(group, stencil::ring(), model.views(), options);
+    for (int round = 0; round < 5; ++round) {
+      worker.step([&] {  // ends when one publication a round and one before, and its fetch are done
+        const Deadline deadline(Seconds(20));
+        while (accelerator->memory().settled_beside < 2 * (round + 1)) {
+          require(!deadline.expired(), ErrorKind::deadline, "nothing was copied beside the step");
+          std::this_thread::yield();
+        }
+        model.step(round, group.rank());
+      });
+    }
+  });
+}
+
+TEST_CASE("a worker that fails in a step on a device waits for nobody") {
+  std::atomic<bool> gone = false, seen = false;
+  const auto train = [&](const Group& group) {
+    const auto accelerator = std::make_shared<HostAccelerator>();
+    DeviceModel<float> model(group.rank(), accelerator);
+    WorkerOptions options = quick();
+    options.accelerator = accelerator;
+    options.deadline = Seconds(60);
+    Worker worker(group, stencil::ring(), model.views(), options);
+    if (group.rank() == 0) {
+      worker.step([] {});
+      worker.step([] { fail(ErrorKind::numeric, "a kernel failed"); });
+    }
+    worker.step([&] {  // so that nothing comes for the other's second round
+      const Deadline deadline(Seconds(30));
+      while (!gone && !deadline.expired()) std::this_thread::yield();
+      seen = gone.load();
+    });
+  };
+  const auto train_to_the_end = [&](const Group& group) {
+    try {
+      train(group);
+    } catch (const Error&) {
+      if (group.rank() == 0) gone = true;
+      throw;
+    }
+  };
+  CHECK_THROWS_WITH(local::run(2, train_to_the_end), ContainsSubstring("a kernel failed"));
+  CHECK(seen);
 }
 
 TEST_CASE("what a device does not do is refused in one line that names it") {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 namespace fast {
@@ -64,6 +65,7 @@ struct ExchangeOptions {
   Seconds suspect_after{5};  ///< a heartbeat still for so long makes a suspect
   RemotePathChoice remote_path = RemotePathChoice::measured;
   double remote_bytes_per_s = 0;  ///< a worker's cap on payloads to other hosts; 0: none
+  std::stop_token stop{};         ///< ends waits with Error(peer_failed)
   LogSink log;
 };
 
@@ -101,11 +103,20 @@ class Exchange {
 
   /// Makes the acquired payload visible as this worker's of `round`; `with_weights`: those beside
   /// the vectors have been written, too. Published payloads do not change. When nothing was
-  /// acquired, the latest publication is this worker's of `round` too.
+  /// acquired, the latest publication is this worker's of `round` too. May return before others see
+  /// it; what goes wrong then is thrown by a later call.
   virtual void publish(std::int64_t round, bool with_weights = false) = 0;
+
+  /// Others see what has been published when this returns; what begin_fetch() has begun is
+  /// forgotten.
+  virtual void flush() {}
 
   /// The latest publication of this worker. Valid until the next but one publish().
   virtual Payload published() const = 0;
+
+  /// The next fetch() will be that round's, after work that has nothing to do with the exchange
+  /// (staleness 0 only): what can be done of it beside that work is begun.
+  virtual void begin_fetch(std::int64_t /*round*/) {}
 
   /// The payloads of the round's sources, in their order. Blocks until each is there, dropped or
   /// overdue.

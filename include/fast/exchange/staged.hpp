@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class DeviceWork {
   virtual std::shared_ptr<void> pin(std::span<const std::byte> memory) = 0;
   /// Blocks until all that was enqueued, by whomever, is done.
   virtual void settle() = 0;
+  /// The same device's, in an order of its own, for a thread of its own.
+  virtual std::shared_ptr<DeviceWork> beside() = 0;
 };
 
 /// Memory of the workers' devices, as far as one of them can read it.
@@ -35,13 +38,15 @@ struct DeviceRegion {
   std::shared_ptr<void> owner;  ///< keeps the mappings
 };
 
-/// Wherever the neighbors are, and whatever they compute on: publish() copies the device's payload
-/// down, fetch() the sources' up, both through pinned memory (slots of a page or more). `host` is
-/// opened with `shape` itself. With a region of such parts a worker's payloads are in its own, and
-/// of sources whose parts can be read from here nothing is copied up.
-std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                                          std::shared_ptr<DeviceWork> work,
-                                          DeviceRegion region = {});
+/// Wherever the neighbors are, and whatever they compute on: a publication is copied down from the
+/// device, the sources' are copied up, both through pinned memory (slots of a page or more). With a
+/// region of such parts a worker's payloads are in its own, and of sources whose parts can be read
+/// from here nothing is copied up. publish() and begin_fetch() return at once: a thread copies, by
+/// work beside `work`, and waits for the others. `host` is opened with `shape` itself and used by
+/// that thread alone; `stop` ends its waits when the exchange is given up.
+std::unique_ptr<Exchange> staged_exchange(
+    std::unique_ptr<Exchange> host, const PayloadShape& shape, std::shared_ptr<DeviceWork> work,
+    DeviceRegion region = {}, std::stop_source stop = std::stop_source{std::nostopstate});
 std::size_t staged_bytes(const PayloadShape& shape);
 
 }  // namespace fast
