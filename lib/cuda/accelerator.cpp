@@ -1,11 +1,12 @@
 #include <fast/core/error.hpp>
 #include <fast/cuda/accelerator.hpp>
-#include <fast/cuda/exchange.hpp>
 #include <fast/cuda/kernels.hpp>
+#include <fast/cuda/work.hpp>
 
 #include "cuda/rule_elements.hpp"
 #include "cuda/rule_launch.hpp"
 #include "cuda/runtime.hpp"
+#include "mpi/device_memory.hpp"
 
 namespace fast::cuda {
 namespace {
@@ -39,6 +40,7 @@ class StreamAccelerator final : public Accelerator {
                      const Deadline& deadline) override {
     return share_memory(group, bytes_per_worker, stream_.device(), deadline);
   }
+  std::string why_not_by_mpi() const override { return mpi::why_not_cuda_memory(); }
 
  private:
   std::unique_ptr<Stream> own_;

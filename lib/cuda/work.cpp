@@ -1,5 +1,5 @@
-#include <fast/cuda/exchange.hpp>
 #include <fast/cuda/memory.hpp>
+#include <fast/cuda/work.hpp>
 #include <map>
 #include <mutex>
 

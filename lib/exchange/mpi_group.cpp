@@ -6,6 +6,7 @@
 
 #include "exchange/mpi_reducer.hpp"
 #include "exchange/remote_mirror.hpp"
+#include "exchange/window_reads.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast {
@@ -105,6 +106,13 @@ class MpiGroup : public GroupImpl {
     return std::make_shared<exchange::RemoteMirror>(std::move(edges), std::move(ways), options.log);
   }
 
+  std::shared_ptr<RemoteReads> expose(std::byte* part, std::size_t size_bytes,
+                                      std::shared_ptr<void> keep,
+                                      const Deadline& deadline) override {
+    if (!several_hosts_) return nullptr;
+    return std::make_shared<exchange::WindowReads>(std::make_unique<mpi::RemoteWindow>(
+        communicator_, part, size_bytes, std::move(keep), deadline));
+  }
   bool some_are_gone() const override { return mpi::some_rank_has_ended(); }
   std::vector<int> died() const override {
     std::vector<int> ranks = mpi::ranks_that_died();

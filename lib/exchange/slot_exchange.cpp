@@ -6,6 +6,20 @@
 #include "exchange/optimistic.hpp"
 
 namespace fast::exchange {
+namespace {
+
+Arrival::State state_of(PeerWaiter::Outcome outcome) {
+  switch (outcome) {
+    case PeerWaiter::Outcome::suspect:
+      return Arrival::State::suspect;
+    case PeerWaiter::Outcome::finished:
+      return Arrival::State::finished;
+    default:
+      return Arrival::State::present;
+  }
+}
+
+}  // namespace
 
 SlotExchange::SlotExchange(std::shared_ptr<const SlotBoard> board, int rank, EdgePlan plan,
                            const ExchangeOptions& options)
@@ -157,7 +171,7 @@ std::vector<Arrival> SlotExchange::fetch(std::int64_t round, bool early) {
       missed = has_gone_on(source, round);
       return missed;
     };
-    auto outcome = waiter_.wait(source, ready, "waiting for a neighbor", round);
+    const auto outcome = waiter_.wait(source, ready, "waiting for a neighbor", round);
     if (missed) {
       arrival.state = Arrival::State::missed;
     } else if (outcome == PeerWaiter::Outcome::ready) {
@@ -165,14 +179,17 @@ std::vector<Arrival> SlotExchange::fetch(std::int64_t round, bool early) {
       arrival.fresh = arrival.sequence > last;
       last = std::max(last, arrival.sequence);
       // What a worker published last is combined once, not for ever.
-      if (!exact() && !arrival.fresh)
-        outcome = waiter_.glance(source, "looking at a neighbor", round);
+      if (!exact() && !arrival.fresh) arrival.state = look(source, round);
+    } else {
+      arrival.state = state_of(outcome);
     }
-    if (outcome == PeerWaiter::Outcome::suspect) arrival.state = Arrival::State::suspect;
-    if (outcome == PeerWaiter::Outcome::finished) arrival.state = Arrival::State::finished;
     arrivals.push_back(arrival);
   }
   return arrivals;
+}
+
+Arrival::State SlotExchange::look(int source, std::int64_t round) {
+  return state_of(waiter_.glance(source, "looking at a neighbor", round));
 }
 
 bool SlotExchange::stands(const Arrival& arrival) const {

@@ -20,6 +20,7 @@ class SlotExchange : public Exchange {
   std::vector<Arrival> fetch(std::int64_t round) override { return fetch(round, false); }
   std::vector<Arrival> fetch_early(std::int64_t round) override { return fetch(round, exact()); }
   bool await(Arrival& arrival, std::size_t bytes) override;
+  Arrival::State look(int source, std::int64_t round) override;
   bool stands(const Arrival& arrival) const override;
   void complete(std::int64_t rounds) override;
 

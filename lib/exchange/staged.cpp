@@ -16,25 +16,32 @@ using exchange::slot_count;
 std::size_t vectors_bytes(const PayloadShape& shape) {
   return static_cast<std::size_t>(shape.vectors) * shape.stride_bytes();
 }
+/// Of the publication's number: 0 while the slot is written.
+std::size_t stamp_offset(const PayloadShape& shape) {
+  return round_up(vectors_bytes(shape) + shape.weights_bytes, sizeof(std::uint64_t));
+}
 std::size_t image_bytes(const PayloadShape& shape) {
-  return round_up(vectors_bytes(shape) + shape.weights_bytes, page_bytes);
+  return round_up(stamp_offset(shape) + sizeof(std::uint64_t), page_bytes);
+}
+const std::byte* bytes_of(const std::uint64_t& value) {
+  return reinterpret_cast<const std::byte*>(&value);
 }
 
 /// The device's part is done on the caller's thread, all that waits for others or for copies on the
 /// courier's, which alone calls `host_`.
 class StagedExchange final : public Exchange {
  public:
-  StagedExchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                 std::shared_ptr<DeviceWork> work, DeviceRegion region, std::stop_source stop)
+  StagedExchange(std::unique_ptr<Exchange> host, Staging staging)
       : host_(std::move(host)),
-        shape_(shape),
-        work_(std::move(work)),
+        shape_(staging.shape),
+        work_(std::move(staging.work)),
         copies_(work_->beside()),
-        region_(std::move(region)),
-        stop_(std::move(stop)) {
+        region_(std::move(staging.region)),
+        deadline_(staging.deadline),
+        stop_(std::move(staging.stop)) {
     if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
     if (own_ == nullptr) {
-      memory_ = work_->allocate(staged_bytes(shape));
+      memory_ = work_->allocate(staged_bytes(shape_));
       own_ = memory_.get();
     }
     courier_.emplace();
@@ -43,6 +50,7 @@ class StagedExchange final : public Exchange {
   ~StagedExchange() override {
     stop_.request_stop();
     courier_.reset();
+    for (auto& left : left_to_mpi_) new auto(std::move(left));
     try {
       work_->settle();  // nobody copies from what is given up here
       copies_->settle();
@@ -54,6 +62,9 @@ class StagedExchange final : public Exchange {
   MutablePayload acquire() override {
     courier_->run([this] { slot_ = host_->acquire(); });
     acquired_ = true;
+    if (region_.reads) {
+      work_->copy(stamp(sequence_ + 1), bytes_of(no_stamp_), sizeof no_stamp_);
+    }
     return image<std::byte, double>(slot(own_, sequence_ + 1), slot_.scalars);
   }
 
@@ -62,13 +73,13 @@ class StagedExchange final : public Exchange {
     if (acquired_) {
       ++sequence_;
       scalars_ = slot_.scalars;
+      if (region_.everywhere) scalars_[shape_.scalars] = static_cast<double>(sequence_);
     }
     const bool is_new = std::exchange(acquired_, false);
-    sent_ = courier_->send(
-        [this, round, with_weights, is_new, to = slot_, from = std::as_const(*this).published()] {
-          if (is_new) bring_down(to, from, with_weights);
-          host_->publish(round, with_weights);
-        });
+    sent_ = courier_->send([this, round, with_weights, is_new, to = slot_, sequence = sequence_] {
+      if (is_new) bring_down(to, sequence, with_weights);
+      host_->publish(round, with_weights || region_.everywhere);
+    });
   }
 
   void flush() override {
@@ -76,9 +87,7 @@ class StagedExchange final : public Exchange {
     courier_->wait(sent_);
   }
 
-  Payload published() const override {
-    return image<const std::byte, const double>(slot(own_, sequence_), scalars_);
-  }
+  Payload published() const override { return own(sequence_, scalars_); }
 
   void begin_fetch(std::int64_t round) override {
     begun_ = std::make_shared<Fetch>();
@@ -124,11 +133,27 @@ class StagedExchange final : public Exchange {
     return part + sequence % slot_count * image_bytes(shape_);
   }
 
+  Payload own(std::uint64_t sequence, const double* scalars) const {
+    return image<const std::byte, const double>(slot(own_, sequence), scalars);
+  }
+  std::byte* stamp(std::uint64_t sequence) const {
+    return slot(own_, sequence) + stamp_offset(shape_);
+  }
+
   // The courier's.
 
-  void bring_down(const MutablePayload& to, const Payload& from, bool with_weights) {
-    pin(to.data, to.weights);
-    transfer(to, from, with_weights);
+  void bring_down(const MutablePayload& to, std::uint64_t sequence, bool with_weights) {
+    const Payload from = own(sequence, nullptr);
+    if (region_.everywhere) {
+      pin({to.weights, weights_bytes()});
+      copies_->copy(to.weights, with_weights ? from.weights : from.data, weights_bytes());
+    } else {
+      pin({to.data, message_bytes()});
+      if (to.weights != nullptr) pin({to.weights, shape_.weights_bytes});
+      transfer(to, from);
+      if (with_weights) copies_->copy(to.weights, from.weights, shape_.weights_bytes);
+    }
+    if (region_.reads) copies_->copy(stamp(sequence), bytes_of(sequence), sizeof sequence);
     copies_->settle();
   }
 
@@ -136,7 +161,7 @@ class StagedExchange final : public Exchange {
     for (Arrival& arrival : arrivals) {
       if (arrival.state != Arrival::State::present) continue;
       const std::byte* here = mapped(arrival);
-      if (here == nullptr) here = staged(arrival);
+      if (here == nullptr) here = region_.everywhere ? read(arrival) : staged(arrival);
       arrival.payload = image<const std::byte, const double>(here, arrival.payload.scalars);
     }
     copies_->settle();
@@ -149,61 +174,104 @@ class StagedExchange final : public Exchange {
     return part == nullptr ? nullptr : slot(part, arrival.sequence);
   }
 
-  const std::byte* staged(const Arrival& arrival) {
-    auto& memory = sources_[arrival.worker];
+  std::byte* room_for(int source) {
+    auto& memory = sources_[source];
     if (!memory) memory = work_->allocate(image_bytes(shape_));
-    pin(arrival.payload.data, nullptr);
-    transfer(image<std::byte, double>(memory.get(), nullptr), arrival.payload, false);
     return memory.get();
   }
 
-  void transfer(const MutablePayload& to, const Payload& from, bool with_weights) {
+  const std::byte* staged(const Arrival& arrival) {
+    std::byte* here = room_for(arrival.worker);
+    pin({arrival.payload.data, message_bytes()});
+    transfer(image<std::byte, double>(here, nullptr), arrival.payload);
+    return here;
+  }
+
+  /// From the source's own device. Its stamp, read last, says whether that was the publication.
+  const std::byte* read(Arrival& arrival) {
+    std::byte* here = room_for(arrival.worker);
+    // Of a mirror's publications the numbers are others.
+    const auto sequence = static_cast<std::uint64_t>(arrival.payload.scalars[shape_.scalars]);
+    const std::size_t from = sequence % slot_count * image_bytes(shape_);
+    const Deadline deadline(deadline_);
+    const auto goes_on = [&] {
+      require(!deadline.expired(), ErrorKind::deadline,
+              "reading a neighbor: the weights of worker {} in round {} have not come in {:.1f} s",
+              arrival.worker, arrival.round, deadline.limit_s());
+      return !stop_.stop_requested() &&
+             host_->look(arrival.worker, arrival.round) != Arrival::State::suspect;
+    };
+    // MPI's until they have come.
+    auto& [room, stamp] = left_to_mpi_.emplace_back(std::move(sources_[arrival.worker]),
+                                                    std::make_unique<std::uint64_t>(0));
+    if (!region_.reads->read(arrival.worker, from, here, message_bytes(), goes_on) ||
+        !region_.reads->read(arrival.worker, from + stamp_offset(shape_), stamp.get(),
+                             sizeof *stamp, goes_on)) {
+      arrival.state = Arrival::State::suspect;
+      return here;
+    }
+    if (*stamp != sequence) arrival.state = Arrival::State::missed;
+    sources_[arrival.worker] = std::move(room);
+    left_to_mpi_.pop_back();
+    return here;
+  }
+
+  std::size_t message_bytes() const {
+    return static_cast<std::size_t>(shape_.vectors - 1) * shape_.stride_bytes() +
+           shape_.vector_bytes;
+  }
+  std::size_t weights_bytes() const { return host_shape(shape_, region_).weights_bytes; }
+
+  void transfer(const MutablePayload& to, const Payload& from) {
     for (int k = 0; k < shape_.vectors; ++k)
       copies_->copy(to.vector(k), from.vector(k), shape_.vector_bytes);
-    if (with_weights) copies_->copy(to.weights, from.weights, shape_.weights_bytes);
   }
 
   /// Slots keep their places; short ones, which share pages with others, are not worth it.
-  void pin(const std::byte* vectors, const std::byte* weights) {
-    if (shape_.vector_bytes < page_bytes || pinned_.contains(vectors)) return;
-    const auto count = static_cast<std::size_t>(shape_.vectors);
-    auto& pins = pinned_[vectors];
-    pins.push_back(
-        work_->pin({vectors, (count - 1) * shape_.stride_bytes() + shape_.vector_bytes}));
-    if (weights != nullptr) pins.push_back(work_->pin({weights, shape_.weights_bytes}));
+  void pin(std::span<const std::byte> memory) {
+    if (memory.size() < page_bytes || pinned_.contains(memory.data())) return;
+    pinned_.emplace(memory.data(), work_->pin(memory));
   }
 
   std::unique_ptr<Exchange> host_;
   PayloadShape shape_;
   std::shared_ptr<DeviceWork> work_, copies_;
   DeviceRegion region_;
+  Seconds deadline_;
   std::stop_source stop_;              ///< of waits in host_
   std::shared_ptr<std::byte> memory_;  ///< of own payloads, without a part of the region
   std::byte* own_ = nullptr;           ///< three of them
   MutablePayload slot_;                ///< acquired
   double* scalars_ = nullptr;          ///< of the latest publication
   std::uint64_t sequence_ = 0;
+  const std::uint64_t no_stamp_ = 0;
   bool acquired_ = false;
   std::uint64_t sent_ = 0;  ///< the last errand but fetches
   std::shared_ptr<Fetch> begun_;
 
   std::map<int, std::shared_ptr<std::byte>> sources_;
-  std::map<const std::byte*, std::vector<std::shared_ptr<void>>> pinned_;
+  std::map<const std::byte*, std::shared_ptr<void>> pinned_;
+  /// What reads that were given up may still write to.
+  std::vector<std::pair<std::shared_ptr<std::byte>, std::unique_ptr<std::uint64_t>>> left_to_mpi_;
   mutable std::optional<exchange::Courier> courier_;
 };
 
 }  // namespace
 
+PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region) {
+  if (!region.everywhere) return shape;
+  const std::size_t weights = shape.weights_bytes > 0 ? shape.weights_bytes : shape.vector_bytes;
+  return {cache_line_bytes, 1, shape.scalars + 1, weights};
+}
+
 std::size_t staged_bytes(const PayloadShape& shape) { return slot_count * image_bytes(shape); }
 
-std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, const PayloadShape& shape,
-                                          std::shared_ptr<DeviceWork> work, DeviceRegion region,
-                                          std::stop_source stop) {
-  require(region.parts.empty() || region.part_bytes >= staged_bytes(shape), ErrorKind::internal,
-          "staged_exchange: parts of {} bytes, {} are needed", region.part_bytes,
-          staged_bytes(shape));
-  return std::make_unique<StagedExchange>(std::move(host), shape, std::move(work),
-                                          std::move(region), std::move(stop));
+std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging) {
+  const DeviceRegion& region = staging.region;
+  require(region.parts.empty() || region.part_bytes >= staged_bytes(staging.shape),
+          ErrorKind::internal, "staged_exchange: parts of {} bytes, {} are needed",
+          region.part_bytes, staged_bytes(staging.shape));
+  return std::make_unique<StagedExchange>(std::move(host), std::move(staging));
 }
 
 }  // namespace fast

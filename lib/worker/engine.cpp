@@ -6,6 +6,7 @@
 
 #include "algorithm/host_mixer.hpp"
 #include "mpi/launcher.hpp"
+#include "worker/device_link.hpp"
 #include "worker/device_mixer.hpp"
 #include "worker/startup.hpp"
 #include "worker/stopwatch.hpp"
@@ -61,26 +62,8 @@ Link Engine::open_link() {
   EdgePlan edges = [plan = plan_, declared = declared_](std::int64_t round) {
     return talks_in(declared, round) ? plan->at(round)->edges : RoundEdges{};
   };
-  ExchangeOptions exchange = exchange_options();
-  const std::stop_source stop;
-  if (options_.accelerator) exchange.stop = stop.get_token();
-  Link link = group_.open(shape_, std::move(edges), exchange);
-  const Deadline deadline(options_.deadline);
-  const auto devices = group_.all_gather(options_.accelerator ? "device" : "host", deadline,
-                                         "Worker: comparing devices");
-  if (!options_.accelerator) return link;
-  DeviceRegion region;
-  if (std::count(devices.begin(), devices.end(), "device") == group_.size()) {
-    region = options_.accelerator->share(group_, staged_bytes(shape_), deadline);
-  }
-  for (std::size_t w = 0; options_.log && w < region.why_not.size(); ++w) {
-    if (region.why_not[w].empty()) continue;
-    options_.log(LogLevel::info, fmt::format("worker {}: weights of worker {} come by the host: {}",
-                                             group_.rank(), w, region.why_not[w]));
-  }
-  link.exchange = staged_exchange(std::move(link.exchange), shape_, options_.accelerator->work(),
-                                  std::move(region), stop);
-  return link;
+  return worker::open_link(group_, shape_, options_.codec.kind == codec::Kind::identity,
+                           std::move(edges), exchange_options(), options_.accelerator);
 }
 
 ExchangeOptions Engine::exchange_options() const {

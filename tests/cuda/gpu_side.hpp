@@ -1,10 +1,10 @@
 // A worker's end of an exchange of payloads on a card, for run_rounds().
 #pragma once
 
-#include <fast/cuda/exchange.hpp>
 #include <fast/cuda/kernels.hpp>
 #include <fast/cuda/memory.hpp>
 #include <fast/cuda/region.hpp>
+#include <fast/cuda/work.hpp>
 #include <memory>
 #include <string>
 
@@ -17,17 +17,15 @@ class GpuSide {
   GpuSide(const Group& group, bool mapped, int device = 0)
       : group_(group), stream_(device), work_(cuda::work_of(stream_, limit_)) {
     const EdgePlan plan = ring_plan(group.rank(), group.size());
-    Link link = group.open(mapped ? cuda::control_shape(rounds_shape) : rounds_shape, plan,
-                           rounds_options());
+    if (mapped) {
+      region_ = cuda::share_memory(group, staged_bytes(rounds_shape), device, Deadline(limit_));
+      region_.everywhere = true;
+    }
+    Link link = group.open(host_shape(rounds_shape, region_), plan, rounds_options());
     peers_ = link.peers;
     peers_->announce(WorkerStatus::running);
-    if (mapped) {
-      region_ =
-          cuda::share_memory(group, cuda::mapped_bytes(rounds_shape), device, Deadline(limit_));
-      exchange_ = cuda::mapped_exchange(std::move(link.exchange), region_, rounds_shape, work_);
-    } else {
-      exchange_ = cuda::staged_exchange(std::move(link.exchange), rounds_shape, work_);
-    }
+    exchange_ = staged_exchange(std::move(link.exchange),
+                                {.shape = rounds_shape, .work = work_, .region = region_});
   }
   /// Collective.
   void close() {

@@ -23,10 +23,12 @@ class HostDeviceMemory {
   /// Settled works beside the accelerator's own.
   std::atomic<int> settled_beside{0};
 
-  explicit HostDeviceMemory(std::size_t size_bytes)
+  /// `open`: MPI, too, touches it when it likes.
+  explicit HostDeviceMemory(std::size_t size_bytes, bool open)
       : size_(round_up(size_bytes, page_bytes)),
+        closed_(open ? PROT_READ | PROT_WRITE : PROT_NONE),
         memory_(static_cast<std::byte*>(
-            mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+            mmap(nullptr, size_, closed_, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     require(memory_ != MAP_FAILED, ErrorKind::resource, "no memory for a test's device");
   }
   HostDeviceMemory(const HostDeviceMemory&) = delete;
@@ -45,11 +47,12 @@ class HostDeviceMemory {
     const std::lock_guard lock(mutex_);
     mprotect(memory_, size_, PROT_READ | PROT_WRITE);
     touch();
-    mprotect(memory_, size_, PROT_NONE);
+    mprotect(memory_, size_, closed_);
   }
 
  private:
   std::size_t size_, used_ = 0;
+  int closed_;
   std::byte* memory_;
   std::mutex mutex_;
 };
@@ -63,8 +66,12 @@ class HostDeviceWork final : public DeviceWork {
     return {memory_, memory_->allocate(size_bytes)};
   }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
-    enqueue([=] { std::memcpy(to, from, size_bytes); });
+    enqueue([=, this] {
+      std::memcpy(to, from, size_bytes);
+      if (to_spoil_ > 0 && --to_spoil_ == 0) to[0] ^= std::byte{1};
+    });
   }
+  void spoil_second_copy() { to_spoil_ = 2; }
   std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
   void settle() override {
     memory_->touch([&] {
@@ -82,14 +89,23 @@ class HostDeviceWork final : public DeviceWork {
  private:
   std::shared_ptr<HostDeviceMemory> memory_;
   bool is_beside_;
+  int to_spoil_ = 0;
   std::vector<std::function<void()>> jobs_;
+};
+
+/// Who reads this worker's memory in place.
+struct Sharing {
+  bool on_host = false;  ///< workers of its host; of threads the third, sixth and so on does not
+  bool by_mpi = false;   ///< others, as MPI says
+  bool misread = false;  ///< MPI is wrong
 };
 
 class HostAccelerator final : public Accelerator {
  public:
-  explicit HostAccelerator(bool shares = false, std::size_t size_bytes = 4 << 20)
-      : shares_(shares),
-        own_(std::make_shared<HostDeviceWork>(std::make_shared<HostDeviceMemory>(size_bytes))),
+  explicit HostAccelerator(Sharing sharing = {}, std::size_t size_bytes = 4 << 20)
+      : sharing_(sharing),
+        own_(std::make_shared<HostDeviceWork>(
+            std::make_shared<HostDeviceMemory>(size_bytes, sharing.by_mpi))),
         work_(own_) {}
 
   Device device() const override { return {Device::Kind::cuda, 0}; }
@@ -104,19 +120,30 @@ class HostAccelerator final : public Accelerator {
       require(known, ErrorKind::internal, "there is no such kernel");
     });
   }
-  /// The memory is plain, and every third worker's cannot be read by others.
+  /// The memory is plain.
   DeviceRegion share(const Group& group, std::size_t bytes_per_worker,
                      const Deadline& deadline) override {
-    if (!shares_) return {};
+    if (!sharing_.on_host) return {};
     auto owner = std::make_shared<Region>(group.allocate(bytes_per_worker, deadline));
-    DeviceRegion region{group.rank(), owner->parts, {}, bytes_per_worker, owner};
+    DeviceRegion region;
+    region.rank = group.rank();
+    region.parts = owner->parts;
     region.why_not.resize(region.parts.size());
-    for (std::size_t w = 2; w < region.parts.size(); w += 3) {
-      if (static_cast<int>(w) == group.rank()) continue;
+    region.part_bytes = bytes_per_worker;
+    region.owner = owner;
+    const std::vector<int> hosts = group.hosts();
+    const auto own = static_cast<std::size_t>(group.rank());
+    for (std::size_t w = 0; w < region.parts.size(); ++w) {
+      const bool hidden = group.name() == "local" && w % 3 == 2;
+      if (w == own || (hosts[w] == hosts[own] && !hidden)) continue;
       region.parts[w] = nullptr;
       region.why_not[w] = "it is far away";
     }
     return region;
+  }
+  std::string why_not_by_mpi() const override {
+    if (sharing_.misread) own_->spoil_second_copy();
+    return sharing_.by_mpi ? "" : "this MPI does not";
   }
 
  private:
@@ -139,7 +166,7 @@ class HostAccelerator final : public Accelerator {
     });
   }
 
-  bool shares_;
+  Sharing sharing_;
   std::shared_ptr<HostDeviceWork> own_;
   std::shared_ptr<DeviceWork> work_;
 };

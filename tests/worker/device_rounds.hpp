@@ -117,8 +117,10 @@ inline void end_in_turn(Worker& worker, const Group& group, const StepOptions& o
 }
 
 inline WorkerOptions device_options(const DeviceSetting& setting,
-                                    const std::shared_ptr<Accelerator>& accelerator) {
+                                    const std::shared_ptr<Accelerator>& accelerator,
+                                    const LogSink& log) {
   WorkerOptions options = quick();
+  options.log = log;
   options.algorithm = algorithm::by_name(setting.algorithm, setting.parameters);
   options.codec = codec::by_name(setting.codec);
   options.staleness = setting.staleness;
@@ -131,13 +133,13 @@ template <class T>
 class DeviceRun {
  public:
   DeviceRun(const Group& group, const DeviceSetting& setting,
-            const std::shared_ptr<Accelerator>& accelerator)
+            const std::shared_ptr<Accelerator>& accelerator, const LogSink& log = {})
       : group_(group),
         in_turn_(setting.staleness > 0),
         accelerator_(accelerator),
         model_(group.rank(), accelerator),
         worker_(group, device_topology(setting.algorithm, group.size()), model_.views(),
-                device_options(setting, accelerator)) {}
+                device_options(setting, accelerator, log)) {}
 
   void go(int from, int to) {
     const StepOptions options{.learning_rate = 0.1};

@@ -50,7 +50,8 @@ TEMPLATE_TEST_CASE("a worker on a device goes the rounds of one on the host, bit
 
 TEST_CASE("workers read each other's device memory where they can, bit for bit") {
   const int workers = GENERATE(2, 4);
-  check_device_rounds<float>([](int) { return std::make_shared<HostAccelerator>(true); }, workers);
+  check_device_rounds<float>(
+      [](int) { return std::make_shared<HostAccelerator>(Sharing{.on_host = true}); }, workers);
 }
 
 TEST_CASE("workers on devices and on the host average with each other") {

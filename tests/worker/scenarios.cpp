@@ -2,6 +2,7 @@
 
 #include "worker/averaging_scenarios.hpp"
 #include "worker/codec_scenarios.hpp"
+#include "worker/device_scenarios.hpp"
 #include "worker/life_scenarios.hpp"
 #include "worker/remote_scenarios.hpp"
 #include "worker/rotating_scenarios.hpp"
@@ -57,6 +58,9 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(memory_may_lie_differently_on_each_worker_under_any_codec),
       FAST_SCENARIO(not_a_number_is_passed_on_by_every_codec),
       FAST_SCENARIO(codecs_that_do_not_fit_are_refused_everywhere),
+      FAST_SCENARIO(devices_train_as_hosts_do),
+      FAST_SCENARIO(devices_read_each_other_by_mpi),
+      FAST_SCENARIO(memory_that_mpi_misreads_is_staged),
       FAST_SCENARIO(every_remote_path_gives_the_same_bits),
       FAST_SCENARIO(no_remote_path_tears),
       FAST_SCENARIO(republished_weights_replace_those_under_way),

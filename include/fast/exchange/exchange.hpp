@@ -130,6 +130,11 @@ class Exchange {
   /// it is like any other. False when they will not come as that payload: fetch again.
   virtual bool await(Arrival& /*arrival*/, std::size_t /*bytes*/) { return true; }
 
+  /// What is known of a source without waiting: present, suspect or finished. Throws as fetch().
+  virtual Arrival::State look(int /*source*/, std::int64_t /*round*/) {
+    return Arrival::State::present;
+  }
+
   /// True when all that was read of `arrival` up to now is whole and unchanged.
   virtual bool stands(const Arrival& arrival) const = 0;
 

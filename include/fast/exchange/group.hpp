@@ -13,6 +13,7 @@
 
 namespace fast {
 
+class RemoteReads;
 namespace exchange {
 class RemoteAccess;
 class SlotBoard;
@@ -56,6 +57,10 @@ class GroupImpl {
     return nullptr;
   }
   /// As Group has them.
+  virtual std::shared_ptr<RemoteReads> expose(std::byte*, std::size_t, std::shared_ptr<void>,
+                                              const Deadline&) {
+    return nullptr;
+  }
   virtual bool some_are_gone() const { return false; }
   virtual std::vector<int> died() const { return {}; }
   virtual void give_up() {}
@@ -84,6 +89,12 @@ class Group {
   }
   Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) const {
     return impl_->allocate(bytes_per_worker, deadline);
+  }
+  /// Collective. Lets workers of other hosts read `size_bytes` at `part`, which `keep` keeps, by
+  /// MPI: memory of whatever kind it knows. Null when there are no other hosts.
+  std::shared_ptr<RemoteReads> expose(std::byte* part, std::size_t size_bytes,
+                                      std::shared_ptr<void> keep, const Deadline& deadline) const {
+    return impl_->expose(part, size_bytes, std::move(keep), deadline);
   }
   /// Whether some worker's process has ended, and whose died or ended badly, as fastrun tells; none
   /// without it. A collective call that waits for a worker that is gone ends with Error(deadline).

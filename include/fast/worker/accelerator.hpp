@@ -6,6 +6,7 @@
 #include <fast/exchange/staged.hpp>
 
 #include <memory>
+#include <string>
 
 namespace fast {
 
@@ -32,6 +33,9 @@ class Accelerator {
                              const Deadline& /*deadline*/) {
     return {};
   }
+  /// Empty when MPI says that it reads what is in share()'s memory, which is proved before it is
+  /// relied on; else one line.
+  virtual std::string why_not_by_mpi() const { return "the device does not ask MPI"; }
 };
 
 }  // namespace fast

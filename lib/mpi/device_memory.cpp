@@ -1,0 +1,28 @@
+#include "mpi/device_memory.hpp"
+
+#include <mpi.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>  // Open MPI's
+#endif
+
+namespace fast::mpi {
+namespace {
+
+bool says_so() {
+#if defined(MPIX_GPU_SUPPORT_CUDA)
+  int supported = 0;
+  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported != 0;
+#elif defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+std::string why_not_cuda_memory() {
+  return says_so() ? "" : "this MPI does not say that it reads CUDA's memory";
+}
+
+}  // namespace fast::mpi
