@@ -29,6 +29,13 @@ ParameterLayout Training::host_layout() const {
   return ParameterLayout(std::move(mirror));
 }
 
+/// Where the weights are that are averaged.
+void Training::begin_ema() {
+  if (options_.ema_decay == 0) return;
+  ema_.emplace(worker_->layout(), options_.ema_decay,
+               device_ == nullptr ? nullptr : device_->accelerate());
+}
+
 void Training::show() const {
   if (device_ != nullptr) device_->show();
 }

@@ -3,26 +3,37 @@
 
 #include <fast/core/layout.hpp>
 #include <fast/core/memory.hpp>
+#include <fast/worker/accelerator.hpp>
+
+#include <memory>
 
 namespace fast::train {
 
-/// Of f32 and f64 tensors; others keep their newest value.
+/// Of f32 and f64 tensors; others keep their newest value. Where the weights are on a device, so is
+/// the average.
 class Ema {
  public:
-  /// Begins with the weights as they stand.
-  Ema(const ParameterLayout& layout, double decay);
+  /// Begins with the weights as they stand; `accelerator` is that of tensors on a device.
+  Ema(const ParameterLayout& layout, double decay,
+      std::shared_ptr<Accelerator> accelerator = nullptr);
 
   /// After a step: average ← d average + (1-d) weights. In step t d is at most (1+t)/(10+t), so
   /// that a short run forgets where it began.
   void update(const ParameterLayout& layout);
 
-  const AlignedBuffer& packed() const { return average_; }
+  const AlignedBuffer& packed();
   /// For checkpoints.
   std::vector<TensorView> state();
+  /// What state() gave views of has been written.
+  void take_state();
 
  private:
+  void transfer(std::byte* to, const std::byte* from) const;
+
   double decay_;
-  AlignedBuffer average_, weights_;
+  AlignedBuffer average_;  ///< of weights on a device: an image
+  std::shared_ptr<Accelerator> accelerator_;
+  std::shared_ptr<std::byte> on_device_;
   double steps_ = 0;
 };
 

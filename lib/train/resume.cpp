@@ -176,6 +176,7 @@ void Training::resume() {
   agree(group_, deadline, "Trainer: resuming", [&] {
     load(*manifest, own, exact);
     take();
+    if (!exact) begin_ema();
   });
   if (exact) {
     worker_->restore(views_of(*own, state_prefix));
@@ -196,11 +197,11 @@ void Training::load(const Manifest& manifest, const std::optional<Safetensors>& 
   } else {
     load_average(manifest, model, optimizer);
   }
-  if (!exact) {
-    if (ema_) ema_.emplace(layout_, options_.ema_decay);
-    return;
+  if (!exact) return;
+  if (ema_) {
+    own->read(prefixed(ema_prefix, ema_->state()));
+    ema_->take_state();
   }
-  if (ema_) own->read(prefixed(ema_prefix, ema_->state()));
   const auto best = views_of(*own, best_prefix);
   if (validation_.size() > 0 && group_.rank() == 0 && !best.empty()) {
     best_.packed = AlignedBuffer(layout_.size_bytes());

@@ -129,7 +129,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     exchange.suspect_after = options_.worker.suspect_after;
     reducer_ = group_.open_reducer(layout_.size_bytes(), exchange);
   }
-  if (options_.ema_decay > 0) ema_.emplace(layout_, options_.ema_decay);
+  begin_ema();
   resume();
   take_devices();
   look_over(*schedule);
@@ -272,10 +272,7 @@ void Training::epoch(int index) {
         index + (static_cast<double>(r) + 0.5) / static_cast<double>(rounds), options_.epochs);
     backend_.set_learning_rate(rate);
     const double loss = train_round(batch, rate);
-    if (ema_) {
-      show();
-      ema_->update(layout_);
-    }
+    if (ema_) ema_->update(worker_->layout());
     loop_s_ += Seconds(Clock::now() - start).count();
     samples_ += static_cast<double>(batch.count());
     loss_sum += loss;

@@ -63,6 +63,7 @@ class Training {
   WorkerOptions on_device(WorkerOptions options) const;
   std::vector<TensorView> worker_tensors() const;
   ParameterLayout host_layout() const;
+  void begin_ema();
   /// Before the host looks at weights that may be on a device, and after it wrote there.
   void show() const;
   void take() const;
