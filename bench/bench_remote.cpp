@@ -7,6 +7,8 @@
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
+#include <fmt/ranges.h>
+
 #include <fstream>
 #include <sstream>
 

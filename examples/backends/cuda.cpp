@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <fast/core/error.hpp>
 #include <fast/cuda/backend.hpp>

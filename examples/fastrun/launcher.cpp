@@ -18,6 +18,7 @@
 #include <random>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "channel.hpp"
 #include "fastrun.hpp"

@@ -2,7 +2,7 @@
 //
 // mpiexec runs one wrapper a rank, which runs the program as its child. The process manager ends a
 // job when a rank goes without farewell; the wrappers never go before all ranks have ended.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

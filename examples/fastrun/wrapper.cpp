@@ -12,6 +12,7 @@
 #include <deque>
 #include <fast/core/error.hpp>
 #include <sstream>
+#include <utility>
 
 #include "channel.hpp"
 #include "fastrun.hpp"

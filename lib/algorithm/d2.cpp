@@ -1,6 +1,6 @@
 #include "algorithm/d2.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace fast::algorithm {
 

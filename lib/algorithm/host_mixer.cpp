@@ -1,6 +1,6 @@
 #include "algorithm/host_mixer.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <fast/core/error.hpp>

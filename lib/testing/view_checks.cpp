@@ -1,4 +1,6 @@
 // What parameters() hands out.
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>

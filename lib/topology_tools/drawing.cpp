@@ -1,6 +1,6 @@
 #include <topology_tools/drawing.hpp>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace fast {
 namespace {

@@ -1,6 +1,6 @@
 #include <topology_tools/drawing.hpp>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/topology_tools/save.hpp>

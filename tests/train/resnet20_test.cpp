@@ -1,6 +1,6 @@
 // ResNet-20 as its users train it: fast-train on a directory in CIFAR-10's binary layout. The
 // images are synthetic, made here, and easy: noise with a tint in each channel, a class a tint.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <cstdlib>
 #include <fast/core/random.hpp>

@@ -2,11 +2,10 @@
 // "operation: what was found, what was required, what to do".
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace fast {
 
@@ -41,16 +40,19 @@ class Error : public std::runtime_error {
   bool everywhere_;
 };
 
+/// fail() with its arguments erased.
+[[noreturn]] void fail_with(ErrorKind kind, fmt::string_view format, fmt::format_args args);
+
 /// Throws Error with a formatted message.
 template <class... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
+  fail_with(kind, format, fmt::make_format_args(args...));
 }
 
 /// Throws Error with a formatted message unless `condition` holds.
 template <class... Args>
 void require(bool condition, ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  if (!condition) fail(kind, format, std::forward<Args>(args)...);
+  if (!condition) fail_with(kind, format, fmt::make_format_args(args...));
 }
 
 }  // namespace fast
