@@ -4,6 +4,7 @@
 
 #include "cuda/elements.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/start.cuh"
 
 namespace fast::cuda {
 namespace {
@@ -42,16 +43,16 @@ unsigned blocks_for(std::size_t count) {
 template <int Width, class Elements>
 cudaError_t run(const Elements& elements, std::size_t count, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  run_elements<Width><<<blocks_for<Width>(count), block_threads, 0, stream>>>(elements, count);
-  return cudaGetLastError();
+  return start(run_elements<Width, Elements>, blocks_for<Width>(count), block_threads, stream,
+               elements, count);
 }
 
 template <int Width, class Elements, class Rule>
 cudaError_t run(const Elements& elements, const Rule* rule, std::size_t count,
                 cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  run_ruled<Width><<<blocks_for<Width>(count), block_threads, 0, stream>>>(elements, rule, count);
-  return cudaGetLastError();
+  return start(run_ruled<Width, Elements, Rule>, blocks_for<Width>(count), block_threads, stream,
+               elements, rule, count);
 }
 
 template <int Degree, int Capacity, class T, class Stored, class Update>

@@ -1,10 +1,10 @@
 // Kernels of one thread a place, for the sources that nvcc compiles.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdint>
+
+#include "cuda/start.cuh"
 
 namespace fast::cuda {
 
@@ -26,8 +26,7 @@ cudaError_t launch_each(const Elements& elements, cudaStream_t stream) {
   const std::int64_t blocks = (size + place_threads - 1) / place_threads;
   if (blocks == 0) return cudaSuccess;
   const auto grid = static_cast<unsigned>(std::min<std::int64_t>(blocks, 0x7fffffff));
-  run_places<<<grid, place_threads, 0, stream>>>(elements, size);
-  return cudaGetLastError();
+  return start(run_places<Elements>, grid, place_threads, stream, elements, size);
 }
 
 }  // namespace fast::cuda

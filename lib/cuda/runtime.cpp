@@ -29,6 +29,7 @@ std::string why_no_gpu(int code) {
 }
 
 void raise(int code, std::string_view operation) {
+  cudaGetLastError();  // what is told here is not to be found again by a later call
   if (means_no_gpu(code)) throw Error(ErrorKind::resource, why_no_gpu(code));
   const auto error = static_cast<cudaError_t>(code);
   const char* what_to_do = "see whether compute-sanitizer names the kernel";

@@ -12,7 +12,10 @@ cudaStream_t of(const Stream& stream) { return static_cast<cudaStream_t>(stream.
 cudaEvent_t of(const Event& event) { return static_cast<cudaEvent_t>(event.handle()); }
 
 bool finished(cudaError_t code, std::string_view operation) {
-  if (code == cudaErrorNotReady) return false;
+  if (code == cudaErrorNotReady) {
+    cudaGetLastError();  // forget it: the next kernel did not fail
+    return false;
+  }
   check(code, operation);
   return true;
 }

@@ -1,4 +1,5 @@
 #include "cuda/layer_launch.hpp"
+#include "cuda/start.cuh"
 
 namespace fast::cuda {
 namespace {
@@ -17,8 +18,7 @@ __global__ void __launch_bounds__(block_size) run_blocks(const __grid_constant__
 template <class Work>
 cudaError_t launch_blocks(const Work& work, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(work.shares.blocks());
-  run_blocks<<<blocks, block_size, 0, stream>>>(work);
-  return cudaGetLastError();
+  return start(run_blocks<Work>, blocks, block_size, stream, work);
 }
 
 #define FAST_INSTANTIATE(...) template cudaError_t launch_blocks(const __VA_ARGS__&, cudaStream_t);

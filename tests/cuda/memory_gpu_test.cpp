@@ -1,6 +1,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/cuda/device.hpp>
+#include <fast/cuda/kernels.hpp>
 #include <fast/cuda/memory.hpp>
 #include <vector>
 
@@ -62,4 +63,22 @@ TEST_CASE("more memory than there is fails with the size and what to do") {
   CHECK_THROWS_WITH(cuda::DeviceBuffer(too_much), ContainsSubstring(std::to_string(too_much)) &&
                                                       ContainsSubstring("smaller batches"));
   CHECK_NOTHROW(cuda::DeviceBuffer(1024));
+}
+
+TEST_CASE("a kernel is not blamed for an earlier call's failure, or for work still under way") {
+  const std::size_t bytes = std::size_t{64} << 20;
+  const cuda::Stream stream;
+  const cuda::PinnedBuffer host(bytes);
+  const cuda::DeviceBuffer own(bytes), next(bytes);
+  const auto count = bytes / sizeof(float);
+  const cuda::Average<float, float> work{
+      nullptr, next.as<float>().data(), own.as<float>().data(), {}, {}, count};
+  CHECK_THROWS_AS(cuda::DeviceBuffer(cuda::device(0).memory_bytes * 2), Error);
+  CHECK_NOTHROW(cuda::average(work, stream));
+  for (int round = 0; round < 3; ++round) {
+    cuda::copy(own.data(), host.data(), bytes, stream);
+    CHECK_NOTHROW(stream.synchronize(Deadline(limit)));  // which looks until it is done
+    CHECK_NOTHROW(cuda::average(work, stream));
+  }
+  CHECK_NOTHROW(stream.synchronize(Deadline(limit)));
 }
