@@ -160,16 +160,18 @@ struct AverageElements {
 
   template <int Width>
   FAST_HOST_DEVICE void at(std::size_t e) const {
-    T m[Width], x[Width];
+    T m[Width], x[Width], value[Degree > 0 ? Degree : 1][Width];
     load(own + e, m);
     if (current != nullptr) load(current + e, x);
+    // All loads before the update's first store, behind which a compiler would leave them.
+    for (int j = 0; j < Degree; ++j) load(values[j] + e, value[j]);
     for (int i = 0; i < Width && current == nullptr; ++i) x[i] = m[i];
     update(e, x);
     const int end = Degree > 0 ? Degree : degree;
     for (int j = 0; j < end; ++j) {
-      T value[Width];
-      load(values[j] + e, value);
-      for (int i = 0; i < Width; ++i) x[i] = fused(factors[j], value[i] - m[i], x[i]);
+      T(&of)[Width] = value[Degree > 0 ? j : 0];
+      if (Degree == 0) load(values[j] + e, of);
+      for (int i = 0; i < Width; ++i) x[i] = fused(factors[j], of[i] - m[i], x[i]);
     }
     if (current != nullptr) store(x, current + e);
     store(x, next + e);
