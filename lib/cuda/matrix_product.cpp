@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
+#include <fast/cuda/memory.hpp>
 
+#include "cuda/layer_launch.hpp"
 #include "cuda/runtime.hpp"
 #include "cuda/timer.hpp"
 #include "cuda/tuning.hpp"
@@ -79,6 +81,22 @@ Preference preference_of(const MatrixProduct& product) {
   return preference;
 }
 
+MatrixProduct without_relu(MatrixProduct product) {
+  product.relu = false;
+  return product;
+}
+
+template <class V>
+cudaError_t rectify(void* values, Index count, cudaStream_t stream) {
+  auto* const first = static_cast<V*>(values);
+  return launch_each(Rectify<V>{first, first, count}, stream);
+}
+cudaError_t rectify(const MatrixProduct& product, cudaStream_t stream) {
+  const Index count = product.m * product.n;
+  return product.result == DType::bf16 ? rectify<BFloat16>(product.c, count, stream)
+                                       : rectify<float>(product.c, count, stream);
+}
+
 std::string describe(const MatrixProduct& product) {
   return fmt::format("a product of [{}x{}] and [{}x{}]", product.m, product.k, product.k,
                      product.n);
@@ -120,8 +138,14 @@ std::vector<cublasLtMatmulHeuristicResult_t> usable(
 
 struct MatrixProducts::Chosen {
   Layout a, b, c;
-  cublasLtMatmulAlgo_t algorithm;
-  std::size_t workspace_bytes;
+  cublasLtMatmulAlgo_t algorithm = {};
+  std::size_t workspace_bytes = 0;
+  bool relu_apart = false;
+
+  void take(const cublasLtMatmulHeuristicResult_t& proposal) {
+    algorithm = proposal.algo;
+    workspace_bytes = proposal.workspaceSize;
+  }
 };
 
 void MatrixProducts::Destroy::operator()(cublasLtHandle_t handle) const { cublasLtDestroy(handle); }
@@ -150,24 +174,44 @@ std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
   auto made =
       std::make_shared<Chosen>(Chosen{layout_of(product.factors, order.rows_a, order.columns_a),
                                       layout_of(product.factors, order.rows_b, order.columns_b),
-                                      layout_of(product.result, product.m, product.n),
-                                      {},
-                                      0});
-  const auto found = proposals(product, *made);
+                                      layout_of(product.result, product.m, product.n)});
+  auto found = proposals(product, *made);
+  if (product.relu) {
+    std::erase_if(found, [&](const cublasLtMatmulHeuristicResult_t& proposal) {
+      made->take(proposal);
+      return !keeps_nan(*made, product);
+    });
+    made->relu_apart = found.empty();
+    if (made->relu_apart) found = proposals(without_relu(product), *made);
+  }
   require(!found.empty(), ErrorKind::resource,
           "cuda: cuBLASLt has no algorithm for {}; choose another model, or run on the CPU",
           describe(product));
-  const auto take = [&](std::size_t i) {
-    made->algorithm = found[i].algo;
-    made->workspace_bytes = found[i].workspaceSize;
-  };
-  take(fastest(autotune_ ? found.size() : 1, [&](std::size_t i) {
-    take(i);
+  made->take(found[fastest(autotune_ ? found.size() : 1, [&](std::size_t i) {
+    made->take(found[i]);
     return time_ms(made->workspace_bytes, [&](void* workspace, void* stream) {
       execute(*made, product, workspace, stream);
     });
-  }));
+  })]);
   return made;
+}
+
+/// A bias of NaN leaves NaN everywhere, whatever the factors are.
+bool MatrixProducts::keeps_nan(const Chosen& chosen, MatrixProduct product) const {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  const Stream stream(device);
+  const DeviceBuffer workspace(chosen.workspace_bytes, device),
+      bias(static_cast<std::size_t>(product.m) * size_bytes(product.result), device);
+  check(cudaMemsetAsync(bias.data(), 0xff, bias.size_bytes(),
+                        static_cast<cudaStream_t>(stream.handle())),
+        "cudaMemsetAsync");
+  product.bias = bias.data();
+  execute(chosen, product, workspace.data(), stream.handle());
+  std::uint32_t first = 0;
+  copy(&first, product.c, size_bytes(product.result), stream);
+  stream.synchronize(Deadline(Seconds(60)));
+  return first != 0;
 }
 
 const MatrixProducts::Chosen& MatrixProducts::choose(const MatrixProduct& p) {
@@ -189,11 +233,14 @@ void MatrixProducts::run(const MatrixProduct& product, void* workspace, void* st
 void MatrixProducts::execute(const Chosen& chosen, const MatrixProduct& product, void* workspace,
                              void* stream) const {
   const float one = 1, zero = 0;
-  check(cublasLtMatmul(handle_.get(), operation_of(product, tf32_).get(), &one, product.a,
-                       chosen.a.get(), product.b, chosen.b.get(), &zero, product.c, chosen.c.get(),
-                       product.c, chosen.c.get(), &chosen.algorithm, workspace,
-                       chosen.workspace_bytes, static_cast<cudaStream_t>(stream)),
+  const auto on = static_cast<cudaStream_t>(stream);
+  const Operation operation =
+      operation_of(chosen.relu_apart ? without_relu(product) : product, tf32_);
+  check(cublasLtMatmul(handle_.get(), operation.get(), &one, product.a, chosen.a.get(), product.b,
+                       chosen.b.get(), &zero, product.c, chosen.c.get(), product.c, chosen.c.get(),
+                       &chosen.algorithm, workspace, chosen.workspace_bytes, on),
         describe(product));
+  if (chosen.relu_apart) check(rectify(product, on), "a ReLU");
 }
 
 }  // namespace fast::cuda

@@ -31,15 +31,16 @@ std::vector<cublasLtMatmulHeuristicResult_t> usable(
     std::span<const cublasLtMatmulHeuristicResult_t> proposals);
 
 /// Algorithms for one device, each chosen once for sizes, alignments and epilogue: the first that
-/// cuBLASLt's heuristics propose, or the fastest of the first few.
+/// cuBLASLt's heuristics propose, or the fastest of the first few. The ReLU of some of its kernels
+/// makes 0 of NaN: an algorithm that does is not taken, and without others the ReLU is our own.
 class MatrixProducts {
  public:
   static constexpr std::size_t most_workspace_bytes = std::size_t{32} << 20;
   /// On the current device.
   MatrixProducts(bool tf32, bool autotune);
 
-  /// Of the algorithm for it, chosen now if it is new; to choose the fastest writes to `c`. On the
-  /// current device, as run().
+  /// Of the algorithm for it, chosen now if it is new, which may write to `c`. On the current
+  /// device, as run().
   std::size_t workspace_bytes(const MatrixProduct& product);
   void run(const MatrixProduct& product, void* workspace, void* stream);
 
@@ -54,6 +55,7 @@ class MatrixProducts {
   std::shared_ptr<const Chosen> make(const MatrixProduct& product) const;
   std::vector<cublasLtMatmulHeuristicResult_t> proposals(const MatrixProduct& product,
                                                          const Chosen& layouts) const;
+  bool keeps_nan(const Chosen& chosen, MatrixProduct product) const;
   void execute(const Chosen& chosen, const MatrixProduct& product, void* workspace,
                void* stream) const;
 

@@ -74,6 +74,27 @@ TEST_CASE("a captured pass with timed plans computes what nn computes, whatever 
   }
 }
 
+TEST_CASE("NaN reaches the loss through every ReLU, whatever kernels there are before it") {
+  using cuda::Precision;
+  const nn::ModelSpec dense = nn::mlp({40, 64, 64, 4}), images = nn::lenet5();
+  for (const nn::ModelSpec& spec : {dense, images}) {
+    for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
+      for (const bool tuned : {false, true}) {
+        OnDevice network(spec, {.precision = precision, .autotune = tuned, .graph = tuned});
+        const std::vector<float> nans(nn::parameter_count(spec), std::nanf(""));
+        nn::Network<float> reference(spec, 3);
+        const nn::ParameterSpec first = nn::parameters(spec).front();
+        std::ranges::copy(std::span(nans).first(first.count), reference.parameters().begin());
+        network.set_parameters(reference.parameters());
+        const nn::Samples samples(128, spec.input, reference.classes());
+        INFO(spec.name << ", " << cuda::name(precision));
+        for (int pass = 0; pass < 3; ++pass)
+          CHECK(std::isnan(network.loss_and_gradients(samples.batch())));
+      }
+    }
+  }
+}
+
 TEST_CASE("steps captured with their passes are nn's, whatever learning rates and batches come") {
   const nn::ModelSpec spec = nn::lenet5();
   const nn::OptimizerSpec optimizers[] = {nn::SgdOptions{.learning_rate = 0.05},
