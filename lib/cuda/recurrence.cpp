@@ -51,6 +51,11 @@ void Recurrences::grow(DeviceBuffer& buffer, std::size_t size_bytes) {
 }
 
 LstmDescription::LstmDescription(const LstmShape& s, bool tf32, cudnnHandle_t handle) {
+  constexpr std::size_t first_of_bf16 = 91300;
+  require(s.type != DType::bf16 || cudnnGetVersion() >= first_of_bf16, ErrorKind::resource,
+          "cuda: cuDNN {} has no LSTMs of bf16, {} or later is required; install it, or take "
+          "another precision",
+          cudnnGetVersion(), first_of_bf16);
   make(dropout, &cudnnCreateDropoutDescriptor);
   make(layer, &cudnnCreateRNNDescriptor);
   make(x, &cudnnCreateRNNDataDescriptor);
