@@ -1,7 +1,7 @@
 # Finds cuDNN: target CUDNN::cudnn, CUDNN_VERSION. Looks beside the CUDA toolkit, in CUDNN_ROOT and where CMake looks by
-# itself. Call after find_package(CUDAToolkit).
+# itself. Call after find_package(CUDAToolkit). NVIDIA's Python wheels (nvidia/cudnn in site-packages) have no libcudnn.so.
 find_path(CUDNN_INCLUDE_DIR cudnn_version.h HINTS ${CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
-find_library(CUDNN_LIBRARY cudnn HINTS ${CUDNN_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib64 lib)
+find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDNN_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib64 lib)
 if(CUDNN_INCLUDE_DIR)
   file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h lines REGEX "^#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) +[0-9]+")
   list(TRANSFORM lines REPLACE "^#define CUDNN_[A-Z]+ +([0-9]+).*" "\\1")
