@@ -8,6 +8,8 @@ import sys
 ROWS = [("lenet5", "lenet", True, 2.0), ("resnet20", "resnet20", True, 2.0), ("resnet50", "resnet50", False, 1.0)]
 
 directory = pathlib.Path(sys.argv[1])
+if not (directory / "bench_cuda_nn.json").exists():
+    sys.exit(f"gpu_table: no bench_cuda_nn.json in {directory}; run bench_cuda_nn --json there first")
 ours = json.loads((directory / "bench_cuda_nn.json").read_text())
 theirs = {}
 for path in directory.glob("torch_*.json"):
