@@ -26,6 +26,18 @@ std::uint64_t Courier::send(std::function<void()> errand) {
   return number;
 }
 
+void Courier::run(std::function<void()> errand) {
+  std::unique_lock lock(mutex_);
+  if (done_ < sent_) {
+    lock.unlock();
+    return wait(send(std::move(errand)));
+  }
+  const std::uint64_t number = ++sent_;
+  make(errand, lock);
+  lock.unlock();
+  wait(number);
+}
+
 void Courier::wait(std::uint64_t number) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_ >= number; });
@@ -39,18 +51,22 @@ void Courier::work() {
     if (errands_.empty()) return;
     const auto errand = std::move(errands_.front());
     errands_.pop_front();
-    lock.unlock();
-    std::exception_ptr failure;
-    try {
-      errand();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    lock.lock();
-    if (!failure_) failure_ = failure;
-    ++done_;
+    make(errand, lock);
     changed_.notify_all();
   }
+}
+
+void Courier::make(const std::function<void()>& errand, std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    errand();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  if (!failure_) failure_ = failure;
+  ++done_;
 }
 
 }  // namespace fast::exchange

@@ -1,4 +1,5 @@
-// A thread that runs a worker's errands in their order, beside the worker's own thread.
+// A thread that runs a worker's errands in their order, beside the worker's own thread, which alone
+// sends them.
 #pragma once
 
 #include <condition_variable>
@@ -24,10 +25,12 @@ class Courier {
   /// Blocks until the errands up to that one are done. Throws what the first of all that have
   /// thrown since the last such call has thrown.
   void wait(std::uint64_t number);
-  void run(std::function<void()> errand) { wait(send(std::move(errand))); }
+  /// Sends and waits; on the calling thread, when there is nothing to wait for.
+  void run(std::function<void()> errand);
 
  private:
   void work();
+  void make(const std::function<void()>& errand, std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
   std::condition_variable changed_;
