@@ -39,7 +39,7 @@ struct Programs {
   std::string fastrun, self;
   std::string hosts;  ///< hosts.sh; empty: runs are on this host
   int host_count = 2;
-  bool lenet = false;
+  bool lenet = false, devices = false;
 };
 
 int call(const std::string& command) {
@@ -186,6 +186,7 @@ void try_one(const Programs& programs, std::uint64_t seed, std::uint64_t index, 
   Plan plan =
       programs.hosts.empty() ? draw(seed, index) : draw_on_hosts(programs.host_count, seed, index);
   if (programs.lenet) train_lenet(plan, fast::mix_seed(seed, index));
+  plan.devices = programs.devices;
   const fast::testing::TemporaryDirectory directory;
   const fast::Deadline clock(longest_run);
   const auto status = run(programs, plan, directory.path().string());
@@ -266,6 +267,8 @@ int main(int argc, char** argv) {
                  "tests/hosts/hosts.sh: several hosts instead of one, and cut links");
   app.add_option("--host-count", programs.host_count, "of --hosts")->check(CLI::Range(2, 3));
   app.add_flag("--lenet", programs.lenet, "LeNet on Fashion-MNIST instead of a parabola");
+  app.add_flag("--devices", programs.devices,
+               "weights on devices, as the host plays them: read in place and by MPI");
   CLI11_PARSE(app, argc, argv);
   if (!programs.hosts.empty() && call(programs.hosts + " check") != 0) return skipped;
   std::optional<Hosts> hosts;

@@ -108,11 +108,11 @@ void train_lenet(Plan& plan, std::uint64_t seed) {
 }
 
 std::string write(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(plan.kind),
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(plan.kind),
                      plan.workers, plan.topology, plan.algorithm, plan.staleness, plan.round,
                      plan.delay_us, plan.pause_s, plan.hosts, plan.path,
-                     static_cast<int>(plan.large), static_cast<int>(plan.lenet), plan.seed,
-                     fmt::join(plan.victims, " "));
+                     static_cast<int>(plan.large), static_cast<int>(plan.lenet),
+                     static_cast<int>(plan.devices), plan.seed, fmt::join(plan.victims, " "));
 }
 
 Plan read(const std::string& line) {
@@ -121,7 +121,7 @@ Plan read(const std::string& line) {
   int kind = 0;
   words >> kind >> plan.workers >> plan.topology >> plan.algorithm >> plan.staleness >>
       plan.round >> plan.delay_us >> plan.pause_s >> plan.hosts >> plan.path >> plan.large >>
-      plan.lenet >> plan.seed;
+      plan.lenet >> plan.devices >> plan.seed;
   plan.kind = static_cast<Kind>(kind);
   for (int victim = 0; words >> victim;) plan.victims.push_back(victim);
   return plan;

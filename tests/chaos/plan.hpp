@@ -34,6 +34,7 @@ struct Plan {
   std::string path = "measured";  ///< between hosts
   bool large = false;             ///< weights that travel between hosts in parts
   bool lenet = false;             ///< in place of a parabola
+  bool devices = false;           ///< weights are on devices, made of host memory that MPI reads
   std::uint64_t seed = 1;         ///< of LeNet's weights and batches
 
   bool cuts() const { return kind == Kind::cut || kind == Kind::cut_and_kill; }

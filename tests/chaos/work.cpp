@@ -12,11 +12,14 @@
 #include <thread>
 
 #include "chaos/problem.hpp"
+#include "support/host_accelerator.hpp"
 
 namespace chaos {
 namespace {
 
 using namespace fast;
+
+constexpr std::size_t device_bytes = std::size_t{64} << 20;
 
 /// Another process continues this one, which then stops.
 void stop_for(double seconds) {
@@ -69,7 +72,14 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
   const bool victim = std::count(plan.victims.begin(), plan.victims.end(), group.rank()) > 0;
   if (victim && plan.kind == Kind::kill_at_start) raise(SIGKILL);
   const auto problem = problem_of(plan, group.size(), group.rank());
-  Worker worker(group, topology_from(plan.topology), problem->parameters(), options_of(plan));
+  WorkerOptions options = options_of(plan);
+  auto parameters = problem->parameters();
+  if (plan.devices) {
+    options.accelerator = std::make_shared<testing::HostAccelerator>(
+        testing::Sharing{.on_host = true, .by_mpi = true}, device_bytes);
+    for (TensorView& view : parameters) view.device = options.accelerator->device();
+  }
+  Worker worker(group, topology_from(plan.topology), std::move(parameters), options);
   int torn = 0;
   double longest_s = 0;
   while (worker.round() < rounds_of(plan) || others_are_at_it(plan, group.rank(), directory)) {
