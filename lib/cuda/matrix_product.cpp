@@ -196,8 +196,8 @@ std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
   return made;
 }
 
-/// A bias of NaN leaves NaN everywhere, whatever the factors are.
-bool MatrixProducts::keeps_nan(const Chosen& chosen, MatrixProduct product) const {
+/// A bias of NaN leaves NaN everywhere, whatever the factors are. What fails does not keep it.
+bool MatrixProducts::keeps_nan(const Chosen& chosen, MatrixProduct product) const try {
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   const Stream stream(device);
@@ -212,6 +212,8 @@ bool MatrixProducts::keeps_nan(const Chosen& chosen, MatrixProduct product) cons
   copy(&first, product.c, size_bytes(product.result), stream);
   stream.synchronize(Deadline(Seconds(60)));
   return first != 0;
+} catch (const Error&) {
+  return false;
 }
 
 const MatrixProducts::Chosen& MatrixProducts::choose(const MatrixProduct& p) {
