@@ -27,6 +27,16 @@ DeviceInfo describe(int index) {
           bus_id.data()};
 }
 
+/// They stay as they are while the process lives; CUDA reads every property anew each time.
+const std::vector<DeviceInfo>& known_devices() {
+  static const std::vector<DeviceInfo> all = [] {
+    Inventory found = inventory();
+    if (found.devices.empty()) throw Error(ErrorKind::resource, found.why_none);
+    return std::move(found.devices);
+  }();
+  return all;
+}
+
 }  // namespace
 
 Inventory inventory() {
@@ -43,14 +53,10 @@ Inventory inventory() {
   return found;
 }
 
-std::vector<DeviceInfo> devices() {
-  Inventory found = inventory();
-  if (found.devices.empty()) throw Error(ErrorKind::resource, found.why_none);
-  return std::move(found.devices);
-}
+std::vector<DeviceInfo> devices() { return known_devices(); }
 
 DeviceInfo device(int index) {
-  const std::vector<DeviceInfo> all = devices();
+  const std::vector<DeviceInfo>& all = known_devices();
   require(index >= 0 && index < static_cast<int>(all.size()), ErrorKind::argument,
           "cuda: device {} was asked for, there {}; choose one of 0..{}", index,
           all.size() == 1 ? "is 1" : fmt::format("are {}", all.size()), all.size() - 1);
