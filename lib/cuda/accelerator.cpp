@@ -1,6 +1,7 @@
 #include <fast/core/error.hpp>
 #include <fast/cuda/accelerator.hpp>
 #include <fast/cuda/kernels.hpp>
+#include <fast/cuda/region.hpp>
 #include <fast/cuda/work.hpp>
 
 #include "cuda/rule_elements.hpp"
