@@ -24,7 +24,7 @@ attempt() {
 }
 
 stage_build() {
-  attempt build 20 scripts/build.sh cuda cuda_test cuda_gpu_test cuda_ipc_gpu_test cuda_two_cards_gpu_test fast-train bench_cuda bench_cuda_nn || exit 1
+  attempt build 20 scripts/build.sh cuda cuda_test cuda_gpu_test cuda_ipc_gpu_test cuda_two_cards_gpu_test fast-train bench_cuda bench_cuda_nn bench_cuda_step || exit 1
 }
 stage_tests() { attempt tests 60 "$bin/cuda_gpu_test"; }
 stage_ctest() { attempt ctest 30 ctest --preset cuda -R '^cuda_' -E '^cuda_gpu_test$'; }
@@ -45,6 +45,7 @@ stage_train() {
 stage_bench() {
   attempt bench_cuda 40 "$bin/bench_cuda" --json "$out/bench_cuda.json"
   attempt bench_cuda_nn 40 "$bin/bench_cuda_nn" --json "$out/bench_cuda_nn.json"
+  attempt bench_cuda_step 10 mpiexec -n 2 "$bin/bench_cuda_step" --json "$out/bench_cuda_step.json"
 }
 stage_peers() {
   for model in lenet resnet20 resnet50; do

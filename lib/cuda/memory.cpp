@@ -25,6 +25,7 @@ void* make_device(std::size_t size_bytes, int device) {
 void* make_pinned(std::size_t size_bytes) {
   devices();
   if (size_bytes == 0) return nullptr;
+  const UseDevice use(device_in_use());
   void* made = nullptr;
   check(cudaHostAlloc(&made, size_bytes, cudaHostAllocPortable),
         fmt::format("cudaHostAlloc of {} bytes", size_bytes));
@@ -45,6 +46,7 @@ PinnedBuffer::PinnedBuffer(std::size_t size_bytes) : Buffer(make_pinned(size_byt
 PinnedRange::PinnedRange(std::span<std::byte> memory) {
   devices();
   if (memory.empty()) return;
+  const UseDevice use(device_in_use());
   const cudaError_t code = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
   if (code == cudaErrorHostMemoryAlreadyRegistered) {
     cudaGetLastError();  // forget it

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/kernels.hpp>
 #include <fast/cuda/memory.hpp>
@@ -14,6 +15,7 @@
 namespace fast::cuda {
 namespace {
 
+constexpr std::size_t ipc_block_bytes = std::size_t{2} << 20;
 constexpr std::size_t proof_count = 1024;  // floats that tell one worker's memory from another's
 
 float proof_value(int rank, std::size_t place) {
@@ -60,7 +62,12 @@ struct Owner {
   std::unique_ptr<DeviceBuffer> own{};
   std::vector<Mapping> mappings{};
   ~Owner() {
-    mappings.clear();
+    try {
+      const UseDevice use(device);
+      mappings.clear();
+    } catch (const Error&) {
+      mappings.clear();
+    }
     if (!departures.leave(longest_farewell)) static_cast<void>(own.release());
   }
 };
@@ -96,7 +103,8 @@ class Sharing {
  private:
   void prepare(std::size_t bytes) {
     stream_ = std::make_unique<Stream>(owner_->device);
-    region_.part_bytes = std::max(bytes, proof_count * sizeof(float));
+    // CUDA IPC gives away whole blocks, which shorter allocations share.
+    region_.part_bytes = round_up(std::max(bytes, proof_count * sizeof(float)), ipc_block_bytes);
     owner_->own = std::make_unique<DeviceBuffer>(region_.part_bytes, owner_->device);
     scratch_ = DeviceBuffer(2 * proof_count * sizeof(float), owner_->device);
     std::vector<float> proof(proof_count);

@@ -28,6 +28,48 @@ std::string why_no_gpu(int code) {
       visible == nullptr ? "not set" : fmt::format("\"{}\"", visible));
 }
 
+namespace {
+
+/// The driver's cuDevicePrimaryCtxGetState, which the runtime has no counterpart of; null: none.
+using ContextState = int (*)(int device, unsigned* flags, int* active);
+ContextState find_context_state() {
+  constexpr auto name = "cuDevicePrimaryCtxGetState";
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+  constexpr unsigned since = 7000;
+  const cudaError_t code =
+      cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &result);
+#else
+  const cudaError_t code = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
+  if (code == cudaSuccess && result == cudaDriverEntryPointSuccess) {
+    return reinterpret_cast<ContextState>(found);
+  }
+  cudaGetLastError();  // is answered here
+  return nullptr;
+}
+
+}  // namespace
+
+bool has_context(int device) {
+  static const ContextState state = find_context_state();
+  unsigned flags = 0;
+  int active = 1;
+  return state == nullptr || state(device, &flags, &active) != 0 || active != 0;
+}
+
+int device_in_use() {
+  int current = 0, count = 0;
+  check(cudaGetDevice(&current), "cudaGetDevice");
+  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  if (has_context(current)) return current;
+  for (int device = 0; device < count; ++device) {
+    if (has_context(device)) return device;
+  }
+  return current;
+}
+
 void raise(int code, std::string_view operation) {
   cudaGetLastError();  // what is told here is not to be found again by a later call
   if (means_no_gpu(code)) throw Error(ErrorKind::resource, why_no_gpu(code));

@@ -20,7 +20,14 @@ inline void check(cudaError_t code, std::string_view operation) {
   if (code != cudaSuccess) raise(code, operation);
 }
 
-/// Makes a device the current one of this thread for as long as it lives.
+/// True when this process has a context on the device, which takes memory there.
+bool has_context(int device);
+/// The current device or, where that has no context, one that has: for host memory, which needs
+/// none in particular.
+int device_in_use();
+
+/// Makes a device the current one of this thread for as long as it lives; and longer, where going
+/// back would make a context on a device that nobody uses (since CUDA 12 cudaSetDevice makes one).
 class UseDevice {
  public:
   explicit UseDevice(int device) {
@@ -29,7 +36,7 @@ class UseDevice {
     changed_ = device != before_;
   }
   ~UseDevice() {
-    if (changed_) cudaSetDevice(before_);
+    if (changed_ && has_context(before_)) cudaSetDevice(before_);
   }
   UseDevice(const UseDevice&) = delete;
   UseDevice& operator=(const UseDevice&) = delete;

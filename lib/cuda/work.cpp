@@ -1,3 +1,4 @@
+#include <fast/core/error.hpp>
 #include <fast/cuda/memory.hpp>
 #include <fast/cuda/work.hpp>
 #include <map>
@@ -5,6 +6,16 @@
 
 namespace fast::cuda {
 namespace {
+
+/// Memory that cannot be pinned is copied from and to all the same, more slowly.
+std::shared_ptr<PinnedRange> pinned(std::span<const std::byte> memory) {
+  try {
+    return std::make_shared<PinnedRange>(
+        std::span(const_cast<std::byte*>(memory.data()), memory.size()));
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
 
 /// Threads of one process copy from each other's slots: these stay pinned until the last lets go.
 std::shared_ptr<void> pinned_together(std::span<const std::byte> memory) {
@@ -15,8 +26,7 @@ std::shared_ptr<void> pinned_together(std::span<const std::byte> memory) {
   std::weak_ptr<PinnedRange>& range = ranges[memory.data()];
   std::shared_ptr<PinnedRange> held = range.lock();
   if (!held) {
-    held = std::make_shared<PinnedRange>(
-        std::span(const_cast<std::byte*>(memory.data()), memory.size()));
+    held = pinned(memory);
     range = held;
   }
   return held;
