@@ -86,7 +86,7 @@ void limit_threads(int threads) {
 }
 
 /// The other end of a wrapper.
-struct Wrapper {
+struct WrapperEnd {
   Lines lines;
   int rank = -1;
   bool trusted = false;
@@ -148,7 +148,7 @@ class Launcher {
   void turn() {
     std::vector<pollfd> watched{{signals_.get(), POLLIN, 0},
                                 {listener_.descriptor.get(), POLLIN, 0}};
-    for (const Wrapper& wrapper : wrappers_) {
+    for (const WrapperEnd& wrapper : wrappers_) {
       watched.push_back({wrapper.lines.descriptor(), POLLIN, 0});
     }
     poll(watched.data(), watched.size(), poll_ms);
@@ -164,7 +164,7 @@ class Launcher {
   }
 
   void hear(std::size_t index) {
-    Wrapper& wrapper = wrappers_[index];
+    WrapperEnd& wrapper = wrappers_[index];
     const auto lines = wrapper.lines.receive();
     for (const std::string& line : lines.value_or(std::vector<std::string>{})) {
       if (!wrapper.trusted) {
@@ -183,7 +183,7 @@ class Launcher {
     wrappers_.erase(wrappers_.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
-  void take(Wrapper& wrapper, const std::string& line) {
+  void take(WrapperEnd& wrapper, const std::string& line) {
     std::istringstream words(line);
     std::string kind;
     int number = -1;
@@ -207,13 +207,13 @@ class Launcher {
     }
   }
 
-  Rank& rank(const Wrapper& wrapper) { return ranks_[static_cast<std::size_t>(wrapper.rank)]; }
+  Rank& rank(const WrapperEnd& wrapper) { return ranks_[static_cast<std::size_t>(wrapper.rank)]; }
 
   void end(int number, int status) {
     Rank& one = ranks_[static_cast<std::size_t>(number)];
     one.state = Rank::State::ended;
     one.status = status;
-    for (const Wrapper& wrapper : wrappers_) {
+    for (const WrapperEnd& wrapper : wrappers_) {
       wrapper.lines.send(fmt::format("gone {} {}", number, one.succeeded() ? "left" : "died"));
     }
     if (one.succeeded()) return;
@@ -286,12 +286,13 @@ class Launcher {
   }
 
   void pass_on(int signal) const {
-    for (const Wrapper& wrapper : wrappers_) wrapper.lines.send(fmt::format("signal {}", signal));
+    for (const WrapperEnd& wrapper : wrappers_)
+      wrapper.lines.send(fmt::format("signal {}", signal));
   }
 
   /// Lets the wrappers go, and mpiexec with them.
   void finish() {
-    for (const Wrapper& wrapper : wrappers_) wrapper.lines.send("done");
+    for (const WrapperEnd& wrapper : wrappers_) wrapper.lines.send("done");
     const Deadline deadline(grace);
     while (mpiexec_ > 0 && !deadline.expired()) turn();
     if (mpiexec_ <= 0) return;
@@ -322,7 +323,7 @@ class Launcher {
   std::string token_;
   Listener listener_;
   std::vector<Rank> ranks_;
-  std::vector<Wrapper> wrappers_;
+  std::vector<WrapperEnd> wrappers_;
   Descriptor signals_;
   pid_t mpiexec_ = -1;
   std::optional<Deadline> first_death_, ending_;

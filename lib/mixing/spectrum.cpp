@@ -11,7 +11,7 @@
 namespace fast {
 namespace {
 
-constexpr double tolerance = 1e-9;
+constexpr double sum_tolerance = 1e-9;
 constexpr double rounding = 1e-12;
 
 using Matrix = std::vector<MixingRow>;
@@ -130,7 +130,7 @@ std::vector<double> transposed_times(const Matrix& matrix, std::span<const doubl
 
 bool sums_to_one(const std::vector<double>& sums) {
   return std::all_of(sums.begin(), sums.end(),
-                     [](double sum) { return std::abs(sum - 1) < tolerance; });
+                     [](double sum) { return std::abs(sum - 1) < sum_tolerance; });
 }
 
 bool is_symmetric(const Matrix& matrix) {

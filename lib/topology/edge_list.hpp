@@ -9,6 +9,9 @@
 
 namespace fast {
 
+/// Graphs of edges are held in memory, which a typo must not fill.
+inline constexpr int max_listed_workers = 1 << 20;
+
 struct Edge {
   int from = 0;
   int to = 0;  ///< reads the values of `from`

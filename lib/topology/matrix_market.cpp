@@ -12,7 +12,6 @@
 namespace fast {
 namespace {
 
-constexpr int max_listed_workers = 1 << 20;
 constexpr int max_dense_workers = 4096;
 
 class Matrix {

@@ -12,7 +12,7 @@ namespace {
 
 // Beyond it shapes are not all tried, only those of a host's size.
 constexpr std::size_t most_tried_workers = 4096;
-constexpr std::int64_t most_rounds = 64;
+constexpr std::int64_t most_rounds_counted = 64;
 
 // Ranks of a host one after the other, hosts by their first rank.
 std::vector<int> ranks_by_host(const std::vector<int>& host_of_rank) {
@@ -33,7 +33,7 @@ using Lists = std::vector<std::vector<int>>;
 // Whom each worker reads, over a period.
 Lists edges_of(const Schedule& schedule) {
   Lists reads(static_cast<std::size_t>(schedule.workers()));
-  for (std::int64_t t = 0; t < std::min(schedule.period(), most_rounds); ++t) {
+  for (std::int64_t t = 0; t < std::min(schedule.period(), most_rounds_counted); ++t) {
     const Topology topology = schedule.at(t);
     for (int i = 0; i < topology.workers(); ++i) {
       const std::vector<int> in = topology.in_neighbors(i);

@@ -13,8 +13,6 @@
 namespace fast {
 namespace {
 
-// Graphs of edges are held in memory, which a typo must not fill.
-constexpr int max_listed_workers = 1 << 20;
 constexpr int max_seed = std::numeric_limits<int>::max();
 
 class RuleReader {

@@ -10,7 +10,7 @@
 namespace fast {
 namespace {
 
-constexpr int most_workers = 1024;
+constexpr int most_drawn_workers = 1024;
 constexpr std::int64_t most_panels = 12;
 
 // One round of a schedule in a square of `size` pixels.
@@ -145,9 +145,9 @@ std::int64_t shown_rounds(const Schedule& schedule) {
 }  // namespace
 
 std::string svg_picture(const Schedule& schedule, const std::string& caption) {
-  require(schedule.workers() <= most_workers, ErrorKind::topology,
+  require(schedule.workers() <= most_drawn_workers, ErrorKind::topology,
           "svg_picture: {} workers, at most {} are drawn; take fewer", schedule.workers(),
-          most_workers);
+          most_drawn_workers);
   const auto panels = static_cast<int>(shown_rounds(schedule));
   const int columns = panels == 1 ? 1 : panels <= 4 ? panels : panels <= 6 ? 3 : 4;
   const int rows = (panels + columns - 1) / columns;

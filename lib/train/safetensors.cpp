@@ -71,24 +71,25 @@ void save_safetensors(const std::filesystem::path& path, const std::vector<Tenso
 
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 /// Reads one header; every complaint names the file.
 class HeaderReader {
  public:
   explicit HeaderReader(std::string_view file) : file_(file) {}
 
-  Json parse(std::string_view text) const {
+  SortedJson parse(std::string_view text) const {
     try {
-      return Json::parse(text, [this](int depth, Json::parse_event_t event, Json& parsed) {
-        return check_event(depth, event, parsed);
-      });
-    } catch (const Json::exception& error) {
+      return SortedJson::parse(
+          text, [this](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
+            return check_event(depth, event, parsed);
+          });
+    } catch (const SortedJson::exception& error) {
       refuse("its header is no JSON ({})", error.what());
     }
   }
 
-  Metadata metadata(const Json& json) const {
+  Metadata metadata(const SortedJson& json) const {
     demand(json.is_object(), "its __metadata__ is no object");
     Metadata metadata;
     for (const auto& [name, value] : json.items()) {
@@ -98,12 +99,12 @@ class HeaderReader {
     return metadata;
   }
 
-  StoredTensor tensor(const std::string& name, const Json& json) const {
+  StoredTensor tensor(const std::string& name, const SortedJson& json) const {
     const std::string shown = printable(name);
     demand(json.is_object() && json.size() == 3 && json.contains("dtype") &&
                json.contains("shape") && json.contains("data_offsets"),
            "tensor \"{}\" has not just dtype, shape and data_offsets", shown);
-    const Json& offsets = json["data_offsets"];
+    const SortedJson& offsets = json["data_offsets"];
     demand(offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() &&
                offsets[1].is_number_unsigned(),
            "tensor \"{}\": data_offsets are not two numbers", shown);
@@ -135,16 +136,16 @@ class HeaderReader {
 
  private:
   /// No more depth than the format has, and no name twice.
-  bool check_event(int depth, Json::parse_event_t event, Json& parsed) const {
+  bool check_event(int depth, SortedJson::parse_event_t event, SortedJson& parsed) const {
     demand(depth <= 3, "its header is nested more deeply than the format is");
-    if (event == Json::parse_event_t::key && depth == 1) {
+    if (event == SortedJson::parse_event_t::key && depth == 1) {
       const auto name = parsed.get<std::string>();
       demand(names_.insert(name).second, "tensor \"{}\" is there twice", printable(name));
     }
     return true;
   }
 
-  DType dtype(const std::string& shown, const Json& json) const {
+  DType dtype(const std::string& shown, const SortedJson& json) const {
     const std::string text = json.is_string() ? json.get<std::string>() : "";
     for (const auto& [dtype, name] : format_names) {
       if (text == name) return dtype;
@@ -153,10 +154,10 @@ class HeaderReader {
            shown, printable(text));
   }
 
-  std::vector<std::int64_t> shape(const std::string& shown, const Json& json) const {
+  std::vector<std::int64_t> shape(const std::string& shown, const SortedJson& json) const {
     demand(json.is_array() && json.size() <= 64, "tensor \"{}\": its shape is no list", shown);
     std::vector<std::int64_t> shape;
-    for (const Json& side : json) {
+    for (const SortedJson& side : json) {
       demand(side.is_number_unsigned() && side.get<std::uint64_t>() <= INT64_MAX,
              "tensor \"{}\": a side of its shape is no number from 0 on", shown);
       shape.push_back(side.get<std::int64_t>());
@@ -204,7 +205,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> beginning, std::u
   reader.demand(length <= most_header_bytes && length <= file_bytes - length_bytes &&
                     length <= beginning.size() - length_bytes,
                 "its header is to have {} bytes, the file has {}", length, file_bytes);
-  const Json json =
+  const SortedJson json =
       reader.parse({reinterpret_cast<const char*>(beginning.data()) + length_bytes, length});
   reader.demand(json.is_object(), "its header is no object");
   SafetensorsHeader header;

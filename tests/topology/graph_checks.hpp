@@ -1,12 +1,18 @@
 // What every graph must hold, whatever made it.
 #pragma once
 
+#include <fast/topology/schedule.hpp>
 #include <fast/topology/topology.hpp>
 
 #include <algorithm>
 #include <vector>
 
 #include "support/catch.hpp"
+
+/// Of a rule that makes one topology.
+inline fast::Topology made(const fast::TopologyRule& rule, int workers) {
+  return rule.make(workers).at(0);
+}
 
 inline bool is_proper_list(const std::vector<int>& list, int self, int workers) {
   const bool ascending = std::adjacent_find(list.begin(), list.end(), std::greater_equal<>()) ==

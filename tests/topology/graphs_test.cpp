@@ -12,10 +12,6 @@ using namespace fast;
 using Catch::Matchers::Contains;
 using Workers = std::vector<int>;
 
-namespace {
-Topology made(const TopologyRule& rule, int workers) { return rule.make(workers).at(0); }
-}  // namespace
-
 TEST_CASE("a star, a tree and a hierarchy name whom they should") {
   CHECK(made(graph::star(2), 4).in_neighbors(2) == Workers{0, 1, 3});
   CHECK(made(graph::star(2), 4).in_neighbors(0) == Workers{2});

@@ -12,8 +12,6 @@ using Catch::Matchers::Contains;
 using Workers = std::vector<int>;
 
 namespace {
-Topology made(const TopologyRule& rule, int workers) { return rule.make(workers).at(0); }
-
 // Independent oracle: the definition, point by point.
 Workers read_by(const GridShape& grid, const Offsets& offsets, int worker) {
   std::vector<int> place;

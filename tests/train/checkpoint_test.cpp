@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "support/catch.hpp"
+#include "support/contents.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -59,11 +60,6 @@ void write_one(const std::filesystem::path& directory, int workers, std::int64_t
     CheckpointWriter writer(options_for(directory, rank, workers));
     writer.save(round, Model(static_cast<float>(rank)).views(), {{"epoch", "3"}});
   }
-}
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::vector<int> first(int count) {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "support/catch.hpp"
+#include "support/contents.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -17,7 +18,7 @@ using train::Safetensors;
 
 namespace {
 
-struct Model {
+struct SmallModel {
   std::vector<float> weight{1, 2, 3, 4, 5, 6};
   std::vector<double> scale{0.5};
   std::vector<std::int64_t> steps{7};
@@ -34,11 +35,6 @@ std::string file_of(const std::string& header, const std::string& data) {
     length += static_cast<char>(header.size() >> (8 * byte) & 0xff);
   }
   return length + header + data;
-}
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 /// Empty when the bytes are a file, else what is said against them.
@@ -66,12 +62,12 @@ std::string object(const std::vector<std::string>& members) {
 
 TEST_CASE("what is saved is read back, bit for bit") {
   const testing::TemporaryDirectory directory;
-  Model model;
+  SmallModel model;
   train::save_safetensors(directory / "m.safetensors", model.views(), {{"round", "12"}});
   const Safetensors file(directory / "m.safetensors");
   CHECK(file.tensors().size() == 3);
   CHECK(file.metadata().at("round") == "12");
-  Model read{{0, 0, 0, 0, 0, 0}, {0}, {0}};
+  SmallModel read{{0, 0, 0, 0, 0, 0}, {0}, {0}};
   file.read(read.views());
   CHECK(read.weight == model.weight);
   CHECK(read.scale == model.scale);
@@ -117,7 +113,7 @@ TEST_CASE("files that are not as published are refused with what is wrong") {
 
 TEST_CASE("a thousand mutations of a file are read or refused, and nothing else happens") {
   const testing::TemporaryDirectory directory;
-  Model model;
+  SmallModel model;
   const auto path = directory / "m.safetensors";
   train::save_safetensors(path, model.views(), {{"round", "12"}});
   const std::string whole = contents(path);
@@ -154,7 +150,7 @@ TEST_CASE("a thousand mutations of a file are read or refused, and nothing else 
 
 TEST_CASE("tensors of another model are not read") {
   const testing::TemporaryDirectory directory;
-  Model model;
+  SmallModel model;
   train::save_safetensors(directory / "m", model.views());
   const Safetensors file(directory / "m");
   std::vector<float> other(6);
@@ -168,7 +164,7 @@ TEST_CASE("tensors of another model are not read") {
 }
 
 TEST_CASE("a disk that is full leaves the file as it was") {
-  Model model;
+  SmallModel model;
   CHECK_THROWS_WITH(train::save_safetensors("/proc/m.safetensors", model.views()),
                     Catch::Contains("/proc/m.safetensors") && Catch::Contains("free space"));
 }

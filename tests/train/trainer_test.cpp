@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "support/catch.hpp"
+#include "support/contents.hpp"
 #include "support/temporary_directory.hpp"
 #include "train/training.hpp"
 
@@ -33,11 +34,6 @@ std::vector<Trained> train_four(const train::TrainerOptions& options,
 }
 
 bool is_fraction(double value) { return value >= 0 && value <= 1; }
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 }  // namespace
 

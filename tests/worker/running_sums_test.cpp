@@ -19,8 +19,8 @@ namespace {
 using Edges = std::vector<std::vector<int>>;  ///< in-neighbours
 
 /// Passes everything on and remembers the scalar sent last.
-struct Recording : algorithm::Algorithm {
-  explicit Recording(std::shared_ptr<Algorithm> rule) : inner(std::move(rule)) {}
+struct RecordingSums : algorithm::Algorithm {
+  explicit RecordingSums(std::shared_ptr<Algorithm> rule) : inner(std::move(rule)) {}
   const algorithm::Declaration& declaration() const override { return inner->declaration(); }
   void apply(algorithm::Sweep sweep, const algorithm::AnyBlock& block) override {
     inner->apply(sweep, block);
@@ -42,7 +42,7 @@ struct Recording : algorithm::Algorithm {
 template <class T>
 struct Crew {
   std::vector<std::vector<T>> x;
-  std::vector<std::shared_ptr<Recording>> rules;
+  std::vector<std::shared_ptr<RecordingSums>> rules;
   std::vector<std::unique_ptr<Worker>> workers;
   Edges sources;
   std::int64_t staleness;
@@ -56,7 +56,7 @@ struct Crew {
     local::run(static_cast<int>(x.size()), [&](const Group& group) {
       const auto me = static_cast<std::size_t>(group.rank());
       x[me].assign(3, static_cast<T>(group.rank()));
-      rules[me] = std::make_shared<Recording>(algorithm::by_name(rule));
+      rules[me] = std::make_shared<RecordingSums>(algorithm::by_name(rule));
       WorkerOptions options;
       options.algorithm = rules[me];
       options.staleness = staleness;
