@@ -62,6 +62,11 @@ function(fast_room name)
   if(type STREQUAL INTERFACE_LIBRARY)
     set(scope INTERFACE)
   endif()
+  if(arg_SOURCES)  # in a unity build, a room is one unit
+    get_filename_component(room ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+    set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY fast_${name} PROPERTIES UNITY_GROUP ${room})
+    set_target_properties(fast_${name} PROPERTIES UNITY_BUILD_MODE GROUP)
+  endif()
   target_sources(fast_${name} PRIVATE ${arg_SOURCES} ${scope} FILE_SET HEADERS FILES ${arg_HEADERS})
 endfunction()
 
