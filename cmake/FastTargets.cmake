@@ -62,8 +62,9 @@ function(fast_room name)
   if(type STREQUAL INTERFACE_LIBRARY)
     set(scope INTERFACE)
   endif()
-  if(arg_SOURCES)  # in a unity build, a room is one unit
-    get_filename_component(room ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  # In a unity build a room is one unit; but programs of threads only are to leave out the sources that call MPI.
+  get_filename_component(room ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  if(arg_SOURCES AND NOT room MATCHES "^(mpi|exchange)$")
     set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY fast_${name} PROPERTIES UNITY_GROUP ${room})
     set_target_properties(fast_${name} PROPERTIES UNITY_BUILD_MODE GROUP)
   endif()
