@@ -21,7 +21,13 @@ fuzz() {
   "build/fuzz/bin/$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
     -print_funcs=0 -print_final_stats=1 -artifact_prefix=build/fuzz/ "build/fuzz/$1" "$2"
 }
-fuzz topology_fuzz topology
+fuzz topology_fuzz topology &
+topology=$!
 mkdir -p build/fuzz/models
 printf '\x50\0\0\0\0\0\0\0%-80s12345678' '{"__metadata__":{"a":"b"},"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}' >build/fuzz/models/small.safetensors
-fuzz safetensors_fuzz build/fuzz/models
+fuzz safetensors_fuzz build/fuzz/models &
+models=$!
+status=0
+wait "$topology" || status=$?
+wait "$models" || status=$?
+exit "$status"
