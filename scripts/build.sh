@@ -2,6 +2,7 @@
 # Sets up, configures and builds one preset:  scripts/build.sh [PRESET] [TARGET...]   (release, all)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} # another folder's checkout has the same objects
 preset=${1:-release}
 shift || true
 scripts/setup.sh
