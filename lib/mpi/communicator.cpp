@@ -53,6 +53,14 @@ Communicator::Impl::~Impl() {
   if (finalized == 0 && !given_up) MPI_Comm_free(&comm);
 }
 
+Communicator duplicate(const Communicator& communicator, const Deadline& deadline,
+                       std::string_view purpose) {
+  communicator.barrier(deadline, purpose);  // the call below blocks
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(communicator.impl()->comm, &copy), "MPI_Comm_dup");
+  return Communicator(std::make_shared<Communicator::Impl>(copy));
+}
+
 void Communicator::give_up() const { impl_->given_up = true; }
 
 int Communicator::rank() const { return impl_->rank; }

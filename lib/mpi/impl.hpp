@@ -23,6 +23,10 @@ struct Communicator::Impl {
   ~Impl();
 };
 
+/// Collective. The same ranks, whose calls meet no others.
+Communicator duplicate(const Communicator& communicator, const Deadline& deadline,
+                       std::string_view purpose);
+
 /// Throws Error(mpi) with MPI's text unless `code` is MPI_SUCCESS.
 void check(int code, std::string_view call);
 

@@ -8,13 +8,6 @@
 namespace fast::mpi {
 namespace {
 
-Communicator duplicate(const Communicator& communicator, const Deadline& deadline) {
-  communicator.barrier(deadline, "opening two-sided messages");  // the call below blocks
-  MPI_Comm copy = MPI_COMM_NULL;
-  check(MPI_Comm_dup(communicator.impl()->comm, &copy), "MPI_Comm_dup");
-  return Communicator(std::make_shared<Communicator::Impl>(copy));
-}
-
 int count(std::size_t size_bytes) {
   require(size_bytes <= INT_MAX, ErrorKind::internal,
           "Messages: {} bytes at once; MPI counts to {}, send in parts", size_bytes, INT_MAX);
@@ -24,7 +17,7 @@ int count(std::size_t size_bytes) {
 }  // namespace
 
 Messages::Messages(const Communicator& communicator, const Deadline& deadline)
-    : communicator_(duplicate(communicator, deadline)) {}
+    : communicator_(duplicate(communicator, deadline, "opening two-sided messages")) {}
 
 MPI_Request Messages::send(int rank, int tag, const void* from, std::size_t size_bytes) const {
   MPI_Request request = MPI_REQUEST_NULL;

@@ -10,14 +10,15 @@ namespace fast::mpi {
 RemoteWindow::RemoteWindow(const Communicator& communicator, std::byte* base,
                            std::size_t size_bytes, std::shared_ptr<void> keep,
                            const Deadline& deadline)
-    : communicator_(communicator), keep_(std::move(keep)) {
-  communicator_.barrier(deadline, "opening the remote window");
-  check(MPI_Win_create(base, static_cast<MPI_Aint>(size_bytes), 1, MPI_INFO_NULL,
-                       communicator_.impl()->comm, &window_),
+    : communicator_(communicator),
+      own_(duplicate(communicator, deadline, "opening the remote window")),
+      keep_(std::move(keep)) {
+  check(MPI_Win_create(base, static_cast<MPI_Aint>(size_bytes), 1, MPI_INFO_NULL, own_.impl()->comm,
+                       &window_),
         "MPI_Win_create");
   check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
   check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
-  communicator_.barrier(deadline, "opening the remote window");
+  own_.barrier(deadline, "opening the remote window");
 }
 
 RemoteWindow::~RemoteWindow() {
@@ -25,12 +26,12 @@ RemoteWindow::~RemoteWindow() {
     require(!communicator_.impl()->given_up, ErrorKind::mpi, "ranks are gone");
     // Twice, so that a rank that gives up in between takes nobody into the blocking calls.
     const Deadline deadline(Seconds(10));
-    communicator_.barrier(deadline, "closing the remote window");
-    communicator_.barrier(deadline, "closing the remote window");
+    own_.barrier(deadline, "closing the remote window");
+    own_.barrier(deadline, "closing the remote window");
     MPI_Win_unlock_all(window_);
     MPI_Win_free(&window_);
   } catch (const Error&) {
-    new std::shared_ptr<void>(std::move(keep_));  // others may still read this memory
+    new auto(std::pair(std::move(keep_), own_));  // others may still read this memory
   }
 }
 

@@ -28,6 +28,7 @@ class RemoteWindow {
 
  private:
   Communicator communicator_;
+  Communicator own_;  ///< of this window alone: a rank that comes late meets nothing else there
   MPI_Win window_ = MPI_WIN_NULL;
   std::shared_ptr<void> keep_;
 };
