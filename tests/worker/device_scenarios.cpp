@@ -9,11 +9,6 @@
 namespace fast::testing {
 namespace {
 
-bool several_hosts(const Group& group) {
-  const auto hosts = group.hosts();
-  return hosts != std::vector<int>(hosts.size(), hosts[0]);
-}
-
 /// Codecs, rules that publish after the step, two vectors a message, weights beside the message.
 std::vector<DeviceSetting> settings(const Group& group) {
   std::vector<DeviceSetting> all{{"awc"}, {"awc", {}, "bf16"}, {"atc"}, {"gradient_tracking"}};

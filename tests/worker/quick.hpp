@@ -1,7 +1,8 @@
-// Options of a Worker in scenarios: own initial weights, and no long waits.
+// What scenarios share: options of a Worker with own initial weights and no long waits.
 #pragma once
 
 #include <fast/worker/worker.hpp>
+#include <vector>
 
 namespace fast::testing {
 
@@ -10,6 +11,11 @@ inline WorkerOptions quick() {
   options.initial = Initial::as_is;
   options.deadline = Seconds(40);
   return options;
+}
+
+inline bool several_hosts(const Group& group) {
+  const auto hosts = group.hosts();
+  return hosts != std::vector<int>(hosts.size(), hosts[0]);
 }
 
 }  // namespace fast::testing

@@ -16,11 +16,6 @@ namespace {
 constexpr RemotePathChoice every_path[] = {RemotePathChoice::measured, RemotePathChoice::pull,
                                            RemotePathChoice::two_sided};
 
-bool several_hosts(const Group& group) {
-  const auto hosts = group.hosts();
-  return hosts != std::vector<int>(hosts.size(), hosts[0]);
-}
-
 /// On one host all paths are the same: one is enough there.
 std::span<const RemotePathChoice> paths_that_differ(const Group& group) {
   return std::span(every_path).first(several_hosts(group) ? std::size(every_path) : 1);
