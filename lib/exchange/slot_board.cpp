@@ -12,6 +12,10 @@ std::size_t PayloadShape::stride_bytes() const {
   return round_up(vector_bytes, vector_bytes < page_bytes ? cache_line_bytes : page_bytes);
 }
 
+std::size_t PayloadShape::vectors_bytes() const {
+  return static_cast<std::size_t>(vectors - 1) * stride_bytes() + vector_bytes;
+}
+
 std::size_t PayloadShape::payload_bytes() const {
   return static_cast<std::size_t>(vectors) * vector_bytes +
          static_cast<std::size_t>(scalars) * sizeof(double);
@@ -39,8 +43,7 @@ std::size_t SlotBoard::data_offset(const PayloadShape& shape) {
 }
 
 std::size_t SlotBoard::message_bytes(const PayloadShape& shape) {
-  return data_offset(shape) + static_cast<std::size_t>(shape.vectors - 1) * shape.stride_bytes() +
-         shape.vector_bytes;
+  return data_offset(shape) + shape.vectors_bytes();
 }
 
 std::size_t SlotBoard::weights_offset(const PayloadShape& shape) {

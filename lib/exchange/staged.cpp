@@ -3,6 +3,7 @@
 #include <fast/exchange/staged.hpp>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "exchange/courier.hpp"
@@ -13,12 +14,12 @@ namespace {
 
 using exchange::slot_count;
 
-std::size_t vectors_bytes(const PayloadShape& shape) {
+std::size_t weights_offset(const PayloadShape& shape) {
   return static_cast<std::size_t>(shape.vectors) * shape.stride_bytes();
 }
 /// Of the publication's number: 0 while the slot is written.
 std::size_t stamp_offset(const PayloadShape& shape) {
-  return round_up(vectors_bytes(shape) + shape.weights_bytes, sizeof(std::uint64_t));
+  return round_up(weights_offset(shape) + shape.weights_bytes, sizeof(std::uint64_t));
 }
 std::size_t image_bytes(const PayloadShape& shape) {
   return round_up(stamp_offset(shape) + sizeof(std::uint64_t), page_bytes);
@@ -27,8 +28,8 @@ const std::byte* bytes_of(const std::uint64_t& value) {
   return reinterpret_cast<const std::byte*>(&value);
 }
 
-/// The device's part is done on the caller's thread, all that waits for others or for copies on the
-/// courier's, which alone calls `host_`.
+/// The device's part is done on the caller's thread; what waits for others or for copies, and all
+/// calls of `host_`, are the courier's errands.
 class StagedExchange final : public Exchange {
  public:
   StagedExchange(std::unique_ptr<Exchange> host, Staging staging)
@@ -82,10 +83,7 @@ class StagedExchange final : public Exchange {
     });
   }
 
-  void flush() override {
-    begun_.reset();
-    courier_->wait(sent_);
-  }
+  void flush() override { courier_->wait(sent_); }
 
   Payload published() const override { return own(sequence_, scalars_); }
 
@@ -127,7 +125,7 @@ class StagedExchange final : public Exchange {
   template <class Byte, class Scalar>
   BasicPayload<Byte, Scalar> image(Byte* first, Scalar* scalars) const {
     return {first, scalars, shape_.stride_bytes(),
-            shape_.weights_bytes > 0 ? first + vectors_bytes(shape_) : nullptr};
+            shape_.weights_bytes > 0 ? first + weights_offset(shape_) : nullptr};
   }
   std::byte* slot(std::byte* part, std::uint64_t sequence) const {
     return part + sequence % slot_count * image_bytes(shape_);
@@ -148,7 +146,7 @@ class StagedExchange final : public Exchange {
       pin({to.weights, weights_bytes()});
       copies_->copy(to.weights, with_weights ? from.weights : from.data, weights_bytes());
     } else {
-      pin({to.data, message_bytes()});
+      pin({to.data, shape_.vectors_bytes()});
       if (to.weights != nullptr) pin({to.weights, shape_.weights_bytes});
       transfer(to, from);
       if (with_weights) copies_->copy(to.weights, from.weights, shape_.weights_bytes);
@@ -182,13 +180,17 @@ class StagedExchange final : public Exchange {
 
   const std::byte* staged(const Arrival& arrival) {
     std::byte* here = room_for(arrival.worker);
-    pin({arrival.payload.data, message_bytes()});
+    pin({arrival.payload.data, shape_.vectors_bytes()});
     transfer(image<std::byte, double>(here, nullptr), arrival.payload);
     return here;
   }
 
   /// From the source's own device. Its stamp, read last, says whether that was the publication.
   const std::byte* read(Arrival& arrival) {
+    if (out_of_reach_.contains(arrival.worker)) {
+      arrival.state = Arrival::State::suspect;
+      return nullptr;
+    }
     std::byte* here = room_for(arrival.worker);
     // Of a mirror's publications the numbers are others.
     const auto sequence = static_cast<std::uint64_t>(arrival.payload.scalars[shape_.scalars]);
@@ -204,9 +206,7 @@ class StagedExchange final : public Exchange {
     // MPI's until they have come.
     auto& [room, stamp] = left_to_mpi_.emplace_back(std::move(sources_[arrival.worker]),
                                                     std::make_unique<std::uint64_t>(0));
-    if (!region_.reads->read(arrival.worker, from, here, message_bytes(), goes_on) ||
-        !region_.reads->read(arrival.worker, from + stamp_offset(shape_), stamp.get(),
-                             sizeof *stamp, goes_on)) {
+    if (!has_come(arrival.worker, from, here, *stamp, goes_on)) {
       arrival.state = Arrival::State::suspect;
       return here;
     }
@@ -216,10 +216,20 @@ class StagedExchange final : public Exchange {
     return here;
   }
 
-  std::size_t message_bytes() const {
-    return static_cast<std::size_t>(shape_.vectors - 1) * shape_.stride_bytes() +
-           shape_.vector_bytes;
+  /// What MPI cannot reach any more it is not asked for again.
+  bool has_come(int worker, std::size_t from, std::byte* to, std::uint64_t& stamp,
+                const std::function<bool()>& goes_on) {
+    try {
+      RemoteReads& reads = *region_.reads;
+      return reads.read(worker, from, to, shape_.vectors_bytes(), goes_on) &&
+             reads.read(worker, from + stamp_offset(shape_), &stamp, sizeof stamp, goes_on);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::mpi) throw;
+      out_of_reach_.insert(worker);
+      return false;
+    }
   }
+
   std::size_t weights_bytes() const { return host_shape(shape_, region_).weights_bytes; }
 
   void transfer(const MutablePayload& to, const Payload& from) {
@@ -250,6 +260,7 @@ class StagedExchange final : public Exchange {
   std::shared_ptr<Fetch> begun_;
 
   std::map<int, std::shared_ptr<std::byte>> sources_;
+  std::set<int> out_of_reach_;
   std::map<const std::byte*, std::shared_ptr<void>> pinned_;
   /// What reads that were given up may still write to.
   std::vector<std::pair<std::shared_ptr<std::byte>, std::unique_ptr<std::uint64_t>>> left_to_mpi_;

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <numeric>
 
 namespace fast::worker {
 namespace {
 
 constexpr std::size_t short_proof = 256, long_proof = std::size_t{4} << 20;
+constexpr Seconds longest_proof{20};
 
 std::byte proof_value(int rank, std::size_t pass, std::size_t place) {
   return static_cast<std::byte>((static_cast<std::size_t>(rank) * 31 + pass * 7 + place) % 251);
@@ -40,9 +40,9 @@ class DeviceLink {
   DeviceRegion run(bool plain) {
     if (!shared()) return {};
     log_unmapped();
-    if (several_hosts()) read_by_mpi();
-    region_.everywhere = plain && all_are(reads_all());
-    if (!region_.everywhere) region_.reads.reset();
+    const bool maps_all = all_are(maps_host());
+    if (several_hosts()) read_by_mpi(plain, maps_all);
+    region_.everywhere = plain && maps_all && (!several_hosts() || region_.reads);
     return std::move(region_);
   }
 
@@ -58,9 +58,9 @@ class DeviceLink {
     const auto all = group_.all_gather(mine ? "yes" : "no", deadline_, "Worker: device memory");
     return std::count(all.begin(), all.end(), "yes") == group_.size();
   }
-  bool reads_all() const {
+  bool maps_host() const {
     for (std::size_t w = 0; w < region_.parts.size(); ++w) {
-      if (region_.parts[w] == nullptr && (is_here(w) || !region_.reads)) return false;
+      if (region_.parts[w] == nullptr && is_here(w)) return false;
     }
     return true;
   }
@@ -76,12 +76,14 @@ class DeviceLink {
     }
   }
 
-  void read_by_mpi() {
-    std::string why_not = common(why_not_asked());
+  void read_by_mpi(bool plain, bool maps_all) {
+    std::string why_not = plain ? "" : "messages are coded";
+    if (!maps_all) why_not = "not all workers of a host read each other's device memory";
+    why_not = common(why_not.empty() ? why_not_asked() : why_not);
     if (why_not.empty()) {
       region_.reads = group_.expose(region_.parts[static_cast<std::size_t>(group_.rank())],
                                     region_.part_bytes, region_.owner, deadline_);
-      why_not = common(why_not_proved());
+      why_not = common(region_.reads ? why_not_proved() : "this group has no such reads");
     }
     if (!why_not.empty()) region_.reads.reset();
     if (group_.rank() != 0) return;
@@ -102,6 +104,7 @@ class DeviceLink {
     if (exchange_.remote_path == RemotePathChoice::two_sided) return "messages were asked for";
     if (exchange_.staleness > 0)
       return "at staleness above 0 slots are written while they are read";
+    if (exchange_.remote_bytes_per_s > 0) return "a cap on bytes to other hosts was asked for";
     return accelerator_.why_not_by_mpi();
   }
 
@@ -138,10 +141,11 @@ class DeviceLink {
     const int partner = partner_of(group_.rank(), hosts_);
     DeviceWork& work = *accelerator_.work();
     auto room = work.allocate(bytes);
-    if (!region_.reads->read(partner, 0, room.get(), bytes, [&] { return !deadline_.expired(); })) {
-      new auto(std::move(room));  // MPI may still write to it
+    const Deadline patience(longest_proof);
+    if (!region_.reads->read(partner, 0, room.get(), bytes, [&] { return !patience.expired(); })) {
+      new auto(std::pair(std::move(room), region_.reads));  // MPI may still write to it
       return fmt::format("worker {}'s memory was not read in {:.0f} s", partner,
-                         deadline_.limit_s());
+                         longest_proof.count());
     }
     std::vector<std::byte> found(bytes);
     work.copy(found.data(), room.get(), bytes);

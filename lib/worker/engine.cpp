@@ -169,7 +169,6 @@ void Engine::set_schedule(const TopologyRule& rule) {
           declared_.name, options_.staleness);
   const Schedule schedule = rule.make(group_.size());
   const Weights weights = fitting_weights(schedule, options_, declared_);
-  link_.exchange->flush();
   plan_->change(schedule, combinations_, weights.rule, weights.lazy);
 }
 

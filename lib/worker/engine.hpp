@@ -112,7 +112,6 @@ class Engine {
   int mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const;
   void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);
-  std::size_t message_bytes() const;  ///< of the vectors of a payload
   void restore_exactly(const std::vector<TensorView>& saved);
 
   Group group_;

@@ -37,16 +37,12 @@ void take(const std::vector<TensorView>& saved, const TensorView& own) {
 
 }  // namespace
 
-std::size_t Engine::message_bytes() const {
-  return static_cast<std::size_t>(shape_.vectors - 1) * shape_.stride_bytes() + shape_.vector_bytes;
-}
-
 /// Where the host can read it.
 const std::byte* Engine::published_message() {
   const std::byte* own = link_.exchange->published().data;
   if (!options_.accelerator) return own;
-  if (message_.size_bytes() == 0) message_ = AlignedBuffer(message_bytes());
-  mixer_->copy(message_.data(), own, message_bytes());
+  if (message_.size_bytes() == 0) message_ = AlignedBuffer(shape_.vectors_bytes());
+  mixer_->copy(message_.data(), own, shape_.vectors_bytes());
   mixer_->settle();
   return message_.data();
 }
@@ -56,7 +52,7 @@ std::vector<TensorView> Engine::state() {
   std::vector<TensorView> views{view_of(counters_name, std::span<std::int64_t>(counters_))};
   const Payload own = link_.exchange->published();
   if (before_step()) {
-    views.push_back(raw(message_name, published_message(), message_bytes()));
+    views.push_back(raw(message_name, published_message(), shape_.vectors_bytes()));
     if (shape_.scalars > 0) {
       auto* scalars = const_cast<double*>(own.scalars);
       views.push_back(
@@ -81,6 +77,7 @@ void Engine::restore(const std::vector<TensorView>& saved) {
     publish_first(combinations_);
   }
   link_.exchange->complete(combinations_);
+  link_.exchange->flush();
   group_.barrier(Deadline(options_.deadline), "Worker: resuming");
 }
 
@@ -88,8 +85,8 @@ void Engine::restore(const std::vector<TensorView>& saved) {
 void Engine::restore_exactly(const std::vector<TensorView>& saved) {
   if (before_step()) {
     const MutablePayload next = link_.exchange->acquire();
-    const TensorView& message = find(saved, raw(message_name, next.data, message_bytes()));
-    mixer_->copy(next.data, static_cast<const std::byte*>(message.data), message_bytes());
+    const TensorView& message = find(saved, raw(message_name, next.data, shape_.vectors_bytes()));
+    mixer_->copy(next.data, static_cast<const std::byte*>(message.data), shape_.vectors_bytes());
     mixer_->settle();
     if (shape_.scalars > 0) {
       take(saved, view_of(scalars_name,

@@ -27,6 +27,7 @@ struct PayloadShape {
   std::size_t weights_bytes = 0;  ///< 0: vector 0 is the weights
 
   std::size_t stride_bytes() const;   ///< from one vector to the next
+  std::size_t vectors_bytes() const;  ///< from the first's beginning to the last's end
   std::size_t payload_bytes() const;  ///< what travels along an edge in a round
 };
 
@@ -107,15 +108,14 @@ class Exchange {
   /// it; what goes wrong then is thrown by a later call.
   virtual void publish(std::int64_t round, bool with_weights = false) = 0;
 
-  /// Others see what has been published when this returns; what begin_fetch() has begun is
-  /// forgotten.
+  /// Others see what has been published when this returns.
   virtual void flush() {}
 
   /// The latest publication of this worker. Valid until the next but one publish().
   virtual Payload published() const = 0;
 
   /// The next fetch() will be that round's, after work that has nothing to do with the exchange
-  /// (staleness 0 only): what can be done of it beside that work is begun.
+  /// (staleness 0 only): what can be done of it beside that work is begun, its waits among it.
   virtual void begin_fetch(std::int64_t /*round*/) {}
 
   /// The payloads of the round's sources, in their order. Blocks until each is there, dropped or

@@ -24,7 +24,7 @@ class DeviceWork {
   /// Lets copies from and to that host memory run at full speed for as long as somebody holds what
   /// is returned; the memory outlives that.
   virtual std::shared_ptr<void> pin(std::span<const std::byte> memory) = 0;
-  /// Blocks until all that was enqueued, by whomever, is done.
+  /// Blocks until all that was enqueued in this order, by whomever, is done.
   virtual void settle() = 0;
   /// The same device's, in an order of its own, for a thread of its own.
   virtual std::shared_ptr<DeviceWork> beside() = 0;
@@ -66,8 +66,8 @@ struct Staging {
 /// region of such parts a worker's payloads are in its own, and of sources whose parts can be read
 /// from here nothing is copied up; where that holds everywhere the host has scalars and, for mean
 /// models, the weights alone. publish() and begin_fetch() return at once: a thread copies, by work
-/// beside `work`, and waits for the others. `host` is opened with host_shape() and used by that
-/// thread alone.
+/// beside `work`, and waits for the others. `host` is opened with host_shape() and used by one
+/// thread at a time.
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging);
 /// Of payloads whose vector 0 is the weights as they are, unless those are beside it.
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);

@@ -1,0 +1,140 @@
+// Reads of other hosts' devices, the hosts being threads: what of them is taken and what is not.
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/exchange/group.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/exchange/staged.hpp>
+#include <functional>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+
+namespace {
+
+constexpr std::size_t element_count = 1000;
+const PayloadShape staged_shape{element_count * sizeof(float), 1, 0};
+
+class PlainWork final : public DeviceWork {
+ public:
+  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
+    auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
+    return {buffer, buffer->data()};
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
+    std::memcpy(to, from, size_bytes);
+  }
+  std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
+  void settle() override {}
+  std::shared_ptr<DeviceWork> beside() override { return std::make_shared<PlainWork>(); }
+};
+
+/// What a read is to meet with, when its last part is asked for.
+enum class Fate { whole, overtaken, broken, refused, given_up };
+
+class Reads final : public RemoteReads {
+ public:
+  Reads(std::vector<std::byte*> parts, Fate fate) : parts_(std::move(parts)), fate_(fate) {}
+  bool read(int worker, std::size_t offset, void* to, std::size_t size_bytes,
+            const std::function<bool()>& goes_on) override {
+    std::byte* from = parts_[static_cast<std::size_t>(worker)] + offset;
+    const bool is_stamp = size_bytes == sizeof(std::uint64_t);
+    if (!is_stamp) ++asked;
+    if (fate_ == Fate::refused) fail(ErrorKind::mpi, "no way to worker {}", worker);
+    if (fate_ == Fate::given_up) return false;
+    if (fate_ == Fate::broken && is_stamp) return true;  // nothing has come
+    if (fate_ == Fate::overtaken && is_stamp) {
+      const std::uint64_t none = 0;
+      std::memcpy(to, &none, sizeof none);
+      return goes_on();
+    }
+    std::memcpy(to, from, size_bytes);
+    return goes_on();
+  }
+  int asked = 0;
+
+ private:
+  std::vector<std::byte*> parts_;
+  Fate fate_;
+};
+
+struct Outcome {
+  std::vector<Arrival::State> states;
+  std::vector<float> values;
+  int asked = 0;
+};
+
+/// Two workers publish their rank + 1 in each of two rounds; what the first one finds of the other.
+Outcome meet(Fate fate) {
+  Outcome outcome;
+  local::run(2, [&](const Group& group) {
+    const auto memory =
+        std::make_shared<Region>(group.allocate(staged_bytes(staged_shape), Deadline(Seconds(30))));
+    const auto own = static_cast<std::size_t>(group.rank());
+    auto reads = std::make_shared<Reads>(memory->parts, fate);
+    DeviceRegion region;
+    region.rank = group.rank();
+    region.parts.resize(2);
+    region.parts[own] = memory->parts[own];
+    region.part_bytes = memory->part_bytes;
+    region.owner = memory;
+    region.reads = reads;
+    region.everywhere = true;
+    const int other = 1 - group.rank();
+    Link link = group.open(host_shape(staged_shape, region),
+                           [=](std::int64_t) {
+                             return RoundEdges{{other}, {other}};
+                           },
+                           {});
+    link.peers->announce(WorkerStatus::running);
+    link.exchange = staged_exchange(
+        std::move(link.exchange),
+        {.shape = staged_shape, .work = std::make_shared<PlainWork>(), .region = region});
+    for (std::int64_t round = 0; round < 2; ++round) {
+      auto* values = reinterpret_cast<float*>(link.exchange->acquire().data);
+      std::fill_n(values, element_count, static_cast<float>(group.rank() + 1));
+      link.exchange->publish(round);
+      const Arrival arrival = link.exchange->fetch(round).front();
+      if (group.rank() == 0) {
+        outcome.states.push_back(arrival.state);
+        if (arrival.state == Arrival::State::present)
+          outcome.values.push_back(
+              reinterpret_cast<const float*>(arrival.payload.data)[element_count - 1]);
+      }
+      link.exchange->complete(round + 1);
+    }
+    link.exchange->flush();
+    group.barrier(Deadline(Seconds(30)), "a test's end");
+    if (group.rank() == 0) outcome.asked = reads->asked;
+  });
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("what is read of another host's device counts when it is whole, and only then") {
+  using enum Arrival::State;
+  const Outcome whole = meet(Fate::whole);
+  CHECK(whole.states == std::vector{present, present});
+  CHECK(whole.values == std::vector<float>{2, 2});
+  CHECK(meet(Fate::overtaken).states == std::vector{missed, missed});
+  CHECK(meet(Fate::broken).states == std::vector{missed, missed});
+  CHECK(meet(Fate::given_up).states == std::vector{suspect, suspect});
+}
+
+TEST_CASE("a worker that MPI cannot reach is left out, and not asked for again") {
+  const Outcome refused = meet(Fate::refused);
+  CHECK(refused.states == std::vector(2, Arrival::State::suspect));
+  CHECK(refused.asked == 1);
+}
+
+TEST_CASE("where messages stay on devices the host's payload is a number and the weights") {
+  DeviceRegion region;
+  CHECK(host_shape(staged_shape, region).vector_bytes == staged_shape.vector_bytes);
+  region.everywhere = true;
+  const PayloadShape host = host_shape(staged_shape, region);
+  CHECK(host.vector_bytes < 100);
+  CHECK(host.scalars == staged_shape.scalars + 1);
+  CHECK(host.weights_bytes == staged_shape.vector_bytes);
+}
