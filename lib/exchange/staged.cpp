@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/keep.hpp"
 #include "exchange/courier.hpp"
 #include "exchange/slot_board.hpp"
 
@@ -51,7 +52,7 @@ class StagedExchange final : public Exchange {
   ~StagedExchange() override {
     stop_.request_stop();
     courier_.reset();
-    for (auto& left : left_to_mpi_) new auto(std::move(left));
+    if (!left_to_mpi_.empty()) keep_for_good(std::move(left_to_mpi_));
     try {
       work_->settle();  // nobody copies from what is given up here
       copies_->settle();

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 
+#include "core/keep.hpp"
+
 namespace fast::worker {
 namespace {
 
@@ -143,7 +145,7 @@ class DeviceLink {
     auto room = work.allocate(bytes);
     const Deadline patience(longest_proof);
     if (!region_.reads->read(partner, 0, room.get(), bytes, [&] { return !patience.expired(); })) {
-      new auto(std::pair(std::move(room), region_.reads));  // MPI may still write to it
+      keep_for_good(std::pair(std::move(room), region_.reads));  // MPI may still write to it
       return fmt::format("worker {}'s memory was not read in {:.0f} s", partner,
                          longest_proof.count());
     }
