@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 
+#include "core/keep.hpp"
 #include "exchange/two_sided.hpp"
 
 namespace fast::exchange {
@@ -106,7 +107,7 @@ void RemoteMirror::close() {
   if (!open && lost_.empty()) return;
   for (auto& neighbor : neighbors_) neighbor.release();  // MPI may still write to these
   for (auto& neighbor : lost_) neighbor.release();
-  for (auto& errand : errands_) new std::shared_ptr<Errand>(errand);
+  for (auto& errand : errands_) keep_for_good(errand);
 }
 
 bool RemoteMirror::follows(int worker) const {
@@ -189,7 +190,7 @@ bool RemoteMirror::run(const std::shared_ptr<Errand>& errand) {
   const std::lock_guard lock(mutex_);
   errand->done = true;
   errand->failed = failed;
-  if (failed) new std::shared_ptr<Errand>(errand);  // MPI may still write to it
+  if (failed) keep_for_good(errand);  // MPI may still write to it
   std::erase(errands_, errand);
   errand_done_.notify_all();
   return true;

@@ -3,6 +3,7 @@
 #include <climits>
 #include <fast/core/error.hpp>
 
+#include "core/keep.hpp"
 #include "mpi/impl.hpp"
 
 namespace fast::mpi {
@@ -31,7 +32,7 @@ RemoteWindow::~RemoteWindow() {
     MPI_Win_unlock_all(window_);
     MPI_Win_free(&window_);
   } catch (const Error&) {
-    new auto(std::pair(std::move(keep_), own_));  // others may still read this memory
+    keep_for_good(std::pair(std::move(keep_), own_));  // others may still read this memory
   }
 }
 
