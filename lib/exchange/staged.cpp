@@ -2,7 +2,6 @@
 #include <fast/core/memory.hpp>
 #include <fast/exchange/staged.hpp>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -46,7 +45,6 @@ class StagedExchange final : public Exchange {
       memory_ = work_->allocate(staged_bytes(shape_));
       own_ = memory_.get();
     }
-    courier_.emplace();
   }
 
   ~StagedExchange() override {
@@ -265,7 +263,7 @@ class StagedExchange final : public Exchange {
   std::map<const std::byte*, std::shared_ptr<void>> pinned_;
   /// What reads that were given up may still write to.
   std::vector<std::pair<std::shared_ptr<std::byte>, std::unique_ptr<std::uint64_t>>> left_to_mpi_;
-  mutable std::optional<exchange::Courier> courier_;
+  std::unique_ptr<exchange::Courier> courier_ = std::make_unique<exchange::Courier>();
 };
 
 }  // namespace
