@@ -139,7 +139,7 @@ void Engine::end_round(const StepOptions& options) {
   if (combines_next()) {
     if (averages_all(declared_, info.round)) {
       average_exactly(info);
-    } else if (talks_in(declared_, info.round)) {
+    } else if (declared_.scope == algorithm::Scope::neighbors) {
       combine_neighbors(info);
     } else if (declared_.scope == algorithm::Scope::everybody) {
       combine_everybody(info);
