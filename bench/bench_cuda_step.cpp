@@ -40,12 +40,7 @@ void describe(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--precision", o.precision, "f32, tf32 or bf16, on cards")->capture_default_str();
   app.add_option("--topology", o.topology, "a name or a file")->capture_default_str();
-  app.add_option("--batch", o.batch, "samples a step and worker")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--steps", o.steps, "steps in a block")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  bench::add_block(app, o.batch, o.steps);
   app.add_option("--codec", o.codecs, "what messages look like, each a method")
       ->capture_default_str();
   app.add_flag("--cuda-graph", o.graph, "the step as one CUDA graph");

@@ -34,12 +34,7 @@ void describe(CLI::App& app, Options& o) {
          "--compute", o.compute,
          "train: forward, backward and SGD; sleep:MS: as many parameters, but sleep so long")
       ->capture_default_str();
-  app.add_option("--batch", o.batch, "samples a step and worker")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--steps", o.steps, "steps in a block")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  bench::add_block(app, o.batch, o.steps);
   app.add_option("--topology", o.topologies, "names or files, each a method")
       ->capture_default_str();
   app.add_option("--staleness", o.stalenesses, "numbers of rounds or inf, each a method")

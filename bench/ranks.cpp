@@ -29,6 +29,15 @@ bool parse(const Group& group, CLI::App& app, int argc, char** argv) {
   return read;
 }
 
+void add_block(CLI::App& app, std::size_t& batch, int& steps) {
+  app.add_option("--batch", batch, "samples a step and worker")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--steps", steps, "steps in a block")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
 std::int64_t staleness_of(const std::string& text) {
   if (text == "inf") return unbounded_staleness;
   std::int64_t value = -1;

@@ -12,6 +12,9 @@ namespace fast::bench {
 /// asked for, which rank 0 has printed.
 bool parse(const Group& group, CLI::App& app, int argc, char** argv);
 
+/// --batch and --steps of what is measured block by block.
+void add_block(CLI::App& app, std::size_t& batch, int& steps);
+
 /// "inf" or a number of rounds.
 std::int64_t staleness_of(const std::string& text);
 
