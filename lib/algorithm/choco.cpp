@@ -27,6 +27,7 @@ class Choco {
             .sparsity = sparsity(),
             .why_exact = "it sends few entries as they are",
             .surveys = true,
+            .remembers_neighbors = true,
             .needs_static_topology = true,
             .why_synchronous = "every message must be added exactly once",
             .parameters = fmt::format("top_k={} fraction={} consensus_step={}", options_.top_k,

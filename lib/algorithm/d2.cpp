@@ -12,6 +12,7 @@ Declaration D2::declare() const {
           .state_vectors = 1,
           .mixing = Mixing::positive,
           .republishes = true,
+          .remembers_neighbors = true,
           .needs_static_topology = true,
           .strict = options.strict,
           .why_synchronous = "its correction cancels only terms of one and the same round",

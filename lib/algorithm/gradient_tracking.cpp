@@ -11,6 +11,7 @@ Declaration GradientTracking::declare() {
           .summed_from = 1,
           .payload_vectors = 2,
           .state_vectors = 2,
+          .remembers_neighbors = true,
           .why_bounded = "asynchronous tracking is analyzed for bounded delays only"};
 }
 

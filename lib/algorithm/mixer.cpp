@@ -39,6 +39,12 @@ Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
           "{} are supported",
           declared.name, declared.state_vectors, declared.payload_vectors, declared.payload_scalars,
           max_state_vectors, max_payload_vectors, max_payload_scalars);
+  require(
+      !declared.remembers_neighbors || declared.publish_point == PublishPoint::after_step,
+      ErrorKind::internal,
+      "algorithm {}: it remembers its neighbors and publishes before the step; such a rule must "
+      "publish after the step",
+      declared.name);
   if (sums) {
     sums_ = std::make_unique<RunningSums>(declared.summed_from, declared.payload_vectors,
                                           layout_.parameter_count());
@@ -68,6 +74,20 @@ void Mixer::start(bool equal) {
   run({.kind = Pass::Kind::start, .info = {.starts_equal = equal}, .own = {}});
 }
 
+void Mixer::restart(double epoch) {
+  epoch_ = epoch;
+  if (sums_) sums_->restart();
+  start(false);
+}
+
+double Mixer::epoch_of(const Payload& payload) const {
+  if (!declared().remembers_neighbors) return 0;
+  double room = 0;
+  return *reinterpret_cast<const double*>(read_optimistically(
+      reinterpret_cast<const std::byte*>(payload.scalars + declared().payload_scalars),
+      reinterpret_cast<std::byte*>(&room), sizeof(double)));
+}
+
 bool Mixer::begin_publish(const Payload& own, const RoundInfo& info) {
   if (declared().surveys) {
     run({.kind = Pass::Kind::survey, .info = info, .own = own});
@@ -86,6 +106,7 @@ void Mixer::publish(const MutablePayload& next, const RoundInfo& info) {
 void Mixer::write_scalars(const MutablePayload& next) {
   const auto& from = sums_ ? sums_->own().scalars : scalars_;
   std::copy_n(from.begin(), scalars().size(), next.scalars);
+  if (declared().remembers_neighbors) next.scalars[scalars().size()] = epoch_;
 }
 
 void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
@@ -109,6 +130,8 @@ void Mixer::look_at(const Neighborhood& neighborhood) {
   for (std::size_t j = 0; j < neighborhood.payloads.size(); ++j) {
     const double weight = unit ? 1 : neighborhood.weights[j];
     neighbor_weight_ += weight;
+    RunningSums::Source* source = sums_ ? &sums_->source(neighborhood.workers[j]) : nullptr;
+    if (source != nullptr) source->same_epoch = epoch_of(neighborhood.payloads[j]) == epoch_;
     RunningSums::Scalars room;
     const auto* theirs = reinterpret_cast<const double*>(
         read_optimistically(reinterpret_cast<const std::byte*>(neighborhood.payloads[j].scalars),
@@ -116,10 +139,9 @@ void Mixer::look_at(const Neighborhood& neighborhood) {
     for (std::size_t s = 0; s < count; ++s) {
       double message = theirs[s];
       double own = neighborhood.own.scalars[s];
-      if (sums_) {
-        RunningSums::Source& source = sums_->source(neighborhood.workers[j]);
-        source.read.scalars[s] = message;
-        message -= source.taken.scalars[s];
+      if (source != nullptr) {
+        source->read.scalars[s] = message;
+        message = source->same_epoch ? message - source->taken.scalars[s] : 0;
         own = scalars_[s];
       }
       pulled_scalars_[s] += weight * (message - own);

@@ -67,6 +67,18 @@ class Mixer {
 
   /// Lets the rule set up its state from the weights as they are; `equal` if all workers' are so.
   void start(bool equal);
+  /// Begins the state anew. Messages of a rule that remembers its neighbors carry the epoch; within
+  /// one, what workers take of each other adds up.
+  void restart(double epoch);
+  double epoch() const { return epoch_; }
+  /// Of the worker that published it; 0 where the rule remembers nobody.
+  double epoch_of(const Payload& payload) const;
+  /// For checkpoints.
+  TensorView epoch_view() { return view_of("mixer.epoch", std::span(&epoch_, 1)); }
+  /// Doubles beside a payload's vectors.
+  int scalar_count() const {
+    return declared().payload_scalars + (declared().remembers_neighbors ? 1 : 0);
+  }
   /// Asks the rule whether the weights as they are shall be published, given what is: `own`.
   bool begin_publish(const Payload& own, const RoundInfo& info);
   /// Then fills the publication.
@@ -118,6 +130,7 @@ class Mixer {
   std::vector<int> gathered_from_;  ///< workers
   std::array<double, max_payload_scalars> scalars_{}, pulled_scalars_{};
   double self_weight_ = 1, neighbor_weight_ = 0;
+  double epoch_ = 0;
 };
 
 }  // namespace fast::algorithm

@@ -18,11 +18,13 @@ Declaration PushSum::declare() {
           .mixing = Mixing::column_stochastic,
           .publishes_weights_apart = true,
           .why_exact = "a rounded value would lose mass or make some",
+          .remembers_neighbors = true,
           .why_bounded = "asynchronous push-sum is analyzed for bounded delays only"};
 }
 
 bool PushSum::begin_publish(const RoundInfo& info, std::span<double> scalars) {
   keeps_ = info.asynchronous && mass_ < std::max(typical_mass_ / 2, lightest_pusher);
+  held_ = keeps_ ? mass_ : 0;
   step_ = info.asynchronous ? std::min(1.0, mass_ / typical_mass_) : 1;
   scalars[0] = keeps_ ? 0 : mass_;
   return true;
@@ -30,9 +32,8 @@ bool PushSum::begin_publish(const RoundInfo& info, std::span<double> scalars) {
 
 void PushSum::begin_combine(const RoundInfo& info, std::span<const double> own,
                             std::span<const double> pull) {
-  const double kept = keeps_ ? mass_ : 0;
   const double arrived = pull[0] + info.neighbor_weight * own[0];
-  mass_ = kept + info.self_weight * own[0] + arrived;
+  mass_ = held_ + info.self_weight * own[0] + arrived;
   typical_mass_ += arrived > rounding ? (mass_ - typical_mass_) / 8 : -typical_mass_ / 100;
 }
 

@@ -21,7 +21,7 @@ class PushSum {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    mass_ = typical_mass_ = 1;
+    mass_ = typical_mass_ = held_ = 1;
     for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = block.current[e];
   }
   bool begin_publish(const RoundInfo& info, std::span<double> scalars);
@@ -53,6 +53,7 @@ class PushSum {
  private:
   double mass_ = 1;
   double typical_mass_ = 1;
+  double held_ = 1;     ///< mass that is not in the worker's own message
   double step_ = 1;     ///< share of the step that counts
   bool keeps_ = false;  ///< nothing is pushed in this round
 };

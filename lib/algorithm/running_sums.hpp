@@ -27,6 +27,7 @@ class RunningSums {
   /// Of a neighbour: what was combined, and what has been read since and may be torn.
   struct Source {
     Sum taken, read;
+    bool same_epoch = true;  ///< what it sends now goes on from what was taken
   };
 
   RunningSums(int summed_from, int vectors, std::size_t parameter_count)
@@ -41,9 +42,17 @@ class RunningSums {
     if (known != sources_.end()) return known->second;
     return sources_.emplace(worker, Source{make(), make()}).first->second;
   }
+  /// Nothing has been published or taken.
+  void restart() {
+    own_ = make();
+    sources_.clear();
+  }
   /// What was read of these is combined.
   void take(const std::vector<int>& workers) {
-    for (const int worker : workers) std::swap(source(worker).taken, source(worker).read);
+    for (const int worker : workers) {
+      Source& from = source(worker);
+      if (from.same_epoch) std::swap(from.taken, from.read);
+    }
   }
 
  private:

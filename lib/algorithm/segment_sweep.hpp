@@ -156,10 +156,14 @@ struct HostMixer::SegmentSweep {
 
   bool is_summed(int k) const { return !is_buffer && mixer.is_summed(k); }
 
-  /// What a neighbour has published since this worker last combined of it.
+  /// What a neighbour has published since this worker last combined of it, in this epoch.
   const T* untaken(int worker, int k, const std::byte* code, std::size_t first, std::size_t count,
                    T* out) const {
     const RunningSums::Source& source = mixer.sums_->source(worker);
+    if (!source.same_epoch) {
+      std::fill_n(out, count, T{0});
+      return out;
+    }
     double* read = source.read.at(k, piece.first + first);
     const double* taken = source.taken.at(k, piece.first + first);
     std::memcpy(read, code, sizeof(double) * count);

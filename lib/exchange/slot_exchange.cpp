@@ -189,7 +189,10 @@ std::vector<Arrival> SlotExchange::fetch(std::int64_t round, bool early) {
 }
 
 Arrival::State SlotExchange::look(int source, std::int64_t round) {
-  return state_of(waiter_.glance(source, "looking at a neighbor", round));
+  const Arrival::State state = state_of(waiter_.glance(source, "looking at a neighbor", round));
+  const auto& consumed = board_->header(source).reading.consumed;
+  const bool took_part = exact() && consumed.load(std::memory_order_acquire) > round;
+  return took_part ? Arrival::State::present : state;
 }
 
 bool SlotExchange::stands(const Arrival& arrival) const {

@@ -1,7 +1,9 @@
 // The end of a round: from neighbours' publications to new weights.
+#include <algorithm>
 #include <fast/core/error.hpp>
 
 #include "worker/engine.hpp"
+#include "worker/startup.hpp"
 #include "worker/stopwatch.hpp"
 
 namespace fast::worker {
@@ -32,7 +34,7 @@ void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
       const Stopwatch watch(stats_.wait_s);
       arrivals = link_.exchange->fetch(info.round);
     }
-    if (!keeps_up(arrivals) || !mix_whole(std::move(arrivals), round->row, info)) {
+    if (!keeps_up(arrivals) || !mix_whole(std::move(arrivals), *round, info)) {
       rejoin();
       return;
     }
@@ -47,52 +49,103 @@ void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
   count_sent(sent, round->edges.destinations.size());
 }
 
+/// Notes which of a round's neighbors are there. True when that has changed since each was met
+/// last.
+bool Engine::note_presence(const std::vector<Arrival>& arrivals, const RoundEdges& edges) {
+  bool changed = false;
+  for (const Arrival& arrival : arrivals) {
+    const bool there = present(arrival) || arrival.state == Arrival::State::torn;
+    changed |= presence_.note(arrival.worker, !there);
+  }
+  if (!passes_mass()) return changed;
+  for (const int reader : edges.destinations) {
+    if (std::binary_search(edges.sources.begin(), edges.sources.end(), reader)) continue;
+    const Arrival::State state = link_.exchange->look(reader, combinations_);
+    changed |= presence_.note(reader, state != Arrival::State::present);
+  }
+  return changed;
+}
+
+/// The epoch that this worker is in after a round with these arrivals: the newest that it has heard
+/// of, or one of its own when a neighbor has left or come back.
+double Engine::epoch_after(const std::vector<Arrival>& arrivals, const RoundPlan::Round& round) {
+  double newest = mixer_->epoch();
+  if (!declared_.remembers_neighbors) return newest;
+  if (note_presence(arrivals, round.edges)) ++newest;
+  for (const Arrival& arrival : arrivals) {
+    if (present(arrival)) newest = std::max(newest, mixer_->epoch_of(arrival.payload));
+  }
+  return newest;
+}
+
+/// Shares of readers that are absent: they stay with this worker.
+double Engine::kept_shares(const RoundPlan::Round& round) const {
+  double kept = 0;
+  for (std::size_t k = 0; k < round.shares.size(); ++k) {
+    if (presence_.is_absent(round.edges.destinations[k])) kept += round.shares[k];
+  }
+  return kept;
+}
+
+/// Those that are there. Messages of another epoch are left out, but for running sums, of which the
+/// mixer then takes nothing.
 algorithm::Neighborhood Engine::neighborhood(const std::vector<Arrival>& arrivals,
-                                             const MixingRow& row) const {
-  algorithm::Neighborhood near{link_.exchange->published(), {}, {}, {}, row.self};
+                                             const RoundPlan::Round& round) const {
+  algorithm::Neighborhood near{
+      link_.exchange->published(), {}, {}, {}, round.row.self + kept_shares(round)};
+  const bool sums = sends_sums(declared_, options_);
   for (std::size_t k = 0; k < arrivals.size(); ++k) {
-    if (!present(arrivals[k])) continue;
-    near.workers.push_back(arrivals[k].worker);
-    near.payloads.push_back(arrivals[k].payload);
-    near.weights.push_back(row.weights[k]);
+    const Arrival& arrival = arrivals[k];
+    if (!present(arrival)) continue;
+    if (!sums && mixer_->epoch_of(arrival.payload) != mixer_->epoch()) continue;
+    near.workers.push_back(arrival.worker);
+    near.payloads.push_back(arrival.payload);
+    near.weights.push_back(round.row.weights[k]);
   }
   return near;
 }
 
 /// False when this worker was left behind meanwhile.
-bool Engine::mix_whole(std::vector<Arrival> arrivals, const MixingRow& row,
+bool Engine::mix_whole(std::vector<Arrival> arrivals, const RoundPlan::Round& round,
                        const algorithm::RoundInfo& info) {
-  if (options_.staleness == 0) return mix_exactly(arrivals, row, info);
-  mix_optimistically(std::move(arrivals), row, info);
+  if (options_.staleness == 0) return mix_exactly(arrivals, round, info);
+  mix_optimistically(std::move(arrivals), round, info);
   return true;
 }
 
 /// False when a neighbour overwrote what was being read: it took this worker for dead.
-bool Engine::mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
+bool Engine::mix_exactly(const std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                          const algorithm::RoundInfo& info) {
   MutablePayload next;
   if (fused()) {
     const Stopwatch watch(stats_.wait_s);
     next = link_.exchange->acquire();
   }
-  {
+  const double epoch = epoch_after(arrivals, round);
+  const bool restarts = epoch != mixer_->epoch();
+  if (restarts) mixer_->restart(epoch);
+  if (!restarts || passes_mass()) {
     const Stopwatch watch(stats_.mix_s);
-    mixer_->combine(neighborhood(arrivals, row), info, fused() ? &next : nullptr);
+    algorithm::Neighborhood near = neighborhood(arrivals, round);
+    if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
+    mixer_->combine(near, info, fused() ? &next : nullptr);
   }
   for (const Arrival& arrival : arrivals) {
     if (present(arrival) && !link_.exchange->stands(arrival)) return false;
   }
-  count(arrivals, row);
+  count(arrivals, round.row);
   return true;
 }
 
-void Engine::mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,
+void Engine::mix_optimistically(std::vector<Arrival> arrivals, const RoundPlan::Round& round,
                                 const algorithm::RoundInfo& info) {
+  double epoch = mixer_->epoch();
   for (int pass = 1;; ++pass) {
     std::vector<int> torn;
     {
       const Stopwatch watch(stats_.mix_s);
-      mixer_->gather(neighborhood(arrivals, row));
+      mixer_->gather(neighborhood(arrivals, round));
+      epoch = std::max(epoch, epoch_after(arrivals, round));
     }
     for (std::size_t k = 0; k < arrivals.size(); ++k) {
       if (present(arrivals[k]) && !link_.exchange->stands(arrivals[k])) {
@@ -113,11 +166,13 @@ void Engine::mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& 
     }
   }
   const MutablePayload next = fused() ? link_.exchange->acquire() : MutablePayload{};
-  {
+  if (epoch != mixer_->epoch()) {
+    mixer_->restart(epoch);  // sums of the new epoch are there to be taken in the next round, too
+  } else {
     const Stopwatch watch(stats_.mix_s);
     mixer_->combine_gathered(link_.exchange->published(), info, fused() ? &next : nullptr);
   }
-  count(arrivals, row);
+  count(arrivals, round.row);
 }
 
 void Engine::count(const std::vector<Arrival>& arrivals, const MixingRow& row) {

@@ -40,10 +40,11 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
       declared_(algorithm_->declaration()),
       mixer_(make_mixer(std::move(layout), options_, group_.rank())),
       plan_(std::make_shared<RoundPlan>(std::move(schedule), group_.rank(), options_.weights,
-                                        options_.lazy_weights)) {
+                                        options_.lazy_weights, passes_mass())),
+      presence_(group_.size()) {
   const bool weights_apart =
       declared_.publishes_weights_apart || options_.codec.kind != codec::Kind::identity;
-  shape_ = {mixer_->coded().size_bytes(), declared_.payload_vectors, declared_.payload_scalars,
+  shape_ = {mixer_->coded().size_bytes(), declared_.payload_vectors, mixer_->scalar_count(),
             weights_apart ? mixer_->layout().size_bytes() : 0};
   link_ = open_link();
   if (declared_.scope == algorithm::Scope::everybody || declared_.average_every > 0) {
@@ -154,7 +155,7 @@ void Engine::end_round(const StepOptions& options) {
 void Engine::republish() {
   // What was published for the coming round may be on its way to readers, who must not take it.
   if (options_.staleness == 0 && before_step()) link_.exchange->complete(++combinations_);
-  mixer_->start(false);
+  mixer_->restart(mixer_->epoch() + 1);
   publish_first(combinations_);
 }
 

@@ -9,6 +9,7 @@
 
 #include "algorithm/mixer.hpp"
 #include "worker/census.hpp"
+#include "worker/presence.hpp"
 #include "worker/round_plan.hpp"
 
 namespace fast::worker {
@@ -75,6 +76,8 @@ class Engine {
   bool before_step() const {
     return declared_.publish_point == algorithm::PublishPoint::before_step;
   }
+  /// Workers pass on shares of what they have, instead of averaging what all keep.
+  bool passes_mass() const { return declared_.mixing == algorithm::Mixing::column_stochastic; }
   bool combines_next() const {
     return (stats_.rounds + 1) % (options_.mix_every * declared_.combine_every) == 0;
   }
@@ -92,18 +95,21 @@ class Engine {
   void reduce(const std::byte* base);
   void combine_neighbors(const algorithm::RoundInfo& info);
   void combine_everybody(const algorithm::RoundInfo& info);
+  double epoch_after(const std::vector<Arrival>& arrivals, const RoundPlan::Round& round);
+  bool note_presence(const std::vector<Arrival>& arrivals, const RoundEdges& edges);
+  double kept_shares(const RoundPlan::Round& round) const;
   algorithm::Neighborhood neighborhood(const std::vector<Arrival>& arrivals,
-                                       const MixingRow& row) const;
+                                       const RoundPlan::Round& round) const;
   bool mixes_early() const;
   bool mix_as_they_arrive(std::vector<Arrival>& arrivals, const MixingRow& row);
   template <class T>
   bool average_as_they_arrive(const Segment& segment, std::vector<Arrival>& arrivals,
                               const MixingRow& row, const MutablePayload& next);
-  bool mix_whole(std::vector<Arrival> arrivals, const MixingRow& row,
+  bool mix_whole(std::vector<Arrival> arrivals, const RoundPlan::Round& round,
                  const algorithm::RoundInfo& info);
-  bool mix_exactly(const std::vector<Arrival>& arrivals, const MixingRow& row,
+  bool mix_exactly(const std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                    const algorithm::RoundInfo& info);
-  void mix_optimistically(std::vector<Arrival> arrivals, const MixingRow& row,
+  void mix_optimistically(std::vector<Arrival> arrivals, const RoundPlan::Round& round,
                           const algorithm::RoundInfo& info);
   bool read_replica(int worker, const AlignedBuffer& packed) const;
   template <class Visit>
@@ -120,6 +126,7 @@ class Engine {
   algorithm::Declaration declared_;
   std::unique_ptr<algorithm::Mixer> mixer_;
   std::shared_ptr<RoundPlan> plan_;  ///< shared with the exchange's edge plan
+  Presence presence_;                ///< kept for rules that remember their neighbors
   PayloadShape shape_;
   Link link_;
   std::unique_ptr<Reducer> reducer_;  ///< for averages over all workers

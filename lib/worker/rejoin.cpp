@@ -106,7 +106,7 @@ void Engine::rejoin() {
       "adopt; resume from a checkpoint",
       group_.rank(), combinations_);
   combinations_ += behind;
-  mixer_->start(false);
+  mixer_->restart(mixer_->epoch() + 1);
   publish_first(combinations_);
   link_.exchange->complete(combinations_);
   --combinations_;

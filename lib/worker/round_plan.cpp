@@ -1,5 +1,6 @@
 #include "worker/round_plan.hpp"
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 
 namespace fast::worker {
@@ -7,8 +8,10 @@ namespace {
 constexpr std::size_t most_remembered = 1024;
 }
 
-RoundPlan::RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy)
-    : schedules_{{0, std::move(schedule), rule, lazy}}, worker_(worker) {}
+RoundPlan::RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass)
+    : schedules_{{0, std::move(schedule), rule, lazy}},
+      worker_(worker),
+      passes_mass_(passes_mass) {}
 
 void RoundPlan::change(Schedule schedule, std::int64_t from, WeightRule rule, bool lazy) {
   const std::lock_guard lock(mutex_);
@@ -41,6 +44,12 @@ std::shared_ptr<const RoundPlan::Round> RoundPlan::make(std::int64_t combination
   auto round = std::make_shared<Round>();
   round->row = mixing_row(topology, worker_, now.rule, now.lazy);
   round->edges = {round->row.neighbors, topology.out_neighbors(worker_)};
+  if (!passes_mass_) return round;
+  for (const int reader : round->edges.destinations) {
+    const MixingRow row = mixing_row(topology, reader, now.rule, now.lazy);
+    const auto self = std::lower_bound(row.neighbors.begin(), row.neighbors.end(), worker_);
+    round->shares.push_back(row.weights[static_cast<std::size_t>(self - row.neighbors.begin())]);
+  }
   return round;
 }
 

@@ -14,7 +14,8 @@ namespace fast::worker {
 /// Rows and edges of one worker, remembered for schedules of short period.
 class RoundPlan {
  public:
-  RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy);
+  /// `passes_mass`: the rule needs Round::shares.
+  RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass);
 
   const Schedule& schedule() const { return schedules_.back().schedule; }
   /// Another schedule from combination `from` on.
@@ -22,6 +23,8 @@ class RoundPlan {
   struct Round {
     MixingRow row;
     RoundEdges edges;
+    /// Of column-stochastic weights: which share of this worker's mass each destination takes.
+    std::vector<double> shares;
   };
   /// Of combination t ≥ 0. Any thread may ask.
   std::shared_ptr<const Round> at(std::int64_t combination);
@@ -38,6 +41,7 @@ class RoundPlan {
 
   std::vector<Piece> schedules_;
   int worker_;
+  bool passes_mass_;
   std::mutex mutex_;  ///< guards all but schedules_.back(), which one thread changes and reads
   std::unordered_map<std::int64_t, std::shared_ptr<const Round>> rounds_;
 };

@@ -35,6 +35,11 @@ void take(const std::vector<TensorView>& saved, const TensorView& own) {
   std::memcpy(own.data, find(saved, own).data, own.size_bytes());
 }
 
+bool is_in(const std::vector<TensorView>& saved, const TensorView& own) {
+  return std::any_of(saved.begin(), saved.end(),
+                     [&](const TensorView& view) { return view.name == own.name; });
+}
+
 }  // namespace
 
 /// Where the host can read it.
@@ -60,6 +65,7 @@ std::vector<TensorView> Engine::state() {
     }
   }
   for (TensorView& view : mixer_->state()) views.push_back(std::move(view));
+  if (declared_.remembers_neighbors) views.push_back(mixer_->epoch_view());
   return views;
 }
 
@@ -98,6 +104,7 @@ void Engine::restore_exactly(const std::vector<TensorView>& saved) {
     publish_weights();
   }
   for (const TensorView& own : mixer_->state()) take(saved, own);
+  if (is_in(saved, mixer_->epoch_view())) take(saved, mixer_->epoch_view());
   mixer_->take_state();
   sent_ = counters_[2] != 0;
 }

@@ -40,6 +40,7 @@ struct Programs {
   std::string hosts;  ///< hosts.sh; empty: runs are on this host
   int host_count = 2;
   bool lenet = false, devices = false;
+  std::vector<std::string> rules;  ///< empty: awc and atc
 };
 
 int call(const std::string& command) {
@@ -185,6 +186,7 @@ void try_one(const Programs& programs, std::uint64_t seed, std::uint64_t index, 
              int repeats = 2) {
   Plan plan =
       programs.hosts.empty() ? draw(seed, index) : draw_on_hosts(programs.host_count, seed, index);
+  if (!programs.rules.empty()) choose_rule(plan, programs.rules, fast::mix_seed(seed, index));
   if (programs.lenet) train_lenet(plan, fast::mix_seed(seed, index));
   plan.devices = programs.devices;
   const fast::testing::TemporaryDirectory directory;
@@ -269,7 +271,15 @@ int main(int argc, char** argv) {
   app.add_flag("--lenet", programs.lenet, "LeNet on Fashion-MNIST instead of a parabola");
   app.add_flag("--devices", programs.devices,
                "weights on devices, as the host plays them: read in place and by MPI");
+  app.add_option("--rules", programs.rules, "all, or names: instead of awc and atc")
+      ->delimiter(',')
+      ->check(CLI::IsMember([] {
+        std::vector<std::string> names = all_rules();
+        names.emplace_back("all");
+        return names;
+      }()));
   CLI11_PARSE(app, argc, argv);
+  if (programs.rules == std::vector<std::string>{"all"}) programs.rules = all_rules();
   if (!programs.hosts.empty() && call(programs.hosts + " check") != 0) return skipped;
   std::optional<Hosts> hosts;
   if (!programs.hosts.empty()) hosts.emplace(programs.hosts, programs.host_count);

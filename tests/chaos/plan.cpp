@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fast/algorithm/rules.hpp>
 #include <fast/core/random.hpp>
 #include <sstream>
 
@@ -94,6 +95,24 @@ Plan draw_on_hosts(int hosts, std::uint64_t seed, std::uint64_t index) {
   plan.one_link = hosts > 2 && rng.below(2) == 0;
   plan.large = rng.below(2) == 0;
   return plan;
+}
+
+std::vector<std::string> all_rules() {
+  return {"awc",       "atc",   "local",    "gradient_tracking", "d2", "quasi_global_momentum",
+          "decentlam", "choco", "push_sum", "event_triggered"};
+}
+
+void choose_rule(Plan& plan, const std::vector<std::string>& rules, std::uint64_t seed) {
+  fast::Rng rng(fast::mix_seed(seed, 7));
+  plan.algorithm = one_of(rules, rng);
+  const fast::algorithm::Declaration rule = fast::algorithm::by_name(plan.algorithm)->declaration();
+  if (!rule.why_synchronous.empty()) plan.staleness = 0;
+  const bool sums = rule.delivery == fast::algorithm::Delivery::summed && plan.staleness != 0;
+  const bool symmetric = rule.mixing == fast::algorithm::Mixing::symmetric;
+  if (plan.topology == "one_peer_exponential" &&
+      (rule.needs_static_topology || sums || symmetric)) {
+    plan.topology = "ring";
+  }
 }
 
 void train_lenet(Plan& plan, std::uint64_t seed) {

@@ -47,6 +47,10 @@ struct Plan {
 /// Of schedule `index` under `seed`: on one host, or on two or three.
 Plan draw(std::uint64_t seed, std::uint64_t index);
 Plan draw_on_hosts(int hosts, std::uint64_t seed, std::uint64_t index);
+/// The same with one of `rules`, at a staleness and on a topology that the rule runs with.
+void choose_rule(Plan& plan, const std::vector<std::string>& rules, std::uint64_t seed);
+/// Rules whose survivors have an optimum to come to.
+std::vector<std::string> all_rules();
 /// The same with LeNet, of 3 or 4 workers, on weights and batches of that seed.
 void train_lenet(Plan& plan, std::uint64_t seed);
 
@@ -64,6 +68,9 @@ inline int pause_ms(const Plan& plan) { return plan.lenet ? 1 : plan.hosts > 1 ?
 int rounds_of(const Plan& plan);
 inline constexpr double step = 0.05;  ///< of gradient descent
 inline constexpr double suspect_after_s = 1;
+
+/// A round near the end, by which all that comes of what happened has settled.
+inline int settled_round(const Plan& plan) { return rounds_of(plan) - 20; }
 
 /// Where worker `rank` would go by itself; the optimum of several is the mean.
 double target(int rank);

@@ -39,9 +39,14 @@ void strike(const Plan& plan, int rank, const std::string& directory) {
   }).detach();
 }
 
+algorithm::Parameters parameters_of(const std::string& rule) {
+  if (rule == "choco") return {{"fraction", "1"}};  // or elements would differ, as if torn
+  return {};
+}
+
 WorkerOptions options_of(const Plan& plan) {
   WorkerOptions options;
-  options.algorithm = algorithm::by_name(plan.algorithm);
+  options.algorithm = algorithm::by_name(plan.algorithm, parameters_of(plan.algorithm));
   options.staleness = plan.staleness < 0 ? unbounded_staleness : plan.staleness;
   options.suspect_after = Seconds(suspect_after_s);
   options.deadline = Seconds(30);
@@ -68,6 +73,13 @@ bool others_are_at_it(const Plan& plan, int rank, const std::string& directory) 
   return false;
 }
 
+double mass_of(Worker& worker) {
+  for (const TensorView& view : worker.state()) {
+    if (view.name == "push_sum.mass") return *static_cast<const double*>(view.data);
+  }
+  return 0;
+}
+
 void train(const Plan& plan, const Group& group, const std::string& directory) {
   const bool victim = std::count(plan.victims.begin(), plan.victims.end(), group.rank()) > 0;
   if (victim && plan.kind == Kind::kill_at_start) raise(SIGKILL);
@@ -81,15 +93,16 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
   }
   Worker worker(group, topology_from(plan.topology), std::move(parameters), options);
   int torn = 0;
-  double longest_s = 0;
+  double longest_s = 0, mass = 0;
   while (worker.round() < rounds_of(plan) || others_are_at_it(plan, group.rank(), directory)) {
     const bool struck = victim && worker.round() == plan.round;
     if (struck && plan.kind != Kind::slow && plan.kind != Kind::kill_at_end)
       strike(plan, group.rank(), directory);
     const auto began = Clock::now();
-    worker.step([&] { problem->step(worker.round()); });
+    worker.step([&] { problem->step(worker.round()); }, {.learning_rate = chaos::step});
     longest_s = std::max(longest_s, Seconds(Clock::now() - began).count());
     torn += problem->torn() ? 1 : 0;
+    if (worker.round() <= settled_round(plan)) mass = mass_of(worker);
   }
   worker.await_finish();
   if (victim && plan.kind == Kind::kill_at_end) raise(SIGKILL);
@@ -98,8 +111,8 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
   torn += problem->torn() ? 1 : 0;
   const WorkerStats stats = worker.stats();
   std::ofstream(fmt::format("{}/result-{}", directory, group.rank()))
-      << fmt::format("{} {} {} {} {} {}\n", problem->result(), own, torn, longest_s,
-                     worker.lost().size(), stats.rejoined);
+      << fmt::format("{} {} {} {} {} {} {}\n", problem->result(), own, torn, longest_s,
+                     worker.lost().size(), stats.rejoined, mass);
   if (!worker.lost().empty()) {
     group.give_up();
     return;

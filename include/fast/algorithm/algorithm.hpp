@@ -96,6 +96,10 @@ struct Declaration {
   /// not be read back, and the end of a round has a stream less.
   bool republishes = false;
   bool surveys = false;  ///< looks at the whole model before it publishes
+  /// Rules that publish after the step only: the state refers to what neighbors have sent (a
+  /// correction or mass that sums to a constant over all workers). When a neighbor leaves or comes
+  /// back, all workers that can reach each other begin the state anew with Sweep::start.
+  bool remembers_neighbors = false;
   bool needs_static_topology = false;
   bool needs_learning_rate = false;    ///< refuses a step without StepOptions::learning_rate
   bool strict = false;                 ///< Mixing::positive is refused, not made lazy
@@ -109,10 +113,12 @@ struct Declaration {
 /// What holds for a whole round.
 struct RoundInfo {
   std::int64_t round = 0;
-  bool asynchronous = false;   ///< the staleness bound is above 0
-  bool starts_equal = false;   ///< in start() only: all workers have these same weights
-  double learning_rate = 0;    ///< of the step just made; 0 when the caller gave none
-  double self_weight = 1;      ///< W_ii; with neighbor_weight known in combine() only
+  bool asynchronous = false;  ///< the staleness bound is above 0
+  bool starts_equal = false;  ///< in start() only: all workers have these same weights
+  double learning_rate = 0;   ///< of the step just made; 0 when the caller gave none
+  /// W_ii, with the shares of workers that have left where weights are column-stochastic; with
+  /// neighbor_weight known in combine() only.
+  double self_weight = 1;
   double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbours present
 };
 
@@ -139,7 +145,9 @@ using AnyBlock = std::variant<Block<float>, Block<double>>;
 
 /// The sweeps over all blocks of the model, in ascending order of Block::first.
 enum class Sweep {
-  start,    ///< once with the initial weights in `current`, and when weights were loaded by hand
+  /// Once with the initial weights in `current`, when weights were loaded by hand, and, of rules
+  /// that remember their neighbors, when one of these has left or come back.
+  start,
   survey,   ///< before each publication, for rules that declare it
   publish,  ///< before the first step (for after_step rules after every step)
   combine,  ///< at the end of each round, for before_step rules followed by publish of the next

@@ -130,8 +130,9 @@ class Exchange {
   /// it is like any other. False when they will not come as that payload: fetch again.
   virtual bool await(Arrival& /*arrival*/, std::size_t /*bytes*/) { return true; }
 
-  /// What is known of a source without waiting: present, suspect or finished. Throws as fetch().
-  virtual Arrival::State look(int /*source*/, std::int64_t /*round*/) {
+  /// What is known of a neighbor without waiting: present, suspect or finished. At staleness 0 a
+  /// neighbor that has completed the round is present. Throws as fetch().
+  virtual Arrival::State look(int /*neighbor*/, std::int64_t /*round*/) {
     return Arrival::State::present;
   }
 

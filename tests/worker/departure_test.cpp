@@ -1,0 +1,126 @@
+// Rules whose state refers to their neighbors, when workers leave in the middle of training.
+#include <fast/core/error.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/worker/worker.hpp>
+
+#include <cmath>
+#include <mutex>
+#include <numeric>
+
+#include "support/catch.hpp"
+#include "support/golden.hpp"
+#include "worker/quick.hpp"
+
+using namespace fast;
+using testing::expect;
+
+namespace {
+
+constexpr int workers = 8, leaver = 3;
+
+/// The optimum of worker i's own parabola; all have the same curvature. The leaver's is far away.
+double target(int i) { return i == leaver ? -30.0 : 2.0 * i; }
+
+struct Run {
+  std::string rule;
+  algorithm::Parameters parameters;
+  std::int64_t staleness = 0;
+  TopologyRule topology = stencil::ring();
+  int rounds = 1200;
+};
+
+struct End {
+  std::vector<double> x;
+  double mass = 0;  ///< of push_sum: the sum over those that stayed
+};
+
+double mass_in(Worker& worker) {
+  for (const TensorView& view : worker.state()) {
+    if (view.name == "push_sum.mass") return *static_cast<const double*>(view.data);
+  }
+  return 0;
+}
+
+/// Gradient descent on the parabolas; one worker leaves after a quarter of the rounds.
+End train(const Run& run) {
+  End end;
+  std::mutex mutex;
+  local::run(workers, [&](const Group& group) {
+    const int rank = group.rank();
+    std::vector<double> x(5, 1.0);
+    WorkerOptions options = testing::quick();
+    options.initial = Initial::broadcast;
+    options.algorithm = algorithm::by_name(run.rule, run.parameters);
+    options.staleness = run.staleness;
+    Worker worker(group, run.topology, {view_of("x", std::span(x))}, options);
+    const int own_rounds = rank == leaver ? run.rounds / 4 : run.rounds;
+    for (int t = 0; t < own_rounds; ++t) {
+      worker.step(
+          [&] {
+            for (double& value : x) value += 0.02 * (target(rank) - value);
+          },
+          {.learning_rate = 0.02});
+    }
+    if (rank == leaver) return;
+    const double mass = mass_in(worker);
+    const std::lock_guard lock(mutex);
+    end.x.push_back(x[4]);
+    end.mass += mass;
+  });
+  return end;
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double survivors_optimum() {
+  std::vector<double> targets;
+  for (int i = 0; i < workers; ++i) {
+    if (i != leaver) targets.push_back(target(i));
+  }
+  return mean(targets);
+}
+
+}  // namespace
+
+TEST_CASE("rules that correct for different data find the optimum of those that stay") {
+  // Their fixed point is the optimum itself, on every worker.
+  for (const Run& run : {Run{"d2", {}}, Run{"gradient_tracking", {}}}) {
+    for (const double x : train(run).x) {
+      INFO(run.rule);
+      CHECK(x == Approx(survivors_optimum()).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("the mean of those that stay goes to their optimum, whatever the rule remembers") {
+  // The mean of the weights makes gradient steps towards the mean of equally curved optima.
+  const algorithm::Parameters dense{{"fraction", "1"}}, calm{{"momentum", "0.5"}};
+  for (const Run& run : {Run{"awc", {}}, Run{"push_sum", {}}, Run{"choco", dense},
+                         Run{"choco", {{"fraction", "0.4"}}}, Run{"decentlam", calm},
+                         Run{"quasi_global_momentum", calm}}) {
+    INFO(run.rule);
+    CHECK(mean(train(run).x) == Approx(survivors_optimum()).margin(1e-6));
+  }
+}
+
+TEST_CASE("stale workers that stay end near their own optimum") {
+  for (const char* rule : {"push_sum", "gradient_tracking"}) {
+    for (const std::int64_t staleness : {std::int64_t{1}, std::int64_t{3}}) {
+      INFO(rule << " at staleness " << staleness);
+      // The optimum of all is 5 lower. Stale workers do not keep the mean: 1.5 is what the order
+      // of their rounds changes.
+      const Run run{rule, {}, staleness, stencil::ring(), 5000};
+      CHECK(mean(train(run).x) == Approx(survivors_optimum()).margin(1.5));
+    }
+  }
+}
+
+TEST_CASE("push_sum's mass is the number of those that stay, on directed edges, too") {
+  for (const TopologyRule& topology : {stencil::ring(), stencil::exponential()}) {
+    INFO(topology.name());
+    CHECK(train({"push_sum", {}, 0, topology}).mass == Approx(workers - 1).epsilon(1e-12));
+  }
+}
