@@ -12,7 +12,7 @@
 namespace fast::cuda {
 namespace {
 
-void average(const algorithm::ElementWork& work, const Stream& stream) {
+void average(const combine::ElementWork& work, const Stream& stream) {
   with_types(work, [&]<class T, class Slot>(T, Slot) {
     std::vector<const Slot*> values;
     for (const void* source : work.sources) values.push_back(static_cast<const Slot*>(source));
@@ -31,7 +31,7 @@ class StreamAccelerator final : public Accelerator {
 
   Device device() const override { return {Device::Kind::cuda, stream_.device()}; }
   const std::shared_ptr<DeviceWork>& work() const override { return work_; }
-  void run(const algorithm::ElementWork& work) override {
+  void run(const combine::ElementWork& work) override {
     if (work.average) return average(work, stream_);
     const UseDevice use(stream_.device());
     check(launch_rule(work, static_cast<cudaStream_t>(stream_.handle())),

@@ -1,18 +1,18 @@
-// A sweep of a rule, each element apart: algorithm::ElementWork as kernels do it. Everything but
+// A sweep of a rule, each element apart: combine::ElementWork as kernels do it. Everything but
 // the rules' own arithmetic is fused by name, and their kernels are compiled without fusing the
 // rest, so that results are the host's, bit for bit, where its compiler does not fuse either.
 #pragma once
 
 #include <type_traits>
 
-#include "algorithm/element_work.hpp"
+#include "combine/element_work.hpp"
 #include "cuda/elements.hpp"
 
 namespace fast::cuda {
 
 template <class T, class Slot, class Rule>
 struct RuleElements {
-  static constexpr int capacity = algorithm::max_element_sources;
+  static constexpr int capacity = combine::max_element_sources;
   static constexpr int most_vectors = algorithm::max_payload_vectors;
 
   Rule rule;
@@ -84,7 +84,7 @@ struct RuleElements {
 };
 
 template <class T, class Slot, class Rule>
-RuleElements<T, Slot, Rule> rule_elements(const algorithm::ElementWork& work, const Rule& rule) {
+RuleElements<T, Slot, Rule> rule_elements(const combine::ElementWork& work, const Rule& rule) {
   RuleElements<T, Slot, Rule> elements{
       rule,
       {work.first, work.count, work.info, static_cast<T*>(work.current)},
@@ -116,7 +116,7 @@ RuleElements<T, Slot, Rule> rule_elements(const algorithm::ElementWork& work, co
 
 /// Calls with(T{}, Slot{}) with the types of the work's elements.
 template <class With>
-void with_types(const algorithm::ElementWork& work, const With& with) {
+void with_types(const combine::ElementWork& work, const With& with) {
   if (work.type == DType::f64)
     with(double{}, double{});
   else if (work.slot == DType::bf16)
@@ -127,7 +127,7 @@ void with_types(const algorithm::ElementWork& work, const With& with) {
 
 /// Calls launch(elements); false when no such combination of rule and types is compiled.
 template <class Launch>
-bool launch_rule_elements(const algorithm::ElementWork& work, const Launch& launch) {
+bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch) {
   bool known = false;
   with_types(work, [&]<class T, class Slot>(T, Slot) {
     std::visit(

@@ -4,7 +4,7 @@
 
 namespace fast::cuda {
 
-cudaError_t launch_rule(const algorithm::ElementWork& work, cudaStream_t stream) {
+cudaError_t launch_rule(const combine::ElementWork& work, cudaStream_t stream) {
   cudaError_t code = cudaSuccess;
   const bool known = launch_rule_elements(
       work, [&](const auto& elements) { code = launch_each(elements, stream); });

@@ -10,6 +10,6 @@ struct ElementWork;
 namespace fast::cuda {
 
 /// All but ElementWork::average, on the current device.
-cudaError_t launch_rule(const algorithm::ElementWork& work, cudaStream_t stream);
+cudaError_t launch_rule(const combine::ElementWork& work, cudaStream_t stream);
 
 }  // namespace fast::cuda

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <fast/mixing/kernels.hpp>
 
-#include "algorithm/element_work.hpp"
+#include "combine/element_work.hpp"
 
 namespace fast::train {
 namespace {
@@ -19,8 +19,8 @@ void approach(std::byte* average, const Segment& segment, double part) {
 }
 
 /// The same on a device.
-algorithm::ElementWork approach_there(std::byte* average, const Segment& segment, double part) {
-  algorithm::ElementWork work;
+combine::ElementWork approach_there(std::byte* average, const Segment& segment, double part) {
+  combine::ElementWork work;
   work.type = work.slot = segment.dtype;
   work.count = segment.element_count;
   work.average = true;

@@ -1,9 +1,9 @@
 // An exponential moving average of a replica's weights.
 #pragma once
 
+#include <fast/combine/accelerator.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/worker/accelerator.hpp>
 
 #include <memory>
 

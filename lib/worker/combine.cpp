@@ -89,9 +89,9 @@ double Engine::kept_shares(const RoundPlan::Round& round) const {
 
 /// Those that are there. Messages of another epoch are left out, but for running sums, of which the
 /// mixer then takes nothing.
-algorithm::Neighborhood Engine::neighborhood(const std::vector<Arrival>& arrivals,
-                                             const RoundPlan::Round& round) const {
-  algorithm::Neighborhood near{
+combine::Neighborhood Engine::neighborhood(const std::vector<Arrival>& arrivals,
+                                           const RoundPlan::Round& round) const {
+  combine::Neighborhood near{
       link_.exchange->published(), {}, {}, {}, round.row.self + kept_shares(round)};
   const bool sums = sends_sums(declared_, options_);
   for (std::size_t k = 0; k < arrivals.size(); ++k) {
@@ -126,7 +126,7 @@ bool Engine::mix_exactly(const std::vector<Arrival>& arrivals, const RoundPlan::
   if (restarts) mixer_->restart(epoch);
   if (!restarts || passes_mass()) {
     const Stopwatch watch(stats_.mix_s);
-    algorithm::Neighborhood near = neighborhood(arrivals, round);
+    combine::Neighborhood near = neighborhood(arrivals, round);
     if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
     mixer_->combine(near, info, fused() ? &next : nullptr);
   }

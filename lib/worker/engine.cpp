@@ -4,10 +4,10 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 
-#include "algorithm/host_mixer.hpp"
+#include "combine/device_mixer.hpp"
+#include "combine/host_mixer.hpp"
 #include "mpi/launcher.hpp"
 #include "worker/device_link.hpp"
-#include "worker/device_mixer.hpp"
 #include "worker/startup.hpp"
 #include "worker/stopwatch.hpp"
 
@@ -19,14 +19,14 @@ codec::Options own_codec(codec::Options codec, int rank) {
   return codec;
 }
 
-std::unique_ptr<algorithm::Mixer> make_mixer(ParameterLayout layout, const WorkerOptions& options,
-                                             int rank) {
+std::unique_ptr<combine::Mixer> make_mixer(ParameterLayout layout, const WorkerOptions& options,
+                                           int rank) {
   const codec::Options codec = own_codec(options.codec, rank);
   if (options.accelerator) {
-    return std::make_unique<DeviceMixer>(std::move(layout), options.algorithm, codec,
-                                         options.accelerator);
+    return std::make_unique<combine::DeviceMixer>(std::move(layout), options.algorithm, codec,
+                                                  options.accelerator);
   }
-  return std::make_unique<algorithm::HostMixer>(
+  return std::make_unique<combine::HostMixer>(
       std::move(layout), options.algorithm, codec,
       sends_sums(options.algorithm->declaration(), options));
 }

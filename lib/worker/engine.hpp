@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "algorithm/mixer.hpp"
+#include "combine/mixer.hpp"
 #include "worker/census.hpp"
 #include "worker/presence.hpp"
 #include "worker/round_plan.hpp"
@@ -44,7 +44,7 @@ class Engine {
   /// Throws Error(argument) where the weights cannot live in slots.
   void require_rotating(DType dtype) const;
   /// The end of a round of weights that live in slots.
-  void end_round(algorithm::AnyPartUpdate update);
+  void end_round(combine::AnyPartUpdate update);
   const std::byte* weights() const { return link_.exchange->published().data; }
   void mean_model(std::span<std::byte> packed) const;
   void mean_model(const std::vector<TensorView>& out) const;
@@ -98,8 +98,8 @@ class Engine {
   double epoch_after(const std::vector<Arrival>& arrivals, const RoundPlan::Round& round);
   bool note_presence(const std::vector<Arrival>& arrivals, const RoundEdges& edges);
   double kept_shares(const RoundPlan::Round& round) const;
-  algorithm::Neighborhood neighborhood(const std::vector<Arrival>& arrivals,
-                                       const RoundPlan::Round& round) const;
+  combine::Neighborhood neighborhood(const std::vector<Arrival>& arrivals,
+                                     const RoundPlan::Round& round) const;
   bool mixes_early() const;
   bool mix_as_they_arrive(std::vector<Arrival>& arrivals, const MixingRow& row);
   template <class T>
@@ -124,7 +124,7 @@ class Engine {
   WorkerOptions options_;
   std::shared_ptr<algorithm::Algorithm> algorithm_;
   algorithm::Declaration declared_;
-  std::unique_ptr<algorithm::Mixer> mixer_;
+  std::unique_ptr<combine::Mixer> mixer_;
   std::shared_ptr<RoundPlan> plan_;  ///< shared with the exchange's edge plan
   Presence presence_;                ///< kept for rules that remember their neighbors
   PayloadShape shape_;

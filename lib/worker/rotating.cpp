@@ -29,7 +29,7 @@ void Engine::require_rotating(DType dtype) const {
   }
 }
 
-void Engine::end_round(algorithm::AnyPartUpdate update) {
+void Engine::end_round(combine::AnyPartUpdate update) {
   rotates_ = true;
   mixer_->take_updates(update);
   end_round(StepOptions{});

@@ -21,6 +21,9 @@ std::vector<TensorView> participating(std::vector<TensorView> views, const Worke
 /// Throws Error(argument) on options that make no sense.
 void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm);
 
+/// Throws Error(argument) in one line that names what devices do not do.
+void check_for_device(const ParameterLayout& layout, const WorkerOptions& options);
+
 /// True when messages are running sums (see algorithm::Delivery).
 inline bool sends_sums(const algorithm::Declaration& algorithm, const WorkerOptions& options) {
   return algorithm.delivery == algorithm::Delivery::summed && options.staleness > 0;

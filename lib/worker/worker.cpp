@@ -2,7 +2,6 @@
 #include <fast/worker/worker.hpp>
 #include <thread>
 
-#include "worker/device_mixer.hpp"
 #include "worker/engine.hpp"
 #include "worker/startup.hpp"
 

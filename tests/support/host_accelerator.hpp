@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cstring>
 #include <cuda/rule_elements.hpp>
+#include <fast/combine/accelerator.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/worker/accelerator.hpp>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -111,7 +111,7 @@ class HostAccelerator final : public Accelerator {
   Device device() const override { return {Device::Kind::cuda, 0}; }
   const std::shared_ptr<DeviceWork>& work() const override { return work_; }
   const HostDeviceMemory& memory() const { return own_->memory(); }
-  void run(const algorithm::ElementWork& work) override {
+  void run(const combine::ElementWork& work) override {
     own_->enqueue([work] {
       if (work.average) return average(work);
       const bool known = cuda::launch_rule_elements(work, [](const auto& elements) {
@@ -147,10 +147,10 @@ class HostAccelerator final : public Accelerator {
   }
 
  private:
-  static void average(const algorithm::ElementWork& work) {
+  static void average(const combine::ElementWork& work) {
     constexpr std::size_t threads = 3;
     cuda::with_types(work, [&]<class T, class Slot>(T, Slot) {
-      cuda::AverageElements<T, Slot, 0, algorithm::max_element_sources, cuda::NoUpdate<T>> elements{
+      cuda::AverageElements<T, Slot, 0, combine::max_element_sources, cuda::NoUpdate<T>> elements{
           static_cast<T*>(work.current),
           static_cast<Slot*>(work.next),
           static_cast<const Slot*>(work.own),

@@ -5,8 +5,8 @@
 //   Worker worker(group, stencil::ring(), tensors_on_the_gpu, options);
 #pragma once
 
+#include <fast/combine/accelerator.hpp>
 #include <fast/cuda/stream.hpp>
-#include <fast/worker/accelerator.hpp>
 
 #include <memory>
 

@@ -1,8 +1,8 @@
 // A model on a device with a mirror in host memory, of which the device's copy can be averaged.
 #pragma once
 
+#include <fast/combine/accelerator.hpp>
 #include <fast/core/tensor_view.hpp>
-#include <fast/worker/accelerator.hpp>
 
 #include <memory>
 #include <vector>

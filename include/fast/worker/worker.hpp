@@ -6,6 +6,7 @@
 
 #include <fast/algorithm/rules.hpp>
 #include <fast/codec/codec.hpp>
+#include <fast/combine/accelerator.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/log.hpp>
@@ -13,7 +14,6 @@
 #include <fast/exchange/group.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/schedule.hpp>
-#include <fast/worker/accelerator.hpp>
 #include <fast/worker/stats.hpp>
 
 #include <cmath>

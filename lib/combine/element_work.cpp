@@ -1,6 +1,6 @@
-#include "algorithm/element_work.hpp"
+#include "combine/element_work.hpp"
 
-namespace fast::algorithm {
+namespace fast::combine {
 namespace {
 
 template <class... Rules>
@@ -15,8 +15,8 @@ std::optional<DeviceRule> one_of(const std::any& arithmetic, const std::variant<
 
 }  // namespace
 
-std::optional<DeviceRule> device_rule(const Algorithm& algorithm) {
+std::optional<DeviceRule> device_rule(const algorithm::Algorithm& algorithm) {
   return one_of(algorithm.arithmetic(), static_cast<const DeviceRule*>(nullptr));
 }
 
-}  // namespace fast::algorithm
+}  // namespace fast::combine

@@ -1,44 +1,12 @@
-#include "worker/device_mixer.hpp"
+#include "combine/device_mixer.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <fast/core/error.hpp>
 
 #include "exchange/optimistic.hpp"
-#include "worker/startup.hpp"
 
-namespace fast::worker {
-namespace {
-
-using algorithm::ElementWork;
-using algorithm::Pass;
-
-std::vector<std::string_view> device_algorithms() {
-  std::vector<std::string_view> found;
-  for (const std::string_view name : algorithm::names()) {
-    if (algorithm::device_rule(*algorithm::by_name(name))) found.push_back(name);
-  }
-  return found;
-}
-
-constexpr auto or_mirror = "or hand over a mirror of the tensors in host memory";
-
-}  // namespace
-
-void check_for_device(const ParameterLayout& layout, const WorkerOptions& options) {
-  const std::string why_not = why_not_on_device(options);
-  require(why_not.empty(), ErrorKind::argument, "Worker: {}", why_not);
-  const bool exact = options.codec.kind == codec::Kind::identity;
-  for (const TensorView& view : layout.views()) {
-    const bool fits = view.dtype == DType::f32 ||
-                      (view.dtype == DType::f64 && (exact || view.role == Role::buffer));
-    require(fits, ErrorKind::argument,
-            "Worker: {} is on a device, where f32 is averaged, and with codec identity f64; keep "
-            "such weights, {}",
-            describe(view), or_mirror);
-  }
-}
+namespace fast::combine {
 
 DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                          const codec::Options& codec, std::shared_ptr<Accelerator> accelerator)
@@ -85,7 +53,7 @@ ElementWork DeviceMixer::work_for(const Pass& pass, const codec::Piece& piece) c
   ElementWork work;
   work.type = segment.dtype;
   work.slot = piece.kind == codec::Kind::bf16 ? DType::bf16 : segment.dtype;
-  if (!alone) work.rule = *algorithm::device_rule(*algorithm_);
+  if (!alone) work.rule = *device_rule(*algorithm_);
   work.info = pass.info;
   work.first = piece.first;
   work.count = segment.element_count;
@@ -102,7 +70,7 @@ ElementWork DeviceMixer::work_for(const Pass& pass, const codec::Piece& piece) c
 }
 
 void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass, const codec::Piece& piece) const {
-  const algorithm::Neighborhood* near = pass.neighborhood;
+  const Neighborhood* near = pass.neighborhood;
   work.pulls = near != nullptr;
   work.buffer = piece.segment.role == Role::buffer;
   const bool looks_at_own = work.pulls || declared().own != algorithm::Own::unused;
@@ -116,10 +84,10 @@ void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass, const codec::Pi
     }
   }
   if (near == nullptr) return;
-  require(near->payloads.size() <= algorithm::max_element_sources, ErrorKind::argument,
+  require(near->payloads.size() <= max_element_sources, ErrorKind::argument,
           "Worker: {} neighbors of a worker whose tensors are on a device, at most {} are read "
           "there; choose a sparser topology",
-          near->payloads.size(), algorithm::max_element_sources);
+          near->payloads.size(), max_element_sources);
   const bool unit = declared().mixing == algorithm::Mixing::unit && !work.buffer;
   for (std::size_t j = 0; j < near->payloads.size(); ++j) {
     work.sources.push_back(near->payloads[j].data + piece.offset_bytes);
@@ -139,30 +107,4 @@ void DeviceMixer::add_publication(ElementWork& work, const Pass& pass,
   }
 }
 
-}  // namespace fast::worker
-
-namespace fast {
-
-std::string why_not_on_device(const WorkerOptions& options) {
-  const auto algorithm = options.algorithm ? options.algorithm : algorithm::awc();
-  const std::string_view name = algorithm->declaration().name;
-  const auto rule = algorithm::device_rule(*algorithm);
-  if (!rule) {
-    return fmt::format("algorithm {} with tensors on a device; choose one of {}, {}", name,
-                       fmt::join(worker::device_algorithms(), ", "), worker::or_mirror);
-  }
-  if (worker::sends_sums(algorithm->declaration(), options)) {
-    return fmt::format(
-        "algorithm {} with tensors on a device at staleness above 0; choose staleness 0, {}", name,
-        worker::or_mirror);
-  }
-  const bool averages = std::holds_alternative<algorithm::Averaging>(*rule);
-  const bool rounds = options.codec.kind == codec::Kind::bf16 && !options.codec.stochastic;
-  if (options.codec.kind == codec::Kind::identity || (averages && rounds)) return {};
-  return fmt::format(
-      "codec {} with algorithm {} and tensors on a device; choose identity (with awc, atc and "
-      "others that average plainly bf16, too), {}",
-      codec::name(options.codec), name, worker::or_mirror);
-}
-
-}  // namespace fast
+}  // namespace fast::combine

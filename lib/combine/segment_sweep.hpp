@@ -8,10 +8,10 @@
 #include <fast/mixing/kernels.hpp>
 #include <type_traits>
 
-#include "algorithm/host_mixer.hpp"
+#include "combine/host_mixer.hpp"
 #include "exchange/optimistic.hpp"
 
-namespace fast::algorithm {
+namespace fast::combine {
 
 inline constexpr std::size_t block_elements = 2048;
 inline constexpr std::size_t block_bytes = block_elements * sizeof(double);
@@ -57,7 +57,7 @@ struct HostMixer::SegmentSweep {
   const Pass& pass;
   const codec::Piece& piece;
   const Segment& segment = piece.segment;
-  const Declaration& declared = mixer.algorithm_->declaration();
+  const algorithm::Declaration& declared = mixer.algorithm_->declaration();
   const bool is_buffer = segment.role == Role::buffer;
   const bool plain = piece.kind == codec::Kind::identity;
   const bool sparse = piece.kind == codec::Kind::sparse;
@@ -67,9 +67,9 @@ struct HostMixer::SegmentSweep {
   const bool first_alone = is_buffer || (pass.kind == Pass::Kind::weights && !mixer.sums_);
   const int vectors = first_alone ? 1 : declared.payload_vectors;
   alignas(cache_line_bytes) T current_scratch[block_elements];
-  alignas(cache_line_bytes) T own_scratch[max_payload_vectors][block_elements];
-  alignas(cache_line_bytes) T pull_scratch[max_payload_vectors][block_elements];
-  alignas(cache_line_bytes) T payload_scratch[max_payload_vectors][block_elements];
+  alignas(cache_line_bytes) T own_scratch[algorithm::max_payload_vectors][block_elements];
+  alignas(cache_line_bytes) T pull_scratch[algorithm::max_payload_vectors][block_elements];
+  alignas(cache_line_bytes) T payload_scratch[algorithm::max_payload_vectors][block_elements];
   alignas(cache_line_bytes) std::byte code_scratch[block_bytes];
 
   SegmentSweep(HostMixer& owner, const Pass& of_pass, const codec::Piece& over)
@@ -79,7 +79,7 @@ struct HostMixer::SegmentSweep {
     if (whole_at_once()) return;
     for (std::size_t first = 0; first < segment.element_count; first += block_elements) {
       const std::size_t count = std::min(block_elements, segment.element_count - first);
-      Block<T> block = prepare(first, count);
+      algorithm::Block<T> block = prepare(first, count);
       apply(block, first);
       if (pass.next != nullptr) emit(block, first);
     }
@@ -181,7 +181,7 @@ struct HostMixer::SegmentSweep {
     scratch.resize(2 * block_bytes * degree);
     values.clear();
     weights.assign(near.weights.begin(), near.weights.end());
-    if (!is_buffer && declared.mixing == Mixing::unit) weights.assign(degree, T{1});
+    if (!is_buffer && declared.mixing == algorithm::Mixing::unit) weights.assign(degree, T{1});
     for (std::size_t j = 0; j < degree; ++j) {
       std::byte* room = scratch.data() + 2 * block_bytes * j;
       T* values_room = reinterpret_cast<T*>(room + block_bytes);
@@ -198,8 +198,8 @@ struct HostMixer::SegmentSweep {
     mixing::weighted_differences(out, own, values, weights, count);
   }
 
-  Block<T> prepare(std::size_t first, std::size_t count) {
-    Block<T> block;
+  algorithm::Block<T> prepare(std::size_t first, std::size_t count) {
+    algorithm::Block<T> block;
     block.first = piece.first + first;
     block.count = count;
     block.info = pass.info;
@@ -215,7 +215,7 @@ struct HostMixer::SegmentSweep {
     for (int k = 0; k < vectors; ++k) {
       block.payload[static_cast<std::size_t>(k)] = payload_scratch[static_cast<std::size_t>(k)];
     }
-    if (republishes()) mixer.algorithm_->apply(Sweep::publish, block);
+    if (republishes()) mixer.algorithm_->apply(algorithm::Sweep::publish, block);
     for (int k = 0; k < vectors; ++k) prepare_vector(block, k, first);
     return block;
   }
@@ -226,12 +226,12 @@ struct HostMixer::SegmentSweep {
            pass.kind == Pass::Kind::combine && pass.next == nullptr && pass.neighborhood != nullptr;
   }
 
-  void prepare_vector(Block<T>& block, int k, std::size_t first) {
+  void prepare_vector(algorithm::Block<T>& block, int k, std::size_t first) {
     const auto i = static_cast<std::size_t>(k);
     const bool pulls = pass.neighborhood != nullptr;
     if (republishes()) {
       block.own[i] = payload_scratch[i];
-    } else if (pass.own.data != nullptr && (pulls || declared.own != Own::unused)) {
+    } else if (pass.own.data != nullptr && (pulls || declared.own != algorithm::Own::unused)) {
       block.own[i] = keeps_own && (!pulls || is_summed(k))
                          ? kept(mixer.sent_[i], first)
                          : message(pass.own.vector(k), first, block.count, own_scratch[i]);
@@ -247,27 +247,28 @@ struct HostMixer::SegmentSweep {
                                                 pull, block.count);
   }
 
-  void apply(Block<T>& block, std::size_t first) {
-    if (pass.kind == Pass::Kind::start && !is_buffer) mixer.algorithm_->apply(Sweep::start, block);
+  void apply(algorithm::Block<T>& block, std::size_t first) {
+    if (pass.kind == Pass::Kind::start && !is_buffer)
+      mixer.algorithm_->apply(algorithm::Sweep::start, block);
     if (pass.kind == Pass::Kind::survey && !is_buffer) {
-      mixer.algorithm_->apply(Sweep::survey, block);
+      mixer.algorithm_->apply(algorithm::Sweep::survey, block);
     }
     if (pass.kind != Pass::Kind::combine) return;
     if (is_buffer && pass.pull == nullptr) {
       for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
     } else {
-      mixer.algorithm_->apply(Sweep::combine, block);
+      mixer.algorithm_->apply(algorithm::Sweep::combine, block);
     }
     if constexpr (!std::is_same_v<Stored, T>) {
       codec::narrow(model(first), block.current, block.count);
     }
   }
 
-  void emit(Block<T>& block, std::size_t first) {
+  void emit(algorithm::Block<T>& block, std::size_t first) {
     if (is_buffer || pass.kind == Pass::Kind::weights) {
       std::memcpy(payload_scratch[0], block.current, block.count * sizeof(T));
     } else {
-      mixer.algorithm_->apply(Sweep::publish, block);
+      mixer.algorithm_->apply(algorithm::Sweep::publish, block);
     }
     for (int k = 0; k < vectors; ++k) emit_vector(k, first, block.count);
     if (declared.publishes_weights_apart) {
@@ -307,4 +308,4 @@ struct HostMixer::SegmentSweep {
   }
 };
 
-}  // namespace fast::algorithm
+}  // namespace fast::combine

@@ -1,19 +1,15 @@
 // Sweeps over tensors on a device: described run by run, done by its accelerator.
 #pragma once
 
+#include <fast/combine/accelerator.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/worker/accelerator.hpp>
-#include <fast/worker/worker.hpp>
 
-#include "algorithm/element_work.hpp"
-#include "algorithm/mixer.hpp"
+#include "combine/element_work.hpp"
+#include "combine/mixer.hpp"
 
-namespace fast::worker {
+namespace fast::combine {
 
-/// Throws Error(argument) in one line that names what devices do not do.
-void check_for_device(const ParameterLayout& layout, const WorkerOptions& options);
-
-class DeviceMixer final : public algorithm::Mixer {
+class DeviceMixer final : public Mixer {
  public:
   /// What check_for_device() lets pass.
   DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
@@ -29,12 +25,10 @@ class DeviceMixer final : public algorithm::Mixer {
  private:
   using Memory = std::shared_ptr<std::byte>;
 
-  void run(const algorithm::Pass& pass) override;
-  algorithm::ElementWork work_for(const algorithm::Pass& pass, const codec::Piece& piece) const;
-  void add_pulls(algorithm::ElementWork& work, const algorithm::Pass& pass,
-                 const codec::Piece& piece) const;
-  void add_publication(algorithm::ElementWork& work, const algorithm::Pass& pass,
-                       const codec::Piece& piece) const;
+  void run(const Pass& pass) override;
+  ElementWork work_for(const Pass& pass, const codec::Piece& piece) const;
+  void add_pulls(ElementWork& work, const Pass& pass, const codec::Piece& piece) const;
+  void add_publication(ElementWork& work, const Pass& pass, const codec::Piece& piece) const;
   Memory kept() const { return accelerator_->work()->allocate(layout_.size_bytes()); }
 
   std::shared_ptr<Accelerator> accelerator_;
@@ -43,4 +37,4 @@ class DeviceMixer final : public algorithm::Mixer {
   std::vector<AlignedBuffer> images_;  ///< of state_, for checkpoints
 };
 
-}  // namespace fast::worker
+}  // namespace fast::combine

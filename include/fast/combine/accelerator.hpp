@@ -10,7 +10,7 @@
 
 namespace fast {
 
-namespace algorithm {
+namespace combine {
 struct ElementWork;
 }
 
@@ -24,8 +24,8 @@ class Accelerator {
   /// Whose tensors.
   virtual Device device() const = 0;
   virtual const std::shared_ptr<DeviceWork>& work() const = 0;
-  /// Enqueues what a sweep of a rule does to a run of elements (lib/algorithm/element_work.hpp).
-  virtual void run(const algorithm::ElementWork& work) = 0;
+  /// Enqueues what a sweep of a rule does to a run of elements (lib/combine/element_work.hpp).
+  virtual void run(const combine::ElementWork& work) = 0;
   /// Collective, where all workers have accelerators. Memory for payloads that the others' works
   /// read where it is, as far as they can; none: payloads are staged through the host's slots, as
   /// they are beside workers on the host.

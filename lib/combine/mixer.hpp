@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "algorithm/running_sums.hpp"
+#include "combine/running_sums.hpp"
 
-namespace fast::algorithm {
+namespace fast::combine {
 
 /// The round's neighbours that are present, and their weights.
 struct Neighborhood {
@@ -34,7 +34,7 @@ using AnyPartUpdate =
 struct Pass {
   /// weights: they alone are the message.
   enum class Kind { start, survey, publish, weights, combine, gather } kind;
-  RoundInfo info;
+  algorithm::RoundInfo info;
   Payload own;
   const Neighborhood* neighborhood = nullptr;  ///< pulls are computed from these
   bool gathered = false;                       ///< pulls are those that Kind::gather left
@@ -80,39 +80,41 @@ class Mixer {
     return declared().payload_scalars + (declared().remembers_neighbors ? 1 : 0);
   }
   /// Asks the rule whether the weights as they are shall be published, given what is: `own`.
-  bool begin_publish(const Payload& own, const RoundInfo& info);
+  bool begin_publish(const Payload& own, const algorithm::RoundInfo& info);
   /// Then fills the publication.
-  void publish(const MutablePayload& next, const RoundInfo& info);
+  void publish(const MutablePayload& next, const algorithm::RoundInfo& info);
   /// The weights as they are, exactly: beside the message, if there is room, else as vector 0;
   /// `as_message`: as the message, too.
   void publish_weights(const MutablePayload& next, bool as_message);
   /// The whole end of a round, straight from the neighbours' memory: new weights, and the next
   /// publication if given.
-  void combine(const Neighborhood& neighborhood, const RoundInfo& info, const MutablePayload* next);
+  void combine(const Neighborhood& neighborhood, const algorithm::RoundInfo& info,
+               const MutablePayload* next);
   /// The same in two halves, for memory that may change while it is read: gather() changes nothing
   /// but scratch and may be repeated; combine_gathered() then uses what it left.
   void gather(const Neighborhood& neighborhood);
-  void combine_gathered(const Payload& own, const RoundInfo& info, const MutablePayload* next);
+  void combine_gathered(const Payload& own, const algorithm::RoundInfo& info,
+                        const MutablePayload* next);
   /// Until told otherwise (by none) combinations take the weights from the worker's own
   /// slot, updated, and leave the model's memory alone: for weights that live in slots.
   void take_updates(AnyPartUpdate update) { update_ = update; }
   /// The average of all δ given (packed, where δ = weights - own): for Scope::everybody.
-  void combine_with_pull(const Payload& own, const Payload& pull, const RoundInfo& info);
+  void combine_with_pull(const Payload& own, const Payload& pull, const algorithm::RoundInfo& info);
 
  protected:
   /// Messages are coded with `codec`, or as entries where the algorithm sends few. The seed of
   /// random roundings is to differ between workers. `sums`: running sums travel, of those vectors
   /// that the algorithm declares for it; combinations are then gathered.
-  Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm, const codec::Options& codec,
-        bool sums);
+  Mixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
+        const codec::Options& codec, bool sums);
 
   virtual void run(const Pass& pass) = 0;
 
-  const Declaration& declared() const { return algorithm_->declaration(); }
+  const algorithm::Declaration& declared() const { return algorithm_->declaration(); }
   bool is_summed(int vector) const { return sums_ && vector >= declared().summed_from; }
 
   ParameterLayout layout_;
-  std::shared_ptr<Algorithm> algorithm_;
+  std::shared_ptr<algorithm::Algorithm> algorithm_;
   codec::Options codec_;
   codec::CodedLayout coded_;
   std::unique_ptr<RunningSums> sums_;  ///< null: publications travel as they are
@@ -128,9 +130,9 @@ class Mixer {
   }
 
   std::vector<int> gathered_from_;  ///< workers
-  std::array<double, max_payload_scalars> scalars_{}, pulled_scalars_{};
+  std::array<double, algorithm::max_payload_scalars> scalars_{}, pulled_scalars_{};
   double self_weight_ = 1, neighbor_weight_ = 0;
   double epoch_ = 0;
 };
 
-}  // namespace fast::algorithm
+}  // namespace fast::combine

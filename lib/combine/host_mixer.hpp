@@ -5,14 +5,14 @@
 #include <cstring>
 #include <fast/core/memory.hpp>
 
-#include "algorithm/mixer.hpp"
+#include "combine/mixer.hpp"
 
-namespace fast::algorithm {
+namespace fast::combine {
 
 class HostMixer final : public Mixer {
  public:
   /// As Mixer.
-  HostMixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
+  HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
             const codec::Options& codec, bool sums = false);
 
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
@@ -44,4 +44,4 @@ class HostMixer final : public Mixer {
   std::vector<codec::SparseWriter> writers_;
 };
 
-}  // namespace fast::algorithm
+}  // namespace fast::combine

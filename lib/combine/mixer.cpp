@@ -1,22 +1,17 @@
-#include "algorithm/mixer.hpp"
+#include "combine/mixer.hpp"
 
 #include <algorithm>
 #include <fast/core/error.hpp>
 
 #include "exchange/optimistic.hpp"
 
-namespace fast::algorithm {
-
-std::size_t Sparsity::of(std::size_t parameter_count) const {
-  const auto share = static_cast<std::size_t>(fraction * static_cast<double>(parameter_count));
-  const std::size_t wanted = entries > 0 ? static_cast<std::size_t>(entries) : share;
-  return std::min(std::max<std::size_t>(1, wanted), parameter_count);
-}
+namespace fast::combine {
 
 namespace {
 
-codec::CodedLayout coded_layout(const ParameterLayout& layout, const Declaration& declared,
-                                const codec::Options& codec, bool sums) {
+codec::CodedLayout coded_layout(const ParameterLayout& layout,
+                                const algorithm::Declaration& declared, const codec::Options& codec,
+                                bool sums) {
   if (sums) return {layout, codec::Kind::f64};
   if (!declared.sparsity.bounded()) return {layout, codec.kind};
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
@@ -24,23 +19,25 @@ codec::CodedLayout coded_layout(const ParameterLayout& layout, const Declaration
 
 }  // namespace
 
-Mixer::Mixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
+Mixer::Mixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
              const codec::Options& codec, bool sums)
     : layout_(std::move(layout)),
       algorithm_(std::move(algorithm)),
       codec_(codec),
       coded_(coded_layout(layout_, algorithm_->declaration(), codec, sums)) {
-  const Declaration& declared = algorithm_->declaration();
-  require(declared.state_vectors <= max_state_vectors &&
-              declared.payload_vectors <= max_payload_vectors &&
-              declared.payload_scalars <= max_payload_scalars,
+  const algorithm::Declaration& declared = algorithm_->declaration();
+  require(declared.state_vectors <= algorithm::max_state_vectors &&
+              declared.payload_vectors <= algorithm::max_payload_vectors &&
+              declared.payload_scalars <= algorithm::max_payload_scalars,
           ErrorKind::internal,
           "algorithm {}: {} state vectors, {} payload vectors and {} scalars; at most {}, {} and "
           "{} are supported",
           declared.name, declared.state_vectors, declared.payload_vectors, declared.payload_scalars,
-          max_state_vectors, max_payload_vectors, max_payload_scalars);
+          algorithm::max_state_vectors, algorithm::max_payload_vectors,
+          algorithm::max_payload_scalars);
   require(
-      !declared.remembers_neighbors || declared.publish_point == PublishPoint::after_step,
+      !declared.remembers_neighbors ||
+          declared.publish_point == algorithm::PublishPoint::after_step,
       ErrorKind::internal,
       "algorithm {}: it remembers its neighbors and publishes before the step; such a rule must "
       "publish after the step",
@@ -88,14 +85,14 @@ double Mixer::epoch_of(const Payload& payload) const {
       reinterpret_cast<std::byte*>(&room), sizeof(double)));
 }
 
-bool Mixer::begin_publish(const Payload& own, const RoundInfo& info) {
+bool Mixer::begin_publish(const Payload& own, const algorithm::RoundInfo& info) {
   if (declared().surveys) {
     run({.kind = Pass::Kind::survey, .info = info, .own = own});
   }
   return algorithm_->begin_publish(info, scalars());
 }
 
-void Mixer::publish(const MutablePayload& next, const RoundInfo& info) {
+void Mixer::publish(const MutablePayload& next, const algorithm::RoundInfo& info) {
   for (std::size_t s = 0; sums_ && s < scalars().size(); ++s) {
     sums_->own().scalars[s] += scalars_[s];
   }
@@ -122,7 +119,7 @@ void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
 }
 
 void Mixer::look_at(const Neighborhood& neighborhood) {
-  const bool unit = declared().mixing == Mixing::unit;
+  const bool unit = declared().mixing == algorithm::Mixing::unit;
   const std::size_t count = scalars().size();
   self_weight_ = neighborhood.self_weight;
   neighbor_weight_ = 0;
@@ -163,7 +160,7 @@ void Mixer::finish_combine(Pass pass) {
   run(pass);
 }
 
-void Mixer::combine(const Neighborhood& neighborhood, const RoundInfo& info,
+void Mixer::combine(const Neighborhood& neighborhood, const algorithm::RoundInfo& info,
                     const MutablePayload* next) {
   look_at(neighborhood);
   finish_combine({.kind = Pass::Kind::combine,
@@ -182,15 +179,16 @@ void Mixer::gather(const Neighborhood& neighborhood) {
        .neighborhood = &neighborhood});
 }
 
-void Mixer::combine_gathered(const Payload& own, const RoundInfo& info,
+void Mixer::combine_gathered(const Payload& own, const algorithm::RoundInfo& info,
                              const MutablePayload* next) {
   finish_combine(
       {.kind = Pass::Kind::combine, .info = info, .own = own, .gathered = true, .next = next});
   if (sums_) sums_->take(gathered_from_);
 }
 
-void Mixer::combine_with_pull(const Payload& own, const Payload& pull, const RoundInfo& info) {
+void Mixer::combine_with_pull(const Payload& own, const Payload& pull,
+                              const algorithm::RoundInfo& info) {
   run({.kind = Pass::Kind::combine, .info = info, .own = own, .pull = &pull});
 }
 
-}  // namespace fast::algorithm
+}  // namespace fast::combine

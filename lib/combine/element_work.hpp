@@ -16,13 +16,14 @@
 #include "algorithm/push_sum.hpp"
 #include "algorithm/quasi_global_momentum.hpp"
 
-namespace fast::algorithm {
+namespace fast::combine {
 
 /// The rules that devices know.
-using DeviceRule = std::variant<Averaging, D2, DecentLam, GradientExchange, GradientTracking,
-                                PushSum, QuasiGlobalMomentum>;
+using DeviceRule = std::variant<algorithm::Averaging, algorithm::D2, algorithm::DecentLam,
+                                algorithm::GradientExchange, algorithm::GradientTracking,
+                                algorithm::PushSum, algorithm::QuasiGlobalMomentum>;
 /// That of an algorithm, as it is now; empty where it is none of them.
-std::optional<DeviceRule> device_rule(const Algorithm& algorithm);
+std::optional<DeviceRule> device_rule(const algorithm::Algorithm& algorithm);
 
 /// Most neighbors of a worker.
 inline constexpr int max_element_sources = 128;
@@ -32,12 +33,12 @@ struct ElementWork {
   DType type = DType::f32;  ///< of the model: f32 or f64
   DType slot = DType::f32;  ///< of messages: the model's, or bf16 (Averaging over f32)
   DeviceRule rule;
-  RoundInfo info;
+  algorithm::RoundInfo info;
   std::size_t first = 0;  ///< as in Block
   std::size_t count = 0;
   int vectors = 1;  ///< of the payload
   void* current = nullptr;
-  void* state[max_state_vectors] = {};
+  void* state[algorithm::max_state_vectors] = {};
 
   bool starts = false;  ///< the rule's start()
   /// Pulls are computed from `sources` towards `own` or, of `buffer`s, towards the model.
@@ -49,11 +50,11 @@ struct ElementWork {
   std::vector<double> weights;
   const void* own = nullptr;     ///< vector 0 of the worker's own message
   std::size_t stride_bytes = 0;  ///< from one vector of a message to the next
-  void* gathered[max_payload_vectors] =
+  void* gathered[algorithm::max_payload_vectors] =
       {};                        ///< where pulls are kept: written by `pulls`, else read
   bool combines = false;         ///< the rule's combine()
   void* next = nullptr;          ///< publish() fills vector 0 and on
   void* next_weights = nullptr;  ///< the model is copied there
 };
 
-}  // namespace fast::algorithm
+}  // namespace fast::combine

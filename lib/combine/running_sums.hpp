@@ -10,15 +10,16 @@
 #include <map>
 #include <vector>
 
-namespace fast::algorithm {
+namespace fast::combine {
 
 class RunningSums {
  public:
-  using Scalars = std::array<double, max_payload_scalars>;
+  using Scalars = std::array<double, algorithm::max_payload_scalars>;
 
   /// A sum over publications, of one worker; vectors without memory are not summed.
   struct Sum {
-    std::array<AlignedBuffer, max_payload_vectors> vectors;  ///< of doubles, by parameter
+    std::array<AlignedBuffer, algorithm::max_payload_vectors>
+        vectors;  ///< of doubles, by parameter
     Scalars scalars{};
     double* at(int vector, std::size_t first) const {
       return vectors[static_cast<std::size_t>(vector)].as<double>().data() + first;
@@ -70,4 +71,4 @@ class RunningSums {
   std::map<int, Source> sources_;
 };
 
-}  // namespace fast::algorithm
+}  // namespace fast::combine

@@ -1,13 +1,13 @@
-#include "algorithm/host_mixer.hpp"
+#include "combine/host_mixer.hpp"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <fast/core/error.hpp>
 
-#include "algorithm/segment_sweep.hpp"
+#include "combine/segment_sweep.hpp"
 
-namespace fast::algorithm {
+namespace fast::combine {
 namespace {
 
 /// 16-bit elements are computed with as floats.
@@ -23,10 +23,11 @@ bool loses(codec::Kind kind) {
 
 }  // namespace
 
-HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<Algorithm> algorithm,
+HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                      const codec::Options& codec, bool sums)
     : Mixer(std::move(layout), std::move(algorithm), codec, sums) {
-  keeps_own_ = loses(coded_.kind()) && declared().own == Own::payload && !declared().plain_average;
+  keeps_own_ = loses(coded_.kind()) && declared().own == algorithm::Own::payload &&
+               !declared().plain_average;
   widening_ = has_halves(layout_) ? 2 : 1;
   feeds_back_ = coded_.kind() == codec::Kind::int8;
   for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
@@ -89,4 +90,4 @@ void HostMixer::run(const Pass& pass) {
   }
 }
 
-}  // namespace fast::algorithm
+}  // namespace fast::combine
