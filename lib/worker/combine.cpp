@@ -203,52 +203,22 @@ void Engine::count_sent(bool sent, std::size_t readers) {
   stats_.bytes_sent += static_cast<double>(readers) * static_cast<double>(shape_.payload_bytes());
 }
 
-/// reduced_ becomes the average over all workers of the weights minus `base`, if there is one.
-void Engine::reduce(const std::byte* base) {
-  {
-    const Stopwatch watch(stats_.publish_s);
-    mixer_->copy_weights_to(reduced_.data());
-  }
-  const Stopwatch watch(stats_.wait_s);
-  for (const Segment& segment : layout().segments()) {
-    const auto average = [&]<class T>(T) {
-      const std::span<T> values(reinterpret_cast<T*>(reduced_.data() + segment.offset_bytes),
-                                segment.element_count);
-      if (base != nullptr) {
-        const T* from = reinterpret_cast<const T*>(base + segment.offset_bytes);
-        for (std::size_t e = 0; e < values.size(); ++e) values[e] -= from[e];
-      }
-      reducer_->average(values);
-    };
-    if (segment.dtype == DType::f64) {
-      average(double{});
-    } else {
-      require(segment.dtype == DType::f32, ErrorKind::argument,
-              "{}: element type {}; f32 and f64 are supported", declared_.name,
-              name(segment.dtype));
-      average(float{});
-    }
-  }
-  stats_.bytes_sent +=
-      2.0 * static_cast<double>(layout().size_bytes()) * (group_.size() - 1) / group_.size();
-}
-
 void Engine::combine_everybody(const algorithm::RoundInfo& info) {
   const Payload own = link_.exchange->published();
-  reduce(own.data);
+  const std::byte* average = average_->of_weights(own.data, stats_);
   {
     const Stopwatch watch(stats_.mix_s);
-    mixer_->combine_with_pull(own, {reduced_.data(), nullptr, 0}, info);
+    mixer_->combine_with_pull(own, {average, nullptr, 0}, info);
   }
   publish_current({.round = info.round + 1, .learning_rate = info.learning_rate});
   link_.exchange->complete(info.round + 1);
 }
 
 void Engine::average_exactly(const algorithm::RoundInfo& info) {
-  reduce(nullptr);
+  const std::byte* average = average_->of_weights(nullptr, stats_);
   {
     const Stopwatch watch(stats_.mix_s);
-    mixer_->copy_weights_from(reduced_.data());
+    mixer_->copy_weights_from(average);
   }
   publish_weights();
   link_.exchange->complete(info.round + 1);

@@ -47,9 +47,9 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
   shape_ = {mixer_->coded().size_bytes(), declared_.payload_vectors, mixer_->scalar_count(),
             weights_apart ? mixer_->layout().size_bytes() : 0};
   link_ = open_link();
+  reader_.emplace(*link_.exchange, link_.peers, *mixer_, shape_);
   if (declared_.scope == algorithm::Scope::everybody || declared_.average_every > 0) {
-    reducer_ = group_.open_reducer(mixer_->layout().size_bytes(), exchange_options());
-    reduced_ = AlignedBuffer(mixer_->layout().size_bytes());
+    average_.emplace(group_, exchange_options(), *mixer_);
   }
   if (options_.initial == Initial::broadcast) adopt_initial();
   mixer_->start(options_.initial == Initial::broadcast);
@@ -83,7 +83,7 @@ void Engine::adopt_initial() {
   group_.barrier(Deadline(options_.deadline), "Worker: adopting worker 0's weights");
   if (group_.rank() != 0) {
     const AlignedBuffer packed(layout().size_bytes());
-    require(read_replica(0, packed), ErrorKind::internal,
+    require(reader_->read(0, packed), ErrorKind::internal,
             "Worker: worker 0's initial weights could not be read");
     mixer_->copy_weights_from(packed.data());
   }

@@ -9,6 +9,8 @@
 
 #include "combine/mixer.hpp"
 #include "worker/census.hpp"
+#include "worker/global_average.hpp"
+#include "worker/model_reader.hpp"
 #include "worker/presence.hpp"
 #include "worker/round_plan.hpp"
 
@@ -92,7 +94,6 @@ class Engine {
   void publish_weights();
   void publish_first(std::int64_t round);
   void average_exactly(const algorithm::RoundInfo& info);
-  void reduce(const std::byte* base);
   void combine_neighbors(const algorithm::RoundInfo& info);
   void combine_everybody(const algorithm::RoundInfo& info);
   double epoch_after(const std::vector<Arrival>& arrivals, const RoundPlan::Round& round);
@@ -111,11 +112,7 @@ class Engine {
                    const algorithm::RoundInfo& info);
   void mix_optimistically(std::vector<Arrival> arrivals, const RoundPlan::Round& round,
                           const algorithm::RoundInfo& info);
-  bool read_replica(int worker, const AlignedBuffer& packed) const;
-  template <class Visit>
-  int for_replicas(const std::vector<int>& workers, const Visit& visit) const;
   std::vector<int> own_part() const;
-  int mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const;
   void count(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);
   void restore_exactly(const std::vector<TensorView>& saved);
@@ -129,9 +126,9 @@ class Engine {
   Presence presence_;                ///< kept for rules that remember their neighbors
   PayloadShape shape_;
   Link link_;
-  std::unique_ptr<Reducer> reducer_;  ///< for averages over all workers
-  AlignedBuffer reduced_;             ///< packed
-  AlignedBuffer message_;             ///< image of a message on a device, for checkpoints
+  std::optional<ModelReader> reader_;
+  std::optional<GlobalAverage> average_;  ///< where the rule averages over all workers
+  AlignedBuffer message_;                 ///< image of a message on a device, for checkpoints
   std::int64_t combinations_ = 0;
   bool sent_ = true;                        ///< the latest publication was a new one
   std::array<std::int64_t, 3> counters_{};  ///< rounds, combinations_, sent_: as state() shows them

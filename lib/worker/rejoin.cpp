@@ -87,7 +87,7 @@ bool Engine::adopt_neighbors(std::int64_t least_progress) {
   }
   const AlignedBuffer packed(layout().size_bytes());
   try {
-    mean_of(sources, {packed.data(), packed.size_bytes()});
+    reader_->mean_of(sources, {packed.data(), packed.size_bytes()});
   } catch (const Error&) {
     return false;
   }
@@ -138,7 +138,7 @@ bool Engine::weights_are_finite() {
 void Engine::heal() {
   if (!std::exchange(ill_, false) && weights_are_finite()) return;
   const AlignedBuffer packed(layout().size_bytes());
-  const bool has_own = read_replica(group_.rank(), packed) && is_finite(layout(), packed.data());
+  const bool has_own = reader_->read(group_.rank(), packed) && is_finite(layout(), packed.data());
   if (has_own) mixer_->copy_weights_from(packed.data());
   require(
       has_own || adopt_neighbors(0), ErrorKind::numeric,
