@@ -44,7 +44,7 @@ function(fast_library name)
     target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include)
     target_compile_features(${target} PUBLIC cxx_std_20)
     target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:fast_house>)
-    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib ${PROJECT_BINARY_DIR}/rows)
   endif()
   add_library(fast::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ${FAST_BUILD_TESTS})
@@ -70,6 +70,16 @@ function(fast_room name)
     set_target_properties(fast_${name} PROPERTIES UNITY_BUILD_MODE GROUP)
   endif()
   target_sources(fast_${name} PRIVATE ${arg_SOURCES} ${scope} FILE_SET HEADERS FILES ${arg_HEADERS})
+endfunction()
+
+# fast_rows(SOURCES ROOM name...): a registry whose rows are sources of the room. Sets SOURCES to name.cpp... and writes
+# ROOM/rows.inc, which has FAST_ROW(name) for each.
+function(fast_rows sources room)
+  list(TRANSFORM ARGN REPLACE "(.+)" "FAST_ROW(\\1)" OUTPUT_VARIABLE rows)
+  list(JOIN rows "\n" rows)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rows/${room}/rows.inc CONTENT "${rows}\n" @ONLY)
+  list(TRANSFORM ARGN APPEND .cpp)
+  set(${sources} ${ARGN} PARENT_SCOPE)
 endfunction()
 
 # fast_program(NAME SOURCES ... LINK ...): a program in bin/.

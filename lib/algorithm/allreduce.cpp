@@ -1,5 +1,7 @@
 #include <fast/algorithm/rules.hpp>
 
+#include "algorithm/row.hpp"
+
 namespace fast::algorithm {
 namespace {
 
@@ -30,5 +32,7 @@ struct AllReduce {
 }  // namespace
 
 std::unique_ptr<Algorithm> allreduce() { return std::make_unique<Elementwise<AllReduce>>(); }
+
+const Row rows::allreduce{[](ParameterReader&) { return algorithm::allreduce(); }};
 
 }  // namespace fast::algorithm

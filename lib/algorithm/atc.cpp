@@ -1,4 +1,5 @@
 #include "algorithm/averaging.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -17,5 +18,7 @@ struct AdaptThenCombine : Averaging {
 }  // namespace
 
 std::unique_ptr<Algorithm> atc() { return std::make_unique<Elementwise<AdaptThenCombine>>(); }
+
+const Row rows::atc{[](ParameterReader&) { return algorithm::atc(); }};
 
 }  // namespace fast::algorithm

@@ -1,4 +1,5 @@
 #include "algorithm/averaging.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -17,5 +18,7 @@ struct AdaptWhileCombine : Averaging {
 }  // namespace
 
 std::unique_ptr<Algorithm> awc() { return std::make_unique<Elementwise<AdaptWhileCombine>>(); }
+
+const Row rows::awc{[](ParameterReader&) { return algorithm::awc(); }};
 
 }  // namespace fast::algorithm

@@ -3,6 +3,8 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 
+#include "algorithm/row.hpp"
+
 namespace fast::algorithm {
 namespace {
 
@@ -109,5 +111,13 @@ std::unique_ptr<Algorithm> choco(const ChocoOptions& options) {
           options.top_k, options.fraction, options.consensus_step);
   return std::make_unique<Elementwise<Choco>>(Choco(options));
 }
+
+const Row rows::choco{[](ParameterReader& reader) {
+  ChocoOptions options;
+  reader.read("top_k", options.top_k);
+  reader.read("fraction", options.fraction);
+  reader.read("consensus_step", options.consensus_step);
+  return algorithm::choco(options);
+}};
 
 }  // namespace fast::algorithm

@@ -1,4 +1,5 @@
 #include "algorithm/d2.hpp"
+#include "algorithm/row.hpp"
 
 #include <fmt/core.h>
 
@@ -22,5 +23,11 @@ Declaration D2::declare() const {
 std::unique_ptr<Algorithm> d2(const D2Options& options) {
   return std::make_unique<Elementwise<D2>>(D2{options});
 }
+
+const Row rows::d2{[](ParameterReader& reader) {
+  D2Options options;
+  reader.read("strict", options.strict);
+  return algorithm::d2(options);
+}};
 
 }  // namespace fast::algorithm

@@ -1,6 +1,7 @@
 #include "algorithm/decentlam.hpp"
 
 #include "algorithm/checks.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 
@@ -20,5 +21,11 @@ std::unique_ptr<Algorithm> decentlam(const DecentLamOptions& options) {
   require_decay("decentlam", "momentum", options.momentum);
   return std::make_unique<Elementwise<DecentLam>>(DecentLam{options});
 }
+
+const Row rows::decentlam{[](ParameterReader& reader) {
+  DecentLamOptions options;
+  reader.read("momentum", options.momentum);
+  return algorithm::decentlam(options);
+}};
 
 }  // namespace fast::algorithm

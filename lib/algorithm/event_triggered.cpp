@@ -2,6 +2,8 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 
+#include "algorithm/row.hpp"
+
 namespace fast::algorithm {
 namespace {
 
@@ -95,5 +97,12 @@ std::unique_ptr<Algorithm> event_triggered(const EventTriggeredOptions& options)
           "event_triggered: horizon {}; it must be 0 or more", options.horizon);
   return std::make_unique<Elementwise<EventTriggered>>(EventTriggered(options));
 }
+
+const Row rows::event_triggered{[](ParameterReader& reader) {
+  EventTriggeredOptions options;
+  reader.read("threshold", options.threshold);
+  reader.read("horizon", options.horizon);
+  return algorithm::event_triggered(options);
+}};
 
 }  // namespace fast::algorithm

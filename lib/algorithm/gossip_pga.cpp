@@ -1,6 +1,7 @@
 #include <fast/core/error.hpp>
 
 #include "algorithm/averaging.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -28,5 +29,11 @@ std::unique_ptr<Algorithm> gossip_pga(const GossipPgaOptions& options) {
           options.period);
   return std::make_unique<Elementwise<GossipPga>>(GossipPga{{}, options});
 }
+
+const Row rows::gossip_pga{[](ParameterReader& reader) {
+  GossipPgaOptions options;
+  reader.read("period", options.period);
+  return algorithm::gossip_pga(options);
+}};
 
 }  // namespace fast::algorithm

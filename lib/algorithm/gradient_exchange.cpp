@@ -1,4 +1,5 @@
 #include "algorithm/gradient_exchange.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 
@@ -18,5 +19,7 @@ Declaration GradientExchange::declare() {
 std::unique_ptr<Algorithm> gradient_exchange() {
   return std::make_unique<Elementwise<GradientExchange>>();
 }
+
+const Row rows::gradient_exchange{[](ParameterReader&) { return algorithm::gradient_exchange(); }};
 
 }  // namespace fast::algorithm

@@ -1,4 +1,5 @@
 #include "algorithm/gradient_tracking.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 
@@ -18,5 +19,7 @@ Declaration GradientTracking::declare() {
 std::unique_ptr<Algorithm> gradient_tracking() {
   return std::make_unique<Elementwise<GradientTracking>>();
 }
+
+const Row rows::gradient_tracking{[](ParameterReader&) { return algorithm::gradient_tracking(); }};
 
 }  // namespace fast::algorithm

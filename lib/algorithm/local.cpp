@@ -1,6 +1,7 @@
 #include <fast/core/error.hpp>
 
 #include "algorithm/averaging.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -30,5 +31,11 @@ std::unique_ptr<Algorithm> local(const LocalOptions& options) {
           options.period);
   return std::make_unique<Elementwise<LocalSgd>>(LocalSgd{{}, options});
 }
+
+const Row rows::local{[](ParameterReader& reader) {
+  LocalOptions options;
+  reader.read("period", options.period);
+  return algorithm::local(options);
+}};
 
 }  // namespace fast::algorithm

@@ -1,82 +1,16 @@
-#include "algorithm/parameters.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 namespace {
 
-using Reader = ParameterReader;
-using Made = std::unique_ptr<Algorithm>;
-
-Made make_local(Reader& reader) {
-  LocalOptions o;
-  reader.read("period", o.period);
-  return local(o);
-}
-
-Made make_gossip_pga(Reader& reader) {
-  GossipPgaOptions o;
-  reader.read("period", o.period);
-  return gossip_pga(o);
-}
-
-Made make_d2(Reader& reader) {
-  D2Options o;
-  reader.read("strict", o.strict);
-  return d2(o);
-}
-
-Made make_quasi_global_momentum(Reader& reader) {
-  QuasiGlobalMomentumOptions o;
-  reader.read("momentum", o.momentum);
-  reader.read("mu", o.mu);
-  return quasi_global_momentum(o);
-}
-
-Made make_decentlam(Reader& reader) {
-  DecentLamOptions o;
-  reader.read("momentum", o.momentum);
-  return decentlam(o);
-}
-
-Made make_choco(Reader& reader) {
-  ChocoOptions o;
-  reader.read("top_k", o.top_k);
-  reader.read("fraction", o.fraction);
-  reader.read("consensus_step", o.consensus_step);
-  return choco(o);
-}
-
-Made make_event_triggered(Reader& reader) {
-  EventTriggeredOptions o;
-  reader.read("threshold", o.threshold);
-  reader.read("horizon", o.horizon);
-  return event_triggered(o);
-}
-
-template <Made (*Make)()>
-Made plain(Reader&) {
-  return Make();
-}
-
 struct Entry {
   std::string_view name;
-  Made (*make)(Reader&);
+  const Row* row;
 };
 constexpr Entry entries[] = {
-    {"none", plain<none>},
-    {"awc", plain<awc>},
-    {"atc", plain<atc>},
-    {"local", make_local},
-    {"gossip_pga", make_gossip_pga},
-    {"gradient_tracking", plain<gradient_tracking>},
-    {"d2", make_d2},
-    {"quasi_global_momentum", make_quasi_global_momentum},
-    {"decentlam", make_decentlam},
-    {"choco", make_choco},
-    {"push_sum", plain<push_sum>},
-    {"event_triggered", make_event_triggered},
-    {"pairwise", plain<pairwise>},
-    {"allreduce", plain<allreduce>},
-    {"gradient_exchange", plain<gradient_exchange>},
+#define FAST_ROW(name) {#name, &rows::name},
+#include "algorithm/rows.inc"
+#undef FAST_ROW
 };
 
 }  // namespace
@@ -103,8 +37,8 @@ Parameters parameters_from(const std::vector<std::string>& assignments) {
 std::unique_ptr<Algorithm> by_name(std::string_view name, const Parameters& parameters) {
   for (const Entry& entry : entries) {
     if (entry.name != name) continue;
-    Reader reader(name, parameters);
-    auto algorithm = entry.make(reader);
+    ParameterReader reader(name, parameters);
+    auto algorithm = entry.row->make(reader);
     reader.require_all_known();
     return algorithm;
   }

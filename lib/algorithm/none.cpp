@@ -1,4 +1,5 @@
 #include "algorithm/averaging.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -17,5 +18,7 @@ struct None : Averaging {
 }  // namespace
 
 std::unique_ptr<Algorithm> none() { return std::make_unique<Elementwise<None>>(); }
+
+const Row rows::none{[](ParameterReader&) { return algorithm::none(); }};
 
 }  // namespace fast::algorithm

@@ -1,4 +1,5 @@
 #include "algorithm/averaging.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -19,5 +20,7 @@ struct Pairwise : Averaging {
 }  // namespace
 
 std::unique_ptr<Algorithm> pairwise() { return std::make_unique<Elementwise<Pairwise>>(); }
+
+const Row rows::pairwise{[](ParameterReader&) { return algorithm::pairwise(); }};
 
 }  // namespace fast::algorithm

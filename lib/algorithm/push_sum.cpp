@@ -1,4 +1,5 @@
 #include "algorithm/push_sum.hpp"
+#include "algorithm/row.hpp"
 
 #include <algorithm>
 
@@ -38,5 +39,7 @@ void PushSum::begin_combine(const RoundInfo& info, std::span<const double> own,
 }
 
 std::unique_ptr<Algorithm> push_sum() { return std::make_unique<Elementwise<PushSum>>(); }
+
+const Row rows::push_sum{[](ParameterReader&) { return algorithm::push_sum(); }};
 
 }  // namespace fast::algorithm

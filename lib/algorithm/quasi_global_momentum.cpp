@@ -1,6 +1,7 @@
 #include "algorithm/quasi_global_momentum.hpp"
 
 #include "algorithm/checks.hpp"
+#include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 
@@ -20,5 +21,12 @@ std::unique_ptr<Algorithm> quasi_global_momentum(const QuasiGlobalMomentumOption
   require_decay("quasi_global_momentum", "mu", options.mu);
   return std::make_unique<Elementwise<QuasiGlobalMomentum>>(QuasiGlobalMomentum{options});
 }
+
+const Row rows::quasi_global_momentum{[](ParameterReader& reader) {
+  QuasiGlobalMomentumOptions options;
+  reader.read("momentum", options.momentum);
+  reader.read("mu", options.mu);
+  return algorithm::quasi_global_momentum(options);
+}};
 
 }  // namespace fast::algorithm
