@@ -4,15 +4,14 @@
 #include <fast/core/memory.hpp>
 #include <limits>
 
+#include "codec/record.hpp"
+
 namespace fast::codec {
 namespace {
 
 Kind kind_for(const Segment& segment, Kind kind) {
-  const bool halves = kind == Kind::bf16 || kind == Kind::fp16;
-  if (segment.role == Role::buffer || (halves && size_bytes(segment.dtype) <= 2)) {
-    return Kind::identity;
-  }
-  return kind;
+  const bool stays = record_of(kind).keeps_halves && size_bytes(segment.dtype) <= 2;
+  return segment.role == Role::buffer || stays ? Kind::identity : kind;
 }
 
 std::size_t bytes_of(const Piece& piece, std::size_t count) {
@@ -57,7 +56,7 @@ CodedLayout::CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t s
   }
   std::uint64_t first = 0;
   const Segment* last = nullptr;
-  const bool by_tensor = kind == Kind::int8;
+  const bool by_tensor = record_of(kind).by_tensor;
   const std::vector<Segment> tensors = by_tensor ? layout.tensors() : std::vector<Segment>();
   for (const Segment& segment : by_tensor ? tensors : layout.segments()) {
     Piece piece{segment, kind_for(segment, kind), size_bytes_, first};
@@ -67,7 +66,7 @@ CodedLayout::CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t s
       piece.offset_bytes = 0;
     } else {
       piece.offset_bytes = round_up(size_bytes_, same_group ? sizeof(float) : cache_line_bytes);
-      if (piece.kind != Kind::int8 && same_group) piece.offset_bytes = size_bytes_;
+      if (!record_of(piece.kind).by_tensor && same_group) piece.offset_bytes = size_bytes_;
       size_bytes_ = piece.offset_bytes + bytes_of(piece, segment.element_count);
     }
     if (segment.role == Role::parameter) first += segment.element_count;

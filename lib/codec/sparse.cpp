@@ -4,6 +4,8 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 
+#include "codec/record.hpp"
+
 namespace fast::codec {
 namespace {
 
@@ -80,5 +82,8 @@ void decode_sparse(const SparseShape& shape, const std::byte* vector, std::uint6
                    std::size_t count, double* to) {
   decode_any(shape, vector, first, count, to);
 }
+
+// Entries have functions of their own (fast/codec/sparse.hpp): there are no runs.
+const Record records::sparse{.for_users = false};
 
 }  // namespace fast::codec

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 
+#include "codec/record.hpp"
 #include "combine/segment_sweep.hpp"
 
 namespace fast::combine {
@@ -17,19 +18,15 @@ bool has_halves(const ParameterLayout& layout) {
                      [](const TensorView& view) { return size_bytes(view.dtype) == 2; });
 }
 
-bool loses(codec::Kind kind) {
-  return kind != codec::Kind::identity && kind != codec::Kind::sparse;
-}
-
 }  // namespace
 
 HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                      const codec::Options& codec, bool sums)
     : Mixer(std::move(layout), std::move(algorithm), codec, sums) {
-  keeps_own_ = loses(coded_.kind()) && declared().own == algorithm::Own::payload &&
-               !declared().plain_average;
+  keeps_own_ = codec::record_of(coded_.kind()).encode != nullptr &&
+               declared().own == algorithm::Own::payload && !declared().plain_average;
   widening_ = has_halves(layout_) ? 2 : 1;
-  feeds_back_ = coded_.kind() == codec::Kind::int8;
+  feeds_back_ = codec::record_of(coded_.kind()).feeds_back;
   for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
   for (int k = 0; k < declared().payload_vectors; ++k) {
     if (keeps_own_) sent_.push_back(kept());

@@ -10,6 +10,7 @@
 
 namespace fast::codec {
 
+/// Rows of the registry in lib/codec: those after `sparse` are known by their names alone.
 enum class Kind : std::uint8_t {
   identity,  ///< as it is
   bf16,      ///< 2 bytes an element, |x - Q(x)| ≤ 2^-8 |x|

@@ -1,0 +1,7 @@
+#include "codec/record.hpp"
+
+namespace fast::codec {
+
+const Record records::identity{};
+
+}  // namespace fast::codec
