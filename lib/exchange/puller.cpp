@@ -150,6 +150,7 @@ void Puller::begin_copy() {
     const bool follows = edges_.exact() && passed_ == no_round;
     target_ = follows ? mirror_.begin(round_, round_) : mirror_.begin();
   }
+  first_ = before_.get().publication.rounds[sequence_ % slot_count].load(std::memory_order_relaxed);
   requested_ = come_ = 0;
   stage_ = Stage::copying;
   moved_ = true;
@@ -182,7 +183,7 @@ void Puller::finish() {
   const std::int64_t first =
       publication.rounds[sequence_ % slot_count].load(std::memory_order_relaxed);
   const bool exact = edges_.exact() && to_ == nullptr;
-  stood_ = first != being_written && first <= round_ && (exact || newest <= sequence_ + 1);
+  stood_ = first == first_ && newest < sequence_ + (exact ? slot_count : 2);
   if (!stood_ || to_ != nullptr) return;
   // The header's lines need not be of one moment: a round that one look has missed, the next shows.
   const bool passed = exact && passed_ != no_round;

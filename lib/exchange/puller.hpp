@@ -76,6 +76,7 @@ class Puller : public Replicator {
   std::size_t come_ = 0;        ///< bytes that are here, from the beginning on
   std::uint64_t sequence_ = 0;  ///< remote publication being copied
   std::int64_t round_ = 0;      ///< its round
+  std::int64_t first_ = 0;      ///< the first round that its slot showed
   std::int64_t passed_ = -1;    ///< the round that this worker needs and the other has gone past
   std::uint64_t newest_copied_ = 0;
   std::int64_t newest_round_ = std::numeric_limits<std::int64_t>::min();

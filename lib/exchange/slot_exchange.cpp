@@ -98,6 +98,7 @@ bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
     if (exact() && publication.sequence.load(std::memory_order_acquire) != newest) return false;
     arrival.payload = published(arrival.worker, sequence);
     arrival.round = exact() ? round : last;
+    arrival.first = first;
     arrival.sequence = sequence;
     return true;
   }
@@ -127,6 +128,7 @@ bool SlotExchange::find_arriving(Arrival& arrival, std::int64_t round) const {
   if (!comes || arriving.version.load(std::memory_order_acquire) != version) return false;
   arrival.payload = published(arrival.worker, sequence);
   arrival.round = round;
+  arrival.first = first;
   arrival.sequence = sequence;
   arrival.arriving = version;
   return true;
@@ -137,7 +139,7 @@ bool SlotExchange::has_come(const Arrival& arrival) const {
   if (!is_published(arrival.worker, arrival.sequence)) return false;
   const auto first = board_->round(arrival.worker, arrival.sequence).load();
   const auto until = board_->until(arrival.worker, arrival.sequence).load();
-  return first != being_written && first <= arrival.round && arrival.round <= until;
+  return first == arrival.first && arrival.round <= until;
 }
 
 bool SlotExchange::await(Arrival& arrival, std::size_t bytes) {
@@ -196,13 +198,8 @@ Arrival::State SlotExchange::look(int source, std::int64_t round) {
 }
 
 bool SlotExchange::stands(const Arrival& arrival) const {
-  order_loads();
-  const std::int64_t first =
-      board_->round(arrival.worker, arrival.sequence).load(std::memory_order_acquire);
-  if (first == being_written || first > arrival.round) return false;
-  return exact() ||
-         board_->header(arrival.worker).publication.sequence.load(std::memory_order_acquire) <=
-             arrival.sequence + 1;
+  return board_->still_holds(arrival.worker, arrival.sequence, arrival.first) &&
+         (exact() || !is_published(arrival.worker, arrival.sequence + 2));
 }
 
 void SlotExchange::complete(std::int64_t rounds) {

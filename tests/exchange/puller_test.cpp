@@ -137,6 +137,16 @@ TEST_CASE("a slot overwritten while it is copied is not mirrored") {
   CHECK(hosts.reader.fetch(0).front().state == Arrival::State::missed);
 }
 
+TEST_CASE("a slot overwritten by weights alone while it is copied is not mirrored") {
+  TwoHosts hosts;
+  hosts.publish(0);
+  hosts.look_until_copying();
+  for (const std::int64_t round : {1, 2, -1}) hosts.publish(round);
+  hosts.look();
+  CHECK_FALSE(hosts.puller.stood());
+  CHECK(hosts.mirrored() == 0);
+}
+
 TEST_CASE("a worker has not left before its last payload is here") {
   TwoHosts hosts;
   hosts.remote().life.status.store(static_cast<std::uint32_t>(WorkerStatus::running));

@@ -82,6 +82,32 @@ TEST_CASE("a writer that skips acknowledgements is caught at staleness 0") {
   CHECK_FALSE(reader.stands(arrival));
 }
 
+TEST_CASE("a slot that holds weights alone instead of the round that was read is rejected") {
+  constexpr std::size_t bytes = 4096;
+  constexpr std::int64_t nobodys = -1;  // the round of weights alone
+  const Pair pair(bytes);
+  SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
+  SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
+  for (int round = 0; round < 3; ++round) write(writer, round, bytes);
+  const Arrival arrival = reader.fetch(0).front();
+  CHECK(reader.stands(arrival));
+  write(writer, nobodys, bytes);  // while the reader is in mid-mix
+  CHECK_FALSE(reader.stands(arrival));
+}
+
+TEST_CASE("a slot written anew for an equal round is rejected") {
+  constexpr std::size_t bytes = 4096;
+  const Pair pair(bytes);
+  SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
+  SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
+  write(writer, 0, bytes);
+  const Arrival arrival = reader.fetch(0).front();
+  writer.publish(5);  // the same payload, for more rounds
+  CHECK(reader.stands(arrival));
+  for (int time = 0; time < 3; ++time) write(writer, 0, bytes);
+  CHECK_FALSE(reader.stands(arrival));
+}
+
 TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exactly its round") {
   constexpr std::size_t bytes = 1 << 12;
   const Pair pair(bytes);

@@ -83,6 +83,7 @@ struct Arrival {
   State state = State::present;
   Payload payload;
   std::int64_t round = 0;      ///< the newest round that the payload is known to be for
+  std::int64_t first = 0;      ///< the first one: the slot's mark as long as it holds the payload
   std::uint64_t sequence = 0;  ///< the publication read
   bool fresh = false;          ///< not fetched before
   std::uint64_t arriving = 0;  ///< of fetch_early(): on its way still; 0: whole
