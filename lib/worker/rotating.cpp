@@ -14,6 +14,9 @@ void Engine::require_rotating(DType dtype) const {
       "Worker: a rotating arena with algorithm {}, mixing every {} steps; take awc or pairwise, "
       "mixing every step",
       declared_.name, options_.mix_every);
+  require(options_.not_finite != NotFinite::heal, ErrorKind::argument,
+          "Worker: a rotating arena with NotFinite::heal, though a step that is to be left out "
+          "would be published at once; take NotFinite::abort or a fixed arena");
   if (options_.codec.kind != codec::Kind::identity) {  // its name is not made up every round
     fail(ErrorKind::argument,
          "Worker: a rotating arena with codec {}, though the weights live in the messages; take "

@@ -100,6 +100,9 @@ void misfits_do_not_rotate(const Group& group) {
   WorkerOptions coded = quick();
   coded.codec = codec::by_name("bf16");
   expect_refusal(refusal(coded, float{}), "take the codec identity");
+  WorkerOptions healing = quick();
+  healing.not_finite = NotFinite::heal;  // a step of NaN would be published
+  expect_refusal(refusal(healing, float{}), "take NotFinite::abort or a fixed arena");
 }
 
 }  // namespace fast::testing
