@@ -9,6 +9,9 @@
 #include <utility>
 
 namespace fast::data {
+namespace {
+constexpr auto look_period = std::chrono::milliseconds(50);  // at the deadline
+}
 
 struct Prefetcher::Impl {
   struct Place {
@@ -92,10 +95,14 @@ struct Prefetcher::Impl {
 
   template <class Condition>
   void await(std::unique_lock<std::mutex>& lock, const Condition& condition) {
-    require(changed.wait_for(lock, options.deadline, condition), ErrorKind::deadline,
-            "Prefetcher: a batch is not there after {:.1f} s, the limit; see whether the data can "
-            "be read, or raise the deadline",
-            options.deadline.count());
+    const Deadline deadline(options.deadline);
+    while (!changed.wait_for(lock, look_period, condition)) {
+      require(
+          !deadline.expired(), ErrorKind::deadline,
+          "Prefetcher: a batch is not there after {:.1f} s, the limit; see whether the data can "
+          "be read, or raise the deadline",
+          options.deadline.count());
+    }
   }
 
   const Batch& take(Place place) {

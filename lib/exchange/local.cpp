@@ -9,6 +9,8 @@
 namespace fast::local {
 namespace {
 
+constexpr auto look_period = std::chrono::milliseconds(50);  // at the deadline
+
 /// What the threads of a group share: a meeting point.
 struct Meeting {
   explicit Meeting(int workers) : size(workers), parts(static_cast<std::size_t>(workers)) {}
@@ -45,12 +47,12 @@ class LocalGroup : public GroupImpl {
       return m.complete;
     }
     const auto met = [&] { return m.meetings != mine || m.failed; };
-    const bool in_time = m.changed.wait_for(
-        lock, std::chrono::duration<double>(std::max(0.0, deadline.remaining_s())), met);
-    require(
-        in_time, ErrorKind::deadline,
-        "{}: worker {} of {} waited {:.1f} s for the others; look for one that hangs or has ended",
-        purpose, rank_, m.size, deadline.elapsed_s());
+    while (!m.changed.wait_for(lock, look_period, met)) {
+      require(!deadline.expired(), ErrorKind::deadline,
+              "{}: worker {} of {} waited {:.1f} s for the others; look for one that hangs or has "
+              "ended",
+              purpose, rank_, m.size, deadline.elapsed_s());
+    }
     require(m.meetings != mine, ErrorKind::peer_failed, "{}: another worker failed", purpose);
     return m.complete;
   }
