@@ -41,6 +41,7 @@ RemoteMirror::RemoteMirror(RemoteEdges edges, Ways ways, LogSink log)
     : edges_(std::move(edges)),
       ways_(std::move(ways)),
       log_(std::move(log)),
+      neighbors_(edges_.rank, log_),
       thread_([this] { run(); }) {}
 
 RemoteMirror::~RemoteMirror() {
@@ -49,19 +50,35 @@ RemoteMirror::~RemoteMirror() {
   ways_.window.reset();  // waits for the others and serves their last reads meanwhile
 }
 
+/// Nobody catches what leaves this function: what fails ends no training, the workers that it
+/// reaches no more become suspects.
 void RemoteMirror::run() {
   prctl(PR_SET_TIMERSLACK, timer_slack_ns);
   auto last_moved = Clock::now();
-  watch_neighbors();  // who leaves at once, too, is one that others wait for
+  attempt([&] { watch_neighbors(); });  // who leaves at once, too, is one that others wait for
   while (!stop_.load(std::memory_order_relaxed)) {
-    watch_neighbors();
-    meet_strangers();
-    const bool neighbors_moved = advance_neighbors(), errands_moved = run_errands();
-    const auto now = Clock::now();
-    if (neighbors_moved || errands_moved) last_moved = now;
+    attempt([&] {
+      watch_neighbors();
+      meet_strangers();
+    });
+    bool moved = neighbors_.advance();
+    attempt([&] { moved |= run_errands(); });
+    if (moved) last_moved = Clock::now();
     rest(last_moved);
   }
   close();
+}
+
+/// Says what fails, but not over and over.
+template <class Part>
+void RemoteMirror::attempt(const Part& part) {
+  try {
+    part();
+  } catch (const std::exception& error) {
+    if (std::exchange(trouble_, error.what()) != error.what()) {
+      warn(log_, edges_.rank, fmt::format("remote edges: {}", error.what()));
+    }
+  }
 }
 
 /// True while this worker's own thread sleeps until something comes from another host.
@@ -70,8 +87,8 @@ bool RemoteMirror::is_awaited() {
     const std::lock_guard lock(mutex_);
     if (!errands_.empty()) return true;
   }
-  return std::any_of(neighbors_.begin(), neighbors_.end(), [&](const auto& neighbor) {
-    const auto& bell = edges_.board->header(neighbor->worker()).bell;
+  return neighbors_.any_of([&](int neighbor) {
+    const auto& bell = edges_.board->header(neighbor).bell;
     return bell.waiters.load(std::memory_order_relaxed) != 0;
   });
 }
@@ -92,36 +109,30 @@ void RemoteMirror::rest(Clock::time_point last_moved) {
 
 /// Brings to its end what is under way or owed; what takes too long is left to MPI.
 void RemoteMirror::close() {
-  for (const auto& neighbor : neighbors_) neighbor->close();
+  neighbors_.close();
   for (const auto& errand : errands_) errand->puller.close();
   const Deadline deadline(patience);
   bool open = true;
   while (open && !deadline.expired()) {
-    meet_strangers();
-    open = false;
-    advance_neighbors();
-    for (const auto& neighbor : neighbors_) open |= !neighbor->closed();
-    for (const auto& errand : errands_) open |= !errand->puller.closed();
+    attempt([&] { meet_strangers(); });
+    neighbors_.advance();
+    open = !neighbors_.closed();
+    attempt([&] {
+      for (const auto& errand : errands_) open |= !errand->puller.closed();
+    });
     std::this_thread::yield();
   }
-  if (!open && lost_.empty()) return;
-  for (auto& neighbor : neighbors_) neighbor.release();  // MPI may still write to these
-  for (auto& neighbor : lost_) neighbor.release();
+  if (!open && !neighbors_.any_lost() && trouble_.empty()) return;
+  neighbors_.leave_to_mpi();
   for (auto& errand : errands_) keep_for_good(errand);
 }
 
-bool RemoteMirror::follows(int worker) const {
-  const auto is = [&](const auto& replicator) { return replicator->worker() == worker; };
-  return std::any_of(neighbors_.begin(), neighbors_.end(), is) ||
-         std::any_of(lost_.begin(), lost_.end(), is);
-}
-
 void RemoteMirror::follow(int worker) {
-  if (path(worker) == RemotePath::none || follows(worker)) return;
+  if (path(worker) == RemotePath::none || neighbors_.follows(worker)) return;
   if (path(worker) == RemotePath::two_sided) {
-    neighbors_.push_back(std::make_unique<TwoSided>(edges_, *ways_.messages, worker));
+    neighbors_.add(std::make_unique<TwoSided>(edges_, *ways_.messages, worker));
   } else {
-    neighbors_.push_back(std::make_unique<Puller>(edges_, *ways_.window, worker));
+    neighbors_.add(std::make_unique<Puller>(edges_, *ways_.window, worker));
   }
 }
 
@@ -142,25 +153,6 @@ void RemoteMirror::meet_strangers() {
   if (const auto stranger = ways_.messages->unasked()) follow(*stranger);
 }
 
-/// A neighbour that MPI cannot reach any more shows no further sign of life here: it becomes a
-/// suspect, while the others' edges go on.
-bool RemoteMirror::advance_neighbors() {
-  bool moved = false;
-  for (auto& neighbor : neighbors_) {
-    try {
-      moved |= neighbor->advance();
-    } catch (const Error& error) {
-      if (log_) {
-        log_(LogLevel::warning, fmt::format("worker {}: lost the way to worker {}: {}", edges_.rank,
-                                            neighbor->worker(), error.what()));
-      }
-      lost_.push_back(std::move(neighbor));
-    }
-  }
-  std::erase(neighbors_, nullptr);
-  return moved;
-}
-
 /// Advances what the worker's own thread asked for; true when something has moved. A worker that
 /// does not answer holds up nobody else's errand.
 bool RemoteMirror::run_errands() {
@@ -177,14 +169,14 @@ bool RemoteMirror::run_errands() {
 bool RemoteMirror::run(const std::shared_ptr<Errand>& errand) {
   Puller& puller = errand->puller;
   const bool begins = !std::exchange(errand->begun, true);
-  if (begins && follows(puller.worker())) puller.leave_status();
+  if (begins && neighbors_.follows(puller.worker())) puller.leave_status();
   bool failed = false;
   try {
     const bool moved = puller.advance();
     note_progress(*errand);
     if (!puller.idle()) return moved || begins;
     if (errand->copies && !puller.stood() && ++errand->attempts < errand_attempts) return true;
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     failed = true;
   }
   const std::lock_guard lock(mutex_);

@@ -7,12 +7,14 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "exchange/puller.hpp"
 #include "exchange/remote_access.hpp"
 #include "exchange/remote_paths.hpp"
+#include "exchange/replicators.hpp"
 #include "mpi/messages.hpp"
 
 namespace fast::exchange {
@@ -45,9 +47,9 @@ class RemoteMirror : public RemoteAccess {
   void close();
   void watch_neighbors();
   void meet_strangers();
-  bool follows(int worker) const;
+  template <class Part>
+  void attempt(const Part& part);
   void follow(int worker);
-  bool advance_neighbors();
   bool run_errands();
   bool run(const std::shared_ptr<Errand>& errand);
   void note_progress(Errand& errand);
@@ -57,9 +59,9 @@ class RemoteMirror : public RemoteAccess {
   Ways ways_;
   LogSink log_;
   std::int64_t watched_ = -1;
-  std::vector<std::unique_ptr<Replicator>> neighbors_;
-  std::vector<std::unique_ptr<Replicator>> lost_;  ///< MPI failed; it may still write to these
-  std::mutex mutex_;                               ///< guards errands_
+  Replicators neighbors_;
+  std::string trouble_;  ///< what has failed last, beside edges
+  std::mutex mutex_;     ///< guards errands_
   std::condition_variable errand_done_;
   std::vector<std::shared_ptr<Errand>> errands_;
   std::atomic<bool> stop_{false};
