@@ -13,8 +13,9 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
   auto board =
       std::make_shared<const SlotBoard>(allocate(SlotBoard::part_bytes(shape), deadline), shape);
   board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);
-  auto peers = std::make_shared<SlotPeers>(board, rank(), impl_->connect(board, plan, options));
-  auto slots = std::make_unique<SlotExchange>(board, rank(), std::move(plan), options);
+  const auto heart = std::make_shared<Heart>(board, rank(), options.suspect_after);
+  auto peers = std::make_shared<SlotPeers>(heart, impl_->connect(board, plan, options));
+  auto slots = std::make_unique<SlotExchange>(heart, std::move(plan), options);
   return {std::move(slots), std::move(peers)};
 }
 
@@ -24,7 +25,8 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
   const PayloadShape shape{size_bytes, 1, 0};
   auto board = std::make_shared<const SlotBoard>(
       allocate(SlotBoard::part_bytes(shape), Deadline(options.deadline)), shape);
-  return std::make_unique<SlotReducer>(std::move(board), rank(), options);
+  const auto heart = std::make_shared<Heart>(std::move(board), rank(), options.suspect_after);
+  return std::make_unique<SlotReducer>(heart, options);
 }
 
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,

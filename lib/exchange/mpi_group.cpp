@@ -126,7 +126,7 @@ class MpiGroup : public GroupImpl {
 
   std::unique_ptr<Reducer> reducer(const ExchangeOptions& options) override {
     if (!several_hosts_) return nullptr;
-    return std::make_unique<exchange::MpiReducer>(communicator_, options.deadline);
+    return std::make_unique<exchange::MpiReducer>(communicator_, options);
   }
 
  private:

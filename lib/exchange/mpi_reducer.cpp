@@ -11,36 +11,46 @@ namespace {
 
 constexpr std::size_t most_at_once = std::size_t{1} << 30;  // MPI counts in int
 
-template <class T>
-void average_of(const mpi::Communicator& communicator, Seconds limit, std::span<T> values,
-                MPI_Datatype type) {
-  // A copy of its own, left behind when MPI may still write to it after the deadline.
-  auto sum = std::make_unique<std::vector<T>>(values.begin(), values.end());
-  const Deadline deadline(limit);
-  for (std::size_t first = 0; first < sum->size(); first += most_at_once) {
-    const std::size_t count = std::min(most_at_once, sum->size() - first);
-    MPI_Request request = MPI_REQUEST_NULL;
-    mpi::check(MPI_Iallreduce(MPI_IN_PLACE, sum->data() + first, static_cast<int>(count), type,
-                              MPI_SUM, communicator.impl()->comm, &request),
-               "MPI_Iallreduce");
-    if (mpi::wait(request, deadline)) continue;
-    [[maybe_unused]] const auto* leaked = sum.release();
-    fail(ErrorKind::deadline,
-         "all-reduce: worker {} waited {:.1f} s for the others; an all-reduce needs every worker",
-         communicator.rank(), deadline.elapsed_s());
-  }
-  const T factor = T{1} / static_cast<T>(communicator.size());
-  for (std::size_t e = 0; e < values.size(); ++e) values[e] = (*sum)[e] * factor;
+MPI_Datatype type_of(float) { return MPI_FLOAT; }
+MPI_Datatype type_of(double) { return MPI_DOUBLE; }
+
+/// Begins anew at a deadline that has seen progress of any worker. False when the request is left
+/// to MPI.
+bool await(MPI_Request& request, const ExchangeOptions& options) {
+  const auto activity = [&] { return options.activity ? options.activity() : 0; };
+  std::uint64_t before = 0;
+  do {
+    before = activity();
+    if (mpi::wait(request, Deadline(options.deadline))) return true;
+  } while (activity() != before);
+  return false;
 }
 
 }  // namespace
 
-void MpiReducer::average(std::span<float> values) {
-  average_of(communicator_, deadline_, values, MPI_FLOAT);
+template <class T>
+void MpiReducer::average_of(std::span<T> values) {
+  // A copy of its own, left behind when MPI may still write to it after the deadline.
+  auto sum = std::make_unique<std::vector<T>>(values.begin(), values.end());
+  const auto began = Clock::now();
+  for (std::size_t first = 0; first < sum->size(); first += most_at_once) {
+    const std::size_t count = std::min(most_at_once, sum->size() - first);
+    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::check(MPI_Iallreduce(MPI_IN_PLACE, sum->data() + first, static_cast<int>(count),
+                              type_of(T{}), MPI_SUM, communicator_.impl()->comm, &request),
+               "MPI_Iallreduce");
+    if (await(request, options_)) continue;
+    [[maybe_unused]] const auto* leaked = sum.release();
+    fail(ErrorKind::deadline,
+         "all-reduce: worker {} waited {:.1f} s for the others, the last {:.1f} s without progress "
+         "of any worker; an all-reduce needs every worker",
+         communicator_.rank(), Seconds(Clock::now() - began).count(), options_.deadline.count());
+  }
+  const T factor = T{1} / static_cast<T>(communicator_.size());
+  for (std::size_t e = 0; e < values.size(); ++e) values[e] = (*sum)[e] * factor;
 }
 
-void MpiReducer::average(std::span<double> values) {
-  average_of(communicator_, deadline_, values, MPI_DOUBLE);
-}
+template void MpiReducer::average_of(std::span<float>);
+template void MpiReducer::average_of(std::span<double>);
 
 }  // namespace fast::exchange

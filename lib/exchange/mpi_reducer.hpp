@@ -1,7 +1,7 @@
 // All-reduce over any ranks: a nonblocking MPI_Allreduce that gives the core away while it waits.
 #pragma once
 
-#include <fast/core/deadline.hpp>
+#include <fast/exchange/exchange.hpp>
 #include <fast/exchange/reducer.hpp>
 #include <fast/mpi/communicator.hpp>
 
@@ -9,14 +9,17 @@ namespace fast::exchange {
 
 class MpiReducer : public Reducer {
  public:
-  MpiReducer(const mpi::Communicator& communicator, Seconds deadline)
-      : communicator_(communicator), deadline_(deadline) {}
-  void average(std::span<float> values) override;
-  void average(std::span<double> values) override;
+  MpiReducer(const mpi::Communicator& communicator, const ExchangeOptions& options)
+      : communicator_(communicator), options_(options) {}
+  void average(std::span<float> values) override { average_of(values); }
+  void average(std::span<double> values) override { average_of(values); }
 
  private:
+  template <class T>
+  void average_of(std::span<T> values);
+
   mpi::Communicator communicator_;
-  Seconds deadline_;
+  ExchangeOptions options_;
 };
 
 }  // namespace fast::exchange

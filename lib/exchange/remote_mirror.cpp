@@ -7,6 +7,7 @@
 #include <fast/core/error.hpp>
 
 #include "core/keep.hpp"
+#include "exchange/heart.hpp"
 #include "exchange/two_sided.hpp"
 
 namespace fast::exchange {
@@ -20,10 +21,11 @@ constexpr unsigned long timer_slack_ns = 1000;
 constexpr int errand_attempts = 100;
 constexpr Seconds patience{5};
 constexpr Seconds longest_silence{10};  ///< of one who shall be read: it has gone
+constexpr auto look_period = std::chrono::milliseconds(50);  // at deadlines
 
 }  // namespace
 
-/// Something that this worker's own thread waits for.
+/// Something that this worker's own thread waits for. What comes of it shows in the mirror.
 struct RemoteMirror::Errand {
   Errand(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker)
       : puller(edges, window, worker) {}
@@ -32,8 +34,6 @@ struct RemoteMirror::Errand {
   bool copies = false;
   int attempts = 0;
   bool done = false, failed = false;
-  std::size_t come = 0;  ///< bytes, and since when there are so many
-  Clock::time_point came = Clock::now();
   std::vector<std::byte> room;  ///< filled by MPI, so that the caller may leave at its deadline
 };
 
@@ -173,7 +173,6 @@ bool RemoteMirror::run(const std::shared_ptr<Errand>& errand) {
   bool failed = false;
   try {
     const bool moved = puller.advance();
-    note_progress(*errand);
     if (!puller.idle()) return moved || begins;
     if (errand->copies && !puller.stood() && ++errand->attempts < errand_attempts) return true;
   } catch (const std::exception&) {
@@ -188,21 +187,16 @@ bool RemoteMirror::run(const std::shared_ptr<Errand>& errand) {
   return true;
 }
 
-void RemoteMirror::note_progress(Errand& errand) {
-  if (errand.puller.come_bytes() == errand.come) return;
-  const std::lock_guard lock(mutex_);
-  errand.come = errand.puller.come_bytes();
-  errand.came = Clock::now();
-}
-
 bool RemoteMirror::await(const std::shared_ptr<Errand>& errand, const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   errands_.push_back(errand);
-  while (!errand->done && !deadline.expired()) {
-    const Seconds silent = Clock::now() - errand->came;
-    if (silent > longest_silence) break;
-    const Seconds limit(std::min(deadline.remaining_s(), (longest_silence - silent).count()));
-    errand_done_.wait_for(lock, limit, [&] { return errand->done; });
+  const WorkerHeader& mirror = edges_.board->header(errand->puller.worker());
+  PeerState shown = state_of(mirror);
+  Deadline silence(longest_silence);
+  while (!errand->done && !deadline.expired() && !silence.expired()) {
+    errand_done_.wait_for(lock, look_period, [&] { return errand->done; });
+    const PeerState now = state_of(mirror);
+    if (std::exchange(shown, now) != now) silence = Deadline(longest_silence);
   }
   return errand->done && !errand->failed;
 }

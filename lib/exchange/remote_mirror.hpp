@@ -52,7 +52,6 @@ class RemoteMirror : public RemoteAccess {
   void follow(int worker);
   bool run_errands();
   bool run(const std::shared_ptr<Errand>& errand);
-  void note_progress(Errand& errand);
   bool await(const std::shared_ptr<Errand>& errand, const Deadline& deadline);
 
   RemoteEdges edges_;

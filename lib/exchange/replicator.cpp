@@ -37,7 +37,8 @@ std::optional<std::int64_t> RemoteEdges::first_read_by(int worker, std::int64_t 
 PeerCounters PeerCounters::of(const WorkerHeader& header) {
   return {header.reading.consumed.load(std::memory_order_acquire),
           header.reading.progress.load(std::memory_order_acquire),
-          header.life.heartbeat.load(std::memory_order_relaxed)};
+          header.life.heartbeat.load(std::memory_order_relaxed),
+          header.life.activity.load(std::memory_order_relaxed)};
 }
 
 std::byte* MirrorWriter::begin(std::int64_t first_round, std::int64_t last_round) {
@@ -55,6 +56,7 @@ std::byte* MirrorWriter::begin(std::int64_t first_round, std::int64_t last_round
 void MirrorWriter::arrived(std::size_t bytes) {
   WorkerHeader& mirror = board_.header(worker_);
   mirror.arriving.bytes.store(bytes, std::memory_order_release);
+  heard();
   mirror.ring();
 }
 
@@ -80,6 +82,7 @@ void MirrorWriter::set_status(WorkerStatus status) {
 
 bool take_over(WorkerHeader& mirror, const PeerCounters& counters) {
   raise(mirror.life.heartbeat, counters.heartbeat);
+  mirror.hear_of_progress(counters.activity);
   const bool consumed_more = raise(mirror.reading.consumed, counters.consumed);
   const bool progressed = raise(mirror.reading.progress, counters.progress);
   if (!consumed_more && !progressed) return false;

@@ -57,9 +57,13 @@ inline WorkerStatus status_of(const WorkerHeader& header) {
 struct PeerCounters {
   std::int64_t consumed = 0, progress = 0;
   std::uint64_t heartbeat = 0;
+  std::uint64_t activity = 0;
 
   static PeerCounters of(const WorkerHeader& header);
-  bool operator==(const PeerCounters&) const = default;
+  /// Activity is no news by itself: it travels with the next heartbeat.
+  bool operator==(const PeerCounters& other) const {
+    return consumed == other.consumed && progress == other.progress && heartbeat == other.heartbeat;
+  }
 };
 
 /// Publishes in a worker's mirror what has come of it, and wakes those that wait for it.
@@ -71,6 +75,8 @@ class MirrorWriter {
   std::byte* begin(std::int64_t first_round = 0, std::int64_t last_round = -1);
   /// So many bytes of the slot are there.
   void arrived(std::size_t bytes);
+  /// A part of something else that the worker sends has come.
+  void heard() { board_.header(worker_).arriving.parts.fetch_add(1, std::memory_order_relaxed); }
   std::byte* slot() const { return board_.slot(worker_, mirrored_ + 1); }  ///< since begin()
   void publish(std::int64_t first_round, std::int64_t last_round);
   /// The last publication has become further rounds'.

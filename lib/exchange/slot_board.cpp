@@ -58,6 +58,11 @@ std::size_t SlotBoard::slot_offset(const PayloadShape& shape, std::uint64_t sequ
   return header_bytes + sequence % slot_count * slot_bytes(shape);
 }
 
+void WorkerHeader::hear_of_progress(std::uint64_t activity) {
+  std::uint64_t known = life.activity.load(std::memory_order_relaxed);
+  while (known < activity && !life.activity.compare_exchange_weak(known, activity)) continue;
+}
+
 void WorkerHeader::ring() {
   bell.count.fetch_add(1, std::memory_order_seq_cst);
   if (bell.waiters.load(std::memory_order_seq_cst) > 0) futex_wake_all(bell.count);

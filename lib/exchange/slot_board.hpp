@@ -36,6 +36,7 @@ struct WorkerHeader {
   } reading;
   struct alignas(cache_line_bytes) Life {
     std::atomic<std::uint64_t> heartbeat;
+    std::atomic<std::uint64_t> activity;  ///< rises while anybody makes progress, see heart.cpp
     std::atomic<std::uint32_t> status;
   } life;
   struct alignas(cache_line_bytes) Bell {
@@ -48,11 +49,15 @@ struct WorkerHeader {
     std::atomic<std::uint64_t> sequence;
     std::atomic<std::int64_t> first, until;  ///< rounds; none where first is later
     std::atomic<std::uint64_t> bytes;        ///< of the slot, from its beginning
+    std::atomic<std::uint64_t> parts;        ///< that have come, of all publications
   } arriving;
   struct alignas(cache_line_bytes) Claim {
     std::atomic<std::uint32_t> failure_claimed;  ///< in worker 0's header, for the whole group
   } claim;
 
+  /// This worker makes progress; another, whose activity is `activity`, does.
+  void note_progress() { life.activity.fetch_add(1, std::memory_order_relaxed); }
+  void hear_of_progress(std::uint64_t activity);
   /// Wakes those that wait for this worker; call after the change they wait for.
   void ring();
   /// Sleeps until the bell, which had been rung `rung` times, is rung again, or for so long (less

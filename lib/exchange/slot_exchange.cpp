@@ -1,6 +1,7 @@
 #include "exchange/slot_exchange.hpp"
 
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <fast/mixing/kernels.hpp>
 
 #include "exchange/optimistic.hpp"
@@ -21,13 +22,13 @@ Arrival::State state_of(PeerWaiter::Outcome outcome) {
 
 }  // namespace
 
-SlotExchange::SlotExchange(std::shared_ptr<const SlotBoard> board, int rank, EdgePlan plan,
+SlotExchange::SlotExchange(const std::shared_ptr<Heart>& heart, EdgePlan plan,
                            const ExchangeOptions& options)
-    : board_(std::move(board)),
-      rank_(rank),
+    : board_(heart->board()),
+      rank_(heart->rank()),
       plan_(std::move(plan)),
       options_(options),
-      waiter_(board_, rank, options),
+      waiter_(heart, options),
       last_read_(static_cast<std::size_t>(board_->workers())) {}
 
 void SlotExchange::await_readers(const Rounds& rounds) {
@@ -69,6 +70,7 @@ void SlotExchange::publish(std::int64_t round, bool with_weights) {
     board_->until(rank_, sequence_).store(round, std::memory_order_release);
   }
   rounds_[sequence_ % slot_count].last = round;
+  header.note_progress();
   header.ring();
 }
 
@@ -206,6 +208,7 @@ void SlotExchange::complete(std::int64_t rounds) {
   WorkerHeader& header = board_->header(rank_);
   header.reading.consumed.store(rounds, std::memory_order_release);
   header.reading.progress.store(rounds, std::memory_order_release);
+  header.note_progress();
   header.ring();
 }
 

@@ -5,14 +5,13 @@
 #include <memory>
 #include <vector>
 
-#include "exchange/slot_peers.hpp"
+#include "exchange/peer_waiter.hpp"
 
 namespace fast::exchange {
 
 class SlotExchange : public Exchange {
  public:
-  SlotExchange(std::shared_ptr<const SlotBoard> board, int rank, EdgePlan plan,
-               const ExchangeOptions& options);
+  SlotExchange(const std::shared_ptr<Heart>& heart, EdgePlan plan, const ExchangeOptions& options);
 
   MutablePayload acquire() override;
   void publish(std::int64_t round, bool with_weights = false) override;

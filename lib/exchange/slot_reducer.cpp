@@ -1,6 +1,7 @@
 #include "exchange/slot_reducer.hpp"
 
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <fast/mixing/kernels.hpp>
 
 namespace fast::exchange {
@@ -16,14 +17,14 @@ std::size_t slice_begin(std::size_t count, int w, int workers) {
 
 }  // namespace
 
-SlotReducer::SlotReducer(std::shared_ptr<const SlotBoard> board, int rank,
-                         const ExchangeOptions& options)
-    : board_(std::move(board)), rank_(rank), peers_(board_, rank), waiter_(board_, rank, options) {}
+SlotReducer::SlotReducer(const std::shared_ptr<Heart>& heart, const ExchangeOptions& options)
+    : board_(heart->board()), rank_(heart->rank()), peers_(heart), waiter_(heart, options) {}
 
 void SlotReducer::arrive(std::int64_t phase) {
   mixing::stream_fence();
   WorkerHeader& header = board_->header(rank_);
   header.reading.progress.store(phase, std::memory_order_release);
+  header.note_progress();
   header.ring();
 }
 

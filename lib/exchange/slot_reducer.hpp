@@ -5,6 +5,7 @@
 #include <fast/exchange/reducer.hpp>
 #include <memory>
 
+#include "exchange/peer_waiter.hpp"
 #include "exchange/slot_peers.hpp"
 
 namespace fast::exchange {
@@ -13,7 +14,7 @@ class SlotReducer : public Reducer {
  public:
   /// `board` has one vector of the largest size to come; its first slot takes inputs, its second
   /// results.
-  SlotReducer(std::shared_ptr<const SlotBoard> board, int rank, const ExchangeOptions& options);
+  SlotReducer(const std::shared_ptr<Heart>& heart, const ExchangeOptions& options);
   void average(std::span<float> values) override { average_of(values); }
   void average(std::span<double> values) override { average_of(values); }
 

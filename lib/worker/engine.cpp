@@ -49,7 +49,11 @@ Engine::Engine(Group group, Schedule schedule, ParameterLayout layout, WorkerOpt
   link_ = open_link();
   reader_.emplace(*link_.exchange, link_.peers, *mixer_, shape_);
   if (declared_.scope == algorithm::Scope::everybody || declared_.average_every > 0) {
-    average_.emplace(group_, exchange_options(), *mixer_);
+    ExchangeOptions options = exchange_options();
+    options.activity = [peers = link_.peers, self = group_.rank()] {
+      return peers->peer(self).activity;
+    };
+    average_.emplace(group_, options, *mixer_);
   }
   if (options_.initial == Initial::broadcast) adopt_initial();
   mixer_->start(options_.initial == Initial::broadcast);
@@ -148,6 +152,7 @@ void Engine::end_round(const StepOptions& options) {
     ++combinations_;
   }
   ++stats_.rounds;
+  link_.peers->note_progress();
   take_census();
   if (options_.on_round) options_.on_round(stats_.rounds);
 }

@@ -6,6 +6,7 @@
 #include <fast/topology/parts.hpp>
 #include <thread>
 
+#include "exchange/failure_detector.hpp"
 #include "worker/engine.hpp"
 
 namespace fast::worker {
@@ -19,7 +20,7 @@ void Engine::take_census() {
       const auto host = [&](int w) { return hosts[static_cast<std::size_t>(w)]; };
       if (worker != group_.rank() && host(worker) == host(group_.rank())) watched.push_back(worker);
     }
-    census_.emplace(link_.peers, group_.rank(), std::move(watched), options_.suspect_after);
+    census_.emplace(link_.peers, std::move(watched));
   }
   if (!census_->look()) return;
   lost_ = census_->silent();
@@ -36,38 +37,37 @@ void Engine::take_census() {
   }
 }
 
+/// Until every worker has finished or is lost. Those that are known to be lost have been waited
+/// for; any other suspect is given its time once more, as of workers that are no neighbors only a
+/// look brings signs of life.
 void Engine::await_finish() {
   finish();
-  const Deadline deadline(options_.deadline);
-  struct Watch {
-    std::uint64_t heartbeat = 0;
-    std::uint64_t moved = 0;  ///< in this worker's own beats: it may be stopped itself
-    bool over = false;
+  const auto own = [this] { return link_.peers->peer(group_.rank()); };
+  const std::uint64_t began = own().heartbeat;
+  exchange::Patience patience(options_.deadline, own());
+  std::vector<int> waited_for, awaited;
+  waited_for.swap(lost_);
+  for (int worker = 0; worker < group_.size(); ++worker) awaited.push_back(worker);
+  const auto is_over = [&](int worker) {
+    const PeerState peer = link_.peers->peer(worker);
+    require(peer.status != WorkerStatus::failed, ErrorKind::peer_failed,
+            "Worker: worker {} stops because worker {} failed", group_.rank(), worker);
+    if (peer.status == WorkerStatus::finished) return true;
+    const PeerState now = own();
+    const bool known = std::binary_search(waited_for.begin(), waited_for.end(), worker);
+    const bool in_time = now.heartbeat - began <= exchange::beats_in(options_.suspect_after);
+    const bool lost = link_.peers->is_suspect(worker) && (known || !in_time);
+    if (lost) lost_.push_back(worker);
+    require(lost || !patience.is_over(now), ErrorKind::deadline,
+            "Worker: worker {} has finished and waited {:.1f} s for worker {}, which has finished "
+            "{} rounds, {:.1f} s without progress of any worker; look for what holds it, or allow "
+            "more with a longer deadline",
+            group_.rank(), patience.waited(now).count(), worker, peer.progress,
+            patience.standstill(now).count());
+    return lost;
   };
-  std::vector<Watch> watches(static_cast<std::size_t>(group_.size()));
-  for (const int silent : lost_) {  // they have been waited for
-    watches[static_cast<std::size_t>(silent)].heartbeat = link_.peers->peer(silent).heartbeat;
-  }
-  lost_.clear();
-  for (int waiting = group_.size(); waiting > 0;) {
-    for (int worker = 0; worker < group_.size(); ++worker) {
-      Watch& watch = watches[static_cast<std::size_t>(worker)];
-      if (watch.over) continue;
-      const PeerState peer = link_.peers->peer(worker);
-      require(peer.status != WorkerStatus::failed, ErrorKind::peer_failed,
-              "Worker: worker {} stops because worker {} failed", group_.rank(), worker);
-      const std::uint64_t now = link_.peers->peer(group_.rank()).heartbeat;
-      if (std::exchange(watch.heartbeat, peer.heartbeat) != peer.heartbeat) watch.moved = now;
-      const bool silent = now - watch.moved > beats_in(options_.suspect_after);
-      watch.over = silent || peer.status == WorkerStatus::finished;
-      if (watch.over) --waiting;
-      if (watch.over && peer.status != WorkerStatus::finished) lost_.push_back(worker);
-      require(watch.over || !deadline.expired(), ErrorKind::deadline,
-              "Worker: worker {} has finished and waited {:.1f} s for worker {}, which has "
-              "finished {} rounds; allow more with a longer deadline",
-              group_.rank(), deadline.elapsed_s(), worker, peer.progress);
-    }
-    if (waiting > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (std::erase_if(awaited, is_over), !awaited.empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::sort(lost_.begin(), lost_.end());
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 
+#include "exchange/failure_detector.hpp"
 #include "worker/engine.hpp"
 #include "worker/startup.hpp"
 
@@ -49,7 +50,8 @@ bool Engine::was_stopped() {
   const auto now = Clock::now();
   const std::uint64_t beats = link_.peers->peer(group_.rank()).heartbeat;
   const Seconds passed = now - std::exchange(round_ended_, now);
-  const auto beaten = static_cast<double>(beats - std::exchange(beats_, beats)) / beats_per_second;
+  const auto beaten =
+      static_cast<double>(beats - std::exchange(beats_, beats)) / exchange::beats_per_second;
   return passed > options_.suspect_after && beaten < passed.count() / 2;
 }
 

@@ -5,6 +5,7 @@
 
 #include "exchange/pair.hpp"
 #include "exchange/replicator.hpp"
+#include "exchange/slot_peers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
@@ -70,6 +71,7 @@ TEST_CASE("a payload that is begun anew is not taken for what was promised") {
 TEST_CASE("what comes is for its rounds alone, and only for those who ask early") {
   Pair pair(bytes);
   MirrorWriter mirror(*pair.board, Pair::writer_rank);
+  const SlotPeers waiting(pair.heart(Pair::reader_rank)), alive(pair.heart(Pair::writer_rank));
   ExchangeOptions impatient = testing::staleness(0);
   impatient.deadline = Seconds(0.05);
   SlotExchange reader = pair.end(Pair::reader_rank, impatient);

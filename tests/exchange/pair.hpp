@@ -28,8 +28,13 @@ struct Pair {
     board = std::make_shared<const exchange::SlotBoard>(region, shape);
   }
 
+  /// Its heart does not beat by itself: a SlotPeers or Heart::beat() makes it.
+  std::shared_ptr<exchange::Heart> heart(int rank, Seconds suspect_after = Seconds(5)) const {
+    return std::make_shared<exchange::Heart>(board, rank, suspect_after);
+  }
+
   exchange::SlotExchange end(int rank, const ExchangeOptions& options) const {
-    return {board, rank,
+    return {heart(rank, options.suspect_after),
             [rank](std::int64_t) {
               return rank == writer_rank ? RoundEdges{{}, {reader_rank}}
                                          : RoundEdges{{writer_rank}, {}};

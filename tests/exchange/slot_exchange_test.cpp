@@ -9,6 +9,7 @@
 
 #include "exchange/optimistic.hpp"
 #include "exchange/pair.hpp"
+#include "exchange/slot_peers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
@@ -111,8 +112,8 @@ TEST_CASE("a slot written anew for an equal round is rejected") {
 TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exactly its round") {
   constexpr std::size_t bytes = 1 << 12;
   const Pair pair(bytes);
-  const SlotPeers writer_peers(pair.board, Pair::writer_rank);
-  const SlotPeers reader_peers(pair.board, Pair::reader_rank);
+  const SlotPeers writer_peers(pair.heart(Pair::writer_rank));
+  const SlotPeers reader_peers(pair.heart(Pair::reader_rank));
   std::thread writing([&] {
     SlotExchange writer = pair.end(Pair::writer_rank, staleness(0));
     for (std::int64_t round = 0; round < 200; ++round) write(writer, round, bytes);
@@ -134,13 +135,13 @@ TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exac
 
 TEST_CASE("a deadline names worker, peer, operation, round and time") {
   const Pair pair(64);
-  const SlotPeers alive(pair.board, Pair::writer_rank);
+  const SlotPeers alive(pair.heart(Pair::writer_rank)), waiting(pair.heart(Pair::reader_rank));
   ExchangeOptions options = staleness(0);
   options.deadline = Seconds(0.3);
   SlotExchange reader = pair.end(Pair::reader_rank, options);
   CHECK_THROWS_WITH(reader.fetch(7), Contains("waiting for a neighbor") &&
-                                         Contains("worker 1 waited 0.3 s") &&
-                                         Contains("for worker 0") && Contains("round 7"));
+                                         Contains("worker 1 waited 0.") &&
+                                         Contains(" s for worker 0") && Contains("round 7"));
 }
 
 TEST_CASE("a neighbor without heartbeat is left out and taken back") {
@@ -149,14 +150,16 @@ TEST_CASE("a neighbor without heartbeat is left out and taken back") {
   options.suspect_after = Seconds(0.15);
   std::vector<std::string> said;
   options.log = [&](LogLevel, std::string_view text) { said.emplace_back(text); };
+  const SlotPeers waiting(pair.heart(Pair::reader_rank));
   SlotExchange reader = pair.end(Pair::reader_rank, options);
   CHECK(reader.fetch(0).front().state == Arrival::State::suspect);
-  const auto before = Clock::now();
+  const auto& beats = pair.board->header(Pair::reader_rank).life.heartbeat;
+  const std::uint64_t before = beats.load();
   CHECK(reader.fetch(1).front().state == Arrival::State::suspect);
-  CHECK(Seconds(Clock::now() - before).count() < 0.14);  // known suspects cost nothing
+  CHECK(beats.load() - before < 3);  // known suspects cost nothing
   REQUIRE(said.size() == 1);
   CHECK_THAT(said[0], Contains("worker 0 has shown no sign of life"));
-  const SlotPeers back(pair.board, Pair::writer_rank);
+  const SlotPeers back(pair.heart(Pair::writer_rank));
   SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
   write(writer, 2, 64);
   CHECK(reader.fetch(2).front().state == Arrival::State::present);
@@ -164,7 +167,7 @@ TEST_CASE("a neighbor without heartbeat is left out and taken back") {
 
 TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   const Pair pair(64);
-  SlotPeers peers(pair.board, Pair::writer_rank);
+  SlotPeers peers(pair.heart(Pair::writer_rank));
   SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
   peers.announce(WorkerStatus::finished);
   CHECK(reader.fetch(0).front().state == Arrival::State::finished);
@@ -177,14 +180,14 @@ TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   CHECK_THROWS_WITH(reader.fetch(1), Contains("because worker 0 failed"));
   failing.join();
   CHECK(first);
-  SlotPeers second(pair.board, Pair::reader_rank);
+  SlotPeers second(pair.heart(Pair::reader_rank));
   CHECK_FALSE(second.announce(WorkerStatus::failed));  // only the first reports
 }
 
 TEST_CASE("a snapshot brings the weights where they were written beside the message") {
   for (const std::size_t bytes : {std::size_t{40}, std::size_t{5000}}) {
     const Pair pair(PayloadShape{bytes, 2, 1, 100});
-    const SlotPeers peers(pair.board, Pair::reader_rank);
+    const SlotPeers peers(pair.heart(Pair::reader_rank));
     SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
     std::vector<std::byte> room(std::max<std::size_t>(bytes, 100));
     CHECK(peers.snapshot(Pair::writer_rank, room) == Snapshot::none);
@@ -248,7 +251,8 @@ TEST_CASE("what is published beyond 4 GiB arrives") {
     const EdgePlan plan = [rank](std::int64_t) {
       return rank == 0 ? RoundEdges{{}, {1}} : RoundEdges{{0}, {}};
     };
-    return SlotExchange(board, rank, plan, staleness(unbounded_staleness));
+    return SlotExchange(std::make_shared<Heart>(board, rank, Seconds(5)), plan,
+                        staleness(unbounded_staleness));
   };
   SlotExchange writer = end(0), reader = end(1);
   const std::size_t places[] = {0, four_gib - 1, four_gib, large_bytes - 1};

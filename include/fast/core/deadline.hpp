@@ -24,7 +24,6 @@ class Deadline {
     return elapsed_.count();
   }
   double limit_s() const { return limit_.count(); }
-  double remaining_s() const { return limit_s() - elapsed_s(); }
   bool expired() const { return elapsed_s() >= limit_s(); }
 
  private:

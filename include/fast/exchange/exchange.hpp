@@ -62,11 +62,13 @@ enum class RemotePathChoice { measured, pull, two_sided };
 struct ExchangeOptions {
   std::int64_t staleness =
       0;  ///< 0: exactly the same round; k: not older than k rounds; unbounded: never waits
-  Seconds deadline{300};     ///< longest wait for one peer that is alive
-  Seconds suspect_after{5};  ///< a heartbeat still for so long makes a suspect
+  Seconds deadline{300};     ///< longest wait without progress of any worker, peers being alive
+  Seconds suspect_after{5};  ///< no sign of life for so long makes a suspect
   RemotePathChoice remote_path = RemotePathChoice::measured;
   double remote_bytes_per_s = 0;  ///< a worker's cap on payloads to other hosts; 0: none
   std::stop_token stop{};         ///< ends waits with Error(peer_failed)
+  /// Rises with progress that other links see; waits go on while it does. Empty: none do.
+  std::function<std::uint64_t()> activity{};
   LogSink log;
 };
 
@@ -74,7 +76,7 @@ struct ExchangeOptions {
 struct Arrival {
   enum class State {
     present,   ///< `payload` may be read until complete(); call stands() after reading
-    suspect,   ///< heartbeat stands still; left out
+    suspect,   ///< shows no sign of life; left out
     finished,  ///< has left training; left out
     missed,    ///< has gone on without this worker (staleness 0): its payload of the round is gone
     torn,      ///< set by the reader: changed while it was read, thrice; left out

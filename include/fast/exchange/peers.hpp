@@ -15,6 +15,10 @@ struct PeerState {
   std::int64_t progress = 0;    ///< rounds finished
   std::uint64_t sequence = 0;   ///< publications so far
   std::uint64_t heartbeat = 0;  ///< moves every 100 ms while the process lives
+  std::uint64_t activity = 0;   ///< rises when it, or a worker that it knows of, makes progress
+  std::uint64_t arrived = 0;    ///< parts of its messages that have come from another host
+
+  bool operator==(const PeerState&) const = default;
 };
 
 /// What a look at a publication has brought.
@@ -24,12 +28,20 @@ enum class Snapshot {
   weights,  ///< the weights beside it
 };
 
-/// No call blocks or is collective.
+/// No call is collective; only peer() and snapshot() may block, for workers of other hosts.
 class Peers {
  public:
   virtual ~Peers() = default;
 
   virtual PeerState peer(int worker) const = 0;
+
+  /// True when the worker has shown no sign of life for ExchangeOptions::suspect_after, counted in
+  /// this worker's own heartbeats. Of workers of other hosts that are no neighbors, only peer()
+  /// brings signs of life.
+  virtual bool is_suspect(int worker) const = 0;
+
+  /// This worker gets on, though it neither publishes nor completes a round: all waits go on.
+  virtual void note_progress() = 0;
 
   /// Tells the others and wakes those that wait for this worker. For `failed`, returns true when
   /// this worker is the first of the run to fail: the one that reports.
