@@ -8,10 +8,18 @@
 
 namespace fast::exchange {
 namespace {
-constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
+constexpr std::size_t shortest_chunk = std::size_t{1} << 16, longest_chunk = std::size_t{1} << 20;
 constexpr std::size_t chunks_under_way = 4;
+constexpr auto quick = std::chrono::milliseconds(10), slow = std::chrono::milliseconds(80);
 constexpr std::int64_t no_round = -1;
 }  // namespace
+
+Puller::Puller(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker)
+    : Replicator(worker),
+      edges_(edges),
+      window_(window),
+      mirror_(*edges.board, worker),
+      chunk_bytes_(shortest_chunk) {}
 
 bool Puller::advance() {
   moved_ = false;
@@ -45,7 +53,7 @@ bool Puller::advance() {
 
 bool Puller::closed() {
   if (header_request_ != MPI_REQUEST_NULL) mpi::done(header_request_);
-  std::erase_if(chunks_, [](MPI_Request& request) { return mpi::done(request); });
+  std::erase_if(chunks_, [](Chunk& chunk) { return mpi::done(chunk.request); });
   return header_request_ == MPI_REQUEST_NULL && chunks_.empty();
 }
 
@@ -160,19 +168,28 @@ void Puller::begin_copy() {
 bool Puller::copy_some() {
   moved_ |= !chunks_.empty();
   const std::size_t before = come_;
-  while (!chunks_.empty() && mpi::done(chunks_.front())) {
+  while (!chunks_.empty() && mpi::done(chunks_.front().request)) {
+    fit_chunks(Clock::now() - chunks_.front().asked);
+    come_ += chunks_.front().bytes;
     chunks_.pop_front();
-    come_ = std::min(come_ + chunk_bytes, copy_bytes_);
   }
-  if (to_ == nullptr && come_ > before) mirror_.arrived(come_);
+  if (come_ > before) to_ == nullptr ? mirror_.arrived(come_) : mirror_.heard();
   while (chunks_.size() < chunks_under_way && requested_ < copy_bytes_ && edges_.throttle.open()) {
-    const std::size_t bytes = std::min(chunk_bytes, copy_bytes_ - requested_);
+    const std::size_t bytes = std::min(chunk_bytes_, copy_bytes_ - requested_);
+    std::byte* to = target_ + requested_;
     chunks_.push_back(
-        window_.get(worker(), copy_offset_ + requested_, target_ + requested_, bytes));
+        {window_.get(worker(), copy_offset_ + requested_, to, bytes), bytes, Clock::now()});
     requested_ += bytes;
     edges_.throttle.spend(bytes);
   }
   return chunks_.empty() && requested_ == copy_bytes_;
+}
+
+/// Looks at headers wait behind the chunks that are under way the other way: on a slow link these
+/// must be short, or the signs of life come late.
+void Puller::fit_chunks(Clock::duration took) {
+  if (took > slow) chunk_bytes_ = std::max(chunk_bytes_ / 2, shortest_chunk);
+  if (took < quick) chunk_bytes_ = std::min(chunk_bytes_ * 2, longest_chunk);
 }
 
 /// Publishes in the mirror what stands.

@@ -11,8 +11,7 @@ namespace fast::exchange {
 
 class Puller : public Replicator {
  public:
-  Puller(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker)
-      : Replicator(worker), edges_(edges), window_(window), mirror_(*edges.board, worker) {}
+  Puller(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker);
 
   bool advance() override;
   void close() override { closing_ = true; }
@@ -31,7 +30,6 @@ class Puller : public Replicator {
   bool stood() const { return stood_; }
   bool is_weights() const { return weights_; }
   std::size_t copied_bytes() const { return copy_bytes_; }
-  std::size_t come_bytes() const { return come_; }  ///< so far, of the copy under way
 
  private:
   enum class Stage { idle, looking, copying, checking };
@@ -71,7 +69,14 @@ class Puller : public Replicator {
   std::size_t copy_bytes_ = 0;
   HeaderImage before_, after_;
   MPI_Request header_request_ = MPI_REQUEST_NULL;
-  std::deque<MPI_Request> chunks_;
+  struct Chunk {
+    MPI_Request request;
+    std::size_t bytes;
+    Clock::time_point asked;
+  };
+  void fit_chunks(Clock::duration took);
+  std::deque<Chunk> chunks_;
+  std::size_t chunk_bytes_;
   std::size_t requested_ = 0;   ///< bytes of the copy asked for
   std::size_t come_ = 0;        ///< bytes that are here, from the beginning on
   std::uint64_t sequence_ = 0;  ///< remote publication being copied

@@ -147,6 +147,14 @@ TEST_CASE("a slot overwritten by weights alone while it is copied is not mirrore
   CHECK(hosts.mirrored() == 0);
 }
 
+TEST_CASE("parts of a payload that is pulled are signs of life") {
+  TwoHosts hosts;
+  hosts.publish(0);
+  const std::uint64_t before = hosts.mirror().arriving.parts.load();
+  hosts.look();
+  CHECK(hosts.mirror().arriving.parts.load() >= before + 1);
+}
+
 TEST_CASE("a worker has not left before its last payload is here") {
   TwoHosts hosts;
   hosts.remote().life.status.store(static_cast<std::uint32_t>(WorkerStatus::running));
