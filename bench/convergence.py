@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Table and plots of bench/convergence.sh: convergence.py RUNS DOCS writes DOCS/convergence.md and
-DOCS/pictures/convergence-*.svg. The numbers of runs are recomputed from their JSON files."""
+"""Table and plots of bench/convergence.sh: convergence.py RUNS DOCS writes
+DOCS/reference/convergence.md and DOCS/pictures/convergence-*.svg. The numbers of runs are
+recomputed from their JSON files."""
 import json
 import pathlib
 import re
@@ -124,7 +125,7 @@ def finish(figure, axes, path, xlabel, ylabel, logarithmic):
 
 
 def table(rows):
-    lines = ["| run | mean model, % | worst worker, % | consensus distance | sent a round and worker | messages sent |",
+    lines = ["| run | mean model, % | worst worker, % | consensus distance | sent per round and worker | messages sent |",
              "|---|---|---|---|---|---|"]
     for row in rows:
         lines.append(f"| {row.label} | {spread(row.values('test_accuracy_mean_model'))} | "
@@ -146,7 +147,7 @@ def findings(rows):
     full, awc = rows["skewed-allreduce"].accuracy(), rows["skewed-awc"].accuracy()
     best = max((rows[f"skewed-{n}"] for n in ("tracking", "d2", "quasi-global", "decentlam")), key=Row.accuracy)
     regained = (best.accuracy() - awc) / (full - awc) if full > awc else 1
-    yield verdict(f"skewed shards: the best rule regains half of the {full - awc:.2f} points that `awc` loses",
+    yield verdict(f"skewed shards: the best rule recovers half of the {full - awc:.2f} points that `awc` loses",
                   f"{best.label}: {100 * regained:.0f} %", regained >= 0.5)
     ring = rows["even-ring"]
     lag = ring.accuracy() - rows["even-choco"].accuracy()
@@ -176,45 +177,56 @@ def report(rows):
     options = "\n".join(f"| {row.name} | `{row.options()}` |" for row in rows.values())
     slow = table(group("slow"))
     return f"""# Convergence
-Does training without all-reduce end where all-reduce ends? LeNet-5 on Fashion-MNIST, {any_row.summaries[0]["workers"]} workers as threads
-(`--exchange local`), batch 64 a worker, {any_row.summaries[0]["epochs"]} epochs, SGD with momentum 0.9 and a cosine rate after one epoch of warm-up; {seeds} seeds,
-mean (lowest - highest). Accuracy on the 10,000 test images, after the closing rounds. Written by `bench/convergence.sh`.
 
-| to be shown | found | holds |
+Does training without all-reduce reach the accuracy of all-reduce? `bench/convergence.sh` runs this
+comparison and writes this page.
+
+- Model and data: LeNet-5 on Fashion-MNIST.
+- Workers: {any_row.summaries[0]["workers"]}, as threads (`--exchange local`), batch 64 per worker.
+- Training: {any_row.summaries[0]["epochs"]} epochs, SGD with momentum 0.9, one epoch of warm-up, then a cosine schedule.
+- Values: mean (lowest - highest) of {seeds} seeds.
+- Accuracy: on the 10,000 test images, after the closing rounds.
+
+| expected | found | holds |
 |---|---|---|
 {chr(10).join(findings(rows))}
 
 ## Even shards, learning rate 0.05
-The rate is `fast-train`'s default.
+This rate is the default of `fast-train`.
 
 {table(group("even"))}
 
-![accuracy over epochs](pictures/convergence-even.svg)
-![consensus distance over rounds](pictures/convergence-even-distance.svg)
+![accuracy over epochs](../pictures/convergence-even.svg)
+![consensus distance over rounds](../pictures/convergence-even-distance.svg)
 
 ## Even shards, learning rate 0.1
-The rate at which all-reduce ends best (tried: 0.02, 0.05, 0.1, 0.15).
+All-reduce is most accurate at this rate. Rates tried: 0.02, 0.05, 0.1 and 0.15.
 
 {table(group("high"))}
 
-## Shards skewed by label, Dirichlet(0.1), ring, learning rate 0.02
-`quasi_global_momentum` and `decentlam` bring the momentum themselves (on plain SGD steps); the others take that of SGD. The last two
-rows keep the learning rate up to the end, where a falling one lets replicas meet by itself: what closing rounds are for.
+## Skewed shards
+Shards are skewed by label, Dirichlet(0.1). The topology is a ring and the learning rate is 0.02.
+
+- `quasi_global_momentum` and `decentlam` contain the momentum and use plain SGD steps. The other
+  rules use SGD with momentum.
+- The last two rows keep the learning rate constant. A decreasing rate brings replicas together, a
+  constant rate does not. These rows show the effect of closing rounds.
 
 {table(group("skewed"))}
 
-![accuracy over epochs](pictures/convergence-skewed.svg)
-![consensus distance over rounds](pictures/convergence-skewed-distance.svg)
+![accuracy over epochs](../pictures/convergence-skewed.svg)
+![consensus distance over rounds](../pictures/convergence-skewed-distance.svg)
 
 ## One slow worker
-Simulated computing: every step takes 20 ms, of worker 3 80 ms (a shorter step sleeps). Time includes evaluation every 13 rounds.
+The computing time is simulated: a step that is too short sleeps. Every step takes 20 ms. A step of
+worker 3 takes 80 ms. The time includes an evaluation every 13 rounds.
 
 {slow}
 
-![accuracy over time](pictures/convergence-slow.svg)
+![accuracy over time](../pictures/convergence-slow.svg)
 
 ## The runs
-Each is `fast-train --exchange local --workers 8 --epochs {any_row.summaries[0]["epochs"]} --seed SEED` with
+Each run is `fast-train --exchange local --workers 8 --epochs {any_row.summaries[0]["epochs"]} --seed SEED` with these options:
 
 | run | options |
 |---|---|
@@ -234,7 +246,9 @@ def main(runs, docs):
         plot(chosen, pictures / f"convergence-{group}.svg", 1, "epoch", "test accuracy, mean model (%)")
         plot(chosen, pictures / f"convergence-{group}-distance.svg", 3, "round", "consensus distance", True)
     plot_time([rows["slow-allreduce"], rows["slow-awc"]], pictures / "convergence-slow.svg")
-    (docs / "convergence.md").write_text(report(rows))
+    page = docs / "reference" / "convergence.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(report(rows))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Does decentralized training end where all-reduce ends? Trains LeNet-5 on Fashion-MNIST with eight workers, a run a row
-# and seed, and writes docs/convergence.md with its plots. Wants a quiet machine and python3-matplotlib.
+# and seed, and writes docs/reference/convergence.md with its plots. Wants a quiet machine and
+# python3-matplotlib.
 #   bench/convergence.sh [--seeds N] [--epochs N] [--samples N] [--runs DIRECTORY] [--docs DIRECTORY]
 # Defaults: 3 seeds, 10 epochs, all samples, build/convergence (runs of the same row found there are not repeated), docs.
 # PROGRAM is the fast-train to run, by default build/release/bin/fast-train.
@@ -10,7 +11,7 @@ seeds=3 epochs=10 samples=0 runs=build/convergence docs=docs
 while (($#)); do
   case $1 in
   --seeds | --epochs | --samples | --runs | --docs) declare "${1#--}=$2" && shift 2 ;;
-  *) sed -n '2,6s/^# \{0,1\}//p' "$0" && exit 2 ;;
+  *) sed -n '2,7s/^# \{0,1\}//p' "$0" && exit 2 ;;
   esac
 done
 program=${PROGRAM:-build/release/bin/fast-train}
