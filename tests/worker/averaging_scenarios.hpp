@@ -6,7 +6,7 @@
 
 namespace fast::testing {
 
-void one_round_closed_forms(const Group& group);         ///< cases 1 and 2 of docs/algorithms.md
+void one_round_closed_forms(const Group& group);         ///< cases 1 and 2 of docs/reference/algorithms.md
 void mean_is_kept(const Group& group);                   ///< case 7
 void complete_atc_equals_allreduce(const Group& group);  ///< case 9
 void slow_worker_on_directed_ring_is_exact(const Group& group);

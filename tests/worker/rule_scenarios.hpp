@@ -6,7 +6,7 @@
 
 namespace fast::testing {
 
-void push_sum_keeps_the_mass(const Group& group);  ///< case 6 of docs/algorithms.md; 4 workers
+void push_sum_keeps_the_mass(const Group& group);  ///< case 6 of docs/reference/algorithms.md; 4 workers
 void push_sum_finds_the_mean_whatever_is_read_late(const Group& group);  ///< 4 workers
 void one_peer_exponential_averages_exactly(const Group& group);          ///< case 8; powers of two
 void misfits_are_refused_everywhere(const Group& group);

@@ -19,7 +19,7 @@ TEST_CASE("one-peer exponential averages are exact on 8 and 16 workers") {
 
 namespace {
 
-/// The worked example of docs/adding-an-algorithm.md.
+/// The worked example of docs/extending/algorithm.md.
 struct Damped {
   double share = 0.5;
 

@@ -1,6 +1,6 @@
 // One rule of decentralized training: where a worker stands next, given where it stood, how far its
 // own optimizer moved it, and where its neighbours stood. A rule is elementwise arithmetic over
-// blocks; it knows neither MPI nor a framework. docs/adding-an-algorithm.md shows how to add one;
+// blocks; it knows neither MPI nor a framework. docs/extending/algorithm.md shows how to add one;
 // fast/algorithm/rules.hpp has those of the library.
 #pragma once
 

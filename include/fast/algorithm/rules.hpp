@@ -85,7 +85,7 @@ using Parameters = std::map<std::string, std::string, std::less<>>;
 /// Of texts "period=4". Throws Error(argument) on one without '=' and on a key given twice.
 Parameters parameters_from(const std::vector<std::string>& assignments);
 
-/// Names of all rules, in the order of docs/algorithms.md.
+/// Names of all rules, in the order of docs/reference/algorithms.md.
 std::vector<std::string_view> names();
 /// A rule by its name. Throws Error(argument) that lists the names, or the rule's options when one
 /// is unknown or its value is no good.

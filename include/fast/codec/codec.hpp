@@ -1,5 +1,5 @@
 // What a worker's message looks like in its slot and on the wire. A codec is pure arithmetic on one
-// worker: it neither averages nor moves anything. docs/codecs.md says which to take.
+// worker: it neither averages nor moves anything. docs/reference/codecs.md says which to take.
 #pragma once
 
 #include <cstdint>

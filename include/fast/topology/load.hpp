@@ -24,7 +24,7 @@ TopologyRule topology_by_name(std::string_view name);
 /// Whether such a name is a schedule's. Throws like topology_by_name.
 bool is_schedule_name(std::string_view name);
 
-/// Reads a TOML or Matrix Market file; docs/topology.md has the formats. Throws Error(data) when
+/// Reads a TOML or Matrix Market file; docs/reference/topologies.md has the formats. Throws Error(data) when
 /// the file cannot be read and Error(topology) with file, line and key when it does not make a
 /// topology; the rule throws the latter when it does not fit the number of workers.
 TopologyRule load_topology(const std::string& path);
