@@ -1,6 +1,6 @@
 // Golden trajectories: cases of tests/data/golden.json, made by an independent implementation in
-// NumPy (see docs/reference/algorithms.md), run through the real Worker. Checks throw, so that they may run
-// on any thread or rank.
+// NumPy (see docs/reference/algorithms.md), run through the real Worker. Checks throw, so that they
+// may run on any thread or rank.
 #pragma once
 
 #include <fast/algorithm/rules.hpp>

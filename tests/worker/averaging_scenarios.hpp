@@ -1,14 +1,14 @@
 // What a Worker's rounds must come to on any group. Each throws std::runtime_error when something
-// is wrong.
+// is wrong. Cases are those of docs/reference/algorithms.md.
 #pragma once
 
 #include <fast/exchange/group.hpp>
 
 namespace fast::testing {
 
-void one_round_closed_forms(const Group& group);         ///< cases 1 and 2 of docs/reference/algorithms.md
-void mean_is_kept(const Group& group);                   ///< case 7
-void complete_atc_equals_allreduce(const Group& group);  ///< case 9
+void one_round_closed_forms(const Group& group);         ///< cases 1 and 2
+void mean_is_kept(const Group& group);                   ///< case 3
+void complete_atc_equals_allreduce(const Group& group);  ///< case 5
 void slow_worker_on_directed_ring_is_exact(const Group& group);
 void buffers_are_averaged_and_integers_left_alone(const Group& group);
 void sixteen_bit_weights_average(const Group& group);

@@ -1,14 +1,14 @@
 // What rules must do through a Worker on any group, beside their golden trajectories. Each throws
-// std::runtime_error when something is wrong.
+// std::runtime_error when something is wrong. Cases are those of docs/reference/algorithms.md.
 #pragma once
 
 #include <fast/exchange/group.hpp>
 
 namespace fast::testing {
 
-void push_sum_keeps_the_mass(const Group& group);  ///< case 6 of docs/reference/algorithms.md; 4 workers
+void push_sum_keeps_the_mass(const Group& group);                        ///< case 6; 4 workers
 void push_sum_finds_the_mean_whatever_is_read_late(const Group& group);  ///< 4 workers
-void one_peer_exponential_averages_exactly(const Group& group);          ///< case 8; powers of two
+void one_peer_exponential_averages_exactly(const Group& group);          ///< case 4; powers of two
 void misfits_are_refused_everywhere(const Group& group);
 void a_missing_learning_rate_is_refused(const Group& group);
 void d2_takes_lazy_weights_where_it_must(const Group& group);

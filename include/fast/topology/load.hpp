@@ -24,9 +24,9 @@ TopologyRule topology_by_name(std::string_view name);
 /// Whether such a name is a schedule's. Throws like topology_by_name.
 bool is_schedule_name(std::string_view name);
 
-/// Reads a TOML or Matrix Market file; docs/reference/topologies.md has the formats. Throws Error(data) when
-/// the file cannot be read and Error(topology) with file, line and key when it does not make a
-/// topology; the rule throws the latter when it does not fit the number of workers.
+/// Reads a TOML or Matrix Market file; docs/reference/topologies.md has the formats. Throws
+/// Error(data) when the file cannot be read and Error(topology) with file, line and key when it
+/// does not make a topology; the rule throws the latter when it does not fit the number of workers.
 TopologyRule load_topology(const std::string& path);
 
 /// The same from a file's text; `path` is for messages, and its ending tells the format.
