@@ -9,14 +9,14 @@
 namespace fast::exchange {
 namespace {
 
-constexpr std::size_t most_at_once = std::size_t{1} << 30;  // MPI counts in int
+constexpr std::size_t most_values_at_once = std::size_t{1} << 30;  // MPI counts in int
 
 MPI_Datatype type_of(float) { return MPI_FLOAT; }
 MPI_Datatype type_of(double) { return MPI_DOUBLE; }
 
 /// Begins anew at a deadline that has seen progress of any worker. False when the request is left
 /// to MPI.
-bool await(MPI_Request& request, const ExchangeOptions& options) {
+bool await_all(MPI_Request& request, const ExchangeOptions& options) {
   const auto activity = [&] { return options.activity ? options.activity() : 0; };
   std::uint64_t before = 0;
   do {
@@ -33,13 +33,13 @@ void MpiReducer::average_of(std::span<T> values) {
   // A copy of its own, left behind when MPI may still write to it after the deadline.
   auto sum = std::make_unique<std::vector<T>>(values.begin(), values.end());
   const auto began = Clock::now();
-  for (std::size_t first = 0; first < sum->size(); first += most_at_once) {
-    const std::size_t count = std::min(most_at_once, sum->size() - first);
+  for (std::size_t first = 0; first < sum->size(); first += most_values_at_once) {
+    const std::size_t count = std::min(most_values_at_once, sum->size() - first);
     MPI_Request request = MPI_REQUEST_NULL;
     mpi::check(MPI_Iallreduce(MPI_IN_PLACE, sum->data() + first, static_cast<int>(count),
                               type_of(T{}), MPI_SUM, communicator_.impl()->comm, &request),
                "MPI_Iallreduce");
-    if (await(request, options_)) continue;
+    if (await_all(request, options_)) continue;
     [[maybe_unused]] const auto* leaked = sum.release();
     fail(ErrorKind::deadline,
          "all-reduce: worker {} waited {:.1f} s for the others, the last {:.1f} s without progress "
