@@ -54,9 +54,9 @@ struct WorkerOptions {
   codec::Options codec;
   std::int64_t mix_every = 1;  ///< combine in every k-th step only
   Initial initial = Initial::broadcast;
-  Seconds deadline{300};     ///< for start-up and for any one wait; on a device waits begin with
-                             ///< the step that they are beside
-  Seconds suspect_after{5};  ///< a peer without heartbeat for so long is left out
+  Seconds deadline{300};     ///< for start-up, and for a wait without progress of any worker; on a
+                             ///< device waits begin with the step that they are beside
+  Seconds suspect_after{5};  ///< a peer without a sign of life for so long is left out
   RemotePathChoice remote_path = RemotePathChoice::measured;  ///< how other hosts are reached
   double remote_bytes_per_s = 0;  ///< this worker's cap on payloads to other hosts; 0: none
   /// A worker that was stopped for longer than suspect_after and is further behind its neighbours
