@@ -72,7 +72,7 @@ void Mixer::start(bool equal) {
 }
 
 void Mixer::restart(double epoch) {
-  epoch_ = epoch;
+  if (declared().remembers_neighbors) epoch_ = epoch;
   if (sums_) sums_->restart();
   start(false);
 }

@@ -68,7 +68,7 @@ class Mixer {
   /// Lets the rule set up its state from the weights as they are; `equal` if all workers' are so.
   void start(bool equal);
   /// Begins the state anew. Messages of a rule that remembers its neighbors carry the epoch; within
-  /// one, what workers take of each other adds up.
+  /// one, what workers take of each other adds up. Other rules stay in epoch 0.
   void restart(double epoch);
   double epoch() const { return epoch_; }
   /// Of the worker that published it; 0 where the rule remembers nobody.

@@ -283,6 +283,10 @@ void every_rule_trains_and_republishes(const Group& group) {
                        view_of("statistic", std::span(out_statistic), Role::buffer)});
     expect_near(out[2999], mean, fmt::format("{}: the mean model", name), 0.06);
     expect_near(out_statistic[2], 1, fmt::format("{}: the buffer", name), 1e-6);
+    const bool averages = name != "none" && name != "gradient_exchange" && name != "choco";
+    expect(
+        !averages || std::abs(x[0] - mean) <= 0.8 * std::abs(group.rank() - mean) + 0.06,
+        fmt::format("{}: worker {} stands at {}, as if it read nobody", name, group.rank(), x[0]));
   }
 }
 
