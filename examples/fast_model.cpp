@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/nn/onnx.hpp>
 #include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
@@ -29,11 +30,18 @@ std::vector<TensorView> views_of(const train::Safetensors& file) {
   return views;
 }
 
-void warn(LogLevel, std::string_view text) { fmt::print(stderr, "fast-model: {}\n", text); }
+void warn(LogLevel, std::string_view text) {
+  fmt::print(stderr, "fast-model: {}\n", printable(text));
+}
+
+bool is_directory(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
 
 void show_checkpoint(const train::Manifest& manifest) {
-  fmt::print("checkpoint {}\n{} workers, round {}\n", manifest.directory.string(), manifest.workers,
-             manifest.round);
+  fmt::print("checkpoint {}\n{} workers, round {}\n", printable(manifest.directory.string()),
+             manifest.workers, manifest.round);
   for (int worker = 0; worker < manifest.workers; ++worker) {
     std::string state;
     try {
@@ -46,18 +54,20 @@ void show_checkpoint(const train::Manifest& manifest) {
 }
 
 void show(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
+  if (is_directory(path)) {
     show_checkpoint(train::find_checkpoint(path));
     return;
   }
   const train::Safetensors file(path);
-  for (const auto& [name, value] : file.metadata()) fmt::print("{:<32}  {}\n", name, value);
+  for (const auto& [name, value] : file.metadata())
+    fmt::print("{:<32}  {}\n", printable(name), printable(value));
   std::size_t elements = 0;
   int shown = 0;
   for (const TensorView& view : views_of(file)) {
     elements += view.element_count();
     if (++shown > most_shown) continue;
-    fmt::print("{:<32}  {:<5} [{}]\n", view.name, name(view.dtype), fmt::join(view.shape, "x"));
+    fmt::print("{:<32}  {:<5} [{}]\n", printable(view.name), name(view.dtype),
+               fmt::join(view.shape, "x"));
   }
   if (shown > most_shown) fmt::print("... and {} more\n", shown - most_shown);
   fmt::print("{} tensors, {} elements, {} bytes\n", file.tensors().size(), elements,
@@ -81,7 +91,7 @@ train::OwnedTensors mean_of(const std::string& directory) {
 void export_model(const std::string& from, const std::string& to) {
   std::optional<train::Safetensors> file;
   train::OwnedTensors mean;
-  if (std::filesystem::is_directory(from)) {
+  if (is_directory(from)) {
     mean = mean_of(from);
   } else {
     file.emplace(from);
@@ -126,6 +136,6 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) try {
   return run(argc, argv);
 } catch (const std::exception& error) {
-  fmt::print(stderr, "fast-model: {}\n", error.what());
+  fmt::print(stderr, "fast-model: {}\n", message_of(error));
   return 1;
 }

@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/core/tensor_view.hpp>
 
 namespace fast {
@@ -34,8 +35,8 @@ std::string place(Device device) {
 }
 
 std::string describe(const TensorView& view) {
-  return fmt::format("\"{}\" [{}] {}{}", view.name, fmt::join(view.shape, "x"), name(view.dtype),
-                     view.role == Role::buffer ? " buffer" : "");
+  return fmt::format("\"{}\" [{}] {}{}", printable(view.name), fmt::join(view.shape, "x"),
+                     name(view.dtype), view.role == Role::buffer ? " buffer" : "");
 }
 
 }  // namespace fast

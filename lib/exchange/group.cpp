@@ -1,4 +1,5 @@
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/exchange/group.hpp>
 
 #include "exchange/slot_exchange.hpp"
@@ -37,7 +38,8 @@ void agree(const Group& group, const Deadline& deadline, std::string_view purpos
   } catch (const Error& error) {
     mine = fmt::format("{} {}", static_cast<int>(error.kind()), error.what());
   } catch (const std::exception& error) {
-    mine = fmt::format("{} {}: {}", static_cast<int>(ErrorKind::internal), purpose, error.what());
+    mine =
+        fmt::format("{} {}: {}", static_cast<int>(ErrorKind::internal), purpose, message_of(error));
   }
   for (const std::string& outcome : group.all_gather(mine, deadline, purpose)) {
     if (outcome.empty()) continue;

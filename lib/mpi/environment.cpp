@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <limits>
 #include <string>
 #include <thread>
@@ -101,7 +102,7 @@ namespace {
 void report(const std::exception& error, int rank) {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known == nullptr || known->to_be_reported_by(rank)) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    std::fprintf(stderr, "error: %s\n", message_of(error).c_str());
     std::fflush(stderr);
   }
 }

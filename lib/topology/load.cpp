@@ -2,8 +2,8 @@
 #include <topology/rule_reader.hpp>
 
 #include <algorithm>
+#include <fast/core/message.hpp>
 #include <fast/topology/load.hpp>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -11,10 +11,10 @@ namespace fast {
 namespace {
 
 std::string text_of(const std::string& path) {
-  std::error_code error;
-  require(std::filesystem::is_regular_file(path, error), ErrorKind::data,
-          "Topology::load: there is no file {}; give a path to a .toml or .mtx file, or a name",
-          path);
+  const std::string problem = why_unreadable_file(path);
+  require(problem.empty(), ErrorKind::data,
+          "Topology::load: {} cannot be read: {}; give a path to a .toml or .mtx file, or a name",
+          path, problem);
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();

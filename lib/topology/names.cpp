@@ -110,6 +110,7 @@ TopologyRule topology_by_name(std::string_view name) { return entry_named(name).
 TopologyRule topology_from(const std::string& name_or_path) {
   std::error_code ignored;
   const bool is_path = name_or_path.ends_with(".toml") || name_or_path.ends_with(".mtx") ||
+                       name_or_path.find('/') != std::string::npos ||
                        std::filesystem::is_regular_file(name_or_path, ignored);
   return is_path ? load_topology(name_or_path) : topology_by_name(name_or_path);
 }

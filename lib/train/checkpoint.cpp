@@ -1,5 +1,6 @@
 // Checkpoints as they are read.
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/train/checkpoint.hpp>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ void clear_after(const std::filesystem::path& directory, std::optional<std::int6
 Manifest find_checkpoint(const std::filesystem::path& directory) {
   std::error_code problem;
   if (std::filesystem::exists(directory / manifest_name, problem)) return read_manifest(directory);
-  std::string why = "it has no round-.../manifest.json";
+  std::string why = why_unreadable_directory(directory);
+  if (why.empty()) why = "it has no round-.../manifest.json";
   for (const auto& [round, path] : checkpoints_in(directory)) {
     try {
       return read_manifest(path);

@@ -1,4 +1,5 @@
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/train/safetensors.hpp>
 
 #include <algorithm>
@@ -93,14 +94,14 @@ class HeaderReader {
     demand(json.is_object(), "its __metadata__ is no object");
     Metadata metadata;
     for (const auto& [name, value] : json.items()) {
-      demand(value.is_string(), "its metadata \"{}\" is no text", printable(name));
+      demand(value.is_string(), "its metadata \"{}\" is no text", shown(name));
       metadata[name] = value.get<std::string>();
     }
     return metadata;
   }
 
   StoredTensor tensor(const std::string& name, const SortedJson& json) const {
-    const std::string shown = printable(name);
+    const std::string shown = HeaderReader::shown(name);
     demand(json.is_object() && json.size() == 3 && json.contains("dtype") &&
                json.contains("shape") && json.contains("data_offsets"),
            "tensor \"{}\" has not just dtype, shape and data_offsets", shown);
@@ -127,11 +128,10 @@ class HeaderReader {
          fmt::format(what, std::forward<Args>(args)...));
   }
 
-  static std::string printable(std::string_view name) {
-    std::string shown(name.substr(0, 60));
-    std::replace_if(
-        shown.begin(), shown.end(), [](unsigned char c) { return c < 32 || c > 126; }, '?');
-    return shown;
+  /// A name as messages have it: names may be as long as the header.
+  static std::string shown(std::string_view name) {
+    constexpr std::size_t longest = 60;
+    return printable(name.substr(0, longest)) + (name.size() > longest ? "..." : "");
   }
 
  private:
@@ -140,7 +140,7 @@ class HeaderReader {
     demand(depth <= 3, "its header is nested more deeply than the format is");
     if (event == SortedJson::parse_event_t::key && depth == 1) {
       const auto name = parsed.get<std::string>();
-      demand(names_.insert(name).second, "tensor \"{}\" is there twice", printable(name));
+      demand(names_.insert(name).second, "tensor \"{}\" is there twice", shown(name));
     }
     return true;
   }
@@ -151,7 +151,7 @@ class HeaderReader {
       if (text == name) return dtype;
     }
     refuse("tensor \"{}\" is of type \"{}\", and F32, F64, BF16, F16, I8, U8, I32 and I64 are read",
-           shown, printable(text));
+           shown, HeaderReader::shown(text));
   }
 
   std::vector<std::int64_t> shape(const std::string& shown, const SortedJson& json) const {
@@ -186,7 +186,7 @@ void check_coverage(const HeaderReader& reader, const SafetensorsHeader& header,
   for (const StoredTensor& tensor : header.tensors) {
     reader.demand(tensor.offset_bytes == end,
                   "tensor \"{}\" begins at {}, the one before ends at {}",
-                  HeaderReader::printable(tensor.name), tensor.offset_bytes, end);
+                  HeaderReader::shown(tensor.name), tensor.offset_bytes, end);
     end += tensor.size_bytes;
   }
   reader.demand(end == file_bytes - header.data_offset_bytes,
@@ -245,10 +245,12 @@ std::size_t beginning_bytes(std::ifstream& in, std::size_t file_bytes, const std
 
 /// Memory for the whole file is asked for once its header has been found good.
 Safetensors::Safetensors(const std::filesystem::path& path) : file_(path.string()) {
+  const std::string problem = why_unreadable_file(path);
+  require(problem.empty(), ErrorKind::data,
+          "{} cannot be read: {}; give the path of a safetensors file", file_, problem);
   std::ifstream in(path, std::ios::binary | std::ios::ate);
-  std::error_code problem;
-  require(in.good() && std::filesystem::is_regular_file(path, problem), ErrorKind::data,
-          "{} cannot be read; give the path of a safetensors file", file_);
+  require(in.good(), ErrorKind::data, "{} cannot be opened; give the path of a safetensors file",
+          file_);
   size_ = static_cast<std::size_t>(in.tellg());
   const std::size_t beginning = beginning_bytes(in, size_, file_);
   bytes_ = read_bytes(in, beginning, file_);

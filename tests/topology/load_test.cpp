@@ -80,7 +80,9 @@ TEST_CASE("names, aliases and paths are told apart") {
     CHECK_THROWS_WITH(topology_by_name("rnig"),
                       Contains("no \"rnig\"") && Contains(std::string(known.name)));
   }
-  CHECK_THROWS_WITH(topology_from("missing.toml"), Contains("there is no file missing.toml"));
+  CHECK_THROWS_WITH(topology_from("missing.toml"),
+                    Contains("missing.toml cannot be read: there is no such file"));
+  CHECK_THROWS_WITH(topology_from("no/such"), Contains("no/such cannot be read"));
 }
 
 TEST_CASE("letters of any language may stand in names and comments") {
@@ -234,5 +236,5 @@ TEST_CASE("Matrix Market files give graphs and weights") {
 TEST_CASE("a file of another kind is refused by its name") {
   const TemporaryFile text("ring", ".txt");
   CHECK_THROWS_WITH(load_topology(text.path()), Contains("does not end in .toml or .mtx"));
-  CHECK_THROWS_WITH(load_topology("/"), Contains("there is no file"));
+  CHECK_THROWS_WITH(load_topology("/"), Contains("/ cannot be read: it is a directory"));
 }

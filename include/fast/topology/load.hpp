@@ -32,7 +32,7 @@ TopologyRule load_topology(const std::string& path);
 /// The same from a file's text; `path` is for messages, and its ending tells the format.
 TopologyRule parse_topology(const std::string& text, const std::string& path);
 
-/// What ends in .toml or .mtx or is a file is loaded, anything else is a name.
+/// What ends in .toml or .mtx, has a slash or is a file is loaded, anything else is a name.
 TopologyRule topology_from(const std::string& name_or_path);
 
 }  // namespace fast
