@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/data/cifar.hpp>
 #include <fstream>
+#include <limits>
 
 namespace fast::data {
 namespace {
@@ -16,18 +18,28 @@ struct Records {
   std::vector<std::int32_t> labels;
 };
 
-void read_file(const std::filesystem::path& path, Records& records) {
+/// Records in a file that can be read.
+std::uintmax_t records_in(const std::filesystem::path& path) {
+  const std::string problem = why_unreadable_file(path);
+  require(problem.empty(), ErrorKind::data,
+          "read_cifar10: {}: {}; CIFAR-10's binary version has data_batch_1.bin to "
+          "data_batch_5.bin and test_batch.bin, get it anew",
+          path.string(), problem);
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
-  require(!error, ErrorKind::data, "read_cifar10: {}: cannot be read: {}", path.string(),
-          error.message());
-  require(size > 0 && size % record_bytes == 0, ErrorKind::data,
+  require(!error && size > 0 && size % record_bytes == 0, ErrorKind::data,
           "read_cifar10: {}: {} bytes are no whole number of records of {}; it is truncated or no "
           "CIFAR-10 file in the binary version, get it anew",
           path.string(), size, record_bytes);
+  return size / record_bytes;
+}
+
+/// The file's records, until there are `limit` in all.
+void read_file(const std::filesystem::path& path, std::size_t limit, Records& records) {
+  const std::uintmax_t count = records_in(path);
   std::ifstream file(path, std::ios::binary);
   std::array<char, record_bytes> record;
-  for (std::uintmax_t i = 0; i < size / record_bytes; ++i) {
+  for (std::uintmax_t i = 0; i < count && records.labels.size() < limit; ++i) {
     require(file.read(record.data(), record.size()).good(), ErrorKind::data,
             "read_cifar10: {}: ended within record {}", path.string(), i);
     const int label = static_cast<unsigned char>(record[0]);
@@ -41,9 +53,10 @@ void read_file(const std::filesystem::path& path, Records& records) {
 
 }  // namespace
 
-Dataset read_cifar10(const std::vector<std::filesystem::path>& files) {
+Dataset read_cifar10(const std::vector<std::filesystem::path>& files, std::size_t limit) {
+  constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
   Records records;
-  for (const auto& path : files) read_file(path, records);
+  for (const auto& path : files) read_file(path, limit == 0 ? all : limit, records);
   return {"cifar-10", {3, 32, 32}, std::move(records.pixels), std::move(records.labels), classes};
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/data/dataset.hpp>
+#include <utility>
 
 namespace fast::data {
 
@@ -9,8 +10,7 @@ struct Dataset::Storage {
   std::string name;
   std::vector<std::int64_t> sample_shape;
   std::size_t sample_size = 1;
-  Values values;
-  std::vector<std::int32_t> labels;
+  Borrowed memory;
   int classes = 0;
 
   std::size_t channels() const {
@@ -57,13 +57,28 @@ std::vector<Affine> affine(const Normalization& n, std::size_t channels, float u
   return result;
 }
 
+/// Memory that keeps itself.
+Dataset::Borrowed own(Dataset::Values values, std::vector<std::int32_t> labels) {
+  using Owned = std::pair<Dataset::Values, std::vector<std::int32_t>>;
+  const auto owner = std::make_shared<const Owned>(std::move(values), std::move(labels));
+  Dataset::Borrowed memory{{}, owner->second, owner};
+  std::visit([&]<class T>(const std::vector<T>& v) { memory.values = std::span<const T>(v); },
+             owner->first);
+  return memory;
+}
+
 template <class T>
 constexpr float unit_of = std::is_same_v<T, std::uint8_t> ? 1.0F / 255.0F : 1.0F;
 
 }  // namespace
 
 Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Values values,
-                 std::vector<std::int32_t> labels, int classes) {
+                 std::vector<std::int32_t> labels, int classes)
+    : Dataset(std::move(name), std::move(sample_shape), own(std::move(values), std::move(labels)),
+              classes) {}
+
+Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Borrowed memory,
+                 int classes) {
   std::size_t sample_size = 1;
   for (const std::int64_t side : sample_shape) {
     require(side > 0 &&
@@ -71,16 +86,15 @@ Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Value
             ErrorKind::data, "data: {}: the sample shape has a side {}; sides must be positive",
             name, side);
   }
-  const std::size_t count = std::visit([](const auto& v) { return v.size(); }, values);
+  const std::size_t count = std::visit([](const auto& v) { return v.size(); }, memory.values);
   std::size_t wanted = 0;
-  require(!__builtin_mul_overflow(labels.size(), sample_size, &wanted) && count == wanted,
+  require(!__builtin_mul_overflow(memory.labels.size(), sample_size, &wanted) && count == wanted,
           ErrorKind::data, "data: {}: {} values for {} labels of {} values each; they must match",
-          name, count, labels.size(), sample_size);
-  check_labels(name, labels, classes);
-  size_ = labels.size();
-  storage_ =
-      std::make_shared<const Storage>(Storage{std::move(name), std::move(sample_shape), sample_size,
-                                              std::move(values), std::move(labels), classes});
+          name, count, memory.labels.size(), sample_size);
+  check_labels(name, memory.labels, classes);
+  size_ = memory.labels.size();
+  storage_ = std::make_shared<const Storage>(
+      Storage{std::move(name), std::move(sample_shape), sample_size, std::move(memory), classes});
 }
 
 const std::string& Dataset::name() const {
@@ -99,7 +113,15 @@ std::size_t Dataset::sample_size() const { return storage_ ? storage_->sample_si
 
 std::span<const std::int32_t> Dataset::labels() const {
   if (!storage_) return {};
-  return std::span(storage_->labels).subspan(begin_, size_);
+  return storage_->memory.labels.subspan(begin_, size_);
+}
+
+std::variant<std::span<const std::uint8_t>, std::span<const float>> Dataset::values() const {
+  if (!storage_) return {};
+  decltype(Borrowed::values) part;
+  const std::size_t begin = begin_ * sample_size(), count = size_ * sample_size();
+  std::visit([&](const auto& all) { part = all.subspan(begin, count); }, storage_->memory.values);
+  return part;
 }
 
 Dataset Dataset::slice(std::size_t begin, std::size_t count) const {
@@ -123,7 +145,7 @@ void Dataset::gather(std::span<const std::size_t> indices, const Normalization& 
   require(*last < size_, ErrorKind::argument, "Dataset::gather: sample {} of \"{}\", which has {}",
           *last, name(), size_);
   const std::size_t channels = storage_->channels(), plane = size / channels;
-  const auto copy = [&]<class T>(const std::vector<T>& values) {
+  const auto copy = [&]<class T>(std::span<const T> values) {
     const std::vector<Affine> maps = affine(normalization, channels, unit_of<T>);
     float* to = out.data();
     for (const std::size_t index : indices) {
@@ -137,14 +159,14 @@ void Dataset::gather(std::span<const std::size_t> indices, const Normalization& 
       }
     }
   };
-  std::visit(copy, storage_->values);
+  std::visit(copy, storage_->memory.values);
 }
 
 Normalization Dataset::measure() const {
   if (size_ == 0) return {};
   const std::size_t channels = storage_->channels(), plane = sample_size() / channels;
   Normalization result{std::vector<float>(channels), std::vector<float>(channels)};
-  const auto moments = [&]<class T>(const std::vector<T>& values) {
+  const auto moments = [&]<class T>(std::span<const T> values) {
     for (std::size_t c = 0; c < channels; ++c) {
       double sum = 0, squares = 0;
       for (std::size_t s = begin_; s < begin_ + size_; ++s) {
@@ -161,7 +183,7 @@ Normalization Dataset::measure() const {
       result.stddev[c] = variance > 1e-12 ? static_cast<float>(std::sqrt(variance)) : 1.0F;
     }
   };
-  std::visit(moments, storage_->values);
+  std::visit(moments, storage_->memory.values);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/data/idx.hpp>
 #include <memory>
 
@@ -24,12 +25,10 @@ struct Close {
 class IdxFile {
  public:
   explicit IdxFile(const std::filesystem::path& path) : path_(path.string()) {
+    const std::string problem = why_unreadable_file(path);
+    require(problem.empty(), ErrorKind::data,
+            "read_idx: {}: {}; give the path of an IDX file, plain or .gz", path_, problem);
     std::error_code error;
-    const auto status = std::filesystem::status(path, error);
-    require(std::filesystem::exists(status), ErrorKind::data,
-            "read_idx: {}: no such file; give the path of an IDX file, plain or .gz", path_);
-    require(std::filesystem::is_regular_file(status), ErrorKind::data,
-            "read_idx: {}: not a regular file; give the path of an IDX file, plain or .gz", path_);
     file_bytes_ = std::filesystem::file_size(path, error);
     file_.reset(gzopen(path_.c_str(), "rb"));
     require(file_ != nullptr, ErrorKind::data, "read_idx: {}: cannot be opened: {}", path_,
@@ -52,23 +51,24 @@ class IdxFile {
             path_, found, what, wanted);
   }
 
-  /// The rest of the file, which must be `count` bytes.
-  std::vector<std::uint8_t> body(std::uint64_t count) {
+  /// The first `wanted` bytes of the rest of the file, which must be `count` bytes.
+  std::vector<std::uint8_t> body(std::uint64_t count, std::uint64_t wanted) {
     const bool plain = gzdirect(file_.get()) == 1;
     require(count / (plain ? 1 : largest_expansion) <= file_bytes_, ErrorKind::data,
             "read_idx: {}: the header announces {} bytes, more than a file of {} bytes can hold; "
             "it is truncated or damaged, get it anew",
             path_, count, file_bytes_);
     std::vector<std::uint8_t> bytes;
-    while (bytes.size() < count) {
+    while (bytes.size() < wanted) {
       const std::size_t old = bytes.size();
-      bytes.resize(std::min<std::uint64_t>(count, old + chunk_bytes));
+      bytes.resize(std::min<std::uint64_t>(wanted, old + chunk_bytes));
       const std::size_t got = read(bytes.data() + old, bytes.size() - old);
       require(got == bytes.size() - old, ErrorKind::data,
               "read_idx: {}: truncated: the header announces {} bytes, the file holds {}; get it "
               "anew",
               path_, count, old + got);
     }
+    if (wanted < count) return bytes;
     unsigned char extra = 0;  // reading past the end also has zlib verify its checksum
     require(read(&extra, 1) == 0, ErrorKind::data,
             "read_idx: {}: more bytes follow after the {} that the header announces; the file is "
@@ -96,7 +96,7 @@ class IdxFile {
 }  // namespace
 
 Dataset read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
-                 int classes) {
+                 int classes, std::size_t limit) {
   IdxFile image_file(images);
   image_file.expect_magic(image_magic, "images");
   const std::uint64_t count = image_file.word(), rows = image_file.word(),
@@ -114,10 +114,11 @@ Dataset read_idx(const std::filesystem::path& images, const std::filesystem::pat
   require(label_count == count, ErrorKind::data,
           "read_idx: {} images in {}, {} labels in {}; the two must be of one data set", count,
           images.string(), label_count, labels.string());
-  const std::vector<std::uint8_t> label_bytes = label_file.body(label_count);
+  const std::uint64_t taken = limit == 0 ? count : std::min<std::uint64_t>(limit, count);
+  const std::vector<std::uint8_t> label_bytes = label_file.body(label_count, taken);
   return {labels.string(),
           {1, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
-          image_file.body(image_bytes),
+          image_file.body(image_bytes, taken * rows * columns),
           {label_bytes.begin(), label_bytes.end()},
           classes};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/data/image_folder.hpp>
 #include <memory>
 
@@ -14,7 +15,14 @@ struct File {
   std::int32_t label;
 };
 
+void require_readable(const fs::path& directory) {
+  const std::string problem = why_unreadable_directory(directory);
+  require(problem.empty(), ErrorKind::data, "image folder: {} cannot be read: {}",
+          directory.string(), problem);
+}
+
 std::vector<fs::path> images_of(const fs::path& folder) {
+  require_readable(folder);
   std::vector<fs::path> images;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -76,10 +84,11 @@ void append_planes(const Image& image, std::vector<std::uint8_t>& values) {
 }  // namespace
 
 std::vector<std::string> class_folders(const fs::path& directory) {
+  require_readable(directory);
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+    if (entry.is_directory(error)) names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;

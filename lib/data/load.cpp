@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/data/cifar.hpp>
 #include <fast/data/idx.hpp>
 #include <fast/data/image_folder.hpp>
@@ -20,16 +21,29 @@ struct Known {
 };
 constexpr Known known[] = {{"fashion-mnist", "dataset-fashion-mnist", 10, 0.2860F, 0.3530F}};
 
+constexpr int cifar_batches = 5;
+
 bool present(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
 }
 
-fs::path find_file(const fs::path& directory, const std::string& file) {
+bool is_there(const fs::path& path) {
   std::error_code error;
+  return fs::exists(path, error);
+}
+
+void require_readable(const fs::path& directory) {
+  const std::string problem = why_unreadable_directory(directory);
+  require(problem.empty(), ErrorKind::data,
+          "data: {} cannot be read: {}; give a directory that this user can read",
+          directory.string(), problem);
+}
+
+fs::path find_file(const fs::path& directory, const std::string& file) {
   for (const char* suffix : {"", ".gz"}) {
     fs::path path = directory / (file + suffix);
-    if (fs::exists(path, error)) return path;
+    if (is_there(path)) return path;
   }
   fail(
       ErrorKind::data,
@@ -38,24 +52,29 @@ fs::path find_file(const fs::path& directory, const std::string& file) {
       directory.string(), file, file);
 }
 
-Dataset first_of(const Dataset& all, std::size_t limit) {
-  return limit == 0 ? all : all.slice(0, std::min(limit, all.size()));
+Dataset part(const fs::path& directory, const std::string& name, const LoadOptions& options) {
+  return read_idx(find_file(directory, name + "-images-idx3-ubyte"),
+                  find_file(directory, name + "-labels-idx1-ubyte"), options.classes,
+                  options.limit);
 }
 
-Dataset part(const fs::path& directory, const std::string& name, const LoadOptions& options) {
-  const Dataset all = read_idx(find_file(directory, name + "-images-idx3-ubyte"),
-                               find_file(directory, name + "-labels-idx1-ubyte"), options.classes);
-  return first_of(all, options.limit);
+std::vector<fs::path> batches_in(const fs::path& directory) {
+  std::vector<fs::path> batches;
+  for (int i = 1; i <= cifar_batches; ++i)
+    batches.push_back(directory / fmt::format("data_batch_{}.bin", i));
+  return batches;
+}
+
+/// Some of CIFAR-10's files are there.
+bool is_cifar(const fs::path& directory) {
+  const std::vector<fs::path> batches = batches_in(directory);
+  return std::any_of(batches.begin(), batches.end(), is_there) ||
+         is_there(directory / "test_batch.bin");
 }
 
 Splits load_cifar(const fs::path& directory, const LoadOptions& options) {
-  std::vector<fs::path> batches;
-  for (int i = 1; i <= 1 || fs::exists(batches.back()); ++i) {
-    batches.push_back(directory / fmt::format("data_batch_{}.bin", i));
-  }
-  batches.pop_back();
-  return {first_of(read_cifar10(batches), options.limit),
-          first_of(read_cifar10({directory / "test_batch.bin"}), options.limit),
+  return {read_cifar10(batches_in(directory), options.limit),
+          read_cifar10({directory / "test_batch.bin"}, options.limit),
           {}};
 }
 
@@ -73,7 +92,8 @@ Splits load_images(const fs::path& directory, const LoadOptions& options) {
 
 Splits load_layout(const fs::path& directory, const LoadOptions& options) {
   for (const fs::path& place : {directory, directory / "cifar-10-batches-bin"}) {
-    if (fs::exists(place / "data_batch_1.bin")) return load_cifar(place, options);
+    if (present(place)) require_readable(place);
+    if (is_cifar(place)) return load_cifar(place, options);
   }
   if (present(directory / "train")) return load_images(directory, options);
   return {part(directory, "train", options), part(directory, "t10k", options), {}};
@@ -111,9 +131,9 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
     return splits;
   }
   require(present(name_or_path), ErrorKind::argument,
-          "data: \"{}\" is neither a data set nor a directory; known are {}, or the path of a "
+          "data: \"{}\" is neither a data set nor a directory ({}); known are {}, or the path of a "
           "directory with four IDX files, CIFAR-10's binary files or folders of images",
-          name_or_path, fmt::join(dataset_names(), ", "));
+          name_or_path, why_unreadable_directory(name_or_path), fmt::join(dataset_names(), ", "));
   Splits splits = load_directory(name_or_path, options);
   splits.normalization = splits.train.measure();
   return splits;

@@ -1,6 +1,7 @@
 #include <fast/core/error.hpp>
 #include <fast/data/cifar.hpp>
 #include <fast/data/load.hpp>
+#include <string>
 
 #include "support/catch.hpp"
 #include "support/cifar_files.hpp"
@@ -40,17 +41,40 @@ TEST_CASE("damaged CIFAR files are named") {
   CHECK_THROWS_WITH(data::read_cifar10({path}), ContainsSubstring("label 10 of record 2"));
 }
 
+namespace {
+
+void write_all_six(const std::filesystem::path& place) {
+  std::filesystem::create_directories(place);
+  for (std::size_t i = 0; i < 5; ++i)
+    write_cifar(place / ("data_batch_" + std::to_string(i + 1) + ".bin"), 2, 2 * i);
+  write_cifar(place / "test_batch.bin", 3, 0);
+}
+
+}  // namespace
+
 TEST_CASE("a directory in CIFAR-10's layout is recognized, unpacked as it comes too") {
   const TemporaryDirectory directory;
-  for (const auto& place : {directory.path(), directory / "cifar-10-batches-bin"}) {
-    std::filesystem::create_directories(place);
-    write_cifar(place / "data_batch_1.bin", 4, 0);
-    write_cifar(place / "data_batch_2.bin", 4, 4);
-    write_cifar(place / "test_batch.bin", 3, 0);
-    const data::Splits splits = data::load(directory.path().string(), {.limit = 6});
-    CHECK(splits.train.size() == 6);
+  for (const std::string& place : {std::string("a"), std::string("b/cifar-10-batches-bin")}) {
+    write_all_six(directory / place);
+    const std::string path = (directory / place.substr(0, 1)).string();
+    CHECK(data::load(path).train.size() == 10);
+    const data::Splits splits = data::load(path, {.limit = 7});
+    CHECK(splits.train.size() == 7);
+    CHECK(splits.train.labels()[6] == 6);
     CHECK(splits.test.size() == 3);
     CHECK(splits.normalization.mean.size() == 3);
-    std::filesystem::remove(directory / "data_batch_1.bin");
+  }
+}
+
+TEST_CASE("CIFAR-10 without one of its six files is refused, and the file is named") {
+  for (const std::string file :
+       {"data_batch_1.bin", "data_batch_3.bin", "data_batch_5.bin", "test_batch.bin"}) {
+    const TemporaryDirectory directory;
+    write_all_six(directory.path());
+    std::filesystem::remove(directory / file);
+    CHECK_THROWS_WITH(data::load(directory.path().string()),
+                      ContainsSubstring(file + ": there is no such file"));
+    CHECK_THROWS_WITH(data::load(directory.path().string(), {.limit = 1}),
+                      ContainsSubstring(file + ": there is no such file"));
   }
 }

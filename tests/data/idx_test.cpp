@@ -63,11 +63,11 @@ TEST_CASE("plain and compressed files hold the same samples") {
 TEST_CASE("a missing file is named") {
   const Files files;
   CHECK_THROWS_WITH(data::read_idx(files.directory / "gone", files.labels),
-                    ContainsSubstring("gone: no such file"));
+                    ContainsSubstring("gone: there is no such file"));
   CHECK_THROWS_WITH(data::read_idx(files.images, files.directory / "gone"),
-                    ContainsSubstring("gone: no such file"));
+                    ContainsSubstring("gone: there is no such file"));
   CHECK_THROWS_WITH(data::read_idx(files.directory.path(), files.labels),
-                    ContainsSubstring("not a regular file"));
+                    ContainsSubstring("it is a directory"));
 }
 
 TEST_CASE("files in each other's place are told by their magic numbers") {

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <fast/data/load.hpp>
 
 #include "support/catch.hpp"
@@ -47,10 +49,28 @@ TEST_CASE("a directory without the files says which are wanted") {
                     ContainsSubstring("1x2x2") && ContainsSubstring("1x2x3"));
 }
 
+TEST_CASE("of a compressed file only what a limit asks for is read") {
+  const TemporaryDirectory directory;
+  write_four(directory.path());
+  constexpr std::uint32_t count = 2000;  // of 28x28 bytes that deflate cannot make less
+  Bytes images = idx_images(count, 28, 28);
+  Rng rng(11);
+  std::generate(images.begin() + 16, images.end(),
+                [&] { return static_cast<std::uint8_t>(rng.below(256)); });
+  const auto path = directory / "train-images-idx3-ubyte.gz";
+  write_gzip(path, images);
+  write_plain(directory / "train-labels-idx1-ubyte", idx_labels(count));
+  write_plain(directory / "t10k-images-idx3-ubyte", idx_images(8, 28, 28));
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  CHECK_THROWS_WITH(data::load(directory.path().string()), ContainsSubstring("truncated"));
+  CHECK(data::load(directory.path().string(), {.limit = 10}).train.size() == 10);
+}
+
 TEST_CASE("an unknown name lists the choices") {
   CHECK_THROWS_WITH(data::load("imagenet"),
                     ContainsSubstring("\"imagenet\"") && ContainsSubstring("fashion-mnist"));
-  CHECK_THROWS_WITH(data::load("/dev/null"), ContainsSubstring("directory"));
+  CHECK_THROWS_WITH(data::load("/dev/null"), ContainsSubstring("it is no directory"));
+  CHECK_THROWS_WITH(data::load("/no/such"), ContainsSubstring("there is no such directory"));
 }
 
 TEST_CASE("a named data set that is not installed says how to install it") {

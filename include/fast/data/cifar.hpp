@@ -3,6 +3,7 @@
 
 #include <fast/data/dataset.hpp>
 
+#include <cstddef>
 #include <filesystem>
 #include <vector>
 
@@ -10,7 +11,8 @@ namespace fast::data {
 
 /// Reads files of records of a label byte and 3072 pixel bytes, one file after the other: samples
 /// of 3×32×32, ten classes. Throws Error(data), naming the file, when one is missing, empty or no
-/// whole number of records, and on a label above 9.
-Dataset read_cifar10(const std::vector<std::filesystem::path>& files);
+/// whole number of records, and on a label above 9. With a `limit` other than 0 only that many
+/// records are read; all files must be there.
+Dataset read_cifar10(const std::vector<std::filesystem::path>& files, std::size_t limit = 0);
 
 }  // namespace fast::data

@@ -32,12 +32,22 @@ class Dataset {
   Dataset(std::string name, std::vector<std::int64_t> sample_shape, Values values,
           std::vector<std::int32_t> labels, int classes);
 
+  /// The same of memory that `owner` keeps, in which nothing changes: no copy is made.
+  struct Borrowed {
+    std::variant<std::span<const std::uint8_t>, std::span<const float>> values;
+    std::span<const std::int32_t> labels;
+    std::shared_ptr<const void> owner;
+  };
+  Dataset(std::string name, std::vector<std::int64_t> sample_shape, Borrowed memory, int classes);
+
   const std::string& name() const;
   std::size_t size() const { return size_; }  ///< samples
   int classes() const;
   const std::vector<std::int64_t>& sample_shape() const;
   std::size_t sample_size() const;  ///< product of the shape
   std::span<const std::int32_t> labels() const;
+  /// As they are stored, size() × sample_size() of them.
+  std::variant<std::span<const std::uint8_t>, std::span<const float>> values() const;
 
   /// Samples [begin, begin + count), sharing this one's storage. Throws Error(argument) when they
   /// are not all there.

@@ -3,6 +3,7 @@
 
 #include <fast/data/dataset.hpp>
 
+#include <cstddef>
 #include <filesystem>
 
 namespace fast::data {
@@ -12,8 +13,9 @@ namespace fast::data {
 /// holds what its header says. Throws Error(data), naming the file and the values, when one is
 /// missing, damaged, truncated, of another format or longer than its header says, when the counts
 /// differ, and on a label outside [0, classes). Bytes after the end of a gzip stream are ignored,
-/// as gzip does.
+/// as gzip does. With a `limit` other than 0 only that many samples are read, and nothing is said
+/// of what follows them.
 Dataset read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
-                 int classes = 10);
+                 int classes = 10, std::size_t limit = 0);
 
 }  // namespace fast::data

@@ -10,7 +10,8 @@
 
 namespace fast::data {
 
-/// The names of the folders in `directory`, sorted: its classes.
+/// The names of the folders in `directory`, sorted: its classes. Throws Error(data) when it cannot
+/// be read.
 std::vector<std::string> class_folders(const std::filesystem::path& directory);
 
 /// Reads all PNG images of directory/<class>/ as 3×rows×columns (gray ones with three equal
