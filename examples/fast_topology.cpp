@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/analysis.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <fast/topology_tools/save.hpp>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -187,7 +189,7 @@ void write(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   file.flush();
-  require(file.good(), ErrorKind::data, "fast-topology: cannot write {}; name another file", path);
+  require(file.good(), ErrorKind::data, "cannot write {}; name another file", path);
 }
 
 std::string caption_of(const Analysis& a) {
@@ -297,6 +299,7 @@ void check_fits(const Schedule& schedule, const std::string& name, const Options
   require_mixing(schedule, weights, options.lazy, needs_of(rule), name);
 }
 
+// True for what a run can learn with: read without an error, and connected over its rounds.
 bool check_file(const std::string& path, const Options& options) try {
   const TopologyRule rule = load_topology(path);
   int workers = options.workers != 0 ? options.workers : rule.natural_workers();
@@ -314,13 +317,13 @@ bool check_file(const std::string& path, const Options& options) try {
   const MixingCheck found =
       check_mixing(schedule, weight_rule_by_name(options.weights), options.lazy);
   if (!options.algorithm.empty()) check_fits(schedule, options.algorithm, options);
-  fmt::print("{}: {} with {} workers: {}\n", path, schedule.name(), workers,
+  fmt::print("{}: {} with {} workers: {}\n", printable(path), printable(schedule.name()), workers,
              found.connected ? "connected" : "not connected");
   for (const std::string& finding : found.findings) fmt::print("  note: {}\n", finding);
-  return true;
+  return found.connected;
 } catch (const Error& error) {
   if (error.kind() == ErrorKind::argument) throw;
-  fmt::print("{}: refused: {}\n", path, error.what());
+  fmt::print("{}: refused: {}\n", printable(path), error.what());
   return false;
 }
 
@@ -337,7 +340,7 @@ void list() {
 
 void add_options(CLI::App& command, Options& options) {
   command.add_option("-n,--workers", options.workers, "Number of workers")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   command.add_option("--weights", options.weights, "Rule of the mixing weights, or fastest");
   command.add_flag("--lazy", options.lazy, "Lazy weights, (I + W) / 2");
   command.add_option("--parameters", options.parameters, "Parameters of the model, f32");
@@ -366,7 +369,7 @@ int run(int argc, char** argv) {
   CLI::App* check_command = app.add_subcommand("check", "Read files and say what is wrong");
   check_command->add_option("files", options.names, "Files")->required();
   check_command->add_option("-n,--workers", options.workers, "Number of workers")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   check_command->add_option("--weights", options.weights, "Rule of the mixing weights");
   check_command->add_flag("--lazy", options.lazy, "Lazy weights, (I + W) / 2");
   check_command->add_option("--algorithm", options.algorithm,
@@ -387,6 +390,6 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) try {
   return run(argc, argv);
 } catch (const std::exception& error) {
-  fmt::print(stderr, "fast-topology: {}\n", error.what());
+  fmt::print(stderr, "fast-topology: {}\n", message_of(error));
   return 1;
 }

@@ -125,6 +125,7 @@ class Checker {
       note(found_.connected,
            "worker {}'s values never reach worker 0; add an edge that leads from it", mute);
     }
+    if (!found_.connected) found_.unconnected = found_.findings.back();
   }
 
   const Schedule& schedule_;

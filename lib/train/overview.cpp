@@ -53,6 +53,7 @@ std::string Overview::to_table() const {
                 {"spectral gap",
                  fmt::format("{}{:.4g}", spectrum.converged ? "" : "at most ", spectrum.gap)});
   }
+  if (!unconnected.empty()) rows.insert(rows.begin() + 2, {"connected", "no: " + unconnected});
   if (!devices.empty()) rows.insert(rows.begin() + 1, {"devices", share_of_devices(devices)});
   if (placement) rows.push_back(placement_row(*placement));
   if (awc_stability) {

@@ -237,6 +237,7 @@ void Training::describe_run(Summary& summary) const {
   summary.workers = group_.size();
   summary.topology = overview_.topology;
   summary.spectral_gap = overview_.spectrum.gap;
+  summary.connected = overview_.unconnected.empty();
   summary.exchange = overview_.exchange;
   summary.algorithm = overview_.algorithm;
   summary.codec = overview_.codec;

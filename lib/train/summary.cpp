@@ -41,6 +41,7 @@ std::string Summary::to_json() const {
       {"workers", workers},
       {"topology", topology},
       {"spectral_gap", spectral_gap},
+      {"connected", connected},
       {"exchange", exchange},
       {"algorithm", algorithm},
       {"codec", codec},
@@ -84,6 +85,9 @@ std::string Summary::to_table() const {
   if (!lost.empty()) table += fmt::format("  {:<28}  {}\n", "lost workers", fmt::join(lost, ", "));
   if (parts.size() > 1)
     table += fmt::format("  {:<28}  {}; all figures: the first\n", "parts", describe_parts(parts));
+  if (!connected) {
+    table += fmt::format("  {:<28}  {}\n", "connected", "no: the parts of the topology stay apart");
+  }
   if (rejoined > 0) table += fmt::format("  {:<28}  {}\n", "workers taken back", rejoined);
   if (healed > 0) table += fmt::format("  {:<28}  {}\n", "steps left out, not finite", healed);
   for (const auto& [name, value] : rows) table += fmt::format("  {:<28}  {}\n", name, value);

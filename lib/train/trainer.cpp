@@ -1,4 +1,5 @@
 #include <fast/core/error.hpp>
+#include <fast/mixing/check.hpp>
 #include <fast/worker/closing.hpp>
 
 #include <algorithm>
@@ -192,12 +193,27 @@ void Training::look_over(const Schedule& schedule) {
                             ? "inf"
                             : std::to_string(options_.worker.staleness);
   overview_.spectrum = spectrum(schedule, options_.worker.weights, options_.worker.lazy_weights);
+  look_for_parts(schedule);
   overview_.momentum = options_.momentum.value_or(0);
   const Spectrum& found = overview_.spectrum;
   if (overview_.algorithm == "awc" && found.converged && found.smallest_eigenvalue &&
       options_.momentum) {
     overview_.awc_stability = awc_stability_factor(*found.smallest_eigenvalue, *options_.momentum);
   }
+}
+
+/// Where neighbors average, workers that do not reach each other end with models of their own.
+void Training::look_for_parts(const Schedule& schedule) {
+  if (options_.all_reduce || worker_->algorithm().scope != algorithm::Scope::neighbors) return;
+  const WorkerOptions& worker = options_.worker;
+  const MixingCheck found = check_mixing(schedule, worker.weights, worker.lazy_weights);
+  if (found.connected) return;
+  overview_.unconnected = found.unconnected;
+  if (group_.rank() != 0 || !worker.log) return;
+  worker.log(LogLevel::warning,
+             fmt::format("topology {} is not connected: {}; without it workers end with different "
+                         "models",
+                         schedule.name(), found.unconnected));
 }
 
 /// What is not finite in the optimizer's state would come back with the next step.

@@ -59,6 +59,7 @@ class Training {
   void take_over_samples();
   void take_devices();
   void look_over(const Schedule& schedule);
+  void look_for_parts(const Schedule& schedule);
   void choose_device(const WorkerOptions& options);
   WorkerOptions on_device(WorkerOptions options) const;
   std::vector<TensorView> worker_tensors() const;

@@ -181,6 +181,28 @@ TEST_CASE("all files of topology/ pass the check") {
   CHECK(result.status == 0);
 }
 
+TEST_CASE("a topology that is not connected does not pass the check") {
+  const std::filesystem::path folder = fresh_folder();
+  const auto status_of = [&](const char* text) {
+    const std::string path = folder / "parts.toml";
+    std::ofstream(path) << text;
+    return run("check " + path).status;
+  };
+  CHECK(status_of("edges = [[0, 1], [2, 3]]\n") == 1);
+  CHECK(status_of("edges = [[0, 1], [1, 2], [2, 3]]\n") == 0);
+  CHECK(status_of("directed = true\nedges = [[0, 1], [1, 2]]\n") == 1);
+  CHECK(status_of("directed = true\nedges = [[0, 1], [1, 2], [2, 0]]\n") == 0);
+  CHECK(status_of("[[round]]\nedges = [[0, 1]]\n[[round]]\nedges = [[1, 2]]\n") == 0);
+  CHECK(status_of("[[round]]\nedges = [[0, 1], [2, 3]]\n[[round]]\nedges = [[0, 1]]\n") == 1);
+  CHECK_THAT(run("check " + (folder / "parts.toml").string()).output,
+             Contains("not connected") && Contains("never reach worker 2; add an edge"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a number of workers that is no number is refused with the range") {
+  CHECK_THAT(run("show ring -n 0").output, Contains("0 not in range 1 to 2147483647"));
+}
+
 TEST_CASE("check says whether an algorithm can run with a file's weights, and what would mend it") {
   const std::string torus = " " FAST_SOURCE_DIR "/topology/torus2d.toml";
   const Result d2 = run("check -n 16 --algorithm d2" + torus);

@@ -46,6 +46,7 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "workers",
                                          "topology",
                                          "spectral_gap",
+                                         "connected",
                                          "exchange",
                                          "algorithm",
                                          "codec",

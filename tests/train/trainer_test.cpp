@@ -1,10 +1,12 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/topology/load.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -32,6 +34,8 @@ std::vector<Trained> train_four(const train::TrainerOptions& options,
   });
   return all;
 }
+
+std::mutex log_mutex;
 
 bool is_fraction(double value) { return value >= 0 && value <= 1; }
 
@@ -294,6 +298,30 @@ TEST_CASE("closing rounds are counted, skipped when unwanted, and run at any sta
     CHECK(closed.rounds == 45);
     CHECK(closed.consensus_distance < apart / 10);
   }
+}
+
+TEST_CASE("a topology in parts is told at the start and in the summary") {
+  const TopologyRule parts = parse_topology("edges = [[0, 1], [2, 3]]", "parts.toml");
+  train::TrainerOptions options = trainer_options();
+  options.closing_rounds = 0;
+  std::vector<std::string> warnings;
+  options.worker.log = [&](LogLevel level, std::string_view text) {
+    const std::lock_guard lock(log_mutex);
+    if (level == LogLevel::warning) warnings.emplace_back(text);
+  };
+  for (const Trained& each : train_four(options, parts)) {
+    CHECK_FALSE(each.summary.connected);
+    CHECK_THAT(each.summary.to_table(), ContainsSubstring("connected  "));
+    CHECK_THAT(each.summary.to_json(), ContainsSubstring("\"connected\": false"));
+  }
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("topology parts is not connected") &&
+                              ContainsSubstring("worker 0's values never reach worker 2"));
+  warnings.clear();
+  CHECK(train_four(options)[0].summary.connected);
+  options.all_reduce = true;
+  CHECK(train_four(options, parts)[0].summary.connected);
+  CHECK(warnings.empty());
 }
 
 TEST_CASE("a worker that shall be slow is one of the run, and learns with the others") {

@@ -22,7 +22,8 @@ struct MixingCheck {
   bool nonnegative = true;
   /// One line for each of these that does not hold: which worker, which sum, what would mend it.
   std::vector<std::string> findings;
-  std::string asymmetry;  ///< the same for `symmetric`, which only some algorithms need
+  std::string unconnected;  ///< of these the line for `connected`
+  std::string asymmetry;    ///< the same for `symmetric`, which only some algorithms need
   bool doubly_stochastic() const { return rows && columns; }
 };
 

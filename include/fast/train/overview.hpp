@@ -20,7 +20,8 @@ struct Overview {
   std::string codec;
   std::string staleness;  ///< a number or "inf"
   Spectrum spectrum;
-  std::optional<Placement> placement;   ///< set by lay_out()
+  std::string unconnected;             ///< whose values never reach whom; empty where all reach all
+  std::optional<Placement> placement;  ///< set by lay_out()
   std::optional<double> awc_stability;  ///< awc_stability_factor(), where it is known
   double momentum = 0;                  ///< with which it was found
 

@@ -26,6 +26,7 @@ struct Summary {
   int workers = 0;
   std::string topology;
   double spectral_gap = 0;
+  bool connected = true;  ///< every worker's values reach every other: else replicas stay apart
   std::string exchange;
   std::string algorithm;
   std::string codec;
