@@ -1,4 +1,7 @@
+#include <fast/core/error.hpp>
+#include <fast/data/synthetic.hpp>
 #include <fast/topology/stencil.hpp>
+#include <fast/train/shared_data.hpp>
 
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
@@ -18,6 +21,57 @@ TEST_CASE("ranks learn through shared windows, and all end with the same mean mo
   for (const std::string& theirs : group.all_gather(mine, Deadline(Seconds(30)), "comparing")) {
     CHECK((theirs == mine));
   }
+}
+
+namespace {
+
+data::Splits made_up(std::uint64_t seed) {
+  const data::Dataset all = data::synthetic_classification(600, {3, 4}, 5, seed);
+  return {all.slice(0, 500), all.slice(500, 100), all.measure()};
+}
+
+std::vector<float> values_of(const data::Dataset& data) {
+  const auto values = std::get<std::span<const float>>(data.values());
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+TEST_CASE("ranks of a host load a data set once and read one copy of it") {
+  const Group group(testing::world());
+  const Deadline deadline(Seconds(30));
+  int loads = 0;
+  const auto load = [&] {
+    ++loads;
+    return made_up(7);
+  };
+  const data::Splits splits = train::load_once_a_host(group, "made up", deadline, load);
+  CHECK(loads == (group.rank() == 0 ? 1 : 0));
+  CHECK(values_of(splits.train) == values_of(made_up(7).train));
+  CHECK(values_of(splits.test) == values_of(made_up(7).test));
+  CHECK(splits.normalization.mean == made_up(7).normalization.mean);
+  group.barrier(deadline, "done");  // all have let the first rank's memory go by now
+  CHECK(splits.train.labels()[13] == 3);
+}
+
+TEST_CASE("ranks that load different data sets each load their own") {
+  const Group group(testing::world());
+  const auto seed = static_cast<std::uint64_t>(group.rank());
+  int loads = 0;
+  const data::Splits splits =
+      train::load_once_a_host(group, fmt::format("seed {}", seed), Deadline(Seconds(30)), [&] {
+        ++loads;
+        return made_up(seed);
+      });
+  CHECK(loads == 1);
+  CHECK(values_of(splits.train) == values_of(made_up(seed).train));
+}
+
+TEST_CASE("a data set that one rank cannot load is an error on all ranks") {
+  const Group group(testing::world());
+  const auto load = []() -> data::Splits { fail(ErrorKind::data, "it is damaged"); };
+  CHECK_THROWS_WITH(train::load_once_a_host(group, "bad", Deadline(Seconds(30)), load),
+                    "it is damaged");
 }
 
 TEST_CASE("two runs on ranks give the same bits, whatever the exchange") {
