@@ -1,13 +1,17 @@
 // fast-train: trains a classifier with one replica a worker, each averaging with its neighbours.
-#include <fmt/ranges.h>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <fast/data/load.hpp>
 #include <fast/fast.hpp>
+#include <fast/train/shared_data.hpp>
 #include <fast/train/trainer.hpp>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "fast_train/capacity.hpp"
 #include "fast_train/options.hpp"
 #include "fast_train/settings.hpp"
 
@@ -25,29 +29,55 @@ void check_writable(const std::string& path) {
           "--summary-json: {} cannot be written; choose another file", path);
 }
 
-/// One worker, from data to the closing table.
-void train_worker(const Group& group, const Options& o) {
-  data::Splits data;
-  backends::OnDevice replica;
-  std::optional<TopologyRule> rule;
-  std::optional<train::TrainerOptions> trainer;
-  agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
-    trainer = fast_train::trainer_options(o);
-    trainer->checkpoints.stop_requested = [] { return stop_signal != 0; };
-    if (group.rank() == 0) check_writable(o.summary_json);
-    rule = fast_train::topology_of(o.topology, group.hosts());
-    data::LoadOptions load;
-    load.limit = o.samples;
-    data = data::load(o.data, load);
-    replica = fast_train::backend_of(o, data.train, group);
-    trainer->device = replica.device;
-    trainer->prefetch.memory = replica.memory;
+data::Splits load_data(const Options& o) {
+  data::LoadOptions load;
+  load.limit = o.samples;
+  data::Splits data = data::load(o.data, load);
+  fast_train::check_counts(o, data.train.size());
+  return data;
+}
+
+/// Of the workers of this one's host, which all take its memory.
+int workers_here(const Group& group) {
+  const std::vector<int> hosts = group.hosts();
+  return static_cast<int>(
+      std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(group.rank())]));
+}
+
+/// One copy for all threads of a process, and for all processes of a host.
+data::Splits data_of(const Group& ranks, const Options& o) {
+  const std::string source = fmt::format("{} {}", o.samples, o.data);
+  return train::load_once_a_host(ranks, source, Deadline(Seconds(o.deadline_s)),
+                                 [&] { return load_data(o); });
+}
+
+void check_start(const Group& ranks, const Options& o) {
+  agree(ranks, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+    fast_train::trainer_options(o);
+    if (ranks.rank() == 0) check_writable(o.summary_json);
+    fast_train::topology_of(o.topology, ranks.hosts());
   });
-  const auto idle = fast_train::without_effect(o);
-  if (!idle.empty() && group.rank() == 0) {
-    fmt::print(stderr, "note: without effect in this run: {}\n", fmt::join(idle, ", "));
-  }
-  const train::Summary summary = train::train(group, *rule, *replica.backend, data, *trainer);
+}
+
+void check_fit(const Group& ranks, const Options& o, const data::Splits& data) {
+  agree(ranks, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+    const int workers = o.exchange == "local" ? o.workers : workers_here(ranks);
+    fast_train::check_capacity(o, fast_train::model_for(o, data.train), workers);
+  });
+}
+
+/// One worker, from its replica to the closing table.
+void train_worker(const Group& group, const Options& o, const data::Splits& data) {
+  backends::OnDevice replica;
+  train::TrainerOptions trainer = fast_train::trainer_options(o);
+  trainer.checkpoints.stop_requested = [] { return stop_signal != 0; };
+  agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+    replica = fast_train::backend_of(o, data.train, group);
+    trainer.device = replica.device;
+    trainer.prefetch.memory = replica.memory;
+  });
+  const TopologyRule rule = fast_train::topology_of(o.topology, group.hosts());
+  const train::Summary summary = train::train(group, rule, *replica.backend, data, trainer);
   const int first = summary.parts.empty() ? 0 : summary.parts.front().front();
   if (group.rank() != first) return;
   std::fputs(summary.to_table().c_str(), stdout);
@@ -62,13 +92,17 @@ int main(int argc, char** argv) {
     const Group ranks(world);
     const std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
     if (!options) return 0;
+    check_start(ranks, *options);
+    if (options->exchange != "local" && ranks.size() == 1) {
+      std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
+    }
+    const data::Splits data = data_of(ranks, *options);
+    check_fit(ranks, *options, data);
     if (options->exchange == "local") {
-      local::run(options->workers, [&](const Group& group) { train_worker(group, *options); });
+      local::run(options->workers,
+                 [&](const Group& group) { train_worker(group, *options, data); });
     } else {
-      if (ranks.size() == 1) {
-        std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
-      }
-      train_worker(ranks, *options);
+      train_worker(ranks, *options, data);
     }
     return 0;
   });

@@ -2,7 +2,7 @@
 
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fast/fast.hpp>
@@ -14,6 +14,16 @@ namespace fast_train {
 using namespace fast;
 
 namespace {
+
+/// Of options without a sign: the library behind them would take -1 for 2^64 - 1.
+const CLI::Validator whole_number(
+    [](const std::string& text) {
+      std::uint64_t value = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (error == std::errc() && end == text.data() + text.size()) return std::string();
+      return fmt::format("\"{}\"; a whole number from 0 to 2^64 - 1 is required", text);
+    },
+    "");
 
 void describe(CLI::App& app, Options& o) {
   app.description(
@@ -28,7 +38,8 @@ void describe(CLI::App& app, Options& o) {
       "--data", o.data,
       "fashion-mnist, or a directory with four IDX files (plain or .gz), CIFAR-10's binary "
       "files, or images in train/<class>/*.png and test/<class>/*.png");
-  app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all");
+  app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all")
+      ->check(whole_number);
   app.add_flag("--augment", o.augment,
                "train on crops of images padded by 4, every other one mirrored");
   app.add_option("--prefetch", o.prefetch,
@@ -99,7 +110,7 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--clip-norm", o.clip_norm,
                  "scale gradients of a larger norm down to it; 0: leave them");
   app.add_option("--threads", o.threads, "cores that each worker computes on");
-  app.add_option("--seed", o.seed, "of initial weights and sample order");
+  app.add_option("--seed", o.seed, "of initial weights and sample order")->check(whole_number);
   app.add_option("--closing-rounds", o.closing_rounds,
                  "rounds of averaging only, after training; auto: by the spectral gap");
   app.add_option("--validation", o.validation,
@@ -112,7 +123,8 @@ void describe(CLI::App& app, Options& o) {
                  "RANK:FACTOR, a worker whose steps sleep to take FACTOR times as long");
   app.add_option("--step-ms", o.step_ms, "steps sleep to take at least so long");
   app.add_option("--evaluate-every", o.evaluate_every,
-                 "rounds between lines of metrics (with --out), besides those of epochs; 0: none");
+                 "rounds between lines of metrics (with --out), besides those of epochs; 0: none")
+      ->check(whole_number);
   app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
   app.add_option("--checkpoint-every", o.checkpoint_every,
                  "a number of rounds, or a time (90s, 10min), after which all save what they need "
@@ -143,14 +155,6 @@ void describe(CLI::App& app, Options& o) {
 
 void check_optimizer(const Options& o) {
   const bool sgd = o.optimizer == "sgd";
-  require(
-      sgd || (!o.momentum && !o.nesterov), ErrorKind::argument,
-      "--optimizer {}: --momentum and --nesterov are options of sgd; leave them out (--beta1 is "
-      "its momentum) or take sgd",
-      o.optimizer);
-  require(!sgd || (!o.beta1 && !o.beta2), ErrorKind::argument,
-          "--optimizer sgd: --beta1 and --beta2 are options of adam and adamw; leave them out "
-          "(--momentum is its own) or take one of these");
   require(!brings_momentum(o) || (sgd && *momentum_of(o) == 0), ErrorKind::argument,
           "--algorithm {}: it brings momentum itself, on steps of plain SGD; leave --momentum out "
           "and take --optimizer sgd (its own is --algorithm-option momentum=0.9)",
@@ -177,11 +181,7 @@ void check(const Options& o, int ranks) {
   require(o.loader_threads >= 1, ErrorKind::argument, "--loader-threads: {}; at least 1 is needed",
           o.loader_threads);
   require(o.workers >= 1, ErrorKind::argument, "--workers: {}; at least 1 is needed", o.workers);
-  const bool threads = std::find(o.given.begin(), o.given.end(), "--workers") != o.given.end();
-  require(!threads || o.exchange == "local", ErrorKind::argument,
-          "--workers {}: threads are workers with --exchange local only; add that, or start ranks "
-          "with mpiexec -n {}",
-          o.workers, o.workers);
+  check_needs(o);
   check_optimizer(o);
   const double rate = learning_rate_of(o);
   require(std::isfinite(rate) && rate > 0, ErrorKind::argument,
@@ -197,29 +197,6 @@ void check(const Options& o, int ranks) {
 }
 
 }  // namespace
-
-std::vector<std::string> without_effect(const Options& o) {
-  const bool all_reduce = is_all_reduce(o), alone = all_reduce || o.algorithm == "none";
-  const std::pair<const char*, bool> idle[] = {
-      {"--topology", alone},
-      {"--no-placement", alone},
-      {"--staleness", alone},
-      {"--closing-rounds", alone},
-      {"--algorithm", all_reduce && o.algorithm != "allreduce"},
-      {"--algorithm-option", all_reduce},
-      {"--evaluate-every", o.out.empty()},
-      {"--threads", o.device != "cpu"},
-      {"--precision", o.device == "cpu"},
-      {"--autotune", o.device == "cpu"},
-      {"--cuda-graph", o.device == "cpu"},
-  };
-  std::vector<std::string> names;
-  for (const auto& [name, is_idle] : idle) {
-    const bool given = std::find(o.given.begin(), o.given.end(), name) != o.given.end();
-    if (given && is_idle) names.emplace_back(name);
-  }
-  return names;
-}
 
 std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
   std::optional<Options> options;

@@ -5,6 +5,7 @@
 #include <fast/exchange/group.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fast_train {
@@ -51,7 +52,9 @@ struct Options {
 /// @throws fast::Error (argument) on every worker, for what is unknown or does not fit.
 std::optional<Options> read_options(const fast::Group& ranks, int argc, char** argv);
 
-/// Options given that change nothing in such a run.
-std::vector<std::string> without_effect(const Options& o);
+bool was_given(const Options& o, std::string_view option);
+
+/// Throws Error(argument) when an option was given that changes nothing in such a run.
+void check_needs(const Options& o);
 
 }  // namespace fast_train

@@ -124,16 +124,6 @@ nn::ModelSpec model_of(const std::string& name, int classes) {
        name);
 }
 
-/// Images are not resized: what a model sees should be what was chosen for it.
-nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
-  nn::ModelSpec spec = model_of(o.model, data.classes());
-  require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
-          "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "
-          "model, or images of that size (they are not resized)",
-          o.model, nn::describe(spec.input), o.data, nn::describe(data.sample_shape()));
-  return spec;
-}
-
 std::unique_ptr<algorithm::Algorithm> rule_of(const Options& o) {
   return algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));
 }
@@ -167,6 +157,16 @@ std::string agreement(const Options& o) {
 }
 
 }  // namespace
+
+/// Images are not resized: what a model sees should be what was chosen for it.
+nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
+  nn::ModelSpec spec = model_of(o.model, data.classes());
+  require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
+          "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "
+          "model, or images of that size (they are not resized)",
+          o.model, nn::describe(spec.input), o.data, nn::describe(data.sample_shape()));
+  return spec;
+}
 
 bool is_all_reduce(const Options& o) {
   return o.exchange == "allreduce" || o.algorithm == "allreduce";

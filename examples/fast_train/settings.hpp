@@ -2,6 +2,7 @@
 // is unknown or out of range.
 #pragma once
 
+#include <fast/nn/model_spec.hpp>
 #include <fast/topology/topology.hpp>
 #include <fast/train/trainer.hpp>
 #include <optional>
@@ -17,6 +18,8 @@ fast::train::TrainerOptions trainer_options(const Options& o);
 /// On the device that the options name.
 backends::OnDevice backend_of(const Options& o, const fast::data::Dataset& data,
                               const fast::Group& group);
+fast::nn::ModelSpec model_for(const Options& o, const fast::data::Dataset& data);
+std::size_t prefetch_of(const Options& o);
 /// "hierarchical" follows the hosts of the run when there are several.
 fast::TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts);
 

@@ -1,0 +1,97 @@
+#include "fast_train/capacity.hpp"
+
+#include <algorithm>
+#include <fast/codec/codec.hpp>
+#include <fast/core/error.hpp>
+#include <fast/core/host.hpp>
+#include <limits>
+
+#include "fast_train/settings.hpp"
+
+namespace fast_train {
+
+using namespace fast;
+
+namespace {
+
+constexpr double float_bytes = 4, slots = 3;
+/// Of a worker as a thread: itself, its heartbeat, and its prefetcher or writer of checkpoints.
+constexpr int threads_of_worker = 2;
+
+double elements(const nn::Shape& shape) {
+  double product = 1;
+  for (const std::int64_t side : shape) product *= static_cast<double>(side);
+  return product;
+}
+
+/// As a floating-point number: widths on the command line may be of any size.
+double parameters_of(const nn::ModelSpec& spec) {
+  double sum = 0;
+  for (const nn::ParameterSpec& parameter : nn::parameters(spec)) sum += elements(parameter.shape);
+  return sum;
+}
+
+double outputs_of_sample(const nn::ModelSpec& spec) {
+  double sum = 0;
+  for (const nn::Shape& shape : nn::shapes(spec)) sum += elements(shape);
+  return sum;
+}
+
+/// Copies of the parameters: those trained, the optimizer's, each thread's gradients.
+double copies_in_model(const Options& o) {
+  const double state = o.optimizer == "sgd" ? (*momentum_of(o) > 0 ? 1 : 0) : 2;
+  return 1 + state + o.threads;
+}
+
+}  // namespace
+
+double least_bytes_of_worker(const Options& o, const nn::ModelSpec& spec) {
+  const double parameters = parameters_of(spec);
+  const auto batch = static_cast<double>(o.batch_size);
+  const double batches =
+      batch * o.accumulate * (1 + static_cast<double>(prefetch_of(o))) * elements(spec.input);
+  const double published = o.codec == "identity" ? slots * parameters : 0;
+  const bool on_cpu = o.device == "cpu";
+  const double model =
+      on_cpu ? copies_in_model(o) * parameters + batch * outputs_of_sample(spec) : parameters;
+  return float_bytes * (batches + published + model);
+}
+
+void check_capacity(const Options& o, const nn::ModelSpec& spec, int workers) {
+  const double each = least_bytes_of_worker(o, spec), all = each * workers;
+  const std::size_t available = available_memory_bytes();
+  require(
+      all <= static_cast<double>(available), ErrorKind::resource,
+      "fast-train: {} worker{} on this host, each with model {} of {:.0f} parameters, --batch-size "
+      "{}, --prefetch {} and --threads {}: at least {} each, {} in all; {} of memory are "
+      "available; take fewer workers or smaller numbers",
+      workers, workers == 1 ? "" : "s", o.model, parameters_of(spec), o.batch_size, prefetch_of(o),
+      o.threads, size_text(each), size_text(all), size_text(static_cast<double>(available)));
+  const double threads = static_cast<double>(workers) * threads_of_worker;
+  require(o.exchange != "local" || threads <= static_cast<double>(most_threads()),
+          ErrorKind::resource,
+          "--workers {}: they need at least {:.0f} threads, this process can start {}; take fewer "
+          "workers, or ranks (mpiexec -n)",
+          workers, threads, most_threads());
+}
+
+void check_counts(const Options& o, std::size_t samples) {
+  require(o.samples <= samples, ErrorKind::argument,
+          "--samples {}: the training part of --data {} has {}; take at most that many, or leave "
+          "--samples out for all",
+          o.samples, o.data, samples);
+  const auto of_step = static_cast<double>(o.batch_size) * o.accumulate;
+  require(of_step <= static_cast<double>(samples), ErrorKind::argument,
+          "--batch-size {} with --accumulate {}: {:.0f} samples a step, the training part has {}; "
+          "take smaller numbers",
+          o.batch_size, o.accumulate, of_step, samples);
+  require(o.threads <= o.batch_size, ErrorKind::argument,
+          "--threads {}: each takes samples of a batch, and --batch-size is {}; take at most as "
+          "many threads",
+          o.threads, o.batch_size);
+  require(o.loader_threads <= of_step, ErrorKind::argument,
+          "--loader-threads {}: each makes samples of a batch of {:.0f}; take at most as many",
+          o.loader_threads, of_step);
+}
+
+}  // namespace fast_train
