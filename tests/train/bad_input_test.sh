@@ -104,6 +104,7 @@ check_names() {
   refused "codec" "\"fp8\"" "identity, bf16," "int8" -- --codec fp8
   refused "arena" "\"round\"" "fixed or rotating" -- --arena round
   refused "arena with an average over steps" "rotating arena" "fixed arena" -- --arena rotating --ema 0.9
+  refused "rule of an all-reduce" "--algorithm: without effect" "leave one of the two out" -- --exchange allreduce --algorithm d2
   refused "codec of an all-reduce" "--codec bf16" "exactly" -- --codec bf16 --exchange allreduce
   refused "codec of a rule that needs none" "algorithm choco with codec int8" "identity only" \
     -- --codec int8 --algorithm choco
@@ -137,17 +138,75 @@ check_numbers() {
   refused "momentum" "momentum" "[0, 1)" -- --momentum nan
   refused "weight decay" "weight decay" "finite" -- --weight-decay inf
   refused "beta" "beta2 1 is not in [0, 1)" -- --optimizer adam --beta2 1
-  refused "momentum of adam" "--momentum and --nesterov are options of sgd" -- --optimizer adam --momentum 0.9
-  refused "beta of sgd" "--beta1 and --beta2 are options of adam" -- --beta2 0.99
+  refused "momentum of adam" "--momentum: without effect" "option of sgd" -- --optimizer adam --momentum 0.9
+  refused "beta of sgd" "--beta2: without effect" "option of adam and adamw" -- --beta2 0.99
   refused "momentum twice" "quasi_global_momentum: it brings momentum itself" -- --algorithm quasi_global_momentum --momentum 0.9
   refused "decentlam's optimizer" "decentlam: it brings momentum itself" -- --algorithm decentlam --optimizer adam
-  refused "threads of ranks" "--workers 2" "--exchange local" -- --workers 2
+  refused "threads of ranks" "--workers: " "--exchange local" -- --workers 2
   refused "clipping" "a norm of -1" -- --clip-norm -1
   refused "accumulation" "--accumulate: 0" "at least 1" -- --accumulate 0
   refused "threads" "0 threads" "at least 1" -- --threads 0
   refused "warm-up" "warm-up" "0 or more" -- --warmup -1
   refused "epochs" "0 epochs" "at least 1" -- --epochs 0
   refused "deadline" "--deadline: 0" "positive" -- --deadline 0
+}
+
+# Each option that a run would have ignored, and what the message says to do.
+check_needs() {
+  local option
+  for option in "--precision bf16" --autotune --cuda-graph --deterministic; do
+    # shellcheck disable=SC2086
+    refused "$option on a CPU" "${option%% *}: without effect" "--device cuda" -- $option
+  done
+  refused "cores of a GPU" "--threads: without effect" "--device cpu" -- --device cuda --threads 2
+  refused "samples of even shards" "--take-over: without effect" "--shards dirichlet" -- --take-over
+  for option in "--topology ring" "--staleness 1" "--closing-rounds 2" "--rejoin-after 5" "--remote-path pull" "--remote-rate 9" --no-placement; do
+    # shellcheck disable=SC2086
+    refused "$option of an all-reduce" "${option%% *}: without effect" "leave" -- $option --exchange allreduce
+  done
+  refused "a topology of nobody" "--topology: without effect" "averages with neighbors" -- --topology ring --algorithm none
+  refused "a path to other hosts" "--remote-path: without effect" "--exchange hybrid" -- --remote-path pull --exchange shared
+  refused "options of no rule" "--algorithm-option: without effect" -- --algorithm allreduce --algorithm-option period=8
+  refused "metrics without a directory" "--evaluate-every: without effect" "--out" -- --evaluate-every 3
+  refused "checkpoints that nobody writes" "--keep: without effect" "--checkpoint-every" -- --keep 3
+  refused "a strict start" "--strict: without effect" "--resume" -- --strict
+}
+
+# Numbers that no host has memory or samples for, before any is taken.
+check_capacity() {
+  refused "samples below zero" "--samples" "\"-1\"" "whole number" -- --samples -1
+  refused "more samples than a number holds" "--samples" "whole number" -- --samples 99999999999999999999
+  refused "more samples than there are" "--samples 61" "has 60" -- --samples 61
+  refused "a step of more samples than there are" "--batch-size 9223372036854775807 with --accumulate 2" "has 60" \
+    -- --batch-size 9223372036854775807 --accumulate 2
+  refused "seed below zero" "--seed" "\"-1\"" -- --seed -1
+  refused "threads without samples" "--threads 100000" "at most as many" -- --threads 100000
+  refused "loader threads without samples" "--loader-threads 100000" "at most as many" -- --loader-threads 100000
+  refused "batches ahead" "--prefetch 1000000000" "are available" -- --prefetch 1000000000
+  refused "a model without memory" "3 workers on this host" "are available" -- --model mlp:1000000-1000000
+  refused "a model without end" "on this host" "are available" -- --model mlp:9000000000000000000
+  expect "workers without memory" "100000 workers on this host" "in all" "are available" "fewer workers" -- \
+    "$program" "${small[@]}" --model mlp:100000 --batch-size 1 --exchange local --workers 100000
+  (($(</proc/sys/vm/max_map_count) / 2 > 80000)) || # each worker is two threads at least
+    expect "workers without threads" "40000" "take fewer workers" -- \
+      "$program" "${small[@]}" --model mlp:1 --batch-size 1 --exchange local --workers 40000
+}
+
+# As a user who may not read them; root may read all.
+check_permissions() {
+  local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+  if ! "${nobody[@]}" test -x "$program" 2>/dev/null; then
+    echo "skipped: unreadable files: cannot run the program as another user here"
+    return
+  fi
+  mkdir "$directory/closed" "$directory/half"
+  cp "$directory"/good/* "$directory/half"
+  chmod 711 "$directory" && chmod 700 "$directory/closed" && chmod 755 "$directory/half"
+  chmod 600 "$directory/half/train-images-idx3-ubyte"
+  printf 'edges = [[0, 1]]\n' >"$directory/closed/pair.toml"
+  expect "unreadable directory" "/closed cannot be read: Permission denied" -- "${nobody[@]}" "$program" "${small[@]}" --data "$directory/closed"
+  expect "unreadable images" "train-images-idx3-ubyte: Permission denied" -- "${nobody[@]}" "$program" "${small[@]}" --data "$directory/half"
+  expect "unreadable topology" "pair.toml cannot be read: Permission denied" -- "${nobody[@]}" "$program" "${small[@]}" --topology "$directory/closed/pair.toml"
 }
 
 check_topology_files() {
@@ -209,6 +268,9 @@ make_data
 check_data
 check_names
 check_numbers
+check_needs
+check_capacity
+check_permissions
 check_topology_files
 check_differences
 check_runs
