@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <filesystem>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,8 @@ class Matrix {
       std::erase_if(edges_, [](const Edge& edge) { return edge.from == edge.to; });
     }
     if (edges_.empty()) fail_here("holds no entries that join two workers; at least 1 is required");
-    return rule_of({path_, std::filesystem::path(path_).stem().string(), 1, workers_, !symmetric_,
-                    std::move(edges_), "the matrix"});
+    return rule_of({path_, printable(std::filesystem::path(path_).stem().string()), 1, workers_,
+                    !symmetric_, std::move(edges_), "the matrix"});
   }
 
  private:

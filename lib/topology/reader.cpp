@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <fast/core/message.hpp>
 
 namespace fast {
 
@@ -56,11 +57,11 @@ double TableReader::number(const toml::node& node, std::string_view key, double 
 }
 
 std::string TableReader::string_or(std::string_view key, std::string otherwise) const {
-  if (!has(key)) return otherwise;
+  if (!has(key)) return printable(otherwise);
   if (!at(key).is_string()) {
     fail_at(at(key), key, "holds a {}, a string is required", type_of(at(key)));
   }
-  return at(key).as_string()->get();
+  return printable(at(key).as_string()->get());
 }
 
 bool TableReader::flag(std::string_view key) const {

@@ -42,6 +42,12 @@ std::string error_of(const std::string& text, int workers = 8) {
 }
 }  // namespace
 
+TEST_CASE("a name in a file is shown, not obeyed by terminals") {
+  const std::string text = "name = \"x\\u001b[31m\"\nedges = [[0, 1]]";
+  CHECK(parse_topology(text, "pair.toml").make(2).name() == "x\\x1b[31m");
+  CHECK(parse_topology("edges = [[0, 1]]", "p\x1b[2Jr.toml").make(2).name() == "p\\x1b[2Jr");
+}
+
 TEST_CASE("every file in topology/ makes what its name says") {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(FAST_SOURCE_DIR "/topology")) {
