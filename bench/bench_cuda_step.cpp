@@ -10,11 +10,13 @@
 #include <fast/worker/worker.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include "ranks.hpp"
 #include "report.hpp"
@@ -51,16 +53,27 @@ nn::ModelSpec model_of(const std::string& name) {
   return name == "resnet20" ? nn::resnet20() : nn::lenet5();
 }
 
-std::unique_ptr<Backend> backend_of(const Options& o, const Group& group) {
+/// What a method trains with: batches begin their way to the device, if it has one, as soon as they
+/// are whole, as the Trainer's do.
+struct Replica {
+  std::unique_ptr<Backend> backend;
+  std::shared_ptr<cuda::BatchStage> stage;  ///< null on the CPU
+};
+
+Replica replica_of(const Options& o, const Group& group) {
   nn::BackendOptions options;
   options.optimizer = nn::SgdOptions{.learning_rate = 0.001};
-  if (o.device == "cpu") return nn::make_backend<float>(model_of(o.model), 1, options);
+  if (o.device == "cpu") return {nn::make_backend<float>(model_of(o.model), 1, options), nullptr};
   cuda::device(0);
   const int count = static_cast<int>(cuda::inventory().devices.size());
-  return cuda::make_backend(model_of(o.model), 1, options,
-                            {.device = cuda::device_in_turn(group.rank(), group.hosts(), count),
-                             .precision = cuda::precision_from(o.precision),
-                             .graph = o.graph});
+  const int device = cuda::device_in_turn(group.rank(), group.hosts(), count);
+  auto stage = std::make_shared<cuda::BatchStage>(device);
+  return {cuda::make_backend(model_of(o.model), 1, options,
+                             {.device = device,
+                              .precision = cuda::precision_from(o.precision),
+                              .graph = o.graph,
+                              .stage = stage}),
+          stage};
 }
 
 /// A replica with images of its own, and its Worker; none of those that exchange nothing.
@@ -69,21 +82,29 @@ class Method {
   Method(const Group& group, const Options& o, const std::string& codec)
       : group_(group),
         codec_(codec),
-        backend_(backend_of(o, group)),
+        replica_(replica_of(o, group)),
         shape_(model_of(o.model).input) {
     Rng rng(mix_seed(7, static_cast<std::uint64_t>(group.rank())));
     const auto size =
         std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>());
-    inputs_.resize(o.batch * static_cast<std::size_t>(size));
-    for (float& value : inputs_) value = static_cast<float>(rng.normal());
+    size_ = o.batch * static_cast<std::size_t>(size);
     labels_.resize(o.batch);
     for (auto& label : labels_) label = static_cast<std::int32_t>(rng.below(10));
-    if (codec.empty()) return;
+    for (std::shared_ptr<float>& inputs : inputs_) {
+      inputs = replica_.stage
+                   ? replica_.stage->allocate(size_)
+                   : std::shared_ptr<float>(new float[size_], std::default_delete<float[]>());
+      for (float& value : std::span(inputs.get(), size_)) value = static_cast<float>(rng.normal());
+      send(inputs);
+    }
+    // Both sides keep weights on the device: with a mirror each step would copy them twice.
+    auto* const replica = dynamic_cast<DeviceReplica*>(replica_.backend.get());
     WorkerOptions options;
-    options.codec = codec::by_name(codec);
-    auto* const replica = dynamic_cast<DeviceReplica*>(backend_.get());
     if (replica != nullptr) options.accelerator = replica->accelerate();
-    auto parameters = replica == nullptr ? backend_->parameters() : replica->device_parameters();
+    if (codec.empty()) return;
+    options.codec = codec::by_name(codec);
+    auto parameters =
+        replica == nullptr ? replica_.backend->parameters() : replica->device_parameters();
     worker_.emplace(group, topology_from(o.topology), std::move(parameters), options);
   }
 
@@ -112,17 +133,32 @@ class Method {
   }
 
  private:
+  Batch batch_in(const std::shared_ptr<float>& inputs) const {
+    return {{inputs.get(), size_}, labels_, shape_};
+  }
+
+  /// A batch begins its way to the device, if there is one.
+  void send(const std::shared_ptr<float>& inputs) {
+    if (!replica_.stage) return;
+    replica_.stage->refill(inputs.get());
+    replica_.stage->filled(batch_in(inputs));
+  }
+
+  /// On one of two batches, while the other travels, as a prefetched one does.
   void step() {
-    const auto train = [&] { return backend_->train({inputs_, labels_, shape_}); };
+    const std::shared_ptr<float>& now = inputs_[steps_ % 2];
+    if (steps_++ > 0) send(inputs_[steps_ % 2]);
+    const auto train = [&] { return replica_.backend->train(batch_in(now)); };
     const double loss = worker_ ? worker_->step(train) : train();
     require(std::isfinite(loss), ErrorKind::numeric, "bench_cuda_step: the loss is {}", loss);
   }
 
   Group group_;
   std::string codec_;
-  std::unique_ptr<Backend> backend_;
+  Replica replica_;
   nn::Shape shape_;
-  std::vector<float> inputs_;
+  std::array<std::shared_ptr<float>, 2> inputs_;
+  std::size_t size_ = 0, steps_ = 0;
   std::vector<std::int32_t> labels_;
   std::optional<Worker> worker_;
   std::vector<double> times_ms_;
