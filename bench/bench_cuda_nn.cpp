@@ -69,6 +69,7 @@ bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
   for (const auto& [precision, tuned] : {std::pair(Precision::f32, false),
                                          {Precision::tf32, false},
                                          {Precision::bf16, false},
+                                         {Precision::f32, true},
                                          {Precision::tf32, true},
                                          {Precision::bf16, true}})
     try {
