@@ -129,7 +129,10 @@ std::uint32_t alignment_of(const void* place) {
 }
 
 std::vector<cublasLtMatmulHeuristicResult_t> usable(
-    std::span<const cublasLtMatmulHeuristicResult_t> proposals) {
+    cublasStatus_t status, std::span<const cublasLtMatmulHeuristicResult_t> proposals,
+    std::string_view operation) {
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  check(status, operation);
   std::vector<cublasLtMatmulHeuristicResult_t> found;
   for (const cublasLtMatmulHeuristicResult_t& proposal : proposals)
     if (proposal.state == CUBLAS_STATUS_SUCCESS) found.push_back(proposal);
@@ -160,12 +163,12 @@ std::vector<cublasLtMatmulHeuristicResult_t> MatrixProducts::proposals(
     const MatrixProduct& product, const Chosen& layouts) const {
   std::vector<cublasLtMatmulHeuristicResult_t> found(most_tuned);
   int count = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), operation_of(product, tf32_).get(),
-                                       layouts.a.get(), layouts.b.get(), layouts.c.get(),
-                                       layouts.c.get(), preference_of(product).get(),
-                                       static_cast<int>(found.size()), found.data(), &count),
-        "choosing an algorithm for " + describe(product));
-  return usable(std::span(found).first(static_cast<std::size_t>(count)));
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle_.get(), operation_of(product, tf32_).get(), layouts.a.get(), layouts.b.get(),
+      layouts.c.get(), layouts.c.get(), preference_of(product).get(),
+      static_cast<int>(found.size()), found.data(), &count);
+  return usable(status, std::span(found).first(static_cast<std::size_t>(count)),
+                "choosing an algorithm for " + describe(product));
 }
 
 std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(

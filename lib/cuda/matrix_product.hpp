@@ -26,9 +26,12 @@ ColumnMajor column_major(const MatrixProduct& product);
 /// Largest power of two, up to 256, that divides the address.
 std::uint32_t alignment_of(const void* place);
 
-/// What of cuBLASLt's proposals can be used, in its order: best first.
+/// What of cuBLASLt's proposals can be used, in its order: best first. None when its heuristics
+/// ended with NOT_SUPPORTED: it has no kernel for the product with this epilogue, and may have one
+/// without. Throws Error(resource) on another failure.
 std::vector<cublasLtMatmulHeuristicResult_t> usable(
-    std::span<const cublasLtMatmulHeuristicResult_t> proposals);
+    cublasStatus_t status, std::span<const cublasLtMatmulHeuristicResult_t> proposals,
+    std::string_view operation);
 
 /// Algorithms for one device, each chosen once for sizes, alignments and epilogue: the first that
 /// cuBLASLt's heuristics propose, or the fastest of the first few. The ReLU of some of its kernels

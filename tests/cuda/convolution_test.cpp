@@ -67,10 +67,40 @@ TEST_CASE("of cuBLASLt's proposals those are used that it stands by, in its orde
   std::array<cublasLtMatmulHeuristicResult_t, 4> proposals{};
   for (std::size_t i = 0; i < proposals.size(); ++i) proposals[i].workspaceSize = i;
   proposals[0].state = proposals[2].state = CUBLAS_STATUS_NOT_SUPPORTED;
-  const auto found = cuda::usable(proposals);
+  const auto found = cuda::usable(CUBLAS_STATUS_SUCCESS, proposals, "choosing");
   REQUIRE(found.size() == 2);
   CHECK(found[0].workspaceSize == 1);
   CHECK(found[1].workspaceSize == 3);
+}
+
+TEST_CASE("where cuBLASLt supports no epilogue there are no proposals; other failures are told") {
+  // Heuristics that know no kernel for bias and ReLU at once end with this status: the product is
+  // then tried without the ReLU.
+  std::array<cublasLtMatmulHeuristicResult_t, 2> stale{};
+  CHECK(cuda::usable(CUBLAS_STATUS_NOT_SUPPORTED, stale, "choosing").empty());
+  CHECK(cuda::usable(CUBLAS_STATUS_SUCCESS, {}, "choosing").empty());
+  CHECK_THROWS_WITH(cuda::usable(CUBLAS_STATUS_INVALID_VALUE, stale, "choosing an algorithm"),
+                    ContainsSubstring("choosing an algorithm failed with status 7"));
+}
+
+TEST_CASE(
+    "engines are taken by their notes: TF32 and those that differ from run to run if allowed") {
+  using Notes = std::vector<cudnnBackendNumericalNote_t>;
+  const Notes plain{CUDNN_NUMERICAL_NOTE_FFT}, cores{CUDNN_NUMERICAL_NOTE_TENSOR_CORE},
+      loose{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
+      both{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
+      halves{CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const bool tf32 : {false, true})
+      for (const bool deterministic : {false, true}) {
+        const cuda::PlanRules rules{tf32, deterministic};
+        const bool may_use_cores = tf32 || type == DType::bf16;
+        CHECK(cuda::suits(plain, type, rules));
+        CHECK(cuda::suits(cores, type, rules) == may_use_cores);
+        CHECK(cuda::suits(loose, type, rules) == !deterministic);
+        CHECK(cuda::suits(both, type, rules) == (may_use_cores && !deterministic));
+        CHECK_FALSE(cuda::suits(halves, type, rules));
+      }
 }
 
 TEST_CASE("alignments are those of addresses") {
