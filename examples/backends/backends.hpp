@@ -40,7 +40,7 @@ struct CudaPlace {
   int rank;
   std::vector<int> hosts;  ///< by rank
   std::string precision;   ///< f32, tf32 or bf16
-  bool autotune, graph, staged;
+  bool autotune, graph, deterministic, staged;
 };
 OnDevice make_cuda(const fast::nn::ModelSpec& spec, std::uint64_t seed,
                    const fast::nn::BackendOptions& options, const CudaPlace& place);

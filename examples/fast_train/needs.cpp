@@ -50,6 +50,10 @@ constexpr Need needs[] = {
     {"--precision", on_gpu, gpu_only},
     {"--autotune", on_gpu, gpu_only},
     {"--cuda-graph", on_gpu, gpu_only},
+    {"--deterministic", on_gpu,
+     "runs on the CPU are deterministic anyway; leave the option out or take --device cuda"},
+    {"--autotune", [](const Options& o) { return !o.deterministic; },
+     "with --deterministic no way to a convolution is chosen by the clock; leave one of the two out"},
     {"--threads", on_cpu,
      "it is a number of cores, and this worker computes on a GPU; leave it out (--loader-threads "
      "make its batches) or take --device cpu"},

@@ -66,6 +66,10 @@ void describe(CLI::App& app, Options& o) {
   app.add_flag("--autotune", o.autotune,
                "on GPUs, measure ways to each convolution and product and take the fastest");
   app.add_flag("--cuda-graph", o.graph, "on GPUs, launch a whole step at once");
+  app.add_flag(
+      "--deterministic", o.deterministic,
+      "on GPUs, leave out ways to convolutions whose results differ in their last bits from "
+      "run to run");
   app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
   app.add_flag("--no-placement", o.no_placement,
                "rank r is worker r of the topology, whatever edges then lie between hosts");

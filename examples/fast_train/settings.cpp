@@ -204,9 +204,9 @@ backends::OnDevice backend_of(const Options& o, const data::Dataset& data, const
     require(o.backend == "nn", ErrorKind::argument,
             "--device {}: only nn's models run there; leave --backend {} out, or take --device cpu",
             o.device, o.backend);
-    return backends::make_cuda(
-        spec, o.seed, options,
-        {gpu, group.rank(), group.hosts(), o.precision, o.autotune, o.graph, prefetch_of(o) > 0});
+    return backends::make_cuda(spec, o.seed, options,
+                               {gpu, group.rank(), group.hosts(), o.precision, o.autotune, o.graph,
+                                o.deterministic, prefetch_of(o) > 0});
   }
   if (o.backend == "nn") return {nn::make_backend<float>(spec, o.seed, options), ""};
   if (o.backend == "torch") return {backends::make_torch<float>(spec, o.seed, options), ""};

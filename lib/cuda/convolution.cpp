@@ -208,17 +208,19 @@ bool Convolutions::Less::operator()(const std::pair<Convolution::Kind, Convoluti
   return key(a) < key(b);
 }
 
-Convolutions::Convolutions(bool tf32, bool autotune) : tf32_(tf32), autotune_(autotune) {
+Convolutions::Convolutions(const PlanRules& rules, bool autotune)
+    : rules_(rules), autotune_(autotune) {
   cudnnHandle_t made = nullptr;
   check(cudnnCreate(&made), "cudnnCreate");
   handle_.reset(made);
 }
 
-bool Convolutions::suits(const Descriptor& configuration, DType type) const {
-  for (const cudnnBackendNumericalNote_t note : notes_of(configuration)) {
+bool suits(std::span<const cudnnBackendNumericalNote_t> notes, DType type, const PlanRules& rules) {
+  for (const cudnnBackendNumericalNote_t note : notes) {
     // Tensor cores take f32 as TF32 only; some engines go down to halves.
-    if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && type == DType::f32 && !tf32_) return false;
+    if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && type == DType::f32 && !rules.tf32) return false;
     if (note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) return false;
+    if (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && rules.deterministic) return false;
   }
   return true;
 }
@@ -229,7 +231,8 @@ std::vector<Convolutions::Plan> Convolutions::plans_for(const Convolution& work,
   std::vector<Plan> plans;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (const Descriptor& configuration : configurations(graph, mode)) {
-      if (plans.size() == most || !suits(configuration, work.shape.type)) continue;
+      if (plans.size() == most || !suits(notes_of(configuration), work.shape.type, rules_))
+        continue;
       Plan made{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0};
       made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &handle);
       made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
@@ -247,10 +250,12 @@ std::vector<Convolutions::Plan> Convolutions::plans_for(const Convolution& work,
 
 Convolutions::Plan Convolutions::make_plan(const Convolution& work) {
   std::vector<Plan> plans = plans_for(work, autotune_ ? most_tuned : 1);
-  require(!plans.empty(), ErrorKind::resource,
-          "cuda: cuDNN {} has no plan for {} ({}{}); choose another model or batch size, or run on "
-          "the CPU",
-          cudnnGetVersion(), describe(work.shape), name(work.shape.type), tf32_ ? ", TF32" : "");
+  require(
+      !plans.empty(), ErrorKind::resource,
+      "cuda: cuDNN {} has no plan for {} ({}{}{}); choose another model or batch size, or run on "
+      "the CPU",
+      cudnnGetVersion(), describe(work.shape), name(work.shape.type), rules_.tf32 ? ", TF32" : "",
+      rules_.deterministic ? ", deterministic" : "");
   const std::size_t best = fastest(plans.size(), [&](std::size_t i) {
     return time_ms(plans[i].workspace_bytes, [&](void* workspace, void* stream) {
       execute(plans[i], work, workspace, stream);

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -45,12 +46,20 @@ cudnnDataType_t data_type(DType type);
 /// Tensors are 1 (a), 2 (b) and 3 (out).
 Descriptor convolution_operation(Convolution::Kind kind, const ConvolutionShape& shape);
 
+/// Which of cuDNN's engines may compute.
+struct PlanRules {
+  bool tf32 = false;           ///< those that round factors of f32 to TF32, too
+  bool deterministic = false;  ///< only those whose results are the same in every run
+};
+/// Whether an engine with these notes may compute on such tensors.
+bool suits(std::span<const cudnnBackendNumericalNote_t> notes, DType type, const PlanRules& rules);
+
 /// Plans for one device, each made once for a kind and shape: the first that can be made of what
 /// cuDNN's heuristics propose, then of its fall-backs; or the fastest of the first few.
 class Convolutions {
  public:
-  /// Without `tf32` engines that round factors of f32 to TF32 are left out. On the current device.
-  Convolutions(bool tf32, bool autotune);
+  /// On the current device.
+  Convolutions(const PlanRules& rules, bool autotune);
 
   /// Of the plan for it, made now if it is new; to choose the fastest writes to `out`. On the
   /// current device, as run().
@@ -73,9 +82,9 @@ class Convolutions {
   Plan make_plan(const Convolution& work);
   std::vector<Plan> plans_for(const Convolution& work, std::size_t most);
   void execute(const Plan& plan, const Convolution& work, void* workspace, void* stream);
-  bool suits(const Descriptor& configuration, DType type) const;
 
-  bool tf32_, autotune_;
+  PlanRules rules_;
+  bool autotune_;
   std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy> handle_;
   std::map<std::pair<Convolution::Kind, ConvolutionShape>, Plan, Less> plans_;
 };

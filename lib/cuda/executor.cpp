@@ -12,7 +12,7 @@ void destroy_graph(void* graph) { cudaGraphExecDestroy(static_cast<cudaGraphExec
 Executor::Executor(const Stream& stream, const NetworkOptions& options) : stream_(stream) {
   const bool tf32 = options.precision == Precision::tf32;
   const UseDevice use(stream.device());  // handles are of the device they are made on
-  convolutions_.emplace(tf32, options.autotune);
+  convolutions_.emplace(PlanRules{tf32, options.deterministic}, options.autotune);
   products_.emplace(tf32, options.autotune);
   recurrences_.emplace(tf32);
 }

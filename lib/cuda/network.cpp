@@ -22,7 +22,10 @@ std::size_t buffer_count(const nn::ModelSpec& spec) {
   return list.empty() ? 0 : list.back().offset + list.back().count;
 }
 
-nn::ModelSpec checked(nn::ModelSpec spec) {
+nn::ModelSpec checked(nn::ModelSpec spec, const NetworkOptions& options) {
+  require(!options.deterministic || !options.autotune, ErrorKind::argument,
+          "cuda::Network: deterministic and autotune; plans chosen by the clock differ from run to "
+          "run, so leave one of the two out");
   require(nn::parameter_count(spec) > 0, ErrorKind::argument,
           "cuda::Network: model {} has no parameters, at least one layer with weights is required",
           spec.name);
@@ -53,7 +56,7 @@ struct Network::Impl {
   };
 
   Impl(nn::ModelSpec model, const NetworkOptions& with)
-      : spec(checked(std::move(model))),
+      : spec(checked(std::move(model), with)),
         shapes(nn::shapes(spec)),
         stream(with.device),
         options(with),

@@ -48,4 +48,6 @@ TEST_CASE("options out of range are refused before a device is looked for") {
                     ContainsSubstring("epsilon 0"));
   CHECK_THROWS_WITH(cuda::make_backend(nn::lenet5(), 1, {nn::SgdOptions{}, -1}),
                     ContainsSubstring("a norm of -1"));
+  CHECK_THROWS_WITH(cuda::Network(nn::lenet5(), {.autotune = true, .deterministic = true}),
+                    ContainsSubstring("leave one of the two out"));
 }

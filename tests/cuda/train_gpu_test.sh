@@ -17,3 +17,4 @@ cat "$output"
 [[ $status == 0 ]]
 grep -qE 'devices +1 worker on cuda:0 \(.*\), 1 on cpu' "$output"
 "$program" "${common[@]}" --quiet --device cuda --model lstm --precision bf16 --autotune --cuda-graph --augment --prefetch 3 --loader-threads 2
+"$program" "${common[@]}" --quiet --device cuda --deterministic

@@ -158,6 +158,7 @@ check_needs() {
     # shellcheck disable=SC2086
     refused "$option on a CPU" "${option%% *}: without effect" "--device cuda" -- $option
   done
+  refused "tuned by the clock" "--autotune: without effect" "--deterministic" -- --device cuda --autotune --deterministic
   refused "cores of a GPU" "--threads: without effect" "--device cpu" -- --device cuda --threads 2
   refused "samples of even shards" "--take-over: without effect" "--shards dirichlet" -- --take-over
   for option in "--topology ring" "--staleness 1" "--closing-rounds 2" "--rejoin-after 5" "--remote-path pull" "--remote-rate 9" --no-placement; do

@@ -35,6 +35,10 @@ struct NetworkOptions {
   /// From the second batch of a size on, launch the whole pass, and in train() the optimizer's step
   /// with it, as one CUDA graph.
   bool graph = false;
+  /// Leave out cuDNN's ways that it marks as not deterministic, so that a run repeated on the same
+  /// card with the same libraries gives the same bits; slower where those were the fastest. Not
+  /// with autotune, whose choice depends on the clock.
+  bool deterministic = false;
   /// Where batches may be on the device already; null: they are copied.
   std::shared_ptr<BatchStage> stage = {};
 };
