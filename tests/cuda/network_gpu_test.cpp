@@ -60,10 +60,34 @@ TEST_CASE("a network on the device computes nearly the same in bf16") {
   }
 }
 
+// Host figures for the bounds, nn in f32 as the reference: with 16 samples nn in f64 is 6.4e-3 from
+// it in one tensor (bn6.bias), as a ReLU is turned by rounding alone: no bound of a card's sums.
+// With 8 samples nn in f64 and the works in f64 on the host (tests/cuda/host_works.hpp) are 2.9e-6
+// from it at most. With factors rounded to TF32 these works are up to 0.16 away in single tensors,
+// 0.088 in all gradients together and 1.1e-4 in the loss: the bounds of whole networks are for
+// that.
 TEST_CASE("ResNet-20 on the device computes what nn computes, and nearly so in TF32") {
   OnDevice exact(nn::resnet20()), rounded(nn::resnet20(), {.precision = cuda::Precision::tf32});
-  check_against_nn(exact, nn::resnet20(), 16, 1e-3);  // 20 layers of rounding
-  check_against_nn(rounded, nn::resnet20(), 16, 5e-2);
+  check_against_nn(exact, nn::resnet20(), 8, 1e-3);  // 20 layers of rounding
+  check_near_nn(rounded, nn::resnet20(), 8);
+}
+
+TEST_CASE("deterministic passes repeat bit for bit, also in another network") {
+  for (const nn::ModelSpec& spec : {nn::lenet5(), nn::resnet20()}) {
+    std::vector<float> first;
+    for (int made = 0; made < 2; ++made) {
+      OnDevice network(spec, {.deterministic = true});
+      nn::Network<float> initial(spec, 31);
+      network.set_parameters(initial.parameters());
+      const nn::Samples samples(64, spec.input, initial.classes(), 32);
+      for (int pass = 0; pass < 3; ++pass) {
+        network.loss_and_gradients(samples.batch());
+        if (first.empty()) first = network.gradients();
+        INFO(spec.name << ", network " << made << ", pass " << pass);
+        CHECK((network.gradients() == first));
+      }
+    }
+  }
 }
 
 TEST_CASE("a captured pass with timed plans computes what nn computes, whatever batches come") {
@@ -141,9 +165,12 @@ TEST_CASE("batches staged on the device give what batches copied give") {
   }
 }
 
+// Host figures, nn in f32 against nn in f64 over the 80 steps: at a learning rate of 0.05 the loss
+// ends at 2.28 (it began at 3.37) and the two differ by 13 %, at 0.01 by more; at 0.002 it ends at
+// 0.0032 and they differ by 2.6e-6.
 TEST_CASE("LeNet's loss falls on the device as it does on the host") {
   const nn::ModelSpec spec = nn::lenet5();
-  const nn::SgdOptions sgd{.learning_rate = 0.05};
+  const nn::SgdOptions sgd{.learning_rate = 0.002};
   nn::Network<float> reference(spec, 7);
   OnDevice device(spec);
   device.set_parameters(reference.parameters());
