@@ -23,14 +23,14 @@ train() { # NAME ARGUMENTS...
   local name=$1
   shift
   echo "$name: $*"
-  timeout -k 5 600 "$hosts" run 2 -r 1 "$bin/fast-train" --topology ring --warmup 0.2 --seed 1 --quiet --out "$out/$name" \
+  timeout -k 5 600 "$hosts" run 2 -r 1 "$bin/fast-train" --warmup 0.2 --seed 1 --quiet --out "$out/$name" \
     "$@" </dev/null >"$out/$name.log" 2>&1 9>&- || { tail -3 "$out/$name.log" >&2; exit 1; }
 }
 for exchange in allreduce awc awc-stale awc-int8; do
-  options=()
+  options=(--topology ring)
   [[ $exchange == allreduce ]] && options=(--exchange allreduce)
-  [[ $exchange == awc-stale ]] && options=(--staleness 1)
-  [[ $exchange == awc-int8 ]] && options=(--codec int8)
+  [[ $exchange == awc-stale ]] && options+=(--staleness 1)
+  [[ $exchange == awc-int8 ]] && options+=(--codec int8)
   train "lenet-$exchange" --model lenet --epochs 3 --evaluate-every 100 "${options[@]}"
   train "mlp10m-$exchange" --model mlp:2048-2048-2048 --epochs 1 --evaluate-every 50 "${options[@]}"
 done

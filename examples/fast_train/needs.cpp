@@ -59,8 +59,12 @@ constexpr Need needs[] = {
      "make its batches) or take --device cpu"},
     {"--topology", has_neighbors, no_neighbors},
     {"--staleness", has_neighbors, no_neighbors},
-    {"--closing-rounds", has_neighbors, no_neighbors},
+    {"--closing-rounds",
+     [](const Options& o) { return has_neighbors(o) || o.closing_rounds == "0"; }, no_neighbors},
     {"--rejoin-after", has_neighbors, no_neighbors},
+    {"--codec", [](const Options& o) { return has_neighbors(o) || o.codec == "identity"; },
+     "an all-reduce averages exactly, and --algorithm none sends no messages; leave the codec out or "
+     "take a rule that averages with neighbors (--algorithm awc)"},
     {"--no-placement", reaches_other_hosts, one_host},
     {"--remote-path", reaches_other_hosts, one_host},
     {"--remote-rate", reaches_other_hosts, one_host},
@@ -72,6 +76,9 @@ constexpr Need needs[] = {
     {"--take-over", is_skewed,
      "with even shards all samples are dealt anew every epoch, so that nothing is to be taken "
      "over; leave it out or take --shards dirichlet:ALPHA"},
+    {"--take-over", [](const Options& o) { return !is_all_reduce(o); },
+     "an all-reduce cannot go on without a worker, so that nobody's samples are left; leave it out or "
+     "take another rule"},
     {"--momentum", is_sgd, sgd_only},
     {"--nesterov", is_sgd, sgd_only},
     {"--beta1", is_adam, adam_only},

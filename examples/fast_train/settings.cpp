@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <fast/core/message.hpp>
 #include <fast/fast.hpp>
 #include <fast/nn/backend.hpp>
 #include <fast/topology/graphs.hpp>
@@ -252,11 +253,6 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.pace = pace_of(o);
   trainer.worker.algorithm = rule_of(o);
   trainer.worker.codec = codec::by_name(o.codec);
-  require(!trainer.all_reduce || trainer.worker.codec.kind == codec::Kind::identity,
-          ErrorKind::argument,
-          "--codec {}: the all-reduce averages exactly; leave the codec out or choose another "
-          "exchange",
-          o.codec);
   trainer.arena = arena_of(o.arena);
   trainer.worker.staleness = staleness_of(o.staleness);
   trainer.worker.remote_path = remote_path_of(o.remote_path);
@@ -269,7 +265,7 @@ train::TrainerOptions trainer_options(const Options& o) {
                                           o.samples, o.augment, o.model) +
                               agreement(o);
   trainer.worker.log = [](LogLevel, std::string_view text) {
-    std::fprintf(stderr, "\n%.*s\n", static_cast<int>(text.size()), text.data());
+    std::fprintf(stderr, "\n%s\n", printable(text, Newlines::keep).c_str());
   };
   return trainer;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
 
 namespace fast::c {
@@ -39,7 +40,7 @@ fast_status status_of_exception() noexcept {
   } catch (const std::bad_alloc&) {
     return remember(FAST_ERROR_RESOURCE, "out of memory");
   } catch (const std::exception& error) {
-    return remember(FAST_ERROR_INTERNAL, error.what());
+    return remember(FAST_ERROR_INTERNAL, message_of(error).c_str());
   } catch (...) {
     return remember(FAST_ERROR_INTERNAL, "an exception that is no std::exception");
   }

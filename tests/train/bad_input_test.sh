@@ -105,7 +105,7 @@ check_names() {
   refused "arena" "\"round\"" "fixed or rotating" -- --arena round
   refused "arena with an average over steps" "rotating arena" "fixed arena" -- --arena rotating --ema 0.9
   refused "rule of an all-reduce" "--algorithm: without effect" "leave one of the two out" -- --exchange allreduce --algorithm d2
-  refused "codec of an all-reduce" "--codec bf16" "exactly" -- --codec bf16 --exchange allreduce
+  refused "codec of an all-reduce" "--codec: without effect" "exactly" -- --codec bf16 --exchange allreduce
   refused "codec of a rule that needs none" "algorithm choco with codec int8" "identity only" \
     -- --codec int8 --algorithm choco
   refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
@@ -167,6 +167,8 @@ check_needs() {
   done
   refused "a topology of nobody" "--topology: without effect" "averages with neighbors" -- --topology ring --algorithm none
   refused "a path to other hosts" "--remote-path: without effect" "--exchange hybrid" -- --remote-path pull --exchange shared
+  refused "a codec without messages" "--codec: without effect" -- --codec bf16 --algorithm none
+  refused "samples that nobody leaves" "--take-over: without effect" -- --take-over --shards dirichlet:1 --exchange allreduce
   refused "options of no rule" "--algorithm-option: without effect" -- --algorithm allreduce --algorithm-option period=8
   refused "metrics without a directory" "--evaluate-every: without effect" "--out" -- --evaluate-every 3
   refused "checkpoints that nobody writes" "--keep: without effect" "--checkpoint-every" -- --keep 3
