@@ -59,17 +59,20 @@ double least_bytes_of_worker(const Options& o, const nn::ModelSpec& spec) {
 
 void check_capacity(const Options& o, const nn::ModelSpec& spec, int workers) {
   const double each = least_bytes_of_worker(o, spec), all = each * workers;
-  const std::size_t available = available_memory_bytes();
+  const bool one_process = o.exchange == "local";
+  // A limit of this process or its control group need not be one of the host's other ranks.
+  const auto host = static_cast<double>(available_host_memory_bytes()),
+             own = static_cast<double>(available_memory_bytes());
+  const bool fits = all <= host && (one_process ? all : each) <= own;
   require(
-      all <= static_cast<double>(available), ErrorKind::resource,
+      fits, ErrorKind::resource,
       "fast-train: {} worker{} on this host, each with model {} of {:.0f} parameters, --batch-size "
-      "{}, --prefetch {} and --threads {}: at least {} each, {} in all; {} of memory are "
-      "available; take fewer workers or smaller numbers",
+      "{}, --prefetch {} and --threads {}: at least {} each, {} in all; {} of memory are available "
+      "here, {} to this process; take fewer workers or smaller numbers",
       workers, workers == 1 ? "" : "s", o.model, parameters_of(spec), o.batch_size, prefetch_of(o),
-      o.threads, size_text(each), size_text(all), size_text(static_cast<double>(available)));
+      o.threads, size_text(each), size_text(all), size_text(host), size_text(own));
   const double threads = static_cast<double>(workers) * threads_of_worker;
-  require(o.exchange != "local" || threads <= static_cast<double>(most_threads()),
-          ErrorKind::resource,
+  require(!one_process || threads <= static_cast<double>(most_threads()), ErrorKind::resource,
           "--workers {}: they need at least {:.0f} threads, this process can start {}; take fewer "
           "workers, or ranks (mpiexec -n)",
           workers, threads, most_threads());

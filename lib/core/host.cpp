@@ -72,6 +72,24 @@ std::size_t left_in_all(const Hierarchy& files) {
   return least;
 }
 
+struct ProcessMemory {
+  std::size_t addresses = 0, resident = 0;
+};
+ProcessMemory memory_of_process() {
+  std::ifstream in("/proc/self/statm");
+  ProcessMemory pages;
+  in >> pages.addresses >> pages.resident;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return {pages.addresses * page, pages.resident * page};
+}
+
+std::size_t addresses_left() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return no_limit;
+  const auto most = static_cast<std::size_t>(limit.rlim_cur);
+  return most - std::min(most, memory_of_process().addresses);
+}
+
 std::size_t processes_of_user() {
   rlimit limit{};
   if (geteuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) != 0) return no_limit;
@@ -80,10 +98,14 @@ std::size_t processes_of_user() {
 
 }  // namespace
 
+std::size_t available_host_memory_bytes() {
+  const auto kibibytes = number_in("/proc/meminfo", "MemAvailable:");
+  return kibibytes ? *kibibytes * 1024 : no_limit;
+}
+
 std::size_t available_memory_bytes() {
-  const auto system = number_in("/proc/meminfo", "MemAvailable:");
   const fs::path root = "/sys/fs/cgroup";
-  return std::min({system ? *system * 1024 : no_limit,
+  return std::min({available_host_memory_bytes(), addresses_left(),
                    left_in_all({root, "", "memory.max", "memory.current", "inactive_file"}),
                    left_in_all({root / "memory", "memory", "memory.limit_in_bytes",
                                 "memory.usage_in_bytes", "total_inactive_file"})});
@@ -100,12 +122,7 @@ std::size_t most_threads() {
                    left_in_all({root / "pids", "pids", "pids.max", "pids.current", nullptr})});
 }
 
-std::size_t resident_memory_bytes() {
-  std::ifstream in("/proc/self/statm");
-  std::size_t total = 0, resident = 0;
-  in >> total >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
+std::size_t resident_memory_bytes() { return memory_of_process().resident; }
 
 std::string size_text(double size_bytes) {
   constexpr const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};

@@ -15,14 +15,14 @@ struct File {
   std::int32_t label;
 };
 
-void require_readable(const fs::path& directory) {
+void require_folder(const fs::path& directory) {
   const std::string problem = why_unreadable_directory(directory);
   require(problem.empty(), ErrorKind::data, "image folder: {} cannot be read: {}",
           directory.string(), problem);
 }
 
 std::vector<fs::path> images_of(const fs::path& folder) {
-  require_readable(folder);
+  require_folder(folder);
   std::vector<fs::path> images;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -84,7 +84,7 @@ void append_planes(const Image& image, std::vector<std::uint8_t>& values) {
 }  // namespace
 
 std::vector<std::string> class_folders(const fs::path& directory) {
-  require_readable(directory);
+  require_folder(directory);
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {

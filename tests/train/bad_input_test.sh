@@ -188,6 +188,8 @@ check_capacity() {
   refused "batches ahead" "--prefetch 1000000000" "are available" -- --prefetch 1000000000
   refused "a model without memory" "3 workers on this host" "are available" -- --model mlp:1000000-1000000
   refused "a model without end" "on this host" "are available" -- --model mlp:9000000000000000000
+  expect "a process with a limit" "1 worker on this host" "MiB to this process" -- \
+    bash -c 'ulimit -v 1000000 && exec "$@"' bash "$program" "${small[@]}" --model mlp:100000
   expect "workers without memory" "100000 workers on this host" "in all" "are available" "fewer workers" -- \
     "$program" "${small[@]}" --model mlp:100000 --batch-size 1 --exchange local --workers 100000
   (($(</proc/sys/vm/max_map_count) / 2 > 80000)) || # each worker is two threads at least

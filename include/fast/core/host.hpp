@@ -6,9 +6,12 @@
 
 namespace fast {
 
-/// Bytes that can be allocated without swapping: the smaller of the system's and of what the
-/// process's control groups (v1 or v2) leave, page cache counted as free. The largest number where
-/// neither is known.
+/// Bytes that all processes of the host together can still allocate without swapping, page cache
+/// counted as free; the largest number where that is not known.
+std::size_t available_host_memory_bytes();
+
+/// Bytes that this process can still allocate: the least of those, of what its control groups (v1
+/// or v2) leave, and of its limit of addresses (ulimit -v).
 std::size_t available_memory_bytes();
 
 /// What this process holds in memory; 0 where that is not known.
