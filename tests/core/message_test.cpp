@@ -77,8 +77,8 @@ TEST_CASE("the standard library's exceptions are told in sentences") {
 
 TEST_CASE("a host has some memory and some threads left") {
   CHECK(available_memory_bytes() > (std::size_t{1} << 20));
+  CHECK(available_host_memory_bytes() > (std::size_t{1} << 20));
   CHECK(available_memory_bytes() < (std::size_t{1} << 50));
-  CHECK(available_memory_bytes() <= available_host_memory_bytes());
   CHECK(most_threads() > 16);
   CHECK(resident_memory_bytes() > (std::size_t{1} << 16));
   CHECK(size_text(640) == "640 bytes");
