@@ -129,6 +129,7 @@ struct CheckpointWriter::Impl {
       if (shards == 0) return true;  // removed meanwhile: newer ones are there
       if (shards < static_cast<std::size_t>(options.workers) && !as_it_is) return false;
       write_manifest(directory, *unlisted, options.workers);
+      sync_directory(options.directory);  // the new one's name, before older ones go
       remove_old(options.directory, options.keep);
     } catch (const std::exception& error) {
       warn(error.what());

@@ -5,18 +5,37 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <random>
 
 namespace fast::train {
 namespace {
 
-/// Closed, and removed unless told to keep it.
+constexpr int most_names_tried = 100;
+
+/// Another one each time, also in containers that share a directory and process numbers.
+std::filesystem::path temporary_name(const std::filesystem::path& path) {
+  static std::atomic<unsigned> files{0};
+  std::random_device device;
+  char host[HOST_NAME_MAX + 1] = {};
+  gethostname(host, HOST_NAME_MAX);
+  std::filesystem::path name = path;
+  name += fmt::format("{}{}-{}-{}-{:08x}", temporary_suffix, host, getpid(), files++, device());
+  return name;
+}
+
+/// A new file beside `path`; removed at the end unless it was renamed.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(std::filesystem::path path)
-      : path_(std::move(path)),
-        descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {}
+  explicit TemporaryFile(const std::filesystem::path& path) {
+    for (int k = 0; k < most_names_tried && descriptor_ < 0; ++k) {
+      path_ = temporary_name(path);
+      descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      if (descriptor_ < 0 && errno != EEXIST) return;
+    }
+  }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
@@ -44,11 +63,12 @@ class TemporaryFile {
 
  private:
   std::filesystem::path path_;
-  int descriptor_;
+  int descriptor_ = -1;
   bool renamed_ = false;
 };
 
-/// So that the new name outlives a crash of the machine. Not every file system can.
+}  // namespace
+
 void sync_directory(const std::filesystem::path& directory) {
   const int descriptor =
       open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -57,11 +77,10 @@ void sync_directory(const std::filesystem::path& directory) {
   close(descriptor);
 }
 
+namespace {
+
 void write(const std::filesystem::path& path, const std::vector<Bytes>& parts, bool durably) {
-  static std::atomic<unsigned> files{0};
-  std::filesystem::path temporary = path;
-  temporary += fmt::format("{}{}-{}", temporary_suffix, getpid(), files++);
-  TemporaryFile file(temporary);
+  TemporaryFile file(path);
   bool written = file.opened();
   for (const Bytes& part : parts) written = written && file.write(part);
   written = written && (!durably || file.reach_disk()) && file.rename_to(path);

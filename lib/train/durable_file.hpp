@@ -22,5 +22,7 @@ inline constexpr std::string_view temporary_suffix = ".tmp-";
 void write_whole(const std::filesystem::path& path, const std::vector<Bytes>& parts);
 /// The same, and they have reached the disk before it is renamed: outlives the machine's crash.
 void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts);
+/// The names in it outlive the machine's crash from now on, where the file system can do that.
+void sync_directory(const std::filesystem::path& directory);
 
 }  // namespace fast::train

@@ -3,12 +3,14 @@
 #include <fast/train/checkpoint.hpp>
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -17,11 +19,15 @@
 #include "support/contents.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/durable_file.hpp"
 
 using namespace fast;
 using namespace fast::train;
 
 namespace {
+
+/// Sees what reaches the disk, and when.
+std::function<void(const std::filesystem::path&)> on_fsync;
 
 /// Messages of writers' threads.
 struct Messages {
@@ -69,6 +75,13 @@ std::vector<int> first(int count) {
 }
 
 }  // namespace
+
+/// In place of the system's, for the whole program.
+extern "C" int fsync(int descriptor) {
+  if (on_fsync)
+    on_fsync(std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", descriptor)));
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
 
 TEST_CASE("a checkpoint of several workers is found, checked and read") {
   const testing::TemporaryDirectory directory;
@@ -189,6 +202,36 @@ TEST_CASE("a full disk leaves the older checkpoint, says so, and does not end th
   writer.wait();
   CHECK(messages.all.size() == 1);
   CHECK(read_manifest(directory / "round-000000000001").round == 1);
+}
+
+TEST_CASE("the name of a new checkpoint reaches the disk before an older checkpoint is removed") {
+  const testing::TemporaryDirectory directory;
+  auto options = options_for(directory.path());
+  options.keep = 1;
+  const auto is_whole = [&](int round) {
+    return std::filesystem::exists(directory / fmt::format("round-{:012}/manifest.json", round));
+  };
+  bool newer_was_safe = false;
+  CheckpointWriter(options).save(1, Model(1).views(), {});
+  on_fsync = [&](const std::filesystem::path& path) {
+    newer_was_safe = newer_was_safe || (path == directory.path() && is_whole(1) && is_whole(2));
+  };
+  CheckpointWriter(options).save(2, Model(2).views(), {});
+  on_fsync = {};
+  CHECK_FALSE(is_whole(1));
+  CHECK(newer_was_safe);
+}
+
+TEST_CASE("a temporary file of another writer is never taken, whatever its name") {
+  const testing::TemporaryDirectory directory;
+  write_whole(directory / "file", {bytes_of("first")});
+  const auto other = [&](int k) {  // a container with the same process number counts from 0, too
+    return directory / fmt::format("file.tmp-{}-{}", getpid(), k);
+  };
+  for (int k = 0; k < 1000; ++k) std::ofstream(other(k)) << "another writer's";
+  write_whole(directory / "file", {bytes_of("second")});
+  CHECK(contents(directory / "file") == "second");
+  for (int k = 0; k < 1000; ++k) REQUIRE(contents(other(k)) == "another writer's");
 }
 
 TEST_CASE("a run does not mix its checkpoints with those of another") {
