@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <fast/core/error.hpp>
 #include <numeric>
 #include <optional>
@@ -79,17 +81,36 @@ namespace {
 /// Buffers of a collective; left behind on purpose when MPI may still write to them after a
 /// deadline.
 struct Gather {
-  std::vector<int> sizes, offsets;
+  std::vector<std::uint64_t> left;  ///< bytes of each rank that have not been handed round yet
+  std::vector<int> sizes, offsets;  ///< of a part
   std::string sent, received;
 };
+
+/// How much of each rank comes with the next part: it begins where the last one ended, and all of
+/// them together are counted in int.
+void plan_part(Gather& gather, std::size_t most_bytes) {
+  const std::size_t each = std::max<std::size_t>(1, most_bytes / gather.left.size());
+  for (std::size_t r = 0; r < gather.left.size(); ++r) {
+    gather.sizes[r] = static_cast<int>(std::min<std::uint64_t>(gather.left[r], each));
+    gather.left[r] -= static_cast<std::uint64_t>(gather.sizes[r]);
+  }
+  std::exclusive_scan(gather.sizes.begin(), gather.sizes.end(), gather.offsets.begin(), 0);
+  gather.received.resize(static_cast<std::size_t>(gather.offsets.back() + gather.sizes.back()));
+}
+
+bool has_more(const Gather& gather) {
+  return std::any_of(gather.left.begin(), gather.left.end(), [](auto left) { return left > 0; });
+}
 
 }  // namespace
 
 std::vector<std::string> Communicator::all_gather(std::string_view bytes, const Deadline& deadline,
                                                   std::string_view purpose) const {
   const auto count = static_cast<std::size_t>(impl_->size);
+  const auto own = static_cast<std::size_t>(impl_->rank);
   auto gather = std::make_unique<Gather>();
   gather->sent = std::string(bytes);
+  gather->left.resize(count);
   gather->sizes.resize(count);
   gather->offsets.resize(count);
   const auto finish = [&](MPI_Request& request) {
@@ -101,23 +122,25 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
          purpose, impl_->rank, impl_->size, deadline.elapsed_s());
   };
   MPI_Request request = MPI_REQUEST_NULL;
-  int size = static_cast<int>(bytes.size());
-  gather->sizes[static_cast<std::size_t>(impl_->rank)] = size;
-  check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, gather->sizes.data(), 1, MPI_INT,
+  gather->left[own] = bytes.size();
+  check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, gather->left.data(), 1, MPI_UINT64_T,
                        impl_->comm, &request),
         "MPI_Iallgather");
   finish(request);
-  std::exclusive_scan(gather->sizes.begin(), gather->sizes.end(), gather->offsets.begin(), 0);
-  gather->received.resize(static_cast<std::size_t>(gather->offsets.back() + gather->sizes.back()));
-  check(MPI_Iallgatherv(gather->sent.data(), size, MPI_BYTE, gather->received.data(),
-                        gather->sizes.data(), gather->offsets.data(), MPI_BYTE, impl_->comm,
-                        &request),
-        "MPI_Iallgatherv");
-  finish(request);
   std::vector<std::string> parts(count);
-  for (std::size_t r = 0; r < count; ++r) {
-    parts[r] = gather->received.substr(static_cast<std::size_t>(gather->offsets[r]),
-                                       static_cast<std::size_t>(gather->sizes[r]));
+  for (std::size_t r = 0; r < count; ++r) parts[r].reserve(gather->left[r]);
+  while (has_more(*gather)) {
+    const char* from = gather->sent.data() + parts[own].size();
+    plan_part(*gather, impl_->most_bytes_at_once);
+    check(MPI_Iallgatherv(from, gather->sizes[own], MPI_BYTE, gather->received.data(),
+                          gather->sizes.data(), gather->offsets.data(), MPI_BYTE, impl_->comm,
+                          &request),
+          "MPI_Iallgatherv");
+    finish(request);
+    for (std::size_t r = 0; r < count; ++r) {
+      parts[r].append(gather->received, static_cast<std::size_t>(gather->offsets[r]),
+                      static_cast<std::size_t>(gather->sizes[r]));
+    }
   }
   return parts;
 }

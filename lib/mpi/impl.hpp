@@ -4,6 +4,8 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <climits>
+#include <cstddef>
 #include <fast/core/deadline.hpp>
 #include <fast/mpi/communicator.hpp>
 #include <string_view>
@@ -14,7 +16,8 @@ struct Communicator::Impl {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
-  std::atomic<bool> given_up{false};  ///< ranks are gone: nothing collective any more
+  std::atomic<bool> given_up{false};         ///< ranks are gone: nothing collective any more
+  std::size_t most_bytes_at_once = INT_MAX;  ///< MPI counts in int; the same on all ranks
 
   /// Takes over `owned` and sets it to return errors.
   explicit Impl(MPI_Comm owned);
