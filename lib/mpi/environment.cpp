@@ -99,28 +99,29 @@ void Environment::settle() const {
 
 namespace {
 
-void report(const std::exception& error, int rank) {
+/// The library's errors name ranks where one is to blame; a program's own do not.
+void report(const std::exception& error, const Communicator& world) {
   const auto* known = dynamic_cast<const Error*>(&error);
-  if (known == nullptr || known->to_be_reported_by(rank)) {
-    std::fprintf(stderr, "error: %s\n", message_of(error).c_str());
-    std::fflush(stderr);
-  }
+  if (known != nullptr && !known->to_be_reported_by(world.rank())) return;
+  const bool unplaced = known == nullptr && world.size() > 1;
+  const std::string where =
+      unplaced ? fmt::format("rank {} of {}: ", world.rank(), world.size()) : std::string();
+  std::fprintf(stderr, "error: %s%s\n", where.c_str(), message_of(error).c_str());
+  std::fflush(stderr);
 }
 
 }  // namespace
 
 int run(int& argc, char**& argv, const std::function<int(const Communicator& world)>& program) {
-  int rank = 0;
   try {
     Environment environment(argc, argv);
-    rank = environment.world().rank();
     try {
       const int status = program(environment.world());
       if (environment.depart()) return status;
       std::fflush(nullptr);
       _exit(status);
     } catch (const std::exception& error) {  // told at once: the others may take their time to come
-      report(error, rank);
+      report(error, environment.world());
       throw;
     }
   } catch (const std::exception& error) {
