@@ -236,14 +236,18 @@ void Training::load_average(const Manifest& manifest, const std::vector<TensorVi
   }
 }
 
+std::size_t place_in_epoch(std::int64_t round, std::int64_t of, std::size_t rounds) {
+  if (of <= 0 || round >= of || rounds == 0) return 0;
+  const double part = static_cast<double>(round) / static_cast<double>(of);
+  const auto nearest = std::llround(part * static_cast<double>(rounds));
+  return std::min(static_cast<std::size_t>(nearest), rounds - 1);
+}
+
 /// In parts of an epoch, as its rounds are others with another number of workers.
 void Training::take_position(const Safetensors& file) {
-  const double part =
-      static_cast<double>(number(file, "fast.epoch_round")) /
-      static_cast<double>(std::max<std::int64_t>(1, number(file, "fast.epoch_rounds")));
-  const auto rounds = static_cast<double>(loader_->rounds());
   next_.epoch = static_cast<int>(number(file, "fast.epoch"));
-  next_.round = static_cast<std::size_t>(std::llround(part * rounds));
+  next_.round = place_in_epoch(number(file, "fast.epoch_round"), number(file, "fast.epoch_rounds"),
+                               loader_->rounds());
 }
 
 }  // namespace fast::train

@@ -44,6 +44,10 @@ struct Position {
   std::size_t round = 0;  ///< of the epoch
 };
 
+/// Where a run goes on that stood before round `round` of an epoch of `of`, in an epoch of
+/// `rounds`: the nearest round of it, in [0, rounds).
+std::size_t place_in_epoch(std::int64_t round, std::int64_t of, std::size_t rounds);
+
 class Training {
  public:
   Training(const Group& group, const TopologyRule& rule, Backend& backend, const data::Splits& data,

@@ -1,6 +1,7 @@
 // Runs that stop, by choice or not, and go on from what they saved.
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/train/checkpoint.hpp>
@@ -11,8 +12,10 @@
 #include <thread>
 
 #include "support/catch.hpp"
+#include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
 #include "train/training.hpp"
+#include "train/training_run.hpp"
 
 using namespace fast;
 using testing::Trained;
@@ -140,6 +143,47 @@ TEST_CASE("a run goes on with more workers, or fewer") {
       CHECK(resumed[0].summary.workers == after);
       CHECK(resumed[0].summary.test_accuracy_mean_model > 0.93);
     }
+  }
+}
+
+TEST_CASE("a run goes on within the epoch, with any number of workers, from its last rounds, too") {
+  const std::uint64_t seed = test_seed(41);
+  INFO("FAST_TEST_SEED=" << seed);
+  Rng rng(seed);
+  for (int k = 0; k < 20000; ++k) {
+    const auto of = static_cast<std::int64_t>(1 + rng.below(300));
+    const auto round = k % 2 == 0 ? of - 1 : static_cast<std::int64_t>(rng.below(of));
+    const std::size_t rounds = k % 5 == 0 ? static_cast<std::size_t>(of) : 1 + rng.below(300);
+    INFO("round " << round << " of " << of << " in an epoch of " << rounds);
+    const std::size_t place = train::place_in_epoch(round, of, rounds);
+    REQUIRE(place < rounds);
+    // Samples left out or seen twice: those of less than a round.
+    const double off = static_cast<double>(place) / static_cast<double>(rounds) -
+                       static_cast<double>(round) / static_cast<double>(of);
+    REQUIRE(std::abs(off) * static_cast<double>(rounds) < 1);
+    if (rounds == static_cast<std::size_t>(of)) REQUIRE(place == static_cast<std::size_t>(round));
+  }
+  for (int k = 0; k < 6; ++k) {
+    const int before = static_cast<int>(1 + rng.below(5)),
+              after = static_cast<int>(1 + rng.below(8));
+    const int rounds = testing::train_samples / 16 / static_cast<std::size_t>(before);
+    INFO(before << " to " << after);
+    const testing::TemporaryDirectory directory;
+    train_with(before, {}, [&](train::TrainerOptions& options) {
+      options.checkpoints.directory = directory.path();
+      options.checkpoints.every_rounds = rounds - 1;
+      options.epochs = 1;
+    });
+    CHECK(train::find_checkpoint(directory.path()).round == rounds - 1);
+    const auto resumed = train_with(after, {}, [&](train::TrainerOptions& options) {
+      resume_from(directory.path())(options);
+      options.epochs = 2;
+    });
+    const int counted = before == after ? rounds - 1 : 0;  // else the rule begins anew, at 0
+    const int left = static_cast<int>(resumed[0].summary.rounds) - counted;
+    const int epoch = testing::train_samples / 16 / static_cast<std::size_t>(after);
+    CHECK(left > epoch);
+    CHECK(left <= epoch + 1 + epoch / rounds);
   }
 }
 
