@@ -30,7 +30,7 @@ row() {
     rm -f "$directory/summary.json"
     echo "$*" >"$directory/options"
     "$program" --exchange local --workers 8 --quiet --samples "$samples" --epochs "$epochs" --seed "$seed" \
-      --out "$directory" --summary-json "$directory/summary.tmp" "$@" >/dev/null
+      --out "$directory" --overwrite --summary-json "$directory/summary.tmp" "$@" >/dev/null
     mv "$directory/summary.tmp" "$directory/summary.json" # whole or not there
   done
 }

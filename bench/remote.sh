@@ -23,7 +23,7 @@ train() { # NAME ARGUMENTS...
   local name=$1
   shift
   echo "$name: $*"
-  timeout -k 5 600 "$hosts" run 2 -r 1 "$bin/fast-train" --warmup 0.2 --seed 1 --quiet --out "$out/$name" \
+  timeout -k 5 600 "$hosts" run 2 -r 1 "$bin/fast-train" --warmup 0.2 --seed 1 --quiet --out "$out/$name" --overwrite \
     "$@" </dev/null >"$out/$name.log" 2>&1 9>&- || { tail -3 "$out/$name.log" >&2; exit 1; }
 }
 for exchange in allreduce awc awc-stale awc-int8; do

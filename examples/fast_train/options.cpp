@@ -130,6 +130,10 @@ void describe(CLI::App& app, Options& o) {
                  "rounds between lines of metrics (with --out), besides those of epochs; 0: none")
       ->check(whole_number);
   app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
+  app.add_flag(
+      "--overwrite", o.overwrite,
+      "replace the run that --out or --checkpoints holds; only files that a run writes are "
+      "removed");
   app.add_option("--checkpoint-every", o.checkpoint_every,
                  "a number of rounds, or a time (90s, 10min), after which all save what they need "
                  "to go on; on SIGTERM or SIGUSR2 they save and end");

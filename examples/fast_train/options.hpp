@@ -44,7 +44,8 @@ struct Options {
   std::vector<std::string> given;  ///< names of the options on the command line
   std::string checkpoint_every, checkpoints, resume;
   int keep = 2;
-  bool strict = false, take_over = false, autotune = false, graph = false, deterministic = false;
+  bool overwrite = false, strict = false, take_over = false;
+  bool autotune = false, graph = false, deterministic = false;
   bool quiet = false, augment = false, no_placement = false;
 };
 

@@ -241,6 +241,7 @@ train::TrainerOptions trainer_options(const Options& o) {
                            o.warmup_epochs};
   trainer.all_reduce = is_all_reduce(o);
   if (!o.out.empty()) trainer.out = o.out;
+  trainer.overwrite = o.overwrite;
   trainer.progress = !o.quiet;
   trainer.placement = !o.no_placement;
   trainer.momentum = momentum_of(o);

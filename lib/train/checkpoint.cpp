@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "train/durable_file.hpp"
 #include "train/manifest.hpp"
 
 namespace fast::train {
@@ -21,19 +22,31 @@ std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(
   return found;
 }
 
+namespace {
+
+bool is_of_a_checkpoint(std::string_view name) {
+  if (name.starts_with(manifest_name)) return true;
+  const std::size_t suffix = name.find(temporary_suffix);
+  name = name.substr(0, suffix);
+  return name.starts_with("worker-") && (name.ends_with(".safetensors") || name.ends_with(".json"));
+}
+
+}  // namespace
+
 void remove_checkpoint(const std::filesystem::path& directory) {
   std::error_code ignored;
   std::filesystem::remove(directory / manifest_name, ignored);
-  std::filesystem::remove_all(directory, ignored);
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    if (is_of_a_checkpoint(entry.path().filename().string())) files.push_back(entry.path());
+  }
+  for (const auto& file : files) std::filesystem::remove(file, ignored);
+  std::filesystem::remove(directory, ignored);
 }
 
-void clear_after(const std::filesystem::path& directory, std::optional<std::int64_t> round) {
+void remove_checkpoints_after(const std::filesystem::path& directory, std::int64_t round) {
   for (const auto& [other, path] : checkpoints_in(directory)) {
-    std::error_code problem;
-    require(round || !std::filesystem::exists(path / manifest_name, problem), ErrorKind::argument,
-            "checkpoints: {} is of an earlier run; resume from it or choose another directory",
-            path.string());
-    if (other > round.value_or(-1)) remove_checkpoint(path);
+    if (other > round) remove_checkpoint(path);
   }
 }
 

@@ -16,8 +16,11 @@ std::string note_name(int worker);
 /// Newest first, whole or not.
 std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(
     const std::filesystem::path& directory);
-/// Its manifest first, so that what is left of it is not taken for a checkpoint.
+/// Its manifest first, so that what is left of it is not taken for a checkpoint. Files of other
+/// names stay, and the directory with them.
 void remove_checkpoint(const std::filesystem::path& directory);
+/// Those of rounds later than that one.
+void remove_checkpoints_after(const std::filesystem::path& directory, std::int64_t round);
 
 std::uint64_t hash_of(const std::vector<std::span<const std::byte>>& parts);
 

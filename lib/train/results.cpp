@@ -179,7 +179,7 @@ void Training::adopt(const AlignedBuffer& model) {
   layout_.scatter(model.data());
   take();
   if (options_.out && is_first_left()) {
-    save_safetensors(*options_.out / "mean-model.safetensors", backend_.parameters());
+    save_safetensors(*options_.out / mean_model_name, backend_.parameters());
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <random>
 
 #include "train/training_run.hpp"
 
@@ -61,27 +62,59 @@ std::vector<int> sources_of(const Manifest& manifest, int rank, int workers) {
 
 }  // namespace
 
-void Training::open_checkpoints() {
+bool Training::saves_checkpoints() const {
   const CheckpointOptions& options = options_.checkpoints;
-  const bool writes = options.every_rounds > 0 || options.every_s > 0 || options.directory;
+  return options.every_rounds > 0 || options.every_s > 0 || options.directory;
+}
+
+void Training::check_checkpoints() const {
+  const CheckpointOptions& options = options_.checkpoints;
   require(options.every_rounds >= 0 && options.every_s >= 0, ErrorKind::argument,
           "Trainer: checkpoints every {} rounds or {} s; 0 or more are required",
           options.every_rounds, options.every_s);
-  if (!writes) return;
-  require(options.directory || options_.out, ErrorKind::argument,
+  require(!saves_checkpoints() || options.directory || options_.out, ErrorKind::argument,
           "Trainer: checkpoints without a directory; name one for them or for the run's output");
+}
+
+RunPlaces Training::places() const {
+  const CheckpointOptions& options = options_.checkpoints;
+  RunPlaces places{options_.out, std::nullopt, options.resume, options_.overwrite};
+  if (saves_checkpoints())
+    places.checkpoints = options.directory.value_or(options_.out.value_or("") / "checkpoints");
+  return places;
+}
+
+bool Training::is_first_of_host() const {
+  return group_.hosts()[static_cast<std::size_t>(group_.rank())] == group_.rank();
+}
+
+/// Collective. One worker of each host makes its directories the run's, before any writes there.
+void Training::take_places() {
+  const Deadline deadline(options_.worker.deadline);
+  std::random_device device;
+  const std::string random = fmt::format("{:08x}{:08x}", device(), device());
+  const std::string fresh = group_.all_gather(random, deadline, "Trainer: numbering the run")[0];
+  agree(group_, deadline, "Trainer: opening the run's directories", [&] {
+    if (!is_first_of_host()) return;
+    std::optional<std::int64_t> from;
+    if (options_.checkpoints.resume) from = find_checkpoint(*options_.checkpoints.resume).round;
+    claim(places(), number_of(places(), fresh), from);
+  });
+  agree(group_, deadline, "Trainer: opening the run's files", [&] {
+    if (options_.out) metrics_.emplace(*options_.out, group_.rank());
+    if (saves_checkpoints()) open_checkpoints();
+  });
+}
+
+void Training::open_checkpoints() {
+  const CheckpointOptions& options = options_.checkpoints;
   CheckpointWriter::Options writer;
-  writer.directory = options.directory.value_or(options_.out.value_or("") / "checkpoints");
+  writer.directory = *places().checkpoints;
   writer.rank = group_.rank();
   writer.workers = group_.size();
   writer.keep = options.keep;
   writer.patience_s = 2 * options_.worker.suspect_after.count();
   writer.log = options_.worker.log;
-  if (group_.rank() == 0) {
-    std::optional<std::int64_t> from;
-    if (options.resume) from = find_checkpoint(*options.resume).round;
-    clear_after(writer.directory, from);
-  }
   checkpoints_.emplace(std::move(writer));
 }
 
@@ -184,6 +217,10 @@ void Training::resume() {
     worker_->republish();
   }
   resumed_ = rounds_ = last_saved_ = manifest->round;
+  if (group_.rank() == 0 && options_.worker.log) {
+    options_.worker.log(LogLevel::info, fmt::format("resuming from round {} of {}", manifest->round,
+                                                    manifest->directory.string()));
+  }
 }
 
 /// Parameters, buffers and the optimizer's state, and where in its data the run stood.

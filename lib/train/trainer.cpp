@@ -108,12 +108,13 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     train_ = data_.train.slice(0, data_.train.size() - held_out);
     validation_ = data_.train.slice(train_.size(), held_out);
     loader_.emplace(make_loader(), options_.prefetch);
-    if (options_.out) metrics_.emplace(*options_.out, group_.rank());
     schedule = rule.make(group_.size());
-    open_checkpoints();
+    check_checkpoints();
     const bool may_move = options_.placement && !options_.all_reduce;
     schedule_ = lay_out(*schedule, group_.hosts(), may_move, overview_);
+    if (is_first_of_host()) require_free(places());
   });
+  take_places();
   WorkerOptions options_of_worker = worker_options(options_);
   options_of_worker.on_healed = [this] { clean_optimizer(); };
   options_of_worker.on_suspect = [this](int worker) {

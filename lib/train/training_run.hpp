@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "train/ema.hpp"
+#include "train/run_places.hpp"
 
 namespace fast::train {
 
@@ -99,6 +100,11 @@ class Training {
   Summary summarize_alone(AlignedBuffer model);
   Summary leave();
 
+  bool saves_checkpoints() const;
+  void check_checkpoints() const;
+  RunPlaces places() const;
+  bool is_first_of_host() const;
+  void take_places();
   void open_checkpoints();
   std::int64_t rounds_ahead() const;
   void advance(std::int64_t rounds_made);

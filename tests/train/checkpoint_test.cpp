@@ -234,15 +234,6 @@ TEST_CASE("a temporary file of another writer is never taken, whatever its name"
   for (int k = 0; k < 1000; ++k) REQUIRE(contents(other(k)) == "another writer's");
 }
 
-TEST_CASE("a run does not mix its checkpoints with those of another") {
-  const testing::TemporaryDirectory directory;
-  write_one(directory.path(), 1, 10);
-  write_one(directory.path(), 1, 20);
-  CHECK_THROWS_WITH(clear_after(directory.path(), std::nullopt), Catch::Contains("resume"));
-  clear_after(directory.path(), 10);
-  CHECK(find_checkpoint(directory.path()).round == 10);
-}
-
 TEST_CASE("what one worker calls for, all see") {
   const testing::TemporaryDirectory directory;
   const CheckpointWriter a(options_for(directory.path(), 0, 2)),

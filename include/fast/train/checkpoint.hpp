@@ -44,10 +44,6 @@ Manifest read_manifest(const std::filesystem::path& directory);
 /// none.
 Manifest find_checkpoint(const std::filesystem::path& directory);
 
-/// The same, before a run that begins at `round` and writes there: removes later checkpoints, which
-/// that run has not come to. With none given there must be no checkpoint yet, else Error(argument).
-void clear_after(const std::filesystem::path& directory, std::optional<std::int64_t> round);
-
 /// A worker's file, compared with the manifest's length and hash. Throws Error(data).
 Safetensors read_shard(const Manifest& manifest, int worker);
 

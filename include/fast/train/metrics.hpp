@@ -33,8 +33,9 @@ struct Metric {
 /// NaN and infinities are written as null.
 class MetricsWriter {
  public:
-  /// Creates `directory` where needed and opens metrics-<rank>.jsonl in it, emptying one of an
-  /// earlier run. Throws Error(resource) when that cannot be done.
+  /// Creates `directory` where needed and opens metrics-<rank>.jsonl in it. Lines go after those
+  /// that are there; one that was cut off in its middle is ended first. Throws Error(resource) when
+  /// that cannot be done.
   MetricsWriter(const std::filesystem::path& directory, int rank);
 
   /// Throws Error(resource) when the line cannot be written (disk full).

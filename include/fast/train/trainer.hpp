@@ -71,6 +71,9 @@ struct TrainerOptions {
   std::optional<double> momentum = 0.0;
   std::optional<std::filesystem::path>
       out;  ///< metrics-<rank>.jsonl and mean-model.safetensors go there
+  /// Where `out` or the directory of checkpoints holds another run, that is not the one resumed,
+  /// its metrics, mean model and checkpoints are removed first. Otherwise it is Error(argument).
+  bool overwrite = false;
   /// What this worker computes on, empty for the CPU: the opening table tells it of all workers
   /// when any has something else.
   std::string device;
