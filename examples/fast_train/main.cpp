@@ -1,5 +1,6 @@
 // fast-train: trains a classifier with one replica a worker, each averaging with its neighbours.
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <fast/data/load.hpp>
@@ -20,8 +21,17 @@ namespace {
 using namespace fast;
 using fast_train::Options;
 
-/// Set by the signals of pre-emption.
-volatile std::sig_atomic_t stop_signal = 0;
+/// Set by the signals of pre-emption, and by Ctrl-C.
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// A second Ctrl-C ends at once.
+void ask_to_stop(int signal) {
+  const bool again = stop_asked.exchange(true);
+  if (signal != SIGINT || !again) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+}
 
 /// Before hours are spent on what could not be written down.
 void check_writable(const std::string& path) {
@@ -66,11 +76,31 @@ void check_fit(const Group& ranks, const Options& o, const data::Splits& data) {
   });
 }
 
-/// One worker, from its replica to the closing table.
-void train_worker(const Group& group, const Options& o, const data::Splits& data) {
+/// The closing table, by the worker that speaks for the run. False, on every worker that can know,
+/// when not all that was asked for has been saved.
+bool report(const Group& group, const Options& o, const train::Summary& summary) {
+  const int first = summary.parts.empty() ? 0 : summary.parts.front().front();
+  const auto write = [&] {
+    if (group.rank() != first) return;
+    std::fputs(summary.to_table().c_str(), stdout);
+    std::fflush(stdout);
+    if (!o.summary_json.empty()) summary.write_json(o.summary_json);
+  };
+  if (summary.lost.empty()) {
+    agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: writing results", write);
+  } else {
+    write();
+  }
+  if (summary.unsaved.empty()) return true;
+  if (group.rank() == first) fmt::print(stderr, "error: not saved: {}\n", summary.unsaved);
+  return false;
+}
+
+/// One worker, from its replica to the closing table: the exit status.
+int train_worker(const Group& group, const Options& o, const data::Splits& data) {
   backends::OnDevice replica;
   train::TrainerOptions trainer = fast_train::trainer_options(o);
-  trainer.checkpoints.stop_requested = [] { return stop_signal != 0; };
+  trainer.checkpoints.stop_requested = [] { return stop_asked.load(); };
   agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
     replica = fast_train::backend_of(o, data.train, group);
     trainer.device = replica.device;
@@ -78,16 +108,13 @@ void train_worker(const Group& group, const Options& o, const data::Splits& data
   });
   const TopologyRule rule = fast_train::topology_of(o.topology, group.hosts());
   const train::Summary summary = train::train(group, rule, *replica.backend, data, trainer);
-  const int first = summary.parts.empty() ? 0 : summary.parts.front().front();
-  if (group.rank() != first) return;
-  std::fputs(summary.to_table().c_str(), stdout);
-  if (!o.summary_json.empty()) summary.write_json(o.summary_json);
+  return report(group, o, summary) ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const int signal : {SIGTERM, SIGUSR2}) std::signal(signal, [](int) { stop_signal = 1; });
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR2}) std::signal(signal, ask_to_stop);
   return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
     const Group ranks(world);
     const std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
@@ -99,11 +126,12 @@ int main(int argc, char** argv) {
     const data::Splits data = data_of(ranks, *options);
     check_fit(ranks, *options, data);
     if (options->exchange == "local") {
-      local::run(options->workers,
-                 [&](const Group& group) { train_worker(group, *options, data); });
-    } else {
-      train_worker(ranks, *options, data);
+      std::atomic<int> status{0};
+      local::run(options->workers, [&](const Group& group) {
+        if (train_worker(group, *options, data) != 0) status = 1;
+      });
+      return status.load();
     }
-    return 0;
+    return train_worker(ranks, *options, data);
   });
 }

@@ -4,6 +4,7 @@
 #include <fast/core/memory.hpp>
 #include <fast/exchange/group.hpp>
 
+#include "exchange/mpi_notes.hpp"
 #include "exchange/mpi_reducer.hpp"
 #include "exchange/remote_mirror.hpp"
 #include "exchange/window_reads.hpp"
@@ -112,6 +113,10 @@ class MpiGroup : public GroupImpl {
     if (!several_hosts_) return nullptr;
     return std::make_shared<exchange::WindowReads>(std::make_unique<mpi::RemoteWindow>(
         communicator_, part, size_bytes, std::move(keep), deadline));
+  }
+  std::unique_ptr<Notes> open_notes(std::size_t size_bytes, const Deadline& deadline) override {
+    if (!several_hosts_) return nullptr;
+    return std::make_unique<exchange::MpiNotes>(communicator_, size_bytes, deadline);
   }
   bool some_are_gone() const override { return mpi::some_rank_has_ended(); }
   std::vector<int> died() const override {

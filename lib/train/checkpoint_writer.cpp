@@ -15,8 +15,6 @@ namespace fast::train {
 namespace {
 
 constexpr auto poll_period = std::chrono::milliseconds(20);
-constexpr Seconds call_period{0.1};
-constexpr const char* call_name = "call";
 
 std::vector<Shard> noted_shards(const std::filesystem::path& directory, int workers) {
   std::vector<Shard> shards;
@@ -102,7 +100,9 @@ struct CheckpointWriter::Impl {
       const Shard shard{options.rank, header.size() + job.size_bytes, hash_of(parts)};
       const std::string note = to_note(shard);
       write_durably(directory / note_name(options.rank), {bytes_of(note)});
+      const std::lock_guard lock(mutex);
       unlisted = job.round;
+      problem.clear();
     } catch (const std::exception& error) {
       warn(error.what());
     }
@@ -116,7 +116,10 @@ struct CheckpointWriter::Impl {
       lock.unlock();
       const bool done = list(deadline.expired() || impatient);
       lock.lock();
-      if (done) unlisted.reset();
+      if (done) {
+        unlisted.reset();
+        changed.notify_all();
+      }
       if (unlisted) impatient = changed.wait_for(lock, poll_period, [&] { return pending; });
     }
     impatient = false;
@@ -137,7 +140,13 @@ struct CheckpointWriter::Impl {
     return true;
   }
 
-  void warn(const char* what) const {
+  void note_problem(const std::string& what) {
+    const std::lock_guard lock(mutex);
+    problem = what;
+  }
+
+  void warn(const char* what) {
+    note_problem(what);
     if (options.log) {
       options.log(LogLevel::warning,
                   fmt::format("worker {}: no checkpoint of round {}: {}; training goes on",
@@ -146,13 +155,12 @@ struct CheckpointWriter::Impl {
   }
 
   Options options;
-  std::mutex mutex;  ///< guards pending, quit and, while not pending, job
+  std::mutex mutex;  ///< guards what follows up to problem; the job while it is not pending
   std::condition_variable changed;
   bool pending = false, quit = false, impatient = false;
   Job job;
+  std::string problem;                   ///< of the latest checkpoint
   std::optional<std::int64_t> unlisted;  ///< round written and not in a manifest yet
-  std::optional<Call> seen;
-  Clock::time_point looked{};
   std::thread thread;
 };
 
@@ -164,7 +172,6 @@ CheckpointWriter::CheckpointWriter(Options options) {
           options.directory.string(), problem.message());
   require(options.keep >= 1, ErrorKind::argument,
           "checkpoints: {} shall be kept; at least 1 is needed", options.keep);
-  if (options.rank == 0) std::filesystem::remove(options.directory / call_name, problem);
   impl_ = std::make_unique<Impl>(std::move(options));
 }
 
@@ -180,6 +187,12 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::wait() {
   std::unique_lock lock(impl_->mutex);
   impl_->changed.wait(lock, [&] { return !impl_->pending; });
+}
+
+std::string CheckpointWriter::finish() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [&] { return !impl_->pending && !impl_->unlisted; });
+  return impl_->problem;
 }
 
 void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& tensors,
@@ -203,25 +216,6 @@ void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& t
   impl_->pending = true;
   lock.unlock();
   impl_->changed.notify_all();
-}
-
-void CheckpointWriter::call(const Call& call) const {
-  const std::string text = fmt::format("{} {}\n", call.round, call.stop ? "stop" : "save");
-  write_whole(impl_->options.directory / call_name, {bytes_of(text)});
-}
-
-std::optional<CheckpointWriter::Call> CheckpointWriter::latest_call() const {
-  const auto now = Clock::now();
-  if (now - impl_->looked < call_period) return impl_->seen;
-  impl_->looked = now;
-  std::ifstream in(impl_->options.directory / call_name);
-  Call call;
-  std::string kind;
-  if (in >> call.round >> kind) {
-    call.stop = kind == "stop";
-    impl_->seen = call;
-  }
-  return impl_->seen;
 }
 
 }  // namespace fast::train

@@ -28,6 +28,10 @@ MetricsWriter::MetricsWriter(const std::filesystem::path& directory, int rank)
   require(!error, ErrorKind::resource,
           "metrics: the directory {} cannot be made: {}; choose another", directory.string(),
           error.message());
+  open();
+}
+
+void MetricsWriter::open() {
   const bool cut = ends_within_a_line(path_);
   errno = 0;
   out_.open(path_, std::ios::app);
@@ -42,10 +46,13 @@ void MetricsWriter::write(std::span<const Metric> metrics) {
   for (const Metric& metric : metrics) {
     std::visit([&](const auto& value) { line[metric.name] = value; }, metric.value);
   }
+  if (!out_.is_open()) open();
   out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n' << std::flush;
-  require(out_.good(), ErrorKind::resource,
-          "metrics: {} cannot be written; is the disk full? choose another directory",
-          path_.string());
+  if (out_.good()) return;
+  out_.close();
+  out_.clear();
+  fail(ErrorKind::resource, "metrics: {} cannot be written; check the disk's free space",
+       path_.string());
 }
 
 }  // namespace fast::train

@@ -58,18 +58,32 @@ void Training::log(int epoch, double loss) {
   const data::Dataset slice = slice_of(data_.test, group_.rank(), group_.size());
   const Evaluation mean = evaluate(current_model(), slice);
   const WorkerStats stats = worker_->stats();
-  metrics_->write({{"epoch", epoch},
-                   {"round", stats.rounds},
-                   {"train_loss", loss},
-                   {"mean_model_test_correct", mean.correct},
-                   {"mean_model_test_samples", slice.size()},
-                   {"mean_model_test_loss_sum", mean.loss_sum},
-                   {"consensus_distance", options_.all_reduce ? 0 : worker_->consensus_distance()},
-                   {"seconds", loop_s_},
-                   {"elapsed_seconds", Seconds(Clock::now() - began_).count()},
-                   {"wait_seconds", stats.wait_s + reduce_s_},
-                   {"publish_seconds", stats.publish_s},
-                   {"mix_seconds", stats.mix_s}});
+  write_metrics({{"epoch", epoch},
+                 {"round", stats.rounds},
+                 {"train_loss", loss},
+                 {"mean_model_test_correct", mean.correct},
+                 {"mean_model_test_samples", slice.size()},
+                 {"mean_model_test_loss_sum", mean.loss_sum},
+                 {"consensus_distance", options_.all_reduce ? 0 : worker_->consensus_distance()},
+                 {"seconds", loop_s_},
+                 {"elapsed_seconds", Seconds(Clock::now() - began_).count()},
+                 {"wait_seconds", stats.wait_s + reduce_s_},
+                 {"publish_seconds", stats.publish_s},
+                 {"mix_seconds", stats.mix_s}});
+}
+
+/// A full disk does not end training: the line is left out, and the first time there is a warning.
+void Training::write_metrics(std::initializer_list<Metric> line) {
+  try {
+    metrics_->write(line);
+  } catch (const Error& error) {
+    if (!warned_of_metrics_ && options_.worker.log) {
+      options_.worker.log(LogLevel::warning,
+                          fmt::format("worker {}: {}; training goes on without such lines",
+                                      group_.rank(), error.what()));
+    }
+    warned_of_metrics_ = true;
+  }
 }
 
 Evaluation Training::evaluate(const data::Dataset& dataset) {
@@ -175,12 +189,31 @@ std::vector<Report> Training::gather(const Report& mine) const {
   return reports;
 }
 
-void Training::adopt(const AlignedBuffer& model) {
+/// Returns why the mean model could not be saved.
+std::string Training::adopt(const AlignedBuffer& model) {
   layout_.scatter(model.data());
   take();
-  if (options_.out && is_first_left()) {
+  if (!options_.out || !is_first_left()) return {};
+  try {
     save_safetensors(*options_.out / mean_model_name, backend_.parameters());
+  } catch (const Error& error) {
+    return error.what();
   }
+  return {};
+}
+
+/// Collective, unless workers are lost: the first worker's reason, on all.
+void Training::give_reason(Summary& summary, std::string unsaved) const {
+  if (cut_ && !checkpoints_ && !options_.out)
+    unsaved = "the run was stopped, and no directory was given to save to";
+  if (lost_.empty()) {
+    const auto all = group_.all_gather(unsaved, Deadline(options_.worker.deadline),
+                                       "Trainer: saving what the run came to");
+    const auto first = std::find_if(all.begin(), all.end(),
+                                    [](const std::string& reason) { return !reason.empty(); });
+    unsaved = first == all.end() ? std::string() : *first;
+  }
+  summary.unsaved = std::move(unsaved);
 }
 
 Summary Training::summarize() {
@@ -188,7 +221,7 @@ Summary Training::summarize() {
   const Report mine = report(model);
   Summary summary;
   summary.consensus_distance = worker_->consensus_distance();
-  adopt(model);
+  give_reason(summary, adopt(model));
   add_up(gather(mine), static_cast<double>(data_.test.size()), summary);
   describe_run(summary);
   return summary;
@@ -205,7 +238,7 @@ Summary Training::summarize_alone(AlignedBuffer model) {
   mine.mean_model_correct = static_cast<double>(evaluate(model, data_.test).correct);
   Summary summary;
   if (worker_) summary.consensus_distance = worker_->consensus_distance();
-  adopt(model);
+  give_reason(summary, adopt(model));
   add_up({mine}, static_cast<double>(data_.test.size()), summary);
   describe_run(summary);
   summary.lost = lost_;
@@ -219,12 +252,15 @@ bool Training::is_first_left() const {
   return group_.rank() == first;
 }
 
-/// After the last checkpoint of a run that goes on another time.
+/// Of a run that goes on another time. A worker that had made all its rounds saves, too: the others
+/// need its file.
 Summary Training::leave() {
-  worker_->finish();
-  checkpoints_->wait();
+  if (!stopped_) save_checkpoint(control_->round_of(Request::stop));
+  if (!lost_.empty()) group_.give_up();
   Summary summary;
-  summary.stopped = true;
+  give_reason(summary, checkpoints_->finish());
+  summary.lost = lost_;
+  summary.evaluated = false;
   summary.rounds = static_cast<std::uint64_t>(rounds_);
   summary.seconds = loop_s_;
   describe_run(summary);
@@ -232,6 +268,7 @@ Summary Training::leave() {
 }
 
 void Training::describe_run(Summary& summary) const {
+  summary.stopped = cut_;
   summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
   summary.epochs = summary.rounds / loader_->rounds();
   summary.workers = group_.size();

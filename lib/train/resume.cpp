@@ -12,7 +12,7 @@ namespace fast::train {
 namespace {
 
 constexpr std::string_view state_prefix = "state.", ema_prefix = "ema.", best_prefix = "best.";
-constexpr double call_ahead_s = 1;  ///< in which every worker has heard of a call
+constexpr double hear_within_s = 0.5;
 
 void add(std::vector<TensorView>& all, std::string_view prefix, std::vector<TensorView> views) {
   for (TensorView& view : views) {
@@ -118,44 +118,46 @@ void Training::open_checkpoints() {
   checkpoints_.emplace(std::move(writer));
 }
 
-/// Rounds that are made until every worker has heard of a call: at staleness 0 the others are a
-/// round ahead a hop at most.
-std::int64_t Training::rounds_ahead() const {
-  if (options_.worker.staleness != 0) return 0;
-  const double round_s = loop_s_ / static_cast<double>(std::max<std::int64_t>(1, rounds_here_));
-  const double rounds = std::ceil(call_ahead_s / std::max(round_s, 1e-6));
-  return group_.size() + static_cast<std::int64_t>(rounds);
+/// Collective.
+void Training::open_control() {
+  RunControl::Options control;
+  control.exact = options_.worker.staleness == 0;
+  control.silent_after = options_.worker.suspect_after;
+  control.deadline = options_.worker.deadline;
+  control.stop_requested = options_.checkpoints.stop_requested;
+  control_.emplace(group_, std::move(control));
 }
 
-/// After every round. Sets stopped_ when the run is to end here.
+/// Rounds in which every worker hears of a checkpoint that is wanted, so that none has to hold.
+std::int64_t Training::rounds_ahead() const {
+  const double round_s = loop_s_ / static_cast<double>(std::max<std::int64_t>(1, rounds_here_));
+  return static_cast<std::int64_t>(std::ceil(hear_within_s / std::max(round_s, 1e-6)));
+}
+
+/// Before a round: saves or stops when the workers have agreed to do so here. False: stops.
+bool Training::may_go_on() {
+  for (;;) {
+    const Turn turn = control_->take_turn(rounds_, rounds_ahead());
+    if (turn == Turn::go) return true;
+    stopped_ = turn == Turn::stop;
+    const std::int64_t round = control_->round_of(stopped_ ? Request::stop : Request::save);
+    if (checkpoints_ && round != last_saved_) save_checkpoint(round);
+    if (stopped_) return false;
+    control_->saved();
+  }
+}
+
+/// Saves when that is due by rounds; asks all to do so when it is due otherwise.
 void Training::after_round() {
+  if (!checkpoints_) return;
   const CheckpointOptions& options = options_.checkpoints;
-  const bool asked = options.stop_requested && options.stop_requested();
-  if (!checkpoints_) {
-    left_early_ = left_early_ || asked;
-    return;
-  }
-  if (asked && !stop_called_) {
-    stop_called_ = true;
-    const auto call = checkpoints_->latest_call();
-    if (!call || !call->stop) checkpoints_->call({rounds_ + rounds_ahead(), true});
-  }
   const bool exact = options_.worker.staleness == 0;
-  const bool by_time = options.every_s > 0 && group_.rank() == 0 &&
-                       Seconds(Clock::now() - saved_at_).count() >= options.every_s;
-  const bool by_rounds =
-      options.every_rounds > 0 && !exact && rounds_ >= last_saved_ + options.every_rounds;
-  if (by_time || by_rounds) {
-    checkpoints_->call({rounds_ + rounds_ahead(), false});
-    saved_at_ = Clock::now();
-  }
-  const auto call = checkpoints_->latest_call();
-  if (call && call->round > last_saved_ && (!exact || rounds_ >= call->round)) {
-    save_checkpoint(call->round);
-    stopped_ = call->stop;
-  } else if (exact && options.every_rounds > 0 && rounds_ % options.every_rounds == 0) {
-    save_checkpoint(rounds_);
-  }
+  const bool by_time =
+      options.every_s > 0 && Seconds(Clock::now() - saved_at_).count() >= options.every_s;
+  const bool by_rounds = options.every_rounds > 0 && rounds_ >= last_saved_ + options.every_rounds;
+  if (by_time || (by_rounds && !exact)) control_->request_save();
+  const bool is_due = options.every_rounds > 0 && rounds_ % options.every_rounds == 0;
+  if (exact && is_due) save_checkpoint(rounds_);
 }
 
 void Training::save_checkpoint(std::int64_t round) {

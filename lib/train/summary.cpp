@@ -52,12 +52,16 @@ std::string Summary::to_json() const {
       {"lost", lost},
       {"parts", parts},
       {"stopped", stopped},
+      {"unsaved", unsaved},
   };
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string Summary::to_table() const {
-  if (stopped) return fmt::format("  stopped after {} rounds, to be resumed\n", rounds);
+  if (!evaluated) {
+    return fmt::format("  stopped after {} rounds, {}\n", rounds,
+                       unsaved.empty() ? "to be resumed" : "not saved: " + unsaved);
+  }
   const std::vector<std::pair<const char*, std::string>> rows = {
       {"test accuracy, mean model", percent(test_accuracy_mean_model)},
       {"test accuracy, worst worker", percent(test_accuracy_worst_worker)},
@@ -82,6 +86,9 @@ std::string Summary::to_table() const {
       {"seconds", fmt::format("{:.1f}", seconds)},
   };
   std::string table;
+  if (!unsaved.empty()) table += fmt::format("  {:<28}  {}\n", "not saved", unsaved);
+  if (stopped)
+    table += fmt::format("  {:<28}  after {} rounds, as was asked for\n", "stopped", rounds);
   if (!lost.empty()) table += fmt::format("  {:<28}  {}\n", "lost workers", fmt::join(lost, ", "));
   if (parts.size() > 1)
     table += fmt::format("  {:<28}  {}; all figures: the first\n", "parts", describe_parts(parts));

@@ -115,6 +115,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
     if (is_first_of_host()) require_free(places());
   });
   take_places();
+  open_control();
   WorkerOptions options_of_worker = worker_options(options_);
   options_of_worker.on_healed = [this] { clean_optimizer(); };
   options_of_worker.on_suspect = [this](int worker) {
@@ -235,10 +236,10 @@ Summary Training::run() {
   while (next_.epoch < options_.epochs) {
     const int index = next_.epoch;
     epoch(index);
-    if (stopped_ || left_early_ || stops(index)) break;
+    if (stopped_ || stops(index)) break;
   }
   if (progress_) progress_->finish();
-  if (stopped_) return leave();
+  control_->end(stopped_ ? Stage::stopped : Stage::done, rounds_);
   if (ema_) {
     layout_.scatter(ema_->packed().data());
     take();
@@ -246,6 +247,8 @@ Summary Training::run() {
   worker_->await_finish();
   stats_ = worker_->stats();
   lost_ = worker_->lost();
+  cut_ = control_->conclude(lost_);
+  if (cut_ && checkpoints_) return leave();
   if (!lost_.empty()) return summarize_alone(mean_model());
   // Until the last call that all take part in, someone may still go.
   AlignedBuffer fallback = group_.size() > 1 ? mean_model() : AlignedBuffer();
@@ -280,7 +283,7 @@ void Training::epoch(int index) {
 #endif
   double loss_sum = 0;
   std::size_t steps = 0;
-  while (next_.epoch == index && !stopped_ && !left_early_) {
+  while (next_.epoch == index && may_go_on()) {
     const std::size_t r = next_.round;
     const std::int64_t before = worker_->round();
     const auto start = Clock::now();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "train/ema.hpp"
+#include "train/run_control.hpp"
 #include "train/run_places.hpp"
 
 namespace fast::train {
@@ -86,6 +87,7 @@ class Training {
   bool stops(int epoch) const;
   void close();
   void log(int epoch, double loss);
+  void write_metrics(std::initializer_list<Metric> line);
   Evaluation evaluate(const data::Dataset& dataset);
   Evaluation evaluate(const AlignedBuffer& model, const data::Dataset& dataset);
   AlignedBuffer mean_model() const;
@@ -93,12 +95,13 @@ class Training {
   AlignedBuffer final_model() const;
   Report report(const AlignedBuffer& model);
   std::vector<Report> gather(const Report& mine) const;
-  void adopt(const AlignedBuffer& model);
+  std::string adopt(const AlignedBuffer& model);
   Summary summarize();
   bool is_first_left() const;
   void describe_run(Summary& summary) const;
   Summary summarize_alone(AlignedBuffer model);
   Summary leave();
+  void give_reason(Summary& summary, std::string unsaved) const;
 
   bool saves_checkpoints() const;
   void check_checkpoints() const;
@@ -106,8 +109,10 @@ class Training {
   bool is_first_of_host() const;
   void take_places();
   void open_checkpoints();
+  void open_control();
   std::int64_t rounds_ahead() const;
   void advance(std::int64_t rounds_made);
+  bool may_go_on();
   void after_round();
   void save_checkpoint(std::int64_t round);
   void resume();
@@ -129,6 +134,7 @@ class Training {
   std::optional<data::Prefetcher> loader_;
   std::optional<MetricsWriter> metrics_;
   std::optional<Progress> progress_;
+  std::optional<RunControl> control_;
   std::optional<Worker> worker_;
   ParameterLayout layout_;  ///< the worker's, in host memory
   std::unique_ptr<Reducer> reducer_;
@@ -146,9 +152,9 @@ class Training {
   std::map<int, std::int64_t> missed_;  ///< neighbors that were suspects: the last such round
   std::set<int> taken_from_;            ///< whose samples have been shared out
   std::vector<int> lost_;               ///< workers that died or were silent to the end
-  bool stop_called_ = false;
-  bool stopped_ = false;     ///< saved, to go on another time
-  bool left_early_ = false;  ///< asked to end, with nowhere to save
+  bool warned_of_metrics_ = false;
+  bool stopped_ = false;  ///< this worker, before its last round
+  bool cut_ = false;      ///< some worker was stopped: the run ends early
 };
 
 }  // namespace fast::train

@@ -234,17 +234,6 @@ TEST_CASE("a temporary file of another writer is never taken, whatever its name"
   for (int k = 0; k < 1000; ++k) REQUIRE(contents(other(k)) == "another writer's");
 }
 
-TEST_CASE("what one worker calls for, all see") {
-  const testing::TemporaryDirectory directory;
-  const CheckpointWriter a(options_for(directory.path(), 0, 2)),
-      b(options_for(directory.path(), 1, 2));
-  a.call({42, true});
-  const auto seen = b.latest_call();
-  REQUIRE(seen);
-  CHECK(seen->round == 42);
-  CHECK(seen->stop);
-}
-
 /// The child writes one checkpoint after the other, each of one value throughout, until it is
 /// killed.
 TEST_CASE("killed at 200 random moments, a writer always leaves a whole checkpoint") {

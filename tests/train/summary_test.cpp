@@ -56,7 +56,8 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "healed",
                                          "lost",
                                          "parts",
-                                         "stopped"});
+                                         "stopped",
+                                         "unsaved"});
   CHECK(json["test_accuracy_mean_model"] == 0.8843);
   CHECK(json["rounds"] == 1170);
   CHECK(json["topology"] == "torus2d \"2x2\"");

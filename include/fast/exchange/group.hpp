@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,18 @@ struct Region {
   std::size_t part_bytes = 0;
   std::shared_ptr<void>
       owner;  ///< keeps the memory; releasing it never blocks longer than a deadline
+};
+
+/// Short messages to workers of other hosts, beside the exchange: all of one length, in any order,
+/// and none is certain to arrive. Used by one thread. Nothing blocks.
+class Notes {
+ public:
+  virtual ~Notes() = default;
+  /// False, and nothing is sent, while the last one to that worker is under way, or when it cannot
+  /// be reached any more.
+  virtual bool send(int worker, std::span<const std::byte> note) = 0;
+  /// One that has come, if any.
+  virtual bool receive(std::span<std::byte> note) = 0;
 };
 
 /// A link of an exchange: payloads and knowledge of peers, over the same memory.
@@ -61,6 +74,10 @@ class GroupImpl {
                                               const Deadline&) {
     return nullptr;
   }
+  /// As Group has them.
+  virtual std::unique_ptr<Notes> open_notes(std::size_t /*size_bytes*/, const Deadline&) {
+    return nullptr;
+  }
   virtual bool some_are_gone() const { return false; }
   virtual std::vector<int> died() const { return {}; }
   virtual void give_up() {}
@@ -95,6 +112,10 @@ class Group {
   std::shared_ptr<RemoteReads> expose(std::byte* part, std::size_t size_bytes,
                                       std::shared_ptr<void> keep, const Deadline& deadline) const {
     return impl_->expose(part, size_bytes, std::move(keep), deadline);
+  }
+  /// Collective. Null when there are no other hosts.
+  std::unique_ptr<Notes> open_notes(std::size_t size_bytes, const Deadline& deadline) const {
+    return impl_->open_notes(size_bytes, deadline);
   }
   /// Whether some worker's process has ended, and whose died or ended badly, as fastrun tells; none
   /// without it. A collective call that waits for a worker that is gone ends with Error(deadline).

@@ -78,8 +78,7 @@ class CheckpointWriter {
     double patience_s = 10;
     LogSink log;  ///< called from the writer's thread
   };
-  /// Creates the directory; worker 0 forgets calls of earlier runs. Throws Error(resource) when
-  /// that cannot be done.
+  /// Creates the directory. Throws Error(resource) when that cannot be done.
   explicit CheckpointWriter(Options options);
   /// Waits until all has been written.
   ~CheckpointWriter();
@@ -93,16 +92,8 @@ class CheckpointWriter {
 
   /// Waits until all has been written.
   void wait();
-
-  /// Rounds at which all workers save, made known through the directory, so that no one need talk.
-  /// The last call stands.
-  struct Call {
-    std::int64_t round = 0;
-    bool stop = false;  ///< and then leave training
-  };
-  void call(const Call& call) const;
-  /// As seen by the writer's thread not longer than a moment ago.
-  std::optional<Call> latest_call() const;
+  /// Waits until the latest checkpoint is in a manifest, too. Returns why it is not; empty: it is.
+  std::string finish();
 
  private:
   struct Impl;

@@ -38,7 +38,7 @@ class MetricsWriter {
   /// that cannot be done.
   MetricsWriter(const std::filesystem::path& directory, int rank);
 
-  /// Throws Error(resource) when the line cannot be written (disk full).
+  /// Throws Error(resource) when the line cannot be written (disk full); a later one may be.
   void write(std::span<const Metric> metrics);
   void write(std::initializer_list<Metric> metrics) {
     write(std::span<const Metric>(metrics.begin(), metrics.size()));
@@ -47,6 +47,8 @@ class MetricsWriter {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  void open();
+
   std::filesystem::path path_;
   std::ofstream out_;
 };

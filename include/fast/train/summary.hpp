@@ -39,7 +39,9 @@ struct Summary {
   /// model that of its part of the survivors.
   std::vector<int> lost;
   std::vector<std::vector<int>> parts;  ///< without them, as living_parts() has them; else empty
-  bool stopped = false;  ///< saved to go on another time: rounds and epochs alone are known
+  bool stopped = false;                 ///< ended early, as was asked for
+  bool evaluated = true;  ///< false: saved to go on another time; rounds and epochs alone are known
+  std::string unsaved;    ///< why not all that was to be saved is; empty: it is
 
   /// One JSON object with a key a field, named and ordered as here; what is not finite is null.
   std::string to_json() const;

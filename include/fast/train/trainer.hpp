@@ -34,8 +34,9 @@ struct CheckpointOptions {
   /// A checkpoint, or a directory of which the newest is taken, of any number of workers.
   std::optional<std::filesystem::path> resume;
   bool strict = false;  ///< refuse checkpoints of which some worker's file is missing or broken
-  /// Asked after every round. Once any worker's says true, all save in the same round (at staleness
-  /// 0) and leave training; where no checkpoints are written, each that was asked ends as it is.
+  /// Asked several times a second, by a thread of its own. Once any worker's says true, all save in
+  /// the same round (at staleness 0) and leave training. Where no checkpoints are written, all end
+  /// training there, and the run ends with the mean model as it is.
   std::function<bool()> stop_requested;
 };
 

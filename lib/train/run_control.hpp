@@ -1,0 +1,69 @@
+// A worker's part in agreeing when all save or stop: an Agreement in memory that the workers of a
+// host share, notes to those of other hosts, and a thread that keeps it going while training does
+// something else.
+#pragma once
+
+#include <condition_variable>
+#include <fast/exchange/group.hpp>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "train/agreement.hpp"
+
+namespace fast::train {
+
+class RunControl {
+ public:
+  struct Options {
+    bool exact = true;  ///< all save and stop in the same round
+    Seconds silent_after{5};
+    Seconds deadline{300};
+    std::function<bool()> stop_requested;  ///< asked by the thread
+  };
+  /// Collective.
+  RunControl(const Group& group, Options options);
+  /// Lets workers of other hosts hear of this one's end first, for a moment.
+  ~RunControl();
+  RunControl(const RunControl&) = delete;
+  RunControl& operator=(const RunControl&) = delete;
+
+  /// Some worker, any, wants a checkpoint.
+  void request_save();
+  /// As Agreement has it; waits while that says `hold`. Error(deadline) when that takes too long.
+  Turn take_turn(std::int64_t rounds, std::int64_t ahead);
+  void saved();
+  std::int64_t round_of(Request what) const;
+  void end(Stage stage, std::int64_t rounds);
+  /// After every worker has ended, but those of `lost`: whether any was stopped; the same answer on
+  /// every worker.
+  bool conclude(const std::vector<int>& lost);
+
+ private:
+  void run();
+  void look_for_stop();
+  void hear();
+  void tick(Seconds elapsed);
+  void tell();
+  bool rest();
+  std::vector<AgreementRecord*> records() const;
+
+  Group group_;
+  Options options_;
+  Region region_;
+  std::vector<bool> here_;      ///< by worker: on this host
+  std::vector<int> elsewhere_;  ///< workers of other hosts
+  std::unique_ptr<Notes> notes_;
+  std::vector<std::uint64_t> note_;
+  std::mt19937 random_;
+  bool asked_ = false;        ///< to stop
+  mutable std::mutex mutex_;  ///< guards agreement_, lost_ and quit_
+  std::condition_variable changed_;
+  Agreement agreement_;
+  std::vector<int> lost_;
+  bool quit_ = false;
+  std::thread thread_;
+};
+
+}  // namespace fast::train
