@@ -1,0 +1,255 @@
+// Agreements of simulated workers: in which round they save and stop, however training, ticks and
+// news interleave.
+#include "train/agreement.hpp"
+
+#include <fast/core/random.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+
+using namespace fast;
+using namespace fast::train;
+
+namespace {
+
+constexpr double tick_s = 0.1, silent_after_s = 2;
+
+/// Workers on a ring at staleness 0: one ends a round when both neighbors have begun it.
+class Simulation {
+ public:
+  Simulation(int workers, int hosts, bool exact, std::int64_t rounds)
+      : exact_(exact),
+        rounds_(rounds),
+        host_of_(hosts),
+        workers_(static_cast<std::size_t>(workers)) {
+    for (int host = 0; host < hosts; ++host)
+      memory_.push_back(std::make_unique<std::vector<AgreementRecord>>(workers_.size()));
+    for (int w = 0; w < workers; ++w) {
+      std::vector<AgreementRecord*> records;
+      // Each worker has its own copies of what is on other hosts; here the hosts' share one each.
+      for (int other = 0; other < workers; ++other)
+        records.push_back(
+            &(*memory_[static_cast<std::size_t>(host(w))])[static_cast<std::size_t>(other)]);
+      workers_[static_cast<std::size_t>(w)].agreement =
+          std::make_unique<Agreement>(std::move(records), w, exact, silent_after_s);
+    }
+  }
+
+  struct Worker {
+    std::unique_ptr<Agreement> agreement;
+    std::int64_t made = 0, begun = 0;
+    bool alive = true, ended = false, stopped = false;
+    std::vector<std::int64_t> saves;
+  };
+
+  void tick(int w) {
+    if (worker(w).alive) worker(w).agreement->tick(tick_s);
+  }
+  /// From one worker's host to another's.
+  void tell(int from, int to) {
+    if (!worker(from).alive || !worker(to).alive || host(from) == host(to)) return;
+    std::vector<std::uint64_t> words(workers_.size() * AgreementRecord::words);
+    std::vector<bool> here;
+    for (int w = 0; w < size(); ++w) here.push_back(host(w) == host(to));
+    worker(from).agreement->copy_to(words);
+    worker(to).agreement->take_over(words, here);
+  }
+  /// A step of training, if the worker can make one.
+  void train(int w) {
+    Worker& one = worker(w);
+    if (!one.alive || one.ended) return;
+    if (one.made < one.begun) {
+      for (const int neighbor : {(w + 1) % size(), (w + size() - 1) % size()}) {
+        const Worker& other = worker(neighbor);
+        if (exact_ && other.alive && !other.ended && other.begun < one.begun) return;
+      }
+      ++one.made;
+      return;
+    }
+    if (one.made == rounds_) return end(one, Stage::done);
+    switch (one.agreement->take_turn(one.made, 2)) {
+      case Turn::go:
+        one.begun = one.made + 1;
+        break;
+      case Turn::hold:
+        break;
+      case Turn::save:
+        save_once(one, one.agreement->round_of(Request::save));
+        one.agreement->saved();
+        break;
+      case Turn::stop:
+        one.stopped = true;
+        save_once(one, one.agreement->round_of(Request::stop));
+        end(one, Stage::stopped);
+        break;
+    }
+  }
+  static void save_once(Worker& one, std::int64_t round) {
+    if (one.saves.empty() || one.saves.back() != round) one.saves.push_back(round);
+  }
+  void end(Worker& one, Stage stage) {
+    one.agreement->end(stage, one.made);
+    one.ended = true;
+  }
+  bool over() const {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [](const Worker& one) { return !one.alive || one.ended; });
+  }
+  int size() const { return static_cast<int>(workers_.size()); }
+  int host(int w) const { return w % host_of_; }
+  Worker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
+  std::vector<Worker>& workers() { return workers_; }
+  std::int64_t furthest() const {
+    std::int64_t most = 0;
+    for (const Worker& one : workers_) most = std::max(most, one.begun);
+    return most;
+  }
+
+ private:
+  bool exact_;
+  std::int64_t rounds_;
+  int host_of_;
+  std::vector<std::unique_ptr<std::vector<AgreementRecord>>> memory_;
+  std::vector<Worker> workers_;
+};
+
+/// One random thing happens; `slow` trains rarely.
+void step(Simulation& run, Rng& rng, int slow) {
+  const auto any = [&] {
+    return static_cast<int>(rng.below(static_cast<std::size_t>(run.size())));
+  };
+  const auto what = rng.below(4);
+  const int w = any();
+  if (what == 0) run.tick(w);
+  if (what == 1) run.tell(w, any());
+  if (what >= 2 && (w != slow || rng.below(20) == 0)) run.train(w);
+}
+
+}  // namespace
+
+TEST_CASE("all stop in one round that none has passed, whoever was asked and however slow one is") {
+  const std::uint64_t seed = test_seed(51);
+  for (std::uint64_t k = 0; k < 300; ++k) {
+    INFO("FAST_TEST_SEED=" << seed << ", run " << k);
+    Rng rng(mix_seed(seed, k, 0));
+    const int workers = static_cast<int>(1 + rng.below(9)),
+              hosts = static_cast<int>(1 + rng.below(3));
+    Simulation run(workers, std::min(hosts, workers), true, 1'000'000);
+    const int slow = static_cast<int>(rng.below(static_cast<std::size_t>(workers)));
+    const std::size_t asked_at = rng.below(3000);
+    std::int64_t furthest = 0;
+    for (std::size_t t = 0; t < 400'000 && !run.over(); ++t) {
+      if (t == asked_at) {
+        run.worker(static_cast<int>(rng.below(static_cast<std::size_t>(workers))))
+            .agreement->request(Request::stop);
+      }
+      // A checkpoint is called for again and again: that must not take the place of the stop.
+      if (rng.below(200) == 0) {
+        run.worker(static_cast<int>(rng.below(static_cast<std::size_t>(workers))))
+            .agreement->request(Request::save);
+      }
+      step(run, rng, slow);
+      furthest = run.furthest();
+    }
+    REQUIRE(run.over());
+    for (auto& one : run.workers()) {
+      CHECK(one.stopped);
+      CHECK(one.made == run.worker(0).made);
+      CHECK(one.saves == run.worker(0).saves);
+      CHECK(one.made == furthest);
+      CHECK(std::is_sorted(one.saves.begin(), one.saves.end()));
+    }
+  }
+}
+
+TEST_CASE("checkpoints and a stop are agreed on without those that have died, worker 0 too") {
+  const std::uint64_t seed = test_seed(52);
+  for (std::uint64_t k = 0; k < 200; ++k) {
+    INFO("FAST_TEST_SEED=" << seed << ", run " << k);
+    Rng rng(mix_seed(seed, k, 1));
+    const int workers = static_cast<int>(3 + rng.below(6));
+    Simulation run(workers, 1, true, 1'000'000);
+    std::set<int> dead = {0, static_cast<int>(rng.below(static_cast<std::size_t>(workers)))};
+    const std::size_t dies_at = rng.below(2000);
+    const int asked = workers - 1 - (dead.contains(workers - 1) ? 1 : 0);
+    dead.erase(asked);
+    for (std::size_t t = 0; t < 400'000 && !run.over(); ++t) {
+      if (t == dies_at) {
+        for (const int w : dead) run.worker(w).alive = false;
+      }
+      if (t == 4000) run.worker(asked).agreement->request(Request::save);
+      if (t == 20'000) run.worker(asked).agreement->request(Request::stop);
+      step(run, rng, -1);
+    }
+    REQUIRE(run.over());
+    for (int w = 0; w < workers; ++w) {
+      if (dead.contains(w)) continue;
+      CHECK(run.worker(w).stopped);
+      CHECK(run.worker(w).made == run.worker(asked).made);
+      CHECK(run.worker(w).saves == run.worker(asked).saves);
+      CHECK(run.worker(w).saves.size() == 2);
+    }
+  }
+}
+
+TEST_CASE("a stop as the run ends finds all workers stopped, or all done") {
+  const std::uint64_t seed = test_seed(53);
+  int stopped = 0, done = 0;
+  for (std::uint64_t k = 0; k < 300; ++k) {
+    INFO("FAST_TEST_SEED=" << seed << ", run " << k);
+    Rng rng(mix_seed(seed, k, 2));
+    const int workers = static_cast<int>(1 + rng.below(6));
+    Simulation run(workers, 1, true, 20);
+    const std::size_t asked_at = rng.below(600);
+    for (std::size_t t = 0; t < 200'000 && !run.over(); ++t) {
+      if (t == asked_at) run.worker(0).agreement->request(Request::stop);
+      step(run, rng, -1);
+    }
+    REQUIRE(run.over());
+    for (auto& one : run.workers()) CHECK(one.stopped == run.worker(0).stopped);
+    (run.worker(0).stopped ? stopped : done) += 1;
+    CHECK(run.worker(0).agreement->any_was_stopped() == run.worker(0).stopped);
+  }
+  CHECK(stopped > 20);
+  CHECK(done > 20);
+}
+
+TEST_CASE("stale workers stop where they are, and save under one name") {
+  const std::uint64_t seed = test_seed(54);
+  for (std::uint64_t k = 0; k < 200; ++k) {
+    INFO("FAST_TEST_SEED=" << seed << ", run " << k);
+    Rng rng(mix_seed(seed, k, 3));
+    const int workers = static_cast<int>(2 + rng.below(6));
+    Simulation run(workers, 1, false, 1'000'000);
+    const int slow = static_cast<int>(rng.below(static_cast<std::size_t>(workers)));
+    for (std::size_t t = 0; t < 400'000 && !run.over(); ++t) {
+      if (t == 2000) run.worker(slow).agreement->request(Request::save);
+      if (t == 6000) run.worker(slow).agreement->request(Request::stop);
+      step(run, rng, slow);
+    }
+    REQUIRE(run.over());
+    for (auto& one : run.workers()) {
+      CHECK(one.saves == run.worker(0).saves);
+      CHECK(one.agreement->round_of(Request::stop) ==
+            run.worker(0).agreement->round_of(Request::stop));
+    }
+    CHECK(run.worker(slow).made < run.furthest() / 2);
+  }
+}
+
+TEST_CASE("workers that are all stopped for a while do not take each other for dead") {
+  Simulation run(3, 1, true, 1'000'000);
+  Rng rng(55);
+  for (int t = 0; t < 2000; ++t) step(run, rng, -1);
+  run.worker(1).agreement->request(Request::stop);
+  // Worker 1 alone continues at first. A long pause counts as one tick.
+  for (int t = 0; t < 5; ++t) run.worker(1).agreement->tick(0.2);
+  CHECK(run.worker(1).agreement->is_busy());
+  for (int t = 0; t < 100'000 && !run.over(); ++t) step(run, rng, -1);
+  CHECK(run.over());
+  CHECK(run.worker(0).made == run.worker(2).made);
+}
