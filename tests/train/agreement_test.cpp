@@ -16,7 +16,8 @@ using namespace fast::train;
 
 namespace {
 
-constexpr double tick_s = 0.1, silent_after_s = 2;
+// So long that none is taken for silent that is only drawn rarely.
+constexpr double tick_s = 0.1, silent_after_s = 10;
 
 /// Workers on a ring at staleness 0: one ends a round when both neighbors have begun it.
 class Simulation {
@@ -247,7 +248,7 @@ TEST_CASE("workers that are all stopped for a while do not take each other for d
   for (int t = 0; t < 2000; ++t) step(run, rng, -1);
   run.worker(1).agreement->request(Request::stop);
   // Worker 1 alone continues at first. A long pause counts as one tick.
-  for (int t = 0; t < 5; ++t) run.worker(1).agreement->tick(0.2);
+  for (int t = 0; t < 40; ++t) run.worker(1).agreement->tick(0.2);
   CHECK(run.worker(1).agreement->is_busy());
   for (int t = 0; t < 100'000 && !run.over(); ++t) step(run, rng, -1);
   CHECK(run.over());
