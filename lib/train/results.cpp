@@ -260,6 +260,7 @@ Summary Training::leave() {
   Summary summary;
   give_reason(summary, checkpoints_->finish());
   summary.lost = lost_;
+  if (!lost_.empty()) summary.parts = living_parts(*schedule_, lost_);
   summary.evaluated = false;
   summary.rounds = static_cast<std::uint64_t>(rounds_);
   summary.seconds = loop_s_;
