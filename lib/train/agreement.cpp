@@ -7,7 +7,8 @@ namespace {
 
 constexpr int round_bits = 40;
 constexpr std::uint64_t round_mask = (std::uint64_t{1} << round_bits) - 1;
-constexpr std::uint64_t concluded_bit = std::uint64_t{1} << 60;
+constexpr int mark_bits = 60;
+constexpr std::uint64_t all_marks = std::uint64_t{7} << mark_bits;
 constexpr Request requests[] = {Request::save, Request::stop};
 
 std::uint64_t pack(std::uint64_t number, std::int64_t round) {
@@ -36,9 +37,7 @@ void for_each_word(AgreementRecord& record, const F& f) {
   }
 }
 
-Stage stage_in(std::uint64_t word) {
-  return static_cast<Stage>((word & ~concluded_bit) >> round_bits);
-}
+Stage stage_in(std::uint64_t word) { return static_cast<Stage>((word & ~all_marks) >> round_bits); }
 
 }  // namespace
 
@@ -169,13 +168,18 @@ bool Agreement::is_busy() const {
   });
 }
 
-bool Agreement::all_have_ended(const std::vector<int>& lost) const {
+template <class Condition>
+bool Agreement::all_but(const std::vector<int>& lost, const Condition& condition) const {
   for (std::size_t worker = 0; worker < records_.size(); ++worker) {
-    const bool counts = !is_silent(worker) &&
-                        std::find(lost.begin(), lost.end(), static_cast<int>(worker)) == lost.end();
-    if (counts && is_running(worker)) return false;
+    const bool is_lost =
+        std::find(lost.begin(), lost.end(), static_cast<int>(worker)) != lost.end();
+    if (!is_lost && !condition(worker) && !is_silent(worker)) return false;
   }
   return true;
+}
+
+bool Agreement::all_have_ended(const std::vector<int>& lost) const {
+  return all_but(lost, [&](std::size_t worker) { return !is_running(worker); });
 }
 
 bool Agreement::any_was_stopped() const {
@@ -184,15 +188,22 @@ bool Agreement::any_was_stopped() const {
   });
 }
 
-void Agreement::conclude() { raise(own().stage, read(own().stage) | concluded_bit); }
+void Agreement::mark(Mark what) {
+  raise(own().stage, read(own().stage) | static_cast<std::uint64_t>(what) << mark_bits);
+}
+
+bool Agreement::has(std::size_t worker, Mark what) const {
+  return (read(records_[worker]->stage) >> mark_bits & static_cast<std::uint64_t>(what)) != 0;
+}
 
 bool Agreement::all_have_concluded(const std::vector<int>& lost) const {
-  for (std::size_t worker = 0; worker < records_.size(); ++worker) {
-    const bool counts = !is_silent(worker) &&
-                        std::find(lost.begin(), lost.end(), static_cast<int>(worker)) == lost.end();
-    if (counts && (read(records_[worker]->stage) & concluded_bit) == 0) return false;
-  }
-  return true;
+  return all_but(lost, [&](std::size_t worker) { return has(worker, Mark::concluded); });
+}
+
+bool Agreement::all_have_reported(const std::vector<int>& lost) const {
+  return all_but(lost, [&](std::size_t worker) {
+    return has(worker, Mark::saved) || has(worker, Mark::unsaved);
+  });
 }
 
 void Agreement::copy_to(std::span<std::uint64_t> words) const {

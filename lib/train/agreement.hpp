@@ -6,8 +6,8 @@
 // as an older copy. Every word of it only grows, so that the larger of two copies is the newer one.
 //
 //   beat      counts the worker's ticks; a worker whose beat stands still is silent
-//   stage     running; done (all its rounds made) or stopped, and in which round; and whether it
-//             knows that of all others (concluded)
+//   stage     running; done (all its rounds made) or stopped, and in which round; and marks that it
+//             sets afterwards
 //   wanted    the number of the latest request that the worker knows of
 //   answered  that number, and a bound: the worker begins no round after it until the request is
 //             settled. The bound is the round that the worker has begun, when asked to save a few
@@ -40,6 +40,13 @@ enum class Request { save, stop };
 inline constexpr std::size_t request_count = 2;
 
 enum class Stage : std::uint64_t { running, done, stopped };
+
+/// What a worker that has ended says of itself.
+enum class Mark : std::uint64_t {
+  concluded = 1,  ///< it knows that all have ended
+  saved = 2,      ///< what it was to save is saved
+  unsaved = 4,    ///< it is not
+};
 
 /// What a worker does next.
 enum class Turn { go, hold, save, stop };
@@ -80,9 +87,11 @@ class Agreement {
   /// Whether all but silent workers, and those of `lost`, have ended; any of them stopped.
   bool all_have_ended(const std::vector<int>& lost) const;
   bool any_was_stopped() const;
-  /// This worker knows that all have ended; whether all others know, too.
-  void conclude();
+  void mark(Mark what);
+  bool has(std::size_t worker, Mark what) const;
+  /// Whether all but silent workers, and those of `lost`, have said so.
   bool all_have_concluded(const std::vector<int>& lost) const;
+  bool all_have_reported(const std::vector<int>& lost) const;  ///< saved or unsaved
 
   /// All records as this worker knows them, and another worker's knowledge of those `not_here`.
   void copy_to(std::span<std::uint64_t> words) const;
@@ -100,6 +109,8 @@ class Agreement {
   std::uint64_t handled(Request what) const { return what == Request::save ? saved_ : 0; }
   bool is_running(std::size_t worker) const;
   bool is_silent(std::size_t worker) const;
+  template <class Condition>
+  bool all_but(const std::vector<int>& lost, const Condition& condition) const;
   void listen(double elapsed_s);
   void answer(Request what);
   void settle(Request what);

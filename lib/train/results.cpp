@@ -202,17 +202,21 @@ std::string Training::adopt(const AlignedBuffer& model) {
   return {};
 }
 
-/// Collective, unless workers are lost: the first worker's reason, on all.
-void Training::give_reason(Summary& summary, std::string unsaved) const {
+/// Why something was not saved, on all workers; `unsaved` is this worker's reason. Collective
+/// unless workers are lost.
+void Training::give_reason(Summary& summary, std::string unsaved) {
   if (cut_ && !checkpoints_ && !options_.out)
     unsaved = "the run was stopped, and no directory was given to save to";
   if (lost_.empty()) {
     const auto all = group_.all_gather(unsaved, Deadline(options_.worker.deadline),
-                                       "Trainer: saving what the run came to");
+                                       "Trainer: telling what was not saved");
     const auto first = std::find_if(all.begin(), all.end(),
                                     [](const std::string& reason) { return !reason.empty(); });
-    unsaved = first == all.end() ? std::string() : *first;
+    summary.unsaved = first == all.end() ? std::string() : *first;
+    return;
   }
+  const auto worker = control_->report(unsaved.empty());
+  if (unsaved.empty() && worker) unsaved = fmt::format("worker {} could not save", *worker);
   summary.unsaved = std::move(unsaved);
 }
 

@@ -151,8 +151,19 @@ bool RunControl::conclude(const std::vector<int>& lost) {
   lost_ = lost;
   while (!agreement_.all_have_ended(lost_) && !deadline.expired())
     changed_.wait_for(lock, quiet_period);
-  agreement_.conclude();
+  agreement_.mark(Mark::concluded);
   return agreement_.any_was_stopped();
+}
+
+std::optional<int> RunControl::report(bool saved) {
+  const Deadline deadline(options_.deadline);
+  std::unique_lock lock(mutex_);
+  agreement_.mark(saved ? Mark::saved : Mark::unsaved);
+  while (!agreement_.all_have_reported(lost_) && !deadline.expired())
+    changed_.wait_for(lock, quiet_period);
+  for (int worker = 0; worker < group_.size(); ++worker)
+    if (agreement_.has(static_cast<std::size_t>(worker), Mark::unsaved)) return worker;
+  return std::nullopt;
 }
 
 }  // namespace fast::train

@@ -39,6 +39,9 @@ class RunControl {
   /// After every worker has ended, but those of `lost`: whether any was stopped; the same answer on
   /// every worker.
   bool conclude(const std::vector<int>& lost);
+  /// After conclude(): says whether this worker has saved what it was to save, and waits for the
+  /// others. The lowest worker that has not; empty: all have.
+  std::optional<int> report(bool saved);
 
  private:
   void run();

@@ -101,7 +101,7 @@ class Training {
   void describe_run(Summary& summary) const;
   Summary summarize_alone(AlignedBuffer model);
   Summary leave();
-  void give_reason(Summary& summary, std::string unsaved) const;
+  void give_reason(Summary& summary, std::string unsaved);
 
   bool saves_checkpoints() const;
   void check_checkpoints() const;

@@ -52,8 +52,9 @@ ranks=3 summary=yes
 run=("$mpiexec" -n 3 "$directory/rank" "$train" "${long[@]}" --out "$directory/out")
 term_slow() { signal_rank TERM 1; }
 stopped "the slow one of stale workers is asked" 0 term_slow "to be resumed" -- \
-  "${run[@]}" --checkpoint-every 1000000 --staleness inf --slow 1:8
-has_files 3 || tell_failure "the slow one of stale workers is asked: not all have saved"
+  "${run[@]}" --checkpoint-every 20 --staleness inf --slow 1:8
+newest=$(ls -d "$directory"/out/checkpoints/round-* | tail -n 1)
+[[ $(ls "$newest"/worker-*.safetensors | wc -l) -eq 3 ]] || tell_failure "the slow one of stale workers is asked: not all have saved"
 term_last() { signal_rank TERM 2; }
 stopped "a stop among timed checkpoints" 0 term_last "to be resumed" -- "${run[@]}" --checkpoint-every 0.1s --keep 1
 term_all() { kill -TERM "$(child)"; }
@@ -84,6 +85,12 @@ kill_first() {
 stopped "worker 0 is killed" 0 kill_first "to be resumed" -- "$fastrun" -n 3 "$directory/rank" "$train" "${long[@]}" \
   --out "$directory/out" --checkpoint-every 1s --keep 1 --suspect-after 1
 
+# All survivors say so when the one that writes the mean model cannot.
+kill_last() { signal_rank KILL 2 && rm -rf "$directory/out" && touch "$directory/out"; }
+summary=
+stopped "survivors that cannot save" 1 kill_last "not saved" "0 of 3 ranks ended well" -- "$fastrun" -n 3 "$directory/rank" \
+  "$train" "${long[@]}" --epochs 12 --suspect-after 1 --out "$directory/out"
+
 # Disks of 300 kB, in a mount namespace of its own.
 disk=(unshare -m -- sh -c 'mkdir -p "$directory/disk" && mount -t tmpfs -o size=300k tmpfs "$directory/disk" && exec "$@"' sh)
 if "${disk[@]}" true 2>/dev/null; then
@@ -91,7 +98,7 @@ if "${disk[@]}" true 2>/dev/null; then
   unsaved="error: not saved: $directory/disk/mean-model.safetensors cannot be written"
   expect "no room for the mean model" 1 "test accuracy" "$unsaved" -- "${disk[@]}" "$mpiexec" -n 2 "$train" "${short[@]}"
   expect "the same under fastrun" 1 "test accuracy" "$unsaved" -- "${disk[@]}" "$fastrun" -n 2 "$train" "${short[@]}"
-  fill='(sleep 1; head -c 400000 /dev/zero >"$directory/disk/filler"; true) 2>/dev/null & exec "$@"'
+  fill='(for ((i = 0; i < 300; ++i)); do [[ -s $directory/disk/metrics-0.jsonl ]] && break || sleep 0.1; done; head -c 400000 /dev/zero >"$directory/disk/filler"; true) 2>/dev/null & exec "$@"'
   expect "the disk fills up" 1 "no checkpoint of round" "training goes on" "test accuracy" "rounds                        150" -- \
     "${disk[@]}" bash -c "$fill" bash "$mpiexec" -n 2 "$train" "${short[@]}" --checkpoint-every 0.5s --step-ms 20
 else
