@@ -205,6 +205,29 @@ TEST_CASE("stale workers save when one of them does, and go on from there") {
   CHECK(resumed[0].summary.test_accuracy_mean_model > 0.93);
 }
 
+TEST_CASE("a stop that finds some workers done and others not is resumed with all of them") {
+  for (const train::Arena arena : {train::Arena::fixed, train::Arena::rotating}) {
+    INFO((arena == train::Arena::fixed ? "fixed" : "rotating"));
+    const testing::TemporaryDirectory directory;
+    const Setting stale{"awc", "identity", 0, unbounded_staleness, arena};
+    std::atomic<int> done{0};
+    const auto stopped = train_with(3, stale, [&](train::TrainerOptions& options) {
+      options.checkpoints.directory = directory.path();
+      options.pace = {0.005, 2, 100};
+      options.worker.on_round = [&](std::int64_t round) { done += round == 60 ? 1 : 0; };
+      options.checkpoints.stop_requested = [&] { return done == 2; };
+    });
+    for (const Trained& each : stopped) CHECK(each.summary.stopped);
+    const train::Manifest manifest = train::find_checkpoint(directory.path());
+    REQUIRE(manifest.shards.size() == 3);
+    CHECK(train::read_shard(manifest, 0).metadata().at("fast.epoch") == "3");
+    CHECK(train::read_shard(manifest, 2).metadata().at("fast.epoch") == "0");
+    const auto resumed = train_with(3, stale, resume_from(directory.path()));
+    CHECK_FALSE(resumed[0].summary.stopped);
+    CHECK(resumed[2].summary.test_accuracy_mean_model > 0.9);
+  }
+}
+
 TEST_CASE("a broken file is made up for by the neighbors', or refused") {
   const testing::TemporaryDirectory directory;
   train_with(4, {}, [&](train::TrainerOptions& options) {
