@@ -3,6 +3,7 @@
 # threads meet under the thread sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+scripts/setup.sh test
 scripts/build.sh asan unit_tests
 ctest --preset asan -L unit
 scripts/build.sh tsan mixing_kernels_test exchange_test worker_test soak_test

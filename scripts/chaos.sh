@@ -17,6 +17,6 @@ for argument in "$@"; do
 done
 set -- "${arguments[@]}"
 [[ " $* " == *" --count"* ]] || set -- --count 1000 "$@"
-cmake --preset release -Wno-dev >/dev/null
-cmake --build --preset release --target chaos fastrun
+scripts/setup.sh test
+scripts/build.sh release chaos fastrun
 exec build/release/bin/chaos build/release/bin/fastrun "$@"

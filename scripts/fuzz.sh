@@ -13,8 +13,8 @@ if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { r
   echo "fuzz: skipped: clang++ cannot link libFuzzer (apt-get install clang libclang-rt-dev)"
   exit 0
 fi
-cmake --preset fuzz -Wno-dev >/dev/null
-cmake --build --preset fuzz --target topology_fuzz safetensors_fuzz
+scripts/setup.sh test
+scripts/build.sh fuzz topology_fuzz safetensors_fuzz
 # fuzz NAME CORPUS: what is found to be of interest is added to build/fuzz/NAME.
 fuzz() {
   mkdir -p "build/fuzz/$1"

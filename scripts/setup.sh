@@ -1,11 +1,19 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that FAST needs (scripts/packages.txt). Idempotent: does nothing when all are
-# there. Without root or sudo it prints the one line to run and stops. Nothing is fetched but by apt.
+# Installs the Debian packages that a build of FAST needs (scripts/packages.txt);  scripts/setup.sh test  those of the
+# tests too (scripts/packages-test.txt). Idempotent: does nothing when all are there. Without root or sudo it prints
+# the one line to run and stops. Only apt is used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+lists=(scripts/packages.txt)
+case "$*" in
+"") ;;
+test) lists+=(scripts/packages-test.txt) ;;
+*) echo "setup: $* is not a list of packages; give nothing, or: test" >&2 && exit 2 ;;
+esac
+
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "setup: this is not a Debian system; install the equivalents of scripts/packages.txt by hand" >&2
+  echo "setup: this is not a Debian system; install the equivalents of ${lists[*]} by hand" >&2
   exit 1
 fi
 
@@ -14,7 +22,7 @@ while read -r package; do
   [[ -z $package || $package == \#* ]] && continue
   status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
   [[ $status == "install ok installed" ]] || missing+=("$package")
-done <scripts/packages.txt
+done < <(cat "${lists[@]}")
 [[ ${#missing[@]} -eq 0 ]] && exit 0
 
 if [[ $(id -u) -eq 0 ]]; then

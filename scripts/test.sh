@@ -5,5 +5,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${PRESET:-release}
+scripts/setup.sh test
 scripts/build.sh "$preset"
 ctest --preset "$preset" "$@"
