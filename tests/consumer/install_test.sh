@@ -7,7 +7,7 @@ source=$(cd "$(dirname "$0")" && pwd)
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 
-configure() { "$cmake" -S "$source" -B "$prefix/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" "${@:2}"; }
+configure() { "$cmake" -G Ninja -S "$source" -B "$prefix/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" "${@:2}"; }
 refuse() { echo "FAILED: $1" && exit 1; }
 
 "$cmake" --install "$build" --prefix "$prefix" >/dev/null
