@@ -7,10 +7,33 @@
 #   hosts.sh cut [I J...]       no frame passes between hosts, or between those listed, though each still reaches this
 #                               machine;  hosts.sh mend  ends it
 #   hosts.sh run N -r R PROGRAM ARGUMENTS...    mpiexec with R ranks on each of N hosts
+#   hosts.sh enter I COMMAND...                 runs the command on host I; bash reads its words again, as with ssh
 #   hosts.sh down
 set -euo pipefail
 self=$(readlink -f "$0")
 bridge=fasthosts
+
+in_network() { nsenter --net="/run/netns/$1" "${@:2}"; }
+
+# `ip netns exec`, `ip -n` and `unshare -m` separate all mounts from the machine's first. That fails in a chroot whose root is
+# no mount point. There each mount that is to be covered is separated alone.
+private_mounts() {
+  local place
+  mount --make-rprivate / 2>/dev/null && return
+  for place in /proc /sys /dev/shm; do
+    mount --make-rprivate $place 2>/dev/null || { echo "neither / nor $place is a mount point; mount $place" >&2 && exit 1; }
+  done
+}
+
+# enter NAME COMMAND...: replaces this process by one in the network of that name, with a hostname, process table, /sys and /dev/shm of its own.
+enter() {
+  local name=$1
+  shift
+  exec nsenter --net="/run/netns/$name" unshare -u -i -m --propagation unchanged -p -f bash -c "
+    $(declare -f private_mounts); private_mounts && hostname $name &&
+    mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /dev/shm && cd '$PWD' || exit 1
+    exec $*"
+}
 
 hosts() { ip netns list | sed -n 's/^\(fasthost[0-9]*\).*/\1/p' | sort -V; }
 
@@ -19,6 +42,7 @@ check)
   [[ $(id -u) -eq 0 ]] || { echo "network namespaces need root"; exit 1; }
   command -v ip >/dev/null || { echo "iproute2 is not installed"; exit 1; }
   ip netns add fastcheck 2>/dev/null || { echo "this kernel or container has no network namespaces"; exit 1; }
+  why=$(enter fastcheck true 2>&1) || { ip netns del fastcheck; echo "hosts cannot have mounts of their own: $why"; exit 1; }
   ip netns del fastcheck
   ip link add fastcheck type bridge 2>/dev/null || { echo "this kernel or container has no bridges"; exit 1; }
   ip link del fastcheck
@@ -32,15 +56,15 @@ up)
     ip netns add "fasthost$i"
     ip link add "fh$i" type veth peer name eth0 netns "fasthost$i"
     ip link set "fh$i" master $bridge up
-    ip -n "fasthost$i" addr add "10.99.0.$i/24" dev eth0
-    ip -n "fasthost$i" link set eth0 up
-    ip -n "fasthost$i" link set lo up
+    in_network "fasthost$i" ip addr add "10.99.0.$i/24" dev eth0
+    in_network "fasthost$i" ip link set eth0 up
+    in_network "fasthost$i" ip link set lo up
   done
   ;;
 rate)
   for host in $(hosts); do
-    ip netns exec "$host" tc qdisc del dev eth0 root 2>/dev/null || true
-    [[ $2 == off ]] || ip netns exec "$host" tc qdisc add dev eth0 root tbf rate "$2" burst 256kb latency 50ms
+    in_network "$host" tc qdisc del dev eth0 root 2>/dev/null || true
+    [[ $2 == off ]] || in_network "$host" tc qdisc add dev eth0 root tbf rate "$2" burst 256kb latency 50ms
   done
   ;;
 cut) # isolated ports reach those only that are not
@@ -57,6 +81,7 @@ run)
   exec mpiexec -launcher ssh -launcher-exec "$self" -iface $bridge -hosts "$list" \
     -n $((count * ranks)) -ppn "$ranks" "$@"
   ;;
+enter) enter "fasthost$2" "${@:3}" ;;
 down)
   for host in $(hosts); do
     ip netns pids "$host" | xargs -r kill -9 2>/dev/null || true
@@ -69,11 +94,10 @@ down)
   while [[ $1 == -* ]]; do shift; done
   i=${1##*.}
   shift
-  exec ip netns exec "fasthost$i" unshare -u -i -m -p -f --mount-proc \
-    bash -c "hostname fasthost$i; mount -t tmpfs tmpfs /dev/shm; cd '$PWD'; exec $*"
+  enter "fasthost$i" "$@"
   ;;
 *)
-  sed -n '2,11s/^# \{0,1\}//p' "$0"
+  sed -n '2,12s/^# \{0,1\}//p' "$0"
   exit 2
   ;;
 esac

@@ -52,8 +52,7 @@ for ((i = 0; i < 100; ++i)); do [[ -S $directory/munge/socket ]] && break || sle
 slurmctld -D >"$directory/slurmctld.out" 2>&1 9>&- &
 daemons+=($!)
 for i in 1 2; do
-  ip netns exec "fasthost$i" unshare -u -i -m -p -f --mount-proc \
-    bash -c "hostname fasthost$i; mount -t tmpfs tmpfs /dev/shm; mount --bind $directory/hosts /etc/hosts; exec slurmd -D -N fasthost$i" \
+  "$hosts" enter "$i" "bash -c 'mount --bind $directory/hosts /etc/hosts; exec slurmd -D -N fasthost$i'" \
     </dev/null >"$directory/slurmd$i.out" 2>&1 9>&- &
 done
 for ((i = 0; i < 150; ++i)); do [[ $(sinfo -h -o "%t %D" 2>/dev/null) == "idle 2" ]] && break || sleep 0.2; done

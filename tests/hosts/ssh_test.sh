@@ -19,9 +19,7 @@ mkdir -p /run/sshd
 for i in 1 2; do
   printf '%s\n' "HostKey $directory/host_key" "AuthorizedKeysFile $directory/key.pub" "StrictModes no" "UsePAM no" \
     "PidFile none" >"$directory/sshd$i"
-  ip netns exec "fasthost$i" unshare -u -i -m -p -f --mount-proc \
-    bash -c "hostname fasthost$i; mount -t tmpfs tmpfs /dev/shm; exec $sshd -D -e -f $directory/sshd$i" \
-    </dev/null >"$directory/log$i" 2>&1 9>&- &
+  "$hosts" enter "$i" "$sshd" -D -e -f "$directory/sshd$i" </dev/null >"$directory/log$i" 2>&1 9>&- &
 done
 printf '%s\n' "IdentityFile $directory/key" "IdentitiesOnly yes" "UserKnownHostsFile $directory/known" \
   "StrictHostKeyChecking no" "LogLevel ERROR" >"$directory/config"
