@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -81,6 +82,20 @@ std::string own_addresses() {
   }
   freeifaddrs(list);
   return all + "127.0.0.1";
+}
+
+bool is_this_host(const std::string& name) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_INET;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(name.c_str(), nullptr, &wanted, &found) != 0) return false;
+  char text[INET_ADDRSTRLEN] = {};
+  const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+  const bool loopback = ntohl(address->sin_addr.s_addr) >> 24 == 127;
+  inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
+  freeaddrinfo(found);
+  const std::string own = fmt::format(",{},", own_addresses());
+  return loopback || own.find(fmt::format(",{},", text)) != std::string::npos;
 }
 
 Descriptor connect_to(std::string_view addresses, int port) {

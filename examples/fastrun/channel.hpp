@@ -49,6 +49,8 @@ Listener listen_anywhere();
 
 /// This machine's addresses, loopback last, separated by commas.
 std::string own_addresses();
+/// Whether a name or an address means this machine.
+bool is_this_host(const std::string& name);
 /// The first of the addresses that answers; Descriptor(-1) when none does.
 Descriptor connect_to(std::string_view addresses, int port);
 

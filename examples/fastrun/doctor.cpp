@@ -6,9 +6,11 @@
 #include <fast/core/error.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <thread>
 
+#include "channel.hpp"
 #include "fastrun.hpp"
 
 namespace fastrun {
@@ -47,6 +49,7 @@ class Doctor {
                 well ? "" : remedy.c_str());
     all_well_ = all_well_ && well;
   }
+  void note(const std::string& what) { std::printf("note  %s\n", what.c_str()); }
   bool all_well() const { return all_well_; }
 
  private:
@@ -64,64 +67,104 @@ void check_mpi(Doctor& doctor, const Options& options) {
              "it answers: " + two.output.substr(0, 200));
 }
 
-void check_memory(Doctor& doctor, int ranks_here) {
+/// What a host has for its ranks.
+struct Host {
+  std::string where;  ///< as in "4 ranks here"
+  double free_mib = 0;
+  int cores = 0;
+};
+
+Host this_host() {
   struct statvfs file_system {};
   const bool there = statvfs("/dev/shm", &file_system) == 0;
   const double free_mib = there ? static_cast<double>(file_system.f_bavail) *
                                       static_cast<double>(file_system.f_frsize) / mib
                                 : 0;
-  const double per_rank = free_mib / ranks_here;
-  doctor.say(
-      per_rank >= 16,
-      fmt::format("/dev/shm has {:.0f} MiB free: models of up to {:.0f} MiB with {} ranks here "
-                  "(three slots each)",
-                  free_mib, per_rank / 3, ranks_here),
-      "enlarge it (mount -o remount,size=... /dev/shm; docker run --shm-size=...)");
+  return {"here", free_mib, static_cast<int>(std::thread::hardware_concurrency())};
 }
 
-void check_cores(Doctor& doctor, int ranks_here) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  doctor.say(ranks_here <= cores, fmt::format("{} cores for {} ranks here", cores, ranks_here),
-             "runs will work, slowly: ranks share cores; start fewer a host");
+/// Asks a host over ssh. None when it does not answer; `answer` is what ssh printed then.
+std::optional<Host> other_host(const std::string& name, std::string& answer) {
+  answer = run("timeout 15 ssh -o BatchMode=yes -o ConnectTimeout=5 " + shell_word(name) +
+               " 'echo reached $(nproc) $(df -Pk /dev/shm | tail -n 1)'")
+               .output;
+  const std::size_t begin = answer.find("reached ");
+  if (begin == std::string::npos) return std::nullopt;
+  std::istringstream words(answer.substr(begin));
+  std::string ignored;
+  double size_kib = 0, used_kib = 0, free_kib = 0;
+  Host host{"on " + name};
+  words >> ignored >> host.cores >> ignored >> size_kib >> used_kib >> free_kib;
+  host.free_mib = free_kib / 1024;
+  return host;
 }
 
-void check_hosts(Doctor& doctor, const Options& options) {
-  std::istringstream list(options.hosts);
-  for (std::string host; std::getline(list, host, ',');) {
-    host = host.substr(0, host.find(':'));
-    const Outcome answer =
-        run("timeout 15 ssh -o BatchMode=yes -o ConnectTimeout=5 " + shell_word(host) +
-            " 'echo reached; " + "command -v fastrun || true'");
-    doctor.say(answer.output.find("reached") != std::string::npos,
-               "host " + host + " answers to ssh",
-               "set up ssh without a password to it; it answers: " + answer.output.substr(0, 200));
+void check_memory(Doctor& doctor, const Host& host, int ranks) {
+  const double per_rank = host.free_mib / ranks;
+  doctor.say(per_rank >= 16,
+             fmt::format("/dev/shm has {:.0f} MiB free: models of up to {:.0f} MiB with {} ranks "
+                         "{} (three slots each)",
+                         host.free_mib, per_rank / 3, ranks, host.where),
+             "enlarge it (mount -o remount,size=... /dev/shm; docker run --shm-size=...)");
+}
+
+void check_cores(Doctor& doctor, const Host& host, int ranks) {
+  const std::string found = fmt::format("{} cores for {} ranks {}", host.cores, ranks, host.where);
+  if (ranks <= host.cores) {
+    doctor.say(true, found, "");
+  } else {
+    doctor.note(found + ": ranks share cores, so runs are slow; start fewer ranks on each host");
   }
 }
 
-void check_gpu() {
-  std::error_code ignored;
-  const bool driver = std::filesystem::exists("/dev/nvidia0", ignored);
-  std::printf("note  %s\n",
-              driver ? "a GPU is here" : "no GPU is here: training runs on the cores");
+void check_host(Doctor& doctor, const Host& host, int ranks) {
+  check_memory(doctor, host, ranks);
+  check_cores(doctor, host, ranks);
 }
 
-void check_slurm() {
-  if (std::getenv("SLURM_JOB_ID") == nullptr) return;
-  std::printf("note  within Slurm job %s: mpiexec starts ranks on its hosts by srun by itself\n",
-              std::getenv("SLURM_JOB_ID"));
+void check_other_host(Doctor& doctor, const std::string& name, int ranks) {
+  std::string answer;
+  const std::optional<Host> host = other_host(name, answer);
+  doctor.say(host.has_value(), "host " + name + " answers to ssh",
+             "set up ssh without a password to it; it answers: " + answer.substr(0, 200));
+  if (host) check_host(doctor, *host, ranks);
+}
+
+/// Those of --hosts; without it this one.
+void check_hosts(Doctor& doctor, const Options& options) {
+  const int ranks = ranks_on_a_host(options);
+  if (options.hosts.empty()) return check_host(doctor, this_host(), ranks);
+  std::istringstream list(options.hosts);
+  for (std::string name; std::getline(list, name, ',');) {
+    name = name.substr(0, name.find(':'));
+    if (is_this_host(name)) {
+      check_host(doctor, this_host(), ranks);
+    } else {
+      check_other_host(doctor, name, ranks);
+    }
+  }
+}
+
+void check_gpu(Doctor& doctor) {
+  std::error_code ignored;
+  const bool driver = std::filesystem::exists("/dev/nvidia0", ignored);
+  doctor.note(driver ? "a GPU is here" : "no GPU is here: training runs on the cores");
+}
+
+void check_slurm(Doctor& doctor) {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  if (job == nullptr) return;
+  doctor.note(fmt::format("within Slurm job {}: mpiexec starts ranks on its hosts by srun", job));
 }
 
 }  // namespace
 
 int examine(const Options& options) {
   Doctor doctor;
-  const int here = ranks_here(options);
   check_mpi(doctor, options);
-  check_memory(doctor, here);
-  check_cores(doctor, here);
   check_hosts(doctor, options);
-  check_gpu();
-  check_slurm();
+  check_gpu(doctor);
+  check_slurm(doctor);
   return doctor.all_well() ? 0 : 1;
 }
 

@@ -21,7 +21,7 @@ struct Options {
 
 /// The most that a host has when ranks are spread evenly over --hosts, or over those of a Slurm
 /// job.
-int ranks_here(const Options& options);
+int ranks_on_a_host(const Options& options);
 
 /// Starts mpiexec with a wrapper a rank, watches them and returns the exit status.
 int launch(const Options& options);

@@ -111,7 +111,7 @@ class Launcher {
     const std::string at = fmt::format("{} {} {}", own_addresses(), listener_.port, token_);
     setenv(launcher_variable, at.c_str(), 1);
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const int each = std::max(1, cores / ranks_here(options_));
+    const int each = std::max(1, cores / ranks_on_a_host(options_));
     limit_threads(options_.threads > 0 ? options_.threads : each);
     start();
     while (!all_ended() && mpiexec_ > 0) {
@@ -332,7 +332,7 @@ class Launcher {
 
 }  // namespace
 
-int ranks_here(const Options& options) {
+int ranks_on_a_host(const Options& options) {
   if (options.ranks_per_host > 0) return options.ranks_per_host;
   const char* in_slurm = std::getenv("SLURM_NNODES");
   long hosts = 1;
