@@ -62,6 +62,7 @@ class Bench {
                   {"of copy", rate / copied}},
                  timings[m]);
     }
+    report.save();
   }
 
  private:

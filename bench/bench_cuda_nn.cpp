@@ -85,6 +85,7 @@ bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
                   {"batch", count},
                   {"images/s", static_cast<double>(count) / timings[0].median_ms * 1000}},
                  timings[0]);
+      report.save();
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s, %s%s: %s\n", spec.name.c_str(), cuda::name(precision).data(),
                    tuned ? ", graph, tuned" : "", error.what());

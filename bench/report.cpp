@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 
 namespace fast::bench {
@@ -106,12 +107,17 @@ void Report::add(const std::string& method, const Row& row, const Timing& timing
   add(std::move(whole));
 }
 
+bool Report::save() const {
+  if (json_.empty()) return true;
+  const std::string begun = json_ + ".part";
+  std::ofstream file(begun);
+  file << Row(rows_).dump(2) << '\n' << std::flush;
+  return file.good() && std::rename(begun.c_str(), json_.c_str()) == 0;
+}
+
 int Report::finish() const {
   print(rows_);
-  if (json_.empty()) return 0;
-  std::ofstream file(json_);
-  file << Row(rows_).dump(2) << '\n' << std::flush;
-  if (file.good()) return 0;
+  if (save()) return 0;
   fmt::print(stderr, "{}: cannot write {}; choose another file\n", program_, json_);
   return 1;
 }

@@ -48,6 +48,9 @@ class Report {
   void add(const std::string& method, const Row& row, const Timing& timing);
   const std::vector<Row>& rows() const { return rows_; }
 
+  /// Writes the rows so far to the file of --json, for runs that may be stopped before they finish.
+  /// False when that fails.
+  bool save() const;
   /// Prints the table, writes the JSON where asked for; the exit status of main.
   int finish() const;
 

@@ -25,6 +25,11 @@ if(FAST_SANITIZE)
   target_compile_options(fast_house INTERFACE -fsanitize=${FAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(fast_house INTERFACE -fsanitize=${FAST_SANITIZE})
 endif()
+if(FAST_CARRY_LIBSTDCXX)
+  add_library(fast_arc4random STATIC ${PROJECT_SOURCE_DIR}/cmake/arc4random.c)
+  target_link_options(fast_house INTERFACE -static-libstdc++ -Wl,-u,arc4random)
+  target_link_libraries(fast_house INTERFACE fast_arc4random)
+endif()
 
 # fast_library(NAME [SHARED] PUBLIC deps PRIVATE deps): target fast_NAME, alias fast::NAME, component NAME.
 # fast_library(NAME INTERFACE deps): the same of headers only.

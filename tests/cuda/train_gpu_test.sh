@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # A worker on a GPU beside one on the CPU: both train, and the opening table says what on; one alone trains with all options of
-# devices.  train_gpu_test.sh FAST_TRAIN MPIEXEC
+# devices.  train_gpu_test.sh FAST_TRAIN MPIEXEC [OPTIONS]
 # Status 77, with the reason, where there is no GPU.
 set -euo pipefail
 program=$1 mpiexec=$2
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-common=(--samples 4000 --epochs 2 --topology ring)
+common=(--samples 4000 --epochs 2 --topology ring "${@:3}")
 status=0
 "$mpiexec" -n 1 "$program" "${common[@]}" --device cuda : -n 1 "$program" "${common[@]}" --device cpu >"$output" 2>&1 || status=$?
 if grep -qF 'no GPU here' "$output"; then
