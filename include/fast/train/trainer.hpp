@@ -25,7 +25,7 @@ struct Pace {
   double slow_factor = 1;
 };
 
-/// When a run saves what it needs to go on, and from what it does; see docs/robustness.md.
+/// When a run saves its state, and which state it resumes; see docs/how-to/checkpoints.md.
 struct CheckpointOptions {
   std::int64_t every_rounds = 0;                   ///< 0: not by rounds
   double every_s = 0;                              ///< 0: not by time
