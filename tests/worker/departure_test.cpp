@@ -17,7 +17,7 @@ using testing::expect;
 
 namespace {
 
-constexpr int workers = 8, leaver = 3;
+constexpr int worker_count = 8, leaver = 3;
 
 /// The optimum of worker i's own parabola; all have the same curvature. The leaver's is far away.
 double target(int i) { return i == leaver ? -30.0 : 2.0 * i; }
@@ -46,7 +46,7 @@ double mass_in(Worker& worker) {
 End train(const Run& run) {
   End end;
   std::mutex mutex;
-  local::run(workers, [&](const Group& group) {
+  local::run(worker_count, [&](const Group& group) {
     const int rank = group.rank();
     std::vector<double> x(5, 1.0);
     WorkerOptions options = testing::quick();
@@ -71,16 +71,16 @@ End train(const Run& run) {
   return end;
 }
 
-double mean(const std::vector<double>& values) {
+double average_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double survivors_optimum() {
   std::vector<double> targets;
-  for (int i = 0; i < workers; ++i) {
+  for (int i = 0; i < worker_count; ++i) {
     if (i != leaver) targets.push_back(target(i));
   }
-  return mean(targets);
+  return average_of(targets);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ TEST_CASE("the mean of those that stay goes to their optimum, whatever the rule 
                          Run{"choco", {{"fraction", "0.4"}}}, Run{"decentlam", calm},
                          Run{"quasi_global_momentum", calm}}) {
     INFO(run.rule);
-    CHECK(mean(train(run).x) == Approx(survivors_optimum()).margin(1e-6));
+    CHECK(average_of(train(run).x) == Approx(survivors_optimum()).margin(1e-6));
   }
 }
 
@@ -110,10 +110,10 @@ TEST_CASE("stale workers that stay end near their own optimum") {
   for (const char* rule : {"push_sum", "gradient_tracking"}) {
     for (const std::int64_t staleness : {std::int64_t{1}, std::int64_t{3}}) {
       INFO(rule << " at staleness " << staleness);
-      // The optimum of all is 5 lower. Stale workers do not keep the mean: 1.5 is what the order
-      // of their rounds changes.
+      // The optimum of all is 5 lower. Stale workers do not keep the mean: 1.5 is what the
+      // order of their rounds changes.
       const Run run{rule, {}, staleness, stencil::ring(), 5000};
-      CHECK(mean(train(run).x) == Approx(survivors_optimum()).margin(1.5));
+      CHECK(average_of(train(run).x) == Approx(survivors_optimum()).margin(1.5));
     }
   }
 }
@@ -121,6 +121,6 @@ TEST_CASE("stale workers that stay end near their own optimum") {
 TEST_CASE("push_sum's mass is the number of those that stay, on directed edges, too") {
   for (const TopologyRule& topology : {stencil::ring(), stencil::exponential()}) {
     INFO(topology.name());
-    CHECK(train({"push_sum", {}, 0, topology}).mass == Approx(workers - 1).epsilon(1e-12));
+    CHECK(train({"push_sum", {}, 0, topology}).mass == Approx(worker_count - 1).epsilon(1e-12));
   }
 }
