@@ -178,10 +178,14 @@ struct OneForAll : Wrapper {
     inner = only;
   }
   double train(const Batch& batch, const GradientHook& hook) override {
-    static std::mutex mutex;
     const std::lock_guard lock(mutex);
     return inner->train(batch, hook);
   }
+  Evaluation evaluate(const Batch& batch) override {
+    const std::lock_guard lock(mutex);
+    return inner->evaluate(batch);
+  }
+  static inline std::mutex mutex;
 };
 
 struct Unseeded : Wrapper {
