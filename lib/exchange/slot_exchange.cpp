@@ -86,17 +86,24 @@ bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
   const auto& publication = board_->header(arrival.worker).publication;
   const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
   const std::uint64_t depth = exact() ? slot_count : 1;
+  std::int64_t latest = -1;  // round of the publications looked at
   for (std::uint64_t age = 0; age < depth && age < newest; ++age) {
     const std::uint64_t sequence = newest - age;
-    const std::int64_t first =
-        board_->round(arrival.worker, sequence).load(std::memory_order_acquire);
+    const auto& mark = board_->round(arrival.worker, sequence);
+    const std::int64_t first = mark.load(std::memory_order_acquire);
     const std::int64_t last =
         board_->until(arrival.worker, sequence).load(std::memory_order_acquire);
     const bool recent =
         exact() ? first <= round && round <= last
                 : options_.staleness == unbounded_staleness || last >= round - options_.staleness;
-    if (first == being_written || !recent) continue;
-    // Published meanwhile, the round found may be a newer publication's: look again.
+    if (first == being_written || !recent) {
+      if (first != being_written) latest = std::max(latest, first);
+      continue;
+    }
+    // The oldest slot is the next to be written. Then `first` may be of the old publication and
+    // `last` of the new one, or both of the new one, whose sequence is not shown yet: look again.
+    const bool is_next = age + 1 == slot_count && latest >= 0 && first > latest;
+    if (is_next || mark.load(std::memory_order_acquire) != first) return false;
     if (exact() && publication.sequence.load(std::memory_order_acquire) != newest) return false;
     arrival.payload = published(arrival.worker, sequence);
     arrival.round = exact() ? round : last;
