@@ -6,6 +6,9 @@
 namespace fast::algorithm {
 namespace {
 constexpr double lightest_pusher = 1e-6, rounding = 1e-12;
+/// Stale workers: a step moves z by at most so many δ. Where a neighbor takes nothing for a long
+/// time, all masses shrink, the typical one too, and steps δ/p would grow without a limit.
+constexpr double most_gain = 4;
 }  // namespace
 
 Declaration PushSum::declare() {
@@ -26,7 +29,7 @@ Declaration PushSum::declare() {
 bool PushSum::begin_publish(const RoundInfo& info, std::span<double> scalars) {
   keeps_ = info.asynchronous && mass_ < std::max(typical_mass_ / 2, lightest_pusher);
   held_ = keeps_ ? mass_ : 0;
-  step_ = info.asynchronous ? std::min(1.0, mass_ / typical_mass_) : 1;
+  step_ = info.asynchronous ? std::min({1.0, mass_ / typical_mass_, most_gain * mass_}) : 1;
   scalars[0] = keeps_ ? 0 : mass_;
   return true;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
@@ -129,6 +130,26 @@ TEST_CASE("stale workers that stay end near their own optimum") {
       CHECK(average_of(train(run).x) == Approx(survivors_optimum()).margin(1.5));
     }
   }
+}
+
+TEST_CASE("stale push_sum stays among the optima while a neighbor takes nothing") {
+  local::run(3, [](const Group& group) {
+    std::vector<double> x(5, 1.0);
+    WorkerOptions options = testing::quick();
+    options.initial = Initial::broadcast;
+    options.algorithm = algorithm::push_sum();
+    options.staleness = unbounded_staleness;
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    const bool pauses = group.rank() == 0;
+    for (int t = 0; t < (pauses ? 40 : 4000); ++t) {
+      if (pauses && t == 20) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      worker.step([&] {
+        for (double& value : x) value += 0.05 * (group.rank() - value);
+      });
+      expect(x[0] > -1 && x[0] < 3,
+             fmt::format("worker {} stands at {} in round {}", group.rank(), x[0], t));
+    }
+  });
 }
 
 TEST_CASE("push_sum's mass is the number of those that stay, on directed edges, too") {
