@@ -106,7 +106,8 @@ void choose_rule(Plan& plan, const std::vector<std::string>& rules, std::uint64_
   fast::Rng rng(fast::mix_seed(seed, 7));
   plan.algorithm = one_of(rules, rng);
   const fast::algorithm::Declaration rule = fast::algorithm::by_name(plan.algorithm)->declaration();
-  if (!rule.why_synchronous.empty()) plan.staleness = 0;
+  // Stale decentlam diverges at this step even when nothing happens.
+  if (!rule.why_synchronous.empty() || plan.algorithm == "decentlam") plan.staleness = 0;
   const bool sums = rule.delivery == fast::algorithm::Delivery::summed && plan.staleness != 0;
   const bool symmetric = rule.mixing == fast::algorithm::Mixing::symmetric;
   if (plan.topology == "one_peer_exponential" &&
