@@ -186,9 +186,9 @@ void try_one(const Programs& programs, std::uint64_t seed, std::uint64_t index, 
              int repeats = 2) {
   Plan plan =
       programs.hosts.empty() ? draw(seed, index) : draw_on_hosts(programs.host_count, seed, index);
+  plan.devices = programs.devices;
   if (!programs.rules.empty()) choose_rule(plan, programs.rules, fast::mix_seed(seed, index));
   if (programs.lenet) train_lenet(plan, fast::mix_seed(seed, index));
-  plan.devices = programs.devices;
   const fast::testing::TemporaryDirectory directory;
   const auto began = fast::Clock::now();
   const auto status = run(programs, plan, directory.path().string());

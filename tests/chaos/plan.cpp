@@ -108,6 +108,8 @@ void choose_rule(Plan& plan, const std::vector<std::string>& rules, std::uint64_
   const fast::algorithm::Declaration rule = fast::algorithm::by_name(plan.algorithm)->declaration();
   // Stale decentlam diverges at this step even when nothing happens.
   if (!rule.why_synchronous.empty() || plan.algorithm == "decentlam") plan.staleness = 0;
+  // Devices have no running sums.
+  if (plan.devices && rule.delivery == fast::algorithm::Delivery::summed) plan.staleness = 0;
   const bool sums = rule.delivery == fast::algorithm::Delivery::summed && plan.staleness != 0;
   const bool symmetric = rule.mixing == fast::algorithm::Mixing::symmetric;
   if (plan.topology == "one_peer_exponential" &&
