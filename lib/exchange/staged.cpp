@@ -84,6 +84,9 @@ class StagedExchange final : public Exchange {
 
   void flush() override { courier_->wait(sent_); }
 
+  Arrival::State look(int neighbor, std::int64_t round) override {
+    return host_->look(neighbor, round);
+  }
   Payload published() const override { return own(sequence_, scalars_); }
 
   void begin_fetch(std::int64_t round) override {
