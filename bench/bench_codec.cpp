@@ -152,7 +152,7 @@ class Bench {
   AlignedBuffer error_, code_, sparse_;
 };
 
-/// The fused end of a round with two neighbours.
+/// The fused end of a round with two neighbors.
 class Averages {
  public:
   explicit Averages(std::size_t count) : count_(count), model_(count) {

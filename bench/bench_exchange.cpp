@@ -1,5 +1,5 @@
-// The end of a round, back to back: neighbours' exchange by fast::Worker against all-reduces and
-// MPI's own neighbour exchange. Every method ends with averaged weights ready for the next step.
+// The end of a round, back to back: neighbors' exchange by fast::Worker against all-reduces and
+// MPI's own neighbor exchange. Every method ends with averaged weights ready for the next step.
 #include <mpi.h>
 
 #include <fast/core/random.hpp>
@@ -107,7 +107,7 @@ class Bench {
     contenders_.push_back(std::move(contender));
   }
 
-  /// Messages to and from the ring's neighbours, received whole, then averaged.
+  /// Messages to and from the ring's neighbors, received whole, then averaged.
   void add_messages(bool neighbor_allgather) {
     const Schedule ring = topology_from("ring").make(group_.size());
     const std::vector<int> neighbors = mixing_row(ring.at(0), group_.rank()).neighbors;

@@ -1,4 +1,4 @@
-// Two workers on two hosts: how long a publication is under way, by path, from a neighbour that
+// Two workers on two hosts: how long a publication is under way, by path, from a neighbor that
 // computes or sleeps; and what a round sends over the wire, by the interface's own counter.
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/random.hpp>

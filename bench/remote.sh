@@ -18,7 +18,7 @@ echo "two hosts, links of $rate"
 timeout -k 5 300 "$hosts" run 2 -r 1 "$bin/bench_remote" --json "$out/remote.json" </dev/null 9>&-
 [[ ${TRAIN:-1} == 0 ]] && exit 0
 
-# Training to 85 %: neighbours' weights, as they are and coded, against averaged gradients.
+# Training to 85 %: neighbors' weights, as they are and coded, against averaged gradients.
 train() { # NAME ARGUMENTS...
   local name=$1
   shift

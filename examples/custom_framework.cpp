@@ -44,9 +44,9 @@ struct Model {
 
   void backward(const float* x, std::size_t label, float share) {
     for (std::size_t c = 0; c < classes; ++c) {
-      const float slope = share * (outputs[c] - (c == label ? 1.0F : 0.0F));
-      bias_gradients[c] += slope;
-      for (std::size_t i = 0; i < inputs; ++i) weight_gradients[c * inputs + i] += slope * x[i];
+      const float grad = share * (outputs[c] - (c == label ? 1.0F : 0.0F));
+      bias_gradients[c] += grad;
+      for (std::size_t i = 0; i < inputs; ++i) weight_gradients[c * inputs + i] += grad * x[i];
     }
   }
 

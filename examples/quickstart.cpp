@@ -1,4 +1,4 @@
-// Four workers fit one line, each seeing only its own points, each averaging with its neighbours on
+// Four workers fit one line, each seeing only its own points, each averaging with its neighbors on
 // a torus.
 //   quickstart                  workers are threads of this process
 //   mpiexec -n 4 quickstart     workers are MPI ranks
@@ -10,7 +10,7 @@ namespace {
 
 /// y = 3x + 1, seen by each worker in its own range of x.
 struct Line {
-  std::vector<float> weights{0, 0};  // slope, intercept: all the library needs to see of a model
+  std::vector<float> weights{0, 0};  // gradient, intercept: all the library needs to see of a model
 
   float train(int worker, int step) {
     const float x =

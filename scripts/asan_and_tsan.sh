@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and runs tests under sanitizers: all unit tests under the address and undefined-behaviour sanitizers, those in which
+# Builds and runs tests under sanitizers: all unit tests under the address and undefined-behavior sanitizers, those in which
 # threads meet under the thread sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."

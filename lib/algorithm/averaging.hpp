@@ -1,4 +1,4 @@
-// What plain averaging rules share: the weights are published as they stand, and the neighbours'
+// What plain averaging rules share: the weights are published as they stand, and the neighbors'
 // pull is added.
 #pragma once
 

@@ -11,7 +11,7 @@ namespace {
 /// Memory: 2P of state, P of scratch, P in a slot for the mean model. Bytes: what is sent, q, has
 /// top_k entries that are not zero; each costs its index (4 bytes) and its value.
 /// State: x̂_i (at first 0, or the weights where all start with the same), and Σ_j W_ij (x̂_j - x̂_i),
-/// which with a constant W grows by the neighbours' pull of q: so no copy of each neighbour's x̂ is
+/// which with a constant W grows by the neighbors' pull of q: so no copy of each neighbor's x̂ is
 /// kept.
 class Choco {
  public:

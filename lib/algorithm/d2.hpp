@@ -7,7 +7,7 @@
 
 namespace fast::algorithm {
 
-/// Memory: P of state. Bytes: P a neighbour.
+/// Memory: P of state. Bytes: P a neighbor.
 /// State: x - x⁻ - δ⁻, which is what the last combination added to the worker's own step.
 struct D2 {
   using Arithmetic = D2;

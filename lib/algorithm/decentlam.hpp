@@ -8,7 +8,7 @@
 
 namespace fast::algorithm {
 
-/// Memory: 2P of state. Bytes: P a neighbour.
+/// Memory: 2P of state. Bytes: P a neighbor.
 /// State: where the worker stood, and m.
 struct DecentLam {
   using Arithmetic = DecentLam;

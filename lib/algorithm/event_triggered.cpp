@@ -7,7 +7,7 @@
 namespace fast::algorithm {
 namespace {
 
-/// Memory: P of state. Bytes: P a neighbour in the rounds in which the worker sends, else nothing.
+/// Memory: P of state. Bytes: P a neighbor in the rounds in which the worker sends, else nothing.
 /// State: where the worker stood. What it last sent is its publication in force.
 class EventTriggered {
  public:
@@ -70,7 +70,7 @@ class EventTriggered {
 
  private:
   /// Adaptive: steady movement sends every `horizon` rounds, a jump sooner; a worker that hardly
-  /// moves, held by what its neighbours last sent, later, but it does.
+  /// moves, held by what its neighbors last sent, later, but it does.
   bool far_enough(std::int64_t round) {
     const double moved = std::sqrt(moved_squared_);
     const auto waited = static_cast<double>(std::max<std::int64_t>(1, round - sent_round_));

@@ -6,7 +6,7 @@
 namespace fast::algorithm {
 namespace {
 
-/// Memory: P for the average. Bytes: P a neighbour; 2P(N-1)/N in the rounds that average.
+/// Memory: P for the average. Bytes: P a neighbor; 2P(N-1)/N in the rounds that average.
 struct GossipPga : Averaging {
   GossipPgaOptions options;
 

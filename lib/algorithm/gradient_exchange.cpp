@@ -5,7 +5,7 @@ namespace fast::algorithm {
 
 Declaration GradientExchange::declare() {
   return {.name = "gradient_exchange",
-          .summary = "x_i + δ_i + Σ_j δ_j over the neighbours; historical, for comparison",
+          .summary = "x_i + δ_i + Σ_j δ_j over the neighbors; historical, for comparison",
           .source = "FAST, Viviani 2019",
           .publish_point = PublishPoint::after_step,
           .delivery = Delivery::every,

@@ -7,7 +7,7 @@
 
 namespace fast::algorithm {
 
-/// Memory: P of state, slots of 2P (one P for the mean model). Bytes: P a neighbour.
+/// Memory: P of state, slots of 2P (one P for the mean model). Bytes: P a neighbor.
 /// State: where the worker stood.
 struct GradientExchange {
   using Arithmetic = GradientExchange;

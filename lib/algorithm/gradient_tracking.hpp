@@ -8,7 +8,7 @@
 
 namespace fast::algorithm {
 
-/// Memory: 2P of state, slots of 2P. Bytes: 2P a neighbour.
+/// Memory: 2P of state, slots of 2P. Bytes: 2P a neighbor.
 /// At staleness above 0 x travels as it is and y as running sums, so that the trackers' sum and
 /// what is on its way remain that of the steps: ASY-SONATA (Tian, Sun & Scutari 2018, arXiv
 /// 1803.10359), with slots and messages of 8 bytes an element. State: where the worker stood, and

@@ -6,7 +6,7 @@
 namespace fast::algorithm {
 namespace {
 
-/// Memory: none beyond the slots. Bytes: P a neighbour every `period` steps.
+/// Memory: none beyond the slots. Bytes: P a neighbor every `period` steps.
 struct LocalSgd : Averaging {
   LocalOptions options;
 

@@ -7,10 +7,10 @@
 
 namespace fast::algorithm {
 
-/// Memory: P of state, slots of 2P (one P for the mean model). Bytes: P and a double a neighbour.
+/// Memory: P of state, slots of 2P (one P for the mean model). Bytes: P and a double a neighbor.
 /// State: the biased x; the model holds z = x/p.
 /// At staleness above 0 running sums travel, of 8 bytes an element (memory: one of the worker's
-/// own, two a neighbour; Assran & Rabbat 2018, arXiv 1803.08950). A worker that pushes on without
+/// own, two a neighbor; Assran & Rabbat 2018, arXiv 1803.08950). A worker that pushes on without
 /// hearing from others would grow light, and its steps δ/p large: when lighter than half its
 /// typical mass it keeps what it has, and its step counts as much less as it is lighter than that.
 class PushSum {

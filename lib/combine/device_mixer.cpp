@@ -4,7 +4,7 @@
 
 #include <fast/core/error.hpp>
 
-#include "exchange/optimistic.hpp"
+#include "exchange/shared/optimistic.hpp"
 
 namespace fast::combine {
 

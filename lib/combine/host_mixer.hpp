@@ -1,4 +1,4 @@
-// Sweeps over host memory: in blocks that stay in the first-level cache, so that the neighbours'
+// Sweeps over host memory: in blocks that stay in the first-level cache, so that the neighbors'
 // sum, the rule and the next publication make one pass over memory.
 #pragma once
 

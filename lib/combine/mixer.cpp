@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 
-#include "exchange/optimistic.hpp"
+#include "exchange/shared/optimistic.hpp"
 
 namespace fast::combine {
 

@@ -17,7 +17,7 @@
 
 namespace fast::combine {
 
-/// The round's neighbours that are present, and their weights.
+/// The round's neighbors that are present, and their weights.
 struct Neighborhood {
   Payload own;
   std::vector<int> workers;
@@ -86,7 +86,7 @@ class Mixer {
   /// The weights as they are, exactly: beside the message, if there is room, else as vector 0;
   /// `as_message`: as the message, too.
   void publish_weights(const MutablePayload& next, bool as_message);
-  /// The whole end of a round, straight from the neighbours' memory: new weights, and the next
+  /// The whole end of a round, straight from the neighbors' memory: new weights, and the next
   /// publication if given.
   void combine(const Neighborhood& neighborhood, const algorithm::RoundInfo& info,
                const MutablePayload* next);

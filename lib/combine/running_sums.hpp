@@ -1,5 +1,5 @@
 // The books of a worker whose messages are running sums: what it has published so far, and how much
-// of its neighbours' sums it has taken. Whatever is read late, twice or never, nothing is lost or
+// of its neighbors' sums it has taken. Whatever is read late, twice or never, nothing is lost or
 // counted twice (Hadjicostis, Vaidya & Dominguez-Garcia 2016, "Robust distributed average consensus
 // via exchange of running sums").
 #pragma once
@@ -25,7 +25,7 @@ class RunningSums {
       return vectors[static_cast<std::size_t>(vector)].as<double>().data() + first;
     }
   };
-  /// Of a neighbour: what was combined, and what has been read since and may be torn.
+  /// Of a neighbor: what was combined, and what has been read since and may be torn.
   struct Source {
     Sum taken, read;
     bool same_epoch = true;  ///< what it sends now goes on from what was taken

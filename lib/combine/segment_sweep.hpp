@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "combine/host_mixer.hpp"
-#include "exchange/optimistic.hpp"
+#include "exchange/shared/optimistic.hpp"
 
 namespace fast::combine {
 
@@ -156,7 +156,7 @@ struct HostMixer::SegmentSweep {
 
   bool is_summed(int k) const { return !is_buffer && mixer.is_summed(k); }
 
-  /// What a neighbour has published since this worker last combined of it, in this epoch.
+  /// What a neighbor has published since this worker last combined of it, in this epoch.
   const T* untaken(int worker, int k, const std::byte* code, std::size_t first, std::size_t count,
                    T* out) const {
     const RunningSums::Source& source = mixer.sums_->source(worker);
@@ -171,9 +171,9 @@ struct HostMixer::SegmentSweep {
     return out;
   }
 
-  /// Pulls of one block towards payload vector k of the neighbours, straight from their memory.
+  /// Pulls of one block towards payload vector k of the neighbors, straight from their memory.
   void pull_towards(int k, T* out, const T* own, std::size_t first, std::size_t count) const {
-    thread_local std::vector<std::byte> scratch;  // a neighbour: a guarded copy, a decoded copy
+    thread_local std::vector<std::byte> scratch;  // a neighbor: a guarded copy, a decoded copy
     thread_local std::vector<const T*> values;
     thread_local std::vector<T> weights;
     const Neighborhood& near = *pass.neighborhood;

@@ -2,8 +2,8 @@
 #include <fast/core/message.hpp>
 #include <fast/exchange/group.hpp>
 
-#include "exchange/slot_exchange.hpp"
-#include "exchange/slot_reducer.hpp"
+#include "exchange/collective/slot_reducer.hpp"
+#include "exchange/shared/slot_exchange.hpp"
 
 namespace fast {
 

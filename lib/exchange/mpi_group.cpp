@@ -4,10 +4,10 @@
 #include <fast/core/memory.hpp>
 #include <fast/exchange/group.hpp>
 
+#include "exchange/collective/mpi_reducer.hpp"
 #include "exchange/mpi_notes.hpp"
-#include "exchange/mpi_reducer.hpp"
-#include "exchange/remote_mirror.hpp"
-#include "exchange/window_reads.hpp"
+#include "exchange/remote/remote_mirror.hpp"
+#include "exchange/remote/window_reads.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast {
@@ -101,7 +101,7 @@ class MpiGroup : public GroupImpl {
                                 plan,
                                 options.staleness,
                                 exchange::Throttle(options.remote_bytes_per_s),
-                                exchange::Outbox(board, rank())};
+                                exchange::SendBuffers(board, rank())};
     ways.paths = exchange::choose_paths(communicator_, edges, *ways.window, *ways.messages,
                                         is_remote, options);
     return std::make_shared<exchange::RemoteMirror>(std::move(edges), std::move(ways), options.log);

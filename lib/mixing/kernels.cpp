@@ -47,7 +47,7 @@ HWY_INLINE void store(D d, hn::Vec<D> x, BFloat16* to) {
   core::store_bfloat16(d, x, to);
 }
 
-/// Sum of w_j (m_j - own) on top of `sum`. Degree > 0 unrolls the neighbours.
+/// Sum of w_j (m_j - own) on top of `sum`. Degree > 0 unrolls the neighbors.
 template <int Degree, class D, class V, class T, class Stored>
 HWY_INLINE V add_differences(D d, V sum, V own, const Stored* const* values, const T* weights,
                              std::size_t degree, std::size_t e) {

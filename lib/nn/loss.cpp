@@ -15,19 +15,19 @@ LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std:
     const std::span<const T> row = logits.subspan(i * classes, classes);
     const auto label = static_cast<std::size_t>(labels[i]);
     const auto largest = std::max_element(row.begin(), row.end());
-    T* slope = gradient.empty() ? nullptr : gradient.data() + i * classes;
+    T* grad = gradient.empty() ? nullptr : gradient.data() + i * classes;
     double total = 0;
     for (std::size_t c = 0; c < classes; ++c) {
       const T power = std::exp(row[c] - *largest);
       total += static_cast<double>(power);
-      if (slope != nullptr) slope[c] = power;
+      if (grad != nullptr) grad[c] = power;
     }
     result.sum += std::log(total) - static_cast<double>(row[label] - *largest);
     result.correct += static_cast<std::size_t>(largest - row.begin()) == label;
-    if (slope == nullptr) continue;
+    if (grad == nullptr) continue;
     const T share = scale / static_cast<T>(total);
-    for (std::size_t c = 0; c < classes; ++c) slope[c] *= share;
-    slope[label] -= scale;
+    for (std::size_t c = 0; c < classes; ++c) grad[c] *= share;
+    grad[label] -= scale;
   }
   return result;
 }

@@ -26,7 +26,7 @@ class LstmLayer final : public Layer<T> {
                 Index count) override {
     lstm_backward(size_of(count), weights(parameters), x, trace(), dy, every_step_,
                   {gradients, gradients + 4 * hidden_ * inputs_, gradients + bias()}, dx,
-                  data(slopes_), data(carry_));
+                  data(grads_), data(carry_));
   }
 
   Index parameter_count() const override { return bias() + 4 * hidden_; }
@@ -42,14 +42,14 @@ class LstmLayer final : public Layer<T> {
 
   void reserve(Index count) {
     const LstmSize size = size_of(count);
-    for (AlignedBuffer* buffer : {&gates_, &slopes_}) grow<T>(*buffer, size.rows() * size.gates());
+    for (AlignedBuffer* buffer : {&gates_, &grads_}) grow<T>(*buffer, size.rows() * size.gates());
     for (AlignedBuffer* buffer : {&cells_, &outputs_}) grow<T>(*buffer, size.rows() * hidden_);
     grow<T>(carry_, 2 * count * hidden_);
   }
 
   Index steps_, inputs_, hidden_;
   bool every_step_;
-  AlignedBuffer gates_, cells_, outputs_, slopes_, carry_;
+  AlignedBuffer gates_, cells_, outputs_, grads_, carry_;
 };
 
 }  // namespace

@@ -148,10 +148,10 @@ std::span<const T> Network<T>::forward(const Batch& batch) {
 template <class T>
 double Network<T>::loss_and_gradients(const Batch& batch) {
   const std::span<const T> logits = forward(batch, true);
-  grow<T>(slopes_, static_cast<Index>(logits.size()));
-  const std::span<T> slopes = slopes_.as<T>().first(logits.size());
-  const LossResult loss = softmax_cross_entropy<T>(logits, batch.labels, slopes);
-  layers_->backward(base_, gradients().data(), slopes.data(), nullptr,
+  grow<T>(grads_, static_cast<Index>(logits.size()));
+  const std::span<T> grads = grads_.as<T>().first(logits.size());
+  const LossResult loss = softmax_cross_entropy<T>(logits, batch.labels, grads);
+  layers_->backward(base_, gradients().data(), grads.data(), nullptr,
                     static_cast<Index>(batch.count()));
   return loss.sum / static_cast<double>(batch.count());
 }

@@ -39,8 +39,8 @@ class ResidualLayer final : public Layer<T> {
   const T* project_back(const T* parameters, T* gradients, const T* dy, const T* dx, Index count) {
     const Index first = body_.parameter_count();
     const auto needed = static_cast<std::size_t>(stored_elements<T>(input_, count)) * sizeof(T);
-    if (slopes_.size_bytes() < needed) slopes_ = AlignedBuffer(needed);
-    T* result = dx == nullptr ? nullptr : slopes_.as<T>().data();
+    if (grads_.size_bytes() < needed) grads_ = AlignedBuffer(needed);
+    T* result = dx == nullptr ? nullptr : grads_.as<T>().data();
     shortcut_.backward(parameters + first, gradients + first, dy, result, count);
     return result;
   }
@@ -48,7 +48,7 @@ class ResidualLayer final : public Layer<T> {
   Shape input_, output_;
   Sequence<T> body_, shortcut_;
   bool projected_;
-  AlignedBuffer slopes_;
+  AlignedBuffer grads_;
 };
 
 }  // namespace

@@ -34,7 +34,7 @@ void Sequence<T>::reserve(Index count) {
     largest = std::max(largest, size);
     if (!in_place(i)) grow<T>(stages_[i].output, size);
   }
-  for (AlignedBuffer& slopes : slopes_) grow<T>(slopes, largest);
+  for (AlignedBuffer& grads : grads_) grow<T>(grads, largest);
   capacity_ = count;
 }
 
@@ -56,7 +56,7 @@ const T* Sequence<T>::forward(const T* parameters, const T* x, const Pass<T>& pa
 template <class T>
 void Sequence<T>::backward(const T* parameters, T* gradients, const T* dy, T* dx, Index count) {
   const std::size_t first = dx == nullptr ? first_trained_ : 0;
-  T* own = nullptr;  // the slopes in our memory, once there are some
+  T* own = nullptr;  // the gradients in our memory, once there are some
   std::size_t turn = 0;
   for (std::size_t i = stages_.size(); i-- > first;) {
     const Stage& stage = stages_[i];
@@ -64,7 +64,7 @@ void Sequence<T>::backward(const T* parameters, T* gradients, const T* dy, T* dx
     if (i == first) {
       target = dx;
     } else if (own == nullptr || !stage.layer->in_place()) {
-      target = slopes_[turn].as<T>().data();
+      target = grads_[turn].as<T>().data();
       turn = 1 - turn;
     }
     stage.layer->backward(parameters + stage.parameters, gradients + stage.parameters, values_[i],

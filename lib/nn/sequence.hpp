@@ -10,7 +10,7 @@
 
 namespace fast::nn {
 
-/// Never writes to its input nor to the slopes handed to backward().
+/// Never writes to its input nor to the gradients handed to backward().
 template <class T>
 class Sequence {
  public:
@@ -41,9 +41,9 @@ class Sequence {
 
   std::vector<Stage> stages_;
   Index parameter_count_ = 0, buffer_count_ = 0;
-  std::size_t first_trained_ = 0;        // the first stage with parameters
-  std::array<AlignedBuffer, 2> slopes_;  // gradients of outputs, taken in turns
-  std::vector<const T*> values_;         // input and outputs of the last forward()
+  std::size_t first_trained_ = 0;       // the first stage with parameters
+  std::array<AlignedBuffer, 2> grads_;  // gradients of outputs, taken in turns
+  std::vector<const T*> values_;        // input and outputs of the last forward()
   Index capacity_ = 0;
 };
 

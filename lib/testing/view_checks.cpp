@@ -45,7 +45,7 @@ void values_are_finite(const Context& context) {
 }
 
 /// With v = w + δ and δ = -γ g a step takes γ ‖g‖² = ‖δ‖²/γ off the loss to first order.
-void steps_go_down_the_slope(const Context& context) {
+void steps_descend(const Context& context) {
   const auto backend = context.replica();
   const double rate = 1e-3;
   backend->set_learning_rate(rate);
@@ -109,7 +109,7 @@ std::vector<NamedCheck> view_checks() {
       {"names are unique, memory is whole, contiguous and does not overlap", views_hold_together},
       {"views stay where they are", views_stay},
       {"initial values are finite numbers of their dtype", values_are_finite},
-      {"a step moves the views down the slope of the loss", steps_go_down_the_slope},
+      {"a step moves the views down the gradient of the loss", steps_descend},
       {"what is written to the views is what the model computes with", writing_is_training},
       {"written values stay as they are at a learning rate of 0", written_values_stay}};
 }

@@ -78,15 +78,15 @@ Topology fastest_mixing(const Topology& topology) {
       best = weights;
     }
     double length = 0;
-    std::vector<double> slope;
+    std::vector<double> grad;
     for (const Edge& edge : edges) {
       const double difference = at.vector[edge.a] - at.vector[edge.b];
-      slope.push_back(-at.sign * difference * difference);
-      length += slope.back() * slope.back();
+      grad.push_back(-at.sign * difference * difference);
+      length += grad.back() * grad.back();
     }
     if (length < 1e-24) break;
     const double size = 0.3 / std::sqrt(length * static_cast<double>(n)) * 4 / (step + 3.0);
-    for (std::size_t e = 0; e < edges.size(); ++e) weights[e] -= size * slope[e];
+    for (std::size_t e = 0; e < edges.size(); ++e) weights[e] -= size * grad[e];
     project(weights, edges, topology.workers());
   }
   std::vector<std::vector<int>> in(n);

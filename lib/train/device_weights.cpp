@@ -36,12 +36,12 @@ void Training::begin_ema() {
                device_ == nullptr ? nullptr : device_->accelerate());
 }
 
-void Training::show() const {
-  if (device_ != nullptr) device_->show();
+void Training::download() const {
+  if (device_ != nullptr) device_->download();
 }
 
-void Training::take() const {
-  if (device_ != nullptr) device_->take();
+void Training::upload() const {
+  if (device_ != nullptr) device_->upload();
 }
 
 }  // namespace fast::train

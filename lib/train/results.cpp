@@ -101,13 +101,13 @@ Evaluation Training::evaluate(const data::Dataset& dataset) {
 Evaluation Training::evaluate(const AlignedBuffer& model, const data::Dataset& dataset) {
   const ParameterLayout& layout = layout_;
   const AlignedBuffer own(layout.size_bytes());
-  show();
+  download();
   layout.gather(own.data());
   layout.scatter(model.data());
-  take();
+  upload();
   const Evaluation result = evaluate(dataset);
   layout.scatter(own.data());
-  take();
+  upload();
   return result;
 }
 
@@ -121,7 +121,7 @@ AlignedBuffer Training::mean_model() const {
 AlignedBuffer Training::current_model() const {
   if (!options_.all_reduce) return mean_model();
   AlignedBuffer own(layout_.size_bytes());
-  show();
+  download();
   layout_.gather(own.data());
   return own;
 }
@@ -192,7 +192,7 @@ std::vector<Report> Training::gather(const Report& mine) const {
 /// Returns why the mean model could not be saved.
 std::string Training::adopt(const AlignedBuffer& model) {
   layout_.scatter(model.data());
-  take();
+  upload();
   if (!options_.out || !is_first_left()) return {};
   try {
     save_safetensors(*options_.out / mean_model_name, backend_.parameters());

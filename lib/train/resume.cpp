@@ -163,7 +163,7 @@ void Training::after_round() {
 void Training::save_checkpoint(std::int64_t round) {
   bring_weights_home();
   std::vector<TensorView> tensors;
-  show();
+  download();
   add(tensors, model_prefix, backend_.parameters());
   add(tensors, optimizer_prefix, backend_.optimizer_state());
   add(tensors, state_prefix, worker_->state());
@@ -210,7 +210,7 @@ void Training::resume() {
   const bool exact = whole && (alike || options_.worker.staleness != 0);
   agree(group_, deadline, "Trainer: resuming", [&] {
     load(*manifest, own, exact);
-    take();
+    upload();
     if (!exact) begin_ema();
   });
   if (exact) {

@@ -125,7 +125,7 @@ Training::Training(const Group& group, const TopologyRule& rule, Backend& backen
   choose_device(options_of_worker);
   worker_.emplace(group_, *schedule_, worker_tensors(), on_device(std::move(options_of_worker)));
   layout_ = host_layout();
-  show();
+  download();
   if (options_.all_reduce) {
     ExchangeOptions exchange;
     exchange.deadline = options_.worker.deadline;
@@ -242,7 +242,7 @@ Summary Training::run() {
   control_->end(stopped_ ? Stage::stopped : Stage::done, rounds_);
   if (ema_) {
     layout_.scatter(ema_->packed().data());
-    take();
+    upload();
   }
   worker_->await_finish();
   stats_ = worker_->stats();

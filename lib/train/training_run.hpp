@@ -72,8 +72,8 @@ class Training {
   ParameterLayout host_layout() const;
   void begin_ema();
   /// Before the host looks at weights that may be on a device, and after it wrote there.
-  void show() const;
-  void take() const;
+  void download() const;
+  void upload() const;
   void clean_optimizer();
   void epoch(int index);
   double train_round(const Batch& batch, double rate);

@@ -1,4 +1,4 @@
-// The end of a round: from neighbours' publications to new weights.
+// The end of a round: from neighbors' publications to new weights.
 #include <algorithm>
 #include <fast/core/error.hpp>
 
@@ -40,7 +40,7 @@ void Engine::combine_neighbors(const algorithm::RoundInfo& info) {
     }
   }
   link_.exchange->complete(info.round + 1);
-  const bool sent = sent_;  // what the neighbours read in this round
+  const bool sent = sent_;  // what the neighbors read in this round
   if (fused()) {
     link_.exchange->publish(info.round + 1);
   } else if (before_step()) {
@@ -113,7 +113,7 @@ bool Engine::mix_whole(std::vector<Arrival> arrivals, const RoundPlan::Round& ro
   return true;
 }
 
-/// False when a neighbour overwrote what was being read: it took this worker for dead.
+/// False when a neighbor overwrote what was being read: it took this worker for dead.
 bool Engine::mix_exactly(const std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                          const algorithm::RoundInfo& info) {
   MutablePayload next;

@@ -102,7 +102,7 @@ void Engine::publish_current(const algorithm::RoundInfo& info) {
   sent_ = sends;
 }
 
-/// The weights alone, for mean models; no neighbour takes them for a round's message at staleness
+/// The weights alone, for mean models; no neighbor takes them for a round's message at staleness
 /// 0.
 void Engine::publish_weights() {
   const Stopwatch watch(stats_.publish_s);

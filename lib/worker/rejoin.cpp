@@ -1,5 +1,5 @@
 // A worker that comes back after a stop, or whose weights are of no use, starts from its
-// neighbours'.
+// neighbors'.
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>

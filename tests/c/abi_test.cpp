@@ -82,10 +82,10 @@ struct Regression {
       if (!forward(batch, i, p, *loss)) return 7;
       p[static_cast<std::size_t>(batch.labels[i])] -= 1;
       for (std::size_t c = 0; c < classes; ++c) {
-        const float slope = p[c] / static_cast<float>(batch.count);
-        bias_gradients[c] += slope;
+        const float grad = p[c] / static_cast<float>(batch.count);
+        bias_gradients[c] += grad;
         for (std::size_t v = 0; v < inputs; ++v)
-          weight_gradients[c * inputs + v] += slope * batch.inputs[i * inputs + v];
+          weight_gradients[c * inputs + v] += grad * batch.inputs[i * inputs + v];
       }
     }
     *loss /= static_cast<double>(batch.count);

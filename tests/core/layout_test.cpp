@@ -13,7 +13,7 @@ TensorView tensor(std::string name, void* data, std::vector<std::int64_t> shape,
 }
 }  // namespace
 
-TEST_CASE("neighbours in memory become one segment") {
+TEST_CASE("neighbors in memory become one segment") {
   std::vector<float> arena(20);
   const ParameterLayout flat(
       {tensor("a", arena.data(), {2, 3}), tensor("b", arena.data() + 6, {14})});

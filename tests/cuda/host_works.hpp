@@ -63,11 +63,9 @@ inline void run_on_host(const cuda::Convolution& work) {
   std::vector<double> sums(static_cast<std::size_t>(sizes[static_cast<int>(work.kind)]));
   const Tensor first(work.a, s.type), second(work.b, s.type);
   each_product(s, [&](cuda::Index x, cuda::Index w, cuda::Index y) {
-    const cuda::Index a = work.kind == Kind::input_slopes ? y : x;
-    const cuda::Index b = work.kind == Kind::filter_slopes ? y : w;
-    const cuda::Index out = work.kind == Kind::forward        ? y
-                            : work.kind == Kind::input_slopes ? x
-                                                              : w;
+    const cuda::Index a = work.kind == Kind::input_grads ? y : x;
+    const cuda::Index b = work.kind == Kind::filter_grads ? y : w;
+    const cuda::Index out = work.kind == Kind::forward ? y : work.kind == Kind::input_grads ? x : w;
     sums[static_cast<std::size_t>(out)] += first[a] * second[b];
   });
   const Tensor results(work.out, s.type);
@@ -89,7 +87,7 @@ inline double rounded(float value, DType type) {
   return double{type == DType::bf16 ? to_float(to_bfloat16(value)) : value};
 }
 
-/// One sample's way through an LSTM, forward and, with slopes of the outputs, back.
+/// One sample's way through an LSTM, forward and, with gradients of the outputs, back.
 class HostLstm {
  public:
   HostLstm(const cuda::Recurrence& work, cuda::Index sample)
@@ -110,7 +108,7 @@ class HostLstm {
     std::vector<double> dh(static_cast<std::size_t>(hidden)), dc = dh;
     for (cuda::Index t = shape_.steps; t-- > 0;) {
       const Step& step = steps_[static_cast<std::size_t>(t)];
-      std::vector<double> slopes(static_cast<std::size_t>(4 * hidden));
+      std::vector<double> grads(static_cast<std::size_t>(4 * hidden));
       for (cuda::Index u = 0; u < hidden; ++u) {
         const auto i = static_cast<std::size_t>(u), n = static_cast<std::size_t>(hidden);
         const double in = step.gates[4 * i], forget = step.gates[4 * i + 1],
@@ -118,27 +116,27 @@ class HostLstm {
                      shown = std::tanh(step.cells[i]);
         const double doutput = dh[i] + dy[row(t, hidden) + u];
         dc[i] += doutput * out * (1 - shown * shown);
-        slopes[i] = dc[i] * fresh * in * (1 - in);
-        slopes[n + i] = dc[i] * step.cells_before[i] * forget * (1 - forget);
-        slopes[2 * n + i] = dc[i] * in * (1 - fresh * fresh);
-        slopes[3 * n + i] = doutput * shown * out * (1 - out);
+        grads[i] = dc[i] * fresh * in * (1 - in);
+        grads[n + i] = dc[i] * step.cells_before[i] * forget * (1 - forget);
+        grads[2 * n + i] = dc[i] * in * (1 - fresh * fresh);
+        grads[3 * n + i] = doutput * shown * out * (1 - out);
         dc[i] *= forget;
       }
       std::fill(dh.begin(), dh.end(), 0);
       std::vector<double> sums(static_cast<std::size_t>(inputs));
       for (cuda::Index g = 0; g < 4 * hidden; ++g) {
-        const double slope = slopes[static_cast<std::size_t>(g)];
+        const double grad = grads[static_cast<std::size_t>(g)];
         for (cuda::Index i = 0; i < inputs; ++i) {
-          sums[static_cast<std::size_t>(i)] += slope * weight(g * inputs + i);
-          gradients[static_cast<std::size_t>(g * inputs + i)] += slope * x[row(t, inputs) + i];
+          sums[static_cast<std::size_t>(i)] += grad * weight(g * inputs + i);
+          gradients[static_cast<std::size_t>(g * inputs + i)] += grad * x[row(t, inputs) + i];
         }
         for (cuda::Index u = 0; u < hidden; ++u) {
           const cuda::Index place = 4 * hidden * inputs + g * hidden + u;
-          dh[static_cast<std::size_t>(u)] += slope * weight(place);
+          dh[static_cast<std::size_t>(u)] += grad * weight(place);
           gradients[static_cast<std::size_t>(place)] +=
-              slope * step.outputs_before[static_cast<std::size_t>(u)];
+              grad * step.outputs_before[static_cast<std::size_t>(u)];
         }
-        gradients[static_cast<std::size_t>(4 * hidden * (inputs + hidden) + g)] += slope;
+        gradients[static_cast<std::size_t>(4 * hidden * (inputs + hidden) + g)] += grad;
       }
       for (cuda::Index i = 0; i < inputs; ++i)
         dx.put(sums[static_cast<std::size_t>(i)], row(t, inputs) + i);
@@ -173,7 +171,7 @@ class HostLstm {
     const auto i = static_cast<std::size_t>(u);
     step.cells[i] = gates[1] * step.cells_before[i] + gates[0] * gates[2];
     h[i] = rounded(static_cast<float>(gates[3] * std::tanh(step.cells[i])), shape_.type);
-    if (work_.kind != cuda::Recurrence::Kind::slopes) y.put(h[i], row(t, hidden) + u);
+    if (work_.kind != cuda::Recurrence::Kind::grads) y.put(h[i], row(t, hidden) + u);
   }
 
   const cuda::Recurrence& work_;
@@ -187,7 +185,7 @@ inline void run_on_host(const cuda::Recurrence& work) {
   std::vector<double> gradients(static_cast<std::size_t>(count));
   for (cuda::Index sample = 0; sample < work.shape.samples; ++sample) {
     const HostLstm lstm(work, sample);
-    if (work.kind == cuda::Recurrence::Kind::slopes) lstm.back(gradients);
+    if (work.kind == cuda::Recurrence::Kind::grads) lstm.back(gradients);
   }
   for (cuda::Index e = 0; e < count && work.gradients != nullptr; ++e)
     work.gradients[e] = static_cast<float>(gradients[static_cast<std::size_t>(e)]);

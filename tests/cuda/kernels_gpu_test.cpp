@@ -90,17 +90,17 @@ TEMPLATE_TEST_CASE("a step joined to averaging equals the optimizer's, then the 
   const nn::SgdOptions options{0.1, 0.9, 0.01};
   cuda::Optimizer<T> optimizer(options, count);
   const OnDevice<T> apart(sample.current, stream), joined(sample.current, stream);
-  const OnDevice<T> slopes(gradients, stream), momentum(std::vector<T>(count), stream);
+  const OnDevice<T> grads(gradients, stream), momentum(std::vector<T>(count), stream);
   const OnDevice<T> own(sample.own, stream), next(sample.next, stream);
   const OnDevice<T> a(sample.neighbors[0], stream), b(sample.neighbors[1], stream);
   const T* const values[] = {a.data(), b.data()};
-  optimizer.step(apart.span(), slopes.span(), stream);
+  optimizer.step(apart.span(), grads.span(), stream);
   cuda::average(
       cuda::Average<T, T>{apart.data(), next.data(), own.data(), values, sample.weights, count},
       stream);
   cuda::average(
       cuda::Average<T, T>{joined.data(), next.data(), own.data(), values, sample.weights, count},
-      cuda::SgdStep<T>{options, slopes.data(), momentum.data()}, stream);
+      cuda::SgdStep<T>{options, grads.data(), momentum.data()}, stream);
   REQUIRE(differing(joined.back(stream), apart.back(stream)) == 0);
   REQUIRE(differing(next.back(stream), apart.back(stream)) == 0);
 }
@@ -121,9 +121,9 @@ TEMPLATE_TEST_CASE("optimizers on the device are nn's", "", float, double) {
     cuda::Optimizer<T> optimizer(spec, count);
     for (int step = 0; step < 5; ++step) {
       const auto gradients = random_vector<T>(rng, count);
-      const OnDevice<T> slopes(gradients, stream);
+      const OnDevice<T> grads(gradients, stream);
       reference.step(expected, gradients);
-      optimizer.step(weights.span(), slopes.span(), stream);
+      optimizer.step(weights.span(), grads.span(), stream);
       const auto found = weights.back(stream);
       for (std::size_t e = 0; e < count; ++e)
         REQUIRE(double{found[e]} == Approx(double{expected[e]}).epsilon(unit).margin(unit));

@@ -156,7 +156,7 @@ TEMPLATE_TEST_CASE("moments are those of f64, far from 0 and with a first row fa
   }
 }
 
-TEMPLATE_TEST_CASE("slopes pass where the stored result of a ReLU is above 0", "", float,
+TEMPLATE_TEST_CASE("gradients pass where the stored result of a ReLU is above 0", "", float,
                    BFloat16) {
   Rng rng(23);
   for (const auto& [rows, columns] : shapes) {
@@ -180,11 +180,11 @@ TEMPLATE_TEST_CASE("slopes pass where the stored result of a ReLU is above 0", "
                                       cuda::Shares::of_sums(shares.parts, columns), rows});
     for (Index c = 0; c < columns; ++c) {
       const auto i = static_cast<std::size_t>(c);
-      const auto passing = [&](double slope, Index r) {
-        return cuda::get(y.data(), r * columns + c) > 0 ? slope : 0;
+      const auto passing = [&](double grad, Index r) {
+        return cuda::get(y.data(), r * columns + c) > 0 ? grad : 0;
       };
-      const double weighted = dy.sum(c, [&](double slope, Index r) {
-        return passing(slope, r) * (double{x.at(r * columns + c)} - double{mean[i]});
+      const double weighted = dy.sum(c, [&](double grad, Index r) {
+        return passing(grad, r) * (double{x.at(r * columns + c)} - double{mean[i]});
       });
       CHECK(double{dbias[i]} == Approx(dy.sum(c, passing)).epsilon(1e-5).margin(1e-4));
       CHECK(double{dweight[i]} == Approx(0.5 * weighted).epsilon(1e-5).margin(1e-4));
@@ -206,7 +206,7 @@ TEMPLATE_TEST_CASE("ReLUs and sums take every value once, and NaN passes", "", f
       cuda::put(std::numeric_limits<float>::quiet_NaN(), a.data(), static_cast<Index>(e));
     std::vector<V> y(count), dx(count), sum(count);
     run_on_host(cuda::Rectify<V>{a.data(), y.data(), size});
-    run_on_host(cuda::RectifySlopes<V>{y.data(), b.data(), dx.data(), size});
+    run_on_host(cuda::RectifyGradients<V>{y.data(), b.data(), dx.data(), size});
     run_on_host(cuda::Add<V>{a.data(), b.data(), sum.data(), size, true});
     for (Index e = 0; e < size; ++e) {
       const float from = cuda::get(a.data(), e), more = cuda::get(b.data(), e);
@@ -252,7 +252,7 @@ TEST_CASE(
   constexpr Index classes = 600;
   for (const Index place : {0, 5, 256, 599}) {
     CAPTURE(place);
-    std::vector<float> logits(3 * classes), losses(3), slopes(3 * classes);
+    std::vector<float> logits(3 * classes), losses(3), grads(3 * classes);
     std::vector<std::int32_t> labels(3, static_cast<std::int32_t>(place)), hits(3);
     const auto at = [&](Index sample, Index c) -> float& {
       return logits[static_cast<std::size_t>(sample * classes + c)];
@@ -260,15 +260,15 @@ TEST_CASE(
     at(0, place) = at(0, 599) = 2;
     at(1, place) = std::numeric_limits<float>::quiet_NaN();
     labels[2] = 1;
-    run_on_host(cuda::SoftmaxLoss<float>{logits.data(), labels.data(), slopes.data(), losses.data(),
+    run_on_host(cuda::SoftmaxLoss<float>{logits.data(), labels.data(), grads.data(), losses.data(),
                                          hits.data(), 3, classes});
     const double twos = place == 599 ? 1 : 2;
     CHECK(double{losses[0]} == Approx(std::log(twos + (600 - twos) * std::exp(-2.0))));
     CHECK(hits == std::vector<std::int32_t>{1, hits[1], 0});
     CHECK(std::isnan(losses[1]));
     CHECK(double{losses[2]} == Approx(std::log(600.0)));
-    CHECK(double{slopes[2 * classes]} == Approx(1.0 / 1800));
-    CHECK(double{slopes[2 * classes + 1]} == Approx((1.0 / 600 - 1) / 3));
+    CHECK(double{grads[2 * classes]} == Approx(1.0 / 1800));
+    CHECK(double{grads[2 * classes + 1]} == Approx((1.0 / 600 - 1) / 3));
   }
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("an LSTM's weights lie gate by gate where cuDNN says, and come back") 
   }
 }
 
-TEST_CASE("the last step is taken from sequences, and its slopes go back there alone") {
+TEST_CASE("the last step is taken from sequences, and its gradients go back there alone") {
   std::vector<float> sequences(2 * 3 * 2), last(4);
   std::iota(sequences.begin(), sequences.end(), 0.0F);
   run(TakeLast<float>{sequences.data(), last.data(), 2, 3, 2});

@@ -66,7 +66,7 @@ inline std::vector<nn::ModelSpec> device_models() {
 }
 
 /// One kind of layer each, and no ReLU or pool behind a sum: where rounding turns one of these, a
-/// slope goes another way altogether.
+/// gradient goes another way altogether.
 inline std::vector<nn::ModelSpec> layer_models() {
   using namespace nn;
   const Conv2d conv{5, 3, 2, 1};
@@ -111,12 +111,12 @@ void check_against_nn(Net& net, const nn::ModelSpec& spec, std::int64_t samples,
   REQUIRE(gradients.size() == reference.gradients().size());
   // A bias before batch normalization has no gradient but rounding.
   double largest = 0;
-  for (const float slope : reference.gradients())
-    largest = std::max(largest, std::fabs(double{slope}));
+  for (const float grad : reference.gradients())
+    largest = std::max(largest, std::fabs(double{grad}));
   for (const nn::ParameterSpec& p : nn::parameters(spec)) {
     const auto part = reference.gradients().subspan(p.offset, p.count);
     double size = 0;
-    for (const float slope : part) size = std::max(size, std::fabs(double{slope}));
+    for (const float grad : part) size = std::max(size, std::fabs(double{grad}));
     INFO(p.name);
     if (size < 1e-5 * largest) {
       for (std::size_t e = p.offset; e < p.offset + p.count; ++e)

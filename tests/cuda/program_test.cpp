@@ -53,7 +53,7 @@ TEST_CASE("sums of many rows are taken in shares and hold for a mean far from 0"
     CHECK(double{found[b]} == Approx(reference.buffers()[b]).epsilon(1e-5));
 }
 
-TEST_CASE("evaluation reuses memory that training keeps for slopes") {
+TEST_CASE("evaluation reuses memory that training keeps for gradients") {
   HostNetwork network(nn::resnet20());
   const nn::Samples batch(2, {3, 32, 32}, 10);
   network.evaluate(batch.batch());
@@ -72,7 +72,7 @@ TEST_CASE("ReLUs are taken into the work before them") {
 
 TEST_CASE(
     "a residual block's sum and ReLU are taken into the normalization before them, and the "
-    "ReLU's slopes into the sum of slopes behind it") {
+    "ReLU's gradients into the sum of gradients behind it") {
   const nn::Residual block{{nn::Conv2d{8, 3, 1, 1, false}, nn::BatchNorm{}}, {}};
   const auto works = [&](const std::vector<nn::LayerSpec>& layers, bool training) {
     nn::ModelSpec spec{"blocks", {8, 4, 4}, layers};
@@ -88,8 +88,8 @@ TEST_CASE(
   const nn::Relu relu;
   // Kernels repacked, convolution, moments and normalization.
   CHECK(works({block, relu, block, relu}, false) - works({block, relu}, false) == 4);
-  // Moments are of two works; back: two of sums, one of slopes, two of the convolution, one of
-  // kernels' slopes repacked, and the sum that the ReLU's slopes are in.
+  // Moments are of two works; back: two of sums, one of gradients, two of the convolution, one of
+  // kernels' gradients repacked, and the sum that the ReLU's gradients are in.
   const std::size_t two = works({block, relu, block, relu}, true);
   CHECK(works({block, relu, block, relu, block, relu}, true) - two == 5 + 7);
 }

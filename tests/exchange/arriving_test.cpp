@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "exchange/pair.hpp"
-#include "exchange/replicator.hpp"
-#include "exchange/slot_peers.hpp"
+#include "exchange/remote/replicator.hpp"
+#include "exchange/shared/slot_peers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -4,10 +4,10 @@
 #include <fast/core/memory.hpp>
 #include <thread>
 
-#include "exchange/heart.hpp"
 #include "exchange/pair.hpp"
-#include "exchange/replicator.hpp"
-#include "exchange/slot_peers.hpp"
+#include "exchange/remote/replicator.hpp"
+#include "exchange/shared/heart.hpp"
+#include "exchange/shared/slot_peers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -5,7 +5,7 @@
 #include <fast/core/memory.hpp>
 #include <memory>
 
-#include "exchange/slot_exchange.hpp"
+#include "exchange/shared/slot_exchange.hpp"
 
 namespace fast::testing {
 

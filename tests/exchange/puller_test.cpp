@@ -1,6 +1,6 @@
 // Worker 0 "over there" and worker 1 here, which pulls, in one process: each has a board of its
 // own.
-#include "exchange/puller.hpp"
+#include "exchange/remote/puller.hpp"
 
 #include "exchange/pair.hpp"
 #include "support/catch.hpp"
@@ -29,7 +29,7 @@ struct TwoHosts {
                       return RoundEdges{{Pair::writer_rank}, {}}; },
                     0,
                     Throttle(),
-                    Outbox(here.board, Pair::reader_rank)};
+                    SendBuffers(here.board, Pair::reader_rank)};
   Puller puller{edges, window, Pair::writer_rank};
 
   TwoHosts() { remote().constant.magic.store(board_magic); }

@@ -1,4 +1,4 @@
-#include "exchange/replicators.hpp"
+#include "exchange/remote/replicators.hpp"
 
 #include <fast/core/error.hpp>
 #include <stdexcept>

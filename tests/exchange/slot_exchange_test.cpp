@@ -1,4 +1,4 @@
-#include "exchange/slot_exchange.hpp"
+#include "exchange/shared/slot_exchange.hpp"
 
 #include <sys/mman.h>
 
@@ -7,9 +7,9 @@
 #include <fast/core/memory.hpp>
 #include <thread>
 
-#include "exchange/optimistic.hpp"
 #include "exchange/pair.hpp"
-#include "exchange/slot_peers.hpp"
+#include "exchange/shared/optimistic.hpp"
+#include "exchange/shared/slot_peers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -1,6 +1,6 @@
 // Worker 0 publishes on rank 0, worker 1 reads on rank 1: two ranks with nothing but messages
 // between them.
-#include "exchange/two_sided.hpp"
+#include "exchange/remote/two_sided.hpp"
 
 #include "exchange/pair.hpp"
 #include "support/catch.hpp"
@@ -36,7 +36,7 @@ struct End {
                     },
                     0,
                     Throttle(),
-                    Outbox(pair.board, rank)};
+                    SendBuffers(pair.board, rank)};
   TwoSided stream{edges, messages, other};
 
   WorkerHeader& mirror() const { return pair.board->header(other); }

@@ -18,7 +18,7 @@ std::vector<T> random_vector(Rng& rng, std::size_t count) {
   return values;
 }
 
-/// A worker's own and its neighbours' values, with weights, of odd counts and misaligned starts.
+/// A worker's own and its neighbors' values, with weights, of odd counts and misaligned starts.
 template <class T>
 struct Problem {
   std::vector<T> own, current;

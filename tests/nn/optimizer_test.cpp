@@ -33,8 +33,8 @@ struct ScalarAdam {
   }
 };
 
-/// Gradients of a quadratic with a slope of its own for each weight.
-double slope_of(double w, std::size_t i) { return (0.3 + 0.1 * static_cast<double>(i)) * w - 0.2; }
+/// Gradients of a quadratic with a gradient of its own for each weight.
+double grad_of(double w, std::size_t i) { return (0.3 + 0.1 * static_cast<double>(i)) * w - 0.2; }
 
 }  // namespace
 
@@ -143,9 +143,9 @@ TEST_CASE("Adam and AdamW follow the scalar recursion, in double and in float") 
     std::vector<float> w32(w.begin(), w.end()), g32(count);
     for (int t = 0; t < 25; ++t) {
       for (std::size_t i = 0; i < count; ++i) {
-        g[i] = slope_of(w[i], i);
-        g32[i] = static_cast<float>(slope_of(static_cast<double>(w32[i]), i));
-        expected[i] = oracle[i].step(expected[i], slope_of(expected[i], i));
+        g[i] = grad_of(w[i], i);
+        g32[i] = static_cast<float>(grad_of(static_cast<double>(w32[i]), i));
+        expected[i] = oracle[i].step(expected[i], grad_of(expected[i], i));
       }
       adam.step(w, g);
       narrow.step(w32, g32);
@@ -174,12 +174,12 @@ TEST_CASE("a step in parts, as deltas, is the step") {
     Optimizer<double> whole(spec, count), parts(spec, count);
     std::vector<double> w(count, 1.5), v = w, g(count), delta(count);
     for (int t = 0; t < 5; ++t) {
-      for (std::size_t i = 0; i < count; ++i) g[i] = slope_of(w[i], i);
+      for (std::size_t i = 0; i < count; ++i) g[i] = grad_of(w[i], i);
       whole.step(w, g);
       parts.begin_step();
-      const std::span<const double> weights(v), slopes(g);
+      const std::span<const double> weights(v), grads(g);
       for (const auto& [first, size] : {std::pair<std::size_t, std::size_t>{64, 37}, {0, 64}})
-        parts.write_delta(first, weights.subspan(first, size), slopes.subspan(first, size),
+        parts.write_delta(first, weights.subspan(first, size), grads.subspan(first, size),
                           std::span(delta).subspan(first, size));
       for (std::size_t i = 0; i < count; ++i) v[i] += delta[i];
     }

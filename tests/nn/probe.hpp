@@ -46,10 +46,10 @@ class Probe {
   struct Gradients {
     Values parameters, inputs;
   };
-  /// Of the sum of slopes · outputs, after forward().
-  Gradients backward(const Values& parameters, const Values& slopes) {
+  /// Of the sum of gradients · outputs, after forward().
+  Gradients backward(const Values& parameters, const Values& grads) {
     AlignedBuffer dy = stored(out_), dx = stored(in_);
-    load(slopes, dy, out_);
+    load(grads, dy, out_);
     Values gradients(parameter_count_, 777);  // to be overwritten
     if (layer_->in_place())
       layer_->backward(parameters.data(), gradients.data(), data(x_), data(y_), data(dy), data(dy),
@@ -95,7 +95,7 @@ inline double dot(const Values& a, const Values& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-/// Central differences of the sum of slopes · outputs with respect to `values`.
+/// Central differences of the sum of gradients · outputs with respect to `values`.
 template <class Sum>
 Values differences(Values& values, Sum sum) {
   constexpr double h = 1e-5;
@@ -125,10 +125,10 @@ inline void check_gradients(const LayerSpec& spec, const Shape& in, Index count)
   Probe probe(spec, in, count);
   Values parameters = random_values(probe.parameters(), rng);
   Values x = random_values(probe.inputs(), rng);
-  const Values slopes = random_values(probe.outputs(), rng);
+  const Values grads = random_values(probe.outputs(), rng);
   probe.forward(parameters, x);
-  const Probe::Gradients found = probe.backward(parameters, slopes);
-  const auto sum = [&] { return dot(slopes, probe.forward(parameters, x)); };
+  const Probe::Gradients found = probe.backward(parameters, grads);
+  const auto sum = [&] { return dot(grads, probe.forward(parameters, x)); };
   check_close(found.parameters, differences(parameters, sum));
   check_close(found.inputs, differences(x, sum));
 }

@@ -24,7 +24,7 @@ class DeviceBackend final : public Backend, public DeviceReplica {
       mirror_.emplace_back(values, values + view.element_count());
       memory_.push_back(device_->work()->allocate(view.size_bytes()));
     }
-    take();
+    upload();
   }
 
   std::string name() const override { return inner_->name(); }
@@ -38,7 +38,7 @@ class DeviceBackend final : public Backend, public DeviceReplica {
     const double loss = inner_->train(batch, hook);
     copy_all([this](std::size_t k) { return std::pair{device(k), inner(k)}; });
     if (mirrors_) {
-      show();
+      download();
     } else {
       for (auto& values : mirror_) {
         values.assign(values.size(), std::numeric_limits<double>::quiet_NaN());
@@ -56,7 +56,7 @@ class DeviceBackend final : public Backend, public DeviceReplica {
   std::vector<TensorView> optimizer_state() override { return inner_->optimizer_state(); }
 
   std::shared_ptr<Accelerator> accelerate() override {
-    if (std::exchange(mirrors_, false)) take();
+    if (std::exchange(mirrors_, false)) upload();
     return device_;
   }
   std::vector<TensorView> device_parameters() override {
@@ -67,14 +67,14 @@ class DeviceBackend final : public Backend, public DeviceReplica {
     }
     return views;
   }
-  void show() override {
+  void download() override {
     copy_all([this](std::size_t k) { return std::pair{image(k), device(k)}; });
   }
-  void take() override {
+  void upload() override {
     copy_all([this](std::size_t k) { return std::pair{device(k), image(k)}; });
   }
   void keep_mirror() override {
-    show();
+    download();
     mirrors_ = true;
   }
   bool mirrors() const { return mirrors_; }
@@ -84,7 +84,7 @@ class DeviceBackend final : public Backend, public DeviceReplica {
   std::byte* device(std::size_t k) { return memory_[k].get(); }
   std::byte* inner(std::size_t k) { return static_cast<std::byte*>(inner_->parameters()[k].data); }
   void begin() {
-    if (mirrors_) take();
+    if (mirrors_) upload();
     copy_all([this](std::size_t k) { return std::pair{inner(k), device(k)}; });
   }
   template <class ToAndFrom>

@@ -11,7 +11,7 @@
 namespace fast::testing {
 namespace {
 
-/// Momentum on the slope of (x_e - e - rank)² / 2, as a part of a pass.
+/// Momentum on the gradient of (x_e - e - rank)² / 2, as a part of a pass.
 template <class T>
 struct Momentum {
   int rank;

@@ -234,7 +234,7 @@ void pairs_average_and_keep_the_mean(const Group& group) {
   expect_near(c.x[0], (n - 1) / 2.0, "the mean of all", 1e-10);
 }
 
-void gradient_exchange_adds_the_neighbours_steps(const Group& group) {
+void gradient_exchange_adds_the_neighbors_steps(const Group& group) {
   const int n = group.size(), left = (group.rank() + n - 1) % n;
   Constant c(group, stencil::ring(true), 100 * group.rank(), with(algorithm::gradient_exchange()));
   for (int t = 0; t < 3; ++t) {
@@ -243,7 +243,7 @@ void gradient_exchange_adds_the_neighbours_steps(const Group& group) {
     });
   }
   const double both = group.rank() + 1 + (n > 1 ? left + 1 : 0);
-  expect_near(c.x[2], 100 * group.rank() + 3 * both, "own and the neighbour's steps", 1e-13);
+  expect_near(c.x[2], 100 * group.rank() + 3 * both, "own and the neighbor's steps", 1e-13);
 }
 
 void choco_publishes_weights_for_the_mean_model(const Group& group) {

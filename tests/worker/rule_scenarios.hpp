@@ -16,7 +16,7 @@ void a_worker_that_does_not_move_does_not_send(const Group& group);
 void held_messages_stay_in_force_for_slow_readers(const Group& group);
 void gossip_pga_averages_all(const Group& group);
 void pairs_average_and_keep_the_mean(const Group& group);
-void gradient_exchange_adds_the_neighbours_steps(const Group& group);
+void gradient_exchange_adds_the_neighbors_steps(const Group& group);
 void choco_publishes_weights_for_the_mean_model(const Group& group);
 void every_rule_trains_and_republishes(const Group& group);
 

@@ -16,7 +16,7 @@ using namespace fast;
 
 namespace {
 
-using Edges = std::vector<std::vector<int>>;  ///< in-neighbours
+using Edges = std::vector<std::vector<int>>;  ///< in-neighbors
 
 /// Passes everything on and remembers the scalar sent last.
 struct RecordingSums : algorithm::Algorithm {

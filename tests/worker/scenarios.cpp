@@ -43,7 +43,7 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(held_messages_stay_in_force_for_slow_readers),
       FAST_SCENARIO(gossip_pga_averages_all),
       FAST_SCENARIO(pairs_average_and_keep_the_mean),
-      FAST_SCENARIO(gradient_exchange_adds_the_neighbours_steps),
+      FAST_SCENARIO(gradient_exchange_adds_the_neighbors_steps),
       FAST_SCENARIO(choco_publishes_weights_for_the_mean_model),
       FAST_SCENARIO(every_rule_trains_and_republishes),
       FAST_SCENARIO(a_rotating_arena_trains_as_a_fixed_one),

@@ -1,6 +1,6 @@
 // Random sizes, schedules, rules, staleness bounds and codecs on threads, for FAST_SOAK_SECONDS
 // (10). After every run each combination of each worker is recomputed from the recorded weights: at
-// staleness 0 with exactly the neighbours' versions of the round, else with versions that the bound
+// staleness 0 with exactly the neighbors' versions of the round, else with versions that the bound
 // allows and that never go back, which must add up to what the worker got.
 #include <array>
 #include <cmath>
@@ -67,7 +67,7 @@ TopologyRule rule_of(Rng& rng, const Plan& plan) {
     return one_of<TopologyRule>(rng,
                                 {schedule::alternating_pairs(), schedule::random_matchings(seed)});
   }
-  // Of at most two neighbours, so that their versions can be found.
+  // Of at most two neighbors, so that their versions can be found.
   std::vector<TopologyRule> rules{stencil::ring(),
                                   stencil::ring(true),
                                   schedule::one_peer_exponential(),
@@ -296,7 +296,7 @@ class Oracle {
       Coefficients sum = m.current;
       const bool found = find(row, 0, static_cast<std::int64_t>(t), latest, own_message(m), sum,
                               m.after, versions, trace(worker).stats.skipped > 0);
-      expect(found, where + ": no allowed versions of the neighbours add up to its weights");
+      expect(found, where + ": no allowed versions of the neighbors add up to its weights");
       for (std::size_t n = 0; n < versions.size(); ++n) {
         const auto neighbor = static_cast<std::size_t>(row.neighbors[n]);
         if (versions[n] == left_out) {
@@ -311,7 +311,7 @@ class Oracle {
       }
     }
     if (!telling) return;
-    expect(absent == trace(worker).stats.skipped, "neighbours left out are counted");
+    expect(absent == trace(worker).stats.skipped, "neighbors left out are counted");
     expect(ages == trace(worker).stats.ages, fmt::format("worker {}: ages are as counted", worker));
   }
 
@@ -324,7 +324,7 @@ class Oracle {
     return plan_.staleness == unbounded_staleness || publication.round >= t - plan_.staleness;
   }
 
-  /// Versions of the neighbours from the n-th on that take `sum` to `result`.
+  /// Versions of the neighbors from the n-th on that take `sum` to `result`.
   bool find(const MixingRow& row, std::size_t n, std::int64_t t,
             const std::vector<std::size_t>& latest, const Coefficients& own,
             const Coefficients& sum, const Coefficients& result, std::vector<std::size_t>& versions,

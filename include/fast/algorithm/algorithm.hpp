@@ -1,5 +1,5 @@
 // One rule of decentralized training: where a worker stands next, given where it stood, how far its
-// own optimizer moved it, and where its neighbours stood. A rule is elementwise arithmetic over
+// own optimizer moved it, and where its neighbors stood. A rule is elementwise arithmetic over
 // blocks; it knows neither MPI nor a framework. docs/extending/algorithm.md shows how to add one;
 // fast/algorithm/rules.hpp has those of the library.
 #pragma once
@@ -23,7 +23,7 @@ inline constexpr int max_payload_vectors = 2;
 inline constexpr int max_payload_scalars = 2;
 inline constexpr int max_state_vectors = 4;
 
-/// When a worker publishes: what it stood at before its step (so that neighbours read while
+/// When a worker publishes: what it stood at before its step (so that neighbors read while
 /// gradients are computed), or what it came to after it.
 enum class PublishPoint { before_step, after_step };
 
@@ -51,14 +51,14 @@ enum class Mixing {
   positive,           ///< symmetric, smallest eigenvalue above -1/3; else made lazy, (I+W)/2
   column_stochastic,  ///< refused without
   matching,           ///< pairs that read each other with weights 1/2; refused without
-  unit,               ///< every neighbour counts 1, whatever the weights
+  unit,               ///< every neighbor counts 1, whatever the weights
 };
 
 /// What Block::own is in combine(), where a codec makes the message differ from the payload.
 enum class Own {
   unused,   ///< combine() does not look at it
   payload,  ///< exactly what publish() filled in: a worker's own values are not rounded
-  message,  ///< what the neighbours see of it
+  message,  ///< what the neighbors see of it
 };
 
 /// How many entries of a payload are not 0, at most: no bound, `entries`, or (when that is 0) a
@@ -79,14 +79,14 @@ struct Declaration {
   PublishPoint publish_point = PublishPoint::before_step;
   Delivery delivery = Delivery::latest;
   int summed_from = 0;      ///< Delivery::summed: payload vectors from this one on, and scalars
-  int payload_vectors = 1;  ///< vectors of the model's size sent to each neighbour
+  int payload_vectors = 1;  ///< vectors of the model's size sent to each neighbor
   int payload_scalars = 0;  ///< doubles sent with them
   int state_vectors = 0;    ///< vectors of the model's size kept between rounds
   Mixing mixing = Mixing::doubly_stochastic;
   /// x⁺ = current + Σ W_ij (m_j - m_i) and the payload is x⁺ itself: served by one fused kernel.
   bool plain_average = false;
   /// Payload vector 0 is not what the mean model is made of: the weights are published beside the
-  /// payload, where neighbours do not read them.
+  /// payload, where neighbors do not read them.
   bool publishes_weights_apart = false;
   Own own = Own::payload;
   Sparsity sparsity{};  ///< bounded: the payload travels as its entries, whatever the codec
@@ -119,7 +119,7 @@ struct RoundInfo {
   /// W_ii, with the shares of workers that have left where weights are column-stochastic; with
   /// neighbor_weight known in combine() only.
   double self_weight = 1;
-  double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbours present
+  double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbors present
 };
 
 /// A run of elements of a worker's vectors, T float or double. Pointers are distinct. Arrays are
@@ -134,7 +134,7 @@ struct Block {
   T* current = nullptr;
   /// The worker's own publication in force, by payload vector (see Own). Null in publish().
   const T* own[max_payload_vectors] = {};
-  /// Σ_{j≠i} W_ij (m_j - m_i), by payload vector: what the neighbours pull towards.
+  /// Σ_{j≠i} W_ij (m_j - m_i), by payload vector: what the neighbors pull towards.
   const T* pull[max_payload_vectors] = {};
   /// Memory kept between rounds, zero at first.
   T* state[max_state_vectors] = {};

@@ -1,5 +1,5 @@
 // The library's rules. Sources, memory and bytes stand in each rule's declaration and in
-// lib/algorithm/<name>.cpp; P is the model's size in bytes, one payload travels per neighbour and
+// lib/algorithm/<name>.cpp; P is the model's size in bytes, one payload travels per neighbor and
 // combination. Factories throw Error(argument) on options out of range.
 #pragma once
 
@@ -76,7 +76,7 @@ std::unique_ptr<Algorithm> event_triggered(const EventTriggeredOptions& options 
 /// adds its own δ.
 std::unique_ptr<Algorithm> pairwise();
 
-/// x_i + δ_i + Σ_j δ_j over the neighbours: for comparison only, as nothing contracts x_i - x_j.
+/// x_i + δ_i + Σ_j δ_j over the neighbors: for comparison only, as nothing contracts x_i - x_j.
 std::unique_ptr<Algorithm> gradient_exchange();
 
 /// A rule's options by name: {"period", "4"}.

@@ -1,4 +1,4 @@
-// Codes and decodes runs of values, vectorised with run-time dispatch (Highway). Nothing needs
+// Codes and decodes runs of values, vectorized with run-time dispatch (Highway). Nothing needs
 // alignment. NaN and infinities survive: as themselves, or, in int8, by making the whole group of
 // elements that shares their scale NaN.
 #pragma once

@@ -1,4 +1,4 @@
-// A minibatch of labelled samples, as loaders hand it out and backends take it.
+// A minibatch of labeled samples, as loaders hand it out and backends take it.
 #pragma once
 
 #include <cstddef>

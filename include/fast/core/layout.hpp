@@ -23,7 +23,7 @@ struct Segment {
 
 /// The packed layout of a model's floating-point tensors. Offsets follow from names, shapes and
 /// types in their order alone (parameters first, then buffers; grouped by type, groups at multiples
-/// of 64 bytes), so that workers whose memory differs agree; neighbours in memory are merged to one
+/// of 64 bytes), so that workers whose memory differs agree; neighbors in memory are merged to one
 /// segment.
 class ParameterLayout {
  public:

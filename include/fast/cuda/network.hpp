@@ -16,9 +16,9 @@
 namespace fast::cuda {
 
 /// f32; tf32: factors of convolutions, products and recurrences are rounded to 10 bits of mantissa;
-/// bf16: so is all that layers hand on, and its slopes, to 7 bits. Parameters, gradients, buffers,
-/// statistics, sums and the loss are f32 in all three; but in bf16 cuDNN rounds what convolutions'
-/// kernels get of gradients.
+/// bf16: so is all that layers hand on, and its gradients, to 7 bits. Parameters, gradients,
+/// buffers, statistics, sums and the loss are f32 in all three; but in bf16 cuDNN rounds what
+/// convolutions' kernels get of gradients.
 enum class Precision : std::uint8_t { f32, tf32, bf16 };
 
 /// "f32", "tf32" or "bf16". Throws Error(argument) with the choices on another name.

@@ -1,4 +1,4 @@
-// Labelled samples in memory, shared by all who hold a copy.
+// Labeled samples in memory, shared by all who hold a copy.
 #pragma once
 
 #include <cstddef>

@@ -18,8 +18,8 @@
 namespace fast {
 
 /// What a worker publishes: `vectors` of `vector_bytes` each and scalars, its message to the
-/// neighbours; and, where mean models are not made of vector 0, its weights beside them, which
-/// neighbours do not read.
+/// neighbors; and, where mean models are not made of vector 0, its weights beside them, which
+/// neighbors do not read.
 struct PayloadShape {
   std::size_t vector_bytes = 0;
   int vectors = 1;
@@ -72,7 +72,7 @@ struct ExchangeOptions {
   LogSink log;
 };
 
-/// One neighbour's payload for a round.
+/// One neighbor's payload for a round.
 struct Arrival {
   enum class State {
     present,   ///< `payload` may be read until complete(); call stands() after reading
@@ -94,7 +94,7 @@ struct Arrival {
 /// For Exchange::await: all of a payload.
 inline constexpr std::size_t whole_payload = std::numeric_limits<std::size_t>::max();
 
-/// Publishes this worker's payloads and fetches its neighbours'. Used by one thread. No call is
+/// Publishes this worker's payloads and fetches its neighbors'. Used by one thread. No call is
 /// collective. Every wait ends: Error(deadline) names rank, peer, operation, round and time;
 /// Error(peer_failed) when the peer waited for has failed.
 class Exchange {

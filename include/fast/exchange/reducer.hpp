@@ -1,4 +1,4 @@
-// The all-reduce that nearest-neighbour exchange is measured against.
+// The all-reduce that nearest-neighbor exchange is measured against.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The arithmetic of averaging: elementwise sums over a worker's own and its neighbours' values,
-// vectorised with run-time dispatch (Highway). All pointers are to host memory; none needs
+// The arithmetic of averaging: elementwise sums over a worker's own and its neighbors' values,
+// vectorized with run-time dispatch (Highway). All pointers are to host memory; none needs
 // alignment. Sums run in the order of `values`, with fused multiply-add, so that results depend on
 // nothing but their inputs and the instruction set.
 #pragma once
@@ -25,8 +25,8 @@ void weighted_sum(double* out, std::span<const double* const> values,
 
 /// The fused end of a round: current[e] += Σ_j weights[j] · (values[j][e] - own[e]), and next[e] =
 /// current[e]. `next` is written with streaming stores; call stream_fence() before telling anybody.
-/// Streams moved: read 2 + neighbours, written 2. Without `current` (null) the weights are `own`
-/// and live in slots alone: read 1 + neighbours, written 1.
+/// Streams moved: read 2 + neighbors, written 2. Without `current` (null) the weights are `own`
+/// and live in slots alone: read 1 + neighbors, written 1.
 void average(float* current, float* next, const float* own, std::span<const float* const> values,
              std::span<const float> weights, std::size_t count);
 void average(double* current, double* next, const double* own,

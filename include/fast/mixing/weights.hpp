@@ -1,4 +1,4 @@
-// Mixing weights: with which factors a worker combines its own and its neighbours' values.
+// Mixing weights: with which factors a worker combines its own and its neighbors' values.
 #pragma once
 
 #include <fast/topology/schedule.hpp>

@@ -77,7 +77,7 @@ class Network {
   AlignedBuffer parameters_, gradients_, buffers_;
   T* base_ = nullptr;
   std::unique_ptr<Sequence<T>> layers_;
-  AlignedBuffer input_, slopes_;  ///< slopes of the loss with respect to the logits
+  AlignedBuffer input_, grads_;  ///< gradients of the loss with respect to the logits
 };
 
 extern template class Network<float>;

@@ -30,11 +30,10 @@ struct Summary {
   std::string exchange;
   std::string algorithm;
   std::string codec;
-  std::string staleness;  ///< a number or "inf"
-  double seconds = 0;     ///< of the training loop
-  std::uint64_t rejoined =
-      0;                     ///< times that a worker caught up by adopting its neighbours' weights
-  std::uint64_t healed = 0;  ///< steps left out as their loss or weights were not finite
+  std::string staleness;       ///< a number or "inf"
+  double seconds = 0;          ///< of the training loop
+  std::uint64_t rejoined = 0;  ///< times that a worker caught up by adopting its neighbors' weights
+  std::uint64_t healed = 0;    ///< steps left out as their loss or weights were not finite
   /// Workers that the run went on without: the figures are then those of one survivor, the mean
   /// model that of its part of the survivors.
   std::vector<int> lost;

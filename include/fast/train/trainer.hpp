@@ -60,7 +60,7 @@ struct TrainerOptions {
   data::PrefetchOptions prefetch = {.ahead = 0};
   int loader_threads = 1;
   LearningRate learning_rate;  ///< set in the backend before every step
-  /// Average gradients over all workers before every optimizer step, in place of the neighbours'
+  /// Average gradients over all workers before every optimizer step, in place of the neighbors'
   /// weights: the baseline.
   bool all_reduce = false;
   Arena arena = Arena::fixed;

@@ -14,13 +14,13 @@ namespace fast {
 class DeviceReplica {
  public:
   virtual ~DeviceReplica() = default;
-  /// From now on the mirror is kept by show() and take() alone. For a Worker on
+  /// From now on the mirror is kept by download() and upload() alone. For a Worker on
   /// device_parameters(), as often as one is made.
   virtual std::shared_ptr<Accelerator> accelerate() = 0;
   /// Those of Backend::parameters(), on the device.
   virtual std::vector<TensorView> device_parameters() = 0;
-  virtual void show() = 0;  ///< the device's weights to the mirror
-  virtual void take() = 0;  ///< the mirror's to the device
+  virtual void download() = 0;  ///< the device's weights to the mirror
+  virtual void upload() = 0;    ///< the mirror's to the device
   /// Brings the mirror up to date and keeps it so.
   virtual void keep_mirror() = 0;
 };

@@ -9,22 +9,22 @@ namespace fast {
 struct WorkerStats {
   std::int64_t rounds = 0;
   double step_s = 0;             ///< in the user's own step (between begin_round and end_round)
-  double wait_s = 0;             ///< waiting for neighbours
+  double wait_s = 0;             ///< waiting for neighbors
   double publish_s = 0;          ///< writing publications that no mixing pass could write
   double mix_s = 0;              ///< in the averaging pass
-  std::int64_t reads = 0;        ///< neighbours' publications combined
+  std::int64_t reads = 0;        ///< neighbors' publications combined
   std::int64_t fresh_reads = 0;  ///< of these, not combined before
-  std::int64_t rejected = 0;     ///< passes repeated because a neighbour's slot changed meanwhile
-  std::int64_t skipped = 0;  ///< neighbours left out of a round: torn thrice, suspect or finished
+  std::int64_t rejected = 0;     ///< passes repeated because a neighbor's slot changed meanwhile
+  std::int64_t skipped = 0;  ///< neighbors left out of a round: torn thrice, suspect or finished
   /// Combined publications by age: how many rounds behind one's own; negative ages count as 0, the
   /// last bin takes the rest.
   std::array<std::int64_t, 16> ages{};
-  std::int64_t rejoined = 0;  ///< times that the worker caught up by adopting neighbours' weights
+  std::int64_t rejoined = 0;  ///< times that the worker caught up by adopting neighbors' weights
   std::int64_t healed = 0;    ///< rounds whose step left a loss or weights that are not finite
   std::int64_t messages_sent = 0;  ///< publications × readers, over all rounds
   std::int64_t messages_held = 0;  ///< left out as the rule kept the last one in force
   double bytes_sent = 0;           ///< payload bytes, as coded, × readers, over all rounds
-  /// Bound on how far dropped neighbours have moved the mean: Σ over rounds of the column weights
+  /// Bound on how far dropped neighbors have moved the mean: Σ over rounds of the column weights
   /// lost.
   double mean_drift_weight = 0;
 };

@@ -35,7 +35,7 @@ enum class Initial {
 /// What happens when a worker's loss or weights are not finite. They are not published either way.
 enum class NotFinite {
   abort,  ///< losses are looked at: Error(numeric), which ends the run
-  heal,  ///< weights, too: the worker takes its last publication or its neighbours' average instead
+  heal,   ///< weights, too: the worker takes its last publication or its neighbors' average instead
 };
 
 struct WorkerOptions {
@@ -46,7 +46,7 @@ struct WorkerOptions {
   std::shared_ptr<Accelerator> accelerator;
   WeightRule weights = WeightRule::automatic;
   bool lazy_weights = false;  ///< (I+W)/2
-  /// Oldest neighbour's round that may be combined in round t is t - staleness. 0: exactly the same
+  /// Oldest neighbor's round that may be combined in round t is t - staleness. 0: exactly the same
   /// round, reproducible; unbounded_staleness: never wait.
   std::int64_t staleness = 0;
   /// What messages look like: bf16 halves memory traffic and bytes sent. The workers' mean is kept
@@ -59,7 +59,7 @@ struct WorkerOptions {
   Seconds suspect_after{5};  ///< a peer without a sign of life for so long is left out
   RemotePathChoice remote_path = RemotePathChoice::measured;  ///< how other hosts are reached
   double remote_bytes_per_s = 0;  ///< this worker's cap on payloads to other hosts; 0: none
-  /// A worker that was stopped for longer than suspect_after and is further behind its neighbours
+  /// A worker that was stopped for longer than suspect_after and is further behind its neighbors
   /// than so many rounds adopts their average, and round() goes on from theirs. At staleness 0 it
   /// does when the others' rounds of that time are gone.
   std::int64_t rejoin_after = 10;
@@ -99,7 +99,7 @@ class Worker {
   /// seconds for the others at most.
   ~Worker();
 
-  /// A round: runs `train`, the user's own forward, backward and optimizer step, while neighbours'
+  /// A round: runs `train`, the user's own forward, backward and optimizer step, while neighbors'
   /// weights arrive, then combines. Returns what `train` returns; a floating-point result is taken
   /// for the loss and must be finite.
   template <class Train>
@@ -112,7 +112,7 @@ class Worker {
   void end_round(const StepOptions& options = {});
 
   /// Rotating arena: the weights live in this worker's published slots and nowhere else, and each
-  /// round they move: one pass reads the newest slot and the neighbours', lets `update` add the
+  /// round they move: one pass reads the newest slot and the neighbors', lets `update` add the
   /// optimizer's step, and writes the next slot. Compute gradients at weights() (begin_round()
   /// first), then end the round with this. The tensors given at construction hold the initial
   /// weights and, after finish(), the final ones. Error(argument) unless they are parameters of one
@@ -167,7 +167,7 @@ class Worker {
   /// anew, at the saved round. Throws Error(mismatch) when the state is not of such a worker.
   void restore(const std::vector<TensorView>& saved);
 
-  /// Publishes the final weights and leaves training: neighbours go on without this worker.
+  /// Publishes the final weights and leaves training: neighbors go on without this worker.
   /// Idempotent.
   void finish();
   /// Blocks until every worker has finished (or is a suspect); then mean_model() is exact and equal

@@ -1,4 +1,4 @@
-// Direct convolutions, vectorised over the samples of a block. The few input rows that an output
+// Direct convolutions, vectorized over the samples of a block. The few input rows that an output
 // row needs are copied to a ring [row][column][plane], where whole runs of kernel columns and
 // planes lie one after the other; padding is a matter of loop bounds. A tile of outputs stays in
 // registers (12 of 16 accumulate).

@@ -20,16 +20,16 @@ void add_patch(const Patch& p, const Vector<T>* dy, const Vector<T>* x, Vector<T
 #pragma GCC unroll 16
   for (int i = 0; i < chains * size; ++i) sum[i] = Vector<T>{};  // not `= {}`: that goes by memory
   for (Index row = 0; row < p.rows; ++row) {
-    const Vector<T>* slopes = dy + row * p.dy_row;
+    const Vector<T>* grads = dy + row * p.dy_row;
     const Vector<T>* values = x + row * p.x_row;
-    for (Index column = 0; column < p.columns; ++column, slopes += 2, values += p.x_column)
+    for (Index column = 0; column < p.columns; ++column, grads += 2, values += p.x_column)
       for (int half = 0; half < 2; ++half) {
         Vector<T>* chain = sum + half % chains * size;
         Vector<T> value[Channels];
         for (int c = 0; c < Channels; ++c) value[c] = values[c * p.x_plane + half];
         for (int o = 0; o < Filters; ++o) {
-          const Vector<T> slope = slopes[o * p.dy_plane + half];
-          for (int c = 0; c < Channels; ++c) chain[o * Channels + c] += slope * value[c];
+          const Vector<T> grad = grads[o * p.dy_plane + half];
+          for (int c = 0; c < Channels; ++c) chain[o * Channels + c] += grad * value[c];
         }
       }
   }

@@ -35,9 +35,9 @@ void dense_forward(const T* weights, const T* bias, const T* x, T* y, Index coun
 template <class T>
 void dense_weight_gradient(const T* x, const T* dy, T* dweights, T* dbias, Index count,
                            Index inputs, Index units) {
-  const auto slopes = map(dy, count, units);
-  map(dweights, units, inputs).noalias() = slopes.transpose() * map(x, count, inputs);
-  Eigen::Map<Row<T>>(dbias, units) = slopes.colwise().sum();
+  const auto grads = map(dy, count, units);
+  map(dweights, units, inputs).noalias() = grads.transpose() * map(x, count, inputs);
+  Eigen::Map<Row<T>>(dbias, units) = grads.colwise().sum();
 }
 
 template <class T>

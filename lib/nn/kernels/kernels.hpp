@@ -149,12 +149,12 @@ struct LstmGradients {
 template <class T>
 void lstm_forward(const LstmSize& size, const LstmWeights<T>& weights, const T* x,
                   const LstmTrace<T>& trace);
-/// `dy` are slopes of the outputs, of the last step alone unless `every_step`. `slopes` is scratch
-/// like the gates, `carry` of 2 · samples · hidden. dx may be null.
+/// `dy` are gradients of the outputs, of the last step alone unless `every_step`. `gradients` is
+/// scratch like the gates, `carry` of 2 · samples · hidden. dx may be null.
 template <class T>
 void lstm_backward(const LstmSize& size, const LstmWeights<T>& weights, const T* x,
                    const LstmTrace<T>& trace, const T* dy, bool every_step,
-                   const LstmGradients<T>& gradients, T* dx, T* slopes, T* carry);
+                   const LstmGradients<T>& gradients, T* dx, T* grads, T* carry);
 
 /// With `add`, out is weights and gets the delta added; else the delta is written to out.
 /// `momentum` is null when there is none.

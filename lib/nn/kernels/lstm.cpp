@@ -38,23 +38,23 @@ void advance(Index hidden, T* gates, const T* cells_before, T* cells, T* outputs
   unit(outputs) = out * cell.tanh();
 }
 
-/// Slopes of the gates' sums of one sample's step; `dcells` comes from the next step and goes to
+/// Gradients of the gates' sums of one sample's step; `dcells` comes from the next step and goes to
 /// the one before.
 template <class T>
 void retreat(Index hidden, const T* gates, const T* cells_before, const T* cells, const T* doutputs,
-             T* dcells, T* slopes) {
-  for (Index u = 0; u < hidden; ++u) slopes[3 * hidden + u] = cells[u];
-  Row<T>(slopes + 3 * hidden, hidden) = Row<T>(slopes + 3 * hidden, hidden).tanh();
+             T* dcells, T* grads) {
+  for (Index u = 0; u < hidden; ++u) grads[3 * hidden + u] = cells[u];
+  Row<T>(grads + 3 * hidden, hidden) = Row<T>(grads + 3 * hidden, hidden).tanh();
   FAST_INDEPENDENT
   for (Index u = 0; u < hidden; ++u) {
     const T in = gates[u], forget = gates[hidden + u], fresh = gates[2 * hidden + u];
-    const T out = gates[3 * hidden + u], shown = slopes[3 * hidden + u];
+    const T out = gates[3 * hidden + u], shown = grads[3 * hidden + u];
     const T before = cells_before == nullptr ? T{0} : cells_before[u];
     const T dcell = dcells[u] + doutputs[u] * out * (1 - shown * shown);
-    slopes[u] = dcell * fresh * in * (1 - in);
-    slopes[hidden + u] = dcell * before * forget * (1 - forget);
-    slopes[2 * hidden + u] = dcell * in * (1 - fresh * fresh);
-    slopes[3 * hidden + u] = doutputs[u] * shown * out * (1 - out);
+    grads[u] = dcell * fresh * in * (1 - in);
+    grads[hidden + u] = dcell * before * forget * (1 - forget);
+    grads[2 * hidden + u] = dcell * in * (1 - fresh * fresh);
+    grads[3 * hidden + u] = doutputs[u] * shown * out * (1 - out);
     dcells[u] = dcell * forget;
   }
 }
@@ -81,7 +81,7 @@ void lstm_forward(const LstmSize& size, const LstmWeights<T>& weights, const T* 
 template <class T>
 void lstm_backward(const LstmSize& size, const LstmWeights<T>& weights, const T* x,
                    const LstmTrace<T>& trace, const T* dy, bool every_step,
-                   const LstmGradients<T>& gradients, T* dx, T* slopes, T* carry) {
+                   const LstmGradients<T>& gradients, T* dx, T* grads, T* carry) {
   const Index hidden = size.hidden, gates = size.gates(), units = size.samples * hidden;
   T *doutputs = carry, *dcells = carry + units;
   for (Index u = 0; u < 2 * units; ++u) carry[u] = 0;
@@ -91,7 +91,7 @@ void lstm_backward(const LstmSize& size, const LstmWeights<T>& weights, const T*
   for (Index step = size.steps; step-- > 0;) {
     if (step + 1 < size.steps)
       carried.noalias() =
-          step_of(slopes, size, step + 1, gates) * map(weights.hidden, gates, hidden);
+          step_of(grads, size, step + 1, gates) * map(weights.hidden, gates, hidden);
     if (every_step)
       carried += step_of(const_cast<T*>(dy), size, step, hidden);
     else if (step + 1 == size.steps)
@@ -100,17 +100,17 @@ void lstm_backward(const LstmSize& size, const LstmWeights<T>& weights, const T*
       const Index row = sample * size.steps + step;
       retreat(hidden, trace.gates + row * gates,
               step == 0 ? nullptr : trace.cells + (row - 1) * hidden, trace.cells + row * hidden,
-              doutputs + sample * hidden, dcells + sample * hidden, slopes + row * gates);
+              doutputs + sample * hidden, dcells + sample * hidden, grads + row * gates);
     }
     if (step > 0)
-      dhidden.noalias() += step_of(slopes, size, step, gates).transpose() *
+      dhidden.noalias() += step_of(grads, size, step, gates).transpose() *
                            step_of(trace.outputs, size, step - 1, hidden);
   }
-  dense_weight_gradient(static_cast<const T*>(x), static_cast<const T*>(slopes), gradients.inputs,
+  dense_weight_gradient(static_cast<const T*>(x), static_cast<const T*>(grads), gradients.inputs,
                         gradients.bias, size.rows(), size.inputs, gates);
   if (dx != nullptr)
-    dense_input_gradient(weights.inputs, static_cast<const T*>(slopes), dx, size.rows(),
-                         size.inputs, gates);
+    dense_input_gradient(weights.inputs, static_cast<const T*>(grads), dx, size.rows(), size.inputs,
+                         gates);
 }
 
 #define FAST_INSTANTIATE(T)                                                                     \

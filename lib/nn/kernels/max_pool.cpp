@@ -23,11 +23,11 @@ void for_window(const PoolSize& s, Extent rows, Index column, Visit visit) {
 /// Half of the lanes of one window: the gradient goes to the first that equals the largest.
 template <class T>
 void scatter(const PoolSize& s, Extent rows, Index column, const Vector<T>* x, Vector<T> largest,
-             Vector<T> slope, Vector<T>* dx) {
+             Vector<T> grad, Vector<T>* dx) {
   for_window(s, rows, column, [&](Index at) {
     const auto match = x[at] == largest;
-    dx[at] += match ? slope : Vector<T>{};
-    slope = match ? Vector<T>{} : slope;
+    dx[at] += match ? grad : Vector<T>{};
+    grad = match ? Vector<T>{} : grad;
   });
 }
 
@@ -59,14 +59,14 @@ void max_pool_backward(const PoolSize& s, const T* x, const T* y, const T* dy, T
   const Index plane_vectors = 2 * s.height * s.width;
   for (Index plane = 0; plane < planes; ++plane) {
     const Vector<T>* in = vectors(x) + plane * plane_vectors;
-    Vector<T>* slopes = vectors(dx) + plane * plane_vectors;
-    for (Index i = 0; i < plane_vectors; ++i) slopes[i] = Vector<T>{};
+    Vector<T>* grads = vectors(dx) + plane * plane_vectors;
+    for (Index i = 0; i < plane_vectors; ++i) grads[i] = Vector<T>{};
     Index o = plane * s.out_height * s.out_width * 2;
     for (Index row = 0; row < s.out_height; ++row)
       for (Index column = 0; column < s.out_width; ++column)
         for (Index half = 0; half < 2; ++half, ++o)
           scatter<T>(s, extent(s, row, s.height), column, in + half, vectors(y)[o], vectors(dy)[o],
-                     slopes + half);
+                     grads + half);
   }
 }
 

@@ -66,43 +66,43 @@ template <bool Relu, class T>
 void backward_channel(const ImageSize& s, Index c, T mean, T reciprocal, T weight, const T* x,
                       const T* y, const T* dy, T* dweight, T* dbias, T* dx) {
   const Index blocks = block_count_of(s.samples, lanes<T>);
-  const auto slope_at = [](const Vector<T>* slopes, const Vector<T>* out, Index i) {
+  const auto grad_at = [](const Vector<T>* grads, const Vector<T>* out, Index i) {
     if constexpr (Relu)
-      return out[i] > T{0} ? slopes[i] : Vector<T>{};
+      return out[i] > T{0} ? grads[i] : Vector<T>{};
     else
-      return slopes[i];
+      return grads[i];
   };
-  double slope_sum = 0, product_sum = 0;
+  double grad_sum = 0, product_sum = 0;
   for (Index b = 0; b < blocks; ++b) {
     const Vector<T>*in = plane_of(s, x, b, c), *out = plane_of(s, y, b, c),
-          *slopes = plane_of(s, dy, b, c);
+          *grads = plane_of(s, dy, b, c);
     Vector<T> plain[4] = {}, products[4] = {};  // chains enough to hide the latency
     const auto add = [&](Index i, int chain) {
-      const Vector<T> slope = slope_at(slopes, out, i);
-      plain[chain] += slope;
-      products[chain] += slope * (in[i] - mean);
+      const Vector<T> grad = grad_at(grads, out, i);
+      plain[chain] += grad;
+      products[chain] += grad * (in[i] - mean);
     };
     Index i = 0;
     for (; i + 4 <= 2 * s.area; i += 4)
 #pragma GCC unroll 4
       for (int chain = 0; chain < 4; ++chain) add(i + chain, chain);
     for (; i < 2 * s.area; ++i) add(i, 0);
-    slope_sum += Lanes<T>{plain[0] + plain[1], plain[2] + plain[3]}.sum();
+    grad_sum += Lanes<T>{plain[0] + plain[1], plain[2] + plain[3]}.sum();
     product_sum += Lanes<T>{products[0] + products[1], products[2] + products[3]}.sum();
   }
-  *dbias = static_cast<T>(slope_sum);
+  *dbias = static_cast<T>(grad_sum);
   *dweight = static_cast<T>(product_sum * static_cast<double>(reciprocal));
   const double values = static_cast<double>(s.samples) * static_cast<double>(s.area);
   const T scale = weight * reciprocal;
-  const T offset = static_cast<T>(slope_sum / values);
+  const T offset = static_cast<T>(grad_sum / values);
   const T tilt = static_cast<T>(product_sum / values * static_cast<double>(reciprocal) *
                                 static_cast<double>(reciprocal));
   for (Index b = 0; b < blocks && dx != nullptr; ++b) {
     const Vector<T>*in = plane_of(s, x, b, c), *out = plane_of(s, y, b, c),
-          *slopes = plane_of(s, dy, b, c);
+          *grads = plane_of(s, dy, b, c);
     Vector<T>* result = plane_of(s, dx, b, c);
     for (Index i = 0; i < 2 * s.area; ++i)
-      result[i] = scale * (slope_at(slopes, out, i) - offset - tilt * (in[i] - mean));
+      result[i] = scale * (grad_at(grads, out, i) - offset - tilt * (in[i] - mean));
   }
 }
 
@@ -201,25 +201,25 @@ void group_norm_backward(const ImageSize& s, Index groups, const T* weights, con
     for (Index g = 0; g < groups; ++g) {
       const Vector<T>* means = vectors(mean) + 2 * (b * groups + g);
       const Vector<T>* scales = vectors(reciprocal) + 2 * (b * groups + g);
-      Vector<T> slope_sum[2] = {}, product_sum[2] = {};
+      Vector<T> grad_sum[2] = {}, product_sum[2] = {};
       for (Index c = g * size; c < (g + 1) * size; ++c) {
-        const Vector<T>*in = plane_of(s, x, b, c), *slopes = plane_of(s, dy, b, c);
-        const Lanes<T> plain = sum_over<T>(s.area, [&](Index i) { return slopes[i]; });
+        const Vector<T>*in = plane_of(s, x, b, c), *grads = plane_of(s, dy, b, c);
+        const Lanes<T> plain = sum_over<T>(s.area, [&](Index i) { return grads[i]; });
         const Lanes<T> products = sum_over<T>(
-            s.area, [&](Index i) { return slopes[i] * (in[i] - means[i % 2]) * scales[i % 2]; });
+            s.area, [&](Index i) { return grads[i] * (in[i] - means[i % 2]) * scales[i % 2]; });
         dbias[c] += static_cast<T>(plain.sum());
         dweights[c] += static_cast<T>(products.sum());
-        slope_sum[0] += weights[c] * share * plain.low;
-        slope_sum[1] += weights[c] * share * plain.high;
+        grad_sum[0] += weights[c] * share * plain.low;
+        grad_sum[1] += weights[c] * share * plain.high;
         product_sum[0] += weights[c] * share * products.low;
         product_sum[1] += weights[c] * share * products.high;
       }
       for (Index c = g * size; c < (g + 1) * size && dx != nullptr; ++c) {
-        const Vector<T>*in = plane_of(s, x, b, c), *slopes = plane_of(s, dy, b, c);
+        const Vector<T>*in = plane_of(s, x, b, c), *grads = plane_of(s, dy, b, c);
         Vector<T>* result = plane_of(s, dx, b, c);
         for (Index i = 0; i < 2 * s.area; ++i) {
           const Index h = i % 2;
-          result[i] = scales[h] * (weights[c] * slopes[i] - slope_sum[h] -
+          result[i] = scales[h] * (weights[c] * grads[i] - grad_sum[h] -
                                    (in[i] - means[h]) * scales[h] * product_sum[h]);
         }
       }
@@ -244,10 +244,10 @@ void average_pool_backward(const ImageSize& s, const T* dy, T* dx) {
   for (Index first = 0; first < s.samples; first += lanes<T>)
     for (Index c = 0; c < s.channels; ++c) {
       Vector<T>* out = plane_of(s, dx, first / lanes<T>, c);
-      alignas(64) T slopes[lanes<T>] = {};
+      alignas(64) T grads[lanes<T>] = {};
       for (Index lane = 0; lane < smaller(lanes<T>, s.samples - first); ++lane)
-        slopes[lane] = share * dy[(first + lane) * s.channels + c];
-      for (Index i = 0; i < 2 * s.area; ++i) out[i] = vectors(slopes)[i % 2];
+        grads[lane] = share * dy[(first + lane) * s.channels + c];
+      for (Index i = 0; i < 2 * s.area; ++i) out[i] = vectors(grads)[i % 2];
     }
 }
 

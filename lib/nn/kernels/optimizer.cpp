@@ -29,9 +29,9 @@ void sgd_delta(const SgdRule<T>& rule, const T* weights, const T* gradients, T* 
                    [=](std::size_t i, T w) { return rate * (gradients[i] + decay * w); });
   if (rule.nesterov)
     return for_all(weights, out, count, add, [=](std::size_t i, T w) {
-      const T slope = gradients[i] + decay * w;
-      momentum[i] = beta * momentum[i] + slope;
-      return rate * (slope + beta * momentum[i]);
+      const T grad = gradients[i] + decay * w;
+      momentum[i] = beta * momentum[i] + grad;
+      return rate * (grad + beta * momentum[i]);
     });
   for_all(weights, out, count, add, [=](std::size_t i, T w) {
     momentum[i] = beta * momentum[i] + (gradients[i] + decay * w);
@@ -44,9 +44,9 @@ void adam_delta(const AdamRule<T>& rule, const T* weights, const T* gradients, T
                 T* out, std::size_t count, bool add) {
   const AdamRule<T> r = rule;
   for_all(weights, out, count, add, [=](std::size_t i, T w) {
-    const T slope = gradients[i] + r.added_decay * w;
-    const T m = r.beta1 * first[i] + r.rest1 * slope;
-    const T v = r.beta2 * second[i] + r.rest2 * slope * slope;
+    const T grad = gradients[i] + r.added_decay * w;
+    const T m = r.beta1 * first[i] + r.rest1 * grad;
+    const T v = r.beta2 * second[i] + r.rest2 * grad * grad;
     first[i] = m;
     second[i] = v;
     return -r.decoupled_decay * w - r.rate * m / (root(v) * r.root_scale + r.epsilon);

@@ -1,0 +1,14 @@
+#include "cuda/averaging/rule_elements.hpp"
+#include "cuda/averaging/rule_launch.hpp"
+#include "cuda/device/launch_each.cuh"
+
+namespace fast::cuda {
+
+cudaError_t launch_rule(const combine::ElementWork& work, cudaStream_t stream) {
+  cudaError_t code = cudaSuccess;
+  const bool known = launch_rule_elements(
+      work, [&](const auto& elements) { code = launch_each(elements, stream); });
+  return known ? code : cudaErrorInvalidValue;
+}
+
+}  // namespace fast::cuda

@@ -1,0 +1,88 @@
+#include <cudnn_graph.h>
+#include <cudnn_version.h>
+
+#include <algorithm>
+#include <array>
+#include <fast/core/error.hpp>
+#include <fast/cuda/device.hpp>
+
+#include "cuda/device/runtime.hpp"
+
+namespace fast::cuda {
+namespace {
+
+constexpr int oldest_major = 8;  // what kernels are built for
+
+DeviceInfo describe(int index) {
+  cudaDeviceProp found;
+  check(cudaGetDeviceProperties(&found, index), "cudaGetDeviceProperties");
+  std::array<char, 32> bus_id{};
+  check(cudaDeviceGetPCIBusId(bus_id.data(), bus_id.size(), index), "cudaDeviceGetPCIBusId");
+  return {index,
+          found.name,
+          found.major,
+          found.minor,
+          found.multiProcessorCount,
+          found.totalGlobalMem,
+          bus_id.data()};
+}
+
+/// They stay as they are while the process lives; CUDA reads every property anew each time.
+const std::vector<DeviceInfo>& known_devices() {
+  static const std::vector<DeviceInfo> all = [] {
+    Inventory found = inventory();
+    if (found.devices.empty()) throw Error(ErrorKind::resource, found.why_none);
+    return std::move(found.devices);
+  }();
+  return all;
+}
+
+}  // namespace
+
+Inventory inventory() {
+  int count = 0;  // which CUDA leaves alone where there is no driver
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (means_no_gpu(code)) {
+    cudaGetLastError();  // what has been told is not to be found again by a later call
+    return {{}, why_no_gpu(code)};
+  }
+  check(code, "cudaGetDeviceCount");
+  if (count == 0) return {{}, why_no_gpu(cudaErrorNoDevice)};
+  Inventory found;
+  for (int index = 0; index < count; ++index) found.devices.push_back(describe(index));
+  return found;
+}
+
+std::vector<DeviceInfo> devices() { return known_devices(); }
+
+DeviceInfo device(int index) {
+  const std::vector<DeviceInfo>& all = known_devices();
+  require(index >= 0 && index < static_cast<int>(all.size()), ErrorKind::argument,
+          "cuda: device {} was asked for, there {}; choose one of 0..{}", index,
+          all.size() == 1 ? "is 1" : fmt::format("are {}", all.size()), all.size() - 1);
+  const DeviceInfo& chosen = all[static_cast<std::size_t>(index)];
+  require(chosen.major >= oldest_major, ErrorKind::resource,
+          "cuda: device {} ({}) has compute capability {}.{}, {}.0 or later is required; choose "
+          "another device, or run on the CPU",
+          index, chosen.name, chosen.major, chosen.minor, oldest_major);
+  return chosen;
+}
+
+int device_in_turn(int rank, const std::vector<int>& hosts, int device_count) {
+  const auto own = hosts.begin() + rank;
+  return static_cast<int>(std::count(hosts.begin(), own, *own)) % device_count;
+}
+
+Versions versions() {
+  Versions found;
+  found.cudnn = static_cast<int>(cudnnGetVersion());
+  require(found.cudnn >= CUDNN_VERSION, ErrorKind::resource,
+          "cuda: cuDNN {} was loaded, {} or later is required; install it, or take older ones out "
+          "of LD_LIBRARY_PATH",
+          found.cudnn, CUDNN_VERSION);
+  check(cudaRuntimeGetVersion(&found.runtime), "cudaRuntimeGetVersion");
+  if (cudaDriverGetVersion(&found.driver) != cudaSuccess) found.driver = 0;
+  return found;
+}
+
+}  // namespace fast::cuda

@@ -1,0 +1,32 @@
+// Kernels of one thread a place, for the sources that nvcc compiles.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cuda/device/start.cuh"
+
+namespace fast::cuda {
+
+inline constexpr int place_threads = 256;
+
+template <class Elements>
+__global__ void __launch_bounds__(place_threads)
+    run_places(const __grid_constant__ Elements elements, std::int64_t size) {
+  const std::int64_t threads = std::int64_t{gridDim.x} * place_threads;
+  for (std::int64_t e = std::int64_t{blockIdx.x} * place_threads + threadIdx.x; e < size;
+       e += threads)
+    elements.at(e);
+}
+
+/// All of elements.size() places, on the current device.
+template <class Elements>
+cudaError_t launch_each(const Elements& elements, cudaStream_t stream) {
+  const auto size = static_cast<std::int64_t>(elements.size());
+  const std::int64_t blocks = (size + place_threads - 1) / place_threads;
+  if (blocks == 0) return cudaSuccess;
+  const auto grid = static_cast<unsigned>(std::min<std::int64_t>(blocks, 0x7fffffff));
+  return start(run_places<Elements>, grid, place_threads, stream, elements, size);
+}
+
+}  // namespace fast::cuda

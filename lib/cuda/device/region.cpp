@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/cuda/device.hpp>
+#include <fast/cuda/kernels.hpp>
+#include <fast/cuda/memory.hpp>
+#include <fast/cuda/region.hpp>
+#include <fast/exchange/group.hpp>
+#include <random>
+
+#include "cuda/device/departures.hpp"
+#include "cuda/device/runtime.hpp"
+
+namespace fast::cuda {
+namespace {
+
+constexpr std::size_t ipc_block_bytes = std::size_t{2} << 20;
+constexpr std::size_t proof_count = 1024;  // floats that tell one worker's memory from another's
+
+float proof_value(int rank, std::size_t place) {
+  return static_cast<float>((rank + 1) * 4096 + static_cast<int>(place));
+}
+
+/// The same for all threads of a process. Its number would not do: containers of one host may share
+/// it.
+std::uint64_t process_token() {
+  static const std::uint64_t token = [] {
+    std::random_device device;
+    return std::uint64_t{device()} << 32 | device();
+  }();
+  return token;
+}
+
+/// What a worker tells the others of its part.
+struct Card {
+  std::uint64_t process = 0;
+  std::uint64_t address = 0;
+  std::int32_t device = 0, has_handle = 0;
+  cudaIpcMemHandle_t handle{};
+};
+
+class Mapping {
+ public:
+  explicit Mapping(void* address) : address_(address) {}
+  Mapping(Mapping&& other) noexcept : address_(std::exchange(other.address_, nullptr)) {}
+  Mapping& operator=(Mapping&&) = delete;
+  ~Mapping() {
+    if (address_ != nullptr) cudaIpcCloseMemHandle(address_);
+  }
+
+ private:
+  void* address_;
+};
+
+constexpr Seconds longest_farewell{2};
+
+/// Own memory and the mappings of others'.
+struct Owner {
+  int device;
+  Departures departures;
+  std::unique_ptr<DeviceBuffer> own{};
+  std::vector<Mapping> mappings{};
+  ~Owner() {
+    try {
+      const UseDevice use(device);
+      mappings.clear();
+    } catch (const Error&) {
+      mappings.clear();
+    }
+    if (!departures.leave(longest_farewell)) static_cast<void>(own.release());
+  }
+};
+
+class Sharing {
+ public:
+  Sharing(const Group& group, std::size_t bytes, int device, const Deadline& deadline)
+      : group_(group),
+        deadline_(deadline),
+        owner_(std::make_shared<Owner>(device, Departures(group, deadline))) {
+    agree(group, deadline, "sharing device memory", [&] { prepare(bytes); });
+  }
+
+  DeviceRegion run() {
+    const auto size = static_cast<std::size_t>(group_.size());
+    region_.parts.resize(size);
+    region_.why_not.resize(size);
+    const auto cards = group_.all_gather({reinterpret_cast<const char*>(&card_), sizeof card_},
+                                         deadline_, "sharing device memory");
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      Card card;
+      std::memcpy(&card, cards[static_cast<std::size_t>(rank)].data(), sizeof card);
+      map(rank, card);
+    }
+    // Nobody clears what others have yet to read, or uses what another is yet to clear.
+    group_.barrier(deadline_, "proving shared device memory");
+    agree(group_, deadline_, "clearing shared device memory", [&] { clear(); });
+    region_.rank = group_.rank();
+    region_.owner = owner_;
+    return std::move(region_);
+  }
+
+ private:
+  void prepare(std::size_t bytes) {
+    stream_ = std::make_unique<Stream>(owner_->device);
+    // CUDA IPC gives away whole blocks, which shorter allocations share.
+    region_.part_bytes = round_up(std::max(bytes, proof_count * sizeof(float)), ipc_block_bytes);
+    owner_->own = std::make_unique<DeviceBuffer>(region_.part_bytes, owner_->device);
+    scratch_ = DeviceBuffer(2 * proof_count * sizeof(float), owner_->device);
+    std::vector<float> proof(proof_count);
+    for (std::size_t e = 0; e < proof_count; ++e) proof[e] = proof_value(group_.rank(), e);
+    copy(owner_->own->data(), proof.data(), proof_count * sizeof(float), *stream_);
+    stream_->synchronize(deadline_);
+    card_.process = process_token();
+    card_.address = reinterpret_cast<std::uint64_t>(owner_->own->data());
+    card_.device = owner_->device;
+    const UseDevice use(owner_->device);
+    card_.has_handle = cudaIpcGetMemHandle(&card_.handle, owner_->own->data()) == cudaSuccess;
+    cudaGetLastError();
+  }
+
+  void map(int rank, const Card& card) {
+    std::string& why_not = region_.why_not[static_cast<std::size_t>(rank)];
+    try {
+      std::byte* part = address_of(rank, card);
+      prove(rank, part);
+      region_.parts[static_cast<std::size_t>(rank)] = part;
+    } catch (const Error& error) {
+      why_not = error.what();
+    }
+  }
+
+  std::byte* address_of(int rank, const Card& card) {
+    const std::vector<int> hosts = group_.hosts();
+    require(hosts[static_cast<std::size_t>(rank)] == hosts[static_cast<std::size_t>(group_.rank())],
+            ErrorKind::resource,
+            "cuda: worker {} is on another host, whose device memory cannot be mapped; take the "
+            "staged exchange",
+            rank);
+    const UseDevice use(owner_->device);
+    if (card.process == process_token()) {
+      if (card.device != owner_->device) enable_peer(card.device);
+      return reinterpret_cast<std::byte*>(card.address);
+    }
+    require(card.has_handle != 0, ErrorKind::resource,
+            "cuda: worker {}'s device gives no handle for CUDA IPC; take the staged exchange",
+            rank);
+    void* address = nullptr;
+    check(cudaIpcOpenMemHandle(&address, card.handle, cudaIpcMemLazyEnablePeerAccess),
+          fmt::format("mapping the device memory of worker {}", rank));
+    owner_->mappings.emplace_back(address);
+    return static_cast<std::byte*>(address);
+  }
+
+  void enable_peer(int device) const {
+    const cudaError_t code = cudaDeviceEnablePeerAccess(device, 0);
+    cudaGetLastError();
+    if (code != cudaErrorPeerAccessAlreadyEnabled)
+      check(code, fmt::format("letting device {} read device {}", owner_->device, device));
+  }
+
+  /// A kernel of this device reads what its owner wrote: 0 + 1·(value - 0).
+  void prove(int rank, const std::byte* part) {
+    float* zeros = scratch_.as<float>().data();
+    float* out = zeros + proof_count;
+    const float* const values[] = {reinterpret_cast<const float*>(part)};
+    const float one[] = {1};
+    average(Average<float, float>{nullptr, out, zeros, values, one, proof_count}, *stream_);
+    std::vector<float> found(proof_count);
+    copy(found.data(), out, proof_count * sizeof(float), *stream_);
+    stream_->synchronize(deadline_);
+    for (std::size_t e = 0; e < proof_count; ++e) {
+      require(found[e] == proof_value(rank, e), ErrorKind::resource,
+              "cuda: value {} read from the device memory of worker {} is {}, {} was written; take "
+              "the staged exchange",
+              e, rank, found[e], proof_value(rank, e));
+    }
+  }
+
+  void clear() {
+    const std::vector<float> zeros(proof_count);
+    copy(owner_->own->data(), zeros.data(), proof_count * sizeof(float), *stream_);
+    stream_->synchronize(deadline_);
+  }
+
+  const Group& group_;
+  const Deadline& deadline_;
+  std::shared_ptr<Owner> owner_;
+  std::unique_ptr<Stream> stream_;
+  DeviceBuffer scratch_;
+  Card card_;
+  DeviceRegion region_;
+};
+
+}  // namespace
+
+DeviceRegion share_memory(const Group& group, std::size_t bytes_per_worker, int device,
+                          const Deadline& deadline) {
+  return Sharing(group, bytes_per_worker, device, deadline).run();
+}
+
+}  // namespace fast::cuda

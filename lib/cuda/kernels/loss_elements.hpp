@@ -1,0 +1,73 @@
+// The loss, as in layer_elements.hpp: a block of threads a sample.
+#pragma once
+
+#include "cuda/averaging/sum_elements.hpp"
+
+namespace fast::cuda {
+
+/// The largest logit, the first of equals, and the sum of exponentials about it, of what each
+/// thread has taken.
+struct SoftmaxScratch {
+  float largest[block_size];
+  std::int32_t places[block_size];  // -1: it has taken none
+  double totals[block_size];
+
+  FAST_HOST_DEVICE void join(int thread, int other, int) {
+    if (places[other] < 0) return;
+    const float own = largest[thread], more = largest[other];
+    const bool stays = own > more || (own == more && places[thread] < places[other]);
+    const float most = stays ? own : more;
+    totals[thread] = totals[thread] * static_cast<double>(::expf(own - most)) +
+                     totals[other] * static_cast<double>(::expf(more - most));
+    largest[thread] = most;
+    if (!stays) places[thread] = places[other];
+  }
+};
+
+/// nn::softmax_cross_entropy for each sample: its loss, whether it is classified rightly, and the
+/// gradient of the mean loss unless `gradients` is null.
+template <class V>
+struct SoftmaxLoss {
+  using Scratch = SoftmaxScratch;
+  const V* logits;  // [samples][classes]
+  const std::int32_t* labels;
+  V* grads;
+  float* losses;
+  std::int32_t* hits;
+  Index samples, classes;
+  Shares shares = Shares::apart(samples);
+
+  FAST_HOST_DEVICE void gather(Index sample, int thread, Scratch& scratch) const {
+    const V* row = logits + sample * classes;
+    Index largest = thread;
+    for (Index c = thread; c < classes; c += block_size)
+      if (get(row, c) > get(row, largest)) largest = c;
+    scratch.places[thread] = thread < classes ? static_cast<std::int32_t>(largest) : -1;
+    if (thread >= classes) return;
+    const float most = get(row, largest);
+    double total = 0;
+    for (Index c = thread; c < classes; c += block_size)
+      total += static_cast<double>(::expf(get(row, c) - most));
+    scratch.largest[thread] = most;
+    scratch.totals[thread] = total;
+  }
+  FAST_HOST_DEVICE void finish(Index sample, int thread, const Scratch& scratch) const {
+    const V* row = logits + sample * classes;
+    const Index label = labels[sample];
+    const float most = scratch.largest[0];
+    const double total = scratch.totals[0];
+    if (thread == 0) {
+      losses[sample] =
+          static_cast<float>(::log(total) - static_cast<double>(get(row, label) - most));
+      hits[sample] = scratch.places[0] == label ? 1 : 0;
+    }
+    if (grads == nullptr) return;
+    const float scale = 1 / static_cast<float>(samples);
+    const float share = scale / static_cast<float>(total);
+    for (Index c = thread; c < classes; c += block_size)
+      put(fused(::expf(get(row, c) - most), share, c == label ? -scale : 0.0F), grads,
+          sample * classes + c);
+  }
+};
+
+}  // namespace fast::cuda

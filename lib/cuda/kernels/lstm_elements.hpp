@@ -1,0 +1,81 @@
+// What stands round cuDNN's recurrent layers: weights between nn's order and cuDNN's, and the last
+// step of sequences [sample][step][feature].
+#pragma once
+
+#include "cuda/kernels/layer_elements.hpp"
+
+namespace fast::cuda {
+
+/// Where cuDNN has the matrices and biases of gates i, f, g, o, in elements from the beginning of
+/// its weight space; matrices are row-major, [hidden][inputs] and [hidden][hidden].
+struct LstmPlaces {
+  Index inputs[4], hidden[4], bias[4];
+};
+
+/// Elements of nn's flat vector: weights of the inputs [4 hidden][inputs], of the hidden units
+/// [4 hidden][hidden], biases [4 hidden].
+struct LstmSizes {
+  Index inputs, hidden;
+
+  FAST_HOST_DEVICE Index count() const { return 4 * hidden * (inputs + hidden + 1); }
+  /// Where cuDNN has element e.
+  FAST_HOST_DEVICE Index place(const LstmPlaces& places, Index e) const {
+    const Index matrix = hidden * inputs, square = hidden * hidden;
+    if (e < 4 * matrix) return places.inputs[e / matrix] + e % matrix;
+    e -= 4 * matrix;
+    if (e < 4 * square) return places.hidden[e / square] + e % square;
+    e -= 4 * square;
+    return places.bias[e / hidden] + e % hidden;
+  }
+};
+
+template <class V>
+struct PackLstm {
+  const float* weights;
+  V* space;
+  LstmSizes sizes;
+  LstmPlaces places;
+
+  Index size() const { return sizes.count(); }
+  FAST_HOST_DEVICE void at(Index e) const { put(weights[e], space, sizes.place(places, e)); }
+};
+
+template <class V>
+struct UnpackLstm {
+  const V* space;
+  float* weights;
+  LstmSizes sizes;
+  LstmPlaces places;
+
+  Index size() const { return sizes.count(); }
+  FAST_HOST_DEVICE void at(Index e) const { weights[e] = get(space, sizes.place(places, e)); }
+};
+
+template <class V>
+struct TakeLast {
+  const V* sequences;
+  V* last;  // [sample][feature]
+  Index samples, steps, features;
+
+  Index size() const { return samples * features; }
+  FAST_HOST_DEVICE void at(Index e) const {
+    last[e] = sequences[((e / features + 1) * steps - 1) * features + e % features];
+  }
+};
+
+/// Zeros but for the last step.
+template <class V>
+struct SpreadLast {
+  const V* last;
+  V* sequences;
+  Index samples, steps, features;
+
+  Index size() const { return samples * steps * features; }
+  FAST_HOST_DEVICE void at(Index e) const {
+    const Index sample = e / features / steps;
+    const bool kept = e / features % steps == steps - 1;
+    sequences[e] = kept ? last[sample * features + e % features] : V{};
+  }
+};
+
+}  // namespace fast::cuda

@@ -1,0 +1,95 @@
+#include "cuda/network/executor.hpp"
+
+#include <algorithm>
+
+#include "cuda/device/runtime.hpp"
+#include "cuda/kernels/layer_launch.hpp"
+
+namespace fast::cuda {
+
+void destroy_graph(void* graph) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); }
+
+Executor::Executor(const Stream& stream, const NetworkOptions& options) : stream_(stream) {
+  const bool tf32 = options.precision == Precision::tf32;
+  const UseDevice use(stream.device());  // handles are of the device they are made on
+  convolutions_.emplace(PlanRules{tf32, options.deterministic}, options.autotune);
+  products_.emplace(tf32, options.autotune);
+  recurrences_.emplace(tf32);
+}
+
+/// The bytes of its workspace.
+std::size_t Executor::prepare(const Work& work) {
+  if (const auto* convolution = std::get_if<Convolution>(&work))
+    return convolutions_->workspace_bytes(*convolution);
+  if (const auto* product = std::get_if<MatrixProduct>(&work))
+    return products_->workspace_bytes(*product);
+  if (const auto* recurrence = std::get_if<Recurrence>(&work))
+    return recurrences_->prepare(*recurrence);
+  return 0;
+}
+
+void Executor::prepare(std::span<const Work> works) {
+  const UseDevice use(stream_.device());
+  std::size_t most = 0;
+  for (const Work& work : works) most = std::max(most, prepare(work));
+  if (most <= workspace_.size_bytes()) return;
+  workspace_ = DeviceBuffer(most, stream_.device());
+  ++version_;
+}
+
+void Executor::run(std::span<const Work> works) {
+  const UseDevice use(stream_.device());
+  const auto stream = static_cast<cudaStream_t>(stream_.handle());
+  for (const Work& work : works)
+    std::visit(
+        [&](const auto& w) {
+          using W = std::decay_t<decltype(w)>;
+          if constexpr (std::is_same_v<W, Convolution>)
+            convolutions_->run(w, workspace_.data(), stream);
+          else if constexpr (std::is_same_v<W, MatrixProduct>)
+            products_->run(w, workspace_.data(), stream);
+          else if constexpr (std::is_same_v<W, Recurrence>)
+            recurrences_->run(w, workspace_.data(), stream);
+          else if constexpr (is_block_work<W>)
+            check(launch_blocks(w, stream), "a layer's kernel");
+          else
+            check(launch_each(w, stream), "a layer's kernel");
+        },
+        work);
+}
+
+Graph Executor::capture(const std::function<void()>& enqueue) {
+  const UseDevice use(stream_.device());
+  const auto stream = static_cast<cudaStream_t>(stream_.handle());
+  struct Destroy {
+    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+  };
+  std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, Destroy> captured;
+  const auto end = [&] {
+    cudaGraph_t made = nullptr;
+    const cudaError_t code = cudaStreamEndCapture(stream, &made);
+    captured.reset(made);
+    return code;
+  };
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a capture");
+  try {
+    enqueue();
+  } catch (...) {
+    end();
+    cudaGetLastError();  // forget it: the first failure says more
+    throw;
+  }
+  check(end(), "capturing a pass (leave graphs off where a library refuses it)");
+  cudaGraphExec_t made = nullptr;
+  check(cudaGraphInstantiate(&made, captured.get(), 0), "making a graph of a pass");
+  return Graph(made);
+}
+
+void Executor::launch(const Graph& graph) {
+  const UseDevice use(stream_.device());
+  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph.get()),
+                        static_cast<cudaStream_t>(stream_.handle())),
+        "launching a pass");
+}
+
+}  // namespace fast::cuda

@@ -1,0 +1,174 @@
+#include <fast/core/error.hpp>
+#include <fast/cuda/device.hpp>
+#include <fast/cuda/network.hpp>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "cuda/device/runtime.hpp"
+#include "cuda/kernels/layer_launch.hpp"
+#include "cuda/network/executor.hpp"
+#include "cuda/network/replay.hpp"
+#include "nn/batch_check.hpp"
+
+namespace fast::cuda {
+namespace {
+
+constexpr Seconds longest_wait{300};
+constexpr std::size_t programs_kept = 4;  // training, evaluation, and the short batches of each
+
+std::size_t buffer_count(const nn::ModelSpec& spec) {
+  const std::vector<nn::ParameterSpec> list = nn::buffers(spec);
+  return list.empty() ? 0 : list.back().offset + list.back().count;
+}
+
+nn::ModelSpec checked(nn::ModelSpec spec, const NetworkOptions& options) {
+  require(!options.deterministic || !options.autotune, ErrorKind::argument,
+          "cuda::Network: deterministic and autotune; plans chosen by the clock differ from run to "
+          "run, so leave one of the two out");
+  require(nn::parameter_count(spec) > 0, ErrorKind::argument,
+          "cuda::Network: model {} has no parameters, at least one layer with weights is required",
+          spec.name);
+  versions();
+  return spec;
+}
+
+}  // namespace
+
+Precision precision_from(std::string_view name) {
+  for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16})
+    if (name == cuda::name(precision)) return precision;
+  fail(ErrorKind::argument, "cuda: precision \"{}\" is unknown; choose f32, tf32 or bf16", name);
+}
+
+std::string_view name(Precision precision) noexcept {
+  if (precision == Precision::bf16) return "bf16";
+  return precision == Precision::tf32 ? "tf32" : "f32";
+}
+
+struct Network::Impl {
+  struct Ready {
+    bool training;
+    std::vector<DeviceBuffer> memory;
+    PinnedBuffer losses, hits;
+    Program program;
+    Replay<Graph, std::pair<std::uint64_t, std::uint64_t>> replay = {};
+  };
+
+  Impl(nn::ModelSpec model, const NetworkOptions& with)
+      : spec(checked(std::move(model), with)),
+        shapes(nn::shapes(spec)),
+        stream(with.device),
+        options(with),
+        executor(stream, options),
+        parameters(nn::parameter_count(spec) * sizeof(float), options.device),
+        gradients(parameters.size_bytes(), options.device),
+        buffers(buffer_count(spec) * sizeof(float), options.device) {
+    std::vector<float> initial;
+    for (const nn::ParameterSpec& b : nn::buffers(spec))
+      initial.resize(b.offset + b.count, static_cast<float>(b.initial));
+    copy(buffers.data(), initial.data(), buffers.size_bytes(), stream);
+    stream.synchronize(Deadline(longest_wait));
+  }
+
+  Ready make(Index samples, bool training) {
+    const auto count = static_cast<std::size_t>(samples);
+    Ready made{training,
+               {},
+               PinnedBuffer(count * sizeof(float)),
+               PinnedBuffer(count * sizeof(std::int32_t)),
+               {}};
+    made.program = build_program(
+        spec, samples, training, options.precision,
+        {parameters.as<float>().data(), gradients.as<float>().data(), buffers.as<float>().data()},
+        [&](std::size_t size_bytes) {
+          return made.memory.emplace_back(size_bytes, stream.device()).data();
+        });
+    executor.prepare(made.program.works);
+    return made;
+  }
+
+  Ready& program_for(Index samples, bool training) {
+    for (Ready& ready : programs)
+      if (ready.program.samples == samples && ready.training == training) return ready;
+    if (programs.size() == programs_kept) programs.erase(programs.begin());
+    programs.push_back(make(samples, training));
+    return programs.back();
+  }
+
+  /// The pass and, where there is an optimizer, its step.
+  void enqueue(Ready& ready, Optimizer<float>* optimizer) {
+    const auto all = [&] {
+      executor.run(ready.program.works);
+      if (optimizer != nullptr)
+        optimizer->apply(parameters.as<float>(), gradients.as<const float>(), stream);
+    };
+    if (optimizer != nullptr) optimizer->begin_step(stream);
+    if (!options.graph) return all();
+    const std::uint64_t step = optimizer == nullptr ? 0 : optimizer->id();
+    ready.replay.run(
+        {executor.version(), step}, all, [&] { return executor.capture(all); },
+        [&](const Graph& graph) { executor.launch(graph); });
+  }
+
+  nn::LossResult run(const Batch& batch, bool training, Optimizer<float>* optimizer = nullptr) {
+    nn::require_fit(batch, spec, shapes.back()[0]);
+    const std::size_t count = batch.count();
+    Ready& ready = program_for(static_cast<Index>(count), training);
+    const Program& program = ready.program;
+    const float* staged = options.stage ? options.stage->take(batch, stream) : nullptr;
+    copy(program.inputs, staged != nullptr ? staged : batch.inputs.data(),
+         batch.inputs.size_bytes(), stream);
+    copy(program.labels, batch.labels.data(), batch.labels.size_bytes(), stream);
+    enqueue(ready, optimizer);
+    copy(ready.losses.data(), program.losses, ready.losses.size_bytes(), stream);
+    copy(ready.hits.data(), program.hits, ready.hits.size_bytes(), stream);
+    stream.synchronize(Deadline(longest_wait));
+    nn::LossResult result;
+    for (const float loss : ready.losses.as<float>()) result.sum += static_cast<double>(loss);
+    const std::span<std::int32_t> hits = ready.hits.as<std::int32_t>();
+    result.correct = static_cast<std::size_t>(std::accumulate(hits.begin(), hits.end(), 0));
+    return result;
+  }
+
+  nn::ModelSpec spec;
+  std::vector<nn::Shape> shapes;
+  Stream stream;
+  NetworkOptions options;
+  Executor executor;
+  DeviceBuffer parameters, gradients, buffers;
+  std::vector<Ready> programs;
+};
+
+Network::Network(nn::ModelSpec spec, NetworkOptions options)
+    : impl_(std::make_unique<Impl>(std::move(spec), options)) {}
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(Network&&) noexcept = default;
+Network::~Network() = default;
+
+const nn::ModelSpec& Network::spec() const { return impl_->spec; }
+const Stream& Network::stream() const { return impl_->stream; }
+std::span<float> Network::parameters() { return impl_->parameters.as<float>(); }
+std::span<float> Network::gradients() { return impl_->gradients.as<float>(); }
+std::span<float> Network::buffers() { return impl_->buffers.as<float>(); }
+
+double Network::loss_and_gradients(const Batch& batch) {
+  return impl_->run(batch, true).sum / static_cast<double>(batch.count());
+}
+
+double Network::train(const Batch& batch, Optimizer<float>& optimizer) {
+  return impl_->run(batch, true, &optimizer).sum / static_cast<double>(batch.count());
+}
+
+nn::LossResult Network::evaluate(const Batch& batch) { return impl_->run(batch, false); }
+
+void add_scaled(std::span<float> sum, std::span<const float> x, float factor, bool first,
+                const Stream& stream) {
+  require(sum.size() == x.size(), ErrorKind::argument,
+          "cuda: {} values added to {}; as many are required", x.size(), sum.size());
+  const UseDevice use(stream.device());
+  const AddScaled work{sum.data(), x.data(), factor, first, static_cast<Index>(sum.size())};
+  check(launch_each(work, static_cast<cudaStream_t>(stream.handle())), "adding gradients");
+}
+
+}  // namespace fast::cuda

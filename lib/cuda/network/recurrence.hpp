@@ -1,0 +1,75 @@
+// LSTMs by cuDNN's RNN interface, which the graph interface has no counterpart of.
+#pragma once
+
+#include <cudnn_adv.h>
+
+#include <fast/cuda/memory.hpp>
+#include <map>
+#include <memory>
+
+#include "cuda/network/program.hpp"
+
+namespace fast::cuda {
+
+template <class T, cudnnStatus_t (*destroy)(T)>
+struct DestroyOwned {
+  void operator()(T handle) const { destroy(handle); }
+};
+template <class T, cudnnStatus_t (*destroy)(T)>
+using Owned = std::unique_ptr<std::remove_pointer_t<T>, DestroyOwned<T, destroy>>;
+
+/// The layer and its tensors in cuDNN's words. Making them needs no device, and then no handle.
+struct LstmDescription {
+  LstmDescription(const LstmShape& shape, bool tf32, cudnnHandle_t handle = nullptr);
+
+  Owned<cudnnDropoutDescriptor_t, cudnnDestroyDropoutDescriptor> dropout;
+  Owned<cudnnRNNDescriptor_t, cudnnDestroyRNNDescriptor> layer;
+  Owned<cudnnRNNDataDescriptor_t, cudnnDestroyRNNDataDescriptor> x, y;
+  Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor> state;  // of h and c
+};
+
+/// For one device: descriptions for each shape, and for each of a model's layers its weights as
+/// cuDNN has them and what training keeps for the gradients.
+class Recurrences {
+ public:
+  /// With `tf32` factors of f32 may be rounded to TF32. Of the current device.
+  explicit Recurrences(bool tf32) : tf32_(tf32) {}
+
+  /// Makes all that run() needs; the bytes of its workspace. On the current device, as run().
+  std::size_t prepare(const Recurrence& work);
+  void run(const Recurrence& work, void* workspace, void* stream);
+  /// Moves when memory that works were enqueued with has moved.
+  std::uint64_t version() const { return version_; }
+
+ private:
+  struct Plan {
+    Plan(const LstmShape& shape, bool tf32, cudnnHandle_t handle)
+        : description(shape, tf32, handle) {}
+    LstmDescription description;
+    std::size_t space_bytes = 0, workspace_bytes[2] = {},
+                reserve_bytes = 0;  // evaluation, training
+    LstmPlaces places = {};
+  };
+  struct Kept {
+    DeviceBuffer weights, reserve;
+  };
+  struct Less {
+    bool operator()(const LstmShape& a, const LstmShape& b) const;
+  };
+  Plan& plan_of(const LstmShape& shape);
+  void read_places(const LstmShape& shape, const void* space, Plan& plan);
+  void grow(DeviceBuffer& buffer, std::size_t size_bytes);
+  template <class V>
+  void run_on(const Recurrence& work, const Plan& plan, void* workspace, void* stream);
+  void forward(const Recurrence& work, const Plan& plan, const Kept& kept, void* workspace);
+  void backward(const Recurrence& work, const Plan& plan, const Kept& kept, void* workspace);
+
+  bool tf32_;
+  Owned<cudnnHandle_t, cudnnDestroy> handle_;  // made for the first layer
+  std::map<LstmShape, Plan, Less> plans_;
+  std::map<Index, Kept> kept_;  // by layer
+  DeviceBuffer gradients_;
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace fast::cuda

@@ -1,0 +1,93 @@
+#include "exchange/remote/replicator.hpp"
+
+#include <algorithm>
+
+namespace fast::exchange {
+namespace {
+
+bool contains(const std::vector<int>& workers, int worker) {
+  return std::find(workers.begin(), workers.end(), worker) != workers.end();
+}
+
+template <class T>
+bool raise(std::atomic<T>& to, T value) {
+  if (to.load(std::memory_order_relaxed) >= value) return false;
+  to.store(value, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> RemoteEdges::first_read(int worker, std::int64_t from,
+                                                    std::int64_t to) const {
+  for (std::int64_t round = from; round <= to; ++round) {
+    if (contains(plan(round).sources, worker)) return round;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> RemoteEdges::first_read_by(int worker, std::int64_t from,
+                                                       std::int64_t to) const {
+  for (std::int64_t round = from; round <= to; ++round) {
+    if (contains(plan(round).destinations, worker)) return round;
+  }
+  return std::nullopt;
+}
+
+PeerCounters PeerCounters::of(const WorkerHeader& header) {
+  return {header.reading.consumed.load(std::memory_order_acquire),
+          header.reading.progress.load(std::memory_order_acquire),
+          header.life.heartbeat.load(std::memory_order_relaxed),
+          header.life.activity.load(std::memory_order_relaxed)};
+}
+
+std::byte* MirrorWriter::begin(std::int64_t first_round, std::int64_t last_round) {
+  board_.round(worker_, mirrored_ + 1).exchange(being_written);
+  auto& arriving = board_.header(worker_).arriving;
+  arriving.version.fetch_add(1);
+  arriving.sequence.store(mirrored_ + 1, std::memory_order_release);
+  arriving.first.store(first_round, std::memory_order_release);
+  arriving.until.store(last_round, std::memory_order_release);
+  arriving.bytes.store(0, std::memory_order_release);
+  arriving.version.fetch_add(1);
+  return slot();
+}
+
+void MirrorWriter::arrived(std::size_t bytes) {
+  WorkerHeader& mirror = board_.header(worker_);
+  mirror.arriving.bytes.store(bytes, std::memory_order_release);
+  heard();
+  mirror.ring();
+}
+
+void MirrorWriter::publish(std::int64_t first_round, std::int64_t last_round) {
+  WorkerHeader& mirror = board_.header(worker_);
+  ++mirrored_;
+  board_.until(worker_, mirrored_).store(last_round, std::memory_order_relaxed);
+  board_.round(worker_, mirrored_).store(first_round, std::memory_order_release);
+  mirror.publication.sequence.store(mirrored_, std::memory_order_release);
+  mirror.ring();
+}
+
+void MirrorWriter::extend(std::int64_t last_round) {
+  board_.until(worker_, mirrored_).store(last_round, std::memory_order_release);
+  board_.header(worker_).ring();
+}
+
+void MirrorWriter::set_status(WorkerStatus status) {
+  WorkerHeader& mirror = board_.header(worker_);
+  mirror.life.status.store(static_cast<std::uint32_t>(status), std::memory_order_release);
+  mirror.ring();
+}
+
+bool take_over(WorkerHeader& mirror, const PeerCounters& counters) {
+  raise(mirror.life.heartbeat, counters.heartbeat);
+  mirror.hear_of_progress(counters.activity);
+  const bool consumed_more = raise(mirror.reading.consumed, counters.consumed);
+  const bool progressed = raise(mirror.reading.progress, counters.progress);
+  if (!consumed_more && !progressed) return false;
+  mirror.ring();
+  return true;
+}
+
+}  // namespace fast::exchange

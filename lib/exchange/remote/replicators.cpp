@@ -1,0 +1,68 @@
+#include "exchange/remote/replicators.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "core/keep.hpp"
+
+namespace fast::exchange {
+
+void warn(const LogSink& log, int rank, std::string_view text) noexcept {
+  try {
+    if (log) log(LogLevel::warning, fmt::format("worker {}: {}", rank, text));
+  } catch (const std::exception&) {
+    return;  // the sink's own failure ends no training
+  }
+}
+
+void Replicators::add(std::unique_ptr<Replicator> replicator) {
+  live_.push_back(std::move(replicator));
+}
+
+bool Replicators::follows(int worker) const {
+  const auto is = [&](const auto& replicator) { return replicator->worker() == worker; };
+  return std::any_of(live_.begin(), live_.end(), is) || std::any_of(lost_.begin(), lost_.end(), is);
+}
+
+/// True when any call(replicator) is; gives up those whose call throws.
+template <class Call>
+bool Replicators::any(const Call& call) {
+  bool any = false;
+  for (auto& replicator : live_) {
+    try {
+      any |= call(*replicator);
+    } catch (const std::exception& error) {
+      warn(log_, rank_,
+           fmt::format("lost the way to worker {}: {}", replicator->worker(), error.what()));
+      lost_.push_back(std::move(replicator));
+    }
+  }
+  std::erase(live_, nullptr);
+  return any;
+}
+
+bool Replicators::advance() {
+  return any([](Replicator& replicator) { return replicator.advance(); });
+}
+
+void Replicators::close() {
+  any([](Replicator& replicator) {
+    replicator.close();
+    return false;
+  });
+}
+
+bool Replicators::closed() {
+  return !any([](Replicator& replicator) { return !replicator.closed(); });
+}
+
+void Replicators::leave_to_mpi() {
+  for (auto* const replicators : {&live_, &lost_}) {
+    for (auto& replicator : *replicators) keep_for_good(std::move(replicator));
+    replicators->clear();
+  }
+}
+
+}  // namespace fast::exchange

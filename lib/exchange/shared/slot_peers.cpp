@@ -1,0 +1,86 @@
+#include "exchange/shared/slot_peers.hpp"
+
+#include <cstring>
+
+#include "exchange/shared/optimistic.hpp"
+
+namespace fast::exchange {
+namespace {
+constexpr Seconds heartbeat_period{1 / beats_per_second};
+constexpr int snapshot_attempts = 100;
+constexpr Seconds remote_look{1};
+constexpr Seconds remote_snapshot{600};  // while something comes
+}  // namespace
+
+SlotPeers::SlotPeers(std::shared_ptr<Heart> heart, std::shared_ptr<RemoteAccess> remote)
+    : heart_(std::move(heart)),
+      board_(heart_->board()),
+      rank_(heart_->rank()),
+      remote_(std::move(remote)),
+      heartbeat_([this] { beat(); }) {}
+
+SlotPeers::~SlotPeers() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  stopped_changed_.notify_all();
+  heartbeat_.join();
+}
+
+void SlotPeers::beat() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    heart_->beat();
+    stopped_changed_.wait_for(lock, heartbeat_period);
+  }
+}
+
+PeerState SlotPeers::peer(int worker) const {
+  if (is_remote(worker)) remote_->look(worker, Deadline(remote_look));
+  return heart_->look(worker);
+}
+
+bool SlotPeers::is_suspect(int worker) const { return heart_->is_suspect(worker); }
+
+void SlotPeers::note_progress() { board_->header(rank_).note_progress(); }
+
+bool SlotPeers::announce(WorkerStatus status) {
+  bool first = false;
+  if (status == WorkerStatus::failed) {
+    std::uint32_t unclaimed = 0;
+    first = board_->header(0).claim.failure_claimed.compare_exchange_strong(unclaimed, 1);
+  }
+  WorkerHeader& header = board_->header(rank_);
+  header.life.status.store(static_cast<std::uint32_t>(status), std::memory_order_release);
+  header.note_progress();
+  header.ring();
+  return first;
+}
+
+Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room) const {
+  if (is_remote(worker)) return remote_->snapshot(worker, room, Deadline(remote_snapshot));
+  const auto& sequence = board_->header(worker).publication.sequence;
+  for (int attempt = 0; attempt < snapshot_attempts; ++attempt) {
+    const std::uint64_t newest = sequence.load(std::memory_order_acquire);
+    if (newest == 0) return Snapshot::none;
+    const auto& round = board_->round(worker, newest);
+    const std::int64_t of_round = round.load(std::memory_order_acquire);
+    const bool weights = board_->has_weights(worker, newest).load(std::memory_order_relaxed) != 0;
+    const auto slot = board_->payload(worker, newest);
+    const std::size_t bytes =
+        weights ? board_->shape().weights_bytes : board_->shape().vector_bytes;
+    const std::byte* from =
+        read_optimistically(weights ? slot.weights : slot.vector(0), room.data(), bytes);
+    if (from != room.data()) std::memcpy(room.data(), from, bytes);
+    order_loads();
+    if (of_round != being_written && round.load(std::memory_order_acquire) == of_round &&
+        sequence.load(std::memory_order_acquire) <= newest + 1) {
+      return weights ? Snapshot::weights : Snapshot::message;
+    }
+    std::this_thread::yield();
+  }
+  return Snapshot::none;
+}
+
+}  // namespace fast::exchange

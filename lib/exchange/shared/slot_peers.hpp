@@ -1,0 +1,43 @@
+// Knowledge of peers over a slot board.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "exchange/remote/remote_access.hpp"
+#include "exchange/shared/heart.hpp"
+
+namespace fast::exchange {
+
+/// Announces this worker, makes its heart beat (on a thread of its own), looks at the others.
+class SlotPeers : public Peers {
+ public:
+  /// `remote` serves workers of other hosts; null when there are none.
+  explicit SlotPeers(std::shared_ptr<Heart> heart, std::shared_ptr<RemoteAccess> remote = nullptr);
+  ~SlotPeers() override;
+  SlotPeers(const SlotPeers&) = delete;
+  SlotPeers& operator=(const SlotPeers&) = delete;
+
+  PeerState peer(int worker) const override;
+  bool is_suspect(int worker) const override;
+  void note_progress() override;
+  bool announce(WorkerStatus status) override;
+  Snapshot snapshot(int worker, std::span<std::byte> room) const override;
+
+ private:
+  void beat();
+  bool is_remote(int worker) const { return remote_ && remote_->is_remote(worker); }
+
+  std::shared_ptr<Heart> heart_;
+  std::shared_ptr<const SlotBoard> board_;
+  int rank_;
+  std::shared_ptr<RemoteAccess> remote_;
+  std::mutex mutex_;
+  std::condition_variable stopped_changed_;
+  bool stopped_ = false;
+  std::thread heartbeat_;
+};
+
+}  // namespace fast::exchange

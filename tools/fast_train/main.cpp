@@ -1,0 +1,137 @@
+// fast-train: trains a classifier with one replica a worker, each averaging with its neighbors.
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <fast/data/load.hpp>
+#include <fast/fast.hpp>
+#include <fast/train/shared_data.hpp>
+#include <fast/train/trainer.hpp>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fast_train/capacity.hpp"
+#include "fast_train/options.hpp"
+#include "fast_train/settings.hpp"
+
+namespace {
+
+using namespace fast;
+using fast_train::Options;
+
+/// Set by the signals of pre-emption, and by Ctrl-C.
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// A second Ctrl-C ends at once.
+void ask_to_stop(int signal) {
+  const bool again = stop_asked.exchange(true);
+  if (signal != SIGINT || !again) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+}
+
+/// Before hours are spent on what could not be written down.
+void check_writable(const std::string& path) {
+  require(path.empty() || std::ofstream(path, std::ios::app).good(), ErrorKind::resource,
+          "--summary-json: {} cannot be written; choose another file", path);
+}
+
+data::Splits load_data(const Options& o) {
+  data::LoadOptions load;
+  load.limit = o.samples;
+  data::Splits data = data::load(o.data, load);
+  fast_train::check_counts(o, data.train.size());
+  return data;
+}
+
+/// Of the workers of this one's host, which all take its memory.
+int workers_here(const Group& group) {
+  const std::vector<int> hosts = group.hosts();
+  return static_cast<int>(
+      std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(group.rank())]));
+}
+
+/// One copy for all threads of a process, and for all processes of a host.
+data::Splits data_of(const Group& ranks, const Options& o) {
+  const std::string source = fmt::format("{} {}", o.samples, o.data);
+  return train::load_once_a_host(ranks, source, Deadline(Seconds(o.deadline_s)),
+                                 [&] { return load_data(o); });
+}
+
+void check_start(const Group& ranks, const Options& o) {
+  agree(ranks, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+    fast_train::trainer_options(o);
+    if (ranks.rank() == 0) check_writable(o.summary_json);
+    fast_train::topology_of(o.topology, ranks.hosts());
+  });
+}
+
+void check_fit(const Group& ranks, const Options& o, const data::Splits& data) {
+  agree(ranks, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+    const int workers = o.exchange == "local" ? o.workers : workers_here(ranks);
+    fast_train::check_capacity(o, fast_train::model_for(o, data.train), workers);
+  });
+}
+
+/// The closing table, by the worker that speaks for the run. False, on every worker that can know,
+/// when not all that was asked for has been saved.
+bool report(const Group& group, const Options& o, const train::Summary& summary) {
+  const int first = summary.parts.empty() ? 0 : summary.parts.front().front();
+  const auto write = [&] {
+    if (group.rank() != first) return;
+    std::fputs(summary.to_table().c_str(), stdout);
+    std::fflush(stdout);
+    if (!o.summary_json.empty()) summary.write_json(o.summary_json);
+  };
+  if (summary.lost.empty()) {
+    agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: writing results", write);
+  } else {
+    write();
+  }
+  if (summary.unsaved.empty()) return true;
+  if (group.rank() == first) fmt::print(stderr, "error: not saved: {}\n", summary.unsaved);
+  return false;
+}
+
+/// One worker, from its replica to the closing table: the exit status.
+int train_worker(const Group& group, const Options& o, const data::Splits& data) {
+  backends::OnDevice replica;
+  train::TrainerOptions trainer = fast_train::trainer_options(o);
+  trainer.checkpoints.stop_requested = [] { return stop_asked.load(); };
+  agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+    replica = fast_train::backend_of(o, data.train, group);
+    trainer.device = replica.device;
+    trainer.prefetch.memory = replica.memory;
+  });
+  const TopologyRule rule = fast_train::topology_of(o.topology, group.hosts());
+  const train::Summary summary = train::train(group, rule, *replica.backend, data, trainer);
+  return report(group, o, summary) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR2}) std::signal(signal, ask_to_stop);
+  return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
+    const Group ranks(world);
+    const std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
+    if (!options) return 0;
+    check_start(ranks, *options);
+    if (options->exchange != "local" && ranks.size() == 1) {
+      std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
+    }
+    const data::Splits data = data_of(ranks, *options);
+    check_fit(ranks, *options, data);
+    if (options->exchange == "local") {
+      std::atomic<int> status{0};
+      local::run(options->workers, [&](const Group& group) {
+        if (train_worker(group, *options, data) != 0) status = 1;
+      });
+      return status.load();
+    }
+    return train_worker(ranks, *options, data);
+  });
+}
