@@ -1,6 +1,6 @@
 #include <array>
-#include <cuda/convolution.hpp>
-#include <cuda/matrix_product.hpp>
+#include <cuda/network/convolution.hpp>
+#include <cuda/network/matrix_product.hpp>
 #include <fast/core/error.hpp>
 
 #include "cuda/network_checks.hpp"

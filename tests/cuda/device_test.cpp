@@ -1,4 +1,4 @@
-#include <cuda/runtime.hpp>
+#include <cuda/device/runtime.hpp>
 #include <fast/core/error.hpp>
 #include <fast/cuda/device.hpp>
 

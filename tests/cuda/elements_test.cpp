@@ -1,6 +1,6 @@
 // The kernels' bodies, run thread by thread on the host.
 #include <algorithm>
-#include <cuda/elements.hpp>
+#include <cuda/kernels/elements.hpp>
 #include <limits>
 #include <nn/kernels/rules.hpp>
 #include <tuple>

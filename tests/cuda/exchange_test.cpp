@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <cuda/departures.hpp>
+#include <cuda/device/departures.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/cuda/device.hpp>

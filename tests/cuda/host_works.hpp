@@ -5,7 +5,7 @@
 
 #include <cmath>
 #include <cstring>
-#include <cuda/program.hpp>
+#include <cuda/network/program.hpp>
 #include <fast/core/batch.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/nn/network.hpp>

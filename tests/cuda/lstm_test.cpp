@@ -1,4 +1,4 @@
-#include <cuda/recurrence.hpp>
+#include <cuda/network/recurrence.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <numeric>

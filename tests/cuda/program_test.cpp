@@ -1,4 +1,4 @@
-#include <cuda/program.hpp>
+#include <cuda/network/program.hpp>
 #include <fast/core/error.hpp>
 
 #include "cuda/host_works.hpp"

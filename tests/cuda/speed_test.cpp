@@ -1,5 +1,5 @@
-#include <cuda/replay.hpp>
-#include <cuda/tuning.hpp>
+#include <cuda/network/replay.hpp>
+#include <cuda/network/tuning.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>

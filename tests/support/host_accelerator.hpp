@@ -7,7 +7,7 @@
 
 #include <atomic>
 #include <cstring>
-#include <cuda/rule_elements.hpp>
+#include <cuda/averaging/rule_elements.hpp>
 #include <fast/combine/accelerator.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
