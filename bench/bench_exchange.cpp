@@ -7,7 +7,7 @@
 #include <fast/mixing/kernels.hpp>
 #include <fast/mpi/environment.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/worker/worker.hpp>
+#include <fast/worker/rotating_arena.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -61,9 +61,11 @@ class Bench {
     if (rotating) {
       contender.round = [replica] {
         replica->worker.begin_round();
-        replica->worker.end_round(PartUpdate<float>{});
+        RotatingArena<float>(replica->worker).end_round({});
       };
-      contender.value = [replica](std::size_t e) { return replica->worker.weights<float>()[e]; };
+      contender.value = [replica](std::size_t e) {
+        return RotatingArena<float>(replica->worker).weights()[e];
+      };
     } else {
       contender.round = [replica] { replica->worker.step([] {}); };
       contender.value = [replica](std::size_t e) { return replica->values[e]; };

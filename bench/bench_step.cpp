@@ -8,7 +8,7 @@
 #include <fast/nn/network.hpp>
 #include <fast/nn/optimizer.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/worker/worker.hpp>
+#include <fast/worker/rotating_arena.hpp>
 #include <optional>
 
 #include "ranks.hpp"
@@ -220,8 +220,9 @@ class Method {
   void step(double factor) {
     if (rotating_) {
       worker_->begin_round();
-      find_gradients(worker_->weights<float>(), factor);
-      worker_->end_round(update_);
+      RotatingArena<float> arena(*worker_);
+      find_gradients(arena.weights(), factor);
+      arena.end_round(update_);
       return;
     }
     worker_->step([&] {

@@ -12,4 +12,5 @@
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/closing.hpp>
+#include <fast/worker/rotating_arena.hpp>
 #include <fast/worker/worker.hpp>

@@ -98,6 +98,7 @@ class Mixer {
   /// Until told otherwise (by none) combinations take the weights from the worker's own
   /// slot, updated, and leave the model's memory alone: for weights that live in slots.
   void take_updates(AnyPartUpdate update) { update_ = update; }
+  bool takes_updates() const { return !std::holds_alternative<std::monostate>(update_); }
   /// The average of all δ given (packed, where δ = weights - own): for Scope::everybody.
   void combine_with_pull(const Payload& own, const Payload& pull, const algorithm::RoundInfo& info);
 

@@ -1,6 +1,7 @@
 #include <fast/core/error.hpp>
 #include <fast/mixing/check.hpp>
 #include <fast/worker/closing.hpp>
+#include <fast/worker/rotating_arena.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -341,15 +342,20 @@ double Training::train_in_slots(const Batch& batch) {
   const PartUpdate<T> update = [&step](std::size_t first, std::span<T> weights) {
     step.add_step(first, weights.data(), weights.size());
   };
-  return worker_->step_in_slots(find_gradients, update);
+  return RotatingArena<T>(*worker_).step(find_gradients, update);
 }
 
 /// Into the model's memory, for those who look there.
-void Training::bring_weights_home() const {
+void Training::bring_weights_home() {
   if (options_.arena == Arena::fixed) return;
   const bool is_double = layout_.segments().front().dtype == DType::f64;
-  layout_.scatter(is_double ? reinterpret_cast<const std::byte*>(worker_->weights<double>())
-                            : reinterpret_cast<const std::byte*>(worker_->weights<float>()));
+  const void* weights = nullptr;
+  if (is_double) {
+    weights = RotatingArena<double>(*worker_).weights();
+  } else {
+    weights = RotatingArena<float>(*worker_).weights();
+  }
+  layout_.scatter(static_cast<const std::byte*>(weights));
 }
 
 double Training::train_one(const Batch& batch) {

@@ -79,7 +79,7 @@ class Training {
   double train_round(const Batch& batch, double rate);
   template <class T>
   double train_in_slots(const Batch& batch);
-  void bring_weights_home() const;
+  void bring_weights_home();
   double train_one(const Batch& batch);
   void average(const std::vector<TensorView>& gradients);
   void await_pace(Clock::time_point step_began, double reduce_s_before) const;

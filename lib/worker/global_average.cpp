@@ -2,25 +2,48 @@
 
 #include <fast/core/error.hpp>
 
-#include "worker/stopwatch.hpp"
+#include "core/stopwatch.hpp"
 
 namespace fast::worker {
 
-GlobalAverage::GlobalAverage(const Group& group, const ExchangeOptions& options,
-                             combine::Mixer& mixer)
-    : mixer_(&mixer),
-      reducer_(group.open_reducer(mixer.layout().size_bytes(), options)),
-      averaged_(mixer.layout().size_bytes()),
-      workers_(group.size()) {}
+GlobalAverage::GlobalAverage(const Context& context, std::unique_ptr<Reducer> reducer)
+    : worker_(context),
+      reducer_(std::move(reducer)),
+      averaged_(context.mixer.layout().size_bytes()) {}
 
-const std::byte* GlobalAverage::of_weights(const std::byte* base, WorkerStats& stats) {
+void GlobalAverage::combine(const algorithm::RoundInfo& info, Publisher& publisher) {
+  const Payload own = worker_.exchange.published();
+  const std::byte* average = average_of_weights(own.data);
+  {
+    const Stopwatch watch(worker_.progress.stats.mix_s);
+    worker_.mixer.combine_with_pull(own, {average, nullptr, 0}, info);
+  }
+  publisher.publish({.round = info.round + 1, .learning_rate = info.learning_rate});
+  worker_.exchange.complete(info.round + 1);
+}
+
+void GlobalAverage::average(Publisher& publisher) {
+  const std::byte* average = average_of_weights(nullptr);
+  {
+    const Stopwatch watch(worker_.progress.stats.mix_s);
+    worker_.mixer.copy_weights_from(average);
+  }
+  publisher.publish_weights();
+  worker_.exchange.complete(worker_.progress.combinations + 1);
+}
+
+/// The average over all workers of the weights minus `base` (packed), if there is one. Valid until
+/// the next call.
+const std::byte* GlobalAverage::average_of_weights(const std::byte* base) {
+  WorkerStats& stats = worker_.progress.stats;
   {
     const Stopwatch watch(stats.publish_s);
-    mixer_->copy_weights_to(averaged_.data());
+    worker_.mixer.copy_weights_to(averaged_.data());
   }
   const Stopwatch watch(stats.wait_s);
-  for (const Segment& segment : mixer_->layout().segments()) average(segment, base);
-  stats.bytes_sent += 2.0 * static_cast<double>(averaged_.size_bytes()) * (workers_ - 1) / workers_;
+  for (const Segment& segment : worker_.mixer.layout().segments()) average(segment, base);
+  const int workers = worker_.setting.group.size();
+  stats.bytes_sent += 2.0 * static_cast<double>(averaged_.size_bytes()) * (workers - 1) / workers;
   return averaged_.data();
 }
 

@@ -2,30 +2,30 @@
 #pragma once
 
 #include <fast/core/memory.hpp>
-#include <fast/exchange/group.hpp>
-#include <fast/worker/stats.hpp>
 #include <memory>
 
-#include "combine/mixer.hpp"
+#include "worker/context.hpp"
+#include "worker/publisher.hpp"
 
 namespace fast::worker {
 
+/// f32 and f64 models only: else Error(argument) at the first average.
 class GlobalAverage {
  public:
-  /// Collective. `mixer` lives longer than this.
-  GlobalAverage(const Group& group, const ExchangeOptions& options, combine::Mixer& mixer);
+  GlobalAverage(const Context& context, std::unique_ptr<Reducer> reducer);
 
-  /// Collective. The average over all workers of the weights minus `base` (packed), if there is
-  /// one. Valid until the next call. f32 and f64 models only: else Error(argument).
-  const std::byte* of_weights(const std::byte* base, WorkerStats& stats);
+  /// Collective. A round of a rule of Scope::everybody: it gets the average of all workers' steps.
+  void combine(const algorithm::RoundInfo& info, Publisher& publisher);
+  /// Collective. The weights become the average of all workers' weights.
+  void average(Publisher& publisher);
 
  private:
+  const std::byte* average_of_weights(const std::byte* base);
   void average(const Segment& segment, const std::byte* base);
 
-  combine::Mixer* mixer_;
+  Context worker_;
   std::unique_ptr<Reducer> reducer_;
   AlignedBuffer averaged_;
-  int workers_;
 };
 
 }  // namespace fast::worker

@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <fast/topology/stencil.hpp>
-#include <fast/worker/worker.hpp>
+#include <fast/worker/rotating_arena.hpp>
 #include <numeric>
 
 #include "support/golden.hpp"
@@ -37,8 +37,9 @@ void compare_arenas(const Group& group, const TopologyRule& rule, std::size_t co
   for (int t = 0; t < 9; ++t) {
     of_fixed.step([&] { fixed_step(0, fixed); });
     of_rotating.begin_round();
-    of_rotating.end_round(rotating_step);
-    const T* now = of_rotating.template weights<T>();
+    RotatingArena<T> arena(of_rotating);
+    arena.end_round(rotating_step);
+    const T* now = arena.weights();
     for (std::size_t e = 0; e < count; ++e) {
       expect(now[e] == fixed[e], fmt::format("{}, {} elements, round {}, element {}: {} and {}",
                                              rule.name(), count, t, e, now[e], fixed[e]));
@@ -70,8 +71,9 @@ void a_rotating_arena_is_not_torn(const Group& group) {
   const PartUpdate<double> nothing = [](std::size_t, std::span<double>) {};
   for (int t = 0; t < 50; ++t) {
     worker.begin_round();
-    worker.end_round(nothing);
-    const double* now = worker.weights<double>();
+    RotatingArena<double> arena(worker);
+    arena.end_round(nothing);
+    const double* now = arena.weights();
     expect(now[0] >= 0 && now[0] <= group.size() - 1, "values stay within the workers' range");
     for (std::size_t e = 0; e < x.size(); ++e)
       expect(now[e] == now[0], "no torn value is combined");
@@ -83,7 +85,7 @@ void misfits_do_not_rotate(const Group& group) {
   const auto refusal = [&](WorkerOptions options, auto type) {
     Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, std::move(options));
     try {
-      worker.weights<decltype(type)>();
+      RotatingArena<decltype(type)> arena(worker);
     } catch (const Error& error) {
       return std::string(error.what());
     }

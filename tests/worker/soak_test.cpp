@@ -10,7 +10,7 @@
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
-#include <fast/worker/worker.hpp>
+#include <fast/worker/rotating_arena.hpp>
 #include <thread>
 
 #include "support/catch.hpp"
@@ -177,7 +177,8 @@ void work(const Group& group, const Plan& plan, Trace& trace) {
   Worker worker(group, plan.rule, {view_of("x", std::span(x))}, options);
   const std::uint64_t slowness = 1 + rng.below(50000);
   const auto weights = [&] {
-    return plan.rotating ? std::span(worker.weights<T>(), x.size()) : std::span<const T>(x);
+    return plan.rotating ? std::span(RotatingArena<T>(worker).weights(), x.size())
+                         : std::span<const T>(x);
   };
   Moment moment;
   moment.before = read<T>(x, plan);
@@ -189,7 +190,7 @@ void work(const Group& group, const Plan& plan, Trace& trace) {
       for (std::size_t k = 0; k < plan.classes(); ++k) {
         moment.current[k] = moment.before[k] + double{static_cast<T>(move[k])};
       }
-      worker.end_round(PartUpdate<T>(
+      RotatingArena<T>(worker).end_round(PartUpdate<T>(
           [&](std::size_t first, std::span<T> part) { add(move, first, part, plan); }));
     } else {
       worker.step([&] {

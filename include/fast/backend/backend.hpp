@@ -20,7 +20,7 @@ struct Evaluation {
   std::size_t correct = 0;  ///< samples whose largest output is their label's
 };
 
-/// A step in two halves, on weights that live in a Worker's slots (Worker::step_in_slots()) in
+/// A step in two halves, on weights that live in a Worker's slots (RotatingArena) in
 /// place of the replica's own memory.
 class SlotStep {
  public:

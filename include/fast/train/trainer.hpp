@@ -41,7 +41,7 @@ struct CheckpointOptions {
 };
 
 /// Where the weights are while a model trains: in its own memory, or in the worker's slots, where
-/// the optimizer takes part in the pass that averages (Worker::step_in_slots()). The latter with
+/// the optimizer takes part in the pass that averages (RotatingArena). The latter with
 /// rules that average plainly (awc, pairwise), the codec identity, NotFinite::abort and backends
 /// that can.
 enum class Arena { fixed, rotating };

@@ -10,7 +10,6 @@
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/log.hpp>
-#include <fast/core/part_update.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/schedule.hpp>
@@ -25,6 +24,9 @@
 #include <vector>
 
 namespace fast {
+
+template <class T>
+class RotatingArena;
 
 /// How the workers' initial weights relate.
 enum class Initial {
@@ -110,25 +112,8 @@ class Worker {
   /// The same in two halves, around the user's step.
   void begin_round();
   void end_round(const StepOptions& options = {});
-
-  /// Rotating arena: the weights live in this worker's published slots and nowhere else, and each
-  /// round they move: one pass reads the newest slot and the neighbors', lets `update` add the
-  /// optimizer's step, and writes the next slot. Compute gradients at weights() (begin_round()
-  /// first), then end the round with this. The tensors given at construction hold the initial
-  /// weights and, after finish(), the final ones. Error(argument) unless they are parameters of one
-  /// type T in host memory, the rule is a plain average (awc, pairwise) in every round, and the
-  /// codec is identity.
-  template <class T>
-  void end_round(const PartUpdate<T>& update);
-  /// A round of that: find_gradients(weights()) in place of the step; what it returns is returned
-  /// and, if floating-point, taken for the loss.
-  template <class T, class Find>
-  auto step_in_slots(const Find& find_gradients, const PartUpdate<T>& update) {
-    return round_of([&] { return find_gradients(weights<T>()); }, [&] { end_round(update); });
-  }
-  /// Where the packed weights are until the next end_round(); not to be written to.
-  template <class T>
-  const T* weights() const;
+  /// The same; the step's loss must be finite.
+  void end_round(double loss, const StepOptions& options = {});
 
   std::int64_t round() const;  ///< rounds finished
   int rank() const;
@@ -184,6 +169,9 @@ class Worker {
   bool abandon() noexcept;
 
  private:
+  template <class T>
+  friend class RotatingArena;
+
   /// A round of that work, ended by `end`; returns what `work` does.
   template <class Work, class End>
   auto round_of(Work&& work, const End& end) {

@@ -3,7 +3,7 @@
 
 #include <fast/core/deadline.hpp>
 
-namespace fast::worker {
+namespace fast {
 
 /// Adds the time until its end to a counter.
 class Stopwatch {
@@ -18,4 +18,4 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-}  // namespace fast::worker
+}  // namespace fast

@@ -1,0 +1,110 @@
+#include "worker/combiner.hpp"
+
+#include <algorithm>
+
+#include "core/stopwatch.hpp"
+
+namespace fast::worker {
+namespace {
+
+constexpr int most_passes = 3;
+
+/// Staleness 0: published slots do not change before this worker has completed the round.
+class ExactCombiner final : public Combiner {
+ public:
+  explicit ExactCombiner(const Context& context) : worker_(context), memory_(context) {}
+
+  bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+               const algorithm::RoundInfo& info) override {
+    const bool fused = worker_.setting.fused();
+    MutablePayload next;
+    if (fused) {
+      const Stopwatch watch(worker_.progress.stats.wait_s);
+      next = worker_.exchange.acquire();
+    }
+    const double epoch = memory_.epoch_after(arrivals, round);
+    const bool restarts = epoch != worker_.mixer.epoch();
+    if (restarts) worker_.mixer.restart(epoch);
+    if (!restarts || worker_.setting.passes_mass()) {
+      const Stopwatch watch(worker_.progress.stats.mix_s);
+      combine::Neighborhood near = memory_.neighborhood(arrivals, round);
+      if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
+      worker_.mixer.combine(near, info, fused ? &next : nullptr);
+    }
+    return std::all_of(arrivals.begin(), arrivals.end(), [&](const Arrival& arrival) {
+      return !is_present(arrival) || worker_.exchange.stands(arrival);
+    });
+  }
+
+ private:
+  Context worker_;
+  NeighborMemory memory_;
+};
+
+/// Staleness above 0: a slot may be written to while it is read. What was read is checked, and read
+/// again, at most three times, before it is used.
+class OptimisticCombiner final : public Combiner {
+ public:
+  explicit OptimisticCombiner(const Context& context) : worker_(context), memory_(context) {}
+
+  bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+               const algorithm::RoundInfo& info) override {
+    const double epoch = gather(arrivals, round, info.round);
+    const bool fused = worker_.setting.fused();
+    const MutablePayload next = fused ? worker_.exchange.acquire() : MutablePayload{};
+    if (epoch != worker_.mixer.epoch()) {
+      worker_.mixer.restart(epoch);  // the next round takes the sums of the new epoch, too
+      return true;
+    }
+    const Stopwatch watch(worker_.progress.stats.mix_s);
+    worker_.mixer.combine_gathered(worker_.exchange.published(), info, fused ? &next : nullptr);
+    return true;
+  }
+
+ private:
+  /// Reads until all that was read is whole. Returns the epoch after that.
+  double gather(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+                std::int64_t number) {
+    double epoch = worker_.mixer.epoch();
+    for (int pass = 1;; ++pass) {
+      {
+        const Stopwatch watch(worker_.progress.stats.mix_s);
+        worker_.mixer.gather(memory_.neighborhood(arrivals, round));
+        epoch = std::max(epoch, memory_.epoch_after(arrivals, round));
+      }
+      const std::vector<std::size_t> torn = torn_of(arrivals);
+      if (torn.empty()) return epoch;
+      ++worker_.progress.stats.rejected;
+      const bool again = pass < most_passes;
+      const auto newer = again ? worker_.exchange.fetch(number) : std::vector<Arrival>{};
+      for (const std::size_t k : torn) {
+        if (again) {
+          arrivals[k] = newer[k];
+        } else {
+          arrivals[k].state = Arrival::State::torn;
+        }
+      }
+    }
+  }
+
+  /// Those that have changed while they were read.
+  std::vector<std::size_t> torn_of(const std::vector<Arrival>& arrivals) const {
+    std::vector<std::size_t> torn;
+    for (std::size_t k = 0; k < arrivals.size(); ++k) {
+      if (is_present(arrivals[k]) && !worker_.exchange.stands(arrivals[k])) torn.push_back(k);
+    }
+    return torn;
+  }
+
+  Context worker_;
+  NeighborMemory memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Combiner> make_combiner(const Context& context) {
+  if (context.setting.exact()) return std::make_unique<ExactCombiner>(context);
+  return std::make_unique<OptimisticCombiner>(context);
+}
+
+}  // namespace fast::worker

@@ -1,0 +1,24 @@
+// From neighbors' publications to new weights: at staleness 0 exactly, above it optimistically.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "worker/neighbor_memory.hpp"
+
+namespace fast::worker {
+
+class Combiner {
+ public:
+  virtual ~Combiner() = default;
+  /// Makes the new weights and, where Setting::fused(), the next publication. `arrivals` become
+  /// those that were used. False when a neighbor has gone on without this worker: it wrote to what
+  /// was being read.
+  virtual bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+                       const algorithm::RoundInfo& info) = 0;
+};
+
+/// The one that fits the staleness.
+std::unique_ptr<Combiner> make_combiner(const Context& context);
+
+}  // namespace fast::worker

@@ -1,0 +1,68 @@
+// What the parts of a worker share.
+#pragma once
+
+#include <fast/exchange/group.hpp>
+#include <fast/worker/worker.hpp>
+
+#include "combine/mixer.hpp"
+#include "worker/startup.hpp"
+
+namespace fast::worker {
+
+/// The round of publications that are no neighbor's message.
+inline constexpr std::int64_t no_round = -1;
+
+/// Combination `round` is an exact average over all workers.
+inline bool averages_all(const algorithm::Declaration& declared, std::int64_t round) {
+  return declared.average_every > 0 && (round + 1) % declared.average_every == 0;
+}
+
+/// Neighbors read each other for combination `round`.
+inline bool reads_neighbors(const algorithm::Declaration& declared, std::int64_t round) {
+  return declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
+}
+
+/// What a worker was made with. It does not change.
+struct Setting {
+  Group group;
+  WorkerOptions options;
+  algorithm::Declaration declared;
+  PayloadShape shape;
+
+  bool exact() const { return options.staleness == 0; }
+  /// The weights are published before the step, so that neighbors read while gradients are
+  /// computed.
+  bool before_step() const {
+    return declared.publish_point == algorithm::PublishPoint::before_step;
+  }
+  /// The pass that combines writes the next publication, too.
+  bool fused() const { return before_step() && !declared.surveys; }
+  /// Workers pass on shares of what they have, instead of averaging what all keep.
+  bool passes_mass() const { return declared.mixing == algorithm::Mixing::column_stochastic; }
+  bool sends_sums() const { return worker::sends_sums(declared, options); }
+  /// A combination comes after so many steps.
+  std::int64_t steps() const { return options.mix_every * declared.combine_every; }
+};
+
+/// How far a worker is.
+struct Progress {
+  WorkerStats stats;
+  std::int64_t combinations = 0;
+  bool sent = true;  ///< the latest publication was a new message
+};
+
+/// References to what all parts of a worker use. The owner outlives the parts.
+struct Context {
+  const Setting& setting;
+  Progress& progress;
+  Exchange& exchange;
+  combine::Mixer& mixer;
+
+  const WorkerOptions& options() const { return setting.options; }
+  int rank() const { return setting.group.rank(); }
+  void warn(const std::string& text) const {
+    if (options().log) options().log(LogLevel::warning, text);
+  }
+};
+
+}  // namespace fast::worker

@@ -1,0 +1,31 @@
+// Whether a worker keeps up with its neighbors.
+#pragma once
+
+#include <vector>
+
+#include "worker/context.hpp"
+#include "worker/round_plan.hpp"
+
+namespace fast::worker {
+
+class Lag {
+ public:
+  Lag(const Context& context, const Peers& peers, RoundPlan& plan);
+
+  /// False when the round cannot be made: the neighbors have gone on without this worker. To be
+  /// asked once a combination.
+  bool keeps_up(const std::vector<Arrival>& arrivals);
+  /// The furthest round of a living neighbor of the coming round; at least this worker's own.
+  std::int64_t furthest_neighbor() const;
+
+ private:
+  bool was_stopped();
+
+  Context worker_;
+  const Peers& peers_;
+  RoundPlan& plan_;
+  Clock::time_point asked_ = Clock::now();
+  std::uint64_t beats_ = 0;  ///< of this process's own heart, when asked last
+};
+
+}  // namespace fast::worker

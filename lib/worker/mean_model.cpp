@@ -1,0 +1,35 @@
+#include "worker/mean_model.hpp"
+
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+
+namespace fast::worker {
+
+void MeanModel::read(const std::vector<int>& workers, std::span<std::byte> packed) const {
+  const std::size_t needed = worker_.mixer.layout().size_bytes();
+  require(packed.size() >= needed, ErrorKind::argument,
+          "mean_model: room for {} bytes, {} are needed", packed.size(), needed);
+  const int seen = reader_.mean_of(workers, packed);
+  if (seen == static_cast<int>(workers.size())) return;
+  worker_.warn(
+      fmt::format("worker {}: the mean model is that of {} of {} workers; the others' weights "
+                  "could not be read",
+                  worker_.rank(), seen, workers.size()));
+}
+
+void MeanModel::read(const std::vector<int>& workers, const std::vector<TensorView>& out) const {
+  const ParameterLayout& layout = worker_.mixer.layout();
+  const ParameterLayout target = layout.rebound(out);
+  const AlignedBuffer packed(target.size_bytes());
+  read(workers, std::span(packed.data(), packed.size_bytes()));
+  if (target.device() == Device{}) {
+    target.scatter(packed.data());
+    return;
+  }
+  require(target.device() == layout.device(), ErrorKind::argument,
+          "mean_model: tensors in {}, this worker's are in {}; hand over such or host memory",
+          place(target.device()), place(layout.device()));
+  worker_.mixer.copy_weights_from(packed.data(), target);
+}
+
+}  // namespace fast::worker

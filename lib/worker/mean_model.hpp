@@ -1,0 +1,28 @@
+// The mean model of the workers that a worker trains with, and how far apart they are.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "worker/context.hpp"
+#include "worker/model_reader.hpp"
+
+namespace fast::worker {
+
+/// Nothing here is collective. `workers` are those to average.
+class MeanModel {
+ public:
+  MeanModel(const Context& context, const ModelReader& reader)
+      : worker_(context), reader_(reader) {}
+
+  /// Packed. Warns when some could not be read.
+  void read(const std::vector<int>& workers, std::span<std::byte> packed) const;
+  /// Into tensors of the model's layout, on the host or on this worker's device.
+  void read(const std::vector<int>& workers, const std::vector<TensorView>& out) const;
+
+ private:
+  Context worker_;
+  const ModelReader& reader_;
+};
+
+}  // namespace fast::worker

@@ -1,0 +1,35 @@
+// Which neighbors take part in a combination. Rules that remember their neighbors begin a new epoch
+// when a neighbor leaves or comes back.
+#pragma once
+
+#include <vector>
+
+#include "worker/context.hpp"
+#include "worker/presence.hpp"
+#include "worker/round_plan.hpp"
+
+namespace fast::worker {
+
+inline bool is_present(const Arrival& arrival) { return arrival.state == Arrival::State::present; }
+
+class NeighborMemory {
+ public:
+  explicit NeighborMemory(const Context& context);
+
+  /// The epoch after a combination with these arrivals: the newest that any of them has; or one
+  /// more than this worker's when a neighbor has left or come back. Notes who is there.
+  double epoch_after(const std::vector<Arrival>& arrivals, const RoundPlan::Round& round);
+  /// The neighbors that are there, with their weights. Messages of another epoch are left out,
+  /// except running sums, of which the mixer then takes nothing.
+  combine::Neighborhood neighborhood(const std::vector<Arrival>& arrivals,
+                                     const RoundPlan::Round& round) const;
+
+ private:
+  bool note(const std::vector<Arrival>& arrivals, const RoundEdges& edges);
+  double kept_shares(const RoundPlan::Round& round) const;
+
+  Context worker_;
+  Presence presence_;
+};
+
+}  // namespace fast::worker

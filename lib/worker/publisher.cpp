@@ -1,0 +1,37 @@
+#include "worker/publisher.hpp"
+
+#include "core/stopwatch.hpp"
+
+namespace fast::worker {
+
+void Publisher::publish(const algorithm::RoundInfo& info) {
+  const Stopwatch watch(worker_.progress.stats.publish_s);
+  Exchange& exchange = worker_.exchange;
+  const bool sends = worker_.mixer.begin_publish(exchange.published(), info);
+  if (sends) worker_.mixer.publish(exchange.acquire(), info);
+  exchange.publish(info.round, worker_.setting.declared.publishes_weights_apart);
+  worker_.progress.sent = sends;
+}
+
+void Publisher::publish_weights() {
+  const Stopwatch watch(worker_.progress.stats.publish_s);
+  const bool exact = worker_.setting.exact();
+  const MutablePayload next = worker_.exchange.acquire();
+  worker_.mixer.publish_weights(next, !exact);
+  worker_.exchange.publish(exact ? no_round : worker_.progress.combinations,
+                           next.weights != nullptr);
+  worker_.exchange.flush();
+}
+
+void Publisher::begin(std::int64_t round) {
+  if (!worker_.setting.before_step()) return publish_weights();
+  publish({.round = round});
+  worker_.exchange.flush();
+}
+
+void Publisher::restart(std::int64_t round) {
+  worker_.mixer.restart(worker_.mixer.epoch() + 1);
+  begin(round);
+}
+
+}  // namespace fast::worker

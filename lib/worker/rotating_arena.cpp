@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/worker/rotating_arena.hpp>
+
+#include "worker/impl.hpp"
+
+namespace fast {
+namespace {
+
+void check_for_rotation(const WorkerOptions& options, const algorithm::Declaration& declared,
+                        const ParameterLayout& layout, DType dtype) {
+  require(!options.accelerator, ErrorKind::argument,
+          "RotatingArena: the tensors are on a device; end rounds without an update");
+  require(declared.plain_average && options.mix_every == 1, ErrorKind::argument,
+          "RotatingArena: algorithm {}, mixing every {} steps; take awc or pairwise, mixing every "
+          "step",
+          declared.name, options.mix_every);
+  require(options.not_finite != NotFinite::heal, ErrorKind::argument,
+          "RotatingArena: NotFinite::heal would leave out a step that has been published already; "
+          "take NotFinite::abort or a fixed arena");
+  require(options.codec.kind == codec::Kind::identity, ErrorKind::argument,
+          "RotatingArena: codec {}, but the weights live in the messages; take the codec identity",
+          codec::name(options.codec));
+  for (const Segment& segment : layout.segments()) {
+    require(segment.dtype == dtype && segment.role == Role::parameter, ErrorKind::argument,
+            "RotatingArena: {} over tensors of which some are {}s of type {}; give parameters of "
+            "one type",
+            name(dtype), segment.role == Role::parameter ? "parameter" : "buffer",
+            name(segment.dtype));
+  }
+}
+
+}  // namespace
+
+template <class T>
+RotatingArena<T>::RotatingArena(Worker& worker) : worker_(&worker) {
+  const worker::Setting& setting = worker.impl_->setting;
+  check_for_rotation(setting.options, setting.declared, worker.layout(), dtype_of<T>);
+}
+
+template <class T>
+const T* RotatingArena<T>::weights() const {
+  return reinterpret_cast<const T*>(worker_->impl_->link.exchange->published().data);
+}
+
+template <class T>
+void RotatingArena<T>::end_round(const PartUpdate<T>& update) {
+  Worker::Impl& parts = *worker_->impl_;
+  parts.rotates = true;
+  parts.mixer->take_updates(&update);
+  parts.end_round({});
+  parts.mixer->take_updates({});
+}
+
+template class RotatingArena<float>;
+template class RotatingArena<double>;
+
+}  // namespace fast

@@ -1,0 +1,105 @@
+#include "worker/round.hpp"
+
+#include <algorithm>
+
+#include "core/stopwatch.hpp"
+
+namespace fast::worker {
+namespace {
+
+bool can_stream(const Context& worker) {
+  const Setting& setting = worker.setting;
+  return setting.exact() && setting.declared.plain_average && setting.fused() &&
+         !setting.options.accelerator && setting.options.codec.kind == codec::Kind::identity &&
+         combine::StreamingAverage::fits(worker.mixer.layout());
+}
+
+}  // namespace
+
+Round::Round(const Context& context, RoundPlan& plan, Lag& lag, Publisher& publisher)
+    : worker_(context),
+      plan_(plan),
+      lag_(lag),
+      publisher_(publisher),
+      combiner_(make_combiner(context)) {
+  if (can_stream(worker_)) streaming_.emplace(worker_.exchange, worker_.mixer.layout());
+}
+
+void Round::begin() {
+  if (worker_.setting.before_step() && worker_.setting.exact()) {
+    worker_.exchange.begin_fetch(worker_.progress.combinations);
+  }
+}
+
+bool Round::run(const algorithm::RoundInfo& info) {
+  if (!worker_.setting.before_step()) publisher_.publish(info);
+  const auto round = plan_.at(info.round);
+  const bool streams = streaming_ && !worker_.mixer.takes_updates();
+  std::vector<Arrival> arrivals = fetch(info.round, streams);
+  WorkerStats& stats = worker_.progress.stats;
+  if (!streams || !streaming_->run(arrivals, round->row, {stats.wait_s, stats.mix_s})) {
+    if (!combine(arrivals, *round, info)) return false;
+  }
+  count_reads(arrivals, round->row);
+  worker_.exchange.complete(info.round + 1);
+  const bool sent = worker_.progress.sent;  // what the neighbors read in this round
+  publish_next(info);
+  count_sent(sent, round->edges.destinations.size());
+  return true;
+}
+
+std::vector<Arrival> Round::fetch(std::int64_t round, bool early) {
+  const Stopwatch watch(worker_.progress.stats.wait_s);
+  return early ? worker_.exchange.fetch_early(round) : worker_.exchange.fetch(round);
+}
+
+/// With all payloads whole.
+bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+                    const algorithm::RoundInfo& info) {
+  const bool arriving = std::any_of(arrivals.begin(), arrivals.end(),
+                                    [](const Arrival& arrival) { return arrival.arriving != 0; });
+  if (arriving) arrivals = fetch(info.round, false);
+  return lag_.keeps_up(arrivals) && combiner_->combine(arrivals, round, info);
+}
+
+void Round::publish_next(const algorithm::RoundInfo& info) {
+  if (worker_.setting.fused()) {
+    worker_.exchange.publish(info.round + 1);
+  } else if (worker_.setting.before_step()) {
+    publisher_.publish({.round = info.round + 1, .learning_rate = info.learning_rate});
+  }
+}
+
+void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row) {
+  WorkerStats& stats = worker_.progress.stats;
+  for (std::size_t k = 0; k < arrivals.size(); ++k) {
+    const Arrival& arrival = arrivals[k];
+    if (!is_present(arrival)) {
+      ++stats.skipped;
+      stats.mean_drift_weight += row.weights[k];
+      if (arrival.state == Arrival::State::suspect && worker_.options().on_suspect) {
+        worker_.options().on_suspect(arrival.worker);
+      }
+      continue;
+    }
+    ++stats.reads;
+    if (arrival.fresh) ++stats.fresh_reads;
+    const std::int64_t age =
+        std::max<std::int64_t>(0, worker_.progress.combinations - arrival.round);
+    const auto last = static_cast<std::int64_t>(stats.ages.size()) - 1;
+    ++stats.ages[static_cast<std::size_t>(std::min(age, last))];
+  }
+}
+
+void Round::count_sent(bool sent, std::size_t readers) {
+  WorkerStats& stats = worker_.progress.stats;
+  if (!sent) {
+    stats.messages_held += static_cast<std::int64_t>(readers);
+    return;
+  }
+  stats.messages_sent += static_cast<std::int64_t>(readers);
+  stats.bytes_sent +=
+      static_cast<double>(readers) * static_cast<double>(worker_.setting.shape.payload_bytes());
+}
+
+}  // namespace fast::worker

@@ -1,0 +1,41 @@
+// A round with the neighbors: fetch what they have published, combine, publish.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "combine/streaming_average.hpp"
+#include "worker/combiner.hpp"
+#include "worker/lag.hpp"
+#include "worker/publisher.hpp"
+
+namespace fast::worker {
+
+class Round {
+ public:
+  Round(const Context& context, RoundPlan& plan, Lag& lag, Publisher& publisher);
+
+  /// Before the user's step: begins to fetch what can be fetched already.
+  void begin();
+  /// After it. Blocks for neighbors. False when they have gone on without this worker: the round
+  /// was not made.
+  bool run(const algorithm::RoundInfo& info);
+
+ private:
+  bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+               const algorithm::RoundInfo& info);
+  std::vector<Arrival> fetch(std::int64_t round, bool early);
+  void publish_next(const algorithm::RoundInfo& info);
+  void count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row);
+  void count_sent(bool sent, std::size_t readers);
+
+  Context worker_;
+  RoundPlan& plan_;
+  Lag& lag_;
+  Publisher& publisher_;
+  std::unique_ptr<Combiner> combiner_;
+  std::optional<combine::StreamingAverage> streaming_;  ///< where a plain average allows it
+};
+
+}  // namespace fast::worker

@@ -1,0 +1,104 @@
+#include "worker/survivors.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/topology/parts.hpp>
+#include <numeric>
+#include <thread>
+
+#include "exchange/failure_detector.hpp"
+
+namespace fast::worker {
+namespace {
+
+std::vector<int> others_of_this_host(const Group& group) {
+  const std::vector<int> hosts = group.hosts();
+  const auto host = [&](int worker) { return hosts[static_cast<std::size_t>(worker)]; };
+  std::vector<int> others;
+  for (int worker = 0; worker < group.size(); ++worker) {
+    if (worker != group.rank() && host(worker) == host(group.rank())) others.push_back(worker);
+  }
+  return others;
+}
+
+}  // namespace
+
+Survivors::Survivors(const Setting& setting, std::shared_ptr<Peers> peers, const RoundPlan& plan)
+    : setting_(setting),
+      peers_(std::move(peers)),
+      plan_(plan),
+      census_(peers_, others_of_this_host(setting.group)) {}
+
+void Survivors::look() {
+  if (!census_.look()) return;
+  lost_ = census_.silent();
+  warn_of_parts();
+}
+
+/// The lowest worker of each part warns.
+void Survivors::warn_of_parts() const {
+  const int rank = setting_.group.rank();
+  const auto parts = living_parts(plan_.schedule(), lost_);
+  const bool speaks = std::any_of(parts.begin(), parts.end(), [&](const std::vector<int>& part) {
+    return part.front() == rank;
+  });
+  if (parts.size() < 2 || !speaks || !setting_.options.log) return;
+  setting_.options.log(
+      LogLevel::warning,
+      fmt::format("worker {}: without {} the topology falls into {} parts, {}; each trains on by "
+                  "itself",
+                  rank, fmt::join(lost_, ", "), parts.size(), describe_parts(parts)));
+}
+
+/// Workers that are known to be lost are not waited for again. Any other suspect gets its full time
+/// once more: of workers that are no neighbors only a look brings signs of life.
+void Survivors::await_finish() {
+  const int rank = setting_.group.rank();
+  const auto own = [&] { return peers_->peer(rank); };
+  const std::uint64_t began = own().heartbeat;
+  exchange::Patience patience(setting_.options.deadline, own());
+  std::vector<int> known, awaited(static_cast<std::size_t>(setting_.group.size()));
+  known.swap(lost_);
+  std::iota(awaited.begin(), awaited.end(), 0);
+  const auto is_over = [&](int worker) {
+    const PeerState peer = peers_->peer(worker);
+    require(peer.status != WorkerStatus::failed, ErrorKind::peer_failed,
+            "Worker: worker {} stops because worker {} failed", rank, worker);
+    if (peer.status == WorkerStatus::finished) return true;
+    const PeerState now = own();
+    const bool is_known = std::binary_search(known.begin(), known.end(), worker);
+    const bool in_time =
+        now.heartbeat - began <= exchange::beats_in(setting_.options.suspect_after);
+    const bool lost = peers_->is_suspect(worker) && (is_known || !in_time);
+    if (lost) lost_.push_back(worker);
+    require(lost || !patience.is_over(now), ErrorKind::deadline,
+            "Worker: worker {} has finished and waited {:.1f} s for worker {}, which has finished "
+            "{} rounds, {:.1f} s without progress of any worker; look for what holds it, or allow "
+            "more with a longer deadline",
+            rank, patience.waited(now).count(), worker, peer.progress,
+            patience.standstill(now).count());
+    return lost;
+  };
+  while (std::erase_if(awaited, is_over), !awaited.empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::sort(lost_.begin(), lost_.end());
+}
+
+std::vector<int> Survivors::own_part(bool at_end) const {
+  const int rank = setting_.group.rank();
+  if (!at_end || lost_.empty()) {
+    std::vector<int> all(static_cast<std::size_t>(setting_.group.size()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  const auto parts = living_parts(plan_.schedule(), lost_);
+  const auto own = std::find_if(parts.begin(), parts.end(), [&](const std::vector<int>& part) {
+    return std::binary_search(part.begin(), part.end(), rank);
+  });
+  return own == parts.end() ? std::vector<int>{rank} : *own;
+}
+
+}  // namespace fast::worker

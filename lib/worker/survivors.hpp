@@ -1,0 +1,39 @@
+// Which workers are gone, and the end of training with those that are left.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "worker/census.hpp"
+#include "worker/context.hpp"
+#include "worker/round_plan.hpp"
+
+namespace fast::worker {
+
+class Survivors {
+ public:
+  Survivors(const Setting& setting, std::shared_ptr<Peers> peers, const RoundPlan& plan);
+
+  /// Looks for workers of this host that have become silent. Warns when the topology falls into
+  /// parts without them. Does not wait.
+  void look();
+  /// After this worker has finished: blocks until every worker has finished or is lost. Error as
+  /// Worker has them.
+  void await_finish();
+  /// Sorted.
+  const std::vector<int>& lost() const { return lost_; }
+  /// The workers whose weights this worker's have been averaged with: all; or, at the end of
+  /// training, those that it can still reach through living workers.
+  std::vector<int> own_part(bool at_end) const;
+
+ private:
+  void warn_of_parts() const;
+
+  const Setting& setting_;
+  std::shared_ptr<Peers> peers_;
+  const RoundPlan& plan_;
+  Census census_;
+  std::vector<int> lost_;
+};
+
+}  // namespace fast::worker

@@ -1,0 +1,118 @@
+#include "worker/worker_state.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fast/core/error.hpp>
+
+namespace fast::worker {
+namespace {
+
+constexpr auto counters_name = "worker.counters", message_name = "worker.message",
+               scalars_name = "worker.message_scalars";
+
+TensorView raw(std::string name, const std::byte* data, std::size_t size_bytes) {
+  return {std::move(name),
+          const_cast<std::byte*>(data),
+          {static_cast<std::int64_t>(size_bytes)},
+          DType::u8,
+          Role::parameter,
+          Device{}};
+}
+
+const TensorView& find(const std::vector<TensorView>& saved, const TensorView& own) {
+  const auto found = std::find_if(saved.begin(), saved.end(),
+                                  [&](const TensorView& view) { return view.name == own.name; });
+  require(found != saved.end() && found->shape == own.shape && found->dtype == own.dtype,
+          ErrorKind::mismatch,
+          "Worker: a saved state with {} where this worker has {}; resume with the options it was "
+          "saved with",
+          found == saved.end() ? "nothing" : describe(*found), describe(own));
+  return *found;
+}
+
+void take(const std::vector<TensorView>& saved, const TensorView& own) {
+  std::memcpy(own.data, find(saved, own).data, own.size_bytes());
+}
+
+bool is_in(const std::vector<TensorView>& saved, const TensorView& own) {
+  return std::any_of(saved.begin(), saved.end(),
+                     [&](const TensorView& view) { return view.name == own.name; });
+}
+
+}  // namespace
+
+/// The message in force, where the host can read it.
+const std::byte* WorkerState::message() {
+  const std::byte* own = worker_.exchange.published().data;
+  if (!worker_.options().accelerator) return own;
+  const std::size_t bytes = worker_.setting.shape.vectors_bytes();
+  if (image_.size_bytes() == 0) image_ = AlignedBuffer(bytes);
+  worker_.mixer.copy(image_.data(), own, bytes);
+  worker_.mixer.settle();
+  return image_.data();
+}
+
+std::vector<TensorView> WorkerState::views() {
+  const PayloadShape& shape = worker_.setting.shape;
+  const Progress& progress = worker_.progress;
+  counters_ = {progress.stats.rounds, progress.combinations, progress.sent ? 1 : 0};
+  std::vector<TensorView> views{view_of(counters_name, std::span<std::int64_t>(counters_))};
+  if (worker_.setting.before_step()) {
+    views.push_back(raw(message_name, message(), shape.vectors_bytes()));
+    if (shape.scalars > 0) {
+      auto* scalars = const_cast<double*>(worker_.exchange.published().scalars);
+      views.push_back(
+          view_of(scalars_name, std::span(scalars, static_cast<std::size_t>(shape.scalars))));
+    }
+  }
+  for (TensorView& view : worker_.mixer.state()) views.push_back(std::move(view));
+  if (worker_.setting.declared.remembers_neighbors) views.push_back(worker_.mixer.epoch_view());
+  return views;
+}
+
+void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publisher) {
+  Progress& progress = worker_.progress;
+  require(progress.stats.rounds == 0, ErrorKind::argument,
+          "Worker: a state is restored before the first round, {} have been made",
+          progress.stats.rounds);
+  take(saved, view_of(counters_name, std::span<std::int64_t>(counters_)));
+  progress.stats.rounds = counters_[0];
+  progress.combinations = counters_[1];
+  if (worker_.setting.exact()) {
+    restore_exactly(saved, publisher);
+  } else {
+    worker_.mixer.start(false);
+    publisher.begin(progress.combinations);
+  }
+  worker_.exchange.complete(progress.combinations);
+  worker_.exchange.flush();
+}
+
+void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publisher& publisher) {
+  if (worker_.setting.before_step()) {
+    restore_message(saved);
+  } else {
+    publisher.publish_weights();
+  }
+  for (const TensorView& own : worker_.mixer.state()) take(saved, own);
+  if (is_in(saved, worker_.mixer.epoch_view())) take(saved, worker_.mixer.epoch_view());
+  worker_.mixer.take_state();
+  worker_.progress.sent = counters_[2] != 0;
+}
+
+/// The message in force is the one that was sent: a new one might be rounded otherwise.
+void WorkerState::restore_message(const std::vector<TensorView>& saved) {
+  const PayloadShape& shape = worker_.setting.shape;
+  const MutablePayload next = worker_.exchange.acquire();
+  const TensorView& message = find(saved, raw(message_name, next.data, shape.vectors_bytes()));
+  worker_.mixer.copy(next.data, static_cast<const std::byte*>(message.data), shape.vectors_bytes());
+  worker_.mixer.settle();
+  if (shape.scalars > 0) {
+    take(saved,
+         view_of(scalars_name, std::span(next.scalars, static_cast<std::size_t>(shape.scalars))));
+  }
+  if (next.weights != nullptr) worker_.mixer.copy_weights_to(next.weights);
+  worker_.exchange.publish(worker_.progress.combinations, next.weights != nullptr);
+}
+
+}  // namespace fast::worker
