@@ -290,7 +290,7 @@ MixingNeeds needs_of(const algorithm::Declaration& rule) {
 
 // Throws Error(topology) when the algorithm would not run with these weights as they are.
 void check_fits(const Schedule& schedule, const std::string& name, const Options& options) {
-  const algorithm::Declaration rule = algorithm::by_name(name)->declaration();
+  const algorithm::Declaration rule = algorithm::by_name(name).declaration();
   WeightRule weights = weight_rule_by_name(options.weights);
   if (rule.mixing == algorithm::Mixing::column_stochastic && weights == WeightRule::automatic &&
       !schedule.at(0).has_given_weights()) {

@@ -31,7 +31,7 @@ struct AllReduce {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> allreduce() { return std::make_unique<Elementwise<AllReduce>>(); }
+Rule allreduce() { return elementwise(AllReduce{}); }
 
 const Row rows::allreduce{[](ParameterReader&) { return algorithm::allreduce(); }};
 

@@ -17,7 +17,7 @@ struct AdaptThenCombine : Averaging {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> atc() { return std::make_unique<Elementwise<AdaptThenCombine>>(); }
+Rule atc() { return elementwise(AdaptThenCombine{}); }
 
 const Row rows::atc{[](ParameterReader&) { return algorithm::atc(); }};
 

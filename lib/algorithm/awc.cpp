@@ -17,7 +17,7 @@ struct AdaptWhileCombine : Averaging {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> awc() { return std::make_unique<Elementwise<AdaptWhileCombine>>(); }
+Rule awc() { return elementwise(AdaptWhileCombine{}); }
 
 const Row rows::awc{[](ParameterReader&) { return algorithm::awc(); }};
 

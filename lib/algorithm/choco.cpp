@@ -102,14 +102,14 @@ class Choco {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> choco(const ChocoOptions& options) {
+Rule choco(const ChocoOptions& options) {
   require(options.top_k >= 0 && options.fraction > 0 && options.fraction <= 1 &&
               options.consensus_step > 0 && options.consensus_step <= 1,
           ErrorKind::argument,
           "choco: top_k {}, fraction {}, consensus_step {}; top_k must be 0 or more, the others "
           "above 0 and at most 1",
           options.top_k, options.fraction, options.consensus_step);
-  return std::make_unique<Elementwise<Choco>>(Choco(options));
+  return elementwise(Choco(options));
 }
 
 const Row rows::choco{[](ParameterReader& reader) {

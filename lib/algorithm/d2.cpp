@@ -20,9 +20,7 @@ Declaration D2::declare() const {
           .parameters = fmt::format("strict={}", options.strict)};
 }
 
-std::unique_ptr<Algorithm> d2(const D2Options& options) {
-  return std::make_unique<Elementwise<D2>>(D2{options});
-}
+Rule d2(const D2Options& options) { return elementwise(D2{options}); }
 
 const Row rows::d2{[](ParameterReader& reader) {
   D2Options options;

@@ -17,9 +17,9 @@ Declaration DecentLam::declare() const {
           .parameters = fmt::format("momentum={}", options.momentum)};
 }
 
-std::unique_ptr<Algorithm> decentlam(const DecentLamOptions& options) {
+Rule decentlam(const DecentLamOptions& options) {
   require_decay("decentlam", "momentum", options.momentum);
-  return std::make_unique<Elementwise<DecentLam>>(DecentLam{options});
+  return elementwise(DecentLam{options});
 }
 
 const Row rows::decentlam{[](ParameterReader& reader) {

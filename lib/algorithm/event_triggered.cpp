@@ -90,12 +90,12 @@ class EventTriggered {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> event_triggered(const EventTriggeredOptions& options) {
+Rule event_triggered(const EventTriggeredOptions& options) {
   require(!options.threshold || *options.threshold >= 0, ErrorKind::argument,
           "event_triggered: threshold {}; it must be 0 or more", options.threshold.value_or(0));
   require(options.horizon >= 0, ErrorKind::argument,
           "event_triggered: horizon {}; it must be 0 or more", options.horizon);
-  return std::make_unique<Elementwise<EventTriggered>>(EventTriggered(options));
+  return elementwise(EventTriggered(options));
 }
 
 const Row rows::event_triggered{[](ParameterReader& reader) {

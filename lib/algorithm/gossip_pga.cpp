@@ -24,10 +24,10 @@ struct GossipPga : Averaging {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> gossip_pga(const GossipPgaOptions& options) {
+Rule gossip_pga(const GossipPgaOptions& options) {
   require(options.period >= 1, ErrorKind::argument, "gossip_pga: period {}; it must be 1 or more",
           options.period);
-  return std::make_unique<Elementwise<GossipPga>>(GossipPga{{}, options});
+  return elementwise(GossipPga{{}, options});
 }
 
 const Row rows::gossip_pga{[](ParameterReader& reader) {

@@ -16,9 +16,7 @@ Declaration GradientExchange::declare() {
           .why_synchronous = "every step must be added exactly once"};
 }
 
-std::unique_ptr<Algorithm> gradient_exchange() {
-  return std::make_unique<Elementwise<GradientExchange>>();
-}
+Rule gradient_exchange() { return elementwise(GradientExchange{}); }
 
 const Row rows::gradient_exchange{[](ParameterReader&) { return algorithm::gradient_exchange(); }};
 

@@ -16,9 +16,7 @@ Declaration GradientTracking::declare() {
           .why_bounded = "asynchronous tracking is analyzed for bounded delays only"};
 }
 
-std::unique_ptr<Algorithm> gradient_tracking() {
-  return std::make_unique<Elementwise<GradientTracking>>();
-}
+Rule gradient_tracking() { return elementwise(GradientTracking{}); }
 
 const Row rows::gradient_tracking{[](ParameterReader&) { return algorithm::gradient_tracking(); }};
 

@@ -26,10 +26,10 @@ struct LocalSgd : Averaging {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> local(const LocalOptions& options) {
+Rule local(const LocalOptions& options) {
   require(options.period >= 1, ErrorKind::argument, "local: period {}; it must be 1 or more",
           options.period);
-  return std::make_unique<Elementwise<LocalSgd>>(LocalSgd{{}, options});
+  return elementwise(LocalSgd{{}, options});
 }
 
 const Row rows::local{[](ParameterReader& reader) {

@@ -34,7 +34,7 @@ Parameters parameters_from(const std::vector<std::string>& assignments) {
   return parameters;
 }
 
-std::unique_ptr<Algorithm> by_name(std::string_view name, const Parameters& parameters) {
+Rule by_name(std::string_view name, const Parameters& parameters) {
   for (const Entry& entry : entries) {
     if (entry.name != name) continue;
     ParameterReader reader(name, parameters);

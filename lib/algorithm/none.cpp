@@ -17,7 +17,7 @@ struct None : Averaging {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> none() { return std::make_unique<Elementwise<None>>(); }
+Rule none() { return elementwise(None{}); }
 
 const Row rows::none{[](ParameterReader&) { return algorithm::none(); }};
 

@@ -19,7 +19,7 @@ struct Pairwise : Averaging {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> pairwise() { return std::make_unique<Elementwise<Pairwise>>(); }
+Rule pairwise() { return elementwise(Pairwise{}); }
 
 const Row rows::pairwise{[](ParameterReader&) { return algorithm::pairwise(); }};
 

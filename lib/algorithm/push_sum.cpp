@@ -41,7 +41,7 @@ void PushSum::begin_combine(const RoundInfo& info, std::span<const double> own,
   typical_mass_ += arrived > rounding ? (mass_ - typical_mass_) / 8 : -typical_mass_ / 100;
 }
 
-std::unique_ptr<Algorithm> push_sum() { return std::make_unique<Elementwise<PushSum>>(); }
+Rule push_sum() { return elementwise(PushSum{}); }
 
 const Row rows::push_sum{[](ParameterReader&) { return algorithm::push_sum(); }};
 

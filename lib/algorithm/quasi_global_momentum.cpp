@@ -16,10 +16,10 @@ Declaration QuasiGlobalMomentum::declare() const {
           .parameters = fmt::format("momentum={} mu={}", options.momentum, options.mu)};
 }
 
-std::unique_ptr<Algorithm> quasi_global_momentum(const QuasiGlobalMomentumOptions& options) {
+Rule quasi_global_momentum(const QuasiGlobalMomentumOptions& options) {
   require_decay("quasi_global_momentum", "momentum", options.momentum);
   require_decay("quasi_global_momentum", "mu", options.mu);
-  return std::make_unique<Elementwise<QuasiGlobalMomentum>>(QuasiGlobalMomentum{options});
+  return elementwise(QuasiGlobalMomentum{options});
 }
 
 const Row rows::quasi_global_momentum{[](ParameterReader& reader) {

@@ -7,7 +7,7 @@ namespace fast::algorithm {
 
 struct Row {
   /// Reads the rule's options by their names. Throws Error(argument) on values out of range.
-  std::unique_ptr<Algorithm> (*make)(ParameterReader& reader);
+  Rule (*make)(ParameterReader& reader);
 };
 
 namespace rows {

@@ -55,11 +55,9 @@ void check_averages(const TrainerOptions& options) {
           "Trainer: an EMA decay of {}; a number in [0, 1) is required", options.ema_decay);
   require(options.validation == 0 || options.ema_decay == 0, ErrorKind::argument,
           "Trainer: validation keeps the best weights, EMA their average; choose one of them");
-  const auto* algorithm = options.worker.algorithm.get();
-  const bool together =
-      options.all_reduce ||
-      (algorithm && (algorithm->declaration().average_every > 0 ||
-                     algorithm->declaration().scope == algorithm::Scope::everybody));
+  const algorithm::Declaration& declared = options.worker.algorithm.declaration();
+  const bool together = options.all_reduce || declared.average_every > 0 ||
+                        declared.scope == algorithm::Scope::everybody;
   require(options.patience >= 0 && (options.patience == 0 || options.validation > 0),
           ErrorKind::argument,
           "Trainer: a patience of {} epochs with a validation share of {}; stopping early needs "

@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string_view> device_algorithms() {
   std::vector<std::string_view> found;
   for (const std::string_view name : algorithm::names()) {
-    if (combine::device_rule(*algorithm::by_name(name))) found.push_back(name);
+    if (combine::device_rule(*algorithm::by_name(name).make())) found.push_back(name);
   }
   return found;
 }
@@ -41,14 +41,14 @@ void check_for_device(const ParameterLayout& layout, const WorkerOptions& option
 namespace fast {
 
 std::string why_not_on_device(const WorkerOptions& options) {
-  const auto algorithm = options.algorithm ? options.algorithm : algorithm::awc();
-  const std::string_view name = algorithm->declaration().name;
-  const auto rule = combine::device_rule(*algorithm);
+  const algorithm::Rule& algorithm = options.algorithm;
+  const std::string_view name = algorithm.declaration().name;
+  const auto rule = combine::device_rule(*algorithm.make());
   if (!rule) {
     return fmt::format("algorithm {} with tensors on a device; choose one of {}, {}", name,
                        fmt::join(worker::device_algorithms(), ", "), worker::or_mirror);
   }
-  if (worker::sends_sums(algorithm->declaration(), options)) {
+  if (worker::sends_sums(algorithm.declaration(), options)) {
     return fmt::format(
         "algorithm {} with tensors on a device at staleness above 0; choose staleness 0, {}", name,
         worker::or_mirror);

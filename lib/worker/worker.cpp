@@ -21,16 +21,15 @@ std::unique_ptr<combine::Mixer> make_mixer(ParameterLayout layout, const WorkerO
   codec::Options codec = options.codec;
   codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(rank));
   if (options.accelerator) {
-    return std::make_unique<combine::DeviceMixer>(std::move(layout), options.algorithm, codec,
-                                                  options.accelerator);
+    return std::make_unique<combine::DeviceMixer>(std::move(layout), options.algorithm.make(),
+                                                  codec, options.accelerator);
   }
-  return std::make_unique<combine::HostMixer>(
-      std::move(layout), options.algorithm, codec,
-      sends_sums(options.algorithm->declaration(), options));
+  return std::make_unique<combine::HostMixer>(std::move(layout), options.algorithm.make(), codec,
+                                              sends_sums(options.algorithm.declaration(), options));
 }
 
 PayloadShape shape_of(const combine::Mixer& mixer, const WorkerOptions& options) {
-  const algorithm::Declaration& declared = options.algorithm->declaration();
+  const algorithm::Declaration& declared = options.algorithm.declaration();
   const bool weights_apart =
       declared.publishes_weights_apart || options.codec.kind != codec::Kind::identity;
   return {mixer.coded().size_bytes(), declared.payload_vectors, mixer.scalar_count(),
@@ -60,7 +59,7 @@ std::unique_ptr<Reducer> open_reducer(const Setting& setting, const std::shared_
 
 Worker::Impl::Impl(Group group, Schedule schedule, ParameterLayout layout, WorkerOptions options)
     : mixer(worker::make_mixer(std::move(layout), options, group.rank())),
-      setting{group, options, options.algorithm->declaration(), worker::shape_of(*mixer, options)},
+      setting{group, options, options.algorithm.declaration(), worker::shape_of(*mixer, options)},
       plan(std::make_shared<worker::RoundPlan>(std::move(schedule), group.rank(), options.weights,
                                                options.lazy_weights, setting.passes_mass())),
       link(open_link()),
@@ -184,16 +183,15 @@ bool Worker::Impl::abandon() noexcept {
 
 Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,
                WorkerOptions options) {
-  if (!options.algorithm) options.algorithm = algorithm::awc();
   const Deadline deadline(options.deadline);
   ParameterLayout layout;
   std::unique_ptr<Schedule> schedule;
   std::string notice;
   agree(group, deadline, "Worker: starting up", [&] {
-    worker::check_options(options, options.algorithm->declaration());
+    worker::check_options(options, options.algorithm.declaration());
     schedule = std::make_unique<Schedule>(rule.make(group.size()));
     const worker::Weights weights =
-        worker::fitting_weights(*schedule, options, options.algorithm->declaration());
+        worker::fitting_weights(*schedule, options, options.algorithm.declaration());
     options.weights = weights.rule;
     options.lazy_weights = weights.lazy;
     notice = weights.notice;
@@ -203,7 +201,7 @@ Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> pa
     if (options.accelerator) worker::check_for_device(layout, options);
   });
   worker::require_agreement(
-      group, worker::fingerprint(layout, options.algorithm->declaration(), *schedule, options),
+      group, worker::fingerprint(layout, options.algorithm.declaration(), *schedule, options),
       deadline);
   if (!notice.empty() && group.rank() == 0 && options.log) options.log(LogLevel::warning, notice);
   impl_ = std::make_unique<Impl>(std::move(group), std::move(*schedule), std::move(layout),

@@ -105,7 +105,7 @@ std::vector<std::string> all_rules() {
 void choose_rule(Plan& plan, const std::vector<std::string>& rules, std::uint64_t seed) {
   fast::Rng rng(fast::mix_seed(seed, 7));
   plan.algorithm = one_of(rules, rng);
-  const fast::algorithm::Declaration rule = fast::algorithm::by_name(plan.algorithm)->declaration();
+  const fast::algorithm::Declaration rule = fast::algorithm::by_name(plan.algorithm).declaration();
   // Stale decentlam diverges at this step even when nothing happens.
   if (!rule.why_synchronous.empty() || plan.algorithm == "decentlam") plan.staleness = 0;
   // Devices have no running sums.

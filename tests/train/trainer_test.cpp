@@ -26,11 +26,7 @@ std::vector<Trained> train_four(const train::TrainerOptions& options,
                                 const TopologyRule& rule = stencil::torus2d()) {
   std::vector<Trained> all(4);
   local::run(4, [&](const Group& group) {
-    train::TrainerOptions own = options;
-    if (options.worker.algorithm) {  // one object a worker
-      own.worker.algorithm = algorithm::by_name(options.worker.algorithm->declaration().name);
-    }
-    all[static_cast<std::size_t>(group.rank())] = testing::train_small(group, rule, own);
+    all[static_cast<std::size_t>(group.rank())] = testing::train_small(group, rule, options);
   });
   return all;
 }

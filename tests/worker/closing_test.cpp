@@ -79,7 +79,6 @@ TEST_CASE("closing brings replicas together and keeps their mean, whatever the s
     WorkerOptions training;
     training.staleness = staleness;
     CAPTURE(staleness);
-    training.algorithm = nullptr;
     const auto apart = closed(stencil::ring(), 8, 0, training);
     CHECK(spread(apart) > 0.1);
     CHECK(spread(closed(stencil::ring(), 8, 60, training)) < 1e-3);

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "support/catch.hpp"
-#include "worker/rule_scenarios.hpp"
+#include "worker/scenarios/rule_scenarios.hpp"
 
 using namespace fast;
 using Catch::Matchers::Contains;
@@ -47,7 +47,7 @@ TEST_CASE("a rule of one's own runs without being registered") {
     std::vector<float> x(3, static_cast<float>(group.rank()));
     WorkerOptions options;
     options.initial = Initial::as_is;
-    options.algorithm = std::make_shared<algorithm::Elementwise<Damped>>(Damped{0.5});
+    options.algorithm = algorithm::elementwise(Damped{0.5});
     Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
     worker.step([] {});
     if (x[2] != (group.rank() == 0 ? 0.25F : 0.75F)) throw std::runtime_error("not half-way");
@@ -70,17 +70,17 @@ TEST_CASE("every rule is made by its name and says where it comes from") {
   CHECK(algorithm::names().size() == 15);
   for (const auto name : algorithm::names()) {
     const auto rule = algorithm::by_name(name);
-    CHECK(rule->declaration().name == name);
-    CHECK_FALSE(rule->declaration().summary.empty());
-    CHECK_FALSE(rule->declaration().source.empty());
+    CHECK(rule.declaration().name == name);
+    CHECK_FALSE(rule.declaration().summary.empty());
+    CHECK_FALSE(rule.declaration().source.empty());
   }
 }
 
 TEST_CASE("a rule's options come by name and refuse what they do not know") {
   using algorithm::by_name;
-  CHECK(by_name("local", {{"period", "7"}})->declaration().combine_every == 7);
-  CHECK(by_name("d2", {{"strict", "true"}})->declaration().strict);
-  CHECK(by_name("event_triggered", {{"threshold", "adaptive"}})->declaration().parameters ==
+  CHECK(by_name("local", {{"period", "7"}}).declaration().combine_every == 7);
+  CHECK(by_name("d2", {{"strict", "true"}}).declaration().strict);
+  CHECK(by_name("event_triggered", {{"threshold", "adaptive"}}).declaration().parameters ==
         "threshold=adaptive horizon=3");
   CHECK_THROWS_WITH(by_name("choco", {{"topk", "3"}}),
                     Contains("\"topk\" is unknown; choose from top_k, fraction, consensus_step"));

@@ -20,7 +20,7 @@ using Edges = std::vector<std::vector<int>>;  ///< in-neighbors
 
 /// Passes everything on and remembers the scalar sent last.
 struct RecordingSums : algorithm::Algorithm {
-  explicit RecordingSums(std::shared_ptr<Algorithm> rule) : inner(std::move(rule)) {}
+  explicit RecordingSums(const algorithm::Rule& rule) : inner(rule.make()) {}
   const algorithm::Declaration& declaration() const override { return inner->declaration(); }
   void apply(algorithm::Sweep sweep, const algorithm::AnyBlock& block) override {
     inner->apply(sweep, block);
@@ -56,9 +56,10 @@ struct Crew {
     local::run(static_cast<int>(x.size()), [&](const Group& group) {
       const auto me = static_cast<std::size_t>(group.rank());
       x[me].assign(3, static_cast<T>(group.rank()));
-      rules[me] = std::make_shared<RecordingSums>(algorithm::by_name(rule));
       WorkerOptions options;
-      options.algorithm = rules[me];
+      options.algorithm = algorithm::Rule([&] {  // the worker's is made last
+        return rules[me] = std::make_shared<RecordingSums>(algorithm::by_name(rule));
+      });
       options.staleness = staleness;
       options.initial = Initial::as_is;
       options.deadline = Seconds(20);

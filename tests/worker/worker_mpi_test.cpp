@@ -1,6 +1,6 @@
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
-#include "worker/scenarios.hpp"
+#include "worker/scenarios/scenarios.hpp"
 
 using namespace fast;
 

@@ -4,7 +4,7 @@
 #include <fast/worker/worker.hpp>
 
 #include "support/catch.hpp"
-#include "worker/scenarios.hpp"
+#include "worker/scenarios/scenarios.hpp"
 
 using namespace fast;
 

@@ -125,7 +125,7 @@ nn::ModelSpec model_of(const std::string& name, int classes) {
        name);
 }
 
-std::unique_ptr<algorithm::Algorithm> rule_of(const Options& o) {
+algorithm::Rule rule_of(const Options& o) {
   return algorithm::by_name(o.algorithm, algorithm::parameters_from(o.algorithm_options));
 }
 
@@ -174,7 +174,7 @@ bool is_all_reduce(const Options& o) {
 }
 
 bool brings_momentum(const Options& o) {
-  return !is_all_reduce(o) && rule_of(o)->declaration().needs_learning_rate;
+  return !is_all_reduce(o) && rule_of(o).declaration().needs_learning_rate;
 }
 
 std::optional<double> momentum_of(const Options& o) {

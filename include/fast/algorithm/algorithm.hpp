@@ -9,6 +9,7 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -223,5 +224,26 @@ class Elementwise : public Algorithm {
   Rule rule_;
   Declaration declaration_;
 };
+
+/// A rule with its options, for any number of workers: each makes an Algorithm of its own. A value
+/// that does not change.
+class Rule {
+ public:
+  using Make = std::function<std::shared_ptr<Algorithm>()>;
+  /// `make` returns a new object at each call. Called once here, for the declaration.
+  explicit Rule(Make make) : make_(std::move(make)), declaration_(make_()->declaration()) {}
+  const Declaration& declaration() const { return declaration_; }
+  std::shared_ptr<Algorithm> make() const { return make_(); }
+
+ private:
+  Make make_;
+  Declaration declaration_;
+};
+
+/// The rule of a class that Elementwise takes. Each worker gets a copy.
+template <class Arithmetic>
+Rule elementwise(Arithmetic rule) {
+  return Rule([rule] { return std::make_shared<Elementwise<Arithmetic>>(rule); });
+}
 
 }  // namespace fast::algorithm

@@ -11,31 +11,31 @@
 
 namespace fast::algorithm {
 
-std::unique_ptr<Algorithm> none();       ///< x_i + δ_i: no exchange
-std::unique_ptr<Algorithm> awc();        ///< Σ_j W_ij x_j + δ_i: adapt-while-combine, the default
-std::unique_ptr<Algorithm> atc();        ///< Σ_j W_ij (x_j + δ_j): adapt-then-combine
-std::unique_ptr<Algorithm> allreduce();  ///< x_i + mean of δ: the baseline
+Rule none();       ///< x_i + δ_i: no exchange
+Rule awc();        ///< Σ_j W_ij x_j + δ_i: adapt-while-combine, the default
+Rule atc();        ///< Σ_j W_ij (x_j + δ_j): adapt-then-combine
+Rule allreduce();  ///< x_i + mean of δ: the baseline
 
 struct LocalOptions {
   std::int64_t period = 4;  ///< steps between two combinations
 };
 /// atc in every period-th step.
-std::unique_ptr<Algorithm> local(const LocalOptions& options = {});
+Rule local(const LocalOptions& options = {});
 
 struct GossipPgaOptions {
   std::int64_t period = 16;  ///< combinations between two exact averages
 };
 /// atc, and an exact global average in every period-th round. f32 and f64 models.
-std::unique_ptr<Algorithm> gossip_pga(const GossipPgaOptions& options = {});
+Rule gossip_pga(const GossipPgaOptions& options = {});
 
 /// x⁺ = W x + y, where y tracks the workers' mean step. Plain SGD steps.
-std::unique_ptr<Algorithm> gradient_tracking();
+Rule gradient_tracking();
 
 struct D2Options {
   bool strict = false;  ///< refuse weights that do not fit instead of making them lazy
 };
 /// x⁺ = W (2x - x⁻ + δ - δ⁻). Plain SGD steps.
-std::unique_ptr<Algorithm> d2(const D2Options& options = {});
+Rule d2(const D2Options& options = {});
 
 struct QuasiGlobalMomentumOptions {
   double momentum = 0.9;  ///< β, of the local step
@@ -43,14 +43,14 @@ struct QuasiGlobalMomentumOptions {
 };
 /// Momentum from the movement of the averaged weights, in place of the optimizer's: take plain SGD
 /// steps and give the learning rate.
-std::unique_ptr<Algorithm> quasi_global_momentum(const QuasiGlobalMomentumOptions& options = {});
+Rule quasi_global_momentum(const QuasiGlobalMomentumOptions& options = {});
 
 struct DecentLamOptions {
   double momentum = 0.9;  ///< β
 };
 /// Momentum without its bias under disagreement, in place of the optimizer's: take plain SGD steps
 /// and give the learning rate.
-std::unique_ptr<Algorithm> decentlam(const DecentLamOptions& options = {});
+Rule decentlam(const DecentLamOptions& options = {});
 
 struct ChocoOptions {
   std::int64_t top_k = 0;       ///< entries sent a round; 0: by fraction
@@ -58,11 +58,11 @@ struct ChocoOptions {
   double consensus_step = 0.1;  ///< α; what converges falls with `fraction`: 0.3 does not at 1 %
 };
 /// Sends the entries that changed most, the rest being remembered (error feedback).
-std::unique_ptr<Algorithm> choco(const ChocoOptions& options = {});
+Rule choco(const ChocoOptions& options = {});
 
 /// Stochastic gradient push, for directed graphs: column-stochastic weights, and a mass p beside
 /// the weights that takes their bias out again.
-std::unique_ptr<Algorithm> push_sum();
+Rule push_sum();
 
 struct EventTriggeredOptions {
   /// Norm of the movement since the last message that makes a worker send; empty: adaptive.
@@ -70,14 +70,14 @@ struct EventTriggeredOptions {
   double horizon = 3;  ///< adaptive: rounds between two messages of a worker that moves steadily
 };
 /// awc on the values last sent.
-std::unique_ptr<Algorithm> event_triggered(const EventTriggeredOptions& options = {});
+Rule event_triggered(const EventTriggeredOptions& options = {});
 
 /// AD-PSGD on a schedule of matchings, in rounds: both of a pair take the average of the two, each
 /// adds its own δ.
-std::unique_ptr<Algorithm> pairwise();
+Rule pairwise();
 
 /// x_i + δ_i + Σ_j δ_j over the neighbors: for comparison only, as nothing contracts x_i - x_j.
-std::unique_ptr<Algorithm> gradient_exchange();
+Rule gradient_exchange();
 
 /// A rule's options by name: {"period", "4"}.
 using Parameters = std::map<std::string, std::string, std::less<>>;
@@ -89,6 +89,6 @@ Parameters parameters_from(const std::vector<std::string>& assignments);
 std::vector<std::string_view> names();
 /// A rule by its name. Throws Error(argument) that lists the names, or the rule's options when one
 /// is unknown or its value is no good.
-std::unique_ptr<Algorithm> by_name(std::string_view name, const Parameters& parameters = {});
+Rule by_name(std::string_view name, const Parameters& parameters = {});
 
 }  // namespace fast::algorithm

@@ -41,7 +41,7 @@ enum class NotFinite {
 };
 
 struct WorkerOptions {
-  std::shared_ptr<algorithm::Algorithm> algorithm;  ///< null: awc. One object a worker
+  algorithm::Rule algorithm = algorithm::awc();
   /// Of the device that the tensors are on (all of them); null: they are in host memory. Workers
   /// with and without one fit each other. What a device does not do (algorithms that are not
   /// elementwise, most codecs) is refused by name.

@@ -1,4 +1,4 @@
-#include "worker/rotating_scenarios.hpp"
+#include "worker/scenarios/rotating_scenarios.hpp"
 
 #include <cmath>
 #include <fast/topology/stencil.hpp>

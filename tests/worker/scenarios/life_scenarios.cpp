@@ -1,4 +1,4 @@
-#include "worker/life_scenarios.hpp"
+#include "worker/scenarios/life_scenarios.hpp"
 
 #include <fast/topology/stencil.hpp>
 

@@ -1,4 +1,4 @@
-#include "worker/averaging_scenarios.hpp"
+#include "worker/scenarios/averaging_scenarios.hpp"
 
 #include <chrono>
 #include <fast/core/random.hpp>
@@ -83,7 +83,7 @@ void mean_is_kept(const Group& group) {
 
 void complete_atc_equals_allreduce(const Group& group) {
   std::vector<double> of_atc(7, 1.0), of_allreduce(7, 1.0);
-  const auto train = [&](std::vector<double>& x, std::shared_ptr<algorithm::Algorithm> rule) {
+  const auto train = [&](std::vector<double>& x, algorithm::Rule rule) {
     WorkerOptions options = quick();
     options.algorithm = std::move(rule);
     options.weights = WeightRule::uniform_rows;

@@ -1,12 +1,12 @@
-#include "worker/scenarios.hpp"
+#include "worker/scenarios/scenarios.hpp"
 
-#include "worker/averaging_scenarios.hpp"
-#include "worker/codec_scenarios.hpp"
-#include "worker/device_scenarios.hpp"
-#include "worker/life_scenarios.hpp"
-#include "worker/remote_scenarios.hpp"
-#include "worker/rotating_scenarios.hpp"
-#include "worker/rule_scenarios.hpp"
+#include "worker/scenarios/averaging_scenarios.hpp"
+#include "worker/scenarios/codec_scenarios.hpp"
+#include "worker/scenarios/device_scenarios.hpp"
+#include "worker/scenarios/life_scenarios.hpp"
+#include "worker/scenarios/remote_scenarios.hpp"
+#include "worker/scenarios/rotating_scenarios.hpp"
+#include "worker/scenarios/rule_scenarios.hpp"
 
 namespace fast::testing {
 

@@ -1,4 +1,4 @@
-#include "worker/remote_scenarios.hpp"
+#include "worker/scenarios/remote_scenarios.hpp"
 
 #include <algorithm>
 #include <fast/core/random.hpp>

@@ -1,4 +1,4 @@
-#include "worker/device_scenarios.hpp"
+#include "worker/scenarios/device_scenarios.hpp"
 
 #include <mutex>
 

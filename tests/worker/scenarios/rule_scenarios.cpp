@@ -1,4 +1,4 @@
-#include "worker/rule_scenarios.hpp"
+#include "worker/scenarios/rule_scenarios.hpp"
 
 #include <chrono>
 #include <fast/core/random.hpp>
@@ -11,7 +11,7 @@
 namespace fast::testing {
 namespace {
 
-using Rule = std::shared_ptr<algorithm::Algorithm>;
+using algorithm::Rule;
 
 WorkerOptions with(Rule rule) {
   WorkerOptions options = quick();
@@ -21,7 +21,7 @@ WorkerOptions with(Rule rule) {
 
 /// Passes everything on and remembers the scalars sent.
 struct Recording : algorithm::Algorithm {
-  explicit Recording(Rule rule) : inner(std::move(rule)) {}
+  explicit Recording(const Rule& rule) : inner(rule.make()) {}
   const algorithm::Declaration& declaration() const override { return inner->declaration(); }
   void apply(algorithm::Sweep sweep, const algorithm::AnyBlock& block) override {
     inner->apply(sweep, block);
@@ -35,7 +35,7 @@ struct Recording : algorithm::Algorithm {
                      std::span<const double> pull) override {
     inner->begin_combine(info, own, pull);
   }
-  Rule inner;
+  std::shared_ptr<Algorithm> inner;
   std::vector<double> sent;
 };
 
@@ -50,7 +50,7 @@ double sum_over(const Group& group, double value) {
 
 void expect_refusal(const Group& group, const TopologyRule& topology, WorkerOptions options,
                     const std::string& reason) {
-  const std::string rule(options.algorithm->declaration().name);
+  const std::string rule(options.algorithm.declaration().name);
   try {
     const Constant c(group, topology, 0, std::move(options));
   } catch (const Error& error) {
@@ -84,8 +84,9 @@ Schedule matchings(int workers) {
 
 void push_sum_keeps_the_mass(const Group& group) {
   if (group.size() != 4) return;
-  const auto rule = std::make_shared<Recording>(algorithm::push_sum());
-  Constant c(group, digraph(), group.rank(), with(rule));
+  std::shared_ptr<Recording> rule;  // the worker's, made last
+  Constant c(group, digraph(), group.rank(),
+             with(Rule([&] { return rule = std::make_shared<Recording>(algorithm::push_sum()); })));
   for (int t = 0; t < 80; ++t) {
     c.idle(1);
     expect_near(sum_over(group, rule->sent.at(0)), 4, fmt::format("mass in round {}", t), 1e-13);

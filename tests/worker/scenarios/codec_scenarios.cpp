@@ -1,4 +1,4 @@
-#include "worker/codec_scenarios.hpp"
+#include "worker/scenarios/codec_scenarios.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -95,7 +95,7 @@ void coded_rules_train_to_the_common_optimum(const Group& group) {
   const double optimum = (group.size() - 1) / 2.0;
   for (const auto codec : {"bf16", "int8"}) {
     for (const auto rule : algorithm::names()) {
-      const auto declared = algorithm::by_name(rule)->declaration();
+      const auto declared = algorithm::by_name(rule).declaration();
       if (!declared.why_exact.empty() || declared.mixing == algorithm::Mixing::matching) continue;
       std::vector<float> x(700, static_cast<float>(group.rank()));
       Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, with(codec, rule));

@@ -1,0 +1,106 @@
+#include "worker/recovery.hpp"
+
+#include <cmath>
+#include <fast/topology/stencil.hpp>
+#include <limits>
+
+#include "support/catch.hpp"
+#include "worker/parts/fakes.hpp"
+
+using namespace fast;
+using testing::Scene;
+using worker::ModelReader;
+using worker::Publisher;
+using worker::Recovery;
+
+namespace {
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+using Values = std::vector<double>;
+
+struct Patient : Scene {
+  explicit Patient(WorkerOptions options = {})
+      : Scene(1, 3, stencil::ring(), std::move(options)),
+        reader(exchange, peers, mixer, setting.shape),
+        recovery(context, *peers, plan, reader),
+        publisher(context) {
+    for (const std::size_t worker : {0, 2}) {
+      peers->states[worker].sequence = 9;
+      peers->weights[worker] = Values(count, static_cast<double>(10 * worker));
+    }
+  }
+  ModelReader reader;
+  Recovery recovery;
+  Publisher publisher;
+};
+
+}  // namespace
+
+TEST_CASE("a worker that was left behind goes on from its neighbors' average and round") {
+  WorkerOptions options;
+  options.mix_every = 2;
+  Patient patient(options);
+  patient.progress.combinations = 4;
+  patient.progress.stats.rounds = 9;
+  patient.peers->states[0].progress = 20;
+  patient.peers->states[2].progress = 20;
+  patient.recovery.rejoin(patient.publisher, 20);
+  CHECK(patient.x == Values(Scene::count, 10));
+  CHECK(patient.exchange.rounds.back() == 20);
+  CHECK(patient.exchange.completed == 20);
+  // The caller counts the round that it is in.
+  CHECK(patient.progress.combinations + 1 == 20);
+  CHECK(patient.progress.stats.rounds + 1 == 9 + 16 * 2);
+  CHECK(patient.progress.stats.rejoined == 1);
+  CHECK(patient.said.size() == 1);
+}
+
+TEST_CASE("neighbors that are further back, or not finite, are not adopted") {
+  Patient patient;
+  patient.progress.combinations = 4;
+  patient.peers->states[0].progress = 3;
+  patient.peers->states[2].progress = 8;
+  patient.recovery.rejoin(patient.publisher, 8);
+  CHECK(patient.x == Values(Scene::count, 20));
+  patient.peers->weights[2] = Values(Scene::count, not_a_number);
+  CHECK_THROWS_WITH(patient.recovery.rejoin(patient.publisher, 9),
+                    ContainsSubstring("finds no neighbor whose weights it could adopt"));
+}
+
+TEST_CASE("weights that are not finite are replaced by the last publication, else by neighbors'") {
+  int told = 0;
+  WorkerOptions options;
+  options.on_healed = [&] { ++told; };
+  Patient patient(options);
+  patient.peers->weights[1] = Values(Scene::count, 7);  // this worker's own publication
+  patient.recovery.heal();
+  CHECK(patient.x == Values(Scene::count, 1));  // all is well
+  CHECK(told == 0);
+  patient.x[3] = not_a_number;
+  patient.recovery.heal();
+  CHECK(patient.x == Values(Scene::count, 7));
+  patient.peers->weights[1] = Values(Scene::count, HUGE_VAL);
+  patient.x[0] = HUGE_VAL;
+  patient.recovery.heal();
+  CHECK(patient.x == Values(Scene::count, 10));
+  CHECK(told == 2);
+  CHECK(patient.progress.stats.healed == 2);
+}
+
+TEST_CASE("a loss that is not finite leaves the step out once") {
+  Patient patient;
+  patient.peers->weights[1] = Values(Scene::count, 7);
+  patient.recovery.note_bad_loss();
+  patient.recovery.heal();
+  CHECK(patient.x == Values(Scene::count, 7));
+  patient.x.assign(Scene::count, 3);
+  patient.recovery.heal();
+  CHECK(patient.x == Values(Scene::count, 3));
+}
+
+TEST_CASE("a run in which nobody's weights are finite ends") {
+  Patient patient;
+  for (auto& weights : patient.peers->weights) weights = Values(Scene::count, not_a_number);
+  patient.x[0] = not_a_number;
+  CHECK_THROWS_WITH(patient.recovery.heal(), ContainsSubstring("nor are its neighbors'"));
+}

@@ -1,0 +1,84 @@
+#include "worker/survivors.hpp"
+
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/stencil.hpp>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "worker/parts/fakes.hpp"
+
+using namespace fast;
+using testing::Scene;
+using worker::Survivors;
+
+namespace {
+
+using Workers = std::vector<int>;
+
+WorkerOptions quick_to_suspect() {
+  WorkerOptions options;
+  options.suspect_after = Seconds(0.1);
+  options.deadline = Seconds(60);
+  return options;
+}
+
+struct Run : Scene {
+  explicit Run(int rank, int size)
+      : Scene(rank, size, stencil::ring(), quick_to_suspect()), survivors(setting, peers, plan) {}
+  void all(WorkerStatus status) const {
+    for (PeerState& state : peers->states) state.status = status;
+  }
+  Survivors survivors;
+};
+
+}  // namespace
+
+TEST_CASE("the end waits for all, and all are its part") {
+  Run run(0, 4);
+  run.all(WorkerStatus::finished);
+  run.survivors.await_finish();
+  CHECK(run.survivors.lost().empty());
+  CHECK(run.survivors.own_part(true) == Workers{0, 1, 2, 3});
+}
+
+TEST_CASE("a worker that failed ends the wait") {
+  Run run(0, 3);
+  run.all(WorkerStatus::finished);
+  run.peers->states[2].status = WorkerStatus::failed;
+  CHECK_THROWS_WITH(run.survivors.await_finish(), ContainsSubstring("because worker 2 failed"));
+}
+
+TEST_CASE("a suspect is lost once its time has passed on this worker's own heart") {
+  Run run(0, 4);
+  run.all(WorkerStatus::finished);
+  run.peers->states[2].status = WorkerStatus::running;
+  run.peers->suspects = {2};
+  std::jthread heart([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::atomic_ref(run.peers->states[0].heartbeat).fetch_add(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  run.survivors.await_finish();
+  heart.request_stop();
+  heart.join();
+  CHECK(run.survivors.lost() == Workers{2});
+}
+
+TEST_CASE("deaths that cut the topology leave a worker those that it still reaches") {
+  Run run(0, 6);
+  run.peers->suspects = {2, 5};  // a ring of 6: 0-1 and 3-4 remain
+  run.survivors.look();
+  CHECK(run.survivors.lost() == Workers{2, 5});
+  REQUIRE(run.said.size() == 1);
+  CHECK(run.said[0].find("falls into 2 parts") != std::string::npos);
+  CHECK(run.survivors.own_part(false).size() == 6);  // in training all count
+  CHECK(run.survivors.own_part(true) == Workers{0, 1});
+}
+
+TEST_CASE("the lowest worker of a part warns, no other") {
+  Run run(1, 6);
+  run.peers->suspects = {2, 5};
+  run.survivors.look();
+  CHECK(run.said.empty());
+}
