@@ -10,20 +10,20 @@ namespace {
 void check_for_rotation(const WorkerOptions& options, const algorithm::Declaration& declared,
                         const ParameterLayout& layout, DType dtype) {
   require(!options.accelerator, ErrorKind::argument,
-          "RotatingArena: the tensors are on a device; end rounds without an update");
+          "rotating arena: the tensors are on a device; end rounds without an update");
   require(declared.plain_average && options.mix_every == 1, ErrorKind::argument,
-          "RotatingArena: algorithm {}, mixing every {} steps; take awc or pairwise, mixing every "
+          "rotating arena: algorithm {}, mixing every {} steps; take awc or pairwise, mixing every "
           "step",
           declared.name, options.mix_every);
   require(options.not_finite != NotFinite::heal, ErrorKind::argument,
-          "RotatingArena: NotFinite::heal would leave out a step that has been published already; "
+          "rotating arena: NotFinite::heal would leave out a step that has been published already; "
           "take NotFinite::abort or a fixed arena");
   require(options.codec.kind == codec::Kind::identity, ErrorKind::argument,
-          "RotatingArena: codec {}, but the weights live in the messages; take the codec identity",
+          "rotating arena: codec {}, but the weights live in the messages; take the codec identity",
           codec::name(options.codec));
   for (const Segment& segment : layout.segments()) {
     require(segment.dtype == dtype && segment.role == Role::parameter, ErrorKind::argument,
-            "RotatingArena: {} over tensors of which some are {}s of type {}; give parameters of "
+            "rotating arena: {} over tensors of which some are {}s of type {}; give parameters of "
             "one type",
             name(dtype), segment.role == Role::parameter ? "parameter" : "buffer",
             name(segment.dtype));
