@@ -9,6 +9,7 @@
 #include <fast/topology_tools/analysis.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <fast/topology_tools/save.hpp>
+#include <fast/worker/requirements.hpp>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -270,33 +271,11 @@ void compare(const Options& options) {
   }
 }
 
-MixingNeeds needs_of(const algorithm::Declaration& rule) {
-  using algorithm::Mixing;
-  MixingNeeds needs;
-  const bool combines = rule.scope == algorithm::Scope::neighbors;
-  if (!combines || rule.mixing == Mixing::anything || rule.mixing == Mixing::unit) {
-    needs.connected = combines;
-    return needs;
-  }
-  needs.rows = rule.mixing != Mixing::column_stochastic;
-  needs.columns = true;
-  needs.symmetric = rule.mixing == Mixing::symmetric || rule.mixing == Mixing::positive ||
-                    rule.mixing == Mixing::matching;
-  needs.unchanging = rule.needs_static_topology;
-  needs.pairs = rule.mixing == Mixing::matching;
-  if (rule.mixing == Mixing::positive) needs.eigenvalues_above = -1.0 / 3;
-  return needs;
-}
-
 // Throws Error(topology) when the algorithm would not run with these weights as they are.
 void check_fits(const Schedule& schedule, const std::string& name, const Options& options) {
   const algorithm::Declaration rule = algorithm::by_name(name).declaration();
-  WeightRule weights = weight_rule_by_name(options.weights);
-  if (rule.mixing == algorithm::Mixing::column_stochastic && weights == WeightRule::automatic &&
-      !schedule.at(0).has_given_weights()) {
-    weights = WeightRule::uniform_columns;
-  }
-  require_mixing(schedule, weights, options.lazy, needs_of(rule), name);
+  const WeightRule weights = weight_rule_for(rule, schedule, weight_rule_by_name(options.weights));
+  require_mixing(schedule, weights, options.lazy, requirements(rule), name);
 }
 
 // True for what a run can learn with: read without an error, and connected over its rounds.

@@ -29,6 +29,11 @@ int first_unreached(const Lists& lists) {
   return at == seen.end() ? -1 : static_cast<int>(at - seen.begin());
 }
 
+bool is_half_of_a_pair(const MixingRow& row) {
+  return row.neighbors.empty() ||
+         (row.neighbors.size() == 1 && std::abs(row.weights[0] - 0.5) < tolerance);
+}
+
 class Checker {
  public:
   Checker(const Schedule& schedule, WeightRule rule, bool lazy)
@@ -94,6 +99,7 @@ class Checker {
       }
     }
     check_symmetric(rows, t);
+    found_.pairs &= std::all_of(rows.begin(), rows.end(), is_half_of_a_pair);
   }
 
   void check_symmetric(const std::vector<MixingRow>& rows, std::int64_t t) {
@@ -134,11 +140,6 @@ class Checker {
   Lists in_, out_;
   MixingCheck found_;
 };
-
-bool is_half_of_a_pair(const MixingRow& row) {
-  return row.neighbors.empty() ||
-         (row.neighbors.size() == 1 && std::abs(row.weights[0] - 0.5) < tolerance);
-}
 
 std::string what_is_no_pair(const Schedule& schedule, WeightRule rule, bool lazy) {
   const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
@@ -187,7 +188,7 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
   if (holds) {
     const bool still = schedule.is_static() || !(needs.unchanging || needs.eigenvalues_above);
     refuse(still ? "" : "it changes from round to round; choose a static topology");
-    if (needs.pairs) refuse(what_is_no_pair(schedule, rule, lazy));
+    if (needs.pairs && !found.pairs) refuse(what_is_no_pair(schedule, rule, lazy));
     if (needs.eigenvalues_above) {
       refuse(what_is_too_low(schedule, rule, lazy, *needs.eigenvalues_above));
     }

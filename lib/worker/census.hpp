@@ -14,12 +14,15 @@ class Census {
   /// Watches `watched`, which Peers::peer() can look at without waiting.
   Census(std::shared_ptr<Peers> peers, std::vector<int> watched);
 
-  /// Looks at everybody, unless that was done a moment ago. True when who is silent has changed.
+  /// False when everybody was looked at a moment ago.
+  bool is_due() const { return Clock::now() - looked_ >= period; }
+  /// Looks at everybody. True when who is silent has changed.
   bool look();
   /// Suspects that have not finished.
   const std::vector<int>& silent() const { return silent_; }
 
  private:
+  static constexpr Seconds period{0.05};
   std::shared_ptr<Peers> peers_;
   std::vector<int> watched_;
   std::vector<int> silent_;

@@ -12,8 +12,8 @@ class Lag {
  public:
   Lag(const Context& context, const Peers& peers, RoundPlan& plan);
 
-  /// False when the round cannot be made: the neighbors have gone on without this worker. To be
-  /// asked once a combination.
+  /// False when the round cannot be made: the neighbors have gone on without this worker. At
+  /// staleness above 0, to be asked in every combination.
   bool keeps_up(const std::vector<Arrival>& arrivals);
   /// The furthest round of a living neighbor of the coming round; at least this worker's own.
   std::int64_t furthest_neighbor() const;

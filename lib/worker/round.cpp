@@ -14,6 +14,11 @@ bool can_stream(const Context& worker) {
          combine::StreamingAverage::fits(worker.mixer.layout());
 }
 
+bool any_arriving(const std::vector<Arrival>& arrivals) {
+  return std::any_of(arrivals.begin(), arrivals.end(),
+                     [](const Arrival& arrival) { return arrival.arriving != 0; });
+}
+
 }  // namespace
 
 Round::Round(const Context& context, RoundPlan& plan, Lag& lag, Publisher& publisher)
@@ -37,7 +42,9 @@ bool Round::run(const algorithm::RoundInfo& info) {
   const bool streams = streaming_ && !worker_.mixer.takes_updates();
   std::vector<Arrival> arrivals = fetch(info.round, streams);
   WorkerStats& stats = worker_.progress.stats;
-  if (!streams || !streaming_->run(arrivals, round->row, {stats.wait_s, stats.mix_s})) {
+  const bool arriving = any_arriving(arrivals);
+  if (!arriving || !streaming_->run(arrivals, round->row, {stats.wait_s, stats.mix_s})) {
+    if (arriving) arrivals = fetch(info.round, false);  // whole
     if (!combine(arrivals, *round, info)) return false;
   }
   count_reads(arrivals, round->row);
@@ -53,13 +60,11 @@ std::vector<Arrival> Round::fetch(std::int64_t round, bool early) {
   return early ? worker_.exchange.fetch_early(round) : worker_.exchange.fetch(round);
 }
 
-/// With all payloads whole.
 bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                     const algorithm::RoundInfo& info) {
-  const bool arriving = std::any_of(arrivals.begin(), arrivals.end(),
-                                    [](const Arrival& arrival) { return arrival.arriving != 0; });
-  if (arriving) arrivals = fetch(info.round, false);
-  return lag_.keeps_up(arrivals) && combiner_->combine(arrivals, round, info);
+  const bool all_there =
+      worker_.setting.exact() && std::all_of(arrivals.begin(), arrivals.end(), is_present);
+  return (all_there || lag_.keeps_up(arrivals)) && combiner_->combine(arrivals, round, info);
 }
 
 void Round::publish_next(const algorithm::RoundInfo& info) {

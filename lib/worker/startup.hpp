@@ -29,16 +29,4 @@ inline bool sends_sums(const algorithm::Declaration& algorithm, const WorkerOpti
   return algorithm.delivery == algorithm::Delivery::summed && options.staleness > 0;
 }
 
-/// The weights with which an algorithm runs on a schedule.
-struct Weights {
-  WeightRule rule;
-  bool lazy;
-  std::string notice;  ///< what the user should know; mostly empty
-};
-
-/// Those of the options, or others where the algorithm needs them. Throws Error(topology) when
-/// schedule or weights do not fit the algorithm. Every worker comes to the same result alone.
-Weights fitting_weights(const Schedule& schedule, const WorkerOptions& options,
-                        const algorithm::Declaration& algorithm);
-
 }  // namespace fast::worker

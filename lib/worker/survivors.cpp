@@ -31,7 +31,7 @@ Survivors::Survivors(const Setting& setting, std::shared_ptr<Peers> peers, const
       plan_(plan),
       census_(peers_, others_of_this_host(setting.group)) {}
 
-void Survivors::look() {
+void Survivors::look_around() {
   if (!census_.look()) return;
   lost_ = census_.silent();
   warn_of_parts();

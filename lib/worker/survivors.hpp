@@ -14,9 +14,11 @@ class Survivors {
  public:
   Survivors(const Setting& setting, std::shared_ptr<Peers> peers, const RoundPlan& plan);
 
-  /// Looks for workers of this host that have become silent. Warns when the topology falls into
-  /// parts without them. Does not wait.
-  void look();
+  /// Looks for workers of this host that have become silent, unless it did so a moment ago. Warns
+  /// when the topology falls into parts without them. Does not wait.
+  void look() {
+    if (census_.is_due()) look_around();
+  }
   /// After this worker has finished: blocks until every worker has finished or is lost. Error as
   /// Worker has them.
   void await_finish();
@@ -27,6 +29,7 @@ class Survivors {
   std::vector<int> own_part(bool at_end) const;
 
  private:
+  void look_around();
   void warn_of_parts() const;
 
   const Setting& setting_;

@@ -2,6 +2,7 @@
 #include <exception>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
+#include <fast/worker/requirements.hpp>
 #include <fast/worker/worker.hpp>
 #include <thread>
 
@@ -160,8 +161,9 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
           "over edges that stay; make a new Worker",
           setting.declared.name, setting.options.staleness);
   const Schedule schedule = rule.make(setting.group.size());
-  const worker::Weights weights =
-      worker::fitting_weights(schedule, setting.options, setting.declared);
+  const FittingWeights weights =
+      fitting_weights(schedule, setting.declared, setting.options.weights,
+                      setting.options.lazy_weights, setting.options.staleness);
   plan->change(schedule, progress.combinations, weights.rule, weights.lazy);
 }
 
@@ -190,8 +192,9 @@ Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> pa
   agree(group, deadline, "Worker: starting up", [&] {
     worker::check_options(options, options.algorithm.declaration());
     schedule = std::make_unique<Schedule>(rule.make(group.size()));
-    const worker::Weights weights =
-        worker::fitting_weights(*schedule, options, options.algorithm.declaration());
+    const FittingWeights weights =
+        fitting_weights(*schedule, options.algorithm.declaration(), options.weights,
+                        options.lazy_weights, options.staleness);
     options.weights = weights.rule;
     options.lazy_weights = weights.lazy;
     notice = weights.notice;

@@ -20,6 +20,7 @@ struct MixingCheck {
   bool columns = true;    ///< every column does, as push-sum needs; with rows: doubly stochastic
   bool symmetric = true;  ///< W_ij = W_ji
   bool nonnegative = true;
+  bool pairs = true;  ///< every worker reads one other at most, with weight 1/2
   /// One line for each of these that does not hold: which worker, which sum, what would mend it.
   std::vector<std::string> findings;
   std::string unconnected;  ///< of these the line for `connected`

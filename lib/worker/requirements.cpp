@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/exchange/exchange.hpp>
+#include <fast/mixing/spectrum.hpp>
+#include <fast/worker/requirements.hpp>
+
+namespace fast {
+namespace {
+
+using algorithm::Declaration;
+using algorithm::Mixing;
+
+constexpr double least_eigenvalue = -1.0 / 3;
+constexpr double rounding = 1e-9;
+constexpr std::int64_t most_rounds_looked_at = 64;
+
+bool is_metropolis(const Topology& topology, WeightRule rule) {
+  if (rule == WeightRule::metropolis) return true;
+  return rule == WeightRule::automatic && !topology.has_given_weights() && topology.is_symmetric();
+}
+
+/// Symmetric and doubly stochastic by construction, which spares the check.
+bool is_metropolis(const Schedule& schedule, WeightRule rule) {
+  if (schedule.period() > most_rounds_looked_at) return false;
+  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    if (!is_metropolis(schedule.at(round), rule)) return false;
+  }
+  return true;
+}
+
+/// "" when nothing is missing.
+std::string missing(const MixingCheck& found, Mixing needed) {
+  switch (needed) {
+    case Mixing::doubly_stochastic:
+      return found.doubly_stochastic() ? "" : "weights whose rows and columns all sum to 1";
+    case Mixing::symmetric:
+    case Mixing::positive:
+      return found.doubly_stochastic() && found.symmetric
+                 ? ""
+                 : "symmetric weights whose rows all sum to 1";
+    case Mixing::column_stochastic:
+      return found.columns ? "" : "weights whose columns all sum to 1";
+    case Mixing::matching:
+      return found.symmetric && found.pairs
+                 ? ""
+                 : "pairs of workers that read each other with weight 1/2";
+    default:
+      return {};
+  }
+}
+
+bool is_met_by_metropolis(Mixing needed) {
+  return needed == Mixing::doubly_stochastic || needed == Mixing::symmetric ||
+         needed == Mixing::positive;
+}
+
+/// Makes the weights lazy, or refuses, unless all eigenvalues are above -1/3.
+void require_positive(const Schedule& schedule, const Declaration& rule, FittingWeights& weights) {
+  if (schedule.workers() == 1) return;
+  const Spectrum found = spectrum(schedule, weights.rule, weights.lazy);
+  const double smallest = found.smallest_eigenvalue.value_or(-1);
+  if (found.converged && smallest > least_eigenvalue + rounding) return;
+  require(!rule.strict, ErrorKind::topology,
+          "Worker: algorithm {} on {}: the smallest eigenvalue of the weights is {:.6f}, it must "
+          "be above -1/3; use lazy weights",
+          rule.name, schedule.name(), smallest);
+  weights.lazy = true;
+  weights.notice = fmt::format(
+      "algorithm {} on {}: the smallest eigenvalue of the weights is {:.6f}, it must be above "
+      "-1/3; lazy weights (I+W)/2 are used",
+      rule.name, schedule.name(), smallest);
+}
+
+/// Refuses weights that do not fit, or notes what they lack where the rule runs all the same.
+void check_weights(const Schedule& schedule, const Declaration& rule, FittingWeights& weights) {
+  if (is_met_by_metropolis(rule.mixing) && is_metropolis(schedule, weights.rule)) return;
+  const std::string lacks =
+      missing(check_mixing(schedule, weights.rule, weights.lazy), rule.mixing);
+  if (lacks.empty()) return;
+  require(rule.mixing == Mixing::doubly_stochastic, ErrorKind::topology,
+          "Worker: algorithm {} on {} with {} weights: it needs {}; choose another topology, "
+          "other weights or another algorithm",
+          rule.name, schedule.name(), name(weights.rule), lacks);
+  weights.notice = fmt::format(
+      "algorithm {} on {} with {} weights keeps the workers' mean only with {}; push_sum needs "
+      "none of it",
+      rule.name, schedule.name(), name(weights.rule), lacks);
+}
+
+void check_schedule(const Schedule& schedule, const Declaration& rule, std::int64_t staleness) {
+  require(!rule.needs_static_topology || schedule.is_static(), ErrorKind::topology,
+          "Worker: algorithm {} on schedule {}, which changes from round to round; it needs a "
+          "topology that stays",
+          rule.name, schedule.name());
+  const bool sums = rule.delivery == algorithm::Delivery::summed && staleness > 0;
+  require(!sums || schedule.is_static(), ErrorKind::topology,
+          "Worker: algorithm {} with a staleness above 0 on schedule {}, which changes from round "
+          "to round; its running sums need edges that stay, take staleness 0 or such a topology",
+          rule.name, schedule.name());
+}
+
+}  // namespace
+
+MixingNeeds requirements(const Declaration& rule) {
+  MixingNeeds needs;
+  const bool combines = rule.scope == algorithm::Scope::neighbors;
+  if (!combines || rule.mixing == Mixing::anything || rule.mixing == Mixing::unit) {
+    needs.connected = combines;
+    return needs;
+  }
+  needs.rows = rule.mixing != Mixing::column_stochastic;
+  needs.columns = true;
+  needs.symmetric = rule.mixing == Mixing::symmetric || rule.mixing == Mixing::positive ||
+                    rule.mixing == Mixing::matching;
+  needs.unchanging = rule.needs_static_topology;
+  needs.pairs = rule.mixing == Mixing::matching;
+  if (rule.mixing == Mixing::positive) needs.eigenvalues_above = least_eigenvalue;
+  return needs;
+}
+
+WeightRule weight_rule_for(const Declaration& rule, const Schedule& schedule, WeightRule given) {
+  if (rule.mixing != Mixing::column_stochastic || given != WeightRule::automatic) return given;
+  return schedule.at(0).has_given_weights() ? WeightRule::given : WeightRule::uniform_columns;
+}
+
+FittingWeights fitting_weights(const Schedule& schedule, const Declaration& rule, WeightRule given,
+                               bool lazy, std::int64_t staleness) {
+  check_schedule(schedule, rule, staleness);
+  FittingWeights weights{weight_rule_for(rule, schedule, given), lazy, {}};
+  if (rule.scope != algorithm::Scope::neighbors) return weights;
+  check_weights(schedule, rule, weights);
+  if (!rule.why_bounded.empty() && staleness == unbounded_staleness) {
+    weights.notice += fmt::format("{}algorithm {} at staleness inf: {}",
+                                  weights.notice.empty() ? "" : "; ", rule.name, rule.why_bounded);
+  }
+  if (rule.mixing == Mixing::positive) require_positive(schedule, rule, weights);
+  return weights;
+}
+
+}  // namespace fast
