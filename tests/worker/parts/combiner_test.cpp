@@ -12,15 +12,16 @@ using worker::make_combiner;
 
 namespace {
 
-WorkerOptions stale(std::int64_t staleness) {
+WorkerOptions with_staleness(std::int64_t staleness) {
   WorkerOptions options;
   options.staleness = staleness;
   return options;
 }
 
 /// Three workers on a ring: weights of 1/3. The own value is 1.
-struct Ring : Scene {
-  explicit Ring(std::int64_t staleness) : Scene(1, 3, stencil::ring(), stale(staleness)) {
+struct CombiningRing : Scene {
+  explicit CombiningRing(std::int64_t staleness)
+      : Scene(1, 3, stencil::ring(), with_staleness(staleness)) {
     worker::Publisher(context).begin(0);
   }
 };
@@ -29,14 +30,14 @@ struct Ring : Scene {
 
 TEST_CASE("a combination is x_i + Σ W_ij (m_j - m_i) of those that are there, and is published") {
   for (const std::int64_t staleness : {0, 3}) {
-    Ring ring(staleness);
+    CombiningRing ring(staleness);
     std::vector both{ring.arrival(0, 4), ring.arrival(2, 7)};
     CHECK(make_combiner(ring.context)->combine(both, *ring.plan.at(0), {}));
     CHECK(ring.x[3] == Approx(1 + (3 + 6) / 3.0));
     ring.exchange.publish(1, false);
     CHECK(ring.exchange.newest().values == ring.x);
 
-    Ring alone(staleness);
+    CombiningRing alone(staleness);
     std::vector one{alone.arrival(0, 4), Scene::absent(2)};
     CHECK(make_combiner(alone.context)->combine(one, *alone.plan.at(0), {}));
     CHECK(alone.x[0] == Approx(1 + 3 / 3.0));
@@ -44,14 +45,14 @@ TEST_CASE("a combination is x_i + Σ W_ij (m_j - m_i) of those that are there, a
 }
 
 TEST_CASE("at staleness 0 a payload that was written to meanwhile means: left behind") {
-  Ring ring(0);
+  CombiningRing ring(0);
   ring.exchange.torn = {2};
   std::vector arrivals{ring.arrival(0, 4), ring.arrival(2, 7)};
   CHECK_FALSE(make_combiner(ring.context)->combine(arrivals, *ring.plan.at(0), {}));
 }
 
 TEST_CASE("above staleness 0 a torn payload is read three times and then left out") {
-  Ring ring(3);
+  CombiningRing ring(3);
   ring.exchange.torn = {2};
   std::vector arrivals{ring.arrival(0, 4), ring.arrival(2, 7)};
   ring.exchange.arrivals = {arrivals};

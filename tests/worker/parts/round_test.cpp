@@ -10,8 +10,8 @@ using testing::Scene;
 
 namespace {
 
-struct Ring : Scene {
-  explicit Ring(WorkerOptions options = {})
+struct RunningRing : Scene {
+  explicit RunningRing(WorkerOptions options = {})
       : Scene(1, 3, stencil::ring(), std::move(options)),
         publisher(context),
         lag(context, *peers, plan),
@@ -26,7 +26,7 @@ struct Ring : Scene {
 }  // namespace
 
 TEST_CASE("a round combines, completes and publishes for the next one") {
-  Ring ring;
+  RunningRing ring;
   ring.exchange.arrivals = {{ring.arrival(0, 4), ring.arrival(2, 7)}};
   CHECK(ring.round.run({.round = 0}));
   CHECK(ring.x[0] == Approx(4));
@@ -42,7 +42,7 @@ TEST_CASE("a round combines, completes and publishes for the next one") {
 TEST_CASE("a rule that publishes after the step publishes what it combines") {
   WorkerOptions options;
   options.algorithm = algorithm::atc();
-  Ring ring(options);
+  RunningRing ring(options);
   ring.x.assign(Scene::count, 2);  // the step
   ring.exchange.arrivals = {{ring.arrival(0, 5), ring.arrival(2, 8)}};
   CHECK(ring.round.run({.round = 0}));
@@ -55,7 +55,7 @@ TEST_CASE("absent neighbors are counted, and suspects are told of") {
   std::vector<int> told;
   WorkerOptions options;
   options.on_suspect = [&](int peer) { told.push_back(peer); };
-  Ring ring(options);
+  RunningRing ring(options);
   ring.exchange.arrivals = {{Scene::absent(0), Scene::absent(2, Arrival::State::finished)}};
   CHECK(ring.round.run({.round = 0}));
   CHECK(told == std::vector<int>{0});
@@ -65,7 +65,7 @@ TEST_CASE("absent neighbors are counted, and suspects are told of") {
 }
 
 TEST_CASE("a round that cannot be made changes nothing") {
-  Ring ring;
+  RunningRing ring;
   ring.peers->states[0].progress = 9;
   ring.exchange.arrivals = {{Scene::absent(0, Arrival::State::missed), Scene::absent(2)}};
   CHECK_FALSE(ring.round.run({.round = 0}));
@@ -75,7 +75,7 @@ TEST_CASE("a round that cannot be made changes nothing") {
 }
 
 TEST_CASE("a payload that stops arriving is fetched again, whole") {
-  Ring ring;
+  RunningRing ring;
   auto first = ring.arrival(2, 7);
   first.arriving = 1;
   ring.exchange.comes_bytes = 0;
