@@ -3,6 +3,9 @@
 #include <utility>
 
 namespace fast {
+namespace {
+constexpr auto look_period = std::chrono::milliseconds(50);  // at the deadline
+}
 
 SerialExecutor::SerialExecutor() : thread_([this] { work(); }) {}
 
@@ -41,7 +44,25 @@ void SerialExecutor::run(std::function<void()> task) {
 void SerialExecutor::wait(std::uint64_t number) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_ >= number; });
+  rethrow_failure();
+}
+
+bool SerialExecutor::wait(std::uint64_t number, const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, look_period, [&] { return done_ >= number; })) {
+    if (deadline.expired()) return false;
+  }
+  rethrow_failure();
+  return true;
+}
+
+void SerialExecutor::rethrow_failure() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+bool SerialExecutor::pause(Seconds time) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [&] { return !tasks_.empty(); });
 }
 
 void SerialExecutor::work() {

@@ -1,11 +1,12 @@
-// A thread that runs a worker's tasks in their order, beside the worker's own thread, which alone
-// submits them.
+// A background thread with a queue of tasks, which it runs in their order. One other thread submits
+// them.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <fast/core/deadline.hpp>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -17,19 +18,24 @@ class SerialExecutor {
   SerialExecutor();
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
-  /// All that was submitted is run first.
+  /// Runs all submitted tasks first.
   ~SerialExecutor();
 
-  /// Returns its number.
+  /// Returns the task's number.
   std::uint64_t submit(std::function<void()> task);
-  /// Blocks until the tasks up to that one are done. Throws what the first of all that have
-  /// thrown since the last such call has thrown.
+  /// Blocks until the tasks up to that one are done. When tasks have thrown since the last wait,
+  /// throws the first of their exceptions.
   void wait(std::uint64_t number);
-  /// Submits and waits; on the calling thread, when there is nothing to wait for.
+  /// The same up to a deadline. False: the deadline expired first.
+  bool wait(std::uint64_t number, const Deadline& deadline);
+  /// Submits a task and waits for it. Runs it on the calling thread when no other task is left.
   void run(std::function<void()> task);
+  /// Called by a task: sleeps for `time`, or until another task is in the queue. True: one is.
+  bool pause(Seconds time);
 
  private:
   void work();
+  void rethrow_failure();
   void run_one(const std::function<void()>& task, std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;

@@ -1,18 +1,17 @@
-#include <condition_variable>
+#include <atomic>
 #include <deque>
 #include <exception>
 #include <fast/core/error.hpp>
 #include <fast/data/prefetcher.hpp>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
-namespace fast::data {
-namespace {
-constexpr auto look_period = std::chrono::milliseconds(50);  // at the deadline
-}
+#include "core/serial_executor.hpp"
 
+namespace fast::data {
+
+/// Batches are the executor's tasks. A restart makes the tasks of earlier runs stale: they do
+/// nothing.
 struct Prefetcher::Impl {
   struct Place {
     std::size_t epoch, round;
@@ -24,6 +23,11 @@ struct Prefetcher::Impl {
     Batch batch = {};
     std::exception_ptr failure = {};
   };
+  /// A batch that has been asked of the executor.
+  struct Made {
+    Slot* slot;
+    std::uint64_t task;
+  };
 
   Impl(Loader of, PrefetchOptions with) : loader(std::move(of)), options(std::move(with)) {
     if (options.ahead == 0 && !options.memory) return;
@@ -31,11 +35,10 @@ struct Prefetcher::Impl {
     for (Slot& slot : slots) {
       slot.inputs = allocate();
       slot.labels.resize(loader.batch_size());
-      free.push_back(&slot);
     }
-    if (options.ahead > 0)
-      worker = std::jthread([this](const std::stop_token& stop) { work(stop); });
+    if (options.ahead > 0) executor = std::make_unique<SerialExecutor>();
   }
+  ~Impl() { restart({}); }
 
   std::size_t values() const { return loader.batch_size() * loader.dataset().sample_size(); }
   std::shared_ptr<float> allocate() const {
@@ -60,87 +63,73 @@ struct Prefetcher::Impl {
     }
   }
 
-  void work(const std::stop_token& stop) {
-    std::unique_lock lock(mutex);
-    while (wanted.wait(lock, stop, [this] { return next && !free.empty(); }) &&
-           !stop.stop_requested()) {
-      const Place place = *next;
-      const std::size_t run = runs;
-      Slot& slot = *free.back();
-      free.pop_back();
-      next = after(place);
-      making = true;
-      lock.unlock();
-      make(slot, place);
-      lock.lock();
-      making = false;
-      if (run == runs) {
-        made.push_back(&slot);
-        if (slot.failure) next.reset();
-      } else {
-        free.push_back(&slot);
-      }
-      changed.notify_all();
-    }
+  /// A failure makes the batches after it stale.
+  void make_ahead(Slot& slot, Place place, std::size_t in_run) {
+    if (run != in_run) return;
+    make(slot, place);
+    if (slot.failure) run.compare_exchange_strong(in_run, in_run + 1);
   }
 
-  /// Forgets what was made ahead.
   void restart(std::optional<Place> from) {
-    ++runs;
-    free.insert(free.end(), made.begin(), made.end());
+    ++run;
     made.clear();
     next = from;
-    wanted.notify_all();
   }
 
-  template <class Condition>
-  void await(std::unique_lock<std::mutex>& lock, const Condition& condition) {
-    const Deadline deadline(options.deadline);
-    while (!changed.wait_for(lock, look_period, condition)) {
-      require(
-          !deadline.expired(), ErrorKind::deadline,
-          "Prefetcher: a batch is not there after {:.1f} s, the limit; see whether the data can "
-          "be read, or raise the deadline",
-          options.deadline.count());
+  /// Asks for batches until every slot has one. Slots are used in turn.
+  void submit() {
+    while (made.size() < slots.size()) {
+      Slot& slot = slots[turn++ % slots.size()];
+      const auto task = executor->submit(
+          [this, &slot, place = *next, in_run = run.load()] { make_ahead(slot, place, in_run); });
+      made.push_back({&slot, task});
+      next = after(*next);
     }
+  }
+
+  void await(std::uint64_t task) const {
+    require(executor->wait(task, Deadline(options.deadline)), ErrorKind::deadline,
+            "Prefetcher: a batch is not there after {:.1f} s, the limit; see whether the data can "
+            "be read, or raise the deadline",
+            options.deadline.count());
   }
 
   const Batch& take(Place place) {
-    std::unique_lock lock(mutex);
-    if (in_use != nullptr) free.push_back(std::exchange(in_use, nullptr));
     if (expected != place) restart(place);
-    wanted.notify_all();
     expected.reset();
-    await(lock, [this] { return !made.empty(); });
-    in_use = made.front();
+    submit();
+    const Made first = made.front();
+    await(first.task);
     made.pop_front();
-    if (in_use->failure) std::rethrow_exception(in_use->failure);
+    if (first.slot->failure) std::rethrow_exception(first.slot->failure);
     expected = after(place);
-    return in_use->batch;
+    return first.slot->batch;
   }
 
   const Batch& batch(Place place) {
-    if (worker.joinable()) return take(place);
+    if (executor) return take(place);
     if (slots.empty()) return loader.batch(place.epoch, place.round);
     make(slots[0], place);
     if (slots[0].failure) std::rethrow_exception(slots[0].failure);
     return slots[0].batch;
   }
 
-  Loader loader;
+  void own(std::vector<std::size_t> samples) {
+    restart({});
+    expected.reset();
+    if (!executor) return loader.own(std::move(samples));
+    await(executor->submit([this, own = std::move(samples)] { loader.own(own); }));
+  }
+
+  Loader loader;  ///< while there are tasks, the executor's
   PrefetchOptions options;
   std::vector<Slot> slots;
-  std::mutex
-      mutex;  // guards what follows but the thread; the loader is the thread's while it makes
-  std::condition_variable_any wanted, changed;
-  std::vector<Slot*> free;
-  std::deque<Slot*> made;
-  Slot* in_use = nullptr;
-  std::optional<Place> next;      // to be made
-  std::optional<Place> expected;  // what the user is to get next without a restart
-  std::size_t runs = 0;
-  bool making = false;
-  std::jthread worker;  // last: it ends first
+  std::atomic<std::size_t> run = 0;  ///< of tasks: those of another one are stale
+  std::size_t turn = 0;
+  std::deque<Made> made;
+  std::optional<Place> next;                 ///< to be asked of the executor
+  std::optional<Place> expected;             ///< what the user is to get next without a restart
+  std::unique_ptr<SerialExecutor> executor;  ///< last: it ends first
 };
 
 Prefetcher::Prefetcher(Loader loader, PrefetchOptions options)
@@ -155,12 +144,6 @@ const Batch& Prefetcher::batch(std::size_t epoch, std::size_t round) {
   return impl_->batch({epoch, round});
 }
 
-void Prefetcher::own(std::vector<std::size_t> samples) {
-  std::unique_lock lock(impl_->mutex);
-  impl_->restart({});
-  impl_->expected.reset();
-  impl_->await(lock, [this] { return !impl_->making; });
-  impl_->loader.own(std::move(samples));
-}
+void Prefetcher::own(std::vector<std::size_t> samples) { impl_->own(std::move(samples)); }
 
 }  // namespace fast::data

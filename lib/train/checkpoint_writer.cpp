@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <condition_variable>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <fast/train/checkpoint.hpp>
-#include <fstream>
-#include <mutex>
-#include <thread>
 
+#include "core/serial_executor.hpp"
 #include "train/durable_file.hpp"
 #include "train/manifest.hpp"
 
@@ -65,6 +63,8 @@ void remove_old(const std::filesystem::path& directory, int keep) {
 
 }  // namespace
 
+/// A checkpoint is two tasks: one writes this worker's file, one waits for the others' files and
+/// writes the manifest.
 struct CheckpointWriter::Impl {
   struct Job {
     std::int64_t round = 0;
@@ -74,25 +74,31 @@ struct CheckpointWriter::Impl {
     std::size_t size_bytes = 0;
   };
 
-  explicit Impl(Options given) : options(std::move(given)), thread([this] { run(); }) {}
+  explicit Impl(Options given) : options(std::move(given)) {}
 
-  void run() {
-    std::unique_lock lock(mutex);
-    for (;;) {
-      changed.wait(lock, [&] { return pending || quit; });
-      if (!pending) return;
-      lock.unlock();
-      write();
-      lock.lock();
-      pending = false;
-      changed.notify_all();
-      await_others(lock);
+  void copy(std::int64_t round, const std::vector<TensorView>& tensors, const Metadata& metadata) {
+    job.round = round;
+    job.tensors = tensors;
+    job.metadata = metadata;
+    job.size_bytes = 0;
+    for (const TensorView& tensor : tensors) job.size_bytes += tensor.size_bytes();
+    if (job.data.size_bytes() < job.size_bytes) job.data = AlignedBuffer(job.size_bytes);
+    std::byte* to = job.data.data();
+    for (const TensorView& tensor : tensors) {
+      const std::size_t bytes = tensor.size_bytes();
+      mixing::stream_copy(to, tensor.data, bytes);
+      to += bytes;
     }
+    mixing::stream_fence();
+  }
+
+  std::filesystem::path directory_of(std::int64_t round) const {
+    return options.directory / directory_name(round);
   }
 
   void write() {
     try {
-      const std::filesystem::path directory = options.directory / directory_name(job.round);
+      const std::filesystem::path directory = directory_of(job.round);
       std::filesystem::create_directories(directory);
       const std::string header = safetensors_header(job.tensors, job.metadata);
       const std::vector<Bytes> parts{bytes_of(header), {job.data.data(), job.size_bytes}};
@@ -100,68 +106,55 @@ struct CheckpointWriter::Impl {
       const Shard shard{options.rank, header.size() + job.size_bytes, hash_of(parts)};
       const std::string note = to_note(shard);
       write_durably(directory / note_name(options.rank), {bytes_of(note)});
-      const std::lock_guard lock(mutex);
       unlisted = job.round;
       problem.clear();
     } catch (const std::exception& error) {
-      warn(error.what());
+      warn(job.round, message_of(error));
     }
   }
 
-  /// Ends with a manifest: a full one, or, when others do not come or the next checkpoint does, one
-  /// of what there is.
-  void await_others(std::unique_lock<std::mutex>& lock) {
+  /// Ends with a manifest of all workers' files. When some do not come in time, or the next
+  /// checkpoint does, the manifest lists the files that are there.
+  void await_others() {
+    if (!unlisted) return;
     const Deadline deadline{Seconds(options.patience_s)};
-    while (unlisted) {
-      lock.unlock();
-      const bool done = list(deadline.expired() || impatient);
-      lock.lock();
-      if (done) {
-        unlisted.reset();
-        changed.notify_all();
-      }
-      if (unlisted) impatient = changed.wait_for(lock, poll_period, [&] { return pending; });
+    bool next_waits = false;
+    while (!list(*unlisted, deadline.expired() || next_waits)) {
+      next_waits = executor.pause(poll_period);
     }
-    impatient = false;
+    unlisted.reset();
   }
 
-  bool list(bool as_it_is) {
-    const std::filesystem::path directory = options.directory / directory_name(*unlisted);
+  bool list(std::int64_t round, bool as_it_is) {
+    const std::filesystem::path directory = directory_of(round);
     try {
       const std::size_t shards = noted_shards(directory, options.workers).size();
       if (shards == 0) return true;  // removed meanwhile: newer ones are there
       if (shards < static_cast<std::size_t>(options.workers) && !as_it_is) return false;
-      write_manifest(directory, *unlisted, options.workers);
+      write_manifest(directory, round, options.workers);
       sync_directory(options.directory);  // the new one's name, before older ones go
       remove_old(options.directory, options.keep);
     } catch (const std::exception& error) {
-      warn(error.what());
+      warn(round, message_of(error));
     }
     return true;
   }
 
-  void note_problem(const std::string& what) {
-    const std::lock_guard lock(mutex);
+  void warn(std::int64_t round, const std::string& what) {
     problem = what;
-  }
-
-  void warn(const char* what) {
-    note_problem(what);
-    if (options.log) {
-      options.log(LogLevel::warning,
-                  fmt::format("worker {}: no checkpoint of round {}: {}; training goes on",
-                              options.rank, job.round, what));
-    }
+    if (!options.log) return;
+    options.log(LogLevel::warning,
+                fmt::format("worker {}: no checkpoint of round {}: {}; training goes on",
+                            options.rank, round, what));
   }
 
   Options options;
-  std::mutex mutex;  ///< guards what follows up to problem; the job while it is not pending
-  std::condition_variable changed;
-  bool pending = false, quit = false, impatient = false;
+  std::uint64_t written = 0, listed = 0;  ///< the latest checkpoint's tasks
+  // The tasks' until they are done:
   Job job;
-  std::string problem;                   ///< of the latest checkpoint
   std::optional<std::int64_t> unlisted;  ///< round written and not in a manifest yet
-  std::thread thread;
+  std::string problem;                   ///< of the latest checkpoint
+  SerialExecutor executor;               ///< last: it ends first
 };
 
 CheckpointWriter::CheckpointWriter(Options options) {
@@ -175,47 +168,21 @@ CheckpointWriter::CheckpointWriter(Options options) {
   impl_ = std::make_unique<Impl>(std::move(options));
 }
 
-CheckpointWriter::~CheckpointWriter() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->quit = true;
-  }
-  impl_->changed.notify_all();
-  impl_->thread.join();
-}
+CheckpointWriter::~CheckpointWriter() = default;
 
-void CheckpointWriter::wait() {
-  std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [&] { return !impl_->pending; });
-}
+void CheckpointWriter::wait() { impl_->executor.wait(impl_->written); }
 
 std::string CheckpointWriter::finish() {
-  std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [&] { return !impl_->pending && !impl_->unlisted; });
+  impl_->executor.wait(impl_->listed);
   return impl_->problem;
 }
 
 void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& tensors,
                             const Metadata& metadata) {
-  std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [&] { return !impl_->pending; });
-  Impl::Job& job = impl_->job;
-  job.round = round;
-  job.tensors = tensors;
-  job.metadata = metadata;
-  job.size_bytes = 0;
-  for (const TensorView& tensor : tensors) job.size_bytes += tensor.size_bytes();
-  if (job.data.size_bytes() < job.size_bytes) job.data = AlignedBuffer(job.size_bytes);
-  std::byte* to = job.data.data();
-  for (const TensorView& tensor : tensors) {
-    const std::size_t bytes = tensor.size_bytes();
-    mixing::stream_copy(to, tensor.data, bytes);
-    to += bytes;
-  }
-  mixing::stream_fence();
-  impl_->pending = true;
-  lock.unlock();
-  impl_->changed.notify_all();
+  wait();
+  impl_->copy(round, tensors, metadata);
+  impl_->written = impl_->executor.submit([this] { impl_->write(); });
+  impl_->listed = impl_->executor.submit([this] { impl_->await_others(); });
 }
 
 }  // namespace fast::train

@@ -40,7 +40,7 @@ TEST_CASE("an executor waits for no task behind the one that is asked for") {
   CHECK(late);
 }
 
-TEST_CASE("what an task throws is thrown by the next wait, once, and others are run still") {
+TEST_CASE("what a task throws is thrown by the next wait, once, and others are run still") {
   SerialExecutor executor;
   bool ran = false;
   executor.submit([] { throw std::runtime_error("first"); });
@@ -48,4 +48,26 @@ TEST_CASE("what an task throws is thrown by the next wait, once, and others are 
   CHECK_THROWS_WITH(executor.run([&] { ran = true; }), "first");
   CHECK(ran);
   CHECK_NOTHROW(executor.run([] {}));
+}
+
+TEST_CASE("an executor waits for a task up to a deadline") {
+  std::latch asked(1);
+  SerialExecutor executor;
+  const auto number = executor.submit([&] { asked.wait(); });
+  CHECK_FALSE(executor.wait(number, fast::Deadline(fast::Seconds(0.1))));
+  asked.count_down();
+  CHECK(executor.wait(number, fast::Deadline(fast::Seconds(30))));
+}
+
+TEST_CASE("a task that pauses goes on when another is submitted") {
+  SerialExecutor executor;
+  bool first_pause = true, second_pause = false;
+  const auto number = executor.submit([&] {
+    first_pause = executor.pause(fast::Seconds(0.01));
+    second_pause = executor.pause(fast::Seconds(30));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  executor.submit([] {});
+  executor.wait(number);
+  CHECK(second_pause);
 }
