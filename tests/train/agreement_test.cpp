@@ -1,6 +1,6 @@
 // Agreements of simulated workers: in which round they save and stop, however training, ticks and
 // news interleave.
-#include "train/agreement.hpp"
+#include "train/control/agreement.hpp"
 
 #include <fast/core/random.hpp>
 

@@ -19,7 +19,7 @@
 #include "support/contents.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
-#include "train/durable_file.hpp"
+#include "train/checkpoint/durable_file.hpp"
 
 using namespace fast;
 using namespace fast::train;

@@ -14,8 +14,8 @@
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/run/run_position.hpp"
 #include "train/training.hpp"
-#include "train/training_run.hpp"
 
 using namespace fast;
 using testing::Trained;

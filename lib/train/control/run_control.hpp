@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include "train/agreement.hpp"
+#include "train/control/agreement.hpp"
 
 namespace fast::train {
 

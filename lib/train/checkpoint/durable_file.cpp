@@ -1,4 +1,4 @@
-#include "train/durable_file.hpp"
+#include "train/checkpoint/durable_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

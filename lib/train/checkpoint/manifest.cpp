@@ -1,5 +1,5 @@
 #define XXH_INLINE_ALL
-#include "train/manifest.hpp"
+#include "train/checkpoint/manifest.hpp"
 
 #include <xxhash.h>
 

@@ -6,8 +6,8 @@
 #include <fast/train/checkpoint.hpp>
 
 #include "core/serial_executor.hpp"
-#include "train/durable_file.hpp"
-#include "train/manifest.hpp"
+#include "train/checkpoint/durable_file.hpp"
+#include "train/checkpoint/manifest.hpp"
 
 namespace fast::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/agreement.hpp"
+#include "train/control/agreement.hpp"
 
 #include <algorithm>
 

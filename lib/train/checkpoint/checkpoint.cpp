@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "train/durable_file.hpp"
-#include "train/manifest.hpp"
+#include "train/checkpoint/durable_file.hpp"
+#include "train/checkpoint/manifest.hpp"
 
 namespace fast::train {
 

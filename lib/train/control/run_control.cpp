@@ -1,4 +1,4 @@
-#include "train/run_control.hpp"
+#include "train/control/run_control.hpp"
 
 #include <algorithm>
 #include <fast/core/deadline.hpp>

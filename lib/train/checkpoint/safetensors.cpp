@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "train/durable_file.hpp"
+#include "train/checkpoint/durable_file.hpp"
 
 namespace fast::train {
 namespace {

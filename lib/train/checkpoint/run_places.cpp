@@ -1,4 +1,4 @@
-#include "train/run_places.hpp"
+#include "train/checkpoint/run_places.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "train/durable_file.hpp"
-#include "train/manifest.hpp"
+#include "train/checkpoint/durable_file.hpp"
+#include "train/checkpoint/manifest.hpp"
 
 namespace fast::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/take_over.hpp"
+#include "train/run/shard_plan.hpp"
 
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>

@@ -1,0 +1,47 @@
+#include "train/run/best_model.hpp"
+
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace fast::train {
+
+void BestModel::validate(int epoch) {
+  if (!is_keeper()) return;
+  AlignedBuffer mean = replica_.current_model();
+  const auto correct =
+      static_cast<std::int64_t>(evaluator_.of(mean, plan_.data.validation).correct);
+  if (correct <= correct_) return;
+  correct_ = correct;
+  epoch_ = epoch;
+  packed_ = std::move(mean);
+}
+
+bool BestModel::stops(int epoch) const {
+  const int patience = plan_.options.patience;
+  if (patience == 0) return false;
+  if (is_keeper()) return epoch - epoch_ >= patience;
+  return replica_.worker().has_finished(0);
+}
+
+AlignedBuffer BestModel::hand_out() const {
+  const std::string_view mine(reinterpret_cast<const char*>(packed_.data()), packed_.size_bytes());
+  const std::string best =
+      plan_.group.all_gather(mine, plan_.deadline(), "Trainer: handing out the best model")[0];
+  AlignedBuffer model(best.size());
+  std::memcpy(model.data(), best.data(), best.size());
+  return model;
+}
+
+std::vector<TensorView> BestModel::state() {
+  if (!exists()) return {};
+  return {view_of("packed", packed_.as<std::uint8_t>()),
+          view_of("correct", std::span(&correct_, 1)), view_of("epoch", std::span(&epoch_, 1))};
+}
+
+std::vector<TensorView> BestModel::room() {
+  packed_ = AlignedBuffer(replica_.layout().size_bytes());
+  return state();
+}
+
+}  // namespace fast::train

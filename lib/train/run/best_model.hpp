@@ -1,0 +1,49 @@
+// The best mean model of a run so far, and whether the run gets any better.
+#pragma once
+
+#include <fast/core/memory.hpp>
+#include <fast/core/tensor_view.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include "train/run/evaluator.hpp"
+#include "train/run/run_plan.hpp"
+
+namespace fast::train {
+
+/// Worker 0 tests the mean model on the validation samples and keeps the best one. Runs without
+/// validation samples have none.
+class BestModel {
+ public:
+  BestModel(const RunPlan& plan, Replica& replica, Evaluator& evaluator)
+      : plan_(plan), replica_(replica), evaluator_(evaluator) {}
+
+  bool is_wanted() const { return plan_.data.validation.size() > 0; }
+  bool is_keeper() const { return is_wanted() && plan_.group.rank() == 0; }
+  bool exists() const { return packed_.size_bytes() > 0; }  ///< on the keeper, after an epoch
+
+  /// After an epoch.
+  void validate(int epoch);
+  /// Whether this worker leaves training early: worker 0 decides, the others follow it.
+  bool stops(int epoch) const;
+
+  /// Collective. Worker 0's.
+  AlignedBuffer hand_out() const;
+  AlignedBuffer take() { return std::move(packed_); }
+
+  /// For checkpoints; empty when there is none.
+  std::vector<TensorView> state();
+  /// Views like those of state(), to be written to.
+  std::vector<TensorView> room();
+
+ private:
+  const RunPlan& plan_;
+  Replica& replica_;
+  Evaluator& evaluator_;
+  std::int64_t correct_ = -1;
+  std::int64_t epoch_ = 0;
+  AlignedBuffer packed_;
+};
+
+}  // namespace fast::train

@@ -1,0 +1,40 @@
+#include "train/run/evaluator.hpp"
+
+#include <fast/data/loader.hpp>
+#include <utility>
+
+namespace fast::train {
+namespace {
+constexpr std::size_t evaluation_batch = 500;
+}
+
+Evaluator::Evaluator(Replica& replica, data::Normalization normalization)
+    : replica_(replica), normalization_(std::move(normalization)) {}
+
+Evaluation Evaluator::own(const data::Dataset& samples) {
+  data::Loader loader(samples, normalization_, evaluation_batch);
+  Evaluation total;
+  for (std::size_t r = 0; r < loader.rounds(); ++r) {
+    const Evaluation part = replica_.backend().evaluate(loader.batch(0, r));
+    total.loss_sum += part.loss_sum;
+    total.correct += part.correct;
+  }
+  return total;
+}
+
+Evaluation Evaluator::of(const AlignedBuffer& model, const data::Dataset& samples) {
+  const AlignedBuffer kept = replica_.own_model();
+  replica_.adopt(model);
+  const Evaluation result = own(samples);
+  replica_.adopt(kept);
+  return result;
+}
+
+data::Dataset part_of(const data::Dataset& samples, int rank, int workers) {
+  const auto bound = [&](int r) {
+    return samples.size() * static_cast<std::size_t>(r) / static_cast<std::size_t>(workers);
+  };
+  return samples.slice(bound(rank), bound(rank + 1) - bound(rank));
+}
+
+}  // namespace fast::train

@@ -1,0 +1,29 @@
+// Tests models on samples: the replica itself, or another model in its place.
+#pragma once
+
+#include <fast/backend/backend.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/data/dataset.hpp>
+
+#include "train/run/replica.hpp"
+
+namespace fast::train {
+
+class Evaluator {
+ public:
+  Evaluator(Replica& replica, data::Normalization normalization);
+
+  /// Of the replica's own weights.
+  Evaluation own(const data::Dataset& samples);
+  /// Of a packed model. The replica's weights are put back.
+  Evaluation of(const AlignedBuffer& model, const data::Dataset& samples);
+
+ private:
+  Replica& replica_;
+  data::Normalization normalization_;
+};
+
+/// The contiguous part of the samples that worker `rank` tests: all parts together are the whole.
+data::Dataset part_of(const data::Dataset& samples, int rank, int workers);
+
+}  // namespace fast::train

@@ -1,0 +1,113 @@
+#include "train/run/replica.hpp"
+
+#include <cmath>
+#include <fast/worker/closing.hpp>
+#include <set>
+#include <utility>
+
+namespace fast::train {
+
+Replica::Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed)
+    : plan_(plan), backend_(backend), home_(weights_home(plan.options, backend)) {
+  worker_.emplace(plan_.group, plan_.schedule, home_->tensors(),
+                  training_options(std::move(on_missed)));
+  layout_ = host_layout();
+  home_->download();
+  step_.emplace(backend_, plan_.options.pace, plan_.group.rank(), open_reducer());
+  restart_ema();
+}
+
+WorkerOptions Replica::options_on_home(WorkerOptions options) {
+  if (auto accelerator = home_->accelerator()) options.accelerator = std::move(accelerator);
+  return options;
+}
+
+WorkerOptions Replica::training_options(OnMissed on_missed) {
+  WorkerOptions options = worker_options(plan_.options);
+  options.on_healed = [this] { clean_optimizer(); };
+  options.on_suspect = [this, on_missed = std::move(on_missed)](int neighbor) {
+    on_missed(neighbor, worker_->round());
+    if (plan_.options.worker.on_suspect) plan_.options.worker.on_suspect(neighbor);
+  };
+  return options_on_home(std::move(options));
+}
+
+/// Of the tensors that take part. Those of a device have a mirror in host memory.
+ParameterLayout Replica::host_layout() const {
+  const ParameterLayout& averaged = worker_->layout();
+  if (averaged.device() == Device{}) return averaged;
+  std::set<std::string> taking_part;
+  for (const TensorView& view : averaged.views()) taking_part.insert(view.name);
+  std::vector<TensorView> mirror = backend_.parameters();
+  std::erase_if(mirror, [&](const TensorView& view) { return !taking_part.contains(view.name); });
+  return ParameterLayout(std::move(mirror));
+}
+
+std::unique_ptr<Reducer> Replica::open_reducer() const {
+  if (!plan_.all_reduces()) return nullptr;
+  ExchangeOptions exchange;
+  exchange.deadline = plan_.options.worker.deadline;
+  exchange.suspect_after = plan_.options.worker.suspect_after;
+  return plan_.group.open_reducer(layout_.size_bytes(), exchange);
+}
+
+/// Values that are not finite in the optimizer's state would come back with the next step.
+void Replica::clean_optimizer() {
+  const auto clean = []<class T>(const TensorView& view, T) {
+    for (T& value : std::span(static_cast<T*>(view.data), view.element_count())) {
+      if (!std::isfinite(value)) value = 0;
+    }
+  };
+  for (const TensorView& view : backend_.optimizer_state()) {
+    if (view.dtype == DType::f32) clean(view, float{});
+    if (view.dtype == DType::f64) clean(view, double{});
+  }
+}
+
+void Replica::restart_ema() {
+  const double decay = plan_.options.ema_decay;
+  if (decay > 0) ema_.emplace(worker_->layout(), decay, home_->accelerator());
+}
+
+double Replica::round(const Batch& batch, double rate) {
+  step_->set_learning_rate(rate);
+  const double loss = home_->round(*worker_, *step_, batch, rate);
+  if (ema_) ema_->update(worker_->layout());
+  return loss;
+}
+
+void Replica::finish() {
+  if (ema_) adopt(ema_->packed());
+  home_->finish(*worker_);
+}
+
+void Replica::close(std::int64_t rounds) {
+  const Spectrum& spectrum = plan_.overview.spectrum;
+  worker_.reset();
+  worker_.emplace(close_training(plan_.group, plan_.schedule, spectrum, home_->tensors(), rounds,
+                                 options_on_home(worker_options(plan_.options))));
+}
+
+AlignedBuffer Replica::own_model() const {
+  AlignedBuffer model(layout_.size_bytes());
+  home_->download();
+  layout_.gather(model.data());
+  return model;
+}
+
+AlignedBuffer Replica::mean_model() const {
+  AlignedBuffer mean(layout_.size_bytes());
+  worker_->mean_model({mean.data(), mean.size_bytes()});
+  return mean;
+}
+
+AlignedBuffer Replica::current_model() const {
+  return plan_.all_reduces() ? own_model() : mean_model();
+}
+
+void Replica::adopt(const AlignedBuffer& model) {
+  layout_.scatter(model.data());
+  home_->upload();
+}
+
+}  // namespace fast::train

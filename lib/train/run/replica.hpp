@@ -1,0 +1,69 @@
+// A worker's model in a run: the Worker that averages it, and its models in host memory.
+#pragma once
+
+#include <fast/core/memory.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "train/ema.hpp"
+#include "train/run/run_plan.hpp"
+#include "train/run/training_step.hpp"
+#include "train/run/weights_home.hpp"
+
+namespace fast::train {
+
+/// Models are packed in one vector each, as layout() has it.
+class Replica {
+ public:
+  /// Called for a neighbor that was left out of a round.
+  using OnMissed = std::function<void(int neighbor, std::int64_t round)>;
+  /// Collective.
+  Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed);
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  /// A training step and an average. Returns the loss.
+  double round(const Batch& batch, double rate);
+  /// Waits for all workers. From then on the weights are the moving average, if there is one.
+  void finish();
+  /// Collective, after finish(). Rounds of averages only; makes another Worker.
+  void close(std::int64_t rounds);
+
+  AlignedBuffer own_model() const;
+  AlignedBuffer mean_model() const;  ///< of what the workers have published
+  /// The mean model while training goes on. Replicas of an all-reduce publish nothing and are
+  /// equal.
+  AlignedBuffer current_model() const;
+  void adopt(const AlignedBuffer& model);
+  /// Begins the moving average anew, with the weights as they are.
+  void restart_ema();
+
+  Backend& backend() const { return backend_; }
+  /// False after a close() that failed.
+  bool has_worker() const { return worker_.has_value(); }
+  Worker& worker() { return *worker_; }
+  const Worker& worker() const { return *worker_; }
+  WeightsHome& home() const { return *home_; }
+  const TrainingStep& step() const { return *step_; }
+  Ema* ema() { return ema_ ? &*ema_ : nullptr; }
+  const ParameterLayout& layout() const { return layout_; }  ///< of the model's host memory
+
+ private:
+  WorkerOptions options_on_home(WorkerOptions options);
+  WorkerOptions training_options(OnMissed on_missed);
+  ParameterLayout host_layout() const;
+  std::unique_ptr<Reducer> open_reducer() const;
+  void clean_optimizer();
+
+  const RunPlan& plan_;
+  Backend& backend_;
+  std::unique_ptr<WeightsHome> home_;
+  std::optional<Worker> worker_;
+  ParameterLayout layout_;
+  std::optional<TrainingStep> step_;
+  std::optional<Ema> ema_;
+};
+
+}  // namespace fast::train

@@ -1,0 +1,68 @@
+#include "train/run/run_checkpoint.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace fast::train {
+namespace {
+
+constexpr double hear_within_s = 0.5;
+
+/// Rounds within which every worker hears of a checkpoint that is wanted, so that none has to hold.
+std::int64_t rounds_ahead(double round_s) {
+  return static_cast<std::int64_t>(std::ceil(hear_within_s / std::max(round_s, 1e-6)));
+}
+
+}  // namespace
+
+RunCheckpoint::RunCheckpoint(const RunPlan& plan, RunControl& control, RunState& state,
+                             std::unique_ptr<CheckpointWriter> writer)
+    : plan_(plan),
+      control_(control),
+      state_(state),
+      writer_(std::move(writer)),
+      last_saved_(state.position().rounds()) {}
+
+bool RunCheckpoint::may_go_on(double round_s) {
+  for (;;) {
+    const Turn turn = control_.take_turn(position().rounds(), rounds_ahead(round_s));
+    if (turn == Turn::go) return true;
+    stopped_ = turn == Turn::stop;
+    const std::int64_t round = control_.round_of(stopped_ ? Request::stop : Request::save);
+    if (saves() && round != last_saved_) save(round);
+    if (stopped_) return false;
+    control_.saved();
+  }
+}
+
+void RunCheckpoint::after_round() {
+  if (!saves()) return;
+  const CheckpointOptions& options = plan_.options.checkpoints;
+  const std::int64_t rounds = position().rounds();
+  const bool exact = plan_.options.worker.staleness == 0;
+  const bool by_time =
+      options.every_s > 0 && Seconds(Clock::now() - saved_at_).count() >= options.every_s;
+  const bool by_rounds = options.every_rounds > 0 && rounds >= last_saved_ + options.every_rounds;
+  if (by_time || (by_rounds && !exact)) control_.request_save();
+  const bool is_due = options.every_rounds > 0 && rounds % options.every_rounds == 0;
+  if (exact && is_due) save(rounds);
+}
+
+void RunCheckpoint::end() {
+  control_.end(stopped_ ? Stage::stopped : Stage::done, position().rounds());
+}
+
+/// A worker that had made all its rounds saves, too: the others need its file.
+std::string RunCheckpoint::leave() {
+  if (!stopped_) save(control_.round_of(Request::stop));
+  return writer_->finish();
+}
+
+void RunCheckpoint::save(std::int64_t round) {
+  writer_->save(round, state_.tensors(), state_.metadata());
+  last_saved_ = round;
+  saved_at_ = Clock::now();
+}
+
+}  // namespace fast::train

@@ -1,0 +1,58 @@
+// When a run saves a checkpoint, and when it stops.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+#include <fast/train/checkpoint.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/control/run_control.hpp"
+#include "train/run/run_plan.hpp"
+#include "train/run/run_state.hpp"
+
+namespace fast::train {
+
+/// One worker's part: saves its state in the rounds that are due or that the workers agree on, and
+/// knows whether the run was stopped.
+class RunCheckpoint {
+ public:
+  /// writer: null when the run saves no checkpoints.
+  RunCheckpoint(const RunPlan& plan, RunControl& control, RunState& state,
+                std::unique_ptr<CheckpointWriter> writer);
+
+  bool saves() const { return writer_ != nullptr; }
+  RunPosition& position() const { return state_.position(); }
+
+  /// Before a round, of which each takes `round_s`. Saves or stops when the workers have agreed to
+  /// do so here. False: this worker makes no further round.
+  bool may_go_on(double round_s);
+  bool stopped() const { return stopped_; }
+  /// Saves when that is due by rounds; asks all workers to save when it is due otherwise.
+  void after_round();
+
+  /// This worker makes no further round.
+  void end();
+  /// Waits until every worker but those of `lost` has ended. Whether any was stopped.
+  bool conclude(const std::vector<int>& lost) { return control_.conclude(lost); }
+  /// Of a run that was stopped: saves the last checkpoint. Returns why that failed; empty: it is
+  /// saved.
+  std::string leave();
+  /// A worker that could not save, if any; see RunControl::report().
+  std::optional<int> report(bool saved) { return control_.report(saved); }
+
+ private:
+  void save(std::int64_t round);
+
+  const RunPlan& plan_;
+  RunControl& control_;
+  RunState& state_;
+  std::unique_ptr<CheckpointWriter> writer_;
+  std::int64_t last_saved_;  ///< round
+  Clock::time_point saved_at_ = Clock::now();
+  bool stopped_ = false;
+};
+
+}  // namespace fast::train

@@ -1,0 +1,173 @@
+#include "train/run/run_end.hpp"
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/topology/parts.hpp>
+#include <fast/train/safetensors.hpp>
+#include <fast/worker/closing.hpp>
+#include <utility>
+
+#include "train/checkpoint/run_places.hpp"
+
+namespace fast::train {
+
+RunEnd::RunEnd(const RunPlan& plan, Replica& replica, Evaluator& evaluator, BestModel& best,
+               RunCheckpoint& checkpoint, LoopFigures figures)
+    : plan_(plan),
+      replica_(replica),
+      evaluator_(evaluator),
+      best_(best),
+      checkpoint_(checkpoint),
+      figures_(figures) {}
+
+Summary RunEnd::summary() {
+  replica_.finish();
+  stats_ = replica_.worker().stats();
+  lost_ = replica_.worker().lost();
+  cut_ = checkpoint_.conclude(lost_);
+  Summary summary = cut_ && checkpoint_.saves() ? end_early() : end_with_survivors();
+  describe_run(summary);
+  return summary;
+}
+
+/// Until the last collective call a worker may still go.
+Summary RunEnd::end_with_survivors() {
+  if (!lost_.empty()) return end_alone(replica_.mean_model());
+  AlignedBuffer fallback = plan_.group.size() > 1 ? replica_.mean_model() : AlignedBuffer();
+  try {
+    close();
+    return end_together();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::deadline || !plan_.group.some_are_gone()) throw;
+    lost_ = plan_.group.died();
+    return end_alone(std::move(fallback));
+  }
+}
+
+/// Workers that do not average with neighbors are not brought together.
+void RunEnd::close() {
+  const bool average = replica_.worker().algorithm().scope == algorithm::Scope::neighbors;
+  if (plan_.all_reduces() || !average) return;
+  closing_rounds_ = plan_.options.closing_rounds.value_or(
+      closing_rounds(plan_.schedule, plan_.overview.spectrum));
+  if (closing_rounds_ == 0) return;
+  plan_.group.barrier(plan_.deadline(), "Trainer: closing rounds");
+  replica_.close(closing_rounds_);
+}
+
+Summary RunEnd::end_together() {
+  const AlignedBuffer model = final_model();
+  const Report mine = report(model);
+  Summary summary;
+  summary.consensus_distance = replica_.worker().consensus_distance();
+  summary.unsaved = reason(save(model));
+  add_up(gather(plan_.group, plan_.deadline(), mine), static_cast<double>(plan_.data.test.size()),
+         summary);
+  return summary;
+}
+
+/// Of a run that has lost workers. Nothing collective is done any more: every survivor makes its
+/// own summary.
+Summary RunEnd::end_alone(AlignedBuffer model) {
+  plan_.group.give_up();
+  if (plan_.group.size() > 1 && best_.is_wanted() && best_.exists()) model = best_.take();
+  Report mine = report(model);
+  mine.mean_model_correct = static_cast<double>(evaluator_.of(model, plan_.data.test).correct);
+  Summary summary;
+  if (replica_.has_worker()) summary.consensus_distance = replica_.worker().consensus_distance();
+  summary.unsaved = reason(save(model));
+  add_up({mine}, static_cast<double>(plan_.data.test.size()), summary);
+  return summary;
+}
+
+/// Of a run that continues another time.
+Summary RunEnd::end_early() {
+  std::string unsaved = checkpoint_.leave();
+  if (!lost_.empty()) plan_.group.give_up();
+  Summary summary;
+  summary.unsaved = reason(std::move(unsaved));
+  summary.evaluated = false;
+  summary.rounds = static_cast<std::uint64_t>(checkpoint_.position().rounds());
+  summary.seconds = figures_.seconds;
+  return summary;
+}
+
+/// Worker 0's best one, or the mean model of all as they are now. Collective.
+AlignedBuffer RunEnd::final_model() const {
+  return best_.is_wanted() ? best_.hand_out() : replica_.mean_model();
+}
+
+Report RunEnd::report(const AlignedBuffer& model) {
+  const Group& group = plan_.group;
+  const data::Dataset& test = plan_.data.test;
+  Report mine{};
+  mine.loop_s = figures_.seconds;
+  mine.samples = figures_.samples;
+  mine.wait_s = stats_.wait_s + replica_.step().reduce_s();
+  mine.publish_s = stats_.publish_s;
+  mine.mix_s = stats_.mix_s;
+  mine.bytes = stats_.bytes_sent;
+  mine.reads = static_cast<double>(stats_.reads);
+  mine.fresh = static_cast<double>(stats_.fresh_reads);
+  mine.messages_sent = static_cast<double>(stats_.messages_sent);
+  mine.messages_held = static_cast<double>(stats_.messages_held);
+  mine.rejoined = static_cast<double>(stats_.rejoined);
+  mine.healed = static_cast<double>(stats_.healed);
+  mine.rounds = static_cast<double>(stats_.rounds);
+  if (plan_.all_reduces()) {
+    mine.bytes = 2.0 * static_cast<double>(replica_.layout().size_bytes()) * (group.size() - 1) /
+                 group.size() * mine.rounds;
+  }
+  mine.replica_accuracy =
+      static_cast<double>(evaluator_.own(test).correct) / static_cast<double>(test.size());
+  mine.mean_model_correct =
+      static_cast<double>(evaluator_.of(model, part_of(test, group.rank(), group.size())).correct);
+  return mine;
+}
+
+/// The replica becomes that model. Returns why it could not be saved.
+std::string RunEnd::save(const AlignedBuffer& model) {
+  replica_.adopt(model);
+  if (!plan_.options.out || !is_first_left()) return {};
+  try {
+    save_safetensors(*plan_.options.out / mean_model_name, replica_.backend().parameters());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// Whether this worker writes what is written once: the lowest worker of the largest part of those
+/// that are left.
+bool RunEnd::is_first_left() const {
+  const int first = lost_.empty() ? 0 : living_parts(plan_.schedule, lost_).front().front();
+  return plan_.group.rank() == first;
+}
+
+/// Why something was not saved, on all workers; `unsaved` is this worker's reason. Collective
+/// unless workers are lost.
+std::string RunEnd::reason(std::string unsaved) {
+  if (cut_ && !checkpoint_.saves() && !plan_.options.out)
+    unsaved = "the run was stopped, and no directory was given to save to";
+  if (lost_.empty()) {
+    const auto all =
+        plan_.group.all_gather(unsaved, plan_.deadline(), "Trainer: telling what was not saved");
+    const auto first =
+        std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
+    return first == all.end() ? std::string() : *first;
+  }
+  const auto worker = checkpoint_.report(unsaved.empty());
+  if (unsaved.empty() && worker) unsaved = fmt::format("worker {} could not save", *worker);
+  return unsaved;
+}
+
+void RunEnd::describe_run(Summary& summary) const {
+  describe(plan_.overview, summary);
+  summary.stopped = cut_;
+  summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
+  summary.epochs = summary.rounds / checkpoint_.position().epoch_rounds();
+  summary.lost = lost_;
+  if (!lost_.empty()) summary.parts = living_parts(plan_.schedule, lost_);
+}
+
+}  // namespace fast::train

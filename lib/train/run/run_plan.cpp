@@ -1,0 +1,187 @@
+#include "train/run/run_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/mixing/check.hpp>
+
+namespace fast::train {
+namespace {
+
+void check_numbers(const TrainerOptions& options) {
+  require(options.epochs >= 1, ErrorKind::argument, "Trainer: {} epochs; at least 1 is needed",
+          options.epochs);
+  const LearningRate& rate = options.learning_rate;
+  require(std::isfinite(rate.base) && rate.base > 0, ErrorKind::argument,
+          "Trainer: learning rate {}; a positive number is required", rate.base);
+  require(std::isfinite(rate.warmup_epochs) && rate.warmup_epochs >= 0, ErrorKind::argument,
+          "Trainer: {} epochs of warm-up; 0 or more are required", rate.warmup_epochs);
+  require(options.closing_rounds.value_or(0) >= 0, ErrorKind::argument,
+          "Trainer: {} closing rounds; 0 or more are required", options.closing_rounds.value_or(0));
+}
+
+void check_pace(const Pace& pace, int workers) {
+  require(std::isfinite(pace.step_s) && pace.step_s >= 0, ErrorKind::argument,
+          "Trainer: steps of {} s; 0 or more are required", pace.step_s);
+  require(std::isfinite(pace.slow_factor) && pace.slow_factor >= 1, ErrorKind::argument,
+          "Trainer: a worker {} times slower; 1 or more is required", pace.slow_factor);
+  require(pace.slow_worker < workers, ErrorKind::argument,
+          "Trainer: worker {} shall be slow, this run has {} (0..{})", pace.slow_worker, workers,
+          workers - 1);
+}
+
+/// Whether some rounds average over all workers.
+bool averages_everybody(const TrainerOptions& options) {
+  const algorithm::Declaration& declared = options.worker.algorithm.declaration();
+  return options.all_reduce || declared.average_every > 0 ||
+         declared.scope == algorithm::Scope::everybody;
+}
+
+void check_averages(const TrainerOptions& options) {
+  require(options.validation >= 0 && options.validation < 1, ErrorKind::argument,
+          "Trainer: a validation share of {}; a number in [0, 1) is required", options.validation);
+  require(options.ema_decay >= 0 && options.ema_decay < 1, ErrorKind::argument,
+          "Trainer: an EMA decay of {}; a number in [0, 1) is required", options.ema_decay);
+  require(options.validation == 0 || options.ema_decay == 0, ErrorKind::argument,
+          "Trainer: validation keeps the best weights, EMA their average; choose one of them");
+  require(options.patience >= 0 && (options.patience == 0 || options.validation > 0),
+          ErrorKind::argument,
+          "Trainer: a patience of {} epochs with a validation share of {}; stopping early needs "
+          "samples to validate on",
+          options.patience, options.validation);
+  require(options.patience == 0 || !averages_everybody(options), ErrorKind::argument,
+          "Trainer: stopping early lets workers end in different rounds, where an average over all "
+          "workers would wait; leave patience out or choose another algorithm");
+}
+
+void check_arena(const TrainerOptions& options, Backend& backend) {
+  if (options.arena == Arena::fixed) return;
+  require(
+      !options.all_reduce && options.ema_decay == 0 &&
+          options.worker.not_finite == NotFinite::abort,
+      ErrorKind::argument,
+      "Trainer: a rotating arena with the all-reduce, an EMA or healing, which need the weights "
+      "in the model's memory; leave those out or take the fixed arena");
+  require(backend.in_slots() != nullptr, ErrorKind::argument,
+          "Trainer: a rotating arena with a model of backend {} that cannot compute on weights "
+          "elsewhere (buffers, as batch normalization has them, cannot move); take the fixed arena",
+          backend.name());
+}
+
+RunData divide(const data::Splits& data, double validation) {
+  const auto held_out =
+      static_cast<std::size_t>(std::ceil(validation * static_cast<double>(data.train.size())));
+  const std::size_t trained_on = data.train.size() - held_out;
+  return {data.train.slice(0, trained_on), data.train.slice(trained_on, held_out), data.test,
+          data.normalization};
+}
+
+/// What the devices are; empty when all workers compute on the CPU.
+std::vector<std::string> devices_of(const RunPlan& plan) {
+  std::vector<std::string> devices =
+      plan.group.all_gather(plan.options.device, plan.deadline(), "Trainer: devices");
+  const bool all_on_cpu = std::all_of(devices.begin(), devices.end(),
+                                      [](const std::string& device) { return device.empty(); });
+  if (all_on_cpu) return {};
+  std::replace(devices.begin(), devices.end(), std::string(), std::string("cpu"));
+  return devices;
+}
+
+/// Where neighbors average, workers that do not reach each other end with different models.
+void look_for_parts(RunPlan& plan) {
+  const WorkerOptions& worker = plan.options.worker;
+  const MixingCheck found = check_mixing(plan.given, worker.weights, worker.lazy_weights);
+  if (found.connected) return;
+  plan.overview.unconnected = found.unconnected;
+  if (plan.group.rank() != 0) return;
+  plan.log(LogLevel::warning,
+           fmt::format("topology {} is not connected: {}; without it workers end with different "
+                       "models",
+                       plan.given.name(), found.unconnected));
+}
+
+/// The spectrum of the given schedule may have a closed form. That of the schedule with the ranks
+/// in their places is the same.
+void look_at_stability(RunPlan& plan) {
+  Overview& overview = plan.overview;
+  const TrainerOptions& options = plan.options;
+  overview.spectrum = spectrum(plan.given, options.worker.weights, options.worker.lazy_weights);
+  overview.momentum = options.momentum.value_or(0);
+  const Spectrum& found = overview.spectrum;
+  if (overview.algorithm == "awc" && found.converged && found.smallest_eigenvalue &&
+      options.momentum) {
+    overview.awc_stability = awc_stability_factor(*found.smallest_eigenvalue, *options.momentum);
+  }
+}
+
+}  // namespace
+
+bool RunPlan::is_first_of_host() const {
+  return group.hosts()[static_cast<std::size_t>(group.rank())] == group.rank();
+}
+
+void RunPlan::log(LogLevel level, std::string_view text) const {
+  if (options.worker.log) options.worker.log(level, text);
+}
+
+RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
+                 const data::Splits& data, const TrainerOptions& options) {
+  check_numbers(options);
+  check_pace(options.pace, group.size());
+  check_averages(options);
+  check_arena(options, backend);
+  const Schedule given = rule.make(group.size());
+  const bool may_move = options.placement && !options.all_reduce;
+  Overview overview;
+  Schedule schedule = lay_out(given, group.hosts(), may_move, overview);
+  return {group,
+          options,
+          divide(data, options.validation),
+          given,
+          std::move(schedule),
+          std::move(overview)};
+}
+
+WorkerOptions worker_options(const TrainerOptions& options) {
+  WorkerOptions worker = options.worker;
+  worker.must_agree +=
+      fmt::format("epochs {}\nbatch size {}\nseed {}\nshards {}\nall-reduce {}\nplacement {}\n",
+                  options.epochs, options.batch_size, options.seed, options.shards.text(),
+                  options.all_reduce, options.placement);
+  const LearningRate& rate = options.learning_rate;
+  worker.must_agree +=
+      fmt::format("arena {}\n", options.arena == Arena::fixed ? "fixed" : "rotating");
+  worker.must_agree += fmt::format("learning rate {}\nschedule {}\nwarm-up epochs {}\n", rate.base,
+                                   static_cast<int>(rate.schedule), rate.warmup_epochs);
+  worker.must_agree += fmt::format("closing rounds {}\nvalidation {}\npatience {}\nEMA decay {}\n",
+                                   options.closing_rounds.value_or(-1), options.validation,
+                                   options.patience, options.ema_decay);
+  const CheckpointOptions& checkpoints = options.checkpoints;
+  worker.must_agree += fmt::format("checkpoints every {} rounds or {} s\nresumes {}\n",
+                                   checkpoints.every_rounds, checkpoints.every_s,
+                                   checkpoints.resume ? checkpoints.resume->string() : "nothing");
+  if (options.all_reduce) {
+    worker.algorithm = algorithm::none();
+    worker.initial = Initial::broadcast;
+  }
+  return worker;
+}
+
+void look_over(RunPlan& plan, const algorithm::Declaration& algorithm) {
+  plan.overview.devices = devices_of(plan);
+  Overview& overview = plan.overview;
+  const WorkerOptions& worker = plan.options.worker;
+  overview.workers = plan.group.size();
+  overview.topology = plan.given.name();
+  overview.exchange = plan.all_reduces() ? "allreduce" : plan.group.name();
+  overview.algorithm = plan.all_reduces() ? "allreduce" : std::string(algorithm.name);
+  overview.codec = codec::name(worker.codec);
+  overview.staleness =
+      worker.staleness == unbounded_staleness ? "inf" : std::to_string(worker.staleness);
+  look_at_stability(plan);
+  const bool neighbors_average =
+      !plan.all_reduces() && algorithm.scope == algorithm::Scope::neighbors;
+  if (neighbors_average) look_for_parts(plan);
+}
+
+}  // namespace fast::train

@@ -1,0 +1,44 @@
+// What a run is: the options, data and topology on which all workers agree before training.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+#include <fast/data/dataset.hpp>
+#include <fast/exchange/group.hpp>
+#include <fast/train/overview.hpp>
+#include <fast/train/trainer.hpp>
+#include <fast/worker/worker.hpp>
+
+namespace fast::train {
+
+/// The samples of a run. No worker trains on `validation` and `test`.
+struct RunData {
+  data::Dataset train, validation, test;
+  data::Normalization normalization;
+};
+
+struct RunPlan {
+  Group group;
+  TrainerOptions options;
+  RunData data;
+  Schedule given;     ///< the topology's, in which rank r is worker r
+  Schedule schedule;  ///< the same topology with the ranks in their places
+  Overview overview;
+
+  Deadline deadline() const { return Deadline(options.worker.deadline); }
+  bool all_reduces() const { return options.all_reduce; }
+  bool rotates() const { return options.arena == Arena::rotating; }
+  bool is_first_of_host() const;
+  void log(LogLevel level, std::string_view text) const;
+};
+
+/// Throws Error(argument) when options are out of range or do not fit each other.
+RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
+                 const data::Splits& data, const TrainerOptions& options);
+
+/// Of the run's Worker: the settings that must be equal on all workers are added to must_agree.
+WorkerOptions worker_options(const TrainerOptions& options);
+
+/// Collective. Completes the overview when the Worker is there.
+void look_over(RunPlan& plan, const algorithm::Declaration& algorithm);
+
+}  // namespace fast::train

@@ -1,0 +1,50 @@
+#include "train/run/run_position.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fast/core/error.hpp>
+
+namespace fast::train {
+
+std::size_t place_in_epoch(std::int64_t round, std::int64_t of, std::size_t rounds) {
+  if (of <= 0 || round >= of || rounds == 0) return 0;
+  const double part = static_cast<double>(round) / static_cast<double>(of);
+  const auto nearest = std::llround(part * static_cast<double>(rounds));
+  return std::min(static_cast<std::size_t>(nearest), rounds - 1);
+}
+
+std::int64_t metadata_number(const Metadata& metadata, const std::string& name) {
+  const auto found = metadata.find(name);
+  std::int64_t value = -1;
+  if (found != metadata.end()) {
+    const std::string& text = found->second;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+  }
+  require(value >= 0, ErrorKind::data,
+          "checkpoint: its metadata have no \"{}\"; it was not written by a training run", name);
+  return value;
+}
+
+void RunPosition::advance(std::int64_t rounds_made) {
+  rounds_ += rounds_made;
+  rounds_here_ += rounds_made;
+  const std::size_t rounds = round_ + static_cast<std::size_t>(rounds_made);
+  epoch_ += static_cast<int>(rounds / epoch_rounds_);
+  round_ = rounds % epoch_rounds_;
+}
+
+Metadata RunPosition::to_metadata() const {
+  return {{"fast.round", std::to_string(rounds_)},
+          {"fast.epoch", std::to_string(epoch_)},
+          {"fast.epoch_round", std::to_string(round_)},
+          {"fast.epoch_rounds", std::to_string(epoch_rounds_)}};
+}
+
+void RunPosition::take_place(const Metadata& metadata) {
+  epoch_ = static_cast<int>(metadata_number(metadata, "fast.epoch"));
+  round_ = place_in_epoch(metadata_number(metadata, "fast.epoch_round"),
+                          metadata_number(metadata, "fast.epoch_rounds"), epoch_rounds_);
+}
+
+}  // namespace fast::train

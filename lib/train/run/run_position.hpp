@@ -1,0 +1,46 @@
+// How far a run is.
+#pragma once
+
+#include <fast/train/safetensors.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fast::train {
+
+/// Where a run continues that stood before round `round` of an epoch of `of` rounds, in an epoch of
+/// `rounds`: the nearest round in [0, rounds).
+std::size_t place_in_epoch(std::int64_t round, std::int64_t of, std::size_t rounds);
+
+/// Epochs, rounds of the epoch, and rounds. A resumed run goes on counting.
+class RunPosition {
+ public:
+  explicit RunPosition(std::size_t epoch_rounds) : epoch_rounds_(epoch_rounds) {}
+
+  int epoch() const { return epoch_; }          ///< of the next round
+  std::size_t round() const { return round_; }  ///< the next one of that epoch
+  std::size_t epoch_rounds() const { return epoch_rounds_; }
+  std::int64_t rounds() const { return rounds_; }  ///< made since the run's first beginning
+  std::int64_t rounds_here() const { return rounds_here_; }  ///< made since this program began
+
+  /// More than one round when the worker was stopped for a while and caught up.
+  void advance(std::int64_t rounds_made);
+
+  /// For a checkpoint's file.
+  Metadata to_metadata() const;
+  /// Takes the place in the data from a checkpoint's file. With another number of workers an epoch
+  /// has another number of rounds. Throws Error(data) when the file does not tell the place.
+  void take_place(const Metadata& metadata);
+  void count_from(std::int64_t rounds) { rounds_ = rounds; }
+
+ private:
+  std::size_t epoch_rounds_;
+  int epoch_ = 0;
+  std::size_t round_ = 0;
+  std::int64_t rounds_ = 0, rounds_here_ = 0;
+};
+
+/// A number of a checkpoint's metadata. Throws Error(data) when it is missing.
+std::int64_t metadata_number(const Metadata& metadata, const std::string& name);
+
+}  // namespace fast::train

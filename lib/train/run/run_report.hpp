@@ -1,0 +1,30 @@
+// The figures of a run's workers, and the summary that they add up to.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+#include <fast/exchange/group.hpp>
+#include <fast/train/overview.hpp>
+#include <fast/train/summary.hpp>
+
+#include <vector>
+
+namespace fast::train {
+
+/// What each worker tells the others at the end.
+struct Report {
+  double loop_s, wait_s, publish_s, mix_s, bytes;
+  double reads, fresh, messages_sent, messages_held, samples, rounds;
+  double rejoined, healed;
+  double replica_accuracy, mean_model_correct;
+};
+
+/// Collective. By rank.
+std::vector<Report> gather(const Group& group, const Deadline& deadline, const Report& mine);
+
+/// Fills in what follows from the workers' reports.
+void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary);
+
+/// Fills in what the run is.
+void describe(const Overview& overview, Summary& summary);
+
+}  // namespace fast::train

@@ -1,0 +1,42 @@
+// What a run saves, and what it continues from.
+#pragma once
+
+#include <fast/train/checkpoint.hpp>
+
+#include <string_view>
+#include <vector>
+
+#include "train/run/best_model.hpp"
+#include "train/run/replica.hpp"
+#include "train/run/run_position.hpp"
+
+namespace fast::train {
+
+/// The model, the optimizer, the state of the averaging rule, the moving average, the best model so
+/// far, and the position.
+class RunState {
+ public:
+  RunState(Replica& replica, BestModel& best, RunPosition& position)
+      : replica_(replica), best_(best), position_(position) {}
+
+  RunPosition& position() const { return position_; }
+
+  /// Views of everything that a checkpoint holds, with the weights as they are now.
+  std::vector<TensorView> tensors();
+  Metadata metadata() const;
+
+  /// Model, optimizer and place from a worker's file.
+  void read(const Safetensors& own);
+  /// The rest: moving average, best model, and the rule's state (collective).
+  void read_memory(const Safetensors& own);
+  void restore_rule(const Safetensors& own);
+  /// Model and optimizer as the average of some workers' files. Throws as average_shards() does.
+  void read_average(const Manifest& manifest, const std::vector<int>& workers, const LogSink& log);
+
+ private:
+  Replica& replica_;
+  BestModel& best_;
+  RunPosition& position_;
+};
+
+}  // namespace fast::train

@@ -1,0 +1,29 @@
+#include "train/run/training_batches.hpp"
+
+#include <utility>
+
+namespace fast::train {
+namespace {
+
+data::Loader make_loader(const RunPlan& plan, std::vector<std::size_t> own) {
+  const TrainerOptions& options = plan.options;
+  data::Loader loader(plan.data.train, plan.data.normalization, plan.group.size(),
+                      plan.group.rank(), options.batch_size, options.seed, std::move(own));
+  if (options.augmentation) loader.augment(*options.augmentation, options.seed);
+  loader.threads(options.loader_threads);
+  return loader;
+}
+
+}  // namespace
+
+TrainingBatches::TrainingBatches(const RunPlan& plan)
+    : shards_(plan.data.train, plan.schedule, plan.group.rank(),
+              {plan.options.shards, plan.options.seed, plan.options.take_over,
+               plan.options.worker.log}),
+      loader_(make_loader(plan, shards_.own()), plan.options.prefetch) {}
+
+void TrainingBatches::take_over(const std::vector<int>& lost, std::int64_t round) {
+  if (auto samples = shards_.take_over(lost, round, rounds())) loader_.own(std::move(*samples));
+}
+
+}  // namespace fast::train

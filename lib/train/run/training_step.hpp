@@ -1,0 +1,39 @@
+// A worker's own part of a round: forward pass, backward pass and the optimizer's step.
+#pragma once
+
+#include <fast/backend/backend.hpp>
+#include <fast/core/deadline.hpp>
+#include <fast/exchange/reducer.hpp>
+#include <fast/train/trainer.hpp>
+
+#include <functional>
+#include <memory>
+
+namespace fast::train {
+
+/// Steps that are shorter than the pace demands sleep for the rest of it.
+class TrainingStep {
+ public:
+  /// With a reducer the gradients are averaged over all workers before the optimizer's step.
+  TrainingStep(Backend& backend, const Pace& pace, int rank, std::unique_ptr<Reducer> reducer);
+
+  void set_learning_rate(double rate) { backend_.set_learning_rate(rate); }
+  /// Returns the loss.
+  double train(const Batch& batch);
+  /// Without the optimizer's step, for weights in slots; see SlotStep.
+  double find_gradients(const void* weights, const Batch& batch);
+
+  bool all_reduces() const { return reducer_ != nullptr; }
+  double reduce_s() const { return reduce_s_; }  ///< waited in the all-reduce
+
+ private:
+  double paced(const std::function<double()>& step) const;
+  void average(const std::vector<TensorView>& gradients);
+
+  Backend& backend_;
+  double step_s_, factor_;
+  std::unique_ptr<Reducer> reducer_;
+  double reduce_s_ = 0;
+};
+
+}  // namespace fast::train

@@ -1,0 +1,35 @@
+#include "train/run/weights_home.hpp"
+
+#include "train/run/run_plan.hpp"
+
+namespace fast::train {
+namespace {
+
+class HostWeights final : public WeightsHome {
+ public:
+  explicit HostWeights(Backend& backend) : backend_(backend) {}
+  std::vector<TensorView> tensors() override { return backend_.parameters(); }
+
+ private:
+  Backend& backend_;
+};
+
+}  // namespace
+
+double WeightsHome::round(Worker& worker, TrainingStep& step, const Batch& batch, double rate) {
+  return worker.step([&] { return step.train(batch); }, {.learning_rate = rate});
+}
+
+std::unique_ptr<WeightsHome> host_weights(Backend& backend) {
+  return std::make_unique<HostWeights>(backend);
+}
+
+std::unique_ptr<WeightsHome> weights_home(const TrainerOptions& options, Backend& backend) {
+  if (options.arena == Arena::rotating) return slot_weights(backend);
+  auto* device = dynamic_cast<DeviceReplica*>(&backend);
+  const bool is_averaged_there =
+      device != nullptr && why_not_on_device(worker_options(options)).empty();
+  return is_averaged_there ? device_weights(*device) : host_weights(backend);
+}
+
+}  // namespace fast::train
