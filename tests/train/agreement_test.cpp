@@ -35,8 +35,8 @@ class Simulation {
       for (int other = 0; other < workers; ++other)
         records.push_back(
             &(*memory_[static_cast<std::size_t>(host(w))])[static_cast<std::size_t>(other)]);
-      workers_[static_cast<std::size_t>(w)].agreement =
-          std::make_unique<Agreement>(std::move(records), w, exact, silent_after_s);
+      workers_[static_cast<std::size_t>(w)].agreement = std::make_unique<Agreement>(
+          AgreementRecords(std::move(records), w), exact, silent_after_s);
     }
   }
 
@@ -56,8 +56,8 @@ class Simulation {
     std::vector<std::uint64_t> words(workers_.size() * AgreementRecord::words);
     std::vector<bool> here;
     for (int w = 0; w < size(); ++w) here.push_back(host(w) == host(to));
-    worker(from).agreement->copy_to(words);
-    worker(to).agreement->take_over(words, here);
+    worker(from).agreement->records().copy_to(words);
+    worker(to).agreement->records().take_over(words, here);
   }
   /// A step of training, if the worker can make one.
   void train(int w) {
@@ -93,7 +93,7 @@ class Simulation {
     if (one.saves.empty() || one.saves.back() != round) one.saves.push_back(round);
   }
   void end(Worker& one, Stage stage) {
-    one.agreement->end(stage, one.made);
+    one.agreement->records().end(stage, one.made);
     one.ended = true;
   }
   bool over() const {
@@ -213,7 +213,7 @@ TEST_CASE("a stop as the run ends finds all workers stopped, or all done") {
     REQUIRE(run.over());
     for (auto& one : run.workers()) CHECK(one.stopped == run.worker(0).stopped);
     (run.worker(0).stopped ? stopped : done) += 1;
-    CHECK(run.worker(0).agreement->any_was_stopped() == run.worker(0).stopped);
+    CHECK(run.worker(0).agreement->records().any_was_stopped() == run.worker(0).stopped);
   }
   CHECK(stopped > 20);
   CHECK(done > 20);

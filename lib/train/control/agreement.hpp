@@ -27,46 +27,50 @@
 // in the same round: they never hold, and save or stop as soon as the request is settled.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
+#include "train/control/agreement_records.hpp"
+
 namespace fast::train {
-
-enum class Request { save, stop };
-inline constexpr std::size_t request_count = 2;
-
-enum class Stage : std::uint64_t { running, done, stopped };
-
-/// What a worker that has ended says of itself.
-enum class Mark : std::uint64_t {
-  concluded = 1,  ///< it knows that all have ended
-  saved = 2,      ///< what it was to save is saved
-  unsaved = 4,    ///< it is not
-};
 
 /// What a worker does next.
 enum class Turn { go, hold, save, stop };
 
-/// See above. Zero at the beginning.
-struct AgreementRecord {
-  using Word = std::atomic<std::uint64_t>;
-  Word beat, stage;
-  std::array<Word, request_count> wanted, answered, settled;
-  static constexpr std::size_t words = 2 + 3 * request_count;
+/// Which workers show signs of life, on this worker's own clock.
+class LifeSigns {
+ public:
+  /// A worker is silent when its beat has stood still for so long.
+  LifeSigns(const AgreementRecords& records, double silent_after_s)
+      : records_(records), silent_after_s_(silent_after_s), signs_(records.size()) {}
+
+  void look(double elapsed_s);
+  bool is_silent(std::size_t worker) const;
+
+ private:
+  struct Sign {
+    std::uint64_t beat = 0;
+    double at_s = 0;
+  };
+  const AgreementRecords& records_;
+  double silent_after_s_;
+  double time_s_ = 0;  ///< since the first look
+  std::vector<Sign> signs_;
 };
-static_assert(AgreementRecord::Word::is_always_lock_free);
-static_assert(sizeof(AgreementRecord) == AgreementRecord::words * sizeof(std::uint64_t));
 
 /// One worker's part. Not for several threads at once.
 class Agreement {
  public:
-  /// `records`: by worker. exact: all save and stop in the same round. A worker is silent when its
-  /// beat has stood still for so much of this worker's own time.
-  Agreement(std::vector<AgreementRecord*> records, int rank, bool exact, double silent_after_s);
+  /// exact: all save and stop in the same round.
+  Agreement(AgreementRecords records, bool exact, double silent_after_s)
+      : records_(std::move(records)), exact_(exact), signs_(records_, silent_after_s) {}
+  Agreement(const Agreement&) = delete;
+  Agreement& operator=(const Agreement&) = delete;
+
+  /// What has been agreed on and what workers say of themselves.
+  AgreementRecords& records() { return records_; }
+  const AgreementRecords& records() const { return records_; }
 
   /// The next checkpoint, unless it is wanted already; or the run's end.
   void request(Request what);
@@ -78,55 +82,27 @@ class Agreement {
   /// The checkpoint that take_turn() asked for has been taken.
   void saved();
   /// Of the request that take_turn() has told.
-  std::int64_t round_of(Request what) const;
+  std::int64_t round_of(Request what) const { return records_.newest_settled(what).round; }
 
-  /// This worker makes no further round.
-  void end(Stage stage, std::int64_t rounds);
   /// Some request is under way: ticks should follow quickly.
   bool is_busy() const;
-  /// Whether all but silent workers, and those of `lost`, have ended; any of them stopped.
+  // Whether all workers have, except silent ones and those of `lost`.
   bool all_have_ended(const std::vector<int>& lost) const;
-  bool any_was_stopped() const;
-  void mark(Mark what);
-  bool has(std::size_t worker, Mark what) const;
-  /// Whether all but silent workers, and those of `lost`, have said so.
   bool all_have_concluded(const std::vector<int>& lost) const;
   bool all_have_reported(const std::vector<int>& lost) const;  ///< saved or unsaved
 
-  /// All records as this worker knows them, and another worker's knowledge of those `not_here`.
-  void copy_to(std::span<std::uint64_t> words) const;
-  void take_over(std::span<const std::uint64_t> words, const std::vector<bool>& here);
-
  private:
-  struct Settled {
-    std::uint64_t number = 0;
-    std::int64_t round = 0;
-  };
-  AgreementRecord& own() const { return *records_[static_cast<std::size_t>(rank_)]; }
-  std::uint64_t newest_wanted(Request what) const;
-  Settled newest_settled(Request what) const;
-  Settled answer_of(std::size_t worker, Request what) const;
   std::uint64_t handled(Request what) const { return what == Request::save ? saved_ : 0; }
-  bool is_running(std::size_t worker) const;
-  bool is_silent(std::size_t worker) const;
   template <class Condition>
   bool all_but(const std::vector<int>& lost, const Condition& condition) const;
-  void listen(double elapsed_s);
   void answer(Request what);
   void settle(Request what);
   bool is_due(Request what, std::int64_t rounds) const;
   bool holds(Request what, std::int64_t round) const;
 
-  std::vector<AgreementRecord*> records_;
-  int rank_;
+  AgreementRecords records_;
   bool exact_;
-  double silent_after_s_;
-  double time_s_ = 0;  ///< of this worker's own ticks
-  struct Sign {
-    std::uint64_t beat = 0;
-    double at_s = 0;
-  };
-  std::vector<Sign> signs_;            ///< of life, by worker
+  LifeSigns signs_;
   std::optional<std::int64_t> begun_;  ///< the round under way; before the first, none is bounded
   std::int64_t ahead_ = 0;
   std::uint64_t saved_ = 0;  ///< number of the latest checkpoint taken

@@ -34,7 +34,7 @@ RunControl::RunControl(const Group& group, Options options)
                             Deadline(options_.deadline))),
       note_(region_.parts.size() * AgreementRecord::words),
       random_(static_cast<unsigned>(group_.rank()) + 1),
-      agreement_(records(), group_.rank(), options_.exact,
+      agreement_(AgreementRecords(records(), group_.rank()), options_.exact,
                  (options_.silent_after + (notes_ ? for_notes : Seconds(0))).count()) {
   for (int worker = 0; worker < group_.size(); ++worker)
     if (!here_[static_cast<std::size_t>(worker)]) elsewhere_.push_back(worker);
@@ -84,7 +84,7 @@ void RunControl::hear() {
   if (!notes_) return;
   while (notes_->receive(std::as_writable_bytes(std::span(note_)))) {
     const std::lock_guard lock(mutex_);
-    agreement_.take_over(note_, here_);
+    agreement_.records().take_over(note_, here_);
   }
 }
 
@@ -92,7 +92,7 @@ void RunControl::tick(Seconds elapsed) {
   {
     const std::lock_guard lock(mutex_);
     agreement_.tick(elapsed.count());
-    if (notes_) agreement_.copy_to(note_);
+    if (notes_) agreement_.records().copy_to(note_);
   }
   changed_.notify_all();
 }
@@ -142,7 +142,7 @@ std::int64_t RunControl::round_of(Request what) const {
 
 void RunControl::end(Stage stage, std::int64_t rounds) {
   const std::lock_guard lock(mutex_);
-  agreement_.end(stage, rounds);
+  agreement_.records().end(stage, rounds);
 }
 
 bool RunControl::conclude(const std::vector<int>& lost) {
@@ -151,18 +151,18 @@ bool RunControl::conclude(const std::vector<int>& lost) {
   lost_ = lost;
   while (!agreement_.all_have_ended(lost_) && !deadline.expired())
     changed_.wait_for(lock, quiet_period);
-  agreement_.mark(Mark::concluded);
-  return agreement_.any_was_stopped();
+  agreement_.records().mark(Mark::concluded);
+  return agreement_.records().any_was_stopped();
 }
 
 std::optional<int> RunControl::report(bool saved) {
   const Deadline deadline(options_.deadline);
   std::unique_lock lock(mutex_);
-  agreement_.mark(saved ? Mark::saved : Mark::unsaved);
+  agreement_.records().mark(saved ? Mark::saved : Mark::unsaved);
   while (!agreement_.all_have_reported(lost_) && !deadline.expired())
     changed_.wait_for(lock, quiet_period);
   for (int worker = 0; worker < group_.size(); ++worker)
-    if (agreement_.has(static_cast<std::size_t>(worker), Mark::unsaved)) return worker;
+    if (agreement_.records().has(static_cast<std::size_t>(worker), Mark::unsaved)) return worker;
   return std::nullopt;
 }
 

@@ -1,0 +1,83 @@
+// What workers know of each other while they agree on a round: a record each, of which every worker
+// reads all and writes its own.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace fast::train {
+
+enum class Request { save, stop };
+inline constexpr std::size_t request_count = 2;
+
+enum class Stage : std::uint64_t { running, done, stopped };
+
+/// What a worker that has ended says of itself.
+enum class Mark : std::uint64_t {
+  concluded = 1,  ///< it knows that all have ended
+  saved = 2,      ///< what it was to save is saved
+  unsaved = 4,    ///< it is not
+};
+
+/// See agreement.hpp. Zero at the beginning. Every word of it only grows, so that the larger of two
+/// copies is the newer one.
+struct AgreementRecord {
+  using Word = std::atomic<std::uint64_t>;
+  Word beat, stage;
+  std::array<Word, request_count> wanted, answered, settled;
+  static constexpr std::size_t words = 2 + 3 * request_count;
+};
+static_assert(AgreementRecord::Word::is_always_lock_free);
+static_assert(sizeof(AgreementRecord) == AgreementRecord::words * sizeof(std::uint64_t));
+
+/// A request and a round: a worker's bound, or where all save or stop.
+struct NumberedRound {
+  std::uint64_t number = 0;
+  std::int64_t round = 0;
+};
+
+/// The records of all workers as one of them knows them.
+class AgreementRecords {
+ public:
+  /// `records`: by worker.
+  AgreementRecords(std::vector<AgreementRecord*> records, int rank)
+      : records_(std::move(records)), rank_(static_cast<std::size_t>(rank)) {}
+
+  std::size_t size() const { return records_.size(); }
+  std::size_t rank() const { return rank_; }
+
+  std::uint64_t newest_wanted(Request what) const;
+  NumberedRound newest_settled(Request what) const;
+  NumberedRound answer_of(std::size_t worker, Request what) const;
+  std::uint64_t beat_of(std::size_t worker) const;
+  bool is_running(std::size_t worker) const;
+  std::int64_t rounds_of_ended(std::size_t worker) const;
+  bool any_was_stopped() const;
+  bool has(std::size_t worker, Mark what) const;
+
+  // Of this worker's own record.
+  std::uint64_t wanted(Request what) const;
+  void beat();
+  void want(Request what, std::uint64_t number);
+  void answer(Request what, NumberedRound bound);
+  void settle(Request what, NumberedRound settled);
+  void end(Stage stage, std::int64_t rounds);
+  void mark(Mark what);
+
+  /// All records.
+  void copy_to(std::span<std::uint64_t> words) const;
+  /// Another worker's copies of the records of workers that are not `here`.
+  void take_over(std::span<const std::uint64_t> words, const std::vector<bool>& here);
+
+ private:
+  AgreementRecord& own() const { return *records_[rank_]; }
+
+  std::vector<AgreementRecord*> records_;
+  std::size_t rank_;
+};
+
+}  // namespace fast::train
