@@ -1,5 +1,6 @@
 #include "train/run/shard_plan.hpp"
 
+#include <fast/data/synthetic.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 
@@ -69,4 +70,37 @@ TEST_CASE("neighbors share the samples of a worker that is gone, the others keep
 TEST_CASE("the samples of a worker whose neighbors are gone, too, are nobody's") {
   const Shards shards = dealt(6, 60);
   CHECK(trained_on(shards, stencil::ring().make(6), {1, 2, 3}).size() == 50);
+}
+
+namespace {
+
+train::ShardPlan plan_of(int rank, const char* sharding, bool take_over = true) {
+  const data::Dataset samples = data::synthetic_classification(240, {4}, 3, 1);
+  return {
+      samples, stencil::ring().make(4), rank, {data::sharding_from(sharding), 1, take_over, {}}};
+}
+
+}  // namespace
+
+TEST_CASE("a worker takes over from a neighbor that missed its last turn, until that returns") {
+  train::ShardPlan plan = plan_of(1, "dirichlet:0.5");
+  const auto own = plan.own();
+  CHECK(own.size() == 60);
+  CHECK_FALSE(plan.take_over({}, 10, 20));
+  plan.note_missed(2, 10);
+  const auto more = plan.take_over({}, 10, 20);
+  REQUIRE(more);
+  CHECK(more->size() == 90);
+  CHECK(std::includes(more->begin(), more->end(), own.begin(), own.end()));
+  CHECK_FALSE(plan.take_over({}, 11, 20));
+  CHECK(plan.take_over({}, 30, 20) == own);    // no longer missed
+  CHECK(plan.take_over({2}, 31, 20) == more);  // silent on this host
+}
+
+TEST_CASE("without owners, or where that is not wanted, nobody takes over samples") {
+  for (train::ShardPlan plan : {plan_of(1, "even"), plan_of(1, "dirichlet:0.5", false)}) {
+    plan.note_missed(2, 10);
+    CHECK_FALSE(plan.take_over({0}, 10, 20));
+  }
+  CHECK(plan_of(1, "even").own().empty());
 }

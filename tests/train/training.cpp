@@ -5,15 +5,12 @@
 #include <fast/nn/backend.hpp>
 
 namespace fast::testing {
-namespace {
 
 data::Splits made_up_data() {
   const data::Dataset all =
       data::synthetic_classification(train_samples + test_samples, {16}, classes, 7);
   return {all.slice(0, train_samples), all.slice(train_samples, test_samples), {}};
 }
-
-}  // namespace
 
 train::TrainerOptions trainer_options() {
   train::TrainerOptions options;

@@ -16,6 +16,8 @@ struct Trained {
   std::vector<double> mean_model;  ///< parameters, as the Trainer leaves them
 };
 
+data::Splits made_up_data();
+
 /// 3 epochs in batches of 16, no progress.
 train::TrainerOptions trainer_options();
 

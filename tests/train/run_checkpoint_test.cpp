@@ -1,0 +1,101 @@
+#include "train/run/run_checkpoint.hpp"
+
+#include <fast/core/error.hpp>
+
+#include <atomic>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "train/run_parts.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+train::TrainerOptions saving_in(const TemporaryDirectory& directory) {
+  train::TrainerOptions options = trainer_options();
+  options.checkpoints.directory = directory.path();
+  options.checkpoints.keep = 9;
+  return options;
+}
+
+train::RunCheckpoint checkpoint_of(RunParts& parts) {
+  return {parts.plan, parts.control, parts.state, std::move(parts.files.checkpoints)};
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Rounds without training, until `most` are made or the run is stopped.
+void make_rounds(RunParts& parts, train::RunCheckpoint& checkpoint, std::int64_t most) {
+  while (parts.position.rounds() < most && checkpoint.may_go_on(0.01)) {
+    parts.position.advance(1);
+    checkpoint.after_round();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a run saves after every so many rounds") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = saving_in(directory);
+  options.checkpoints.every_rounds = 4;
+  with_one_worker(options, [](RunParts& parts) {
+    auto checkpoint = checkpoint_of(parts);
+    CHECK(checkpoint.saves());
+    make_rounds(parts, checkpoint, 10);
+    CHECK_FALSE(checkpoint.stopped());
+    checkpoint.end();
+    CHECK_FALSE(checkpoint.conclude({}));
+  });
+  CHECK(names_in(directory.path()) ==
+        std::vector<std::string>{"round-000000000004", "round-000000000008"});
+}
+
+TEST_CASE("a run that is asked to stop saves in that round, and says so") {
+  const TemporaryDirectory directory;
+  std::atomic<bool> asked = false;
+  train::TrainerOptions options = saving_in(directory);
+  options.checkpoints.stop_requested = [&] { return asked.load(); };
+  std::int64_t rounds = 0;
+  with_one_worker(options, [&](RunParts& parts) {
+    auto checkpoint = checkpoint_of(parts);
+    make_rounds(parts, checkpoint, 3);
+    asked = true;
+    const Deadline deadline(Seconds(30));
+    while (!checkpoint.stopped() && !deadline.expired()) {
+      make_rounds(parts, checkpoint, parts.position.rounds() + 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    checkpoint.end();
+    CHECK(checkpoint.conclude({}));
+    CHECK(checkpoint.leave().empty());
+    rounds = parts.position.rounds();
+  });
+  CHECK(train::find_checkpoint(directory.path()).round == rounds);
+}
+
+TEST_CASE("a run without a directory for checkpoints saves none") {
+  with_one_worker(trainer_options(), [](RunParts& parts) {
+    auto checkpoint = checkpoint_of(parts);
+    CHECK_FALSE(checkpoint.saves());
+    make_rounds(parts, checkpoint, 10);
+    checkpoint.end();
+    CHECK_FALSE(checkpoint.conclude({}));
+  });
+  train::TrainerOptions options = trainer_options();
+  options.checkpoints.every_rounds = -1;
+  CHECK_THROWS_WITH(train::places_of(options), ContainsSubstring("-1 rounds"));
+  options.checkpoints.every_rounds = 5;
+  CHECK_THROWS_WITH(train::places_of(options), ContainsSubstring("without a directory"));
+  options.out = "out";
+  CHECK(train::places_of(options).checkpoints == std::filesystem::path("out/checkpoints"));
+}

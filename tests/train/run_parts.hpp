@@ -1,0 +1,69 @@
+// A run's objects, made in the order of train(), for tests of one of them.
+#pragma once
+
+#include <fast/exchange/local.hpp>
+#include <fast/topology/stencil.hpp>
+
+#include <utility>
+
+#include "train/control/run_control.hpp"
+#include "train/run/run_end.hpp"
+#include "train/run/run_files.hpp"
+#include "train/run/run_state.hpp"
+#include "train/run/training_loop.hpp"
+#include "train/training.hpp"
+
+namespace fast::testing {
+
+/// Collective. On a ring.
+struct RunParts {
+  RunParts(const Group& group, Backend& backend, const train::TrainerOptions& options)
+      : plan(train::plan_run(group, stencil::ring(), backend, made_up_data(), options)),
+        batches(plan),
+        files(train::open_files(plan)),
+        control(group, {.exact = true,
+                        .deadline = Seconds(30),
+                        .stop_requested = options.checkpoints.stop_requested}),
+        replica(plan, backend,
+                [this](int neighbor, std::int64_t round) { batches.note_missed(neighbor, round); }),
+        evaluator(replica, plan.data.normalization),
+        best(plan, replica, evaluator),
+        position(batches.rounds()),
+        state(replica, best, position) {
+    train::look_over(plan, replica.worker().algorithm());
+  }
+
+  train::RunPlan plan;
+  train::TrainingBatches batches;
+  train::RunFiles files;
+  train::RunControl control;
+  train::Replica replica;
+  train::Evaluator evaluator;
+  train::BestModel best;
+  train::RunPosition position;
+  train::RunState state;
+};
+
+/// What a run of one worker does with its objects.
+template <class Use>
+void with_one_worker(const train::TrainerOptions& options, const Use& use) {
+  local::run(1, [&](const Group& group) {
+    const auto backend = small_backend();
+    RunParts parts(group, *backend, options);
+    use(parts);
+  });
+}
+
+inline std::vector<double> values_of(const AlignedBuffer& model) {
+  const auto values = model.as<double>();
+  return {values.begin(), values.end()};
+}
+
+/// A packed model of that size, all of whose values are `value`.
+inline AlignedBuffer model_of(std::size_t size_bytes, double value) {
+  AlignedBuffer model(size_bytes);
+  for (double& each : model.as<double>()) each = value;
+  return model;
+}
+
+}  // namespace fast::testing

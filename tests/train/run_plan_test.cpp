@@ -1,0 +1,59 @@
+#include "train/run/run_plan.hpp"
+
+#include <fast/core/error.hpp>
+
+#include "support/catch.hpp"
+#include "train/run_parts.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+train::RunPlan plan_with(const train::TrainerOptions& options) {
+  const auto backend = small_backend();
+  return train::plan_run(local::make_groups(1)[0], stencil::ring(), *backend, made_up_data(),
+                         options);
+}
+
+}  // namespace
+
+TEST_CASE("validation samples are the last ones of the training part") {
+  train::TrainerOptions options = trainer_options();
+  options.validation = 0.101;
+  const train::RunPlan plan = plan_with(options);
+  CHECK(plan.data.validation.size() == 97);  // rounded up
+  CHECK(plan.data.train.size() == train_samples - 97);
+  CHECK(plan.data.validation.labels()[0] == made_up_data().train.labels()[train_samples - 97]);
+}
+
+TEST_CASE("options that do not fit each other are refused by name") {
+  const auto refused = [](const auto& change, const char* text) {
+    train::TrainerOptions options = trainer_options();
+    change(options);
+    CHECK_THROWS_WITH(plan_with(options), ContainsSubstring(text));
+  };
+  refused([](auto& options) { options.learning_rate.base = 0; }, "learning rate 0");
+  refused([](auto& options) { options.learning_rate.warmup_epochs = -1; }, "-1 epochs of warm-up");
+  refused([](auto& options) { options.closing_rounds = -2; }, "-2 closing rounds");
+  refused([](auto& options) { options.pace.slow_factor = 0.5; }, "0.5 times slower");
+  refused([](auto& options) { options.validation = 1; }, "validation share of 1");
+  refused([](auto& options) { options.patience = 3; }, "stopping early needs samples");
+  refused(
+      [](auto& options) {
+        options.patience = 3;
+        options.validation = 0.1;
+        options.all_reduce = true;
+      },
+      "leave patience out");
+}
+
+TEST_CASE("a run of an all-reduce has a Worker that averages nothing from one start") {
+  train::TrainerOptions options = trainer_options();
+  options.worker.initial = Initial::as_is;
+  options.all_reduce = true;
+  const WorkerOptions worker = train::worker_options(options);
+  CHECK(worker.algorithm->declaration().name == "none");
+  CHECK(worker.initial == Initial::broadcast);
+  CHECK_THAT(worker.must_agree, ContainsSubstring("all-reduce true"));
+}

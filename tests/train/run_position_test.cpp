@@ -1,0 +1,44 @@
+#include "train/run/run_position.hpp"
+
+#include <fast/core/error.hpp>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using train::RunPosition;
+
+TEST_CASE("a position advances over the ends of epochs, by several rounds too") {
+  RunPosition position(15);
+  position.advance(14);
+  CHECK(position.epoch() == 0);
+  CHECK(position.round() == 14);
+  position.advance(1);
+  CHECK(position.epoch() == 1);
+  CHECK(position.round() == 0);
+  position.advance(37);
+  CHECK(position.epoch() == 3);
+  CHECK(position.round() == 7);
+  CHECK(position.rounds() == 52);
+}
+
+TEST_CASE("a position is taken from a checkpoint, in part of an epoch of another length") {
+  RunPosition saved(20);
+  saved.advance(30);
+  RunPosition same(20), other(8);
+  same.take_place(saved.to_metadata());
+  CHECK(same.epoch() == 1);
+  CHECK(same.round() == 10);
+  other.take_place(saved.to_metadata());
+  CHECK(other.epoch() == 1);
+  CHECK(other.round() == 4);
+  same.count_from(30);
+  same.advance(2);
+  CHECK(same.rounds() == 32);
+  CHECK(same.rounds_here() == 2);
+}
+
+TEST_CASE("metadata without a position are no run's") {
+  RunPosition position(20);
+  CHECK_THROWS_WITH(position.take_place({{"fast.epoch", "1"}}),
+                    ContainsSubstring("fast.epoch_round"));
+}

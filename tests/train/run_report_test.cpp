@@ -1,0 +1,54 @@
+#include "train/run/run_report.hpp"
+
+#include <fast/exchange/local.hpp>
+
+#include <mutex>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using train::Report;
+
+namespace {
+
+Report report_of(double loop_s, double rounds, double accuracy) {
+  Report report{};
+  report.loop_s = loop_s;
+  report.wait_s = 1;
+  report.rounds = rounds;
+  report.bytes = 100 * rounds;
+  report.samples = 1000;
+  report.reads = 10;
+  report.fresh = 5;
+  report.messages_sent = 3;
+  report.messages_held = 1;
+  report.replica_accuracy = accuracy;
+  report.mean_model_correct = 30;
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("a summary has the slowest worker's time, the worst replica and means of shares") {
+  train::Summary summary;
+  train::add_up({report_of(2, 50, 0.5), report_of(4, 60, 0.75)}, 100, summary);
+  CHECK(summary.seconds == 4);
+  CHECK(summary.rounds == 60);
+  CHECK(summary.samples_per_second == 2000.0 / 4);
+  CHECK(summary.test_accuracy_worst_worker == 0.5);
+  CHECK(summary.test_accuracy_mean_model == Approx(0.6));
+  CHECK(summary.wait_fraction == Approx((0.5 + 0.25) / 2));
+  CHECK(summary.bytes_sent_per_worker_per_round == Approx(100));
+  CHECK(summary.fresh_fraction == 0.5);
+  CHECK(summary.sent_fraction == 0.75);
+}
+
+TEST_CASE("all workers gather the same reports, by rank") {
+  std::mutex mutex;
+  local::run(3, [&](const Group& group) {
+    const auto all = train::gather(group, Deadline(Seconds(30)), report_of(group.rank(), 1, 1));
+    const std::lock_guard lock(mutex);
+    REQUIRE(all.size() == 3);
+    for (std::size_t r = 0; r < 3; ++r) CHECK(all[r].loop_s == static_cast<double>(r));
+  });
+}

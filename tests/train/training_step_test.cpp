@@ -1,0 +1,56 @@
+#include "train/run/training_step.hpp"
+
+#include <fast/core/error.hpp>
+#include <fast/data/loader.hpp>
+
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "train/training.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+/// An all-reduce whose average is zero.
+class Zeros final : public Reducer {
+ public:
+  void average(std::span<float> values) override { std::fill(values.begin(), values.end(), 0.0F); }
+  void average(std::span<double> values) override { std::fill(values.begin(), values.end(), 0.0); }
+};
+
+double first_weight(Backend& backend) {
+  return *static_cast<const double*>(backend.parameters().front().data);
+}
+
+double seconds_of(train::TrainingStep& step, const Batch& batch) {
+  const auto began = Clock::now();
+  step.train(batch);
+  return Seconds(Clock::now() - began).count();
+}
+
+}  // namespace
+
+TEST_CASE("the optimizer steps along the gradients that all workers have averaged") {
+  const auto backend = small_backend();
+  data::Loader loader(made_up_data().train, {}, 16);
+  const double before = first_weight(*backend);
+  train::TrainingStep reduced(*backend, {}, 0, std::make_unique<Zeros>());
+  CHECK(reduced.train(loader.batch(0, 0)) > 0);
+  CHECK(first_weight(*backend) == before);
+  CHECK(reduced.reduce_s() > 0);
+  train::TrainingStep alone(*backend, {}, 0, nullptr);
+  alone.train(loader.batch(0, 0));
+  CHECK(first_weight(*backend) != before);
+  CHECK(alone.reduce_s() == 0);
+}
+
+TEST_CASE("a step takes at least the time that its pace demands, that of the slow worker more") {
+  const auto backend = small_backend();
+  data::Loader loader(made_up_data().train, {}, 16);
+  const train::Pace pace{.step_s = 0.02, .slow_worker = 1, .slow_factor = 3};
+  train::TrainingStep usual(*backend, pace, 0, nullptr), slow(*backend, pace, 1, nullptr);
+  CHECK(seconds_of(usual, loader.batch(0, 0)) >= 0.02);
+  CHECK(seconds_of(slow, loader.batch(0, 0)) >= 0.06);
+}
