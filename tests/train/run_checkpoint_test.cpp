@@ -1,6 +1,5 @@
 #include "train/run/run_checkpoint.hpp"
 
-#include <fast/core/error.hpp>
 
 #include <atomic>
 #include <thread>
@@ -91,11 +90,4 @@ TEST_CASE("a run without a directory for checkpoints saves none") {
     checkpoint.end();
     CHECK_FALSE(checkpoint.conclude({}));
   });
-  train::TrainerOptions options = trainer_options();
-  options.checkpoints.every_rounds = -1;
-  CHECK_THROWS_WITH(train::places_of(options), ContainsSubstring("-1 rounds"));
-  options.checkpoints.every_rounds = 5;
-  CHECK_THROWS_WITH(train::places_of(options), ContainsSubstring("without a directory"));
-  options.out = "out";
-  CHECK(train::places_of(options).checkpoints == std::filesystem::path("out/checkpoints"));
 }

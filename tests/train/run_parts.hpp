@@ -54,6 +54,18 @@ void with_one_worker(const train::TrainerOptions& options, const Use& use) {
   });
 }
 
+/// The loop and the end of a run, as in train().
+inline train::Summary run_to_the_end(RunParts& parts, train::LoopFigures& figures) {
+  train::RunCheckpoint checkpoint(parts.plan, parts.control, parts.state,
+                                  std::move(parts.files.checkpoints));
+  train::RunLog log(parts.plan, parts.replica, parts.evaluator, std::move(parts.files.metrics));
+  figures =
+      train::TrainingLoop(parts.plan, parts.batches, parts.replica, parts.best, checkpoint, log)
+          .run();
+  return train::RunEnd(parts.plan, parts.replica, parts.evaluator, parts.best, checkpoint, figures)
+      .summary();
+}
+
 inline std::vector<double> values_of(const AlignedBuffer& model) {
   const auto values = model.as<double>();
   return {values.begin(), values.end()};

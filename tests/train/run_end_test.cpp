@@ -1,0 +1,38 @@
+#include "train/run/run_end.hpp"
+
+#include <filesystem>
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "train/run_parts.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+TEST_CASE("the end of a run of one worker is its replica, tested") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = trainer_options();
+  options.out = directory.path();
+  with_one_worker(options, [](RunParts& parts) {
+    train::LoopFigures figures;
+    const train::Summary summary = run_to_the_end(parts, figures);
+    CHECK(summary.test_accuracy_mean_model == summary.test_accuracy_worst_worker);
+    CHECK(summary.test_accuracy_mean_model > 0.9);
+    CHECK(summary.consensus_distance == 0);
+    CHECK(summary.unsaved.empty());
+    CHECK(summary.lost.empty());
+  });
+  CHECK(std::filesystem::exists(directory / "mean-model.safetensors"));
+}
+
+TEST_CASE("a mean model that cannot be saved is told in the summary") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = trainer_options();
+  options.epochs = 1;
+  options.out = directory.path();
+  with_one_worker(options, [&](RunParts& parts) {
+    std::filesystem::create_directories(directory / "mean-model.safetensors/in-the-way");
+    train::LoopFigures figures;
+    CHECK_THAT(run_to_the_end(parts, figures).unsaved, ContainsSubstring("mean-model.safetensors"));
+  });
+}

@@ -1,0 +1,56 @@
+#include "train/run/training_batches.hpp"
+
+#include <set>
+
+#include "support/catch.hpp"
+#include "train/run_parts.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+train::RunPlan plan_of(int rank, const char* shards) {
+  train::TrainerOptions options = trainer_options();
+  options.shards = data::sharding_from(shards);
+  options.take_over = true;
+  const auto backend = small_backend();
+  return train::plan_run(local::make_groups(4)[static_cast<std::size_t>(rank)], stencil::ring(),
+                         *backend, made_up_data(), options);
+}
+
+/// The first values of the samples of some epochs tell them apart.
+std::set<float> samples_of(train::TrainingBatches& batches, int epochs) {
+  std::set<float> all;
+  for (int epoch = 0; epoch < epochs; ++epoch)
+    for (std::size_t round = 0; round < batches.rounds(); ++round) {
+      const Batch& batch = batches.batch(epoch, round);
+      for (std::size_t s = 0; s < batch.count(); ++s) all.insert(batch.inputs[s * 16]);
+    }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the workers' batches of an epoch are of different samples") {
+  std::set<float> all;
+  std::size_t rounds = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    train::TrainingBatches batches(plan_of(rank, "even"));
+    rounds += batches.rounds();
+    all.merge(samples_of(batches, 1));
+  }
+  CHECK(all.size() == 16 * rounds);
+}
+
+TEST_CASE("a worker trains on samples of a neighbor that is gone, in as many rounds as before") {
+  train::TrainingBatches batches(plan_of(1, "dirichlet:0.5"));
+  const std::size_t rounds = batches.rounds();
+  const auto own = samples_of(batches, 8);
+  batches.take_over({}, 0);
+  CHECK(samples_of(batches, 8) == own);
+  batches.note_missed(2, 0);
+  batches.take_over({}, 1);
+  CHECK(batches.rounds() == rounds);
+  CHECK(samples_of(batches, 8).size() > own.size());
+}
