@@ -9,29 +9,29 @@
 
 namespace fast::train {
 
-/// Of f32 and f64 tensors; others keep their newest value. Where the weights are on a device, so is
-/// the average.
+/// Of f32 and f64 tensors; others keep their newest value. The average is in the memory of the
+/// weights: the host's or a device's.
 class Ema {
  public:
-  /// Begins with the weights as they stand; `accelerator` is that of tensors on a device.
+  /// Begins with the weights as they are; `accelerator` is that of tensors on a device, else null.
   Ema(const ParameterLayout& layout, double decay,
       std::shared_ptr<Accelerator> accelerator = nullptr);
 
   /// After a step: average ← d average + (1-d) weights. In step t d is at most (1+t)/(10+t), so
-  /// that a short run forgets where it began.
+  /// that the initial weights count little even in a short run.
   void update(const ParameterLayout& layout);
 
   const AlignedBuffer& packed();
   /// For checkpoints.
   std::vector<TensorView> state();
-  /// What state() gave views of has been written.
+  /// To be called when the views of state() have been written to.
   void take_state();
 
  private:
   void transfer(std::byte* to, const std::byte* from) const;
 
   double decay_;
-  AlignedBuffer average_;  ///< of weights on a device: an image
+  AlignedBuffer average_;  ///< of weights on a device: a copy in host memory
   std::shared_ptr<Accelerator> accelerator_;
   std::shared_ptr<std::byte> on_device_;
   double steps_ = 0;

@@ -1,9 +1,9 @@
-// Checkpoints: what every worker needs to go on, in one safetensors file a worker, and a manifest
-// that is written last. Workers write without waiting for each other.
+// Checkpoints: one safetensors file for each worker with everything that it needs to continue, and
+// a manifest that is written last. Workers write without waiting for each other.
 //
-//   DIRECTORY/round-000000001200/worker-3.safetensors   each worker's: whole or not there
+//   DIRECTORY/round-000000001200/worker-3.safetensors   a worker's file: whole or absent
 //   DIRECTORY/round-000000001200/worker-3.json          its length and hash
-//   DIRECTORY/round-000000001200/manifest.json          which of them there are
+//   DIRECTORY/round-000000001200/manifest.json          the list of these files
 #pragma once
 
 #include <fast/core/log.hpp>
@@ -19,7 +19,7 @@
 
 namespace fast::train {
 
-/// One worker's file as the manifest knows it.
+/// One worker's file in the manifest.
 struct Shard {
   int worker = 0;
   std::uint64_t size_bytes = 0;
@@ -30,21 +30,20 @@ struct Manifest {
   std::filesystem::path directory;  ///< of the files
   std::int64_t round = 0;
   int workers = 0;
-  std::vector<Shard> shards;  ///< by worker; fewer than `workers` when some did not write theirs
+  std::vector<Shard> shards;  ///< by worker; fewer than `workers` when some wrote no file
 
   std::filesystem::path file(int worker) const;
   const Shard* shard(int worker) const;  ///< null when there is none
 };
 
-/// Of a directory with a manifest.json. Throws Error(data), naming the file and what is wrong.
+/// Reads the manifest.json of a directory. Throws Error(data) with the file and what is wrong.
 Manifest read_manifest(const std::filesystem::path& directory);
 
-/// A checkpoint's directory itself, or the newest checkpoint in a directory of them: of those with
-/// a manifest that can be read, the one of the highest round. Throws Error(data) when there is
-/// none.
+/// `directory` is a checkpoint, or holds checkpoints. Of these the newest is taken: the highest
+/// round whose manifest can be read. Throws Error(data) when there is none.
 Manifest find_checkpoint(const std::filesystem::path& directory);
 
-/// A worker's file, compared with the manifest's length and hash. Throws Error(data).
+/// A worker's file. Throws Error(data) unless its length and hash are those of the manifest.
 Safetensors read_shard(const Manifest& manifest, int worker);
 
 /// Tensors and their memory.
@@ -53,28 +52,28 @@ struct OwnedTensors {
   std::vector<AlignedBuffer> memory;
 };
 
-/// The mean over some workers' files of the floating-point tensors called `prefix`..., without the
-/// prefix; other types are the first file's. Files that cannot be read are told to `log` and left
-/// out. Throws Error(data) when none is left or they do not fit each other.
+/// The mean over some workers' files of the floating-point tensors whose names begin with `prefix`,
+/// which is removed. Tensors of other types are the first file's. Files that cannot be read are
+/// logged and left out. Throws Error(data) when none is left or the files do not fit each other.
 OwnedTensors average_shards(const Manifest& manifest, const std::vector<int>& workers,
                             std::string_view prefix, const LogSink& log = {});
 
-/// What tensors of a checkpoint are called: the replica's parameters and buffers, its optimizer's
-/// state, what Worker::state() tells.
+/// Prefixes of tensor names in a checkpoint: the replica's parameters and buffers, the optimizer's
+/// state, and Worker::state().
 inline constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimizer.",
                                   worker_prefix = "worker.";
 
-/// Writes one worker's files from a thread of its own.
+/// Writes one worker's files from a background thread.
 class CheckpointWriter {
  public:
   struct Options {
     std::filesystem::path directory;
     int rank = 0;
     int workers = 1;
-    /// So many newest checkpoints stay and, where workers are missing in all of those, the newest
-    /// one that lacks none; the rest is deleted.
+    /// So many newest checkpoints are kept. If all of them are incomplete, the newest complete one
+    /// is kept too. Older ones are deleted.
     int keep = 2;
-    /// How long to wait for the other workers' files before a manifest without them is written.
+    /// How long to wait for the other workers' files. Then the manifest is written without them.
     double patience_s = 10;
     LogSink log;  ///< called from the writer's thread
   };
@@ -85,14 +84,14 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Copies the tensors' memory and returns; they are written meanwhile. Waits for the copy of an
-  /// earlier checkpoint to be on disk first. What cannot be written (a full disk) is told to the
-  /// log; older checkpoints stay as they are.
+  /// Copies the tensors' memory and returns; the thread writes the copy. Waits first until an
+  /// earlier copy is on disk. When the copy cannot be written (a full disk), there is a warning,
+  /// and older checkpoints stay as they are.
   void save(std::int64_t round, const std::vector<TensorView>& tensors, const Metadata& metadata);
 
   /// Waits until all has been written.
   void wait();
-  /// Waits until the latest checkpoint is in a manifest, too. Returns why it is not; empty: it is.
+  /// Waits until the latest checkpoint has a manifest. Returns why it has none; empty: it has one.
   std::string finish();
 
  private:

@@ -1,4 +1,4 @@
-// Metrics of a run as JSON lines, one file a worker.
+// Metrics of a run as JSON lines, one file for each worker.
 #pragma once
 
 #include <concepts>
@@ -29,16 +29,15 @@ struct Metric {
 };
 
 /// `metrics.write({{"epoch", 1}, {"loss", 0.31}})` adds the line {"epoch":1,"loss":0.31}. Every
-/// line is handed to the system as a whole at once, so that a run that dies leaves what it wrote.
+/// line is written to the system at once, so that it outlives a run that dies.
 /// NaN and infinities are written as null.
 class MetricsWriter {
  public:
-  /// Creates `directory` where needed and opens metrics-<rank>.jsonl in it. Lines go after those
-  /// that are there; one that was cut off in its middle is ended first. Throws Error(resource) when
-  /// that cannot be done.
+  /// Creates `directory` if needed and opens metrics-<rank>.jsonl in it. Lines are appended; a last
+  /// line that was cut off is ended first. Throws Error(resource) when the file cannot be opened.
   MetricsWriter(const std::filesystem::path& directory, int rank);
 
-  /// Throws Error(resource) when the line cannot be written (disk full); a later one may be.
+  /// Throws Error(resource) when the line cannot be written (disk full). A later line may succeed.
   void write(std::span<const Metric> metrics);
   void write(std::initializer_list<Metric> metrics) {
     write(std::span<const Metric>(metrics.begin(), metrics.size()));

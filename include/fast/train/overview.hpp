@@ -1,4 +1,4 @@
-// What a run is about to do, as a table for people, and where its ranks stand.
+// What a run is going to do, as a table for people, and where its ranks are placed.
 #pragma once
 
 #include <fast/mixing/spectrum.hpp>
@@ -13,25 +13,25 @@ namespace fast::train {
 struct Overview {
   int workers = 0;
   int hosts = 1;
-  std::vector<std::string> devices;  ///< what each worker computes on; not told where empty
+  std::vector<std::string> devices;  ///< what each worker computes on; empty: all on the CPU
   std::string topology;
   std::string exchange;
   std::string algorithm;
   std::string codec;
   std::string staleness;  ///< a number or "inf"
   Spectrum spectrum;
-  std::string unconnected;             ///< whose values never reach whom; empty where all reach all
-  std::optional<Placement> placement;  ///< set by lay_out()
-  std::optional<double> awc_stability;  ///< awc_stability_factor(), where it is known
-  double momentum = 0;                  ///< with which it was found
+  std::string unconnected;              ///< whose values never reach whom; empty: connected
+  std::optional<Placement> placement;   ///< set by lay_out()
+  std::optional<double> awc_stability;  ///< awc_stability_factor(), when it is known
+  double momentum = 0;                  ///< of the optimizer, for awc_stability
 
-  /// Two columns, one row a field.
+  /// Two columns, one row for each field.
   std::string to_table() const;
 };
 
-/// The schedule in terms of ranks. On several hosts ranks take the places that place() gives them,
-/// unless `may_move` is false, and `overview` learns how many edges lie between hosts before and
-/// after. host_of_rank as in place().
+/// The schedule in terms of ranks. On several hosts place() places the ranks unless `may_move` is
+/// false; `overview` gets the numbers of edges between hosts before and after. host_of_rank as in
+/// place().
 Schedule lay_out(const Schedule& schedule, const std::vector<int>& host_of_rank, bool may_move,
                  Overview& overview);
 

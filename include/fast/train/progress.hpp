@@ -1,4 +1,4 @@
-// How far a run is: a bar on a terminal, a line now and then elsewhere.
+// How far a run is: a bar on a terminal, otherwise a line every few seconds.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace fast::train {
 
-/// Where a run stands. Epochs and rounds done; the current epoch is the one begun last.
+/// Epochs and rounds that are done. The current epoch is the one begun last.
 struct ProgressState {
   std::size_t epoch = 0;   ///< epochs finished before the current one
   std::size_t epochs = 0;  ///< of the run
@@ -18,14 +18,14 @@ struct ProgressState {
   double elapsed_s = 0;
 };
 
-/// "epoch 2/5 [=====>    ] 120/234 | loss 0.4312 | 12345 samples/s | 0:21 left", of at most `width`
-/// characters: the bar shrinks first, then the end is cut.
+/// "epoch 2/5 [=====>    ] 120/234 | loss 0.4312 | 12345 samples/s | 0:21 left", at most `width`
+/// characters long: the bar shrinks first, then the end is cut off.
 std::string progress_bar(const ProgressState& state, std::size_t width);
 
 /// The same without a bar, for logs.
 std::string progress_line(const ProgressState& state);
 
-/// Prints to a stream that it does not own; made on one worker only. Not thread-safe.
+/// Prints to a stream that it does not own. For one worker of a run. Not thread-safe.
 class Progress {
  public:
   enum class Style { automatic, bar, lines };  ///< automatic: a bar if the stream is a terminal
@@ -35,11 +35,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Cheap enough for every round: prints when, by `elapsed_s`, 0.1 s (bar) or 5 s (lines) have
-  /// passed since the last time, and at the end of an epoch.
+  /// Cheap enough for every round. Prints at the end of an epoch, and when `elapsed_s` has grown by
+  /// 0.1 s (bar) or 5 s (lines) since the last time.
   void update(const ProgressState& state);
 
-  /// Ends the bar's line, before something else is printed; the next update begins a new one.
+  /// Ends the bar's line before something else is printed. The next update begins a new line.
   void finish();
 
  private:

@@ -1,7 +1,6 @@
-// Models on disk in the safetensors format (https://github.com/huggingface/safetensors): eight
-// bytes of header length, little-endian, a JSON header, the tensors one after the other without
-// holes. Files written here are read by the `safetensors` packages of other languages, and theirs
-// here.
+// Models on disk in the safetensors format (https://github.com/huggingface/safetensors): the
+// header's length in eight bytes, little-endian, a JSON header, and the tensors one after the other
+// without gaps. Compatible with the `safetensors` packages of other languages.
 #pragma once
 
 #include <fast/core/memory.hpp>
@@ -18,7 +17,7 @@
 
 namespace fast::train {
 
-/// Longer headers are refused: room for some 100,000 tensors.
+/// Longer headers are refused. This is enough for about 100,000 tensors.
 inline constexpr std::size_t most_header_bytes = std::size_t{16} << 20;
 
 using Metadata = std::map<std::string, std::string>;
@@ -38,8 +37,8 @@ struct SafetensorsHeader {
   std::size_t data_offset_bytes = 0;  ///< of the first tensor in the file
 };
 
-/// Of a file of `file_bytes` that begins with `beginning` (its length and the whole header at
-/// least). Memory is in proportion to the header. Throws Error(data), naming `file` and what is
+/// The header of a file of `file_bytes`. `beginning` holds at least the length and the whole
+/// header. Needs memory in proportion to the header. Throws Error(data), with `file` and what is
 /// wrong, unless the tensors cover the data exactly.
 SafetensorsHeader parse_safetensors(std::span<const std::byte> beginning, std::uint64_t file_bytes,
                                     std::string_view file);
@@ -58,8 +57,8 @@ class Safetensors {
   std::span<const std::byte> data(const StoredTensor& tensor) const;
   std::span<const std::byte> bytes() const { return {bytes_.data(), size_}; }  ///< the whole file
 
-  /// Copies tensors of the views' names to their memory. Throws Error(data) when one is missing or
-  /// has another shape or type; nothing has been copied then.
+  /// Copies the tensors of the views' names to the views' memory. Throws Error(data), before it
+  /// copies anything, when a tensor is missing or has another shape or type.
   void read(const std::vector<TensorView>& views) const;
 
  private:
@@ -69,16 +68,16 @@ class Safetensors {
   SafetensorsHeader header_;
 };
 
-/// Copies tensors of the views' names from `from` to their memory. Throws Error(data), as
-/// Safetensors::read() does, `file` being what they are said to be from.
+/// Copies the tensors of the views' names from `from` to the memory of `to`. Throws as
+/// Safetensors::read(); `file` is the name in the message.
 void copy_tensors(const std::vector<TensorView>& from, const std::vector<TensorView>& to,
                   std::string_view file);
 
-/// The file's beginning: length and header of such tensors, one after the other.
+/// The beginning of a file with these tensors: length and header.
 std::string safetensors_header(const std::vector<TensorView>& tensors, const Metadata& metadata);
 
-/// Writes to a temporary file beside `path`, has it reach the disk and renames it, so that `path`
-/// is whole or untouched. Throws Error(resource) when it cannot be written.
+/// Writes to a temporary file beside `path`, waits until it is on disk and renames it, so that
+/// `path` is whole or untouched. Throws Error(resource) when the file cannot be written.
 void save_safetensors(const std::filesystem::path& path, const std::vector<TensorView>& tensors,
                       const Metadata& metadata = {});
 

@@ -1,4 +1,4 @@
-// One copy of the data set a host, however many of its processes train on it.
+// One copy of the data set on each host, for all of its processes.
 #pragma once
 
 #include <fast/data/load.hpp>
@@ -9,10 +9,10 @@
 
 namespace fast::train {
 
-/// Collective. What `load` returns, which is called by one worker a host and source: `source` says
-/// what is loaded (a path, a limit). The others of the same host and source map that worker's
-/// memory, which nothing can change any more. A worker that cannot map it, as its processes lie in
-/// other namespaces, calls `load` itself. Throws as `load` does and as agree(), on every worker.
+/// Collective. `source` says what is loaded (a path, a limit). On each host one worker of each
+/// source calls `load`; the others of that host and source map its memory, which is sealed against
+/// changes. A worker that cannot map the memory (its process is in another namespace) calls `load`
+/// itself. Throws as `load` and agree() do, on every worker.
 data::Splits load_once_a_host(const Group& group, std::string_view source, const Deadline& deadline,
                               const std::function<data::Splits()>& load);
 

@@ -1,4 +1,4 @@
-// What a run came to, as a table for people and as JSON for programs.
+// The results of a run, as a table for people and as JSON for programs.
 #pragma once
 
 #include <cstdint>
@@ -26,29 +26,30 @@ struct Summary {
   int workers = 0;
   std::string topology;
   double spectral_gap = 0;
-  bool connected = true;  ///< every worker's values reach every other: else replicas stay apart
+  bool connected = true;  ///< every worker's values reach every other worker
   std::string exchange;
   std::string algorithm;
   std::string codec;
   std::string staleness;       ///< a number or "inf"
   double seconds = 0;          ///< of the training loop
-  std::uint64_t rejoined = 0;  ///< times that a worker caught up by adopting its neighbors' weights
+  std::uint64_t rejoined = 0;  ///< how often a worker caught up by adopting its neighbors' weights
   std::uint64_t healed = 0;    ///< steps left out as their loss or weights were not finite
-  /// Workers that the run went on without: the figures are then those of one survivor, the mean
-  /// model that of its part of the survivors.
+  /// Workers that the run lost. The figures are then those of one survivor, and the mean model is
+  /// that of its part of the survivors.
   std::vector<int> lost;
   std::vector<std::vector<int>> parts;  ///< without them, as living_parts() has them; else empty
-  bool stopped = false;                 ///< ended early, as was asked for
-  bool evaluated = true;  ///< false: saved to go on another time; rounds and epochs alone are known
-  std::string unsaved;    ///< why not all that was to be saved is; empty: it is
+  bool stopped = false;                 ///< ended early on request
+  bool evaluated = true;  ///< false: saved to continue later; only rounds and epochs are known
+  std::string unsaved;    ///< why something could not be saved; empty: everything is saved
 
-  /// One JSON object with a key a field, named and ordered as here; what is not finite is null.
+  /// One JSON object with a key for each field, named and ordered as here. Values that are not
+  /// finite are null.
   std::string to_json() const;
 
-  /// Two columns, one row a field.
+  /// Two columns, one row for each field.
   std::string to_table() const;
 
-  /// Writes to_json() and a newline. Throws Error(resource) when that cannot be done.
+  /// Writes to_json() and a newline. Throws Error(resource) when the file cannot be written.
   void write_json(const std::filesystem::path& path) const;
 };
 

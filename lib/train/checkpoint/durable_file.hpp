@@ -1,4 +1,4 @@
-// Files that are whole or not there, whatever ends the program or the machine meanwhile.
+// Files that are whole or absent, even if the program or the machine ends while they are written.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ using Bytes = std::span<const std::byte>;
 
 inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// What durable files are called until they are whole: beside their later place.
+/// Part of the names of temporary files, which stand beside the final file.
 inline constexpr std::string_view temporary_suffix = ".tmp-";
 
-/// Writes the parts one after the other to a temporary file and renames. Throws Error(resource),
-/// with the system's reason, when that cannot be done; nothing is left then. Whole for everybody
-/// who looks; what the machine's crash leaves of it is not said.
+/// Writes the parts one after the other to a temporary file and renames it. Throws Error(resource)
+/// with the system's reason when the file cannot be written; nothing is left then. No process ever
+/// sees a part of the file. It may be lost when the machine crashes.
 void write_whole(const std::filesystem::path& path, const std::vector<Bytes>& parts);
-/// The same, and they have reached the disk before it is renamed: outlives the machine's crash.
+/// The same, and waits until the data is on disk: the file outlives a crash of the machine.
 void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts);
-/// The names in it outlive the machine's crash from now on, where the file system can do that.
+/// Writes a directory's names to disk, so that they outlive a crash of the machine.
 void sync_directory(const std::filesystem::path& directory);
 
 }  // namespace fast::train

@@ -8,25 +8,25 @@ namespace fast::train {
 inline constexpr std::string_view manifest_name = "manifest.json";
 
 std::string directory_name(std::int64_t round);
-/// Empty unless the directory is called so.
+/// The round of a directory with such a name; empty for other names.
 std::optional<std::int64_t> round_of(const std::filesystem::path& directory);
 std::string shard_name(int worker);
 std::string note_name(int worker);
 
-/// Newest first, whole or not.
+/// Newest first, complete or not.
 std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(
     const std::filesystem::path& directory);
-/// Its manifest first, so that what is left of it is not taken for a checkpoint. Files of other
-/// names stay, and the directory with them.
+/// Removes the manifest first, so that no incomplete checkpoint is ever read. Files of other names
+/// stay, and so does a directory with such files.
 void remove_checkpoint(const std::filesystem::path& directory);
-/// Those of rounds later than that one.
+/// Removes the checkpoints of later rounds.
 void remove_checkpoints_after(const std::filesystem::path& directory, std::int64_t round);
 
 std::uint64_t hash_of(const std::vector<std::span<const std::byte>>& parts);
 
-/// What a worker notes beside its file when it is whole.
+/// The text of the file beside a worker's file, which says that the latter is whole.
 std::string to_note(const Shard& shard);
-/// Empty when there is none, or none that can be read.
+/// Empty when the file is missing or cannot be read.
 std::optional<Shard> read_note(const std::filesystem::path& path);
 
 std::string to_json(const Manifest& manifest);

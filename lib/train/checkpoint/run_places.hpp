@@ -1,7 +1,7 @@
-// The directories that a run writes to: whose they are, and what may be removed there.
+// The directories that a run writes to: which run they belong to, and what may be removed there.
 //
-//   OUT/run.json                   which run it is: a random number
-//   OUT/metrics-3.jsonl            each worker's
+//   OUT/run.json                   the run's number, which is random
+//   OUT/metrics-3.jsonl            metrics of worker 3
 //   OUT/mean-model.safetensors
 //   CHECKPOINTS/run.json           the same number
 //   CHECKPOINTS/round-.../...      see <fast/train/checkpoint.hpp>
@@ -13,7 +13,7 @@
 
 namespace fast::train {
 
-/// Where a run writes, and what it goes on from.
+/// Where a run writes, and what it resumes from.
 struct RunPlaces {
   std::optional<std::filesystem::path> out;
   std::optional<std::filesystem::path> checkpoints;
@@ -23,18 +23,19 @@ struct RunPlaces {
 
 inline constexpr const char* mean_model_name = "mean-model.safetensors";
 
-/// Changes nothing. Throws Error(argument), naming the directory and the run that is resumed, when
-/// a directory holds a run (lines of metrics, a mean model, a checkpoint, whole or not) that is not
-/// the resumed one and shall not be overwritten. A run is the resumed one when their numbers are
-/// equal or the places are the same.
+/// Throws Error(argument), with the directory and the resumed run, when a directory holds another
+/// run than the resumed one (lines of metrics, a mean model, a checkpoint) and overwriting is not
+/// allowed. The run in a directory is the resumed one when the numbers or the directories are the
+/// same. Changes nothing.
 void require_free(const RunPlaces& places);
 
-/// The resumed run's number where the run goes on in that one's place; else `fresh`.
+/// The resumed run's number if the run continues in that run's directory; otherwise `fresh`.
 std::string number_of(const RunPlaces& places, const std::string& fresh);
 
-/// After require_free(): makes the directories the run's. With `overwrite` removes another run's
-/// files, those of the names above and no other; of the resumed run, checkpoints later than
-/// `resumed_round`. Throws Error(resource) when a directory cannot be made or written to.
+/// After require_free(): creates the directories and writes the run's number. With `overwrite`
+/// removes another run's files of the names above. Removes the resumed run's checkpoints of rounds
+/// later than `resumed_round`. Throws Error(resource) when a directory cannot be made or written
+/// to.
 void claim(const RunPlaces& places, const std::string& number,
            std::optional<std::int64_t> resumed_round);
 

@@ -1,30 +1,34 @@
-// How workers agree on the round in which all save or stop, while each goes on training and any may
-// be slow, stopped or dead.
+// How workers agree on the round in which all save or stop. Training continues meanwhile, and any
+// worker may be slow, suspended or dead.
 //
-// There are two requests, which do not touch each other: to save a checkpoint (number 1, 2, ...)
-// and to stop (number 1). Each worker has a record that it alone writes and all read, directly or
-// as an older copy. Every word of it only grows, so that the larger of two copies is the newer one.
+// There are two independent requests: to save a checkpoint (number 1, 2, ...) and to stop (number
+// 1). Each worker has a record. It alone writes the record, and all workers read it, directly or as
+// an older copy. Every word of a record only grows, so the larger of two copies is the newer one.
 //
-//   beat      counts the worker's ticks; a worker whose beat stands still is silent
-//   stage     running; done (all its rounds made) or stopped, and in which round; and marks that it
-//             sets afterwards
+//   beat      counts the worker's ticks; a worker is silent when its beat does not change
+//   stage     running; done (all its rounds made) or stopped, and in which round; and marks that
+//   the
+//             worker sets afterwards
 //   wanted    the number of the latest request that the worker knows of
-//   answered  that number, and a bound: the worker begins no round after it until the request is
-//             settled. The bound is the round that the worker has begun, when asked to save a few
-//             more
+//   answered  that number, and a bound: the worker begins no round after the bound until the
+//   request
+//             is settled. The bound is the round that the worker has begun; for a checkpoint, a few
+//             rounds later
 //   settled   that number, and the round in which all save or stop
 //
 // Events of a request:
-//   1. request(): some worker, any, is asked. Its `wanted` grows.
-//   2. tick() of each worker, from a thread beside training: it takes over `wanted` and answers.
-//   3. tick() of the lowest worker that is running and not silent: once all such workers have
+//   1. request() on any worker. Its `wanted` grows.
+//   2. tick() on each worker, from a thread beside training: the worker copies `wanted` and
+//   answers.
+//   3. tick() on the lowest worker that is running and not silent: once all such workers have
 //      answered, it settles on the largest bound. No worker has gone past that round.
-//   4. take_turn() of each worker, between rounds: hold at the bound while the request is not
-//      settled; then go on to that round; there save or stop.
-// A worker that falls silent is left out of 3. When the lowest itself does, the next settles; then,
-// and when parts of a run cannot see each other, two rounds may be settled on, and the larger holds
-// for those that have not reached the smaller. Workers with a staleness bound above 0 need not be
-// in the same round: they never hold, and save or stop as soon as the request is settled.
+//   4. take_turn() on each worker, between rounds: the worker holds at its bound until the request
+//   is
+//      settled. Then it continues to the settled round, where it saves or stops.
+// Step 3 leaves out silent workers. When the lowest worker is silent, the next one settles. Then,
+// or when parts of a run cannot see each other, there may be two settled rounds: workers that have
+// not reached the smaller one take the larger one. Workers with a staleness above 0 need not be in
+// the same round: they never hold, and save or stop as soon as the request is settled.
 #pragma once
 
 #include <cstdint>
@@ -74,14 +78,14 @@ class Agreement {
 
   /// The next checkpoint, unless it is wanted already; or the run's end.
   void request(Request what);
-  /// So much time has passed for this worker since the last tick.
+  /// `elapsed_s`: the time since the last tick, as far as this worker was running.
   void tick(double elapsed_s);
-  /// Between rounds, of which `rounds` are made. After `go` one more is begun. A checkpoint may be
-  /// of a round so far ahead that the others can hear of it meanwhile.
+  /// Between rounds, when `rounds` are made. After `go` the worker begins another one. A checkpoint
+  /// is of a round up to `ahead` rounds later, so that all workers know of it in time.
   Turn take_turn(std::int64_t rounds, std::int64_t ahead);
   /// The checkpoint that take_turn() asked for has been taken.
   void saved();
-  /// Of the request that take_turn() has told.
+  /// The round of the request that take_turn() has returned.
   std::int64_t round_of(Request what) const { return records_.newest_settled(what).round; }
 
   /// Some request is under way: ticks should follow quickly.

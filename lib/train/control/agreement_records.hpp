@@ -1,5 +1,5 @@
-// What workers know of each other while they agree on a round: a record each, of which every worker
-// reads all and writes its own.
+// What workers know of each other while they agree on a round. Each worker writes its own record
+// and reads all of them.
 #pragma once
 
 #include <array>

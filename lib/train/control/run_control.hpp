@@ -1,6 +1,5 @@
-// A worker's part in agreeing when all save or stop: an Agreement in memory that the workers of a
-// host share, notes to those of other hosts, and a thread that keeps it going while training does
-// something else.
+// Lets the workers agree when all save or stop: an Agreement in memory that the workers of a host
+// share, messages to workers of other hosts, and a thread that advances it beside training.
 #pragma once
 
 #include <condition_variable>
@@ -20,27 +19,27 @@ class RunControl {
     bool exact = true;  ///< all save and stop in the same round
     Seconds silent_after{5};
     Seconds deadline{300};
-    std::function<bool()> stop_requested;  ///< asked by the thread
+    std::function<bool()> stop_requested;  ///< called by the thread
   };
   /// Collective.
   RunControl(const Group& group, Options options);
-  /// Lets workers of other hosts hear of this one's end first, for a moment.
+  /// Gives workers of other hosts a moment to receive the news of this worker's end.
   ~RunControl();
   RunControl(const RunControl&) = delete;
   RunControl& operator=(const RunControl&) = delete;
 
-  /// Some worker, any, wants a checkpoint.
+  /// This worker wants a checkpoint of all workers.
   void request_save();
-  /// As Agreement has it; waits while that says `hold`. Error(deadline) when that takes too long.
+  /// See Agreement::take_turn(). Waits while the turn is `hold`; throws Error(deadline).
   Turn take_turn(std::int64_t rounds, std::int64_t ahead);
   void saved();
   std::int64_t round_of(Request what) const;
   void end(Stage stage, std::int64_t rounds);
-  /// After every worker has ended, but those of `lost`: whether any was stopped; the same answer on
-  /// every worker.
+  /// Waits until every worker except those of `lost` has ended. Whether any was stopped: the same
+  /// answer on every worker.
   bool conclude(const std::vector<int>& lost);
-  /// After conclude(): says whether this worker has saved what it was to save, and waits for the
-  /// others. The lowest worker that has not; empty: all have.
+  /// After conclude(): tells the others whether this worker has saved, and waits for theirs.
+  /// Returns the lowest worker that has not saved; empty: all have.
   std::optional<int> report(bool saved);
 
  private:
