@@ -1,6 +1,5 @@
 #include "train/run/run_checkpoint.hpp"
 
-
 #include <atomic>
 #include <thread>
 

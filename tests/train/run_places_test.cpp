@@ -58,7 +58,7 @@ std::map<path, std::string> everything(const path& directory) {
   return all;
 }
 
-std::ptrdiff_t lines_of(const path& file) {
+std::ptrdiff_t lines_in_file(const path& file) {
   const std::string text = contents(file);
   return std::count(text.begin(), text.end(), '\n');
 }
@@ -111,12 +111,12 @@ TEST_CASE("a run that goes on in its place says so and adds to its metrics") {
     };
   };
   run_to(out, with_place([](auto& options) { options.epochs = 2; }));
-  REQUIRE(lines_of(out / "metrics-1.jsonl") == 2);
+  REQUIRE(lines_in_file(out / "metrics-1.jsonl") == 2);
   const std::string said = run_to(out, with_place(resuming(saved)));
   CHECK_THAT(said, ContainsSubstring("resuming from round 60 of " + saved.string()));
   CHECK(std::count(said.begin(), said.end(), '\n') == 1);
-  CHECK(lines_of(out / "metrics-1.jsonl") == 3);
-  CHECK(lines_of(out / "metrics-0.jsonl") == 3);
+  CHECK(lines_in_file(out / "metrics-1.jsonl") == 3);
+  CHECK(lines_in_file(out / "metrics-0.jsonl") == 3);
 }
 
 TEST_CASE("overwriting removes what a run has written and nothing else") {
@@ -136,7 +136,7 @@ TEST_CASE("overwriting removes what a run has written and nothing else") {
   CHECK_FALSE(std::filesystem::exists(out / "metrics-7.jsonl"));
   CHECK_FALSE(std::filesystem::exists(out / "checkpoints/round-000000000120"));
   CHECK_FALSE(std::filesystem::exists(out / "checkpoints/round-000000000100/manifest.json"));
-  CHECK(lines_of(out / "metrics-0.jsonl") == 3);
+  CHECK(lines_in_file(out / "metrics-0.jsonl") == 3);
   CHECK(train::find_checkpoint(out / "checkpoints").round == 80);
 }
 

@@ -37,7 +37,7 @@ std::vector<std::size_t> trained_on(const Shards& shards, const Schedule& schedu
   return all;
 }
 
-std::vector<std::size_t> first(std::size_t samples) {
+std::vector<std::size_t> first_samples(std::size_t samples) {
   std::vector<std::size_t> all(samples);
   std::iota(all.begin(), all.end(), std::size_t{0});
   return all;
@@ -51,8 +51,8 @@ TEST_CASE("the living train on every sample once, whoever is gone") {
   const Schedule one_peer = schedule::one_peer_exponential().make(6);
   for (const std::set<int>& gone :
        {std::set<int>{}, std::set<int>{0}, std::set<int>{2, 3}, std::set<int>{1, 4}}) {
-    CHECK(trained_on(shards, ring, gone) == first(61));
-    CHECK(trained_on(shards, one_peer, gone) == first(61));
+    CHECK(trained_on(shards, ring, gone) == first_samples(61));
+    CHECK(trained_on(shards, one_peer, gone) == first_samples(61));
   }
 }
 

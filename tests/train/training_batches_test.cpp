@@ -10,7 +10,7 @@ using namespace fast::testing;
 
 namespace {
 
-train::RunPlan plan_of(int rank, const char* shards) {
+train::RunPlan sharded_plan(int rank, const char* shards) {
   train::TrainerOptions options = trainer_options();
   options.shards = data::sharding_from(shards);
   options.take_over = true;
@@ -36,7 +36,7 @@ TEST_CASE("the workers' batches of an epoch are of different samples") {
   std::set<float> all;
   std::size_t rounds = 0;
   for (int rank = 0; rank < 4; ++rank) {
-    train::TrainingBatches batches(plan_of(rank, "even"));
+    train::TrainingBatches batches(sharded_plan(rank, "even"));
     rounds += batches.rounds();
     all.merge(samples_of(batches, 1));
   }
@@ -44,7 +44,7 @@ TEST_CASE("the workers' batches of an epoch are of different samples") {
 }
 
 TEST_CASE("a worker trains on samples of a neighbor that is gone, in as many rounds as before") {
-  train::TrainingBatches batches(plan_of(1, "dirichlet:0.5"));
+  train::TrainingBatches batches(sharded_plan(1, "dirichlet:0.5"));
   const std::size_t rounds = batches.rounds();
   const auto own = samples_of(batches, 8);
   batches.take_over({}, 0);
