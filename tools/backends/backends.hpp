@@ -1,6 +1,6 @@
-// The models of fast-train on other frameworks, LibTorch in a module that is loaded when asked for
-// (load_torch.cpp). What was not found at configuration is built from
-// no_<name>.cpp, which refuses with what would bring it.
+// The models of fast-train on other frameworks; registry.hpp has their names. LibTorch is in a
+// module that is loaded when it is chosen (load_torch.cpp). A framework that was not found at
+// configuration has no_<name>.cpp instead. Its error names the package to install.
 #pragma once
 
 #include <fast/nn/backend.hpp>

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "backends/backends.hpp"
+#include "backends/registry.hpp"
 
 namespace backends {
 namespace {
@@ -90,5 +91,7 @@ std::unique_ptr<Backend> make_dlib(const nn::ModelSpec& spec, std::uint64_t seed
   fail(ErrorKind::argument,
        "--backend dlib: it has no model {}; choose lenet, mlp or another backend", spec.name);
 }
+
+const Row rows::dlib{make_dlib};
 
 }  // namespace backends

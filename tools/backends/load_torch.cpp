@@ -4,7 +4,7 @@
 #include <fast/core/error.hpp>
 #include <filesystem>
 
-#include "backends/backends.hpp"
+#include "backends/registry.hpp"
 #include "backends/torch_module.hpp"
 
 namespace backends {
@@ -25,15 +25,9 @@ MakeTorch* load() {
 
 }  // namespace
 
-template <class T>
-std::unique_ptr<fast::Backend> make_torch(const fast::nn::ModelSpec& spec, std::uint64_t seed,
-                                          const fast::nn::BackendOptions& options,
-                                          const fast::torch::ReplicaOptions&) {
+const Row rows::torch{[](const fast::nn::ModelSpec& spec, std::uint64_t seed,
+                         const fast::nn::BackendOptions& options) {
   return std::unique_ptr<fast::Backend>(load()(spec, seed, options));
-}
-
-template std::unique_ptr<fast::Backend> make_torch<float>(const fast::nn::ModelSpec&, std::uint64_t,
-                                                          const fast::nn::BackendOptions&,
-                                                          const fast::torch::ReplicaOptions&);
+}};
 
 }  // namespace backends

@@ -1,20 +1,14 @@
 #include <fast/core/error.hpp>
 
-#include "backends/backends.hpp"
+#include "backends/registry.hpp"
 
 namespace backends {
 
-template <class T>
-std::unique_ptr<fast::Backend> make_torch(const fast::nn::ModelSpec&, std::uint64_t,
-                                          const fast::nn::BackendOptions&,
-                                          const fast::torch::ReplicaOptions&) {
+const Row rows::torch{[](const fast::nn::ModelSpec&, std::uint64_t,
+                         const fast::nn::BackendOptions&) -> std::unique_ptr<fast::Backend> {
   fast::fail(fast::ErrorKind::argument,
              "--backend torch: this program was built without it; install libtorch-dev, configure "
              "with -DFAST_TORCH=ON and build again");
-}
-
-template std::unique_ptr<fast::Backend> make_torch<float>(const fast::nn::ModelSpec&, std::uint64_t,
-                                                          const fast::nn::BackendOptions&,
-                                                          const fast::torch::ReplicaOptions&);
+}};
 
 }  // namespace backends

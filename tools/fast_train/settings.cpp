@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "backends/backends.hpp"
+#include "backends/registry.hpp"
 
 namespace fast_train {
 
@@ -209,10 +210,7 @@ backends::OnDevice backend_of(const Options& o, const data::Dataset& data, const
                                {gpu, group.rank(), group.hosts(), o.precision, o.autotune, o.graph,
                                 o.deterministic, prefetch_of(o) > 0});
   }
-  if (o.backend == "nn") return {nn::make_backend<float>(spec, o.seed, options), ""};
-  if (o.backend == "torch") return {backends::make_torch<float>(spec, o.seed, options), ""};
-  if (o.backend == "dlib") return {backends::make_dlib(spec, o.seed, options), ""};
-  fail(ErrorKind::argument, "--backend: \"{}\" is unknown; choose nn, torch or dlib", o.backend);
+  return {backends::by_name(o.backend).make(spec, o.seed, options), ""};
 }
 
 double learning_rate_of(const Options& o) {
