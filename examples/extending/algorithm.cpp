@@ -31,8 +31,7 @@ int main() {
     std::vector<float> x(3, static_cast<float>(group.rank()));
     fast::WorkerOptions options;
     options.initial = fast::Initial::as_is;
-    options.algorithm =
-        std::make_shared<fast::algorithm::Elementwise<Damped>>(Damped{.share = 0.5});
+    options.algorithm = fast::algorithm::elementwise(Damped{.share = 0.5});
     fast::Worker worker(group, fast::stencil::ring(), {fast::view_of("x", std::span(x))}, options);
     worker.step([] {});
     results[worker.rank()] = x[0];

@@ -229,6 +229,8 @@ def make_tree(source, build, tree):
         make_executable(tree / "scripts" / script, "#!/bin/bash\n")
     link_all(build, tree / "build/release", {"bin"})
     link_all(build / "bin", tree / "build/release/bin", {"fast-train"})
+    if "PYTHON" in os.environ:
+        (tree / "build/release/bin/python3").symlink_to(os.environ["PYTHON"])
     (tree / "build/ci").symlink_to(tree / "build/release")
     data = tree / "home/small"
     subprocess.run([sys.executable, source / "tests/docs/make_data.py", "idx", data], check=True)
@@ -254,7 +256,7 @@ def commands_of(source, block, out):
     elif block.language == "python" and not block.has("from"):
         script = out / (block.name + ".py")
         write_if_changed(script, wrapped(source, block))
-        commands += f"timeout 60 \"$PYTHON\" {script}\n"
+        commands += f"timeout 60 python3 {script}\n"
     return commands
 
 
@@ -303,7 +305,6 @@ def run(source, build, out, page):
         make_tree(source, build, tree)
         environment = os.environ | {"HOME": f"{tree}/home", "PATH": f"{tree}/build/release/bin:{os.environ['PATH']}",
                                     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        environment.setdefault("PYTHON", sys.executable)
         done = subprocess.run(["bash", "-c", script_of(source, blocks, out)], cwd=tree, env=environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(done.stdout, end="")
