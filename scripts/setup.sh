@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a build of FAST needs (scripts/packages.txt);  scripts/setup.sh test  those of the
-# tests too (scripts/packages-test.txt). Idempotent: does nothing when all are there. Without root or sudo it prints
-# the one line to run and stops. Only apt is used.
+# tests too (scripts/packages-test.txt);  scripts/setup.sh docs  those of the documentation site alone
+# (scripts/packages-docs.txt). Idempotent: does nothing when all are there. Without root or sudo it prints the one line
+# to run and stops. Only apt is used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,8 @@ lists=(scripts/packages.txt)
 case "$*" in
 "") ;;
 test) lists+=(scripts/packages-test.txt) ;;
-*) echo "setup: $* is not a list of packages; give nothing, or: test" >&2 && exit 2 ;;
+docs) lists=(scripts/packages-docs.txt) ;;
+*) echo "setup: $* is not a list of packages; give nothing, test or docs" >&2 && exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -1,0 +1,96 @@
+"""What MkDocs does not do for the site: pages of files outside docs/, and the API from Doxygen's XML.
+
+CONTRIBUTING.md and CHANGELOG.md become pages. So does each source that a page links to. Links between
+these files are rewritten; in the repository they are relative to the file.
+"""
+import pathlib
+import posixpath
+import re
+import sys
+
+from mkdocs.structure.files import File, InclusionLevel
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import api  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = {"CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md", "README.md": "index.md"}
+LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".h": "c", ".c": "c", ".cu": "cuda", ".py": "python", ".sh": "bash", ".toml": "toml",
+             ".txt": "cmake"}
+LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+
+
+def on_config(config):
+    reference = api.pages(ROOT / "build/docs/xml", ROOT / "include")
+    config.extra["api"] = reference
+    config.nav.append({"API": list(reference)})
+    return config
+
+
+def on_files(files, config):
+    files.append(File.generated(config, "site.css", content=(ROOT / "scripts/docs/site.css").read_text()))
+    for path in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        files.append(File.generated(config, path, content=(ROOT / path).read_text()))
+    for path, text in config.extra["api"].items():
+        files.append(File.generated(config, path, content=text))
+    for path in sorted({path for file in files.documentation_pages() for path in sources_of(file)}):
+        page = File.generated(config, page_of_source(path), content=text_of_source(path), inclusion=InclusionLevel.NOT_IN_NAV)
+        files.append(page)
+    return files
+
+
+def on_page_markdown(markdown, page, **_):
+    return outside_of_blocks(markdown, lambda line: LINK.sub(lambda found: rewritten(found, page.file.src_uri), line))
+
+
+def outside_of_blocks(markdown, change):
+    lines, in_block = [], False
+    for line in markdown.splitlines(keepends=True):
+        in_block ^= line.lstrip().startswith("```")
+        lines.append(line if in_block else change(line))
+    return "".join(lines)
+
+
+def in_repository(page):
+    """Where a page of the site is in the repository."""
+    return page if page in PAGES else "docs/" + page
+
+
+def target_of(link, page):
+    """The path in the repository that a link leads to; None for other links."""
+    if "://" in link or link.startswith(("mailto:", "/")) or page.startswith(("api/", "sources/")):
+        return None
+    return posixpath.normpath(posixpath.join(posixpath.dirname(in_repository(page)), link))
+
+
+def is_source(path):
+    return path is not None and path not in PAGES and not path.startswith(("docs/", "..")) and (ROOT / path).is_file()
+
+
+def page_of_source(path):
+    return f"sources/{path}.md"
+
+
+def text_of_source(path):
+    language = LANGUAGES.get(pathlib.PurePath(path).suffix, "text")
+    return f"# {path}\n\n``````{language} linenums=\"1\"\n{(ROOT / path).read_text()}\n``````\n"
+
+
+def sources_of(file):
+    found = (target_of(link, file.src_uri) for _, link, _, _ in LINK.findall(file.content_string))
+    return filter(is_source, found)
+
+
+def rewritten(found, page):
+    start, link, anchor, end = found.groups()
+    path = target_of(link, page)
+    if path is None:
+        return found[0]
+    if is_source(path):
+        site_path = page_of_source(path)
+        anchor = re.sub(r"#L(\d+).*", r"#__codelineno-0-\1", anchor or "")
+    elif path in PAGES:
+        site_path = PAGES[path]
+    else:
+        site_path = path.removeprefix("docs/")
+    return start + posixpath.relpath(site_path, posixpath.dirname(page) or ".") + (anchor or "") + end
