@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks and runs the commands and the code blocks of README.md, CONTRIBUTING.md and docs/.
 
-  pages.py check SOURCE                     every block runs in a test or says why it does not
+  pages.py check SOURCE                     blocks run in a test or say why not; links lead somewhere
   pages.py extract SOURCE OUT               writes C and C++ blocks as sources, and OUT/blocks.cmake
   pages.py run SOURCE BUILD OUT PAGE        runs the blocks of a page in order; OUT: of extract
 
@@ -134,14 +134,42 @@ def fault_of_quotation(file, block):
     return None if block.text in file.read_text() else f"the lines are not, one after another, in {file}"
 
 
+def prose_of(source, page):
+    """(number, line) of the lines outside of blocks."""
+    in_block = False
+    for number, line in enumerate((source / page).read_text().splitlines(), 1):
+        fence = line.lstrip().startswith("```")
+        if not fence and not in_block:
+            yield number, line
+        in_block ^= fence
+
+
+def anchors_of(source, page):
+    headings = (line for _, line in prose_of(source, page) if re.match("#+ ", line))
+    plain = (re.sub(r"[`*]|\]\([^)]*\)|\[", "", line).lstrip("# ") for line in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+def faults_of_links(source, page):
+    for number, line in prose_of(source, page):
+        for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
+            path, _, anchor = link.partition("#")
+            target = (source / page).parent / path if path else source / page
+            if "://" in link:
+                continue
+            if not target.exists():
+                yield f"{page}:{number}: {link}: there is no such file"
+            elif anchor and target.suffix == ".md" and anchor not in anchors_of(source, target.resolve().relative_to(source)):
+                yield f"{page}:{number}: {link}: the page has no such heading"
+
+
 def check(source):
-    faults = 0
+    faults = []
+    for page in [*pages_of(source), "CHANGELOG.md"]:
+        faults += faults_of_links(source, page)
     for page in pages_of(source):
-        for block in blocks_of(source, page):
-            if fault := fault_of(source, block):
-                faults += 1
-                print(f"{block.place}: {fault}")
-    print(f"documentation: {faults} blocks that no test covers")
+        faults += [f"{block.place}: {fault}" for block in blocks_of(source, page) if (fault := fault_of(source, block))]
+    print("\n".join([*faults, f"documentation: {len(faults)} faults"]))
     return 1 if faults else 0
 
 
