@@ -37,7 +37,7 @@ def write_idx(folder):
 def write_cifar(folder):
     names = [f"data_batch_{part}.bin" for part in range(1, 6)] + ["test_batch.bin"]
     for name in names:
-        made = samples(30, 3 * 32 * 32)
+        made = samples(10, 3 * 32 * 32)
         (folder / name).write_bytes(b"".join(bytes([label]) + pixels for label, pixels in made))
 
 
