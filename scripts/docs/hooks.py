@@ -15,6 +15,8 @@ import api  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = {"CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md", "README.md": "index.md"}
+FOLDERS = {"tutorial": "Tutorials", "how-to": "How-to", "reference": "Reference", "explanation": "Explanation",
+           "extending": "Extend", "": "Project"}
 LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".h": "c", ".c": "c", ".cu": "cuda", ".py": "python", ".sh": "bash", ".toml": "toml",
              ".txt": "cmake"}
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
@@ -23,8 +25,17 @@ LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 def on_config(config):
     reference = api.pages(ROOT / "build/docs/xml", ROOT / "include")
     config.extra["api"] = reference
-    config.nav.append({"API": list(reference)})
+    config.nav += [{section: pages} for section, pages in sections().items()] + [{"API": list(reference)}]
     return config
+
+
+def sections():
+    """The pages that docs/index.md links to, by their folders."""
+    found = {section: [] for section in FOLDERS.values()}
+    for title, link in re.findall(r"\[([^\]]+)\]\(([^)#]+)\)", (ROOT / "docs/index.md").read_text()):
+        path = PAGES.get(link.removeprefix("../"), link)
+        found[FOLDERS[posixpath.dirname(path)]].append({title: path})
+    return found
 
 
 def on_files(files, config):

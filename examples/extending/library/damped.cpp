@@ -28,12 +28,12 @@ struct Damped {
 
 }  // namespace
 
-const Row rows::damped{[](ParameterReader& reader) -> std::unique_ptr<Algorithm> {
+const Row rows::damped{[](ParameterReader& reader) {
   Damped rule;
   reader.read("share", rule.share);
   require(rule.share > 0 && rule.share <= 1, ErrorKind::argument,
           "damped: share {}; it must be above 0 and at most 1", rule.share);
-  return std::make_unique<Elementwise<Damped>>(rule);
+  return elementwise(rule);
 }};
 
 }  // namespace fast::algorithm
