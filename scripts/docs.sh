@@ -39,5 +39,5 @@ WARN_IF_DOC_ERROR = NO
 WARN_IF_UNDOCUMENTED = NO
 END
 
-NO_MKDOCS_2_WARNING=1 "$work/venv/bin/mkdocs" build --strict --config-file scripts/docs/mkdocs.yml --site-dir "$out" 2>&1 | sed "/^INFO/d"
+PYTHONDONTWRITEBYTECODE=1 NO_MKDOCS_2_WARNING=1 "$work/venv/bin/mkdocs" build --strict --config-file scripts/docs/mkdocs.yml --site-dir "$out" 2>&1 | sed "/^INFO/d"
 echo "docs: $(find "$out" -name '*.html' | wc -l) pages in $out"

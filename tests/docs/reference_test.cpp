@@ -1,0 +1,37 @@
+// The tables of docs/reference have all names that the programs accept.
+#include <fast/algorithm/rules.hpp>
+#include <fast/codec/codec.hpp>
+#include <fast/core/error.hpp>
+#include <fast/topology/load.hpp>
+
+#include "support/catch.hpp"
+#include "support/contents.hpp"
+
+using namespace fast;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string page(const std::string& name) {
+  return contents(std::string(FAST_SOURCE_DIR "/docs/reference/") + name);
+}
+
+std::string as_code(std::string_view name) { return fmt::format("`{}`", name); }
+
+}  // namespace
+
+TEST_CASE("docs/reference/algorithms.md names every rule") {
+  for (const auto name : algorithm::names()) {
+    CHECK_THAT(page("algorithms.md"), Contains(as_code(name)));
+  }
+}
+
+TEST_CASE("docs/reference/topologies.md names every topology") {
+  for (const TopologyName& known : topology_names()) {
+    CHECK_THAT(page("topologies.md"), Contains(as_code(known.name)));
+  }
+}
+
+TEST_CASE("docs/reference/codecs.md names every codec") {
+  for (const auto name : codec::names()) CHECK_THAT(page("codecs.md"), Contains(as_code(name)));
+}
