@@ -1,7 +1,8 @@
 """What MkDocs does not do for the site: pages of files outside docs/, and the API from Doxygen's XML.
 
-CONTRIBUTING.md and CHANGELOG.md become pages. So does each source that a page links to. Links between
-these files are rewritten; in the repository they are relative to the file.
+CONTRIBUTING.md and CHANGELOG.md become pages. So does each source that a page links to or names in
+backquotes (`lib/worker/worker.cpp`), which becomes a link. Links between these files are rewritten; in
+the repository they are relative to the file.
 """
 import pathlib
 import posixpath
@@ -20,6 +21,7 @@ FOLDERS = {"tutorial": "Tutorials", "how-to": "How-to", "reference": "Reference"
 LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".h": "c", ".c": "c", ".cu": "cuda", ".py": "python", ".sh": "bash", ".toml": "toml",
              ".txt": "cmake"}
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+NAMED = re.compile(r"(?<!\[)`((?:\.ci|bench|examples|include|lib|scripts|tests|tools|topology)/[\w./-]+)`(?!\])")
 
 
 def on_config(config):
@@ -51,7 +53,19 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, **_):
-    return outside_of_blocks(markdown, lambda line: LINK.sub(lambda found: rewritten(found, page.file.src_uri), line))
+    uri = page.file.src_uri
+    if uri.startswith("sources/"):
+        return markdown
+    return outside_of_blocks(
+        markdown, lambda line: LINK.sub(lambda found: rewritten(found, uri), NAMED.sub(lambda found: linked(found, uri), line)))
+
+
+def linked(found, page):
+    """A source in backquotes as a link, relative to the page in the repository."""
+    path = found[1]
+    if not is_source(path):
+        return found[0]
+    return f"[`{path}`]({posixpath.relpath(path, posixpath.dirname(in_repository(page)) or '.')})"
 
 
 def outside_of_blocks(markdown, change):
@@ -84,12 +98,13 @@ def page_of_source(path):
 
 def text_of_source(path):
     language = LANGUAGES.get(pathlib.PurePath(path).suffix, "text")
-    return f"# {path}\n\n``````{language} linenums=\"1\"\n{(ROOT / path).read_text()}\n``````\n"
+    return f"---\nsearch: {{exclude: true}}\n---\n# {path}\n\n``````{language} linenums=\"1\"\n{(ROOT / path).read_text()}\n``````\n"
 
 
 def sources_of(file):
-    found = (target_of(link, file.src_uri) for _, link, _, _ in LINK.findall(file.content_string))
-    return filter(is_source, found)
+    text = file.content_string
+    linked_to = (target_of(link, file.src_uri) for _, link, _, _ in LINK.findall(text))
+    return filter(is_source, [*linked_to, *NAMED.findall(text)])
 
 
 def rewritten(found, page):
