@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks and runs the commands and the code blocks of README.md, CONTRIBUTING.md and docs/.
 
-  pages.py check SOURCE                     blocks run in a test or say why not; links lead somewhere
+  pages.py check SOURCE                     blocks run in a test or say why not; links and files are there
   pages.py extract SOURCE OUT               writes C and C++ blocks as sources, and OUT/blocks.cmake
   pages.py run SOURCE BUILD OUT PAGE        runs the blocks of a page in order; OUT: of extract
 
@@ -163,10 +163,20 @@ def faults_of_links(source, page):
                 yield f"{page}:{number}: {link}: the page has no such heading"
 
 
+def faults_of_names(source, page):
+    """Files that a page names and that are not there. docs/extending names files to be written."""
+    if page.startswith("docs/extending"):
+        return
+    for number, line in prose_of(source, page):
+        for name in re.findall(r"`((?:\.ci|bench|cmake|docs|examples|include|lib|scripts|tests|tools|topology)/[\w./-]+)`", line):
+            if "MODULE" not in name and not (source / name).exists():
+                yield f"{page}:{number}: there is no {name}"
+
+
 def check(source):
-    faults = []
-    for page in [*pages_of(source), "CHANGELOG.md"]:
-        faults += faults_of_links(source, page)
+    faults = list(faults_of_links(source, "CHANGELOG.md"))
+    for page in pages_of(source):
+        faults += [*faults_of_links(source, page), *faults_of_names(source, page)]
     for page in pages_of(source):
         faults += [f"{block.place}: {fault}" for block in blocks_of(source, page) if (fault := fault_of(source, block))]
     print("\n".join([*faults, f"documentation: {len(faults)} faults"]))
