@@ -87,6 +87,15 @@ function(fast_rows sources room)
   set(${sources} ${ARGN} PARENT_SCOPE)
 endfunction()
 
+# fast_row_files(SOURCES ROOM FOLDER): the same where each source of a folder is a row, so that a new row needs no line here.
+# SOURCES are relative to the room.
+macro(fast_row_files sources room folder)
+  file(GLOB row_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${folder}/*.cpp)
+  list(TRANSFORM row_files REPLACE "[.]cpp$" "")
+  fast_rows(${sources} ${room} ${row_files})
+  list(TRANSFORM ${sources} PREPEND ${folder}/)
+endmacro()
+
 # fast_program(NAME SOURCES ... LINK ...): a program in bin/.
 function(fast_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})

@@ -35,21 +35,13 @@ class Layer {
   virtual Index buffer_count() const { return 0; }
 };
 
-/// `input` must fit the layer.
+/// `input` must fit the layer. With `relu`, which the layer's row must allow, a ReLU is included.
 template <class T>
-std::unique_ptr<Layer<T>> make_layer(const LayerSpec& spec, const Shape& input);
-template <class T>
-std::unique_ptr<Layer<T>> make_layer(const GroupNorm& spec, const Shape& input);
-template <class T>
-std::unique_ptr<Layer<T>> make_layer(const Lstm& spec, const Shape& input);
-template <class T>
-std::unique_ptr<Layer<T>> make_layer(const Residual& spec, const Shape& input);
-/// Batch normalization, and the ReLU that follows it in the same pass.
-template <class T>
-std::unique_ptr<Layer<T>> make_layer(const BatchNorm& spec, const Shape& input, bool relu = false);
-/// Of any shape; x itself.
-template <class T>
-std::unique_ptr<Layer<T>> make_identity(const Shape& shape);
+std::unique_ptr<Layer<T>> make_layer(const LayerSpec& spec, const Shape& input, bool relu = false);
+template <>
+std::unique_ptr<Layer<float>> make_layer(const LayerSpec& spec, const Shape& input, bool relu);
+template <>
+std::unique_ptr<Layer<double>> make_layer(const LayerSpec& spec, const Shape& input, bool relu);
 
 /// Blocks that `count` samples fill.
 template <class T>

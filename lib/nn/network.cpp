@@ -3,20 +3,15 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/nn/network.hpp>
-#include <functional>
-#include <numeric>
 #include <type_traits>
 
 #include "nn/batch_check.hpp"
 #include "nn/cpu.hpp"
 #include "nn/sequence.hpp"
+#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
-
-Index elements_of(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
-}
 
 template <class T>
 std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, Role role) {

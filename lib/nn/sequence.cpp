@@ -2,18 +2,18 @@
 
 #include <algorithm>
 
+#include "nn/layers/row.hpp"
+
 namespace fast::nn {
+
 template <class T>
 Sequence<T>::Sequence(const std::vector<LayerSpec>& layers, const Shape& input) {
   const std::vector<Shape> in = shapes_through(layers, input);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const auto* norm = std::get_if<BatchNorm>(&layers[i]);
-    const bool fused =
-        norm != nullptr && i + 1 < layers.size() && std::holds_alternative<Relu>(layers[i + 1]);
-    append(fused ? make_layer<T>(*norm, in[i], true) : make_layer<T>(layers[i], in[i]), in[i + 1]);
-    if (!fused) continue;
-    ++i;
-    append(make_identity<T>(in[i]), in[i + 1]);
+    const bool relu = row_of(layers[i]).takes_relu && i + 1 < layers.size() &&
+                      std::holds_alternative<Relu>(layers[i + 1]);
+    append(make_layer<T>(layers[i], in[i], relu), in[i + 1]);
+    if (relu) ++i;
   }
 }
 

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cmath>
-#include <fast/core/memory.hpp>
 #include <vector>
 
-#include "nn/layer.hpp"
+#include "nn/inventory.hpp"
+#include "nn/layers/row.hpp"
+#include "nn/onnx/graph.hpp"
+#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
@@ -61,52 +64,38 @@ class BatchNormLayer final : public Layer<T> {
   std::vector<T> mean_, variance_, reciprocal_, scale_;
 };
 
-template <class T>
-class GroupNormLayer final : public Layer<T> {
- public:
-  GroupNormLayer(const GroupNorm& spec, const Shape& in)
-      : spec_(spec), channels_(in[0]), area_(in[1] * in[2]) {}
+struct BatchNormKind {
+  using Spec = BatchNorm;
+  static constexpr const char* prefix = "bn";
+  static constexpr bool takes_relu = true;
 
-  void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) override {
-    const auto needed =
-        static_cast<std::size_t>(block_count<T>(pass.count) * spec_.groups * lanes<T>) * sizeof(T);
-    for (AlignedBuffer* buffer : {&mean_, &reciprocal_})
-      if (buffer->size_bytes() < needed) *buffer = AlignedBuffer(needed);
-    group_norm_forward({channels_, area_, pass.count}, spec_.groups, static_cast<T>(spec_.epsilon),
-                       parameters, parameters + channels_, x, y, mean_.as<T>().data(),
-                       reciprocal_.as<T>().data());
+  static std::string describe(const BatchNorm&) { return "batch norm"; }
+  static Shape output(const BatchNorm& norm, const Shape& in) {
+    demand_image(in);
+    demand(norm.momentum > 0 && norm.momentum <= 1, "momentum {} is not in (0, 1]", norm.momentum);
+    demand(norm.epsilon > 0, "epsilon {} is not positive", norm.epsilon);
+    return in;
   }
-
-  void backward(const T* parameters, T* gradients, const T* x, const T*, const T* dy, T* dx,
-                Index count) override {
-    group_norm_backward({channels_, area_, count}, spec_.groups, parameters, x, dy,
-                        static_cast<const T*>(mean_.as<T>().data()),
-                        static_cast<const T*>(reciprocal_.as<T>().data()), gradients,
-                        gradients + channels_, dx);
+  static void list_tensors(const BatchNorm&, const Shape& in, Inventory& to) {
+    to.add_constant("weight", {in[0]}, 1);
+    to.add_constant("bias", {in[0]}, 0);
+    to.add_buffer("running_mean", {in[0]}, 0);
+    to.add_buffer("running_var", {in[0]}, 1);
   }
-
-  Index parameter_count() const override { return 2 * channels_; }
-
- private:
-  GroupNorm spec_;
-  Index channels_, area_;
-  AlignedBuffer mean_, reciprocal_;
+  template <class T>
+  static std::unique_ptr<Layer<T>> make(const BatchNorm& norm, const Shape& in, bool relu) {
+    return std::make_unique<BatchNormLayer<T>>(norm, in, relu);
+  }
+  static std::string to_onnx(const BatchNorm& norm, const std::string& in, OnnxGraph& graph) {
+    return graph.node("BatchNormalization",
+                      {in, graph.tensor("weight"), graph.tensor("bias"),
+                       graph.tensor("running_mean"), graph.tensor("running_var")},
+                      {onnx::attribute("epsilon", static_cast<float>(norm.epsilon))});
+  }
 };
 
 }  // namespace
 
-template <class T>
-std::unique_ptr<Layer<T>> make_layer(const BatchNorm& spec, const Shape& input, bool relu) {
-  return std::make_unique<BatchNormLayer<T>>(spec, input, relu);
-}
-template <class T>
-std::unique_ptr<Layer<T>> make_layer(const GroupNorm& spec, const Shape& input) {
-  return std::make_unique<GroupNormLayer<T>>(spec, input);
-}
-
-template std::unique_ptr<Layer<float>> make_layer(const BatchNorm&, const Shape&, bool);
-template std::unique_ptr<Layer<double>> make_layer(const BatchNorm&, const Shape&, bool);
-template std::unique_ptr<Layer<float>> make_layer(const GroupNorm&, const Shape&);
-template std::unique_ptr<Layer<double>> make_layer(const GroupNorm&, const Shape&);
+const Row rows::batch_norm = row_from<BatchNormKind>();
 
 }  // namespace fast::nn

@@ -1,4 +1,8 @@
+#include "nn/inventory.hpp"
+#include "nn/layers/row.hpp"
+#include "nn/onnx/graph.hpp"
 #include "nn/sequence.hpp"
+#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
@@ -51,14 +55,38 @@ class ResidualLayer final : public Layer<T> {
   AlignedBuffer grads_;
 };
 
+struct ResidualKind {
+  using Spec = Residual;
+
+  static std::string describe(const Residual& residual) {
+    return fmt::format("residual of {} layers", residual.body.size());
+  }
+  static Shape output(const Residual& residual, const Shape& in) {
+    demand_image(in);
+    demand(!residual.body.empty(), "its body is empty");
+    const Shape body = shapes_through(residual.body, in, "body").back();
+    const Shape shortcut = shapes_through(residual.shortcut, in, "shortcut").back();
+    demand(body.size() == 3 && body == shortcut,
+           "its body gives {}, its shortcut {}; images of one shape are required",
+           nn::describe(body), nn::describe(shortcut));
+    return body;
+  }
+  static void list_tensors(const Residual& residual, const Shape& in, Inventory& to) {
+    to.add(residual.body, in);
+    to.add(residual.shortcut, in);
+  }
+  template <class T>
+  static std::unique_ptr<Layer<T>> make(const Residual& residual, const Shape& in) {
+    return std::make_unique<ResidualLayer<T>>(residual, in);
+  }
+  static std::string to_onnx(const Residual& residual, const std::string& in, OnnxGraph& graph) {
+    const std::string body = graph.add(residual.body, in);
+    return graph.node("Add", {body, graph.add(residual.shortcut, in)});
+  }
+};
+
 }  // namespace
 
-template <class T>
-std::unique_ptr<Layer<T>> make_layer(const Residual& spec, const Shape& input) {
-  return std::make_unique<ResidualLayer<T>>(spec, input);
-}
-
-template std::unique_ptr<Layer<float>> make_layer(const Residual&, const Shape&);
-template std::unique_ptr<Layer<double>> make_layer(const Residual&, const Shape&);
+const Row rows::residual = row_from<ResidualKind>();
 
 }  // namespace fast::nn

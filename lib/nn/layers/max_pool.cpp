@@ -1,0 +1,53 @@
+#include "nn/layers/row.hpp"
+#include "nn/onnx/graph.hpp"
+#include "nn/shape.hpp"
+
+namespace fast::nn {
+namespace {
+
+template <class T>
+class MaxPoolLayer final : public Layer<T> {
+ public:
+  MaxPoolLayer(Index channels, const PoolSize& size) : channels_(channels), size_(size) {}
+
+  void forward(const T*, const T* x, T* y, const Pass<T>& pass) override {
+    max_pool_forward(size_, x, y, planes(pass.count));
+  }
+  void backward(const T*, T*, const T* x, const T* y, const T* dy, T* dx, Index count) override {
+    if (dx != nullptr) max_pool_backward(size_, x, y, dy, dx, planes(count));
+  }
+
+ private:
+  Index planes(Index count) const { return block_count<T>(count) * channels_; }
+  Index channels_;
+  PoolSize size_;
+};
+
+struct MaxPoolKind {
+  using Spec = MaxPool;
+
+  static std::string describe(const MaxPool& pool) {
+    return fmt::format("max pool {}, stride {}, padding {}", pool.size, pool.stride, pool.padding);
+  }
+  static Shape output(const MaxPool& pool, const Shape& in) {
+    const Window window{pool.size, pool.stride, pool.padding};
+    window.demand_fit(in);
+    demand(2 * pool.padding <= pool.size, "padding must be at most half of the window");
+    return {in[0], window.along(in[1]), window.along(in[2])};
+  }
+  template <class T>
+  static std::unique_ptr<Layer<T>> make(const MaxPool& pool, const Shape& in) {
+    const Shape out = output(pool, in);
+    const PoolSize size{in[1], in[2], out[1], out[2], pool.size, pool.stride, pool.padding};
+    return std::make_unique<MaxPoolLayer<T>>(in[0], size);
+  }
+  static std::string to_onnx(const MaxPool& pool, const std::string& in, OnnxGraph& graph) {
+    return graph.node("MaxPool", {in}, onnx::window(pool.size, pool.stride, pool.padding));
+  }
+};
+
+}  // namespace
+
+const Row rows::max_pool = row_from<MaxPoolKind>();
+
+}  // namespace fast::nn

@@ -1,0 +1,92 @@
+// The registry of layers: each kind of layer has a file in this folder, which ends with its row.
+#pragma once
+
+#include <fast/nn/model_spec.hpp>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include "nn/layer.hpp"
+
+namespace fast::nn {
+
+class Inventory;
+class OnnxGraph;
+
+/// All that the library knows of a kind of layer. Specs given to its functions are of this kind.
+struct Row {
+  std::size_t kind;              ///< index of the kind's type in LayerSpec
+  const char* prefix = nullptr;  ///< of the names of its tensors: "conv" in "conv1.weight"
+  bool takes_relu = false;       ///< make() can include a ReLU that follows the layer
+
+  std::string (*describe)(const LayerSpec& spec) = nullptr;
+  /// The shape of the output. Throws Error(argument) when the layer does not fit its input.
+  Shape (*output)(const LayerSpec& spec, const Shape& input) = nullptr;
+  /// Names the layer's parameters and buffers; null for a layer without any.
+  void (*list_tensors)(const LayerSpec& spec, const Shape& input, Inventory& to) = nullptr;
+  std::unique_ptr<Layer<float>> (*make_float)(const LayerSpec& spec, const Shape& input,
+                                              bool relu) = nullptr;
+  std::unique_ptr<Layer<double>> (*make_double)(const LayerSpec& spec, const Shape& input,
+                                                bool relu) = nullptr;
+  /// Adds nodes and gives the name of the last one's output; null for a layer that ONNX lacks.
+  std::string (*to_onnx)(const LayerSpec& spec, const std::string& input,
+                         OnnxGraph& graph) = nullptr;
+};
+
+const Row& row_of(const LayerSpec& spec);
+
+template <class Spec, class... All>
+constexpr std::size_t kind_in(const std::variant<All...>*) {
+  std::size_t index = 0;
+  static_cast<void>(((std::is_same_v<Spec, All> || (++index, false)) || ...));
+  return index;
+}
+/// The index of a type of specification in LayerSpec.
+template <class Spec>
+constexpr std::size_t kind_of() {
+  return kind_in<Spec>(static_cast<const LayerSpec*>(nullptr));
+}
+
+template <class T, class Kind>
+std::unique_ptr<Layer<T>> make_of_kind(const LayerSpec& spec, const Shape& input, bool relu) {
+  const auto& own = std::get<typename Kind::Spec>(spec);
+  if constexpr (requires { Kind::takes_relu; })
+    return Kind::template make<T>(own, input, relu);
+  else
+    return Kind::template make<T>(own, input);
+}
+
+/// The row of a class with the functions above as static members, which take a `Kind::Spec`:
+/// `describe`, `output` and the template `make<T>`; where it has them, `prefix`, `takes_relu`,
+/// `list_tensors` and `to_onnx`.
+template <class Kind>
+constexpr Row row_from() {
+  using Spec = typename Kind::Spec;
+  Row row{kind_of<Spec>()};
+  if constexpr (requires { Kind::prefix; }) row.prefix = Kind::prefix;
+  if constexpr (requires { Kind::takes_relu; }) row.takes_relu = Kind::takes_relu;
+  row.describe = [](const LayerSpec& spec) { return Kind::describe(std::get<Spec>(spec)); };
+  row.output = [](const LayerSpec& spec, const Shape& input) {
+    return Kind::output(std::get<Spec>(spec), input);
+  };
+  if constexpr (requires { &Kind::list_tensors; })
+    row.list_tensors = [](const LayerSpec& spec, const Shape& input, Inventory& to) {
+      Kind::list_tensors(std::get<Spec>(spec), input, to);
+    };
+  row.make_float = make_of_kind<float, Kind>;
+  row.make_double = make_of_kind<double, Kind>;
+  if constexpr (requires { &Kind::to_onnx; })
+    row.to_onnx = [](const LayerSpec& spec, const std::string& input, OnnxGraph& graph) {
+      return Kind::to_onnx(std::get<Spec>(spec), input, graph);
+    };
+  return row;
+}
+
+namespace rows {
+#define FAST_ROW(name) extern const Row name;
+#include "nn/rows.inc"
+#undef FAST_ROW
+}  // namespace rows
+
+}  // namespace fast::nn

@@ -1,0 +1,48 @@
+// Shapes, and what layers require of the shape of their input.
+#pragma once
+
+#include <fast/core/error.hpp>
+#include <fast/nn/model_spec.hpp>
+#include <functional>
+#include <numeric>
+
+namespace fast::nn {
+
+inline std::int64_t elements_of(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// As the public function of this name. `where` is the start of error messages.
+std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Shape& input,
+                                  const std::string& where);
+
+template <class... Args>
+void demand(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  require(condition, ErrorKind::argument, format, std::forward<Args>(args)...);
+}
+
+inline void demand_image(const Shape& in) {
+  demand(in.size() == 3, "it takes images [channels x height x width], its input is {}",
+         describe(in));
+}
+
+/// A square window that moves over an image with zeros (or least values) around it.
+struct Window {
+  std::int64_t size, stride, padding;
+
+  /// Throws Error(argument) when the window does not fit the image.
+  void demand_fit(const Shape& in) const {
+    demand_image(in);
+    demand(size > 0 && stride > 0 && padding >= 0,
+           "sizes and strides must be positive, padding not negative");
+    demand(padding < size, "padding must be smaller than the kernel");
+    demand(in[1] + 2 * padding >= size && in[2] + 2 * padding >= size,
+           "its window is larger than its input {}", describe(in));
+  }
+  /// Windows along a side of `length`.
+  std::int64_t along(std::int64_t length) const {
+    return (length + 2 * padding - size) / stride + 1;
+  }
+};
+
+}  // namespace fast::nn
