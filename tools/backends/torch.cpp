@@ -97,6 +97,14 @@ class SpecModule : public modules::Module {
     return [body, shortcut](const Tensor& x) { return body(x) + shortcut(x); };
   }
 
+  template <class Other>
+  Function function(const Other& layer, const nn::Shape&) {
+    fail(ErrorKind::argument,
+         "torch: layer \"{}\" has no module here; choose the backend nn, or add the layer to "
+         "tools/backends/torch.cpp",
+         nn::describe(nn::LayerSpec(layer)));
+  }
+
   std::unordered_map<std::string, int> counts_;
   Function forward_;
 };
