@@ -88,10 +88,11 @@ function(fast_rows sources room)
 endfunction()
 
 # fast_row_files(SOURCES ROOM FOLDER): the same where each source of a folder is a row, so that a new row needs no line here.
-# SOURCES are relative to the room.
+# SOURCES are relative to the room; the global property FAST_ROWS_room has the names.
 macro(fast_row_files sources room folder)
   file(GLOB row_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${folder}/*.cpp)
   list(TRANSFORM row_files REPLACE "[.]cpp$" "")
+  set_property(GLOBAL PROPERTY FAST_ROWS_${room} ${row_files})
   fast_rows(${sources} ${room} ${row_files})
   list(TRANSFORM ${sources} PREPEND ${folder}/)
 endmacro()

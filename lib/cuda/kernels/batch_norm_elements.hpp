@@ -2,7 +2,7 @@
 // while it takes one row after another.
 #pragma once
 
-#include "cuda/averaging/sum_elements.hpp"
+#include "cuda/kernels/sum_elements.hpp"
 
 namespace fast::cuda {
 

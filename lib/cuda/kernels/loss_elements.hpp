@@ -1,7 +1,7 @@
 // The loss, as in layer_elements.hpp: a block of threads a sample.
 #pragma once
 
-#include "cuda/averaging/sum_elements.hpp"
+#include "cuda/kernels/sum_elements.hpp"
 
 namespace fast::cuda {
 

@@ -1,23 +1,24 @@
 // Turns a model's layers into works, one layer after the other; gradients go back the same way.
 #pragma once
 
-#include <algorithm>
-#include <memory>
-#include <numeric>
-#include <type_traits>
+#include <fast/core/error.hpp>
+#include <string_view>
 #include <utility>
 
+#include "cuda/layers/shared.hpp"
 #include "cuda/network/program.hpp"
 #include "cuda/network/program_memory.hpp"
 
 namespace fast::cuda {
 
-using nn::Shape;
-
-inline Index elements_of(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
+/// Throws Error(argument) unless layer `Spec` has a part.
+template <class Spec>
+void require_gpu_part(std::string_view layer) {
+  require(HasGpuPart<Spec>, ErrorKind::argument,
+          "cuda: layer \"{}\" has no GPU part; run the model on the CPU, or add the part as "
+          "docs/extending/layer.md says",
+          layer);
 }
-inline Index area_of(const Shape& image) { return image[1] * image[2]; }
 
 /// V is the type of values between layers.
 template <class V>
@@ -28,82 +29,53 @@ class Builder {
 
   Program build(const nn::ModelSpec& spec);
 
- private:
-  using Values = std::shared_ptr<V>;
-  using Sums = std::shared_ptr<float>;
-  /// From the gradients of a layer's outputs to those of its inputs; null unless they are wanted.
-  using Backward = std::function<Values(const Values& dy, bool wanted)>;
+  Index samples() const { return samples_; }
+  bool training() const { return training_; }
 
-  struct Stage {
-    Backward backward;
-    bool trained;
-  };
-  struct Made {
-    Values y;
-    Backward backward;
-    bool trained = false;
-  };
-  struct Chain {
-    Values y;
-    std::vector<Stage> stages;
-    bool trained() const {
-      return std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return s.trained; });
-    }
-  };
+  /// Memory that is free for later works as soon as nothing refers to it.
+  template <class T>
+  std::shared_ptr<T> take(Index elements) {
+    return memory_.take<T>(elements);
+  }
+  Values<V> values(Index elements) { return take<V>(elements); }
+  Sums sums(Index elements) { return take<float>(elements); }
 
-  Chain through(const std::vector<nn::LayerSpec>& layers, const Shape& input, Values x);
-  Values back(const Chain& chain, Values dy, bool wanted);
-
-  Made layer(const nn::Dense& dense, const Shape& in, const Values& x, bool relu);
-  Made layer(const nn::Conv2d& conv, const Shape& in, const Values& x, bool relu);
-  Made layer(const nn::BatchNorm& norm, const Shape& in, const Values& x, bool relu);
-  Made layer(const nn::GroupNorm& norm, const Shape& in, const Values& x, bool relu);
-  Made layer(const nn::Relu&, const Shape& in, const Values& x, bool);
-  Made layer(const nn::MaxPool& pool, const Shape& in, const Values& x, bool);
-  Made layer(const nn::Flatten&, const Shape& in, const Values& x, bool);
-  Made layer(const nn::GlobalAveragePool&, const Shape& in, const Values& x, bool);
-  Made layer(const nn::Lstm& lstm, const Shape& in, const Values& x, bool);
-  Made layer(const nn::Residual& residual, const Shape& in, const Values& x, bool relu);
-
-  Values values(Index elements) { return memory_.take<V>(elements); }
-  Sums sums(Index elements) { return memory_.take<float>(elements); }
-  /// The next parameters of the flat vector; gradients lie at the same places.
+  /// The place of the next parameters in the flat vector. Their gradients have the same place.
   Index parameters(Index count) { return std::exchange(parameter_, parameter_ + count); }
   const float* weights(Index place) const { return model_.parameters + place; }
   float* gradients(Index place) const { return model_.gradients + place; }
+  /// The next buffers.
+  float* buffers(Index count) { return model_.buffers + std::exchange(buffer_, buffer_ + count); }
+  /// Counts the model's recurrent layers.
+  Index next_recurrence() { return recurrences_++; }
+
   void add(const Work& work) { works_.push_back(work); }
-  void add_column_sums(const V* x, Index rows, Index columns, float* sums);
-  /// What is left of gradients before a ReLU that gave y; dy itself without one.
-  Values rectified(const Values& y, const Values& dy, Index count, bool relu) {
-    if (!relu) return dy;
-    Values grads = values(count);
-    add(RectifyGradients<V>{y.get(), dy.get(), grads.get(), count});
-    return grads;
-  }
-  /// a + b, joined to the normalization that has just made one of them for nobody else.
-  Values added(const Values& a, const Values& b, Index count, bool relu);
-  /// rectified(), joined to the sum that has just made dy for nobody else.
-  Values rectified_sum(const Values& y, const Values& dy, Index count, bool relu);
-  template <class From>
-  Values swapped(const From* from, Index outer, Index rows, Index columns) {
-    Values to = values(outer * rows * columns);
-    add(SwapLast<From, V>{from, to.get(), outer, rows, columns});
-    return to;
-  }
-  template <class From>
-  Values converted(const From* from, Index count) {
-    return swapped(from, 1, 1, count);
+  /// The work added last if it is a W, else null: a layer may extend it instead of adding another.
+  template <class W>
+  W* last() {
+    return works_.empty() ? nullptr : std::get_if<W>(&works_.back());
   }
 
-  static constexpr DType type = dtype_of_t<V>::value;
-  static constexpr bool exact = std::is_same_v<V, float>;  // parameters serve as they are
+  /// For layers that contain layers.
+  Chain<V> through(const std::vector<nn::LayerSpec>& layers, const Shape& input, Values<V> x);
+  Values<V> back(const Chain<V>& chain, Values<V> dy, bool wanted);
+
+  /// The last work has made these gradients, and only the next layer on the way back reads them.
+  void pass_on(const Values<V>& gradients) { passed_on_ = gradients.get(); }
+  /// Whether that is so. Asked once.
+  bool was_passed_on(const Values<V>& gradients) {
+    return std::exchange(passed_on_, nullptr) == gradients.get();
+  }
+
+ private:
+  Made<V> add_layer(const nn::LayerSpec& layer, const Ends& ends, const Values<V>& x, bool relu);
 
   Index samples_;
   bool training_;
   ModelMemory model_;
   ProgramMemory memory_;
   std::vector<Work> works_;
-  const V* own_grads_ = nullptr;  // what the last residual block has handed back
+  const V* passed_on_ = nullptr;
   Index parameter_ = 0, buffer_ = 0, recurrences_ = 0;
 };
 

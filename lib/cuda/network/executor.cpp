@@ -40,22 +40,16 @@ void Executor::prepare(std::span<const Work> works) {
 void Executor::run(std::span<const Work> works) {
   const UseDevice use(stream_.device());
   const auto stream = static_cast<cudaStream_t>(stream_.handle());
-  for (const Work& work : works)
-    std::visit(
-        [&](const auto& w) {
-          using W = std::decay_t<decltype(w)>;
-          if constexpr (std::is_same_v<W, Convolution>)
-            convolutions_->run(w, workspace_.data(), stream);
-          else if constexpr (std::is_same_v<W, MatrixProduct>)
-            products_->run(w, workspace_.data(), stream);
-          else if constexpr (std::is_same_v<W, Recurrence>)
-            recurrences_->run(w, workspace_.data(), stream);
-          else if constexpr (is_block_work<W>)
-            check(launch_blocks(w, stream), "a layer's kernel");
-          else
-            check(launch_each(w, stream), "a layer's kernel");
-        },
-        work);
+  for (const Work& work : works) {
+    if (const auto* convolution = std::get_if<Convolution>(&work))
+      convolutions_->run(*convolution, workspace_.data(), stream);
+    else if (const auto* product = std::get_if<MatrixProduct>(&work))
+      products_->run(*product, workspace_.data(), stream);
+    else if (const auto* recurrence = std::get_if<Recurrence>(&work))
+      recurrences_->run(*recurrence, workspace_.data(), stream);
+    else
+      check(cuda::launch(work, stream), "a layer's kernel");
+  }
 }
 
 Graph Executor::capture(const std::function<void()>& enqueue) {

@@ -1,0 +1,51 @@
+// All works of programs: those of libraries, and those of each layer's part.
+#pragma once
+
+#include <variant>
+
+#include "cuda/kernels/loss_elements.hpp"
+#include "cuda/network/library_works.hpp"
+
+// The parts of all layers, as CMake has found them.
+#include "cuda/layers.inc"
+
+namespace fast::cuda {
+
+template <class Done, class... Rest>
+struct Distinct;
+template <class... Done>
+struct Distinct<WorkList<Done...>> {
+  using Type = std::variant<Done...>;
+};
+template <class... Done, class... Listed, class... Rest>
+struct Distinct<WorkList<Done...>, WorkList<Listed...>, Rest...>
+    : Distinct<WorkList<Done...>, Listed..., Rest...> {};
+template <class... Done, class First, class... Rest>
+struct Distinct<WorkList<Done...>, First, Rest...>
+    : std::conditional_t<(std::is_same_v<First, Done> || ...), Distinct<WorkList<Done...>, Rest...>,
+                         Distinct<WorkList<Done..., First>, Rest...>> {};
+
+template <class Spec, class V>
+struct WorksOfPart {
+  using Type = WorkList<>;
+};
+template <class Spec, class V>
+requires HasGpuPart<Spec>
+struct WorksOfPart<Spec, V> {
+  using Type = typename GpuPart<Spec>::template Works<V>;
+};
+
+/// What programs of all models add.
+template <class V>
+using CommonWorks = WorkList<Convolution, MatrixProduct, Recurrence, SoftmaxLoss<V>, SwapLast<V, V>,
+                             SwapLast<V, float>, SwapLast<float, V>>;
+
+template <class... Specs>
+auto all_works(const std::variant<Specs...>*) ->
+    typename Distinct<WorkList<>, CommonWorks<float>, CommonWorks<BFloat16>,
+                      typename WorksOfPart<Specs, float>::Type...,
+                      typename WorksOfPart<Specs, BFloat16>::Type...>::Type;
+
+using Work = decltype(all_works(static_cast<const nn::LayerSpec*>(nullptr)));
+
+}  // namespace fast::cuda
