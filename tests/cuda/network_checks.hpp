@@ -7,6 +7,7 @@
 #include <fast/nn/network.hpp>
 #include <vector>
 
+#include "nn/layer_examples.hpp"
 #include "nn/samples.hpp"
 #include "support/catch.hpp"
 
@@ -70,18 +71,17 @@ inline std::vector<nn::ModelSpec> device_models() {
 inline std::vector<nn::ModelSpec> layer_models() {
   using namespace nn;
   const Conv2d conv{5, 3, 2, 1};
-  return {{"dense", {40}, {Dense{20}, Dense{4}}},
-          {"convolutions", {3, 9, 11}, {conv, Conv2d{4, 2, 1, 1, false}, Flatten{}, Dense{4}}},
-          {"ReLU", {3, 4, 5}, {Relu{}, Flatten{}, Dense{3}}},
-          {"pool", {2, 8, 9}, {MaxPool{3, 2, 1}, Flatten{}, Dense{3}}},
-          {"pool of packs", {8, 8, 9}, {MaxPool{3, 2, 1}, Flatten{}, Dense{3}}},
-          {"average", {6, 5, 4}, {GlobalAveragePool{}, Dense{3}}},
-          {"batch norm", {3, 5, 6}, {BatchNorm{}, Flatten{}, Dense{3}}},
-          {"batch norm of packs", {16, 5, 6}, {BatchNorm{}, Flatten{}, Dense{3}}},
-          {"group norm", {6, 5, 4}, {GroupNorm{3}, Flatten{}, Dense{3}}},
-          {"residual", {3, 6, 6}, {Residual{{Conv2d{3, 3, 1, 1}}, {}}, Flatten{}, Dense{3}}},
-          lstm(12),
-          {"two LSTMs", {6, 5}, {Lstm{7, true}, Lstm{9}, Dense{4}}}};
+  std::vector<ModelSpec> models{
+      {"dense", {40}, {Dense{20}, Dense{4}}},
+      {"convolutions", {3, 9, 11}, {conv, Conv2d{4, 2, 1, 1, false}, Flatten{}, Dense{4}}},
+      {"pool of packs", {8, 8, 9}, {MaxPool{3, 2, 1}, Flatten{}, Dense{3}}},
+      {"batch norm", {3, 5, 6}, {BatchNorm{}, Flatten{}, Dense{3}}},
+      {"batch norm of packs", {16, 5, 6}, {BatchNorm{}, Flatten{}, Dense{3}}},
+      {"group norm", {6, 5, 4}, {GroupNorm{3}, Flatten{}, Dense{3}}},
+      lstm(12),
+      {"two LSTMs", {6, 5}, {Lstm{7, true}, Lstm{9}, Dense{4}}}};
+  for (const LayerExample& example : layer_examples()) models.push_back(model_of(example));
+  return models;
 }
 
 /// ‖a - b‖ / ‖b‖ of the elements from `first` on.

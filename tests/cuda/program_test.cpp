@@ -1,4 +1,4 @@
-#include <cuda/network/program.hpp>
+#include <cuda/network/builder.hpp>
 #include <fast/core/error.hpp>
 
 #include "cuda/host_works.hpp"
@@ -17,6 +17,26 @@ TEST_CASE("a program computes what nn computes: every layer, forward and backwar
       check_against_nn(network, spec, samples, 1e-4);
     }
   }
+}
+
+TEST_CASE("a program computes what nn computes: each layer alone") {
+  for (const nn::ModelSpec& spec : layer_models()) {
+    for (const std::int64_t samples : {1, 2, 5}) {
+      HostNetwork network(spec);
+      check_against_nn(network, spec, samples, 1e-4);
+    }
+  }
+}
+
+namespace {
+struct WithoutPart {};
+}  // namespace
+
+TEST_CASE("a layer without a part for GPUs is refused by name") {
+  STATIC_REQUIRE(cuda::HasGpuPart<nn::Dense>);
+  CHECK_NOTHROW(cuda::require_gpu_part<nn::Dense>("dense 3"));
+  CHECK_THROWS_WITH(cuda::require_gpu_part<WithoutPart>("wavelet 3"),
+                    Catch::Contains("layer \"wavelet 3\" has no GPU part"));
 }
 
 TEST_CASE("in bf16 a program computes nearly what nn computes in f32: every layer") {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "nn/layer_examples.hpp"
 #include "nn/samples.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
@@ -44,8 +45,12 @@ TEST_CASE("the reference evaluator of ONNX finds the logits that this library do
       "sequences", {6, 5}, {Lstm{7, true}, Relu{}, Lstm{4, true}, Lstm{9}, Dense{4}}};
   const ModelSpec steps{"every step", {3, 4}, {Lstm{5, true}, Flatten{}, Dense{3}}};
   const ModelSpec step{"one step", {1, 4}, {Lstm{5, true}, Lstm{2}, Dense{3}}};
-  for (const ModelSpec& spec :
-       {lenet5(), mlp({784, 32, 7}), resnet20(), lstm(12), sequences, steps, step}) {
+  std::vector<ModelSpec> models{lenet5(), mlp({784, 32, 7}), resnet20(), lstm(12), sequences, steps,
+                                step};
+  for (const LayerExample& example : layer_examples())
+    if (example.in_onnx) models.push_back(model_of(example));
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const ModelSpec& spec = models[i];
     Network<float> network(spec, 3);
     for (float& value : network.parameters()) value += 0.05F * static_cast<float>(rng.normal());
     for (float& value : network.buffers()) value += static_cast<float>(rng.uniform(0, 0.2));
@@ -53,7 +58,7 @@ TEST_CASE("the reference evaluator of ONNX finds the logits that this library do
     const Batch batch = samples.batch();
     const auto logits = network.forward(batch);
     CHECK(logits.front() != logits[static_cast<std::size_t>(network.classes())]);  // not dead
-    const std::string name = spec.name.substr(0, 3);
+    const std::string name = fmt::format("{} {}", i, spec.name);
     const std::string bytes = to_onnx(spec, all_views(network));
     write(directory / (name + ".onnx"), bytes.data(), bytes.size());
     write(directory / (name + ".input"), batch.inputs.data(), batch.inputs.size_bytes());

@@ -1,0 +1,40 @@
+// Examples of every layer. The tests of all layers alike take them: gradients, formulas, ONNX files
+// and programs for GPUs.
+#pragma once
+
+#include <cmath>
+#include <fast/nn/model_spec.hpp>
+
+namespace fast::nn {
+
+struct LayerExample {
+  LayerSpec layer;
+  Shape input;
+  /// Of an elementwise layer: its definition.
+  double (*formula)(double x) = nullptr;
+  bool in_onnx = true;
+};
+
+inline std::vector<LayerExample> layer_examples() {
+  return {{Dense{4}, {10}},
+          {Conv2d{5, 3, 2, 1}, {3, 5, 7}},
+          {Conv2d{4, 2, 1, 1, false}, {2, 4, 3}},
+          {Relu{}, {7}, [](double x) { return std::fmax(x, 0); }},
+          {Relu{}, {3, 4, 5}, [](double x) { return std::fmax(x, 0); }},
+          {MaxPool{3, 2, 1}, {2, 5, 6}},
+          {MaxPool{}, {8, 4, 5}},
+          {Flatten{}, {2, 3, 5}},
+          {BatchNorm{0.1, 0.1}, {3, 4, 3}},
+          {GroupNorm{3, 0.1}, {6, 3, 2}, nullptr, false},
+          {GlobalAveragePool{}, {6, 5, 4}},
+          {Lstm{4}, {5, 3}},
+          {Lstm{4, true}, {3, 6}},
+          {Residual{{Conv2d{3, 3, 1, 1}}, {}}, {3, 4, 4}}};
+}
+
+/// A model of the example's layer.
+inline ModelSpec model_of(const LayerExample& example) {
+  return {describe(example.layer), example.input, {example.layer, Flatten{}, Dense{3}}};
+}
+
+}  // namespace fast::nn

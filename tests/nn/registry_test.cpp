@@ -1,0 +1,38 @@
+// What holds for every layer of the library.
+#include <nn/layers/row.hpp>
+#include <set>
+
+#include "nn/layer_examples.hpp"
+#include "nn/probe.hpp"
+
+using namespace fast;
+using namespace fast::nn;
+
+TEST_CASE("every layer has a row of its own and an example in the tests") {
+  std::set<std::size_t> kinds;
+  for (const LayerExample& example : layer_examples()) {
+    INFO(describe(example.layer));
+    CHECK(row_of(example.layer).kind == example.layer.index());
+    kinds.insert(example.layer.index());
+  }
+  CHECK(kinds.size() == std::variant_size_v<LayerSpec::variant>);
+}
+
+TEST_CASE("the gradients of every layer are those of finite differences") {
+  for (const LayerExample& example : layer_examples())
+    for (const Index count : {1, 3, 9}) check_gradients(example.layer, example.input, count);
+}
+
+TEST_CASE("an elementwise layer gives what its formula says") {
+  Rng rng(12);
+  for (const LayerExample& example : layer_examples()) {
+    if (example.formula == nullptr) continue;
+    Probe probe(example.layer, example.input, 3);
+    Values x = random_values(probe.inputs(), rng);
+    for (double& value : x) value *= 8;
+    Values expected;
+    for (const double value : x) expected.push_back(example.formula(value));
+    INFO(describe(example.layer) << ", seed 12");
+    check_close(probe.forward({}, x), expected);
+  }
+}
