@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "cuda/kernels/loss_elements.hpp"
+#include "cuda/layers/elementwise.hpp"
 #include "cuda/network/library_works.hpp"
 
 // The parts of all layers, as CMake has found them.
