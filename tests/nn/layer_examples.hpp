@@ -29,7 +29,9 @@ inline std::vector<LayerExample> layer_examples() {
           {GlobalAveragePool{}, {6, 5, 4}},
           {Lstm{4}, {5, 3}},
           {Lstm{4, true}, {3, 6}},
-          {Residual{{Conv2d{3, 3, 1, 1}}, {}}, {3, 4, 4}}};
+          {Residual{{Conv2d{3, 3, 1, 1}}, {}}, {3, 4, 4}},
+          {Silu{}, {11}, [](double x) { return x / (1 + std::exp(-x)); }},
+          {Silu{}, {3, 4, 5}, [](double x) { return x / (1 + std::exp(-x)); }}};
 }
 
 /// A model of the example's layer.

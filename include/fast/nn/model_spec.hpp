@@ -48,6 +48,10 @@ struct GroupNorm {
 /// max(x, 0); its derivative at 0 is 0.
 struct Relu {};
 
+/// x·σ(x), σ(x) = 1 / (1 + exp(-x)), of values of any shape (Elfwing et al. 2018, arXiv 1702.03118;
+/// also called Swish).
+struct Silu {};
+
 /// The largest of each size x size window; rows and columns that fill no window are left out. The
 /// gradient goes to the first largest. Padding, at most half a window, is less than any value.
 struct MaxPool {
@@ -82,7 +86,7 @@ struct Residual {
 };
 
 struct LayerSpec : std::variant<Dense, Conv2d, Relu, MaxPool, Flatten, BatchNorm, GroupNorm,
-                                GlobalAveragePool, Lstm, Residual> {
+                                GlobalAveragePool, Lstm, Residual, Silu> {
   using variant::variant;
 };
 
