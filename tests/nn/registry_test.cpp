@@ -1,12 +1,34 @@
 // What holds for every layer of the library.
+#include <fstream>
 #include <nn/layers/row.hpp>
 #include <set>
+#include <sstream>
 
 #include "nn/layer_examples.hpp"
 #include "nn/probe.hpp"
 
 using namespace fast;
 using namespace fast::nn;
+
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(std::string(FAST_SOURCE_DIR "/") + path).rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("the page on new layers shows the files of its example as they are") {
+  const std::string page = text_of("docs/extending/layer.md");
+  for (const char* path : {"lib/nn/layers/silu.hpp", "lib/nn/layers/silu.cpp"}) {
+    INFO(path);
+    REQUIRE_FALSE(text_of(path).empty());
+    CHECK_THAT(page, ContainsSubstring("```cpp\n" + text_of(path) + "```"));
+  }
+  CHECK_THAT(text_of("include/fast/nn/model_spec.hpp"), ContainsSubstring("\nstruct Silu {};\n"));
+}
 
 TEST_CASE("every layer has a row of its own and an example in the tests") {
   std::set<std::size_t> kinds;

@@ -15,8 +15,8 @@ namespace fast::cuda {
 template <class Spec>
 void require_gpu_part(std::string_view layer) {
   require(HasGpuPart<Spec>, ErrorKind::argument,
-          "cuda: layer \"{}\" has no GPU part; run the model on the CPU, or add the part as "
-          "docs/extending/layer.md says",
+          "cuda: layer \"{}\" has no GPU part; run the model on the CPU, or add it "
+          "(docs/extending/layer.md)",
           layer);
 }
 
