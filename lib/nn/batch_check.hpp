@@ -1,4 +1,4 @@
-// What a batch must be for a model, whatever device it runs on.
+// Requirements on a batch for a model, on any device.
 #pragma once
 
 #include <fast/core/batch.hpp>
@@ -6,7 +6,7 @@
 
 namespace fast::nn {
 
-/// Throws Error(argument), as Network does, when shape, sizes or labels do not fit.
+/// Throws Error(argument) if the shape, the sizes or the labels do not fit.
 void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes);
 
 }  // namespace fast::nn

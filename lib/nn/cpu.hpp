@@ -1,11 +1,11 @@
-// Is this processor the one the kernels were compiled for?
+// Checks that this processor can run the kernels.
 #pragma once
 
 namespace fast::nn {
 
 bool processor_fits() noexcept;
 
-/// Throws Error(resource) unless `fits`. Called before the first kernel runs.
+/// Throws Error(resource) unless `fits`. To be called before the first kernel runs.
 void require_processor(bool fits);
 
 }  // namespace fast::nn

@@ -1,4 +1,4 @@
-// Which parameters and buffers a model has, and where they lie.
+// The parameters and buffers of a model, and their places.
 #pragma once
 
 #include <fast/nn/model_spec.hpp>
@@ -29,7 +29,7 @@ class TensorList {
   std::size_t offset_ = 0;
 };
 
-/// Asks each layer of a model, in order, for its tensors.
+/// Collects the tensors of all layers of a model, in order.
 class Inventory {
  public:
   /// Throws as nn::shapes() does.
@@ -38,10 +38,10 @@ class Inventory {
   /// For layers that contain layers.
   void add(const std::vector<LayerSpec>& layers, const Shape& input);
 
-  /// A tensor of the layer that is asked now, "NAME.weight". Weights of sums over `fan_in` inputs
-  /// are drawn at random.
+  /// Adds the parameter "NAME.tensor" of the current layer. `fan_in`, the number of inputs of a
+  /// sum, sets the variance of its random initial values.
   void add_weight(const std::string& tensor, Shape shape, std::int64_t fan_in);
-  /// A parameter whose first values are all `initial`.
+  /// Adds a parameter whose initial values are all `initial`.
   void add_constant(const std::string& tensor, Shape shape, double initial);
   void add_buffer(const std::string& tensor, Shape shape, double initial);
 
@@ -54,7 +54,7 @@ class Inventory {
 
   TensorList parameters_, buffers_;
   LayerNames names_;
-  std::string name_;       // of the layer that is asked now
+  std::string name_;       // of the current layer
   std::size_t layer_ = 0;  // of the model
 };
 

@@ -1,4 +1,4 @@
-// A layer at work on this processor.
+// A layer on the CPU.
 #pragma once
 
 #include <fast/core/memory.hpp>
@@ -10,23 +10,24 @@
 
 namespace fast::nn {
 
-/// What a layer is told of a forward pass, besides its parameters.
+/// Arguments of a forward pass besides the parameters.
 template <class T>
 struct Pass {
   Index count;           // of samples
-  bool training = true;  // else evaluation, which leaves the buffers as they are
+  bool training = true;  // evaluation does not change the buffers
   T* buffers = nullptr;  // the layer's own first buffer
 };
 
-/// Between calls, memory belongs to the caller; layouts are those of kernels/kernels.hpp, by the
-/// rank of the shape. `parameters` and `gradients` point at the layer's own first parameter.
+/// The caller owns all memory. kernels/kernels.hpp describes the layout of images (shapes of three
+/// sides) and of vectors and sequences (others). `parameters` and `gradients` point at the first
+/// parameter of the layer.
 template <class T>
 class Layer {
  public:
   virtual ~Layer() = default;
   virtual void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) = 0;
-  /// Overwrites the layer's gradients, and dx unless it is null. x and y are those of the last
-  /// forward(), one in training.
+  /// Overwrites the gradients of the layer and, unless it is null, dx. x and y are those of the
+  /// last forward(), which was one in training.
   virtual void backward(const T* parameters, T* gradients, const T* x, const T* y, const T* dy,
                         T* dx, Index count) = 0;
   /// y may be x and dx may be dy.
@@ -43,13 +44,13 @@ std::unique_ptr<Layer<float>> make_layer(const LayerSpec& spec, const Shape& inp
 template <>
 std::unique_ptr<Layer<double>> make_layer(const LayerSpec& spec, const Shape& input, bool relu);
 
-/// Blocks that `count` samples fill.
+/// Number of blocks for `count` samples.
 template <class T>
 Index block_count(Index count) {
   return (count + lanes<T> - 1) / lanes<T>;
 }
 
-/// Elements that `count` samples of a shape take up.
+/// Number of elements of `count` samples of a shape.
 template <class T>
 Index stored_elements(const Shape& shape, Index count) {
   Index elements = shape.size() == 3 ? block_count<T>(count) * lanes<T> : count;
@@ -57,7 +58,7 @@ Index stored_elements(const Shape& shape, Index count) {
   return elements;
 }
 
-/// Makes room for so many elements; what was in the buffer is lost when it grows.
+/// Makes the buffer at least this large. Its contents are lost if it grows.
 template <class T>
 void grow(AlignedBuffer& buffer, Index elements) {
   const std::size_t size_bytes = static_cast<std::size_t>(elements) * sizeof(T);

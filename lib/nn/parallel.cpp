@@ -11,7 +11,7 @@
 namespace fast::nn {
 namespace {
 
-/// into = Σ share·from, of vectors in order, the first being `into` itself.
+/// into = Σ share·from, in order. The first vector is `into` itself.
 template <class T>
 void sum_parts(T* into, const std::vector<const T*>& from, const std::vector<double>& shares,
                std::size_t count) {
@@ -38,7 +38,7 @@ ParallelNetwork<T>::ParallelNetwork(ModelSpec spec, std::uint64_t seed, int thre
   networks_.emplace_back(std::move(spec), seed);
   for (int i = 1; i < threads; ++i)
     networks_.emplace_back(first().spec(), first().parameters().data());
-  // More than there are cores would make oneTBB print a warning.
+  // oneTBB prints a warning if there are more threads than cores.
   const int concurrency = std::min(threads, oneapi::tbb::info::default_concurrency());
   if (threads > 1) arena_ = std::make_unique<Arena>(Arena{oneapi::tbb::task_arena(concurrency)});
 }
@@ -90,7 +90,7 @@ double ParallelNetwork<T>::loss_and_gradients(const Batch& batch) {
   return sum / static_cast<double>(batch.count());
 }
 
-/// Gradients and running statistics to those of the first, by their share of the samples.
+/// Sums gradients and running statistics into those of the first network, by share of the samples.
 template <class T>
 void ParallelNetwork<T>::gather(const std::vector<Batch>& parts) {
   std::vector<double> shares;

@@ -1,4 +1,4 @@
-// One model on several cores: a network a thread, each with a part of the batch.
+// A model on several cores: one network per thread, each with a part of the batch.
 #pragma once
 
 #include <fast/nn/network.hpp>
@@ -11,18 +11,19 @@ namespace fast::nn {
 
 Batch part_of(const Batch& batch, std::size_t first, std::size_t count);
 
-/// Parts are whole blocks of samples, chosen by the batch's size and the number of threads alone,
-/// and their results are summed in order: the same bits in every run, whichever thread does what.
+/// Parts are whole blocks of samples. They depend only on the size of the batch and on the number
+/// of threads, and their results are summed in order. Every run therefore gives the same bits.
 template <class T>
 class ParallelNetwork {
  public:
   ParallelNetwork(ModelSpec spec, std::uint64_t seed, int threads);
   ~ParallelNetwork();
 
-  /// Has the parameters, the buffers and, after loss_and_gradients(), the whole batch's gradients.
+  /// The network that has the parameters, the buffers and, after loss_and_gradients(), the
+  /// gradients of the whole batch.
   Network<T>& first() { return networks_.front(); }
 
-  /// As Network's.
+  /// As in Network.
   double loss_and_gradients(const Batch& batch);
   LossResult evaluate(const Batch& batch);
 

@@ -56,7 +56,7 @@ const T* Sequence<T>::forward(const T* parameters, const T* x, const Pass<T>& pa
 template <class T>
 void Sequence<T>::backward(const T* parameters, T* gradients, const T* dy, T* dx, Index count) {
   const std::size_t first = dx == nullptr ? first_trained_ : 0;
-  T* own = nullptr;  // the gradients in our memory, once there are some
+  T* own = nullptr;  // gradients in grads_, after the last layer
   std::size_t turn = 0;
   for (std::size_t i = stages_.size(); i-- > first;) {
     const Stage& stage = stages_[i];

@@ -1,4 +1,4 @@
-// Layers one after the other, with the memory between them.
+// A list of layers and the memory between them.
 #pragma once
 
 #include <fast/core/memory.hpp>
@@ -10,21 +10,22 @@
 
 namespace fast::nn {
 
-/// Never writes to its input nor to the gradients handed to backward().
+/// Does not write to its input or to the gradients given to backward().
 template <class T>
 class Sequence {
  public:
-  /// The layers must fit.
+  /// The layers must fit each other. A layer whose row allows it includes the ReLU that follows it.
   Sequence(const std::vector<LayerSpec>& layers, const Shape& input);
 
   Index parameter_count() const { return parameter_count_; }
   Index buffer_count() const { return buffer_count_; }
 
-  /// Outputs of the last layer, the sequence's memory, valid until the next call; x itself when
-  /// there are no layers. x must outlive backward().
+  /// The outputs of the last layer, valid until the next call, or x if there are no layers. x must
+  /// outlive backward().
   const T* forward(const T* parameters, const T* x, const Pass<T>& pass);
 
-  /// As Layer's; with dx null nothing is computed that no parameter needs. There must be layers.
+  /// As Layer::backward(). If dx is null, gradients that no parameter needs are not computed. There
+  /// must be at least one layer.
   void backward(const T* parameters, T* gradients, const T* dy, T* dx, Index count);
 
  private:
@@ -42,7 +43,7 @@ class Sequence {
   std::vector<Stage> stages_;
   Index parameter_count_ = 0, buffer_count_ = 0;
   std::size_t first_trained_ = 0;       // the first stage with parameters
-  std::array<AlignedBuffer, 2> grads_;  // gradients of outputs, taken in turns
+  std::array<AlignedBuffer, 2> grads_;  // gradients of outputs, in turns
   std::vector<const T*> values_;        // input and outputs of the last forward()
   Index capacity_ = 0;
 };

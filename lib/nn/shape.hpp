@@ -1,4 +1,4 @@
-// Shapes, and what layers require of the shape of their input.
+// Shapes, and requirements of layers on the shape of their input.
 #pragma once
 
 #include <fast/core/error.hpp>
@@ -12,7 +12,7 @@ inline std::int64_t elements_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// As the public function of this name. `where` is the start of error messages.
+/// As the public function of this name. Error messages start with `where`.
 std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Shape& input,
                                   const std::string& where);
 
@@ -26,7 +26,7 @@ inline void demand_image(const Shape& in) {
          describe(in));
 }
 
-/// A square window that moves over an image with zeros (or least values) around it.
+/// A square window that moves over a padded image.
 struct Window {
   std::int64_t size, stride, padding;
 
@@ -39,7 +39,7 @@ struct Window {
     demand(in[1] + 2 * padding >= size && in[2] + 2 * padding >= size,
            "its window is larger than its input {}", describe(in));
   }
-  /// Windows along a side of `length`.
+  /// The number of windows along a side of `length`.
   std::int64_t along(std::int64_t length) const {
     return (length + 2 * padding - size) / stride + 1;
   }

@@ -12,12 +12,13 @@
 
 namespace fast::cuda {
 
-/// Of one worker with tensors on that device. Its work goes to a stream of its own: let a step
-/// return when its kernels are done (as cudaStreamSynchronize says). Waits for the device end with
+/// For one worker with tensors on that device. The work runs on a new stream: a step must return
+/// after its kernels have finished (as after cudaStreamSynchronize). Waits for the device end with
 /// Error(deadline). Throws Error(resource) as cuda::device() does.
 std::shared_ptr<Accelerator> accelerator(int device = 0, Seconds deadline = Seconds(300));
 
-/// Its work goes to `stream`, which must outlive it: steps may leave theirs enqueued there.
+/// The work runs on `stream`, which must outlive the accelerator. Steps may enqueue their work
+/// there and return.
 std::shared_ptr<Accelerator> accelerator(const Stream& stream, Seconds deadline = Seconds(300));
 
 }  // namespace fast::cuda

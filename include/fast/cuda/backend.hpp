@@ -1,4 +1,4 @@
-// Networks on a device behind the adapter that the Trainer drives.
+// The backend of networks on a device, for the Trainer.
 #pragma once
 
 #include <fast/backend/backend.hpp>
@@ -10,13 +10,16 @@
 
 namespace fast::cuda {
 
-/// A Network with an Optimizer<float>, from nn's initial weights; name() is "cuda". Views are of
-/// pinned host memory that mirrors the device's: weights go up before every call and down after
-/// training, so that any Worker exchanges them, beside workers that compute on the CPU too. It is a
-/// DeviceReplica: the Trainer averages on the device what can be, without the mirror. Hooks and
-/// clipping see gradients on the host. What optimizer_state() gives is as of that call, and
-/// what is written there until the next train() counts. options.threads is without effect. Throws
-/// as Network and Optimizer do, and as nn::make_backend on options out of range.
+/// A Network with an Optimizer<float> and the initial weights of nn. name() is "cuda".
+///
+/// Views are of pinned host memory that mirrors the device. Weights are uploaded before every call
+/// and downloaded after training, so that any Worker can exchange them, also with workers on CPUs.
+/// The backend is a DeviceReplica: where possible, the Trainer averages on the device, without the
+/// mirror.
+///
+/// Hooks and clipping see gradients on the host. optimizer_state() gives the state at that call,
+/// and values written there before the next train() take effect. options.threads has no effect.
+/// Throws as Network, Optimizer and nn::make_backend do.
 std::unique_ptr<Backend> make_backend(nn::ModelSpec spec, std::uint64_t seed,
                                       nn::BackendOptions options = {}, NetworkOptions network = {});
 

@@ -1,4 +1,4 @@
-// Batches on their way to a device while it trains on the last one.
+// Copies batches to a device while the device trains on the previous batch.
 #pragma once
 
 #include <fast/core/batch.hpp>
@@ -8,9 +8,9 @@
 
 namespace fast::cuda {
 
-/// Pinned memory that a loader makes batches in, each with its copy on the device, which begins on
-/// a stream of its own as soon as the batch is whole. Whoever trains finds it there (take()). Must
-/// outlive the loader and the network that are given it.
+/// Pinned memory in which a loader makes batches. Each batch is copied to the device on a separate
+/// stream as soon as it is complete; take() gives the copy. Must outlive the loader and the network
+/// that use it.
 class BatchStage final : public BatchMemory {
  public:
   /// Throws Error(resource) as cuda::device() does.
@@ -21,8 +21,8 @@ class BatchStage final : public BatchMemory {
   void refill(const float* inputs) override;
   void filled(const Batch& batch) override;
 
-  /// The copy of a batch, or of a part of one, for work enqueued on `stream` from now on; null when
-  /// it was not made here. That work must be done before the loader is asked for the next batch.
+  /// The copy of a batch or of a part of one, for work enqueued on `stream` from now on. Null if
+  /// the batch was not made here. That work must be done before the loader makes the next batch.
   const float* take(const Batch& batch, const Stream& stream) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which GPUs there are, and why there is none.
+// The GPUs of this machine, or the reason why there is none.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,29 @@ struct DeviceInfo {
   std::string bus_id;  ///< "0000:3b:00.0": the same card in every process of a host
 };
 
-/// What was found; `why_none` is empty exactly when there are devices.
+/// The devices. `why_none` is empty exactly if there are devices.
 struct Inventory {
   std::vector<DeviceInfo> devices;
-  std::string why_none;  ///< one line: what was found and what to do
+  std::string why_none;  ///< one line that says what was found and what to do
 };
 
-/// Looks for GPUs. No driver, a stub of it and no device (CUDA's codes 35, 34 and 100) all mean
-/// that there is none; throws Error(resource) on what means something else.
+/// Looks for GPUs. CUDA's codes 35, 34 and 100 (no driver, a stub of the driver, no device) mean
+/// that there is none. Throws Error(resource) on other codes.
 Inventory inventory();
 
-/// The devices; throws Error(resource) with Inventory::why_none when there are none.
+/// The devices. Throws Error(resource) with Inventory::why_none if there are none.
 std::vector<DeviceInfo> devices();
 
-/// The device of that index. Throws Error(resource) when there are no GPUs or it is too old for the
-/// kernels, Error(argument) with the indices there are when it is none of them.
+/// The device of that index. Throws Error(resource) if there are no GPUs or if it is too old for
+/// the kernels, and Error(argument) with the valid indices on another index.
 DeviceInfo device(int index);
 
-/// The device that worker `rank` takes where those of a host share its devices: in turn, by rank.
-/// hosts[r] is the host of rank r. Pure.
+/// The device for worker `rank` if the workers of a host share its devices: in turn, by rank.
+/// hosts[r] is the host of rank r.
 int device_in_turn(int rank, const std::vector<int>& hosts, int device_count);
 
-/// As 13000 for 13.0; the driver's is 0 where there is none. Of cuDNN as 91900 for 9.19.
+/// CUDA versions such as 13000 for 13.0, and 0 for a missing driver. The version of cuDNN is 91900
+/// for 9.19.
 struct Versions {
   int runtime = 0, driver = 0, cudnn = 0;
 };

@@ -1,4 +1,4 @@
-// What CUDA hands out and wants back.
+// Owners of resources of CUDA.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ template <void (*release)(void*)>
 struct Release {
   void operator()(void* what) const { release(what); }
 };
-/// Owning and moveable; null is nothing.
+/// Owns a handle. Movable. Null is empty.
 template <void (*release)(void*)>
 using Handle = std::unique_ptr<void, Release<release>>;
 
-/// Something of one device's.
+/// A resource of one device.
 template <void (*release)(void*)>
 class DeviceHandle {
  public:
@@ -30,7 +30,7 @@ class DeviceHandle {
   Handle<release> handle_;
 };
 
-/// Bytes, aligned to 256 of them.
+/// Memory, aligned to 256 bytes.
 template <void (*release)(void*)>
 class Buffer {
  public:

@@ -1,8 +1,9 @@
-// The arithmetic of averaging on the device: what fast/mixing/kernels.hpp does on the host, in the
-// same order with the same fused multiply-adds, and with the optimizer's step in the same pass. All
-// pointers but those within spans' own arrays are to memory that the stream's device can read; 16
-// bytes of alignment make it fast. Calls enqueue and return. Throws Error(argument) on more
-// neighbors than max_neighbors or spans of different lengths, and Error(resource) when CUDA fails.
+// Averaging on the device. The order of operations and the fused multiply-adds are those of
+// fast/mixing/kernels.hpp. The same pass can include the optimizer's step. Values must lie in
+// memory that the device of the stream can read; an alignment of 16 bytes makes it fast. Only the
+// arrays of pointers and weights lie in host memory. Calls enqueue work and return. Throws
+// Error(argument) on more neighbors than max_neighbors or on spans of different lengths, and
+// Error(resource) if CUDA fails.
 #pragma once
 
 #include <fast/core/element.hpp>
@@ -17,9 +18,10 @@ namespace fast::cuda {
 inline constexpr int max_neighbors = 128;
 
 /// current[e] += Σ_j weights[j] · (values[j][e] - own[e]), and next[e] = current[e], rounded to
-/// nearest even where slots are of bfloat16. Without `current` (null) the weights are `own` and
-/// live in slots alone. Streams moved: read 2 + neighbors, written 2; without `current` read 1 +
-/// neighbors, written 1. (T, Stored) is (float, float), (double, double) or (float, BFloat16).
+/// nearest even for bfloat16 slots. If `current` is null, the weights of the worker are `own` and
+/// exist only in slots. Memory traffic: 2 + neighbors vectors read and 2 written; without
+/// `current`, 1 + neighbors read and 1 written. (T, Stored) is (float, float), (double, double) or
+/// (float, BFloat16).
 template <class T, class Stored>
 struct Average {
   T* current;
@@ -33,15 +35,16 @@ void average(const Average<float, float>& work, const Stream& stream);
 void average(const Average<double, double>& work, const Stream& stream);
 void average(const Average<float, BFloat16>& work, const Stream& stream);
 
-/// The step of nn::SgdOptions for gradients of the weights, and its momentum (null without).
+/// A step of nn::SgdOptions: gradients, and momentum or null.
 template <class T>
 struct SgdStep {
   nn::SgdOptions options;
   const T* gradients;
   T* momentum;
 };
-/// The same after the step: current (or a copy of own) gets its δ first. One pass over memory for
-/// optimizer, averaging and publishing: without `current` read 3 + neighbors, written 2.
+/// The same, but current (or the copy of own) first gets the δ of the step. One pass over memory
+/// does the step, averaging and publication: without `current`, 3 + neighbors vectors read and 2
+/// written.
 void average(const Average<float, float>& work, const SgdStep<float>& step, const Stream& stream);
 void average(const Average<double, double>& work, const SgdStep<double>& step,
              const Stream& stream);

@@ -1,4 +1,4 @@
-// nn's models on a device: the same ModelSpec, flat vectors and results as nn::Network.
+// Models of nn on a device. ModelSpec, flat vectors and results are those of nn::Network.
 #pragma once
 
 #include <fast/core/batch.hpp>
@@ -15,10 +15,11 @@
 
 namespace fast::cuda {
 
-/// f32; tf32: factors of convolutions, products and recurrences are rounded to 10 bits of mantissa;
-/// bf16: so is all that layers hand on, and its gradients, to 7 bits. Parameters, gradients,
-/// buffers, statistics, sums and the loss are f32 in all three; but in bf16 cuDNN rounds what
-/// convolutions' kernels get of gradients.
+/// Precision of a network. f32: no rounding. tf32: factors of convolutions, products and
+/// recurrences are rounded to 10 bits of mantissa. bf16: factors, values between layers and their
+/// gradients are rounded to 7 bits. Parameters, gradients of parameters, buffers, statistics, sums
+/// and the loss are f32 in all three. Exception: in bf16, cuDNN rounds the gradients of convolution
+/// weights.
 enum class Precision : std::uint8_t { f32, tf32, bf16 };
 
 /// "f32", "tf32" or "bf16". Throws Error(argument) with the choices on another name.
@@ -28,47 +29,48 @@ std::string_view name(Precision precision) noexcept;
 struct NetworkOptions {
   int device = 0;
   Precision precision = Precision::f32;
-  /// Try up to 8 of cuDNN's ways to each convolution and of cuBLASLt's to each dense layer's
-  /// product for a batch of new size and keep the fastest; else their heuristics' first that the
-  /// device takes. Runs may then differ in rounding.
+  /// For a batch of a new size, measure up to 8 plans of cuDNN for each convolution and up to 8
+  /// algorithms of cuBLASLt for each dense layer, and keep the fastest. Otherwise take the first
+  /// one of the heuristics that the device accepts. With autotune, runs may differ in rounding.
   bool autotune = false;
-  /// From the second batch of a size on, launch the whole pass, and in train() the optimizer's step
-  /// with it, as one CUDA graph.
+  /// Launch the whole pass as one CUDA graph from the second batch of a size on. In train(), the
+  /// graph includes the optimizer's step.
   bool graph = false;
-  /// Leave out cuDNN's ways that it marks as not deterministic, so that a run repeated on the same
-  /// card with the same libraries gives the same bits; slower where those were the fastest. Not
-  /// with autotune, whose choice depends on the clock.
+  /// Do not use plans that cuDNN marks as not deterministic. A repeated run on the same card with
+  /// the same libraries then gives the same bits, but may be slower. Not with autotune, which
+  /// depends on time measurements.
   bool deterministic = false;
-  /// Where batches may be on the device already; null: they are copied.
+  /// A stage that may have copied batches to the device. Null: batches are copied here.
   std::shared_ptr<BatchStage> stage = {};
 };
 
-/// A model on a device. Parameters, gradients and buffers lie in the device's memory, in the order
-/// and layout of nn::parameters(spec) and nn::buffers(spec). Convolutions and LSTMs are cuDNN's,
-/// dense layers cuBLASLt's, the rest are kernels of our own. A batch's works, with their memory,
-/// are kept for the last few batch sizes. Equal to nn::Network but for rounding. One thread at a
-/// time.
+/// A model on a device. Parameters, gradients and buffers lie in the memory of the device, in the
+/// order and layout of nn::parameters(spec) and nn::buffers(spec). cuDNN computes convolutions and
+/// LSTMs, cuBLASLt dense layers, and kernels of FAST all others. The works and memory of the last
+/// few batch sizes are kept. Results equal those of nn::Network except for rounding. Not
+/// thread-safe.
 class Network {
  public:
-  /// Parameters are zeros, buffers their initial values. Throws Error(argument) when the spec does
-  /// not hold together, Error(resource) as cuda::device() does and when cuDNN or cuBLASLt fail.
+  /// Parameters are zeros, and buffers have their initial values. Throws Error(argument) if the
+  /// layers do not fit each other, and Error(resource) as cuda::device() does and if cuDNN or
+  /// cuBLASLt fail.
   explicit Network(nn::ModelSpec spec, NetworkOptions options = {});
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
   ~Network();
 
   const nn::ModelSpec& spec() const;
-  const Stream& stream() const;  ///< all work goes there
+  const Stream& stream() const;  ///< of all work
   std::span<float> parameters();
   std::span<float> gradients();  ///< of the last loss_and_gradients()
   std::span<float> buffers();
 
-  /// As nn::Network's; each blocks until the results are there, 300 s at most.
+  /// As in nn::Network. Each call blocks until the results are there, at most 300 s.
   double loss_and_gradients(const Batch& batch);
   nn::LossResult evaluate(const Batch& batch);
 
-  /// loss_and_gradients(), then the optimizer's step of the parameters, waited for at once. Throws
-  /// as both; the optimizer is one of this device for as many parameters.
+  /// loss_and_gradients() and then the optimizer's step, with one wait for both. The optimizer must
+  /// be of this device and have as many parameters. Throws as both do.
   double train(const Batch& batch, Optimizer<float>& optimizer);
 
  private:
@@ -76,7 +78,8 @@ class Network {
   std::unique_ptr<Impl> impl_;
 };
 
-/// sum = or, unless `first`, += factor · x, enqueued. Spans of one length on the stream's device.
+/// Enqueues sum = factor · x if `first`, else sum += factor · x. The spans have the same length and
+/// lie on the device of the stream.
 void add_scaled(std::span<float> sum, std::span<const float> x, float factor, bool first,
                 const Stream& stream);
 

@@ -1,4 +1,4 @@
-// nn's optimizers on the device.
+// Optimizers of nn on a device.
 #pragma once
 
 #include <fast/cuda/memory.hpp>
@@ -10,34 +10,34 @@
 
 namespace fast::cuda {
 
-/// nn::Optimizer with parameters, gradients and state in a device's memory; each step is one
-/// kernel, behind a small one that tells it the rule. Equal to it but for rounding: the device
-/// fuses multiply-adds where the host's compiler may. T is float or double.
+/// nn::Optimizer with parameters, gradients and state in the memory of a device. A step is two
+/// kernels: a small one stores the rule on the device, the other applies it. Results equal those of
+/// nn::Optimizer except for rounding, because the device fuses multiply-adds. T is float or double.
 template <class T>
 class Optimizer {
  public:
   /// Throws Error(argument) as nn::Optimizer does, Error(resource) as DeviceBuffer does.
   Optimizer(nn::OptimizerSpec spec, std::size_t parameter_count, int device = 0);
 
-  /// parameters += δ, enqueued. Both of parameter_count elements on the stream's device, which is
-  /// the optimizer's; else Error(argument).
+  /// Enqueues parameters += δ. Both spans have parameter_count elements on the device of the
+  /// stream, which must be that of the optimizer; else Error(argument).
   void step(std::span<T> parameters, std::span<const T> gradients, const Stream& stream);
 
-  /// The same in two: begin_step() counts the step and leaves its rule, learning rate included, on
-  /// the device, where apply() finds it. So a captured apply() may be launched after every
-  /// begin_step(), of whatever learning rate.
+  /// A step in two parts. begin_step() counts the step and stores its rule and learning rate on the
+  /// device. apply() reads the rule there. A captured apply() can therefore be launched after every
+  /// begin_step(), with any learning rate.
   void begin_step(const Stream& stream);
   void apply(std::span<T> parameters, std::span<const T> gradients, const Stream& stream) const;
 
-  /// No other optimizer of the process has it, whether that lives still or not.
+  /// Unique in the process, also among optimizers that no longer exist.
   std::uint64_t id() const { return id_; }
 
   double learning_rate() const;
-  /// Throws Error(argument) unless finite and not negative.
+  /// Throws Error(argument) if it is negative or not finite.
   void set_learning_rate(double learning_rate);
   const nn::OptimizerSpec& spec() const { return spec_; }
 
-  /// As nn::Optimizer's, on the device but for "adam.steps".
+  /// As in nn::Optimizer. All but "adam.steps" lie on the device.
   std::vector<TensorView> state();
 
  private:

@@ -1,4 +1,4 @@
-// Work of a device in order (streams) and marks in it (events).
+// Queues of work of a device (streams) and marks in them (events).
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -10,29 +10,30 @@ class Event;
 void destroy_stream(void* stream);
 void destroy_event(void* event);
 
-/// Work enqueued on a stream is done in order, beside that of other streams and of the calling
-/// thread. Owning and moveable; its end waits for nothing. Functions that take a stream return once
-/// the work is enqueued, and what it touches must stay until it is done. handle() is its
-/// cudaStream_t. Throws Error(resource) as cuda::device() does, and when CUDA fails.
+/// Work on a stream runs in order. It runs beside work on other streams and beside the calling
+/// thread. Movable. The destructor does not wait. Functions with a stream as argument return once
+/// the work is enqueued; the memory that the work uses must exist until the work is done. handle()
+/// is the cudaStream_t. Throws Error(resource) as cuda::device() does, and if CUDA fails.
 class Stream : public DeviceHandle<destroy_stream> {
  public:
   explicit Stream(int device = 0);
 
-  /// What is enqueued from now on begins after the event's mark, on whatever stream it was made.
+  /// Work enqueued from now on starts after the mark of the event, which may be on any stream.
   void wait_for(const Event& event) const;
-  /// Blocks until all that was enqueued is done. Error(deadline) names the limit.
+  /// Blocks until all enqueued work is done. Error(deadline) names the limit.
   void synchronize(const Deadline& deadline) const;
 };
 
-/// A mark in a stream's work. handle() is its cudaEvent_t.
+/// A mark in the work of a stream. handle() is the cudaEvent_t.
 class Event : public DeviceHandle<destroy_event> {
  public:
   explicit Event(int device = 0);
 
-  /// Marks what `stream`, of the same device, has been given up to now; forgets an older mark.
+  /// Marks the work enqueued on `stream` so far. The stream must be of the same device. An older
+  /// mark is forgotten.
   void record(const Stream& stream);
-  /// True when all up to the mark is done, and when there is no mark. Error(resource) when a kernel
-  /// before it failed.
+  /// True if all work up to the mark is done, or if there is no mark. Error(resource) if a kernel
+  /// before the mark failed.
   bool done() const;
   /// Blocks until done(). Error(deadline) names the limit.
   void synchronize(const Deadline& deadline) const;

@@ -1,4 +1,4 @@
-// A device's work for exchanges of payloads that lie in its memory (fast/exchange/staged.hpp).
+// Work of a device for exchanges of payloads in its memory (fast/exchange/staged.hpp).
 #pragma once
 
 #include <fast/cuda/stream.hpp>
@@ -10,8 +10,8 @@ namespace fast::cuda {
 
 using fast::DeviceWork;
 
-/// The work of one stream; settle() has that deadline. The stream must outlive it. beside() is that
-/// of a new stream.
+/// The work of one stream, which must outlive it. `deadline` is that of settle(). beside() uses a
+/// new stream.
 std::shared_ptr<DeviceWork> work_of(const Stream& stream, Seconds deadline = Seconds(300));
 
 }  // namespace fast::cuda

@@ -1,4 +1,4 @@
-// The loss of classifiers.
+// The loss of a classifier.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,14 @@
 namespace fast::nn {
 
 struct LossResult {
-  double sum = 0;           ///< of -log softmax(logits)[label] over the samples
-  std::size_t correct = 0;  ///< samples whose largest logit (the first of equals) is their label's
+  double sum = 0;           ///< over the samples, of -log softmax(logits)[label]
+  std::size_t correct = 0;  ///< samples whose largest logit is that of the label
 };
 
-/// Softmax cross-entropy of `logits` [labels.size() x classes], row-major, without overflow for any
-/// finite logits. A non-empty `gradient` (as large as logits) gets that of the *mean* loss. Labels
-/// must be in [0, classes). T is float or double; sums are kept in double.
+/// Softmax cross-entropy of `logits` [labels.size() x classes], row-major. Finite logits do not
+/// overflow. If `gradient` is not empty, it has the size of the logits and receives the gradient of
+/// the *mean* loss. Labels must be in [0, classes). T is float or double; sums are computed in
+/// double.
 template <class T>
 LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std::int32_t> labels,
                                  std::span<T> gradient = {});

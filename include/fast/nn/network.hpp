@@ -1,4 +1,4 @@
-// A model at work: parameters, gradients and activations of a ModelSpec in host memory.
+// A model in host memory: parameters, gradients and activations of a ModelSpec.
 #pragma once
 
 #include <fast/core/batch.hpp>
@@ -18,18 +18,18 @@ template <class T>
 class Sequence;
 
 /// All parameters lie in one flat vector, all gradients in another, in the order of
-/// nn::parameters(spec), without gaps; buffers in a third, in that of nn::buffers(spec). Runs on
-/// the calling thread alone; the same seed, batches and build give the same bits. One thread at a
-/// time. T is float or double.
+/// nn::parameters(spec) and without gaps. Buffers lie in a third vector, in the order of
+/// nn::buffers(spec). All work runs on the calling thread. The same seed, batches and build give
+/// the same bits. Not thread-safe. T is float or double.
 template <class T>
 class Network {
  public:
-  /// Weights by He et al. 2015 (arXiv 1502.01852): normal, variance 2 / fan-in, 1 / fan-in in the
-  /// last layer, which no ReLU follows; biases 0, scales 1; the same for a seed on every platform.
-  /// Throws Error(argument) when the spec does not hold together, and Error(resource) when the
-  /// library was built for another processor.
+  /// Random initial weights (He et al. 2015, arXiv 1502.01852): normal with variance 2 / fan-in,
+  /// and 1 / fan-in in the last layer, which no ReLU follows. Biases are 0 and scales 1. A seed
+  /// gives the same weights on every platform. Throws Error(argument) if the layers do not fit each
+  /// other, and Error(resource) if the library was built for another processor.
   Network(ModelSpec spec, std::uint64_t seed);
-  /// On parameters that are there already, as after set_parameter_base().
+  /// Uses existing parameters, as after set_parameter_base().
   Network(ModelSpec spec, T* parameters);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
@@ -46,24 +46,23 @@ class Network {
   std::vector<TensorView> buffer_views();
   std::vector<TensorView> gradient_views();
 
-  /// From now on the parameters are those at `base` (parameter_count() values that outlive their
-  /// use here; the caller has written them). Views handed out before still name the old place.
-  /// Throws Error(argument) on null.
+  /// Uses the parameters at `base` from now on: parameter_count() initialized values that must
+  /// outlive this use. Earlier views still point to the old place. Throws Error(argument) on null.
   void set_parameter_base(T* base);
 
-  /// What the three below refuse, in a batch.
+  /// Throws Error(argument) if the shape, the sizes or the labels of a batch do not fit. The three
+  /// functions below do this check too.
   void check(const Batch& batch) const;
 
-  /// In evaluation mode: logits [count x classes], row-major, valid until the next call. A batch
-  /// has one sample at least; where the model takes vectors, images of as many values will do.
-  /// Throws Error(argument) when shape, sizes or labels do not fit, in all three.
+  /// Evaluation: the logits [count x classes], row-major, valid until the next call. A batch has at
+  /// least one sample.
   std::span<const T> forward(const Batch& batch);
 
-  /// The mean softmax cross-entropy over the batch, in training mode, and its gradients. Moves the
-  /// running statistics.
+  /// Training: the mean softmax cross-entropy of the batch, and its gradients. Updates the running
+  /// statistics.
   double loss_and_gradients(const Batch& batch);
 
-  /// Sum of losses and count of correct samples.
+  /// The sum of losses and the number of correct samples.
   LossResult evaluate(const Batch& batch);
 
  private:

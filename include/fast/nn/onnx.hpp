@@ -1,4 +1,4 @@
-// Trained models for other programs to run: the ONNX format (https://onnx.ai), for inference.
+// Export of trained models in the ONNX format (https://onnx.ai), for inference.
 #pragma once
 
 #include <fast/core/tensor_view.hpp>
@@ -9,14 +9,15 @@
 
 namespace fast::nn {
 
-/// The bytes of an ONNX file (operator set 15, IR version 8) of the model in evaluation mode, from
-/// "input" [batch x spec.input] to "logits" [batch x classes]. `tensors` are the model's parameters
-/// and buffers by name, in host memory; all f32 or all f64. Throws Error(argument) when one is
-/// missing or does not fit, and for group normalization, which operator set 15 has not.
+/// The bytes of an ONNX file (operator set 15, IR version 8) of the model in evaluation mode. Its
+/// input is "input" [batch x spec.input], its output "logits" [batch x classes]. `tensors` are the
+/// parameters and buffers of the model by name, in host memory, all f32 or all f64. Throws
+/// Error(argument) if a tensor is missing or does not fit, and for group normalization, which
+/// operator set 15 lacks.
 std::string to_onnx(const ModelSpec& spec, const std::vector<TensorView>& tensors);
 
-/// Which of the library's models (lenet5, resnet20, an mlp or an lstm for 28x28 images) has tensors
-/// of just those names and shapes. Throws Error(argument) when none has.
+/// The model of the library (lenet5, resnet20, an mlp or an lstm for 28x28 images) whose tensors
+/// have exactly these names and shapes. Throws Error(argument) if there is none.
 ModelSpec recognize(const std::vector<TensorView>& tensors);
 
 }  // namespace fast::nn

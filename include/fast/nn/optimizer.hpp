@@ -13,8 +13,8 @@
 
 namespace fast::nn {
 
-/// g += weight_decay·w; m = momentum·m + g; δ = -learning_rate·m, or with `nesterov`
-/// -learning_rate·(g + momentum·m): PyTorch's SGD without dampening.
+/// PyTorch's SGD without dampening: g += weight_decay·w; m = momentum·m + g; δ = -learning_rate·m.
+/// With `nesterov`, δ = -learning_rate·(g + momentum·m).
 struct SgdOptions {
   double learning_rate = 0.05;
   double momentum = 0.9;    ///< in [0, 1)
@@ -23,9 +23,9 @@ struct SgdOptions {
 };
 
 /// Adam (Kingma & Ba 2015, arXiv 1412.6980): m = beta1·m + (1-beta1)·g, v = beta2·v + (1-beta2)·g²,
-/// δ = -learning_rate · m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon). Weight decay is added to
-/// the gradient first or, with `decoupled_decay`, is -learning_rate·weight_decay·w in δ: AdamW
-/// (Loshchilov & Hutter 2019, arXiv 1711.05101).
+/// δ = -learning_rate · m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon). Weight decay is first
+/// added to the gradient. With `decoupled_decay` (AdamW, Loshchilov & Hutter 2019, arXiv
+/// 1711.05101), δ contains -learning_rate·weight_decay·w instead.
 struct AdamOptions {
   double learning_rate = 0.001;
   double beta1 = 0.9;       ///< in [0, 1)
@@ -37,37 +37,37 @@ struct AdamOptions {
 
 using OptimizerSpec = std::variant<SgdOptions, AdamOptions>;
 
-/// "sgd", "adam" or "adamw" with its defaults, adamw with a weight decay of 0.01. Throws
+/// The defaults of "sgd", "adam" or "adamw"; adamw has a weight decay of 0.01. Throws
 /// Error(argument) with the choices on another name.
 OptimizerSpec optimizer_spec(std::string_view name);
 
-/// The rule at work, with its state: as many values again as there are parameters for momentum,
-/// twice as many for Adam. Every element is computed from its own weight, gradient and state alone,
-/// so that a step may be taken in any parts, in any order. T is float or double.
+/// An optimizer with its state: one value per parameter for momentum, two for Adam. Each element
+/// depends on its own weight, gradient and state only. A step may therefore be computed in any
+/// parts and any order. T is float or double.
 template <class T>
 class Optimizer {
  public:
   /// Throws Error(argument) on options that are not finite or out of range.
   Optimizer(OptimizerSpec spec, std::size_t parameter_count);
 
-  /// One whole step: parameters += δ. Both as long as the constructor was told.
+  /// A whole step: parameters += δ. Both spans have parameter_count elements.
   void step(std::span<T> parameters, std::span<const T> gradients);
 
-  /// The same in parts: once a step begin_step(), then write_delta() or add_delta() for ranges that
-  /// cover each element once, `first` being a range's place in the flat vector. write_delta()
-  /// leaves the parameters alone. Ranges apart from each other may be done by several threads.
+  /// A step in parts. Call begin_step() once, then write_delta() or add_delta() for ranges that
+  /// cover each element once. `first` is the place of a range in the flat vector. write_delta()
+  /// does not change the parameters. Several threads may process disjoint ranges.
   void begin_step() { ++steps_; }
   void write_delta(std::size_t first, std::span<const T> parameters, std::span<const T> gradients,
                    std::span<T> delta);
   void add_delta(std::size_t first, std::span<T> parameters, std::span<const T> gradients);
 
   double learning_rate() const;
-  /// Throws Error(argument) unless finite and not negative.
+  /// Throws Error(argument) if it is negative or not finite.
   void set_learning_rate(double learning_rate);
   const OptimizerSpec& spec() const { return spec_; }
 
-  /// "momentum"; "adam.m", "adam.v" and "adam.steps" (i64); nothing for plain SGD. The views hold
-  /// as long as the optimizer stays where it is.
+  /// "momentum", or "adam.m", "adam.v" and "adam.steps" (i64), or nothing for plain SGD. The views
+  /// are valid until the optimizer is moved or destroyed.
   std::vector<TensorView> state();
 
  private:

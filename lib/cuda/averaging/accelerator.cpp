@@ -25,7 +25,7 @@ void average(const combine::ElementWork& work, const Stream& stream) {
 
 class StreamAccelerator final : public Accelerator {
  public:
-  /// Without `own` the stream is somebody else's.
+  /// Without `own`, the caller owns the stream.
   StreamAccelerator(std::unique_ptr<Stream> own, const Stream& stream, Seconds deadline)
       : own_(std::move(own)), stream_(stream), work_(work_of(stream_, deadline)) {}
 

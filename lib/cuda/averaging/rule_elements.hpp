@@ -1,6 +1,7 @@
-// A sweep of a rule, each element apart: combine::ElementWork as kernels do it. Everything but
-// the rules' own arithmetic is fused by name, and their kernels are compiled without fusing the
-// rest, so that results are the host's, bit for bit, where its compiler does not fuse either.
+// A sweep of a rule in kernels: combine::ElementWork for each element. The code names all fused
+// multiply-adds, except for the arithmetic of the rules. The kernels of rules are compiled without
+// other fusing. Results therefore equal those of the host bit for bit, if the compiler of the host
+// does not fuse either.
 #pragma once
 
 #include <type_traits>
@@ -114,7 +115,7 @@ RuleElements<T, Slot, Rule> rule_elements(const combine::ElementWork& work, cons
   return elements;
 }
 
-/// Calls with(T{}, Slot{}) with the types of the work's elements.
+/// Calls with(T{}, Slot{}) with the element types of the work.
 template <class With>
 void with_types(const combine::ElementWork& work, const With& with) {
   if (work.type == DType::f64)
@@ -125,7 +126,7 @@ void with_types(const combine::ElementWork& work, const With& with) {
     with(float{}, float{});
 }
 
-/// Calls launch(elements); false when no such combination of rule and types is compiled.
+/// Calls launch(elements). False if this combination of rule and types is not compiled.
 template <class Launch>
 bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch) {
   bool known = false;

@@ -9,7 +9,7 @@ struct ElementWork;
 
 namespace fast::cuda {
 
-/// All but ElementWork::average, on the current device.
+/// Runs all kinds of work except ElementWork::average, on the current device.
 cudaError_t launch_rule(const combine::ElementWork& work, cudaStream_t stream);
 
 }  // namespace fast::cuda

@@ -1,4 +1,4 @@
-// Memory that others read is freed when all of them have left, or never.
+// Memory that other workers map is freed after all of them have left, or not at all.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ class Departures {
         hosts_(group.hosts()),
         flags_(group.allocate(sizeof(std::atomic<int>), deadline)) {}
 
-  /// This worker has left. True when all of its host have by then, or do before the limit.
+  /// Marks that this worker has left. True if all workers of its host have left by then, or leave
+  /// before the limit.
   bool leave(Seconds limit) const {
     gone(rank_).store(1, std::memory_order_release);
     const Deadline deadline(limit);

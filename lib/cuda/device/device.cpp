@@ -11,7 +11,7 @@
 namespace fast::cuda {
 namespace {
 
-constexpr int oldest_major = 8;  // what kernels are built for
+constexpr int oldest_major = 8;  // of the kernels
 
 DeviceInfo describe(int index) {
   cudaDeviceProp found;
@@ -27,7 +27,7 @@ DeviceInfo describe(int index) {
           bus_id.data()};
 }
 
-/// They stay as they are while the process lives; CUDA reads every property anew each time.
+/// The devices do not change during a process, and CUDA reads every property anew each time.
 const std::vector<DeviceInfo>& known_devices() {
   static const std::vector<DeviceInfo> all = [] {
     Inventory found = inventory();
@@ -40,10 +40,10 @@ const std::vector<DeviceInfo>& known_devices() {
 }  // namespace
 
 Inventory inventory() {
-  int count = 0;  // which CUDA leaves alone where there is no driver
+  int count = 0;  // CUDA does not write it without a driver
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (means_no_gpu(code)) {
-    cudaGetLastError();  // what has been told is not to be found again by a later call
+    cudaGetLastError();  // clear it: a later call must not report it
     return {{}, why_no_gpu(code)};
   }
   check(code, "cudaGetDeviceCount");

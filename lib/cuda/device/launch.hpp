@@ -10,7 +10,7 @@
 
 namespace fast::cuda {
 
-/// Arguments of a round's end; the arrays are the host's.
+/// Arguments of the end of a round. The arrays are in host memory.
 template <class T, class Stored>
 struct AverageLaunch {
   T* current;
@@ -28,11 +28,11 @@ struct SgdLaunch {
   T* momentum;
 };
 
-/// `step` may be null: averaging alone. On the current device.
+/// Runs on the current device. If `step` is null, only averages.
 template <class T, class Stored>
 cudaError_t launch_average(const AverageLaunch<T, Stored>& work, const SgdLaunch<T>* step,
                            cudaStream_t stream);
-/// `rule` is in the device's memory, where StoreRule has left it.
+/// `rule` is in the memory of the device, written by StoreRule.
 template <class T>
 cudaError_t launch_sgd(T* weights, const nn::SgdRule<T>* rule, const T* gradients, T* momentum,
                        std::size_t count, cudaStream_t stream);

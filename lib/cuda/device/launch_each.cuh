@@ -1,4 +1,4 @@
-// Kernels of one thread a place, for the sources that nvcc compiles.
+// Kernels with one thread per place, for the sources that nvcc compiles.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(place_threads)
     elements.at(e);
 }
 
-/// All of elements.size() places, on the current device.
+/// Runs all elements.size() places on the current device.
 template <class Elements>
 cudaError_t launch_each(const Elements& elements, cudaStream_t stream) {
   const auto size = static_cast<std::int64_t>(elements.size());

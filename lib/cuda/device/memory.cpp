@@ -17,7 +17,7 @@ void* make_device(std::size_t size_bytes, int device) {
         fmt::format("cudaMalloc of {} bytes on device {}", size_bytes, device));
   Handle<free_device> owner(made);
   check(cudaMemset(made, 0, size_bytes), "cudaMemset");
-  // Filling runs on the default stream, beside which other streams run freely.
+  // cudaMemset runs on the default stream, which does not block other streams.
   check(cudaStreamSynchronize(nullptr), "cudaMemset");
   return owner.release();
 }
@@ -49,7 +49,7 @@ PinnedRange::PinnedRange(std::span<std::byte> memory) {
   const UseDevice use(device_in_use());
   const cudaError_t code = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
   if (code == cudaErrorHostMemoryAlreadyRegistered) {
-    cudaGetLastError();  // forget it
+    cudaGetLastError();  // clear it
     return;
   }
   check(code, fmt::format("cudaHostRegister of {} bytes", memory.size()));

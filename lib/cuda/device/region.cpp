@@ -16,14 +16,14 @@ namespace fast::cuda {
 namespace {
 
 constexpr std::size_t ipc_block_bytes = std::size_t{2} << 20;
-constexpr std::size_t proof_count = 1024;  // floats that tell one worker's memory from another's
+constexpr std::size_t proof_count = 1024;  // floats that identify the memory of a worker
 
 float proof_value(int rank, std::size_t place) {
   return static_cast<float>((rank + 1) * 4096 + static_cast<int>(place));
 }
 
-/// The same for all threads of a process. Its number would not do: containers of one host may share
-/// it.
+/// The same for all threads of a process. The process number is not enough, since containers of one
+/// host may have equal numbers.
 std::uint64_t process_token() {
   static const std::uint64_t token = [] {
     std::random_device device;
@@ -32,7 +32,7 @@ std::uint64_t process_token() {
   return token;
 }
 
-/// What a worker tells the others of its part.
+/// What a worker sends to the others about its part.
 struct Card {
   std::uint64_t process = 0;
   std::uint64_t address = 0;
@@ -55,7 +55,7 @@ class Mapping {
 
 constexpr Seconds longest_farewell{2};
 
-/// Own memory and the mappings of others'.
+/// The memory of this worker and the mappings of the others.
 struct Owner {
   int device;
   Departures departures;
@@ -92,7 +92,7 @@ class Sharing {
       std::memcpy(&card, cards[static_cast<std::size_t>(rank)].data(), sizeof card);
       map(rank, card);
     }
-    // Nobody clears what others have yet to read, or uses what another is yet to clear.
+    // No worker clears memory that others still read, or uses memory that its owner still clears.
     group_.barrier(deadline_, "proving shared device memory");
     agree(group_, deadline_, "clearing shared device memory", [&] { clear(); });
     region_.rank = group_.rank();
@@ -103,7 +103,7 @@ class Sharing {
  private:
   void prepare(std::size_t bytes) {
     stream_ = std::make_unique<Stream>(owner_->device);
-    // CUDA IPC gives away whole blocks, which shorter allocations share.
+    // CUDA IPC shares whole blocks, and shorter allocations have a block in common.
     region_.part_bytes = round_up(std::max(bytes, proof_count * sizeof(float)), ipc_block_bytes);
     owner_->own = std::make_unique<DeviceBuffer>(region_.part_bytes, owner_->device);
     scratch_ = DeviceBuffer(2 * proof_count * sizeof(float), owner_->device);
@@ -159,7 +159,7 @@ class Sharing {
       check(code, fmt::format("letting device {} read device {}", owner_->device, device));
   }
 
-  /// A kernel of this device reads what its owner wrote: 0 + 1·(value - 0).
+  /// A kernel of this device reads the values of the owner: 0 + 1·(value - 0).
   void prove(int rank, const std::byte* part) {
     float* zeros = scratch_.as<float>().data();
     float* out = zeros + proof_count;

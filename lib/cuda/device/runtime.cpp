@@ -30,7 +30,8 @@ std::string why_no_gpu(int code) {
 
 namespace {
 
-/// The driver's cuDevicePrimaryCtxGetState, which the runtime has no counterpart of; null: none.
+/// The function cuDevicePrimaryCtxGetState of the driver. The runtime has no such function. Null if
+/// there is none.
 using ContextState = int (*)(int device, unsigned* flags, int* active);
 ContextState find_context_state() {
   constexpr auto name = "cuDevicePrimaryCtxGetState";
@@ -46,7 +47,7 @@ ContextState find_context_state() {
   if (code == cudaSuccess && result == cudaDriverEntryPointSuccess) {
     return reinterpret_cast<ContextState>(found);
   }
-  cudaGetLastError();  // is answered here
+  cudaGetLastError();  // clear it: this code is an answer
   return nullptr;
 }
 
@@ -71,7 +72,7 @@ int device_in_use() {
 }
 
 void raise(int code, std::string_view operation) {
-  cudaGetLastError();  // what is told here is not to be found again by a later call
+  cudaGetLastError();  // clear it: a later call must not report it
   if (means_no_gpu(code)) throw Error(ErrorKind::resource, why_no_gpu(code));
   const auto error = static_cast<cudaError_t>(code);
   const char* what_to_do = "see whether compute-sanitizer names the kernel";

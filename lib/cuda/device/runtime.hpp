@@ -1,5 +1,5 @@
-// CUDA's runtime for the sources of this room: errors, and the current device. Of the driver's
-// interface nothing is used, so that programs start where there is no driver.
+// CUDA's runtime for the sources of this module: errors, and the current device. The sources use no
+// function of the driver directly, so that programs start on machines without a driver.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,25 +9,25 @@
 
 namespace fast::cuda {
 
-/// 34: a stub instead of the driver; 35: no driver, or too old; 100: no device.
+/// 34: a stub of the driver. 35: no driver, or an old one. 100: no device.
 bool means_no_gpu(int code) noexcept;
-/// One line for each of these.
+/// A line of text for each of these codes.
 std::string why_no_gpu(int code);
-/// Throws Error(resource): what failed and what to do.
+/// Throws Error(resource) that says what failed and what to do.
 [[noreturn]] void raise(int code, std::string_view operation);
 
 inline void check(cudaError_t code, std::string_view operation) {
   if (code != cudaSuccess) raise(code, operation);
 }
 
-/// True when this process has a context on the device, which takes memory there.
+/// True if this process has a context on the device. A context uses memory of the device.
 bool has_context(int device);
-/// The current device or, where that has no context, one that has: for host memory, which needs
-/// none in particular.
+/// A device with a context, preferably the current device. Host memory can be allocated from any.
 int device_in_use();
 
-/// Makes a device the current one of this thread for as long as it lives; and longer, where going
-/// back would make a context on a device that nobody uses (since CUDA 12 cudaSetDevice makes one).
+/// Makes a device the current one of this thread until the destructor. The destructor does not
+/// restore an earlier device without a context: since CUDA 12, cudaSetDevice would create one
+/// there.
 class UseDevice {
  public:
   explicit UseDevice(int device) {

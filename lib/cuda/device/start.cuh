@@ -5,8 +5,7 @@
 
 namespace fast::cuda {
 
-/// How this start went, whatever error an earlier call has left in its thread: cudaGetLastError()
-/// would give that one.
+/// The result of this launch only. cudaGetLastError() could give the error of an earlier call.
 template <class... Parameters, class... Arguments>
 cudaError_t start(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
                   cudaStream_t stream, const Arguments&... arguments) {

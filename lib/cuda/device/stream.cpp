@@ -13,14 +13,14 @@ cudaEvent_t of(const Event& event) { return static_cast<cudaEvent_t>(event.handl
 
 bool finished(cudaError_t code, std::string_view operation) {
   if (code == cudaErrorNotReady) {
-    cudaGetLastError();  // forget it: the next kernel did not fail
+    cudaGetLastError();  // clear it: the next kernel did not fail
     return false;
   }
   check(code, operation);
   return true;
 }
 
-/// Most waits are short: yields first, then short sleeps.
+/// Most waits are short. The thread first yields, then sleeps for short times.
 template <class Done>
 void await(const Deadline& deadline, std::string_view what, int device, const Done& done) {
   for (int look = 0; !done(); ++look) {

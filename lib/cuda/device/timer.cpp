@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t most_workspace_bytes = std::size_t{1} << 30;
 constexpr int runs = 3, enqueued_in_a_run = 10;
 
-/// Of work on a stream.
+/// Measures work on a stream.
 class Timer {
  public:
   Timer() {
@@ -62,7 +62,7 @@ std::optional<double> time_ms(std::size_t workspace_bytes, const TimedWork& work
   for (int i = 0; i < runs; ++i) least = std::min(least, timer.time_ms(stream, several));
   return least / enqueued_in_a_run;
 } catch (const Error&) {
-  cudaGetLastError();  // forget it: the next kernel did not fail
+  cudaGetLastError();  // clear it: the next kernel did not fail
   return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// How long work takes on a device.
+// Measures the time of work on a device.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace fast::cuda {
 /// Enqueues work on a stream.
 using TimedWork = std::function<void(void* workspace, void* stream)>;
 
-/// The time of the work enqueued once, on the current device: the least of some runs, each of
-/// several enqueued at once between two marks, so that the host's part of all but the first passes
-/// beside the device's; after one that does not count. Nothing when the work throws or wants more
+/// The time of the work on the current device. It is the minimum over some runs. Each run enqueues
+/// the work several times between two events, so that the host's part of all but the first runs
+/// beside the device's. The first run does not count. No value if the work throws or needs more
 /// than 1 GiB of workspace.
 std::optional<double> time_ms(std::size_t workspace_bytes, const TimedWork& work);
 

@@ -1,19 +1,19 @@
-// Batch normalization, as in layer_elements.hpp. A thread keeps what it must know of its channels
-// while it takes one row after another.
+// Batch normalization, as in layer_elements.hpp. A thread processes rows one after another and
+// keeps the values of its channels.
 #pragma once
 
 #include "cuda/kernels/sum_elements.hpp"
 
 namespace fast::cuda {
 
-/// y = (x - mean)·scale + shift of each channel; then, with `relu`, at least 0. Vectors [channels]
-/// that begin at a multiple of 16 bytes.
+/// y = (x - mean)·scale + shift for each channel. With `relu`, then max(y, 0). The vectors
+/// [channels] begin at a multiple of 16 bytes.
 struct Affine {
   const float *mean, *scale, *shift;
   bool relu;
 };
 
-/// An affine map's part of neighboring channels.
+/// An affine map of neighboring channels.
 template <class V, int Width>
 struct AffineOf {
   float mean[Width], scale[Width], shift[Width];
@@ -26,7 +26,7 @@ struct AffineOf {
   FAST_HOST_DEVICE float value(float x, int i) const {
     return fused(x - mean[i], scale[i], shift[i]);
   }
-  /// Whether a ReLU lets the value pass, as it is stored.
+  /// Whether the stored value is above 0.
   FAST_HOST_DEVICE bool passes(float x, int i) const {
     V stored;
     convert(value(x, i), stored);
@@ -34,7 +34,8 @@ struct AffineOf {
   }
 };
 
-/// Mean of columns, and the sum of squares about it, of what each thread has taken.
+/// For the values of each thread: the mean of each column and the sum of squared differences from
+/// it.
 template <int Width>
 struct MomentScratch {
   float means[Width][block_size], squares[Width][block_size];
@@ -54,8 +55,8 @@ struct MomentScratch {
   }
 };
 
-/// Moments by parts. A thread sums about the first value it takes, so that a mean far from 0 costs
-/// no digits.
+/// The moments of parts of the rows. A thread sums differences from its first value, which avoids
+/// cancellation if the mean is far from 0.
 template <class V>
 struct MomentShares {
   using Scratch = MomentScratch<pack_width<V>>;
@@ -102,7 +103,8 @@ struct MomentShares {
   }
 };
 
-/// The parts' moments joined, in f64 about the first part's mean; the running statistics moved.
+/// Combines the moments of parts, in f64 and relative to the mean of the first part. Updates the
+/// running statistics.
 struct MomentTotals {
   using Scratch = SumScratch<double, 1, 2>;
   const float *means, *squares;  // of `parts`
@@ -151,7 +153,7 @@ struct MomentTotals {
   }
 };
 
-/// The affine map of running statistics.
+/// The affine map for running statistics.
 struct FixedMoments {
   const float *running_mean, *running_variance, *weight, *bias;
   float *mean, *scale, *shift;
@@ -166,7 +168,8 @@ struct FixedMoments {
   }
 };
 
-/// How threads that sum nothing share a matrix: each takes up to 8 rows, fewer of a small one.
+/// The distribution of a matrix over threads that sum nothing: up to 8 rows per thread, fewer for a
+/// small matrix.
 struct Strips {
   Index rows, columns, step;
   int width;
@@ -184,7 +187,7 @@ struct Strips {
   }
 };
 
-/// `more`, unless null, is added before the ReLU.
+/// `more` is added before the ReLU, unless it is null.
 template <class V>
 struct Normalize {
   const V* x;
@@ -232,8 +235,7 @@ struct Normalize {
   }
 };
 
-/// What gradients are computed from. Whether the ReLU was at 0 is computed again: that costs less
-/// than to read y.
+/// The inputs of gradients. The ReLU mask is recomputed from x, which is faster than loading y.
 template <class V>
 struct NormalizeInputs {
   const V *x, *dy;
@@ -247,14 +249,14 @@ struct NormalizeInputs {
   FAST_HOST_DEVICE Row<Width> row(Index place) const {
     return {loaded<Width>(x + place), loaded<Width>(dy + place)};
   }
-  /// The gradient that reaches the normalization.
+  /// The gradient of the output of the normalization.
   template <int Width>
   FAST_HOST_DEVICE float grad(const Row<Width>& row, const AffineOf<V, Width>& of, int i) const {
     return !affine.relu || of.passes(row.x.at[i], i) ? row.grad.at[i] : 0;
   }
 };
 
-/// Σ dy and Σ dy·(x - mean) by parts.
+/// Σ dy and Σ dy·(x - mean) of parts of the rows.
 template <class V>
 struct NormalizeShares {
   using Scratch = SumScratch<float, pack_width<V>, 2>;
@@ -297,7 +299,8 @@ struct NormalizeShares {
   }
 };
 
-/// Gradients of bias, Σ dy, and weight, Σ dy·x̂; and of what they take from the gradients of x.
+/// The gradients of bias (Σ dy) and weight (Σ dy·x̂), and the values that follow from them for the
+/// gradients of x.
 struct NormalizeTotals {
   using Scratch = SumScratch<double, 1, 2>;
   const float *sums, *products;  // [parts][channels] each

@@ -1,6 +1,6 @@
-// What kernels do to each element, and which elements each thread takes: compiled for devices and,
-// so that it can be tested without one, for the host. Multiply-adds are fused by name, so that no
-// compiler's choice changes a bit.
+// The code of kernels for each element, and the distribution of elements over threads. Devices and
+// the host compile it, so that tests need no device. The code names all fused multiply-adds, so
+// that all compilers give the same bits.
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,7 @@ FAST_HOST_DEVICE void convert(BFloat16 from, float& to) {
   const std::uint32_t bits = static_cast<std::uint32_t>(from.bits) << 16;
   memcpy(&to, &bits, sizeof to);
 }
-/// To nearest even; NaN stays NaN.
+/// Rounds to nearest even. NaN stays NaN.
 FAST_HOST_DEVICE void convert(float from, BFloat16& to) {
   std::uint32_t bits;
   memcpy(&bits, &from, sizeof bits);
@@ -33,7 +33,7 @@ FAST_HOST_DEVICE void convert(float from, BFloat16& to) {
   to.bits = static_cast<std::uint16_t>((from != from ? bits | 0x400000 : rounded) >> 16);
 }
 
-/// Elements that a thread loads and stores at once, in 16-byte accesses.
+/// Elements that a thread loads and stores in one access of 16 bytes.
 template <class Stored, int Width>
 struct alignas(Width > 1 ? 16 : alignof(Stored)) Pack {
   Stored values[Width];
@@ -51,7 +51,8 @@ FAST_HOST_DEVICE void store(const T (&from)[Width], Stored* to) {
   *reinterpret_cast<Pack<Stored, Width>*>(to) = pack;
 }
 
-/// Thread `thread` of `threads` does whole packs, wide(e), and its share of the rest, one(e).
+/// The part of thread `thread` of `threads`: wide(e) for whole packs, one(e) for the remaining
+/// elements.
 template <int Width, class Wide, class One>
 FAST_HOST_DEVICE void for_share(std::size_t thread, std::size_t threads, std::size_t count,
                                 const Wide& wide, const One& one) {
@@ -60,14 +61,14 @@ FAST_HOST_DEVICE void for_share(std::size_t thread, std::size_t threads, std::si
   for (std::size_t e = packs * Width + thread; e < count; e += threads) one(e);
 }
 
-/// Where the step is not taken here.
+/// No step of an optimizer.
 template <class T>
 struct NoUpdate {
   template <int Width>
   FAST_HOST_DEVICE void operator()(std::size_t, T (&)[Width]) const {}
 };
 
-/// w -= rate · m of momentum SGD as nn::SgdOptions has it; `momentum` may be null.
+/// w -= rate · m, the step of nn::SgdOptions. `momentum` may be null.
 template <class T>
 struct SgdUpdate {
   nn::SgdRule<T> rule;
@@ -89,7 +90,7 @@ struct SgdUpdate {
   }
 };
 
-/// Adam and AdamW as nn::AdamOptions has them.
+/// The step of nn::AdamOptions: Adam and AdamW.
 template <class T>
 struct AdamUpdate {
   nn::AdamRule<T> rule;
@@ -114,8 +115,8 @@ struct AdamUpdate {
   }
 };
 
-/// Leaves an optimizer's rule in memory: kernels that read it there may be captured once and
-/// launched for steps whose learning rate and count are others.
+/// Stores the rule of an optimizer in memory. Kernels that read it there can be captured once and
+/// launched for steps with other learning rates and counts.
 template <class Rule>
 struct StoreRule {
   Rule rule;
@@ -125,7 +126,7 @@ struct StoreRule {
   FAST_HOST_DEVICE void at(std::int64_t) const { *to = rule; }
 };
 
-/// weights[e] updated in place.
+/// Updates weights[e] in place.
 template <class T, class Update>
 struct UpdateElements {
   T* weights;
@@ -147,7 +148,8 @@ struct UpdateElements {
   }
 };
 
-/// A round's end, as mixing::average() has it, after `update`. Degree > 0 unrolls the neighbors.
+/// The end of a round as in mixing::average(), after `update`. Degree > 0 unrolls the loop over
+/// neighbors.
 template <class T, class Stored, int Degree, int Capacity, class Update>
 struct AverageElements {
   T* current;
@@ -163,7 +165,8 @@ struct AverageElements {
     T m[Width], x[Width], value[Degree > 0 ? Degree : 1][Width];
     load(own + e, m);
     if (current != nullptr) load(current + e, x);
-    // All loads before the update's first store, behind which a compiler would leave them.
+    // All loads come before the first store of the update: compilers do not move loads across a
+    // store.
     for (int j = 0; j < Degree; ++j) load(values[j] + e, value[j]);
     for (int i = 0; i < Width && current == nullptr; ++i) x[i] = m[i];
     update(e, x);
@@ -178,7 +181,7 @@ struct AverageElements {
   }
 };
 
-/// What thread `thread` of `threads` does of all `count` elements.
+/// The part of thread `thread` of `threads` of all `count` elements.
 template <int Width, class Elements>
 FAST_HOST_DEVICE void run_share(const Elements& elements, std::size_t thread, std::size_t threads,
                                 std::size_t count) {

@@ -1,11 +1,11 @@
-// Group normalization, as in layer_elements.hpp: one thread a place.
+// Group normalization, as in layer_elements.hpp. One thread processes a place.
 #pragma once
 
 #include "cuda/kernels/layer_elements.hpp"
 
 namespace fast::cuda {
 
-/// Mean of each channel of a sample, and the sum of squares about it.
+/// The mean of each channel of a sample, and the sum of squared differences from it.
 template <class V>
 struct PlaneMoments {
   const V* x;
@@ -28,7 +28,7 @@ struct PlaneMoments {
   }
 };
 
-/// The channels' moments joined to those of each group of a sample.
+/// Combines the moments of channels to those of each group of a sample.
 struct GroupMoments {
   const float *means, *squares;
   float *mean, *reciprocal;           // [samples][groups]
@@ -51,14 +51,14 @@ struct GroupMoments {
   }
 };
 
-/// Where the values of an image, [samples][area][channels], find their channel and group.
+/// Channel and group of the values of images [samples][area][channels].
 struct GroupPlaces {
   Index samples, area, groups, each;
 
   FAST_HOST_DEVICE Index channels() const { return groups * each; }
   FAST_HOST_DEVICE Index size() const { return samples * area * channels(); }
   FAST_HOST_DEVICE Index channel(Index e) const { return e % channels(); }
-  /// In [samples][groups].
+  /// The place in [samples][groups].
   FAST_HOST_DEVICE Index group(Index e) const {
     return e / channels() / area * groups + channel(e) / each;
   }
@@ -81,13 +81,13 @@ struct GroupNormalize {
   }
 };
 
-/// The gradient that reaches the normalization: 0 where the ReLU after it was at 0.
+/// The gradient of the output of the normalization: 0 where the output of the following ReLU is 0.
 template <class V>
 FAST_HOST_DEVICE float grad_before(const V* y, const V* dy, Index e) {
   return y == nullptr || get(y, e) > 0 ? get(dy, e) : 0;
 }
 
-/// Gradients of bias and weight by samples; y is null where no ReLU follows.
+/// Gradients of bias and weight for each sample. y is null if no ReLU follows.
 template <class V>
 struct GroupNormalizeShares {
   const V *x, *y, *dy;
@@ -111,7 +111,8 @@ struct GroupNormalizeShares {
   }
 };
 
-/// Means over each group of a sample of the gradients of x̂, alone and times x̂.
+/// Means over each group of a sample of the gradients of x̂ (`alone`), and of their products with
+/// x̂ (`times`).
 struct GroupGradients {
   const float *dbias, *dweight, *weight;
   float *alone, *times;  // [samples][groups] each

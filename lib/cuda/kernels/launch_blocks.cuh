@@ -1,4 +1,4 @@
-// Kernels of whole blocks, for the sources that nvcc compiles.
+// Kernels in which the threads of a block work together, for the sources that nvcc compiles.
 #pragma once
 
 #include "cuda/device/start.cuh"
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(block_size) run_blocks(const __grid_constant__
   });
 }
 
-/// All blocks of a work, on the current device.
+/// Runs all blocks of a work on the current device.
 template <class Work>
 cudaError_t launch_blocks(const Work& work, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(work.shares.blocks());

@@ -1,7 +1,7 @@
-// Layers on the device but for convolutions and matrix products: what is computed for each place of
-// a result, compiled for devices and for the host, so that a network can be tested without a
-// device. Images are [sample][row][column][channel], vectors [sample][feature], of V, f32 or bf16;
-// all is computed in f32. NaN passes through, so that the loss shows it.
+// Code of kernels of layers, one place of a result at a time. Devices and the host compile it, so
+// that tests of networks need no device. Images are [sample][row][column][channel], vectors
+// [sample][feature]. V, f32 or bf16, is the type of values; the arithmetic is in f32. NaN gives
+// NaN, so that the loss shows it.
 #pragma once
 
 #include <type_traits>
@@ -23,12 +23,12 @@ FAST_HOST_DEVICE void put(float value, V* to, Index e) {
   convert(value, to[e]);
 }
 
-/// Values in 16 bytes, which one access moves.
+/// Number of values in 16 bytes, the size of one memory access.
 template <class V>
 inline constexpr int pack_width = 16 / sizeof(V);
 
-/// Places where values between layers, which begin at a multiple of 16 bytes, are taken in packs:
-/// first whole packs, then what is left, one by one.
+/// Number of places if values are processed in packs: whole packs first, then the rest one by one.
+/// Values between layers begin at a multiple of 16 bytes.
 template <class V>
 constexpr Index packed_size(Index count) {
   return count / pack_width<V> + count % pack_width<V>;
@@ -43,7 +43,8 @@ FAST_HOST_DEVICE void at_pack(const Elements& elements, Index count, Index place
     elements.template values<1>(packs * (width - 1) + place);
 }
 
-/// Columns or channels that a thread takes side by side: a pack where every row begins with one.
+/// Number of neighboring columns or channels per thread: a pack if the length of a row is a
+/// multiple of a pack.
 template <class V>
 FAST_HOST_DEVICE int width_of(Index columns) {
   return columns % pack_width<V> == 0 ? pack_width<V> : 1;
@@ -51,8 +52,8 @@ FAST_HOST_DEVICE int width_of(Index columns) {
 
 FAST_HOST_DEVICE float after_relu(float value, bool relu) { return relu && value < 0 ? 0 : value; }
 
-/// [outer][rows][columns] to [outer][columns][rows], which may be the same order, in packs then
-/// where both lie at multiples of 16 bytes.
+/// [outer][rows][columns] to [outer][columns][rows]. If the order stays the same and both begin at
+/// multiples of 16 bytes, values are copied in packs.
 template <class From, class To>
 struct SwapLast {
   using Narrow = std::conditional_t<(sizeof(From) < sizeof(To)), From, To>;
@@ -68,11 +69,11 @@ struct SwapLast {
   Index size() const { return in_packs() ? packed_size<Narrow>(count()) : count(); }
   FAST_HOST_DEVICE void at(Index e) const {
     if (in_packs()) return at_pack<Narrow>(*this, count(), e);
-    // Devices divide 32 bits much faster than 64.
+    // Devices divide 32-bit numbers much faster than 64-bit numbers.
     const bool narrow = count() <= 0xffffffff;
     put(get(from, narrow ? source(static_cast<std::uint32_t>(e)) : source(e)), to, e);
   }
-  /// The place that goes to e.
+  /// The source of element e.
   template <class Number>
   FAST_HOST_DEVICE Index source(Number e) const {
     const auto height = static_cast<Number>(rows), width = static_cast<Number>(columns);
@@ -87,7 +88,7 @@ struct SwapLast {
   }
 };
 
-/// y += bias of the channel; then, with `relu`, at least 0.
+/// y += bias of the channel. With `relu`, then max(y, 0).
 template <class V>
 struct AddBias {
   V* y;
@@ -136,7 +137,7 @@ struct RectifyGradients {
   }
 };
 
-/// sum = or += factor · x.
+/// sum = factor · x if `first`, else sum += factor · x.
 struct AddScaled {
   float* sum;
   const float* x;

@@ -19,7 +19,7 @@ cudaError_t launch(const Work& work, cudaStream_t stream) {
       work);
 }
 
-// Started by others than a program.
+// Kernels that are not works of a program.
 #define FAST_INSTANTIATE(...) template cudaError_t launch_each(const __VA_ARGS__&, cudaStream_t);
 FAST_INSTANTIATE(AddScaled)
 FAST_INSTANTIATE(StoreRule<nn::SgdRule<float>>)

@@ -7,10 +7,10 @@
 
 namespace fast::cuda {
 
-/// Starts a work's kernel on the current device. Not for works of libraries.
+/// Starts the kernel of a work on the current device. The work must not be one of a library.
 cudaError_t launch(const Work& work, cudaStream_t stream);
 
-/// All of elements.size() places, one thread each, on the current device.
+/// Runs all elements.size() places on the current device, one thread per place.
 template <class Elements>
 cudaError_t launch_each(const Elements& elements, cudaStream_t stream);
 

@@ -1,12 +1,12 @@
-// The loss, as in layer_elements.hpp: a block of threads a sample.
+// The loss, as in layer_elements.hpp. A block of threads processes a sample.
 #pragma once
 
 #include "cuda/kernels/sum_elements.hpp"
 
 namespace fast::cuda {
 
-/// The largest logit, the first of equals, and the sum of exponentials about it, of what each
-/// thread has taken.
+/// For the logits of each thread: the largest one (the first of equals), and the sum of
+/// exponentials relative to it.
 struct SoftmaxScratch {
   float largest[block_size];
   std::int32_t places[block_size];  // -1: it has taken none
@@ -24,8 +24,8 @@ struct SoftmaxScratch {
   }
 };
 
-/// nn::softmax_cross_entropy for each sample: its loss, whether it is classified rightly, and the
-/// gradient of the mean loss unless `gradients` is null.
+/// nn::softmax_cross_entropy for each sample: its loss, whether its class is correct, and the
+/// gradient of the mean loss unless `grads` is null.
 template <class V>
 struct SoftmaxLoss {
   using Scratch = SoftmaxScratch;

@@ -1,24 +1,24 @@
-// What stands round cuDNN's recurrent layers: weights between nn's order and cuDNN's, and the last
-// step of sequences [sample][step][feature].
+// Works before and after recurrent layers of cuDNN: weights in the orders of nn and cuDNN, and the
+// last step of sequences [sample][step][feature].
 #pragma once
 
 #include "cuda/kernels/layer_elements.hpp"
 
 namespace fast::cuda {
 
-/// Where cuDNN has the matrices and biases of gates i, f, g, o, in elements from the beginning of
-/// its weight space; matrices are row-major, [hidden][inputs] and [hidden][hidden].
+/// The places of the matrices and biases of the gates i, f, g, o in the weight space of cuDNN, in
+/// elements. Matrices are row-major, [hidden][inputs] and [hidden][hidden].
 struct LstmPlaces {
   Index inputs[4], hidden[4], bias[4];
 };
 
-/// Elements of nn's flat vector: weights of the inputs [4 hidden][inputs], of the hidden units
-/// [4 hidden][hidden], biases [4 hidden].
+/// The weights of the layer in nn's flat vector: of the inputs [4 hidden][inputs], of the hidden
+/// units [4 hidden][hidden], biases [4 hidden].
 struct LstmSizes {
   Index inputs, hidden;
 
   FAST_HOST_DEVICE Index count() const { return 4 * hidden * (inputs + hidden + 1); }
-  /// Where cuDNN has element e.
+  /// The place of element e in the weight space of cuDNN.
   FAST_HOST_DEVICE Index place(const LstmPlaces& places, Index e) const {
     const Index matrix = hidden * inputs, square = hidden * hidden;
     if (e < 4 * matrix) return places.inputs[e / matrix] + e % matrix;
@@ -63,7 +63,7 @@ struct TakeLast {
   }
 };
 
-/// Zeros but for the last step.
+/// Sets all steps but the last to zero.
 template <class V>
 struct SpreadLast {
   const V* last;

@@ -1,6 +1,6 @@
-// Sums over the rows of a matrix [rows][columns], always in the same order: each thread sums what
-// it takes, the threads of a block join theirs two by two, and what blocks leave is summed so
-// again.
+// Sums over the rows of a matrix [rows][columns], always in the same order. Each thread sums its
+// rows. The threads of a block combine their sums pairwise. The sums of blocks are summed in the
+// same way.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,13 @@ namespace fast::cuda {
 inline constexpr int block_size = 256;            // threads that join their sums
 inline constexpr Index enough_blocks = 2 * 1056;  // twice the threads that an H200 holds at once
 
-/// Every step-th row from `row` on, at neighboring columns from `column` on.
+/// Every step-th row from `row` on, for neighboring columns from `column` on.
 struct Share {
   Index column, row, end, step;
 
   FAST_HOST_DEVICE Index count() const { return row < end ? (end - row + step - 1) / step : 0; }
-  /// take(load(row)); `Batch` rows are loaded before the first is taken, so that loads overlap.
+  /// Calls take(load_row(row)). `Batch` rows are loaded before the first one is taken, so that
+  /// loads overlap.
   template <int Batch, class Load, class Take>
   FAST_HOST_DEVICE void each(const Load& load_row, const Take& take) const {
     Index r = row;
@@ -30,13 +31,15 @@ struct Share {
   }
 };
 
-/// How blocks of threads share the rows: `lanes` of a block's threads lie side by side, the others
-/// below; so do blocks where a row is longer, `parts` one below the other.
+/// The distribution of a matrix over blocks of threads. `lanes` threads of a block process
+/// neighboring columns, the others further rows. Long rows have several blocks side by side, and
+/// `parts` blocks share the rows.
 struct Shares {
   Index rows, columns, parts;
   int width, lanes;
 
-  /// Threads enough for a device, four rows or more for each. Side by side they load 128 bytes.
+  /// Enough threads for a device, with at least four rows per thread. Neighboring threads load 128
+  /// bytes.
   template <class V>
   static Shares of(Index rows, Index columns) {
     Shares shares{rows, columns, 1, width_of<V>(columns), 1};
@@ -46,16 +49,16 @@ struct Shares {
                               std::max(Index{1}, enough_blocks / shares.tiles()));
     return shares;
   }
-  /// Of sums [parts][columns] to be joined to one row.
+  /// For the sum over `parts` of sums [parts][columns].
   static Shares of_sums(Index parts, Index columns) { return {parts, columns, 1, 1, 8}; }
 
-  /// A block for each row.
+  /// One block per row.
   FAST_HOST_DEVICE static Shares apart(Index rows) { return {rows, 1, rows, 1, 1}; }
 
   FAST_HOST_DEVICE int depth() const { return block_size / lanes; }
   FAST_HOST_DEVICE Index tiles() const { return (columns / width + lanes - 1) / lanes; }
   FAST_HOST_DEVICE Index blocks() const { return parts * tiles(); }
-  /// Sums that blocks leave, [parts][columns].
+  /// Number of sums of all blocks, [parts][columns].
   Index size() const { return parts * columns; }
   FAST_HOST_DEVICE Index column(Index block, int thread) const {
     return (block % tiles() * lanes + thread % lanes) * width;
@@ -65,12 +68,12 @@ struct Shares {
     if (first >= columns) return {0, 0, 0, step};
     return {first, block / tiles() * depth() + thread / lanes, rows, step};
   }
-  /// Rows of all of a part's threads.
+  /// Number of rows of a part.
   FAST_HOST_DEVICE Index rows_of(Index part) const {
     const Index sweeps = rows / (parts * depth()), rest = rows % (parts * depth()) - part * depth();
     return sweeps * depth() + (rest < 0 ? 0 : rest < depth() ? rest : depth());
   }
-  /// f(place of a column's sum, i) by the thread that has joined it as its i-th.
+  /// Calls f(place of the sum of a column, i) in the thread that has combined it as its i-th.
   template <class F>
   FAST_HOST_DEVICE void each_sum(Index block, int thread, const F& f) const {
     const Index first = column(block, thread);
@@ -79,13 +82,13 @@ struct Shares {
   }
 };
 
-/// Works that are done by whole blocks.
+/// Works in which the threads of a block work together.
 template <class Work, class = void>
 inline constexpr bool is_block_work = false;
 template <class Work>
 inline constexpr bool is_block_work<Work, std::void_t<typename Work::Scratch>> = true;
 
-/// One block's: each_thread(f) does f(thread) for all its threads, and waits.
+/// The work of one block. each_thread(f) calls f(thread) for all threads of the block and waits.
 template <class Work, class EachThread>
 FAST_HOST_DEVICE void run_block(const Work& work, Index block, typename Work::Scratch& scratch,
                                 const EachThread& each_thread) {
@@ -99,7 +102,7 @@ FAST_HOST_DEVICE void run_block(const Work& work, Index block, typename Work::Sc
   each_thread([&](int thread) { work.finish(block, thread, scratch); });
 }
 
-/// `Kinds` sums of each column.
+/// `Kinds` sums per column.
 template <class T, int Width, int Kinds>
 struct SumScratch {
   T sums[Kinds][Width][block_size];

@@ -7,7 +7,7 @@ namespace fast::cuda {
 
 struct PoolShape {
   Index samples, height, width, channels, out_height, out_width, size, stride, padding;
-  /// Where the window's part within a side begins and ends.
+  /// Begin and end of the part of a window inside a side.
   FAST_HOST_DEVICE Index begin(Index window) const {
     const Index place = window * stride - padding;
     return place < 0 ? 0 : place;
@@ -16,7 +16,7 @@ struct PoolShape {
     const Index place = window * stride - padding + size;
     return place < length ? place : length;
   }
-  /// The first and last window that a place of a side is in.
+  /// The first and last window that contain a place of a side.
   FAST_HOST_DEVICE Index first_over(Index place) const {
     return place + padding < size ? 0 : (place + padding - size) / stride + 1;
   }
@@ -26,8 +26,8 @@ struct PoolShape {
   }
 };
 
-/// The largest of each window and its place in the image (row · width + column), the first of
-/// equals; a thread takes neighboring channels, whose windows are the same.
+/// The largest value of each window, the first of equals, and its place in the image (row · width +
+/// column). A thread processes neighboring channels, whose windows are the same.
 template <class V>
 struct PoolMax {
   const V* x;
@@ -72,7 +72,7 @@ struct PoolMax {
   }
 };
 
-/// Each place gathers from the windows that it is in.
+/// Each place sums the gradients of its windows.
 template <class V>
 struct PoolMaxGradients {
   const V* dy;

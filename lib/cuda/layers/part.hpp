@@ -1,4 +1,4 @@
-// How a layer runs on a GPU: its part, a specialization for each type of specification.
+// The part of a layer for GPUs: a specialization for each type of specification.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using nn::Shape;
 template <class V>
 class Builder;
 
-/// Memory of a program, of values between layers or of sums.
+/// Memory of a program: values between layers, and sums.
 template <class V>
 using Values = std::shared_ptr<V>;
 using Sums = std::shared_ptr<float>;
@@ -26,7 +26,7 @@ using Sums = std::shared_ptr<float>;
 template <class V>
 using Backward = std::function<Values<V>(const Values<V>& dy, bool wanted)>;
 
-/// What a layer's forward works leave.
+/// The result of the forward works of a layer.
 template <class V>
 struct Made {
   Values<V> y;
@@ -34,7 +34,7 @@ struct Made {
   bool trained = false;  ///< the layer has parameters
 };
 
-/// Layers one after the other, with the way back through them.
+/// The works of a list of layers and the backward pass through them.
 template <class V>
 struct Chain {
   struct Stage {

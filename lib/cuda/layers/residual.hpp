@@ -6,8 +6,8 @@
 
 namespace fast::cuda {
 
-/// out = a + b; then, with `relu`, at least 0; and 0 where `gate`, unless null, is not above 0. out
-/// may be a.
+/// out = a + b. With `relu`, then max(out, 0). Where `gate`, unless null, is at most 0, out is 0.
+/// out may be a.
 template <class V>
 struct Add {
   const V *a, *b;

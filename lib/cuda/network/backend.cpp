@@ -15,7 +15,7 @@ namespace {
 
 constexpr Seconds longest_wait{300};
 
-/// Memory of the device and its image on the host.
+/// Memory of the device and its mirror on the host.
 class Mirror {
  public:
   Mirror() = default;
@@ -98,7 +98,7 @@ class DeviceBackend final : public Backend, public DeviceReplica {
       if (view.device.kind == Device::Kind::host) continue;
       if (state_.size() == slot)
         state_.emplace_back(std::span(static_cast<float*>(view.data), view.element_count()));
-      // What was written into the image and not yet taken up is newer than the device's.
+      // Values written into the mirror and not yet uploaded are newer than those of the device.
       if (!state_shown_) state_[slot].down(stream());
       view.data = state_[slot++].host().data();
       view.device = {};
@@ -197,7 +197,7 @@ class DeviceBackend final : public Backend, public DeviceReplica {
   Mirror weights_, buffers_, gradients_;
   DeviceBuffer sums_;
   std::vector<Mirror> state_;
-  bool state_shown_ = false;  ///< the image is the newer one
+  bool state_shown_ = false;  ///< the mirror is newer
   bool mirrors_ = true;
   std::shared_ptr<Accelerator> accelerator_;
 };

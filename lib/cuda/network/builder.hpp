@@ -1,4 +1,4 @@
-// Turns a model's layers into works, one layer after the other; gradients go back the same way.
+// Turns the layers of a model into works, in order, and then their gradients in reverse order.
 #pragma once
 
 #include <fast/core/error.hpp>
@@ -60,9 +60,10 @@ class Builder {
   Chain<V> through(const std::vector<nn::LayerSpec>& layers, const Shape& input, Values<V> x);
   Values<V> back(const Chain<V>& chain, Values<V> dy, bool wanted);
 
-  /// The last work has made these gradients, and only the next layer on the way back reads them.
+  /// States that the last work has made these gradients, and that only the next layer of the
+  /// backward pass reads them.
   void pass_on(const Values<V>& gradients) { passed_on_ = gradients.get(); }
-  /// Whether that is so. Asked once.
+  /// Whether pass_on() has stated it for these gradients. Forgets it.
   bool was_passed_on(const Values<V>& gradients) {
     return std::exchange(passed_on_, nullptr) == gradients.get();
   }

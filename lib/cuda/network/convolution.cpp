@@ -8,8 +8,8 @@
 #include "cuda/device/timer.hpp"
 #include "cuda/network/tuning.hpp"
 
-// The attributes that name a handle are deprecated in favor of device properties, which cuDNN has
-// only since 9.8; this library takes 9.0.
+// The attributes for handles are deprecated in favor of device properties. cuDNN has these since
+// 9.8 only, and this library supports 9.0.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace fast::cuda {
@@ -21,7 +21,7 @@ std::string describe(const ConvolutionShape& s) {
                      s.padding);
 }
 
-/// Channels last; dimensions are told as [n, c, h, w] whatever the order in memory.
+/// The layout is channels last. Dimensions are always given as [n, c, h, w].
 Descriptor tensor(cudnnDataType_t type, std::int64_t id, std::int64_t n, std::int64_t c,
                   std::int64_t h, std::int64_t w) {
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -54,7 +54,7 @@ Descriptor geometry(const ConvolutionShape& s) {
   return made;
 }
 
-/// What the graph interface calls the parts of each kind; a, b and out as Convolution has them.
+/// The names of the graph interface for each kind. a, b and out are those of Convolution.
 struct Names {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t geometry, a, b, out, alpha, beta;
@@ -85,7 +85,7 @@ Descriptor graph_of(const Descriptor& operation, cudnnHandle_t handle) {
   return graph;
 }
 
-/// What the heuristics propose, best first; nothing when they fail.
+/// The proposals of the heuristics, best first. Empty if they fail.
 std::vector<Descriptor> configurations(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
@@ -217,7 +217,7 @@ Convolutions::Convolutions(const PlanRules& rules, bool autotune)
 
 bool suits(std::span<const cudnnBackendNumericalNote_t> notes, DType type, const PlanRules& rules) {
   for (const cudnnBackendNumericalNote_t note : notes) {
-    // Tensor cores take f32 as TF32 only; some engines go down to halves.
+    // Tensor cores process f32 as TF32 only. Some engines use half precision.
     if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && type == DType::f32 && !rules.tf32) return false;
     if (note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) return false;
     if (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && rules.deterministic) return false;
@@ -236,7 +236,7 @@ std::vector<Convolutions::Plan> Convolutions::plans_for(const Convolution& work,
       Plan made{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0};
       made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &handle);
       made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      // A proposal may turn out not to be for this device: the next is tried.
+      // The device may not support a proposal. Then the next one is tried.
       if (cudnnBackendFinalize(made.plan.get()) != CUDNN_STATUS_SUCCESS) continue;
       std::int64_t count = 0, workspace_bytes = 0;
       check(cudnnBackendGetAttribute(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,

@@ -13,10 +13,10 @@
 
 namespace fast::cuda {
 
-/// Throws Error(resource) with what cuDNN says of the last failure.
+/// Throws Error(resource) with cuDNN's text for the last failure.
 void check(cudnnStatus_t status, std::string_view operation);
 
-/// Owns one of the graph interface's descriptors.
+/// Owns a descriptor of the graph interface.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
@@ -39,30 +39,30 @@ class Descriptor {
   std::unique_ptr<std::remove_pointer_t<cudnnBackendDescriptor_t>, Destroy> handle_;
 };
 
-/// f32 or bf16 in cuDNN's words.
+/// cuDNN's name of f32 or bf16.
 cudnnDataType_t data_type(DType type);
 
-/// The graph's one operation, finalized: cuDNN has found its shapes to fit. Needs no device.
-/// Tensors are 1 (a), 2 (b) and 3 (out).
+/// The only operation of the graph, finalized: cuDNN has checked its shapes. Needs no device. The
+/// tensors have the numbers 1 (a), 2 (b) and 3 (out).
 Descriptor convolution_operation(Convolution::Kind kind, const ConvolutionShape& shape);
 
-/// Which of cuDNN's engines may compute.
+/// The engines of cuDNN that may be used.
 struct PlanRules {
-  bool tf32 = false;           ///< those that round factors of f32 to TF32, too
-  bool deterministic = false;  ///< only those whose results are the same in every run
+  bool tf32 = false;           ///< also engines that round factors of f32 to TF32
+  bool deterministic = false;  ///< only engines that give the same bits in every run
 };
-/// Whether an engine with these notes may compute on such tensors.
+/// Whether an engine with these notes may be used on such tensors.
 bool suits(std::span<const cudnnBackendNumericalNote_t> notes, DType type, const PlanRules& rules);
 
-/// Plans for one device, each made once for a kind and shape: the first that can be made of what
-/// cuDNN's heuristics propose, then of its fall-backs; or the fastest of the first few.
+/// Plans for one device. Each is made once per kind and shape. It is the first one that works of
+/// the proposals of cuDNN's heuristics, then of its fallbacks; or the fastest of the first few.
 class Convolutions {
  public:
-  /// On the current device.
+  /// Runs on the current device.
   Convolutions(const PlanRules& rules, bool autotune);
 
-  /// Of the plan for it, made now if it is new; to choose the fastest writes to `out`. On the
-  /// current device, as run().
+  /// The workspace of its plan. A new plan is made now; autotuning writes to `out`. On the current
+  /// device.
   std::size_t workspace_bytes(const Convolution& work);
   void run(const Convolution& work, void* workspace, void* stream);
 

@@ -11,13 +11,13 @@ void destroy_graph(void* graph) { cudaGraphExecDestroy(static_cast<cudaGraphExec
 
 Executor::Executor(const Stream& stream, const NetworkOptions& options) : stream_(stream) {
   const bool tf32 = options.precision == Precision::tf32;
-  const UseDevice use(stream.device());  // handles are of the device they are made on
+  const UseDevice use(stream.device());  // a handle belongs to the current device
   convolutions_.emplace(PlanRules{tf32, options.deterministic}, options.autotune);
   products_.emplace(tf32, options.autotune);
   recurrences_.emplace(tf32);
 }
 
-/// The bytes of its workspace.
+/// Returns the size of the workspace in bytes.
 std::size_t Executor::prepare(const Work& work) {
   if (const auto* convolution = std::get_if<Convolution>(&work))
     return convolutions_->workspace_bytes(*convolution);
@@ -70,7 +70,7 @@ Graph Executor::capture(const std::function<void()>& enqueue) {
     enqueue();
   } catch (...) {
     end();
-    cudaGetLastError();  // forget it: the first failure says more
+    cudaGetLastError();  // clear it: the first failure says more
     throw;
   }
   check(end(), "capturing a pass (leave graphs off where a library refuses it)");

@@ -1,4 +1,4 @@
-// Carries out a program's works on a device.
+// Runs the works of a program on a device.
 #pragma once
 
 #include <fast/cuda/memory.hpp>
@@ -15,24 +15,24 @@
 namespace fast::cuda {
 
 void destroy_graph(void* graph);
-/// Works as one, ready to be launched.
+/// Captured works, ready to be launched.
 using Graph = Handle<destroy_graph>;
 
-/// One stream's; one thread at a time.
+/// Runs on one stream. Not thread-safe.
 class Executor {
  public:
   Executor(const Stream& stream, const NetworkOptions& options);
 
-  /// Chooses plans and algorithms and makes room for the largest workspace, so that run() only
-  /// enqueues. Results of the works may be written over.
+  /// Chooses plans and algorithms and allocates the largest workspace, so that run() only enqueues.
+  /// May overwrite the results of the works.
   void prepare(std::span<const Work> works);
   void run(std::span<const Work> works);
 
-  /// Captures what enqueue() gives the stream, run() among it; nothing is done yet. The same has
-  /// been enqueued plainly before.
+  /// Captures the work that enqueue() puts on the stream, such as run(), without running it. The
+  /// same work must have run before.
   Graph capture(const std::function<void()>& enqueue);
   void launch(const Graph& graph);
-  /// Moves when memory that graphs name has moved.
+  /// Changes when memory that graphs refer to has moved.
   std::uint64_t version() const { return version_ + recurrences_->version(); }
 
  private:

@@ -1,4 +1,4 @@
-// Works that CUDA's libraries carry out.
+// Works that libraries of CUDA run.
 #pragma once
 
 #include <fast/core/element.hpp>
@@ -8,16 +8,16 @@
 
 namespace fast::cuda {
 
-/// Zeros around images. Filters are [filters][kernel][kernel][channels]. All three lie at multiples
-/// of 16 bytes when the model's memory does.
+/// Shapes of a convolution with zero padding. Filters are [filters][kernel][kernel][channels]. All
+/// three tensors lie at multiples of 16 bytes if the memory of the model does.
 struct ConvolutionShape {
   Index samples, channels, height, width, filters, out_height, out_width, kernel, stride, padding;
   DType type = DType::f32;  // of all three: f32 or bf16; sums are in f32
   bool operator==(const ConvolutionShape&) const = default;
 };
 
-/// out = y of (a = x, b = filters), dx of (a = dy, b = filters) or filters' gradient of (a = x,
-/// b = dy).
+/// out is y for (a = x, b = filters), dx for (a = dy, b = filters), or the gradient of the filters
+/// for (a = x, b = dy).
 struct Convolution {
   enum class Kind : std::uint8_t { forward, input_grads, filter_grads };
   Kind kind;
@@ -26,8 +26,9 @@ struct Convolution {
   void* out;
 };
 
-/// c [n][m] = Σ_k op(a) op(b) of row-major a, [m][k] (or [k][m] with `a_by_k`), and b, [n][k] (or
-/// [k][n] with `b_by_k`); with `bias` [m] that is added to each row, then, with `relu`, at least 0.
+/// c [n][m] = Σ_k op(a) op(b), row-major. a is [m][k], or [k][m] with `a_by_k`. b is [n][k], or
+/// [k][n] with `b_by_k`. `bias` [m], unless null, is added to each row. With `relu`, then max(c,
+/// 0).
 struct MatrixProduct {
   Index m, n, k;
   bool a_by_k, b_by_k;
@@ -35,7 +36,8 @@ struct MatrixProduct {
   void* c;
   const void* bias = nullptr;
   bool relu = false;
-  DType factors = DType::f32, result = DType::f32;  // f32 or bf16; the bias is like the result
+  DType factors = DType::f32,
+        result = DType::f32;  // f32 or bf16; the bias has the type of the result
 };
 
 struct LstmShape {
@@ -44,10 +46,11 @@ struct LstmShape {
   bool operator==(const LstmShape&) const = default;
 };
 
-/// nn's Lstm with the outputs of every step: y of x, in training or not; or, after it in training,
-/// dx and gradients of (x, y, dy). Values are [sample][step][feature], `weights` and `gradients`
-/// those of the layer in nn's order. `layer` counts the model's: between the two, what carries them
-/// out keeps memory of its own.
+/// nn's Lstm with the outputs of every step. The kinds training and evaluation compute y from x.
+/// After training, grads computes dx and the gradients from (x, y, dy). Values are
+/// [sample][step][feature]; `weights` and `gradients` are those of the layer in nn's order. `layer`
+/// is the number of the recurrent layer in the model: memory is kept for it between training and
+/// grads.
 struct Recurrence {
   enum class Kind : std::uint8_t { training, evaluation, grads };
   Kind kind;

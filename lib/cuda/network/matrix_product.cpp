@@ -62,8 +62,8 @@ struct DestroyPreference {
 using Preference =
     std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, DestroyPreference>;
 
-/// Algorithms are chosen for the alignments that there are, not for the 256 bytes that cuBLASLt
-/// takes for granted; its d stands for what the epilogue reads too.
+/// Algorithms are chosen for the actual alignments; cuBLASLt assumes 256 bytes by default. The
+/// alignment of d also stands for the operands of the epilogue.
 Preference preference_of(const MatrixProduct& product) {
   cublasLtMatmulPreference_t made = nullptr;
   check(cublasLtMatmulPreferenceCreate(&made), "making a preference");
@@ -199,7 +199,8 @@ std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
   return made;
 }
 
-/// A bias of NaN leaves NaN everywhere, whatever the factors are. What fails does not keep it.
+/// With a bias of NaN, all results are NaN for any factors. An algorithm that gives other results
+/// does not keep NaN.
 bool MatrixProducts::keeps_nan(const Chosen& chosen, MatrixProduct product) const try {
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, bias and ReLU in its epilogue.
+// Matrix products by cuBLASLt, with bias and ReLU in its epilogue.
 #pragma once
 
 #include <cublasLt.h>
@@ -16,34 +16,35 @@ namespace fast::cuda {
 
 void check(cublasStatus_t status, std::string_view operation);
 
-/// A product in cuBLASLt's words, whose matrices lie column by column: c [m x n] = op(a) op(b).
+/// A product in column-major order, as cuBLASLt has it: c [m x n] = op(a) op(b).
 struct ColumnMajor {
   bool transpose_a, transpose_b;
   Index rows_a, columns_a, rows_b, columns_b;  // as they are stored; leading dimensions are rows
 };
 ColumnMajor column_major(const MatrixProduct& product);
 
-/// Largest power of two, up to 256, that divides the address.
+/// The largest power of two, up to 256, that divides the address.
 std::uint32_t alignment_of(const void* place);
 
-/// What of cuBLASLt's proposals can be used, in its order: best first. None when its heuristics
-/// ended with NOT_SUPPORTED: it has no kernel for the product with this epilogue, and may have one
-/// without. Throws Error(resource) on another failure.
+/// The usable proposals of cuBLASLt, best first. None if its heuristics end with NOT_SUPPORTED: it
+/// has no kernel for the product with this epilogue, but may have one without. Throws
+/// Error(resource) on another failure.
 std::vector<cublasLtMatmulHeuristicResult_t> usable(
     cublasStatus_t status, std::span<const cublasLtMatmulHeuristicResult_t> proposals,
     std::string_view operation);
 
-/// Algorithms for one device, each chosen once for sizes, alignments and epilogue: the first that
-/// cuBLASLt's heuristics propose, or the fastest of the first few. The ReLU of some of its kernels
-/// makes 0 of NaN: an algorithm that does is not taken, and without others the ReLU is our own.
+/// Algorithms for one device. Each is chosen once per size, alignment and epilogue: the first
+/// proposal of cuBLASLt's heuristics, or the fastest of the first few. The ReLU of some kernels
+/// turns NaN into 0. Such an algorithm is not used; if there is no other, a kernel of FAST computes
+/// the ReLU.
 class MatrixProducts {
  public:
   static constexpr std::size_t most_workspace_bytes = std::size_t{32} << 20;
-  /// On the current device.
+  /// Runs on the current device.
   MatrixProducts(bool tf32, bool autotune);
 
-  /// Of the algorithm for it, chosen now if it is new, which may write to `c`. On the current
-  /// device, as run().
+  /// The workspace of its algorithm. A new one is chosen now, which may write to `c`. On the
+  /// current device.
   std::size_t workspace_bytes(const MatrixProduct& product);
   void run(const MatrixProduct& product, void* workspace, void* stream);
 

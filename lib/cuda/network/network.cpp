@@ -96,7 +96,7 @@ struct Network::Impl {
     return programs.back();
   }
 
-  /// The pass and, where there is an optimizer, its step.
+  /// Enqueues the pass and, if there is an optimizer, its step.
   void enqueue(Ready& ready, Optimizer<float>* optimizer) {
     const auto all = [&] {
       executor.run(ready.program.works);

@@ -1,5 +1,5 @@
-// A model's pass over a batch as a list of works: built on the host from what nn's layers say of
-// themselves, carried out by whatever can (CUDA's libraries and kernels, or a test's plain loops).
+// The pass of a model over a batch as a list of works. The host builds the list from the layers.
+// Libraries and kernels of CUDA run it, or plain loops in a test.
 #pragma once
 
 #include <fast/cuda/network.hpp>
@@ -11,14 +11,15 @@
 
 namespace fast::cuda {
 
-/// Where a model's flat vectors lie, in nn's order and layout.
+/// The flat vectors of a model, in nn's order and layout.
 struct ModelMemory {
   const float* parameters;
   float *gradients, *buffers;
 };
 
-/// To be given a batch at `inputs`, as it is in a Batch, and `labels`; leaves losses and hits. In
-/// training also the gradients, and the buffers moved.
+/// The works and their ends. The caller writes the inputs of a Batch to `inputs` and the labels to
+/// `labels`. The works write `losses` and `hits`, and in training also the gradients and the
+/// updated buffers.
 struct Program {
   Index samples;
   float* inputs;
@@ -28,11 +29,11 @@ struct Program {
   std::vector<Work> works;
 };
 
-/// Memory that stays as long as the program is used.
+/// Allocates memory that exists as long as the program.
 using Allocate = std::function<std::byte*(std::size_t size_bytes)>;
 
-/// Values between layers are bf16 with Precision::bf16, else f32. Throws Error(argument) as
-/// nn::shapes() does.
+/// Values between layers are bf16 with Precision::bf16, and f32 otherwise. Throws Error(argument)
+/// as nn::shapes() does, and for layers without a part for GPUs.
 Program build_program(const nn::ModelSpec& spec, Index samples, bool training, Precision precision,
                       const ModelMemory& model, const Allocate& allocate);
 

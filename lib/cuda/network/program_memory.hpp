@@ -1,4 +1,4 @@
-// Memory of a program's values: what one work leaves, a later one takes.
+// Memory for the values of a program. Works reuse the memory of earlier works.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace fast::cuda {
 
-/// Works are carried out in the order in which they were added, so that memory is free again as
-/// soon as the last value that names it is gone while the program is built.
+/// Works run in the order in which they were added. Memory is therefore free for reuse as soon as,
+/// while the program is built, no value refers to it.
 class ProgramMemory {
  public:
   explicit ProgramMemory(std::function<std::byte*(std::size_t)> allocate)
@@ -21,7 +21,7 @@ class ProgramMemory {
     const std::size_t wanted = static_cast<std::size_t>(elements) * sizeof(T);
     std::size_t size_bytes = wanted;
     std::byte* memory = nullptr;
-    // A block much larger than what is asked for may soon be wanted as it is.
+    // A much larger block is kept for a larger request.
     const auto found = free_->lower_bound(wanted);
     if (found != free_->end() && found->first <= 4 * wanted) {
       size_bytes = found->first;

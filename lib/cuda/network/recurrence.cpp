@@ -34,7 +34,7 @@ void describe_sequences(cudnnRNNDataDescriptor_t descriptor, const LstmShape& s,
         "describing sequences");
 }
 
-/// From one place of a memory to another, in elements.
+/// The distance of two addresses in elements.
 Index elements_between(const void* first, const void* place, DType type) {
   const auto apart = static_cast<const std::byte*>(place) - static_cast<const std::byte*>(first);
   return apart / static_cast<Index>(size_bytes(type));
@@ -138,7 +138,7 @@ void Recurrences::forward(const Recurrence& work, const Plan& plan, const Kept& 
                           void* workspace) {
   const LstmDescription& d = plan.description;
   const bool training = work.kind == Recurrence::Kind::training;
-  // All sequences are whole, so that lengths on the device are not asked for; h and c begin as 0.
+  // All sequences have full length, so cuDNN needs no lengths on the device. h and c start at 0.
   check(cudnnRNNForward(
             handle_.get(), d.layer.get(),
             training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, nullptr, d.x.get(),

@@ -1,4 +1,4 @@
-// LSTMs by cuDNN's RNN interface, which the graph interface has no counterpart of.
+// LSTMs by cuDNN's RNN interface. The graph interface has none.
 #pragma once
 
 #include <cudnn_adv.h>
@@ -18,7 +18,7 @@ struct DestroyOwned {
 template <class T, cudnnStatus_t (*destroy)(T)>
 using Owned = std::unique_ptr<std::remove_pointer_t<T>, DestroyOwned<T, destroy>>;
 
-/// The layer and its tensors in cuDNN's words. Making them needs no device, and then no handle.
+/// cuDNN's descriptions of the layer and its tensors. Without a handle, they need no device.
 struct LstmDescription {
   LstmDescription(const LstmShape& shape, bool tf32, cudnnHandle_t handle = nullptr);
 
@@ -28,17 +28,18 @@ struct LstmDescription {
   Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor> state;  // of h and c
 };
 
-/// For one device: descriptions for each shape, and for each of a model's layers its weights as
-/// cuDNN has them and what training keeps for the gradients.
+/// LSTMs on one device: descriptions for each shape. For each layer of a model, also its weights in
+/// cuDNN's order and the values that training keeps for the gradients.
 class Recurrences {
  public:
-  /// With `tf32` factors of f32 may be rounded to TF32. Of the current device.
+  /// With `tf32`, factors may be rounded to TF32. For the current device.
   explicit Recurrences(bool tf32) : tf32_(tf32) {}
 
-  /// Makes all that run() needs; the bytes of its workspace. On the current device, as run().
+  /// Allocates all that run() needs. Returns the size of its workspace in bytes. On the current
+  /// device.
   std::size_t prepare(const Recurrence& work);
   void run(const Recurrence& work, void* workspace, void* stream);
-  /// Moves when memory that works were enqueued with has moved.
+  /// Changes when memory that works refer to has moved.
   std::uint64_t version() const { return version_; }
 
  private:

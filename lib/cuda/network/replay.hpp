@@ -1,5 +1,5 @@
-// Work that is enqueued again and again: as it is the first time, when libraries set themselves up,
-// then captured, and from there on launched as it was captured.
+// Work that is enqueued many times. The first time it runs plainly, because libraries initialize
+// themselves. The second time it is captured. From then on the captured work is launched.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace fast::cuda {
 template <class Captured, class Version = std::uint64_t>
 class Replay {
  public:
-  /// `version` moves when memory that the work names may have moved, and is another one for other
-  /// work: all begins anew then. What plain() or capture() throws leaves things as they were.
+  /// A new `version` starts again with a plain run: it changes with the work, and when memory that
+  /// the work refers to may have moved. If plain() or capture() throws, nothing changes.
   template <class Plain, class Capture, class Launch>
   void run(const Version& version, const Plain& plain, const Capture& capture,
            const Launch& launch) {

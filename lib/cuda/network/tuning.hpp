@@ -1,4 +1,4 @@
-// The choice among ways to the same result by the time they take.
+// The choice of the fastest of several candidates.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace fast::cuda {
 
-/// How many ways are tried where the fastest is asked for.
+/// The number of candidates to measure.
 inline constexpr std::size_t most_tuned = 8;
 
-/// The index of least time among `count` (one at least), the first of equals; where measure(i)
-/// gives nothing the way failed and is not chosen. 0 when all failed; and of one, which is not
-/// measured.
+/// The index of the least time among `count` >= 1 candidates, the first of equals. A candidate
+/// without a value from measure(i) has failed. 0 if all have failed, or if there is only one, which
+/// is not measured.
 template <class Measure>
 std::size_t fastest(std::size_t count, const Measure& measure) {
   if (count == 1) return 0;

@@ -7,7 +7,7 @@
 namespace fast::cuda {
 namespace {
 
-/// Memory that cannot be pinned is copied from and to all the same, more slowly.
+/// Copies of memory that cannot be pinned work too, but are slower.
 std::shared_ptr<PinnedRange> pinned(std::span<const std::byte> memory) {
   try {
     return std::make_shared<PinnedRange>(
@@ -17,7 +17,8 @@ std::shared_ptr<PinnedRange> pinned(std::span<const std::byte> memory) {
   }
 }
 
-/// Threads of one process copy from each other's slots: these stay pinned until the last lets go.
+/// Threads of one process copy from the slots of each other. The slots stay pinned until the last
+/// thread releases them.
 std::shared_ptr<void> pinned_together(std::span<const std::byte> memory) {
   static std::mutex mutex;
   static std::map<const std::byte*, std::weak_ptr<PinnedRange>> ranges;
@@ -36,7 +37,7 @@ class StreamWork final : public DeviceWork {
  public:
   StreamWork(const Stream& stream, Seconds deadline)
       : stream_(stream), deadline_(deadline), mark_(stream.device()) {}
-  /// Of a stream of its own.
+  /// Uses a new stream.
   StreamWork(std::unique_ptr<Stream> own, Seconds deadline)
       : own_(std::move(own)), stream_(*own_), deadline_(deadline), mark_(stream_.device()) {}
 

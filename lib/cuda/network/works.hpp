@@ -1,4 +1,4 @@
-// All works of programs: those of libraries, and those of each layer's part.
+// All works of programs: those of libraries and those of the parts of layers.
 #pragma once
 
 #include <variant>
@@ -7,7 +7,7 @@
 #include "cuda/layers/elementwise.hpp"
 #include "cuda/network/library_works.hpp"
 
-// The parts of all layers, as CMake has found them.
+// The parts of all layers. CMake makes this list.
 #include "cuda/layers.inc"
 
 namespace fast::cuda {
@@ -36,7 +36,7 @@ struct WorksOfPart<Spec, V> {
   using Type = typename GpuPart<Spec>::template Works<V>;
 };
 
-/// What programs of all models add.
+/// Works that every model may need.
 template <class V>
 using CommonWorks = WorkList<Convolution, MatrixProduct, Recurrence, SoftmaxLoss<V>, SwapLast<V, V>,
                              SwapLast<V, float>, SwapLast<float, V>>;

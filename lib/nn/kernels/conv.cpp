@@ -1,7 +1,7 @@
-// Direct convolutions, vectorized over the samples of a block. The few input rows that an output
-// row needs are copied to a ring [row][column][plane], where whole runs of kernel columns and
-// planes lie one after the other; padding is a matter of loop bounds. A tile of outputs stays in
-// registers (12 of 16 accumulate).
+// Direct convolutions, vectorized over the samples of a block. The input rows that an output row
+// needs are copied to a ring [row][column][plane]. There, the columns and planes of a kernel row
+// are contiguous. Loop bounds implement the padding. A tile of outputs stays in registers (12 of 16
+// accumulate).
 #include "nn/kernels/vector.hpp"
 
 namespace fast::nn {
@@ -9,8 +9,8 @@ namespace {
 
 constexpr int tile = 6;  // outputs, two vectors each
 
-/// The kernel's rows (or columns) that touch one output row, the first one and the step between
-/// them, and the first input row of those that they meet one after the other.
+/// The kernel rows (or columns) that contribute to one output row: the first one, their distance,
+/// and the input row of the first one.
 struct Taps {
   Index count, kernel, kernel_step, input;
 };
@@ -21,8 +21,8 @@ Taps forward_taps(Index out, Index length, Index kernel, Index stride, Index pad
   return {larger(0, smaller(kernel, length - corner) - first), first, 1, corner + first};
 }
 
-/// The same for the input's gradient, whose "input" is the output's gradient and whose kernel is
-/// mirrored.
+/// The same for the gradient of the input. Its "input" is the gradient of the output, and the
+/// kernel is mirrored.
 Taps backward_taps(Index in, Index out_length, Index kernel, Index stride, Index padding) {
   const Index reach = in + padding;  // = out * stride + kernel index
   Index first = reach % stride;
@@ -34,12 +34,12 @@ Taps backward_taps(Index in, Index out_length, Index kernel, Index stride, Index
   return {count, kernel - 1 - last, stride, (reach - last) / stride};
 }
 
-/// Where a gather reads: `planes` planes of height x width places.
+/// The source of a gather: `planes` planes of height x width places.
 struct Source {
   Index planes, height, width, kernel;
 };
 
-/// The input rows at hand: row r at place r mod kernel.
+/// The copied input rows. Row r is at place r mod kernel.
 template <class T>
 class Ring {
  public:
@@ -48,7 +48,7 @@ class Ring {
 
   const Vector<T>* row(Index r) const { return memory_ + r % source_.kernel * row_vectors(); }
 
-  /// Rows first..end-1, which never go back.
+  /// Copies rows first..end-1. Neither bound may decrease between calls.
   void load(Index first, Index end) {
     for (next_ = larger(next_, first); next_ < end; ++next_) {
       Vector<T>* out = memory_ + next_ % source_.kernel * row_vectors();
@@ -72,7 +72,7 @@ class Ring {
   Index next_ = 0;
 };
 
-/// outs[m] = start[m] + the weighted sum over taps and planes. weights is
+/// outs[m] = start[m] + the weighted sum over kernel places and planes. weights is
 /// [kernel][kernel][plane][M].
 template <int M, class T>
 void gather(const Source& s, const Taps& rows, const Taps& columns, const T* weights,
@@ -120,7 +120,7 @@ void gather_row_of(Index outputs, Args... args) {
   }
 }
 
-/// `outputs` planes in tiles of nearly equal size.
+/// Splits `outputs` planes into tiles of nearly equal size.
 struct Tiles {
   Index outputs, count;
   explicit Tiles(Index outputs_) : outputs(outputs_), count((outputs_ + tile - 1) / tile) {}
@@ -148,7 +148,7 @@ void gather_all(const Source& s, Index outputs, Index height, Index width, TapsA
   }
 }
 
-/// packed: [tile][kernel²][plane][output of the tile] from weight_at(output, plane, place).
+/// Fills packed [tile][kernel²][plane][output of the tile] from weight_at(output, plane, place).
 template <class T, class WeightAt>
 void pack(Index outputs, Index planes, Index area, WeightAt weight_at, T* packed) {
   const Tiles tiles(outputs);

@@ -1,17 +1,18 @@
-// The gradient of a convolution's weights: tiles of filters x channels, a vector of partial sums
-// for each weight, over all blocks; the lanes are added up at the end.
+// The gradient of the weights of a convolution, in tiles of filters x channels. Each weight has a
+// vector of partial sums over all blocks. The lanes of these vectors are summed at the end.
 #include "nn/kernels/vector.hpp"
 
 namespace fast::nn {
 namespace {
 
-/// A rectangle of places: of dy, and of x where a kernel place meets it. Steps are in vectors.
+/// A rectangle of places of dy, and the matching places of x for one kernel place. Steps are in
+/// vectors.
 struct Patch {
   Index rows, columns;
   Index dy_plane, dy_row, x_plane, x_row, x_column;
 };
 
-/// Adds a patch's products: sums[o][c] += Σ_places dy[o][place] · x[c][place · stride].
+/// Adds the products of a patch: sums[o][c] += Σ_places dy[o][place] · x[c][place · stride].
 template <int Filters, int Channels, class T>
 void add_patch(const Patch& p, const Vector<T>* dy, const Vector<T>* x, Vector<T>* sums) {
   constexpr int chains = Filters * Channels <= 6 ? 2 : 1;  // enough to hide the FMA's latency
@@ -37,7 +38,7 @@ void add_patch(const Patch& p, const Vector<T>* dy, const Vector<T>* x, Vector<T
     sums[i] += chains == 2 ? sum[i] + sum[i + size * (chains - 1)] : sum[i];
 }
 
-/// First and last+1 output place whose kernel place k meets the input.
+/// First and last + 1 output place for which kernel place k is inside the input.
 struct Reach {
   Index begin, end;
 };
@@ -47,8 +48,8 @@ Reach reach(Index k, Index length, Index out_length, Index stride, Index padding
   return {(missing + stride - 1) / stride, last < 0 ? 0 : smaller(out_length, last / stride + 1)};
 }
 
-/// Bands of rows, so that narrow images add up in registers for long enough, and wide ones meet all
-/// kernel places while in cache.
+/// Bands of rows. A band of a narrow image is large enough to keep sums in registers, and one of a
+/// wide image small enough to stay in cache for all kernel places.
 template <int Filters, int Channels, class T>
 void add_block(const ConvSize& s, const T* x, const T* dy, Vector<T>* sums) {
   const Index band = larger(1, 32 / s.out_width);
@@ -97,7 +98,7 @@ void tile_gradient(const ConvSize& s, Index filter, Index channel, const T* x, c
             sum_of<T>(sums[(k * Filters + o) * Channels + c]);
 }
 
-/// All filters for `Channels` channels, at most `Filters` filters at a time.
+/// Processes all filters for `Channels` channels, at most `Filters` filters at a time.
 template <int Filters, int Channels, class T, class... Args>
 void filters_gradient(const ConvSize& s, Index filter, Index channel, Args... args) {
   if constexpr (Filters > 0) {
@@ -115,7 +116,8 @@ template <class T>
 void conv_weight_gradient(const ConvSize& s, const T* x, const T* dy, T* dweights, T* dbias,
                           Index blocks, T* sums) {
   Index channel = 0;
-  // Fours for what threes leave over; single channels, which load more, only where there are few.
+  // Tiles of four take the rest of tiles of three. Single channels load more, so they are used only
+  // if there are few.
   Index fours = s.channels >= 4 * (s.channels % 3) ? s.channels % 3 : 0;
   for (; fours > 0; --fours, channel += 4)
     filters_gradient<3, 4, T>(s, 0, channel, x, dy, dweights, blocks, vectors(sums));

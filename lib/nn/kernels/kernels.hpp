@@ -1,9 +1,10 @@
-// The inner loops, on plain pointers. Their sources alone are compiled for x86-64-v3, so nothing
-// in them may be shared with code that runs before require_processor(): no std:: templates there.
+// The inner loops, on plain pointers. Only the sources of this folder are compiled for x86-64-v3.
+// They may not share code with functions that run before require_processor(), so they use no std::
+// templates.
 //
 // Vectors are row-major [sample][feature]. Images lie in blocks of `lanes` samples,
-// [block][channel][row][column][lane], so that every loop runs over whole SIMD vectors; lanes
-// beyond the last sample hold zeros in inputs and in gradients of outputs.
+// [block][channel][row][column][lane]: every loop runs over whole SIMD vectors. If the last block
+// is not full, the other lanes hold zeros in inputs and in gradients of outputs.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 #include "nn/kernels/rule_values.hpp"
 
-/// Before a loop whose iterations do not touch each other's elements.
+/// Precedes a loop whose iterations access different elements.
 #ifdef __clang__
 #define FAST_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -26,7 +27,7 @@ inline constexpr int vector_bytes = FAST_NN_VECTOR_BYTES;
 template <class T>
 inline constexpr int lanes = 2 * vector_bytes / static_cast<int>(sizeof(T));
 
-/// From [sample][elements] to blocks and back.
+/// Convert from [sample][element] to blocks, and back.
 template <class From, class T>
 void to_blocks(const From* samples, T* blocks, Index count, Index elements);
 template <class T>
@@ -39,8 +40,8 @@ struct ConvSize {
   Index weights() const { return filters * channels * kernel * kernel; }
 };
 
-/// `packed` is scratch of size.weights(), `rows` of conv_row_elements(size, lanes<T>). bias and
-/// dbias may be null.
+/// `packed` is workspace of size.weights() elements, `rows` of conv_row_elements(size, lanes<T>).
+/// bias and dbias may be null.
 template <class T>
 void conv_forward(const ConvSize& size, const T* weights, const T* bias, const T* x, T* y,
                   Index blocks, T* packed, T* rows);
@@ -48,7 +49,7 @@ template <class T>
 void conv_input_gradient(const ConvSize& size, const T* weights, const T* dy, T* dx, Index blocks,
                          T* packed, T* rows);
 Index conv_row_elements(const ConvSize& size, Index lane_count);
-/// `sums` is scratch of conv_scratch(size) bytes, 64-byte-aligned.
+/// `sums` is workspace of conv_scratch_bytes(size) bytes, aligned to 64 bytes.
 template <class T>
 void conv_weight_gradient(const ConvSize& size, const T* x, const T* dy, T* dweights, T* dbias,
                           Index blocks, T* sums);
@@ -69,26 +70,26 @@ void relu_forward(const T* x, T* y, Index count);
 template <class T>
 void relu_backward(const T* y, const T* dy, T* dx, Index count);
 
-/// Planes of `area` places, blocks of `samples` samples.
+/// Images of `samples` samples, whose channels have `area` places.
 struct ImageSize {
   Index channels, area, samples;
 };
 
-/// Of each channel over all samples; the variance is the biased one.
+/// Mean and biased variance of each channel over all samples.
 template <class T>
 void batch_statistics(const ImageSize& size, const T* x, T* mean, T* variance);
-/// y = scale·(x - mean) + bias, one of each a channel; with `relu` at least 0.
+/// y = scale·(x - mean) + bias, with one value of each per channel. With `relu`, then max(y, 0).
 template <class T>
 void batch_norm_forward(const ImageSize& size, const T* mean, const T* scale, const T* bias,
                         const T* x, T* y, bool relu);
-/// Gradients through the batch's statistics; reciprocal is 1 / sqrt(variance + epsilon). With
-/// `relu`, of batch_norm_forward with it. dx may be null, here and in group_norm_backward.
+/// Gradients, also through the statistics of the batch. reciprocal is 1 / sqrt(variance + epsilon).
+/// `relu` is that of batch_norm_forward. dx may be null, here and in group_norm_backward.
 template <class T>
 void batch_norm_backward(const ImageSize& size, const T* mean, const T* reciprocal,
                          const T* weights, const T* x, const T* y, const T* dy, T* dweights,
                          T* dbias, T* dx, bool relu);
 
-/// `mean` and `reciprocal` are [block][group][lane], written by forward and read by backward.
+/// `mean` and `reciprocal` are [block][group][lane]. forward writes them, backward reads them.
 template <class T>
 void group_norm_forward(const ImageSize& size, Index groups, T epsilon, const T* weights,
                         const T* bias, const T* x, T* y, T* mean, T* reciprocal);
@@ -97,17 +98,17 @@ void group_norm_backward(const ImageSize& size, Index groups, const T* weights, 
                          const T* dy, const T* mean, const T* reciprocal, T* dweights, T* dbias,
                          T* dx);
 
-/// Blocks to vectors [sample][channel].
+/// From blocks to vectors [sample][channel].
 template <class T>
 void average_pool_forward(const ImageSize& size, const T* x, T* y);
 template <class T>
 void average_pool_backward(const ImageSize& size, const T* dy, T* dx);
 
-/// out = a + b; may be either.
+/// out = a + b. out may be a or b.
 template <class T>
 void add(const T* a, const T* b, T* out, Index count);
 
-/// sum = or += factor · x.
+/// sum = factor · x if `first`, else sum += factor · x.
 template <class T>
 void add_scaled(T* sum, const T* x, T factor, std::size_t count, bool first);
 template <class T>
@@ -115,7 +116,7 @@ void scale(T* x, T factor, std::size_t count);
 template <class T>
 double sum_of_squares(const T* x, std::size_t count);
 
-/// Weights [units x inputs], x [count x inputs], y [count x units].
+/// Weights are [units x inputs], x [count x inputs], y [count x units].
 template <class T>
 void dense_forward(const T* weights, const T* bias, const T* x, T* y, Index count, Index inputs,
                    Index units);
@@ -126,14 +127,14 @@ template <class T>
 void dense_input_gradient(const T* weights, const T* dy, T* dx, Index count, Index inputs,
                           Index units);
 
-/// Sequences [sample][step][input]; gates i, f, g, o of a step lie one after the other.
+/// Sequences are [sample][step][input]. The gates i, f, g, o of a step lie one after the other.
 struct LstmSize {
   Index samples, steps, inputs, hidden;
   Index rows() const { return samples * steps; }
   Index gates() const { return 4 * hidden; }
 };
-/// What a pass over a sequence leaves for the way back: gates [sample][step][4 hidden], after their
-/// functions; cells and outputs [sample][step][hidden].
+/// Values that a forward pass keeps for backward: gates [sample][step][4 hidden] after their
+/// activation functions, cells and outputs [sample][step][hidden].
 template <class T>
 struct LstmTrace {
   T *gates, *cells, *outputs;
@@ -149,15 +150,15 @@ struct LstmGradients {
 template <class T>
 void lstm_forward(const LstmSize& size, const LstmWeights<T>& weights, const T* x,
                   const LstmTrace<T>& trace);
-/// `dy` are gradients of the outputs, of the last step alone unless `every_step`. `gradients` is
-/// scratch like the gates, `carry` of 2 · samples · hidden. dx may be null.
+/// `dy` are gradients of the outputs: of all steps with `every_step`, else of the last one. `grads`
+/// is workspace of the size of the gates, `carry` of 2 · samples · hidden elements. dx may be null.
 template <class T>
 void lstm_backward(const LstmSize& size, const LstmWeights<T>& weights, const T* x,
                    const LstmTrace<T>& trace, const T* dy, bool every_step,
                    const LstmGradients<T>& gradients, T* dx, T* grads, T* carry);
 
-/// With `add`, out is weights and gets the delta added; else the delta is written to out.
-/// `momentum` is null when there is none.
+/// With `add`, the delta is added to out, which is `weights`. Otherwise out receives the delta.
+/// `momentum` may be null.
 template <class T>
 void sgd_delta(const SgdRule<T>& rule, const T* weights, const T* gradients, T* momentum, T* out,
                std::size_t count, bool add);

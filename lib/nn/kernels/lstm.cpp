@@ -9,7 +9,7 @@ namespace {
 
 template <class T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-/// Rows of one step lie a whole sequence apart.
+/// The rows of a step have the distance of a whole sequence.
 template <class T>
 using Rows = Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>>;
 template <class T>
@@ -25,7 +25,7 @@ Eigen::Map<const Matrix<T>> map(const T* data, Index rows, Index columns) {
   return {data, rows, columns};
 }
 
-/// From sums of the gates to the gates, the cells and the outputs of one sample's step.
+/// Computes gates, cells and outputs of one step of one sample from the sums of the gates.
 template <class T>
 void advance(Index hidden, T* gates, const T* cells_before, T* cells, T* outputs) {
   const auto unit = [hidden](T* at) { return Row<T>(at, hidden); };
@@ -38,8 +38,8 @@ void advance(Index hidden, T* gates, const T* cells_before, T* cells, T* outputs
   unit(outputs) = out * cell.tanh();
 }
 
-/// Gradients of the gates' sums of one sample's step; `dcells` comes from the next step and goes to
-/// the one before.
+/// Gradients with respect to the sums of the gates, for one step of one sample. `dcells` comes from
+/// the following step and is updated for the step before.
 template <class T>
 void retreat(Index hidden, const T* gates, const T* cells_before, const T* cells, const T* doutputs,
              T* dcells, T* grads) {

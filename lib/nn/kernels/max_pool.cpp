@@ -12,7 +12,7 @@ inline Extent extent(const PoolSize& s, Index window, Index length) {
   return {begin < 0 ? 0 : begin, end < length ? end : length};
 }
 
-/// Calls visit(input vector's index) for each place of the window of output (row, column).
+/// Calls visit(index of the input vector) for each place of the window of output (row, column).
 template <class Visit>
 void for_window(const PoolSize& s, Extent rows, Index column, Visit visit) {
   const Extent columns = extent(s, column, s.width);
@@ -20,7 +20,7 @@ void for_window(const PoolSize& s, Extent rows, Index column, Visit visit) {
     for (Index j = columns.begin; j < columns.end; ++j) visit((i * s.width + j) * 2);
 }
 
-/// Half of the lanes of one window: the gradient goes to the first that equals the largest.
+/// Processes half of the lanes of one window. The first of equal largest values gets the gradient.
 template <class T>
 void scatter(const PoolSize& s, Extent rows, Index column, const Vector<T>* x, Vector<T> largest,
              Vector<T> grad, Vector<T>* dx) {

@@ -1,5 +1,5 @@
-// Normalization of images in blocks. Lanes beyond the last sample count nowhere: of x they may hold
-// anything finite, of dy they hold zeros and of dx they get them.
+// Normalization of images in blocks. Lanes without a sample do not contribute. There, x may hold
+// any finite value, dy holds zeros, and dx is set to zero.
 #include "nn/kernels/vector.hpp"
 
 namespace fast::nn {
@@ -8,7 +8,7 @@ namespace {
 float root(float x) { return __builtin_sqrtf(x); }
 double root(double x) { return __builtin_sqrt(x); }
 
-/// One value a lane of a block.
+/// One value per lane of a block.
 template <class T>
 struct Lanes {
   Vector<T> low{}, high{};
@@ -20,7 +20,7 @@ struct Lanes {
   }
 };
 
-/// Adds up term(place, half) over the places of a plane, in four chains that hide the latency.
+/// Sums term(place, half) over the places of a plane. Four independent sums hide the latency.
 template <class T, class Term>
 Lanes<T> sum_over(Index area, Term term) {
   Lanes<T> sums[4];

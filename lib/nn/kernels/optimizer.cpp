@@ -1,4 +1,4 @@
-// `out` is the parameters themselves (δ is added) or a place of its own (δ is written).
+// `out` is either the parameters (δ is added) or other memory (δ is written).
 #include "nn/kernels/kernels.hpp"
 
 namespace fast::nn {

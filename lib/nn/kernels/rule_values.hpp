@@ -1,4 +1,4 @@
-// What the optimizers' kernels, on any device, multiply with: plain numbers only.
+// The numbers that the kernels of optimizers use on any device.
 #pragma once
 
 namespace fast::nn {

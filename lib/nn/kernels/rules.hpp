@@ -1,4 +1,4 @@
-// An optimizer's options as the numbers that one step multiplies with.
+// The numbers of one optimizer step, from the options.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace fast::nn {
 /// Throws Error(argument) on options that are not finite or out of range.
 void require_valid(const OptimizerSpec& spec);
 
-/// Values of state kept for each parameter.
+/// Number of values of state per parameter.
 std::size_t state_slots(const OptimizerSpec& spec);
 
 template <class T>
@@ -21,7 +21,7 @@ SgdRule<T> rule_of(const SgdOptions& o) {
           static_cast<T>(o.weight_decay), o.nesterov};
 }
 
-/// `step` counts from 1.
+/// The first `step` is 1.
 template <class T>
 AdamRule<T> rule_of(const AdamOptions& o, std::int64_t step) {
   const auto t = static_cast<double>(step);

@@ -1,4 +1,4 @@
-// SIMD vectors of the compiler, for the kernels' sources only.
+// SIMD vectors of the compiler, only for the sources in this folder.
 #pragma once
 
 #include "nn/kernels/kernels.hpp"

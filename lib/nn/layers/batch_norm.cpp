@@ -10,7 +10,7 @@
 namespace fast::nn {
 namespace {
 
-/// Parameters: scales, biases. Buffers: running means, running variances.
+/// The parameters are scales and biases. The buffers are running means and running variances.
 template <class T>
 class BatchNormLayer final : public Layer<T> {
  public:

@@ -27,7 +27,7 @@ class ElementwiseLayer final : public Layer<T> {
   Shape shape_;
 };
 
-/// What the rows of elementwise layers have in common. `describe` and `to_onnx` are left.
+/// The common part of the rows of elementwise layers. A layer adds `describe` and `to_onnx`.
 template <class S>
 struct ElementwiseKind {
   using Spec = S;

@@ -7,7 +7,7 @@
 namespace fast::nn {
 namespace {
 
-/// From blocks of images to vectors.
+/// Converts blocks of images to vectors.
 template <class T>
 class FlattenLayer final : public Layer<T> {
  public:
@@ -23,7 +23,7 @@ class FlattenLayer final : public Layer<T> {
   Index elements_;
 };
 
-/// Vectors and sequences are stored as their vectors are.
+/// A sequence has the same layout as its vector.
 template <class T>
 class IdentityLayer final : public Layer<T> {
  public:

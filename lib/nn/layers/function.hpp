@@ -8,12 +8,12 @@
 
 namespace fast::nn {
 
-/// The function f of layer `Spec`, which computes y = f(x) for each value on its own. The
-/// specialization for a layer stands in layers/NAME.hpp. It is made from a `Spec`, is a plain
-/// struct of numbers, and has for float and double
+/// The function f of an elementwise layer, y = f(x). The specialization for a layer is in
+/// layers/NAME.hpp. Its constructor takes a `Spec`, its members are plain numbers, and for float
+/// and double it has
 ///   template <class T> FAST_HOST_DEVICE T value(T x) const;       f(x)
 ///   template <class T> FAST_HOST_DEVICE T derivative(T x) const;  f'(x)
-/// Both are finite for finite x, and a NaN gives NaN.
+/// Both are finite for finite x. NaN gives NaN.
 template <class Spec>
 struct FunctionOf;
 

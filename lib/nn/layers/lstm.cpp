@@ -9,7 +9,7 @@
 namespace fast::nn {
 namespace {
 
-/// Parameters: weights of inputs, weights of hidden units, biases.
+/// The parameters are the weights of the inputs, the weights of the hidden units, and the biases.
 template <class T>
 class LstmLayer final : public Layer<T> {
  public:
@@ -56,7 +56,7 @@ class LstmLayer final : public Layer<T> {
   AlignedBuffer gates_, cells_, outputs_, grads_, carry_;
 };
 
-/// Rows of gates i, f, g, o in ONNX's order i, o, f, g.
+/// The rows of the gates i, f, g, o in ONNX's order i, o, f, g.
 std::string onnx_gates(const TensorView& view) {
   const std::string_view rows(static_cast<const char*>(view.data), view.size_bytes());
   const std::size_t size = rows.size() / 4;
@@ -65,8 +65,7 @@ std::string onnx_gates(const TensorView& view) {
   return moved;
 }
 
-/// The layer's tensor with an axis of directions. ONNX has a second bias, of the hidden units: it
-/// is 0 here.
+/// Stores a tensor with an axis of directions. ONNX has a second bias, which is 0 here.
 std::string store_gates(const std::string& tensor, OnnxGraph& graph) {
   const TensorView& view = graph.view(tensor);
   std::string bytes = onnx_gates(view);

@@ -7,7 +7,7 @@
 namespace fast::nn {
 namespace {
 
-/// Parameters and buffers: the body's, then the shortcut's.
+/// The parameters and buffers of the body come first, then those of the shortcut.
 template <class T>
 class ResidualLayer final : public Layer<T> {
  public:

@@ -1,4 +1,4 @@
-// The registry of layers: each kind of layer has a file in this folder, which ends with its row.
+// The registry of layers. Each kind of layer has a source in this folder, which ends with its row.
 #pragma once
 
 #include <fast/nn/model_spec.hpp>
@@ -14,7 +14,8 @@ namespace fast::nn {
 class Inventory;
 class OnnxGraph;
 
-/// All that the library knows of a kind of layer. Specs given to its functions are of this kind.
+/// All that the library knows of a kind of layer. The functions take specifications of this kind
+/// only.
 struct Row {
   std::size_t kind;              ///< index of the kind's type in LayerSpec
   const char* prefix = nullptr;  ///< of the names of its tensors: "conv" in "conv1.weight"
@@ -23,13 +24,13 @@ struct Row {
   std::string (*describe)(const LayerSpec& spec) = nullptr;
   /// The shape of the output. Throws Error(argument) when the layer does not fit its input.
   Shape (*output)(const LayerSpec& spec, const Shape& input) = nullptr;
-  /// Names the layer's parameters and buffers; null for a layer without any.
+  /// Lists the parameters and buffers. Null for a layer without tensors.
   void (*list_tensors)(const LayerSpec& spec, const Shape& input, Inventory& to) = nullptr;
   std::unique_ptr<Layer<float>> (*make_float)(const LayerSpec& spec, const Shape& input,
                                               bool relu) = nullptr;
   std::unique_ptr<Layer<double>> (*make_double)(const LayerSpec& spec, const Shape& input,
                                                 bool relu) = nullptr;
-  /// Adds nodes and gives the name of the last one's output; null for a layer that ONNX lacks.
+  /// Adds nodes and returns the name of the output. Null for a layer that ONNX lacks.
   std::string (*to_onnx)(const LayerSpec& spec, const std::string& input,
                          OnnxGraph& graph) = nullptr;
 };
@@ -57,9 +58,9 @@ std::unique_ptr<Layer<T>> make_of_kind(const LayerSpec& spec, const Shape& input
     return Kind::template make<T>(own, input);
 }
 
-/// The row of a class with the functions above as static members, which take a `Kind::Spec`:
-/// `describe`, `output` and the template `make<T>`; where it has them, `prefix`, `takes_relu`,
-/// `list_tensors` and `to_onnx`.
+/// Makes a row from a class whose static members are the functions above and take a `Kind::Spec`.
+/// `describe`, `output` and the template `make<T>` are required. `prefix`, `takes_relu`,
+/// `list_tensors` and `to_onnx` are optional.
 template <class Kind>
 constexpr Row row_from() {
   using Spec = typename Kind::Spec;

@@ -10,26 +10,27 @@
 
 namespace fast::nn {
 
-/// Asks each layer for its nodes. Names of tensors are those of nn::parameters() and buffers().
+/// Builds the graph from the nodes of each layer. Tensors have the names of nn::parameters() and
+/// nn::buffers().
 class OnnxGraph {
  public:
   /// Throws Error(argument) when a tensor of the model is missing or does not fit.
   OnnxGraph(const ModelSpec& spec, const std::vector<TensorView>& tensors);
 
-  /// Adds layers that begin with `input`; the name of their output.
+  /// Adds layers after `input`. Returns the name of their output.
   std::string add(const std::vector<LayerSpec>& layers, std::string input);
 
-  /// Adds a node; the name of its output. `skipped` outputs that nothing reads come before it.
+  /// Adds a node and returns the name of its output. `skipped` unused outputs precede it.
   std::string node(std::string_view kind, const std::vector<std::string>& inputs,
                    const std::vector<onnx::Message>& attributes = {}, std::string output = "",
                    int skipped = 0);
   std::string flattened(const std::string& input);
 
-  /// The tensor "NAME.tensor" of the layer that is added now.
+  /// The tensor "NAME.tensor" of the current layer.
   const TensorView& view(const std::string& tensor) const;
-  /// Stores that tensor as it is; its name in the graph.
+  /// Stores that tensor unchanged. Returns its name in the graph.
   std::string tensor(const std::string& tensor);
-  /// Stores other bytes under such a name.
+  /// Stores other bytes under the name "NAME.tensor".
   std::string store(const std::string& tensor, const Shape& shape, int type,
                     std::string_view bytes);
 
@@ -45,7 +46,7 @@ class OnnxGraph {
   std::optional<DType> dtype_;
   onnx::Message graph_;
   LayerNames names_;
-  std::string name_;  // of the layer that is added now
+  std::string name_;  // of the current layer
   int values_ = 0;
 };
 
