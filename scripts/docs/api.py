@@ -105,7 +105,8 @@ def class_text(entity, places):
     if bases:
         parts.append("Derives from " + ", ".join(f"`{base}`" for base in bases) + ".\n")
     parts.append(description(element, places) + "\n")
-    members = [m for m in element.iter("memberdef") if m.get("prot") == "public" and m.get("kind") != "friend" and not is_plain(m)]
+    public = (member for member in element.iter("memberdef") if member.get("prot") == "public")
+    members = [member for member in public if member.get("kind") != "friend" and not is_plain(member)]
     members.sort(key=lambda member: int(member.find("location").get("line")))
     return "\n".join(parts + [member_text(member, places) for member in members])
 
@@ -127,7 +128,8 @@ def enum_text(member, places, anchor):
     for value in member.findall("enumvalue"):
         rows.append(f"    - `{value.findtext('name')}`" + (f": {text}" if (text := description(value, places)) else ""))
     text = description(member, places).replace("\n", "\n    ") or "Values:"
-    return f"``#!cpp enum class {member.findtext('qualifiedname', member.findtext('name')).removeprefix('fast::')}``{anchor}\n:   {text}\n\n" + "\n".join(rows) + "\n"
+    name = member.findtext("qualifiedname", member.findtext("name")).removeprefix("fast::")
+    return f"``#!cpp enum class {name}``{anchor}\n:   {text}\n\n" + "\n".join(rows) + "\n"
 
 
 def signature(member):

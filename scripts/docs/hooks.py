@@ -89,7 +89,9 @@ def target_of(link, page):
 
 
 def is_source(path):
-    return path is not None and path not in PAGES and not path.startswith(("docs/", "..")) and (ROOT / path).is_file()
+    if path is None or path in PAGES or path.startswith(("docs/", "..")):
+        return False
+    return (ROOT / path).is_file()
 
 
 def page_of_source(path):
