@@ -1,6 +1,6 @@
 // One worker of a decentralized training job: a line round an existing training step.
 //
-//   fast::Worker worker(mpi.world(), fast::stencil::torus2d(), parameters);
+//   fast::Worker worker(world, fast::stencil::torus2d(), parameters);
 //   for (auto& batch : batches) worker.step([&] { model.train(batch); });
 #pragma once
 
