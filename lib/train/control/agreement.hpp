@@ -7,24 +7,21 @@
 //
 //   beat      counts the worker's ticks; a worker is silent when its beat does not change
 //   stage     running; done (all its rounds made) or stopped, and in which round; and marks that
-//   the
-//             worker sets afterwards
+//             follow later
 //   wanted    the number of the latest request that the worker knows of
 //   answered  that number, and a bound: the worker begins no round after the bound until the
-//   request
-//             is settled. The bound is the round that the worker has begun; for a checkpoint, a few
-//             rounds later
+//             request is settled. The bound is the round that the worker has begun; for a
+//             checkpoint, a few rounds later
 //   settled   that number, and the round in which all save or stop
 //
 // Events of a request:
 //   1. request() on any worker. Its `wanted` grows.
-//   2. tick() on each worker, from a thread beside training: the worker copies `wanted` and
+//   2. tick() on each worker, from a thread beside training. The worker copies `wanted` and
 //   answers.
 //   3. tick() on the lowest worker that is running and not silent: once all such workers have
 //      answered, it settles on the largest bound. No worker has gone past that round.
 //   4. take_turn() on each worker, between rounds: the worker holds at its bound until the request
-//   is
-//      settled. Then it continues to the settled round, where it saves or stops.
+//      is settled. Then it continues to the settled round, where it saves or stops.
 // Step 3 leaves out silent workers. When the lowest worker is silent, the next one settles. Then,
 // or when parts of a run cannot see each other, there may be two settled rounds: workers that have
 // not reached the smaller one take the larger one. Workers with a staleness above 0 need not be in

@@ -14,30 +14,15 @@ constexpr Seconds longest_tick{
 constexpr Seconds last_moment{2};
 constexpr Seconds for_notes{1};  ///< in which workers of other hosts have heard of each other
 
-std::vector<bool> on_this_host(const Group& group) {
-  const std::vector<int> hosts = group.hosts();
-  std::vector<bool> here;
-  for (const int host : hosts)
-    here.push_back(host == hosts[static_cast<std::size_t>(group.rank())]);
-  return here;
-}
-
 }  // namespace
 
 RunControl::RunControl(const Group& group, Options options)
     : group_(group),
       options_(std::move(options)),
       region_(group_.allocate(sizeof(AgreementRecord), Deadline(options_.deadline))),
-      here_(on_this_host(group_)),
-      notes_(
-          group_.open_notes(region_.parts.size() * AgreementRecord::words * sizeof(std::uint64_t),
-                            Deadline(options_.deadline))),
-      note_(region_.parts.size() * AgreementRecord::words),
-      random_(static_cast<unsigned>(group_.rank()) + 1),
+      news_(group_, Deadline(options_.deadline)),
       agreement_(AgreementRecords(records(), group_.rank()), options_.exact,
-                 (options_.silent_after + (notes_ ? for_notes : Seconds(0))).count()) {
-  for (int worker = 0; worker < group_.size(); ++worker)
-    if (!here_[static_cast<std::size_t>(worker)]) elsewhere_.push_back(worker);
+                 silent_after().count()) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -45,12 +30,17 @@ RunControl::~RunControl() {
   {
     std::unique_lock lock(mutex_);
     const bool ended = agreement_.all_have_ended(lost_) && !std::uncaught_exceptions();
-    if (notes_ && ended)
+    if (news_.has_other_hosts() && ended)
       changed_.wait_for(lock, last_moment, [&] { return agreement_.all_have_concluded(lost_); });
     quit_ = true;
   }
   changed_.notify_all();
   thread_.join();
+}
+
+/// News of workers of other hosts take some time.
+Seconds RunControl::silent_after() const {
+  return options_.silent_after + (news_.has_other_hosts() ? for_notes : Seconds(0));
 }
 
 /// Zeros are a record of before anything has happened.
@@ -64,11 +54,11 @@ void RunControl::run() {
   auto last = Clock::now();
   for (bool goes_on = true; goes_on;) {
     look_for_stop();
-    hear();
+    receive_news();
     const auto now = Clock::now();
     tick(std::min(Seconds(now - last), longest_tick));
     last = now;
-    tell();
+    news_.send();
     goes_on = rest();
   }
 }
@@ -80,11 +70,10 @@ void RunControl::look_for_stop() {
   agreement_.request(Request::stop);
 }
 
-void RunControl::hear() {
-  if (!notes_) return;
-  while (notes_->receive(std::as_writable_bytes(std::span(note_)))) {
+void RunControl::receive_news() {
+  while (news_.receive()) {
     const std::lock_guard lock(mutex_);
-    agreement_.records().take_over(note_, here_);
+    agreement_.records().take_over(news_.words(), news_.here());
   }
 }
 
@@ -92,15 +81,9 @@ void RunControl::tick(Seconds elapsed) {
   {
     const std::lock_guard lock(mutex_);
     agreement_.tick(elapsed.count());
-    if (notes_) agreement_.records().copy_to(note_);
+    agreement_.records().copy_to(news_.words());
   }
   changed_.notify_all();
-}
-
-/// One worker at random: what one knows, all do after about as many ticks as a rumor takes.
-void RunControl::tell() {
-  if (notes_)
-    notes_->send(elsewhere_[random_() % elsewhere_.size()], std::as_bytes(std::span(note_)));
 }
 
 /// False when this is the end.

@@ -6,10 +6,10 @@
 #include <fast/exchange/group.hpp>
 #include <functional>
 #include <mutex>
-#include <random>
 #include <thread>
 
 #include "train/control/agreement.hpp"
+#include "train/control/agreement_news.hpp"
 
 namespace fast::train {
 
@@ -45,20 +45,16 @@ class RunControl {
  private:
   void run();
   void look_for_stop();
-  void hear();
+  void receive_news();
   void tick(Seconds elapsed);
-  void tell();
   bool rest();
+  Seconds silent_after() const;
   std::vector<AgreementRecord*> records() const;
 
   Group group_;
   Options options_;
   Region region_;
-  std::vector<bool> here_;      ///< by worker: on this host
-  std::vector<int> elsewhere_;  ///< workers of other hosts
-  std::unique_ptr<Notes> notes_;
-  std::vector<std::uint64_t> note_;
-  std::mt19937 random_;
+  AgreementNews news_;        ///< the thread's
   bool asked_ = false;        ///< to stop
   mutable std::mutex mutex_;  ///< guards agreement_, lost_ and quit_
   std::condition_variable changed_;

@@ -1,0 +1,39 @@
+// How workers of different hosts learn of each other's records.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+#include <fast/exchange/group.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace fast::train {
+
+/// Sends copies of all records to one worker of another host at a time, drawn at random: what one
+/// worker knows, all know after about log N sends of each. Does nothing on one host. Nothing
+/// blocks. Used by one thread.
+class AgreementNews {
+ public:
+  /// Collective.
+  AgreementNews(const Group& group, const Deadline& deadline);
+
+  bool has_other_hosts() const { return notes_ != nullptr; }
+  const std::vector<bool>& here() const { return here_; }  ///< by worker: on this host
+
+  /// The copy that is sent, and the copy that receive() has found.
+  std::span<std::uint64_t> words() { return words_; }
+  bool receive();
+  void send();
+
+ private:
+  std::vector<bool> here_;
+  std::vector<int> elsewhere_;  ///< workers of other hosts
+  std::vector<std::uint64_t> words_;
+  std::unique_ptr<Notes> notes_;  ///< null on one host
+  std::mt19937 random_;
+};
+
+}  // namespace fast::train
