@@ -16,8 +16,7 @@
 //
 // Events of a request:
 //   1. request() on any worker. Its `wanted` grows.
-//   2. tick() on each worker, from a thread beside training. The worker copies `wanted` and
-//   answers.
+//   2. tick() on each worker, from a thread beside training: it copies `wanted` and answers.
 //   3. tick() on the lowest worker that is running and not silent: once all such workers have
 //      answered, it settles on the largest bound. No worker has gone past that round.
 //   4. take_turn() on each worker, between rounds: the worker holds at its bound until the request
