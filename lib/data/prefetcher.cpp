@@ -10,8 +10,8 @@
 
 namespace fast::data {
 
-/// Batches are the executor's tasks. A restart makes the tasks of earlier runs stale: they do
-/// nothing.
+/// The executor makes each batch in a task of its own. A restart begins a new run: tasks of earlier
+/// runs do nothing.
 struct Prefetcher::Impl {
   struct Place {
     std::size_t epoch, round;
@@ -23,7 +23,7 @@ struct Prefetcher::Impl {
     Batch batch = {};
     std::exception_ptr failure = {};
   };
-  /// A batch that has been asked of the executor.
+  /// A batch that has been submitted to the executor.
   struct Made {
     Slot* slot;
     std::uint64_t task;
@@ -63,7 +63,7 @@ struct Prefetcher::Impl {
     }
   }
 
-  /// A failure makes the batches after it stale.
+  /// After a failure the later batches of the run are not made.
   void make_ahead(Slot& slot, Place place, std::size_t in_run) {
     if (run != in_run) return;
     make(slot, place);
@@ -76,7 +76,7 @@ struct Prefetcher::Impl {
     next = from;
   }
 
-  /// Asks for batches until every slot has one. Slots are used in turn.
+  /// Submits batches until every slot has one. Slots are used in turn.
   void submit() {
     while (made.size() < slots.size()) {
       Slot& slot = slots[turn++ % slots.size()];
@@ -121,15 +121,15 @@ struct Prefetcher::Impl {
     await(executor->submit([this, own = std::move(samples)] { loader.own(own); }));
   }
 
-  Loader loader;  ///< while there are tasks, the executor's
+  Loader loader;  ///< used by the executor while it has tasks
   PrefetchOptions options;
   std::vector<Slot> slots;
-  std::atomic<std::size_t> run = 0;  ///< of tasks: those of another one are stale
+  std::atomic<std::size_t> run = 0;  ///< tasks of earlier runs do nothing
   std::size_t turn = 0;
   std::deque<Made> made;
-  std::optional<Place> next;                 ///< to be asked of the executor
-  std::optional<Place> expected;             ///< what the user is to get next without a restart
-  std::unique_ptr<SerialExecutor> executor;  ///< last: it ends first
+  std::optional<Place> next;                 ///< to be submitted next
+  std::optional<Place> expected;             ///< the next batch without a restart
+  std::unique_ptr<SerialExecutor> executor;  ///< declared last: it ends first
 };
 
 Prefetcher::Prefetcher(Loader loader, PrefetchOptions options)

@@ -52,8 +52,8 @@ std::shared_ptr<const void> unmapped_at_end(std::span<std::byte> pages) {
   return {pages.data(), [bytes = pages.size()](void* begin) { munmap(begin, bytes); }};
 }
 
-/// Which memory is offered, in a form for all_gather(): the process, its descriptor, the size and a
-/// token that the memory begins with.
+/// The memory that a worker offers, as text for all_gather(): the process, its descriptor, the size
+/// and a token at the beginning of the memory.
 struct Offer {
   long process = 0;
   int fd = -1;
@@ -84,14 +84,14 @@ std::string new_token() {
   return token.substr(0, token_bytes);
 }
 
-/// Data sets in pages without a name that other processes can open.
+/// Data sets in anonymous memory that other processes can open.
 struct Shared {
   Descriptor file;
   Offer offer;
   data::Splits splits;
 };
 
-/// Empty where this system gives no such memory.
+/// Empty when the system has no such memory.
 std::optional<Shared> share(const data::Splits& splits) {
   const std::size_t bytes = cache_line_bytes + data::packed_bytes(splits);
   Shared shared;
@@ -114,7 +114,7 @@ std::optional<Shared> share(const data::Splits& splits) {
   return shared;
 }
 
-/// Empty when the memory cannot be opened from here or is another one.
+/// Empty when the memory cannot be opened from here or has another token.
 std::optional<data::Splits> take(const Offer& offer) {
   if (offer.fd < 0) return std::nullopt;
   const std::string path = fmt::format("/proc/{}/fd/{}", offer.process, offer.fd);
@@ -131,7 +131,7 @@ std::optional<data::Splits> take(const Offer& offer) {
   return data::unpack(pages.subspan(cache_line_bytes), keep);
 }
 
-/// The lowest rank of this one's host that loads the same.
+/// The lowest rank on this rank's host that loads the same source.
 std::size_t leader_of(const Group& group, const std::vector<std::string>& sources) {
   const std::vector<int> hosts = group.hosts();
   const auto rank = static_cast<std::size_t>(group.rank());
@@ -166,7 +166,7 @@ data::Splits load_once_a_host(const Group& group, std::string_view source, const
   });
   const std::vector<std::string> offers =
       group.all_gather(shared ? shared->offer.text() : Offer{}.text(), deadline, purpose);
-  // The offer's descriptor stays open until all have come to the end of this.
+  // The descriptor stays open until all workers have mapped the memory.
   agree(group, deadline, purpose, [&] {
     if (leader != rank) splits = take(offer_from(offers[leader]));
     if (!splits) splits = load();

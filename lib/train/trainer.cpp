@@ -21,7 +21,7 @@ RunControl::Options control_options(const TrainerOptions& options) {
   return control;
 }
 
-/// Makes a run's objects, each of those before it, and lets them train.
+/// Makes the objects of a run, each from those before it, and runs them.
 Summary run(RunPlan& plan, TrainingBatches& batches, Backend& backend) {
   RunFiles files = open_files(plan);
   RunControl control(plan.group, control_options(plan.options));

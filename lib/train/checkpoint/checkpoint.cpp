@@ -1,4 +1,4 @@
-// Checkpoints as they are read.
+// Reading checkpoints.
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/train/checkpoint.hpp>
@@ -68,13 +68,14 @@ Manifest find_checkpoint(const std::filesystem::path& directory) {
 Safetensors read_shard(const Manifest& manifest, int worker) {
   const Shard* shard = manifest.shard(worker);
   const std::string file = manifest.file(worker).string();
-  require(shard != nullptr, ErrorKind::data, "{} was never written: its worker had gone", file);
+  require(shard != nullptr, ErrorKind::data,
+          "{} was never written: its worker was gone when the others saved", file);
   Safetensors tensors(file);
   require(tensors.bytes().size() == shard->size_bytes, ErrorKind::data,
-          "{} has {} bytes, the manifest tells {}; it has been changed", file,
+          "{} has {} bytes, its manifest says {}; the file has been changed", file,
           tensors.bytes().size(), shard->size_bytes);
   require(hash_of({tensors.bytes()}) == shard->hash, ErrorKind::data,
-          "{} has not the hash that the manifest tells; it has been changed", file);
+          "{} has another hash than its manifest says; the file has been changed", file);
   return tensors;
 }
 
@@ -110,7 +111,7 @@ void store(std::byte* at, DType dtype, std::size_t e, double value) {
   }
 }
 
-/// Sums in double; one tensor each.
+/// Sums in double precision, one for each tensor.
 class Average {
  public:
   void add(const Safetensors& file, std::string_view prefix) {

@@ -23,7 +23,8 @@ std::vector<Shard> noted_shards(const std::filesystem::path& directory, int work
   return shards;
 }
 
-/// The manifest of all files there are. When others write it meanwhile, the fullest one stays.
+/// Writes the manifest of the files that are there. When several workers write it, the manifest
+/// with the most files remains.
 void write_manifest(const std::filesystem::path& directory, std::int64_t round, int workers) {
   std::size_t written = 0;
   for (auto shards = noted_shards(directory, workers); shards.size() > written;
@@ -34,7 +35,7 @@ void write_manifest(const std::filesystem::path& directory, std::int64_t round, 
   }
 }
 
-/// False too where the manifest cannot be read.
+/// Also false when the manifest cannot be read.
 bool is_full(const std::filesystem::path& checkpoint) {
   try {
     const Manifest manifest = read_manifest(checkpoint);
@@ -44,7 +45,7 @@ bool is_full(const std::filesystem::path& checkpoint) {
   }
 }
 
-/// The newest `keep` stay and, where all of those lack workers, the newest one that lacks none.
+/// Keeps the newest `keep` checkpoints and, if all of them are incomplete, the newest complete one.
 void remove_old(const std::filesystem::path& directory, int keep) {
   int listed = 0;
   bool full = false;
@@ -68,7 +69,7 @@ void remove_old(const std::filesystem::path& directory, int keep) {
 struct CheckpointWriter::Impl {
   struct Job {
     std::int64_t round = 0;
-    std::vector<TensorView> tensors;  ///< what they are; their memory is not looked at
+    std::vector<TensorView> tensors;  ///< names, shapes and types; their memory is not read
     Metadata metadata;
     AlignedBuffer data;
     std::size_t size_bytes = 0;
@@ -113,8 +114,8 @@ struct CheckpointWriter::Impl {
     }
   }
 
-  /// Ends with a manifest of all workers' files. When some do not come in time, or the next
-  /// checkpoint does, the manifest lists the files that are there.
+  /// Waits for all workers' files and writes the manifest. When the wait takes too long or the next
+  /// checkpoint is due, the manifest lists the files that are there.
   void await_others() {
     if (!unlisted) return;
     const Deadline deadline{Seconds(options.patience_s)};
@@ -129,10 +130,10 @@ struct CheckpointWriter::Impl {
     const std::filesystem::path directory = directory_of(round);
     try {
       const std::size_t shards = noted_shards(directory, options.workers).size();
-      if (shards == 0) return true;  // removed meanwhile: newer ones are there
+      if (shards == 0) return true;  // removed: newer checkpoints are there
       if (shards < static_cast<std::size_t>(options.workers) && !as_it_is) return false;
       write_manifest(directory, round, options.workers);
-      sync_directory(options.directory);  // the new one's name, before older ones go
+      sync_directory(options.directory);  // before older checkpoints are removed
       remove_old(options.directory, options.keep);
     } catch (const std::exception& error) {
       warn(round, message_of(error));
@@ -150,11 +151,11 @@ struct CheckpointWriter::Impl {
 
   Options options;
   std::uint64_t written = 0, listed = 0;  ///< the latest checkpoint's tasks
-  // The tasks' until they are done:
+  // Used by the tasks until they are done:
   Job job;
   std::optional<std::int64_t> unlisted;  ///< round written and not in a manifest yet
   std::string problem;                   ///< of the latest checkpoint
-  SerialExecutor executor;               ///< last: it ends first
+  SerialExecutor executor;               ///< declared last: its tasks end first
 };
 
 CheckpointWriter::CheckpointWriter(Options options) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int most_names_tried = 100;
 
-/// Another one each time, also in containers that share a directory and process numbers.
+/// A new name each time, even in containers that share a directory and process numbers.
 std::filesystem::path temporary_name(const std::filesystem::path& path) {
   static std::atomic<unsigned> files{0};
   std::random_device device;

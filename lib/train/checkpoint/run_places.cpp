@@ -46,7 +46,7 @@ std::vector<path> entries(const path& directory) {
   return all;
 }
 
-/// Of a run's output. What a run leaves that ended before its first result does not count.
+/// A result in a run's output. Files of a run that ended before its first result do not count.
 bool is_result(const path& file) {
   std::error_code problem;
   const std::string name = file.filename().string();
@@ -54,7 +54,7 @@ bool is_result(const path& file) {
          (is_metrics_name(name) && std::filesystem::file_size(file, problem) > 0);
 }
 
-/// The first file or directory that says that a run has written there.
+/// The first file or directory that a run has written there.
 std::optional<path> found_in(const path& directory, bool of_checkpoints) {
   for (const path& entry : entries(directory)) {
     if (of_checkpoints ? round_of(entry).has_value() : is_result(entry)) return entry;
@@ -67,7 +67,7 @@ bool are_same(const path& a, const path& b) {
   return std::filesystem::equivalent(a, b, problem);
 }
 
-/// Of the checkpoints that are resumed from.
+/// The directory of the checkpoints from which the run resumes.
 std::optional<path> resumed_directory(const RunPlaces& places) {
   if (!places.resume) return std::nullopt;
   std::error_code problem;
@@ -81,7 +81,7 @@ bool is_resumed_run(const path& directory, const path& resumed, bool of_checkpoi
   return are_same(directory, of_checkpoints ? resumed : resumed.parent_path());
 }
 
-/// What of another run is in the way.
+/// A file of another run, if there is one.
 std::optional<path> in_the_way(const RunPlaces& places, const path& directory,
                                bool of_checkpoints) {
   const auto resumed = resumed_directory(places);

@@ -74,7 +74,7 @@ namespace {
 
 using SortedJson = nlohmann::json;
 
-/// Reads one header; every complaint names the file.
+/// Reads one header. Every error names the file.
 class HeaderReader {
  public:
   explicit HeaderReader(std::string_view file) : file_(file) {}
@@ -128,14 +128,14 @@ class HeaderReader {
          fmt::format(what, std::forward<Args>(args)...));
   }
 
-  /// A name as messages have it: names may be as long as the header.
+  /// A name for messages, shortened: names may be as long as the header.
   static std::string shown(std::string_view name) {
     constexpr std::size_t longest = 60;
     return printable(name.substr(0, longest)) + (name.size() > longest ? "..." : "");
   }
 
  private:
-  /// No more depth than the format has, and no name twice.
+  /// Refuses more depth than the format has, and repeated names.
   bool check_event(int depth, SortedJson::parse_event_t event, SortedJson& parsed) const {
     demand(depth <= 3, "its header is nested more deeply than the format is");
     if (event == SortedJson::parse_event_t::key && depth == 1) {
@@ -243,7 +243,7 @@ std::size_t beginning_bytes(std::ifstream& in, std::size_t file_bytes, const std
 
 }  // namespace
 
-/// Memory for the whole file is asked for once its header has been found good.
+/// Allocates memory for the whole file only after the header has been checked.
 Safetensors::Safetensors(const std::filesystem::path& path) : file_(path.string()) {
   const std::string problem = why_unreadable_file(path);
   require(problem.empty(), ErrorKind::data,

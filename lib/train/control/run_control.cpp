@@ -9,10 +9,11 @@ namespace {
 
 constexpr auto quiet_period = std::chrono::milliseconds(100);
 constexpr auto busy_period = std::chrono::milliseconds(10);
-constexpr Seconds longest_tick{
-    0.2};  ///< what a worker that was stopped itself counts for that time
+/// A worker that was suspended counts no more than this for that time.
+constexpr Seconds longest_tick{0.2};
 constexpr Seconds last_moment{2};
-constexpr Seconds for_notes{1};  ///< in which workers of other hosts have heard of each other
+/// Within this time news reach all workers of other hosts.
+constexpr Seconds for_notes{1};
 
 }  // namespace
 
@@ -38,12 +39,11 @@ RunControl::~RunControl() {
   thread_.join();
 }
 
-/// News of workers of other hosts take some time.
 Seconds RunControl::silent_after() const {
   return options_.silent_after + (news_.has_other_hosts() ? for_notes : Seconds(0));
 }
 
-/// Zeros are a record of before anything has happened.
+/// The memory is zero at first, and so are valid records.
 std::vector<AgreementRecord*> RunControl::records() const {
   std::vector<AgreementRecord*> all;
   for (std::byte* part : region_.parts) all.push_back(reinterpret_cast<AgreementRecord*>(part));
@@ -86,7 +86,7 @@ void RunControl::tick(Seconds elapsed) {
   changed_.notify_all();
 }
 
-/// False when this is the end.
+/// False when the thread shall end.
 bool RunControl::rest() {
   std::unique_lock lock(mutex_);
   const bool hurry = agreement_.is_busy() || agreement_.all_have_ended(lost_);
