@@ -4,7 +4,7 @@
 
 #include <fast/core/error.hpp>
 
-#include "exchange/shared/optimistic.hpp"
+#include "exchange/shared/seqlock.hpp"
 
 namespace fast::combine {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 
-#include "exchange/shared/optimistic.hpp"
+#include "exchange/shared/seqlock.hpp"
 
 namespace fast::combine {
 

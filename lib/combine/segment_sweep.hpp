@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "combine/host_mixer.hpp"
-#include "exchange/shared/optimistic.hpp"
+#include "exchange/shared/seqlock.hpp"
 
 namespace fast::combine {
 

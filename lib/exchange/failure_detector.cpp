@@ -5,7 +5,7 @@
 
 namespace fast::exchange {
 
-/// One more, as the first may come at once.
+/// One more, because the first one may come immediately.
 std::uint64_t beats_in(Seconds time) {
   return static_cast<std::uint64_t>(std::ceil(time.count() * beats_per_second)) + 1;
 }
@@ -31,13 +31,13 @@ Seconds FailureDetector::silence(int worker) const {
   return seconds_of(record(worker).observed - record(worker).moved);
 }
 
-Patience::Patience(Seconds limit, const PeerState& own)
+ProgressDeadline::ProgressDeadline(Seconds limit, const PeerState& own)
     : limit_(beats_in(limit)),
       began_(own.heartbeat),
       moved_(own.heartbeat),
       activity_(own.activity) {}
 
-bool Patience::is_over(const PeerState& own) {
+bool ProgressDeadline::expired(const PeerState& own) {
   if (std::exchange(activity_, own.activity) != own.activity) moved_ = own.heartbeat;
   return own.heartbeat - moved_ > limit_;
 }

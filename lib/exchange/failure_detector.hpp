@@ -1,6 +1,6 @@
-// Which workers seem to have died, and how long a wait may last. All time is counted in heartbeats
-// of the process that waits: they stop when the process is suspended, so that it suspects nobody
-// for what it did not see itself.
+// Which workers seem to have died, and how long a wait may last. Time is counted in heartbeats of
+// the process that waits. They stop while the process is suspended, so it does not suspect others
+// for the time that it did not run.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -14,25 +14,25 @@ namespace fast::exchange {
 
 inline constexpr double beats_per_second = 10;
 
-/// So many heartbeats take at least such a time.
+/// The number of heartbeats that take at least that time.
 std::uint64_t beats_in(Seconds time);
 inline Seconds seconds_of(std::uint64_t beats) {
   return Seconds(static_cast<double>(beats) / beats_per_second);
 }
 
-/// Any change of what a worker shows is a sign of life: a heartbeat, a round, a publication, a part
-/// of a message that has arrived. May be used by several threads.
+/// Any change of a worker's PeerState is a sign of life: a heartbeat, a round, a publication, a
+/// part of a message that has arrived. Several threads may use it.
 class FailureDetector {
  public:
   FailureDetector(int workers, Seconds suspect_after);
 
-  /// Notes what `worker` shows when this process's own heart has beaten `now` times.
+  /// Notes the state of `worker` after `now` heartbeats of this process.
   void observe(int worker, const PeerState& seen, std::uint64_t now);
 
   /// True when the latest observation was more than `suspect_after` later than the latest sign of
   /// life.
   bool is_suspect(int worker) const;
-  /// From the latest sign of life to the latest observation.
+  /// Time from the latest sign of life to the latest observation.
   Seconds silence(int worker) const;
 
  private:
@@ -48,18 +48,19 @@ class FailureDetector {
   std::vector<Record> records_;
 };
 
-/// The limit of a wait: it counts from the last time that any worker made progress, as far as this
-/// one knows (PeerState::activity). So a worker that waits for others that get on ends nothing.
-class Patience {
+/// The deadline of a wait. It counts from the last time that any worker made progress, as far as
+/// this one knows (PeerState::activity): a wait for slow workers that make progress does not
+/// expire.
+class ProgressDeadline {
  public:
-  /// `own` is what this worker itself shows, here and below.
-  Patience(Seconds limit, const PeerState& own);
+  /// `own` is the state of this worker itself, here and below.
+  ProgressDeadline(Seconds limit, const PeerState& own);
 
-  /// Looks; true when nobody has made progress for longer than the limit.
-  bool is_over(const PeerState& own);
+  /// True when no worker has made progress for longer than the limit.
+  bool expired(const PeerState& own);
 
   Seconds waited(const PeerState& own) const { return seconds_of(own.heartbeat - began_); }
-  /// Without progress of anybody, as of the latest look.
+  /// Time without progress of any worker, as of the latest expired().
   Seconds standstill(const PeerState& own) const { return seconds_of(own.heartbeat - moved_); }
 
  private:

@@ -12,11 +12,11 @@ using namespace exchange;
 Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions& options) const {
   const Deadline deadline(options.deadline);
   auto board =
-      std::make_shared<const SlotBoard>(allocate(SlotBoard::part_bytes(shape), deadline), shape);
+      std::make_shared<const SlotBoard>(allocate(SlotLayout(shape).part_bytes(), deadline), shape);
   board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);
-  const auto heart = std::make_shared<Heart>(board, rank(), options.suspect_after);
-  auto peers = std::make_shared<SlotPeers>(heart, impl_->connect(board, plan, options));
-  auto slots = std::make_unique<SlotExchange>(heart, std::move(plan), options);
+  const auto heartbeat = std::make_shared<Heartbeat>(board, rank(), options.suspect_after);
+  auto peers = std::make_shared<SlotPeers>(heartbeat, impl_->connect(board, plan, options));
+  auto slots = std::make_unique<SlotExchange>(heartbeat, std::move(plan), options);
   return {std::move(slots), std::move(peers)};
 }
 
@@ -25,9 +25,10 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
   if (auto own = impl_->reducer(options)) return own;
   const PayloadShape shape{size_bytes, 1, 0};
   auto board = std::make_shared<const SlotBoard>(
-      allocate(SlotBoard::part_bytes(shape), Deadline(options.deadline)), shape);
-  const auto heart = std::make_shared<Heart>(std::move(board), rank(), options.suspect_after);
-  return std::make_unique<SlotReducer>(heart, options);
+      allocate(SlotLayout(shape).part_bytes(), Deadline(options.deadline)), shape);
+  const auto heartbeat =
+      std::make_shared<Heartbeat>(std::move(board), rank(), options.suspect_after);
+  return std::make_unique<SlotReducer>(heartbeat, options);
 }
 
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,

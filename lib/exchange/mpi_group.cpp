@@ -5,9 +5,9 @@
 #include <fast/exchange/group.hpp>
 
 #include "exchange/collective/mpi_reducer.hpp"
+#include "exchange/device/window_reads.hpp"
 #include "exchange/mpi_notes.hpp"
 #include "exchange/remote/remote_mirror.hpp"
-#include "exchange/remote/window_reads.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast {
@@ -15,14 +15,17 @@ namespace {
 
 constexpr Seconds start_up_deadline{300};
 
-/// Room for the mirrors of remote workers: taken from the system page by page, as it is written to.
+/// Memory for the mirrors of remote workers. The system provides a page at its first write.
 class MirrorMemory {
  public:
   explicit MirrorMemory(std::size_t size_bytes) : size_(size_bytes) {
     data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    require(data_ != MAP_FAILED, ErrorKind::resource,
-            "Group: no address space for {} bytes of mirrors", size_);
+    require(
+        data_ != MAP_FAILED, ErrorKind::resource,
+        "Group: the system refused {} bytes of address space for the mirrors of remote workers; "
+        "raise the limit (ulimit -v) or train a smaller model",
+        size_);
   }
   MirrorMemory(const MirrorMemory&) = delete;
   MirrorMemory& operator=(const MirrorMemory&) = delete;
@@ -34,7 +37,7 @@ class MirrorMemory {
   void* data_;
 };
 
-/// Ranks of one host or of several: shared windows within a host, mirrors of what is elsewhere.
+/// Ranks of one host or of several: shared windows within a host, mirrors of workers elsewhere.
 class MpiGroup : public GroupImpl {
  public:
   explicit MpiGroup(const mpi::Communicator& communicator)
@@ -90,11 +93,11 @@ class MpiGroup : public GroupImpl {
     std::vector<bool> is_remote;
     for (const int index : index_on_host_) is_remote.push_back(index < 0);
     const Deadline deadline(options.deadline);
-    exchange::RemoteMirror::Ways ways;
+    exchange::RemoteWays ways;
     ways.window = std::make_unique<mpi::RemoteWindow>(
         communicator_, reinterpret_cast<std::byte*>(&board->header(rank())),
-        exchange::SlotBoard::part_bytes(board->shape()),
-        std::const_pointer_cast<exchange::SlotBoard>(board), deadline);
+        board->layout().part_bytes(), std::const_pointer_cast<exchange::SlotBoard>(board),
+        deadline);
     ways.messages = std::make_unique<mpi::Messages>(communicator_, deadline);
     exchange::RemoteEdges edges{board,
                                 rank(),

@@ -5,13 +5,12 @@
 #include <thread>
 
 #include "core/keep.hpp"
-#include "mpi/impl.hpp"
 
 namespace fast::exchange {
 namespace {
 
 constexpr int tag = 0;
-constexpr Seconds last_moment{1};
+constexpr Seconds closing_limit{1};
 
 }  // namespace
 
@@ -20,32 +19,32 @@ MpiNotes::MpiNotes(const mpi::Communicator& communicator, std::size_t size_bytes
     : messages_(communicator, deadline),
       size_bytes_(size_bytes),
       sent_(static_cast<std::size_t>(communicator.size())),
-      coming_(std::make_shared<UnderWay>()) {
-  coming_->bytes.resize(size_bytes);
+      received_(std::make_shared<UnderWay>()) {
+  received_->bytes.resize(size_bytes);
 }
 
 MpiNotes::~MpiNotes() {
-  for (const Deadline deadline(last_moment); !all_idle() && !deadline.expired();)
+  for (const Deadline deadline(closing_limit); !all_idle() && !deadline.expired();)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const auto& note : sent_) {
     if (note && !is_idle(*note)) keep_for_good(note);
   }
-  if (!is_idle(*coming_)) keep_for_good(coming_);
+  if (!is_idle(*received_)) keep_for_good(received_);
 }
 
 bool MpiNotes::is_idle(UnderWay& note) {
-  if (note.lost) return false;
+  if (note.failed) return false;
   try {
-    return mpi::done(note.request);
+    return note.request.test();
   } catch (const Error&) {
-    note.lost = true;
+    note.failed = true;
     return false;
   }
 }
 
 bool MpiNotes::all_idle() {
   return std::all_of(sent_.begin(), sent_.end(),
-                     [](const auto& note) { return !note || note->lost || is_idle(*note); });
+                     [](const auto& note) { return !note || note->failed || is_idle(*note); });
 }
 
 bool MpiNotes::send(int worker, std::span<const std::byte> note) {
@@ -56,26 +55,26 @@ bool MpiNotes::send(int worker, std::span<const std::byte> note) {
   try {
     under_way->request = messages_.send(worker, tag, under_way->bytes.data(), size_bytes_);
   } catch (const Error&) {
-    under_way->lost = true;
+    under_way->failed = true;
   }
-  return !under_way->lost;
+  return !under_way->failed;
 }
 
 bool MpiNotes::receive(std::span<std::byte> note) {
-  const bool begins = coming_->request == MPI_REQUEST_NULL && !coming_->lost;
+  const bool begins = !received_->request.is_under_way() && !received_->failed;
   if (begins) {
-    const auto sender = messages_.unasked();
+    const auto sender = messages_.unsolicited();
     if (!sender) return false;
-    coming_->request = messages_.receive(*sender, tag, coming_->bytes.data(), size_bytes_);
+    received_->request = messages_.receive(*sender, tag, received_->bytes.data(), size_bytes_);
   }
-  if (!is_idle(*coming_)) {
-    if (!coming_->lost) return false;
-    keep_for_good(coming_);  // its sender died in its middle
-    coming_ = std::make_shared<UnderWay>();
-    coming_->bytes.resize(size_bytes_);
+  if (!is_idle(*received_)) {
+    if (!received_->failed) return false;
+    keep_for_good(received_);  // its sender died while it was sent
+    received_ = std::make_shared<UnderWay>();
+    received_->bytes.resize(size_bytes_);
     return false;
   }
-  std::copy(coming_->bytes.begin(), coming_->bytes.end(), note.begin());
+  std::copy(received_->bytes.begin(), received_->bytes.end(), note.begin());
   return true;
 }
 

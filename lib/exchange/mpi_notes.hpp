@@ -1,4 +1,4 @@
-// Notes by messages of MPI.
+// Notes as MPI messages.
 #pragma once
 
 #include <fast/exchange/group.hpp>
@@ -13,7 +13,7 @@ class MpiNotes final : public Notes {
  public:
   /// Collective.
   MpiNotes(const mpi::Communicator& communicator, std::size_t size_bytes, const Deadline& deadline);
-  /// Gives what is under way a moment to arrive; MPI keeps the rest.
+  /// Waits at most a second for what is under way. MPI keeps the rest.
   ~MpiNotes() override;
   MpiNotes(const MpiNotes&) = delete;
   MpiNotes& operator=(const MpiNotes&) = delete;
@@ -24,8 +24,8 @@ class MpiNotes final : public Notes {
  private:
   struct UnderWay {
     std::vector<std::byte> bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
-    bool lost = false;  ///< MPI has failed on it
+    mpi::Request request;
+    bool failed = false;  ///< MPI has reported an error
   };
   static bool is_idle(UnderWay& note);
   bool all_idle();
@@ -33,7 +33,7 @@ class MpiNotes final : public Notes {
   mpi::Messages messages_;
   std::size_t size_bytes_;
   std::vector<std::shared_ptr<UnderWay>> sent_;  ///< by worker; null before the first
-  std::shared_ptr<UnderWay> coming_;
+  std::shared_ptr<UnderWay> received_;
 };
 
 }  // namespace fast::exchange

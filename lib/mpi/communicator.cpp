@@ -2,17 +2,11 @@
 #include <cstdint>
 #include <fast/core/error.hpp>
 #include <numeric>
-#include <optional>
-#include <thread>
 
 #include "mpi/impl.hpp"
-#include "mpi/launcher.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::mpi {
-
-namespace {
-constexpr Seconds last_words{0.5};
-}
 
 void check(int code, std::string_view call) {
   if (code == MPI_SUCCESS) return;
@@ -20,27 +14,6 @@ void check(int code, std::string_view call) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   fail(ErrorKind::mpi, "{}: {}", call, std::string_view(text, static_cast<std::size_t>(length)));
-}
-
-bool done(MPI_Request& request) {
-  int flag = 0;
-  check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
-  return flag != 0;
-}
-
-bool wait(MPI_Request& request, const Deadline& deadline) {
-  std::optional<Deadline>
-      gone;  // begins when some rank has ended: it may have said what is missing
-  for (int polls = 0;; ++polls) {
-    if (done(request)) return true;
-    if (polls < 200) {
-      std::this_thread::yield();
-    } else {
-      if (deadline.expired() || (gone && gone->expired())) return false;
-      if (!gone && some_rank_has_ended()) gone.emplace(last_words);
-      std::this_thread::sleep_for(std::chrono::microseconds(polls < 1000 ? 20 : 500));
-    }
-  }
 }
 
 Communicator::Impl::Impl(MPI_Comm owned) : comm(owned) {
@@ -78,16 +51,15 @@ Communicator Communicator::same_host(const Deadline& deadline) const {
 
 namespace {
 
-/// Buffers of a collective; left behind on purpose when MPI may still write to them after a
+/// Buffers of a collective call. They stay allocated if MPI may still write to them after the
 /// deadline.
 struct Gather {
-  std::vector<std::uint64_t> left;  ///< bytes of each rank that have not been handed round yet
+  std::vector<std::uint64_t> left;  ///< bytes of each rank that are still to be gathered
   std::vector<int> sizes, offsets;  ///< of a part
   std::string sent, received;
 };
 
-/// How much of each rank comes with the next part: it begins where the last one ended, and all of
-/// them together are counted in int.
+/// Sets the bytes of each rank in the next part. MPI counts all of them together in int.
 void plan_part(Gather& gather, std::size_t most_bytes) {
   const std::size_t each = std::max<std::size_t>(1, most_bytes / gather.left.size());
   for (std::size_t r = 0; r < gather.left.size(); ++r) {
@@ -113,8 +85,8 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
   gather->left.resize(count);
   gather->sizes.resize(count);
   gather->offsets.resize(count);
-  const auto finish = [&](MPI_Request& request) {
-    if (wait(request, deadline)) return;
+  const auto finish = [&](MPI_Request started, const char* call) {
+    if (Request(started, call).wait(deadline)) return;
     [[maybe_unused]] const Gather* leaked = gather.release();
     fail(ErrorKind::deadline,
          "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has "
@@ -126,7 +98,7 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
   check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, gather->left.data(), 1, MPI_UINT64_T,
                        impl_->comm, &request),
         "MPI_Iallgather");
-  finish(request);
+  finish(request, "MPI_Iallgather");
   std::vector<std::string> parts(count);
   for (std::size_t r = 0; r < count; ++r) parts[r].reserve(gather->left[r]);
   while (has_more(*gather)) {
@@ -136,7 +108,7 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
                           gather->sizes.data(), gather->offsets.data(), MPI_BYTE, impl_->comm,
                           &request),
           "MPI_Iallgatherv");
-    finish(request);
+    finish(request, "MPI_Iallgatherv");
     for (std::size_t r = 0; r < count; ++r) {
       parts[r].append(gather->received, static_cast<std::size_t>(gather->offsets[r]),
                       static_cast<std::size_t>(gather->sizes[r]));
@@ -149,7 +121,7 @@ void Communicator::barrier(const Deadline& deadline, std::string_view purpose) c
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(impl_->comm, &request), "MPI_Ibarrier");
   require(
-      wait(request, deadline), ErrorKind::deadline,
+      Request(request, "MPI_Ibarrier").wait(deadline), ErrorKind::deadline,
       "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has ended",
       purpose, impl_->rank, impl_->size, deadline.elapsed_s());
 }

@@ -33,11 +33,4 @@ Communicator duplicate(const Communicator& communicator, const Deadline& deadlin
 /// Throws Error(mpi) with MPI's text unless `code` is MPI_SUCCESS.
 void check(int code, std::string_view call);
 
-/// True when the request is done (or null); gives MPI the occasion to serve others in any case.
-bool done(MPI_Request& request);
-
-/// Completes a request with Test and back-off; false when the deadline passed first, or when the
-/// launcher tells that some rank has ended (the request stays pending).
-bool wait(MPI_Request& request, const Deadline& deadline);
-
 }  // namespace fast::mpi

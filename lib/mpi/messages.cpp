@@ -10,7 +10,8 @@ namespace {
 
 int count(std::size_t size_bytes) {
   require(size_bytes <= INT_MAX, ErrorKind::internal,
-          "Messages: {} bytes at once; MPI counts to {}, send in parts", size_bytes, INT_MAX);
+          "Messages: a message has {} bytes, MPI allows at most {}; send it in parts", size_bytes,
+          INT_MAX);
   return static_cast<int>(size_bytes);
 }
 
@@ -19,31 +20,30 @@ int count(std::size_t size_bytes) {
 Messages::Messages(const Communicator& communicator, const Deadline& deadline)
     : communicator_(duplicate(communicator, deadline, "opening two-sided messages")) {}
 
-MPI_Request Messages::send(int rank, int tag, const void* from, std::size_t size_bytes) const {
+Request Messages::send(int rank, int tag, const void* from, std::size_t size_bytes) const {
   MPI_Request request = MPI_REQUEST_NULL;
   check(
       MPI_Isend(from, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm, &request),
       "MPI_Isend");
-  return request;
+  return {request, "MPI_Isend", rank};
 }
 
-MPI_Request Messages::send_matched(int rank, int tag, const void* from,
-                                   std::size_t size_bytes) const {
+Request Messages::send_matched(int rank, int tag, const void* from, std::size_t size_bytes) const {
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Issend(from, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm,
                    &request),
         "MPI_Issend");
-  return request;
+  return {request, "MPI_Issend", rank};
 }
 
-MPI_Request Messages::receive(int rank, int tag, void* to, std::size_t size_bytes) const {
+Request Messages::receive(int rank, int tag, void* to, std::size_t size_bytes) const {
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Irecv(to, count(size_bytes), MPI_BYTE, rank, tag, communicator_.impl()->comm, &request),
         "MPI_Irecv");
-  return request;
+  return {request, "MPI_Irecv", rank, Request::Kind::receive};
 }
 
-std::optional<int> Messages::unasked() const {
+std::optional<int> Messages::unsolicited() const {
   int flag = 0;
   MPI_Status status;
   check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_.impl()->comm, &flag, &status),

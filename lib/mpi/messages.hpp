@@ -1,29 +1,28 @@
-// Two-sided messages that never block: sends and receives whose requests the caller tests. Internal
-// to the library: used by the exchange room.
+// Two-sided messages that never block: sends and receives whose requests the caller tests.
 #pragma once
-
-#include <mpi.h>
 
 #include <cstddef>
 #include <fast/mpi/communicator.hpp>
 #include <optional>
 
+#include "mpi/request.hpp"
+
 namespace fast::mpi {
 
-/// Every buffer stays untouched until done() has said so of its request. At most 2³¹ - 1 bytes
-/// each.
+/// A buffer belongs to MPI until its request is done. A message has at most 2³¹ - 1 bytes.
 class Messages {
  public:
-  /// Collective. Messages of their own, which no other communicator's meet.
+  /// Collective. No message of another communicator is received here.
   Messages(const Communicator& communicator, const Deadline& deadline);
 
-  MPI_Request send(int rank, int tag, const void* from, std::size_t size_bytes) const;
-  /// Is done only when the receiver has begun to receive.
-  MPI_Request send_matched(int rank, int tag, const void* from, std::size_t size_bytes) const;
-  MPI_Request receive(int rank, int tag, void* to, std::size_t size_bytes) const;
+  Request send(int rank, int tag, const void* from, std::size_t size_bytes) const;
+  /// Is done only after the receiver has begun to receive (MPI_Issend).
+  Request send_matched(int rank, int tag, const void* from, std::size_t size_bytes) const;
+  Request receive(int rank, int tag, void* to, std::size_t size_bytes) const;
 
-  /// A rank whose message has come and was not asked for yet; lets MPI move what is under way.
-  std::optional<int> unasked() const;
+  /// A rank whose message has arrived, but for which no receive has been started. Lets MPI make
+  /// progress.
+  std::optional<int> unsolicited() const;
 
  private:
   Communicator communicator_;

@@ -25,28 +25,28 @@ RemoteWindow::RemoteWindow(const Communicator& communicator, std::byte* base,
 RemoteWindow::~RemoteWindow() {
   try {
     require(!communicator_.impl()->given_up, ErrorKind::mpi, "ranks are gone");
-    // Twice, so that a rank that gives up in between takes nobody into the blocking calls.
+    // Twice: a rank that gave up in the first barrier is missing in the second, so that no rank
+    // enters the blocking calls below.
     const Deadline deadline(Seconds(10));
     own_.barrier(deadline, "closing the remote window");
     own_.barrier(deadline, "closing the remote window");
     MPI_Win_unlock_all(window_);
     MPI_Win_free(&window_);
   } catch (const Error&) {
-    keep_for_good(std::pair(std::move(keep_), own_));  // others may still read this memory
+    keep_for_good(std::pair(std::move(keep_), own_));  // other ranks may still read
   }
 }
 
-MPI_Request RemoteWindow::get(int rank, std::size_t offset, void* to,
-                              std::size_t size_bytes) const {
+Request RemoteWindow::get(int rank, std::size_t offset, void* to, std::size_t size_bytes) const {
   require(size_bytes <= INT_MAX, ErrorKind::internal,
-          "RemoteWindow::get: {} bytes at once; MPI counts to {}, read in parts", size_bytes,
-          INT_MAX);
+          "RemoteWindow::get: a read has {} bytes, MPI allows at most {}; read in parts",
+          size_bytes, INT_MAX);
   MPI_Request request = MPI_REQUEST_NULL;
   const int count = static_cast<int>(size_bytes);
   check(MPI_Rget(to, count, MPI_BYTE, rank, static_cast<MPI_Aint>(offset), count, MPI_BYTE, window_,
                  &request),
         "MPI_Rget");
-  return request;
+  return {request, "MPI_Rget", rank};
 }
 
 }  // namespace fast::mpi

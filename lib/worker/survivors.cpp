@@ -58,7 +58,7 @@ void Survivors::await_finish() {
   const int rank = setting_.group.rank();
   const auto own = [&] { return peers_->peer(rank); };
   const std::uint64_t began = own().heartbeat;
-  exchange::Patience patience(setting_.options.deadline, own());
+  exchange::ProgressDeadline deadline(setting_.options.deadline, own());
   std::vector<int> known, awaited(static_cast<std::size_t>(setting_.group.size()));
   known.swap(lost_);
   std::iota(awaited.begin(), awaited.end(), 0);
@@ -73,12 +73,12 @@ void Survivors::await_finish() {
         now.heartbeat - began <= exchange::beats_in(setting_.options.suspect_after);
     const bool lost = peers_->is_suspect(worker) && (is_known || !in_time);
     if (lost) lost_.push_back(worker);
-    require(lost || !patience.is_over(now), ErrorKind::deadline,
+    require(lost || !deadline.expired(now), ErrorKind::deadline,
             "Worker: worker {} has finished and waited {:.1f} s for worker {}, which has finished "
             "{} rounds, {:.1f} s without progress of any worker; look for what holds it, or allow "
             "more with a longer deadline",
-            rank, patience.waited(now).count(), worker, peer.progress,
-            patience.standstill(now).count());
+            rank, deadline.waited(now).count(), worker, peer.progress,
+            deadline.standstill(now).count());
     return lost;
   };
   while (std::erase_if(awaited, is_over), !awaited.empty()) {

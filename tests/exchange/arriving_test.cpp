@@ -20,7 +20,7 @@ struct Mirrored {
   Pair pair{bytes};
   MirrorWriter mirror{*pair.board, Pair::writer_rank};
   SlotExchange reader = pair.end(Pair::reader_rank, testing::staleness(0));
-  std::size_t head = SlotBoard::data_offset(pair.shape);
+  std::size_t head = SlotLayout(pair.shape).data_offset();
 
   void bring(std::byte* slot, std::size_t from, std::size_t up_to, int value) {
     std::memset(slot + head + from, value, up_to - from);
@@ -71,7 +71,8 @@ TEST_CASE("a payload that is begun anew is not taken for what was promised") {
 TEST_CASE("what comes is for its rounds alone, and only for those who ask early") {
   Pair pair(bytes);
   MirrorWriter mirror(*pair.board, Pair::writer_rank);
-  const SlotPeers waiting(pair.heart(Pair::reader_rank)), alive(pair.heart(Pair::writer_rank));
+  const SlotPeers waiting(pair.heartbeat(Pair::reader_rank)),
+      alive(pair.heartbeat(Pair::writer_rank));
   ExchangeOptions impatient = testing::staleness(0);
   impatient.deadline = Seconds(0.05);
   SlotExchange reader = pair.end(Pair::reader_rank, impatient);

@@ -18,7 +18,7 @@ struct Pair {
 
   explicit Pair(std::size_t bytes) : Pair(PayloadShape{bytes, 1, 0}) {}
   explicit Pair(const PayloadShape& of_payloads) : shape(of_payloads) {
-    const std::size_t part = round_up(exchange::SlotBoard::part_bytes(shape), page_bytes);
+    const std::size_t part = round_up(exchange::SlotLayout(shape).part_bytes(), page_bytes);
     memory = std::make_shared<AlignedBuffer>(2 * part + page_bytes);
     const std::size_t base = round_up(reinterpret_cast<std::size_t>(memory->data()), page_bytes);
     const Region region{
@@ -28,13 +28,14 @@ struct Pair {
     board = std::make_shared<const exchange::SlotBoard>(region, shape);
   }
 
-  /// Its heart does not beat by itself: a SlotPeers or Heart::beat() makes it.
-  std::shared_ptr<exchange::Heart> heart(int rank, Seconds suspect_after = Seconds(5)) const {
-    return std::make_shared<exchange::Heart>(board, rank, suspect_after);
+  /// Its heart does not beat by itself: a SlotPeers or Heartbeat::beat() makes it.
+  std::shared_ptr<exchange::Heartbeat> heartbeat(int rank,
+                                                 Seconds suspect_after = Seconds(5)) const {
+    return std::make_shared<exchange::Heartbeat>(board, rank, suspect_after);
   }
 
   exchange::SlotExchange end(int rank, const ExchangeOptions& options) const {
-    return {heart(rank, options.suspect_after),
+    return {heartbeat(rank, options.suspect_after),
             [rank](std::int64_t) {
               return rank == writer_rank ? RoundEdges{{}, {reader_rank}}
                                          : RoundEdges{{writer_rank}, {}};

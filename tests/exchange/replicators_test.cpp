@@ -52,12 +52,13 @@ TEST_CASE("an edge that fails at any moment is given up and logged, the others g
     bool closed = false;
     CHECK_NOTHROW(closed = neighbors.closed());
     CHECK(closed);
-    CHECK(neighbors.any_lost());
+    CHECK(neighbors.any_failed());
     CHECK(neighbors.follows(5));  // it is not begun anew
     CHECK_FALSE(neighbors.any_of([](int worker) { return worker == 5; }));
     CHECK(neighbors.any_of([](int worker) { return worker == 6; }));
     REQUIRE(said.size() == 1);
-    CHECK_THAT(said[0], Contains("worker 3: lost the way to worker 5: MPI_Test: connection"));
+    CHECK_THAT(said[0],
+               Contains("worker 3: the connection to worker 5 has failed: MPI_Test: connection"));
     neighbors.leave_to_mpi();
   }
 }
@@ -67,5 +68,5 @@ TEST_CASE("a log that fails ends no thread") {
   Replicators neighbors(0, full);
   neighbors.add(std::make_unique<Edge>(1, Fails::advancing));
   CHECK_NOTHROW(neighbors.advance());
-  CHECK(neighbors.any_lost());
+  CHECK(neighbors.any_failed());
 }

@@ -14,7 +14,7 @@ constexpr std::size_t vector_bytes = 1000;
 /// One worker's board, written as SlotExchange does it.
 struct Publisher {
   Publisher() {
-    const std::size_t bytes = SlotBoard::part_bytes(shape);
+    const std::size_t bytes = SlotLayout(shape).part_bytes();
     memory = AlignedBuffer(bytes);
     std::memset(memory.data(), 0, bytes);
     board = std::make_shared<SlotBoard>(Region{{memory.data()}, bytes, nullptr}, shape);
@@ -32,7 +32,7 @@ struct Publisher {
     end(round);
   }
   bool holds_only(SendBuffer& buffer, int value) const {
-    const std::byte* data = buffer.first(buffer.size()) + SlotBoard::data_offset(shape);
+    const std::byte* data = buffer.first(buffer.size()) + SlotLayout(shape).data_offset();
     return std::all_of(data, data + vector_bytes,
                        [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
   }
@@ -53,26 +53,26 @@ TEST_CASE("a buffer stays as it is when its slot is written anew") {
   CHECK(publisher.holds_only(*buffer, 1));
   for (int round = 1; round <= 7; ++round) publisher.publish(round, round + 1);
   CHECK(publisher.holds_only(*buffer, 1));
-  CHECK(buffer->stands());
+  CHECK(buffer->is_intact());
 }
 
-TEST_CASE("a buffer whose slot is written anew before its last byte was copied does not stand") {
+TEST_CASE("a buffer whose slot is written anew before its last byte was copied is not intact") {
   Publisher publisher;
   SendBuffers send_buffers(publisher.board, 0);
   for (int round = 0; round < 3; ++round) publisher.publish(round, round + 1);
   const auto half = send_buffers.buffer(1, 0), whole = send_buffers.buffer(2, 1);
   half->first(half->size() / 2);
-  CHECK_FALSE(half->stands());
+  CHECK_FALSE(half->is_intact());
   publisher.begin();  // of publication 4, in the slot of 1
   half->first(half->size());
   whole->first(whole->size());
-  CHECK_FALSE(half->stands());
-  CHECK(whole->stands());
+  CHECK_FALSE(half->is_intact());
+  CHECK(whole->is_intact());
   publisher.fill(9);
   publisher.end(0);  // a publication for the same round again
   const auto late = send_buffers.buffer(1, 0);
   late->first(late->size());
-  CHECK_FALSE(late->stands());
+  CHECK_FALSE(late->is_intact());
 }
 
 TEST_CASE("readers of one publication share its buffer; room is used again once nobody holds it") {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "exchange/pair.hpp"
-#include "exchange/shared/optimistic.hpp"
+#include "exchange/shared/seqlock.hpp"
 #include "exchange/shared/slot_peers.hpp"
 #include "support/catch.hpp"
 
@@ -112,8 +112,8 @@ TEST_CASE("a slot written anew for an equal round is rejected") {
 TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exactly its round") {
   constexpr std::size_t bytes = 1 << 12;
   const Pair pair(bytes);
-  const SlotPeers writer_peers(pair.heart(Pair::writer_rank));
-  const SlotPeers reader_peers(pair.heart(Pair::reader_rank));
+  const SlotPeers writer_peers(pair.heartbeat(Pair::writer_rank));
+  const SlotPeers reader_peers(pair.heartbeat(Pair::reader_rank));
   std::thread writing([&] {
     SlotExchange writer = pair.end(Pair::writer_rank, staleness(0));
     for (std::int64_t round = 0; round < 200; ++round) write(writer, round, bytes);
@@ -135,7 +135,8 @@ TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exac
 
 TEST_CASE("a deadline names worker, peer, operation, round and time") {
   const Pair pair(64);
-  const SlotPeers alive(pair.heart(Pair::writer_rank)), waiting(pair.heart(Pair::reader_rank));
+  const SlotPeers alive(pair.heartbeat(Pair::writer_rank)),
+      waiting(pair.heartbeat(Pair::reader_rank));
   ExchangeOptions options = staleness(0);
   options.deadline = Seconds(0.3);
   SlotExchange reader = pair.end(Pair::reader_rank, options);
@@ -150,7 +151,7 @@ TEST_CASE("a neighbor without heartbeat is left out and taken back") {
   options.suspect_after = Seconds(0.15);
   std::vector<std::string> said;
   options.log = [&](LogLevel, std::string_view text) { said.emplace_back(text); };
-  const SlotPeers waiting(pair.heart(Pair::reader_rank));
+  const SlotPeers waiting(pair.heartbeat(Pair::reader_rank));
   SlotExchange reader = pair.end(Pair::reader_rank, options);
   CHECK(reader.fetch(0).front().state == Arrival::State::suspect);
   const auto& beats = pair.board->header(Pair::reader_rank).life.heartbeat;
@@ -159,7 +160,7 @@ TEST_CASE("a neighbor without heartbeat is left out and taken back") {
   CHECK(beats.load() - before < 3);  // known suspects cost nothing
   REQUIRE(said.size() == 1);
   CHECK_THAT(said[0], Contains("worker 0 has shown no sign of life"));
-  const SlotPeers back(pair.heart(Pair::writer_rank));
+  const SlotPeers back(pair.heartbeat(Pair::writer_rank));
   SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
   write(writer, 2, 64);
   CHECK(reader.fetch(2).front().state == Arrival::State::present);
@@ -167,7 +168,7 @@ TEST_CASE("a neighbor without heartbeat is left out and taken back") {
 
 TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   const Pair pair(64);
-  SlotPeers peers(pair.heart(Pair::writer_rank));
+  SlotPeers peers(pair.heartbeat(Pair::writer_rank));
   SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
   peers.announce(WorkerStatus::finished);
   CHECK(reader.fetch(0).front().state == Arrival::State::finished);
@@ -180,14 +181,14 @@ TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   CHECK_THROWS_WITH(reader.fetch(1), Contains("because worker 0 failed"));
   failing.join();
   CHECK(first);
-  SlotPeers second(pair.heart(Pair::reader_rank));
+  SlotPeers second(pair.heartbeat(Pair::reader_rank));
   CHECK_FALSE(second.announce(WorkerStatus::failed));  // only the first reports
 }
 
 TEST_CASE("a snapshot brings the weights where they were written beside the message") {
   for (const std::size_t bytes : {std::size_t{40}, std::size_t{5000}}) {
     const Pair pair(PayloadShape{bytes, 2, 1, 100});
-    const SlotPeers peers(pair.heart(Pair::reader_rank));
+    const SlotPeers peers(pair.heartbeat(Pair::reader_rank));
     SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
     std::vector<std::byte> room(std::max<std::size_t>(bytes, 100));
     CHECK(peers.snapshot(Pair::writer_rank, room) == Snapshot::none);
@@ -225,25 +226,25 @@ TEST_CASE("address arithmetic holds beyond 4 GiB") {
   const PayloadShape shape{four_gib + 12, 2, 3};
   CHECK(shape.stride_bytes() == four_gib + 4096);
   CHECK(shape.payload_bytes() == 2 * (four_gib + 12) + 24);
-  CHECK(SlotBoard::part_bytes(shape) > 6 * four_gib);
+  CHECK(SlotLayout(shape).part_bytes() > 6 * four_gib);
   const PayloadShape large{large_bytes, 2, 1, large_bytes};
   const std::size_t vector = round_up(large_bytes, page_bytes);
   CHECK(large.stride_bytes() == vector);
-  CHECK(SlotBoard::data_offset(large) == page_bytes);
-  CHECK(SlotBoard::message_bytes(large) == page_bytes + vector + large_bytes);
-  CHECK(SlotBoard::weights_offset(large) == page_bytes + 2 * vector);
-  CHECK(SlotBoard::slot_bytes(large) == page_bytes + 3 * vector);
-  const std::size_t header = SlotBoard::slot_offset(large, 0);
+  CHECK(SlotLayout(large).data_offset() == page_bytes);
+  CHECK(SlotLayout(large).message_bytes() == page_bytes + vector + large_bytes);
+  CHECK(SlotLayout(large).weights_offset() == page_bytes + 2 * vector);
+  CHECK(SlotLayout(large).slot_bytes() == page_bytes + 3 * vector);
+  const std::size_t header = SlotLayout(large).slot_offset(0);
   for (std::uint64_t sequence = 0; sequence < 7; ++sequence) {
-    CHECK(SlotBoard::slot_offset(large, sequence) ==
+    CHECK(SlotLayout(large).slot_offset(sequence) ==
           header + sequence % 3 * (page_bytes + 3 * vector));
   }
-  CHECK(SlotBoard::part_bytes(large) == header + 3 * (page_bytes + 3 * vector));
+  CHECK(SlotLayout(large).part_bytes() == header + 3 * (page_bytes + 3 * vector));
 }
 
 TEST_CASE("what is published beyond 4 GiB arrives") {
   const PayloadShape shape{large_bytes, 1, 0};
-  const std::size_t part = SlotBoard::part_bytes(shape);
+  const std::size_t part = SlotLayout(shape).part_bytes();
   const auto memory = sparse_memory(2 * part);
   const auto board = std::make_shared<const SlotBoard>(
       Region{{memory.get(), memory.get() + part}, part, memory}, shape);
@@ -251,7 +252,7 @@ TEST_CASE("what is published beyond 4 GiB arrives") {
     const EdgePlan plan = [rank](std::int64_t) {
       return rank == 0 ? RoundEdges{{}, {1}} : RoundEdges{{0}, {}};
     };
-    return SlotExchange(std::make_shared<Heart>(board, rank, Seconds(5)), plan,
+    return SlotExchange(std::make_shared<Heartbeat>(board, rank, Seconds(5)), plan,
                         staleness(unbounded_staleness));
   };
   SlotExchange writer = end(0), reader = end(1);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mpi/impl.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -14,14 +15,14 @@ constexpr std::size_t most_values_at_once = std::size_t{1} << 30;  // MPI counts
 MPI_Datatype type_of(float) { return MPI_FLOAT; }
 MPI_Datatype type_of(double) { return MPI_DOUBLE; }
 
-/// Begins anew at a deadline that has seen progress of any worker. False when the request is left
-/// to MPI.
-bool await_all(MPI_Request& request, const ExchangeOptions& options) {
+/// Starts a new deadline while any worker makes progress. False when the request is still under
+/// way.
+bool await_all(mpi::Request request, const ExchangeOptions& options) {
   const auto activity = [&] { return options.activity ? options.activity() : 0; };
   std::uint64_t before = 0;
   do {
     before = activity();
-    if (mpi::wait(request, Deadline(options.deadline))) return true;
+    if (request.wait(Deadline(options.deadline))) return true;
   } while (activity() != before);
   return false;
 }
@@ -30,7 +31,7 @@ bool await_all(MPI_Request& request, const ExchangeOptions& options) {
 
 template <class T>
 void MpiReducer::average_of(std::span<T> values) {
-  // A copy of its own, left behind when MPI may still write to it after the deadline.
+  // A copy, which stays allocated if MPI may still write to it after the deadline.
   auto sum = std::make_unique<std::vector<T>>(values.begin(), values.end());
   const auto began = Clock::now();
   for (std::size_t first = 0; first < sum->size(); first += most_values_at_once) {
@@ -39,11 +40,11 @@ void MpiReducer::average_of(std::span<T> values) {
     mpi::check(MPI_Iallreduce(MPI_IN_PLACE, sum->data() + first, static_cast<int>(count),
                               type_of(T{}), MPI_SUM, communicator_.impl()->comm, &request),
                "MPI_Iallreduce");
-    if (await_all(request, options_)) continue;
+    if (await_all({request, "MPI_Iallreduce"}, options_)) continue;
     [[maybe_unused]] const auto* leaked = sum.release();
     fail(ErrorKind::deadline,
-         "all-reduce: worker {} waited {:.1f} s for the others, the last {:.1f} s without progress "
-         "of any worker; an all-reduce needs every worker",
+         "all-reduce: worker {} waited {:.1f} s for the other workers, the last {:.1f} s without "
+         "progress of any worker; an all-reduce needs every worker",
          communicator_.rank(), Seconds(Clock::now() - began).count(), options_.deadline.count());
   }
   const T factor = T{1} / static_cast<T>(communicator_.size());

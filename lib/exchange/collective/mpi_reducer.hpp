@@ -1,4 +1,4 @@
-// All-reduce over any ranks: a nonblocking MPI_Allreduce that gives the core away while it waits.
+// All-reduce over any ranks: MPI_Iallreduce, with a wait that yields the core.
 #pragma once
 
 #include <fast/exchange/exchange.hpp>

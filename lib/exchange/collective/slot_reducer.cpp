@@ -17,15 +17,19 @@ std::size_t slice_begin(std::size_t count, int w, int workers) {
 
 }  // namespace
 
-SlotReducer::SlotReducer(const std::shared_ptr<Heart>& heart, const ExchangeOptions& options)
-    : board_(heart->board()), rank_(heart->rank()), peers_(heart), waiter_(heart, options) {}
+SlotReducer::SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat,
+                         const ExchangeOptions& options)
+    : board_(heartbeat->board()),
+      rank_(heartbeat->rank()),
+      peers_(heartbeat),
+      waiter_(heartbeat, options) {}
 
 void SlotReducer::arrive(std::int64_t phase) {
   mixing::stream_fence();
   WorkerHeader& header = board_->header(rank_);
   header.reading.progress.store(phase, std::memory_order_release);
   header.note_progress();
-  header.ring();
+  header.notify();
 }
 
 void SlotReducer::await(int worker, std::int64_t phase) {
@@ -34,17 +38,16 @@ void SlotReducer::await(int worker, std::int64_t phase) {
       worker, [&] { return progress.load(std::memory_order_acquire) >= phase; }, "all-reduce",
       calls_);
   require(outcome == PeerWaiter::Outcome::ready, ErrorKind::deadline,
-          "all-reduce: worker {} cannot go on in call {} because worker {} has gone; an all-reduce "
-          "needs "
-          "every worker",
+          "all-reduce: worker {} cannot continue in call {} because worker {} has left; an "
+          "all-reduce needs every worker",
           rank_, calls_, worker);
 }
 
 template <class T>
 void SlotReducer::average_of(std::span<T> values) {
   require(values.size_bytes() <= board_->shape().vector_bytes, ErrorKind::argument,
-          "all-reduce: {} bytes were given, at most {} were announced", values.size_bytes(),
-          board_->shape().vector_bytes);
+          "all-reduce: {} bytes were given, open_reducer() was called for at most {}",
+          values.size_bytes(), board_->shape().vector_bytes);
   const int workers = board_->workers();
   const std::int64_t phase = 2 * calls_++;
   mixing::stream_copy(board_->payload(rank_, input_slot).data, values.data(), values.size_bytes());

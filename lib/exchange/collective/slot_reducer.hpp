@@ -1,5 +1,5 @@
-// All-reduce over shared memory: every worker reduces one slice of all vectors, then collects the
-// others' slices.
+// All-reduce over shared memory: each worker reduces one slice of all vectors, then gathers the
+// other slices.
 #pragma once
 
 #include <fast/exchange/reducer.hpp>
@@ -12,9 +12,9 @@ namespace fast::exchange {
 
 class SlotReducer : public Reducer {
  public:
-  /// `board` has one vector of the largest size to come; its first slot takes inputs, its second
-  /// results.
-  SlotReducer(const std::shared_ptr<Heart>& heart, const ExchangeOptions& options);
+  /// The board's payload is one vector of the largest size that will be averaged. Slot 0 takes
+  /// inputs, slot 1 results.
+  SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat, const ExchangeOptions& options);
   void average(std::span<float> values) override { average_of(values); }
   void average(std::span<double> values) override { average_of(values); }
 

@@ -1,213 +1,91 @@
 #include "exchange/remote/puller.hpp"
 
-#include <cstring>
-#include <fast/core/error.hpp>
 #include <utility>
 
-#include "mpi/impl.hpp"
-
 namespace fast::exchange {
-namespace {
-constexpr std::size_t shortest_chunk = std::size_t{1} << 16, longest_chunk = std::size_t{1} << 20;
-constexpr std::size_t chunks_under_way = 4;
-constexpr auto quick = std::chrono::milliseconds(10), slow = std::chrono::milliseconds(80);
-constexpr std::int64_t no_round = -1;
-}  // namespace
 
 Puller::Puller(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker)
     : Replicator(worker),
       edges_(edges),
-      window_(window),
       mirror_(*edges.board, worker),
-      chunk_bytes_(shortest_chunk) {}
+      header_(window, worker),
+      copy_(window, worker, edges.throttle),
+      plan_(edges, worker) {}
 
 bool Puller::advance() {
-  moved_ = false;
   if (closing_) return false;
-  switch (stage_) {
-    case Stage::idle:
-      look_at(before_, Stage::looking);
-      break;
-    case Stage::looking:
-      if (!has_come(before_)) break;
-      moved_ |= take_over(edges_.board->header(worker()), PeerCounters::of(before_.get()));
-      if (choose()) {
-        begin_copy();
-      } else {
-        take_over_status();
-        stage_ = Stage::idle;
-      }
-      break;
-    case Stage::copying:
-      if (copy_some()) look_at(after_, Stage::checking);
-      break;
-    case Stage::checking:
-      if (!has_come(after_)) break;
-      moved_ |= take_over(edges_.board->header(worker()), PeerCounters::of(after_.get()));
-      finish();
-      stage_ = Stage::idle;
-      break;
-  }
-  return moved_;
-}
-
-bool Puller::closed() {
-  if (header_request_ != MPI_REQUEST_NULL) mpi::done(header_request_);
-  std::erase_if(chunks_, [](Chunk& chunk) { return mpi::done(chunk.request); });
-  return header_request_ == MPI_REQUEST_NULL && chunks_.empty();
-}
-
-void Puller::look_at(HeaderImage& image, Stage next) {
-  std::memset(image.bytes, 0, sizeof image.bytes);
-  header_request_ = window_.get(worker(), 0, image.bytes, sizeof(WorkerHeader));
-  stage_ = next;
-}
-
-/// MPICH may call a read complete that a broken connection has brought nothing of.
-bool Puller::has_come(const HeaderImage& image) {
-  if (!mpi::done(header_request_)) return false;
-  const bool whole = image.get().constant.magic.load(std::memory_order_relaxed) == board_magic;
-  require(whole, ErrorKind::mpi, "a read of worker {}'s header brought nothing", worker());
-  return true;
-}
-
-/// A worker is not said to have left before its last payload is here. The header's lines need not
-/// be of one moment, so this look found nothing to want only of what was so when the last one
-/// ended.
-void Puller::take_over_status() {
-  if (leaves_status_) return;
-  const WorkerHeader& mirror = edges_.board->header(worker());
-  const std::uint32_t now = before_.get().life.status.load(std::memory_order_relaxed);
-  const bool once = only_look_ || to_ != nullptr;
-  const std::uint32_t status = once ? now : std::exchange(status_, now);
-  const bool failed = status == static_cast<std::uint32_t>(WorkerStatus::failed);
-  if ((!failed && owes()) || status == mirror.life.status.load(std::memory_order_relaxed)) return;
-  moved_ = true;
-  mirror_.set_status(static_cast<WorkerStatus>(status));
-}
-
-/// True when a slot over there is for a round to come here, though too far ahead to be copied yet.
-/// Of rounds that the other has finished and this worker has not, the plan may still change.
-bool Puller::owes() const {
-  if (only_look_ || to_ != nullptr || !edges_.exact()) return false;
-  const std::int64_t consumed = edges_.consumed();
-  if (consumed < before_.get().reading.progress.load(std::memory_order_relaxed)) return true;
-  const auto& publication = before_.get().publication;
-  for (std::uint64_t slot = 0; slot < slot_count; ++slot) {
-    const std::int64_t first = publication.rounds[slot].load(std::memory_order_relaxed);
-    const std::int64_t last = publication.until[slot].load(std::memory_order_relaxed);
-    if (first == being_written) continue;
-    const std::int64_t from = std::max({first, consumed, newest_round_ + 1});
-    if (edges_.first_read(worker(), from, last)) return true;
+  switch (state_) {
+    case State::idle:
+      return begin_look();
+    case State::looking:
+      return header_.test() && end_look();
+    case State::copying:
+      return continue_copy();
+    case State::checking:
+      return header_.test() && end_check();
   }
   return false;
 }
 
-bool Puller::choose_newest() {
-  const auto& publication = before_.get().publication;
-  sequence_ = publication.sequence.load(std::memory_order_relaxed);
-  round_ = publication.until[sequence_ % slot_count].load(std::memory_order_relaxed);
-  if (to_ == nullptr && sequence_ <= newest_copied_ && round_ <= newest_round_) return false;
-  return publication.rounds[sequence_ % slot_count].load(std::memory_order_relaxed) !=
-         being_written;
+bool Puller::closed() {
+  const bool header_is_done = !header_.is_under_way() || header_.test();
+  return copy_.abandon() && header_is_done;
 }
 
-/// The publication for `round`, or else the newest for a later one: then the other has gone on
-/// without this worker, as it overwrites nothing that a living reader needs. Sequence 0: neither.
-Puller::Found Puller::look_for(const WorkerHeader::Publication& publication, std::int64_t round) {
-  const std::uint64_t newest = publication.sequence.load(std::memory_order_relaxed);
-  Found found;
-  for (std::uint64_t age = 0; age < slot_count && age < newest; ++age) {
-    const std::uint64_t slot = (newest - age) % slot_count;
-    const std::int64_t first = publication.rounds[slot].load(std::memory_order_relaxed);
-    const std::int64_t last = publication.until[slot].load(std::memory_order_relaxed);
-    if (first == being_written) continue;
-    if (first <= round && round <= last) return {newest - age, round, false};
-    if (first > round && found.sequence == 0) found = {newest - age, last, true};
+bool Puller::begin_look() {
+  header_.begin();
+  state_ = State::looking;
+  return false;
+}
+
+bool Puller::end_look() {
+  const bool moved = mirror_.merge(header_.header());
+  if (const auto target = plan_.choose(header_.header())) {
+    begin_copy(*target);
+    state_ = State::copying;
+    return true;
   }
-  return found;
+  state_ = State::idle;
+  return mirror_status() || moved;
 }
 
-/// Picks the remote publication to copy, no further ahead than the mirror has room for or than the
-/// other left this worker behind; false when there is none to want.
-bool Puller::choose() {
-  const auto& publication = before_.get().publication;
-  if (publication.sequence.load(std::memory_order_relaxed) == 0 || only_look_) return false;
-  if (to_ != nullptr || !edges_.exact()) return choose_newest();
-  const std::int64_t now = edges_.consumed();
-  const auto needed = edges_.first_read(worker(), std::max(now, newest_round_ + 1), now + 1);
-  if (!needed) return false;
-  const Found found = look_for(publication, *needed);
-  sequence_ = found.sequence;
-  round_ = found.round;
-  passed_ = found.later ? *needed : no_round;
-  return found.sequence > 0;
-}
-
-void Puller::begin_copy() {
-  const PayloadShape& shape = edges_.board->shape();
-  copy_offset_ = SlotBoard::slot_offset(shape, sequence_);
-  copy_bytes_ = SlotBoard::message_bytes(shape);
-  target_ = to_;
-  if (to_ != nullptr) {
-    const auto& has_weights = before_.get().publication.has_weights;
-    weights_ = has_weights[sequence_ % slot_count].load(std::memory_order_relaxed) != 0;
-    copy_offset_ += weights_ ? SlotBoard::weights_offset(shape) : SlotBoard::data_offset(shape);
-    copy_bytes_ = weights_ ? shape.weights_bytes : shape.vector_bytes;
-  } else {
-    const bool follows = edges_.exact() && passed_ == no_round;
-    target_ = follows ? mirror_.begin(round_, round_) : mirror_.begin();
+bool Puller::continue_copy() {
+  const bool was_under_way = copy_.is_under_way();
+  const std::size_t before = copy_.arrived_bytes();
+  copy_.advance();
+  if (copy_.arrived_bytes() > before) mirror_.arrived(copy_.arrived_bytes());
+  if (copy_.done()) {
+    header_.begin();
+    state_ = State::checking;
   }
-  first_ = before_.get().publication.rounds[sequence_ % slot_count].load(std::memory_order_relaxed);
-  requested_ = come_ = 0;
-  stage_ = Stage::copying;
-  moved_ = true;
+  return was_under_way;
 }
 
-/// Keeps some chunks under way; true when all have come.
-bool Puller::copy_some() {
-  moved_ |= !chunks_.empty();
-  const std::size_t before = come_;
-  while (!chunks_.empty() && mpi::done(chunks_.front().request)) {
-    fit_chunks(Clock::now() - chunks_.front().asked);
-    come_ += chunks_.front().bytes;
-    chunks_.pop_front();
+bool Puller::end_check() {
+  mirror_.merge(header_.header());
+  if (plan_.check(target_, header_.header()) == PullPlan::Outcome::valid) {
+    plan_.copied(target_);
+    mirror_.publish(target_.skipped ? target_.first : target_.last, target_.last);
   }
-  if (come_ > before) to_ == nullptr ? mirror_.arrived(come_) : mirror_.heard();
-  while (chunks_.size() < chunks_under_way && requested_ < copy_bytes_ && edges_.throttle.open()) {
-    const std::size_t bytes = std::min(chunk_bytes_, copy_bytes_ - requested_);
-    std::byte* to = target_ + requested_;
-    chunks_.push_back(
-        {window_.get(worker(), copy_offset_ + requested_, to, bytes), bytes, Clock::now()});
-    requested_ += bytes;
-    edges_.throttle.spend(bytes);
-  }
-  return chunks_.empty() && requested_ == copy_bytes_;
+  state_ = State::idle;
+  return true;
 }
 
-/// Looks at headers wait behind the chunks that are under way the other way: on a slow link these
-/// must be short, or the signs of life come late.
-void Puller::fit_chunks(Clock::duration took) {
-  if (took > slow) chunk_bytes_ = std::max(chunk_bytes_ / 2, shortest_chunk);
-  if (took < quick) chunk_bytes_ = std::min(chunk_bytes_ * 2, longest_chunk);
+void Puller::begin_copy(const PullTarget& target) {
+  target_ = target;
+  const SlotLayout& layout = edges_.board->layout();
+  // Readers may follow the arrival of exactly the round that they wait for.
+  const bool may_be_followed = edges_.exact() && !target.skipped;
+  std::byte* to = may_be_followed ? mirror_.begin(target.last, target.last) : mirror_.begin();
+  copy_.begin(layout.slot_offset(target.sequence), to, layout.message_bytes());
 }
 
-/// Publishes in the mirror what stands.
-void Puller::finish() {
-  moved_ = true;
-  const auto& publication = after_.get().publication;
-  const std::uint64_t newest = publication.sequence.load(std::memory_order_relaxed);
-  const std::int64_t first =
-      publication.rounds[sequence_ % slot_count].load(std::memory_order_relaxed);
-  const bool exact = edges_.exact() && to_ == nullptr;
-  stood_ = first == first_ && newest < sequence_ + (exact ? slot_count : 2);
-  if (!stood_ || to_ != nullptr) return;
-  // The header's lines need not be of one moment: a round that one look has missed, the next shows.
-  const bool passed = exact && passed_ != no_round;
-  if (passed && !look_for(publication, passed_).later) return;
-  newest_copied_ = sequence_;
-  newest_round_ = round_;
-  mirror_.publish(passed ? first : round_, round_);
+/// A status is mirrored after the worker's last payload. The cache lines of a header need not be of
+/// one moment: if this look found nothing to copy, that holds for the status of the previous look.
+bool Puller::mirror_status() {
+  const WorkerStatus status = std::exchange(status_, status_of(header_.header()));
+  if (status != WorkerStatus::failed && plan_.has_more(header_.header())) return false;
+  return mirror_.set_status(status);
 }
 
 }  // namespace fast::exchange

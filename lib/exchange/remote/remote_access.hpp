@@ -1,4 +1,4 @@
-// How a worker reaches those whose memory it cannot load from.
+// How a worker reaches workers of other hosts, whose memory it cannot load from.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,9 @@ class RemoteAccess {
  public:
   virtual ~RemoteAccess() = default;
   virtual bool is_remote(int worker) const = 0;
-  /// Brings what is known of the worker up to date. Blocks for a round trip, until the deadline at
-  /// most.
+  /// Updates what is known of the worker. Blocks for a round trip, at most until the deadline.
   virtual bool look(int worker, const Deadline& deadline) = 0;
-  /// As Peers::snapshot. Blocks; none when it was not to be had by the deadline.
+  /// As Peers::snapshot. Blocks. None if it has not arrived by the deadline.
   virtual Snapshot snapshot(int worker, std::span<std::byte> room, const Deadline& deadline) = 0;
 };
 

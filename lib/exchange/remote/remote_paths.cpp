@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "mpi/impl.hpp"
+#include "core/keep.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -18,11 +18,12 @@ constexpr std::size_t longest_sample = std::size_t{1} << 20;
 constexpr int repetitions = 3;
 constexpr int sample_tag = 2;
 
-/// Seconds that a directed edge took by each path.
+/// Seconds that a directed edge took on each path.
 struct EdgeTimes {
   double pull = 0, two_sided = 0;
 };
-using Edge = std::pair<int, int>;  ///< source, reader
+using Edge = std::pair<int, int>;              ///< source, reader
+using Requests = std::map<int, mpi::Request>;  ///< by worker
 
 class PathMeasurement {
  public:
@@ -34,8 +35,8 @@ class PathMeasurement {
         window_(window),
         messages_(messages),
         deadline_(deadline),
-        bytes_(std::min(longest_sample, SlotBoard::message_bytes(edges.board->shape()))),
-        sample_(bytes_) {
+        bytes_(std::min(longest_sample, edges.board->layout().message_bytes())) {
+    buffers_->sample.resize(bytes_);
     for (const std::int64_t round : {0, 1}) {
       for (const int source : edges.plan(round).sources) add(sources_, source, is_remote);
       for (const int reader : edges.plan(round).destinations) add(readers_, reader, is_remote);
@@ -44,11 +45,27 @@ class PathMeasurement {
 
   /// Collective. The times of all workers' edges.
   std::map<Edge, EdgeTimes> run() {
+    try {
+      return gather(measure());
+    } catch (const Error&) {
+      keep_for_good(buffers_);
+      throw;
+    }
+  }
+
+ private:
+  static constexpr std::string_view purpose = "measuring remote edges";
+
+  std::map<int, EdgeTimes> measure() {
     std::map<int, EdgeTimes> mine;
     for (int repetition = 0; repetition < repetitions; ++repetition) {
       keep_least(mine, &EdgeTimes::pull, time_pulls());
       keep_least(mine, &EdgeTimes::two_sided, time_messages());
     }
+    return mine;
+  }
+
+  std::map<Edge, EdgeTimes> gather(const std::map<int, EdgeTimes>& mine) {
     auto lines = nlohmann::json::array();
     for (const auto& [source, times] : mine) lines.push_back({source, times.pull, times.two_sided});
     std::map<Edge, EdgeTimes> all;
@@ -60,9 +77,6 @@ class PathMeasurement {
     }
     return all;
   }
-
- private:
-  static constexpr std::string_view purpose = "measuring remote edges";
 
   static void add(std::set<int>& to, int worker, const std::vector<bool>& is_remote) {
     if (is_remote[static_cast<std::size_t>(worker)]) to.insert(worker);
@@ -76,32 +90,36 @@ class PathMeasurement {
     }
   }
 
-  /// Waits for the requests, by worker, while MPI serves the others, as seldom as beside a step.
-  std::map<int, double> finish(std::map<int, MPI_Request>& requests) {
+  /// Waits for the requests and polls MPI as rarely as beside a step. Returns the seconds by
+  /// worker.
+  std::map<int, double> finish(Requests& requests) {
     const auto start = Clock::now();
     std::map<int, double> times;
     while (times.size() < requests.size()) {
       for (auto& [worker, request] : requests) {
-        if (!times.contains(worker) && mpi::done(request))
+        if (!times.contains(worker) && request.test())
           times[worker] = Seconds(Clock::now() - start).count();
       }
-      require(!deadline_.expired(), ErrorKind::deadline,
-              "{}: worker {} waited {:.1f} s for {} of {} neighbors", purpose, edges_.rank,
-              deadline_.elapsed_s(), requests.size() - times.size(), requests.size());
-      std::this_thread::sleep_for(nap_beside_work);
+      require(
+          !deadline_.expired(), ErrorKind::deadline,
+          "{}: worker {} waited {:.1f} s for {} of {} neighbors; look for one that hangs or has "
+          "ended",
+          purpose, edges_.rank, deadline_.elapsed_s(), requests.size() - times.size(),
+          requests.size());
+      std::this_thread::sleep_for(poll_period_beside_step);
     }
     return times;
   }
 
-  /// As the Puller does it: a header, a payload, the header again.
+  /// As the Puller reads: a header, a payload, the header again.
   std::map<int, double> time_pulls() {
     communicator_.barrier(deadline_, purpose);
     std::map<int, double> times;
-    const std::size_t payload = SlotBoard::slot_offset(edges_.board->shape(), 0);
+    const std::size_t payload = edges_.board->layout().slot_offset(0);
     for (const auto& [offset, bytes] : {std::pair{std::size_t{0}, sizeof(WorkerHeader)},
                                         {payload, bytes_},
                                         {std::size_t{0}, sizeof(WorkerHeader)}}) {
-      std::map<int, MPI_Request> requests;
+      Requests requests;
       for (const int source : sources_)
         requests[source] = window_.get(source, offset, room(source), bytes);
       for (const auto& [source, time] : finish(requests)) times[source] += time;
@@ -110,22 +128,28 @@ class PathMeasurement {
   }
 
   std::map<int, double> time_messages() {
-    std::map<int, MPI_Request> requests, sends;
+    Requests requests, sends;
     for (const int source : sources_)
       requests[source] = messages_.receive(source, sample_tag, room(source), bytes_);
     communicator_.barrier(deadline_, purpose);
     for (const int reader : readers_)
-      sends[reader] = messages_.send(reader, sample_tag, sample_.data(), bytes_);
+      sends[reader] = messages_.send(reader, sample_tag, buffers_->sample.data(), bytes_);
     auto times = finish(requests);
     finish(sends);
     return times;
   }
 
   std::byte* room(int source) {
-    auto& bytes = rooms_[source];
+    auto& bytes = buffers_->rooms[source];
     bytes.resize(std::max(bytes_, sizeof(WorkerHeader)));
     return bytes.data();
   }
+
+  /// Of reads and messages. Kept for good after an error, because MPI may still use them.
+  struct Buffers {
+    std::vector<std::byte> sample;
+    std::map<int, std::vector<std::byte>> rooms;
+  };
 
   const mpi::Communicator& communicator_;
   const RemoteEdges& edges_;
@@ -133,8 +157,7 @@ class PathMeasurement {
   const mpi::Messages& messages_;
   const Deadline& deadline_;
   std::size_t bytes_;
-  std::vector<std::byte> sample_;
-  std::map<int, std::vector<std::byte>> rooms_;
+  std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
   std::set<int> sources_, readers_;
 };
 
@@ -152,7 +175,8 @@ std::vector<RemotePath> choose_paths(const mpi::Communicator& communicator,
   std::vector<RemotePath> paths(is_remote.size(), RemotePath::none);
   EdgeTimes total;
   std::map<Edge, EdgeTimes> pairs;
-  // A slow reader that nobody waits for would never find a slot unchanged to the end of a pull.
+  // Above staleness 0 no worker waits for a slow reader, and a pull over a slow link would always
+  // find its slot overwritten.
   if (options.remote_path == RemotePathChoice::measured && edges.exact()) {
     const Deadline deadline(options.deadline);
     const auto times =
@@ -176,12 +200,13 @@ std::vector<RemotePath> choose_paths(const mpi::Communicator& communicator,
     const auto by_messages = std::count_if(pairs.begin(), pairs.end(), [](const auto& pair) {
       return faster(pair.second) == RemotePath::two_sided;
     });
-    options.log(LogLevel::info,
-                fmt::format("remote edges: {} of {} pairs of neighbors by messages, the others by "
-                            "reading (measured: messages {:.3g} ms, reads {:.3g} ms a part)",
-                            by_messages, pairs.size(),
-                            1e3 * total.two_sided / static_cast<double>(pairs.size()),
-                            1e3 * total.pull / static_cast<double>(pairs.size())));
+    options.log(
+        LogLevel::info,
+        fmt::format("remote edges: {} of {} pairs of neighbors use messages, the others reads "
+                    "(measured: messages {:.3g} ms, reads {:.3g} ms a part)",
+                    by_messages, pairs.size(),
+                    1e3 * total.two_sided / static_cast<double>(pairs.size()),
+                    1e3 * total.pull / static_cast<double>(pairs.size())));
   }
   return paths;
 }

@@ -50,14 +50,14 @@ std::byte* MirrorWriter::begin(std::int64_t first_round, std::int64_t last_round
   arriving.until.store(last_round, std::memory_order_release);
   arriving.bytes.store(0, std::memory_order_release);
   arriving.version.fetch_add(1);
-  return slot();
+  return board_.slot(worker_, mirrored_ + 1);
 }
 
 void MirrorWriter::arrived(std::size_t bytes) {
   WorkerHeader& mirror = board_.header(worker_);
   mirror.arriving.bytes.store(bytes, std::memory_order_release);
-  heard();
-  mirror.ring();
+  note_part();
+  mirror.notify();
 }
 
 void MirrorWriter::publish(std::int64_t first_round, std::int64_t last_round) {
@@ -66,27 +66,29 @@ void MirrorWriter::publish(std::int64_t first_round, std::int64_t last_round) {
   board_.until(worker_, mirrored_).store(last_round, std::memory_order_relaxed);
   board_.round(worker_, mirrored_).store(first_round, std::memory_order_release);
   mirror.publication.sequence.store(mirrored_, std::memory_order_release);
-  mirror.ring();
+  mirror.notify();
 }
 
 void MirrorWriter::extend(std::int64_t last_round) {
   board_.until(worker_, mirrored_).store(last_round, std::memory_order_release);
-  board_.header(worker_).ring();
+  board_.header(worker_).notify();
 }
 
-void MirrorWriter::set_status(WorkerStatus status) {
+bool MirrorWriter::set_status(WorkerStatus status) {
   WorkerHeader& mirror = board_.header(worker_);
+  if (status_of(mirror) == status) return false;
   mirror.life.status.store(static_cast<std::uint32_t>(status), std::memory_order_release);
-  mirror.ring();
+  mirror.notify();
+  return true;
 }
 
-bool take_over(WorkerHeader& mirror, const PeerCounters& counters) {
+bool merge_counters(WorkerHeader& mirror, const PeerCounters& counters) {
   raise(mirror.life.heartbeat, counters.heartbeat);
-  mirror.hear_of_progress(counters.activity);
+  mirror.merge_activity(counters.activity);
   const bool consumed_more = raise(mirror.reading.consumed, counters.consumed);
   const bool progressed = raise(mirror.reading.progress, counters.progress);
   if (!consumed_more && !progressed) return false;
-  mirror.ring();
+  mirror.notify();
   return true;
 }
 

@@ -1,5 +1,6 @@
-// What keeps a remote worker's mirror up to date, one object a neighbor: by reading over there
-// (puller.hpp) or by messages (two_sided.hpp). Used by the one thread of remote edges.
+// Keeps the mirror of a worker on another host up to date, one object a neighbor: by reading that
+// worker's memory (puller.hpp) or by messages (two_sided.hpp). Used by the background thread of
+// remote edges.
 #pragma once
 
 #include <functional>
@@ -10,8 +11,8 @@
 
 namespace fast::exchange {
 
-/// How often MPI is looked after while the worker computes: waking costs the core it computes on.
-inline constexpr auto nap_beside_work = std::chrono::microseconds(500);
+/// How often MPI is polled while the worker computes: each poll takes time of the core it uses.
+inline constexpr auto poll_period_beside_step = std::chrono::microseconds(500);
 
 /// What all remote edges of a worker share.
 struct RemoteEdges {
@@ -23,11 +24,12 @@ struct RemoteEdges {
   SendBuffers send_buffers;
 
   bool exact() const { return staleness == 0; }
-  /// Rounds whose slots this worker has done with: the round it is in.
+  /// Rounds of which this worker has read all slots: the number of its current round.
   std::int64_t consumed() const {
     return board->header(rank).reading.consumed.load(std::memory_order_acquire);
   }
-  /// The first round from `from` to `to` in which `worker` is read here; and in which it reads.
+  /// The first round from `from` to `to` in which this worker reads `worker`; in which `worker`
+  /// reads this one.
   std::optional<std::int64_t> first_read(int worker, std::int64_t from, std::int64_t to) const;
   std::optional<std::int64_t> first_read_by(int worker, std::int64_t from, std::int64_t to) const;
 };
@@ -40,56 +42,58 @@ class Replicator {
 
   /// Takes the next step without blocking; true when something has moved.
   virtual bool advance() = 0;
-  /// From now on only what is owed is brought to its end.
+  /// Starts nothing new but what the other end still needs.
   virtual void close() {}
-  /// True when nothing is under way or owed.
+  /// True when nothing is under way and the other end has all it needs.
   virtual bool closed() = 0;
 
  private:
   int worker_;
 };
 
-inline WorkerStatus status_of(const WorkerHeader& header) {
-  return static_cast<WorkerStatus>(header.life.status.load(std::memory_order_acquire));
-}
-
-/// What a worker tells besides payloads; its counters only rise.
+/// The counters of a worker's header. They only rise.
 struct PeerCounters {
   std::int64_t consumed = 0, progress = 0;
   std::uint64_t heartbeat = 0;
   std::uint64_t activity = 0;
 
   static PeerCounters of(const WorkerHeader& header);
-  /// Activity is no news by itself: it travels with the next heartbeat.
+  /// A change of activity alone does not count: it is sent with the next heartbeat.
   bool operator==(const PeerCounters& other) const {
     return consumed == other.consumed && progress == other.progress && heartbeat == other.heartbeat;
   }
 };
 
-/// Publishes in a worker's mirror what has come of it, and wakes those that wait for it.
+/// Raises the mirror's counters to `counters` and wakes its waiters. True when a counter other than
+/// heartbeat and activity has risen.
+bool merge_counters(WorkerHeader& mirror, const PeerCounters& counters);
+
+/// Writes a worker's mirror and wakes those that wait for that worker.
 class MirrorWriter {
  public:
   MirrorWriter(const SlotBoard& board, int worker) : board_(board), worker_(worker) {}
-  /// The slot to write next; whoever still reads what is in it finds out. Readers may follow what
-  /// comes for the rounds given.
+  /// The slot to write next. Readers of its old content find out. Readers may follow the arrival of
+  /// a payload for the rounds given.
   std::byte* begin(std::int64_t first_round = 0, std::int64_t last_round = -1);
-  /// So many bytes of the slot are there.
+  /// The first `bytes` of the slot are there.
   void arrived(std::size_t bytes);
-  /// A part of something else that the worker sends has come.
-  void heard() { board_.header(worker_).arriving.parts.fetch_add(1, std::memory_order_relaxed); }
-  std::byte* slot() const { return board_.slot(worker_, mirrored_ + 1); }  ///< since begin()
+  /// A part of something else from this worker has arrived: a sign of life.
+  void note_part() {
+    board_.header(worker_).arriving.parts.fetch_add(1, std::memory_order_relaxed);
+  }
   void publish(std::int64_t first_round, std::int64_t last_round);
-  /// The last publication has become further rounds'.
+  /// The latest publication is also for the rounds up to `last_round`.
   void extend(std::int64_t last_round);
-  void set_status(WorkerStatus status);
+  /// True when the status is new.
+  bool set_status(WorkerStatus status);
+  bool merge(const WorkerHeader& seen) {
+    return merge_counters(board_.header(worker_), PeerCounters::of(seen));
+  }
 
  private:
   const SlotBoard& board_;
   int worker_;
   std::uint64_t mirrored_ = 0;  ///< publications made in the mirror
 };
-
-/// Takes over what is news and wakes those that wait for it; true when any was but a heartbeat.
-bool take_over(WorkerHeader& mirror, const PeerCounters& counters);
 
 }  // namespace fast::exchange

@@ -13,7 +13,7 @@ void warn(const LogSink& log, int rank, std::string_view text) noexcept {
   try {
     if (log) log(LogLevel::warning, fmt::format("worker {}: {}", rank, text));
   } catch (const std::exception&) {
-    return;  // the sink's own failure ends no training
+    return;  // an error of the sink does not end training
   }
 }
 
@@ -23,10 +23,11 @@ void Replicators::add(std::unique_ptr<Replicator> replicator) {
 
 bool Replicators::follows(int worker) const {
   const auto is = [&](const auto& replicator) { return replicator->worker() == worker; };
-  return std::any_of(live_.begin(), live_.end(), is) || std::any_of(lost_.begin(), lost_.end(), is);
+  return std::any_of(live_.begin(), live_.end(), is) ||
+         std::any_of(failed_.begin(), failed_.end(), is);
 }
 
-/// True when any call(replicator) is; gives up those whose call throws.
+/// True when call(replicator) is true for any. Gives up those whose call throws.
 template <class Call>
 bool Replicators::any(const Call& call) {
   bool any = false;
@@ -35,8 +36,9 @@ bool Replicators::any(const Call& call) {
       any |= call(*replicator);
     } catch (const std::exception& error) {
       warn(log_, rank_,
-           fmt::format("lost the way to worker {}: {}", replicator->worker(), error.what()));
-      lost_.push_back(std::move(replicator));
+           fmt::format("the connection to worker {} has failed: {}", replicator->worker(),
+                       error.what()));
+      failed_.push_back(std::move(replicator));
     }
   }
   std::erase(live_, nullptr);
@@ -59,7 +61,7 @@ bool Replicators::closed() {
 }
 
 void Replicators::leave_to_mpi() {
-  for (auto* const replicators : {&live_, &lost_}) {
+  for (auto* const replicators : {&live_, &failed_}) {
     for (auto& replicator : *replicators) keep_for_good(std::move(replicator));
     replicators->clear();
   }

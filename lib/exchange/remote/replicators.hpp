@@ -1,5 +1,5 @@
-// The replicators of a worker's remote neighbors. An edge that fails is given up by itself: its
-// worker shows no further sign of life here and becomes a suspect, while the others go on.
+// The replicators of a worker's remote neighbors. When MPI fails on one edge, only that edge is
+// given up: its worker shows no further sign of life here and becomes a suspect.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Replicators {
   Replicators& operator=(const Replicators&) = delete;
 
   void add(std::unique_ptr<Replicator> replicator);
-  /// True for edges that were given up, too.
+  /// True also for an edge that was given up.
   bool follows(int worker) const;
   template <class Condition>
   bool any_of(const Condition& holds) const {
@@ -30,10 +30,10 @@ class Replicators {
   /// True when something has moved.
   bool advance();
   void close();
-  /// True when nothing is under way or owed on any edge that was not given up.
+  /// True when all edges are closed that were not given up.
   bool closed();
-  bool any_lost() const { return !lost_.empty(); }
-  /// MPI may still write to them: they are kept to the process's end.
+  bool any_failed() const { return !failed_.empty(); }
+  /// MPI may still write to the replicators' memory: keeps it until the process ends.
   void leave_to_mpi();
 
  private:
@@ -42,10 +42,10 @@ class Replicators {
 
   int rank_;
   LogSink log_;
-  std::vector<std::unique_ptr<Replicator>> live_, lost_;
+  std::vector<std::unique_ptr<Replicator>> live_, failed_;
 };
 
-/// Logs a warning; never throws, for threads that nobody catches for.
+/// Logs a warning. Never throws.
 void warn(const LogSink& log, int rank, std::string_view text) noexcept;
 
 }  // namespace fast::exchange

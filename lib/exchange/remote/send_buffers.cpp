@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "exchange/shared/optimistic.hpp"
+#include "exchange/shared/seqlock.hpp"
 
 namespace fast::exchange {
 
@@ -20,12 +20,12 @@ const std::byte* SendBuffer::first(std::size_t bytes) {
     const std::byte* from = read_optimistically(slot, to, bytes - copied_);
     if (from != to) std::memcpy(to, from, bytes - copied_);
     copied_ = bytes;
-    stood_ = board_->still_holds(rank_, sequence_, round_);
+    was_intact_ = board_->still_holds(rank_, sequence_, round_);
   }
   return bytes_.data();
 }
 
-bool SendBuffer::stands() const { return copied_ == size() && stood_; }
+bool SendBuffer::is_intact() const { return copied_ == size() && was_intact_; }
 
 std::shared_ptr<SendBuffer> SendBuffers::buffer(std::uint64_t sequence, std::int64_t round) {
   for (const auto& buffer : buffers_) {

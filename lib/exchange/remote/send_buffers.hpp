@@ -1,5 +1,5 @@
-// A worker's publications on their way to readers on other hosts: one copy for all of them. A slot
-// is written anew long before a slow link has brought it over, when nobody waits for the reader.
+// Copies of a worker's publications for readers on other hosts: one copy for all readers. The slot
+// itself may be written again long before a slow link has sent it.
 #pragma once
 
 #include <memory>
@@ -9,22 +9,22 @@
 
 namespace fast::exchange {
 
-/// A copy of one publication's message, made piece by piece: the first is on its way while the next
-/// is copied.
+/// A copy of one publication's message, made part by part: MPI sends the first part while the next
+/// one is copied.
 class SendBuffer {
  public:
   SendBuffer(std::shared_ptr<const SlotBoard> board, int rank)
-      : board_(std::move(board)), rank_(rank), bytes_(SlotBoard::message_bytes(board_->shape())) {}
+      : board_(std::move(board)), rank_(rank), bytes_(board_->layout().message_bytes()) {}
 
-  /// Of publication `sequence`, whose first round is `round`, from now on.
+  /// From now on a buffer of publication `sequence`, whose first round is `round`.
   void assign(std::uint64_t sequence, std::int64_t round);
   std::uint64_t sequence() const { return sequence_; }
   std::size_t size() const { return bytes_.size(); }
 
-  /// The first bytes of the message, at least so many of which have been copied.
+  /// The message, of which at least the first `bytes` have been copied.
   const std::byte* first(std::size_t bytes);
-  /// Whether all that was copied is of the one publication.
-  bool stands() const;
+  /// True when the whole message has been copied and belongs to that publication.
+  bool is_intact() const;
 
  private:
   std::shared_ptr<const SlotBoard> board_;
@@ -33,7 +33,7 @@ class SendBuffer {
   std::size_t copied_ = 0;
   std::uint64_t sequence_ = 0;
   std::int64_t round_ = 0;
-  bool stood_ = false;  ///< when the last byte was copied
+  bool was_intact_ = false;  ///< when the last byte was copied
 };
 
 class SendBuffers {
@@ -41,13 +41,13 @@ class SendBuffers {
   SendBuffers(std::shared_ptr<const SlotBoard> board, int rank)
       : board_(std::move(board)), rank_(rank) {}
 
-  /// The publication's buffer, for as long as somebody holds it.
+  /// The buffer of the publication. It is reused after all its holders have released it.
   std::shared_ptr<SendBuffer> buffer(std::uint64_t sequence, std::int64_t round);
 
  private:
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
-  std::vector<std::shared_ptr<SendBuffer>> buffers_;  ///< no more than readers at once, and one
+  std::vector<std::shared_ptr<SendBuffer>> buffers_;  ///< at most one more than readers
 };
 
 }  // namespace fast::exchange

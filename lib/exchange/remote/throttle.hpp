@@ -1,4 +1,4 @@
-// A cap on the bytes a second.
+// A limit on the bytes per second.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace fast::exchange {
 
-/// Lets parts pass as long as no more was spent than the rate allows, give or take one part and
-/// what 10 ms of rest have earned.
+/// A token bucket: open while the bytes spent are within the rate. One part may exceed it. Credit
+/// of unused time is limited to 10 ms.
 class Throttle {
  public:
   Throttle() = default;
@@ -26,7 +26,7 @@ class Throttle {
     return credit_;
   }
 
-  double bytes_per_s_ = 0;  ///< 0: no cap
+  double bytes_per_s_ = 0;  ///< 0: no limit
   double credit_ = 0;
   Clock::time_point last_ = Clock::now();
 };

@@ -1,4 +1,4 @@
-// Waits for one peer at a time, telling slow from suspect from failed.
+// Waits for one peer at a time and tells slow, suspect and failed peers apart.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exchange/shared/heart.hpp"
+#include "exchange/shared/heartbeat.hpp"
 
 namespace fast::exchange {
 
@@ -15,13 +15,14 @@ class PeerWaiter {
  public:
   enum class Outcome { ready, suspect, finished };
 
-  PeerWaiter(std::shared_ptr<Heart> heart, const ExchangeOptions& options);
+  PeerWaiter(std::shared_ptr<Heartbeat> heartbeat, const ExchangeOptions& options);
 
-  /// What is known of a worker without waiting: finished or suspect, else ready. Throws as wait()
-  /// does when it has failed.
-  Outcome glance(int worker, std::string_view operation, std::int64_t round);
+  /// The worker's state without waiting: finished or suspect, else ready. Throws
+  /// Error(peer_failed) if the worker has failed.
+  Outcome check(int worker, std::string_view operation, std::int64_t round);
 
-  /// Until ready() holds. `operation` and `round` are for messages.
+  /// Blocks until ready() is true or the worker is suspect or finished. Throws as Exchange does.
+  /// `operation` and `round` are for messages.
   Outcome wait(int worker, const std::function<bool()>& ready, std::string_view operation,
                std::int64_t round);
 
@@ -30,9 +31,9 @@ class PeerWaiter {
   bool is_suspect(int worker);
   void log(LogLevel level, const std::string& text) const;
 
-  std::shared_ptr<Heart> heart_;
+  std::shared_ptr<Heartbeat> heartbeat_;
   ExchangeOptions options_;
-  std::vector<bool> suspects_;  ///< by worker; as the log says
+  std::vector<bool> suspects_;  ///< by worker: as logged
 };
 
 }  // namespace fast::exchange

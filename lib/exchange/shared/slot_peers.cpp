@@ -2,22 +2,22 @@
 
 #include <cstring>
 
-#include "exchange/shared/optimistic.hpp"
+#include "exchange/shared/seqlock.hpp"
 
 namespace fast::exchange {
 namespace {
 constexpr Seconds heartbeat_period{1 / beats_per_second};
 constexpr int snapshot_attempts = 100;
 constexpr Seconds remote_look{1};
-constexpr Seconds remote_snapshot{600};  // while something comes
+constexpr Seconds remote_snapshot{600};  // while parts arrive
 }  // namespace
 
-SlotPeers::SlotPeers(std::shared_ptr<Heart> heart, std::shared_ptr<RemoteAccess> remote)
-    : heart_(std::move(heart)),
-      board_(heart_->board()),
-      rank_(heart_->rank()),
+SlotPeers::SlotPeers(std::shared_ptr<Heartbeat> heartbeat, std::shared_ptr<RemoteAccess> remote)
+    : heartbeat_(std::move(heartbeat)),
+      board_(heartbeat_->board()),
+      rank_(heartbeat_->rank()),
       remote_(std::move(remote)),
-      heartbeat_([this] { beat(); }) {}
+      thread_([this] { work(); }) {}
 
 SlotPeers::~SlotPeers() {
   {
@@ -25,23 +25,23 @@ SlotPeers::~SlotPeers() {
     stopped_ = true;
   }
   stopped_changed_.notify_all();
-  heartbeat_.join();
+  thread_.join();
 }
 
-void SlotPeers::beat() {
+void SlotPeers::work() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
-    heart_->beat();
+    heartbeat_->beat();
     stopped_changed_.wait_for(lock, heartbeat_period);
   }
 }
 
 PeerState SlotPeers::peer(int worker) const {
   if (is_remote(worker)) remote_->look(worker, Deadline(remote_look));
-  return heart_->look(worker);
+  return heartbeat_->look(worker);
 }
 
-bool SlotPeers::is_suspect(int worker) const { return heart_->is_suspect(worker); }
+bool SlotPeers::is_suspect(int worker) const { return heartbeat_->is_suspect(worker); }
 
 void SlotPeers::note_progress() { board_->header(rank_).note_progress(); }
 
@@ -54,7 +54,7 @@ bool SlotPeers::announce(WorkerStatus status) {
   WorkerHeader& header = board_->header(rank_);
   header.life.status.store(static_cast<std::uint32_t>(status), std::memory_order_release);
   header.note_progress();
-  header.ring();
+  header.notify();
   return first;
 }
 

@@ -7,15 +7,16 @@
 #include <thread>
 
 #include "exchange/remote/remote_access.hpp"
-#include "exchange/shared/heart.hpp"
+#include "exchange/shared/heartbeat.hpp"
 
 namespace fast::exchange {
 
-/// Announces this worker, makes its heart beat (on a thread of its own), looks at the others.
+/// Announces this worker's status, runs its heartbeat on a background thread, looks at the others.
 class SlotPeers : public Peers {
  public:
   /// `remote` serves workers of other hosts; null when there are none.
-  explicit SlotPeers(std::shared_ptr<Heart> heart, std::shared_ptr<RemoteAccess> remote = nullptr);
+  explicit SlotPeers(std::shared_ptr<Heartbeat> heartbeat,
+                     std::shared_ptr<RemoteAccess> remote = nullptr);
   ~SlotPeers() override;
   SlotPeers(const SlotPeers&) = delete;
   SlotPeers& operator=(const SlotPeers&) = delete;
@@ -27,17 +28,17 @@ class SlotPeers : public Peers {
   Snapshot snapshot(int worker, std::span<std::byte> room) const override;
 
  private:
-  void beat();
+  void work();
   bool is_remote(int worker) const { return remote_ && remote_->is_remote(worker); }
 
-  std::shared_ptr<Heart> heart_;
+  std::shared_ptr<Heartbeat> heartbeat_;
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
   std::shared_ptr<RemoteAccess> remote_;
   std::mutex mutex_;
   std::condition_variable stopped_changed_;
   bool stopped_ = false;
-  std::thread heartbeat_;
+  std::thread thread_;  ///< beats
 };
 
 }  // namespace fast::exchange

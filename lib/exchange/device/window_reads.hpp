@@ -1,4 +1,4 @@
-// Reads from other hosts' memory of any kind that MPI knows, each waited for.
+// Blocking reads of the memory of other hosts' devices, by MPI.
 #pragma once
 
 #include <fast/exchange/staged.hpp>

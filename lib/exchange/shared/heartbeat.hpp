@@ -1,5 +1,5 @@
-// A worker's heart: it beats in the worker's header, listens for the others' signs of life, and
-// passes on that somebody makes progress.
+// The heartbeat of a worker: counts up in its header, observes the other workers' signs of life,
+// and passes on that some worker makes progress.
 #pragma once
 
 #include <memory>
@@ -9,31 +9,29 @@
 
 namespace fast::exchange {
 
-/// What a worker's header, or its mirror, shows.
-PeerState state_of(const WorkerHeader& header);
-
-class Heart {
+class Heartbeat {
  public:
-  Heart(std::shared_ptr<const SlotBoard> board, int rank, Seconds suspect_after);
+  Heartbeat(std::shared_ptr<const SlotBoard> board, int rank, Seconds suspect_after);
 
   /// Ten times a second, on one thread.
   void beat();
 
-  // All else may be called by any thread.
+  // Any thread may call the functions below.
   const std::shared_ptr<const SlotBoard>& board() const { return board_; }
   int rank() const { return rank_; }
   PeerState own() const { return state_of(board_->header(rank_)); }
-  /// What the worker shows now.
+  /// What the worker shows now; a sign of life if it has changed.
   PeerState look(int worker);
-  /// Whether it has shown no sign of life for too long, and for how long.
+  /// True when the worker has shown no sign of life for `suspect_after`.
   bool is_suspect(int worker);
+  /// Time since its latest sign of life.
   Seconds silence(int worker) const { return detector_.silence(worker); }
 
  private:
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
   FailureDetector detector_;
-  std::uint64_t arrived_ = 0;  ///< parts of messages, from all workers, when it beat last
+  std::uint64_t arrived_ = 0;  ///< parts of messages, from all workers, at the latest beat
 };
 
 }  // namespace fast::exchange

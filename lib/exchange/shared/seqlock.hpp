@@ -1,5 +1,6 @@
-// Reading memory that its writer may change meanwhile; what was read counts only if a check
-// afterwards says that the writer did not.
+// Optimistic reads, as of a seqlock: a reader loads memory that its writer may change at the same
+// time, then checks that the writer did not (SlotBoard::still_holds). Only then what it read
+// counts.
 #pragma once
 
 #include <atomic>
@@ -16,9 +17,9 @@
 
 namespace fast {
 
-/// `size_bytes` at `from`, possibly torn: in place, or, under the thread sanitizer, which has no
-/// notion of such reads, as a copy in `scratch` made by this one function that it does not look
-/// into.
+// read_optimistically() returns `size_bytes` at `from`, possibly torn. They are read in place,
+// without a copy. The thread sanitizer does not know optimistic reads: there, this one function,
+// which the sanitizer ignores, copies the bytes to `scratch`.
 #ifdef FAST_THREAD_SANITIZER
 inline constexpr bool guarded_reads = true;
 __attribute__((no_sanitize("thread"), noinline)) inline const std::byte* read_optimistically(
@@ -27,7 +28,7 @@ __attribute__((no_sanitize("thread"), noinline)) inline const std::byte* read_op
   for (std::size_t i = 0; i < size_bytes; ++i) scratch[i] = source[i];
   return scratch;
 }
-/// Orders the loads before it before those after it.
+/// Orders the loads before it before the loads after it.
 inline void order_loads() {}
 #else
 inline constexpr bool guarded_reads = false;

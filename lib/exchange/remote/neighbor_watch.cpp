@@ -1,0 +1,33 @@
+#include "exchange/remote/neighbor_watch.hpp"
+
+#include "exchange/remote/puller.hpp"
+#include "exchange/remote/two_sided.hpp"
+
+namespace fast::exchange {
+
+void NeighborWatch::follow_neighbors() {
+  const std::int64_t now = edges_.consumed();
+  if (now == round_) return;
+  round_ = now;
+  for (const std::int64_t round : {now, now + 1}) {
+    const RoundEdges edges = edges_.plan(round);
+    for (const int worker : edges.sources) follow(worker);
+    for (const int worker : edges.destinations) follow(worker);
+  }
+}
+
+void NeighborWatch::accept_unsolicited() {
+  if (const auto worker = ways_.messages->unsolicited()) follow(*worker);
+}
+
+void NeighborWatch::follow(int worker) {
+  const RemotePath path = ways_.path(worker);
+  if (path == RemotePath::none || replicators_.follows(worker)) return;
+  if (path == RemotePath::two_sided) {
+    replicators_.add(std::make_unique<TwoSided>(edges_, *ways_.messages, worker));
+  } else {
+    replicators_.add(std::make_unique<Puller>(edges_, *ways_.window, worker));
+  }
+}
+
+}  // namespace fast::exchange

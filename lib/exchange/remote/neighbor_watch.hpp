@@ -1,0 +1,29 @@
+// Makes a replicator for each remote worker that this one reads or is read by.
+#pragma once
+
+#include "exchange/remote/remote_paths.hpp"
+#include "exchange/remote/replicators.hpp"
+
+namespace fast::exchange {
+
+class NeighborWatch {
+ public:
+  /// Adds to `replicators`. All arguments must outlive this object.
+  NeighborWatch(RemoteEdges& edges, const RemoteWays& ways, Replicators& replicators)
+      : edges_(edges), ways_(ways), replicators_(replicators) {}
+
+  /// Follows the remote neighbors of the current round and of the next one.
+  void follow_neighbors();
+  /// Follows a worker that has sent a message before this worker's plan named it.
+  void accept_unsolicited();
+
+ private:
+  void follow(int worker);
+
+  RemoteEdges& edges_;
+  const RemoteWays& ways_;
+  Replicators& replicators_;
+  std::int64_t round_ = -1;  ///< the latest one whose neighbors are followed
+};
+
+}  // namespace fast::exchange

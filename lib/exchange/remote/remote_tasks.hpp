@@ -1,0 +1,49 @@
+// The tasks that a worker's own thread waits for and the background thread of remote edges runs.
+#pragma once
+
+#include <condition_variable>
+#include <fast/core/deadline.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "exchange/remote/remote_task.hpp"
+#include "exchange/shared/slot_board.hpp"
+
+namespace fast::exchange {
+
+class RemoteTasks {
+ public:
+  explicit RemoteTasks(std::shared_ptr<const SlotBoard> board) : board_(std::move(board)) {}
+
+  /// Any thread. Blocks until the task has ended. False when it failed, the deadline passed, or the
+  /// worker showed no sign of life for `longest_silence`.
+  bool run(const std::shared_ptr<RemoteTask>& task, const Deadline& deadline);
+
+  // The background thread.
+  bool is_empty() const;
+  /// Advances all tasks: a worker that does not answer delays only its own. True when something has
+  /// moved. `is_followed` says whether a worker has a replicator.
+  bool advance(const std::function<bool(int worker)>& is_followed);
+  /// True when MPI uses the memory of no task any more.
+  bool released();
+  /// Keeps the memory of all tasks until the process ends.
+  void leave_to_mpi();
+
+ private:
+  struct Entry {
+    std::shared_ptr<RemoteTask> task;
+    bool ended = false, failed = false;
+  };
+  using Entries = std::vector<std::shared_ptr<Entry>>;
+  Entries entries() const;
+  bool advance(const std::shared_ptr<Entry>& entry, bool is_followed);
+
+  std::shared_ptr<const SlotBoard> board_;
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  Entries entries_;  ///< under way
+};
+
+}  // namespace fast::exchange

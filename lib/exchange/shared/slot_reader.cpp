@@ -1,0 +1,152 @@
+#include "exchange/shared/slot_reader.hpp"
+
+#include <algorithm>
+
+namespace fast::exchange {
+namespace {
+
+Arrival::State arrival_state_of(PeerWaiter::Outcome outcome) {
+  switch (outcome) {
+    case PeerWaiter::Outcome::suspect:
+      return Arrival::State::suspect;
+    case PeerWaiter::Outcome::finished:
+      return Arrival::State::finished;
+    default:
+      return Arrival::State::present;
+  }
+}
+
+}  // namespace
+
+SlotReader::SlotReader(std::shared_ptr<const SlotBoard> board, PeerWaiter& waiter,
+                       std::int64_t staleness)
+    : board_(std::move(board)),
+      waiter_(waiter),
+      staleness_(staleness),
+      last_read_(static_cast<std::size_t>(board_->workers())) {}
+
+bool SlotReader::is_recent(std::int64_t first, std::int64_t last, std::int64_t round) const {
+  if (exact()) return first <= round && round <= last;
+  return staleness_ == unbounded_staleness || last >= round - staleness_;
+}
+
+/// Finds the publication of exactly `round`, or the newest one if it is recent enough.
+bool SlotReader::find(Arrival& arrival, std::int64_t round) const {
+  const auto& publication = board_->header(arrival.worker).publication;
+  const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
+  const std::uint64_t depth = exact() ? slot_count : 1;
+  std::int64_t latest = -1;  // first round of the publications looked at
+  for (std::uint64_t age = 0; age < depth && age < newest; ++age) {
+    const std::uint64_t sequence = newest - age;
+    const auto& mark = board_->round(arrival.worker, sequence);
+    const std::int64_t first = mark.load(std::memory_order_acquire);
+    const std::int64_t last =
+        board_->until(arrival.worker, sequence).load(std::memory_order_acquire);
+    if (first == being_written || !is_recent(first, last, round)) {
+      if (first != being_written) latest = std::max(latest, first);
+      continue;
+    }
+    // The writer takes the oldest slot next. Then `first` may belong to the old publication and
+    // `last` to the new one, or both to the new one, whose sequence is not visible yet: try again.
+    const bool is_next = age + 1 == slot_count && latest >= 0 && first > latest;
+    if (is_next || mark.load(std::memory_order_acquire) != first) return false;
+    if (exact() && publication.sequence.load(std::memory_order_acquire) != newest) return false;
+    arrival.payload = read_only(board_->payload(arrival.worker, sequence));
+    arrival.round = exact() ? round : last;
+    arrival.first = first;
+    arrival.sequence = sequence;
+    return true;
+  }
+  return false;
+}
+
+bool SlotReader::is_published(int worker, std::uint64_t sequence) const {
+  const auto& publication = board_->header(worker).publication;
+  return publication.sequence.load(std::memory_order_acquire) >= sequence;
+}
+
+/// Finds the round's publication on its way into a mirror.
+bool SlotReader::find_arriving(Arrival& arrival, std::int64_t round) const {
+  const auto& arriving = board_->header(arrival.worker).arriving;
+  const std::uint64_t version = arriving.version.load(std::memory_order_acquire);
+  const std::uint64_t sequence = arriving.sequence.load(std::memory_order_acquire);
+  const std::int64_t first = arriving.first.load(std::memory_order_acquire);
+  const std::int64_t until = arriving.until.load(std::memory_order_acquire);
+  const bool arrives = version % 2 == 0 && first <= round && round <= until &&
+                       !is_published(arrival.worker, sequence);
+  if (!arrives || arriving.version.load(std::memory_order_acquire) != version) return false;
+  arrival.payload = read_only(board_->payload(arrival.worker, sequence));
+  arrival.round = round;
+  arrival.first = first;
+  arrival.sequence = sequence;
+  arrival.arriving = version;
+  return true;
+}
+
+/// True when a payload that was arriving has been published.
+bool SlotReader::has_arrived(const Arrival& arrival) const {
+  if (!is_published(arrival.worker, arrival.sequence)) return false;
+  const auto first = board_->round(arrival.worker, arrival.sequence).load();
+  const auto until = board_->until(arrival.worker, arrival.sequence).load();
+  return first == arrival.first && arrival.round <= until;
+}
+
+bool SlotReader::await(Arrival& arrival, std::size_t bytes) {
+  if (arrival.arriving == 0) return true;
+  const auto& arriving = board_->header(arrival.worker).arriving;
+  const std::size_t before_data = board_->layout().data_offset();
+  bool replaced = false;
+  const auto ready = [&] {
+    const std::uint64_t here = arriving.bytes.load(std::memory_order_acquire);
+    const bool same = arriving.version.load(std::memory_order_acquire) == arrival.arriving;
+    if (same && bytes != whole_payload && here >= before_data + bytes) return true;
+    if (has_arrived(arrival)) {
+      arrival.arriving = 0;
+      return true;
+    }
+    replaced = !same;
+    return replaced;
+  };
+  const auto outcome = waiter_.wait(arrival.worker, ready, "waiting for a neighbor", arrival.round);
+  return outcome == PeerWaiter::Outcome::ready && !replaced;
+}
+
+Arrival SlotReader::fetch(int source, std::int64_t round, bool early) {
+  Arrival arrival;
+  arrival.worker = source;
+  bool missed = false;
+  const auto ready = [&] {
+    if (find(arrival, round) || (early && find_arriving(arrival, round))) return true;
+    // At staleness 0: a worker that suspects this one does not wait for it.
+    missed = exact() && board_->has_skipped(source, round);
+    return missed;
+  };
+  const auto outcome = waiter_.wait(source, ready, "waiting for a neighbor", round);
+  arrival.state = missed ? Arrival::State::missed : arrival_state_of(outcome);
+  if (arrival.state == Arrival::State::present) note_read(arrival, round);
+  return arrival;
+}
+
+void SlotReader::note_read(Arrival& arrival, std::int64_t round) {
+  auto& last = last_read_[static_cast<std::size_t>(arrival.worker)];
+  arrival.fresh = arrival.sequence > last;
+  last = std::max(last, arrival.sequence);
+  // The last publication of a worker that has left is combined once, not again and again.
+  if (!exact() && !arrival.fresh) arrival.state = look(arrival.worker, round);
+}
+
+Arrival::State SlotReader::look(int source, std::int64_t round) {
+  const Arrival::State state =
+      arrival_state_of(waiter_.check(source, "looking at a neighbor", round));
+  const auto& consumed = board_->header(source).reading.consumed;
+  const bool took_part = exact() && consumed.load(std::memory_order_acquire) > round;
+  return took_part ? Arrival::State::present : state;
+}
+
+/// At staleness above 0 the writer may have begun to write the slot after the next publication.
+bool SlotReader::is_intact(const Arrival& arrival) const {
+  return board_->still_holds(arrival.worker, arrival.sequence, arrival.first) &&
+         (exact() || !is_published(arrival.worker, arrival.sequence + 2));
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,34 @@
+#include "exchange/shared/worker_header.hpp"
+
+#include "exchange/shared/futex.hpp"
+
+namespace fast::exchange {
+
+void WorkerHeader::merge_activity(std::uint64_t activity) {
+  std::uint64_t known = life.activity.load(std::memory_order_relaxed);
+  while (known < activity && !life.activity.compare_exchange_weak(known, activity)) continue;
+}
+
+void WorkerHeader::notify() {
+  signal.count.fetch_add(1, std::memory_order_seq_cst);
+  if (signal.waiters.load(std::memory_order_seq_cst) > 0) futex_wake_all(signal.count);
+}
+
+void WorkerHeader::wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit) {
+  signal.waiters.fetch_add(1, std::memory_order_seq_cst);
+  futex_wait(signal.count, seen, limit);
+  signal.waiters.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+PeerState state_of(const WorkerHeader& header) {
+  PeerState state;
+  state.status = status_of(header);
+  state.progress = header.reading.progress.load(std::memory_order_acquire);
+  state.sequence = header.publication.sequence.load(std::memory_order_acquire);
+  state.heartbeat = header.life.heartbeat.load(std::memory_order_relaxed);
+  state.activity = header.life.activity.load(std::memory_order_relaxed);
+  state.arrived = header.arriving.parts.load(std::memory_order_relaxed);
+  return state;
+}
+
+}  // namespace fast::exchange

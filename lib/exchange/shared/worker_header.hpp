@@ -1,0 +1,75 @@
+// The header of a worker's part of shared memory: what other workers know of it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <fast/core/memory.hpp>
+#include <fast/exchange/peers.hpp>
+#include <limits>
+
+#include "exchange/shared/slot_layout.hpp"
+
+namespace fast::exchange {
+
+inline constexpr std::uint64_t board_magic = 0x31304c5453414653;  // "SFASTL01"
+
+/// In place of a slot's first round while the slot is written.
+inline constexpr std::int64_t being_written = std::numeric_limits<std::int64_t>::min();
+
+/// Groups of atomics on cache lines of their own. Only the worker itself writes them, except
+/// `waiters` and `failure_claimed`.
+struct WorkerHeader {
+  struct alignas(cache_line_bytes) Constant {
+    std::atomic<std::uint64_t> magic, shape_hash;
+  } constant;
+  struct alignas(cache_line_bytes) Publication {
+    std::atomic<std::uint64_t> sequence;  ///< publications; the newest is in slot sequence mod 3
+    /// The first and last rounds of the slots' payloads; the first may be being_written.
+    std::atomic<std::int64_t> rounds[slot_count], until[slot_count];
+    std::atomic<std::uint8_t> has_weights[slot_count];  ///< beside the message
+  } publication;
+  struct alignas(cache_line_bytes) Reading {
+    std::atomic<std::int64_t> consumed;  ///< every source's slot of rounds < consumed has been read
+    std::atomic<std::int64_t> progress;  ///< rounds finished
+  } reading;
+  struct alignas(cache_line_bytes) Life {
+    std::atomic<std::uint64_t> heartbeat;
+    std::atomic<std::uint64_t> activity;  ///< a logical clock, see heartbeat.cpp
+    std::atomic<std::uint32_t> status;
+  } life;
+  struct alignas(cache_line_bytes) Signal {
+    std::atomic<std::uint32_t> count;    ///< rises after any change above but of Life's counters
+    std::atomic<std::uint32_t> waiters;  ///< threads that sleep on `count`
+  } signal;
+  /// In mirrors alone: the publication that is arriving.
+  struct alignas(cache_line_bytes) Arriving {
+    std::atomic<std::uint64_t> version;  ///< odd while the fields below change
+    std::atomic<std::uint64_t> sequence;
+    std::atomic<std::int64_t> first, until;  ///< rounds; none if until < first
+    std::atomic<std::uint64_t> bytes;        ///< of the slot, from its beginning
+    std::atomic<std::uint64_t> parts;        ///< that have arrived, of all publications
+  } arriving;
+  struct alignas(cache_line_bytes) Claim {
+    std::atomic<std::uint32_t> failure_claimed;  ///< in worker 0's header, for the whole group
+  } claim;
+
+  /// This worker has made progress.
+  void note_progress() { life.activity.fetch_add(1, std::memory_order_relaxed); }
+  /// Raises the activity to that of another worker.
+  void merge_activity(std::uint64_t activity);
+  /// Wakes the threads that wait for this worker. Call it after the change that they wait for.
+  void notify();
+  /// Sleeps until `signal.count` differs from `seen`, or for `limit` (less than a second).
+  void wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit);
+};
+static_assert(sizeof(WorkerHeader::Publication) == cache_line_bytes);
+
+inline WorkerStatus status_of(const WorkerHeader& header) {
+  return static_cast<WorkerStatus>(header.life.status.load(std::memory_order_acquire));
+}
+
+/// What a worker's header, or its mirror, shows.
+PeerState state_of(const WorkerHeader& header);
+
+}  // namespace fast::exchange

@@ -1,0 +1,75 @@
+#include "mpi/request.hpp"
+
+#include <fast/core/error.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
+
+namespace fast::mpi {
+namespace {
+
+/// A rank that has ended may have sent what is still missing: it arrives within this time.
+constexpr Seconds grace_after_end{0.5};
+
+}  // namespace
+
+Request::Request(Request&& other) noexcept
+    : request_(std::exchange(other.request_, MPI_REQUEST_NULL)),
+      call_(other.call_),
+      peer_(other.peer_),
+      kind_(other.kind_),
+      code_(other.code_) {}
+
+Request& Request::operator=(Request&& other) noexcept {
+  if (this == &other) return *this;
+  give_up();
+  request_ = std::exchange(other.request_, MPI_REQUEST_NULL);
+  call_ = other.call_;
+  peer_ = other.peer_;
+  kind_ = other.kind_;
+  code_ = other.code_;
+  return *this;
+}
+
+Request::~Request() { give_up(); }
+
+bool Request::test() {
+  int flag = 1;
+  if (is_under_way()) code_ = MPI_Test(&request_, &flag, MPI_STATUS_IGNORE);
+  if (code_ != MPI_SUCCESS) {
+    check(code_, peer_ == no_peer ? call_ : fmt::format("{} with rank {}", call_, peer_));
+  }
+  return flag != 0;
+}
+
+bool Request::wait(const Deadline& deadline) {
+  std::optional<Deadline> grace;  // begins when some rank has ended
+  for (int polls = 0;; ++polls) {
+    if (test()) return true;
+    if (polls < 200) {
+      std::this_thread::yield();
+    } else {
+      if (deadline.expired() || (grace && grace->expired())) return false;
+      if (!grace && some_rank_has_ended()) grace.emplace(grace_after_end);
+      std::this_thread::sleep_for(std::chrono::microseconds(polls < 1000 ? 20 : 500));
+    }
+  }
+}
+
+void Request::give_up() noexcept {
+  if (!is_under_way()) return;
+  int finalized = 0, flag = 0;
+  MPI_Finalized(&finalized);
+  if (finalized == 0 && kind_ == Kind::receive && MPI_Cancel(&request_) == MPI_SUCCESS) {
+    for (const Deadline deadline(cancel_limit); flag == 0 && !deadline.expired();) {
+      if (MPI_Test(&request_, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+    }
+  }
+  request_ = MPI_REQUEST_NULL;
+}
+
+}  // namespace fast::mpi
