@@ -8,7 +8,7 @@
 namespace fast::mpi {
 namespace {
 
-bool says_so() {
+bool mpi_reports_support() {
 #if defined(MPIX_GPU_SUPPORT_CUDA)
   int supported = 0;
   return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported != 0;
@@ -22,7 +22,7 @@ bool says_so() {
 }  // namespace
 
 std::string why_not_cuda_memory() {
-  return says_so() ? "" : "this MPI does not say that it reads CUDA's memory";
+  return mpi_reports_support() ? "" : "this MPI does not report support for CUDA memory";
 }
 
 }  // namespace fast::mpi

@@ -1,12 +1,12 @@
-// Whether MPI takes pointers to the memory of GPUs. Internal to the library.
+// Whether MPI accepts pointers to the memory of GPUs.
 #pragma once
 
 #include <string>
 
 namespace fast::mpi {
 
-/// Empty when MPI says that it does for CUDA's; else one line. MPI must have been initialized. To
-/// be proved before it is relied on.
+/// Empty if MPI reports support for CUDA memory; else one line. MPI must have been initialized. Test
+/// the support before relying on it.
 std::string why_not_cuda_memory();
 
 }  // namespace fast::mpi

@@ -21,7 +21,7 @@
 namespace fast::mpi {
 namespace {
 
-constexpr Seconds patience_after_failure{10};
+constexpr Seconds limit_after_failure{10};
 constexpr Seconds settling{0.02};
 
 bool on_several_hosts(const std::vector<std::string>& hosts) {
@@ -50,10 +50,9 @@ Environment::Environment(int& argc, char**& argv) {
     check(MPI_Query_thread(&provided), "MPI_Query_thread");
   }
   require(provided == MPI_THREAD_MULTIPLE, ErrorKind::mpi,
-          "Environment: this MPI gives thread level {}, MPI_THREAD_MULTIPLE is required; use a "
-          "build of MPI "
-          "that has it",
-          provided);
+          "Environment: this MPI provides thread level {}, MPI_THREAD_MULTIPLE ({}) is required; "
+          "use a build of MPI that has it",
+          provided, MPI_THREAD_MULTIPLE);
   std::signal(SIGUSR1, SIG_IGN);
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
@@ -66,18 +65,18 @@ bool Environment::depart() {
   if (!owner_) return true;
   owner_ = false;
   const bool failing = std::uncaught_exceptions() > 0;
-  const Deadline deadline(failing ? patience_after_failure
+  const Deadline deadline(failing ? limit_after_failure
                                   : Seconds(std::numeric_limits<double>::infinity()));
-  bool several_hosts = false, all_came = !world_->impl()->given_up;
+  bool several_hosts = false, all_ready = !world_->impl()->given_up;
   try {
-    if (all_came)
+    if (all_ready)
       several_hosts = on_several_hosts(world_->all_gather(host_name(), deadline, "leaving"));
     if (several_hosts) settle();
   } catch (const Error&) {
     if (failing || !some_rank_has_ended()) MPI_Abort(MPI_COMM_WORLD, 1);
-    all_came = false;
+    all_ready = false;
   }
-  if (!all_came) {
+  if (!all_ready) {
     world_->give_up();
     tell_process_manager();
     return false;
@@ -87,9 +86,9 @@ bool Environment::depart() {
   return true;
 }
 
-/// Lets the last messages reach those that still wait for them.
+/// Makes progress for ranks that still wait for the last messages.
 void Environment::settle() const {
-  world_->barrier(Deadline(patience_after_failure), "leaving");
+  world_->barrier(Deadline(limit_after_failure), "leaving");
   for (const Deadline served(settling); !served.expired();) {
     int flag = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_->impl()->comm, &flag, MPI_STATUS_IGNORE);
@@ -99,7 +98,7 @@ void Environment::settle() const {
 
 namespace {
 
-/// The library's errors name ranks where one is to blame; a program's own do not.
+/// Prints the error. The library's own errors name ranks; a program's errors get the rank here.
 void report(const std::exception& error, const Communicator& world) {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known != nullptr && !known->to_be_reported_by(world.rank())) return;
@@ -120,7 +119,7 @@ int run(int& argc, char**& argv, const std::function<int(const Communicator& wor
       if (environment.depart()) return status;
       std::fflush(nullptr);
       _exit(status);
-    } catch (const std::exception& error) {  // told at once: the others may take their time to come
+    } catch (const std::exception& error) {  // before leaving: that waits for the other ranks
       report(error, environment.world());
       throw;
     }

@@ -1,4 +1,4 @@
-// What the mpi room and the exchange room share of MPI itself.
+// What the modules mpi and exchange share of MPI itself.
 #pragma once
 
 #include <mpi.h>
@@ -16,17 +16,17 @@ struct Communicator::Impl {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
-  std::atomic<bool> given_up{false};         ///< ranks are gone: nothing collective any more
+  std::atomic<bool> given_up{false};         ///< ranks are gone: no collective call any more
   std::size_t most_bytes_at_once = INT_MAX;  ///< MPI counts in int; the same on all ranks
 
-  /// Takes over `owned` and sets it to return errors.
+  /// Takes ownership and lets MPI return errors.
   explicit Impl(MPI_Comm owned);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl();
 };
 
-/// Collective. The same ranks, whose calls meet no others.
+/// Collective. A communicator of the same ranks, whose calls match no others.
 Communicator duplicate(const Communicator& communicator, const Deadline& deadline,
                        std::string_view purpose);
 

@@ -24,19 +24,19 @@ bool tell_process_manager() {
   const char* descriptor = std::getenv("PMI_FD");
   if (descriptor == nullptr) return false;
   const int fd = std::atoi(descriptor);
-  constexpr std::string_view farewell = "cmd=finalize\n";
-  if (write(fd, farewell.data(), farewell.size()) != static_cast<ssize_t>(farewell.size())) {
+  constexpr std::string_view request = "cmd=finalize\n";
+  if (write(fd, request.data(), request.size()) != static_cast<ssize_t>(request.size())) {
     return false;
   }
   char answer[256];
-  std::string heard;
+  std::string received;
   pollfd waiting{fd, POLLIN, 0};
-  while (heard.find('\n') == std::string::npos && poll(&waiting, 1, answer_within_ms) == 1) {
+  while (received.find('\n') == std::string::npos && poll(&waiting, 1, answer_within_ms) == 1) {
     const ssize_t count = read(fd, answer, sizeof answer);
     if (count <= 0) break;
-    heard.append(answer, static_cast<std::size_t>(count));
+    received.append(answer, static_cast<std::size_t>(count));
   }
-  return heard.starts_with("cmd=finalize_ack");
+  return received.starts_with("cmd=finalize_ack");
 }
 
 void leave(bool several_hosts) {

@@ -13,8 +13,9 @@
 namespace fast::mpi {
 namespace {
 
-/// How many ranks have come to free the window; `abandoned` once one has given up waiting. Both are
-/// in one word so that all ranks free the window (a collective, blocking call) or none does.
+/// The number of ranks that are ready to free the window, and `abandoned` after one has given up
+/// waiting. Both are in one word, so that all ranks free the window (a collective, blocking call) or
+/// none does.
 using Departures = std::atomic<std::uint32_t>;
 constexpr std::uint32_t abandoned = 1U << 31;
 
@@ -36,7 +37,7 @@ void check_room(const Communicator& host, std::size_t bytes_per_rank, const Dead
         ErrorKind::resource,
         fmt::format("SharedWindow: /dev/shm has {:.1f} MiB free, {} workers on this host need "
                     "{:.1f} MiB; enlarge it (mount -o remount,size=... /dev/shm), start fewer "
-                    "workers a host or train a smaller model",
+                    "workers per host or train a smaller model",
                     static_cast<double>(least) / mib, host.size(),
                     static_cast<double>(needed) / mib),
         true);

@@ -7,7 +7,7 @@
 namespace fast::mpi {
 namespace {
 
-bool launcher_says_one_host() {
+bool launcher_reports_one_host() {
   const char* here = std::getenv("MPI_LOCALNRANKS");
   const char* all = std::getenv("PMI_SIZE");
   return here != nullptr && all != nullptr && std::string_view(here) == all;
@@ -21,7 +21,7 @@ bool has_rdma() {
 }  // namespace
 
 void prepare_transport() {
-  if (!launcher_says_one_host() && !has_rdma()) setenv("UCX_RNDV_THRESH", "1g", 0);
+  if (!launcher_reports_one_host() && !has_rdma()) setenv("UCX_RNDV_THRESH", "1g", 0);
 }
 
 }  // namespace fast::mpi

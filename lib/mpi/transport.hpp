@@ -1,11 +1,11 @@
-// What the library asks of the transport below MPI.
+// Settings of the transport below MPI.
 #pragma once
 
 namespace fast::mpi {
 
-/// Before MPI_Init: where ranks of several hosts talk over TCP, lets UCX send long messages without
-/// asking the receiver first, whose answer would wait behind all that is under way the other way
-/// (two directions at once then take turns). UCX_RNDV_THRESH in the environment says otherwise.
+/// Call it before MPI_Init. If ranks of several hosts use TCP, UCX then sends long messages without
+/// asking the receiver first. The receiver's answer would wait behind all data in the other
+/// direction, so both directions would take turns. UCX_RNDV_THRESH in the environment has priority.
 void prepare_transport();
 
 }  // namespace fast::mpi

@@ -1,57 +1,26 @@
-// Worker 0 "over there" and worker 1 here, which pulls, in one process: each has a board of its
-// own.
+// Worker 1 pulls what worker 0 of another host publishes.
 #include "exchange/remote/puller.hpp"
 
-#include "exchange/pair.hpp"
-#include "support/catch.hpp"
-#include "support/mpi_main.hpp"
+#include "exchange/two_hosts.hpp"
 
 using namespace fast;
 using namespace fast::exchange;
 using testing::Pair;
-using testing::staleness;
 using testing::whole;
 
 namespace {
 
-constexpr std::size_t bytes = std::size_t{3} << 20;  // more than one chunk
-
-struct TwoHosts {
-  Pair there{bytes}, here{bytes};
-  mpi::RemoteWindow window{
-      testing::world(), reinterpret_cast<std::byte*>(&there.board->header(Pair::writer_rank)),
-      SlotLayout(there.shape).part_bytes(), there.memory, Deadline(Seconds(20))};
-  SlotExchange writer = there.end(Pair::writer_rank, staleness(unbounded_staleness));
-  SlotExchange reader = here.end(Pair::reader_rank, staleness(0));
-  RemoteEdges edges{here.board,
-                    Pair::reader_rank,
-                    [](std::int64_t) {
-                      return RoundEdges{{Pair::writer_rank}, {}}; },
-                    0,
-                    Throttle(),
-                    SendBuffers(here.board, Pair::reader_rank)};
+struct Pulling : testing::TwoHosts {
   Puller puller{edges, window, Pair::writer_rank};
 
-  TwoHosts() { remote().constant.magic.store(board_magic); }
-
-  WorkerHeader& remote() const { return there.board->header(Pair::writer_rank); }
-  WorkerHeader& mirror() const { return here.board->header(Pair::writer_rank); }
-  std::uint64_t mirrored() const { return mirror().publication.sequence.load(); }
-  WorkerStatus mirrored_status() const { return status_of(mirror()); }
-
-  void publish(std::int64_t round) { testing::write(writer, round, bytes); }
-
-  /// A look, and the copy if it finds something to want.
+  /// A look, and the copy if it finds something to copy.
   void look() {
-    const Deadline deadline(Seconds(20));
-    do puller.advance();
-    while (!puller.is_idle() && !deadline.expired());
-    REQUIRE(puller.is_idle());
+    repeat_until([&] { puller.advance(); }, [&] { return puller.is_idle(); });
   }
-  /// Stops when the copy has begun. The counters over there must be known here already.
+  /// Stops when the copy has begun. The counters of the other host must be known here already.
   void look_until_copying() {
-    const Deadline deadline(Seconds(20));
-    while (!puller.advance() && !deadline.expired()) continue;
+    bool moved = false;
+    repeat_until([&] { moved = puller.advance(); }, [&] { return moved; });
     REQUIRE_FALSE(puller.is_idle());
   }
   /// What this worker reads in a round that is here.
@@ -68,7 +37,7 @@ struct TwoHosts {
 }  // namespace
 
 TEST_CASE("a puller brings the round that its worker is in and the next, each once") {
-  TwoHosts hosts;
+  Pulling hosts;
   hosts.look();
   CHECK(hosts.mirrored() == 0);
   for (std::int64_t round = 0; round < 3; ++round) hosts.publish(round);
@@ -82,8 +51,10 @@ TEST_CASE("a puller brings the round that its worker is in and the next, each on
   hosts.expect_present(2, 2);
 }
 
-TEST_CASE("a worker whose round is gone over there is passed the newest and told so") {
-  TwoHosts hosts;
+TEST_CASE(
+    "a worker whose round is gone on the other host gets the newest one and sees that it has "
+    "missed the round") {
+  Pulling hosts;
   hosts.publish(0);
   hosts.look();
   hosts.expect_present(0, 0);
@@ -105,8 +76,8 @@ TEST_CASE("a worker whose round is gone over there is passed the newest and told
   hosts.expect_present(12, 12);
 }
 
-TEST_CASE("a round that one look misses and the next finds is not passed over") {
-  TwoHosts hosts;
+TEST_CASE("a round that one look misses and the next one finds is copied") {
+  Pulling hosts;
   hosts.publish(0);
   hosts.look();
   hosts.reader.complete(1);
@@ -125,7 +96,7 @@ TEST_CASE("a round that one look misses and the next finds is not passed over") 
 }
 
 TEST_CASE("a slot overwritten while it is copied is not mirrored") {
-  TwoHosts hosts;
+  Pulling hosts;
   hosts.publish(0);
   hosts.look_until_copying();
   for (std::int64_t round = 1; round < 4; ++round) hosts.publish(round);
@@ -137,7 +108,7 @@ TEST_CASE("a slot overwritten while it is copied is not mirrored") {
 }
 
 TEST_CASE("a slot overwritten by weights alone while it is copied is not mirrored") {
-  TwoHosts hosts;
+  Pulling hosts;
   hosts.publish(0);
   hosts.look_until_copying();
   for (const std::int64_t round : {1, 2, -1}) hosts.publish(round);
@@ -146,7 +117,7 @@ TEST_CASE("a slot overwritten by weights alone while it is copied is not mirrore
 }
 
 TEST_CASE("parts of a payload that is pulled are signs of life") {
-  TwoHosts hosts;
+  Pulling hosts;
   hosts.publish(0);
   const std::uint64_t before = hosts.mirror().arriving.parts.load();
   hosts.look();
@@ -154,11 +125,11 @@ TEST_CASE("parts of a payload that is pulled are signs of life") {
 }
 
 TEST_CASE("a worker has not left before its last payload is here") {
-  TwoHosts hosts;
-  hosts.remote().life.status.store(static_cast<std::uint32_t>(WorkerStatus::running));
+  Pulling hosts;
+  hosts.set_status(WorkerStatus::running);
   for (std::int64_t round = 0; round < 3; ++round) hosts.publish(round);
   hosts.writer.complete(3);
-  hosts.remote().life.status.store(static_cast<std::uint32_t>(WorkerStatus::finished));
+  hosts.set_status(WorkerStatus::finished);
   for (std::int64_t round = 0; round < 3; ++round) {
     for (int k = 0; k < 4; ++k) hosts.look();
     CHECK(hosts.mirrored_status() != WorkerStatus::finished);

@@ -1,4 +1,4 @@
-// Owning types for the few things of MPI that the library uses. <mpi.h> stays in the sources.
+// Owning types for the parts of MPI that the library uses. Programs need not include <mpi.h>.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -12,9 +12,9 @@
 
 namespace fast::mpi {
 
-/// A communicator by value (a shared handle), duplicated from its origin, errors as exceptions:
-/// Error(mpi) with MPI's own text. Waits are nonblocking calls with back-off, so that they give the
-/// core away and end by their deadline.
+/// A communicator by value: a shared handle of a duplicate of the origin. Errors are exceptions:
+/// Error(mpi) with MPI's own text. Waits poll nonblocking calls: they yield the core and end by
+/// their deadline.
 class Communicator {
  public:
   struct Impl;
@@ -23,7 +23,7 @@ class Communicator {
   int rank() const;
   int size() const;
 
-  /// Collective. The ranks that share this one's host and memory.
+  /// Collective. The ranks of this rank's host, which share its memory.
   Communicator same_host(const Deadline& deadline) const;
 
   /// Collective. Every rank's bytes, by rank.
@@ -32,8 +32,8 @@ class Communicator {
   /// Collective.
   void barrier(const Deadline& deadline, std::string_view purpose) const;
 
-  /// Ranks are gone: from now on no collective call is made on it, and a program that has given up
-  /// its world ends without finalizing MPI, which would wait for them.
+  /// Call it if ranks are gone. No collective call is made on this communicator any more. A program
+  /// that has given up its world ends without MPI_Finalize, which would wait for those ranks.
   void give_up() const;
 
   const std::shared_ptr<Impl>& impl() const { return impl_; }

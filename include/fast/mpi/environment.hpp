@@ -8,23 +8,23 @@
 
 namespace fast::mpi {
 
-/// Initializes MPI (MPI_THREAD_MULTIPLE) unless the program has, and finalizes what it initialized
-/// (but see lib/mpi/leave.hpp for MPICH before 4.2 on several hosts).
-/// Started without mpiexec there is one rank. SIGUSR1, which MPICH's process manager sends to
-/// survivors of a death, is ignored. Error(mpi) when MPI lacks MPI_THREAD_MULTIPLE.
+/// Initializes MPI (MPI_THREAD_MULTIPLE) unless the program has, and finalizes what it initialized.
+/// MPICH before 4.2 on several hosts is an exception: its MPI_Finalize may hang and is not called.
+/// Without mpiexec there is one rank. SIGUSR1, which MPICH's process manager sends to the survivors
+/// of a death, is ignored. Throws Error(mpi) if MPI lacks MPI_THREAD_MULTIPLE.
 class Environment {
  public:
   Environment(int& argc, char**& argv);
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
-  /// Waits a few seconds for all ranks; when some do not come, ends those that still run
-  /// (MPI_Abort).
+  /// Waits for all ranks, after an exception at most a few seconds. If a rank is missing, ends the
+  /// others (MPI_Abort).
   ~Environment();
 
   const Communicator& world() const { return *world_; }
 
-  /// What the destructor does, told of its outcome: false when ranks are gone, so that MPI was not
-  /// finalized and the process is best ended by _exit.
+  /// Does what the destructor does. False if ranks are gone: MPI was not finalized, and the program
+  /// should end with _exit.
   bool depart();
 
  private:
@@ -34,8 +34,8 @@ class Environment {
   std::unique_ptr<Communicator> world_;
 };
 
-/// A main function: makes an Environment, runs `program`, and gives its result as the exit status.
-/// A fast::Error is printed to standard error once, not once a rank, and every rank ends with
+/// A main function: makes an Environment, runs `program` and returns its result. If `program`
+/// throws, the error is printed to standard error once, not once per rank, and every rank returns
 /// status 1.
 int run(int& argc, char**& argv, const std::function<int(const Communicator& world)>& program);
 

@@ -1,0 +1,116 @@
+#include "exchange/remote/pull_plan.hpp"
+
+#include "exchange/pair.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::exchange;
+using testing::Pair;
+
+namespace {
+
+/// Worker 1 reads worker 0 in even rounds. The header of worker 0 is given by hand.
+struct Planned {
+  explicit Planned(std::int64_t staleness) : staleness_(staleness) {}
+
+  Pair pair{64};
+  std::int64_t staleness_;
+  RemoteEdges edges{pair.board,
+                    Pair::reader_rank,
+                    [](std::int64_t round) {
+                      return round % 2 == 0 ? RoundEdges{{Pair::writer_rank}, {}} : RoundEdges{};
+                    },
+                    staleness_,
+                    Throttle(),
+                    SendBuffers(pair.board, Pair::reader_rank)};
+  PullPlan plan{edges, Pair::writer_rank};
+  WorkerHeader seen{};
+
+  void publish(std::int64_t first, std::int64_t last) {
+    const std::uint64_t sequence = ++seen.publication.sequence;
+    seen.publication.rounds[sequence % slot_count] = first;
+    seen.publication.until[sequence % slot_count] = last;
+  }
+  void consume(std::int64_t rounds) const {
+    pair.board->header(Pair::reader_rank).reading.consumed = rounds;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("at staleness 0 a reader pulls each round that it reads, no further than the next one") {
+  Planned run(0);
+  CHECK_FALSE(run.plan.choose(run.seen));
+  for (std::int64_t round = 0; round < 3; ++round) run.publish(round, round);
+  auto target = run.plan.choose(run.seen);
+  REQUIRE(target);
+  CHECK(target->sequence == 1);
+  CHECK(target->first == 0);
+  CHECK_FALSE(target->skipped);
+  CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::valid);
+  run.plan.copied(*target);
+  CHECK_FALSE(run.plan.choose(run.seen));  // round 1 is not read, round 2 is too far ahead
+  CHECK(run.plan.has_more(run.seen));
+  run.consume(1);
+  target = run.plan.choose(run.seen);
+  REQUIRE(target);
+  CHECK(target->last == 2);
+  run.plan.copied(*target);
+  CHECK_FALSE(run.plan.has_more(run.seen));
+}
+
+TEST_CASE("at staleness 0 the newest publication stands for a round that the publisher skipped") {
+  Planned run(0);
+  run.publish(4, 4);
+  run.publish(6, 8);
+  const auto target = run.plan.choose(run.seen);
+  REQUIRE(target);
+  CHECK(target->sequence == 2);
+  CHECK(target->last == 8);
+  CHECK(target->skipped == 0);
+  CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::valid);
+  run.seen.publication.rounds[1] = 0;  // the later read of the header finds the round
+  CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::not_skipped);
+}
+
+TEST_CASE("above staleness 0 a reader pulls the newest publication, each once") {
+  Planned run(3);
+  for (std::int64_t round = 0; round < 5; ++round) run.publish(round, round);
+  auto target = run.plan.choose(run.seen);
+  REQUIRE(target);
+  CHECK(target->sequence == 5);
+  run.plan.copied(*target);
+  CHECK_FALSE(run.plan.choose(run.seen));
+  CHECK_FALSE(run.plan.has_more(run.seen));
+  run.seen.publication.until[5 % slot_count] = 6;  // the same payload for further rounds
+  target = run.plan.choose(run.seen);
+  REQUIRE(target);
+  CHECK(target->last == 6);
+}
+
+TEST_CASE("a copy counts while its slot cannot have been written again") {
+  for (const std::int64_t staleness : {0, 3}) {
+    const std::uint64_t most_later = staleness == 0 ? 2 : 1;
+    Planned run(staleness);
+    run.publish(0, 0);
+    const auto target = run.plan.choose(run.seen);
+    REQUIRE(target);
+    for (std::uint64_t later = 0; later <= slot_count; ++later) {
+      const auto expected =
+          later <= most_later ? PullPlan::Outcome::valid : PullPlan::Outcome::overwritten;
+      CHECK(run.plan.check(*target, run.seen) == expected);
+      run.publish(static_cast<std::int64_t>(later) + 1, static_cast<std::int64_t>(later) + 1);
+    }
+  }
+}
+
+TEST_CASE("a slot that is being written is not chosen, and a copy of it does not count") {
+  Planned run(3);
+  run.publish(0, 0);
+  const auto target = run.plan.choose(run.seen);
+  REQUIRE(target);
+  run.seen.publication.rounds[1] = being_written;
+  CHECK_FALSE(run.plan.choose(run.seen));
+  CHECK_FALSE(newest_publication(run.seen));
+  CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::overwritten);
+}
