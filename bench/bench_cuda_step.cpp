@@ -209,5 +209,5 @@ int run(const Group& group, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   return mpi::run(argc, argv,
-                  [&](const mpi::Communicator& world) { return run(world, argc, argv); });
+                  [&](const mpi::Communicator& world) { return run(Group(world), argc, argv); });
 }

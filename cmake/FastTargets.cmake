@@ -57,6 +57,13 @@ function(fast_library name)
   set_property(GLOBAL APPEND PROPERTY FAST_COMPONENTS ${name})
 endfunction()
 
+# fast_header_only(NAME TARGET): target NAME has the include directories of an imported target, but neither its library
+# nor its definitions. (tomlplusplus::tomlplusplus asks for the compiled library, whose assertions differ.)
+function(fast_header_only name target)
+  add_library(${name} INTERFACE)
+  target_include_directories(${name} SYSTEM INTERFACE $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
+endfunction()
+
 # fast_room(NAME SOURCES ... HEADERS ...): adds a room's files to target fast_NAME. SOURCES are relative to the
 # room, HEADERS to include/; each header is checked to compile alone (all_verify_interface_header_sets).
 function(fast_room name)

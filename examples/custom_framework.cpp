@@ -175,7 +175,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "--check") return prove_adapter();
   return fast::mpi::run(argc, argv, [](const fast::mpi::Communicator& world) {
     if (world.size() > 1) {
-      train_own_loop(world);
+      train_own_loop(fast::Group(world));
     } else {
       fast::local::run(4, train_own_loop);
     }

@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   return fast::mpi::run(argc, argv, [&](const fast::mpi::Communicator& world) {
     const std::size_t samples = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 0;
     if (world.size() > 1) {
-      train(world, samples);
+      train(fast::Group(world), samples);
     } else {
       fast::local::run(4, [&](const fast::Group& group) { train(group, samples); });
     }

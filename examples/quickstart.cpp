@@ -41,7 +41,7 @@ void train(const fast::Group& workers) {
 int main(int argc, char** argv) {
   return fast::mpi::run(argc, argv, [](const fast::mpi::Communicator& world) {
     if (world.size() > 1) {
-      train(world);
+      train(fast::Group(world));
     } else {
       fast::local::run(4, train);
     }

@@ -1,8 +1,8 @@
 // Sweeps over tensors on a device: described run by run, done by its accelerator.
 #pragma once
 
-#include <fast/combine/accelerator.hpp>
 #include <fast/core/memory.hpp>
+#include "combine/accelerator.hpp"
 
 #include "combine/element_work.hpp"
 #include "combine/mixer.hpp"

@@ -3,11 +3,34 @@
 #include <fast/exchange/group.hpp>
 
 #include "exchange/collective/slot_reducer.hpp"
+#include "exchange/group_impl.hpp"
 #include "exchange/shared/slot_exchange.hpp"
 
 namespace fast {
 
 using namespace exchange;
+
+int Group::rank() const { return impl_->rank(); }
+int Group::size() const { return impl_->size(); }
+std::string Group::name() const { return impl_->name(); }
+std::vector<int> Group::hosts() const { return impl_->hosts(); }
+
+std::vector<std::string> Group::all_gather(std::string_view bytes, const Deadline& deadline,
+                                           std::string_view purpose) const {
+  return impl_->all_gather(bytes, deadline, purpose);
+}
+
+void Group::barrier(const Deadline& deadline, std::string_view purpose) const {
+  all_gather({}, deadline, purpose);
+}
+
+Region Group::allocate(std::size_t bytes_per_worker, const Deadline& deadline) const {
+  return impl_->allocate(bytes_per_worker, deadline);
+}
+
+bool Group::some_are_gone() const { return impl_->some_are_gone(); }
+std::vector<int> Group::died() const { return impl_->died(); }
+void Group::give_up() const { impl_->give_up(); }
 
 Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions& options) const {
   const Deadline deadline(options.deadline);

@@ -6,67 +6,69 @@
 #include <mutex>
 #include <thread>
 
+#include "exchange/group_impl.hpp"
+
 namespace fast::local {
 namespace {
 
 constexpr auto look_period = std::chrono::milliseconds(50);  // at the deadline
 
-/// What the threads of a group share: a meeting point.
-struct Meeting {
-  explicit Meeting(int workers) : size(workers), parts(static_cast<std::size_t>(workers)) {}
+/// What the threads of a group share: a barrier with data.
+struct Rendezvous {
+  explicit Rendezvous(int workers) : size(workers), parts(static_cast<std::size_t>(workers)) {}
   const int size;
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::string> parts, complete;
   int arrived = 0;
-  std::int64_t meetings = 0;
+  std::int64_t generation = 0;
   bool failed = false;
   std::shared_ptr<AlignedBuffer> memory;
 };
 
 class LocalGroup : public GroupImpl {
  public:
-  LocalGroup(std::shared_ptr<Meeting> meeting, int rank)
-      : meeting_(std::move(meeting)), rank_(rank) {}
+  LocalGroup(std::shared_ptr<Rendezvous> rendezvous, int rank)
+      : rendezvous_(std::move(rendezvous)), rank_(rank) {}
 
   int rank() const override { return rank_; }
-  int size() const override { return meeting_->size; }
+  int size() const override { return rendezvous_->size; }
   std::string name() const override { return "local"; }
 
   std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                       std::string_view purpose) override {
-    Meeting& m = *meeting_;
+    Rendezvous& m = *rendezvous_;
     std::unique_lock lock(m.mutex);
     m.parts[static_cast<std::size_t>(rank_)] = bytes;
-    const std::int64_t mine = m.meetings;
+    const std::int64_t mine = m.generation;
     if (++m.arrived == m.size) {
       m.complete = m.parts;
       m.arrived = 0;
-      ++m.meetings;
+      ++m.generation;
       m.changed.notify_all();
       return m.complete;
     }
-    const auto met = [&] { return m.meetings != mine || m.failed; };
+    const auto met = [&] { return m.generation != mine || m.failed; };
     while (!m.changed.wait_for(lock, look_period, met)) {
       require(!deadline.expired(), ErrorKind::deadline,
-              "{}: worker {} of {} waited {:.1f} s for the others; look for one that hangs or has "
-              "ended",
+              "{}: worker {} of {} waited {:.1f} s for the other workers; look for one that hangs "
+              "or has ended",
               purpose, rank_, m.size, deadline.elapsed_s());
     }
-    require(m.meetings != mine, ErrorKind::peer_failed, "{}: another worker failed", purpose);
+    require(m.generation != mine, ErrorKind::peer_failed, "{}: another worker failed", purpose);
     return m.complete;
   }
 
   Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) override {
     const std::size_t part_bytes = round_up(bytes_per_worker, page_bytes);
     if (rank_ == 0) {
-      meeting_->memory = std::make_shared<AlignedBuffer>(
+      rendezvous_->memory = std::make_shared<AlignedBuffer>(
           part_bytes * static_cast<std::size_t>(size()) + page_bytes);
     }
     all_gather({}, deadline, "allocating");
     Region region;
-    region.owner = meeting_->memory;
-    const auto base = reinterpret_cast<std::size_t>(meeting_->memory->data());
+    region.owner = rendezvous_->memory;
+    const auto base = reinterpret_cast<std::size_t>(rendezvous_->memory->data());
     for (std::size_t r = 0; r < static_cast<std::size_t>(size()); ++r) {
       region.parts.push_back(
           reinterpret_cast<std::byte*>(round_up(base, page_bytes) + r * part_bytes));
@@ -77,19 +79,19 @@ class LocalGroup : public GroupImpl {
   }
 
  private:
-  std::shared_ptr<Meeting> meeting_;
+  std::shared_ptr<Rendezvous> rendezvous_;
   int rank_;
 };
 
-std::vector<Group> groups_of(const std::shared_ptr<Meeting>& meeting) {
+std::vector<Group> groups_of(const std::shared_ptr<Rendezvous>& rendezvous) {
   std::vector<Group> groups;
-  for (int rank = 0; rank < meeting->size; ++rank) {
-    groups.emplace_back(std::make_shared<LocalGroup>(meeting, rank));
+  for (int rank = 0; rank < rendezvous->size; ++rank) {
+    groups.emplace_back(std::make_shared<LocalGroup>(rendezvous, rank));
   }
   return groups;
 }
 
-/// The error worth telling: the first that does not merely follow from another's.
+/// The first error that does not follow from another worker's error.
 void rethrow_first(const std::vector<std::exception_ptr>& errors) {
   std::exception_ptr follower;
   for (const std::exception_ptr& error : errors) {
@@ -107,14 +109,16 @@ void rethrow_first(const std::vector<std::exception_ptr>& errors) {
 }  // namespace
 
 std::vector<Group> make_groups(int workers) {
-  require(workers >= 1, ErrorKind::argument, "local: {} workers; at least 1 is needed", workers);
-  return groups_of(std::make_shared<Meeting>(workers));
+  require(workers >= 1, ErrorKind::argument,
+          "local: {} workers were requested, at least 1 is required", workers);
+  return groups_of(std::make_shared<Rendezvous>(workers));
 }
 
 void run(int workers, const std::function<void(Group)>& fn) {
-  require(workers >= 1, ErrorKind::argument, "local: {} workers; at least 1 is needed", workers);
-  const auto meeting = std::make_shared<Meeting>(workers);
-  const std::vector<Group> groups = groups_of(meeting);
+  require(workers >= 1, ErrorKind::argument,
+          "local: {} workers were requested, at least 1 is required", workers);
+  const auto rendezvous = std::make_shared<Rendezvous>(workers);
+  const std::vector<Group> groups = groups_of(rendezvous);
   std::vector<std::exception_ptr> errors(groups.size());
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < groups.size(); ++r) {
@@ -123,9 +127,9 @@ void run(int workers, const std::function<void(Group)>& fn) {
         fn(groups[r]);
       } catch (...) {
         errors[r] = std::current_exception();
-        const std::lock_guard lock(meeting->mutex);
-        meeting->failed = true;
-        meeting->changed.notify_all();
+        const std::lock_guard lock(rendezvous->mutex);
+        rendezvous->failed = true;
+        rendezvous->changed.notify_all();
       }
     });
   }

@@ -6,6 +6,7 @@
 
 #include "exchange/collective/mpi_reducer.hpp"
 #include "exchange/device/window_reads.hpp"
+#include "exchange/group_impl.hpp"
 #include "exchange/mpi_notes.hpp"
 #include "exchange/remote/remote_mirror.hpp"
 #include "mpi/launcher.hpp"

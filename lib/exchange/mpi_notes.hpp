@@ -1,10 +1,10 @@
 // Notes as MPI messages.
 #pragma once
 
-#include <fast/exchange/group.hpp>
 #include <memory>
 #include <vector>
 
+#include "exchange/notes.hpp"
 #include "mpi/messages.hpp"
 
 namespace fast::exchange {

@@ -1,11 +1,12 @@
 // An exponential moving average of a replica's weights.
 #pragma once
 
-#include <fast/combine/accelerator.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/memory.hpp>
 
 #include <memory>
+
+#include "combine/accelerator.hpp"
 
 namespace fast::train {
 

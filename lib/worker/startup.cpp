@@ -1,7 +1,10 @@
 #include "worker/startup.hpp"
+#include "combine/accelerator.hpp"
 
 #include <fast/core/version.hpp>
 #include <sstream>
+
+#include "combine/accelerator.hpp"
 
 namespace fast::worker {
 namespace {

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <cuda/device/departures.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/cuda/device.hpp>
-#include <fast/cuda/region.hpp>
-#include <fast/cuda/work.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <mutex>
 
+#include "cuda/device/departures.hpp"
+#include "cuda/device/region.hpp"
+#include "cuda/network/work.hpp"
 #include "cuda/rounds.hpp"
 #include "support/catch.hpp"
 

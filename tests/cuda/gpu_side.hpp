@@ -3,11 +3,11 @@
 
 #include <fast/cuda/kernels.hpp>
 #include <fast/cuda/memory.hpp>
-#include <fast/cuda/region.hpp>
-#include <fast/cuda/work.hpp>
 #include <memory>
 #include <string>
 
+#include "cuda/device/region.hpp"
+#include "cuda/network/work.hpp"
 #include "cuda/rounds.hpp"
 
 namespace fast::testing {

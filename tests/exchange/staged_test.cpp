@@ -4,9 +4,9 @@
 #include <fast/core/memory.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/exchange/staged.hpp>
 #include <functional>
 
+#include "exchange/device/staged.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

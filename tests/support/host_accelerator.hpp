@@ -8,12 +8,12 @@
 #include <atomic>
 #include <cstring>
 #include <cuda/averaging/rule_elements.hpp>
-#include <fast/combine/accelerator.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <functional>
 #include <mutex>
 #include <vector>
+#include "combine/accelerator.hpp"
 
 namespace fast::testing {
 

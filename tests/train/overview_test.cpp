@@ -3,6 +3,7 @@
 #include <fast/topology/stencil.hpp>
 #include <fast/train/overview.hpp>
 
+#include "exchange/group_impl.hpp"
 #include "support/catch.hpp"
 #include "train/training.hpp"
 

@@ -5,10 +5,13 @@
 //   Worker worker(group, stencil::ring(), tensors_on_the_gpu, options);
 #pragma once
 
-#include <fast/combine/accelerator.hpp>
 #include <fast/cuda/stream.hpp>
 
 #include <memory>
+
+namespace fast {
+class Accelerator;
+}
 
 namespace fast::cuda {
 

@@ -87,6 +87,10 @@ class Worker {
       : replica_(net), worker_(std::move(group), rule, replica_.parameters(), std::move(options)) {
     replica_.sync();
   }
+  /// The same over the ranks of a communicator.
+  Worker(const mpi::Communicator& communicator, const TopologyRule& rule, Net& net,
+         WorkerOptions options = {})
+      : Worker(Group(communicator), rule, net, std::move(options)) {}
 
   /// One round; see fast::Worker::step.
   template <class Train>

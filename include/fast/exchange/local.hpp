@@ -10,11 +10,11 @@
 
 namespace fast::local {
 
-/// A group's handles, one a worker.
+/// The handles of a group, one per worker.
 std::vector<Group> make_groups(int workers);
 
-/// Runs fn(group) on `workers` threads and joins them. When any throws, the others are let finish
-/// or fail, and the first error that is not Error(peer_failed) is thrown.
+/// Runs fn(group) on `workers` threads and joins them. If any throws, waits until the others have
+/// finished or failed, then throws the first error that is not Error(peer_failed).
 void run(int workers, const std::function<void(Group)>& fn);
 
 }  // namespace fast::local

@@ -5,9 +5,9 @@
 
 namespace fast {
 
-/// Averages vectors over all workers of a group. Every worker calls with the same count; each gets
-/// the same bits. Blocks until all have come; Error(deadline) names those that have not,
-/// Error(peer_failed) when one failed.
+/// Averages vectors over all workers of a group. Every worker calls it with the same count and gets
+/// the same bits. Blocks until all workers have called it. Throws Error(deadline), which names a
+/// missing worker, or Error(peer_failed) if one has failed.
 class Reducer {
  public:
   virtual ~Reducer() = default;

@@ -75,6 +75,11 @@ class Worker {
         worker_(std::move(group), rule, replica_.parameters(), std::move(options)) {
     replica_.to_module();
   }
+  /// The same over the ranks of a communicator.
+  Worker(const mpi::Communicator& communicator, const TopologyRule& rule,
+         ::torch::nn::Module& module, WorkerOptions options = {},
+         const ReplicaOptions& replica = {})
+      : Worker(Group(communicator), rule, module, std::move(options), replica) {}
 
   /// One round; see fast::Worker::step.
   template <class Train>

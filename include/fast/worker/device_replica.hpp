@@ -1,13 +1,14 @@
 // A model on a device with a mirror in host memory, of which the device's copy can be averaged.
 #pragma once
 
-#include <fast/combine/accelerator.hpp>
 #include <fast/core/tensor_view.hpp>
 
 #include <memory>
 #include <vector>
 
 namespace fast {
+
+class Accelerator;
 
 /// What a Backend is besides, whose parameters() are a mirror of the device's memory. Between
 /// accelerate() and keep_mirror() the device's weights are those that count.

@@ -6,7 +6,6 @@
 
 #include <fast/algorithm/rules.hpp>
 #include <fast/codec/codec.hpp>
-#include <fast/combine/accelerator.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/log.hpp>
@@ -24,6 +23,8 @@
 #include <vector>
 
 namespace fast {
+
+class Accelerator;  // made by cuda::accelerator()
 
 template <class T>
 class RotatingArena;
@@ -96,6 +97,10 @@ class Worker {
   /// Collective over the group. `rule` says who reads whom for any number of workers.
   Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,
          WorkerOptions options = {});
+  /// The same over the ranks of a communicator.
+  Worker(const mpi::Communicator& communicator, const TopologyRule& rule,
+         std::vector<TensorView> parameters, WorkerOptions options = {})
+      : Worker(Group(communicator), rule, std::move(parameters), std::move(options)) {}
   Worker(Worker&&) noexcept;
   /// Leaves as finished, or as failed when an exception is passing. Does not throw, and waits a few
   /// seconds for the others at most.

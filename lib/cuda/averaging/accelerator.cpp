@@ -1,12 +1,13 @@
 #include <fast/core/error.hpp>
 #include <fast/cuda/accelerator.hpp>
 #include <fast/cuda/kernels.hpp>
-#include <fast/cuda/region.hpp>
-#include <fast/cuda/work.hpp>
 
+#include "combine/accelerator.hpp"
 #include "cuda/averaging/rule_elements.hpp"
 #include "cuda/averaging/rule_launch.hpp"
+#include "cuda/device/region.hpp"
 #include "cuda/device/runtime.hpp"
+#include "cuda/network/work.hpp"
 #include "mpi/device_memory.hpp"
 
 namespace fast::cuda {

@@ -1,3 +1,5 @@
+#include "cuda/device/region.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
@@ -5,7 +7,6 @@
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/kernels.hpp>
 #include <fast/cuda/memory.hpp>
-#include <fast/cuda/region.hpp>
 #include <fast/exchange/group.hpp>
 #include <random>
 

@@ -1,6 +1,7 @@
+#include "cuda/network/work.hpp"
+
 #include <fast/core/error.hpp>
 #include <fast/cuda/memory.hpp>
-#include <fast/cuda/work.hpp>
 #include <map>
 #include <mutex>
 

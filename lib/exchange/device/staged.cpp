@@ -1,6 +1,7 @@
+#include "exchange/device/staged.hpp"
+
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/exchange/staged.hpp>
 #include <map>
 #include <set>
 #include <utility>

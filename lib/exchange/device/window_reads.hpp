@@ -1,8 +1,7 @@
 // Blocking reads of the memory of other hosts' devices, by MPI.
 #pragma once
 
-#include <fast/exchange/staged.hpp>
-
+#include "exchange/device/staged.hpp"
 #include "mpi/remote_window.hpp"
 
 namespace fast::exchange {

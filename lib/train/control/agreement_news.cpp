@@ -1,5 +1,6 @@
 #include "train/control/agreement_news.hpp"
 
+#include "exchange/group_impl.hpp"
 #include "train/control/agreement_records.hpp"
 
 namespace fast::train {
@@ -18,7 +19,7 @@ std::vector<bool> on_this_host(const Group& group) {
 AgreementNews::AgreementNews(const Group& group, const Deadline& deadline)
     : here_(on_this_host(group)),
       words_(here_.size() * AgreementRecord::words),
-      notes_(group.open_notes(words_.size() * sizeof(std::uint64_t), deadline)),
+      notes_(group.impl().open_notes(words_.size() * sizeof(std::uint64_t), deadline)),
       random_(static_cast<unsigned>(group.rank()) + 1) {
   for (int worker = 0; worker < group.size(); ++worker)
     if (!here_[static_cast<std::size_t>(worker)]) elsewhere_.push_back(worker);

@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "exchange/notes.hpp"
+
 namespace fast::train {
 
 /// Sends copies of all records to one worker of another host at a time, drawn at random: what one

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "exchange/notes.hpp"
 #include "train/control/agreement.hpp"
 #include "train/control/agreement_news.hpp"
 

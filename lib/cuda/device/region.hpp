@@ -1,10 +1,10 @@
 // Device memory that the workers of one host read directly.
 #pragma once
 
-#include <fast/core/deadline.hpp>
-#include <fast/exchange/staged.hpp>
-
 #include <cstddef>
+#include <fast/core/deadline.hpp>
+
+#include "exchange/device/staged.hpp"
 
 namespace fast {
 class Group;

@@ -1,10 +1,11 @@
-// Work of a device for exchanges of payloads in its memory (fast/exchange/staged.hpp).
+// Work of a device for exchanges of payloads in its memory (exchange/device/staged.hpp).
 #pragma once
 
 #include <fast/cuda/stream.hpp>
-#include <fast/exchange/staged.hpp>
 
 #include <memory>
+
+#include "exchange/device/staged.hpp"
 
 namespace fast::cuda {
 

@@ -3,10 +3,11 @@
 
 #include <fast/core/tensor_view.hpp>
 #include <fast/exchange/group.hpp>
-#include <fast/exchange/staged.hpp>
 
 #include <memory>
 #include <string>
+
+#include "exchange/device/staged.hpp"
 
 namespace fast {
 

@@ -1,0 +1,81 @@
+// Exchanges of payloads that lie in a device's memory, through the host's slots.
+#pragma once
+
+#include <fast/exchange/exchange.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace fast {
+
+/// What an exchange needs from a device: memory and an ordered queue of work.
+class DeviceWork {
+ public:
+  virtual ~DeviceWork() = default;
+  /// Zeroed memory that both sides of copy() may be in.
+  virtual std::shared_ptr<std::byte> allocate(std::size_t size_bytes) = 0;
+  /// Enqueues a copy, from or to host memory too.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) = 0;
+  /// Pins host memory, so that copies from and to it run at full speed, until the result is
+  /// released. The memory must live longer.
+  virtual std::shared_ptr<void> pin(std::span<const std::byte> memory) = 0;
+  /// Blocks until all work of this queue is done, from any thread.
+  virtual void settle() = 0;
+  /// Another queue of the same device, for another thread.
+  virtual std::shared_ptr<DeviceWork> beside() = 0;
+};
+
+/// Reads of the parts of workers of other hosts.
+class RemoteReads {
+ public:
+  virtual ~RemoteReads() = default;
+  /// Blocks until the read of a worker's bytes [offset, offset + size_bytes) into `to` has ended.
+  /// If a connection breaks, it may end without the bytes. goes_on() is called from time to time:
+  /// when it returns false, so does read(), and `to` must stay valid, because MPI may still write
+  /// to it. Throws Error(mpi).
+  virtual bool read(int worker, std::size_t offset, void* to, std::size_t size_bytes,
+                    const std::function<bool()>& goes_on) = 0;
+};
+
+/// Memory of the workers' devices, as one worker can read it.
+struct DeviceRegion {
+  int rank = 0;                      ///< of this worker
+  std::vector<std::byte*> parts;     ///< by rank; null: this worker cannot load from it
+  std::vector<std::string> why_not;  ///< by rank: one line where the part is null
+  std::size_t part_bytes = 0;
+  std::shared_ptr<void> owner;         ///< keeps the mappings
+  std::shared_ptr<RemoteReads> reads;  ///< of parts that are null; none: these are staged
+  bool everywhere = false;             ///< every worker reads all parts by loads or reads
+};
+
+/// A worker's payloads, its device, and the device memory that others can read.
+struct Staging {
+  PayloadShape shape;
+  std::shared_ptr<DeviceWork> work;
+  DeviceRegion region{};
+  Seconds deadline{300};  ///< of a read from another host's device
+  std::stop_source stop{
+      std::nostopstate};  ///< ends the waits of the host's exchange at destruction
+};
+
+/// An exchange of device payloads over `host`, an exchange in host memory, which was opened with
+/// host_shape().
+///
+/// - A publication is downloaded from the device, and the sources' payloads are uploaded. Both go
+///   through pinned memory if slots have a page or more.
+/// - With a region, a worker's payloads are in its own part, and a source's part that this worker
+///   can load from is not uploaded. If this holds for all workers, the host's slots have only
+///   scalars and, for mean models, the weights.
+/// - publish() and begin_fetch() return immediately: a background thread copies, on a queue beside
+///   `work`, and waits for the other workers.
+std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging);
+/// The shape of the host's payloads, if vector 0 is the weights or the weights are beside it.
+PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);
+std::size_t staged_bytes(const PayloadShape& shape);
+
+}  // namespace fast

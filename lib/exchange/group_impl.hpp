@@ -1,0 +1,48 @@
+// What the kinds of group implement: threads of one process, ranks of one host, ranks of several.
+#pragma once
+
+#include <fast/exchange/group.hpp>
+
+#include "exchange/device/staged.hpp"
+#include "exchange/notes.hpp"
+#include "exchange/remote/remote_access.hpp"
+#include "exchange/shared/slot_board.hpp"
+
+namespace fast {
+
+/// As Group has the functions of the same name.
+class GroupImpl {
+ public:
+  virtual ~GroupImpl() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string name() const = 0;
+  virtual std::vector<int> hosts() const {
+    return std::vector<int>(static_cast<std::size_t>(size()));
+  }
+  virtual std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
+                                              std::string_view purpose) = 0;
+  virtual Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) = 0;
+  /// Collective. Access to workers of other hosts; null if there are none.
+  virtual std::shared_ptr<exchange::RemoteAccess> connect(
+      const std::shared_ptr<const exchange::SlotBoard>&, const EdgePlan&, const ExchangeOptions&) {
+    return nullptr;
+  }
+  /// Collective. Lets workers of other hosts read `size_bytes` at `part`, which `keep` owns, by
+  /// MPI: any kind of memory that MPI supports. Null if there are no other hosts.
+  virtual std::shared_ptr<RemoteReads> expose(std::byte* /*part*/, std::size_t /*size_bytes*/,
+                                              std::shared_ptr<void> /*keep*/, const Deadline&) {
+    return nullptr;
+  }
+  /// Collective. Null if there are no other hosts.
+  virtual std::unique_ptr<Notes> open_notes(std::size_t /*size_bytes*/, const Deadline&) {
+    return nullptr;
+  }
+  virtual bool some_are_gone() const { return false; }
+  virtual std::vector<int> died() const { return {}; }
+  virtual void give_up() {}
+  /// Collective. An all-reduce over MPI; null if all workers share memory.
+  virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&) { return nullptr; }
+};
+
+}  // namespace fast
