@@ -54,12 +54,12 @@ TEST_CASE("a payload is read part by part while it comes") {
   CHECK(host.reader.stands(arrival));
 }
 
-TEST_CASE("a payload that is begun anew is not taken for what was promised") {
+TEST_CASE("a payload that starts again is not taken for the one before") {
   Mirrored host;
   host.bring(host.mirror.begin(0, 0), 0, bytes, 1);
   Arrival arrival = host.reader.fetch_early(0).front();
   CHECK(host.reader.await(arrival, bytes));
-  host.bring(host.mirror.begin(0, 0), 0, bytes, 2);  // it did not stand
+  host.bring(host.mirror.begin(0, 0), 0, bytes, 2);  // the first one was overwritten
   CHECK_FALSE(host.reader.await(arrival, bytes));
   CHECK_FALSE(host.reader.await(arrival, whole_payload));
   host.mirror.publish(0, 0);
@@ -80,6 +80,6 @@ TEST_CASE("what comes is for its rounds alone, and only for those who ask early"
   CHECK_THROWS_AS(reader.fetch_early(2), Error);
   CHECK_THROWS_AS(reader.fetch(3), Error);
   CHECK(reader.fetch_early(4).front().arriving != 0);
-  mirror.begin();  // of rounds that are not told
+  mirror.begin();  // of unknown rounds
   CHECK_THROWS_AS(reader.fetch_early(4), Error);
 }

@@ -1,4 +1,4 @@
-// Time passes here when hearts are made to beat, and only then.
+// Time passes only with calls of Heartbeat::beat().
 #include "exchange/failure_detector.hpp"
 
 #include <fast/core/memory.hpp>
@@ -24,8 +24,8 @@ struct Heartbeats {
   Heartbeat first{pair.board, 0, suspect_after}, second{pair.board, 1, suspect_after};
 
   WorkerHeader& header(int worker) const { return pair.board->header(worker); }
-  static void beat(Heartbeat& heart, std::uint64_t times) {
-    for (std::uint64_t beat = 0; beat < times; ++beat) heart.beat();
+  static void beat(Heartbeat& heartbeat, std::uint64_t times) {
+    for (std::uint64_t beat = 0; beat < times; ++beat) heartbeat.beat();
   }
   void beat_together(std::uint64_t times) {
     for (std::uint64_t beat = 0; beat < times; ++beat) {
@@ -50,11 +50,11 @@ TEST_CASE("a worker without a sign of life becomes a suspect, and is none when i
   CHECK_FALSE(heartbeats.first.is_suspect(1));
 }
 
-TEST_CASE("nobody becomes a suspect when all are suspended and go on one after the other") {
+TEST_CASE("no worker becomes a suspect when all are suspended and resume one after the other") {
   Heartbeats heartbeats;
   for (int pause = 0; pause < 3; ++pause) {
     heartbeats.beat_together(5);
-    // Suspended for however long: no heart beats. Then the first goes on before the second.
+    // Suspended: no heartbeat. Then the first resumes before the second.
     Heartbeats::beat(heartbeats.first, 8);
     CHECK_FALSE(heartbeats.first.is_suspect(1));
     Heartbeats::beat(heartbeats.second, 1);
@@ -141,7 +141,7 @@ TEST_CASE("a long message from a worker whose heartbeats stand behind it is wait
   const SlotPeers waiting(pair.heartbeat(Pair::reader_rank, options.suspect_after));
   SlotExchange reader = pair.end(Pair::reader_rank, options);
   MirrorWriter mirror(*pair.board, Pair::writer_rank);
-  // A part with every beat of the reader's heart, for several times as long as either limit.
+  // A part with every heartbeat of the reader, for several times as long as either limit.
   const auto& beats = pair.board->header(Pair::reader_rank).life.heartbeat;
   std::thread sending([&] {
     std::byte* slot = mirror.begin(0, 0);

@@ -28,7 +28,7 @@ struct Pair {
     board = std::make_shared<const exchange::SlotBoard>(region, shape);
   }
 
-  /// Its heart does not beat by itself: a SlotPeers or Heartbeat::beat() makes it.
+  /// It does not beat by itself: a SlotPeers or beat() makes it.
   std::shared_ptr<exchange::Heartbeat> heartbeat(int rank,
                                                  Seconds suspect_after = Seconds(5)) const {
     return std::make_shared<exchange::Heartbeat>(board, rank, suspect_after);

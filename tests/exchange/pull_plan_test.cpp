@@ -59,7 +59,7 @@ TEST_CASE("at staleness 0 a reader pulls each round that it reads, no further th
   CHECK_FALSE(run.plan.has_more(run.seen));
 }
 
-TEST_CASE("at staleness 0 the newest publication stands for a round that the publisher skipped") {
+TEST_CASE("at staleness 0 the newest publication replaces a round that the publisher skipped") {
   Planned run(0);
   run.publish(4, 4);
   run.publish(6, 8);

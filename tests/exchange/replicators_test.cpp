@@ -53,7 +53,7 @@ TEST_CASE("an edge that fails at any moment is given up and logged, the others g
     CHECK_NOTHROW(closed = neighbors.closed());
     CHECK(closed);
     CHECK(neighbors.any_failed());
-    CHECK(neighbors.follows(5));  // it is not begun anew
+    CHECK(neighbors.follows(5));  // it is not followed again
     CHECK_FALSE(neighbors.any_of([](int worker) { return worker == 5; }));
     CHECK(neighbors.any_of([](int worker) { return worker == 6; }));
     REQUIRE(said.size() == 1);

@@ -45,7 +45,7 @@ struct Publisher {
 
 }  // namespace
 
-TEST_CASE("a buffer stays as it is when its slot is written anew") {
+TEST_CASE("a buffer does not change when its slot is written again") {
   Publisher publisher;
   SendBuffers send_buffers(publisher.board, 0);
   publisher.publish(0, 1);
@@ -56,7 +56,7 @@ TEST_CASE("a buffer stays as it is when its slot is written anew") {
   CHECK(buffer->is_intact());
 }
 
-TEST_CASE("a buffer whose slot is written anew before its last byte was copied is not intact") {
+TEST_CASE("a buffer whose slot is written again before its last byte was copied is not intact") {
   Publisher publisher;
   SendBuffers send_buffers(publisher.board, 0);
   for (int round = 0; round < 3; ++round) publisher.publish(round, round + 1);
@@ -75,7 +75,7 @@ TEST_CASE("a buffer whose slot is written anew before its last byte was copied i
   CHECK_FALSE(late->is_intact());
 }
 
-TEST_CASE("readers of one publication share its buffer; room is used again once nobody holds it") {
+TEST_CASE("readers of one publication share its buffer; a released buffer is used again") {
   Publisher publisher;
   SendBuffers send_buffers(publisher.board, 0);
   publisher.publish(0, 1);

@@ -85,18 +85,18 @@ TEST_CASE("a writer that skips acknowledgements is caught at staleness 0") {
 
 TEST_CASE("a slot that holds weights alone instead of the round that was read is rejected") {
   constexpr std::size_t bytes = 4096;
-  constexpr std::int64_t nobodys = -1;  // the round of weights alone
+  constexpr std::int64_t weights_alone = -1;  // in place of a round
   const Pair pair(bytes);
   SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
   SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
   for (int round = 0; round < 3; ++round) write(writer, round, bytes);
   const Arrival arrival = reader.fetch(0).front();
   CHECK(reader.stands(arrival));
-  write(writer, nobodys, bytes);  // while the reader is in mid-mix
+  write(writer, weights_alone, bytes);  // while the reader reads
   CHECK_FALSE(reader.stands(arrival));
 }
 
-TEST_CASE("a slot written anew for an equal round is rejected") {
+TEST_CASE("a slot that is written again for an equal round is rejected") {
   constexpr std::size_t bytes = 4096;
   const Pair pair(bytes);
   SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));

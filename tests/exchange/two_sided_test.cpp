@@ -24,7 +24,7 @@ struct End {
   int rank = testing::world().rank(), other = 1 - rank;
   Pair pair{bytes};
   mpi::Messages messages{testing::world(), Deadline(Seconds(20))};
-  /// A writer that takes its reader for dead waits for nobody.
+  /// The writer does not wait, as if it suspected its reader.
   SlotExchange exchange = pair.end(
       rank, testing::staleness(rank == Pair::writer_rank ? unbounded_staleness : std::int64_t{0}));
   RemoteEdges edges{pair.board,

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "combine/accelerator.hpp"
 #include "support/catch.hpp"
 #include "worker/quick.hpp"
 

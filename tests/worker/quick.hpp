@@ -1,6 +1,7 @@
 // What scenarios share: options of a Worker with own initial weights and no long waits.
 #pragma once
 
+#include <algorithm>
 #include <fast/worker/worker.hpp>
 #include <vector>
 
@@ -15,7 +16,7 @@ inline WorkerOptions quick() {
 
 inline bool several_hosts(const Group& group) {
   const auto hosts = group.hosts();
-  return hosts != std::vector<int>(hosts.size(), hosts[0]);
+  return std::any_of(hosts.begin(), hosts.end(), [&](int host) { return host != hosts.front(); });
 }
 
 }  // namespace fast::testing

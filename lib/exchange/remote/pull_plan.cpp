@@ -20,7 +20,7 @@ std::uint64_t newest_sequence(const WorkerHeader& seen) {
 }
 
 /// The publication for `round`; else the newest one for a later round. In the second case the
-/// publisher has gone on without this reader, as it never overwrites what a living reader needs.
+/// publisher has continued without this reader: it does not wait for a suspect.
 std::optional<PullTarget> find(const WorkerHeader& seen, std::int64_t round) {
   const std::uint64_t newest = newest_sequence(seen);
   std::optional<PullTarget> later;
