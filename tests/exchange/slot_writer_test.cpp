@@ -34,13 +34,17 @@ struct WriterAndReader {
                       return RoundEdges{{}, {Pair::reader_rank}};
                     },
                     writer_waits, bound == 0};
-  SlotReader reader{pair.board, reader_waits, bound};
+  SlotReader reader{pair.board, Pair::reader_rank,
+                    [](std::int64_t) {
+                      return RoundEdges{{Pair::writer_rank}, {}};
+                    },
+                    reader_waits, bound};
 
   void publish(std::int64_t round) {
     writer.acquire();
     writer.publish(round, false);
   }
-  Arrival fetch(std::int64_t round) { return reader.fetch(Pair::writer_rank, round, false); }
+  Arrival fetch(std::int64_t round) { return reader.fetch(round, false).front(); }
 };
 
 }  // namespace
@@ -49,7 +53,7 @@ TEST_CASE("backpressure: a slot is acquired only after all readers of its rounds
   WriterAndReader pair(0);
   for (std::int64_t round = 0; round < 3; ++round) pair.publish(round);
   CHECK_THROWS_WITH(pair.writer.acquire(), Catch::Matchers::Contains("waiting for a reader"));
-  pair.pair.board->header(Pair::reader_rank).reading.consumed = 1;
+  pair.reader.complete(1);
   CHECK_NOTHROW(pair.publish(3));
   CHECK_THROWS_AS(pair.writer.acquire(), Error);
 }

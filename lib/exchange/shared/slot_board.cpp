@@ -2,8 +2,6 @@
 
 #include <fast/core/error.hpp>
 
-#include "exchange/shared/seqlock.hpp"
-
 namespace fast::exchange {
 
 SlotBoard::SlotBoard(Region region, const PayloadShape& shape)
@@ -11,24 +9,6 @@ SlotBoard::SlotBoard(Region region, const PayloadShape& shape)
   require(region_.part_bytes >= layout_.part_bytes(), ErrorKind::internal,
           "SlotBoard: a part has {} bytes, {} are required", region_.part_bytes,
           layout_.part_bytes());
-}
-
-std::byte* SlotBoard::slot(int worker, std::uint64_t sequence) const {
-  return region_.parts[static_cast<std::size_t>(worker)] + layout_.slot_offset(sequence);
-}
-
-MutablePayload SlotBoard::payload(int worker, std::uint64_t sequence) const {
-  std::byte* base = slot(worker, sequence);
-  return {base + layout_.data_offset(), reinterpret_cast<double*>(base), shape().stride_bytes(),
-          shape().weights_bytes > 0 ? base + layout_.weights_offset() : nullptr};
-}
-
-bool SlotBoard::still_holds(int worker, std::uint64_t sequence, std::int64_t round) const {
-  order_loads();
-  const auto& newest = header(worker).publication.sequence;
-  return round != being_written &&
-         this->round(worker, sequence).load(std::memory_order_acquire) == round &&
-         newest.load(std::memory_order_acquire) < sequence + slot_count;
 }
 
 bool SlotBoard::has_skipped(int worker, std::int64_t round) const {

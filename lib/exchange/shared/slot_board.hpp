@@ -4,6 +4,7 @@
 
 #include <fast/exchange/group.hpp>
 
+#include "exchange/shared/seqlock.hpp"
 #include "exchange/shared/slot_layout.hpp"
 #include "exchange/shared/worker_header.hpp"
 
@@ -34,12 +35,22 @@ class SlotBoard {
   std::atomic<std::uint8_t>& has_weights(int worker, std::uint64_t sequence) const {
     return header(worker).publication.has_weights[sequence % slot_count];
   }
-  std::byte* slot(int worker, std::uint64_t sequence) const;
-  MutablePayload payload(int worker, std::uint64_t sequence) const;
+  std::byte* slot(int worker, std::uint64_t sequence) const {
+    return region_.parts[static_cast<std::size_t>(worker)] + layout_.slot_offset(sequence);
+  }
+  MutablePayload payload(int worker, std::uint64_t sequence) const {
+    return layout_.payload(slot(worker, sequence));
+  }
 
   /// The check after an optimistic read: true when all that was read of the slot belonged to the
   /// publication `sequence`, whose first round is `round`. Orders the loads before it.
-  bool still_holds(int worker, std::uint64_t sequence, std::int64_t round) const;
+  bool still_holds(int worker, std::uint64_t sequence, std::int64_t round) const {
+    order_loads();
+    const auto& newest = header(worker).publication.sequence;
+    return round != being_written &&
+           this->round(worker, sequence).load(std::memory_order_acquire) == round &&
+           newest.load(std::memory_order_acquire) < sequence + slot_count;
+  }
   /// True when the worker's newest publication is for later rounds than `round` and no slot has one
   /// for `round`.
   bool has_skipped(int worker, std::int64_t round) const;

@@ -11,8 +11,11 @@ namespace fast::exchange {
 
 class SlotExchange : public Exchange {
  public:
-  SlotExchange(const std::shared_ptr<Heartbeat>& heartbeat, EdgePlan plan,
-               const ExchangeOptions& options);
+  SlotExchange(const std::shared_ptr<Heartbeat>& heartbeat, const EdgePlan& plan,
+               const ExchangeOptions& options)
+      : waiter_(heartbeat, options),
+        writer_(heartbeat->board(), heartbeat->rank(), plan, waiter_, options.staleness == 0),
+        reader_(heartbeat->board(), heartbeat->rank(), plan, waiter_, options.staleness) {}
   SlotExchange(const SlotExchange&) = delete;
   SlotExchange& operator=(const SlotExchange&) = delete;
 
@@ -21,22 +24,19 @@ class SlotExchange : public Exchange {
     writer_.publish(round, with_weights);
   }
   Payload published() const override { return writer_.published(); }
-  std::vector<Arrival> fetch(std::int64_t round) override { return fetch(round, false); }
-  std::vector<Arrival> fetch_early(std::int64_t round) override { return fetch(round, exact_); }
+
+  std::vector<Arrival> fetch(std::int64_t round) override { return reader_.fetch(round, false); }
+  std::vector<Arrival> fetch_early(std::int64_t round) override {
+    return reader_.fetch(round, true);
+  }
   bool await(Arrival& arrival, std::size_t bytes) override { return reader_.await(arrival, bytes); }
   Arrival::State look(int source, std::int64_t round) override {
     return reader_.look(source, round);
   }
   bool stands(const Arrival& arrival) const override { return reader_.is_intact(arrival); }
-  void complete(std::int64_t rounds) override;
+  void complete(std::int64_t rounds) override { reader_.complete(rounds); }
 
  private:
-  std::vector<Arrival> fetch(std::int64_t round, bool early);
-
-  std::shared_ptr<const SlotBoard> board_;
-  int rank_;
-  EdgePlan plan_;
-  bool exact_;
   PeerWaiter waiter_;
   SlotWriter writer_;
   SlotReader reader_;

@@ -2,33 +2,43 @@
 // message, which is scalars and vectors, and then the weights, if those are beside the message.
 #pragma once
 
-#include <cstdint>
 #include <fast/exchange/exchange.hpp>
 
-namespace fast::exchange {
+#include "exchange/shared/worker_header.hpp"
 
-inline constexpr std::uint64_t slot_count = 3;
+namespace fast::exchange {
 
 /// Offsets and lengths in bytes.
 class SlotLayout {
  public:
-  explicit SlotLayout(const PayloadShape& shape) : shape_(shape) {}
-
-  // In a worker's part.
-  std::size_t part_bytes() const;
-  /// Of the slot of publication `sequence`.
-  std::size_t slot_offset(std::uint64_t sequence) const;
-  std::size_t slot_bytes() const;
-
-  // In a slot.
-  std::size_t data_offset() const;  ///< of vector 0
-  std::size_t message_bytes() const;
-  std::size_t weights_offset() const;
+  explicit SlotLayout(const PayloadShape& shape);
 
   const PayloadShape& shape() const { return shape_; }
 
+  // In a worker's part.
+  std::size_t part_bytes() const { return header_bytes + slot_count * slot_bytes_; }
+  /// Of the slot of publication `sequence`.
+  std::size_t slot_offset(std::uint64_t sequence) const {
+    return header_bytes + sequence % slot_count * slot_bytes_;
+  }
+  std::size_t slot_bytes() const { return slot_bytes_; }
+
+  // In a slot.
+  std::size_t data_offset() const { return data_offset_; }  ///< of vector 0
+  std::size_t message_bytes() const { return message_bytes_; }
+  std::size_t weights_offset() const { return weights_offset_; }
+
+  /// The payload in a slot that begins at `slot`.
+  MutablePayload payload(std::byte* slot) const {
+    return {slot + data_offset_, reinterpret_cast<double*>(slot), stride_bytes_,
+            shape_.weights_bytes > 0 ? slot + weights_offset_ : nullptr};
+  }
+
  private:
+  static constexpr std::size_t header_bytes = round_up(sizeof(WorkerHeader), page_bytes);
+
   PayloadShape shape_;
+  std::size_t stride_bytes_, data_offset_, message_bytes_, weights_offset_, slot_bytes_;
 };
 
 }  // namespace fast::exchange

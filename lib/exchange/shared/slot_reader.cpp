@@ -18,9 +18,11 @@ Arrival::State arrival_state_of(PeerWaiter::Outcome outcome) {
 
 }  // namespace
 
-SlotReader::SlotReader(std::shared_ptr<const SlotBoard> board, PeerWaiter& waiter,
-                       std::int64_t staleness)
+SlotReader::SlotReader(std::shared_ptr<const SlotBoard> board, int rank, EdgePlan plan,
+                       PeerWaiter& waiter, std::int64_t staleness)
     : board_(std::move(board)),
+      rank_(rank),
+      plan_(std::move(plan)),
       waiter_(waiter),
       staleness_(staleness),
       last_read_(static_cast<std::size_t>(board_->workers())) {}
@@ -111,6 +113,14 @@ bool SlotReader::await(Arrival& arrival, std::size_t bytes) {
   return outcome == PeerWaiter::Outcome::ready && !replaced;
 }
 
+std::vector<Arrival> SlotReader::fetch(std::int64_t round, bool early) {
+  const RoundEdges edges = plan_(round);
+  std::vector<Arrival> arrivals;
+  arrivals.reserve(edges.sources.size());
+  for (const int source : edges.sources) arrivals.push_back(fetch(source, round, early && exact()));
+  return arrivals;
+}
+
 Arrival SlotReader::fetch(int source, std::int64_t round, bool early) {
   Arrival arrival;
   arrival.worker = source;
@@ -141,6 +151,14 @@ Arrival::State SlotReader::look(int source, std::int64_t round) {
   const auto& consumed = board_->header(source).reading.consumed;
   const bool took_part = exact() && consumed.load(std::memory_order_acquire) > round;
   return took_part ? Arrival::State::present : state;
+}
+
+void SlotReader::complete(std::int64_t rounds) {
+  WorkerHeader& header = board_->header(rank_);
+  header.reading.consumed.store(rounds, std::memory_order_release);
+  header.reading.progress.store(rounds, std::memory_order_release);
+  header.note_progress();
+  header.notify();
 }
 
 /// At staleness above 0 the writer may have begun to write the slot after the next publication.

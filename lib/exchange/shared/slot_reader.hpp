@@ -14,17 +14,18 @@ namespace fast::exchange {
 class SlotReader {
  public:
   /// `waiter` must outlive this object.
-  SlotReader(std::shared_ptr<const SlotBoard> board, PeerWaiter& waiter, std::int64_t staleness);
+  SlotReader(std::shared_ptr<const SlotBoard> board, int rank, EdgePlan plan, PeerWaiter& waiter,
+             std::int64_t staleness);
 
-  /// Blocks until the source's payload is there, dropped or overdue. `early`: a payload that has
-  /// begun to arrive from another host will do.
-  Arrival fetch(int source, std::int64_t round, bool early);
-  // As Exchange has them.
+  // As Exchange has them. `early`: as fetch_early().
+  std::vector<Arrival> fetch(std::int64_t round, bool early);
   bool await(Arrival& arrival, std::size_t bytes);
   Arrival::State look(int source, std::int64_t round);
   bool is_intact(const Arrival& arrival) const;
+  void complete(std::int64_t rounds);
 
  private:
+  Arrival fetch(int source, std::int64_t round, bool early);
   bool exact() const { return staleness_ == 0; }
   bool is_recent(std::int64_t first, std::int64_t last, std::int64_t round) const;
   bool find(Arrival& arrival, std::int64_t round) const;
@@ -34,6 +35,8 @@ class SlotReader {
   void note_read(Arrival& arrival, std::int64_t round);
 
   std::shared_ptr<const SlotBoard> board_;
+  int rank_;
+  EdgePlan plan_;
   PeerWaiter& waiter_;
   std::int64_t staleness_;
   std::vector<std::uint64_t> last_read_;  ///< sequence, by worker

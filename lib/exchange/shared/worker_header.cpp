@@ -9,10 +9,7 @@ void WorkerHeader::merge_activity(std::uint64_t activity) {
   while (known < activity && !life.activity.compare_exchange_weak(known, activity)) continue;
 }
 
-void WorkerHeader::notify() {
-  signal.count.fetch_add(1, std::memory_order_seq_cst);
-  if (signal.waiters.load(std::memory_order_seq_cst) > 0) futex_wake_all(signal.count);
-}
+void WorkerHeader::wake_waiters() { futex_wake_all(signal.count); }
 
 void WorkerHeader::wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit) {
   signal.waiters.fetch_add(1, std::memory_order_seq_cst);

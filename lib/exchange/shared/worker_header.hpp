@@ -8,10 +8,9 @@
 #include <fast/exchange/peers.hpp>
 #include <limits>
 
-#include "exchange/shared/slot_layout.hpp"
-
 namespace fast::exchange {
 
+inline constexpr std::uint64_t slot_count = 3;
 inline constexpr std::uint64_t board_magic = 0x31304c5453414653;  // "SFASTL01"
 
 /// In place of a slot's first round while the slot is written.
@@ -59,9 +58,15 @@ struct WorkerHeader {
   /// Raises the activity to that of another worker.
   void merge_activity(std::uint64_t activity);
   /// Wakes the threads that wait for this worker. Call it after the change that they wait for.
-  void notify();
+  void notify() {
+    signal.count.fetch_add(1, std::memory_order_seq_cst);
+    if (signal.waiters.load(std::memory_order_seq_cst) > 0) wake_waiters();
+  }
   /// Sleeps until `signal.count` differs from `seen`, or for `limit` (less than a second).
   void wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit);
+
+ private:
+  void wake_waiters();
 };
 static_assert(sizeof(WorkerHeader::Publication) == cache_line_bytes);
 
