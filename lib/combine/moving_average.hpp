@@ -2,9 +2,10 @@
 #pragma once
 
 #include <fast/core/layout.hpp>
-#include "combine/accelerator.hpp"
 
 #include <cstddef>
+
+#include "combine/accelerator.hpp"
 
 namespace fast::combine {
 
