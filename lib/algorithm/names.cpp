@@ -1,4 +1,5 @@
 #include "algorithm/row.hpp"
+#include "core/closest.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -42,8 +43,8 @@ Rule by_name(std::string_view name, const Parameters& parameters) {
     reader.require_all_known();
     return algorithm;
   }
-  fail(ErrorKind::argument, "algorithm: \"{}\" is unknown; choose one of {}", name,
-       fmt::join(names(), ", "));
+  fail(ErrorKind::argument, "algorithm: \"{}\" is unknown; choose one of {}{}", name,
+       fmt::join(names(), ", "), did_you_mean(name, names()));
 }
 
 }  // namespace fast::algorithm

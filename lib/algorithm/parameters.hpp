@@ -7,6 +7,8 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 
+#include "core/closest.hpp"
+
 namespace fast::algorithm {
 
 class ParameterReader {
@@ -26,8 +28,8 @@ class ParameterReader {
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
       require(!known_.empty(), ErrorKind::argument,
               "algorithm {}: option \"{}\" is unknown; the rule has none", rule_, key);
-      fail(ErrorKind::argument, "algorithm {}: option \"{}\" is unknown; choose from {}", rule_,
-           key, fmt::join(known_, ", "));
+      fail(ErrorKind::argument, "algorithm {}: option \"{}\" is unknown; choose from {}{}", rule_,
+           key, fmt::join(known_, ", "), did_you_mean(key, known_));
     }
   }
 

@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 
 #include "codec/record.hpp"
+#include "core/closest.hpp"
 
 namespace fast::codec {
 namespace {
@@ -57,8 +58,8 @@ Options by_name(std::string_view name) {
   for_each([&](std::string_view known, const Options& options) {
     if (known == name) found = options;
   });
-  require(found.has_value(), ErrorKind::argument, "codec: \"{}\" is unknown; choose one of {}",
-          name, fmt::join(names(), ", "));
+  require(found.has_value(), ErrorKind::argument, "codec: \"{}\" is unknown; choose one of {}{}",
+          name, fmt::join(names(), ", "), did_you_mean(name, names()));
   return *found;
 }
 

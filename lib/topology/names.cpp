@@ -1,3 +1,5 @@
+#include <core/closest.hpp>
+
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <fast/core/error.hpp>
@@ -91,8 +93,8 @@ const Entry& entry_named(std::string_view name) {
     known.push_back(entry.shown.name);
   }
   fail(ErrorKind::topology,
-       "topology: there is no \"{}\"; choose from {}, or give a path to a .toml or .mtx file", name,
-       fmt::join(known, ", "));
+       "topology: there is no \"{}\"; choose from {}, or give a path to a .toml or .mtx file{}",
+       name, fmt::join(known, ", "), did_you_mean(name, known));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <core/closest.hpp>
 #include <fast/core/message.hpp>
 
 namespace fast {
@@ -13,15 +14,16 @@ void TableReader::allow_keys(std::initializer_list<std::string_view> more) const
   for (const auto& [key, node] : table_) {
     if (std::find(allowed.begin(), allowed.end(), key.str()) == allowed.end()) {
       fail(ErrorKind::topology,
-           "Topology::load: {}:{}: key \"{}\" is not known here; choose from {}", path_,
-           key.source().begin.line, key.str(), fmt::join(allowed, ", "));
+           "Topology::load: {}:{}: key \"{}\" is not known here; choose from {}{}", path_,
+           key.source().begin.line, key.str(), fmt::join(allowed, ", "),
+           did_you_mean(key.str(), allowed));
     }
   }
 }
 
 int TableReader::integer(const toml::node& node, std::string_view key, int low, int high) const {
   const std::optional<std::int64_t> value = node.value_exact<std::int64_t>();
-  if (!value) fail_at(node, key, "holds a {}, an integer is required", type_of(node));
+  if (!value) fail_at(node, key, "holds a {}, an integer is required", toml_type(node));
   if (*value < low || *value > high) {
     fail_at(node, key, "holds {}, {} to {} is required", *value, low, high);
   }
@@ -35,7 +37,7 @@ int TableReader::integer_or(std::string_view key, int low, int high, int otherwi
 std::vector<int> TableReader::integers(const toml::node& node, std::string_view key,
                                        int low) const {
   if (!node.is_array()) {
-    fail_at(node, key, "holds a {}, a list of integers is required", type_of(node));
+    fail_at(node, key, "holds a {}, a list of integers is required", toml_type(node));
   }
   std::vector<int> values;
   for (const toml::node& entry : *node.as_array()) {
@@ -48,7 +50,7 @@ double TableReader::number(const toml::node& node, std::string_view key, double 
                            double high) const {
   const std::optional<double> value = node.value<double>();
   if (!value || !node.is_number()) {
-    fail_at(node, key, "holds a {}, a number is required", type_of(node));
+    fail_at(node, key, "holds a {}, a number is required", toml_type(node));
   }
   if (!(*value >= low && *value <= high)) {
     fail_at(node, key, "holds {}, {} to {} is required", *value, low, high);
@@ -59,7 +61,7 @@ double TableReader::number(const toml::node& node, std::string_view key, double 
 std::string TableReader::string_or(std::string_view key, std::string otherwise) const {
   if (!has(key)) return printable(otherwise);
   if (!at(key).is_string()) {
-    fail_at(at(key), key, "holds a {}, a string is required", type_of(at(key)));
+    fail_at(at(key), key, "holds a {}, a string is required", toml_type(at(key)));
   }
   return printable(at(key).as_string()->get());
 }
@@ -67,28 +69,9 @@ std::string TableReader::string_or(std::string_view key, std::string otherwise) 
 bool TableReader::flag(std::string_view key) const {
   if (!has(key)) return false;
   if (!at(key).is_boolean()) {
-    fail_at(at(key), key, "holds a {}, true or false is required", type_of(at(key)));
+    fail_at(at(key), key, "holds a {}, true or false is required", toml_type(at(key)));
   }
   return at(key).as_boolean()->get();
-}
-
-std::string TableReader::type_of(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::table:
-      return "table";
-    case toml::node_type::array:
-      return "list";
-    case toml::node_type::string:
-      return "string";
-    case toml::node_type::integer:
-      return "whole number";
-    case toml::node_type::floating_point:
-      return "fraction";
-    case toml::node_type::boolean:
-      return "truth value";
-    default:
-      return "date or time";
-  }
 }
 
 }  // namespace fast

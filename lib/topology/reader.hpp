@@ -1,9 +1,8 @@
 // Values of a TOML table, with errors that name file, line and key.
 #pragma once
 
-#include <topology/toml.hpp>
+#include <core/toml.hpp>
 
-#include <fast/core/error.hpp>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -44,8 +43,6 @@ class TableReader {
   double number(const toml::node& node, std::string_view key, double low, double high) const;
   std::string string_or(std::string_view key, std::string otherwise) const;
   bool flag(std::string_view key) const;
-
-  static std::string type_of(const toml::node& node);
 
  private:
   std::string path_;

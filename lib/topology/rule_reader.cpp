@@ -246,7 +246,7 @@ class RuleReader {
       edge.weight = (*parts)[2].value<double>();
       if (!edge.weight) {
         reader_.fail_at((*parts)[2], "edges", "holds a {} as weight, a number is required",
-                        TableReader::type_of((*parts)[2]));
+                        toml_type((*parts)[2]));
       }
     }
     return edge;

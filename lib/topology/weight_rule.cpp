@@ -1,3 +1,5 @@
+#include <core/closest.hpp>
+
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <array>
@@ -15,7 +17,8 @@ std::string_view name(WeightRule rule) noexcept { return names[static_cast<std::
 WeightRule weight_rule_by_name(std::string_view name) {
   const auto found = std::find(names.begin(), names.end(), name);
   require(found != names.end(), ErrorKind::argument,
-          "weights: there is no rule \"{}\"; choose from {}", name, fmt::join(names, ", "));
+          "weights: there is no rule \"{}\"; choose from {}{}", name, fmt::join(names, ", "),
+          did_you_mean(name, {names.begin(), names.end()}));
   return static_cast<WeightRule>(found - names.begin());
 }
 

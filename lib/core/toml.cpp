@@ -1,0 +1,100 @@
+#include "core/toml.hpp"
+
+#include <algorithm>
+#include <fast/core/message.hpp>
+#include <fstream>
+#include <sstream>
+
+namespace fast {
+namespace {
+
+// Of text that parses. TOML has no letters but ASCII outside strings and comments.
+void check_letters(const std::string& text, const TomlOrigin& origin) {
+  int line = 1;
+  std::string closing;  // what ends the string or comment that is open
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const auto follows = [&](const std::string& wanted) {
+      return text.compare(at, wanted.size(), wanted) == 0;
+    };
+    if (c == '\n') {
+      ++line;
+      if (closing.size() == 1) closing.clear();
+    } else if (!closing.empty() && !follows(closing)) {
+      const bool escapes =
+          c == '\\' && closing[0] == '"' && at + 1 < text.size() && text[at + 1] != '\n';
+      if (escapes) ++at;
+    } else if (!closing.empty()) {
+      at += closing.size() - 1;
+      // A string in three quotes may end with up to two more.
+      const std::size_t end = closing.size() == 3 ? at + 2 : at;
+      while (at < end && at + 1 < text.size() && text[at + 1] == c) ++at;
+      closing.clear();
+    } else if (c == '#') {
+      closing.assign(1, '\n');
+    } else if (c == '"' || c == '\'') {
+      closing.assign(follows(std::string(3, c)) ? 3 : 1, c);
+      at += closing.size() - 1;
+    } else {
+      require(static_cast<unsigned char>(c) < 0x80, origin.kind,
+              "{}: {}:{}: a letter that is not ASCII outside of strings and comments; put it in "
+              "quotes or leave it out",
+              origin.who, origin.path, line);
+    }
+  }
+}
+
+toml::table parsed(const std::string& text, const TomlOrigin& origin) {
+  toml::parse_result result = toml::parse(std::string_view(text), std::string_view(origin.path));
+  if (result) return std::move(result).table();
+  const toml::parse_error& found = result.error();
+  fail(origin.kind, "{}: {}:{}:{}: {}", origin.who, origin.path, found.source().begin.line,
+       found.source().begin.column, found.description());
+}
+
+}  // namespace
+
+// toml++ 3.3 runs into undefined behavior on some letters outside strings and comments. Which are
+// outside is sure only where the syntax is right: it is looked at without them first.
+toml::table toml_table(const std::string& text, const TomlOrigin& origin) {
+  std::string ascii = text;
+  std::replace_if(
+      ascii.begin(), ascii.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; },
+      '_');
+  toml::table table = parsed(ascii, origin);
+  if (ascii == text) return table;
+  check_letters(text, origin);
+  return parsed(text, origin);
+}
+
+std::string text_of_file(const std::string& path, std::string_view who, std::string_view advice) {
+  const std::string problem = why_unreadable_file(path);
+  require(problem.empty(), ErrorKind::data, "{}: {} cannot be read: {}; {}", who, path, problem,
+          advice);
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  require(file.good(), ErrorKind::data, "{}: {} cannot be read; {}", who, path, advice);
+  return std::move(text).str();
+}
+
+std::string toml_type(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "table";
+    case toml::node_type::array:
+      return "list";
+    case toml::node_type::string:
+      return "string";
+    case toml::node_type::integer:
+      return "whole number";
+    case toml::node_type::floating_point:
+      return "fraction";
+    case toml::node_type::boolean:
+      return "truth value";
+    default:
+      return "date or time";
+  }
+}
+
+}  // namespace fast
