@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "combine/accelerator.hpp"
+#include "worker/option_rows.hpp"
 
 namespace fast::worker {
 namespace {
@@ -36,17 +37,13 @@ std::string staleness_text(std::int64_t staleness) {
 
 std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
                         const Schedule& schedule, const WorkerOptions& options) {
+  WorkerOptions rows = options;
+  options::OptionTable table;
+  add_rows(table, rows);
   return fmt::format(
-      "library version {}\n{}\nalgorithm {} {}\ncodec {} seed {}\ntopology {}\nworkers {}\nperiod "
-      "{}\nweights "
-      "{}{}\nstaleness {}\n"
-      "mix_every {}\nremote path {}\ninitial {}\n{}\n{}",
-      version(), options.must_agree, algorithm.name, algorithm.parameters,
-      codec::name(options.codec), options.codec.seed, schedule.name(), schedule.workers(),
-      schedule.period(), name(options.weights), options.lazy_weights ? " lazy" : "",
-      staleness_text(options.staleness), options.mix_every, static_cast<int>(options.remote_path),
-      options.initial == Initial::broadcast ? "broadcast" : "as_is", layout.describe(),
-      manifest(layout));
+      "library version {}\n{}\nalgorithm {} {}\n{}topology {}\nworkers {}\nperiod {}\n{}\n{}",
+      version(), options.must_agree, algorithm.name, algorithm.parameters, table.agreement(),
+      schedule.name(), schedule.workers(), schedule.period(), layout.describe(), manifest(layout));
 }
 
 void require_agreement(const Group& group, const std::string& fingerprint,
@@ -85,20 +82,10 @@ std::vector<TensorView> participating(std::vector<TensorView> views, const Worke
 }
 
 void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm) {
-  require(options.staleness >= 0, ErrorKind::argument,
-          "Worker: staleness {}; it must be 0 or more (unbounded_staleness never waits)",
-          options.staleness);
-  require(options.mix_every >= 1, ErrorKind::argument, "Worker: mix_every {}; it must be 1 or more",
-          options.mix_every);
-  require(options.deadline.count() > 0, ErrorKind::argument,
-          "Worker: deadline {} s; it must be positive", options.deadline.count());
-  require(options.rejoin_after >= 0, ErrorKind::argument,
-          "Worker: rejoin_after {}; it must be 0 or more", options.rejoin_after);
-  require(options.suspect_after.count() > 0, ErrorKind::argument,
-          "Worker: suspect_after {} s; it must be positive", options.suspect_after.count());
-  require(options.remote_bytes_per_s >= 0, ErrorKind::argument,
-          "Worker: remote_bytes_per_s {}; it must be 0 (no cap) or more",
-          options.remote_bytes_per_s);
+  WorkerOptions rows = options;
+  options::OptionTable table;
+  add_rows(table, rows);
+  table.check_values("Worker");
   const std::string codec = codec::name(options.codec);
   require(algorithm.why_exact.empty() || options.codec.kind == codec::Kind::identity,
           ErrorKind::argument,
