@@ -2,121 +2,85 @@
 
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cstdio>
-#include <functional>
+
+#include "core/closest.hpp"
+#include "train/option_rows.hpp"
+#include "worker/option_rows.hpp"
 
 namespace fast::c {
 namespace {
 
-using Setter = std::function<void(const std::string& name, const std::string& value)>;
-using Setters = std::map<std::string, Setter>;
+using options::OptionTable;
 
-template <class Number>
-Number number(const std::string& name, const std::string& text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size(), ErrorKind::argument,
-          "option {}: \"{}\"; a number is required", name, text);
-  return value;
-}
-
-template <class Number>
-Setter set(Number& target) {
-  return [&target](const std::string& name, const std::string& value) {
-    target = number<Number>(name, value);
-  };
-}
-Setter set(Seconds& target) {
-  return [&target](const std::string& name, const std::string& value) {
-    target = Seconds(number<double>(name, value));
-  };
-}
-Setter set(bool& target) {
-  return [&target](const std::string& name, const std::string& value) {
-    require(value == "0" || value == "1", ErrorKind::argument, "option {}: \"{}\"; choose 0 or 1",
-            name, value);
-    target = value == "1";
-  };
-}
-
-Initial initial_by_name(const std::string& value) {
-  if (value == "broadcast") return Initial::broadcast;
-  if (value == "as_is") return Initial::as_is;
-  fail(ErrorKind::argument, "option initial: \"{}\"; choose broadcast or as_is", value);
-}
+constexpr std::string_view rule_option = "algorithm.";
 
 void log_to_stderr(LogLevel, std::string_view text) {
   std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-Setters worker_setters(WorkerOptions& worker) {
-  return {{"weights", [&](auto&, auto& value) { worker.weights = weight_rule_by_name(value); }},
-          {"lazy_weights", set(worker.lazy_weights)},
-          {"staleness",
-           [&](auto& name, auto& value) {
-             worker.staleness =
-                 value == "inf" ? unbounded_staleness : number<std::int64_t>(name, value);
-           }},
-          {"codec", [&](auto&, auto& value) { worker.codec = codec::by_name(value); }},
-          {"mix_every", set(worker.mix_every)},
-          {"initial", [&](auto&, auto& value) { worker.initial = initial_by_name(value); }},
-          {"deadline", set(worker.deadline)},
-          {"suspect_after", set(worker.suspect_after)},
-          {"must_agree", [&](auto&, auto& value) { worker.must_agree = value; }},
-          {"log", [&](auto&, auto& value) {
-             if (value != "0") worker.log = log_to_stderr;
-           }}};
+options::Value<LogSink> log_to() {
+  options::Value<bool> flag = options::flag();
+  return {.kind = flag.kind,
+          .required = flag.required,
+          .parse =
+              [parse = flag.parse](std::string_view text, LogSink& into) {
+                bool on = false;
+                const options::Fit fit = parse(text, on);
+                into = on ? LogSink(log_to_stderr) : LogSink();
+                return fit;
+              },
+          .format = [](const LogSink& from) { return from ? "1" : "0"; }};
 }
 
-Setters train_setters(TrainSettings& settings) {
+void add_worker_rows(OptionTable& table, WorkerOptions& worker, RuleChoice& rule) {
+  add_rows(table, rule);
+  add_rows(table, worker);
+  table.add("log", worker.log, log_to(), "1: messages of the library go to standard error");
+}
+
+void add_train_rows(OptionTable& table, TrainSettings& settings) {
   train::TrainerOptions& trainer = settings.trainer;
-  return {{"epochs", set(trainer.epochs)},
-          {"batch_size", set(trainer.batch_size)},
-          {"learning_rate", set(trainer.learning_rate.base)},
-          {"schedule",
-           [&](auto&, auto& value) {
-             trainer.learning_rate.schedule = train::learning_rate_schedule(value);
-           }},
-          {"warmup", set(trainer.learning_rate.warmup_epochs)},
-          {"seed", set(trainer.seed)},
-          {"samples", set(settings.samples)},
-          {"shards", [&](auto&, auto& value) { trainer.shards = data::sharding_from(value); }},
-          {"closing_rounds",
-           [&](auto& name, auto& value) {
-             if (value != "auto") trainer.closing_rounds = number<std::int64_t>(name, value);
-           }},
-          {"progress", set(trainer.progress)},
-          {"out", [&](auto&, auto& value) { trainer.out = value; }}};
+  add_rows(table, trainer);
+  table.add("batch_size", trainer.batch_size, options::number<std::size_t>(options::one_or_more()),
+            "samples per step and worker");
+  table.add("learning_rate", trainer.learning_rate.base,
+            options::number<double>(options::positive()), "learning rate");
+  table.add("samples", settings.samples, options::number<std::size_t>(options::any()),
+            "train on the first so many samples only; 0: all");
+  table.add("progress", trainer.progress, "print progress");
 }
 
-void apply(const fast_options* options, const Setters& setters, WorkerOptions& worker) {
-  std::string algorithm = "awc";
-  algorithm::Parameters parameters;
-  const std::string prefix = "algorithm.";
-  if (options != nullptr)
-    for (const auto& [name, value] : options->values) {
-      if (name == "algorithm") {
-        algorithm = value;
-      } else if (name.starts_with(prefix)) {
-        parameters.emplace(name.substr(prefix.size()), value);
-      } else if (const auto found = setters.find(name); found != setters.end()) {
-        found->second(name, value);
-      } else {
-        std::vector<std::string> names{"algorithm", "algorithm.KEY"};
-        for (const auto& setter : setters) names.push_back(setter.first);
-        fail(ErrorKind::argument, "option \"{}\" is unknown; choose {}", name,
-             fmt::join(names, ", "));
-      }
-    }
-  worker.algorithm = algorithm::by_name(algorithm, parameters);
+void set(OptionTable& table, const std::string& name, const std::string& value) {
+  options::Row* row = table.find(name);
+  require(row != nullptr, ErrorKind::argument, "option \"{}\" is unknown; choose {}{}", name,
+          fmt::join(table.names(), ", "), did_you_mean(name, table.names()));
+  table.set(*row, {value}, "option " + name);
+}
+
+/// "algorithm.KEY" is an option of the rule.
+void apply(const fast_options* options, OptionTable& table, WorkerOptions& worker,
+           RuleChoice& rule) {
+  static const std::map<std::string, std::string> none;
+  const auto& values = options == nullptr ? none : options->values;
+  for (const auto& [name, value] : values) {
+    if (!name.starts_with(rule_option)) set(table, name, value);
+  }
+  for (const auto& [name, value] : values) {
+    if (!name.starts_with(rule_option)) continue;
+    rule.options.push_back(name.substr(rule_option.size()) + "=" + value);
+  }
+  worker.algorithm = rule.make();
 }
 
 }  // namespace
 
 WorkerOptions worker_options(const fast_options* options) {
   WorkerOptions worker;
-  apply(options, worker_setters(worker), worker);
+  RuleChoice rule;
+  OptionTable table;
+  add_worker_rows(table, worker, rule);
+  apply(options, table, worker, rule);
   return worker;
 }
 
@@ -124,9 +88,11 @@ TrainSettings train_settings(const fast_options* options) {
   TrainSettings settings;
   settings.trainer.progress = false;
   settings.trainer.learning_rate = {0.05, train::learning_rate_schedule("cosine"), 1};
-  Setters setters = worker_setters(settings.trainer.worker);
-  setters.merge(train_setters(settings));
-  apply(options, setters, settings.trainer.worker);
+  RuleChoice rule;
+  OptionTable table;
+  add_worker_rows(table, settings.trainer.worker, rule);
+  add_train_rows(table, settings);
+  apply(options, table, settings.trainer.worker, rule);
   return settings;
 }
 

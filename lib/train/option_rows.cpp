@@ -1,0 +1,190 @@
+#include "train/option_rows.hpp"
+
+#include <fast/core/error.hpp>
+
+namespace fast::train {
+namespace {
+
+using namespace options;
+
+Fit read_sharding(std::string_view text, data::Sharding& into) {
+  try {
+    into = data::sharding_from(text);
+    return Fit::good;
+  } catch (const Error&) {
+    return Fit::unreadable;
+  }
+}
+
+Value<data::Sharding> sharding() {
+  return {.required = "even or dirichlet:ALPHA with a positive number (dirichlet:0.1)",
+          .parse = read_sharding,
+          .format = [](const data::Sharding& shards) { return shards.text(); }};
+}
+
+Value<LearningRate::Schedule> schedule() {
+  using enum LearningRate::Schedule;
+  return choice<LearningRate::Schedule>(
+      {{"constant", constant}, {"step", step}, {"cosine", cosine}});
+}
+
+/// Rounds, or seconds or minutes with their unit.
+Fit read_interval(std::string_view text, CheckpointOptions& into) {
+  const double unit_s = text.ends_with("min") ? 60 : text.ends_with("s") ? 1 : 0;
+  std::int64_t rounds = 0;
+  double time_s = 0;
+  if (unit_s == 0) {
+    if (!reads(text, rounds) || rounds <= 0) return Fit::unreadable;
+  } else {
+    text.remove_suffix(unit_s == 60 ? 3 : 1);
+    if (!reads(text, time_s) || !positive().contains(time_s)) return Fit::unreadable;
+  }
+  into.every_rounds = rounds;
+  into.every_s = time_s * unit_s;
+  return Fit::good;
+}
+
+Value<CheckpointOptions> interval() {
+  return {.kind = Kind::mixed,
+          .required = "a number of rounds or a time (90s, 10min)",
+          .parse = read_interval,
+          .format = [](const CheckpointOptions& checkpoints) -> std::optional<std::string> {
+            if (checkpoints.every_rounds > 0) return fmt::format("{}", checkpoints.every_rounds);
+            if (checkpoints.every_s > 0) return fmt::format("{}s", checkpoints.every_s);
+            return std::nullopt;
+          }};
+}
+
+Fit read_slow_worker(std::string_view text, Pace& into) {
+  const std::size_t colon = text.find(':');
+  int worker = -1;
+  double factor = 0;
+  const bool good = colon != std::string_view::npos && reads(text.substr(0, colon), worker) &&
+                    reads(text.substr(colon + 1), factor) && worker >= 0;
+  if (!good) return Fit::unreadable;
+  into.slow_worker = worker;
+  into.slow_factor = factor;
+  return Fit::good;
+}
+
+Value<Pace> slow_worker() {
+  return {.required = "RANK:FACTOR (2:4)",
+          .parse = read_slow_worker,
+          .format = [](const Pace& pace) -> std::optional<std::string> {
+            if (pace.slow_worker < 0) return std::nullopt;
+            return fmt::format("{}:{}", pace.slow_worker, pace.slow_factor);
+          }};
+}
+
+void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
+  table.group("data");
+  table
+      .add("shards", trainer.shards, sharding(),
+           "even, or dirichlet:ALPHA: each worker has few labels (the smaller ALPHA, the fewer), "
+           "like data that were gathered in different places")
+      .agreed();
+  table.add("take_over", trainer.take_over,
+            "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
+            "from the next epoch on");
+  table.add("loader_threads", trainer.loader_threads, number<int>(one_or_more()),
+            "threads that make a batch");
+}
+
+void add_optimizer_rows(OptionTable& table, TrainerOptions& trainer) {
+  table.group("optimizer");
+  table.add("epochs", trainer.epochs, number<int>(one_or_more()), "passes over the training data")
+      .agreed();
+  table
+      .add("lr_schedule", trainer.learning_rate.schedule, schedule(),
+           "constant, step (a tenth at 1/2, a hundredth at 3/4) or cosine")
+      .also("schedule")
+      .agreed();
+  table
+      .add("warmup", trainer.learning_rate.warmup_epochs, number<double>(zero_or_more()),
+           "epochs in which the learning rate rises linearly (a quarter of the run at most)")
+      .agreed();
+  table
+      .add("seed", trainer.seed, number<std::uint64_t>(any()),
+           "seed of the initial weights and of the order of samples")
+      .agreed();
+  table
+      .add("validation", trainer.validation, number<double>(fraction()),
+           "share of the training samples that is held out to choose the best epoch's mean model")
+      .agreed();
+  table
+      .add("patience", trainer.patience, number<int>(zero_or_more()),
+           "epochs without a better mean model (by --validation) after which the run ends; 0: run "
+           "all epochs")
+      .agreed();
+  table
+      .add("ema", trainer.ema_decay, number<double>(fraction()),
+           "decay of an average of weights over steps, which the run ends with; 0: none")
+      .agreed();
+}
+
+void add_exchange_rows(OptionTable& table, TrainerOptions& trainer) {
+  table.group("exchange");
+  table
+      .add("arena", trainer.arena,
+           choice<Arena>({{"fixed", Arena::fixed}, {"rotating", Arena::rotating}}),
+           "fixed, or rotating: weights live in what is published and the optimizer takes part in "
+           "the averaging pass, which saves memory traffic (awc or pairwise, codec identity)")
+      .agreed();
+  table
+      .add("closing_rounds", trainer.closing_rounds,
+           optional(number<std::int64_t>(zero_or_more()), "auto"),
+           "rounds of averaging only, after training; auto: by the spectral gap")
+      .agreed();
+}
+
+void add_output_rows(OptionTable& table, TrainerOptions& trainer) {
+  table.group("output");
+  table.add("out", trainer.out, path(),
+            "directory for metrics-<rank>.jsonl and mean-model.safetensors");
+  table.add("overwrite", trainer.overwrite,
+            "replace the run that --out or --checkpoints holds; only files that a run writes are "
+            "removed");
+  table.add("evaluate_every", trainer.evaluate_every, number<std::size_t>(any()),
+            "rounds between lines of metrics (with --out), besides those of epochs; 0: none");
+}
+
+void add_checkpoint_rows(OptionTable& table, TrainerOptions& trainer) {
+  CheckpointOptions& checkpoints = trainer.checkpoints;
+  table.group("checkpoints");
+  table
+      .add("checkpoint_every", checkpoints, interval(),
+           "a number of rounds, or a time (90s, 10min), after which all workers save what they "
+           "need to go on; on SIGTERM or SIGUSR2 they save and end")
+      .agreed();
+  table.add("checkpoints", checkpoints.directory, path(),
+            "directory for checkpoints, the same for all workers [OUT/checkpoints]");
+  table.add("keep", checkpoints.keep, number<int>(one_or_more()), "checkpoints that stay");
+  table
+      .add("resume", checkpoints.resume, path(),
+           "a checkpoint, or a directory of checkpoints, to go on from")
+      .agreed();
+  table.add("strict", checkpoints.strict,
+            "refuse checkpoints of which some worker's file is broken");
+}
+
+void add_fault_rows(OptionTable& table, TrainerOptions& trainer) {
+  constexpr double seconds_of_ms = 1e-3;
+  table.group("faults");
+  table.add("slow", trainer.pace, slow_worker(),
+            "RANK:FACTOR, a worker whose steps sleep so that they take FACTOR times as long");
+  table.add("step_ms", trainer.pace.step_s, scaled(zero_or_more(), seconds_of_ms),
+            "milliseconds that a step takes at least; shorter steps sleep");
+}
+
+}  // namespace
+
+void add_rows(OptionTable& table, TrainerOptions& trainer) {
+  add_data_rows(table, trainer);
+  add_optimizer_rows(table, trainer);
+  add_exchange_rows(table, trainer);
+  add_output_rows(table, trainer);
+  add_checkpoint_rows(table, trainer);
+  add_fault_rows(table, trainer);
+}
+
+}  // namespace fast::train
