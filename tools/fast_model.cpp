@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_line.hpp"
+
 using namespace fast;
 
 namespace {
@@ -125,7 +127,7 @@ int run(int argc, char** argv) {
           "mean is taken")
       ->required();
   exported->add_option("--to", to, "the file to write: .onnx or .safetensors")->required();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = tools::parse(app, argc, argv)) return *status;
   if (*info) show(from);
   if (*exported) export_model(from, to);
   return 0;

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/command_line.hpp"
+
 using namespace fast;
 using nlohmann::ordered_json;
 
@@ -329,7 +331,8 @@ void add_options(CLI::App& command, Options& options) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Which topologies there are, what they promise and what they look like.");
+  CLI::App app("Which topologies there are, what they promise and what they look like.",
+               "fast-topology");
   app.require_subcommand(1);
   Options options;
   CLI::App* list_command = app.add_subcommand("list", "All names");
@@ -353,7 +356,7 @@ int run(int argc, char** argv) {
   check_command->add_flag("--lazy", options.lazy, "Lazy weights, (I + W) / 2");
   check_command->add_option("--algorithm", options.algorithm,
                             "Refuse what this algorithm of fast-train cannot run with");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = tools::parse(app, argc, argv)) return *status;
 
   if (list_command->parsed()) list();
   if (show_command->parsed()) show(options);

@@ -70,7 +70,7 @@ void apply(const fast_options* options, OptionTable& table, WorkerOptions& worke
     if (!name.starts_with(rule_option)) continue;
     rule.options.push_back(name.substr(rule_option.size()) + "=" + value);
   }
-  worker.algorithm = rule.make();
+  worker.algorithm = rule.rule();
 }
 
 }  // namespace

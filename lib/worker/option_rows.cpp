@@ -123,7 +123,7 @@ void add_rows(OptionTable& table, RuleChoice& rule) {
             "KEY=VALUE, an option of the rule (\"period=8\"); may be repeated");
 }
 
-std::unique_ptr<algorithm::Algorithm> RuleChoice::make() const {
+algorithm::Rule RuleChoice::rule() const {
   return algorithm::by_name(name, algorithm::parameters_from(options));
 }
 

@@ -3,7 +3,6 @@
 
 #include <fast/worker/worker.hpp>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,7 +20,7 @@ struct RuleChoice {
   std::vector<std::string> options;  ///< "period=8"
 
   /// Throws Error(argument) for an option that the rule does not have.
-  std::unique_ptr<algorithm::Algorithm> make() const;
+  algorithm::Rule rule() const;
 };
 void add_rows(options::OptionTable& table, RuleChoice& rule);
 

@@ -6,7 +6,7 @@
 #include <fast/core/host.hpp>
 #include <limits>
 
-#include "fast_train/settings.hpp"
+#include "fast_train/resolve.hpp"
 
 namespace fast_train {
 
@@ -50,7 +50,8 @@ double least_bytes_of_worker(const Options& o, const nn::ModelSpec& spec) {
   const auto batch = static_cast<double>(o.batch_size);
   const double batches =
       batch * o.accumulate * (1 + static_cast<double>(prefetch_of(o))) * elements(spec.input);
-  const double published = o.codec == "identity" ? slots * parameters : 0;
+  const double published =
+      o.trainer.worker.codec.kind == codec::Kind::identity ? slots * parameters : 0;
   const bool on_cpu = o.device == "cpu";
   const double model =
       on_cpu ? copies_in_model(o) * parameters + batch * outputs_of_sample(spec) : parameters;
@@ -92,9 +93,9 @@ void check_counts(const Options& o, std::size_t samples) {
           "--threads {}: each takes samples of a batch, and --batch-size is {}; take at most as "
           "many threads",
           o.threads, o.batch_size);
-  require(o.loader_threads <= of_step, ErrorKind::argument,
+  require(o.trainer.loader_threads <= of_step, ErrorKind::argument,
           "--loader-threads {}: each makes samples of a batch of {:.0f}; take at most as many",
-          o.loader_threads, of_step);
+          o.trainer.loader_threads, of_step);
 }
 
 }  // namespace fast_train

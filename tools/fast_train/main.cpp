@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "fast_train/capacity.hpp"
-#include "fast_train/options.hpp"
+#include "fast_train/read_options.hpp"
 #include "fast_train/settings.hpp"
 
 namespace {
@@ -57,12 +57,12 @@ int workers_here(const Group& group) {
 /// One copy for all threads of a process, and for all processes of a host.
 data::Splits data_of(const Group& ranks, const Options& o) {
   const std::string source = fmt::format("{} {}", o.samples, o.data);
-  return train::load_once_a_host(ranks, source, Deadline(Seconds(o.deadline_s)),
+  return train::load_once_a_host(ranks, source, Deadline(o.trainer.worker.deadline),
                                  [&] { return load_data(o); });
 }
 
 void check_start(const Group& ranks, const Options& o) {
-  agree(ranks, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+  agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     fast_train::trainer_options(o);
     if (ranks.rank() == 0) check_writable(o.summary_json);
     fast_train::topology_of(o.topology, ranks.hosts());
@@ -70,7 +70,7 @@ void check_start(const Group& ranks, const Options& o) {
 }
 
 void check_fit(const Group& ranks, const Options& o, const data::Splits& data) {
-  agree(ranks, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+  agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     const int workers = o.exchange == "local" ? o.workers : workers_here(ranks);
     fast_train::check_capacity(o, fast_train::model_for(o, data.train), workers);
   });
@@ -87,7 +87,7 @@ bool report(const Group& group, const Options& o, const train::Summary& summary)
     if (!o.summary_json.empty()) summary.write_json(o.summary_json);
   };
   if (summary.lost.empty()) {
-    agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: writing results", write);
+    agree(group, Deadline(o.trainer.worker.deadline), "fast-train: writing results", write);
   } else {
     write();
   }
@@ -101,7 +101,7 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data)
   backends::OnDevice replica;
   train::TrainerOptions trainer = fast_train::trainer_options(o);
   trainer.checkpoints.stop_requested = [] { return stop_asked.load(); };
-  agree(group, Deadline(Seconds(o.deadline_s)), "fast-train: starting up", [&] {
+  agree(group, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     replica = fast_train::backend_of(o, data.train, group);
     trainer.device = replica.device;
     trainer.prefetch.memory = replica.memory;

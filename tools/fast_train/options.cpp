@@ -1,232 +1,323 @@
 #include "fast_train/options.hpp"
 
-#include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <fast/fast.hpp>
-
-#include "fast_train/settings.hpp"
+#include "train/option_rows.hpp"
 
 namespace fast_train {
 
 using namespace fast;
+using namespace fast::options;
 
 namespace {
 
-/// Of options without a sign: the library behind them would take -1 for 2^64 - 1.
-const CLI::Validator whole_number(
-    [](const std::string& text) {
-      std::uint64_t value = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (error == std::errc() && end == text.data() + text.size()) return std::string();
-      return fmt::format("\"{}\"; a whole number from 0 to 2^64 - 1 is required", text);
-    },
-    "");
+constexpr char gpu_only[] =
+    "the CPU has no such choice, this worker computes on it; leave the option out or take "
+    "--device cuda";
+constexpr char no_neighbors[] =
+    "an all-reduce, as --algorithm none, reads no neighbors; leave the option out or take a rule "
+    "that averages with neighbors (--algorithm awc)";
+constexpr char one_host[] =
+    "it is about messages to neighbors on other hosts, and with --exchange local or shared, an "
+    "all-reduce or --algorithm none there are none; leave it out or take --exchange hybrid";
+constexpr char sgd_only[] =
+    "it is an option of sgd; leave it out (--beta1 is the momentum of adam and adamw) or take "
+    "--optimizer sgd";
+constexpr char adam_only[] =
+    "it is an option of adam and adamw; leave it out (--momentum is sgd's) or take one of these";
 
-void describe(CLI::App& app, Options& o) {
-  app.description(
-      "Trains a classifier on several workers. Each holds a replica, trains on its own shard and "
-      "averages weights\n"
-      "only with its neighbors in a topology: no parameter server, no all-reduce, no barrier.\n"
-      "Start with   mpiexec -n 4 fast-train   or, as threads of one process,   fast-train "
-      "--exchange local");
-  app.option_defaults()->always_capture_default()->multi_option_policy(
-      CLI::MultiOptionPolicy::TakeLast);
-  app.add_option(
-      "--data", o.data,
-      "fashion-mnist, or a directory with four IDX files (plain or .gz), CIFAR-10's binary "
-      "files, or images in train/<class>/*.png and test/<class>/*.png");
-  app.add_option("--samples", o.samples, "train on the first so many samples only; 0: all")
-      ->check(whole_number);
-  app.add_flag("--augment", o.augment,
-               "train on crops of images padded by 4, every other one mirrored");
-  app.add_option("--prefetch", o.prefetch,
-                 "batches that a thread makes ahead of training [2 for GPUs, else 0]");
-  app.add_option("--loader-threads", o.loader_threads, "threads that make a batch");
-  app.add_option("--shards", o.shards,
-                 "even, or dirichlet:ALPHA: each worker has few labels (the fewer, the smaller "
-                 "ALPHA), as of data gathered in different places");
-  app.add_flag("--take-over", o.take_over,
-               "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
-               "from the next epoch on");
-  app.add_option("--model", o.model,
-                 "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths), lstm "
-                 "(24,458; reads 28x28 images row by row), lstm:HIDDEN, resnet20 (272,474, 32x32 "
-                 "color images) or resnet50 (224x224 color images)");
-  app.add_option("--backend", o.backend,
-                 "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
-  app.add_option("--device", o.device,
-                 "what this worker computes on: cpu, cuda (the workers of a host take its GPUs in "
-                 "turn) or cuda:INDEX; workers need not agree");
-  app.add_option("--precision", o.precision,
-                 "on GPUs: f32, tf32 (factors of products are rounded) or bf16 (so is what layers "
-                 "hand on; weights stay f32)");
-  app.add_flag("--autotune", o.autotune,
-               "on GPUs, measure ways to each convolution and product and take the fastest");
-  app.add_flag("--cuda-graph", o.graph, "on GPUs, launch a whole step at once");
-  app.add_flag(
-      "--deterministic", o.deterministic,
-      "on GPUs, leave out ways to convolutions whose results differ in their last bits from "
-      "run to run");
-  app.add_option("--topology", o.topology, "who averages with whom: a name or a .toml file");
-  app.add_flag("--no-placement", o.no_placement,
-               "rank r is worker r of the topology, whatever edges then lie between hosts");
-  app.add_option("--algorithm", o.algorithm, "the rule that combines weights");
-  app.add_option("--algorithm-option", o.algorithm_options,
-                 "KEY=VALUE, an option of the rule (\"period=8\"); may be repeated");
-  app.add_option(
-      "--exchange", o.exchange,
-      "hybrid (shared windows within a host, remote ones between hosts), shared (one host "
-      "only), local (threads) or allreduce (the baseline: gradients are averaged)");
-  app.add_option("--staleness", o.staleness,
-                 "how many rounds old a neighbor's weights may be, or inf");
-  app.add_option("--codec", o.codec,
-                 "what messages look like: identity, bf16 or fp16 (half the bytes), int8 (a "
-                 "quarter); bf16_stochastic, int8_stochastic");
-  app.add_option(
-      "--arena", o.arena,
-      "fixed, or rotating: weights live in what is published and the optimizer takes part "
-      "in the averaging pass, which spares memory traffic (awc or pairwise, identity)");
-  app.add_option("--remote-path", o.remote_path,
-                 "how other hosts are reached: measured (what start-up finds faster, for each pair "
-                 "of neighbors), two_sided (messages) or pull (reads)");
-  app.add_option(
-      "--remote-rate", o.remote_rate,
-      "cap on what a worker sends to other hosts (pull: reads there), in Mbit/s; 0: none");
-  app.add_option("--epochs", o.epochs, "passes over the training data");
-  app.add_option("--batch-size", o.batch_size, "samples a step and worker");
-  app.add_option("--accumulate", o.accumulate,
-                 "batches whose gradients are averaged for one step (and one round)");
-  app.add_option("--optimizer", o.optimizer, "sgd, adam or adamw");
-  app.add_option("--lr", o.learning_rate, "learning rate [0.05 for sgd, 0.001 for adam and adamw]");
-  app.add_option("--lr-schedule", o.schedule,
-                 "constant, step (a tenth at 1/2, a hundredth at 3/4) or cosine");
-  app.add_option("--warmup", o.warmup_epochs,
-                 "epochs of linear rise to the learning rate (a quarter of the run at most)");
-  app.add_option("--momentum", o.momentum,
-                 "momentum of sgd [0.9, or 0 for rules that bring their own]");
-  app.add_flag("--nesterov", o.nesterov, "Nesterov's form of sgd's momentum");
-  app.add_option("--beta1", o.beta1, "decay of the first moment of adam and adamw [0.9]");
-  app.add_option("--beta2", o.beta2, "decay of the second moment of adam and adamw [0.999]");
-  app.add_option("--weight-decay", o.weight_decay, "weight decay [0.01 for adamw, else 0]");
-  app.add_option("--clip-norm", o.clip_norm,
-                 "scale gradients of a larger norm down to it; 0: leave them");
-  app.add_option("--threads", o.threads, "cores that each worker computes on");
-  app.add_option("--seed", o.seed, "of initial weights and sample order")->check(whole_number);
-  app.add_option("--closing-rounds", o.closing_rounds,
-                 "rounds of averaging only, after training; auto: by the spectral gap");
-  app.add_option("--validation", o.validation,
-                 "share of the training samples held out to choose the best epoch's mean model by");
-  app.add_option(
-      "--patience", o.patience,
-      "epochs without a better mean model (by --validation) after which the run ends; 0: all");
-  app.add_option("--ema", o.ema, "decay of an average of weights over steps, to end with; 0: none");
-  app.add_option("--slow", o.slow,
-                 "RANK:FACTOR, a worker whose steps sleep to take FACTOR times as long");
-  app.add_option("--step-ms", o.step_ms, "steps sleep to take at least so long");
-  app.add_option("--evaluate-every", o.evaluate_every,
-                 "rounds between lines of metrics (with --out), besides those of epochs; 0: none")
-      ->check(whole_number);
-  app.add_option("--out", o.out, "directory for metrics-<rank>.jsonl and mean-model.safetensors");
-  app.add_flag(
-      "--overwrite", o.overwrite,
-      "replace the run that --out or --checkpoints holds; only files that a run writes are "
-      "removed");
-  app.add_option("--checkpoint-every", o.checkpoint_every,
-                 "a number of rounds, or a time (90s, 10min), after which all save what they need "
-                 "to go on; on SIGTERM or SIGUSR2 they save and end");
-  app.add_option("--checkpoints", o.checkpoints,
-                 "directory for checkpoints, the same for all workers [OUT/checkpoints]");
-  app.add_option("--keep", o.keep, "checkpoints that stay");
-  app.add_option("--resume", o.resume, "a checkpoint, or a directory of them, to go on from");
-  app.add_flag("--strict", o.strict, "refuse checkpoints of which some worker's file is broken");
-  app.add_option("--summary-json", o.summary_json, "file for the closing table as JSON");
-  app.add_option("--deadline", o.deadline_s, "longest wait for another worker, in seconds");
-  app.add_option("--suspect-after", o.suspect_after_s,
-                 "seconds without a sign of life after which a worker is left out");
-  app.add_option(
-      "--rejoin-after", o.rejoin_after,
-      "rounds behind its neighbors from which a worker that was stopped adopts their average");
-  app.add_option("--nan", o.nan,
-                 "what a loss or weights that are not finite do: abort the run, or heal (the step "
-                 "is left out)");
-  app.add_option("--workers", o.workers, "threads to start, with --exchange local");
-  app.add_flag("--quiet", o.quiet, "no opening table and progress, only the closing table");
-  std::string names;
-  for (const auto& topology : topology_names())
-    names += fmt::format("\n  {:<24}{}", topology.name, topology.help);
-  app.footer(
-      fmt::format("Algorithms: {}\nTopologies: {}", fmt::join(algorithm::names(), ", "), names));
+std::vector<std::string> backend_names() {
+  return {
+#define FAST_ROW(name) #name,
+#include "backends/rows.inc"
+#undef FAST_ROW
+  };
 }
 
-void check_optimizer(const Options& o) {
-  const bool sgd = o.optimizer == "sgd";
-  require(!brings_momentum(o) || (sgd && *momentum_of(o) == 0), ErrorKind::argument,
-          "--algorithm {}: it brings momentum itself, on steps of plain SGD; leave --momentum out "
-          "and take --optimizer sgd (its own is --algorithm-option momentum=0.9)",
-          o.algorithm);
+/// Conditions on the options in `o`, for rows that have an effect in some runs only.
+class Conditions {
+ public:
+  explicit Conditions(const Options& o) : o_(o) {}
+
+  auto on_gpu() const {
+    return [&o = o_] { return o.device != "cpu"; };
+  }
+  auto on_cpu() const {
+    return [&o = o_] { return o.device == "cpu"; };
+  }
+  auto sgd() const {
+    return [&o = o_] { return o.optimizer == "sgd"; };
+  }
+  auto adam() const {
+    return [&o = o_] { return o.optimizer != "sgd"; };
+  }
+  auto no_all_reduce() const {
+    return [&o = o_] { return !is_all_reduce(o); };
+  }
+  auto neighbors() const {
+    return [&o = o_] { return has_neighbors(o); };
+  }
+  auto other_hosts() const {
+    return
+        [&o = o_] { return has_neighbors(o) && o.exchange != "local" && o.exchange != "shared"; };
+  }
+  static bool has_neighbors(const Options& o) { return !is_all_reduce(o) && o.rule.name != "none"; }
+
+ private:
+  const Options& o_;
+};
+
+void add_data_rows(OptionTable& table, Options& o) {
+  table.group("data");
+  table
+      .add("data", o.data, text(),
+           "fashion-mnist, or a directory with four IDX files (plain or .gz), CIFAR-10's binary "
+           "files, or images in train/<class>/*.png and test/<class>/*.png")
+      .agreed();
+  table
+      .add("samples", o.samples, number<std::size_t>(any()),
+           "train on the first so many samples only; 0: all")
+      .agreed();
+  table
+      .add("augment", o.augment,
+           "train on crops of images padded by 4; every other image is mirrored")
+      .agreed();
+  table.add("prefetch", o.prefetch, options::optional(number<int>(zero_or_more())),
+            "batches that a thread makes ahead of training [2 for GPUs, else 0]");
 }
 
-void check(const Options& o, int ranks) {
-  require(o.exchange == "shared" || o.exchange == "hybrid" || o.exchange == "local" ||
-              o.exchange == "allreduce",
-          ErrorKind::argument,
-          "--exchange: \"{}\" is unknown; choose hybrid, shared, local or allreduce", o.exchange);
-  require(o.exchange != "local" || ranks == 1, ErrorKind::argument,
-          "--exchange local: workers are threads of one process, mpiexec started {}; leave mpiexec "
-          "out or choose "
-          "--exchange hybrid",
-          ranks);
-  require(o.nan == "abort" || o.nan == "heal", ErrorKind::argument,
-          "--nan: \"{}\" is unknown; choose abort or heal", o.nan);
-  require(o.precision == "f32" || o.precision == "tf32" || o.precision == "bf16",
-          ErrorKind::argument, "--precision: \"{}\" is unknown; choose f32, tf32 or bf16",
-          o.precision);
-  require(o.prefetch.value_or(0) >= 0, ErrorKind::argument,
-          "--prefetch: {}; a number of batches, 0 or more, is required", *o.prefetch);
-  require(o.loader_threads >= 1, ErrorKind::argument, "--loader-threads: {}; at least 1 is needed",
-          o.loader_threads);
-  require(o.workers >= 1, ErrorKind::argument, "--workers: {}; at least 1 is needed", o.workers);
-  check_needs(o);
-  check_optimizer(o);
-  const double rate = learning_rate_of(o);
-  require(std::isfinite(rate) && rate > 0, ErrorKind::argument,
-          "--lr: {}; a positive number is required", rate);
-  require(o.accumulate >= 1, ErrorKind::argument, "--accumulate: {}; at least 1 is needed",
-          o.accumulate);
-  require(o.deadline_s > 0, ErrorKind::argument,
-          "--deadline: {}; a positive number of seconds is required", o.deadline_s);
-  require(o.remote_rate >= 0, ErrorKind::argument,
-          "--remote-rate: {}; a number of Mbit/s is required, or 0 for no cap", o.remote_rate);
-  require(o.batch_size >= 1, ErrorKind::argument, "--batch-size: {}; at least 1 is needed",
-          o.batch_size);
+void add_model_rows(OptionTable& table, Options& o) {
+  table.group("model");
+  table
+      .add("model", o.model, text(),
+           "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths), lstm "
+           "(24,458; reads 28x28 images row by row), lstm:HIDDEN, resnet20 (272,474, 32x32 color "
+           "images) or resnet50 (224x224 color images)")
+      .agreed();
+  table.add("backend", o.backend, choice(backend_names()),
+            "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
+}
+
+void add_device_rows(OptionTable& table, Options& o) {
+  const Conditions only(o);
+  table.group("device");
+  table.add("device", o.device, text(),
+            "what this worker computes on: cpu, cuda (the workers of a host take its GPUs in turn) "
+            "or cuda:INDEX; workers need not agree");
+  table.add("threads", o.threads, number<int>(one_or_more()), "cores that each worker computes on")
+      .only_if(only.on_cpu(),
+               "it is a number of cores, and this worker computes on a GPU; leave it out "
+               "(--loader-threads make its batches) or take --device cpu");
+  table
+      .add("precision", o.precision, choice({"f32", "tf32", "bf16"}),
+           "on GPUs: f32, tf32 (factors of products are rounded) or bf16 (outputs of layers are "
+           "rounded too; weights stay f32)")
+      .only_if(only.on_gpu(), gpu_only);
+  table
+      .add("autotune", o.autotune,
+           "on GPUs, measure ways to compute each convolution and product, and take the fastest")
+      .only_if(only.on_gpu(), gpu_only)
+      .only_if([&o] { return !o.deterministic; },
+               "with --deterministic no way to a convolution is chosen by the clock; leave one of "
+               "the two out");
+  table.add("cuda_graph", o.graph, "on GPUs, launch a whole step at once")
+      .only_if(only.on_gpu(), gpu_only);
+  table
+      .add("deterministic", o.deterministic,
+           "on GPUs, leave out ways to compute convolutions whose results differ in their last "
+           "bits from run to run")
+      .only_if(
+          only.on_gpu(),
+          "runs on the CPU are deterministic anyway; leave the option out or take --device cuda");
+}
+
+void add_exchange_rows(OptionTable& table, Options& o) {
+  const Conditions only(o);
+  table.group("exchange");
+  table.add("exchange", o.exchange, choice({"hybrid", "shared", "local", "allreduce"}),
+            "hybrid (shared windows within a host, remote ones between hosts), shared (one host "
+            "only), local (threads) or allreduce (the baseline: gradients are averaged)");
+  table
+      .add("workers", o.workers, number<int>(one_or_more()),
+           "threads to start, with --exchange local")
+      .only_if([&o] { return o.exchange == "local"; },
+               "threads are workers with --exchange local only; add that, or start as many ranks "
+               "with mpiexec -n");
+}
+
+void add_topology_rows(OptionTable& table, Options& o) {
+  const Conditions only(o);
+  table.group("topology");
+  table.add("topology", o.topology, text(), "who averages with whom: a name or a .toml file")
+      .only_if(only.neighbors(), no_neighbors);
+  table
+      .add("no_placement", o.no_placement,
+           "rank r is worker r of the topology, even if more edges then lie between hosts")
+      .only_if(only.other_hosts(), one_host);
+}
+
+void add_optimizer_rows(OptionTable& table, Options& o) {
+  table.group("optimizer");
+  table.add("batch_size", o.batch_size, number<std::int64_t>(one_or_more()),
+            "samples per step and worker");
+  table
+      .add("accumulate", o.accumulate, number<int>(one_or_more()),
+           "batches whose gradients are averaged for one step (and one round)")
+      .agreed();
+  table.add("optimizer", o.optimizer, choice({"sgd", "adam", "adamw"}), "sgd, adam or adamw")
+      .agreed();
+  table
+      .add("lr", o.learning_rate, options::optional(number<double>(positive())),
+           "learning rate [0.05 for sgd, 0.001 for adam and adamw]")
+      .also("learning_rate");
+  table
+      .add("clip_norm", o.clip_norm, number<double>(zero_or_more()),
+           "scale gradients of a larger norm down to it; 0: leave them")
+      .agreed();
+  table
+      .add("weight_decay", o.weight_decay, options::optional(number<double>(zero_or_more())),
+           "weight decay [0.01 for adamw, else 0]")
+      .agreed();
+}
+
+void add_moment_rows(OptionTable& table, Options& o) {
+  const Conditions only(o);
+  const auto decay = options::optional(number<double>(fraction()));
+  table
+      .add("momentum", o.momentum, decay,
+           "momentum of sgd [0.9, or 0 for rules that bring their own]")
+      .agreed()
+      .only_if(only.sgd(), sgd_only);
+  table.add("nesterov", o.nesterov, "Nesterov's form of sgd's momentum")
+      .agreed()
+      .only_if(only.sgd(), sgd_only);
+  table.add("beta1", o.beta1, decay, "decay of the first moment of adam and adamw [0.9]")
+      .agreed()
+      .only_if(only.adam(), adam_only);
+  table.add("beta2", o.beta2, decay, "decay of the second moment of adam and adamw [0.999]")
+      .agreed()
+      .only_if(only.adam(), adam_only);
+}
+
+void add_output_rows(OptionTable& table, Options& o) {
+  table.group("output");
+  table.add("summary_json", o.summary_json, text(), "file for the closing table as JSON");
+  table.add("quiet", o.quiet, "no opening table and progress, only the closing table");
+}
+
+void add_program_rows(OptionTable& table, Requests& requests) {
+  table.group("program");
+  table
+      .add("config", requests.config, text(),
+           "a TOML file of options; options of the command line win")
+      .command_line_only();
+  table
+      .add("write_config", requests.write_config, text(),
+           "write all options to a file for --config, and do not train")
+      .command_line_only();
+  table.add("help", requests.help, "print this text").also("h").command_line_only();
+  table.add("help_markdown", requests.help_markdown, "print the options as tables in Markdown")
+      .command_line_only();
+  table.add("version", requests.version, "print the version").command_line_only();
+}
+
+/// What the library's options need in this program.
+void add_needs(OptionTable& table, const Options& o) {
+  const Conditions only(o);
+  for (const char* name : {"staleness", "rejoin_after", "mix_every", "weights", "lazy_weights"}) {
+    table.at(name).only_if(only.neighbors(), no_neighbors);
+  }
+  for (const char* name : {"remote_path", "remote_rate"}) {
+    table.at(name).only_if(only.other_hosts(), one_host);
+  }
+  table.at("closing_rounds")
+      .only_if([&o] { return Conditions::has_neighbors(o) || o.trainer.closing_rounds == 0; },
+               no_neighbors);
+  table.at("codec").only_if(
+      [&o] {
+        return Conditions::has_neighbors(o) || o.trainer.worker.codec.kind == codec::Kind::identity;
+      },
+      "an all-reduce averages exactly, and --algorithm none sends no messages; leave the codec out "
+      "or take a rule that averages with neighbors (--algorithm awc)");
+  table.at("codec_seed")
+      .only_if([&o] { return o.trainer.worker.codec.stochastic; },
+               "this codec does not round at random; leave it out or take --codec bf16_stochastic");
+  table.at("algorithm")
+      .only_if([&o] { return o.exchange != "allreduce" || o.rule.name == "allreduce"; },
+               "--exchange allreduce averages gradients over all workers and has no rule for "
+               "weights; leave one of the two out");
+  table.at("algorithm_option")
+      .only_if(only.no_all_reduce(),
+               "an all-reduce of gradients has no options; leave it out or take a rule that has "
+               "some");
+  table.at("take_over")
+      .only_if([&o] { return o.trainer.shards.dirichlet_alpha.has_value(); },
+               "with even shards all samples are dealt anew every epoch, so that nothing is to be "
+               "taken over; leave it out or take --shards dirichlet:ALPHA")
+      .only_if(only.no_all_reduce(),
+               "an all-reduce cannot go on without a worker, so that nobody's samples are left; "
+               "leave it out or take another rule");
+  table.at("evaluate_every")
+      .only_if([&o] { return o.trainer.out.has_value(); },
+               "its lines of metrics need a directory; add --out DIRECTORY");
+  const train::CheckpointOptions& checkpoints = o.trainer.checkpoints;
+  table.at("keep").only_if(
+      [&checkpoints] {
+        return checkpoints.every_rounds > 0 || checkpoints.every_s > 0 || checkpoints.directory;
+      },
+      "this run writes no checkpoints; add --checkpoint-every or --checkpoints, or leave it out");
+  table.at("strict").only_if(
+      [&checkpoints] { return checkpoints.resume.has_value(); },
+      "it is about the checkpoint that a run resumes from; add --resume or leave it out");
 }
 
 }  // namespace
 
-std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
-  std::optional<Options> options;
-  agree(ranks, Deadline(Seconds(60)), "fast-train: reading options", [&] {
-    Options read;
-    CLI::App app("", "fast-train");
-    describe(app, read);
-    try {
-      app.parse(argc, argv);
-      for (const CLI::Option* option : app.parse_order()) read.given.push_back(option->get_name());
-      check(read, ranks.size());
-      require(ranks.name() != "hybrid" || read.exchange != "shared", ErrorKind::argument,
-              "--exchange shared: ranks are on several hosts; start all on one, or take --exchange "
-              "hybrid");
-      options = read;
-    } catch (const CLI::CallForHelp&) {
-      if (ranks.rank() == 0) std::fputs(app.help().c_str(), stdout);
-    } catch (const CLI::ParseError& error) {
-      fail(ErrorKind::argument, "fast-train: {}; --help lists the options", error.what());
-    }
-  });
-  return options;
+Options::Options() {
+  trainer.learning_rate.schedule = train::LearningRate::Schedule::cosine;
+  trainer.learning_rate.warmup_epochs = 1;
+}
+
+void add_own_rows(OptionTable& table, Options& o) {
+  add_data_rows(table, o);
+  add_model_rows(table, o);
+  add_device_rows(table, o);
+  add_exchange_rows(table, o);
+  add_topology_rows(table, o);
+  add_optimizer_rows(table, o);
+  add_moment_rows(table, o);
+  add_output_rows(table, o);
+  add_program_rows(table, o.requests);
+}
+
+void add_rows(OptionTable& table, Options& o) {
+  add_own_rows(table, o);
+  add_rows(table, o.rule);
+  add_rows(table, o.trainer.worker);
+  train::add_rows(table, o.trainer);
+  add_needs(table, o);
+}
+
+std::vector<tools::Group> groups() {
+  return {
+      {"data", "Data", "fast-train --data cifar-10-batches-bin --model resnet20 --augment"},
+      {"model", "Model", "fast-train --model mlp:512-256"},
+      {"optimizer", "Optimizer", "fast-train --optimizer adamw --lr 0.002 --epochs 10"},
+      {"exchange", "Exchange", "fast-train --algorithm gossip_pga --algorithm-option period=8"},
+      {"topology", "Topology", "fast-train --topology ring --lazy-weights"},
+      {"device", "Device", "fast-train --device cuda --precision bf16"},
+      {"output", "Output", "fast-train --out run --evaluate-every 100"},
+      {"checkpoints", "Checkpoints",
+       "fast-train --out run --checkpoint-every 10min --resume run/checkpoints"},
+      {"faults", "Faults", "fast-train --suspect-after 2 --nan heal"},
+      {"program", "Program", "fast-train --topology ring --write-config run.toml"},
+  };
+}
+
+bool is_all_reduce(const Options& o) {
+  return o.exchange == "allreduce" || o.rule.name == "allreduce";
+}
+
+bool brings_momentum(const Options& o) {
+  return !is_all_reduce(o) && o.rule.rule().declaration().needs_learning_rate;
 }
 
 }  // namespace fast_train

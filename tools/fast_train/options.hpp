@@ -1,61 +1,61 @@
-// fast-train's command line: options as they were given, and whether they make sense.
+// The options of fast-train. A new option is a member and a row: here when it is the program's,
+// in lib/train/option_rows.cpp or lib/worker/option_rows.cpp when it is the library's.
 #pragma once
 
 #include <cstdint>
-#include <fast/exchange/group.hpp>
+#include <fast/train/trainer.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "cli/help.hpp"
+#include "options/option_table.hpp"
+#include "worker/option_rows.hpp"
 
 namespace fast_train {
 
+/// What is done in place of training.
+struct Requests {
+  bool help = false, help_markdown = false, version = false;
+  std::string config, write_config;
+};
+
 struct Options {
+  Options();
+
   std::string data = "fashion-mnist";
   std::string backend = "nn";
   std::string model = "lenet";
   std::string device = "cpu";
   std::string precision = "f32";
   std::string topology = "torus2d";
-  std::string algorithm = "awc";
   std::string exchange = "hybrid";
-  std::string staleness = "0";
-  std::string codec = "identity";
-  std::string arena = "fixed";
-  std::string remote_path = "measured";
-  std::string schedule = "cosine";
-  std::string shards = "even";
-  std::string out, summary_json;
-  std::string closing_rounds = "auto", slow;
-  std::vector<std::string> algorithm_options;
-  int epochs = 5, workers = 4, patience = 0;
+  std::string optimizer = "sgd";
+  std::string summary_json;
+  fast::RuleChoice rule;
+  int workers = 4, accumulate = 1, threads = 1;
   std::int64_t batch_size = 64;
-  double warmup_epochs = 1, clip_norm = 0;
+  std::size_t samples = 0;
+  double clip_norm = 0;
   std::optional<double> learning_rate, weight_decay, momentum, beta1, beta2;
-  std::string optimizer = "sgd", nan = "abort";
-  std::int64_t rejoin_after = 10;
-  bool nesterov = false;
-  int accumulate = 1, threads = 1, loader_threads = 1;
   std::optional<int> prefetch;
-  std::uint64_t seed = 1;
-  double deadline_s = 300, suspect_after_s = 5, step_ms = 0, validation = 0, ema = 0,
-         remote_rate = 0;
-  std::size_t samples = 0, evaluate_every = 0;
-  std::vector<std::string> given;  ///< names of the options on the command line
-  std::string checkpoint_every, checkpoints, resume;
-  int keep = 2;
-  bool overwrite = false, strict = false, take_over = false;
+  bool augment = false, nesterov = false, quiet = false, no_placement = false;
   bool autotune = false, graph = false, deterministic = false;
-  bool quiet = false, augment = false, no_placement = false;
+  /// Members that have a row in the library's tables. settings.cpp sets the others.
+  fast::train::TrainerOptions trainer;
+  Requests requests;
 };
 
-/// Collective. Nothing when only help was asked for.
-/// @throws fast::Error (argument) on every worker, for what is unknown or does not fit.
-std::optional<Options> read_options(const fast::Group& ranks, int argc, char** argv);
+/// All rows of the program, with those of the library.
+void add_rows(fast::options::OptionTable& table, Options& o);
+/// Those of the program alone.
+void add_own_rows(fast::options::OptionTable& table, Options& o);
 
-bool was_given(const Options& o, std::string_view option);
+/// The groups of rows, in the order in which they are shown.
+std::vector<tools::Group> groups();
 
-/// Throws Error(argument) when an option was given that changes nothing in such a run.
-void check_needs(const Options& o);
+bool is_all_reduce(const Options& o);
+/// True for rules that divide by the learning rate.
+bool brings_momentum(const Options& o);
 
 }  // namespace fast_train

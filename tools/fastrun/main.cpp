@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "cli/command_line.hpp"
 #include "fastrun.hpp"
 
 namespace {
@@ -51,7 +52,7 @@ int run(int argc, char** argv) {
       "  fastrun -n 8 ./program arguments...",
       "fastrun");
   describe(app, options, doctor);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = tools::parse(app, argc, argv)) return *status;
   options.program = app.remaining();
   if (!options.program.empty() && options.program.front() == "--") {
     options.program.erase(options.program.begin());

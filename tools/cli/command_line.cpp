@@ -1,0 +1,126 @@
+#include "cli/command_line.hpp"
+
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <fast/core/version.hpp>
+#include <map>
+
+#include "core/closest.hpp"
+
+namespace tools {
+
+using namespace fast;
+using namespace fast::options;
+
+namespace {
+
+/// "-h,--help"
+std::string cli_names(const Row& row) {
+  std::string names = "--" + dashed(row.name);
+  for (const std::string& alias : row.aliases) {
+    names += (alias.size() == 1 ? ",-" : ",--") + dashed(alias);
+  }
+  return names;
+}
+
+CLI::Option* add(CLI::App& app, const Row& row) {
+  if (row.kind == Kind::flag) return app.add_flag(cli_names(row));
+  CLI::Option* option = app.add_option(
+      cli_names(row), [](const CLI::results_t&) { return true; }, "");
+  option->type_name("")->expected(1);
+  if (row.kind == Kind::list) {
+    option->expected(1, CLI::detail::expected_max_vector_size)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  return option;
+}
+
+/// "; did you mean "--epochs"?", for "--epoch=3" too.
+std::string suggestion(const std::string& argument, const std::vector<std::string>& known) {
+  if (!argument.starts_with("-")) return {};
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  return did_you_mean(argument.substr(0, argument.find('=')), names);
+}
+
+std::vector<std::string> names_of(const OptionTable& table) {
+  std::vector<std::string> names;
+  for (const Row& row : table.rows()) {
+    if (row.is_internal) continue;
+    names.push_back("--" + dashed(row.name));
+    for (const std::string& alias : row.aliases) names.push_back("--" + dashed(alias));
+  }
+  return names;
+}
+
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// The arguments that neither the program nor its subcommand knows.
+std::string suggestion_for(const CLI::App& app) {
+  std::vector<std::string> names = names_of(app);
+  for (const CLI::App* command : app.get_subcommands()) {
+    const auto more = names_of(*command);
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  for (const std::string& argument : app.remaining(true)) {
+    const std::string found = suggestion(argument, names);
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<GivenOption> parse_command_line(OptionTable& table, const std::string& program,
+                                            int argc, const char* const* argv) {
+  CLI::App app("", program);
+  app.set_help_flag();
+  app.allow_extras();
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  std::map<const CLI::Option*, std::string> rows;
+  for (const Row& row : table.rows()) {
+    if (!row.is_internal) rows.emplace(add(app, row), row.name);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    fail(ErrorKind::argument, "{}: {}; --help lists the options", program, printable(error.what()));
+  }
+  const std::vector<std::string> unknown = app.remaining();
+  if (!unknown.empty()) {
+    fail(ErrorKind::argument, "{}: there is no option \"{}\"; --help lists the options{}", program,
+         printable(unknown.front()), suggestion(unknown.front(), names_of(table)));
+  }
+  std::vector<GivenOption> given;
+  for (const auto& [option, name] : rows) {
+    if (option->count() > 0) given.push_back({&table.at(name), option->results()});
+  }
+  return given;
+}
+
+void set(OptionTable& table, const std::vector<GivenOption>& options) {
+  for (const GivenOption& option : options) {
+    table.set(*option.row, option.texts, "--" + dashed(option.row->name));
+  }
+}
+
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version()));
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ExtrasError& error) {
+    fmt::print(stderr, "{}: {}{}; --help lists the options\n", app.get_name(),
+               printable(error.what()), suggestion_for(app));
+    return error.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+}
+
+}  // namespace tools

@@ -1,0 +1,31 @@
+// Command lines: of a table of options, and of programs that name their options to CLI11.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "options/option_table.hpp"
+
+namespace tools {
+
+/// An option of a command line, with its values.
+struct GivenOption {
+  fast::options::Row* row;
+  std::vector<std::string> texts;
+};
+
+/// The options of a command line, in no order. Throws fast::Error (argument) for a name that no row
+/// has. Values are not looked at.
+std::vector<GivenOption> parse_command_line(fast::options::OptionTable& table,
+                                            const std::string& program, int argc,
+                                            const char* const* argv);
+
+/// Sets the rows.
+void set(fast::options::OptionTable& table, const std::vector<GivenOption>& options);
+
+/// Adds --version and parses. For an unknown option, the error names the closest one. Returns the
+/// exit status when the program is to end.
+std::optional<int> parse(CLI::App& app, int argc, char** argv);
+
+}  // namespace tools

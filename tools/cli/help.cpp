@@ -1,0 +1,120 @@
+#include "cli/help.hpp"
+
+#include <algorithm>
+
+namespace tools {
+
+using namespace fast::options;
+
+namespace {
+
+constexpr std::size_t help_column = 28;
+
+std::string placeholder(const Row& row) {
+  if (!row.names.empty()) return " NAME";
+  switch (row.kind) {
+    case Kind::flag:
+      return "";
+    case Kind::integer:
+      return " N";
+    case Kind::number:
+      return " X";
+    case Kind::mixed:
+      return " N|TEXT";
+    default:
+      return " TEXT";
+  }
+}
+
+std::string option_names(const Row& row) {
+  std::string text = "--" + dashed(row.name);
+  for (const std::string& alias : row.aliases) {
+    text += fmt::format(", {}{}", alias.size() == 1 ? "-" : "--", dashed(alias));
+  }
+  return text;
+}
+
+/// As a text; nothing where there is no default, or where it is off.
+std::string default_of(const Row& row) {
+  if (row.kind == Kind::flag || row.initial.empty()) return {};
+  return row.initial.front();
+}
+
+template <class Visit>
+void for_each_row(const OptionTable& table, const Group& group, const Visit& visit) {
+  for (const Row& row : table.rows()) {
+    if (row.group == group.name && !row.is_internal) visit(row);
+  }
+}
+
+std::string cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
+    text.insert(at, 1, '\\');
+  }
+  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 4) {
+    text.replace(at, 1, "&lt;");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string result;
+  std::size_t column = indent;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    if (column > indent && column + 1 + word.size() > width) {
+      result += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+    at = end + 1;
+  }
+  return result;
+}
+
+std::string full_help(const Row& row) {
+  const bool all_told = std::all_of(
+      row.names.begin(), row.names.end(),
+      [&](const std::string& name) { return row.help.find(name) != std::string::npos; });
+  return all_told ? row.help : fmt::format("{}: {}", row.help, row.required);
+}
+
+std::string help_text(const OptionTable& table, const std::vector<Group>& groups) {
+  std::string text;
+  for (const Group& group : groups) {
+    text += fmt::format("\n{}:\n", group.title);
+    for_each_row(table, group, [&](const Row& row) {
+      std::string left = fmt::format("  {}{}", option_names(row), placeholder(row));
+      if (left.size() + 2 > help_column) left += '\n' + std::string(help_column, ' ');
+      std::string help = full_help(row);
+      if (!default_of(row).empty()) help += fmt::format(" [{}]", default_of(row));
+      text += fmt::format("{:<{}}{}\n", left, help_column, wrapped(help, help_column));
+    });
+    text += fmt::format("  Example: {}\n", group.example);
+  }
+  return text;
+}
+
+std::string help_markdown(const OptionTable& table, const std::vector<Group>& groups) {
+  std::string text;
+  for (const Group& group : groups) {
+    text += fmt::format("<!-- options: {} -->\n| option | default | meaning |\n|---|---|---|\n",
+                        group.name);
+    for_each_row(table, group, [&](const Row& row) {
+      const std::string value = default_of(row);
+      text += fmt::format("| `{}` | {} | {} |\n", option_names(row),
+                          value.empty() ? "" : fmt::format("`{}`", value), cell(full_help(row)));
+    });
+    text += fmt::format("\nExample: `{}`\n<!-- end -->\n", group.example);
+  }
+  return text;
+}
+
+}  // namespace tools

@@ -1,0 +1,32 @@
+// A table of options as a text for terminals, and as Markdown for the documentation.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "options/option_table.hpp"
+
+namespace tools {
+
+/// Rows that are shown together.
+struct Group {
+  std::string_view name;     ///< Row::group
+  std::string_view title;    ///< "Checkpoints"
+  std::string_view example;  ///< a command
+};
+
+/// Text in lines of at most `width` columns; the lines after the first begin with `indent` spaces.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width = 100);
+
+/// The help of a row, with the names that the row's value can be.
+std::string full_help(const fast::options::Row& row);
+
+/// All rows that users see, by groups.
+std::string help_text(const fast::options::OptionTable& table, const std::vector<Group>& groups);
+
+/// A table of each group, between the lines "<!-- options: NAME -->" and "<!-- end -->".
+std::string help_markdown(const fast::options::OptionTable& table,
+                          const std::vector<Group>& groups);
+
+}  // namespace tools

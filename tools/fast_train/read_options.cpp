@@ -1,0 +1,129 @@
+#include "fast_train/read_options.hpp"
+
+#include <cstdio>
+#include <fast/core/message.hpp>
+#include <fast/core/version.hpp>
+#include <fast/fast.hpp>
+#include <fast/topology/load.hpp>
+#include <fstream>
+
+#include "cli/command_line.hpp"
+#include "cli/config_file.hpp"
+#include "fast_train/resolve.hpp"
+
+namespace fast_train {
+
+using namespace fast;
+using options::OptionTable;
+
+namespace {
+
+constexpr char program[] = "fast-train";
+constexpr char heading[] =
+    "Trains a classifier on several workers. Each worker has a replica, trains on its own shard "
+    "and "
+    "averages\nweights with its neighbors in a topology only: no parameter server, no all-reduce, "
+    "no "
+    "barrier.\n\n"
+    "Usage: mpiexec -n 4 fast-train [OPTIONS]\n"
+    "       fast-train --exchange local [OPTIONS]     workers are threads of one process\n";
+
+std::string help() {
+  Options o;
+  OptionTable table;
+  add_rows(table, o);
+  std::string text = heading + tools::help_text(table, groups()) + "\nTopologies:\n";
+  for (const auto& topology : topology_names()) {
+    text += fmt::format("  {:<26}{}\n", topology.name, tools::wrapped(topology.help, 28));
+  }
+  return text;
+}
+
+std::string markdown() {
+  Options o;
+  OptionTable table;
+  add_rows(table, o);
+  return tools::help_markdown(table, groups());
+}
+
+bool asks_for_text(const Requests& requests) {
+  return requests.help || requests.help_markdown || requests.version;
+}
+
+void check_optimizer(const Options& o) {
+  const bool sgd = o.optimizer == "sgd";
+  require(!brings_momentum(o) || (sgd && *momentum_of(o) == 0), ErrorKind::argument,
+          "--algorithm {}: it brings momentum itself, on steps of plain SGD; leave --momentum out "
+          "and take --optimizer sgd (its own is --algorithm-option momentum=0.9)",
+          o.rule.name);
+}
+
+void check_ranks(const Options& o, const Group& ranks) {
+  require(o.exchange != "local" || ranks.size() == 1, ErrorKind::argument,
+          "--exchange local: workers are threads of one process, mpiexec started {}; leave mpiexec "
+          "out or choose --exchange hybrid",
+          ranks.size());
+  require(ranks.name() != "hybrid" || o.exchange != "shared", ErrorKind::argument,
+          "--exchange shared: ranks are on several hosts; start all on one, or take --exchange "
+          "hybrid");
+}
+
+void write_config(const Options& o) {
+  const std::string& path = o.requests.write_config;
+  const std::string text = config_of(o);
+  if (path == "-") {
+    std::fputs(text.c_str(), stdout);
+    return;
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  require(file.good(), ErrorKind::resource, "--write-config: {} cannot be written; choose another",
+          printable(path));
+  fmt::print("{} written; start the run with: fast-train --config {}\n", path, path);
+}
+
+/// What is done in place of training.
+void serve(const Options& o) {
+  if (o.requests.help) return void(std::fputs(help().c_str(), stdout));
+  if (o.requests.help_markdown) return void(std::fputs(markdown().c_str(), stdout));
+  if (o.requests.version) return fmt::print("{} {}\n", program, version());
+  write_config(o);
+}
+
+}  // namespace
+
+void read_into(Options& o, int argc, const char* const* argv) {
+  OptionTable table;
+  add_rows(table, o);
+  const auto given = tools::parse_command_line(table, program, argc, argv);
+  for (const tools::GivenOption& option : given) {
+    if (option.row->on_command_line) tools::set(table, {option});
+  }
+  if (asks_for_text(o.requests)) return;
+  if (!o.requests.config.empty()) tools::read_config(table, o.requests.config);
+  tools::set(table, given);
+  table.check_needs();
+  check_optimizer(o);
+}
+
+std::string config_of(const Options& o) {
+  Options plain = o, run = resolved(o);
+  OptionTable table, stands;
+  add_rows(table, plain);
+  add_rows(stands, run);
+  return tools::config_text(table, stands, groups(), program);
+}
+
+std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
+  Options o;
+  bool trains = false;
+  agree(ranks, Deadline(Seconds(60)), "fast-train: reading options", [&] {
+    read_into(o, argc, argv);
+    trains = !asks_for_text(o.requests) && o.requests.write_config.empty();
+    if (!asks_for_text(o.requests)) check_ranks(o, ranks);
+    if (!trains && ranks.rank() == 0) serve(o);
+  });
+  return trains ? std::optional<Options>(o) : std::nullopt;
+}
+
+}  // namespace fast_train
