@@ -78,13 +78,17 @@ void fast_group_free(fast_group* group);      /* not for that of fast_run_local 
 int fast_group_rank(const fast_group* group); /* -1 for NULL, as all below that return a number */
 int fast_group_size(const fast_group* group);
 
-/* Settings by name, all with defaults; unknown names are refused when they are used.
- * Of a worker: algorithm (awc), algorithm.KEY, weights (automatic), lazy_weights (0), staleness (0;
- * a number or inf), codec (identity), mix_every (1), initial (broadcast or as_is), deadline (300),
- * suspect_after (5), must_agree, log (0; 1: to standard error).
- * Of fast_train besides: epochs (5), batch_size (64), learning_rate (0.05), schedule (cosine),
- * warmup (1), seed (1), samples (0: all), shards (even), closing_rounds (auto), progress (0), out.
- */
+/* Settings by name, all with defaults. A name or value that is not known is refused when the
+ * options are used. docs/reference/fast-train.md describes the options; fast-train has the same
+ * names with dashes. 0 and 1 stand for false and true.
+ * Of a worker: algorithm, algorithm.KEY (an option of the rule), staleness, codec, codec_seed,
+ * mix_every, remote_path, remote_rate, weights, lazy_weights, deadline, suspect_after,
+ * rejoin_after, nan, initial (broadcast or as_is), must_agree (text that is equal on all workers),
+ * log (1: to standard error).
+ * Of fast_train besides: epochs, batch_size, learning_rate (0.05), lr_schedule or schedule,
+ * warmup, seed, samples, shards, take_over, loader_threads, validation, patience, ema, arena,
+ * closing_rounds, progress (0), out, overwrite, evaluate_every, checkpoint_every, checkpoints,
+ * keep, resume, strict, slow, step_ms. */
 fast_status fast_options_create(fast_options** options);
 fast_status fast_options_set(fast_options* options, const char* name, const char* value);
 void fast_options_free(fast_options* options);

@@ -17,7 +17,7 @@ std::string quotient_text(double product, double factor) {
   for (int digits = 1; digits <= most_digits; ++digits) {
     text = fmt::format("{:.{}g}", product / factor, digits);
     double read = 0;
-    if (reads(text, read) && read * factor == product) break;
+    if (reads(text, read) && read * factor == product) return fmt::format("{}", read);
   }
   return text;
 }

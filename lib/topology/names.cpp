@@ -85,6 +85,12 @@ std::string canonical(std::string_view name) {
   return result;
 }
 
+/// Among aliases, too.
+std::string suggestion(std::string_view name, std::vector<std::string_view> known) {
+  for (const auto& [alias, meant] : aliases) known.push_back(alias);
+  return did_you_mean(name, known);
+}
+
 const Entry& entry_named(std::string_view name) {
   const std::string wanted = canonical(name);
   std::vector<std::string_view> known;
@@ -94,7 +100,7 @@ const Entry& entry_named(std::string_view name) {
   }
   fail(ErrorKind::topology,
        "topology: there is no \"{}\"; choose from {}, or give a path to a .toml or .mtx file{}",
-       name, fmt::join(known, ", "), did_you_mean(name, known));
+       name, fmt::join(known, ", "), suggestion(name, known));
 }
 
 }  // namespace

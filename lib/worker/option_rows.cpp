@@ -45,7 +45,7 @@ void add_exchange_rows(OptionTable& table, WorkerOptions& worker) {
   table
       .add("codec", worker.codec, codecs(),
            "coding of messages: identity, bf16 or fp16 (half the bytes), int8 (a quarter); "
-           "*_stochastic rounds at random so that the mean is exact")
+           "bf16_stochastic and int8_stochastic round at random so that the mean is exact")
       .agreed();
   table
       .add("codec_seed", worker.codec.seed, number<std::uint64_t>(any()),

@@ -8,7 +8,12 @@
 #include <string>
 #include <vector>
 
+#include <fstream>
+#include <sstream>
+
 #include "support/catch.hpp"
+#include "train/option_rows.hpp"
+#include "worker/option_rows.hpp"
 
 namespace {
 
@@ -286,6 +291,7 @@ TEST_CASE("bad tensors, names and handles are refused in one line") {
   const fast_tensor overlapping[] = {good, tensor("v", values + 6, shape + 1, 1)};
   refused("overlap in memory", overlapping, std::size_t{2});
   refused("option \"speed\" is unknown; choose algorithm,", &good, std::size_t{1}, "speed", "1");
+  refused("did you mean \"staleness\"?", &good, std::size_t{1}, "stalenes", "1");
   refused("option staleness: \"old\"", &good, std::size_t{1}, "staleness", "old");
   refused("option \"period\" is unknown", &good, std::size_t{1}, "algorithm.period", "3");
   refused("klein", &good, std::size_t{1}, nullptr, "", "klein");
@@ -312,4 +318,44 @@ TEST_CASE("a backend that lacks a function is refused, and what it owns is freed
   lacking.struct_size = 8;
   CHECK(fast_backend_create(&lacking, nullptr, nullptr, 0, &backend) == FAST_ERROR_ARGUMENT);
   CHECK_THAT(fast_last_error(), ContainsSubstring("struct_size is 8"));
+}
+
+TEST_CASE("every option of a worker can be set by its name, and fast.h names it") {
+  std::ifstream file(FAST_SOURCE_DIR "/include/fast/fast.h");
+  std::ostringstream header;
+  header << file.rdbuf();
+  fast::WorkerOptions worker;
+  fast::options::OptionTable table;
+  fast::add_rows(table, worker);
+  REQUIRE(table.rows().size() > 10);
+  for (const fast::options::Row& row : table.rows()) {
+    INFO(row.name);
+    CHECK_THAT(header.str(), ContainsSubstring(" " + row.name));
+    const fast_status status = run_local(1, [&](fast_group* group) {
+      float weight = 1;
+      const std::int64_t shape[] = {1};
+      const fast_tensor view = tensor("w", &weight, shape, 1);
+      Options options;
+      options.set(row.name.c_str(), row.text().c_str());
+      fast_worker* made = nullptr;
+      const fast_status created =
+          fast_worker_create(group, "ring", &view, 1, options.handle, &made);
+      fast_worker_free(made);
+      return static_cast<int>(created);
+    });
+    CHECK(status == FAST_OK);
+  }
+}
+
+TEST_CASE("every option of a training run is named in fast.h") {
+  std::ifstream file(FAST_SOURCE_DIR "/include/fast/fast.h");
+  std::ostringstream header;
+  header << file.rdbuf();
+  fast::train::TrainerOptions trainer;
+  fast::options::OptionTable table;
+  fast::train::add_rows(table, trainer);
+  for (const fast::options::Row& row : table.rows()) {
+    INFO(row.name);
+    CHECK_THAT(header.str(), ContainsSubstring(" " + row.name));
+  }
 }

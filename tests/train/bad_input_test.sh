@@ -114,7 +114,7 @@ check_names() {
   refused "shards" "\"odd\"" "even or dirichlet:ALPHA" -- --shards odd
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
   refused "closing rounds" "--closing-rounds: \"few\"" "or auto" -- --closing-rounds few
-  refused "validation" "validation share of 1" "[0, 1)" -- --validation 1
+  refused "validation" "--validation: 1;" "[0, 1)" -- --validation 1
   refused "patience" "patience of 2" "samples to validate on" -- --patience 2
   refused "patience of an all-reduce" "different rounds" -- --patience 2 --validation 0.1 --exchange allreduce
   refused "averages" "choose one" -- --validation 0.1 --ema 0.9
@@ -123,31 +123,43 @@ check_names() {
   refused "slow factor" "0.5 times slower" "1 or more" -- --slow 1:0.5
   refused "not finite" "--nan: \"ignore\"" "abort or heal" -- --nan ignore
   refused "checkpoints" "--checkpoint-every: \"often\"" "10min" -- --checkpoint-every often
-  refused "checkpoints kept" "0 shall be kept" "at least 1" -- --checkpoints "$directory/c" --keep 0
+  refused "checkpoints kept" "--keep: 0;" "at least 1" -- --checkpoints "$directory/c" --keep 0
   refused "no checkpoint" "no checkpoint in /no/such" -- --resume /no/such
   refused "option" "--frobnicate" "--help" -- --frobnicate
+  refused "option misspelled" "--epoch=3" "did you mean \"--epochs\"?" -- --epoch=3
+}
+
+# Configuration files: one line with file and line.
+check_files() {
+  local file=$directory/run.toml
+  printf 'epochs = 2\nstalenes = 1\n' >"$file"
+  refused "unknown key" "run.toml:2: " "\"stalenes\"" "did you mean \"staleness\"?" -- --config "$file"
+  printf 'take-over = true\n' >"$file"
+  refused "without effect" "run.toml:1: take-over: without effect" "--shards dirichlet" -- --config "$file"
+  printf 'staleness = 1\n' >"$file"
+  differ "a file on one rank" "staleness 0" "staleness 1" -- --config "$file"
 }
 
 check_numbers() {
   refused "batch size 0" "--batch-size: 0" "at least 1" -- --batch-size 0
   refused "batch size larger than a shard" "21" "at most 20" -- --batch-size 21
-  refused "batch size no number" "--batch-size" "many" "--help" -- --batch-size many
+  refused "batch size no number" "--batch-size: \"many\"" "whole number, at least 1" -- --batch-size many
   for lr in nan inf -0.1 0; do
     refused "lr $lr" "--lr: ${lr#+}" "positive" -- --lr "$lr"
   done
   refused "momentum" "momentum" "[0, 1)" -- --momentum nan
-  refused "weight decay" "weight decay" "finite" -- --weight-decay inf
-  refused "beta" "beta2 1 is not in [0, 1)" -- --optimizer adam --beta2 1
+  refused "weight decay" "--weight-decay: inf;" "finite" -- --weight-decay inf
+  refused "beta" "--beta2: 1;" "[0, 1)" -- --optimizer adam --beta2 1
   refused "momentum of adam" "--momentum: without effect" "option of sgd" -- --optimizer adam --momentum 0.9
   refused "beta of sgd" "--beta2: without effect" "option of adam and adamw" -- --beta2 0.99
   refused "momentum twice" "quasi_global_momentum: it brings momentum itself" -- --algorithm quasi_global_momentum --momentum 0.9
   refused "decentlam's optimizer" "decentlam: it brings momentum itself" -- --algorithm decentlam --optimizer adam
   refused "threads of ranks" "--workers: " "--exchange local" -- --workers 2
-  refused "clipping" "a norm of -1" -- --clip-norm -1
+  refused "clipping" "--clip-norm: -1;" "0 or more" -- --clip-norm -1
   refused "accumulation" "--accumulate: 0" "at least 1" -- --accumulate 0
-  refused "threads" "0 threads" "at least 1" -- --threads 0
-  refused "warm-up" "warm-up" "0 or more" -- --warmup -1
-  refused "epochs" "0 epochs" "at least 1" -- --epochs 0
+  refused "threads" "--threads: 0;" "at least 1" -- --threads 0
+  refused "warm-up" "--warmup: -1;" "0 or more" -- --warmup -1
+  refused "epochs" "--epochs: 0;" "at least 1" -- --epochs 0
   refused "deadline" "--deadline: 0" "positive" -- --deadline 0
 }
 
@@ -235,6 +247,7 @@ check_differences() {
   differ "closing rounds" "closing rounds -1" "closing rounds 3" -- --closing-rounds 3
   differ "staleness" "staleness 0" "staleness inf" -- --staleness inf
   differ "algorithms" "algorithm awc" "algorithm atc" -- --algorithm atc
+  differ "weight rules" "weights automatic" "weights uniform_rows" -- --weights uniform_rows
   differ "codecs" "codec identity" "codec bf16" -- --codec bf16
   differ "topologies" "torus" "ring" -- --topology ring
   differ "the baseline on one rank" "all-reduce false" "all-reduce true" -- --exchange allreduce
@@ -274,6 +287,7 @@ check_shared_memory() {
 make_data
 check_data
 check_names
+check_files
 check_numbers
 check_needs
 check_capacity

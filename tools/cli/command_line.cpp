@@ -60,21 +60,21 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-/// The arguments that neither the program nor its subcommand knows.
-std::string suggestion_for(const CLI::App& app) {
+std::string unknown_option(const std::string& argument, const std::vector<std::string>& known) {
+  return fmt::format("there is no option \"{}\"; --help lists the options{}", printable(argument),
+                     suggestion(argument, known));
+}
+
+}  // namespace
+
+std::string unknown_option(const CLI::App& app, const std::string& argument) {
   std::vector<std::string> names = names_of(app);
   for (const CLI::App* command : app.get_subcommands()) {
     const auto more = names_of(*command);
     names.insert(names.end(), more.begin(), more.end());
   }
-  for (const std::string& argument : app.remaining(true)) {
-    const std::string found = suggestion(argument, names);
-    if (!found.empty()) return found;
-  }
-  return {};
+  return unknown_option(argument, names);
 }
-
-}  // namespace
 
 std::vector<GivenOption> parse_command_line(OptionTable& table, const std::string& program,
                                             int argc, const char* const* argv) {
@@ -93,8 +93,7 @@ std::vector<GivenOption> parse_command_line(OptionTable& table, const std::strin
   }
   const std::vector<std::string> unknown = app.remaining();
   if (!unknown.empty()) {
-    fail(ErrorKind::argument, "{}: there is no option \"{}\"; --help lists the options{}", program,
-         printable(unknown.front()), suggestion(unknown.front(), names_of(table)));
+    fail(ErrorKind::argument, "{}: {}", program, unknown_option(unknown.front(), names_of(table)));
   }
   std::vector<GivenOption> given;
   for (const auto& [option, name] : rows) {
@@ -109,17 +108,28 @@ void set(OptionTable& table, const std::vector<GivenOption>& options) {
   }
 }
 
+namespace {
+
+/// What neither the program nor its subcommand knows comes before what is missing.
+std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
+  for (const std::string& argument : app.remaining(true)) {
+    if (argument.starts_with("-")) return unknown_option(app, argument);
+  }
+  return fmt::format("{}; --help lists the options", printable(error.what()));
+}
+
+}  // namespace
+
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version()));
   try {
     app.parse(argc, argv);
     return std::nullopt;
-  } catch (const CLI::ExtrasError& error) {
-    fmt::print(stderr, "{}: {}{}; --help lists the options\n", app.get_name(),
-               printable(error.what()), suggestion_for(app));
-    return error.get_exit_code();
+  } catch (const CLI::Success& text) {
+    return app.exit(text);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    fmt::print(stderr, "{}: {}\n", app.get_name(), message_of(app, error));
+    return error.get_exit_code();
   }
 }
 

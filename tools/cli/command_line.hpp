@@ -28,4 +28,7 @@ void set(fast::options::OptionTable& table, const std::vector<GivenOption>& opti
 /// exit status when the program is to end.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
+/// "there is no option ...", with the closest option of the program or its subcommand.
+std::string unknown_option(const CLI::App& app, const std::string& argument);
+
 }  // namespace tools

@@ -22,9 +22,7 @@ constexpr char program[] = "fast-train";
 constexpr char heading[] =
     "Trains a classifier on several workers. Each worker has a replica, trains on its own shard "
     "and "
-    "averages\nweights with its neighbors in a topology only: no parameter server, no all-reduce, "
-    "no "
-    "barrier.\n\n"
+    "averages\nweights with its neighbors in a topology only.\n\n"
     "Usage: mpiexec -n 4 fast-train [OPTIONS]\n"
     "       fast-train --exchange local [OPTIONS]     workers are threads of one process\n";
 

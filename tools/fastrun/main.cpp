@@ -54,6 +54,11 @@ int run(int argc, char** argv) {
   describe(app, options, doctor);
   if (const auto status = tools::parse(app, argc, argv)) return *status;
   options.program = app.remaining();
+  const bool begins_with_option = !options.program.empty() && options.program[0].starts_with("-");
+  if (begins_with_option && options.program[0] != "--") {
+    fmt::print(stderr, "fastrun: {}\n", tools::unknown_option(app, options.program[0]));
+    return 2;
+  }
   if (!options.program.empty() && options.program.front() == "--") {
     options.program.erase(options.program.begin());
   }

@@ -1,0 +1,106 @@
+// fast-train's table: what its help shows is accepted.
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <set>
+#include <sstream>
+
+#include "fast_train/options.hpp"
+#include "fast_train/read_options.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using fast_train::Options;
+using options::OptionTable;
+using options::Row;
+
+namespace {
+
+Options read_line(const std::string& command) {
+  std::istringstream stream(command);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  Options o;
+  fast_train::read_into(o, static_cast<int>(argv.size()), argv.data());
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("the example of each group is a command that is accepted and has an option of it") {
+  for (const tools::Group& group : fast_train::groups()) {
+    INFO(group.example);
+    CHECK_NOTHROW(read_line(std::string(group.example)));
+    Options o;
+    OptionTable table;
+    fast_train::add_rows(table, o);
+    const bool shown = std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) {
+      return row.group == group.name &&
+             group.example.find("--" + options::dashed(row.name)) != std::string_view::npos;
+    });
+    CHECK(shown);
+  }
+}
+
+TEST_CASE("every row is in a group, has a help and a name of its own") {
+  Options o;
+  OptionTable table;
+  fast_train::add_rows(table, o);
+  std::set<std::string_view> groups, names;
+  for (const tools::Group& group : fast_train::groups()) groups.insert(group.name);
+  for (const std::string_view name : table.names()) {
+    INFO(name);
+    CHECK(names.insert(name).second);
+  }
+  for (const Row& row : table.rows()) {
+    INFO(row.name);
+    CHECK(groups.count(row.group) == 1);
+    CHECK(!row.help.empty());
+    CHECK(row.holds());
+  }
+}
+
+TEST_CASE("every option that a user may set is in the help and in the Markdown") {
+  Options o;
+  OptionTable table;
+  fast_train::add_rows(table, o);
+  const std::string help = tools::help_text(table, fast_train::groups());
+  const std::string markdown = tools::help_markdown(table, fast_train::groups());
+  for (const Row& row : table.rows()) {
+    const std::string name = "--" + options::dashed(row.name);
+    INFO(name);
+    CHECK((help.find("  " + name) != std::string::npos) == !row.is_internal);
+    CHECK((markdown.find("| `" + name) != std::string::npos) == !row.is_internal);
+  }
+}
+
+TEST_CASE("lines of the help have at most 100 columns") {
+  Options o;
+  OptionTable table;
+  fast_train::add_rows(table, o);
+  std::istringstream help(tools::help_text(table, fast_train::groups()));
+  for (std::string line; std::getline(help, line);) {
+    INFO(line);
+    CHECK(line.size() <= 100);
+  }
+}
+
+TEST_CASE("an unknown option is refused with the closest one") {
+  CHECK_THROWS_WITH(read_line("fast-train --epoch 3"),
+                    ContainsSubstring("there is no option \"--epoch\"") &&
+                        ContainsSubstring("did you mean \"--epochs\"?"));
+  CHECK_THROWS_WITH(read_line("fast-train --stalness=3"),
+                    ContainsSubstring("did you mean \"--staleness\"?"));
+  CHECK_THROWS_WITH(read_line("fast-train ring"), ContainsSubstring("\"ring\""));
+  CHECK_THROWS_WITH(read_line("fast-train --lr"), ContainsSubstring("--lr"));
+}
+
+TEST_CASE("the last of several values counts, and options of the rule add up") {
+  const Options o = read_line(
+      "fast-train --epochs 2 --epochs 3 --algorithm choco --algorithm-option top_k=5 "
+      "--algorithm-option consensus_step=0.2 --lr=0.25");
+  CHECK(o.trainer.epochs == 3);
+  CHECK(o.rule.options == std::vector<std::string>{"top_k=5", "consensus_step=0.2"});
+  CHECK(o.learning_rate == 0.25);
+}
