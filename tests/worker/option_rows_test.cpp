@@ -4,7 +4,7 @@
 #include <fast/topology/stencil.hpp>
 
 #include "support/catch.hpp"
-#include "worker/scenarios/constant.hpp"
+#include "worker/constant.hpp"
 
 using namespace fast;
 using options::Fit;

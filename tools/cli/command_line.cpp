@@ -60,7 +60,7 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-std::string unknown_option(const std::string& argument, const std::vector<std::string>& known) {
+std::string unknown_among(const std::string& argument, const std::vector<std::string>& known) {
   return fmt::format("there is no option \"{}\"; --help lists the options{}", printable(argument),
                      suggestion(argument, known));
 }
@@ -73,7 +73,7 @@ std::string unknown_option(const CLI::App& app, const std::string& argument) {
     const auto more = names_of(*command);
     names.insert(names.end(), more.begin(), more.end());
   }
-  return unknown_option(argument, names);
+  return unknown_among(argument, names);
 }
 
 std::vector<GivenOption> parse_command_line(OptionTable& table, const std::string& program,
@@ -93,7 +93,7 @@ std::vector<GivenOption> parse_command_line(OptionTable& table, const std::strin
   }
   const std::vector<std::string> unknown = app.remaining();
   if (!unknown.empty()) {
-    fail(ErrorKind::argument, "{}: {}", program, unknown_option(unknown.front(), names_of(table)));
+    fail(ErrorKind::argument, "{}: {}", program, unknown_among(unknown.front(), names_of(table)));
   }
   std::vector<GivenOption> given;
   for (const auto& [option, name] : rows) {

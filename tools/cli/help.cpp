@@ -47,7 +47,10 @@ void for_each_row(const OptionTable& table, const Group& group, const Visit& vis
   }
 }
 
-std::string cell(std::string text) {
+}  // namespace
+
+std::string cell(std::string_view from) {
+  std::string text(from);
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
     text.insert(at, 1, '\\');
   }
@@ -56,8 +59,6 @@ std::string cell(std::string text) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
   std::string result;

@@ -19,6 +19,9 @@ struct Group {
 /// Text in lines of at most `width` columns; the lines after the first begin with `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t width = 100);
 
+/// Text for a cell of a table in Markdown.
+std::string cell(std::string_view from);
+
 /// The help of a row, with the names that the row's value can be.
 std::string full_help(const fast::options::Row& row);
 

@@ -214,7 +214,8 @@ void add_program_rows(OptionTable& table, Requests& requests) {
            "write all options to a file for --config, and do not train")
       .command_line_only();
   table.add("help", requests.help, "print this text").also("h").command_line_only();
-  table.add("help_markdown", requests.help_markdown, "print the options as tables in Markdown")
+  table
+      .add("help_markdown", requests.help_markdown, "print options and rules as tables in Markdown")
       .command_line_only();
   table.add("version", requests.version, "print the version").command_line_only();
 }

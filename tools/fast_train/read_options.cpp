@@ -10,6 +10,7 @@
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
 #include "fast_train/resolve.hpp"
+#include "fast_train/rule_table.hpp"
 
 namespace fast_train {
 
@@ -41,7 +42,7 @@ std::string markdown() {
   Options o;
   OptionTable table;
   add_rows(table, o);
-  return tools::help_markdown(table, groups());
+  return tools::help_markdown(table, groups()) + rules_markdown();
 }
 
 bool asks_for_text(const Requests& requests) {

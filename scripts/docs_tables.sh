@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Writes the tables of options and rules into the documentation, as fast-train prints them.
+# --check fails when a page differs and names it.   docs_tables.sh [--check] [FAST_TRAIN]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+check=
+[[ ${1:-} != --check ]] || { check=1 && shift; }
+program=${1:-build/release/bin/fast-train}
+tables=$(mktemp) page=$(mktemp) stale=0
+trap 'rm -f "$tables" "$page"' EXIT
+"$program" --help-markdown >"$tables"
+
+# Replaces each part between "<!-- NAME -->" and "<!-- end -->" by the table of that name.
+replace='
+  FNR == NR { if (/^<!-- end -->$/) name = ""; else if (/^<!-- .* -->$/) { name = $0; known[name] = 1 }
+              else if (name != "") table[name] = table[name] $0 "\n"; next }
+  $0 in known { print; printf "%s", table[$0]; inside = 1; next }
+  /^<!-- end -->$/ { inside = 0 }
+  !inside { print }'
+
+for file in docs/reference/fast-train.md docs/reference/algorithms.md; do
+  awk "$replace" "$tables" "$file" >"$page"
+  cmp -s "$page" "$file" && continue
+  if [[ $check ]]; then
+    echo "$file: its tables differ from the program's; run scripts/docs_tables.sh $program"
+    diff "$file" "$page" | head -20 || true
+    stale=1
+  else
+    cat "$page" >"$file"
+    echo "$file written"
+  fi
+done
+
+# Each table of the program is in a page.
+while read -r name; do
+  grep -qxF -e "$name" docs/reference/fast-train.md docs/reference/algorithms.md && continue
+  echo "docs/reference: no page has the line \"$name\"; add it, with a line \"<!-- end -->\" below"
+  stale=1
+done < <(grep -x '<!-- .* -->' "$tables" | grep -v '<!-- end -->')
+exit "$stale"

@@ -1,0 +1,48 @@
+#include "fast_train/rule_table.hpp"
+
+#include <fast/algorithm/rules.hpp>
+
+#include "cli/help.hpp"
+
+namespace fast_train {
+
+using namespace fast;
+
+namespace {
+
+std::string_view needs_of(const algorithm::Declaration& rule) {
+  using algorithm::Mixing;
+  if (rule.scope != algorithm::Scope::neighbors) return "–";
+  switch (rule.mixing) {
+    case Mixing::anything:
+      return "–";
+    case Mixing::doubly_stochastic:
+      return "doubly stochastic";
+    case Mixing::symmetric:
+      return "symmetric";
+    case Mixing::positive:
+      return "symmetric, smallest eigenvalue > -1/3";
+    case Mixing::column_stochastic:
+      return "column-stochastic";
+    case Mixing::matching:
+      return "pairs with weights ½";
+    case Mixing::unit:
+      return "none: each neighbor counts 1";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string rules_markdown() {
+  std::string text = "<!-- rules -->\n| name | rule | needs of W | source |\n|---|---|---|---|\n";
+  for (const std::string_view name : algorithm::names()) {
+    const auto rule = algorithm::by_name(name);
+    const algorithm::Declaration& declared = rule.declaration();
+    text += fmt::format("| `{}` | {} | {} | {} |\n", name, tools::cell(declared.summary),
+                        needs_of(declared), declared.source == "-" ? "–" : declared.source);
+  }
+  return text + "<!-- end -->\n";
+}
+
+}  // namespace fast_train
