@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <fast/topology/load.hpp>
 
@@ -61,10 +60,7 @@ fast_status fast_worker_begin_round(fast_worker* worker) {
 }
 
 fast_status fast_worker_end_round(fast_worker* worker, double loss, double learning_rate) {
-  return on(worker, [&](Worker& w) {
-    if (!std::isfinite(loss)) w.step([&] { return loss; });  // says so
-    w.end_round({learning_rate});
-  });
+  return on(worker, [&](Worker& w) { w.end_round(loss, {.learning_rate = learning_rate}); });
 }
 
 fast_status fast_worker_step(fast_worker* worker, fast_step_function step, void* user,

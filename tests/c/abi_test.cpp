@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "support/catch.hpp"
-#include "train/option_rows.hpp"
-#include "worker/option_rows.hpp"
+#include "train/options/rows.hpp"
+#include "worker/options/rows.hpp"
 
 namespace {
 
@@ -358,4 +358,25 @@ TEST_CASE("every option of a training run is named in fast.h") {
     INFO(row.name);
     CHECK_THAT(header.str(), ContainsSubstring(" " + row.name));
   }
+}
+
+TEST_CASE("a round in two halves hands the learning rate to the rule") {
+  const auto end = [](double learning_rate) {
+    return run_local(1, [&](fast_group* group) {
+      float weight = 1;
+      const std::int64_t shape[] = {1};
+      const fast_tensor view = tensor("w", &weight, shape, 1);
+      Options options;
+      options.set("algorithm", "decentlam");
+      fast_worker* worker = nullptr;
+      if (fast_worker_create(group, "ring", &view, 1, options.handle, &worker) != FAST_OK) return 1;
+      fast_worker_begin_round(worker);
+      const fast_status status = fast_worker_end_round(worker, 0.5, learning_rate);
+      fast_worker_free(worker);
+      return static_cast<int>(status);
+    });
+  };
+  CHECK(end(0.1) == FAST_OK);
+  CHECK(end(0) == FAST_ERROR_CALLBACK);
+  CHECK_THAT(fast_last_error(), ContainsSubstring("learning_rate"));
 }
