@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "core/closest.hpp"
-#include "train/option_rows.hpp"
-#include "worker/option_rows.hpp"
+#include "train/options/rows.hpp"
+#include "worker/options/rows.hpp"
 
 namespace fast::c {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "combine/accelerator.hpp"
-#include "worker/option_rows.hpp"
+#include "worker/options/rows.hpp"
 
 namespace fast::worker {
 namespace {

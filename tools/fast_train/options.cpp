@@ -1,6 +1,6 @@
 #include "fast_train/options.hpp"
 
-#include "train/option_rows.hpp"
+#include "train/options/rows.hpp"
 
 namespace fast_train {
 

@@ -1,5 +1,5 @@
 // The options of fast-train. A new option is a member and a row: here when it is the program's,
-// in lib/train/option_rows.cpp or lib/worker/option_rows.cpp when it is the library's.
+// in lib/train/options/rows.cpp or lib/worker/options/rows.cpp when it is the library's.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "cli/help.hpp"
 #include "options/option_table.hpp"
-#include "worker/option_rows.hpp"
+#include "worker/options/rows.hpp"
 
 namespace fast_train {
 

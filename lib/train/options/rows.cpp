@@ -1,4 +1,4 @@
-#include "train/option_rows.hpp"
+#include "train/options/rows.hpp"
 
 #include <fast/core/error.hpp>
 

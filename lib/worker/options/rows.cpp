@@ -1,4 +1,4 @@
-#include "worker/option_rows.hpp"
+#include "worker/options/rows.hpp"
 
 namespace fast {
 namespace {

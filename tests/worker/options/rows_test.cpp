@@ -1,4 +1,4 @@
-#include "worker/option_rows.hpp"
+#include "worker/options/rows.hpp"
 
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
