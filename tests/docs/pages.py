@@ -34,6 +34,7 @@ RUNNABLE = {"bash": None, "cpp": ".cpp", "c": ".c", "python": ".py"}
 DATA = {"toml", "cmake", "json", "ini"}
 SHOWN = {"text", "console"}
 DIRECTIVES = ("not run", "in", "from", "save as", "first", "run with", "prints", "prints in any order")
+GENERATED = ("options", "rules", "end")  # tables that scripts/docs_tables.sh writes
 LIBRARIES = {"torch": "torch", "dlib": "dlib", "cuda": "cuda", "testing": "testing", "train": "train", "data": "train",
              "nn": "nn", "fast.h": "c"}
 
@@ -83,6 +84,8 @@ def parse_comment(line, place):
     if not text:
         return None
     name, _, value = (part.strip() for part in text[1].partition(":"))
+    if name in GENERATED:
+        return None
     if name not in DIRECTIVES:
         raise SystemExit(f"{place}: there is no comment \"{name}\"; choose from {', '.join(DIRECTIVES)}")
     return name, value

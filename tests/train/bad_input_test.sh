@@ -244,7 +244,7 @@ check_differences() {
   differ "schedules" "schedule" -- --lr-schedule step
   differ "batch sizes" "batch size 8" "batch size 4" -- --batch-size 4
   differ "shards" "shards even" "shards dirichlet:0.1" -- --shards dirichlet:0.1
-  differ "closing rounds" "closing rounds -1" "closing rounds 3" -- --closing-rounds 3
+  differ "closing rounds" "closing_rounds auto" "closing_rounds 3" -- --closing-rounds 3
   differ "staleness" "staleness 0" "staleness inf" -- --staleness inf
   differ "algorithms" "algorithm awc" "algorithm atc" -- --algorithm atc
   differ "weight rules" "weights automatic" "weights uniform_rows" -- --weights uniform_rows

@@ -5,6 +5,8 @@
 #include <fast/core/error.hpp>
 #include <fast/mixing/check.hpp>
 
+#include "train/options/rows.hpp"
+
 namespace fast::train {
 namespace {
 
@@ -144,22 +146,13 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
 
 WorkerOptions worker_options(const TrainerOptions& options) {
   WorkerOptions worker = options.worker;
-  worker.must_agree +=
-      fmt::format("epochs {}\nbatch size {}\nseed {}\nshards {}\nall-reduce {}\nplacement {}\n",
-                  options.epochs, options.batch_size, options.seed, options.shards.text(),
-                  options.all_reduce, options.placement);
-  const LearningRate& rate = options.learning_rate;
-  worker.must_agree +=
-      fmt::format("arena {}\n", options.arena == Arena::fixed ? "fixed" : "rotating");
-  worker.must_agree += fmt::format("learning rate {}\nschedule {}\nwarm-up epochs {}\n", rate.base,
-                                   static_cast<int>(rate.schedule), rate.warmup_epochs);
-  worker.must_agree += fmt::format("closing rounds {}\nvalidation {}\npatience {}\nEMA decay {}\n",
-                                   options.closing_rounds.value_or(-1), options.validation,
-                                   options.patience, options.ema_decay);
-  const CheckpointOptions& checkpoints = options.checkpoints;
-  worker.must_agree += fmt::format("checkpoints every {} rounds or {} s\nresumes {}\n",
-                                   checkpoints.every_rounds, checkpoints.every_s,
-                                   checkpoints.resume ? checkpoints.resume->string() : "nothing");
+  TrainerOptions rows = options;
+  options::OptionTable table;
+  add_rows(table, rows);
+  worker.must_agree += table.agreement();
+  worker.must_agree += fmt::format("batch size {}\nlearning rate {}\nall-reduce {}\nplacement {}\n",
+                                   options.batch_size, options.learning_rate.base,
+                                   options.all_reduce, options.placement);
   if (options.all_reduce) {
     worker.algorithm = algorithm::none();
     worker.initial = Initial::broadcast;
