@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "combine/host_mixer.hpp"
+#include "exchange/group_impl.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
 

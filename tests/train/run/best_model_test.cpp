@@ -1,7 +1,7 @@
 #include "train/run/best_model.hpp"
 
 #include "support/catch.hpp"
-#include "train/run_parts.hpp"
+#include "train/run/run_parts.hpp"
 
 using namespace fast;
 using namespace fast::testing;

@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
-#include "train/run_parts.hpp"
+#include "train/run/run_parts.hpp"
 
 using namespace fast;
 using namespace fast::testing;

@@ -3,7 +3,7 @@
 #include <fast/core/error.hpp>
 
 #include "support/catch.hpp"
-#include "train/run_parts.hpp"
+#include "train/run/run_parts.hpp"
 
 using namespace fast;
 using namespace fast::testing;
