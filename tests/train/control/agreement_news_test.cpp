@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "exchange/group_impl.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
