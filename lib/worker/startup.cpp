@@ -1,5 +1,4 @@
 #include "worker/startup.hpp"
-#include "combine/accelerator.hpp"
 
 #include <fast/core/version.hpp>
 #include <sstream>
