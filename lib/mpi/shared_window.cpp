@@ -14,8 +14,8 @@ namespace fast::mpi {
 namespace {
 
 /// The number of ranks that are ready to free the window, and `abandoned` after one has given up
-/// waiting. Both are in one word, so that all ranks free the window (a collective, blocking call) or
-/// none does.
+/// waiting. Both are in one word, so that all ranks free the window (a collective, blocking call)
+/// or none does.
 using Departures = std::atomic<std::uint32_t>;
 constexpr std::uint32_t abandoned = 1U << 31;
 
