@@ -86,7 +86,7 @@ check_names() {
   refused "hidden units" "\"lstm:x\"" "number of hidden units" -- --model lstm:x
   refused "images of another size" "--model resnet50" "[3x224x224]" "[1x28x28]" "not resized" -- --model resnet50
   refused "path" "\"fax\"" "choose measured, two_sided or pull" -- --remote-path fax
-  refused "backend" "\"jax\"" "choose one of nn, torch, dlib" -- --backend jax
+  refused "backend" "\"jax\"" "choose nn, torch or dlib" -- --backend jax
   refused "a backend without the model, or not built" "--backend dlib: " -- --backend dlib --model lstm
   refused "device" "\"gpu\"" "choose cpu, cuda or cuda:INDEX" -- --device gpu
   refused "precision" "\"fp8\"" "choose f32, tf32 or bf16" -- --precision fp8

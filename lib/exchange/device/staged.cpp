@@ -23,14 +23,14 @@ const std::byte* bytes_of(const std::uint64_t& value) {
 }
 
 /// Copies payloads between the host's slots and the images on the device. Used by the executor's
-/// thread alone.
+/// thread alone. `work` outlives it.
 class Transfers {
  public:
-  Transfers(const PayloadShape& shape, std::shared_ptr<DeviceWork> copies, DeviceRegion region,
+  Transfers(const PayloadShape& shape, DeviceWork& work, DeviceRegion region,
             std::optional<StampedReads>& reads)
       : images_(shape),
-        copies_(std::move(copies)),
-        pins_(*copies_),
+        copies_(work.beside()),
+        pins_(work),
         region_(std::move(region)),
         reads_(reads) {}
 
@@ -114,7 +114,7 @@ class StagedExchange final : public Exchange {
         work_(std::move(staging.work)),
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
-        transfers_(staging.shape, work_->beside(), region_, reads_) {
+        transfers_(staging.shape, *work_, region_, reads_) {
     if (region_.reads) reads_.emplace(region_.reads, *host_, images_, staging.deadline, stop_);
     if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
     if (own_ == nullptr) {
