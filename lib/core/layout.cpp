@@ -38,7 +38,7 @@ void check(const std::vector<TensorView>& views, Device device) {
             describe(view));
     require(view.device == device, ErrorKind::argument,
             "parameters: {} is in {}; {} is required, hand over a mirror of it there",
-            describe(view), place(view.device), place(device));
+            describe(view), describe(view.device), describe(device));
   }
 }
 

@@ -29,7 +29,7 @@ bool TensorView::is_contiguous() const {
   return true;
 }
 
-std::string place(Device device) {
+std::string describe(Device device) {
   if (device.kind == Device::Kind::host) return "host memory";
   return fmt::format("the memory of device {}", device.index);
 }

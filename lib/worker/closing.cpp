@@ -1,5 +1,6 @@
 #include <bit>
 #include <cmath>
+#include <fast/mixing/check.hpp>
 #include <fast/worker/closing.hpp>
 
 namespace fast {
@@ -26,7 +27,13 @@ std::int64_t closing_rounds(const Schedule& schedule, const Spectrum& spectrum) 
 Worker close_training(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
                       std::vector<TensorView> parameters, std::int64_t rounds,
                       WorkerOptions options) {
-  options.algorithm = spectrum.doubly_stochastic ? algorithm::awc() : algorithm::push_sum();
+  options.algorithm = algorithm::awc();
+  if (!spectrum.doubly_stochastic) {
+    options.algorithm = algorithm::push_sum();
+    const MixingCheck found =
+        check_mixing(rule.make(group.size()), options.weights, options.lazy_weights);
+    if (!found.columns) options.weights = WeightRule::uniform_columns;
+  }
   options.codec = {};
   options.staleness = 0;
   options.mix_every = 1;

@@ -29,6 +29,7 @@ struct Worker::Impl {
   void end_round(const StepOptions& options);
   void republish();
   void set_schedule(const TopologyRule& rule);
+  void restore(const std::vector<TensorView>& saved);
   void finish();
   bool abandon() noexcept;
   std::vector<int> own_part() const { return survivors.own_part(left); }

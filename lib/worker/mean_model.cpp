@@ -28,7 +28,7 @@ void MeanModel::read(const std::vector<int>& workers, const std::vector<TensorVi
   }
   require(target.device() == layout.device(), ErrorKind::argument,
           "mean_model: tensors in {}, this worker's are in {}; hand over such or host memory",
-          place(target.device()), place(layout.device()));
+          describe(target.device()), describe(layout.device()));
   worker_.mixer.copy_weights_from(packed.data(), target);
 }
 

@@ -12,7 +12,6 @@ using algorithm::Mixing;
 
 constexpr double least_eigenvalue = -1.0 / 3;
 constexpr double rounding = 1e-9;
-constexpr std::int64_t most_rounds_looked_at = 64;
 
 bool is_metropolis(const Topology& topology, WeightRule rule) {
   if (rule == WeightRule::metropolis) return true;
@@ -21,7 +20,6 @@ bool is_metropolis(const Topology& topology, WeightRule rule) {
 
 /// Symmetric and doubly stochastic by construction, which spares the check.
 bool is_metropolis(const Schedule& schedule, WeightRule rule) {
-  if (schedule.period() > most_rounds_looked_at) return false;
   const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (!is_metropolis(schedule.at(round), rule)) return false;

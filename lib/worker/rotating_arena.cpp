@@ -7,8 +7,20 @@
 namespace fast {
 namespace {
 
-void check_for_rotation(const WorkerOptions& options, const algorithm::Declaration& declared,
-                        const ParameterLayout& layout, DType dtype) {
+void check_tensors(const ParameterLayout& layout, DType dtype) {
+  for (const Segment& segment : layout.segments()) {
+    require(segment.dtype == dtype && segment.role == Role::parameter, ErrorKind::argument,
+            "rotating arena: {} over tensors of which some are {}s of type {}; give parameters of "
+            "one type",
+            name(dtype), segment.role == Role::parameter ? "parameter" : "buffer",
+            name(segment.dtype));
+  }
+}
+
+}  // namespace
+
+void check_for_rotation(const WorkerOptions& options) {
+  const algorithm::Declaration& declared = options.algorithm.declaration();
   require(!options.accelerator, ErrorKind::argument,
           "rotating arena: the tensors are on a device; end rounds without an update");
   require(declared.plain_average && options.mix_every == 1, ErrorKind::argument,
@@ -21,21 +33,12 @@ void check_for_rotation(const WorkerOptions& options, const algorithm::Declarati
   require(options.codec.kind == codec::Kind::identity, ErrorKind::argument,
           "rotating arena: codec {}, but the weights live in the messages; take the codec identity",
           codec::name(options.codec));
-  for (const Segment& segment : layout.segments()) {
-    require(segment.dtype == dtype && segment.role == Role::parameter, ErrorKind::argument,
-            "rotating arena: {} over tensors of which some are {}s of type {}; give parameters of "
-            "one type",
-            name(dtype), segment.role == Role::parameter ? "parameter" : "buffer",
-            name(segment.dtype));
-  }
 }
-
-}  // namespace
 
 template <class T>
 RotatingArena<T>::RotatingArena(Worker& worker) : worker_(&worker) {
-  const worker::Setting& setting = worker.impl_->setting;
-  check_for_rotation(setting.options, setting.declared, worker.layout(), dtype_of<T>);
+  check_for_rotation(worker.impl_->setting.options);
+  check_tensors(worker.layout(), dtype_of<T>);
 }
 
 template <class T>

@@ -72,10 +72,10 @@ std::vector<TensorView> participating(std::vector<TensorView> views, const Worke
     require(view.device == device || options.accelerator, ErrorKind::argument,
             "Worker: {} is in {}; set WorkerOptions::accelerator to that device's "
             "(cuda::accelerator), or hand over a mirror in host memory",
-            describe(view), place(view.device));
+            describe(view), describe(view.device));
     require(view.device == device, ErrorKind::argument,
             "Worker: {} is in {}, the accelerator's is {}; hand over tensors of one device",
-            describe(view), place(view.device), place(device));
+            describe(view), describe(view.device), describe(device));
   }
   return views;
 }

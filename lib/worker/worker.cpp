@@ -167,6 +167,12 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
   plan->change(schedule, progress.combinations, weights.rule, weights.lazy);
 }
 
+void Worker::Impl::restore(const std::vector<TensorView>& saved) {
+  require(!left, ErrorKind::argument, "Worker: restore after finish()");
+  state.restore(saved, publisher);
+  barrier("Worker: resuming");
+}
+
 /// The final weights may differ from the last publication: by steps since the last combination, or
 /// where the rule publishes after the step.
 void Worker::Impl::finish() {
@@ -259,10 +265,7 @@ void Worker::rebind(std::vector<TensorView> parameters) {
 void Worker::set_schedule(const TopologyRule& rule) { impl_->set_schedule(rule); }
 
 std::vector<TensorView> Worker::state() { return impl_->state.views(); }
-void Worker::restore(const std::vector<TensorView>& saved) {
-  impl_->state.restore(saved, impl_->publisher);
-  impl_->barrier("Worker: resuming");
-}
+void Worker::restore(const std::vector<TensorView>& saved) { impl_->restore(saved); }
 
 void Worker::finish() { impl_->finish(); }
 void Worker::await_finish() {

@@ -115,6 +115,13 @@ TEST_CASE("a value out of range is refused with file and line") {
         "or int8_stochastic; did you mean \"bf16\"?");
 }
 
+TEST_CASE("an option that a file sets twice, by two of its names, is refused") {
+  CHECK(refusal_of("lr = 0.5\nlearning_rate = 0.1\n") ==
+        "run.toml:1: \"learning_rate\" and \"lr\" are one option; leave one out");
+  CHECK_THAT(refusal_of("batch-size = 8\nbatch_size = 9\n"),
+             Catch::Contains("are one option; leave one out"));
+}
+
 TEST_CASE("text that is not TOML is refused with line and column") {
   CHECK_THAT(refusal_of("epochs = 3\ntopology = \"ring\n"), ContainsSubstring("run.toml:2:"));
   CHECK_THAT(refusal_of("epochs = 3\nepochs = 4\n"), ContainsSubstring("run.toml:2:"));

@@ -103,6 +103,8 @@ check_names() {
   refused "exchange" "\"pigeon\"" "hybrid, shared, local or allreduce" -- --exchange pigeon
   refused "codec" "\"fp8\"" "identity, bf16," "int8" -- --codec fp8
   refused "arena" "\"round\"" "fixed or rotating" -- --arena round
+  refused "arena with a rule of its own" "rotating arena: algorithm atc" "take awc or pairwise" -- --arena rotating --algorithm atc
+  refused "arena with a codec" "rotating arena: codec bf16" "the codec identity" -- --arena rotating --codec bf16
   refused "arena with an average over steps" "rotating arena" "fixed arena" -- --arena rotating --ema 0.9
   refused "rule of an all-reduce" "--algorithm: without effect" "leave one of the two out" -- --exchange allreduce --algorithm d2
   refused "codec of an all-reduce" "--codec: without effect" "exactly" -- --codec bf16 --exchange allreduce

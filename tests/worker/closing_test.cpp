@@ -94,3 +94,12 @@ TEST_CASE("closing on a directed graph finds the mean by push-sum") {
   CHECK(spread(after) < 1e-6);
   CHECK(mean(after) == Approx(mean(before)));
 }
+
+TEST_CASE("closing finds the mean whatever weights training ran with") {
+  WorkerOptions training;
+  training.weights = WeightRule::uniform_rows;
+  const TopologyRule star = graph::star();
+  const auto before = closed(star, 5, 0, training), after = closed(star, 5, 80, training);
+  CHECK(spread(after) < 1e-6);
+  CHECK(mean(after) == Approx(mean(before)));
+}

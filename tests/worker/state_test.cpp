@@ -120,3 +120,12 @@ TEST_CASE("a state of another rule is not taken up") {
       local::run(workers, [&](const Group& g) { run(g, {"d2"}, &half[g.rank()], 3, 4); }),
       Catch::Contains("mixer.state.0") && Catch::Contains("resume with the options"));
 }
+
+TEST_CASE("a worker that has left takes no state") {
+  local::run(1, [](const Group& group) {
+    std::vector<double> x(3);
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))});
+    worker.finish();
+    CHECK_THROWS_WITH(worker.restore(worker.state()), Catch::Contains("restore after finish"));
+  });
+}

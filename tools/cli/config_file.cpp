@@ -5,6 +5,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
+#include <map>
 
 #include "core/closest.hpp"
 #include "core/toml.hpp"
@@ -165,8 +166,14 @@ std::string line_of(const Row& row, const Row& resolved) {
 
 void parse_config(OptionTable& table, const std::string& text, const std::string& path) {
   const toml::table file = toml_table(text, {path, ErrorKind::argument, "--config"});
+  std::map<const Row*, std::string> found;
   for (const auto& [key, node] : file) {
-    set(table, key.str(), node, fmt::format("{}:{}", printable(path), key.source().begin.line));
+    const std::string where = fmt::format("{}:{}", printable(path), key.source().begin.line);
+    const Row* row = &row_named(table, key.str(), where);
+    const auto [first, is_new] = found.emplace(row, key.str());
+    require(is_new, ErrorKind::argument, "{}: \"{}\" and \"{}\" are one option; leave one out",
+            where, printable(first->second), printable(key.str()));
+    set(table, key.str(), node, where);
   }
 }
 

@@ -120,6 +120,9 @@ std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
     read_into(o, argc, argv);
     trains = !asks_for_text(o.requests) && o.requests.write_config.empty();
     if (!asks_for_text(o.requests)) check_ranks(o, ranks);
+  });
+  // After all have read the file that may be written to.
+  agree(ranks, Deadline(Seconds(60)), "fast-train: writing options", [&] {
     if (!trains && ranks.rank() == 0) serve(o);
   });
   return trains ? std::optional<Options>(o) : std::nullopt;

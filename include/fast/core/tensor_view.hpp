@@ -20,7 +20,7 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 /// "host memory", "the memory of device 1", for messages.
-std::string place(Device device);
+std::string describe(Device device);
 
 /// Parameters are trained; buffers (batch-norm statistics) are only carried along and averaged.
 enum class Role : std::uint8_t { parameter, buffer };

@@ -20,7 +20,7 @@
 namespace fast::train {
 
 /// One worker's file in the manifest.
-struct Shard {
+struct WorkerFile {
   int worker = 0;
   std::uint64_t size_bytes = 0;
   std::uint64_t hash = 0;  ///< XXH3, 64 bits
@@ -30,10 +30,10 @@ struct Manifest {
   std::filesystem::path directory;  ///< of the files
   std::int64_t round = 0;
   int workers = 0;
-  std::vector<Shard> shards;  ///< by worker; fewer than `workers` when some wrote no file
+  std::vector<WorkerFile> shards;  ///< by worker; fewer than `workers` when some wrote no file
 
   std::filesystem::path file(int worker) const;
-  const Shard* shard(int worker) const;  ///< null when there is none
+  const WorkerFile* shard(int worker) const;  ///< null when there is none
 };
 
 /// Reads the manifest.json of a directory. Throws Error(data) with the file and what is wrong.

@@ -6,6 +6,10 @@
 
 namespace fast {
 
+/// Throws Error(argument) with the reason why a Worker with these options cannot rotate, whatever
+/// its tensors are.
+void check_for_rotation(const WorkerOptions& options);
+
 /// Ends a Worker's rounds in one pass over memory: it reads the newest slot and the neighbors',
 /// lets `update` add the optimizer's step, and writes the next slot. So the weights move each
 /// round. The tensors given to the Worker hold the initial weights and, after Worker::finish(), the

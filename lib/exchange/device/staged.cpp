@@ -29,6 +29,7 @@ class Transfers {
   Transfers(const PayloadShape& shape, DeviceWork& work, DeviceRegion region,
             std::optional<StampedReads>& reads)
       : images_(shape),
+        work_(work),
         copies_(work.beside()),
         pins_(work),
         region_(std::move(region)),
@@ -54,6 +55,7 @@ class Transfers {
       if (arrival.state != Arrival::State::present) continue;
       const std::byte* image = mapped(arrival);
       if (image == nullptr) image = region_.everywhere ? read(arrival) : staged(arrival);
+      if (image == nullptr) continue;  // it was not read
       arrival.payload =
           images_.payload<const std::byte, const double>(image, arrival.payload.scalars);
     }
@@ -74,7 +76,7 @@ class Transfers {
 
   std::shared_ptr<std::byte>& room_for(int source) {
     auto& memory = sources_[source];
-    if (!memory) memory = copies_->allocate(images_.image_bytes());
+    if (!memory) memory = work_.allocate(images_.image_bytes());
     return memory;
   }
 
@@ -86,6 +88,10 @@ class Transfers {
   }
 
   const std::byte* read(Arrival& arrival) {
+    if (!reads_->reaches(arrival.worker)) {
+      arrival.state = Arrival::State::suspect;
+      return nullptr;
+    }
     auto& room = room_for(arrival.worker);
     reads_->read(arrival, room);
     return room.get();
@@ -97,6 +103,7 @@ class Transfers {
   }
 
   ImageLayout images_;
+  DeviceWork& work_;
   std::shared_ptr<DeviceWork> copies_;
   HostPins pins_;
   DeviceRegion region_;

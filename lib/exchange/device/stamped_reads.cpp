@@ -19,10 +19,6 @@ StampedReads::~StampedReads() {
 }
 
 void StampedReads::read(Arrival& arrival, std::shared_ptr<std::byte>& room) {
-  if (unreachable_.contains(arrival.worker)) {
-    arrival.state = Arrival::State::suspect;
-    return;
-  }
   // The source's own number, in the last scalar: publications in a mirror are numbered differently.
   const auto sequence =
       static_cast<std::uint64_t>(arrival.payload.scalars[images_.shape().scalars]);

@@ -24,6 +24,8 @@ class StampedReads {
   /// Memory that MPI may still write to is kept until the process ends.
   ~StampedReads();
 
+  /// False after MPI has failed to read that worker's memory. It is not asked again.
+  bool reaches(int worker) const { return !unreachable_.contains(worker); }
   /// Blocks until the vectors of the arrival are in `room`. The arrival's state is suspect if they
   /// cannot be read, missed if they were overwritten; then `room` is null if MPI keeps it.
   void read(Arrival& arrival, std::shared_ptr<std::byte>& room);
@@ -42,7 +44,7 @@ class StampedReads {
   ImageLayout images_;
   Seconds deadline_;
   std::stop_source stop_;
-  std::set<int> unreachable_;        ///< MPI has failed: not asked for again
+  std::set<int> unreachable_;        ///< MPI has failed
   std::vector<Target> left_to_mpi_;  ///< of reads that were given up
 };
 

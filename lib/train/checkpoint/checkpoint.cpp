@@ -66,7 +66,7 @@ Manifest find_checkpoint(const std::filesystem::path& directory) {
 }
 
 Safetensors read_shard(const Manifest& manifest, int worker) {
-  const Shard* shard = manifest.shard(worker);
+  const WorkerFile* shard = manifest.shard(worker);
   const std::string file = manifest.file(worker).string();
   require(shard != nullptr, ErrorKind::data,
           "{} was never written: its worker was gone when the others saved", file);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr auto poll_period = std::chrono::milliseconds(20);
 
-std::vector<Shard> noted_shards(const std::filesystem::path& directory, int workers) {
-  std::vector<Shard> shards;
+std::vector<WorkerFile> noted_files(const std::filesystem::path& directory, int workers) {
+  std::vector<WorkerFile> shards;
   for (int worker = 0; worker < workers; ++worker) {
     const auto note = read_note(directory / note_name(worker));
     if (note && note->worker == worker) shards.push_back(*note);
@@ -27,8 +27,8 @@ std::vector<Shard> noted_shards(const std::filesystem::path& directory, int work
 /// with the most files remains.
 void write_manifest(const std::filesystem::path& directory, std::int64_t round, int workers) {
   std::size_t written = 0;
-  for (auto shards = noted_shards(directory, workers); shards.size() > written;
-       shards = noted_shards(directory, workers)) {
+  for (auto shards = noted_files(directory, workers); shards.size() > written;
+       shards = noted_files(directory, workers)) {
     written = shards.size();
     const std::string text = to_json(Manifest{directory, round, workers, std::move(shards)});
     write_durably(directory / manifest_name, {bytes_of(text)});
@@ -104,7 +104,7 @@ struct CheckpointWriter::Impl {
       const std::string header = safetensors_header(job.tensors, job.metadata);
       const std::vector<Bytes> parts{bytes_of(header), {job.data.data(), job.size_bytes}};
       write_durably(directory / shard_name(options.rank), parts);
-      const Shard shard{options.rank, header.size() + job.size_bytes, hash_of(parts)};
+      const WorkerFile shard{options.rank, header.size() + job.size_bytes, hash_of(parts)};
       const std::string note = to_note(shard);
       write_durably(directory / note_name(options.rank), {bytes_of(note)});
       unlisted = job.round;
@@ -129,7 +129,7 @@ struct CheckpointWriter::Impl {
   bool list(std::int64_t round, bool as_it_is) {
     const std::filesystem::path directory = directory_of(round);
     try {
-      const std::size_t shards = noted_shards(directory, options.workers).size();
+      const std::size_t shards = noted_files(directory, options.workers).size();
       if (shards == 0) return true;  // removed: newer checkpoints are there
       if (shards < static_cast<std::size_t>(options.workers) && !as_it_is) return false;
       write_manifest(directory, round, options.workers);

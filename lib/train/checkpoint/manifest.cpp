@@ -29,11 +29,11 @@ std::uint64_t from_hex(const std::string& text) {
   return value;
 }
 
-Json to_json(const Shard& shard) {
+Json to_json(const WorkerFile& shard) {
   return {{"worker", shard.worker}, {"bytes", shard.size_bytes}, {"xxh3", hex(shard.hash)}};
 }
 
-Shard shard_from(const Json& json) {
+WorkerFile shard_from(const Json& json) {
   return {json.at("worker").get<int>(), json.at("bytes").get<std::uint64_t>(),
           from_hex(json.at("xxh3").get<std::string>())};
 }
@@ -49,7 +49,7 @@ void check(const Manifest& manifest) {
   demand(manifest.round >= 0, "its round is negative");
   demand(manifest.workers >= 1 && manifest.workers <= most_workers, "its number of workers");
   int last = -1;
-  for (const Shard& shard : manifest.shards) {
+  for (const WorkerFile& shard : manifest.shards) {
     demand(shard.worker > last && shard.worker < manifest.workers, "its list of workers");
     last = shard.worker;
   }
@@ -82,9 +82,9 @@ std::uint64_t hash_of(const std::vector<std::span<const std::byte>>& parts) {
   return XXH3_64bits_digest(state.get());
 }
 
-std::string to_note(const Shard& shard) { return to_json(shard).dump() + "\n"; }
+std::string to_note(const WorkerFile& shard) { return to_json(shard).dump() + "\n"; }
 
-std::optional<Shard> read_note(const std::filesystem::path& path) {
+std::optional<WorkerFile> read_note(const std::filesystem::path& path) {
   std::ifstream in(path);
   const Json json = Json::parse(in, nullptr, false);
   try {
@@ -96,7 +96,7 @@ std::optional<Shard> read_note(const std::filesystem::path& path) {
 
 std::string to_json(const Manifest& manifest) {
   Json shards = Json::array();
-  for (const Shard& shard : manifest.shards) shards.push_back(to_json(shard));
+  for (const WorkerFile& shard : manifest.shards) shards.push_back(to_json(shard));
   Json json = {{"format", "fast checkpoint 1"},
                {"round", manifest.round},
                {"workers", manifest.workers},
@@ -127,8 +127,8 @@ Manifest parse_manifest(const std::string& text, const std::filesystem::path& fi
 
 std::filesystem::path Manifest::file(int worker) const { return directory / shard_name(worker); }
 
-const Shard* Manifest::shard(int worker) const {
-  for (const Shard& shard : shards) {
+const WorkerFile* Manifest::shard(int worker) const {
+  for (const WorkerFile& shard : shards) {
     if (shard.worker == worker) return &shard;
   }
   return nullptr;

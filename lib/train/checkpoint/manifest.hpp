@@ -25,9 +25,9 @@ void remove_checkpoints_after(const std::filesystem::path& directory, std::int64
 std::uint64_t hash_of(const std::vector<std::span<const std::byte>>& parts);
 
 /// The text of the file beside a worker's file, which says that the latter is whole.
-std::string to_note(const Shard& shard);
+std::string to_note(const WorkerFile& shard);
 /// Empty when the file is missing or cannot be read.
-std::optional<Shard> read_note(const std::filesystem::path& path);
+std::optional<WorkerFile> read_note(const std::filesystem::path& path);
 
 std::string to_json(const Manifest& manifest);
 /// Throws Error(data), naming `file` and what is wrong.

@@ -49,6 +49,9 @@ Value<CheckpointOptions> interval() {
           .required = "a number of rounds or a time (90s, 10min)",
           .parse = read_interval,
           .format = [](const CheckpointOptions& checkpoints) -> std::optional<std::string> {
+            if (checkpoints.every_rounds > 0 && checkpoints.every_s > 0)
+              return fmt::format("{} rounds and {}s", checkpoints.every_rounds,
+                                 checkpoints.every_s);
             if (checkpoints.every_rounds > 0) return fmt::format("{}", checkpoints.every_rounds);
             if (checkpoints.every_s > 0) return fmt::format("{}s", checkpoints.every_s);
             return std::nullopt;

@@ -82,7 +82,7 @@ void Resume::load_average() {
 
 /// The place in the data of the first file that can be read.
 void Resume::take_any_place() {
-  for (const Shard& shard : manifest_.shards) {
+  for (const WorkerFile& shard : manifest_.shards) {
     try {
       state_.position().take_place(read_shard(manifest_, shard.worker).metadata());
       return;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/mixing/check.hpp>
+#include <fast/worker/rotating_arena.hpp>
 
 #include "train/options/rows.hpp"
 
@@ -64,6 +65,7 @@ void check_arena(const TrainerOptions& options, Backend& backend) {
       ErrorKind::argument,
       "Trainer: a rotating arena with the all-reduce, an EMA or healing, which need the weights "
       "in the model's memory; leave those out or take the fixed arena");
+  check_for_rotation(options.worker);
   require(backend.in_slots() != nullptr, ErrorKind::argument,
           "Trainer: a rotating arena with a model of backend {} that cannot compute on weights "
           "elsewhere (buffers, as batch normalization has them, cannot move); take the fixed arena",

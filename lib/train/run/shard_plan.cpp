@@ -64,7 +64,7 @@ std::set<int> ShardPlan::gone(const std::vector<int>& lost, std::int64_t round,
       schedule_.period() > 0 ? schedule_.period() : static_cast<std::int64_t>(epoch_rounds);
   std::set<int> all(lost.begin(), lost.end());
   for (const auto& [worker, missed_in] : missed_) {
-    if (round - missed_in <= period) all.insert(worker);
+    if (round - missed_in <= period * options_.steps) all.insert(worker);
   }
   return all;
 }

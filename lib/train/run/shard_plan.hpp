@@ -28,6 +28,7 @@ class ShardPlan {
   struct Options {
     data::Sharding sharding;
     std::uint64_t seed = 1;
+    std::int64_t steps = 1;  ///< between two combinations
     bool take_over = false;  ///< of samples whose owner is gone
     LogSink log;
   };

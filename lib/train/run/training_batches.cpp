@@ -18,8 +18,12 @@ data::Loader make_loader(const RunPlan& plan, std::vector<std::size_t> own) {
 
 TrainingBatches::TrainingBatches(const RunPlan& plan)
     : shards_(plan.data.train, plan.schedule, plan.group.rank(),
-              {plan.options.shards, plan.options.seed, plan.options.take_over,
-               plan.options.worker.log}),
+              {.sharding = plan.options.shards,
+               .seed = plan.options.seed,
+               .steps = plan.options.worker.mix_every *
+                        plan.options.worker.algorithm.declaration().combine_every,
+               .take_over = plan.options.take_over,
+               .log = plan.options.worker.log}),
       loader_(make_loader(plan, shards_.own()), plan.options.prefetch) {}
 
 void TrainingBatches::take_over(const std::vector<int>& lost, std::int64_t round) {

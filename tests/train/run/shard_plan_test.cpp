@@ -74,10 +74,13 @@ TEST_CASE("the samples of a worker whose neighbors are gone, too, are nobody's")
 
 namespace {
 
-train::ShardPlan plan_of(int rank, const char* sharding, bool take_over = true) {
+train::ShardPlan plan_of(int rank, const char* sharding, bool take_over = true,
+                         std::int64_t steps = 1) {
   const data::Dataset samples = data::synthetic_classification(240, {4}, 3, 1);
-  return {
-      samples, stencil::ring().make(4), rank, {data::sharding_from(sharding), 1, take_over, {}}};
+  return {samples,
+          stencil::ring().make(4),
+          rank,
+          {data::sharding_from(sharding), 1, steps, take_over, {}}};
 }
 
 }  // namespace
@@ -103,4 +106,11 @@ TEST_CASE("without owners, or where that is not wanted, nobody takes over sample
     CHECK_FALSE(plan.take_over({0}, 10, 20));
   }
   CHECK(plan_of(1, "even").own().empty());
+}
+
+TEST_CASE("a neighbor that is read every few steps counts as gone until it is due again") {
+  train::ShardPlan plan = plan_of(1, "dirichlet:0.5", true, 4);
+  plan.note_missed(0, 8);
+  CHECK(plan.take_over({}, 11, 20));  // not due in rounds 9 to 11
+  CHECK(plan.take_over({}, 13, 20) == plan.own());
 }
