@@ -37,8 +37,9 @@ std::vector<double> closed(const TopologyRule& rule, int workers, std::int64_t r
       }
       worker.await_finish();
     }
-    const Worker closing = close_training(group, rule, spectrum(rule.make(workers)),
-                                          {view_of("x", std::span(x))}, rounds, options);
+    const Worker closing =
+        close_training(group, rule, spectrum(rule.make(workers), training.weights),
+                       {view_of("x", std::span(x))}, rounds, options);
     testing::expect(closing.round() == rounds, "as many closing rounds as asked for");
     values[static_cast<std::size_t>(group.rank())] = x[6];
   });
