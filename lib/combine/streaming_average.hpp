@@ -10,22 +10,23 @@ namespace fast::combine {
 
 class StreamingAverage {
  public:
-  /// Seconds, added to.
+  /// Counters in seconds. run() adds to them.
   struct Times {
     double& wait_s;
     double& mix_s;
   };
-  /// Refers to both.
+  /// Keeps references to both.
   StreamingAverage(Exchange& exchange, const ParameterLayout& layout)
       : exchange_(exchange), layout_(layout) {}
 
   /// True for models of f32 and f64 parameters only.
   static bool fits(const ParameterLayout& layout);
 
-  /// x_i + Σ_j W_ij (m_j - m_i) of the neighbors that are present, for messages that are weights as
-  /// they are (codec identity). Writes to the next slot and then to the model's memory. False when
-  /// nothing is on its way, or when what was did not come: the model is as it was then. Blocks
-  /// until all has come. `row` is of the arrivals.
+  /// Computes x_i + Σ_j W_ij (m_j - m_i) over the neighbors that are present. Their messages are
+  /// the weights (codec identity). `row` has the weights W_ij in the order of the arrivals. Blocks
+  /// until all payloads have come. The result goes to the next slot first, and then to the model's
+  /// memory. False if nothing is on its way, or if a payload did not come: the model is unchanged
+  /// then.
   bool run(std::vector<Arrival>& arrivals, const MixingRow& row, const Times& times);
 
  private:

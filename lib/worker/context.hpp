@@ -37,10 +37,10 @@ struct Setting {
   }
   /// The pass that combines writes the next publication, too.
   bool fused() const { return before_step() && !declared.surveys; }
-  /// Workers pass on shares of what they have, instead of averaging what all keep.
+  /// The rule passes on shares of a worker's mass (push_sum). Other rules average.
   bool passes_mass() const { return declared.mixing == algorithm::Mixing::column_stochastic; }
   bool sends_sums() const { return worker::sends_sums(declared, options); }
-  /// A combination comes after so many steps.
+  /// Steps from one combination to the next.
   std::int64_t steps() const { return options.mix_every * declared.combine_every; }
 };
 

@@ -12,8 +12,8 @@ class Lag {
  public:
   Lag(const Context& context, const Peers& peers, RoundPlan& plan);
 
-  /// False when the round cannot be made: the neighbors have gone on without this worker. At
-  /// staleness above 0, to be asked in every combination.
+  /// False if the round cannot be made: the neighbors have gone on without this worker. At
+  /// staleness above 0, call it in every combination: it looks at the time since the last call.
   bool keeps_up(const std::vector<Arrival>& arrivals);
   /// The furthest round of a living neighbor of the coming round; at least this worker's own.
   std::int64_t furthest_neighbor() const;
@@ -25,7 +25,7 @@ class Lag {
   const Peers& peers_;
   RoundPlan& plan_;
   Clock::time_point asked_ = Clock::now();
-  std::uint64_t beats_ = 0;  ///< of this process's own heart, when asked last
+  std::uint64_t beats_ = 0;  ///< heartbeats of this process at the last call
 };
 
 }  // namespace fast::worker

@@ -1,4 +1,4 @@
-// The mean model of the workers that a worker trains with, and how far apart they are.
+// The mean model of the workers that a worker trains with.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace fast::worker {
 
-/// Nothing here is collective. `workers` are those to average.
+/// No call is collective. `workers` are the workers to average.
 class MeanModel {
  public:
   MeanModel(const Context& context, const ModelReader& reader)

@@ -13,15 +13,16 @@ class Recovery {
  public:
   Recovery(const Context& context, const Peers& peers, RoundPlan& plan, const ModelReader& reader);
 
-  /// This worker was left behind in the round that it is in. It adopts its neighbors' average and
-  /// goes on from their round; the rounds between count as made. Error(deadline) when there is no
-  /// neighbor to adopt from. `furthest`: Lag's. Both counters are left one short, as the caller is
-  /// about to count this round.
+  /// This worker was left behind in its round. It adopts the average of its neighbors and goes on
+  /// from round `furthest` (see Lag). The rounds between count as made. The caller counts the
+  /// present round afterwards, so both counters end one below it. Throws Error(deadline) if no
+  /// neighbor can be read.
   void rejoin(Publisher& publisher, std::int64_t furthest);
   /// The step that was just made gave a loss that is not finite.
   void note_bad_loss() { bad_loss_ = true; }
-  /// After a step that left a loss or weights that are not finite: takes back the last publication
-  /// or, if that is not finite either, the neighbors' average; Error(numeric) when there is none.
+  /// Does nothing if the loss and the weights are finite. Otherwise the worker takes back its last
+  /// publication or, if that is not finite either, its neighbors' average. Throws Error(numeric) if
+  /// neither is finite.
   void heal();
 
  private:

@@ -19,8 +19,8 @@ class Survivors {
   void look() {
     if (census_.is_due()) look_around();
   }
-  /// After this worker has finished: blocks until every worker has finished or is lost. Error as
-  /// Worker has them.
+  /// After this worker has finished: blocks until every worker has finished or is lost. Throws as
+  /// Worker::await_finish().
   void await_finish();
   /// Sorted.
   const std::vector<int>& lost() const { return lost_; }
