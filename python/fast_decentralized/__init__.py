@@ -1,0 +1,28 @@
+"""Decentralized training: each worker averages its weights with its neighbors only.
+
+    import fast_decentralized as fast
+
+    worker = fast.Worker(model, topology="torus2d")
+    for batch in loader:
+        with worker.round():
+            loss = train_step(model, batch)
+
+Start it by ``mpiexec -n 4 python train.py``; without mpiexec there is one worker. The model is a
+``torch.nn.Module``, a pytree of JAX arrays, or a dict of NumPy arrays. ``fast.local.run(4, main)``
+makes workers of threads, and ``fast.spawn(4, main)`` of processes.
+"""
+from . import local, topologies
+from ._core import (ArgumentError, Block, DataError, DeadlineError, Departures, Error, Group, InternalError,
+                    MessageEvent, MismatchError, MpiError, NumericError, PeerEvent, PeerFailedError, PhaseEvent,
+                    ResourceError, ScalarEvent, TopologyError, WorkerStats)
+from ._core import version as __version__
+from .launch import spawn
+from .observers import Observer
+from .rules import Rule
+from .runtime import rank, size, world
+from .worker import Worker, options
+
+__all__ = ["ArgumentError", "Block", "DataError", "DeadlineError", "Departures", "Error", "Group", "InternalError",
+           "MessageEvent", "MismatchError", "MpiError", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
+           "PhaseEvent", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local",
+           "options", "rank", "size", "spawn", "topologies", "world"]

@@ -1,0 +1,72 @@
+"""Workers as processes of this machine, started from Python."""
+from __future__ import annotations
+
+import multiprocessing.spawn
+import os
+import pathlib
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from typing import Any, Callable
+
+from . import _core
+
+__all__ = ["spawn"]
+
+OF_LAUNCHERS = ("PMI_", "MPI_LOCAL", "HYDI", "FASTRUN")  # variables of the launcher that started this process
+
+
+def spawn(workers: int, function: Callable[..., Any], *arguments: Any, launcher: str | None = None) -> list[Any]:
+    """Calls ``function(*arguments)`` in so many new processes, each a worker, and returns the results by rank.
+
+    ``launcher`` is the program that starts them: "mpiexec" (None), or "fastrun", with which the others go on
+    when one dies; its result is then None. Function, arguments and results are pickled. As with multiprocessing,
+    a script guards its own start by ``if __name__ == "__main__":``. Raises RuntimeError with the traceback of
+    the first rank that raised.
+    """
+    if workers < 1:
+        raise _core.ArgumentError(f"spawn: {workers} workers were requested, at least 1 is required")
+    program = shutil.which(launcher or "mpiexec")
+    if program is None:
+        raise _core.ResourceError(f"spawn: {launcher or 'mpiexec'} is not in the path; install MPICH (apt-get install "
+                                  "mpich)")
+    with tempfile.TemporaryDirectory(prefix="fast-spawn-") as folder:
+        place = pathlib.Path(folder)
+        main = multiprocessing.spawn.get_preparation_data("fast_decentralized.spawn")
+        main.pop("authkey", None)  # of multiprocessing's own connections; it refuses to be pickled
+        (place / "task").write_bytes(pickle.dumps(main) + pickle.dumps((function, arguments)))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_LAUNCHERS)}
+        rank = f"from fast_decentralized.launch import _run; _run({folder!r})"
+        status = subprocess.run([program, "-n", str(workers), sys.executable, "-c", rank],
+                                env=environment, stdin=subprocess.DEVNULL).returncode
+        errors = [file.read_text() for file in sorted(place.glob("error-*"))]
+        if status != 0:
+            raise RuntimeError(errors[0] if errors else f"spawn: {program} ended with status {status}")
+        return [_result(place / f"result-{rank}") for rank in range(workers)]
+
+
+def _result(file: pathlib.Path) -> Any:
+    return pickle.loads(file.read_bytes()) if file.exists() else None
+
+
+def _run(folder: str) -> None:
+    """A rank of spawn()."""
+    from . import runtime
+
+    place = pathlib.Path(folder)
+    rank = runtime.rank()
+    try:
+        with open(place / "task", "rb") as file:
+            multiprocessing.spawn.prepare(pickle.load(file))
+            function, arguments = pickle.load(file)
+        result = function(*arguments)
+        (place / f"writing-{rank}").write_bytes(pickle.dumps(result))
+        (place / f"writing-{rank}").rename(place / f"result-{rank}")
+    except BaseException as error:
+        if not runtime.is_reported_elsewhere(error):
+            (place / f"error-{rank:06}").write_text(f"worker {rank}: {traceback.format_exc()}")
+        runtime.end_quietly()
+        raise

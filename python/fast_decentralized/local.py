@@ -1,0 +1,57 @@
+"""Workers as threads of this process: quick starts, notebooks, tests. Needs no mpiexec."""
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable
+
+from . import _core, runtime
+
+__all__ = ["run"]
+
+
+def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Calls ``function(*arguments)`` on so many threads, each a worker, and returns the results by rank.
+
+    In the function, ``rank()``, ``size()`` and ``Worker(model)`` are those of the thread. If a worker
+    raises, the others end with PeerFailedError, and its exception is raised here. After Ctrl-C the
+    workers end at their next round.
+    """
+    results: list[Any] = [None] * max(0, workers)
+    stop, ended = threading.Event(), threading.Event()
+    failure: list[BaseException] = []
+
+    def work(group: _core.Group) -> None:
+        runtime.thread.group, runtime.thread.stop = group, stop
+        try:
+            results[group.rank] = function(*arguments)
+        except BaseException:
+            runtime.abandon_all(threading.get_ident())
+            raise
+        finally:
+            runtime.close_all(threading.get_ident())  # tracebacks may hold them
+            runtime.thread.group = runtime.thread.stop = None
+
+    def run_all() -> None:
+        try:
+            _core.run_local(workers, work)
+        except BaseException as error:
+            failure.append(error)
+        finally:
+            ended.set()
+
+    runner = threading.Thread(target=run_all, name="fast_decentralized.local")
+    runner.start()
+    try:
+        ended.wait()  # Python 3.11 forgets a thread whose join() is interrupted
+    except KeyboardInterrupt:
+        stop.set()
+        ended.wait()
+        raise
+    finally:
+        if ended.is_set():
+            runner.join()
+    if failure:
+        if isinstance(failure[0], _core.Error):
+            failure[0].everywhere = False  # all threads raised it, but this call alone raises it here
+        raise failure[0]
+    return results

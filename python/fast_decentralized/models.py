@@ -1,0 +1,276 @@
+"""What the library needs of a framework's model: the memory of its tensors, by name."""
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Iterator
+
+from . import _core
+
+#: (name, array, whether it is a buffer, element type of memory that NumPy does not name)
+Tensor = tuple[str, Any, bool, "str | None"]
+Chosen = Callable[[str], bool]
+
+
+class Replica:
+    """A model as a Worker sees it."""
+
+    def tensors(self) -> list[Tensor]:
+        """The tensors that take part. Their memory stays where it is, but see require_in_place()."""
+        raise NotImplementedError
+
+    def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
+        """A function that gives a copy of the model, and the tensors to fill before it is called."""
+        raise NotImplementedError
+
+    def give(self) -> Any:
+        """The model as users have it."""
+        raise NotImplementedError
+
+    def take(self, params: Any) -> None:
+        """What a step has made. Models that change in place have none."""
+        raise _core.ArgumentError("Worker.combine: the model changes in place; use worker.round() or worker.step()")
+
+    def move_to(self, model: Any | None) -> None:
+        """The tensors are elsewhere from now on."""
+
+    def require_in_place(self) -> None:
+        """Raises MismatchError when tensors are not where they were."""
+
+    def require_step(self) -> None:
+        """At the end of a round: raises an Error when the worker cannot see what the step has made."""
+        self.require_in_place()
+
+    def has_started(self) -> None:
+        """All workers have their initial weights."""
+
+
+def replica_of(model: Any, buffers: set[str], chosen: Chosen) -> Replica:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return TorchReplica(model, chosen)
+    jax = sys.modules.get("jax")
+    if jax is not None and any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(model)):
+        return JaxReplica(model, buffers, chosen)
+    if isinstance(model, dict):
+        return ArrayReplica(model, buffers, chosen)
+    raise _core.ArgumentError(f"Worker: the model is a {type(model).__name__}; give a torch.nn.Module, a pytree of JAX "
+                              "arrays or a dict of arrays")
+
+
+class ArrayReplica(Replica):
+    """A dict of arrays that change in place, also of dicts of arrays."""
+
+    def __init__(self, model: dict, buffers: set[str], chosen: Chosen) -> None:
+        self._model, self._buffers, self._chosen = model, buffers, chosen
+        self._places = self._found()
+
+    def tensors(self) -> list[Tensor]:
+        return self._of(self._model)
+
+    def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
+        copied = _copied(self._model)
+        return lambda: copied, self._of(copied)
+
+    def give(self) -> dict:
+        return self._model
+
+    def move_to(self, model: dict | None) -> None:
+        self._model = self._model if model is None else model
+        self._places = self._found()
+
+    def require_in_place(self) -> None:
+        found = self._found()
+        if found == self._places:
+            return
+        names = {name for name, _ in found.items() ^ self._places.items()}
+        first = next(name for name in [*self._places, *found] if name in names)
+        raise _core.MismatchError(f"Worker: tensor \"{first}\" is not where it was; change arrays in place "
+                                  "(w -= step, w[:] = values), or call worker.rebind() after they were replaced")
+
+    def _found(self) -> dict[str, Any]:
+        return {name: _place(array) for name, array in _flat(self._model, "")
+                if self._chosen(name) and "float" in str(getattr(array, "dtype", ""))}
+
+    def _of(self, model: dict) -> list[Tensor]:
+        return [(name, _plain(array), name in self._buffers, None) for name, array in _flat(model, "")
+                if self._chosen(name)]
+
+
+class TorchReplica(Replica):
+    """A module's parameters and buffers, which change in place."""
+
+    def __init__(self, module: Any, chosen: Chosen) -> None:
+        self._module, self._chosen = module, chosen
+        self._places = self._found()
+
+    def tensors(self) -> list[Tensor]:
+        return [(name, tensor.detach(), buffer, None) for name, tensor, buffer in self._named()]
+
+    def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
+        copies: dict[Any, Any] = {}
+
+        def copied(tensor: Any) -> Any:
+            key = (tensor.data_ptr(), tuple(tensor.shape)) if tensor.numel() else id(tensor)
+            if key not in copies:  # tied tensors stay tied
+                copies[key] = tensor.detach().clone()
+            return copies[key]
+
+        tensors = [(name, copied(tensor), buffer, None) for name, tensor, buffer in self._named()]
+        state = {name: copied(tensor) if hasattr(tensor, "data_ptr") else tensor
+                 for name, tensor in self._module.state_dict().items()}
+        return lambda: state, tensors
+
+    def give(self) -> Any:
+        return self._module
+
+    def move_to(self, model: Any | None) -> None:
+        self._module = self._module if model is None else model
+        self._places = self._found()
+
+    def require_in_place(self) -> None:
+        if self._found() == self._places:
+            return
+        names = [name for name, _, _ in self._named()]
+        first = next((name for name, now, then in zip(names, self._found(), self._places) if now != then), names[-1])
+        raise _core.MismatchError(f"Worker: tensor \"{first}\" is not where it was; call worker.rebind() after the "
+                                  "module was moved, loaded anew or changed")
+
+    def _named(self) -> Iterator[tuple[str, Any, bool]]:
+        for name, tensor in self._module.named_parameters():
+            if self._chosen(name):
+                yield name, tensor, False
+        for name, tensor in self._module.named_buffers():
+            if self._chosen(name):
+                yield name, tensor, True
+
+    def _found(self) -> list[int]:
+        return [tensor.data_ptr() for _, tensor, _ in self._named()]
+
+
+class JaxReplica(Replica):
+    """A pytree of arrays that do not change. The worker's weights are copies in host memory."""
+
+    def __init__(self, params: Any, buffers: set[str], chosen: Chosen) -> None:
+        import jax
+        import numpy as np
+
+        self._jax, self._np = jax, np
+        paths, self._tree = jax.tree_util.tree_flatten_with_path(params)
+        self._names = [".".join(_key(part) for part in path) or "params" for path, _ in paths]
+        self._rest = [leaf for _, leaf in paths]  # of leaves that do not take part
+        self._buffers = buffers
+        self._own = {place: self._as_jax_has(leaf).copy()
+                     for place, (name, leaf) in enumerate(zip(self._names, self._rest))
+                     if self._takes_part(leaf) and chosen(name)}
+        self._adopted = False  # whether steps begin with the weights that all workers have
+        self._taken = False  # whether combine() has brought what this round's step has made
+
+    def tensors(self) -> list[Tensor]:
+        return self._of(self._own)
+
+    def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
+        copies = {place: array.copy() for place, array in self._own.items()}
+        return lambda: self._pytree(copies), self._of(copies)
+
+    def has_started(self) -> None:
+        self._adopted = all(self._np.array_equal(self._as_jax_has(self._rest[place]), array)
+                            for place, array in self._own.items())
+
+    def give(self) -> Any:
+        self._adopted = True
+        return self._pytree(self._own)
+
+    def take(self, params: Any) -> None:
+        if not self._adopted:
+            raise _core.ArgumentError("Worker.combine: this step began with other weights than those of worker 0; take "
+                                      "params = worker.params after making the worker, or give initial=\"as_is\"")
+        self._fill(params, "combine")
+        self._taken = True
+
+    def require_step(self) -> None:
+        if not self._taken:
+            raise _core.ArgumentError("Worker: JAX arrays do not change in place; use params = worker.combine(params) "
+                                      "instead of worker.round(), worker.step() and worker.end_round()")
+        self._taken = False
+
+    def move_to(self, params: Any | None) -> None:
+        if params is not None:
+            self._fill(params, "rebind")
+            self._adopted = True
+
+    def _fill(self, params: Any, call: str) -> None:
+        """Copies the weights of a pytree like the one at the start."""
+        leaves, tree = self._jax.tree_util.tree_flatten(params)
+        if tree != self._tree:
+            raise _core.MismatchError(f"Worker.{call}: the pytree is {tree}, the worker was made with {self._tree}")
+        found = {place: self._as_jax_has(leaves[place]) for place in self._own}
+        for place, own in self._own.items():
+            leaf = found[place]
+            if leaf.shape != own.shape or leaf.dtype != own.dtype:
+                raise _core.MismatchError(f"Worker.{call}: \"{self._names[place]}\" is {leaf.dtype}{list(leaf.shape)}; "
+                                          f"{own.dtype}{list(own.shape)} is required, as the worker was made")
+        self._rest = leaves
+        for place, own in self._own.items():
+            own[...] = found[place]
+
+    def _takes_part(self, leaf: Any) -> bool:
+        """Arrays of floating-point numbers. Numbers of Python, functions and texts stay as they are."""
+        return (isinstance(leaf, (self._jax.Array, self._np.ndarray))
+                and self._jax.numpy.issubdtype(leaf.dtype, self._jax.numpy.floating))
+
+    def _as_jax_has(self, leaf: Any) -> Any:
+        """In host memory, with the element type that JAX gives it: float64 of NumPy is float32 by default."""
+        return self._np.asarray(self._jax.numpy.asarray(leaf))
+
+    def _of(self, arrays: dict[int, Any]) -> list[Tensor]:
+        def tensor(place: int, array: Any) -> Tensor:
+            is_bf16 = array.dtype.name == "bfloat16"  # NumPy has no such type of its own
+            name = self._names[place]
+            return name, array.view("uint16") if is_bf16 else array, name in self._buffers, "bf16" if is_bf16 else None
+
+        return [tensor(place, array) for place, array in arrays.items()]
+
+    def _pytree(self, arrays: dict[int, Any]) -> Any:
+        leaves = [self._jax.numpy.array(arrays[place], copy=True) if place in arrays else leaf
+                  for place, leaf in enumerate(self._rest)]
+        return self._jax.tree_util.tree_unflatten(self._tree, leaves)
+
+
+def _key(part: Any) -> str:
+    """Of a part of a path in a pytree: its key, index or name."""
+    for name in ("key", "idx", "name"):
+        if hasattr(part, name):
+            return str(getattr(part, name))
+    return str(part)
+
+
+def _flat(model: dict, above: str) -> Iterator[tuple[str, Any]]:
+    for key, value in model.items():
+        name = f"{above}{key}"
+        if isinstance(value, dict):
+            yield from _flat(value, name + ".")
+        else:
+            yield name, value
+
+
+def _copied(model: dict) -> dict:
+    def of(value: Any) -> Any:
+        if isinstance(value, dict):
+            return _copied(value)
+        return value.detach().clone() if hasattr(value, "detach") else value.copy()
+
+    return {key: of(value) for key, value in model.items()}
+
+
+def _place(array: Any) -> tuple[int, int]:
+    """Where an array of NumPy or PyTorch has its memory, and how many elements there are."""
+    if hasattr(array, "data_ptr"):
+        return array.data_ptr(), array.numel()
+    if hasattr(array, "__array_interface__"):
+        return array.__array_interface__["data"][0], array.size
+    return id(array), 0
+
+
+def _plain(array: Any) -> Any:
+    """Without what keeps a framework from sharing memory."""
+    return array.detach() if hasattr(array, "detach") else array

@@ -1,0 +1,22 @@
+"""What happens in a worker, for Python code that wants to know."""
+from __future__ import annotations
+
+from . import _core
+
+
+class Observer:
+    """Base class. Override what you need; methods that a class does not have cost nothing.
+
+    Methods are called from the thread in which something happens, and must return soon. An exception
+    in one is printed, and the observer is not called any more.
+    """
+    # The methods stand in the type stub alone: an observer is asked for those that it has.
+
+    def __init_subclass__(cls) -> None:
+        unknown = {name for name in vars(cls) if name.startswith("on_")} - METHODS
+        if unknown:
+            raise _core.ArgumentError(f"Observer: {cls.__name__} has {', '.join(sorted(unknown))}; "
+                                      f"choose {', '.join(sorted(METHODS))}")
+
+
+METHODS = {"on_phase", "on_message", "on_peer", "on_scalar"}

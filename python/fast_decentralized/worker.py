@@ -1,0 +1,322 @@
+"""One worker of a run: two lines in an existing training loop."""
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from typing import Any, Callable, Iterable
+
+from . import _core, models, runtime, topologies
+from .rules import Rule
+
+__all__ = ["Round", "Worker", "options"]
+
+_log = logging.getLogger("fast_decentralized")
+_levels = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def options() -> list[dict[str, Any]]:
+    """The options of a Worker as the C++ library has them: name, help, values and default of each."""
+    return _core.worker_options()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return "inf" if value == math.inf else str(int(value)) if value.is_integer() else float.__repr__(value)
+    return str(value)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{key}={_text(each)}" for key, each in value.items()]
+    return [_text(each) for each in value] if isinstance(value, (list, tuple)) else [_text(value)]
+
+
+def _loss_of(result: Any) -> float | None:
+    """A floating-point number, or an array of one, is the loss."""
+    if isinstance(result, float):
+        return result
+    if getattr(result, "shape", None) == () and "float" in str(getattr(result, "dtype", "")):
+        return float(result)
+    return None
+
+
+class Round:
+    """What ``with worker.round() as r:`` gives. ``r.loss = loss`` lets the worker refuse one that is not finite."""
+    __slots__ = ("_worker", "loss", "learning_rate")
+
+    def __init__(self, worker: Worker, learning_rate: float) -> None:
+        self._worker, self.learning_rate = worker, learning_rate
+        self.loss: Any = None
+
+    def __enter__(self) -> Round:
+        self._worker.begin_round()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None:
+            self._worker.end_round(self.loss, self.learning_rate)
+        else:
+            self._worker._fail(error)
+
+
+class Worker:
+    """One worker of a decentralized training run. The constructor is collective.
+
+    model
+        A ``torch.nn.Module``, a dict of NumPy arrays, or a pytree of JAX arrays. Modules and NumPy arrays
+        are averaged in place, without a copy. JAX arrays do not change: use ``params = worker.params`` and
+        ``params = worker.combine(params)``.
+    topology
+        Who reads whom: a name, a file, a graph, a matrix or a schedule; see ``topologies.topology``.
+    comm
+        A communicator of mpi4py, over whose ranks the constructor is collective, or a Group. None: the threads
+        of ``local.run``, or all ranks.
+    algorithm
+        The rule that combines weights: a name, or a ``Rule``.
+    buffers
+        Names of a dict's arrays that are not trained, as running statistics.
+    participates
+        A function of a tensor's name: whether it takes part. None: all do.
+    observer
+        An ``Observer``.
+    log
+        A function of a level ("info", "warning", ...) and a text. None: Python's logging.
+    on_round, on_suspect, on_healed
+        Functions to call after each round (its number), when a neighbor was left out (its rank), and when
+        weights that were not finite have been replaced.
+
+    Further keyword arguments are the options of the C++ library, below. Errors are ``fast.Error`` and its
+    subclasses, with the text of the C++ library. A worker is used by one thread.
+    """
+
+    def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
+                 buffers: Iterable[str] = (), participates: Callable[[str], bool] | None = None, observer: Any = None,
+                 log: Callable[[str, str], None] | None = None, on_round: Callable[[int], None] | None = None,
+                 on_suspect: Callable[[int], None] | None = None, on_healed: Callable[[], None] | None = None,
+                 **options: Any) -> None:
+        self._thread = threading.get_ident()
+        self._stop = runtime.thread.stop
+        group = runtime.group_of(comm)
+        fault: Exception | None = None
+        rule = tensors = values = hooks = None
+        try:
+            self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
+            tensors, rule = self._model.tensors(), topologies.topology(topology)
+            values = {name: _texts(value) for name, value in options.items()}
+            hooks = {"observer": observer, "log": log or (lambda level, text: _log.log(_levels[level], text)),
+                     "on_round": on_round, "on_suspect": on_suspect, "on_healed": on_healed}
+            if isinstance(algorithm, Rule):
+                hooks["algorithm"] = algorithm._handle()
+            else:
+                values["algorithm"] = [str(algorithm)]
+        except Exception as error:  # the other workers are to hear of it
+            fault = error
+        self._place = group.rank
+        try:
+            self._core: _core.Worker | None = _core.Worker(group, rule, tensors, values, hooks, fault)
+        except _core.Error as error:
+            error.rank = self._place
+            raise
+        self._begun = self._failed = False
+        runtime.remember(self)
+        self._model.has_started()
+
+    # A round -------------------------------------------------------------------------------------
+
+    def round(self, learning_rate: float = 0.0) -> Round:
+        """``with worker.round():`` around your own step (forward, backward, optimizer). Neighbors' weights
+        arrive meanwhile, and are combined at the end. An exception within ends all workers."""
+        return Round(self, learning_rate)
+
+    def step(self, function: Callable[..., Any], *arguments: Any, learning_rate: float = 0.0) -> Any:
+        """The same around ``function(*arguments)``, whose result it returns. A floating-point number is the loss,
+        which must be finite."""
+        with self.round(learning_rate) as this:
+            result = function(*arguments)
+            this.loss = _loss_of(result)
+        return result
+
+    def begin_round(self) -> None:
+        """The first half of a round, for loops that have no place for a with statement."""
+        if self._stop is not None and self._stop.is_set():
+            raise KeyboardInterrupt
+        self._model.require_in_place()
+        self._calling(lambda core: core.begin_round())
+        self._begun = True
+
+    def end_round(self, loss: Any = None, learning_rate: float = 0.0) -> None:
+        """The second half. ``loss`` must be finite; None: it is not looked at. Waits for neighbors."""
+        self._begun = False
+        self._calling(lambda core: self._end(core, loss, learning_rate))
+
+    def _end(self, core: _core.Worker, loss: Any, learning_rate: float) -> None:
+        self._model.require_step()
+        core.end_round(None if loss is None else float(loss), float(learning_rate))
+
+    def combine(self, params: Any, loss: Any = None, learning_rate: float = 0.0) -> Any:
+        """For a pytree of JAX arrays: the round around a step that has made ``params``. Returns the combined
+        ones, as new arrays."""
+        try:
+            if not self._begun:
+                self.begin_round()
+            self._model.take(params)
+            self.end_round(loss, learning_rate)
+        except BaseException as error:
+            self._fail(error)
+            raise
+        return self._model.give()
+
+    # The model -----------------------------------------------------------------------------------
+
+    @property
+    def params(self) -> Any:
+        """The weights as they stand: the module, the dict, or a pytree of new JAX arrays. After the
+        constructor these are worker 0's (or one's own with ``initial="as_is"``)."""
+        return self._model.give()
+
+    def mean_model(self) -> Any:
+        """The average of all workers' newest publications: a state_dict of tensors for a module, else a copy of
+        the dict or pytree. Exact after ``await_finish()``. Not collective."""
+        result, tensors = self._model.copy()
+        self._open().mean_model(tensors)
+        return result()
+
+    def consensus_distance(self) -> float:
+        """sqrt(mean_i |x_i - mean|^2) over the same publications."""
+        return self._open().consensus_distance()
+
+    def republish(self) -> None:
+        """Publishes the weights after they were changed by hand. At staleness 0 every worker calls it between
+        the same rounds."""
+        self._calling(lambda core: core.republish())
+
+    def rebind(self, model: Any | None = None) -> None:
+        """The framework has moved the memory of the same tensors, as ``module.to()`` does. A pytree of JAX arrays
+        is copied. Call republish() if the weights are others, too."""
+        self._model.move_to(model)
+        self._open().rebind(self._model.tensors())
+
+    def set_topology(self, topology: Any) -> None:
+        """Another topology from the next round on; every worker calls it between the same rounds."""
+        rule = topologies.topology(topology)
+        self._calling(lambda core: core.set_schedule(rule))
+
+    # Checkpoints ---------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the worker carries from round to round besides the model's weights: counters, the rule's state,
+        the message in force. Plain objects, for pickle or torch.save. Each worker saves its own."""
+        return {"format": 1, "tensors": self._open().state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Collective, before the first round: goes on where such a worker stood. The model has its saved weights
+        already, and the worker was made with ``initial="as_is"``. At staleness 0 the rounds to come are the same
+        bit for bit."""
+        if not isinstance(state, dict) or state.get("format") != 1:
+            raise _core.DataError("load_state_dict: this is not what Worker.state_dict() returned")
+        self._calling(lambda core: core.restore(state["tensors"]))
+
+    # Its place and its end -----------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker."""
+        return self._open().rank
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return self._open().size
+
+    @property
+    def rounds(self) -> int:
+        """Rounds finished."""
+        return self._open().rounds
+
+    @property
+    def stats(self) -> _core.WorkerStats:
+        """Counters and times."""
+        return self._open().stats
+
+    def departed(self, ask: Iterable[int] = ()) -> _core.Departures:
+        """The workers that have finished, are lost or have left."""
+        return self._open().departed(list(ask))
+
+    def finish(self) -> None:
+        """Publishes the final weights and leaves training; the neighbors go on. The end of the program does it,
+        too."""
+        self._calling(lambda core: core.finish())
+
+    def await_finish(self) -> None:
+        """Waits until every worker has finished; then ``mean_model()`` is exact and equal everywhere."""
+        self._calling(lambda core: core.await_finish())
+
+    def leave(self) -> None:
+        """Leaves training before its end, between rounds; the others go on without this worker's weights."""
+        self._calling(lambda core: core.leave())
+
+    def abandon(self) -> bool:
+        """Announces this worker as failed, which ends the others. False if another one had failed before."""
+        return self._core.abandon() if self._core is not None else True
+
+    def close(self) -> None:
+        """Finishes, and frees the memory of the exchange. Nothing can be called afterwards."""
+        core, self._core = self._core, None
+        if core is not None:
+            core.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether close() was called."""
+        return self._core is None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            self._fail(error)
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._core is None:
+            return "<fast_decentralized.Worker, closed>"
+        return f"<fast_decentralized.Worker {self.rank} of {self.size} after {self.rounds} rounds>"
+
+    def _open(self) -> _core.Worker:
+        if self._core is None:
+            raise _core.ArgumentError("Worker: it has been closed")
+        return self._core
+
+    def _calling(self, part: Callable[[_core.Worker], Any]) -> Any:
+        """A call after whose failure the worker cannot go on."""
+        try:
+            return part(self._open())
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        """Announces the failure. An error that follows from another worker's becomes PeerFailedError."""
+        if isinstance(error, _core.Error):
+            error.rank = self._place
+        if self._failed:
+            return
+        self._failed = True
+        is_first = self.abandon()
+        if not is_first and isinstance(error, _core.Error) and error.kind != "peer_failed":
+            raise _core.PeerFailedError(str(error)) from error
+
+
+def _described() -> str:
+    lines = [Worker.__doc__ or "", "    Options of the library:", ""]
+    for row in options():
+        default = f" Default: {row['default']}." if row["default"] else ""
+        lines.append(f"    {row['name']}\n        {row['help']}. A value is {row['required']}.{default}")
+    return "\n".join(lines)
+
+
+Worker.__doc__ = _described()

@@ -1,0 +1,226 @@
+// Rules written in Python with NumPy.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <fast/algorithm/rules.hpp>
+#include <fast/core/error.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+#include "held.hpp"
+
+namespace fast::python {
+namespace {
+
+using algorithm::AnyBlock;
+using algorithm::Declaration;
+using algorithm::RoundInfo;
+using algorithm::Sweep;
+
+/// A block as Python sees it, during one call of a rule's method.
+struct BlockView {
+  const AnyBlock* block = nullptr;
+
+  const AnyBlock& get() const {
+    require(block != nullptr, ErrorKind::argument,
+            "Rule: a block is valid during the call only; copy what is needed later");
+    return *block;
+  }
+  const RoundInfo& info() const {
+    return std::visit([](const auto& b) -> const RoundInfo& { return b.info; }, get());
+  }
+};
+
+/// Ends the life of a view, also when the rule raises.
+struct Ending {
+  explicit Ending(BlockView& view) : view(view) {}
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+  ~Ending() { view.block = nullptr; }
+  BlockView& view;
+};
+
+template <class T>
+nb::object array_of(T* values, std::size_t count) {
+  if (values == nullptr) return nb::none();
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(values, {count}).cast(nb::rv_policy::reference);
+}
+
+/// An array for each vector that is there. A tuple: an assignment to an item is an error.
+template <class Pointers>
+nb::object arrays_of(const Pointers& vectors, std::size_t count) {
+  nb::list arrays;
+  for (auto* values : vectors) {
+    if (values != nullptr) arrays.append(array_of(values, count));
+  }
+  return nb::tuple(arrays);
+}
+
+template <class Part>
+auto member(const Part& part) {
+  return [part](const BlockView& view) {
+    return std::visit([&](const auto& block) { return part(block); }, view.get());
+  };
+}
+
+template <class Part>
+auto fact(const Part& part) {
+  return [part](const BlockView& view) { return part(view.info()); };
+}
+
+/// A Declaration and the texts that it refers to.
+struct Declared {
+  std::string name, summary, source, why_exact;
+  Declaration declaration;
+};
+
+template <class T>
+T attribute(nb::handle rule, const char* name) {
+  try {
+    return nb::cast<T>(rule.attr(name));
+  } catch (const nb::cast_error&) {
+    fail(ErrorKind::argument, "Rule: {} has the wrong type: {}", name,
+         nb::cast<std::string>(nb::repr(rule.attr(name))));
+  }
+}
+
+algorithm::Mixing mixing_by_name(const std::string& name) {
+  using algorithm::Mixing;
+  static const std::vector<std::pair<std::string, Mixing>> all{
+      {"anything", Mixing::anything},
+      {"doubly_stochastic", Mixing::doubly_stochastic},
+      {"symmetric", Mixing::symmetric},
+      {"positive", Mixing::positive},
+      {"column_stochastic", Mixing::column_stochastic},
+      {"matching", Mixing::matching},
+      {"unit", Mixing::unit}};
+  for (const auto& [known, mixing] : all) {
+    if (known == name) return mixing;
+  }
+  fail(ErrorKind::argument,
+       "Rule: mixing \"{}\" is unknown; choose anything, doubly_stochastic, symmetric, positive, "
+       "column_stochastic, matching or unit",
+       name);
+}
+
+int vectors(nb::handle rule, const char* name, int least, int most) {
+  const int count = attribute<int>(rule, name);
+  require(count >= least && count <= most, ErrorKind::argument,
+          "Rule: {} is {}; a number from {} to {} is required", name, count, least, most);
+  return count;
+}
+
+std::shared_ptr<const Declared> declared_by(nb::handle rule) {
+  auto declared = std::make_shared<Declared>();
+  declared->name = attribute<std::string>(rule, "name");
+  declared->summary = attribute<std::string>(rule, "summary");
+  declared->source = attribute<std::string>(rule, "source");
+  declared->why_exact = attribute<std::string>(rule, "why_exact");
+  Declaration& d = declared->declaration;
+  d.name = declared->name;
+  d.summary = declared->summary;
+  d.source = declared->source;
+  d.why_exact = declared->why_exact;
+  d.publish_point = attribute<bool>(rule, "publishes_after_step")
+                        ? algorithm::PublishPoint::after_step
+                        : algorithm::PublishPoint::before_step;
+  d.payload_vectors = vectors(rule, "payload_vectors", 1, algorithm::max_payload_vectors);
+  d.state_vectors = vectors(rule, "state_vectors", 0, algorithm::max_state_vectors);
+  d.mixing = mixing_by_name(attribute<std::string>(rule, "mixing"));
+  d.publishes_weights_apart = attribute<bool>(rule, "publishes_weights_apart");
+  d.remembers_neighbors = attribute<bool>(rule, "remembers_neighbors");
+  d.needs_static_topology = attribute<bool>(rule, "needs_static_topology");
+  d.needs_learning_rate = attribute<bool>(rule, "needs_learning_rate");
+  d.parameters = nb::cast<std::string>(nb::str(rule.attr("parameters")));
+  return declared;
+}
+
+class PythonRule final : public algorithm::Algorithm {
+ public:
+  PythonRule(Held rule, std::shared_ptr<const Declared> declared)
+      : rule_(std::move(rule)), declared_(std::move(declared)) {}
+
+  const Declaration& declaration() const override { return declared_->declaration; }
+
+  void apply(Sweep sweep, const AnyBlock& block) override {
+    if (sweep == Sweep::survey) return;
+    const nb::gil_scoped_acquire gil;
+    const nb::object view = nb::cast(BlockView{&block});
+    const Ending ending{nb::cast<BlockView&>(view)};
+    rule_.get().attr(method(sweep))(view);
+  }
+  bool begin_publish(const RoundInfo& /*info*/, std::span<double> /*scalars*/) override {
+    return true;
+  }
+  void begin_combine(const RoundInfo& /*info*/, std::span<const double> /*own*/,
+                     std::span<const double> /*pull*/) override {}
+
+ private:
+  static const char* method(Sweep sweep) {
+    if (sweep == Sweep::start) return "start";
+    return sweep == Sweep::publish ? "publish" : "combine";
+  }
+
+  Held rule_;
+  std::shared_ptr<const Declared> declared_;
+};
+
+/// Each worker gets a copy of the object.
+algorithm::Rule rule_of(nb::handle object) {
+  const Held held(object);
+  return algorithm::Rule([held, declared = declared_by(object)]() -> std::shared_ptr<PythonRule> {
+    const nb::gil_scoped_acquire gil;
+    const nb::object copy = nb::module_::import_("copy").attr("copy")(held.get());
+    return std::make_shared<PythonRule>(Held(copy), declared);
+  });
+}
+
+}  // namespace
+
+void bind_rule(nb::module_& module) {
+  nb::class_<BlockView>(module, "Block",
+                        "A run of elements of a worker's vectors, as NumPy arrays without a copy. "
+                        "Valid during the call only.")
+      .def_prop_ro("first", member([](const auto& b) { return b.first; }),
+                   "Index of the first element among the model's parameters.")
+      .def_prop_ro("count", member([](const auto& b) { return b.count; }))
+      .def_prop_rw(
+          "current", member([](const auto& b) { return array_of(b.current, b.count); }),
+          [](nb::handle self, nb::handle values) { self.attr("current")[nb::ellipsis()] = values; },
+          "The model: the weights after the worker's own step. combine() leaves the next value "
+          "there.")
+      .def_prop_ro("own", member([](const auto& b) { return arrays_of(b.own, b.count); }),
+                   "The worker's own publication in force, by payload vector.")
+      .def_prop_ro("pull", member([](const auto& b) { return arrays_of(b.pull, b.count); }),
+                   "Sum over the neighbors j of W_ij (m_j - m_i), by payload vector.")
+      .def_prop_ro("state", member([](const auto& b) { return arrays_of(b.state, b.count); }),
+                   "Memory kept between rounds, zero at first.")
+      .def_prop_ro("payload", member([](const auto& b) { return arrays_of(b.payload, b.count); }),
+                   "The publication to fill, in publish() only.")
+      .def_prop_ro("round", fact([](const RoundInfo& info) { return info.round; }))
+      .def_prop_ro("asynchronous", fact([](const RoundInfo& info) { return info.asynchronous; }),
+                   "The staleness bound is above 0.")
+      .def_prop_ro("starts_equal", fact([](const RoundInfo& info) { return info.starts_equal; }),
+                   "In start() only: all workers have these same weights.")
+      .def_prop_ro("learning_rate", fact([](const RoundInfo& info) { return info.learning_rate; }),
+                   "Of the step just made; 0 when none was given.")
+      .def_prop_ro("self_weight", fact([](const RoundInfo& info) { return info.self_weight; }),
+                   "W_ii, in combine() only.")
+      .def_prop_ro("neighbor_weight",
+                   fact([](const RoundInfo& info) { return info.neighbor_weight; }),
+                   "Sum of W_ij over the neighbors present, in combine() only.");
+  nb::class_<algorithm::Rule>(module, "RuleHandle", "A rule for a Worker.");
+  module.def("rule_of", &rule_of, nb::arg("rule"), "A rule of a fast_decentralized.Rule.");
+
+  nb::list names;
+  for (const std::string_view name : algorithm::names()) names.append(std::string(name));
+  module.attr("algorithm_names") = nb::tuple(names);
+}
+
+}  // namespace fast::python

@@ -1,0 +1,85 @@
+#include "tensors.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <fast/core/error.hpp>
+#include <optional>
+#include <string>
+
+namespace fast::python {
+namespace {
+
+namespace nb = nanobind;
+using Code = nb::dlpack::dtype_code;
+
+std::optional<DType> float_type(nb::dlpack::dtype type) {
+  const auto code = static_cast<Code>(type.code);
+  if (code == Code::Float && type.bits == 32) return DType::f32;
+  if (code == Code::Float && type.bits == 64) return DType::f64;
+  if (code == Code::Float && type.bits == 16) return DType::f16;
+  if (code == Code::Bfloat && type.bits == 16) return DType::bf16;
+  return std::nullopt;
+}
+
+bool counts(nb::dlpack::dtype type) {
+  const auto code = static_cast<Code>(type.code);
+  return code == Code::Int || code == Code::UInt || code == Code::Bool;
+}
+
+std::string python_type_name(nb::handle object) {
+  return nb::cast<std::string>(nb::str(nb::handle(object.type()).attr("__name__")));
+}
+
+Device device_of(const nb::ndarray<>& array, const std::string& name) {
+  const int type = array.device_type();
+  if (type == nb::device::cpu::value || type == nb::device::cuda_host::value) return {};
+  require(type == nb::device::cuda::value, ErrorKind::argument,
+          "Worker: tensor \"{}\" is on a device of DLPack's type {}; copy it to host memory", name,
+          type);
+  return {Device::Kind::cuda, array.device_id()};
+}
+
+nb::ndarray<> shared_memory_of(nb::handle array, const std::string& name) {
+  nb::ndarray<> shared;
+  require(nb::try_cast(array, shared), ErrorKind::argument,
+          "Worker: tensor \"{}\" is a {} whose memory cannot be shared; give a writable array of "
+          "NumPy, PyTorch or another library with DLPack, in the byte order of this machine",
+          name, python_type_name(array));
+  return shared;
+}
+
+TensorView view_of_array(const nb::ndarray<>& array, std::string name, DType dtype, bool buffer) {
+  TensorView view;
+  view.device = device_of(array, name);
+  view.name = std::move(name);
+  view.data = const_cast<void*>(static_cast<const void*>(array.data()));
+  view.dtype = dtype;
+  view.role = buffer ? Role::buffer : Role::parameter;
+  for (std::size_t side = 0; side < array.ndim(); ++side) {
+    view.shape.push_back(static_cast<std::int64_t>(array.shape(side)));
+    view.strides.push_back(array.stride(side));
+  }
+  return view;
+}
+
+}  // namespace
+
+Tensors tensors_of(nb::handle list) {
+  Tensors tensors;
+  for (const nb::handle item : list) {
+    auto name = nb::cast<std::string>(item[0]);
+    nb::ndarray<> array = shared_memory_of(item[1], name);
+    std::optional<DType> dtype = float_type(array.dtype());
+    if (nb::object(item[3]).is_valid() && !nb::object(item[3]).is_none()) dtype = DType::bf16;
+    if (!dtype && counts(array.dtype())) continue;
+    require(dtype.has_value(), ErrorKind::argument,
+            "Worker: tensor \"{}\" has elements of {} bits of DLPack's type {}; float32, float64, "
+            "bfloat16 or float16 is required",
+            name, array.dtype().bits, array.dtype().code);
+    tensors.views.push_back(view_of_array(array, std::move(name), *dtype, nb::cast<bool>(item[2])));
+    tensors.owners.push_back(std::move(array));
+  }
+  return tensors;
+}
+
+}  // namespace fast::python

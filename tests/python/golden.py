@@ -1,0 +1,36 @@
+"""Golden trajectories (tests/data/golden.json) through the Python package."""
+import json
+import pathlib
+
+import fast_decentralized as fast
+import numpy as np
+
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data/golden.json"
+REPLACE_MOMENTUM = ("quasi_global_momentum", "decentlam")
+
+
+def cases():
+    return json.loads(DATA.read_text())
+
+
+def title(case):
+    return f"{case['algorithm']}-{case['workers']}-{len(case['weights'])}"
+
+
+def run(case, tolerance=1e-10):
+    """One worker's part. Returns the largest difference, relative to the largest value of its round."""
+    me, parameters = fast.rank(), dict(case["parameters"])
+    momentum = 0.0 if case["algorithm"] in REPLACE_MOMENTUM else parameters.pop("momentum", 0.0)
+    a, b, x = (np.array(case[name][me]) for name in ("a", "b", "start"))
+    moved, worst, rate = np.zeros_like(x), 0.0, case["lr"]
+    rounds = [np.array(matrix) for matrix in case["weights"]]
+    worker = fast.Worker({"x": x}, rounds if len(rounds) > 1 else rounds[0], algorithm=case["algorithm"],
+                         algorithm_option=parameters, initial="as_is", deadline=30)
+    for t in range(case["rounds"]):
+        with worker.round(learning_rate=rate):
+            moved[:] = momentum * moved + a * (x - b)
+            x -= rate * moved
+        expected = np.array(case["trajectory"][t + 1])
+        worst = max(worst, np.abs(x - expected[me]).max() / np.abs(expected).max())
+        assert worst <= tolerance, f"{title(case)}: worker {me} after round {t + 1}: {x} instead of {expected[me]}"
+    return worst

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Installs the Python package in a fresh virtual environment, and runs its tests there.   package_test.sh BUILD
+# Skipped with the reason (status 77) where Python or PyPI are missing. BUILD keeps compiled objects for the next time.
+set -euo pipefail
+source=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$1"
+build=$(cd "$1" && pwd)
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+skip() { echo "skipped: $1"; exit 77; }
+
+python=
+for candidate in /usr/bin/python3 python3; do # Debian's own has Debian's PyTorch
+  if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    python=$candidate && break
+  fi
+done
+[[ $python ]] || skip "there is no python3 of version 3.11; apt-get install python3"
+"$python" -c 'import venv, ensurepip' 2>/dev/null || skip "$python makes no virtual environments; apt-get install python3-venv"
+"$python" -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
+  skip "$python has no headers; apt-get install python3-dev"
+
+"$python" -m venv --system-site-packages "$directory/venv"
+pip=("$directory/venv/bin/pip" --disable-pip-version-check -q)
+# jax of that version takes the NumPy that Debian's PyTorch is built for.
+packages=('nanobind>=2.4' 'scikit-build-core>=0.10' pytest networkx mpi4py 'jax[cpu]<0.4.31' 'numpy<2')
+timeout 300 "${pip[@]}" --retries 1 --timeout 10 download -d "$directory/wheels" "${packages[@]}" >"$directory/log" 2>&1 ||
+  skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$directory/log")"
+
+export PATH=$directory/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+export CCACHE_BASEDIR=$source
+# mpi4py of PyPI looks for MPICH by its own name; that of Debian is another.
+mpich=$(ldconfig -p | awk '$1 == "libmpich.so.12" { print $NF }' | head -n 1)
+if [[ $mpich ]]; then
+  mkdir "$directory/lib"
+  ln -s "$mpich" "$directory/lib/libmpi.so.12"
+  export LD_LIBRARY_PATH=$directory/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
+install=("${pip[@]}" install --no-index --find-links "$directory/wheels")
+exec 3>&1 # where step() writes, also if the command's output goes to a file
+step() { # TITLE COMMAND...
+  local title=$1 began=$SECONDS
+  shift
+  "$@" || return # set -e is off in what stands before ||
+  echo "python: $title: $((SECONDS - began)) s" >&3
+}
+step "pip install ." "${install[@]}" --config-settings=build-dir="$build" "$source"
+step "pip install pytest networkx mpi4py jax" "${install[@]}" "${packages[@]:2}"
+cd "$directory" # not the source: what is tested is what was installed
+test=(python -m pytest -q -x -p no:cacheprovider -rs)
+step "tests" "${test[@]}" "$source/tests/python" --ignore "$source/tests/python/ranks"
+for ranks in 1 2 3 4; do
+  step "tests on $ranks ranks" timeout -k 5 100 mpiexec -n "$ranks" "${test[@]}" "$source/tests/python/ranks" >"$directory/output" 2>&1 ||
+    { cat "$directory/output" && exit 1; }
+  tail -n 1 "$directory/output"
+done

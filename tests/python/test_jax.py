@@ -1,0 +1,150 @@
+"""Pytrees of JAX arrays: functional."""
+import fast_decentralized as fast
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+
+def params(seed):
+    return {"layers": [{"w": jnp.full((2, 3), float(seed)), "b": jnp.zeros(3)}], "scale": jnp.array(1.0), "count": 3}
+
+
+def test_combined_params_are_new_arrays():
+    def work():
+        mine = params(fast.rank())
+        worker = fast.Worker(mine, "complete", initial="as_is")
+        combined = worker.combine(mine)
+        again = worker.combine(combined)
+        assert mine["layers"][0]["w"][0, 0] == fast.rank() and isinstance(combined["layers"][0]["w"], jax.Array)
+        return combined["layers"][0]["w"].tolist(), combined["count"], again["layers"][0]["w"].tolist()
+
+    assert fast.local.run(2, work) == [([[0.5] * 3] * 2, 3, [[0.5] * 3] * 2)] * 2
+
+
+def test_a_step_is_added_to_the_average():
+    def work():
+        mine = {"x": jnp.array([float(fast.rank())])}
+        worker = fast.Worker(mine, "complete", initial="as_is")
+        return worker.combine(jax.tree_util.tree_map(lambda p: p + 10 * fast.rank(), mine))["x"].item()
+
+    assert fast.local.run(2, work) == [0.5, 10.5]
+
+
+def test_all_begin_with_the_params_of_worker_0():
+    def work():
+        worker = fast.Worker({"x": jnp.full(2, float(fast.rank() + 4))})
+        return worker.combine(worker.params)["x"].tolist()
+
+    assert fast.local.run(3, work) == [[4, 4]] * 3
+
+
+def test_steps_from_other_params_are_refused():
+    def work():
+        mine = {"x": jnp.full(2, float(fast.rank()))}
+        worker = fast.Worker(mine)
+        worker.combine(mine)
+
+    with pytest.raises(fast.ArgumentError, match="take params = worker.params"):
+        fast.local.run(2, work)
+
+
+def test_bfloat16_is_averaged():
+    def work():
+        mine = {"x": jnp.full(3, float(2 * fast.rank()), jnp.bfloat16)}
+        combined = fast.Worker(mine, "complete", initial="as_is").combine(mine)["x"]
+        return combined.tolist(), str(combined.dtype)
+
+    assert fast.local.run(2, work) == [([1.0] * 3, "bfloat16")] * 2
+
+
+def test_the_mean_model_is_a_pytree():
+    def work():
+        mine = params(fast.rank())
+        worker = fast.Worker(mine, "ring", initial="as_is", algorithm="none")
+        worker.await_finish()
+        mean = worker.mean_model()
+        assert jax.tree_util.tree_structure(mean) == jax.tree_util.tree_structure(mine)
+        return mean["layers"][0]["w"][0, 0].item()
+
+    assert fast.local.run(4, work) == [1.5] * 4
+
+
+@pytest.mark.parametrize("changed, text", [
+    (lambda p: {"y": p["x"]}, "the pytree is"), (lambda p: {"x": p["x"][:1]}, '"x" is float32'),
+    (lambda p: {"x": p["x"].astype(jnp.float16)}, '"x" is float16')])
+def test_other_params_than_at_the_start_are_refused(changed, text):
+    def work():
+        mine = {"x": jnp.zeros(2)}
+        fast.Worker(mine).combine(changed(mine))
+
+    with pytest.raises(fast.MismatchError, match=text):
+        fast.local.run(1, work)
+
+
+def test_a_model_that_changes_in_place_has_no_combine():
+    with pytest.raises(fast.ArgumentError, match="changes in place"):
+        fast.local.run(1, lambda: fast.Worker({"x": np.zeros(2)}).combine({}))
+
+
+def test_leaves_that_are_no_arrays_stay_with_their_worker():
+    def work():
+        mine = {"x": jnp.full(2, float(fast.rank())), "f64": np.full(2, fast.rank() + 0.1), "rate": 0.1 * fast.rank(),
+                "number": np.float64(fast.rank()), "function": jnp.tanh, "text": "relu", "none": None,
+                "indices": np.full(2, fast.rank())}
+        worker = fast.Worker(mine, "complete", initial="as_is", deadline=20)
+        once = worker.combine(mine)
+        twice = worker.combine(once)
+        assert twice["function"] is jnp.tanh and twice["text"] == "relu" and twice["none"] is None
+        assert twice["f64"].dtype == jnp.asarray(np.zeros(2)).dtype
+        assert type(twice["rate"]) is float and type(twice["number"]) is np.float64
+        np.testing.assert_allclose(once["f64"], 0.6, rtol=1e-6)
+        np.testing.assert_allclose(twice["f64"], 0.6, rtol=1e-6)
+        return twice["x"].tolist(), twice["rate"], twice["number"], twice["indices"].tolist()
+
+    assert fast.local.run(2, work) == [([0.5] * 2, 0.1 * rank, rank, [rank] * 2) for rank in range(2)]
+
+
+@pytest.mark.parametrize("round_of", ["round", "step", "halves", "combine within"])
+def test_a_round_without_combine_is_refused(round_of):
+    def work():
+        mine = {"x": jnp.zeros(2)}
+        worker = fast.Worker(mine, deadline=20)
+        mine = worker.combine(mine)
+        if round_of == "step":
+            worker.step(lambda: 0.5)
+        elif round_of == "halves":
+            worker.begin_round()
+            worker.end_round()
+        else:
+            with worker.round():
+                mine = worker.combine(mine) if round_of == "combine within" else {"x": mine["x"] + 1}
+
+    with pytest.raises(fast.ArgumentError, match="use params = worker.combine"):
+        fast.local.run(2, work)
+
+
+def test_combine_may_be_the_second_half_of_a_round():
+    def work():
+        worker = fast.Worker({"x": jnp.full(2, float(fast.rank()))}, "complete", initial="as_is", deadline=20)
+        worker.begin_round()
+        return worker.combine({"x": jnp.full(2, fast.rank() + 1.0)})["x"].tolist(), worker.rounds
+
+    assert fast.local.run(2, work) == [([1.5] * 2, 1)] * 2
+
+
+def test_rebind_takes_other_params():
+    def work():
+        worker = fast.Worker({"x": jnp.zeros(2)}, "complete", deadline=20)
+        loaded = {"x": jnp.full(2, float(4 * fast.rank()))}
+        worker.rebind(loaded)
+        worker.republish()
+        return worker.combine(loaded)["x"].tolist()
+
+    assert fast.local.run(2, work) == [[2.0] * 2] * 2
+
+
+def test_rebind_refuses_what_is_another_model():
+    with pytest.raises(fast.MismatchError, match="Worker.rebind: the pytree is"):
+        fast.local.run(1, lambda: fast.Worker({"x": jnp.zeros(2)}).rebind({"y": jnp.zeros(2)}))

@@ -1,0 +1,79 @@
+"""The package itself: versions, the doctor, types, examples."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import fast_decentralized as fast
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = pathlib.Path(fast.__file__).parent
+
+
+def run(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, timeout=150, stdin=subprocess.DEVNULL, **options)
+
+
+def test_the_version_is_that_of_the_library():
+    assert f"project(fast VERSION {fast.__version__} " in (ROOT / "CMakeLists.txt").read_text()
+
+
+def test_the_doctor_prints_versions_and_findings():
+    done = run(sys.executable, "-m", "fast_decentralized")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"fast-decentralized {fast.__version__} on Python" in done.stdout
+    assert "ok    two processes average their weights" in done.stdout
+
+
+def test_the_doctor_says_what_to_mend():
+    done = run(sys.executable, "-m", "fast_decentralized", env={**os.environ, "PATH": "/nowhere"})
+    assert done.returncode == 1 and "MEND  mpiexec is in the path: install MPICH" in done.stdout
+
+
+def test_the_module_has_no_mpi_of_its_own():
+    assert not [file for file in FOLDER.rglob("*") if "libmpi" in file.name]
+    module = next(FOLDER.glob("_core*.so"))
+    assert re.search(r"libmpi\w*\.so\S* => /", run("ldd", module).stdout)
+
+
+def test_types_and_documentation_are_there():
+    import ast
+
+    assert (FOLDER / "py.typed").exists()
+    options = ast.parse((FOLDER / "_options.pyi").read_text())
+    names = {node.target.id for node in ast.walk(options) if isinstance(node, ast.AnnAssign)}
+    assert names == {row["name"] for row in fast.options()} - {"algorithm"}
+    ast.parse((FOLDER / "_core.pyi").read_text())
+    for name in fast.__all__:
+        assert getattr(fast, name).__doc__, name
+    for name, member in vars(fast.Worker).items():
+        assert name.startswith("_") or member.__doc__, name
+
+
+def test_the_first_example_finds_its_line():
+    done = run(sys.executable, ROOT / "examples/python/first_steps.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    slope, offset = re.fullmatch(r"y = ([0-9.]+) x \+ ([0-9.]+)", lines[0]).groups()
+    assert abs(float(slope) - 3) < 1e-3 and abs(float(offset) - 1) < 1e-3
+    # Workers of ranks 0 to 3 agree on their mean; worker 0 goes on from round 1.
+    assert lines[1:] == [f"worker {rank}: 1.500" for rank in range(4)] + ["resumed after round 1"]
+
+
+def test_importing_brings_no_framework():
+    done = run(sys.executable, "-c", "import sys, fast_decentralized; print({'torch', 'jax', 'mpi4py'} & set(sys.modules))")
+    assert done.stdout == "set()\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("framework, least", [("torch", 50), ("jax", 60)])
+def test_the_example_trains_on_four_ranks(framework, least):
+    pytest.importorskip(framework)
+    if not pathlib.Path("/usr/share/datasets/fashion-mnist").exists():
+        pytest.skip("there is no Fashion-MNIST; apt-get install dataset-fashion-mnist")
+    example = ROOT / f"examples/python/train_{framework}.py"
+    assert len(example.read_text().splitlines()) <= 40
+    done = run("mpiexec", "-n", "4", sys.executable, example, "1", "16000")
+    found = re.fullmatch(r"4 workers: the mean model tells ([0-9.]+) % right\n", done.stdout)
+    assert done.returncode == 0 and found and float(found[1]) >= least, done.stdout + done.stderr

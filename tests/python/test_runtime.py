@@ -1,0 +1,50 @@
+"""How workers end with their thread or process."""
+import threading
+
+from fast_decentralized import runtime
+
+
+class Recorded:
+    """In place of a worker: notes when it is closed."""
+
+    def __init__(self, name, closed, thread=None):
+        self._name, self._closed, self._thread = name, closed, thread or threading.get_ident()
+        self.is_closed = False
+
+    def close(self):
+        self.is_closed = True
+        self._closed.append(self._name)
+
+
+def test_workers_end_in_the_same_order_on_all_ranks_the_newest_first():
+    closed = []
+    workers = [Recorded(name, closed) for name in range(20)]
+    other = Recorded("of another thread", closed, thread=-1)
+    for worker in [*workers, other]:
+        runtime.remember(worker)
+    workers.pop(7)  # forgotten by its owner
+    runtime.close_all(threading.get_ident())
+    assert closed == [name for name in range(19, -1, -1) if name != 7]
+    runtime.close_all(-1)
+    runtime.close_all()
+    assert closed[19:] == ["of another thread"]
+
+
+def test_threads_remember_workers_while_others_end_theirs():
+    def work(failures):
+        try:
+            for _ in range(300):
+                worker = Recorded("", [])
+                runtime.remember(worker)
+                runtime.close_all(threading.get_ident())
+                assert worker.is_closed
+        except BaseException as error:
+            failures.append(error)
+
+    failures = []
+    threads = [threading.Thread(target=work, args=(failures,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
