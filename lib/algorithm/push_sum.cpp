@@ -6,6 +6,8 @@
 namespace fast::algorithm {
 namespace {
 constexpr double lightest_pusher = 1e-6, rounding = 1e-12;
+/// At staleness 0, of a worker to which nobody pushed in the last round.
+constexpr double lightest_alone = 0.5;
 /// Stale workers: a step moves z by at most so many δ. Where a neighbor takes nothing for a long
 /// time, all masses shrink, the typical one too, and steps δ/p would grow without a limit.
 constexpr double most_gain = 4;
@@ -27,7 +29,8 @@ Declaration PushSum::declare() {
 }
 
 bool PushSum::begin_publish(const RoundInfo& info, std::span<double> scalars) {
-  keeps_ = info.asynchronous && mass_ < std::max(typical_mass_ / 2, lightest_pusher);
+  keeps_ = info.asynchronous ? mass_ < std::max(typical_mass_ / 2, lightest_pusher)
+                             : hears_nobody_ && mass_ < lightest_alone;
   held_ = keeps_ ? mass_ : 0;
   step_ = info.asynchronous ? std::min({1.0, mass_ / typical_mass_, most_gain * mass_}) : 1;
   scalars[0] = keeps_ ? 0 : mass_;
@@ -38,6 +41,7 @@ void PushSum::begin_combine(const RoundInfo& info, std::span<const double> own,
                             std::span<const double> pull) {
   const double arrived = pull[0] + info.neighbor_weight * own[0];
   mass_ = held_ + info.self_weight * own[0] + arrived;
+  hears_nobody_ = arrived <= rounding;
   typical_mass_ += arrived > rounding ? (mass_ - typical_mass_) / 8 : -typical_mass_ / 100;
 }
 

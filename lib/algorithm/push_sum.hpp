@@ -13,6 +13,8 @@ namespace fast::algorithm {
 /// own, two a neighbor; Assran & Rabbat 2018, arXiv 1803.08950). A worker that pushes on without
 /// hearing from others would grow light, and its steps δ/p large: when lighter than half its
 /// typical mass it keeps what it has, and its step counts as much less as it is lighter than that.
+/// At staleness 0, a worker that is lighter than 1/2 and to which nobody pushed keeps what it has:
+/// all that push to it may be lost, or the network between them cut.
 class PushSum {
  public:
   using Arithmetic = PushSum;
@@ -53,9 +55,10 @@ class PushSum {
  private:
   double mass_ = 1;
   double typical_mass_ = 1;
-  double held_ = 1;     ///< mass that is not in the worker's own message
-  double step_ = 1;     ///< share of the step that counts
-  bool keeps_ = false;  ///< nothing is pushed in this round
+  double held_ = 1;            ///< mass that is not in the worker's own message
+  double step_ = 1;            ///< share of the step that counts
+  bool keeps_ = false;         ///< nothing is pushed in this round
+  bool hears_nobody_ = false;  ///< nothing arrived in the last round
 };
 
 }  // namespace fast::algorithm

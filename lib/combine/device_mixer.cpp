@@ -10,7 +10,8 @@ namespace fast::combine {
 
 DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                          const codec::Options& codec, std::shared_ptr<Accelerator> accelerator)
-    : Mixer(std::move(layout), std::move(algorithm), codec, false),
+    : Mixer(std::make_unique<DeviceMemory>(std::move(layout), accelerator), std::move(algorithm),
+            codec, false),
       accelerator_(std::move(accelerator)) {
   for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
 }
@@ -18,20 +19,20 @@ DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algo
 std::vector<TensorView> DeviceMixer::state() {
   std::vector<TensorView> views{view_of("mixer.messages", std::span(&messages_, 1))};
   for (std::size_t s = 0; s < state_.size(); ++s) {
-    if (images_.size() == s) images_.emplace_back(layout_.size_bytes());
-    copy(images_[s].data(), state_[s].get(), layout_.size_bytes());
+    if (images_.size() == s) images_.emplace_back(layout().size_bytes());
+    memory_->copy(images_[s].data(), state_[s].get(), layout().size_bytes());
     views.push_back(view_of(fmt::format("mixer.state.{}", s), images_[s].as<std::uint8_t>()));
   }
-  settle();
+  memory_->settle();
   for (TensorView& view : algorithm_->state()) views.push_back(std::move(view));
   return views;
 }
 
 void DeviceMixer::take_state() {
   for (std::size_t s = 0; s < images_.size(); ++s) {
-    copy(state_[s].get(), images_[s].data(), layout_.size_bytes());
+    memory_->copy(state_[s].get(), images_[s].data(), layout().size_bytes());
   }
-  settle();
+  memory_->settle();
 }
 
 void DeviceMixer::run(const Pass& pass) {

@@ -9,16 +9,25 @@
 
 namespace fast::combine {
 
+class DeviceMemory final : public ModelMemory {
+ public:
+  DeviceMemory(ParameterLayout layout, std::shared_ptr<Accelerator> accelerator)
+      : ModelMemory(std::move(layout)), accelerator_(std::move(accelerator)) {}
+  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) const override {
+    accelerator_->work()->copy(to, from, size_bytes);
+  }
+  void settle() const override { accelerator_->work()->settle(); }
+
+ private:
+  std::shared_ptr<Accelerator> accelerator_;
+};
+
 class DeviceMixer final : public Mixer {
  public:
   /// What check_for_device() lets pass.
   DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
               const codec::Options& codec, std::shared_ptr<Accelerator> accelerator);
 
-  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
-    accelerator_->work()->copy(to, from, size_bytes);
-  }
-  void settle() override { accelerator_->work()->settle(); }
   std::vector<TensorView> state() override;
   void take_state() override;
 
@@ -29,7 +38,7 @@ class DeviceMixer final : public Mixer {
   ElementWork work_for(const Pass& pass, const codec::Piece& piece) const;
   void add_pulls(ElementWork& work, const Pass& pass, const codec::Piece& piece) const;
   void add_publication(ElementWork& work, const Pass& pass, const codec::Piece& piece) const;
-  Memory kept() const { return accelerator_->work()->allocate(layout_.size_bytes()); }
+  Memory kept() const { return accelerator_->work()->allocate(layout().size_bytes()); }
 
   std::shared_ptr<Accelerator> accelerator_;
   std::vector<Memory> state_;

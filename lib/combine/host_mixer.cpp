@@ -22,10 +22,10 @@ bool has_halves(const ParameterLayout& layout) {
 
 HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                      const codec::Options& codec, bool sums)
-    : Mixer(std::move(layout), std::move(algorithm), codec, sums) {
+    : Mixer(std::make_unique<HostMemory>(std::move(layout)), std::move(algorithm), codec, sums) {
   keeps_own_ = codec::record_of(coded_.kind()).encode != nullptr &&
                declared().own == algorithm::Own::payload && !declared().plain_average;
-  widening_ = has_halves(layout_) ? 2 : 1;
+  widening_ = has_halves(this->layout()) ? 2 : 1;
   feeds_back_ = codec::record_of(coded_.kind()).feeds_back;
   for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
   for (int k = 0; k < declared().payload_vectors; ++k) {
@@ -34,7 +34,7 @@ HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorith
   }
 }
 
-AlignedBuffer HostMixer::kept() const { return AlignedBuffer(widening_ * layout_.size_bytes()); }
+AlignedBuffer HostMixer::kept() const { return AlignedBuffer(widening_ * layout().size_bytes()); }
 
 std::vector<TensorView> HostMixer::state() {
   std::vector<TensorView> views{view_of("mixer.messages", std::span(&messages_, 1))};

@@ -2,7 +2,6 @@
 // sum, the rule and the next publication make one pass over memory.
 #pragma once
 
-#include <cstring>
 #include <fast/core/memory.hpp>
 
 #include "combine/mixer.hpp"
@@ -15,10 +14,6 @@ class HostMixer final : public Mixer {
   HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
             const codec::Options& codec, bool sums = false);
 
-  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
-    std::memcpy(to, from, size_bytes);
-  }
-  void settle() override {}
   std::vector<TensorView> state() override;
 
  private:

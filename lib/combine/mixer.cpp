@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 
-#include "exchange/shared/seqlock.hpp"
-
 namespace fast::combine {
 
 namespace {
@@ -17,15 +15,9 @@ codec::CodedLayout coded_layout(const ParameterLayout& layout,
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
 }
 
-}  // namespace
-
-Mixer::Mixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
-             const codec::Options& codec, bool sums)
-    : layout_(std::move(layout)),
-      algorithm_(std::move(algorithm)),
-      codec_(codec),
-      coded_(coded_layout(layout_, algorithm_->declaration(), codec, sums)) {
-  const algorithm::Declaration& declared = algorithm_->declaration();
+/// The same algorithm, whose declaration mixers can do.
+std::shared_ptr<algorithm::Algorithm> checked(std::shared_ptr<algorithm::Algorithm> algorithm) {
+  const algorithm::Declaration& declared = algorithm->declaration();
   require(declared.state_vectors <= algorithm::max_state_vectors &&
               declared.payload_vectors <= algorithm::max_payload_vectors &&
               declared.payload_scalars <= algorithm::max_payload_scalars,
@@ -42,29 +34,25 @@ Mixer::Mixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algor
       "algorithm {}: it remembers its neighbors and publishes before the step; such a rule must "
       "publish after the step",
       declared.name);
-  if (sums) {
-    sums_ = std::make_unique<RunningSums>(declared.summed_from, declared.payload_vectors,
-                                          layout_.parameter_count());
-  }
+  return algorithm;
 }
+
+}  // namespace
+
+Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Algorithm> algorithm,
+             const codec::Options& codec, bool sums)
+    : memory_(std::move(memory)),
+      algorithm_(checked(std::move(algorithm))),
+      codec_(codec),
+      coded_(coded_layout(layout(), algorithm_->declaration(), codec, sums)),
+      sums_(sums ? std::make_unique<RunningSums>(declared().summed_from, declared().payload_vectors,
+                                                 layout().parameter_count())
+                 : nullptr),
+      scalars_(declared(), sums_.get()) {}
 
 void Mixer::rebind(ParameterLayout layout) {
-  layout_ = std::move(layout);
-  coded_ = coded_layout(layout_, declared(), codec_, sums_ != nullptr);
-}
-
-void Mixer::copy_weights_to(std::byte* packed) {
-  for (const Segment& s : layout_.segments()) {
-    copy(packed + s.offset_bytes, static_cast<const std::byte*>(s.data), s.size_bytes());
-  }
-  settle();
-}
-
-void Mixer::copy_weights_from(const std::byte* packed, const ParameterLayout& to) {
-  for (const Segment& s : to.segments()) {
-    copy(static_cast<std::byte*>(s.data), packed + s.offset_bytes, s.size_bytes());
-  }
-  settle();
+  memory_->rebind(std::move(layout));
+  coded_ = coded_layout(memory_->layout(), declared(), codec_, sums_ != nullptr);
 }
 
 void Mixer::start(bool equal) {
@@ -72,47 +60,31 @@ void Mixer::start(bool equal) {
 }
 
 void Mixer::restart(double epoch) {
-  if (declared().remembers_neighbors) epoch_ = epoch;
+  scalars_.begin(epoch);
   if (sums_) sums_->restart();
   start(false);
-}
-
-double Mixer::epoch_of(const Payload& payload) const {
-  if (!declared().remembers_neighbors) return 0;
-  double room = 0;
-  return *reinterpret_cast<const double*>(read_optimistically(
-      reinterpret_cast<const std::byte*>(payload.scalars + declared().payload_scalars),
-      reinterpret_cast<std::byte*>(&room), sizeof(double)));
 }
 
 bool Mixer::begin_publish(const Payload& own, const algorithm::RoundInfo& info) {
   if (declared().surveys) {
     run({.kind = Pass::Kind::survey, .info = info, .own = own});
   }
-  return algorithm_->begin_publish(info, scalars());
+  return algorithm_->begin_publish(info, scalars_.own());
 }
 
 void Mixer::publish(const MutablePayload& next, const algorithm::RoundInfo& info) {
-  for (std::size_t s = 0; sums_ && s < scalars().size(); ++s) {
-    sums_->own().scalars[s] += scalars_[s];
-  }
-  write_scalars(next);
+  scalars_.add_to_sums();
+  scalars_.write(next);
   run({.kind = Pass::Kind::publish, .info = info, .own = {}, .next = &next});
-}
-
-void Mixer::write_scalars(const MutablePayload& next) {
-  const auto& from = sums_ ? sums_->own().scalars : scalars_;
-  std::copy_n(from.begin(), scalars().size(), next.scalars);
-  if (declared().remembers_neighbors) next.scalars[scalars().size()] = epoch_;
 }
 
 void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
   const bool plain = coded_.kind() == codec::Kind::identity;
-  if (next.weights != nullptr) copy_weights_to(next.weights);
+  if (next.weights != nullptr) memory_->copy_weights_to(next.weights);
   if (next.weights != nullptr && !as_message) return;
-  if (sums_) write_scalars(next);
+  if (sums_) scalars_.write(next);
   if (plain) {
-    copy_weights_to(next.data);
+    memory_->copy_weights_to(next.data);
   } else {
     run({.kind = Pass::Kind::weights, .info = {}, .own = {}, .next = &next});
   }
@@ -120,42 +92,20 @@ void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
 
 void Mixer::look_at(const Neighborhood& neighborhood) {
   const bool unit = declared().mixing == algorithm::Mixing::unit;
-  const std::size_t count = scalars().size();
   self_weight_ = neighborhood.self_weight;
   neighbor_weight_ = 0;
-  pulled_scalars_ = {};
-  for (std::size_t j = 0; j < neighborhood.payloads.size(); ++j) {
-    const double weight = unit ? 1 : neighborhood.weights[j];
-    neighbor_weight_ += weight;
-    RunningSums::Source* source = sums_ ? &sums_->source(neighborhood.workers[j]) : nullptr;
-    if (source != nullptr) source->same_epoch = epoch_of(neighborhood.payloads[j]) == epoch_;
-    RunningSums::Scalars room;
-    const auto* theirs = reinterpret_cast<const double*>(
-        read_optimistically(reinterpret_cast<const std::byte*>(neighborhood.payloads[j].scalars),
-                            reinterpret_cast<std::byte*>(room.data()), count * sizeof(double)));
-    for (std::size_t s = 0; s < count; ++s) {
-      double message = theirs[s];
-      double own = neighborhood.own.scalars[s];
-      if (source != nullptr) {
-        source->read.scalars[s] = message;
-        message = source->same_epoch ? message - source->taken.scalars[s] : 0;
-        own = scalars_[s];
-      }
-      pulled_scalars_[s] += weight * (message - own);
-    }
-  }
+  for (const double weight : neighborhood.weights) neighbor_weight_ += unit ? 1 : weight;
+  if (scalars_.count() > 0) scalars_.look_at(neighborhood, unit);
 }
 
 /// A combination of pulls that have been looked at.
 void Mixer::finish_combine(Pass pass) {
   pass.info.self_weight = self_weight_;
   pass.info.neighbor_weight = neighbor_weight_;
-  const std::size_t count = scalars().size();
-  const double* own = sums_ ? scalars_.data() : pass.own.scalars;
-  algorithm_->begin_combine(pass.info, {own, count}, {pulled_scalars_.data(), count});
+  algorithm_->begin_combine(pass.info, scalars_.base(pass.own), scalars_.pulled());
   if (pass.next != nullptr) {
-    algorithm_->begin_publish(pass.info, scalars());
-    std::copy_n(scalars_.begin(), count, pass.next->scalars);
+    algorithm_->begin_publish(pass.info, scalars_.own());
+    if (scalars_.count() > 0) scalars_.write(*pass.next);
   }
   run(pass);
 }

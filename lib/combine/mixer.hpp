@@ -4,27 +4,18 @@
 
 #include <fast/algorithm/algorithm.hpp>
 #include <fast/codec/coded_layout.hpp>
-#include <fast/core/layout.hpp>
 #include <fast/core/part_update.hpp>
-#include <fast/exchange/exchange.hpp>
 
-#include <array>
 #include <memory>
-#include <span>
+#include <variant>
 #include <vector>
 
+#include "combine/message_scalars.hpp"
+#include "combine/model_memory.hpp"
+#include "combine/neighborhood.hpp"
 #include "combine/running_sums.hpp"
 
 namespace fast::combine {
-
-/// The round's neighbors that are present, and their weights.
-struct Neighborhood {
-  Payload own;
-  std::vector<int> workers;
-  std::vector<Payload> payloads;
-  std::vector<double> weights;
-  double self_weight = 1;
-};
 
 /// Of either type, or none; not owning.
 using AnyPartUpdate =
@@ -46,19 +37,14 @@ class Mixer {
  public:
   virtual ~Mixer() = default;
 
-  const ParameterLayout& layout() const { return layout_; }
+  const ModelMemory& memory() const { return *memory_; }
+  const ParameterLayout& layout() const { return memory_->layout(); }
   /// Of a payload's vectors.
   const codec::CodedLayout& coded() const { return coded_; }
+  MessageScalars& scalars() { return scalars_; }
+  /// The model has moved in memory.
   void rebind(ParameterLayout layout);
 
-  /// Copies the model's memory to a packed vector, on the host or in a slot, or a packed vector to
-  /// memory of that layout. Block.
-  void copy_weights_to(std::byte* packed);
-  void copy_weights_from(const std::byte* packed, const ParameterLayout& to);
-  void copy_weights_from(const std::byte* packed) { copy_weights_from(packed, layout_); }
-  /// Copies bytes that may be the model's, a slot's or the host's, by the time settle() returns.
-  virtual void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) = 0;
-  virtual void settle() = 0;
   /// What is kept between rounds, the rule's own numbers included, for checkpoints. Not to be asked
   /// for while a round is under way.
   virtual std::vector<TensorView> state() = 0;
@@ -67,18 +53,8 @@ class Mixer {
 
   /// Lets the rule set up its state from the weights as they are; `equal` if all workers' are so.
   void start(bool equal);
-  /// Begins the state anew. Messages of a rule that remembers its neighbors carry the epoch; within
-  /// one, what workers take of each other adds up. Other rules stay in epoch 0.
+  /// Begins the state anew, in that epoch (see MessageScalars).
   void restart(double epoch);
-  double epoch() const { return epoch_; }
-  /// Of the worker that published it; 0 where the rule remembers nobody.
-  double epoch_of(const Payload& payload) const;
-  /// For checkpoints.
-  TensorView epoch_view() { return view_of("mixer.epoch", std::span(&epoch_, 1)); }
-  /// Doubles beside a payload's vectors.
-  int scalar_count() const {
-    return declared().payload_scalars + (declared().remembers_neighbors ? 1 : 0);
-  }
   /// Asks the rule whether the weights as they are shall be published, given what is: `own`.
   bool begin_publish(const Payload& own, const algorithm::RoundInfo& info);
   /// Then fills the publication.
@@ -106,7 +82,7 @@ class Mixer {
   /// Messages are coded with `codec`, or as entries where the algorithm sends few. The seed of
   /// random roundings is to differ between workers. `sums`: running sums travel, of those vectors
   /// that the algorithm declares for it; combinations are then gathered.
-  Mixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
+  Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Algorithm> algorithm,
         const codec::Options& codec, bool sums);
 
   virtual void run(const Pass& pass) = 0;
@@ -114,7 +90,7 @@ class Mixer {
   const algorithm::Declaration& declared() const { return algorithm_->declaration(); }
   bool is_summed(int vector) const { return sums_ && vector >= declared().summed_from; }
 
-  ParameterLayout layout_;
+  std::unique_ptr<ModelMemory> memory_;
   std::shared_ptr<algorithm::Algorithm> algorithm_;
   codec::Options codec_;
   codec::CodedLayout coded_;
@@ -123,17 +99,12 @@ class Mixer {
   AnyPartUpdate update_;
 
  private:
-  void write_scalars(const MutablePayload& next);
   void look_at(const Neighborhood& neighborhood);
   void finish_combine(Pass pass);
-  std::span<double> scalars() {
-    return {scalars_.data(), static_cast<std::size_t>(declared().payload_scalars)};
-  }
 
+  MessageScalars scalars_;
   std::vector<int> gathered_from_;  ///< workers
-  std::array<double, algorithm::max_payload_scalars> scalars_{}, pulled_scalars_{};
   double self_weight_ = 1, neighbor_weight_ = 0;
-  double epoch_ = 0;
 };
 
 }  // namespace fast::combine

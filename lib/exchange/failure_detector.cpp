@@ -1,34 +1,70 @@
 #include "exchange/failure_detector.hpp"
 
+#include <algorithm>
+#include <fast/exchange/exchange.hpp>
+
 #include <cmath>
 #include <utility>
 
 namespace fast::exchange {
+namespace {
 
 /// One more, because the first one may come immediately.
+std::uint64_t one_more(std::uint64_t beats) { return beats + 1; }
+
+}  // namespace
+
 std::uint64_t beats_in(Seconds time) {
-  return static_cast<std::uint64_t>(std::ceil(time.count() * beats_per_second)) + 1;
+  return one_more(static_cast<std::uint64_t>(std::ceil(time.count() * beats_per_second)));
 }
 
-FailureDetector::FailureDetector(int workers, Seconds suspect_after)
-    : suspect_after_(beats_in(suspect_after)), records_(static_cast<std::size_t>(workers)) {}
+FailureDetector::FailureDetector(int workers, std::optional<Seconds> suspect_after)
+    : records_(static_cast<std::size_t>(workers)) {
+  if (suspect_after) fixed_ = beats_in(*suspect_after);
+}
 
-void FailureDetector::observe(int worker, const PeerState& seen, std::uint64_t now) {
+void FailureDetector::observe(int worker, const PeerState& seen, std::uint64_t now,
+                              Traffic traffic) {
   const std::lock_guard lock(mutex_);
   Record& record = records_[static_cast<std::size_t>(worker)];
+  now = std::max(now, record.observed);  // threads may come here in another order than they looked
   const bool is_new = !std::exchange(record.known, true);
-  if (std::exchange(record.shown, seen) != seen || is_new) record.moved = now;
+  const PeerState before = std::exchange(record.shown, seen);
   record.observed = now;
+  record.in_message |= traffic == Traffic::message;
+  if (before == seen && !is_new) return;
+  // What is shown before the first heartbeat comes from the start of the job, not from its worker.
+  if (before.heartbeat > 0) note_sign(record, now);
+  record.moved = now;
+  record.in_message = traffic == Traffic::message;
+}
+
+/// Signs of life within one heartbeat count as one.
+void FailureDetector::note_sign(Record& record, std::uint64_t now) {
+  const std::uint64_t gap = now - record.moved;
+  if (gap == 0) return;
+  (record.in_message ? record.message : record.heartbeats).add(gap);
+}
+
+std::uint64_t FailureDetector::threshold(const Record& record) const {
+  if (fixed_) return *fixed_;
+  const SilenceWindow& gaps = record.in_message ? record.message : record.heartbeats;
+  return gaps.has_enough() ? one_more(gaps.threshold()) : beats_in(suspect_after_at_first);
 }
 
 bool FailureDetector::is_suspect(int worker) const {
   const std::lock_guard lock(mutex_);
-  return record(worker).observed - record(worker).moved > suspect_after_;
+  return record(worker).observed - record(worker).moved > threshold(record(worker));
 }
 
 Seconds FailureDetector::silence(int worker) const {
   const std::lock_guard lock(mutex_);
   return seconds_of(record(worker).observed - record(worker).moved);
+}
+
+Seconds FailureDetector::suspect_after(int worker) const {
+  const std::lock_guard lock(mutex_);
+  return seconds_of(threshold(record(worker)));
 }
 
 ProgressDeadline::ProgressDeadline(Seconds limit, const PeerState& own)

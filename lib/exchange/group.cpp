@@ -1,9 +1,11 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/exchange/group.hpp>
+#include <utility>
 
 #include "exchange/collective/slot_reducer.hpp"
 #include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
 #include "exchange/shared/slot_exchange.hpp"
 
 namespace fast {
@@ -14,6 +16,29 @@ int Group::rank() const { return impl_->rank(); }
 int Group::size() const { return impl_->size(); }
 std::string Group::name() const { return impl_->name(); }
 std::vector<int> Group::hosts() const { return impl_->hosts(); }
+
+int Group::spares() const { return everyone().size() - size(); }
+Group Group::everyone() const {
+  const Group* all = impl_->everyone();
+  return all == nullptr ? *this : *all;
+}
+Group Group::founders() const {
+  const Group* first = impl_->founders();
+  return first == nullptr ? *this : *first;
+}
+bool Group::has_seat() const {
+  const auto seats = impl_->seats();
+  return !seats || seats->has_seat();
+}
+std::vector<int> Group::replaced() const {
+  const auto seats = impl_->seats();
+  return seats ? seats->taken() : std::vector<int>{};
+}
+
+std::vector<int> Group::joined() const {
+  const auto seats = impl_->seats();
+  return seats ? seats->joined() : std::vector<int>{};
+}
 
 std::vector<std::string> Group::all_gather(std::string_view bytes, const Deadline& deadline,
                                            std::string_view purpose) const {
@@ -51,7 +76,9 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
       allocate(SlotLayout(shape).part_bytes(), Deadline(options.deadline)), shape);
   const auto heartbeat =
       std::make_shared<Heartbeat>(std::move(board), rank(), options.suspect_after);
-  return std::make_unique<SlotReducer>(heartbeat, options);
+  SlotReducer::Ended ended;
+  if (impl_->knows_ends()) ended = [impl = impl_] { return impl->ended(); };
+  return std::make_unique<SlotReducer>(heartbeat, options, std::move(ended));
 }
 
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,

@@ -10,6 +10,10 @@
 
 namespace fast {
 
+namespace exchange {
+class SeatKeeper;
+}
+
 /// As Group has the functions of the same name.
 class GroupImpl {
  public:
@@ -20,6 +24,14 @@ class GroupImpl {
   virtual std::vector<int> hosts() const {
     return std::vector<int>(static_cast<std::size_t>(size()));
   }
+  /// Collective. The group of the ranks that give the same color.
+  virtual std::shared_ptr<GroupImpl> subgroup(int /*color*/, const Deadline&) { return nullptr; }
+  /// Null without spares.
+  virtual const Group* everyone() const { return nullptr; }
+  virtual const Group* founders() const { return nullptr; }
+  virtual std::shared_ptr<exchange::SeatKeeper> seats() const { return nullptr; }
+  /// What this rank allocates from now on may stay unused: the system shall give no pages for it.
+  virtual void leave_untouched() {}
   virtual std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                               std::string_view purpose) = 0;
   virtual Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) = 0;
@@ -40,6 +52,9 @@ class GroupImpl {
   }
   virtual bool some_are_gone() const { return false; }
   virtual std::vector<int> died() const { return {}; }
+  /// Workers that have ended, with success or not; none where nobody reports them.
+  virtual std::vector<int> ended() const { return {}; }
+  virtual bool knows_ends() const { return false; }
   virtual void give_up() {}
   /// Collective. An all-reduce over MPI; null if all workers share memory.
   virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&) { return nullptr; }

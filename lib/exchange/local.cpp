@@ -1,8 +1,11 @@
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/exchange/local.hpp>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -22,8 +25,11 @@ struct Rendezvous {
   std::vector<std::string> parts, complete;
   int arrived = 0;
   std::int64_t generation = 0;
-  bool failed = false;
+  std::atomic<bool> failed{false};
+  std::shared_ptr<Rendezvous> whole;  ///< of a part of a group: that group's
+  bool has_failed() const { return failed || (whole && whole->has_failed()); }
   std::shared_ptr<AlignedBuffer> memory;
+  std::map<int, std::shared_ptr<Rendezvous>> parts_of_group;  ///< by color
 };
 
 class LocalGroup : public GroupImpl {
@@ -34,6 +40,27 @@ class LocalGroup : public GroupImpl {
   int rank() const override { return rank_; }
   int size() const override { return rendezvous_->size; }
   std::string name() const override { return "local"; }
+
+  std::shared_ptr<GroupImpl> subgroup(int color, const Deadline& deadline) override {
+    const auto colors = all_gather(std::to_string(color), deadline, "splitting a group");
+    const auto own = std::to_string(color);
+    const auto place = std::count(colors.begin(), colors.begin() + rank_, own);
+    {
+      const std::lock_guard lock(rendezvous_->mutex);
+      auto& part = rendezvous_->parts_of_group[color];
+      const auto members = std::count(colors.begin(), colors.end(), own);
+      if (!part) {
+        part = std::make_shared<Rendezvous>(static_cast<int>(members));
+        part->whole = rendezvous_;
+      }
+    }
+    all_gather({}, deadline, "splitting a group");
+    auto part = rendezvous_->parts_of_group.at(color);
+    all_gather({}, deadline, "splitting a group");
+    const std::lock_guard lock(rendezvous_->mutex);
+    rendezvous_->parts_of_group.clear();
+    return std::make_shared<LocalGroup>(std::move(part), static_cast<int>(place));
+  }
 
   std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                       std::string_view purpose) override {
@@ -48,7 +75,7 @@ class LocalGroup : public GroupImpl {
       m.changed.notify_all();
       return m.complete;
     }
-    const auto met = [&] { return m.generation != mine || m.failed; };
+    const auto met = [&] { return m.generation != mine || m.has_failed(); };
     while (!m.changed.wait_for(lock, look_period, met)) {
       require(!deadline.expired(), ErrorKind::deadline,
               "{}: worker {} of {} waited {:.1f} s for the other workers; look for one that hangs "

@@ -9,6 +9,7 @@
 #include "exchange/group_impl.hpp"
 #include "exchange/mpi_notes.hpp"
 #include "exchange/remote/remote_mirror.hpp"
+#include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast {
@@ -60,6 +61,11 @@ class MpiGroup : public GroupImpl {
   int size() const override { return communicator_.size(); }
   std::string name() const override { return several_hosts_ ? "hybrid" : "shared"; }
   std::vector<int> hosts() const override { return hosts_; }
+
+  void leave_untouched() override { host_.impl()->leaves_untouched = true; }
+  std::shared_ptr<GroupImpl> subgroup(int color, const Deadline& deadline) override {
+    return std::make_shared<MpiGroup>(communicator_.split(color, deadline));
+  }
 
   std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                       std::string_view purpose) override {
@@ -123,10 +129,12 @@ class MpiGroup : public GroupImpl {
     return std::make_unique<exchange::MpiNotes>(communicator_, size_bytes, deadline);
   }
   bool some_are_gone() const override { return mpi::some_rank_has_ended(); }
+  bool knows_ends() const override { return mpi::launcher_reports_ends(); }
+  std::vector<int> ended() const override {
+    return mpi::ended_among(communicator_.impl()->world_ranks);
+  }
   std::vector<int> died() const override {
-    std::vector<int> ranks = mpi::ranks_that_died();
-    std::erase_if(ranks, [&](int rank) { return rank >= size(); });
-    return ranks;
+    return mpi::died_among(communicator_.impl()->world_ranks);
   }
   void give_up() override {
     communicator_.give_up();

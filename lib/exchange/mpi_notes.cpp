@@ -60,13 +60,21 @@ bool MpiNotes::send(int worker, std::span<const std::byte> note) {
   return !under_way->failed;
 }
 
-bool MpiNotes::receive(std::span<std::byte> note) {
-  const bool begins = !received_->request.is_under_way() && !received_->failed;
-  if (begins) {
+/// False when no note is there. MPI may refuse when a worker has died.
+bool MpiNotes::begin_to_receive() {
+  try {
     const auto sender = messages_.unsolicited();
     if (!sender) return false;
     received_->request = messages_.receive(*sender, tag, received_->bytes.data(), size_bytes_);
+    return true;
+  } catch (const Error&) {
+    return false;
   }
+}
+
+bool MpiNotes::receive(std::span<std::byte> note) {
+  const bool begins = !received_->request.is_under_way() && !received_->failed;
+  if (begins && !begin_to_receive()) return false;
   if (!is_idle(*received_)) {
     if (!received_->failed) return false;
     keep_for_good(received_);  // its sender died while it was sent

@@ -29,6 +29,7 @@ class MpiNotes final : public Notes {
   };
   static bool is_idle(UnderWay& note);
   bool all_idle();
+  bool begin_to_receive();
 
   mpi::Messages messages_;
   std::size_t size_bytes_;

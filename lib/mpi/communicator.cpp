@@ -16,10 +16,27 @@ void check(int code, std::string_view call) {
   fail(ErrorKind::mpi, "{}: {}", call, std::string_view(text, static_cast<std::size_t>(length)));
 }
 
+namespace {
+
+std::vector<int> world_ranks_of(MPI_Comm comm, int size) {
+  std::vector<int> own(static_cast<std::size_t>(size)), world(own.size());
+  std::iota(own.begin(), own.end(), 0);
+  MPI_Group members = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
+  MPI_Comm_group(comm, &members);
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_translate_ranks(members, size, own.data(), all, world.data());
+  MPI_Group_free(&members);
+  MPI_Group_free(&all);
+  return world;
+}
+
+}  // namespace
+
 Communicator::Impl::Impl(MPI_Comm owned) : comm(owned) {
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
+  world_ranks = world_ranks_of(comm, size);
 }
 
 Communicator::Impl::~Impl() {
@@ -47,6 +64,13 @@ Communicator Communicator::same_host(const Deadline& deadline) const {
   check(MPI_Comm_split_type(impl_->comm, MPI_COMM_TYPE_SHARED, impl_->rank, MPI_INFO_NULL, &host),
         "MPI_Comm_split_type");
   return Communicator(std::make_shared<Impl>(host));
+}
+
+Communicator Communicator::split(int color, const Deadline& deadline) const {
+  barrier(deadline, "splitting a communicator");  // the call below blocks
+  MPI_Comm part = MPI_COMM_NULL;
+  check(MPI_Comm_split(impl_->comm, color, impl_->rank, &part), "MPI_Comm_split");
+  return Communicator(std::make_shared<Impl>(part));
 }
 
 namespace {
@@ -86,7 +110,7 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
   gather->sizes.resize(count);
   gather->offsets.resize(count);
   const auto finish = [&](MPI_Request started, const char* call) {
-    if (Request(started, call).wait(deadline)) return;
+    if (Request(started, call).wait(deadline, impl_->world_ranks)) return;
     [[maybe_unused]] const Gather* leaked = gather.release();
     fail(ErrorKind::deadline,
          "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has "
@@ -121,7 +145,7 @@ void Communicator::barrier(const Deadline& deadline, std::string_view purpose) c
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(impl_->comm, &request), "MPI_Ibarrier");
   require(
-      Request(request, "MPI_Ibarrier").wait(deadline), ErrorKind::deadline,
+      Request(request, "MPI_Ibarrier").wait(deadline, impl_->world_ranks), ErrorKind::deadline,
       "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has ended",
       purpose, impl_->rank, impl_->size, deadline.elapsed_s());
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -126,6 +127,16 @@ int run(int& argc, char**& argv, const std::function<int(const Communicator& wor
   } catch (const std::exception& error) {
     return 1;
   }
+}
+
+std::string library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string whole(text.data());
+  std::string line = whole.substr(0, whole.find('\n'));
+  std::replace(line.begin(), line.end(), '\t', ' ');
+  return line;
 }
 
 }  // namespace fast::mpi

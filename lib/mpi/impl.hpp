@@ -9,6 +9,7 @@
 #include <fast/core/deadline.hpp>
 #include <fast/mpi/communicator.hpp>
 #include <string_view>
+#include <vector>
 
 namespace fast::mpi {
 
@@ -16,7 +17,9 @@ struct Communicator::Impl {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
-  std::atomic<bool> given_up{false};         ///< ranks are gone: no collective call any more
+  std::vector<int> world_ranks;       ///< by rank, its number among all ranks of the program
+  std::atomic<bool> given_up{false};  ///< ranks are gone: no collective call any more
+  bool leaves_untouched = false;      ///< this rank's parts of windows, as they may stay unused
   std::size_t most_bytes_at_once = INT_MAX;  ///< MPI counts in int; the same on all ranks
 
   /// Takes ownership and lets MPI return errors.

@@ -1,19 +1,34 @@
 #include "mpi/launcher.hpp"
 
+#include <fmt/core.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fast/mpi/environment.hpp>
 #include <sstream>
 #include <string>
 
 namespace fast::mpi {
 
-void tell_launcher_training_began() {
+void tell_launcher(LauncherNote note) {
   const char* descriptor = std::getenv(launcher_descriptor);
   if (descriptor == nullptr) return;
-  [[maybe_unused]] const ssize_t ignored = write(std::atoi(descriptor), "b", 1);
+  [[maybe_unused]] const ssize_t ignored = write(std::atoi(descriptor), &note, 1);
+}
+
+bool launcher_watches() { return std::getenv(launcher_watch) != nullptr; }
+
+void tell_launcher_status(std::string_view status) {
+  const char* descriptor = std::getenv(launcher_descriptor);
+  if (descriptor == nullptr) return;
+  const std::string line = fmt::format("s{}\n", status.substr(0, 1000));
+  pollfd pipe{std::atoi(descriptor), POLLOUT, 0};
+  // A pipe that is writable takes a line of less than PIPE_BUF whole.
+  if (poll(&pipe, 1, 0) != 1 || (pipe.revents & POLLOUT) == 0) return;
+  [[maybe_unused]] const ssize_t ignored = write(pipe.fd, line.data(), line.size());
 }
 
 namespace {
@@ -23,25 +38,63 @@ int news_descriptor() {
   return descriptor == nullptr ? -1 : std::atoi(descriptor);
 }
 
-}  // namespace
+struct News {
+  int rank = 0;
+  std::string what;
+};
 
-bool some_rank_has_ended() {
+std::vector<News> news() {
   const int descriptor = news_descriptor();
   struct stat found {};
-  return descriptor >= 0 && fstat(descriptor, &found) == 0 && found.st_size > 0;
+  if (descriptor < 0 || fstat(descriptor, &found) != 0 || found.st_size == 0) return {};
+  std::string text(static_cast<std::size_t>(found.st_size), '\0');
+  const ssize_t count = pread(descriptor, text.data(), text.size(), 0);
+  std::istringstream lines(text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(0, count))));
+  std::vector<News> all;
+  for (News one; lines >> one.rank >> one.what;) all.push_back(one);
+  return all;
 }
 
-std::vector<int> ranks_that_died() {
-  std::vector<int> ranks;
-  if (!some_rank_has_ended()) return ranks;
-  std::string text(1 << 16, '\0');
-  const ssize_t count = pread(news_descriptor(), text.data(), text.size(), 0);
-  std::istringstream lines(text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(0, count))));
-  std::string how;
-  for (int rank = 0; lines >> rank >> how;) {
-    if (how == "died") ranks.push_back(rank);
+bool is_end(const News& one) { return one.what == "died" || one.what == "left"; }
+
+/// The places of those ranks of which there is such news.
+template <class Condition>
+std::vector<int> places_in(const std::vector<int>& ranks, const Condition& condition) {
+  const std::vector<News> all = news();
+  std::vector<int> places;
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    const bool found = std::any_of(all.begin(), all.end(), [&](const News& one) {
+      return one.rank == ranks[place] && condition(one);
+    });
+    if (found) places.push_back(static_cast<int>(place));
   }
-  return ranks;
+  return places;
+}
+
+}  // namespace
+
+bool launcher_reports_ends() { return news_descriptor() >= 0; }
+
+bool some_rank_has_ended() {
+  const std::vector<News> all = news();
+  return std::any_of(all.begin(), all.end(), is_end);
+}
+
+std::vector<int> ended_among(const std::vector<int>& ranks) { return places_in(ranks, is_end); }
+
+std::vector<int> died_among(const std::vector<int>& ranks) {
+  return places_in(ranks, [](const News& one) { return one.what == "died"; });
+}
+
+bool asked_to_leave() {
+  const std::vector<News> all = news();
+  return std::any_of(all.begin(), all.end(), [](const News& one) { return one.what == "asked"; });
+}
+
+int growths_asked() {
+  const std::vector<News> all = news();
+  return static_cast<int>(
+      std::count_if(all.begin(), all.end(), [](const News& one) { return one.what == "grow"; }));
 }
 
 }  // namespace fast::mpi

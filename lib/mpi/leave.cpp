@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -18,16 +19,27 @@ constexpr bool finalize_may_hang = false;
 #endif
 constexpr int answer_within_ms = 5000;
 
+/// -1 if there is none.
+int process_manager() {
+  const char* descriptor = std::getenv("PMI_FD");
+  return descriptor == nullptr ? -1 : std::atoi(descriptor);
+}
+
+bool process_manager_has_gone() {
+  pollfd connection{process_manager(), 0, 0};
+  return poll(&connection, 1, 0) == 1 && (connection.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+/// Without SIGPIPE if the process manager has gone.
+bool send(int fd, std::string_view text) {
+  return ::send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
 }  // namespace
 
 bool tell_process_manager() {
-  const char* descriptor = std::getenv("PMI_FD");
-  if (descriptor == nullptr) return false;
-  const int fd = std::atoi(descriptor);
-  constexpr std::string_view request = "cmd=finalize\n";
-  if (write(fd, request.data(), request.size()) != static_cast<ssize_t>(request.size())) {
-    return false;
-  }
+  const int fd = process_manager();
+  if (fd < 0 || !send(fd, "cmd=finalize\n")) return false;
   char answer[256];
   std::string received;
   pollfd waiting{fd, POLLIN, 0};
@@ -40,6 +52,7 @@ bool tell_process_manager() {
 }
 
 void leave(bool several_hosts) {
+  if (process_manager_has_gone()) return;
   if (finalize_may_hang && several_hosts && tell_process_manager()) return;
   MPI_Finalize();
 }

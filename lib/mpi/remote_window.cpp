@@ -1,25 +1,70 @@
 #include "mpi/remote_window.hpp"
 
+#include <algorithm>
 #include <climits>
+#include <cstring>
 #include <fast/core/error.hpp>
 
 #include "core/keep.hpp"
 #include "mpi/impl.hpp"
+#include "mpi/transport.hpp"
 
 namespace fast::mpi {
+namespace {
+
+#if defined(MPICH_NUMVERSION)
+constexpr bool prefers_dynamic = true;
+#else
+constexpr bool prefers_dynamic = false;
+#endif
+constexpr const char* purpose = "opening the remote window";
+
+/// What a rank tells the others of its window.
+struct Share {
+  MPI_Aint base = 0;
+  bool dynamic = false;
+};
+
+std::vector<Share> all_gather(const Communicator& communicator, const Share& own,
+                              const Deadline& deadline) {
+  const std::string_view bytes(reinterpret_cast<const char*>(&own), sizeof own);
+  std::vector<Share> all;
+  for (const std::string& text : communicator.all_gather(bytes, deadline, purpose))
+    std::memcpy(&all.emplace_back(), text.data(), sizeof own);
+  return all;
+}
+
+}  // namespace
 
 RemoteWindow::RemoteWindow(const Communicator& communicator, std::byte* base,
                            std::size_t size_bytes, std::shared_ptr<void> keep,
                            const Deadline& deadline)
     : communicator_(communicator),
-      own_(duplicate(communicator, deadline, "opening the remote window")),
+      own_(duplicate(communicator, deadline, purpose)),
+      bases_(static_cast<std::size_t>(communicator.size())),
       keep_(std::move(keep)) {
-  check(MPI_Win_create(base, static_cast<MPI_Aint>(size_bytes), 1, MPI_INFO_NULL, own_.impl()->comm,
-                       &window_),
-        "MPI_Win_create");
+  create(base, size_bytes, deadline);
   check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
   check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
-  own_.barrier(deadline, "opening the remote window");
+  own_.barrier(deadline, purpose);
+}
+
+void RemoteWindow::create(std::byte* base, std::size_t size_bytes, const Deadline& deadline) {
+  const auto size = static_cast<MPI_Aint>(size_bytes);
+  Share own{0, prefers_dynamic && !has_rdma()};
+  check(MPI_Get_address(base, &own.base), "MPI_Get_address");
+  const std::vector<Share> all = all_gather(own_, own, deadline);
+  const auto is_dynamic = [](const Share& share) { return share.dynamic; };
+  if (std::none_of(all.begin(), all.end(), is_dynamic)) {
+    check(MPI_Win_create(base, size, 1, MPI_INFO_NULL, own_.impl()->comm, &window_),
+          "MPI_Win_create");
+    return;
+  }
+  check(MPI_Win_create_dynamic(MPI_INFO_NULL, own_.impl()->comm, &window_),
+        "MPI_Win_create_dynamic");
+  check(MPI_Win_attach(window_, base, size), "MPI_Win_attach");
+  std::transform(all.begin(), all.end(), bases_.begin(),
+                 [](const Share& share) { return share.base; });
 }
 
 RemoteWindow::~RemoteWindow() {
@@ -43,9 +88,8 @@ Request RemoteWindow::get(int rank, std::size_t offset, void* to, std::size_t si
           size_bytes, INT_MAX);
   MPI_Request request = MPI_REQUEST_NULL;
   const int count = static_cast<int>(size_bytes);
-  check(MPI_Rget(to, count, MPI_BYTE, rank, static_cast<MPI_Aint>(offset), count, MPI_BYTE, window_,
-                 &request),
-        "MPI_Rget");
+  const MPI_Aint at = bases_[static_cast<std::size_t>(rank)] + static_cast<MPI_Aint>(offset);
+  check(MPI_Rget(to, count, MPI_BYTE, rank, at, count, MPI_BYTE, window_, &request), "MPI_Rget");
   return {request, "MPI_Rget", rank};
 }
 

@@ -6,11 +6,15 @@
 #include <cstddef>
 #include <fast/mpi/communicator.hpp>
 #include <memory>
+#include <vector>
 
 #include "mpi/request.hpp"
 
 namespace fast::mpi {
 
+/// Without RDMA, UCX 1.13 ends a process that answers the read of a rank that dies, and MPICH 4.0
+/// ends the reader of a rank that dies. The window is then a dynamic one: MPICH moves the reads of
+/// such windows by its own messages, whose failures do not end a process.
 class RemoteWindow {
  public:
   /// Collective. Exposes this rank's `size_bytes` at `base` for passive reads. `keep` owns that
@@ -28,8 +32,11 @@ class RemoteWindow {
   Request get(int rank, std::size_t offset, void* to, std::size_t size_bytes) const;
 
  private:
+  void create(std::byte* base, std::size_t size_bytes, const Deadline& deadline);
+
   Communicator communicator_;
   Communicator own_;  ///< of this window alone: no other collective call mixes with its barriers
+  std::vector<MPI_Aint> bases_;  ///< by rank; 0 unless the window is dynamic
   MPI_Win window_ = MPI_WIN_NULL;
   std::shared_ptr<void> keep_;
 };

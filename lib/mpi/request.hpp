@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <fast/core/deadline.hpp>
+#include <vector>
 
 namespace fast::mpi {
 
@@ -32,8 +33,9 @@ class Request {
   /// the operation has failed, in every later call too.
   bool test();
   /// Tests, with longer and longer pauses. False when the deadline passed first, or when the
-  /// launcher reports that some rank has ended; the operation is then still under way.
-  bool wait(const Deadline& deadline);
+  /// launcher reports that one of `members` has ended: the ranks of the world that must take part.
+  /// The operation is then still under way.
+  bool wait(const Deadline& deadline, const std::vector<int>& members = {});
   /// What the latest test() found, without a call of MPI.
   bool is_under_way() const { return request_ != MPI_REQUEST_NULL; }
 

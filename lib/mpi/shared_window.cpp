@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
 
 namespace fast::mpi {
 namespace {
@@ -77,7 +78,8 @@ SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
     const std::size_t address = round_up(reinterpret_cast<std::size_t>(part), page_bytes);
     parts_.push_back(reinterpret_cast<std::byte*>(address));
   }
-  std::memset(part(host.rank()), 0, part_bytes - page_bytes);
+  // The system gives zeroed pages; the first to write to them should be their owner.
+  if (!host.impl()->leaves_untouched) std::memset(part(host.rank()), 0, part_bytes - page_bytes);
   impl_->host = host.impl();
   impl_->ranks = static_cast<std::uint32_t>(host.size());
   impl_->departures = reinterpret_cast<Departures*>(part(0) + round_up(bytes_per_rank, page_bytes));
@@ -85,7 +87,8 @@ SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
 }
 
 SharedWindow::~SharedWindow() {
-  if (impl_->host->given_up) {
+  const bool some_will_not_come = !ended_among(impl_->host->world_ranks).empty();
+  if (impl_->host->given_up || some_will_not_come) {
     impl_->departures->fetch_or(abandoned);
     return;
   }

@@ -8,13 +8,15 @@ Census::Census(std::shared_ptr<Peers> peers, std::vector<int> watched)
 
 bool Census::look() {
   looked_ = Clock::now();
-  std::vector<int> silent;
+  std::vector<int> silent, left;
   for (const int worker : watched_) {
-    const bool left = peers_->peer(worker).status == WorkerStatus::finished;
-    if (!left && peers_->is_suspect(worker)) silent.push_back(worker);
+    const WorkerStatus status = peers_->peer(worker).status;
+    if (status == WorkerStatus::left) left.push_back(worker);
+    if (!has_ended(status) && peers_->is_suspect(worker)) silent.push_back(worker);
   }
-  const bool changed = silent != silent_;
+  const bool changed = silent != silent_ || left != left_;
   silent_ = std::move(silent);
+  left_ = std::move(left);
   return changed;
 }
 

@@ -16,16 +16,18 @@ class Census {
 
   /// False when everybody was looked at a moment ago.
   bool is_due() const { return Clock::now() - looked_ >= period; }
-  /// Looks at everybody. True when who is silent has changed.
+  /// Looks at everybody. True when who is silent or has left has changed.
   bool look();
-  /// Suspects that have not finished.
+  /// Suspects that have not finished or left.
   const std::vector<int>& silent() const { return silent_; }
+  /// By Worker::leave().
+  const std::vector<int>& left() const { return left_; }
 
  private:
   static constexpr Seconds period{0.05};
   std::shared_ptr<Peers> peers_;
   std::vector<int> watched_;
-  std::vector<int> silent_;
+  std::vector<int> silent_, left_;
   Clock::time_point looked_{};
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/stopwatch.hpp"
+#include "worker/phase_timer.hpp"
 
 namespace fast::worker {
 namespace {
@@ -19,14 +19,14 @@ class ExactCombiner final : public Combiner {
     const bool fused = worker_.setting.fused();
     MutablePayload next;
     if (fused) {
-      const Stopwatch watch(worker_.progress.stats.wait_s);
+      const PhaseTimer timer(worker_, Phase::wait, worker_.progress.stats.wait_s);
       next = worker_.exchange.acquire();
     }
-    const double epoch = memory_.epoch_after(arrivals, round);
-    const bool restarts = epoch != worker_.mixer.epoch();
+    const double epoch = std::max(least_epoch_, memory_.epoch_after(arrivals, round));
+    const bool restarts = epoch != worker_.mixer.scalars().epoch();
     if (restarts) worker_.mixer.restart(epoch);
     if (!restarts || worker_.setting.passes_mass()) {
-      const Stopwatch watch(worker_.progress.stats.mix_s);
+      const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
       combine::Neighborhood near = memory_.neighborhood(arrivals, round);
       if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
       worker_.mixer.combine(near, info, fused ? &next : nullptr);
@@ -52,11 +52,11 @@ class OptimisticCombiner final : public Combiner {
     const double epoch = gather(arrivals, round, info.round);
     const bool fused = worker_.setting.fused();
     const MutablePayload next = fused ? worker_.exchange.acquire() : MutablePayload{};
-    if (epoch != worker_.mixer.epoch()) {
+    if (epoch != worker_.mixer.scalars().epoch()) {
       worker_.mixer.restart(epoch);  // the next round takes the sums of the new epoch, too
       return true;
     }
-    const Stopwatch watch(worker_.progress.stats.mix_s);
+    const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
     worker_.mixer.combine_gathered(worker_.exchange.published(), info, fused ? &next : nullptr);
     return true;
   }
@@ -65,10 +65,10 @@ class OptimisticCombiner final : public Combiner {
   /// Reads until all that was read is whole. Returns the epoch after that.
   double gather(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                 std::int64_t number) {
-    double epoch = worker_.mixer.epoch();
+    double epoch = std::max(least_epoch_, worker_.mixer.scalars().epoch());
     for (int pass = 1;; ++pass) {
       {
-        const Stopwatch watch(worker_.progress.stats.mix_s);
+        const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
         worker_.mixer.gather(memory_.neighborhood(arrivals, round));
         epoch = std::max(epoch, memory_.epoch_after(arrivals, round));
       }

@@ -16,6 +16,11 @@ class Combiner {
   /// was being read.
   virtual bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                        const algorithm::RoundInfo& info) = 0;
+  /// In the coming round, rules that remember neighbors are in that epoch or in a newer one.
+  void begin_epoch(double epoch) { least_epoch_ = epoch; }
+
+ protected:
+  double least_epoch_ = 0;
 };
 
 /// The one that fits the staleness.

@@ -48,6 +48,7 @@ struct Setting {
 struct Progress {
   WorkerStats stats;
   std::int64_t combinations = 0;
+  double commit_s = 0;
   bool sent = true;  ///< the latest publication was a new message
 };
 
@@ -60,6 +61,16 @@ struct Context {
 
   const WorkerOptions& options() const { return setting.options; }
   int rank() const { return setting.group.rank(); }
+  /// Tells the observer of the latest publication, which was published after `at`.
+  void tell_published(Clock::time_point at) const {
+    if (!options().observer) return;
+    options().observer->on_message({MessageEvent::Kind::published, rank(), rank(),
+                                    exchange.sequence(), progress.combinations, 0, true, at});
+  }
+  void tell_about_itself(PeerEvent::Kind kind) const {
+    if (!options().observer) return;
+    options().observer->on_peer({kind, rank(), rank(), progress.combinations, Clock::now()});
+  }
   void warn(const std::string& text) const {
     if (options().log) options().log(LogLevel::warning, text);
   }

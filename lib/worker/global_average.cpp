@@ -2,7 +2,7 @@
 
 #include <fast/core/error.hpp>
 
-#include "core/stopwatch.hpp"
+#include "worker/phase_timer.hpp"
 
 namespace fast::worker {
 
@@ -15,7 +15,7 @@ void GlobalAverage::combine(const algorithm::RoundInfo& info, Publisher& publish
   const Payload own = worker_.exchange.published();
   const std::byte* average = average_of_weights(own.data);
   {
-    const Stopwatch watch(worker_.progress.stats.mix_s);
+    const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
     worker_.mixer.combine_with_pull(own, {average, nullptr, 0}, info);
   }
   publisher.publish({.round = info.round + 1, .learning_rate = info.learning_rate});
@@ -25,8 +25,8 @@ void GlobalAverage::combine(const algorithm::RoundInfo& info, Publisher& publish
 void GlobalAverage::average(Publisher& publisher) {
   const std::byte* average = average_of_weights(nullptr);
   {
-    const Stopwatch watch(worker_.progress.stats.mix_s);
-    worker_.mixer.copy_weights_from(average);
+    const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
+    worker_.mixer.memory().copy_weights_from(average);
   }
   publisher.publish_weights();
   worker_.exchange.complete(worker_.progress.combinations + 1);
@@ -37,10 +37,10 @@ void GlobalAverage::average(Publisher& publisher) {
 const std::byte* GlobalAverage::average_of_weights(const std::byte* base) {
   WorkerStats& stats = worker_.progress.stats;
   {
-    const Stopwatch watch(stats.publish_s);
-    worker_.mixer.copy_weights_to(averaged_.data());
+    const PhaseTimer timer(worker_, Phase::publish, worker_.progress.stats.publish_s);
+    worker_.mixer.memory().copy_weights_to(averaged_.data());
   }
-  const Stopwatch watch(stats.wait_s);
+  const PhaseTimer timer(worker_, Phase::wait, worker_.progress.stats.wait_s);
   for (const Segment& segment : worker_.mixer.layout().segments()) average(segment, base);
   const int workers = worker_.setting.group.size();
   stats.bytes_sent += 2.0 * static_cast<double>(averaged_.size_bytes()) * (workers - 1) / workers;

@@ -4,11 +4,14 @@
 #include <fast/worker/worker.hpp>
 #include <optional>
 
+#include "exchange/seats/seat_keeper.hpp"
 #include "worker/context.hpp"
 #include "worker/global_average.hpp"
+#include "worker/growth.hpp"
 #include "worker/lag.hpp"
 #include "worker/mean_model.hpp"
 #include "worker/model_reader.hpp"
+#include "worker/place.hpp"
 #include "worker/publisher.hpp"
 #include "worker/recovery.hpp"
 #include "worker/round.hpp"
@@ -21,16 +24,27 @@ namespace fast {
 /// The parts refer to each other, so it stays in place.
 struct Worker::Impl {
   /// Collective. All that has to agree has been checked.
-  Impl(Group group, Schedule schedule, ParameterLayout layout, WorkerOptions options);
+  Impl(const Group& group, const worker::Wiring& wiring, WorkerOptions options,
+       worker::Place place);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
+  /// Of a Worker; throws Error(argument) in a spare that was not needed.
+  static Impl& of(const std::unique_ptr<Impl>& impl);
+  /// False in a spare that was not needed, in a worker that a spare has replaced, and in one that
+  /// has left.
+  static bool sits(const std::unique_ptr<Impl>& impl) {
+    return impl && !impl->replaced && !impl->departed;
+  }
+
   void begin_round();
   void end_round(const StepOptions& options);
+  void check_loss(double loss);
   void republish();
   void set_schedule(const TopologyRule& rule);
   void restore(const std::vector<TensorView>& saved);
   void finish();
+  void leave();
   bool abandon() noexcept;
   std::vector<int> own_part() const { return survivors.own_part(left); }
   void barrier(std::string_view purpose) const {
@@ -41,6 +55,7 @@ struct Worker::Impl {
   worker::Setting setting;
   std::shared_ptr<worker::RoundPlan> plan;  ///< shared with the exchange's edge plan
   Link link;
+  std::shared_ptr<exchange::SeatKeeper> seats;  ///< null without spares
   worker::Progress progress;
   worker::Context context;
   worker::Publisher publisher;
@@ -50,17 +65,30 @@ struct Worker::Impl {
   worker::Recovery recovery;
   std::optional<worker::GlobalAverage> average;  ///< where the rule averages over all workers
   worker::Survivors survivors;
+  worker::Growth growth;
   worker::WorkerState state;
   worker::MeanModel mean;
-  bool rotates = false;  ///< the weights live in slots (RotatingArena)
+  bool rotates = false;   ///< the weights live in slots (RotatingArena)
+  bool replaced = false;  ///< a spare has this worker's seat
+  bool departed = false;  ///< by leave()
+  bool seated = true;     ///< false in a spare whose seat was not vacant any more
+  bool needed = true;     ///< false in a spare that was to join when training ended
 
  private:
-  Link open_link() const;
+  void start();
+  bool is_spare() const { return seats && setting.group.everyone().rank() >= seats->founders(); }
+  void vacate() noexcept;
+  void sit_down(const exchange::SeatOffer& offer);
+  void begin_on_seat(const exchange::SeatOffer& offer);
+  void join(const exchange::SeatOffer& offer);
+  void grow();
+  bool keeps_seat();
   bool combines_next() const { return (progress.stats.rounds + 1) % setting.steps() == 0; }
   void combine(const algorithm::RoundInfo& info);
   void adopt_initial();
+  void note_step();
 
-  bool left = false;  ///< finished or abandoned
+  bool left = false;  ///< finished, abandoned, or by leave()
   Clock::time_point step_began;
 };
 

@@ -22,13 +22,25 @@ bool Lag::was_stopped() {
   const Seconds passed = now - std::exchange(asked_, now);
   const auto beaten =
       static_cast<double>(beats - std::exchange(beats_, beats)) / exchange::beats_per_second;
-  return passed > worker_.options().suspect_after && beaten < passed.count() / 2;
+  return passed > patience() && beaten < passed.count() / 2;
+}
+
+/// Each neighbor of the round has its own measured one. This worker's signs of life are about as
+/// regular as that neighbor's.
+Seconds Lag::patience() const {
+  Seconds shortest = Seconds::max();
+  const std::shared_ptr<const RoundPlan::Round> round = plan_.at(worker_.progress.combinations);
+  for (const int neighbor : round->edges.sources) {
+    shortest = std::min(shortest, peers_.suspect_after(neighbor));
+  }
+  return shortest;
 }
 
 std::int64_t Lag::furthest_neighbor() const {
   const std::int64_t own = worker_.progress.combinations;
   std::int64_t furthest = own;
-  for (const int neighbor : plan_.at(own)->edges.sources) {
+  const std::shared_ptr<const RoundPlan::Round> round = plan_.at(own);
+  for (const int neighbor : round->edges.sources) {
     const PeerState peer = peers_.peer(neighbor);
     if (peer.status == WorkerStatus::running) furthest = std::max(furthest, peer.progress);
   }

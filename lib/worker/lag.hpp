@@ -20,6 +20,8 @@ class Lag {
 
  private:
   bool was_stopped();
+  /// After this time of silence neighbors suspect this worker.
+  Seconds patience() const;
 
   Context worker_;
   const Peers& peers_;

@@ -2,6 +2,7 @@
 
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
+#include <utility>
 
 namespace fast::worker {
 
@@ -10,11 +11,15 @@ void MeanModel::read(const std::vector<int>& workers, std::span<std::byte> packe
   require(packed.size() >= needed, ErrorKind::argument,
           "mean_model: room for {} bytes, {} are needed", packed.size(), needed);
   const int seen = reader_.mean_of(workers, packed);
-  if (seen == static_cast<int>(workers.size())) return;
+  warn_of_missing(static_cast<int>(workers.size()) - seen, workers.size());
+}
+
+void MeanModel::warn_of_missing(int missing, std::size_t all) const {
+  if (std::exchange(missing_, missing) == missing || missing == 0) return;
   worker_.warn(
       fmt::format("worker {}: the mean model is that of {} of {} workers; the others' weights "
                   "could not be read",
-                  worker_.rank(), seen, workers.size()));
+                  worker_.rank(), static_cast<int>(all) - missing, all));
 }
 
 void MeanModel::read(const std::vector<int>& workers, const std::vector<TensorView>& out) const {
@@ -29,7 +34,7 @@ void MeanModel::read(const std::vector<int>& workers, const std::vector<TensorVi
   require(target.device() == layout.device(), ErrorKind::argument,
           "mean_model: tensors in {}, this worker's are in {}; hand over such or host memory",
           describe(target.device()), describe(layout.device()));
-  worker_.mixer.copy_weights_from(packed.data(), target);
+  worker_.mixer.memory().copy_weights_from(packed.data(), target);
 }
 
 }  // namespace fast::worker

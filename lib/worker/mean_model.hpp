@@ -15,14 +15,17 @@ class MeanModel {
   MeanModel(const Context& context, const ModelReader& reader)
       : worker_(context), reader_(reader) {}
 
-  /// Packed. Warns when some could not be read.
+  /// Packed. Warns when some could not be read, and when their number changes.
   void read(const std::vector<int>& workers, std::span<std::byte> packed) const;
   /// Into tensors of the model's layout, on the host or on this worker's device.
   void read(const std::vector<int>& workers, const std::vector<TensorView>& out) const;
 
  private:
+  void warn_of_missing(int missing, std::size_t all) const;
+
   Context worker_;
   const ModelReader& reader_;
+  mutable int missing_ = 0;  ///< at the latest read
 };
 
 }  // namespace fast::worker

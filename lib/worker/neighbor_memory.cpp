@@ -5,7 +5,7 @@
 namespace fast::worker {
 
 NeighborMemory::NeighborMemory(const Context& context)
-    : worker_(context), presence_(context.setting.group.size()) {}
+    : worker_(context), presence_(context.setting.group.everyone().size()) {}
 
 /// True when the presence of any neighbor of the round has changed since the last time that this
 /// worker met it.
@@ -26,11 +26,12 @@ bool NeighborMemory::note(const std::vector<Arrival>& arrivals, const RoundEdges
 
 double NeighborMemory::epoch_after(const std::vector<Arrival>& arrivals,
                                    const RoundPlan::Round& round) {
-  double newest = worker_.mixer.epoch();
+  double newest = worker_.mixer.scalars().epoch();
   if (!worker_.setting.declared.remembers_neighbors) return newest;
   if (note(arrivals, round.edges)) ++newest;
   for (const Arrival& arrival : arrivals) {
-    if (is_present(arrival)) newest = std::max(newest, worker_.mixer.epoch_of(arrival.payload));
+    if (is_present(arrival))
+      newest = std::max(newest, worker_.mixer.scalars().epoch_of(arrival.payload));
   }
   return newest;
 }
@@ -48,12 +49,12 @@ combine::Neighborhood NeighborMemory::neighborhood(const std::vector<Arrival>& a
                                                    const RoundPlan::Round& round) const {
   combine::Neighborhood near{
       worker_.exchange.published(), {}, {}, {}, round.row.self + kept_shares(round)};
-  const combine::Mixer& mixer = worker_.mixer;
+  combine::Mixer& mixer = worker_.mixer;
   const bool sums = worker_.setting.sends_sums();
   for (std::size_t k = 0; k < arrivals.size(); ++k) {
     const Arrival& arrival = arrivals[k];
     if (!is_present(arrival)) continue;
-    if (!sums && mixer.epoch_of(arrival.payload) != mixer.epoch()) continue;
+    if (!sums && mixer.scalars().epoch_of(arrival.payload) != mixer.scalars().epoch()) continue;
     near.workers.push_back(arrival.worker);
     near.payloads.push_back(arrival.payload);
     near.weights.push_back(round.row.weights[k]);

@@ -1,25 +1,29 @@
 #include "worker/publisher.hpp"
 
-#include "core/stopwatch.hpp"
+#include "worker/phase_timer.hpp"
 
 namespace fast::worker {
 
 void Publisher::publish(const algorithm::RoundInfo& info) {
-  const Stopwatch watch(worker_.progress.stats.publish_s);
+  const PhaseTimer timer(worker_, Phase::publish, worker_.progress.stats.publish_s);
   Exchange& exchange = worker_.exchange;
   const bool sends = worker_.mixer.begin_publish(exchange.published(), info);
   if (sends) worker_.mixer.publish(exchange.acquire(), info);
+  const auto at = Clock::now();
   exchange.publish(info.round, worker_.setting.declared.publishes_weights_apart);
+  if (sends) worker_.tell_published(at);
   worker_.progress.sent = sends;
 }
 
 void Publisher::publish_weights() {
-  const Stopwatch watch(worker_.progress.stats.publish_s);
+  const PhaseTimer timer(worker_, Phase::publish, worker_.progress.stats.publish_s);
   const bool exact = worker_.setting.exact();
   const MutablePayload next = worker_.exchange.acquire();
   worker_.mixer.publish_weights(next, !exact);
+  const auto at = Clock::now();
   worker_.exchange.publish(exact ? no_round : worker_.progress.combinations,
                            next.weights != nullptr);
+  worker_.tell_published(at);
   worker_.exchange.flush();
 }
 
@@ -29,8 +33,8 @@ void Publisher::begin(std::int64_t round) {
   worker_.exchange.flush();
 }
 
-void Publisher::restart(std::int64_t round) {
-  worker_.mixer.restart(worker_.mixer.epoch() + 1);
+void Publisher::restart(std::int64_t round, double epoch) {
+  worker_.mixer.restart(epoch);
   begin(round);
 }
 

@@ -17,7 +17,9 @@ class Publisher {
   /// The first publication, before combination `round`.
   void begin(std::int64_t round);
   /// Begins the rule's memory anew and publishes what the weights are now, for combination `round`.
-  void restart(std::int64_t round);
+  void restart(std::int64_t round) { restart(round, worker_.mixer.scalars().epoch() + 1); }
+  /// The same in that epoch.
+  void restart(std::int64_t round, double epoch);
 
  private:
   Context worker_;

@@ -3,9 +3,19 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "worker/growth.hpp"
 
 namespace fast::worker {
 namespace {
+
+constexpr std::int64_t most_rounds = 64;  ///< looked at, of schedules without a short period
+constexpr double epochs_per_version = 1e6;
+constexpr Seconds longest_search{10};
+constexpr auto search_again = std::chrono::milliseconds(50);
 
 template <class Bits>
 bool finite_bits(const std::byte* data, std::size_t count, Bits exponent) {
@@ -46,10 +56,17 @@ Recovery::Recovery(const Context& context, const Peers& peers, RoundPlan& plan,
 /// when none could be read.
 bool Recovery::adopt_neighbors(std::int64_t least_progress) {
   std::vector<int> sources;
-  for (const int neighbor : plan_.at(worker_.progress.combinations)->edges.sources) {
+  const std::shared_ptr<const RoundPlan::Round> round = plan_.at(worker_.progress.combinations);
+  for (const int neighbor : round->edges.sources) {
     const PeerState peer = peers_.peer(neighbor);
-    if (peer.sequence > 0 && peer.progress >= least_progress) sources.push_back(neighbor);
+    const bool counts = peer.sequence > 0 && peer.status != WorkerStatus::left;
+    if (counts && peer.progress >= least_progress) sources.push_back(neighbor);
   }
+  return adopt(sources);
+}
+
+/// The weights become the average of theirs. False when none could be read.
+bool Recovery::adopt(const std::vector<int>& sources) {
   const ParameterLayout& layout = worker_.mixer.layout();
   const AlignedBuffer packed(layout.size_bytes());
   try {
@@ -58,7 +75,7 @@ bool Recovery::adopt_neighbors(std::int64_t least_progress) {
     return false;
   }
   if (!is_finite(layout, packed.data())) return false;
-  worker_.mixer.copy_weights_from(packed.data());
+  worker_.mixer.memory().copy_weights_from(packed.data());
   return true;
 }
 
@@ -75,16 +92,100 @@ void Recovery::rejoin(Publisher& publisher, std::int64_t furthest) {
   --progress.combinations;
   progress.stats.rounds += behind * worker_.setting.steps() - 1;
   ++progress.stats.rejoined;
+  worker_.tell_about_itself(PeerEvent::Kind::rejoined);
   worker_.warn(
       fmt::format("worker {}: was {} rounds behind its neighbors and has taken over their average",
                   worker_.rank(), behind));
+}
+
+/// Of every round, of schedules with a short period.
+std::vector<int> Recovery::neighbors() const {
+  const std::int64_t period = plan_.schedule().period();
+  const std::int64_t rounds = period > 0 ? std::min(period, most_rounds) : most_rounds;
+  std::set<int> all;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    const std::shared_ptr<const RoundPlan::Round> planned = plan_.at(round);
+    all.insert(planned->edges.sources.begin(), planned->edges.sources.end());
+  }
+  return {all.begin(), all.end()};
+}
+
+/// Those that train or have finished: they have published. What other hosts' workers have published
+/// is not known before they are read.
+std::vector<int> Recovery::living_among(const std::vector<int>& workers, int seat) const {
+  std::vector<int> living;
+  for (const int worker : workers) {
+    if (worker == seat) continue;
+    const WorkerStatus status = peers_.peer(worker).status;
+    const bool trained = status == WorkerStatus::running || status == WorkerStatus::finished;
+    if (trained && !peers_.is_suspect(worker)) living.push_back(worker);
+  }
+  return living;
+}
+
+/// The weights become the average of workers that live: of that seat's neighbors, or else of all.
+/// Returns them; none when none could be read for a while.
+std::vector<int> Recovery::adopt_for(int seat) {
+  std::vector<int> all(static_cast<std::size_t>(plan_.schedule().workers()));
+  std::iota(all.begin(), all.end(), 0);
+  const Deadline patience(std::min(longest_search, worker_.options().deadline));
+  do {
+    for (const auto& workers : {neighbors(), all}) {
+      std::vector<int> sources = living_among(workers, seat);
+      if (!sources.empty() && adopt(sources)) return sources;
+    }
+    std::this_thread::sleep_for(search_again);
+  } while (!patience.expired());
+  return {};
+}
+
+void Recovery::adopt_round(const exchange::SeatOffer& offer) {
+  const std::vector<int> sources = adopt_for(offer.seat);
+  require(!sources.empty(), ErrorKind::deadline,
+          "Worker: a spare was to take the seat of worker {} and finds no worker whose weights it "
+          "could adopt; resume from a checkpoint",
+          offer.seat);
+  Progress& progress = worker_.progress;
+  for (const int source : sources)
+    progress.combinations = std::max(progress.combinations, peers_.peer(source).progress);
+}
+
+/// The epoch is newer than any that workers have reached by counting departures.
+void Recovery::take_seat(Publisher& publisher, const exchange::SeatOffer& offer, int growths) {
+  adopt_round(offer);
+  Progress& progress = worker_.progress;
+  publisher.restart(
+      progress.combinations,
+      epoch_of_growth(growths) + epochs_per_version * static_cast<double>(offer.version));
+  worker_.exchange.complete(progress.combinations);
+  progress.stats.rounds = progress.combinations * worker_.setting.steps();
+  progress.stats.joined_at = progress.stats.rounds;
+  const bool never_held = offer.growth > 0 && offer.progress == 0;  // who was to join was lost
+  progress.stats.predecessor_rounds =
+      never_held ? progress.stats.joined_at : offer.progress * worker_.setting.steps();
+}
+
+/// At staleness 0, the neighbors read it from the growth's round on, and keep their publications of
+/// that round for it.
+void Recovery::join(Publisher& publisher, const exchange::SeatOffer& offer, std::int64_t round) {
+  adopt_round(offer);
+  Progress& progress = worker_.progress;
+  const std::int64_t steps = worker_.setting.steps();
+  const std::int64_t first = (round + steps - 1) / steps;
+  const bool keeps_pace = round >= 0 && worker_.setting.exact();
+  progress.combinations = keeps_pace ? first : std::max(progress.combinations, first);
+  publisher.restart(progress.combinations, epoch_of_growth(offer.growth));
+  worker_.exchange.complete(progress.combinations);
+  progress.stats.rounds = progress.combinations * steps;
+  progress.stats.joined_at = progress.stats.rounds;
+  progress.stats.predecessor_rounds = round < 0 ? progress.stats.joined_at : round;
 }
 
 bool Recovery::weights_are_finite() {
   const ParameterLayout& layout = worker_.mixer.layout();
   if (worker_.options().accelerator) {
     const AlignedBuffer packed(layout.size_bytes());
-    worker_.mixer.copy_weights_to(packed.data());
+    worker_.mixer.memory().copy_weights_to(packed.data());
     return is_finite(layout, packed.data());
   }
   const auto& segments = layout.segments();
@@ -98,12 +199,13 @@ void Recovery::heal() {
   const ParameterLayout& layout = worker_.mixer.layout();
   const AlignedBuffer packed(layout.size_bytes());
   const bool has_own = reader_.read(worker_.rank(), packed) && is_finite(layout, packed.data());
-  if (has_own) worker_.mixer.copy_weights_from(packed.data());
+  if (has_own) worker_.mixer.memory().copy_weights_from(packed.data());
   require(has_own || adopt_neighbors(0), ErrorKind::numeric,
           "Worker: the weights of worker {} in round {} are not finite, nor are its neighbors'; "
           "try a smaller learning rate",
           worker_.rank(), worker_.progress.stats.rounds);
   ++worker_.progress.stats.healed;
+  worker_.tell_about_itself(PeerEvent::Kind::healed);
   if (worker_.options().on_healed) worker_.options().on_healed();
 }
 

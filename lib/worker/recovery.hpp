@@ -2,6 +2,9 @@
 // after a step that left nothing finite.
 #pragma once
 
+#include <vector>
+
+#include "exchange/seats/seating.hpp"
 #include "worker/context.hpp"
 #include "worker/lag.hpp"
 #include "worker/model_reader.hpp"
@@ -18,6 +21,13 @@ class Recovery {
   /// present round afterwards, so both counters end one below it. Throws Error(deadline) if no
   /// neighbor can be read.
   void rejoin(Publisher& publisher, std::int64_t furthest);
+  /// This worker was a spare and takes the seat of a worker that is gone. It adopts the average of
+  /// the seat's neighbors, or of all workers if none of those lives, and begins in their round, of
+  /// a run that has grown `growths` times. Throws Error(deadline) if no worker can be read.
+  void take_seat(Publisher& publisher, const exchange::SeatOffer& offer, int growths);
+  /// This worker was a spare and joins with that growth, which is of round `round`; negative: of an
+  /// earlier round that is not known any more. The rest is as in take_seat().
+  void join(Publisher& publisher, const exchange::SeatOffer& offer, std::int64_t round);
   /// The step that was just made gave a loss that is not finite.
   void note_bad_loss() { bad_loss_ = true; }
   /// Does nothing if the loss and the weights are finite. Otherwise the worker takes back its last
@@ -27,6 +37,11 @@ class Recovery {
 
  private:
   bool adopt_neighbors(std::int64_t least_progress);
+  bool adopt(const std::vector<int>& sources);
+  std::vector<int> adopt_for(int seat);
+  void adopt_round(const exchange::SeatOffer& offer);
+  std::vector<int> living_among(const std::vector<int>& workers, int seat) const;
+  std::vector<int> neighbors() const;
   bool weights_are_finite();
 
   Context worker_;

@@ -57,6 +57,12 @@ void RotatingArena<T>::end_round(const PartUpdate<T>& update) {
   parts.mixer->take_updates({});
 }
 
+template <class T>
+void RotatingArena<T>::end_round(double loss, const PartUpdate<T>& update) {
+  worker_->impl_->check_loss(loss);
+  end_round(update);
+}
+
 template class RotatingArena<float>;
 template class RotatingArena<double>;
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/stopwatch.hpp"
+#include "worker/phase_timer.hpp"
 
 namespace fast::worker {
 namespace {
@@ -41,23 +41,28 @@ bool Round::run(const algorithm::RoundInfo& info) {
   const auto round = plan_.at(info.round);
   const bool streams = streaming_ && !worker_.mixer.takes_updates();
   std::vector<Arrival> arrivals = fetch(info.round, streams);
-  WorkerStats& stats = worker_.progress.stats;
   const bool arriving = any_arriving(arrivals);
-  if (!arriving || !streaming_->run(arrivals, round->row, {stats.wait_s, stats.mix_s})) {
+  if (!arriving || !stream(arrivals, round->row)) {
     if (arriving) arrivals = fetch(info.round, false);  // whole
     if (!combine(arrivals, *round, info)) return false;
   }
   count_reads(arrivals, round->row);
-  worker_.exchange.complete(info.round + 1);
   const bool sent = worker_.progress.sent;  // what the neighbors read in this round
-  publish_next(info);
+  commit(info);
   count_sent(sent, round->edges.destinations.size());
   return true;
 }
 
 std::vector<Arrival> Round::fetch(std::int64_t round, bool early) {
-  const Stopwatch watch(worker_.progress.stats.wait_s);
+  const PhaseTimer timer(worker_, Phase::wait, worker_.progress.stats.wait_s);
   return early ? worker_.exchange.fetch_early(round) : worker_.exchange.fetch(round);
+}
+
+bool Round::stream(std::vector<Arrival>& arrivals, const MixingRow& row) {
+  double both_s = 0;  // the average counts its waits apart
+  const PhaseTimer timer(worker_, Phase::mix, both_s);
+  WorkerStats& stats = worker_.progress.stats;
+  return streaming_->run(arrivals, row, {stats.wait_s, stats.mix_s});
 }
 
 bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
@@ -67,9 +72,15 @@ bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& roun
   return (all_there || lag_.keeps_up(arrivals)) && combiner_->combine(arrivals, round, info);
 }
 
-void Round::publish_next(const algorithm::RoundInfo& info) {
+void Round::commit(const algorithm::RoundInfo& info) {
+  const auto at = Clock::now();
+  {
+    const PhaseTimer timer(worker_, Phase::commit, worker_.progress.commit_s);
+    worker_.exchange.complete(info.round + 1);
+    if (worker_.setting.fused()) worker_.exchange.publish(info.round + 1);
+  }
   if (worker_.setting.fused()) {
-    worker_.exchange.publish(info.round + 1);
+    worker_.tell_published(at);
   } else if (worker_.setting.before_step()) {
     publisher_.publish({.round = info.round + 1, .learning_rate = info.learning_rate});
   }
@@ -93,7 +104,14 @@ void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& r
         std::max<std::int64_t>(0, worker_.progress.combinations - arrival.round);
     const auto last = static_cast<std::int64_t>(stats.ages.size()) - 1;
     ++stats.ages[static_cast<std::size_t>(std::min(age, last))];
+    if (worker_.options().observer) tell_read(arrival, age);
   }
+}
+
+void Round::tell_read(const Arrival& arrival, std::int64_t age) const {
+  worker_.options().observer->on_message({MessageEvent::Kind::read, worker_.rank(), arrival.worker,
+                                          arrival.sequence, worker_.progress.combinations, age,
+                                          arrival.fresh, Clock::now()});
 }
 
 void Round::count_sent(bool sent, std::size_t readers) {

@@ -21,12 +21,16 @@ class Round {
   /// After it. Blocks for neighbors. False when they have gone on without this worker: the round
   /// was not made.
   bool run(const algorithm::RoundInfo& info);
+  /// See Combiner::begin_epoch().
+  void begin_epoch(double epoch) { combiner_->begin_epoch(epoch); }
 
  private:
   bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                const algorithm::RoundInfo& info);
   std::vector<Arrival> fetch(std::int64_t round, bool early);
-  void publish_next(const algorithm::RoundInfo& info);
+  bool stream(std::vector<Arrival>& arrivals, const MixingRow& row);
+  void commit(const algorithm::RoundInfo& info);
+  void tell_read(const Arrival& arrival, std::int64_t age) const;
   void count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/topology/parts.hpp>
+#include <iterator>
 #include <numeric>
 #include <thread>
 
 #include "exchange/failure_detector.hpp"
+#include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
 
 namespace fast::worker {
 namespace {
@@ -31,16 +34,43 @@ Survivors::Survivors(const Setting& setting, std::shared_ptr<Peers> peers, const
       plan_(plan),
       census_(peers_, others_of_this_host(setting.group)) {}
 
+void Survivors::grow() { census_ = Census(peers_, others_of_this_host(setting_.group)); }
+
+/// A worker that is about to join has no weights yet.
+bool Survivors::has_begun(int worker) const {
+  const auto seats = setting_.group.impl().seats();
+  return !seats || worker < seats->founders() || seats->has_begun(seats->holder(worker));
+}
+
+Departures Survivors::departed(const std::vector<int>& ask) const {
+  Departures departures{{}, lost_, left_};
+  for (const int worker : ask) {
+    if (peers_->peer(worker).status == WorkerStatus::finished) {
+      departures.finished.push_back(worker);
+    }
+  }
+  return departures;
+}
+
 void Survivors::look_around() {
   if (!census_.look()) return;
   lost_ = census_.silent();
+  left_ = census_.left();
   warn_of_parts();
+}
+
+/// Lost or left.
+std::vector<int> Survivors::gone() const {
+  std::vector<int> gone;
+  std::set_union(lost_.begin(), lost_.end(), left_.begin(), left_.end(), std::back_inserter(gone));
+  return gone;
 }
 
 /// The lowest worker of each part warns.
 void Survivors::warn_of_parts() const {
   const int rank = setting_.group.rank();
-  const auto parts = living_parts(plan_.schedule(), lost_);
+  const std::vector<int> gone = this->gone();
+  const auto parts = living_parts(plan_.schedule(), gone);
   const bool speaks = std::any_of(parts.begin(), parts.end(), [&](const std::vector<int>& part) {
     return part.front() == rank;
   });
@@ -49,7 +79,7 @@ void Survivors::warn_of_parts() const {
       LogLevel::warning,
       fmt::format("worker {}: without {} the topology falls into {} parts, {}; each trains on by "
                   "itself",
-                  rank, fmt::join(lost_, ", "), parts.size(), describe_parts(parts)));
+                  rank, fmt::join(gone, ", "), parts.size(), describe_parts(parts)));
 }
 
 /// Workers that are known to be lost are not waited for again. Any other suspect gets its full time
@@ -61,16 +91,17 @@ void Survivors::await_finish() {
   exchange::ProgressDeadline deadline(setting_.options.deadline, own());
   std::vector<int> known, awaited(static_cast<std::size_t>(setting_.group.size()));
   known.swap(lost_);
+  left_.clear();
   std::iota(awaited.begin(), awaited.end(), 0);
   const auto is_over = [&](int worker) {
     const PeerState peer = peers_->peer(worker);
     require(peer.status != WorkerStatus::failed, ErrorKind::peer_failed,
             "Worker: worker {} stops because worker {} failed", rank, worker);
-    if (peer.status == WorkerStatus::finished) return true;
+    if (peer.status == WorkerStatus::left) left_.push_back(worker);
+    if (has_ended(peer.status)) return true;
     const PeerState now = own();
     const bool is_known = std::binary_search(known.begin(), known.end(), worker);
-    const bool in_time =
-        now.heartbeat - began <= exchange::beats_in(setting_.options.suspect_after);
+    const bool in_time = now.heartbeat - began <= exchange::beats_in(peers_->suspect_after(worker));
     const bool lost = peers_->is_suspect(worker) && (is_known || !in_time);
     if (lost) lost_.push_back(worker);
     require(lost || !deadline.expired(now), ErrorKind::deadline,
@@ -85,16 +116,20 @@ void Survivors::await_finish() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::sort(lost_.begin(), lost_.end());
+  std::sort(left_.begin(), left_.end());
 }
 
 std::vector<int> Survivors::own_part(bool at_end) const {
   const int rank = setting_.group.rank();
-  if (!at_end || lost_.empty()) {
+  if (!at_end || gone().empty()) {
     std::vector<int> all(static_cast<std::size_t>(setting_.group.size()));
     std::iota(all.begin(), all.end(), 0);
+    std::erase_if(all, [&](int w) {
+      return std::binary_search(left_.begin(), left_.end(), w) || !has_begun(w);
+    });
     return all;
   }
-  const auto parts = living_parts(plan_.schedule(), lost_);
+  const auto parts = living_parts(plan_.schedule(), gone());
   const auto own = std::find_if(parts.begin(), parts.end(), [&](const std::vector<int>& part) {
     return std::binary_search(part.begin(), part.end(), rank);
   });

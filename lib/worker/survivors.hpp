@@ -19,24 +19,27 @@ class Survivors {
   void look() {
     if (census_.is_due()) look_around();
   }
+  /// There are more workers to look for.
+  void grow();
   /// After this worker has finished: blocks until every worker has finished or is lost. Throws as
   /// Worker::await_finish().
   void await_finish();
-  /// Sorted.
-  const std::vector<int>& lost() const { return lost_; }
-  /// The workers whose weights this worker's have been averaged with: all; or, at the end of
-  /// training, those that it can still reach through living workers.
+  Departures departed(const std::vector<int>& ask) const;
+  /// The workers whose weights this worker's have been averaged with: all that have not left; or,
+  /// at the end of training, those that it can still reach through living workers.
   std::vector<int> own_part(bool at_end) const;
 
  private:
   void look_around();
+  bool has_begun(int worker) const;
   void warn_of_parts() const;
+  std::vector<int> gone() const;
 
   const Setting& setting_;
   std::shared_ptr<Peers> peers_;
   const RoundPlan& plan_;
   Census census_;
-  std::vector<int> lost_;
+  std::vector<int> lost_, left_;
 };
 
 }  // namespace fast::worker

@@ -1,52 +1,20 @@
 #include <cmath>
 #include <exception>
 #include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
 #include <fast/worker/requirements.hpp>
 #include <fast/worker/worker.hpp>
+#include <limits>
 #include <thread>
 
-#include "combine/device_mixer.hpp"
-#include "combine/host_mixer.hpp"
+#include "combine/accelerator.hpp"
+#include "exchange/group_impl.hpp"
 #include "mpi/launcher.hpp"
-#include "worker/device_link.hpp"
 #include "worker/impl.hpp"
 #include "worker/startup.hpp"
 
 namespace fast {
 namespace worker {
 namespace {
-
-std::unique_ptr<combine::Mixer> make_mixer(ParameterLayout layout, const WorkerOptions& options,
-                                           int rank) {
-  codec::Options codec = options.codec;
-  codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(rank));
-  if (options.accelerator) {
-    return std::make_unique<combine::DeviceMixer>(std::move(layout), options.algorithm.make(),
-                                                  codec, options.accelerator);
-  }
-  return std::make_unique<combine::HostMixer>(std::move(layout), options.algorithm.make(), codec,
-                                              sends_sums(options.algorithm.declaration(), options));
-}
-
-PayloadShape shape_of(const combine::Mixer& mixer, const WorkerOptions& options) {
-  const algorithm::Declaration& declared = options.algorithm.declaration();
-  const bool weights_apart =
-      declared.publishes_weights_apart || options.codec.kind != codec::Kind::identity;
-  return {mixer.coded().size_bytes(), declared.payload_vectors, mixer.scalar_count(),
-          weights_apart ? mixer.layout().size_bytes() : 0};
-}
-
-ExchangeOptions exchange_options(const WorkerOptions& options) {
-  ExchangeOptions exchange;
-  exchange.staleness = options.staleness;
-  exchange.deadline = options.deadline;
-  exchange.suspect_after = options.suspect_after;
-  exchange.remote_path = options.remote_path;
-  exchange.remote_bytes_per_s = options.remote_bytes_per_s;
-  exchange.log = options.log;
-  return exchange;
-}
 
 std::unique_ptr<Reducer> open_reducer(const Setting& setting, const std::shared_ptr<Peers>& peers,
                                       std::size_t size_bytes) {
@@ -55,15 +23,33 @@ std::unique_ptr<Reducer> open_reducer(const Setting& setting, const std::shared_
   return setting.group.open_reducer(size_bytes, options);
 }
 
+/// A spare that finds no weights does not end the others' training.
+void leave_empty(const Group& group, const WorkerOptions& options, const Error& error) {
+  if (options.log) options.log(LogLevel::warning, error.what());
+  group.impl().seats()->release();
+  group.give_up();
+}
+
 }  // namespace
+
+void rethrow_as_failed(bool first) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (first || error.kind() == ErrorKind::peer_failed) throw;
+    throw Error(ErrorKind::peer_failed, error.what());
+  }
+}
+
 }  // namespace worker
 
-Worker::Impl::Impl(Group group, Schedule schedule, ParameterLayout layout, WorkerOptions options)
-    : mixer(worker::make_mixer(std::move(layout), options, group.rank())),
-      setting{group, options, options.algorithm.declaration(), worker::shape_of(*mixer, options)},
-      plan(std::make_shared<worker::RoundPlan>(std::move(schedule), group.rank(), options.weights,
-                                               options.lazy_weights, setting.passes_mass())),
-      link(open_link()),
+Worker::Impl::Impl(const Group& group, const worker::Wiring& wiring, WorkerOptions options,
+                   worker::Place place)
+    : mixer(std::move(place.mixer)),
+      setting{group, options, options.algorithm.declaration(), place.shape},
+      plan(std::move(place.plan)),
+      link(std::move(place.link)),
+      seats(group.impl().seats()),
       context{setting, progress, *link.exchange, *mixer},
       publisher(context),
       reader(*link.exchange, link.peers, *mixer, setting.shape),
@@ -71,8 +57,19 @@ Worker::Impl::Impl(Group group, Schedule schedule, ParameterLayout layout, Worke
       round(context, *plan, lag, publisher),
       recovery(context, *link.peers, *plan, reader),
       survivors(setting, link.peers, *plan),
+      growth(context, wiring, *plan, seats),
       state(context),
       mean(context, reader) {
+  place.offer ? sit_down(*place.offer) : start();
+}
+
+Worker::Impl& Worker::Impl::of(const std::unique_ptr<Impl>& impl) {
+  require(impl != nullptr, ErrorKind::argument,
+          "Worker: this spare was not needed and has no model; ask Group::has_seat() first");
+  return *impl;
+}
+
+void Worker::Impl::start() {
   const algorithm::Declaration& declared = setting.declared;
   if (declared.scope == algorithm::Scope::everybody || declared.average_every > 0) {
     average.emplace(context,
@@ -84,19 +81,57 @@ Worker::Impl::Impl(Group group, Schedule schedule, ParameterLayout layout, Worke
   publisher.begin(0);
   link.peers->announce(WorkerStatus::running);
   barrier("Worker: first publication");
-  mpi::tell_launcher_training_began();
+  if (seats) seats->note_status(WorkerStatus::running);
+  mpi::tell_launcher(mpi::LauncherNote::training_began);
 }
 
-Link Worker::Impl::open_link() const {
-  const WorkerOptions& options = setting.options;
-  // Other threads ask, too.
-  EdgePlan edges = [shared = plan, declared = setting.declared](std::int64_t combination) {
-    return worker::reads_neighbors(declared, combination) ? shared->at(combination)->edges
-                                                          : RoundEdges{};
-  };
-  return worker::open_link(setting.group, setting.shape,
-                           options.codec.kind == codec::Kind::identity, std::move(edges),
-                           worker::exchange_options(options), options.accelerator);
+void Worker::Impl::sit_down(const exchange::SeatOffer& offer) {
+  mixer->start(false);
+  const bool joins = offer.growth > seats->growth().begun();
+  joins ? join(offer) : begin_on_seat(offer);
+}
+
+/// Nobody may begin the growth's rounds without a spare on the seat, so it takes the seat first.
+/// Its neighbors wait for what it publishes for that round.
+void Worker::Impl::join(const exchange::SeatOffer& offer) {
+  seated = seats->take();
+  if (!seated) return;
+  const std::optional<std::int64_t> round = seats->growth().wait_for(offer.growth);
+  needed = round.has_value();
+  if (!needed) return;
+  recovery.join(publisher, offer, *round);
+  link.peers->announce(WorkerStatus::running);
+  seats->note_status(WorkerStatus::running);
+  mpi::tell_launcher(mpi::LauncherNote::joined);
+  if (!setting.options.log) return;
+  setting.options.log(LogLevel::info,
+                      fmt::format("worker {}: joins in round {}; the workers are {} now",
+                                  offer.seat, progress.stats.rounds, setting.group.size()));
+}
+
+/// The others read this spare's publications when it has taken the seat: it publishes before.
+void Worker::Impl::begin_on_seat(const exchange::SeatOffer& offer) {
+  recovery.take_seat(publisher, offer, seats->growth().entered());
+  link.peers->announce(WorkerStatus::running);
+  seats->note_status(WorkerStatus::running);
+  seated = seats->take();
+  if (!seated) return;
+  mpi::tell_launcher(mpi::LauncherNote::took_seat);
+  context.warn(fmt::format(
+      "worker {}: a spare has taken this seat in round {}; the worker before had made {} rounds",
+      offer.seat, progress.stats.rounds, progress.stats.predecessor_rounds));
+}
+
+bool Worker::Impl::keeps_seat() {
+  if (departed) return false;
+  if (!seats || left || seats->has_seat()) return !replaced;
+  context.warn(fmt::format(
+      "worker {}: a spare has taken its seat while it showed no sign of life; it leaves",
+      setting.group.rank()));
+  replaced = left = true;
+  mpi::tell_launcher(mpi::LauncherNote::lost_seat);
+  link.peers->announce(WorkerStatus::finished);
+  return false;
 }
 
 /// All workers take worker 0's weights.
@@ -108,20 +143,41 @@ void Worker::Impl::adopt_initial() {
     const AlignedBuffer packed(mixer->layout().size_bytes());
     require(reader.read(0, packed), ErrorKind::internal,
             "Worker: worker 0's initial weights could not be read");
-    mixer->copy_weights_from(packed.data());
+    mixer->memory().copy_weights_from(packed.data());
   }
   barrier("Worker: adopting worker 0's weights");
 }
 
 void Worker::Impl::begin_round() {
+  if (!keeps_seat()) return;
   require(!left, ErrorKind::argument, "Worker: begin_round after finish()");
   step_began = Clock::now();
   if (combines_next() && worker::reads_neighbors(setting.declared, progress.combinations))
     round.begin();
 }
 
+void Worker::Impl::check_loss(double loss) {
+  if (std::isfinite(loss) || replaced || departed) return;
+  if (setting.options.not_finite == NotFinite::heal) return recovery.note_bad_loss();
+  fail(ErrorKind::numeric,
+       "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
+       "smaller learning rate, lazy weights or the algorithm atc",
+       context.rank(), progress.stats.rounds,
+       std::isnan(loss) ? std::abs(loss) : loss);  // no "-nan"
+}
+
+void Worker::Impl::note_step() {
+  const Clock::time_point now = Clock::now();
+  progress.stats.step_s += Seconds(now - step_began).count();
+  if (setting.options.observer) {
+    setting.options.observer->on_phase(
+        {Phase::step, context.rank(), progress.combinations, -1, step_began, now});
+  }
+}
+
 void Worker::Impl::end_round(const StepOptions& options) {
-  progress.stats.step_s += Seconds(Clock::now() - step_began).count();
+  if (!keeps_seat()) return;
+  note_step();
   require(!setting.declared.needs_learning_rate || options.learning_rate > 0, ErrorKind::argument,
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
           "step(train, {{.learning_rate = rate}})",
@@ -136,7 +192,14 @@ void Worker::Impl::end_round(const StepOptions& options) {
   ++progress.stats.rounds;
   link.peers->note_progress();
   survivors.look();
+  if (growth.look()) grow();
   if (setting.options.on_round) setting.options.on_round(progress.stats.rounds);
+}
+
+void Worker::Impl::grow() {
+  survivors.grow();
+  if (!setting.declared.remembers_neighbors) return;
+  round.begin_epoch(worker::epoch_of_growth(seats->growth().entered()));
 }
 
 void Worker::Impl::combine(const algorithm::RoundInfo& info) {
@@ -145,7 +208,7 @@ void Worker::Impl::combine(const algorithm::RoundInfo& info) {
   } else if (setting.declared.scope == algorithm::Scope::everybody) {
     average->combine(info, publisher);
   } else if (setting.declared.scope == algorithm::Scope::neighbors) {
-    if (!round.run(info)) recovery.rejoin(publisher, lag.furthest_neighbor());
+    if (!round.run(info) && keeps_seat()) recovery.rejoin(publisher, lag.furthest_neighbor());
   }
 }
 
@@ -165,6 +228,7 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
       fitting_weights(schedule, setting.declared, setting.options.weights,
                       setting.options.lazy_weights, setting.options.staleness);
   plan->change(schedule, progress.combinations, weights.rule, weights.lazy);
+  growth.set_rule(rule);
 }
 
 void Worker::Impl::restore(const std::vector<TensorView>& saved) {
@@ -177,26 +241,56 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
 /// where the rule publishes after the step.
 void Worker::Impl::finish() {
   if (left) return;
-  if (rotates) mixer->copy_weights_from(link.exchange->published().data);
+  if (rotates) mixer->memory().copy_weights_from(link.exchange->published().data);
   publisher.publish_weights();
   link.peers->announce(WorkerStatus::finished);
   left = true;
 }
 
+void Worker::Impl::leave() {
+  require(
+      setting.declared.scope != algorithm::Scope::everybody && setting.declared.average_every == 0,
+      ErrorKind::argument,
+      "Worker: worker {} cannot leave: algorithm {} averages over all workers; stop the run "
+      "and resume it with fewer",
+      context.rank(), setting.declared.name);
+  if (left) return;
+  link.exchange->flush();
+  link.peers->announce(WorkerStatus::left);
+  mpi::tell_launcher(mpi::LauncherNote::lost_seat);
+  left = departed = true;
+  if (seats) seats->spread_news();
+}
+
 bool Worker::Impl::abandon() noexcept {
+  if (departed) return true;  // nobody waits for this worker any more; it reports its own errors
   if (left) return false;
   left = true;
+  if (is_spare()) {
+    vacate();
+    return true;
+  }
   return link.peers->announce(WorkerStatus::failed);
+}
+
+/// The others go on as if they had no such spare.
+void Worker::Impl::vacate() noexcept {
+  seats->release();
+  setting.group.give_up();
+  mpi::tell_launcher(mpi::LauncherNote::lost_seat);
 }
 
 Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,
                WorkerOptions options) {
   const Deadline deadline(options.deadline);
+  const Group everyone = group.everyone();
+  const worker::Wiring wiring{rule, options.weights, options.lazy_weights};
   ParameterLayout layout;
   std::unique_ptr<Schedule> schedule;
   std::string notice;
-  agree(group, deadline, "Worker: starting up", [&] {
+  agree(everyone, deadline, "Worker: starting up", [&] {
     worker::check_options(options, options.algorithm.declaration());
+    worker::check_for_spares(group, options);
     schedule = std::make_unique<Schedule>(rule.make(group.size()));
     const FittingWeights weights =
         fitting_weights(*schedule, options.algorithm.declaration(), options.weights,
@@ -204,17 +298,37 @@ Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> pa
     options.weights = weights.rule;
     options.lazy_weights = weights.lazy;
     notice = weights.notice;
-    mixing_row(schedule->at(0), group.rank(), options.weights, options.lazy_weights);
+    const int seat = group.rank() < group.size() ? group.rank() : 0;
+    mixing_row(schedule->at(0), seat, options.weights, options.lazy_weights);
     const Device device = options.accelerator ? options.accelerator->device() : Device{};
     layout = ParameterLayout(worker::participating(std::move(parameters), options), device);
     if (options.accelerator) worker::check_for_device(layout, options);
   });
   worker::require_agreement(
-      group, worker::fingerprint(layout, options.algorithm.declaration(), *schedule, options),
+      everyone, worker::fingerprint(layout, options.algorithm.declaration(), *schedule, options),
       deadline);
   if (!notice.empty() && group.rank() == 0 && options.log) options.log(LogLevel::warning, notice);
-  impl_ = std::make_unique<Impl>(std::move(group), std::move(*schedule), std::move(layout),
-                                 std::move(options));
+  worker::PlaceTaker places(group, *schedule, wiring, layout, options);
+  auto place = places.take();
+  const bool is_spare = !place || place->offer.has_value();
+  try {
+    while (place && !impl_) {
+      impl_ = std::make_unique<Impl>(group, wiring, options, std::move(*place));
+      if (!impl_->needed) {
+        impl_.reset();
+        places.leave();
+        break;
+      }
+      if (impl_->seated) break;
+      Link link = std::move(impl_->link);
+      impl_.reset();
+      place = places.take_another(std::move(link));
+    }
+  } catch (const Error& error) {
+    if (!is_spare || error.kind() == ErrorKind::peer_failed) throw;
+    worker::leave_empty(group, options, error);
+  }
+  if (!impl_) unneeded_.emplace(std::move(group));
 }
 
 Worker::Worker(Worker&&) noexcept = default;
@@ -232,70 +346,64 @@ Worker::~Worker() {
   }
 }
 
-void Worker::begin_round() { impl_->begin_round(); }
-void Worker::end_round(const StepOptions& options) { impl_->end_round(options); }
+void Worker::begin_round() {
+  if (impl_) impl_->begin_round();
+}
+void Worker::end_round(const StepOptions& options) {
+  if (impl_) impl_->end_round(options);
+}
 void Worker::end_round(double loss, const StepOptions& options) {
-  check_loss(loss);
+  if (impl_) impl_->check_loss(loss);
   end_round(options);
 }
 
-std::int64_t Worker::round() const { return impl_->progress.stats.rounds; }
-int Worker::rank() const { return impl_->setting.group.rank(); }
-int Worker::size() const { return impl_->setting.group.size(); }
-WorkerStats Worker::stats() const { return impl_->progress.stats; }
-const Schedule& Worker::schedule() const { return impl_->plan->schedule(); }
-const ParameterLayout& Worker::layout() const { return impl_->mixer->layout(); }
-const algorithm::Declaration& Worker::algorithm() const { return impl_->setting.declared; }
+std::int64_t Worker::round() const {
+  return Impl::sits(impl_) ? impl_->progress.stats.rounds
+                           : std::numeric_limits<std::int64_t>::max();
+}
+int Worker::rank() const { return unneeded_ ? unneeded_->rank() : impl_->setting.group.rank(); }
+int Worker::size() const { return unneeded_ ? unneeded_->size() : impl_->setting.group.size(); }
+WorkerStats Worker::stats() const { return impl_ ? impl_->progress.stats : WorkerStats{}; }
+const ParameterLayout& Worker::layout() const { return Impl::of(impl_).mixer->layout(); }
 
 void Worker::mean_model(std::span<std::byte> packed) const {
-  impl_->mean.read(impl_->own_part(), packed);
+  Impl::of(impl_).mean.read(impl_->own_part(), packed);
 }
 void Worker::mean_model(const std::vector<TensorView>& out) const {
-  impl_->mean.read(impl_->own_part(), out);
+  Impl::of(impl_).mean.read(impl_->own_part(), out);
 }
 double Worker::consensus_distance() const {
-  return impl_->reader.distance_among(impl_->own_part());
+  return Impl::of(impl_).reader.distance_among(impl_->own_part());
 }
 
-void Worker::republish() { impl_->republish(); }
+void Worker::republish() {
+  if (Impl::sits(impl_)) impl_->republish();
+}
 void Worker::rebind(std::vector<TensorView> parameters) {
-  impl_->mixer->rebind(
+  Impl::of(impl_).mixer->rebind(
       layout().rebound(worker::participating(std::move(parameters), impl_->setting.options)));
 }
-void Worker::set_schedule(const TopologyRule& rule) { impl_->set_schedule(rule); }
+void Worker::allow_growth(const GrowthRounds& rounds) {
+  if (Impl::sits(impl_)) impl_->growth.allow(rounds);
+}
+void Worker::set_schedule(const TopologyRule& rule) { Impl::of(impl_).set_schedule(rule); }
 
-std::vector<TensorView> Worker::state() { return impl_->state.views(); }
-void Worker::restore(const std::vector<TensorView>& saved) { impl_->restore(saved); }
+std::vector<TensorView> Worker::state() { return Impl::of(impl_).state.views(); }
+void Worker::restore(const std::vector<TensorView>& saved) { Impl::of(impl_).restore(saved); }
 
-void Worker::finish() { impl_->finish(); }
+void Worker::finish() {
+  if (impl_) impl_->finish();
+}
+void Worker::leave() {
+  if (Impl::sits(impl_)) impl_->leave();
+}
 void Worker::await_finish() {
   finish();
-  impl_->survivors.await_finish();
+  if (Impl::sits(impl_)) impl_->survivors.await_finish();
 }
-const std::vector<int>& Worker::lost() const { return impl_->survivors.lost(); }
-bool Worker::has_finished(int worker) const {
-  return impl_->link.peers->peer(worker).status == WorkerStatus::finished;
+Departures Worker::departed(const std::vector<int>& ask) const {
+  return Impl::of(impl_).survivors.departed(ask);
 }
-bool Worker::abandon() noexcept { return impl_->abandon(); }
-
-void Worker::rethrow_as_failed() {
-  const bool first = abandon();
-  try {
-    throw;
-  } catch (const Error& error) {
-    if (first || error.kind() == ErrorKind::peer_failed) throw;
-    throw Error(ErrorKind::peer_failed, error.what());
-  }
-}
-
-void Worker::check_loss(double loss) {
-  if (std::isfinite(loss)) return;
-  if (impl_->setting.options.not_finite == NotFinite::heal) return impl_->recovery.note_bad_loss();
-  fail(ErrorKind::numeric,
-       "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
-       "smaller "
-       "learning rate, lazy weights or the algorithm atc",
-       rank(), round(), std::isnan(loss) ? std::abs(loss) : loss);  // no "-nan"
-}
+bool Worker::abandon() noexcept { return impl_ && impl_->abandon(); }
 
 }  // namespace fast

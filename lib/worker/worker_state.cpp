@@ -47,8 +47,8 @@ const std::byte* WorkerState::message() {
   if (!worker_.options().accelerator) return own;
   const std::size_t bytes = worker_.setting.shape.vectors_bytes();
   if (image_.size_bytes() == 0) image_ = AlignedBuffer(bytes);
-  worker_.mixer.copy(image_.data(), own, bytes);
-  worker_.mixer.settle();
+  worker_.mixer.memory().copy(image_.data(), own, bytes);
+  worker_.mixer.memory().settle();
   return image_.data();
 }
 
@@ -66,7 +66,8 @@ std::vector<TensorView> WorkerState::views() {
     }
   }
   for (TensorView& view : worker_.mixer.state()) views.push_back(std::move(view));
-  if (worker_.setting.declared.remembers_neighbors) views.push_back(worker_.mixer.epoch_view());
+  if (worker_.setting.declared.remembers_neighbors)
+    views.push_back(worker_.mixer.scalars().epoch_view());
   return views;
 }
 
@@ -95,7 +96,8 @@ void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publishe
     publisher.publish_weights();
   }
   for (const TensorView& own : worker_.mixer.state()) take(saved, own);
-  if (is_in(saved, worker_.mixer.epoch_view())) take(saved, worker_.mixer.epoch_view());
+  if (is_in(saved, worker_.mixer.scalars().epoch_view()))
+    take(saved, worker_.mixer.scalars().epoch_view());
   worker_.mixer.take_state();
   worker_.progress.sent = counters_[2] != 0;
 }
@@ -105,14 +107,17 @@ void WorkerState::restore_message(const std::vector<TensorView>& saved) {
   const PayloadShape& shape = worker_.setting.shape;
   const MutablePayload next = worker_.exchange.acquire();
   const TensorView& message = find(saved, raw(message_name, next.data, shape.vectors_bytes()));
-  worker_.mixer.copy(next.data, static_cast<const std::byte*>(message.data), shape.vectors_bytes());
-  worker_.mixer.settle();
+  worker_.mixer.memory().copy(next.data, static_cast<const std::byte*>(message.data),
+                              shape.vectors_bytes());
+  worker_.mixer.memory().settle();
   if (shape.scalars > 0) {
     take(saved,
          view_of(scalars_name, std::span(next.scalars, static_cast<std::size_t>(shape.scalars))));
   }
-  if (next.weights != nullptr) worker_.mixer.copy_weights_to(next.weights);
+  if (next.weights != nullptr) worker_.mixer.memory().copy_weights_to(next.weights);
+  const auto at = Clock::now();
   worker_.exchange.publish(worker_.progress.combinations, next.weights != nullptr);
+  worker_.tell_published(at);
 }
 
 }  // namespace fast::worker

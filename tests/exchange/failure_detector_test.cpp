@@ -1,7 +1,9 @@
 // Time passes only with calls of Heartbeat::beat().
 #include "exchange/failure_detector.hpp"
 
+#include <deque>
 #include <fast/core/memory.hpp>
+#include <fast/core/random.hpp>
 #include <thread>
 
 #include "exchange/pair.hpp"
@@ -9,6 +11,7 @@
 #include "exchange/shared/heartbeat.hpp"
 #include "exchange/shared/slot_peers.hpp"
 #include "support/catch.hpp"
+#include "support/seed.hpp"
 
 using namespace fast;
 using namespace fast::exchange;
@@ -20,8 +23,10 @@ constexpr Seconds suspect_after{1}, deadline{2};
 
 /// Two workers of one host.
 struct Heartbeats {
+  explicit Heartbeats(std::optional<Seconds> limit = suspect_after)
+      : first(pair.board, 0, limit), second(pair.board, 1, limit) {}
   Pair pair{64};
-  Heartbeat first{pair.board, 0, suspect_after}, second{pair.board, 1, suspect_after};
+  Heartbeat first, second;
 
   WorkerHeader& header(int worker) const { return pair.board->header(worker); }
   static void beat(Heartbeat& heartbeat, std::uint64_t times) {
@@ -33,6 +38,45 @@ struct Heartbeats {
       second.beat();
     }
   }
+};
+
+constexpr std::optional<Seconds> automatic;
+constexpr std::uint64_t usual_limit = 11;  ///< heartbeats: a gap of one has a threshold of 1 s
+
+/// Beats of the first worker alone until it suspects the second one.
+std::uint64_t beats_until_suspect(Heartbeats& heartbeats) {
+  std::uint64_t beats = 0;
+  while (!heartbeats.first.is_suspect(1) && beats < 1000) {
+    heartbeats.first.beat();
+    ++beats;
+  }
+  return beats;
+}
+
+/// The first worker, which sees signs of life of the second one `delay_ms` after each of its
+/// heartbeats, in their order.
+class DelayedSigns {
+ public:
+  explicit DelayedSigns(Heartbeats& heartbeats) : heartbeats_(heartbeats) {}
+
+  /// A tenth of a second.
+  template <class Delay>
+  void beat(const Delay& delay_ms) {
+    const double now_ms = 100 * static_cast<double>(beats_);
+    latest_ms_ = std::max(latest_ms_, now_ms + delay_ms());
+    arrivals_ms_.push_back(latest_ms_);
+    ++beats_;
+    for (; !arrivals_ms_.empty() && arrivals_ms_.front() <= now_ms; arrivals_ms_.pop_front()) {
+      heartbeats_.second.beat();
+    }
+    heartbeats_.first.beat();
+  }
+
+ private:
+  Heartbeats& heartbeats_;
+  std::uint64_t beats_ = 0;
+  double latest_ms_ = 0;
+  std::deque<double> arrivals_ms_;
 };
 
 }  // namespace
@@ -156,4 +200,88 @@ TEST_CASE("a long message from a worker whose heartbeats stand behind it is wait
   CHECK_NOTHROW(state = reader.fetch(0).front().state);
   CHECK(state == Arrival::State::present);
   sending.join();
+}
+
+TEST_CASE("an automatic threshold is 5 s until 50 gaps are known, and 1 s then") {
+  Heartbeats heartbeats(automatic);
+  heartbeats.beat_together(40);
+  CHECK(heartbeats.first.suspect_after(1) == seconds_of(beats_in(suspect_after_at_first)));
+  CHECK(beats_until_suspect(heartbeats) == beats_in(suspect_after_at_first) + 1);
+  heartbeats.beat_together(20);
+  CHECK(heartbeats.first.suspect_after(1) == seconds_of(usual_limit));
+  CHECK(beats_until_suspect(heartbeats) == usual_limit + 1);
+  CHECK(heartbeats.first.silence(1) < Seconds(2));
+}
+
+TEST_CASE("workers that were all suspended do not suspect each other with an automatic threshold") {
+  Heartbeats heartbeats(automatic);
+  heartbeats.beat_together(100);
+  for (int pause = 0; pause < 100; ++pause) {
+    // Suspended for any time: no heartbeat. Then the first resumes up to 0.9 s before the second.
+    Heartbeats::beat(heartbeats.first, static_cast<std::uint64_t>(pause % 10));
+    CHECK_FALSE(heartbeats.first.is_suspect(1));
+    heartbeats.beat_together(150);
+    CHECK_FALSE(heartbeats.second.is_suspect(0));
+    CHECK(heartbeats.first.suspect_after(1) == seconds_of(usual_limit));
+  }
+}
+
+TEST_CASE("a worker that is suspended for longer is a suspect, and has the same threshold then") {
+  Heartbeats heartbeats(automatic);
+  heartbeats.beat_together(100);
+  for (int pause = 0; pause < 20; ++pause) {
+    CHECK(beats_until_suspect(heartbeats) == usual_limit + 1);
+    Heartbeats::beat(heartbeats.first, 1000);
+    heartbeats.second.beat();
+    CHECK_FALSE(heartbeats.first.is_suspect(1));
+    heartbeats.beat_together(150);
+  }
+}
+
+TEST_CASE("a jitter of 200 ms makes no suspect, and a death is noticed within 2 s") {
+  const std::uint64_t seed = test_seed(17);
+  INFO("seed " << seed);
+  Rng rng(seed);
+  Heartbeats heartbeats(automatic);
+  DelayedSigns signs(heartbeats);
+  int suspicions = 0;
+  for (int beat = 0; beat < 36000; ++beat) {  // an hour
+    signs.beat([&] { return rng.uniform(0, 200); });
+    suspicions += heartbeats.first.is_suspect(1) ? 1 : 0;
+  }
+  CHECK(suspicions == 0);
+  CHECK(beats_until_suspect(heartbeats) <= 20);
+}
+
+TEST_CASE("heartbeats that become rare raise the threshold before they make a suspect") {
+  Heartbeats heartbeats(automatic);
+  heartbeats.beat_together(300);
+  for (const std::uint64_t gap : {8, 24}) {
+    for (int beat = 0; beat < 300; ++beat) {
+      Heartbeats::beat(heartbeats.first, gap);
+      CHECK_FALSE(heartbeats.first.is_suspect(1));
+      heartbeats.second.beat();
+    }
+    CHECK(heartbeats.first.suspect_after(1) == seconds_of(4 * gap + 1));
+  }
+}
+
+TEST_CASE("parts of a message over a slow link have a threshold of their own") {
+  Heartbeats heartbeats(automatic);
+  MirrorWriter mirror(*heartbeats.pair.board, 1);
+  heartbeats.beat_together(300);
+  for (int message = 0; message < 10; ++message) {
+    mirror.begin(message, message);
+    for (std::size_t part = 1; part <= 10; ++part) {
+      Heartbeats::beat(heartbeats.first, 15);  // and no heartbeat meanwhile
+      CHECK_FALSE(heartbeats.first.is_suspect(1));
+      mirror.arrived(part);
+    }
+    mirror.publish(message, message);
+    heartbeats.beat_together(100);
+    CHECK(heartbeats.first.suspect_after(1) == seconds_of(usual_limit));
+  }
+  mirror.begin(10, 10);
+  heartbeats.first.beat();
+  CHECK(heartbeats.first.suspect_after(1) == seconds_of(4 * 15 + 1));
 }

@@ -29,8 +29,8 @@ struct Pair {
   }
 
   /// It does not beat by itself: a SlotPeers or beat() makes it.
-  std::shared_ptr<exchange::Heartbeat> heartbeat(int rank,
-                                                 Seconds suspect_after = Seconds(5)) const {
+  std::shared_ptr<exchange::Heartbeat> heartbeat(
+      int rank, std::optional<Seconds> suspect_after = Seconds(5)) const {
     return std::make_shared<exchange::Heartbeat>(board, rank, suspect_after);
   }
 

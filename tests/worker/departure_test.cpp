@@ -4,6 +4,7 @@
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 #include <numeric>
@@ -157,4 +158,13 @@ TEST_CASE("push_sum's mass is the number of those that stay, on directed edges, 
     INFO(topology.name());
     CHECK(train({"push_sum", {}, 0, topology}).mass == Approx(worker_count - 1).epsilon(1e-12));
   }
+}
+
+TEST_CASE("push_sum stays among the optima when a worker leaves a directed ring") {
+  // The survivors are a path: nobody pushes to its first worker any more.
+  const End end = train({"push_sum", {}, 0, stencil::ring(true)});
+  CHECK(end.mass == Approx(worker_count - 1).epsilon(1e-12));
+  const auto [lowest, highest] = std::minmax_element(end.x.begin(), end.x.end());
+  CHECK(*lowest > target(0) - 0.01);
+  CHECK(*highest < target(worker_count - 1) + 0.01);
 }

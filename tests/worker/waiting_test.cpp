@@ -37,7 +37,7 @@ TEST_CASE("a worker that has finished waits for one that makes rounds, however l
     const int rounds = group.rank() == 1 ? slow_rounds : 5;
     for (int t = 0; t < rounds; ++t) c.worker.step([&] { pace(group.rank()); });
     c.worker.await_finish();
-    testing::expect(c.worker.lost().empty(), "nobody is lost");
+    testing::expect(c.worker.departed().lost.empty(), "nobody is lost");
   }));
 }
 

@@ -4,12 +4,15 @@
 
 #include <fast/core/deadline.hpp>
 #include <fast/core/log.hpp>
+#include <fast/core/observer.hpp>
 #include <fast/exchange/peers.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -57,18 +60,30 @@ inline constexpr std::int64_t unbounded_staleness = std::numeric_limits<std::int
 /// `measured` means messages: a slot may be written again before a slow link has sent it.
 enum class RemotePathChoice { measured, pull, two_sided };
 
+/// With an automatic threshold: used as long as a worker has shown too few signs of life.
+inline constexpr Seconds suspect_after_at_first{5};
+
 /// How an exchange waits, and how it reaches other hosts.
 struct ExchangeOptions {
   /// 0: exactly the same round; k: at most k rounds old; unbounded: never waits.
   std::int64_t staleness = 0;
-  Seconds deadline{300};     ///< longest wait without progress of any worker
-  Seconds suspect_after{5};  ///< a worker without a sign of life for this time is a suspect
+  Seconds deadline{300};  ///< longest wait without progress of any worker
+  /// A worker without a sign of life for this time is a suspect. None: automatic, from the measured
+  /// gaps between each worker's signs of life; 1 s to 10 s, and suspect_after_at_first before that.
+  std::optional<Seconds> suspect_after;
   RemotePathChoice remote_path = RemotePathChoice::measured;
   double remote_bytes_per_s = 0;  ///< a worker's limit on payloads to other hosts; 0: none
-  std::stop_token stop{};         ///< ends waits with Error(peer_failed)
+  /// Whether another rank has taken that one's place for good: waits for it end as for a suspect.
+  /// May be empty.
+  std::function<bool(int rank)> is_replaced{};
+  /// Whether that worker is known to have died. If set, waits do not end for a suspect, only for a
+  /// worker that has died. May be empty.
+  std::function<bool(int rank)> has_ended{};
+  std::stop_token stop{};  ///< ends waits with Error(peer_failed)
   /// Rises with progress that other links see. Waits do not expire while it rises. May be empty.
   std::function<std::uint64_t()> activity{};
   LogSink log;
+  std::shared_ptr<Observer> observer{};  ///< of waits, suspects and returns; may be null
 };
 
 /// One neighbor's payload for a round.
@@ -81,6 +96,7 @@ struct Arrival {
     torn,      ///< set by the reader: changed during three reads; left out
   };
   int worker = 0;
+  int rank = 0;  ///< set where workers are seats: the rank whose payload this is
   State state = State::present;
   Payload payload;
   std::int64_t round = 0;      ///< the newest round that the payload is known to be for
@@ -115,6 +131,8 @@ class Exchange {
 
   /// The latest publication of this worker. Valid until the next but one publish().
   virtual Payload published() const = 0;
+  /// The number of that publication, from 1 on; 0: none yet.
+  virtual std::uint64_t sequence() const = 0;
 
   /// Announces the next fetch() (staleness 0 only), which will follow other work of the caller.
   /// Parts of the fetch, waits among them, may then run beside that work.

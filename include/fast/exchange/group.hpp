@@ -39,12 +39,26 @@ class Group {
   /// messages between hosts.
   explicit Group(const mpi::Communicator& communicator);
 
-  int rank() const;
-  int size() const;
+  int rank() const;          ///< with spares, the seat: see with_spares()
+  int size() const;          ///< workers; spares do not count until they join
   std::string name() const;  ///< "local", "shared", "hybrid"
   /// By rank, the lowest rank of its host (0 for all when they share one), for place() and
   /// graph::hierarchical().
   std::vector<int> hosts() const;
+
+  /// Spares that were started with the workers and have not joined; see with_spares().
+  int spares() const;
+  /// All ranks, spares among them, by their numbers. Without spares, this group.
+  Group everyone() const;
+  /// The workers that began on the seats, without spares. Without spares, this group.
+  Group founders() const;
+  /// False for a spare that has no seat yet, and for a worker whose seat a spare has taken.
+  bool has_seat() const;
+  /// Workers that a spare has replaced. No call is collective any more if there is one.
+  std::vector<int> replaced() const;
+  /// Workers that have joined since training began; see Worker::allow_growth(). No call is
+  /// collective any more if there is one.
+  std::vector<int> joined() const;
 
   /// Collective. The bytes of every worker, by rank. `purpose` is for the error's text.
   std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,

@@ -1,13 +1,26 @@
 // What workers know of each other besides payloads: progress, heartbeat, status.
 #pragma once
 
+#include <fast/core/deadline.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace fast {
 
-enum class WorkerStatus : std::uint32_t { starting, running, finished, failed };
+enum class WorkerStatus : std::uint32_t {
+  starting,
+  running,
+  finished,  ///< has made all its rounds; its last publication counts to the end
+  failed,    ///< the run ends
+  left,      ///< before the end, as it was asked to; its publications do not count any more
+};
+
+/// Whether a worker of that status makes no further round and nobody waits for it.
+inline bool has_ended(WorkerStatus status) {
+  return status == WorkerStatus::finished || status == WorkerStatus::left;
+}
 
 /// What a worker shows.
 struct PeerState {
@@ -35,10 +48,13 @@ class Peers {
 
   virtual PeerState peer(int worker) const = 0;
 
-  /// True when the worker has shown no sign of life for ExchangeOptions::suspect_after, counted in
+  /// True when the worker has shown no sign of life for longer than suspect_after(), counted in
   /// this worker's own heartbeats. For a worker of another host that is no neighbor, only peer()
   /// brings signs of life.
   virtual bool is_suspect(int worker) const = 0;
+  /// The longest silence of that worker that makes no suspect now: ExchangeOptions::suspect_after,
+  /// or what has been measured.
+  virtual Seconds suspect_after(int worker) const = 0;
 
   /// Reports progress between publications and rounds: no wait of any worker expires.
   virtual void note_progress() = 0;

@@ -26,6 +26,9 @@ class Communicator {
   /// Collective. The ranks of this rank's host, which share its memory.
   Communicator same_host(const Deadline& deadline) const;
 
+  /// Collective. The ranks that give the same color (0 or more), in the same order.
+  Communicator split(int color, const Deadline& deadline) const;
+
   /// Collective. Every rank's bytes, by rank.
   std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                       std::string_view purpose) const;

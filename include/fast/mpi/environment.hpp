@@ -39,4 +39,11 @@ class Environment {
 /// status 1.
 int run(int& argc, char**& argv, const std::function<int(const Communicator& world)>& program);
 
+/// Whether the launcher asks this rank to leave training before its end (`fastrun --control`), for
+/// Worker::leave(). Costs two system calls. Without fastrun, false.
+bool asked_to_leave();
+
+/// The first line of what the MPI library calls itself: "MPICH Version: 4.0.2".
+std::string library_version();
+
 }  // namespace fast::mpi

@@ -29,10 +29,14 @@ class RotatingArena {
   /// as Worker::step().
   template <class Find>
   auto step(const Find& find_gradients, const PartUpdate<T>& update) {
-    return worker_->round_of([&] { return find_gradients(weights()); }, [&] { end_round(update); });
+    return worker::run_round(
+        *worker_, [&] { return find_gradients(weights()); },
+        [&](const auto&... loss) { end_round(loss..., update); });
   }
   /// The end of a round that Worker::begin_round() began.
   void end_round(const PartUpdate<T>& update);
+  /// The same; the step's loss must be finite.
+  void end_round(double loss, const PartUpdate<T>& update);
 
  private:
   Worker* worker_;

@@ -20,7 +20,10 @@ struct WorkerStats {
   /// last bin takes the rest.
   std::array<std::int64_t, 16> ages{};
   std::int64_t rejoined = 0;  ///< times that the worker caught up by adopting neighbors' weights
-  std::int64_t healed = 0;    ///< rounds whose step left a loss or weights that are not finite
+  /// Of a spare that has taken a seat: the rounds that count as made when it began, and those that
+  /// the worker before it is known to have made. 0 for all other workers.
+  std::int64_t joined_at = 0, predecessor_rounds = 0;
+  std::int64_t healed = 0;         ///< rounds whose step left a loss or weights that are not finite
   std::int64_t messages_sent = 0;  ///< publications × readers, over all rounds
   std::int64_t messages_held = 0;  ///< left out as the rule kept the last one in force
   double bytes_sent = 0;           ///< payload bytes, as coded, × readers, over all rounds

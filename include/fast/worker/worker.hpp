@@ -9,7 +9,9 @@
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/core/log.hpp>
+#include <fast/core/observer.hpp>
 #include <fast/exchange/group.hpp>
+#include <fast/exchange/spares.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/schedule.hpp>
 #include <fast/worker/stats.hpp>
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -57,9 +60,13 @@ struct WorkerOptions {
   codec::Options codec;
   std::int64_t mix_every = 1;  ///< combine in every k-th step only
   Initial initial = Initial::broadcast;
-  Seconds deadline{300};     ///< for start-up, and for a wait without progress of any worker; on a
-                             ///< device waits begin with the step that they are beside
-  Seconds suspect_after{5};  ///< a peer without a sign of life for so long is left out
+  Seconds deadline{300};  ///< for start-up, and for a wait without progress of any worker; on a
+                          ///< device waits begin with the step that they are beside
+  /// A peer without a sign of life for so long is left out. None: automatic, from the measured gaps
+  /// between each peer's signs of life. It is 5 s for the first 5 s of training, then four times
+  /// the usual longest gap, at least 1 s and at most 10 s. Links with longer gaps than that need
+  /// seconds.
+  std::optional<Seconds> suspect_after;
   RemotePathChoice remote_path = RemotePathChoice::measured;  ///< how other hosts are reached
   double remote_bytes_per_s = 0;  ///< this worker's cap on payloads to other hosts; 0: none
   /// A worker that was stopped for longer than suspect_after and is further behind its neighbors
@@ -73,6 +80,7 @@ struct WorkerOptions {
   std::function<void(std::int64_t round)> on_round;  ///< after each round, on the worker's thread
   std::function<void(int peer)> on_suspect;          ///< a peer was left out of a round
   LogSink log;
+  std::shared_ptr<Observer> observer;  ///< of rounds, messages and peers; null: none, for free
   /// More text that must be equal on all workers ("lr=0.05"), one setting a line.
   std::string must_agree;
 };
@@ -81,9 +89,52 @@ struct WorkerOptions {
 /// they can.
 std::string why_not_on_device(const WorkerOptions& options);
 
+/// Workers that take no part in training any more, by rank, sorted.
+struct Departures {
+  std::vector<int> finished;  ///< of those that were asked about
+  /// Those without a sign of life for WorkerOptions::suspect_after that had not finished. While
+  /// training goes on: of this host. After await_finish(): of all hosts; then mean_model() and
+  /// consensus_distance() are those of this worker's part of the others.
+  std::vector<int> lost;
+  /// Those that have left by Worker::leave(), of the same workers as `lost`. mean_model() and
+  /// consensus_distance() leave them out.
+  std::vector<int> left;
+};
+
 struct StepOptions {
   double learning_rate = 0;  ///< of this step, for the rules that need it
 };
+
+namespace worker {
+
+/// Rethrows the current exception; as Error(peer_failed), which nobody reports, unless this worker
+/// is the `first` that failed.
+[[noreturn]] void rethrow_as_failed(bool first);
+
+/// A round of `work`. `end` gets what `work` returns if that is a floating-point number: the loss;
+/// else nothing. Announces a failure to the other workers. Returns what `work` returns.
+template <class AnyWorker, class Work, class End>
+auto run_round(AnyWorker& worker, Work&& work, const End& end) {
+  worker.begin_round();
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<Work>>) {
+      work();
+      end();
+    } else {
+      auto result = work();
+      if constexpr (std::is_floating_point_v<decltype(result)>) {
+        end(static_cast<double>(result));
+      } else {
+        end();
+      }
+      return result;
+    }
+  } catch (...) {
+    rethrow_as_failed(worker.abandon());
+  }
+}
+
+}  // namespace worker
 
 /// Owned and called by one thread; several Workers may live in one process. The tensors' memory
 /// stays the caller's and must stay in place (or see rebind()).
@@ -111,7 +162,8 @@ class Worker {
   /// for the loss and must be finite.
   template <class Train>
   auto step(Train&& train, const StepOptions& options = {}) {
-    return round_of(train, [&] { end_round(options); });
+    return worker::run_round(*this, train,
+                             [&](const auto&... loss) { end_round(loss..., options); });
   }
 
   /// The same in two halves, around the user's step.
@@ -120,13 +172,14 @@ class Worker {
   /// The same; the step's loss must be finite.
   void end_round(double loss, const StepOptions& options = {});
 
-  std::int64_t round() const;  ///< rounds finished
-  int rank() const;
-  int size() const;
+  /// Rounds finished. The largest number, so that loops over rounds end, in a spare that was not
+  /// needed, in a worker that a spare has replaced (see Group::has_seat()) and after leave(). There
+  /// step() only runs the user's step.
+  std::int64_t round() const;
+  int rank() const;  ///< the seat (see with_spares()): this worker's number in the topology
+  int size() const;  ///< workers; spares do not count until they join
   WorkerStats stats() const;
-  const Schedule& schedule() const;
   const ParameterLayout& layout() const;
-  const algorithm::Declaration& algorithm() const;
 
   /// The average of all workers' newest publications, packed (see ParameterLayout) or into tensors
   /// of the same layout, on the host or on this worker's device. Not collective: exact after
@@ -147,6 +200,15 @@ class Worker {
   /// Another schedule from the next round on; every worker calls it between the same rounds.
   void set_schedule(const TopologyRule& rule);
 
+  /// From now on a spare may join as one worker more when the launcher asks for it (see
+  /// with_spares()). Every worker calls it, with the same `rounds` as counted by round(). The
+  /// workers agree on a round; before this round, on return from step() or end_round(), size() is
+  /// one larger, and each worker follows the topology for that number. Programs divide their data
+  /// by size() in every round, or anew when it has changed. If GrowthRounds::every is above 1, each
+  /// further change needs another call, after the last one has happened. Without spares it does
+  /// nothing. Rules that send running sums at a staleness above 0 do not grow.
+  void allow_growth(const GrowthRounds& rounds = {});
+
   /// What this worker carries from round to round besides the tensors' own memory: counters, the
   /// rule's state, error feedback, the message in force. Views for checkpoints, between rounds,
   /// valid until the next one.
@@ -160,15 +222,20 @@ class Worker {
   /// Publishes the final weights and leaves training: neighbors go on without this worker.
   /// Idempotent.
   void finish();
+  /// Leaves training before its end, between rounds; the others go on. Neighbors read what was
+  /// published for the coming round, and then leave this worker out as a lost one, but without
+  /// waiting: they keep its mixing weight, and rules that remember neighbors begin anew (push_sum:
+  /// with a mass of 1 for each that stays). Its weights do not count in the mean model any more.
+  /// Afterwards round() is the largest number, and step() only runs the user's step. The caller
+  /// ends its process by Group::give_up(). Throws Error(argument) if the algorithm averages over
+  /// all workers.
+  void leave();
   /// Blocks until every worker has finished (or is a suspect); then mean_model() is exact and equal
   /// everywhere.
   void await_finish();
-  /// Workers of which there has been no sign of life for WorkerOptions::suspect_after, though they
-  /// had not finished: this host's while training goes on, all after await_finish(); then
-  /// mean_model() and consensus_distance() are those of this worker's part of the others.
-  const std::vector<int>& lost() const;
-  /// Whether that worker has left training as finished. Does not wait.
-  bool has_finished(int worker) const;
+  /// The workers that have left training. Does not wait, but for looking at workers of `ask` on
+  /// other hosts.
+  Departures departed(const std::vector<int>& ask = {}) const;
   /// Tells the others that this worker failed. True when it is the first: the one that reports.
   /// Does not throw.
   bool abandon() noexcept;
@@ -177,33 +244,9 @@ class Worker {
   template <class T>
   friend class RotatingArena;
 
-  /// A round of that work, ended by `end`; returns what `work` does.
-  template <class Work, class End>
-  auto round_of(Work&& work, const End& end) {
-    begin_round();
-    try {
-      if constexpr (std::is_void_v<std::invoke_result_t<Work>>) {
-        work();
-        end();
-      } else {
-        auto result = work();
-        if constexpr (std::is_floating_point_v<decltype(result)>) {
-          check_loss(static_cast<double>(result));
-        }
-        end();
-        return result;
-      }
-    } catch (...) {
-      rethrow_as_failed();
-    }
-  }
-  void check_loss(double loss);
-  /// Announces the failure and rethrows the current exception; as Error(peer_failed), which nobody
-  /// reports, when another worker was first.
-  [[noreturn]] void rethrow_as_failed();
-
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  std::optional<Group> unneeded_;  ///< of a spare that was not needed
 };
 
 }  // namespace fast

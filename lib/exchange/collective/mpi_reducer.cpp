@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <thread>
 #include <vector>
 
+#include "exchange/collective/deaths.hpp"
 #include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
 #include "mpi/request.hpp"
 
 namespace fast::exchange {
@@ -17,12 +20,13 @@ MPI_Datatype type_of(double) { return MPI_DOUBLE; }
 
 /// Starts a new deadline while any worker makes progress. False when the request is still under
 /// way.
-bool await_all(mpi::Request request, const ExchangeOptions& options) {
+bool await_all(mpi::Request request, const std::vector<int>& members,
+               const ExchangeOptions& options) {
   const auto activity = [&] { return options.activity ? options.activity() : 0; };
   std::uint64_t before = 0;
   do {
     before = activity();
-    if (request.wait(Deadline(options.deadline))) return true;
+    if (request.wait(Deadline(options.deadline), members)) return true;
   } while (activity() != before);
   return false;
 }
@@ -40,8 +44,10 @@ void MpiReducer::average_of(std::span<T> values) {
     mpi::check(MPI_Iallreduce(MPI_IN_PLACE, sum->data() + first, static_cast<int>(count),
                               type_of(T{}), MPI_SUM, communicator_.impl()->comm, &request),
                "MPI_Iallreduce");
-    if (await_all({request, "MPI_Iallreduce"}, options_)) continue;
+    if (await_all({request, "MPI_Iallreduce"}, communicator_.impl()->world_ranks, options_))
+      continue;
     [[maybe_unused]] const auto* leaked = sum.release();
+    fail_without(mpi::ended_among(communicator_.impl()->world_ranks), communicator_.rank());
     fail(ErrorKind::deadline,
          "all-reduce: worker {} waited {:.1f} s for the other workers, the last {:.1f} s without "
          "progress of any worker; an all-reduce needs every worker",

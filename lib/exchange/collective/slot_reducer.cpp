@@ -1,8 +1,12 @@
 #include "exchange/collective/slot_reducer.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/mixing/kernels.hpp>
+#include <utility>
+
+#include "exchange/collective/deaths.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -15,14 +19,25 @@ std::size_t slice_begin(std::size_t count, int w, int workers) {
   return w == workers ? count : even / cache_line_bytes * cache_line_bytes;
 }
 
+/// Without `ended`, waits end for suspects.
+ExchangeOptions waiting_for_all(ExchangeOptions options, const SlotReducer::Ended& ended) {
+  if (!ended) return options;
+  options.has_ended = [ended](int worker) {
+    const std::vector<int> dead = ended();
+    return std::find(dead.begin(), dead.end(), worker) != dead.end();
+  };
+  return options;
+}
+
 }  // namespace
 
 SlotReducer::SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat,
-                         const ExchangeOptions& options)
+                         const ExchangeOptions& options, Ended ended)
     : board_(heartbeat->board()),
       rank_(heartbeat->rank()),
       peers_(heartbeat),
-      waiter_(heartbeat, options) {}
+      waiter_(heartbeat, waiting_for_all(options, ended)),
+      ended_(std::move(ended)) {}
 
 void SlotReducer::arrive(std::int64_t phase) {
   mixing::stream_fence();
@@ -37,10 +52,12 @@ void SlotReducer::await(int worker, std::int64_t phase) {
   const auto outcome = waiter_.wait(
       worker, [&] { return progress.load(std::memory_order_acquire) >= phase; }, "all-reduce",
       calls_);
-  require(outcome == PeerWaiter::Outcome::ready, ErrorKind::deadline,
-          "all-reduce: worker {} cannot continue in call {} because worker {} has left; an "
-          "all-reduce needs every worker",
-          rank_, calls_, worker);
+  if (outcome == PeerWaiter::Outcome::ready) return;
+  if (ended_) fail_without(ended_(), rank_);
+  fail(ErrorKind::deadline,
+       "all-reduce: worker {} cannot continue in call {} because worker {} has left; an "
+       "all-reduce needs every worker",
+       rank_, calls_, worker);
 }
 
 template <class T>

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <fast/exchange/reducer.hpp>
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "exchange/shared/peer_waiter.hpp"
 #include "exchange/shared/slot_peers.hpp"
@@ -12,9 +14,14 @@ namespace fast::exchange {
 
 class SlotReducer : public Reducer {
  public:
+  /// The workers that are known to have ended.
+  using Ended = std::function<std::vector<int>()>;
+
   /// The board's payload is one vector of the largest size that will be averaged. Slot 0 takes
-  /// inputs, slot 1 results.
-  SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat, const ExchangeOptions& options);
+  /// inputs, slot 1 results. With `ended`, a worker that is silent is waited for until it is known
+  /// to have ended; without, until it is a suspect.
+  SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat, const ExchangeOptions& options,
+              Ended ended = {});
   void average(std::span<float> values) override { average_of(values); }
   void average(std::span<double> values) override { average_of(values); }
 
@@ -28,6 +35,7 @@ class SlotReducer : public Reducer {
   int rank_;
   SlotPeers peers_;
   PeerWaiter waiter_;
+  Ended ended_;  ///< may be empty
   std::int64_t calls_ = 0;
 };
 

@@ -169,6 +169,7 @@ class StagedExchange final : public Exchange {
     return host_->look(neighbor, round);
   }
   Payload published() const override { return own(sequence_, scalars_); }
+  std::uint64_t sequence() const override { return sequence_; }
 
   void begin_fetch(std::int64_t round) override {
     begun_ = std::make_shared<Fetch>();

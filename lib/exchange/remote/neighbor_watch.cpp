@@ -4,11 +4,19 @@
 #include "exchange/remote/two_sided.hpp"
 
 namespace fast::exchange {
+namespace {
+
+/// Within a round the edges change only when a spare takes a seat.
+constexpr Seconds look_again{0.05};
+
+}  // namespace
 
 void NeighborWatch::follow_neighbors() {
   const std::int64_t now = edges_.consumed();
-  if (now == round_) return;
+  const bool is_due = Clock::now() - looked_ >= look_again;
+  if (now == round_ && !is_due) return;
   round_ = now;
+  looked_ = Clock::now();
   for (const std::int64_t round : {now, now + 1}) {
     const RoundEdges edges = edges_.plan(round);
     for (const int worker : edges.sources) follow(worker);

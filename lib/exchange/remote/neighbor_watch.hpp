@@ -24,6 +24,7 @@ class NeighborWatch {
   const RemoteWays& ways_;
   Replicators& replicators_;
   std::int64_t round_ = -1;  ///< the latest one whose neighbors are followed
+  Clock::time_point looked_{};
 };
 
 }  // namespace fast::exchange

@@ -1,5 +1,6 @@
 #include "exchange/remote/remote_tasks.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -9,24 +10,48 @@
 namespace fast::exchange {
 namespace {
 
-constexpr Seconds longest_silence{10};  ///< afterwards the worker counts as gone
 constexpr auto check_period = std::chrono::milliseconds(50);
+
+bool is_released(RemoteTask& task) {
+  try {
+    return task.released();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
 
 }  // namespace
 
 bool RemoteTasks::run(const std::shared_ptr<RemoteTask>& task, const Deadline& deadline) {
-  const auto entry = std::make_shared<Entry>(Entry{task});
-  const WorkerHeader& mirror = board_->header(task->worker());
   std::unique_lock lock(mutex_);
-  entries_.push_back(entry);
-  PeerState shown = state_of(mirror);
-  Deadline silence(longest_silence);
-  while (!entry->ended && !deadline.expired() && !silence.expired()) {
-    ended_.wait_for(lock, check_period, [&] { return entry->ended; });
-    const PeerState now = state_of(mirror);
-    if (std::exchange(shown, now) != now) silence = Deadline(longest_silence);
+  if (const auto earlier = left_behind(task->worker())) {
+    await(*earlier, deadline, lock);
+    if (!earlier->ended) return false;
   }
+  const auto entry = std::make_shared<Entry>(Entry{task});
+  entries_.push_back(entry);
+  await(*entry, deadline, lock);
   return entry->ended && !entry->failed;
+}
+
+/// Until the entry has ended, the deadline has passed or the worker has been silent for too long.
+void RemoteTasks::await(Entry& entry, const Deadline& deadline,
+                        std::unique_lock<std::mutex>& lock) {
+  const WorkerHeader& mirror = board_->header(entry.task->worker());
+  PeerState shown = state_of(mirror);
+  while (!entry.ended && !deadline.expired() && !entry.silence.expired()) {
+    ended_.wait_for(lock, check_period, [&] { return entry.ended; });
+    const PeerState now = state_of(mirror);
+    if (std::exchange(shown, now) != now) entry.silence = Deadline(longest_silence);
+  }
+}
+
+/// A task of this worker whose caller has given up.
+std::shared_ptr<RemoteTasks::Entry> RemoteTasks::left_behind(int worker) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return entry->task->worker() == worker;
+  });
+  return found == entries_.end() ? nullptr : *found;
 }
 
 RemoteTasks::Entries RemoteTasks::entries() const {
@@ -56,7 +81,7 @@ bool RemoteTasks::advance(const std::shared_ptr<Entry>& entry, bool is_followed)
   const std::lock_guard lock(mutex_);
   entry->ended = true;
   entry->failed = failed;
-  if (failed) keep_for_good(entry->task);  // MPI may still write to it
+  if (failed && !is_released(*entry->task)) keep_for_good(entry->task);  // MPI may write to it
   std::erase(entries_, entry);
   ended_.notify_all();
   return true;

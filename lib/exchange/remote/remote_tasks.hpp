@@ -17,8 +17,12 @@ class RemoteTasks {
  public:
   explicit RemoteTasks(std::shared_ptr<const SlotBoard> board) : board_(std::move(board)) {}
 
+  /// Afterwards a worker without a sign of life counts as gone.
+  static constexpr Seconds longest_silence{10};
+
   /// Any thread. Blocks until the task has ended. False when it failed, the deadline passed, or the
-  /// worker showed no sign of life for `longest_silence`.
+  /// worker showed no sign of life for `longest_silence`. A worker that still owes the answer to an
+  /// earlier task is not asked again: the silence then counts from that task on.
   bool run(const std::shared_ptr<RemoteTask>& task, const Deadline& deadline);
 
   // The background thread.
@@ -34,10 +38,13 @@ class RemoteTasks {
  private:
   struct Entry {
     std::shared_ptr<RemoteTask> task;
+    Deadline silence{longest_silence};
     bool ended = false, failed = false;
   };
   using Entries = std::vector<std::shared_ptr<Entry>>;
   Entries entries() const;
+  std::shared_ptr<Entry> left_behind(int worker) const;
+  void await(Entry& entry, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
   bool advance(const std::shared_ptr<Entry>& entry, bool is_followed);
 
   std::shared_ptr<const SlotBoard> board_;

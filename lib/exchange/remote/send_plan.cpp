@@ -9,7 +9,7 @@ std::uint64_t SendPlan::newest() const {
 }
 
 bool SendPlan::reader_has_finished() const {
-  return status_of(edges_.board->header(reader_)) == WorkerStatus::finished;
+  return has_ended(status_of(edges_.board->header(reader_)));
 }
 
 /// True when the reader reads this worker in any of the rounds.

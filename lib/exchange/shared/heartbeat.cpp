@@ -4,8 +4,19 @@
 #include <utility>
 
 namespace fast::exchange {
+namespace {
 
-Heartbeat::Heartbeat(std::shared_ptr<const SlotBoard> board, int rank, Seconds suspect_after)
+/// A message of a worker on another host is on its way into its mirror.
+Traffic traffic_of(const WorkerHeader& worker) {
+  const std::uint64_t begun = worker.arriving.sequence.load(std::memory_order_relaxed);
+  const std::uint64_t published = worker.publication.sequence.load(std::memory_order_relaxed);
+  return begun > published ? Traffic::message : Traffic::heartbeats;
+}
+
+}  // namespace
+
+Heartbeat::Heartbeat(std::shared_ptr<const SlotBoard> board, int rank,
+                     std::optional<Seconds> suspect_after)
     : board_(std::move(board)), rank_(rank), detector_(board_->workers(), suspect_after) {}
 
 /// `activity` is a logical clock. A worker that makes progress adds 1 to it, and every worker
@@ -26,9 +37,10 @@ void Heartbeat::beat() {
 }
 
 PeerState Heartbeat::look(int worker) {
-  const PeerState state = state_of(board_->header(worker));
+  const WorkerHeader& header = board_->header(worker);
+  const PeerState state = state_of(header);
   const std::uint64_t now = board_->header(rank_).life.heartbeat.load(std::memory_order_relaxed);
-  detector_.observe(worker, state, now);
+  detector_.observe(worker, state, now, traffic_of(header));
   return state;
 }
 

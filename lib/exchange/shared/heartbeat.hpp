@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "exchange/failure_detector.hpp"
 #include "exchange/shared/slot_board.hpp"
@@ -11,7 +12,8 @@ namespace fast::exchange {
 
 class Heartbeat {
  public:
-  Heartbeat(std::shared_ptr<const SlotBoard> board, int rank, Seconds suspect_after);
+  /// `suspect_after`: see FailureDetector.
+  Heartbeat(std::shared_ptr<const SlotBoard> board, int rank, std::optional<Seconds> suspect_after);
 
   /// Ten times a second, on one thread.
   void beat();
@@ -22,10 +24,12 @@ class Heartbeat {
   PeerState own() const { return state_of(board_->header(rank_)); }
   /// What the worker shows now; a sign of life if it has changed.
   PeerState look(int worker);
-  /// True when the worker has shown no sign of life for `suspect_after`.
+  /// True when the worker has shown no sign of life for longer than suspect_after().
   bool is_suspect(int worker);
   /// Time since its latest sign of life.
   Seconds silence(int worker) const { return detector_.silence(worker); }
+  /// The longest silence of that worker that makes no suspect now.
+  Seconds suspect_after(int worker) const { return detector_.suspect_after(worker); }
 
  private:
   std::shared_ptr<const SlotBoard> board_;

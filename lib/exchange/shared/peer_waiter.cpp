@@ -25,14 +25,23 @@ PeerState PeerWaiter::own() const {
   return own;
 }
 
-bool PeerWaiter::is_suspect(int worker) {
+void PeerWaiter::tell(PeerEvent::Kind kind, int worker, std::int64_t round) const {
+  if (options_.observer) {
+    options_.observer->on_peer({kind, heartbeat_->rank(), worker, round, Clock::now()});
+  }
+}
+
+bool PeerWaiter::is_suspect(int worker, std::int64_t round) {
   const bool now = heartbeat_->is_suspect(worker);
   auto before = suspects_[static_cast<std::size_t>(worker)];
+  if (now != before) {
+    tell(now ? PeerEvent::Kind::suspected : PeerEvent::Kind::returned, worker, round);
+  }
   if (now && !before) {
     log(LogLevel::warning,
-        fmt::format(
-            "worker {}: worker {} has shown no sign of life for {:.1f} s; continuing without it",
-            heartbeat_->rank(), worker, heartbeat_->silence(worker).count()));
+        fmt::format("worker {}: worker {} has shown no sign of life for {:.1f} s; {} it",
+                    heartbeat_->rank(), worker, heartbeat_->silence(worker).count(),
+                    options_.has_ended ? "waiting for" : "continuing without"));
   }
   if (before && !now) {
     log(LogLevel::info, fmt::format("worker {}: worker {} is back", heartbeat_->rank(), worker));
@@ -43,17 +52,30 @@ bool PeerWaiter::is_suspect(int worker) {
 
 PeerWaiter::Outcome PeerWaiter::check(int worker, std::string_view operation, std::int64_t round) {
   const WorkerStatus status = state_of(heartbeat_->board()->header(worker)).status;
-  if (status == WorkerStatus::finished) return Outcome::finished;
+  if (has_ended(status)) return Outcome::finished;
   if (status == WorkerStatus::failed) {
     fail(ErrorKind::peer_failed, "{}: worker {} stops in round {} because worker {} failed",
          operation, heartbeat_->rank(), round, worker);
   }
-  return is_suspect(worker) ? Outcome::suspect : Outcome::ready;
+  if (options_.is_replaced && options_.is_replaced(worker)) return Outcome::suspect;
+  const bool suspect = is_suspect(worker, round);
+  const bool left_out = options_.has_ended ? options_.has_ended(worker) : suspect;
+  return left_out ? Outcome::suspect : Outcome::ready;
 }
 
 PeerWaiter::Outcome PeerWaiter::wait(int worker, const std::function<bool()>& ready,
                                      std::string_view operation, std::int64_t round) {
   if (ready()) return Outcome::ready;
+  if (!options_.observer) return wait_longer(worker, ready, operation, round);
+  PhaseEvent event{Phase::wait, heartbeat_->rank(), round, worker, Clock::now(), {}};
+  const Outcome outcome = wait_longer(worker, ready, operation, round);
+  event.ended = Clock::now();
+  options_.observer->on_phase(event);
+  return outcome;
+}
+
+PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool()>& ready,
+                                            std::string_view operation, std::int64_t round) {
   WorkerHeader& header = heartbeat_->board()->header(worker);
   ProgressDeadline deadline(options_.deadline, own());
   Seconds notice = slow_notice;

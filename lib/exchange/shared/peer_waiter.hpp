@@ -28,7 +28,10 @@ class PeerWaiter {
 
  private:
   PeerState own() const;
-  bool is_suspect(int worker);
+  bool is_suspect(int worker, std::int64_t round);
+  Outcome wait_longer(int worker, const std::function<bool()>& ready, std::string_view operation,
+                      std::int64_t round);
+  void tell(PeerEvent::Kind kind, int worker, std::int64_t round) const;
   void log(LogLevel level, const std::string& text) const;
 
   std::shared_ptr<Heartbeat> heartbeat_;

@@ -24,6 +24,7 @@ class SlotExchange : public Exchange {
     writer_.publish(round, with_weights);
   }
   Payload published() const override { return writer_.published(); }
+  std::uint64_t sequence() const override { return writer_.sequence(); }
 
   std::vector<Arrival> fetch(std::int64_t round) override { return reader_.fetch(round, false); }
   std::vector<Arrival> fetch_early(std::int64_t round) override {

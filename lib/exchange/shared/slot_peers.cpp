@@ -8,7 +8,7 @@ namespace fast::exchange {
 namespace {
 constexpr Seconds heartbeat_period{1 / beats_per_second};
 constexpr int snapshot_attempts = 100;
-constexpr Seconds remote_look{1};
+constexpr Seconds remote_look{1}, repeated_look{0.05};
 constexpr Seconds remote_snapshot{600};  // while parts arrive
 }  // namespace
 
@@ -37,11 +37,13 @@ void SlotPeers::work() {
 }
 
 PeerState SlotPeers::peer(int worker) const {
-  if (is_remote(worker)) remote_->look(worker, Deadline(remote_look));
+  if (is_remote(worker)) look(worker);
   return heartbeat_->look(worker);
 }
 
 bool SlotPeers::is_suspect(int worker) const { return heartbeat_->is_suspect(worker); }
+
+Seconds SlotPeers::suspect_after(int worker) const { return heartbeat_->suspect_after(worker); }
 
 void SlotPeers::note_progress() { board_->header(rank_).note_progress(); }
 
@@ -58,8 +60,31 @@ bool SlotPeers::announce(WorkerStatus status) {
   return first;
 }
 
+/// False when a worker of another host does not answer. One that did not do so the last time holds
+/// the caller only for a moment.
+bool SlotPeers::look(int worker) const {
+  std::unique_lock lock(mutex_);
+  const Seconds limit = silent_.count(worker) > 0 ? repeated_look : remote_look;
+  lock.unlock();
+  const bool answers = remote_->look(worker, Deadline(limit));
+  lock.lock();
+  if (answers) {
+    silent_.erase(worker);
+  } else {
+    silent_.insert(worker);
+  }
+  return answers;
+}
+
+/// A suspect must answer a look first: one that is gone would hold the caller for long.
+Snapshot SlotPeers::remote_snapshot_of(int worker, std::span<std::byte> room) const {
+  const bool has_finished = state_of(board_->header(worker)).status == WorkerStatus::finished;
+  if (!has_finished && is_suspect(worker) && !look(worker)) return Snapshot::none;
+  return remote_->snapshot(worker, room, Deadline(remote_snapshot));
+}
+
 Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room) const {
-  if (is_remote(worker)) return remote_->snapshot(worker, room, Deadline(remote_snapshot));
+  if (is_remote(worker)) return remote_snapshot_of(worker, room);
   const auto& sequence = board_->header(worker).publication.sequence;
   for (int attempt = 0; attempt < snapshot_attempts; ++attempt) {
     const std::uint64_t newest = sequence.load(std::memory_order_acquire);

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "exchange/remote/remote_access.hpp"
@@ -23,11 +24,14 @@ class SlotPeers : public Peers {
 
   PeerState peer(int worker) const override;
   bool is_suspect(int worker) const override;
+  Seconds suspect_after(int worker) const override;
   void note_progress() override;
   bool announce(WorkerStatus status) override;
   Snapshot snapshot(int worker, std::span<std::byte> room) const override;
 
  private:
+  bool look(int worker) const;
+  Snapshot remote_snapshot_of(int worker, std::span<std::byte> room) const;
   void work();
   bool is_remote(int worker) const { return remote_ && remote_->is_remote(worker); }
 
@@ -35,7 +39,8 @@ class SlotPeers : public Peers {
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
   std::shared_ptr<RemoteAccess> remote_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  mutable std::set<int> silent_;  ///< workers of other hosts that have not answered the latest look
   std::condition_variable stopped_changed_;
   bool stopped_ = false;
   std::thread thread_;  ///< beats

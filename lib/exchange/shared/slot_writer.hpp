@@ -21,6 +21,7 @@ class SlotWriter {
   MutablePayload acquire();
   void publish(std::int64_t round, bool with_weights);
   Payload published() const;
+  std::uint64_t sequence() const { return sequence_; }
 
  private:
   struct Rounds {

@@ -80,8 +80,9 @@ void add_fault_rows(OptionTable& table, WorkerOptions& worker) {
   table.group("faults");
   table.add("deadline", worker.deadline, seconds(positive()),
             "seconds that a worker waits for another one without progress");
-  table.add("suspect_after", worker.suspect_after, seconds(positive()),
-            "seconds without a sign of life after which a worker is left out");
+  table.add("suspect_after", worker.suspect_after, optional(seconds(positive()), "auto"),
+            "seconds without a sign of life after which a worker is left out; auto: from the gaps "
+            "between each worker's signs of life, 1 to 10 s (5 s at first)");
   table.add("rejoin_after", worker.rejoin_after, number<std::int64_t>(zero_or_more()),
             "rounds behind its neighbors from which a worker that was stopped adopts their "
             "average");

@@ -63,11 +63,15 @@ class FakeExchange final : public Exchange {
             next.weights.empty() ? nullptr : reinterpret_cast<std::byte*>(next.weights.data())};
   }
   void publish(std::int64_t round, bool with_weights) override {
-    if (std::exchange(acquired, false)) newest_ = 1 - newest_;
+    if (std::exchange(acquired, false)) {
+      newest_ = 1 - newest_;
+      ++sequence_;
+    }
     rounds.push_back(round);
     weights_too.push_back(with_weights);
   }
   Payload published() const override { return newest().payload(); }
+  std::uint64_t sequence() const override { return sequence_; }
   std::vector<Arrival> fetch(std::int64_t) override {
     ++fetched;
     std::vector<Arrival> given = arrivals.front();
@@ -104,6 +108,7 @@ class FakeExchange final : public Exchange {
  private:
   std::array<Slot, 2> slots_;
   std::size_t newest_ = 0;
+  std::uint64_t sequence_ = 0;
 };
 
 class FakePeers final : public Peers {
@@ -116,6 +121,7 @@ class FakePeers final : public Peers {
   bool is_suspect(int worker) const override {
     return std::count(suspects.begin(), suspects.end(), worker) > 0;
   }
+  Seconds suspect_after(int) const override { return patience; }
   void note_progress() override {}
   bool announce(WorkerStatus) override { return true; }
   Snapshot snapshot(int worker, std::span<std::byte> room) const override {
@@ -127,6 +133,7 @@ class FakePeers final : public Peers {
 
   std::vector<PeerState> states;
   std::vector<int> suspects;
+  Seconds patience{5};                                      ///< with all workers
   std::vector<std::optional<std::vector<double>>> weights;  ///< published
 };
 
@@ -148,7 +155,7 @@ struct Scene {
              setting.passes_mass()),
         context{setting, progress, exchange, mixer} {
     setting.shape = {mixer.coded().size_bytes(), setting.declared.payload_vectors,
-                     mixer.scalar_count(), 0};
+                     mixer.scalars().count(), 0};
   }
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;

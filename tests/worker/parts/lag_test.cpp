@@ -16,7 +16,6 @@ WorkerOptions stale(std::int64_t staleness) {
   WorkerOptions options;
   options.staleness = staleness;
   options.rejoin_after = 10;
-  options.suspect_after = Seconds(0.01);
   return options;
 }
 
@@ -40,6 +39,7 @@ TEST_CASE("above staleness 0 only a worker that was stopped can be left behind")
   Lag lag(scene.context, *scene.peers, scene.plan);
   const std::vector arrivals{scene.arrival(0, 1), scene.arrival(2, 1)};
   PeerState& own = scene.peers->states[1];
+  scene.peers->patience = Seconds(0.01);
   const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
   scene.peers->states[2].progress = 11;
   own.heartbeat = 1000;  // it lived on: its heart has beaten

@@ -54,7 +54,7 @@ TEST_CASE("a message that the rule holds back leaves the last one in force") {
 
 TEST_CASE("a restart begins another epoch of a rule that remembers its neighbors") {
   Scene scene(0, 3, stencil::ring(), of(algorithm::gradient_tracking(), 0));
-  CHECK(scene.mixer.epoch() == 0);
+  CHECK(scene.mixer.scalars().epoch() == 0);
   Publisher(scene.context).restart(4);
-  CHECK(scene.mixer.epoch() == 1);
+  CHECK(scene.mixer.scalars().epoch() == 1);
 }

@@ -104,3 +104,77 @@ TEST_CASE("a run in which nobody's weights are finite ends") {
   patient.x[0] = not_a_number;
   CHECK_THROWS_WITH(patient.recovery.heal(), ContainsSubstring("nor are its neighbors'"));
 }
+
+TEST_CASE("a spare takes a seat with the average of the living neighbors, in the furthest round") {
+  WorkerOptions options;
+  options.mix_every = 2;
+  Patient patient(options);
+  patient.peers->states[0].progress = 20;
+  patient.peers->states[2].progress = 22;
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 17}, 0);
+  CHECK(patient.x == Values(Scene::count, 10));
+  CHECK(patient.exchange.rounds.back() == 22);
+  CHECK(patient.exchange.completed == 22);
+  CHECK(patient.progress.combinations == 22);
+  CHECK(patient.progress.stats.rounds == 44);
+  CHECK(patient.progress.stats.joined_at == 44);
+  CHECK(patient.progress.stats.predecessor_rounds == 34);
+}
+
+TEST_CASE("a worker joins in its growth's round at staleness 0, though neighbors are further") {
+  WorkerOptions options;
+  options.mix_every = 2;
+  Patient patient(options);
+  for (const std::size_t worker : {0, 2}) patient.peers->states[worker].progress = 21;
+  patient.recovery.join(patient.publisher, {.seat = 1, .version = 1, .progress = 0, .growth = 1},
+                        39);
+  CHECK(patient.x == Values(Scene::count, 10));
+  CHECK(patient.exchange.rounds.back() == 20);
+  CHECK(patient.progress.combinations == 20);
+  CHECK(patient.progress.stats.rounds == 40);
+  CHECK(patient.progress.stats.predecessor_rounds == 39);  // one step is left out
+}
+
+TEST_CASE("a worker joins in its neighbors' round above staleness 0") {
+  WorkerOptions options;
+  options.staleness = 3;
+  Patient patient(options);
+  for (const std::size_t worker : {0, 2}) patient.peers->states[worker].progress = 21;
+  patient.recovery.join(patient.publisher, {.seat = 1, .version = 1, .progress = 0, .growth = 1},
+                        20);
+  CHECK(patient.progress.combinations == 21);
+  CHECK(patient.progress.stats.predecessor_rounds == 20);
+}
+
+TEST_CASE("a spare adopts neighbors that have finished, and none that are gone") {
+  Patient patient;
+  patient.peers->states[0].status = WorkerStatus::finished;
+  patient.peers->states[0].progress = 30;
+  patient.peers->states[2].progress = 40;
+  patient.peers->suspects = {2};
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 17}, 0);
+  CHECK(patient.x == Values(Scene::count, 0));
+  CHECK(patient.progress.combinations == 30);
+}
+
+TEST_CASE("the epoch of a spare is newer than those that workers reach by counting") {
+  WorkerOptions options;
+  options.algorithm = algorithm::push_sum();
+  Patient patient(options);
+  patient.mixer.restart(1000);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 0}, 0);
+  const double first = patient.mixer.scalars().epoch();
+  CHECK(first > 1000);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 2, .progress = 0}, 0);
+  CHECK(patient.mixer.scalars().epoch() > first + 1000);
+}
+
+TEST_CASE("a spare that finds no weights takes no seat") {
+  WorkerOptions options;
+  options.deadline = Seconds(0.1);
+  Patient patient(options);
+  patient.peers->suspects = {0, 2};
+  CHECK_THROWS_WITH(
+      patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 0}, 0),
+      Catch::Contains("no worker whose weights"));
+}

@@ -15,16 +15,17 @@ namespace {
 
 using Workers = std::vector<int>;
 
-WorkerOptions quick_to_suspect() {
+WorkerOptions with_deadline() {
   WorkerOptions options;
-  options.suspect_after = Seconds(0.1);
   options.deadline = Seconds(60);
   return options;
 }
 
 struct Run : Scene {
   explicit Run(int rank, int size)
-      : Scene(rank, size, stencil::ring(), quick_to_suspect()), survivors(setting, peers, plan) {}
+      : Scene(rank, size, stencil::ring(), with_deadline()), survivors(setting, peers, plan) {
+    peers->patience = Seconds(0.1);
+  }
   void all(WorkerStatus status) const {
     for (PeerState& state : peers->states) state.status = status;
   }
@@ -37,7 +38,7 @@ TEST_CASE("the end waits for all, and all are its part") {
   Run run(0, 4);
   run.all(WorkerStatus::finished);
   run.survivors.await_finish();
-  CHECK(run.survivors.lost().empty());
+  CHECK(run.survivors.departed({}).lost.empty());
   CHECK(run.survivors.own_part(true) == Workers{0, 1, 2, 3});
 }
 
@@ -62,14 +63,14 @@ TEST_CASE("a suspect is lost once its time has passed on this worker's own heart
   run.survivors.await_finish();
   heart.request_stop();
   heart.join();
-  CHECK(run.survivors.lost() == Workers{2});
+  CHECK(run.survivors.departed({}).lost == Workers{2});
 }
 
 TEST_CASE("deaths that cut the topology leave a worker those that it still reaches") {
   Run run(0, 6);
   run.peers->suspects = {2, 5};  // a ring of 6: 0-1 and 3-4 remain
   run.survivors.look();
-  CHECK(run.survivors.lost() == Workers{2, 5});
+  CHECK(run.survivors.departed({}).lost == Workers{2, 5});
   REQUIRE(run.said.size() == 1);
   CHECK(run.said[0].find("falls into 2 parts") != std::string::npos);
   CHECK(run.survivors.own_part(false).size() == 6);  // in training all count

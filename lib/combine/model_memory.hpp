@@ -1,0 +1,42 @@
+// The memory that a worker's weights are in, on the host or on a device, and copies to and from it.
+#pragma once
+
+#include <fast/core/layout.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+namespace fast::combine {
+
+class ModelMemory {
+ public:
+  explicit ModelMemory(ParameterLayout layout) : layout_(std::move(layout)) {}
+  virtual ~ModelMemory() = default;
+
+  const ParameterLayout& layout() const { return layout_; }
+  void rebind(ParameterLayout layout) { layout_ = std::move(layout); }
+
+  /// Copies the weights to a packed vector, on the host or in a slot, or a packed vector to memory
+  /// of that layout. Block.
+  void copy_weights_to(std::byte* packed) const;
+  void copy_weights_from(const std::byte* packed, const ParameterLayout& to) const;
+  void copy_weights_from(const std::byte* packed) const { copy_weights_from(packed, layout_); }
+  /// Copies bytes that may be the model's, a slot's or the host's, by the time settle() returns.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) const = 0;
+  virtual void settle() const = 0;
+
+ private:
+  ParameterLayout layout_;
+};
+
+class HostMemory final : public ModelMemory {
+ public:
+  using ModelMemory::ModelMemory;
+  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) const override {
+    std::memcpy(to, from, size_bytes);
+  }
+  void settle() const override {}
+};
+
+}  // namespace fast::combine

@@ -1,0 +1,19 @@
+// What a combination reads: the worker's own message and those of its neighbors.
+#pragma once
+
+#include <fast/exchange/exchange.hpp>
+
+#include <vector>
+
+namespace fast::combine {
+
+/// The round's neighbors that are present, and their weights.
+struct Neighborhood {
+  Payload own;
+  std::vector<int> workers;
+  std::vector<Payload> payloads;
+  std::vector<double> weights;
+  double self_weight = 1;
+};
+
+}  // namespace fast::combine

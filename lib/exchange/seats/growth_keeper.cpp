@@ -1,0 +1,89 @@
+#include "exchange/seats/growth_keeper.hpp"
+
+#include <algorithm>
+#include <fast/core/deadline.hpp>
+#include <fast/core/error.hpp>
+#include <fast/mpi/environment.hpp>
+
+namespace fast::exchange {
+namespace {
+
+constexpr auto look_at_growth_again = std::chrono::milliseconds(100);
+
+}  // namespace
+
+void require_nobody_failed(const Seating& seating) {
+  const SeatRecords& records = seating.records();
+  for (int rank = 0; rank < records.size(); ++rank) {
+    require(records.status(rank) != WorkerStatus::failed, ErrorKind::peer_failed,
+            "Worker: spare {} ends as a worker failed", seating.rank());
+  }
+}
+
+void GrowthKeeper::allow(const GrowthRounds& rounds) {
+  const std::lock_guard lock(mutex_);
+  growth_.allow(rounds);
+}
+
+bool GrowthKeeper::is_allowed() const {
+  const std::lock_guard lock(mutex_);
+  return growth_.is_allowed();
+}
+
+void GrowthKeeper::request() {
+  const std::lock_guard lock(mutex_);
+  growth_.request();
+}
+
+int GrowthKeeper::spares_left() const {
+  const std::lock_guard lock(mutex_);
+  return seating_.spares_left();
+}
+
+int GrowthKeeper::wanted() const {
+  return static_cast<int>(
+      std::max(seating_.records().newest_wanted(), seating_.records().newest_settled().number));
+}
+
+GrowthTurn GrowthKeeper::take_turn(std::int64_t rounds, std::int64_t ahead, Seconds deadline) {
+  const Deadline limit(deadline);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const GrowthTurn turn = growth_.take_turn(rounds, ahead);
+    if (turn != GrowthTurn::hold || !seating_.has_seat()) return turn;
+    require(!limit.expired(), ErrorKind::deadline,
+            "Worker: worker {} waited {:.1f} s in round {} for the others to agree when a worker "
+            "joins; look for one that hangs",
+            seating_.rank(), limit.elapsed_s(), rounds);
+    changed_.wait_for(lock, look_at_growth_again);
+  }
+}
+
+std::optional<NumberedGrowth> GrowthKeeper::coming() const {
+  const std::lock_guard lock(mutex_);
+  return growth_.coming();
+}
+
+void GrowthKeeper::enter() {
+  const std::lock_guard lock(mutex_);
+  growth_.enter();
+}
+
+std::optional<std::int64_t> GrowthKeeper::wait_for(int number) {
+  std::unique_lock lock(mutex_);
+  while (seating_.begun_growths() < number) {
+    require_nobody_failed(seating_);
+    if (seating_.all_have_ended() || mpi::asked_to_leave()) {
+      seating_.records().set_status(WorkerStatus::finished);  // first: it is not lost
+      seating_.release();
+      seating_.enter(seating_.begun_growths());
+      return std::nullopt;
+    }
+    changed_.wait_for(lock, look_at_growth_again);
+  }
+  const NumberedGrowth settled = seating_.records().newest_settled();
+  // The rounds of earlier growths are not known any more.
+  return settled.number == static_cast<std::uint64_t>(number) ? settled.round : -1;
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,122 @@
+#include "exchange/seats/seat_growth.hpp"
+
+#include <algorithm>
+
+namespace fast::exchange {
+namespace {
+
+/// From the last round that a worker begins unknowing to the first one with more workers. The
+/// publications for that one are made in the round before it.
+constexpr std::int64_t rounds_to_prepare = 2;
+
+}  // namespace
+
+void SeatGrowth::request() {
+  SeatRecords& records = seating_.records();
+  records.want(std::max(records.newest_wanted(), records.newest_settled().number) + 1);
+}
+
+void SeatGrowth::tick() {
+  SeatRecords& records = seating_.records();
+  if (records.newest_wanted() <= records.newest_settled().number) return;
+  answer();
+  settle();
+}
+
+bool SeatGrowth::trains(int rank) const {
+  return seating_.takes_part(rank) && !seating_.is_replaced(rank) &&
+         seating_.records().status(rank) == WorkerStatus::running;
+}
+
+bool SeatGrowth::has_newcomer(std::uint64_t growth) const {
+  const int holder = seating_.holder(seating_.founders() + static_cast<int>(growth) - 1);
+  return holder != nobody && !seating_.is_gone(holder);
+}
+
+bool SeatGrowth::some_have_answered(std::uint64_t growth) const {
+  const SeatRecords& records = seating_.records();
+  for (int rank = 0; rank < records.size(); ++rank) {
+    if (records.answer_of(rank).number >= growth) return true;
+  }
+  return false;
+}
+
+/// Whether all that train have come to the last growth, and those that joined before train, too.
+/// Else a worker that answers would wait for slow ones, or they would begin in a run that has grown
+/// once more.
+bool SeatGrowth::all_have_entered(NumberedGrowth last) const {
+  const SeatRecords& records = seating_.records();
+  if (last.number == 0) return true;
+  for (int rank = 0; rank < records.size(); ++rank) {
+    if (seating_.is_gone(rank)) continue;
+    const auto seat = seating_.seat_of(rank);
+    const bool joins = seat && *seat >= seating_.founders() && seating_.takes_part(rank) &&
+                       records.status(rank) < WorkerStatus::running &&
+                       *seat < seating_.founders() + static_cast<int>(last.number);
+    if (joins) return false;
+    if (trains(rank) && records.progress(rank) * seating_.steps() < last.round) return false;
+  }
+  return true;
+}
+
+/// When one worker has answered, all do: it would wait for the others.
+void SeatGrowth::answer() {
+  SeatRecords& records = seating_.records();
+  const std::uint64_t growth = records.newest_settled().number + 1;
+  if (!begun_ || !allowed_ || !trains(seating_.rank())) return;
+  if (static_cast<std::uint64_t>(seating_.entered()) + 1 != growth) return;
+  if (records.answer_of(seating_.rank()).number >= growth) return;
+  const bool first = !some_have_answered(growth);
+  if (first && !(has_newcomer(growth) && all_have_entered(records.newest_settled()))) return;
+  records.answer({growth, *begun_ + ahead_});
+}
+
+void SeatGrowth::settle() {
+  SeatRecords& records = seating_.records();
+  const std::uint64_t growth = records.newest_settled().number + 1;
+  if (!allowed_ || !trains(seating_.rank())) return;
+  std::int64_t last = 0;
+  for (int rank = 0; rank < records.size(); ++rank) {
+    if (has_ended(records.status(rank)))
+      last = std::max(last, records.progress(rank) * seating_.steps());
+    const NumberedGrowth answer = records.answer_of(rank);
+    if (answer.number >= growth) last = std::max(last, answer.round);
+    if (!trains(rank) || seating_.is_gone(rank)) continue;
+    if (rank < seating_.rank() || answer.number < growth) return;
+  }
+  records.settle({growth, first_round_from(last + rounds_to_prepare)});
+}
+
+std::int64_t SeatGrowth::first_round_from(std::int64_t round) const {
+  const std::int64_t every = std::max<std::int64_t>(1, allowed_->every);
+  const std::int64_t after = std::max<std::int64_t>(0, round - allowed_->first);
+  return allowed_->first + (after + every - 1) / every * every;
+}
+
+std::optional<NumberedGrowth> SeatGrowth::coming() const {
+  const NumberedGrowth settled = seating_.records().newest_settled();
+  const bool is_known =
+      seating_.holder(seating_.founders() + static_cast<int>(settled.number) - 1) != nobody;
+  if (settled.number <= static_cast<std::uint64_t>(seating_.entered()) || !is_known)
+    return std::nullopt;
+  return settled;
+}
+
+GrowthTurn SeatGrowth::take_turn(std::int64_t rounds, std::int64_t ahead) {
+  ahead_ = ahead;
+  const auto settled = coming();
+  if (settled && rounds >= settled->round) return GrowthTurn::enter;
+  const NumberedGrowth answer = seating_.records().answer_of(seating_.rank());
+  const std::uint64_t known =
+      settled ? settled->number : static_cast<std::uint64_t>(seating_.entered());
+  if (answer.number > known && rounds > answer.round) return GrowthTurn::hold;
+  begun_ = rounds;
+  return GrowthTurn::go;
+}
+
+void SeatGrowth::enter() {
+  seating_.enter(static_cast<int>(seating_.records().newest_settled().number));
+  if (allowed_ && allowed_->every > 1) allowed_.reset();
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,65 @@
+// How the workers of a run agree on the round from which they are one more. Training continues
+// meanwhile. Growths are numbered 1, 2, ...; growth k opens the seat founders + k - 1.
+//
+//   1. request() on any worker: one growth more is wanted. The seat is open, and the lowest free
+//      spare takes it (see Seating). It prepares, and does not train yet.
+//   2. tick() on each worker, when it sees the spare there: it answers with the last round that it
+//      begins before the growth is settled. That is a little later than the round under way.
+//   3. tick() on the lowest worker that is there: when all have answered, it settles on a round
+//      after all those rounds.
+//   4. take_turn() on each worker, between rounds: the worker holds at the bound that it has
+//      answered until the growth is settled. From the settled round on it reads the new seat.
+//
+// A worker answers for a further growth when it has entered the last one. Workers that are gone are
+// not waited for: they enter late, when they come back.
+#pragma once
+
+#include <fast/exchange/spares.hpp>
+
+#include <cstdint>
+#include <optional>
+
+#include "exchange/seats/seating.hpp"
+
+namespace fast::exchange {
+
+/// What a worker does next.
+enum class GrowthTurn { go, hold, enter };
+
+/// One worker's part. Calls are one thread's at a time.
+class SeatGrowth {
+ public:
+  /// `seating` outlives this.
+  explicit SeatGrowth(Seating& seating) : seating_(seating) {}
+
+  /// The worker may enter growths, before these rounds only.
+  void allow(const GrowthRounds& rounds) { allowed_ = rounds; }
+  bool is_allowed() const { return allowed_.has_value(); }
+  /// One worker more than those that are wanted already.
+  void request();
+  void tick();
+  /// Between rounds, when `rounds` are made. After `go` the worker begins another one. Growths are
+  /// settled at least `ahead` rounds later, so that all workers know of them in time.
+  GrowthTurn take_turn(std::int64_t rounds, std::int64_t ahead);
+  /// The worker has done what take_turn() has asked for. With GrowthRounds::every above 1 it must
+  /// allow the next growth anew: its rounds may have moved.
+  void enter();
+  /// The growth that is settled and that this worker has not entered.
+  std::optional<NumberedGrowth> coming() const;
+
+ private:
+  bool trains(int rank) const;
+  bool has_newcomer(std::uint64_t growth) const;
+  bool some_have_answered(std::uint64_t growth) const;
+  bool all_have_entered(NumberedGrowth last) const;
+  void answer();
+  void settle();
+  std::int64_t first_round_from(std::int64_t round) const;
+
+  Seating& seating_;
+  std::optional<GrowthRounds> allowed_;
+  std::optional<std::int64_t> begun_;  ///< the round under way
+  std::int64_t ahead_ = 0;
+};
+
+}  // namespace fast::exchange

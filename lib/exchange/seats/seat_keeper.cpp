@@ -1,0 +1,143 @@
+#include "exchange/seats/seat_keeper.hpp"
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/mpi/environment.hpp>
+#include <limits>
+#include <thread>
+
+namespace fast::exchange {
+namespace {
+
+constexpr auto look_again = std::chrono::milliseconds(100);
+/// Within these times news reach all ranks.
+constexpr double news_on_a_host_s = 0.02, news_between_hosts_s = 1;
+
+}  // namespace
+
+SeatKeeper::SeatKeeper(Group everyone, int seats, const Deadline& deadline)
+    : everyone_(std::move(everyone)),
+      region_(everyone_.allocate(sizeof(SeatRecord), deadline)),
+      news_(everyone_, SeatRecord::words, deadline),
+      seating_(SeatRecords(records(), everyone_.rank()), seats,
+               std::numeric_limits<double>::infinity(),
+               news_.has_other_hosts() ? news_between_hosts_s : news_on_a_host_s),
+      ticker_([this](Seconds elapsed) { return tick(elapsed); }) {}
+
+/// The memory is zero at first, and so are valid records.
+std::vector<SeatRecord*> SeatKeeper::records() const {
+  std::vector<SeatRecord*> all;
+  for (std::byte* part : region_.parts) all.push_back(reinterpret_cast<SeatRecord*>(part));
+  return all;
+}
+
+/// True while seats change hands.
+bool SeatKeeper::tick(Seconds elapsed) {
+  receive_news();
+  const std::vector<int> died = everyone_.died();
+  bool hurry = false;
+  {
+    const std::lock_guard lock(mutex_);
+    seating_.tick(elapsed.count(), died);
+    growth_.tick();
+    seating_.records().copy_to(news_.words());
+    hurry = seating_.is_busy();
+  }
+  changed_.notify_all();
+  news_.send();
+  return hurry;
+}
+
+void SeatKeeper::receive_news() {
+  while (news_.receive()) {
+    const std::lock_guard lock(mutex_);
+    seating_.records().take_over(news_.words(), news_.here());
+  }
+}
+
+void SeatKeeper::spread_news() const {
+  if (news_.has_other_hosts()) std::this_thread::sleep_for(Seconds(news_between_hosts_s));
+}
+
+void SeatKeeper::watch(Seconds silent_after, std::int64_t steps) {
+  const std::lock_guard lock(mutex_);
+  seating_.set_steps(steps);
+  const double news_s = news_.has_other_hosts() ? news_between_hosts_s : 0;
+  seating_.set_silent_after(silent_after.count() + news_s);
+}
+
+void SeatKeeper::note_status(WorkerStatus status) { seating_.records().set_status(status); }
+
+void SeatKeeper::note_progress(std::int64_t combinations) {
+  seating_.records().set_progress(combinations);
+}
+
+std::uint64_t SeatKeeper::repeated() const {
+  std::uint64_t sum = 0;
+  for (int rank = 0; rank < seating_.records().size(); ++rank)
+    sum += seating_.records().repeated(rank);
+  return sum;
+}
+
+bool SeatKeeper::is_awaited(int seat) const {
+  const std::lock_guard lock(mutex_);
+  return seating_.is_awaited(seat);
+}
+
+bool SeatKeeper::has_begun(int rank) const {
+  const SeatRecords& records = seating_.records();
+  return takes_part(rank) &&
+         (!seating_.is_spare(rank) || records.status(rank) != WorkerStatus::starting);
+}
+
+std::vector<int> SeatKeeper::joined() const {
+  std::vector<int> seats;
+  const int growths = std::max(seating_.entered(), seating_.begun_growths());
+  for (int seat = founders(); seat < founders() + growths; ++seat) seats.push_back(seat);
+  return seats;
+}
+
+bool SeatKeeper::some_are_missing() const {
+  const std::lock_guard lock(mutex_);
+  return seating_.any_is_lost() || !seating_.taken().empty() || !joined().empty();
+}
+
+std::optional<SeatOffer> SeatKeeper::wait_for_seat(const std::function<void()>& began) {
+  std::unique_lock lock(mutex_);
+  for (bool told = false;;) {
+    if (!told && (told = seating_.has_begun())) began();
+    if (const auto offer = seating_.offered()) {
+      seating_.accept();
+      return offer;
+    }
+    require_nobody_failed(seating_);
+    if (seating_.all_have_ended()) break;
+    if (mpi::asked_to_leave()) {
+      seating_.release();
+      return std::nullopt;
+    }
+    changed_.wait_for(lock, look_again);
+  }
+  seating_.release();
+  seating_.records().set_status(WorkerStatus::finished);
+  const SeatRecords& records = seating_.records();
+  bool any_finished = false;
+  for (int seat = 0; seat < founders(); ++seat)
+    any_finished |= records.status(seating_.holder(seat)) == WorkerStatus::finished;
+  require(any_finished, ErrorKind::deadline,
+          "Worker: spare {} can take no seat, as all workers are gone; resume from a checkpoint",
+          rank());
+  return std::nullopt;
+}
+
+bool SeatKeeper::take() {
+  const std::lock_guard lock(mutex_);
+  return seating_.take();
+}
+
+void SeatKeeper::release() {
+  const std::lock_guard lock(mutex_);
+  seating_.release();
+}
+
+}  // namespace fast::exchange

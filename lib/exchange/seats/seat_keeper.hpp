@@ -1,0 +1,87 @@
+// Keeps the seats of a run: a Seating in memory that the ranks of a host share, messages to ranks
+// of other hosts, and a thread that advances it beside training.
+#pragma once
+
+#include <condition_variable>
+#include <fast/exchange/group.hpp>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "exchange/gossip.hpp"
+#include "exchange/seats/growth_keeper.hpp"
+#include "exchange/seats/seating.hpp"
+#include "exchange/ticker.hpp"
+
+namespace fast::exchange {
+
+class SeatKeeper {
+ public:
+  /// Collective over `everyone`: the ranks of the seats, then the spares.
+  SeatKeeper(Group everyone, int seats, const Deadline& deadline);
+  SeatKeeper(const SeatKeeper&) = delete;
+  SeatKeeper& operator=(const SeatKeeper&) = delete;
+
+  // Any thread. These do not block.
+  int founders() const { return seating_.founders(); }
+  int seats() const { return seating_.seats(); }
+  int rank() const { return seating_.rank(); }
+  int holder(int seat) const { return seating_.holder(seat); }
+  std::optional<int> seat_of(int rank) const { return seating_.seat_of(rank); }
+  std::optional<int> own_seat() const { return seating_.own_seat(); }
+  bool has_seat() const { return seating_.has_seat(); }
+  bool takes_part(int rank) const { return seating_.takes_part(rank); }
+  /// The same without spares that prepare to join.
+  bool has_begun(int rank) const;
+  std::vector<int> taken() const { return seating_.taken(); }
+  bool is_replaced(int rank) const { return seating_.is_replaced(rank); }
+  /// The seats that growths have opened and that are used.
+  std::vector<int> joined() const;
+
+  /// A rank without a sign of life for that long is gone; before the call, none is silent. Workers
+  /// combine in every `steps`-th round.
+  void watch(Seconds silent_after, std::int64_t steps);
+  void note_status(WorkerStatus status);
+  void note_progress(std::int64_t combinations);
+  /// Of this spare, and of all: see SeatRecord.
+  void note_repeated(std::uint64_t amount) { seating_.records().set_repeated(amount); }
+  std::uint64_t repeated() const;
+  /// A spare will probably take the seat of that lost worker soon.
+  bool is_awaited(int seat) const;
+  /// Ranks are missing, so that calls that are collective over all ranks would not end: some rank
+  /// was lost, or a spare has a seat or has joined.
+  bool some_are_missing() const;
+
+  /// Of a spare: blocks until there is a seat for it. Empty when training has ended without it, or
+  /// when the launcher has asked this rank to leave.
+  /// Calls `began` when all workers have met. Throws Error(peer_failed) if a worker has failed, or
+  /// Error(deadline) if all workers are gone.
+  std::optional<SeatOffer> wait_for_seat(const std::function<void()>& began);
+  /// The spare's worker is ready: from now on the others read it. False if the seat is not vacant
+  /// any more; the spare may wait for another one.
+  bool take();
+  /// Takes no seat, or no other one, any more. A seat that it has falls vacant.
+  void release();
+  /// Of a worker that has left: waits until ranks of other hosts must have heard that, a second. A
+  /// spare of theirs would take the seat of a worker that is gone.
+  void spread_news() const;
+
+  GrowthKeeper& growth() { return growth_; }
+  const GrowthKeeper& growth() const { return growth_; }
+
+ private:
+  bool tick(Seconds elapsed);
+  void receive_news();
+  std::vector<SeatRecord*> records() const;
+
+  Group everyone_;
+  Region region_;
+  Gossip news_;               ///< the ticker's
+  mutable std::mutex mutex_;  ///< guards seating_, but for what its records say
+  std::condition_variable changed_;
+  Seating seating_;
+  GrowthKeeper growth_{seating_, mutex_, changed_};
+  Ticker ticker_;  ///< declared last: it uses all others
+};
+
+}  // namespace fast::exchange

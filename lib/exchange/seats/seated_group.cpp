@@ -1,0 +1,73 @@
+#include "exchange/seats/seated_group.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fast/core/error.hpp>
+#include <fast/exchange/spares.hpp>
+
+namespace fast {
+namespace exchange {
+
+SeatedGroup::SeatedGroup(Group everyone, int spares, const Deadline& deadline)
+    : everyone_(std::move(everyone)) {
+  const int seats = everyone_.size() - spares;
+  const bool founds = everyone_.rank() < seats;
+  auto same = everyone_.impl().subgroup(founds ? 0 : 1, deadline);
+  if (founds) founders_.emplace(std::move(same));
+  if (!founds) everyone_.impl().leave_untouched();
+  keeper_ = std::make_shared<SeatKeeper>(everyone_, seats, deadline);
+}
+
+int SeatedGroup::rank() const { return keeper_->own_seat().value_or(keeper_->rank()); }
+
+std::vector<int> SeatedGroup::hosts() const {
+  const std::vector<int> all = everyone_.hosts();
+  const int own = all[static_cast<std::size_t>(everyone_.rank())];
+  std::vector<int> hosts = all;
+  hosts.resize(static_cast<std::size_t>(size()));
+  for (int seat = keeper_->founders(); seat < size(); ++seat) {
+    const int holder = std::max(0, keeper_->holder(seat));
+    hosts[static_cast<std::size_t>(seat)] = all[static_cast<std::size_t>(holder)];
+  }
+  if (rank() < size()) hosts[static_cast<std::size_t>(rank())] = own;
+  return hosts;
+}
+
+std::vector<std::string> SeatedGroup::all_gather(std::string_view bytes, const Deadline& deadline,
+                                                 std::string_view purpose) {
+  require(founders_.has_value(), ErrorKind::internal,
+          "{}: a spare takes no part in calls that are collective over the workers", purpose);
+  return founders_->all_gather(bytes, deadline, purpose);
+}
+
+std::vector<int> SeatedGroup::died() const {
+  std::vector<int> seats;
+  const std::vector<int> ranks = everyone_.died();
+  for (int seat = 0; seat < size(); ++seat) {
+    if (std::find(ranks.begin(), ranks.end(), keeper_->holder(seat)) != ranks.end())
+      seats.push_back(seat);
+  }
+  return seats;
+}
+
+void SeatedGroup::give_up() {
+  everyone_.give_up();
+  if (founders_) founders_->give_up();
+}
+
+}  // namespace exchange
+
+Group with_spares(const Group& everyone, int spares, Seconds deadline) {
+  require(spares >= 0 && spares < everyone.size(), ErrorKind::argument,
+          "spares: {} of {} ranks; at least one rank must train, start more", spares,
+          everyone.size());
+  if (spares == 0) return everyone;
+  return Group(std::make_shared<exchange::SeatedGroup>(everyone, spares, Deadline(deadline)));
+}
+
+int spares_of_launcher() {
+  const char* asked = std::getenv("FASTRUN_SPARES");
+  return asked == nullptr ? 0 : std::max(0, std::atoi(asked));
+}
+
+}  // namespace fast

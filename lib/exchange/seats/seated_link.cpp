@@ -1,0 +1,106 @@
+#include "exchange/seats/seated_link.hpp"
+
+#include <utility>
+
+namespace fast::exchange {
+namespace {
+
+class SeatedExchange final : public Exchange {
+ public:
+  SeatedExchange(std::unique_ptr<Exchange> ranks, std::shared_ptr<SeatKeeper> keeper)
+      : ranks_(std::move(ranks)), keeper_(std::move(keeper)) {}
+
+  MutablePayload acquire() override { return ranks_->acquire(); }
+  void publish(std::int64_t round, bool with_weights) override {
+    ranks_->publish(round, with_weights);
+  }
+  void flush() override { ranks_->flush(); }
+  Payload published() const override { return ranks_->published(); }
+  std::uint64_t sequence() const override { return ranks_->sequence(); }
+
+  void begin_fetch(std::int64_t round) override { ranks_->begin_fetch(round); }
+  std::vector<Arrival> fetch(std::int64_t round) override { return by_seat(ranks_->fetch(round)); }
+  std::vector<Arrival> fetch_early(std::int64_t round) override {
+    return by_seat(ranks_->fetch_early(round));
+  }
+  bool await(Arrival& arrival, std::size_t bytes) override {
+    const int seat = std::exchange(arrival.worker, arrival.rank);
+    const bool comes = ranks_->await(arrival, bytes);
+    arrival.worker = seat;
+    return comes;
+  }
+  Arrival::State look(int neighbor, std::int64_t round) override {
+    return ranks_->look(keeper_->holder(neighbor), round);
+  }
+  bool stands(const Arrival& arrival) const override {
+    Arrival by_rank = arrival;
+    by_rank.worker = arrival.rank;
+    return ranks_->stands(by_rank);
+  }
+  void complete(std::int64_t rounds) override {
+    ranks_->complete(rounds);
+    keeper_->note_progress(rounds);
+  }
+
+ private:
+  std::vector<Arrival> by_seat(std::vector<Arrival> arrivals) const {
+    for (Arrival& arrival : arrivals) {
+      arrival.rank = arrival.worker;
+      arrival.worker = keeper_->seat_of(arrival.rank).value_or(arrival.rank);
+    }
+    return arrivals;
+  }
+
+  std::unique_ptr<Exchange> ranks_;
+  std::shared_ptr<SeatKeeper> keeper_;
+};
+
+class SeatedPeers final : public Peers {
+ public:
+  SeatedPeers(std::shared_ptr<Peers> ranks, std::shared_ptr<SeatKeeper> keeper)
+      : ranks_(std::move(ranks)), keeper_(std::move(keeper)) {}
+
+  PeerState peer(int worker) const override { return ranks_->peer(rank_on(worker)); }
+  /// A seat that a spare will take soon is not lost.
+  bool is_suspect(int worker) const override {
+    return ranks_->is_suspect(rank_on(worker)) && !keeper_->is_awaited(worker);
+  }
+  Seconds suspect_after(int worker) const override {
+    return ranks_->suspect_after(rank_on(worker));
+  }
+  void note_progress() override { ranks_->note_progress(); }
+  /// That the worker runs is noted by its owner, when all have met.
+  bool announce(WorkerStatus status) override {
+    if (status != WorkerStatus::running) keeper_->note_status(status);
+    return ranks_->announce(status);
+  }
+  Snapshot snapshot(int worker, std::span<std::byte> room) const override {
+    return ranks_->snapshot(rank_on(worker), room);
+  }
+
+ private:
+  /// A worker that has lost its seat still sees itself there.
+  int rank_on(int seat) const {
+    const bool own = keeper_->own_seat() == seat;
+    return own ? keeper_->rank() : keeper_->holder(seat);
+  }
+
+  std::shared_ptr<Peers> ranks_;
+  std::shared_ptr<SeatKeeper> keeper_;
+};
+
+}  // namespace
+
+Link seated(Link link, std::shared_ptr<SeatKeeper> keeper) {
+  return {std::make_unique<SeatedExchange>(std::move(link.exchange), keeper),
+          std::make_shared<SeatedPeers>(std::move(link.peers), keeper)};
+}
+
+RoundEdges in_ranks(RoundEdges edges, const SeatKeeper& keeper) {
+  for (auto* seats : {&edges.sources, &edges.destinations}) {
+    for (int& worker : *seats) worker = keeper.holder(worker);
+  }
+  return edges;
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,17 @@
+// A link whose workers are seats, over one whose workers are ranks.
+#pragma once
+
+#include <memory>
+
+#include "exchange/seats/seat_keeper.hpp"
+
+namespace fast::exchange {
+
+/// `link` is of Group::everyone(). Its plan must be in ranks, see in_ranks().
+Link seated(Link link, std::shared_ptr<SeatKeeper> keeper);
+
+/// The edges of seats as edges of the ranks that hold them at the time of the call. They stand in
+/// the order of the seats.
+RoundEdges in_ranks(RoundEdges edges, const SeatKeeper& keeper);
+
+}  // namespace fast::exchange

@@ -1,0 +1,94 @@
+#include "worker/growth.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+
+#include "mpi/launcher.hpp"
+
+namespace fast::worker {
+namespace {
+
+using exchange::GrowthTurn;
+using exchange::NumberedGrowth;
+
+constexpr double epochs_per_growth = 1e9;
+/// Within this time all workers hear of a growth, mostly.
+constexpr double hear_of_growth_s = 0.5;
+constexpr double most_rounds_ahead = 1e5;
+
+}  // namespace
+
+double epoch_of_growth(int growth) { return epochs_per_growth * growth; }
+
+void Growth::allow(const GrowthRounds& rounds) {
+  require(rounds.every >= 1, ErrorKind::argument,
+          "Worker: workers join every {} rounds; 1 or more are required", rounds.every);
+  if (keeper_) keeper_->growth().allow(rounds);
+}
+
+std::string Growth::why_not() const {
+  if (worker_.setting.declared.scope == algorithm::Scope::nobody)
+    return fmt::format("algorithm {} averages with nobody", worker_.setting.declared.name);
+  if (worker_.setting.sends_sums())
+    return fmt::format(
+        "algorithm {} at a staleness above 0 sends running sums over edges that must stay",
+        worker_.setting.declared.name);
+  if (!keeper_->growth().is_allowed() && keeper_->growth().entered() == 0)
+    return "the program does not allow it (Worker::allow_growth)";
+  if (keeper_->growth().spares_left() < 1) return "no spare is left";
+  try {
+    wiring_.of(keeper_->founders() + keeper_->growth().wanted() + 1, worker_.options());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+void Growth::hear_launcher() {
+  for (const int asked = mpi::growths_asked(); heard_ < asked; ++heard_) {
+    const std::string reason = why_not();
+    if (reason.empty()) {
+      keeper_->growth().request();
+    } else {
+      worker_.warn(fmt::format("worker {}: no worker can join: {}; training goes on",
+                               worker_.rank(), reason));
+    }
+  }
+}
+
+/// So many rounds are made while all workers hear of a growth.
+std::int64_t Growth::rounds_ahead() {
+  const double elapsed_s = std::max(1e-6, Seconds(Clock::now() - began_).count());
+  const double rounds = hear_of_growth_s * static_cast<double>(++looks_) / elapsed_s;
+  return static_cast<std::int64_t>(std::ceil(std::min(rounds, most_rounds_ahead)));
+}
+
+/// In the round before, so that what is published for the growth's round reaches its readers.
+void Growth::prepare() {
+  const std::optional<NumberedGrowth> coming = keeper_->growth().coming();
+  const std::int64_t rounds = worker_.progress.stats.rounds;
+  if (!coming || rounds + 1 < coming->round) return;
+  const auto number = static_cast<int>(coming->number);
+  if (number <= prepared_) return;
+  const std::int64_t steps = worker_.setting.steps();
+  const std::int64_t first =
+      std::max((coming->round + steps - 1) / steps, worker_.progress.combinations);
+  const Wired wired = wiring_.of(keeper_->founders() + number, worker_.options());
+  plan_.change(wired.schedule, first, wired.weights.rule, wired.weights.lazy);
+  prepared_ = number;
+}
+
+bool Growth::look() {
+  if (!keeper_) return false;
+  hear_launcher();
+  const std::int64_t rounds = worker_.progress.stats.rounds;
+  const GrowthTurn turn =
+      keeper_->growth().take_turn(rounds, rounds_ahead(), worker_.options().deadline);
+  prepare();
+  if (turn != GrowthTurn::enter) return false;
+  keeper_->growth().enter();
+  return true;
+}
+
+}  // namespace fast::worker

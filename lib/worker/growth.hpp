@@ -1,0 +1,51 @@
+// A run that grows: between two rounds, the worker agrees with the others on the round from which
+// they are more, and changes its topology there.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "exchange/seats/seat_keeper.hpp"
+#include "worker/context.hpp"
+#include "worker/round_plan.hpp"
+#include "worker/wiring.hpp"
+
+namespace fast::worker {
+
+/// Of rules that remember neighbors: all begin this epoch when they enter the growth. It is newer
+/// than those of departures and of spares that took seats before.
+double epoch_of_growth(int growth);
+
+class Growth {
+ public:
+  /// `keeper` may be null: then the run does not grow.
+  Growth(const Context& context, Wiring wiring, RoundPlan& plan,
+         std::shared_ptr<exchange::SeatKeeper> keeper)
+      : worker_(context), wiring_(std::move(wiring)), plan_(plan), keeper_(std::move(keeper)) {}
+
+  /// Another topology from the next round on.
+  void set_rule(const TopologyRule& rule) { wiring_.rule = rule; }
+  void allow(const GrowthRounds& rounds);
+  /// After each round. Passes on what the launcher asks for, or refuses it by a warning. Blocks
+  /// while the others agree, which is rare: they are asked in time. True when the workers are more
+  /// from the next round on. Throws Error(deadline).
+  bool look();
+
+ private:
+  void hear_launcher();
+  std::string why_not() const;
+  void prepare();
+  std::int64_t rounds_ahead();
+
+  Context worker_;
+  Wiring wiring_;
+  RoundPlan& plan_;
+  std::shared_ptr<exchange::SeatKeeper> keeper_;
+  int heard_ = 0;     ///< requests of the launcher
+  int prepared_ = 0;  ///< growths that plan_ knows of
+  Clock::time_point began_ = Clock::now();
+  std::int64_t looks_ = 0;
+};
+
+}  // namespace fast::worker

@@ -1,0 +1,30 @@
+// The topology and the mixing weights of a run, for any number of workers.
+#pragma once
+
+#include <fast/worker/requirements.hpp>
+#include <fast/worker/worker.hpp>
+
+namespace fast::worker {
+
+/// A schedule, and the weights with which a rule runs on it.
+struct Wired {
+  Schedule schedule;
+  FittingWeights weights;
+};
+
+struct Wiring {
+  TopologyRule rule;
+  WeightRule weights = WeightRule::automatic;  ///< as the program has asked
+  bool lazy = false;
+
+  /// Throws Error(topology) when there is no such topology of that many workers, or the algorithm
+  /// does not run on it.
+  Wired of(int workers, const WorkerOptions& options) const {
+    Schedule schedule = rule.make(workers);
+    FittingWeights fitting = fitting_weights(schedule, options.algorithm.declaration(), weights,
+                                             lazy, options.staleness);
+    return {std::move(schedule), std::move(fitting)};
+  }
+};
+
+}  // namespace fast::worker

@@ -1,0 +1,265 @@
+// Growth among scripted ranks: which round each worker makes is in the test's hand.
+#include "exchange/seats/seat_growth.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::exchange;
+
+namespace {
+
+constexpr double growing_tick_s = 0.05, growing_news_s = 0.1;
+
+/// Ranks of one host.
+class GrowingRanks {
+ public:
+  GrowingRanks(int workers, int spares, GrowthRounds rounds = {}) : workers_(workers) {
+    const auto ranks = static_cast<std::size_t>(workers + spares);
+    memory_ = std::vector<SeatRecord>(ranks);
+    made_.resize(ranks);
+    for (int rank = 0; rank < workers + spares; ++rank) {
+      std::vector<SeatRecord*> records;
+      for (SeatRecord& record : memory_) records.push_back(&record);
+      seatings_.emplace_back(SeatRecords(std::move(records), rank), workers, 1.0, growing_news_s);
+      growths_.emplace_back(seatings_.back());
+      if (rank >= workers) continue;
+      seatings_.back().records().set_status(WorkerStatus::running);
+      growths_.back().allow(rounds);
+      CHECK(growths_.back().take_turn(0, ahead) == GrowthTurn::go);
+    }
+  }
+
+  Seating& seating(int rank) { return seatings_[static_cast<std::size_t>(rank)]; }
+  SeatGrowth& growth(int rank) { return growths_[static_cast<std::size_t>(rank)]; }
+
+  void pass(double seconds) {
+    for (double s = 0; s < seconds; s += growing_tick_s) {
+      for (std::size_t rank = 0; rank < seatings_.size(); ++rank) {
+        if (silent.contains(static_cast<int>(rank))) continue;
+        seatings_[rank].tick(growing_tick_s, died);
+        growths_[rank].tick();
+      }
+    }
+  }
+
+  /// The worker has made one round more.
+  GrowthTurn next(int rank) {
+    const std::int64_t rounds = ++made_[static_cast<std::size_t>(rank)];
+    seating(rank).records().set_progress(rounds);
+    return growth(rank).take_turn(rounds, ahead);
+  }
+  /// Rounds are made until the worker holds or enters.
+  GrowthTurn run(int rank, int most = 1000) {
+    GrowthTurn turn = GrowthTurn::go;
+    for (int k = 0; k < most && turn == GrowthTurn::go; ++k) turn = next(rank);
+    return turn;
+  }
+  GrowthTurn look_again(int rank) { return growth(rank).take_turn(made(rank), ahead); }
+  std::int64_t made(int rank) const { return made_[static_cast<std::size_t>(rank)]; }
+
+  std::int64_t ahead = 0;
+  std::set<int> silent;
+  std::vector<int> died;
+
+ private:
+  int workers_;
+  std::vector<SeatRecord> memory_;
+  std::vector<std::int64_t> made_;
+  std::deque<Seating> seatings_;
+  std::deque<SeatGrowth> growths_;
+};
+
+}  // namespace
+
+TEST_CASE("nothing grows while nobody asks") {
+  GrowingRanks ranks(3, 1);
+  ranks.pass(3);
+  CHECK(ranks.run(0, 50) == GrowthTurn::go);
+  CHECK_FALSE(ranks.seating(3).offered());
+  CHECK(ranks.seating(0).holder(3) == nobody);
+  CHECK(ranks.seating(0).seats() == 3);
+}
+
+TEST_CASE("workers settle on a round that none has begun, when the spare is on the new seat") {
+  GrowingRanks ranks(3, 2);
+  for (int k = 0; k < 7; ++k) ranks.next(1);
+  ranks.growth(2).request();
+  ranks.pass(growing_news_s + 0.2);
+  const auto offer = ranks.seating(3).offered();
+  REQUIRE(offer);
+  CHECK(offer->seat == 3);
+  CHECK(offer->growth == 1);
+  CHECK_FALSE(ranks.seating(4).offered());
+  CHECK_FALSE(ranks.growth(0).coming());  // nobody would be on the seat
+  CHECK(ranks.next(0) == GrowthTurn::go);
+  REQUIRE(ranks.seating(3).take());
+  ranks.pass(0.2);
+  const auto coming = ranks.growth(0).coming();
+  REQUIRE(coming);
+  CHECK(coming->number == 1);
+  CHECK(coming->round == 7 + 2);  // worker 1 was in round 7, and the round before is for preparing
+  for (const int worker : {0, 1, 2}) {
+    CHECK(ranks.run(worker) == GrowthTurn::enter);
+    CHECK(ranks.made(worker) == 9);
+    CHECK(ranks.seating(worker).seats() == 3);
+    ranks.growth(worker).enter();
+    CHECK(ranks.seating(worker).seats() == 4);
+    CHECK(ranks.seating(worker).holder(3) == 3);
+  }
+  CHECK(ranks.seating(0).taken().empty());
+  CHECK(ranks.seating(4).begun_growths() == 1);
+}
+
+TEST_CASE("a worker holds at its bound until all have answered") {
+  GrowingRanks ranks(3, 1);
+  ranks.ahead = 5;
+  for (const int worker : {0, 1, 2}) ranks.look_again(worker);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.silent = {2};  // for less than the time after which it is gone
+  ranks.pass(0.3);
+  CHECK(ranks.run(0) == GrowthTurn::hold);
+  CHECK(ranks.made(0) == 6);
+  CHECK_FALSE(ranks.growth(0).coming());
+  ranks.silent.clear();
+  ranks.pass(0.1);
+  CHECK(ranks.look_again(0) == GrowthTurn::go);
+  CHECK(ranks.run(0) == GrowthTurn::enter);
+  CHECK(ranks.made(0) == 5 + 2);
+}
+
+TEST_CASE("a worker that is gone is not waited for, and enters when it comes back") {
+  GrowingRanks ranks(3, 1);
+  ranks.silent = {0};
+  ranks.pass(1.5);
+  ranks.growth(1).request();
+  ranks.pass(growing_news_s + 1);
+  REQUIRE(ranks.seating(3).offered());
+  CHECK(ranks.seating(3).offered()->seat == 0);  // the lost worker's seat comes first
+  REQUIRE(ranks.seating(3).take());
+  ranks.seating(3).records().set_status(WorkerStatus::running);
+  ranks.pass(1);
+  CHECK_FALSE(ranks.growth(1).coming());  // no spare is left
+  CHECK(ranks.seating(1).spares_left() < 1);
+  CHECK(ranks.run(1, 100) == GrowthTurn::go);
+}
+
+TEST_CASE("when the newcomer dies before all have answered, nobody holds for ever") {
+  GrowingRanks ranks(3, 1);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.silent = {1, 3};
+  ranks.pass(0.1);
+  CHECK(ranks.run(0) == GrowthTurn::hold);
+  ranks.died = {3};
+  ranks.silent = {3};
+  ranks.pass(0.2);
+  CHECK(ranks.look_again(0) == GrowthTurn::go);
+  CHECK(ranks.run(0) == GrowthTurn::enter);
+}
+
+TEST_CASE("the next spare joins in place of a newcomer that has died") {
+  GrowingRanks ranks(3, 2);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.silent = {3};
+  ranks.died = {3};
+  ranks.pass(growing_news_s + 0.3);
+  REQUIRE(ranks.seating(4).offered());
+  CHECK(ranks.seating(4).offered()->seat == 3);
+  REQUIRE(ranks.seating(4).take());
+  CHECK(ranks.seating(0).holder(3) == 4);
+}
+
+TEST_CASE("growths begin in the rounds that the program allows") {
+  GrowingRanks ranks(3, 1, {.first = 40, .every = 20});
+  for (int k = 0; k < 45; ++k) ranks.next(1);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.pass(0.2);
+  REQUIRE(ranks.growth(2).coming());
+  CHECK(ranks.growth(2).coming()->round == 60);
+  CHECK(ranks.run(0) == GrowthTurn::enter);
+  CHECK(ranks.made(0) == 60);
+  ranks.growth(0).enter();
+  CHECK_FALSE(ranks.growth(0).is_allowed());
+}
+
+TEST_CASE("two growths follow each other, each with the next spare") {
+  GrowingRanks ranks(2, 3);
+  ranks.growth(0).request();
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  CHECK_FALSE(ranks.seating(3).offered());  // the second seat opens when the first is settled
+  REQUIRE(ranks.seating(2).take());
+  ranks.pass(growing_news_s + 0.2);
+  for (const int worker : {0, 1}) {
+    CHECK(ranks.run(worker) == GrowthTurn::enter);
+    ranks.growth(worker).enter();
+  }
+  ranks.seating(2).enter(1);
+  ranks.seating(2).records().set_status(WorkerStatus::running);
+  ranks.seating(2).records().set_progress(ranks.made(0));
+  ranks.growth(2).allow({});
+  ranks.growth(2).take_turn(ranks.made(0), 0);
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).offered());
+  CHECK(ranks.seating(3).offered()->seat == 3);
+  REQUIRE(ranks.seating(3).take());
+  for (const int worker : {0, 1}) ranks.look_again(worker);
+  ranks.pass(0.2);
+  REQUIRE(ranks.growth(1).coming());
+  CHECK(ranks.growth(1).coming()->number == 2);
+  CHECK(ranks.seating(0).spares_left() == 1);
+}
+
+TEST_CASE("a further growth waits for a worker that is slow, and for the one that joins") {
+  GrowingRanks ranks(2, 2);
+  ranks.growth(0).request();
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(2).take());
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.run(0) == GrowthTurn::enter);
+  ranks.growth(0).enter();
+  REQUIRE(ranks.seating(3).take());
+  // Neither has come to the first growth: worker 0 does not wait for them.
+  ranks.pass(1);
+  CHECK(ranks.run(0, 100) == GrowthTurn::go);
+  REQUIRE(ranks.run(1) == GrowthTurn::enter);
+  ranks.growth(1).enter();
+  ranks.look_again(1);
+  ranks.pass(1);  // worker 2 still prepares
+  CHECK(ranks.run(0, 100) == GrowthTurn::go);
+  ranks.seating(2).enter(1);
+  ranks.seating(2).records().set_status(WorkerStatus::running);
+  ranks.seating(2).records().set_progress(ranks.made(1));
+  ranks.growth(2).allow({});
+  ranks.growth(2).take_turn(ranks.made(1), 0);
+  ranks.pass(1);
+  CHECK(ranks.run(0, 1000) != GrowthTurn::go);
+}
+
+TEST_CASE("without leave of the program nobody answers") {
+  GrowingRanks ranks(2, 1, {.first = 0, .every = 5});
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(2).take());
+  ranks.pass(0.2);
+  for (const int worker : {0, 1}) {
+    REQUIRE(ranks.run(worker) == GrowthTurn::enter);
+    ranks.growth(worker).enter();
+  }
+  ranks.growth(0).request();
+  ranks.pass(3);
+  CHECK_FALSE(ranks.growth(0).coming());
+  CHECK(ranks.run(0, 100) == GrowthTurn::go);
+}

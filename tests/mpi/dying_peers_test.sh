@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# A worker lives on when workers die which it reads and which read it, or with which it exchanges
+# messages, over TCP.
+#   dying_peers_test.sh FASTRUN DYING_PEERS [RUNS] [SEED]        77: cannot be done here
+set -uo pipefail
+fastrun=$1 program=$2 runs=${3:-6} seed=${4:-$RANDOM}
+[[ -z $(ls /sys/class/infiniband 2>/dev/null) ]] || { echo "skipped: reads go by RDMA here"; exit 77; }
+export MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp,self # ranks of one host as if each had a host of its own
+echo "seed $seed"
+failures=0
+output=$(mktemp)
+for ((run = 0; run < runs; ++run)); do
+  for how in reads messages; do
+    timeout -k 5 30 "$fastrun" -n 4 "$program" $how $((seed + run)) </dev/null >"$output" 2>&1
+    grep -q "1 of 4 ranks ended well" "$output" && continue
+    failures=$((failures + 1))
+    echo "$how, seed $((seed + run)):" && head -n 20 "$output"
+  done
+done
+rm -f "$output"
+echo "$failures of $((2 * runs)) runs failed"
+[[ $failures -eq 0 ]]

@@ -1,0 +1,180 @@
+// Workers that become more, as threads. All suspect nobody before half a minute has passed: no test
+// ends in time if somebody waits for a worker that does not come.
+#include <fast/exchange/local.hpp>
+#include <fast/exchange/spares.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/worker/worker.hpp>
+
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
+#include "support/catch.hpp"
+#include "support/golden.hpp"
+#include "worker/quick.hpp"
+
+using namespace fast;
+using testing::expect;
+
+namespace {
+
+constexpr std::int64_t asks_in = 30, rounds_after = 600, most_rounds_before = 20000;
+constexpr double growing_rate = 0.02;
+
+struct GrowingRun {
+  std::string rule;
+  std::int64_t staleness = 0;
+  int workers = 3, growths = 1;
+  std::string topology = "ring";
+  std::int64_t mix_every = 1;
+  GrowthRounds allowed = {};
+  int spares = 0;  ///< more than those that join
+};
+
+/// That of the newcomers is far away.
+double growing_target(const GrowingRun& run, int worker) {
+  return worker >= run.workers ? 20.0 + worker : 2.0 * worker;
+}
+
+double growing_optimum(const GrowingRun& run) {
+  double sum = 0;
+  const int all = run.workers + run.growths;
+  for (int worker = 0; worker < all; ++worker) sum += growing_target(run, worker);
+  return sum / all;
+}
+
+WorkerOptions growing_options(const GrowingRun& run) {
+  WorkerOptions options = testing::quick();
+  options.algorithm =
+      algorithm::by_name(run.rule, run.rule == "choco" ? algorithm::Parameters{{"fraction", "1"}}
+                                                       : algorithm::Parameters{});
+  options.staleness = run.staleness;
+  options.mix_every = run.mix_every;
+  options.suspect_after = Seconds(30);
+  options.deadline = Seconds(60);
+  return options;
+}
+
+/// What the workers of a run find.
+struct Grown {
+  std::mutex mutex;
+  double sum = 0;
+  int trained = 0, idle = 0;
+  std::vector<double> means;
+  std::vector<std::int64_t> changed_in;  ///< rounds, of those that were there before
+};
+
+/// In steps of a millisecond, so that growth takes some rounds.
+void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
+  const Group group = with_spares(threads, run.growths + run.spares);
+  std::vector<double> x(5, 1.0);
+  const TopologyRule rule = run.topology == "ring" ? stencil::ring() : stencil::complete();
+  Worker worker(group, rule, {view_of("x", std::span(x))}, growing_options(run));
+  worker.allow_growth(run.allowed);
+  const bool joins = threads.rank() >= run.workers;
+  const int all = run.workers + run.growths;
+  int size = worker.size();
+  std::int64_t changed = joins ? worker.stats().predecessor_rounds : 0;
+  std::int64_t end = size == all ? changed + rounds_after : most_rounds_before;
+  while (worker.round() < end) {
+    if (threads.rank() == 0 && worker.round() == asks_in) {
+      for (int k = 0; k < run.growths; ++k) group.impl().seats()->growth().request();
+    }
+    worker.step(
+        [&] {
+          std::this_thread::sleep_for(std::chrono::microseconds(500));
+          for (double& value : x)
+            value += growing_rate * (growing_target(run, worker.rank()) - value);
+        },
+        {.learning_rate = growing_rate});
+    if (size == worker.size()) continue;
+    size = worker.size();
+    changed = worker.round();
+    if (size == all) end = changed + rounds_after;
+  }
+  worker.await_finish();
+  const std::lock_guard lock(grown.mutex);
+  if (!group.has_seat()) {
+    ++grown.idle;
+    return;
+  }
+  ++grown.trained;
+  expect(worker.size() == all, fmt::format("worker {}: {} workers", worker.rank(), worker.size()));
+  expect(worker.departed().lost.empty() && group.replaced().empty(), "somebody counts as lost");
+  expect(group.joined().size() == static_cast<std::size_t>(run.growths),
+         "who has joined is not known");
+  if (!joins) grown.changed_in.push_back(changed);
+  std::vector<double> mean(5);
+  worker.mean_model({view_of("x", std::span(mean))});
+  grown.means.push_back(mean[4]);
+  grown.sum += x[4];
+}
+
+void check_growth(const GrowingRun& run) {
+  INFO(run.rule << " at staleness " << run.staleness << ", " << run.workers << " + "
+                << run.growths);
+  Grown grown;
+  local::run(run.workers + run.growths + run.spares,
+             [&](const Group& threads) { grow_and_train(run, threads, grown); });
+  const int all = run.workers + run.growths;
+  CHECK(grown.trained == all);
+  CHECK(grown.idle == run.spares);
+  const double mean = grown.sum / all;
+  // Without the newcomers, it would be 5 and more away.
+  CHECK(mean == Approx(growing_optimum(run)).margin(run.staleness == 0 ? 1e-3 : 1.0));
+  for (const double one : grown.means) CHECK(one == Approx(mean).margin(1e-9));
+  for (const std::int64_t round : grown.changed_in) CHECK(round == grown.changed_in.front());
+}
+
+}  // namespace
+
+TEST_CASE("when a worker joins, the mean goes to the optimum of all") {
+  for (const GrowingRun& run : {GrowingRun{"awc"}, GrowingRun{"atc"}, GrowingRun{"awc", 0, 2},
+                                GrowingRun{"awc", 0, 1}, GrowingRun{"atc", 0, 4, 1, "complete"}})
+    check_growth(run);
+}
+
+TEST_CASE("rules with memory begin anew when a worker joins") {
+  for (const GrowingRun& run : {GrowingRun{"push_sum"}, GrowingRun{"d2"}, GrowingRun{"choco"},
+                                GrowingRun{"gradient_tracking"}, GrowingRun{"push_sum", 0, 4}})
+    check_growth(run);
+}
+
+TEST_CASE("workers that do not wait for the same round grow, too") {
+  for (const GrowingRun& run :
+       {GrowingRun{"awc", 2}, GrowingRun{"atc", 1, 4}, GrowingRun{"awc", unbounded_staleness}})
+    check_growth(run);
+}
+
+TEST_CASE("several workers join one after the other, and a spare stays asleep") {
+  check_growth({.rule = "awc", .growths = 2, .spares = 1});
+  check_growth({.rule = "push_sum", .growths = 2});
+}
+
+TEST_CASE("a worker joins in rounds that the program allows, also when it combines rarely") {
+  for (const std::int64_t mix_every : {1, 3}) {
+    GrowingRun run{.rule = "awc", .mix_every = mix_every, .allowed = {.first = 7, .every = 100}};
+    Grown grown;
+    local::run(4, [&](const Group& threads) { grow_and_train(run, threads, grown); });
+    CHECK(grown.trained == 4);
+    for (const std::int64_t round : grown.changed_in) CHECK(round % 100 == 7);
+  }
+}
+
+TEST_CASE("a program that does not allow it does not grow, and the spare ends with the run") {
+  local::run(3, [](const Group& threads) {
+    const Group group = with_spares(threads, 1);
+    std::vector<double> x(5, 1.0);
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, growing_options({"awc"}));
+    if (threads.rank() == 0) group.impl().seats()->growth().request();
+    while (worker.round() < 400) {
+      worker.step([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+    }
+    worker.await_finish();
+    expect(group.has_seat() == (threads.rank() < 2), "the spare has joined");
+    expect(group.joined().empty(), "somebody has joined");
+    if (group.has_seat()) group.barrier(Deadline(Seconds(30)), "the workers alone");
+  });
+}
