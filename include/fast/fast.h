@@ -59,6 +59,7 @@ typedef struct fast_group fast_group;             /* the workers of a run */
 typedef struct fast_options fast_options;
 typedef struct fast_worker fast_worker;
 typedef struct fast_backend fast_backend;
+typedef struct fast_observer fast_observer;
 
 const char* fast_version(void);    /* "0.1.0" */
 const char* fast_last_error(void); /* of this thread's last call that failed; never NULL */
@@ -84,14 +85,117 @@ int fast_group_size(const fast_group* group);
  * Of a worker: algorithm, algorithm.KEY (an option of the rule), staleness, codec, codec_seed,
  * mix_every, remote_path, remote_rate, weights, lazy_weights, deadline, suspect_after,
  * rejoin_after, nan, initial (broadcast or as_is), must_agree (text that is equal on all workers),
- * log (1: to standard error).
+ * log (1: to standard error). suspect_after is "auto" (the default) or seconds ("2.5").
  * Of fast_train besides: epochs, batch_size, learning_rate (0.05), lr_schedule or schedule,
  * warmup, seed, samples, shards, take_over, loader_threads, validation, patience, ema, arena,
- * closing_rounds, progress (0), out, overwrite, evaluate_every, checkpoint_every, checkpoints,
- * keep, resume, strict, slow, step_ms. */
+ * closing_rounds, progress (0), out, overwrite, log_level, evaluate_every, checkpoint_every,
+ * checkpoints, keep, resume, strict, slow, step_ms. */
 fast_status fast_options_create(fast_options** options);
 fast_status fast_options_set(fast_options* options, const char* name, const char* value);
 void fast_options_free(fast_options* options);
+
+/* What happens in a worker. Times ending in _ns are nanoseconds of a clock that never jumps (Linux:
+ * CLOCK_MONOTONIC). Rounds count from 0. Texts and arrays are valid during the call. */
+typedef enum fast_phase {
+  FAST_PHASE_STEP = 0, /* the caller's own step, from begin_round to end_round */
+  FAST_PHASE_PUBLISH,  /* writing a publication that no mixing pass could write */
+  FAST_PHASE_WAIT,     /* for neighbors */
+  FAST_PHASE_MIX,      /* reading the neighbors' publications and averaging */
+  FAST_PHASE_COMMIT    /* telling the neighbors: read, and published */
+} fast_phase;
+typedef struct fast_phase_event {
+  fast_phase phase;
+  int worker;
+  int peer; /* of a wait for one peer, within another phase; -1: all neighbors of the round */
+  int64_t round, began_ns, ended_ns;
+} fast_phase_event;
+
+typedef enum fast_message_kind { FAST_MESSAGE_PUBLISHED = 0, FAST_MESSAGE_READ } fast_message_kind;
+typedef struct fast_message_event {
+  fast_message_kind kind;
+  int worker;        /* that published or read */
+  int from;          /* whose publication it is */
+  int fresh;         /* 1: not read before */
+  uint64_t sequence; /* number of the publication, from 1 on, by its worker */
+  int64_t round;     /* of `worker` */
+  int64_t age;       /* of what was read: rounds behind; at least 0 */
+  int64_t at_ns;
+} fast_message_event;
+
+typedef enum fast_peer_kind {
+  FAST_PEER_SUSPECTED = 0, /* without a sign of life for suspect_after */
+  FAST_PEER_RETURNED,      /* it showed one after all */
+  FAST_PEER_REJOINED,      /* the worker was left behind and has adopted its neighbors' average */
+  FAST_PEER_HEALED         /* its weights were not finite and have been replaced */
+} fast_peer_kind;
+typedef struct fast_peer_event {
+  fast_peer_kind kind;
+  int worker, peer; /* equal for FAST_PEER_REJOINED and FAST_PEER_HEALED */
+  int64_t round, at_ns;
+} fast_peer_event;
+
+typedef struct fast_scalar_event {
+  const char* name; /* "train/loss" */
+  double value;
+  int worker;
+  int64_t round, at_ns;
+} fast_scalar_event;
+
+typedef enum fast_milestone_kind {
+  FAST_MILESTONE_EPOCH_ENDED = 0,
+  FAST_MILESTONE_SAVED /* the state was copied for a checkpoint, which a thread then writes */
+} fast_milestone_kind;
+typedef struct fast_milestone_event {
+  fast_milestone_kind kind;
+  int worker, epoch; /* epoch: from 0 on */
+  const char* text;  /* the checkpoint's round, or "" */
+  int64_t round, began_ns, ended_ns;
+} fast_milestone_event;
+
+/* The values of a tensor, for histograms. From fast_train only, at most once an epoch. */
+typedef struct fast_values_event {
+  const char* name;
+  const float* values;
+  size_t count;
+  int worker, epoch;
+  int64_t round;
+} fast_values_event;
+
+/* Functions of the caller's, each of which may be NULL.
+ * Who calls: the thread that calls the worker, and threads of the library. Calls for one observer
+ * may overlap, also with calls for other workers.
+ * A function must return soon: training waits for it. It must not throw or jump out, must make no
+ * collective call, and must use neither the worker nor its group. fast_observer_scalar() for
+ * another observer is allowed. */
+typedef struct fast_observer_functions {
+  size_t struct_size; /* sizeof(fast_observer_functions) */
+  void (*on_phase)(void* user, const fast_phase_event* event);
+  void (*on_message)(void* user, const fast_message_event* event);
+  void (*on_peer)(void* user, const fast_peer_event* event);
+  void (*on_scalar)(void* user, const fast_scalar_event* event);
+  void (*on_milestone)(void* user, const fast_milestone_event* event);
+  void (*on_values)(void* user, const fast_values_event* event);
+  void (*destroy)(void* user); /* once, when nothing uses the observer any more */
+} fast_observer_functions;
+/* The struct is copied. When this fails, `destroy` is not called. */
+fast_status fast_observer_create(const fast_observer_functions* functions, void* user,
+                                 fast_observer** observer);
+/* Ready observers; docs/how-to/look-at-training.md describes what they write. A directory is made
+ * if needed. If a file cannot be written later (disk full), there is one line on standard error. */
+/* A timeline of one worker for Perfetto; fast-trace joins those of all workers. */
+fast_status fast_observer_trace(const char* directory, int worker, fast_observer** observer);
+/* An event file; TensorBoard shows each directory as a run of its own. */
+fast_status fast_observer_tensorboard(const char* directory, fast_observer** observer);
+/* Serves http://HOST:port/metrics with the label `worker` until nothing uses the observer. */
+fast_status fast_observer_prometheus(int port, int worker, fast_observer** observer);
+/* What uses the observer keeps it. */
+void fast_observer_free(fast_observer* observer);
+/* Workers and runs that are made with these options tell this observer, and those added before. */
+fast_status fast_options_observe(fast_options* options, const fast_observer* observer);
+/* Tells an observer a number. Threads may share the observer for this and fast_options_observe().
+ */
+fast_status fast_observer_scalar(const fast_observer* observer, const char* name, double value,
+                                 int worker, int64_t round);
 
 /* Collective. `topology`: a name ("torus2d") or a file; options may be NULL. All adopt worker 0's
  * weights, unless initial is as_is. */
@@ -111,6 +215,9 @@ fast_status fast_worker_step(fast_worker* worker, fast_step_function step, void*
 int fast_worker_rank(const fast_worker* worker);
 int fast_worker_size(const fast_worker* worker);
 int64_t fast_worker_round(const fast_worker* worker);
+/* Tells the worker's observers a number ("train/accuracy") of its round. Without any, does nothing.
+ */
+fast_status fast_worker_scalar(const fast_worker* worker, const char* name, double value);
 typedef struct fast_stats {
   size_t struct_size; /* set by the caller to sizeof(fast_stats) */
   int64_t rounds, reads, fresh_reads, rejected, skipped, messages_sent, messages_held;
@@ -149,6 +256,11 @@ typedef struct fast_backend_functions {
   int (*evaluate)(void* user, const fast_batch* batch, double* loss_sum, size_t* correct);
   int (*set_learning_rate)(void* user, double learning_rate);
   void (*destroy)(void* user); /* may be NULL */
+  /* For metrics; each may be NULL. Of the last train(): the samples of its batch whose largest
+   * output was their label's, before the step; and the Euclidean norm of the gradients, over all
+   * parameters, after the hook and before clipping, which is asked for once an epoch. */
+  int (*correct_in_step)(void* user, size_t* correct);
+  int (*gradient_norm)(void* user, double* norm);
 } fast_backend_functions;
 /* `destroy` is called by fast_backend_free(), and when this fails. */
 fast_status fast_backend_create(const fast_backend_functions* functions, void* user,

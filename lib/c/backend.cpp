@@ -1,3 +1,6 @@
+#include <cstddef>
+#include <cstring>
+
 #include "c/handles.hpp"
 
 using namespace fast;
@@ -7,6 +10,18 @@ namespace {
 int call_hook(void* context, const fast_tensor* gradients, size_t count) {
   return c::guarded(
       [&] { (*static_cast<const GradientHook*>(context))(c::views_of(gradients, count)); });
+}
+
+/// A caller that was compiled with an older header has no functions for metrics.
+fast_backend_functions backend_functions_of(const fast_backend_functions& given) {
+  constexpr std::size_t first_size = offsetof(fast_backend_functions, correct_in_step);
+  const std::size_t size = given.struct_size;
+  require(size == sizeof(fast_backend_functions) || size == first_size, ErrorKind::argument,
+          "fast_backend_create: struct_size is {}; set it to sizeof(fast_backend_functions), {}",
+          size, sizeof(fast_backend_functions));
+  fast_backend_functions functions{};
+  std::memcpy(&functions, &given, size);
+  return functions;
 }
 
 class CallbackBackend final : public Backend {
@@ -56,6 +71,20 @@ class CallbackBackend final : public Backend {
     c::require_success(functions_.set_learning_rate(user_, learning_rate), "set_learning_rate");
   }
 
+  std::optional<std::size_t> correct_in_step() override {
+    if (functions_.correct_in_step == nullptr) return {};
+    std::size_t correct = 0;
+    c::require_success(functions_.correct_in_step(user_, &correct), "correct_in_step");
+    return correct;
+  }
+
+  std::optional<double> gradient_norm() override {
+    if (functions_.gradient_norm == nullptr) return {};
+    double norm = 0;
+    c::require_success(functions_.gradient_norm(user_, &norm), "gradient_norm");
+    return norm;
+  }
+
  private:
   /// Empty batches and such that lack values do not reach the caller's code.
   struct Handed {
@@ -92,11 +121,9 @@ fast_status fast_backend_create(const fast_backend_functions* functions, void* u
   return c::guarded([&] {
     c::require_given(functions, "functions");
     c::require_given(backend, "backend");
-    require(functions->struct_size == sizeof(fast_backend_functions), ErrorKind::argument,
-            "fast_backend_create: struct_size is {}; set it to sizeof(fast_backend_functions), {}",
-            functions->struct_size, sizeof(fast_backend_functions));
+    const fast_backend_functions known = backend_functions_of(*functions);
     c::require_given(functions->name, "functions->name");
-    auto made = std::make_unique<CallbackBackend>(*functions, user);
+    auto made = std::make_unique<CallbackBackend>(known, user);
     c::require_given(functions->train, "functions->train");
     c::require_given(functions->evaluate, "functions->evaluate");
     c::require_given(functions->set_learning_rate, "functions->set_learning_rate");

@@ -3,6 +3,8 @@
 
 #include <fast/fast.h>
 #include <fast/backend/backend.hpp>
+#include <fast/core/log.hpp>
+#include <fast/core/observer.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/mpi/environment.hpp>
 #include <fast/worker/worker.hpp>
@@ -10,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 struct fast_environment {
@@ -18,11 +21,16 @@ struct fast_environment {
 struct fast_group {
   fast::Group group;
 };
+struct fast_observer {
+  std::shared_ptr<fast::Observer> observer;
+};
 struct fast_options {
   std::map<std::string, std::string> values;
+  std::vector<std::shared_ptr<fast::Observer>> observers;
 };
 struct fast_worker {
   fast::Worker worker;
+  std::shared_ptr<fast::Observer> observer;  ///< null: nobody is told
 };
 struct fast_backend {
   std::unique_ptr<fast::Backend> backend;
@@ -58,6 +66,12 @@ template <class Pointer>
 void require_given(const Pointer& pointer, const char* what) {
   require(pointer != nullptr, ErrorKind::argument, "fast.h: {} is NULL", what);
 }
+
+/// A scalar with the present time. `observer` may be null.
+void tell_scalar(Observer* observer, const char* name, double value, int worker,
+                 std::int64_t round);
+
+void log_to_stderr(LogLevel level, std::string_view text);
 
 std::vector<TensorView> views_of(const fast_tensor* tensors, std::size_t count);
 /// Points into `view`.

@@ -15,10 +15,6 @@ using options::OptionTable;
 
 constexpr std::string_view rule_option = "algorithm.";
 
-void log_to_stderr(LogLevel, std::string_view text) {
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
-}
-
 options::Value<LogSink> log_to() {
   options::Value<bool> flag = options::flag();
   return {.kind = flag.kind,
@@ -71,9 +67,14 @@ void apply(const fast_options* options, OptionTable& table, WorkerOptions& worke
     rule.options.push_back(name.substr(rule_option.size()) + "=" + value);
   }
   worker.algorithm = rule.rule();
+  if (options != nullptr) worker.observer = all_of(options->observers);
 }
 
 }  // namespace
+
+void log_to_stderr(LogLevel, std::string_view text) {
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+}
 
 WorkerOptions worker_options(const fast_options* options) {
   WorkerOptions worker;

@@ -51,7 +51,9 @@ fast_status fast_worker_create(const fast_group* group, const char* topology,
       rule = topology_from(topology);
       views = c::views_of(tensors, tensor_count);
     });
-    *worker = new fast_worker{Worker(group->group, *rule, std::move(views), std::move(*wanted))};
+    std::shared_ptr<Observer> observer = wanted->observer;
+    *worker = new fast_worker{Worker(group->group, *rule, std::move(views), std::move(*wanted)),
+                              std::move(observer)};
   });
 }
 
@@ -86,6 +88,12 @@ int fast_worker_size(const fast_worker* worker) {
 }
 int64_t fast_worker_round(const fast_worker* worker) {
   return worker == nullptr ? -1 : worker->worker.round();
+}
+
+fast_status fast_worker_scalar(const fast_worker* worker, const char* name, double value) {
+  return ask(worker, [&](const Worker& w) {
+    c::tell_scalar(worker->observer.get(), name, value, w.rank(), w.round());
+  });
 }
 
 fast_status fast_worker_stats(const fast_worker* worker, fast_stats* stats) {

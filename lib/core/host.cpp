@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fast/core/host.hpp>
 #include <filesystem>
 #include <fstream>
@@ -123,6 +124,11 @@ std::size_t most_threads() {
 }
 
 std::size_t resident_memory_bytes() { return memory_of_process().resident; }
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
 
 std::string size_text(double size_bytes) {
   constexpr const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/nn/backend.hpp>
+#include <optional>
 
 #include "nn/backend_options.hpp"
 #include "nn/kernels/kernels.hpp"
@@ -56,6 +57,12 @@ class NetworkBackend final : public Backend, private SlotStep {
 
   std::vector<TensorView> optimizer_state() override { return optimizer_.state(); }
 
+  std::optional<std::size_t> correct_in_step() override { return correct_; }
+  std::optional<double> gradient_norm() override {
+    if (!norm_ && correct_) norm_ = norm_of_gradients();
+    return norm_;
+  }
+
   SlotStep* in_slots() override { return network_.buffers().empty() ? this : nullptr; }
 
  private:
@@ -73,11 +80,18 @@ class NetworkBackend final : public Backend, private SlotStep {
   }
 
   double gradients_of(const Batch& batch, const GradientHook& hook) {
-    const double loss = options_.accumulate > 1 && batch.count() > 1
-                            ? accumulate(batch)
-                            : replicas_.loss_and_gradients(batch);
+    const double loss =
+        options_.accumulate > 1 && batch.count() > 1 ? accumulate(batch) : step_on(batch);
     if (hook) hook(network_.gradient_views());
+    norm_.reset();
     if (options_.clip_norm > 0) clip();
+    return loss;
+  }
+
+  /// Correct samples are counted over the parts of a batch.
+  double step_on(const Batch& part, std::size_t correct_before = 0) {
+    const double loss = replicas_.loss_and_gradients(part);
+    correct_ = correct_before + replicas_.correct();
     return loss;
   }
 
@@ -90,18 +104,23 @@ class NetworkBackend final : public Backend, private SlotStep {
     for (std::size_t i = 0; i < parts; ++i) {
       const std::size_t first = samples * i / parts, count = samples * (i + 1) / parts - first;
       const double share = static_cast<double>(count) / static_cast<double>(samples);
-      loss += share * replicas_.loss_and_gradients(part_of(batch, first, count));
+      loss += share * step_on(part_of(batch, first, count), i == 0 ? 0 : *correct_);
       add_scaled(sums, gradients.data(), static_cast<T>(share), gradients.size(), i == 0);
     }
     std::copy_n(sums, gradients.size(), gradients.begin());
     return loss;
   }
 
+  double norm_of_gradients() {
+    const std::span<const T> gradients = network_.gradients();
+    return std::sqrt(sum_of_squares(gradients.data(), gradients.size()));
+  }
+
   void clip() {
     const std::span<T> gradients = network_.gradients();
-    const double norm = std::sqrt(sum_of_squares(gradients.data(), gradients.size()));
-    if (norm > options_.clip_norm)
-      scale(gradients.data(), static_cast<T>(options_.clip_norm / norm), gradients.size());
+    norm_ = norm_of_gradients();
+    if (*norm_ > options_.clip_norm)
+      scale(gradients.data(), static_cast<T>(options_.clip_norm / *norm_), gradients.size());
   }
 
   BackendOptions options_;
@@ -109,6 +128,8 @@ class NetworkBackend final : public Backend, private SlotStep {
   Network<T>& network_;
   Optimizer<T> optimizer_;
   AlignedBuffer sums_;
+  std::optional<std::size_t> correct_;  ///< in the latest step; empty before the first
+  std::optional<double> norm_;          ///< of its gradients before clipping, once computed
 };
 
 }  // namespace

@@ -146,6 +146,7 @@ double Network<T>::loss_and_gradients(const Batch& batch) {
   grow<T>(grads_, static_cast<Index>(logits.size()));
   const std::span<T> grads = grads_.as<T>().first(logits.size());
   const LossResult loss = softmax_cross_entropy<T>(logits, batch.labels, grads);
+  correct_ = loss.correct;
   layers_->backward(base_, gradients().data(), grads.data(), nullptr,
                     static_cast<Index>(batch.count()));
   return loss.sum / static_cast<double>(batch.count());

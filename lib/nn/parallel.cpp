@@ -77,7 +77,11 @@ void ParallelNetwork<T>::follow_first() {
 
 template <class T>
 double ParallelNetwork<T>::loss_and_gradients(const Batch& batch) {
-  if (networks_.size() == 1 || batch.count() <= lanes<T>) return first().loss_and_gradients(batch);
+  if (networks_.size() == 1 || batch.count() <= lanes<T>) {
+    const double loss = first().loss_and_gradients(batch);
+    correct_ = first().correct();
+    return loss;
+  }
   first().check(batch);
   const std::vector<Batch> parts = split(batch);
   std::vector<double> losses(parts.size());
@@ -85,8 +89,11 @@ double ParallelNetwork<T>::loss_and_gradients(const Batch& batch) {
   run(parts.size(), [&](std::size_t i) { losses[i] = networks_[i].loss_and_gradients(parts[i]); });
   gather(parts);
   double sum = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i)
+  correct_ = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     sum += losses[i] * static_cast<double>(parts[i].count());
+    correct_ += networks_[i].correct();
+  }
   return sum / static_cast<double>(batch.count());
 }
 

@@ -25,6 +25,7 @@ class ParallelNetwork {
 
   /// As in Network.
   double loss_and_gradients(const Batch& batch);
+  std::size_t correct() const { return correct_; }
   LossResult evaluate(const Batch& batch);
 
  private:
@@ -37,6 +38,7 @@ class ParallelNetwork {
 
   std::vector<Network<T>> networks_;
   std::unique_ptr<Arena> arena_;
+  std::size_t correct_ = 0;
 };
 
 extern template class ParallelNetwork<float>;

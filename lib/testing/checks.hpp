@@ -32,6 +32,8 @@ std::vector<NamedCheck> replica_checks();
 /// All floating-point values of a backend, parameters and buffers, as double; of one role.
 std::vector<double> values(Backend& backend);
 std::vector<double> values(Backend& backend, Role role);
+/// 0 of tensors of other types than floating-point ones.
+double sum_of_squares(const TensorView& view);
 /// Makes every floating-point value of that role f(its index among them).
 void assign(Backend& backend, Role role, const std::function<double(std::size_t)>& f);
 

@@ -53,6 +53,14 @@ Batch Context::batch(int step) const {
                      problem.batch_size);
 }
 
+double sum_of_squares(const TensorView& view) {
+  double sum = 0;
+  visit_floating(view, [&](const auto* data, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) sum += read(data[i]) * read(data[i]);
+  });
+  return sum;
+}
+
 std::vector<double> values(Backend& backend, Role role) {
   std::vector<double> all;
   for (const TensorView& view : backend.parameters()) {

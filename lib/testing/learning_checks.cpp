@@ -76,6 +76,32 @@ void hook_sees_and_sets_gradients(const Context& context) {
           "gradients were set to 0 by the hook, yet the step moved the parameters");
 }
 
+/// What a backend says of a step beside its loss, as far as it says anything.
+void figures_of_a_step_fit(const Context& context) {
+  const auto backend = context.replica();
+  backend->set_learning_rate(0);
+  const Batch batch = context.batch(0);
+  double square = 0;
+  backend->train(batch, [&](const std::vector<TensorView>& gradients) {
+    const TensorView& first = gradients.front();
+    std::fill_n(static_cast<std::byte*>(first.data), first.size_bytes(), std::byte{0});
+    for (const TensorView& view : gradients) square += sum_of_squares(view);
+  });
+  const double expected = std::sqrt(square);
+  const double norm = backend->gradient_norm().value_or(expected);
+  require(std::abs(norm - expected) <= 1e-2 * expected, ErrorKind::mismatch,
+          "gradient_norm() is {:.6g}, the gradients that the hook left have a norm of {:.6g}", norm,
+          expected);
+  const std::optional<std::size_t> correct = backend->correct_in_step();
+  if (!correct) return;
+  const bool computes_alike = values(*backend, Role::buffer).empty();  // no batch normalization
+  const std::size_t found = computes_alike ? backend->evaluate(batch).correct : *correct;
+  require(*correct <= batch.count() && *correct <= found + 1 && found <= *correct + 1,
+          ErrorKind::mismatch,
+          "correct_in_step() is {} of {} samples, evaluate() with the same weights finds {}",
+          *correct, batch.count(), found);
+}
+
 void learning_rate_of_zero_stands_still(const Context& context) {
   const auto backend = context.replica();
   const std::vector<double> before = values(*backend, Role::parameter);
@@ -117,6 +143,8 @@ std::vector<NamedCheck> learning_checks() {
           {"evaluations of parts add up to the whole", evaluations_add_up},
           {"the hook sees the gradients, and the step takes what it leaves",
            hook_sees_and_sets_gradients},
+          {"the figures of a step, where there are some, are its gradients' and its samples'",
+           figures_of_a_step_fit},
           {"a learning rate of 0 stands still", learning_rate_of_zero_stands_still},
           {"batches that do not fit are refused with fast::Error", bad_batches_are_refused}};
 }

@@ -12,8 +12,10 @@
 #include <fast/core/memory.hpp>
 #include <fast/torch/backend.hpp>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace fast::torch {
 namespace {
@@ -92,7 +94,7 @@ class OptimizerState {
 class ModuleBackend final : public Backend {
  public:
   ModuleBackend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
-                std::shared_ptr<::torch::optim::Optimizer> optimizer, BackendOptions options)
+                std::shared_ptr<::torch::optim::Optimizer> optimizer, ModuleOptions options)
       : module_(std::move(module)),
         forward_(std::move(forward)),
         optimizer_(std::move(optimizer)),
@@ -120,20 +122,22 @@ class ModuleBackend final : public Backend {
     replica_.to_module();
     module_->train();
     optimizer_->zero_grad();
+    outputs_.clear();
+    norm_.reset();
     const std::size_t samples = batch.count();
     const std::size_t parts =
         std::clamp<std::size_t>(samples, 1, static_cast<std::size_t>(options_.accumulate));
     double loss = 0;
     for (std::size_t i = 0; i < parts; ++i) {
       const std::size_t first = samples * i / parts, count = samples * (i + 1) / parts - first;
-      const at::Tensor mean = loss_of(batch, first, count, nullptr) *
+      const at::Tensor mean = loss_of(batch, first, count) *
                               (static_cast<double>(count) / static_cast<double>(samples));
       mean.backward();
       loss += mean.item<double>();
     }
     if (hook) call(hook);
     if (options_.clip_norm > 0)
-      ::torch::nn::utils::clip_grad_norm_(module_->parameters(), options_.clip_norm);
+      norm_ = ::torch::nn::utils::clip_grad_norm_(module_->parameters(), options_.clip_norm);
     optimizer_->step();
     replica_.to_host();
     return loss;
@@ -143,10 +147,33 @@ class ModuleBackend final : public Backend {
     const at::NoGradGuard no_gradients;
     replica_.to_module();
     module_->eval();
+    const std::vector<Outputs> trained = std::exchange(outputs_, {});
     Evaluation result;
-    const at::Tensor mean = loss_of(batch, 0, batch.count(), &result.correct);
+    const at::Tensor mean = loss_of(batch, 0, batch.count());
     result.loss_sum = mean.item<double>() * static_cast<double>(batch.count());
+    result.correct = correct_in(outputs_.front());
+    outputs_ = trained;
     return result;
+  }
+
+  /// Counted when it is asked for: a device would have to be waited for.
+  std::optional<std::size_t> correct_in_step() override {
+    if (outputs_.empty()) return {};
+    std::size_t correct = 0;
+    for (const Outputs& outputs : outputs_) correct += correct_in(outputs);
+    return correct;
+  }
+
+  std::optional<double> gradient_norm() override {
+    if (norm_ || outputs_.empty()) return norm_;
+    const at::NoGradGuard no_gradients;
+    double square = 0;
+    for (const at::Tensor& parameter : parameters_) {
+      if (!parameter.grad().defined()) continue;
+      const double norm = parameter.grad().norm().item<double>();
+      square += norm * norm;
+    }
+    return norm_ = std::sqrt(square);
   }
 
   std::vector<TensorView> optimizer_state() override { return state_.views(); }
@@ -158,12 +185,21 @@ class ModuleBackend final : public Backend {
   }
 
  private:
-  at::Tensor loss_of(const Batch& batch, std::size_t first, std::size_t count,
-                     std::size_t* correct) const {
+  struct Outputs {
+    at::Tensor logits, labels;
+  };
+
+  static std::size_t correct_in(const Outputs& outputs) {
+    const at::NoGradGuard no_gradients;
+    return static_cast<std::size_t>(
+        outputs.logits.argmax(1).eq(outputs.labels).sum().item<std::int64_t>());
+  }
+
+  /// Adds the outputs to those of the step.
+  at::Tensor loss_of(const Batch& batch, std::size_t first, std::size_t count) {
     const at::Tensor logits = forward_(inputs(batch, first, count));
     const at::Tensor labels = labels_of(batch, first, count, logits);
-    if (correct != nullptr)
-      *correct = static_cast<std::size_t>(logits.argmax(1).eq(labels).sum().item<std::int64_t>());
+    outputs_.push_back({logits.detach(), labels});
     return F::cross_entropy(logits, labels);
   }
 
@@ -244,18 +280,20 @@ class ModuleBackend final : public Backend {
   std::shared_ptr<::torch::nn::Module> module_;
   Forward forward_;
   std::shared_ptr<::torch::optim::Optimizer> optimizer_;
-  BackendOptions options_;
+  ModuleOptions options_;
   Replica replica_;
   std::vector<at::Tensor> parameters_;  ///< as the first of the views
   OptimizerState state_;
   AlignedBuffer gradients_;
+  std::vector<Outputs> outputs_;  ///< of the parts of the latest step
+  std::optional<double> norm_;    ///< of its gradients before clipping, once computed
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
                                       std::shared_ptr<::torch::optim::Optimizer> optimizer,
-                                      const BackendOptions& options) {
+                                      const ModuleOptions& options) {
   return std::make_unique<ModuleBackend>(std::move(module), std::move(forward),
                                          std::move(optimizer), options);
 }

@@ -1,149 +1,17 @@
 // The C interface as its users see it.
-#include <fast/fast.h>
-
 #include <atomic>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
-#include <fstream>
-#include <sstream>
-
+#include "c/programs.hpp"
 #include "support/catch.hpp"
 #include "train/options/rows.hpp"
 #include "worker/options/rows.hpp"
 
-namespace {
-
-fast_tensor tensor(const char* name, void* data, const std::int64_t* shape, std::int32_t sides,
-                   fast_dtype dtype = FAST_F32) {
-  return {name, data, shape, nullptr, sides, dtype, FAST_PARAMETER};
-}
-
-struct Options {
-  Options() { REQUIRE(fast_options_create(&handle) == FAST_OK); }
-  ~Options() { fast_options_free(handle); }
-  Options(const Options&) = delete;
-  Options& operator=(const Options&) = delete;
-  void set(const char* name, const char* value) {
-    REQUIRE(fast_options_set(handle, name, value) == FAST_OK);
-  }
-  fast_options* handle = nullptr;
-};
-
-/// A worker's part, as a lambda.
-template <class Part>
-fast_status run_local(int workers, const Part& part) {
-  return fast_run_local(
-      workers,
-      [](fast_group* group, void* user) { return (*static_cast<const Part*>(user))(group); },
-      const_cast<void*>(static_cast<const void*>(&part)));
-}
-
-/// Softmax regression behind the callbacks.
-struct Regression {
-  std::size_t inputs, classes;
-  std::vector<float> weights, biases, weight_gradients, bias_gradients;
-  float rate = 0.05F;
-  static inline std::atomic<int> alive{0};
-
-  Regression(std::size_t inputs_, std::size_t classes_, std::uint64_t seed)
-      : inputs(inputs_), classes(classes_), weights(inputs_ * classes_), biases(classes_) {
-    std::uint64_t state = seed * 2654435761U + 1;
-    for (float& weight : weights) {
-      state = state * 6364136223846793005U + 1442695040888963407U;
-      weight = 0.2F * (static_cast<float>(state >> 40) / static_cast<float>(1 << 24) - 0.5F);
-    }
-    ++alive;
-  }
-  ~Regression() { --alive; }
-
-  bool forward(const fast_batch& batch, std::size_t i, std::vector<float>& p, double& loss) const {
-    const float* x = batch.inputs + i * inputs;
-    const std::int32_t label = batch.labels[i];
-    if (batch.values_per_sample != inputs || label < 0 ||
-        static_cast<std::size_t>(label) >= classes)
-      return false;
-    float sum = 0;
-    for (std::size_t c = 0; c < classes; ++c) {
-      p[c] = biases[c];
-      for (std::size_t v = 0; v < inputs; ++v) p[c] += weights[c * inputs + v] * x[v];
-      sum += p[c] = std::exp(p[c]);
-    }
-    for (float& value : p) value /= sum;
-    loss -= std::log(static_cast<double>(p[static_cast<std::size_t>(label)]));
-    return true;
-  }
-
-  int train(const fast_batch& batch, int (*hook)(void*, const fast_tensor*, std::size_t),
-            void* context, double* loss) {
-    weight_gradients.assign(weights.size(), 0);
-    bias_gradients.assign(biases.size(), 0);
-    std::vector<float> p(classes);
-    *loss = 0;
-    for (std::size_t i = 0; i < batch.count; ++i) {
-      if (!forward(batch, i, p, *loss)) return 7;
-      p[static_cast<std::size_t>(batch.labels[i])] -= 1;
-      for (std::size_t c = 0; c < classes; ++c) {
-        const float grad = p[c] / static_cast<float>(batch.count);
-        bias_gradients[c] += grad;
-        for (std::size_t v = 0; v < inputs; ++v)
-          weight_gradients[c * inputs + v] += grad * batch.inputs[i * inputs + v];
-      }
-    }
-    *loss /= static_cast<double>(batch.count);
-    if (hook != nullptr) {
-      const std::int64_t shapes[] = {static_cast<std::int64_t>(classes),
-                                     static_cast<std::int64_t>(inputs)};
-      const fast_tensor gradients[] = {tensor("weights", weight_gradients.data(), shapes, 2),
-                                       tensor("biases", bias_gradients.data(), shapes, 1)};
-      if (hook(context, gradients, 2) != 0) return 8;
-    }
-    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= rate * weight_gradients[i];
-    for (std::size_t c = 0; c < classes; ++c) biases[c] -= rate * bias_gradients[c];
-    return 0;
-  }
-
-  int evaluate(const fast_batch& batch, double* loss, std::size_t* correct) const {
-    std::vector<float> p(classes);
-    for (std::size_t i = 0; i < batch.count; ++i) {
-      if (!forward(batch, i, p, *loss)) return 7;
-      const auto best = std::max_element(p.begin(), p.end()) - p.begin();
-      *correct += best == batch.labels[i] ? 1 : 0;
-    }
-    return 0;
-  }
-};
-
-const fast_backend_functions functions{
-    sizeof(fast_backend_functions),
-    "regression in C",
-    [](void* user, const fast_batch* batch, auto hook, void* context, double* loss) {
-      return static_cast<Regression*>(user)->train(*batch, hook, context, loss);
-    },
-    [](void* user, const fast_batch* batch, double* loss, std::size_t* correct) {
-      return static_cast<const Regression*>(user)->evaluate(*batch, loss, correct);
-    },
-    [](void* user, double rate) {
-      static_cast<Regression*>(user)->rate = static_cast<float>(rate);
-      return 0;
-    },
-    [](void* user) { delete static_cast<Regression*>(user); }};
-
-fast_backend* make_regression(std::size_t inputs, std::size_t classes, std::uint64_t seed) {
-  auto* model = new Regression(inputs, classes, seed);
-  const std::int64_t shape[] = {static_cast<std::int64_t>(classes),
-                                static_cast<std::int64_t>(inputs)};
-  const fast_tensor tensors[] = {tensor("weights", model->weights.data(), shape, 2),
-                                 tensor("biases", model->biases.data(), shape, 1)};
-  fast_backend* backend = nullptr;
-  fast_backend_create(&functions, model, tensors, 2, &backend);
-  return backend;
-}
-
-}  // namespace
+using namespace c_test;
 
 TEST_CASE("two workers of different weights take their mean") {
   const fast_status status = run_local(2, [](fast_group* group) {
@@ -154,6 +22,7 @@ TEST_CASE("two workers of different weights take their mean") {
     Options options;
     options.set("initial", "as_is");
     options.set("deadline", "30");
+    options.set("suspect_after", fast_group_rank(group) == 0 ? "auto" : "2.5");
     fast_worker* worker = nullptr;
     if (fast_worker_create(group, "complete", &view, 1, options.handle, &worker) != FAST_OK)
       return 1;
@@ -244,7 +113,7 @@ TEST_CASE("a model behind callbacks passes the suite of adapters, and is freed")
       nullptr, shape, 1, 4, &report);
   INFO(report);
   CHECK(status == FAST_OK);
-  CHECK_THAT(report, ContainsSubstring("regression in C: 19 checks, 0 failures"));
+  CHECK_THAT(report, ContainsSubstring("regression in C: 20 checks, 0 failures"));
   CHECK(Regression::alive == 0);
 }
 
@@ -291,6 +160,8 @@ TEST_CASE("bad tensors, names and handles are refused in one line") {
   const fast_tensor overlapping[] = {good, tensor("v", values + 6, shape + 1, 1)};
   refused("overlap in memory", overlapping, std::size_t{2});
   refused("option \"speed\" is unknown; choose algorithm,", &good, std::size_t{1}, "speed", "1");
+  refused("\"soon\"; a positive finite number of seconds, or auto is required", &good,
+          std::size_t{1}, "suspect_after", "soon");
   refused("did you mean \"staleness\"?", &good, std::size_t{1}, "stalenes", "1");
   refused("option staleness: \"old\"", &good, std::size_t{1}, "staleness", "old");
   refused("option \"period\" is unknown", &good, std::size_t{1}, "algorithm.period", "3");
@@ -312,6 +183,13 @@ TEST_CASE("a backend that lacks a function is refused, and what it owns is freed
   lacking.evaluate = nullptr;
   fast_backend* backend = nullptr;
   CHECK(fast_backend_create(&lacking, new Regression(2, 2, 1), nullptr, 0, &backend) ==
+        FAST_ERROR_ARGUMENT);
+  CHECK_THAT(fast_last_error(), ContainsSubstring("functions->evaluate is NULL"));
+  CHECK(Regression::alive == 0);
+  fast_backend_functions older = functions;  // of a header without the last two
+  older.struct_size = offsetof(fast_backend_functions, correct_in_step);
+  older.evaluate = nullptr;
+  CHECK(fast_backend_create(&older, new Regression(2, 2, 1), nullptr, 0, &backend) ==
         FAST_ERROR_ARGUMENT);
   CHECK_THAT(fast_last_error(), ContainsSubstring("functions->evaluate is NULL"));
   CHECK(Regression::alive == 0);

@@ -118,6 +118,49 @@ TEST_CASE("evaluate counts correct samples, sums losses and changes nothing") {
   }
 }
 
+/// Logits w x + b of three samples of two values in two classes, by hand: with w = [[1, 0], [0, 1]]
+/// and b = 0 the samples (2, 0), (0, 1), (1, 0) of classes 0, 1, 1 have logits of their own values.
+TEST_CASE("a step tells its correct samples and the norm of its gradients, as computed by hand") {
+  Samples samples(3, {2}, 2);
+  samples.inputs = {2, 0, 0, 1, 1, 0};
+  samples.labels = {0, 1, 1};
+  const ModelSpec linear{"linear", {2}, {Dense{2}}};
+  // Probabilities of class 0; the gradient of the mean loss is (p - y) / 3 for each sample.
+  const auto p = [](double z) { return 1 / (1 + std::exp(-z)); };
+  const double a = (p(2) - 1) / 3, b = p(-1) / 3, c = p(1) / 3;
+  const double of_weights = 2 * (std::pow(2 * a + c, 2) + b * b);  // both rows, opposite signs
+  const double norm = std::sqrt(of_weights + 2 * std::pow(a + b + c, 2));
+  for (const BackendOptions& options :
+       {BackendOptions{.optimizer = SgdOptions{0.5, 0, 0}},
+        BackendOptions{.optimizer = SgdOptions{0.5, 0, 0}, .clip_norm = 1e-3},
+        BackendOptions{.optimizer = SgdOptions{0.5, 0, 0}, .accumulate = 3},
+        BackendOptions{.optimizer = SgdOptions{0.5, 0, 0}, .threads = 2}}) {
+    const auto backend = make_backend<double>(linear, 1, options);
+    CHECK_FALSE(backend->correct_in_step());
+    CHECK_FALSE(backend->gradient_norm());
+    const std::vector<double> identity{1, 0, 0, 1, 0, 0};
+    std::copy(identity.begin(), identity.end(),
+              static_cast<double*>(backend->parameters()[0].data));
+    backend->train(samples.batch());
+    CHECK(backend->correct_in_step() == 2);
+    CHECK(backend->gradient_norm().value() == Approx(norm).epsilon(1e-12));
+    backend->evaluate(samples.batch());
+    CHECK(backend->correct_in_step() == 2);
+    CHECK(backend->gradient_norm().value() == Approx(norm).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("several threads count the correct samples of the whole batch") {
+  const Samples samples(83, {1, 8, 8}, 4);
+  const auto one = make_backend<float>(tiny(), 8),
+             three = make_backend<float>(tiny(), 8, {.threads = 3});
+  const std::size_t correct = one->evaluate(samples.batch()).correct;
+  one->train(samples.batch());
+  three->train(samples.batch());
+  CHECK(one->correct_in_step() == correct);
+  CHECK(three->correct_in_step() == correct);
+}
+
 TEST_CASE("the same seed trains to the same bits") {
   const Samples samples(50, {1, 8, 8}, 4);
   const auto run = [&] {
@@ -141,6 +184,8 @@ TEST_CASE("a step on weights elsewhere is the step on its own, which stay as the
   const std::span<float> weights = slot.as<float>().first(own.parameter_count());
   for (int t = 0; t < 3; ++t) {
     CHECK(trained->train(samples.batch()) == step->find_gradients(weights.data(), samples.batch()));
+    CHECK(elsewhere->correct_in_step() == trained->correct_in_step());
+    CHECK(elsewhere->gradient_norm() == trained->gradient_norm());
     const std::size_t half = weights.size() / 2;
     step->add_step(0, weights.data(), half);
     step->add_step(half, weights.data() + half, weights.size() - half);

@@ -172,6 +172,21 @@ struct LateHook : Wrapper {
   }
 };
 
+struct ClippedNorm : Wrapper {
+  using Wrapper::Wrapper;
+  std::optional<double> gradient_norm() override { return 1; }
+};
+
+struct CountsAll : Wrapper {
+  using Wrapper::Wrapper;
+  double train(const Batch& batch, const GradientHook& hook) override {
+    count = batch.count();
+    return inner->train(batch, hook);
+  }
+  std::optional<std::size_t> correct_in_step() override { return count; }
+  std::size_t count = 0;
+};
+
 struct OneForAll : Wrapper {
   explicit OneForAll(std::uint64_t seed) : Wrapper(seed) {
     static const std::shared_ptr<Backend> only = inner;
@@ -224,7 +239,7 @@ TEST_CASE("the library's own networks pass, in f32 and f64, with and without run
     INFO(report.to_text());
     CHECK(report.passed());
     CHECK(report.backend == "nn");
-    CHECK(report.checks.size() == 19);
+    CHECK(report.checks.size() == 20);
   }
   const auto report = check_backend(network<float>(small_residual()), {.sample_shape = {1, 8, 8}});
   INFO(report.to_text());
@@ -246,6 +261,8 @@ TEST_CASE("an adapter that breaks a rule fails the check of that rule") {
   CHECK_THAT(failures<MeanEvaluation>(), ContainsSubstring("is loss_sum a sum?"));
   CHECK_THAT(failures<NoHook>(), ContainsSubstring("called 0 times"));
   CHECK_THAT(failures<LateHook>(), ContainsSubstring("yet the step moved the parameters"));
+  CHECK_THAT(failures<ClippedNorm>(), ContainsSubstring("gradient_norm() is 1,"));
+  CHECK_THAT(failures<CountsAll>(), ContainsSubstring("correct_in_step() is 32 of 32 samples"));
   CHECK_THAT(failures<OneForAll>(), ContainsSubstring("training one replica changed another"));
   CHECK_THAT(failures<Unseeded>(), ContainsSubstring("a seed decides"));
   CHECK_THAT(failures<TakesAnything>(), ContainsSubstring("an empty batch was taken"));

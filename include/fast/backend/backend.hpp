@@ -5,7 +5,9 @@
 #include <fast/core/batch.hpp>
 #include <fast/core/tensor_view.hpp>
 
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,16 @@ class Backend {
 
   /// Views of the optimizer's state (momentum), for checkpoints; may be empty.
   virtual std::vector<TensorView> optimizer_state() { return {}; }
+
+  /// Of the latest train() or SlotStep::find_gradients(): samples of the batch whose largest output
+  /// was their label's, before the step. Empty where it is not known. The Trainer asks after every
+  /// step whose figures are wanted.
+  virtual std::optional<std::size_t> correct_in_step() { return {}; }
+
+  /// The Euclidean norm of the gradients of that step, over all parameters: after the hook, before
+  /// clipping. Empty where it is not known. It may take a pass over the gradients: the Trainer asks
+  /// once an epoch.
+  virtual std::optional<double> gradient_norm() { return {}; }
 
   /// Null where it cannot, as with buffers. Else parameters() are of one type and one in memory.
   virtual SlotStep* in_slots() { return nullptr; }

@@ -21,6 +21,9 @@ std::size_t resident_memory_bytes();
 /// group and the kernel's limit of mappings (two for a stack) allow.
 std::size_t most_threads();
 
+/// Of this machine or container.
+std::string host_name();
+
 /// "1.5 GiB", "812 MiB", "640 bytes".
 std::string size_text(double size_bytes);
 

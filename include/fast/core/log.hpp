@@ -7,7 +7,7 @@
 
 namespace fast {
 
-enum class LogLevel { info, warning };
+enum class LogLevel { debug, info, warning, error };
 /// Called from the thread that has something to say; must not throw. Empty: silence.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 

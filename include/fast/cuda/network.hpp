@@ -67,6 +67,8 @@ class Network {
 
   /// As in nn::Network. Each call blocks until the results are there, at most 300 s.
   double loss_and_gradients(const Batch& batch);
+  /// Correct samples in the last loss_and_gradients() or train(), before its step.
+  std::size_t correct() const;
   nn::LossResult evaluate(const Batch& batch);
 
   /// loss_and_gradients() and then the optimizer's step, with one wait for both. The optimizer must

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,7 @@ class Classifier final : public Backend {
     const std::vector<unsigned long> labels = labels_of(batch);
     replica_->sync();
     const double loss = net_->compute_parameter_gradients(inputs, labels.begin());
+    correct_ = correct_in(net_->subnet().get_output(), labels);
     if (hook) call(hook);
     net_->update_parameters(::dlib::make_sstack(solvers_), learning_rate_);
     replica_->sync();
@@ -77,9 +79,22 @@ class Classifier final : public Backend {
         sum += std::exp(static_cast<double>(logits[c]) - static_cast<double>(*best));
       result.loss_sum +=
           std::log(sum) + static_cast<double>(*best) - static_cast<double>(logits[labels[i]]);
-      result.correct += static_cast<std::size_t>(best - logits) == labels[i] ? 1 : 0;
     }
+    result.correct = correct_in(outputs, labels);
     return result;
+  }
+
+  std::optional<std::size_t> correct_in_step() override { return correct_; }
+
+  std::optional<double> gradient_norm() override {
+    if (!correct_) return {};
+    double square = 0;
+    ::dlib::visit_layer_parameter_gradients(*net_, [&](std::size_t, ::dlib::tensor& gradients) {
+      const float* values = gradients.size() == 0 ? nullptr : gradients.host();
+      for (std::size_t i = 0; i < gradients.size(); ++i)
+        square += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    });
+    return std::sqrt(square);
   }
 
   void set_learning_rate(double learning_rate) override {
@@ -107,6 +122,18 @@ class Classifier final : public Backend {
       inputs_.set_size(count, shape_[0], shape_[1], shape_[2]);
     std::copy(batch.inputs.begin(), batch.inputs.end(), inputs_.host_write_only());
     return inputs_;
+  }
+
+  static std::size_t correct_in(const ::dlib::tensor& outputs,
+                                const std::vector<unsigned long>& labels) {
+    const auto classes = static_cast<std::size_t>(outputs.k());
+    std::size_t correct = 0;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const float* logits = outputs.host() + i * classes;
+      const float* best = std::max_element(logits, logits + classes);
+      correct += static_cast<std::size_t>(best - logits) == labels[i] ? 1 : 0;
+    }
+    return correct;
   }
 
   std::vector<unsigned long> labels_of(const Batch& batch) const {
@@ -138,6 +165,7 @@ class Classifier final : public Backend {
   std::vector<Solver> solvers_;
   std::unique_ptr<Replica<Net>> replica_;
   ::dlib::resizable_tensor inputs_;
+  std::optional<std::size_t> correct_;  ///< in the latest step
 };
 
 }  // namespace fast::dlib

@@ -61,6 +61,8 @@ class Network {
   /// Training: the mean softmax cross-entropy of the batch, and its gradients. Updates the running
   /// statistics.
   double loss_and_gradients(const Batch& batch);
+  /// Correct samples in the last loss_and_gradients(), before its gradients are used.
+  std::size_t correct() const { return correct_; }
 
   /// The sum of losses and the number of correct samples.
   LossResult evaluate(const Batch& batch);
@@ -75,6 +77,7 @@ class Network {
   std::size_t parameter_count_ = 0;
   AlignedBuffer parameters_, gradients_, buffers_;
   T* base_ = nullptr;
+  std::size_t correct_ = 0;
   std::unique_ptr<Sequence<T>> layers_;
   AlignedBuffer input_, grads_;  ///< gradients of the loss with respect to the logits
 };

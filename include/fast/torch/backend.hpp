@@ -21,7 +21,8 @@ namespace fast::torch {
 /// Logits [count x classes] of inputs [count x sample shape].
 using Forward = std::function<at::Tensor(const at::Tensor& inputs)>;
 
-struct BackendOptions {
+/// How a module is trained.
+struct ModuleOptions {
   /// What samples are reshaped to before forward(); empty: what the batch says.
   std::vector<std::int64_t> sample_shape;
   /// Gradients of a larger norm, over all parameters, are scaled down to it; 0: never.
@@ -38,14 +39,14 @@ struct BackendOptions {
 /// memory.
 std::unique_ptr<Backend> make_backend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
                                       std::shared_ptr<::torch::optim::Optimizer> optimizer,
-                                      const BackendOptions& options = {});
+                                      const ModuleOptions& options = {});
 
 /// The same of a module holder (torch::nn::Sequential, or one by TORCH_MODULE), which has
 /// forward().
 template <class Holder>
 std::unique_ptr<Backend> make_backend(Holder net,
                                       std::shared_ptr<::torch::optim::Optimizer> optimizer,
-                                      const BackendOptions& options = {}) {
+                                      const ModuleOptions& options = {}) {
   return make_backend(
       net.ptr(), [net](const auto& inputs) mutable { return net->forward(inputs); },
       std::move(optimizer), options);

@@ -6,6 +6,7 @@
 #include <fast/cuda/optimizer.hpp>
 #include <fast/nn/network.hpp>
 #include <fast/worker/device_replica.hpp>
+#include <optional>
 
 #include "nn/backend_options.hpp"
 #include "nn/parallel.hpp"
@@ -87,6 +88,16 @@ class DeviceBackend final : public Backend, public DeviceReplica {
     return {result.sum, result.correct};
   }
 
+  std::optional<std::size_t> correct_in_step() override { return correct_; }
+  std::optional<double> gradient_norm() override {
+    if (!norm_ && correct_) {
+      gradients_.down(stream());
+      settle();
+      norm_ = norm_of(gradients_.host());
+    }
+    return norm_;
+  }
+
   void set_learning_rate(double learning_rate) override {
     optimizer_.set_learning_rate(learning_rate);
   }
@@ -151,8 +162,14 @@ class DeviceBackend final : public Backend, public DeviceReplica {
   double step(const Batch& batch, const GradientHook& hook) {
     const bool in_parts = options_.accumulate > 1 && batch.count() > 1;
     const bool changed = hook || options_.clip_norm > 0;
-    if (!in_parts && !changed) return network_.train(batch, optimizer_);
+    norm_.reset();
+    if (!in_parts && !changed) {
+      const double loss = network_.train(batch, optimizer_);
+      correct_ = network_.correct();
+      return loss;
+    }
     const double loss = in_parts ? accumulate(batch) : network_.loss_and_gradients(batch);
+    if (!in_parts) correct_ = network_.correct();
     if (changed) change_gradients(hook);
     optimizer_.step(network_.parameters(), network_.gradients(), stream());
     return loss;
@@ -163,13 +180,16 @@ class DeviceBackend final : public Backend, public DeviceReplica {
     const std::size_t parts = std::min(samples, static_cast<std::size_t>(options_.accumulate));
     const std::span<float> sums = sums_.as<float>();
     double loss = 0;
+    std::size_t correct = 0;
     for (std::size_t i = 0; i < parts; ++i) {
       const std::size_t first = samples * i / parts, count = samples * (i + 1) / parts - first;
       const double share = static_cast<double>(count) / static_cast<double>(samples);
       loss += share * network_.loss_and_gradients(nn::part_of(batch, first, count));
+      correct += network_.correct();
       add_scaled(sums, network_.gradients(), static_cast<float>(share), i == 0, stream());
     }
     copy(network_.gradients().data(), sums.data(), sums.size_bytes(), stream());
+    correct_ = correct;
     return loss;
   }
 
@@ -181,13 +201,17 @@ class DeviceBackend final : public Backend, public DeviceReplica {
     gradients_.up(stream());
   }
 
-  void clip(std::span<float> gradients) const {
+  static double norm_of(std::span<const float> gradients) {
     double square = 0;
     for (const float grad : gradients)
       square += static_cast<double>(grad) * static_cast<double>(grad);
-    const double norm = std::sqrt(square);
-    if (!(norm > options_.clip_norm)) return;
-    const auto factor = static_cast<float>(options_.clip_norm / norm);
+    return std::sqrt(square);
+  }
+
+  void clip(std::span<float> gradients) {
+    norm_ = norm_of(gradients);
+    if (!(*norm_ > options_.clip_norm)) return;
+    const auto factor = static_cast<float>(options_.clip_norm / *norm_);
     for (float& grad : gradients) grad *= factor;
   }
 
@@ -199,6 +223,8 @@ class DeviceBackend final : public Backend, public DeviceReplica {
   std::vector<Mirror> state_;
   bool state_shown_ = false;  ///< the mirror is newer
   bool mirrors_ = true;
+  std::optional<std::size_t> correct_;  ///< in the latest step; empty before the first
+  std::optional<double> norm_;          ///< of its gradients before clipping, once computed
   std::shared_ptr<Accelerator> accelerator_;
 };
 

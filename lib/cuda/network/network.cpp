@@ -128,6 +128,7 @@ struct Network::Impl {
     for (const float loss : ready.losses.as<float>()) result.sum += static_cast<double>(loss);
     const std::span<std::int32_t> hits = ready.hits.as<std::int32_t>();
     result.correct = static_cast<std::size_t>(std::accumulate(hits.begin(), hits.end(), 0));
+    if (training) correct = result.correct;
     return result;
   }
 
@@ -138,6 +139,7 @@ struct Network::Impl {
   Executor executor;
   DeviceBuffer parameters, gradients, buffers;
   std::vector<Ready> programs;
+  std::size_t correct = 0;  ///< in the last training pass
 };
 
 Network::Network(nn::ModelSpec spec, NetworkOptions options)
@@ -151,6 +153,8 @@ const Stream& Network::stream() const { return impl_->stream; }
 std::span<float> Network::parameters() { return impl_->parameters.as<float>(); }
 std::span<float> Network::gradients() { return impl_->gradients.as<float>(); }
 std::span<float> Network::buffers() { return impl_->buffers.as<float>(); }
+
+std::size_t Network::correct() const { return impl_->correct; }
 
 double Network::loss_and_gradients(const Batch& batch) {
   return impl_->run(batch, true).sum / static_cast<double>(batch.count());

@@ -1,0 +1,48 @@
+// What can be done with the traces of a run, afterwards.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fast::observe {
+
+/// What is in a merged trace.
+struct MergedTrace {
+  int workers = 0;
+  std::size_t events = 0;
+  std::size_t flows = 0;  ///< reads whose publication is known
+  int cut = 0;            ///< files whose last packet was cut off: their worker was killed
+};
+
+/// Joins the traces of all workers in `directory` to one file, in which an arrow leads from each
+/// publication to each read of it. Throws Error(argument) when there is none, Error(mismatch) for
+/// files that are no traces, Error(resource) when `to` cannot be written.
+MergedTrace merge_traces(const std::filesystem::path& directory, const std::filesystem::path& to);
+
+/// Where the time of a run went.
+struct TraceSummary {
+  struct Worker {
+    std::int64_t rounds = 0;
+    double seconds = 0;                      ///< of its rounds
+    std::map<std::string, double> phases_s;  ///< by name of the phase
+    std::map<int, double> waits_s;           ///< by the worker that was waited for
+  };
+  std::map<int, Worker> workers;
+  /// What the slowest 1 % of all rounds waited for in the end: "worker 2: step" and how many.
+  std::vector<std::pair<std::string, int>> causes;  ///< most frequent first
+  int slowest_rounds = 0;
+  /// Suspects, returns and the like: seconds since the first event, and what it was.
+  std::vector<std::pair<double, std::string>> events;
+};
+
+/// Throws as merge_traces().
+TraceSummary summarize_traces(const std::filesystem::path& directory);
+
+/// For people.
+std::string to_text(const TraceSummary& summary);
+
+}  // namespace fast::observe

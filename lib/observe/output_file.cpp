@@ -1,0 +1,61 @@
+#include "observe/output_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <utility>
+
+namespace fast::observe {
+
+OutputFile::OutputFile(std::string_view what, std::filesystem::path path, LogSink log)
+    : what_(what), path_(std::move(path)), log_(std::move(log)) {
+  std::error_code error;
+  std::filesystem::create_directories(path_.parent_path(), error);
+  require(!error, ErrorKind::resource, "{}: the directory {} cannot be made: {}; choose another",
+          what_, path_.parent_path().string(), error.message());
+  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  require(descriptor_ >= 0, ErrorKind::resource,
+          "{}: {} cannot be written: {}; choose another directory", what_, path_.string(),
+          std::strerror(errno));
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool OutputFile::append(std::string_view bytes) noexcept {
+  while (descriptor_ >= 0 && !bytes.empty()) {
+    const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      give_up();
+      break;
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    size_bytes_ += static_cast<std::size_t>(written);
+  }
+  return descriptor_ >= 0;
+}
+
+void OutputFile::clear() noexcept {
+  if (descriptor_ < 0) return;
+  if (ftruncate(descriptor_, 0) != 0 || lseek(descriptor_, 0, SEEK_SET) != 0) return give_up();
+  size_bytes_ = 0;
+}
+
+void OutputFile::give_up() noexcept {
+  const char* why = std::strerror(errno);
+  close(std::exchange(descriptor_, -1));
+  if (!log_) return;
+  try {
+    log_(LogLevel::warning, fmt::format("{}: {} cannot be written: {}; training goes on without it",
+                                        what_, path_.string(), why));
+  } catch (const std::exception&) {
+    return;  // a warning more or less
+  }
+}
+
+}  // namespace fast::observe

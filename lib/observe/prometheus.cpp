@@ -1,0 +1,186 @@
+#include <fast/observe/prometheus.hpp>
+
+#include <prometheus/counter.h>
+
+#include <httplib.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace fast::observe {
+namespace {
+
+using Labels = std::map<std::string, std::string>;
+
+constexpr std::array phases = {Phase::step, Phase::publish, Phase::wait, Phase::mix, Phase::commit};
+
+std::string metric_name(std::string_view scalar) {
+  std::string name = "fast_scalar_";
+  for (const char c : scalar) {
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  return name;
+}
+
+/// The metrics of one worker.
+class Metrics {
+ public:
+  explicit Metrics(int worker) : worker_{{"worker", std::to_string(worker)}} {
+    for (const Phase phase : phases) {
+      phases_[static_cast<std::size_t>(phase)] =
+          &counter("fast_phase_seconds_total", "Time in each phase of rounds",
+                   {{"phase", std::string(name(phase))}});
+    }
+  }
+
+  prometheus::Counter& phase(Phase phase) { return *phases_[static_cast<std::size_t>(phase)]; }
+  prometheus::Counter& counter(const std::string& name, const std::string& help,
+                               const Labels& labels = {}) {
+    const std::lock_guard lock(mutex_);
+    return prometheus::BuildCounter()
+        .Name(name)
+        .Help(help)
+        .Labels(worker_)
+        .Register(*registry_)
+        .Add(labels);
+  }
+  prometheus::Gauge& gauge(const std::string& name, const std::string& help) {
+    const std::lock_guard lock(mutex_);
+    return prometheus::BuildGauge()
+        .Name(name)
+        .Help(help)
+        .Labels(worker_)
+        .Register(*registry_)
+        .Add({});
+  }
+  prometheus::Histogram& ages() {
+    return prometheus::BuildHistogram()
+        .Name("fast_read_age_rounds")
+        .Help("How many rounds behind the combined publications were")
+        .Labels(worker_)
+        .Register(*registry_)
+        .Add({}, prometheus::Histogram::BucketBoundaries{0, 1, 2, 4, 8, 16, 32});
+  }
+  const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }
+
+ private:
+  Labels worker_;
+  std::mutex mutex_;
+  std::shared_ptr<prometheus::Registry> registry_ =
+      std::make_shared<prometheus::Registry>(prometheus::Registry::InsertBehavior::Merge);
+  std::array<prometheus::Counter*, phases.size()> phases_{};
+};
+
+/// Serves a registry's metrics until its end.
+class MetricsServer {
+ public:
+  /// Throws Error(resource) when the port cannot be listened on.
+  MetricsServer(int port, int worker, const prometheus::Registry& registry) {
+    server_.new_task_queue = [] { return new httplib::ThreadPool(1); };
+    server_.Get("/metrics", [&registry](const httplib::Request&, httplib::Response& response) {
+      response.set_content(prometheus::TextSerializer().Serialize(registry.Collect()),
+                           "text/plain; version=0.0.4");
+    });
+    server_.set_socket_options(
+        [](socket_t socket) {  // not REUSEPORT: a port in use stays its owner's
+          const int yes = 1;
+          setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+        });
+    server_.set_keep_alive_max_count(1);  // one thread serves all
+    require(server_.bind_to_port("0.0.0.0", port), ErrorKind::resource,
+            "metrics: worker {} cannot listen on port {}: {}; choose another port", worker, port,
+            std::strerror(errno));
+    thread_ = std::jthread([this] {
+      server_.listen_after_bind();
+      ended_ = true;
+    });
+  }
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+  ~MetricsServer() {
+    while (!server_.is_running() && !ended_) std::this_thread::yield();  // else stop() does nothing
+    server_.stop();
+  }
+
+ private:
+  httplib::Server server_;
+  std::atomic<bool> ended_{false};
+  std::jthread thread_;
+};
+
+class Prometheus final : public Observer {
+ public:
+  Prometheus(int port, int worker)
+      : metrics_(worker), server_(port, worker, *metrics_.registry()) {}
+
+  void on_phase(const PhaseEvent& event) noexcept override {
+    const double took_s = Seconds(event.ended - event.began).count();
+    if (event.peer < 0) {
+      metrics_.phase(event.phase).Increment(took_s);
+      if (event.phase == Phase::step) rounds_.Increment();
+      return;
+    }
+    metrics_
+        .counter("fast_wait_seconds_total", "Time waited for single workers",
+                 {{"peer", std::to_string(event.peer)}})
+        .Increment(took_s);
+  }
+
+  void on_message(const MessageEvent& event) noexcept override {
+    if (event.kind == MessageEvent::Kind::published) return publications_.Increment();
+    (event.fresh ? fresh_reads_ : old_reads_).Increment();
+    ages_.Observe(static_cast<double>(event.age));
+  }
+
+  void on_peer(const PeerEvent& event) noexcept override {
+    metrics_
+        .counter("fast_peer_events_total", "Workers suspected, returned, rejoined or healed",
+                 {{"event", std::string(name(event.kind))}, {"peer", std::to_string(event.peer)}})
+        .Increment();
+  }
+
+  void on_scalar(const ScalarEvent& event) noexcept override {
+    metrics_.gauge(metric_name(event.name), "The scalar " + std::string(event.name))
+        .Set(event.value);
+  }
+
+  void on_milestone(const MilestoneEvent& event) noexcept override {
+    if (event.kind == MilestoneEvent::Kind::epoch_ended) epoch_.Set(event.epoch + 1);
+    if (event.kind == MilestoneEvent::Kind::saved) checkpoints_.Increment();
+  }
+
+ private:
+  Metrics metrics_;
+  prometheus::Counter& rounds_ = metrics_.counter("fast_rounds_total", "Rounds made");
+  prometheus::Counter& publications_ = metrics_.counter("fast_publications_total", "Publications");
+  prometheus::Counter& fresh_reads_ = metrics_.counter(
+      "fast_reads_total", "Publications of neighbors combined", {{"fresh", "true"}});
+  prometheus::Counter& old_reads_ = metrics_.counter(
+      "fast_reads_total", "Publications of neighbors combined", {{"fresh", "false"}});
+  prometheus::Counter& checkpoints_ = metrics_.counter("fast_checkpoints_total", "Checkpoints");
+  prometheus::Gauge& epoch_ = metrics_.gauge("fast_epoch", "Epochs finished");
+  prometheus::Histogram& ages_ = metrics_.ages();
+  MetricsServer server_;  // last: scrapes end before the metrics go
+};
+
+}  // namespace
+
+std::shared_ptr<Observer> prometheus(int port, int worker) {
+  require(port > 0 && port < 65536, ErrorKind::argument,
+          "metrics: port {}; a number from 1 to 65535 is required", port);
+  return std::make_shared<Prometheus>(port, worker);
+}
+
+}  // namespace fast::observe

@@ -1,0 +1,221 @@
+#include <fast/observe/trace.hpp>
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/observe/trace_files.hpp>
+#include <fstream>
+#include <set>
+
+#include "observe/trace_fields.hpp"
+#include "observe/trace_reader.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using Catch::Matchers::Contains;
+using observe::TrackEvent;
+
+namespace {
+
+const Clock::time_point zero = Clock::now();
+Clock::time_point at_ms(int ms) { return zero + std::chrono::milliseconds(ms); }
+
+PhaseEvent phase(Phase kind, int worker, int round, int from_ms, int to_ms, int peer = -1) {
+  return {kind, worker, round, peer, at_ms(from_ms), at_ms(to_ms)};
+}
+
+MessageEvent published(int worker, std::uint64_t sequence, int at) {
+  return {MessageEvent::Kind::published, worker, worker, sequence, 0, 0, true, at_ms(at)};
+}
+
+MessageEvent read(int worker, int from, std::uint64_t sequence, int at) {
+  return {MessageEvent::Kind::read, worker, from, sequence, 0, 1, true, at_ms(at)};
+}
+
+std::vector<TrackEvent> of_type(const observe::TraceContent& content, int type) {
+  std::vector<TrackEvent> found;
+  for (const TrackEvent& event : content.events) {
+    if (event.type == type) found.push_back(event);
+  }
+  return found;
+}
+
+std::string track_name(const observe::TraceContent& content, std::uint64_t uuid) {
+  for (const observe::Track& track : content.tracks) {
+    if (track.uuid == uuid) return track.name;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("phases are slices with the times and rounds that were told") {
+  const testing::TemporaryDirectory directory;
+  observe::trace(directory.path(), 3)->on_phase(phase(Phase::mix, 3, 7, 10, 25));
+  const auto content = observe::read_traces(directory.path());
+  const auto begins = of_type(content, observe::event_type::begin);
+  const auto ends = of_type(content, observe::event_type::end);
+  REQUIRE(begins.size() == 1);
+  REQUIRE(ends.size() == 1);
+  CHECK(begins[0].name == "mix");
+  CHECK(begins[0].worker == 3);
+  CHECK(begins[0].integers == std::vector<std::pair<std::string, std::int64_t>>{{"round", 7}});
+  CHECK(ends[0].time_ns - begins[0].time_ns == 15'000'000);
+  CHECK(ends[0].track == begins[0].track);
+  CHECK(track_name(content, begins[0].track) == "rounds");
+}
+
+TEST_CASE("waits for single peers have a row of their own, scalars are counters") {
+  const testing::TemporaryDirectory directory;
+  {
+    const auto trace = observe::trace(directory.path(), 0);
+    trace->on_phase(phase(Phase::wait, 0, 1, 0, 9));
+    trace->on_phase(phase(Phase::wait, 0, 1, 1, 8, 5));
+    trace->on_scalar({"train/loss", 0.25, 0, 1, at_ms(9)});
+  }
+  const auto content = observe::read_traces(directory.path());
+  const auto begins = of_type(content, observe::event_type::begin);
+  REQUIRE(begins.size() == 2);
+  CHECK(begins[0].track != begins[1].track);
+  CHECK(begins[1].name == "worker 5");
+  const auto numbers = of_type(content, observe::event_type::counter);
+  REQUIRE(numbers.size() == 1);
+  CHECK(numbers[0].number == 0.25);
+  CHECK(track_name(content, numbers[0].track) == "train/loss");
+}
+
+TEST_CASE("only the wanted rounds are in the trace; peers and epochs always") {
+  const testing::TemporaryDirectory directory;
+  {
+    const auto trace = observe::trace(directory.path(), 0, {.first_round = 5, .last_round = 6});
+    for (int round = 0; round < 10; ++round) {
+      trace->on_phase(phase(Phase::step, 0, round, round, round + 1));
+    }
+    trace->on_peer({PeerEvent::Kind::suspected, 0, 2, 9, at_ms(20)});
+  }
+  const auto content = observe::read_traces(directory.path());
+  CHECK(of_type(content, observe::event_type::begin).size() == 2);
+  REQUIRE(of_type(content, observe::event_type::instant).size() == 1);
+  CHECK(of_type(content, observe::event_type::instant)[0].name == "suspected worker 2");
+}
+
+TEST_CASE("a long trace keeps its newest events, within its size, and can be read") {
+  const testing::TemporaryDirectory directory;
+  const std::size_t size = std::size_t{128} << 10U;
+  const int rounds = 20'000;
+  {
+    const auto trace = observe::trace(directory.path(), 0, {.size_bytes = size});
+    for (int round = 0; round < rounds; ++round) {
+      trace->on_phase(phase(Phase::step, 0, round, round, round + 1));
+    }
+  }
+  std::size_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(directory.path())) {
+    bytes += file.file_size();
+  }
+  CHECK(bytes <= size);
+  CHECK(bytes > size / 4);
+  const auto content = observe::read_traces(directory.path());
+  CHECK(content.cut == 0);
+  const auto begins = of_type(content, observe::event_type::begin);
+  CHECK(begins.back().integers[0].second == rounds - 1);
+  for (std::size_t k = 1; k < begins.size(); ++k) {  // without a gap
+    REQUIRE(begins[k].integers[0].second == begins[k - 1].integers[0].second + 1);
+  }
+}
+
+TEST_CASE("a file that ends within an event is read up to there") {
+  const testing::TemporaryDirectory directory;
+  {
+    const auto trace = observe::trace(directory.path(), 0);
+    trace->on_phase(phase(Phase::step, 0, 0, 0, 1));
+    trace->on_phase(phase(Phase::step, 0, 1, 1, 2));
+  }
+  const auto file = directory / "trace-0.0a.pftrace";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 3);
+  const auto content = observe::read_traces(directory.path());
+  CHECK(content.cut == 1);
+  CHECK(of_type(content, observe::event_type::begin).size() == 2);
+  CHECK(of_type(content, observe::event_type::end).size() == 1);
+}
+
+TEST_CASE("a merged trace has an arrow of its own for each read") {
+  const testing::TemporaryDirectory directory;
+  {
+    const auto first = observe::trace(directory.path(), 0);
+    const auto second = observe::trace(directory.path(), 1),
+               third = observe::trace(directory.path(), 2);
+    first->on_message(published(0, 1, 0));
+    first->on_message(published(0, 2, 5));
+    second->on_message(read(1, 0, 1, 2));
+    second->on_message(read(1, 0, 2, 6));
+    third->on_message(read(2, 0, 2, 7));
+    third->on_message(read(2, 9, 4, 8));  // of a worker without a trace
+  }
+  const auto merged = observe::merge_traces(directory.path(), directory / "all.pftrace");
+  CHECK(merged.workers == 3);
+  CHECK(merged.flows == 3);
+  std::ifstream in(directory / "all.pftrace", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  observe::TraceContent content;
+  REQUIRE(observe::read_trace(bytes, content));
+  std::map<std::uint64_t, std::int64_t> begins;  // sequence, by flow
+  std::set<std::uint64_t> ends;
+  for (const TrackEvent& event : content.events) {
+    for (const std::uint64_t flow : event.flows) {
+      CHECK(begins.emplace(flow, event.integers.back().second).second);
+    }
+    if (event.last_flow == 0) continue;
+    CHECK(ends.insert(event.last_flow).second);
+    CHECK(begins.at(event.last_flow) == event.integers.back().second);
+  }
+  CHECK(begins.size() == 3);
+  CHECK(ends.size() == 3);
+}
+
+TEST_CASE("a summary adds up phases and waits, and follows waits to their cause") {
+  const testing::TemporaryDirectory directory;
+  {
+    const auto first = observe::trace(directory.path(), 0);
+    const auto second = observe::trace(directory.path(), 1),
+               third = observe::trace(directory.path(), 2);
+    // Round 0: worker 0 waits for 1, which waits for 2, which computes for 100 ms.
+    first->on_phase(phase(Phase::step, 0, 0, 0, 10));
+    first->on_phase(phase(Phase::wait, 0, 0, 10, 105));
+    first->on_phase(phase(Phase::wait, 0, 0, 11, 105, 1));
+    second->on_phase(phase(Phase::step, 1, 0, 0, 10));
+    second->on_phase(phase(Phase::wait, 1, 0, 10, 104));
+    second->on_phase(phase(Phase::wait, 1, 0, 11, 104, 2));
+    third->on_phase(phase(Phase::step, 2, 0, 0, 100));
+    third->on_peer({PeerEvent::Kind::returned, 2, 1, 0, at_ms(101)});
+    for (int round = 1; round < 40; ++round) {
+      first->on_phase(phase(Phase::step, 0, round, 200 + round, 201 + round));
+    }
+  }
+  const auto summary = observe::summarize_traces(directory.path());
+  REQUIRE(summary.workers.size() == 3);
+  CHECK(summary.workers.at(0).rounds == 40);
+  CHECK(summary.workers.at(0).phases_s.at("wait") == Approx(.095));
+  CHECK(summary.workers.at(0).waits_s.at(1) == Approx(.094));
+  CHECK(summary.workers.at(2).phases_s.at("step") == Approx(.1));
+  CHECK(summary.slowest_rounds == 1);
+  REQUIRE(summary.causes.size() == 1);
+  CHECK(summary.causes[0] == std::pair<std::string, int>("worker 2: step", 1));
+  REQUIRE(summary.events.size() == 1);
+  CHECK(summary.events[0].second == "worker 2: returned worker 1");
+  CHECK(summary.events[0].first == Approx(.101));
+  CHECK_THAT(observe::to_text(summary),
+             Contains("worker 2: step") && Contains("worker 1 (0.09 s)"));
+}
+
+TEST_CASE("bad requests have one clear error") {
+  const testing::TemporaryDirectory directory;
+  CHECK_THROWS_WITH(observe::read_traces(directory.path()), Contains("train with --trace"));
+  CHECK_THROWS_WITH(observe::read_traces(directory / "none"), Contains("cannot be read"));
+  CHECK_THROWS_WITH(observe::trace(directory.path(), 0, {.size_bytes = 10}),
+                    Contains("at least 65536 are required"));
+  CHECK_THROWS_WITH(observe::trace(directory.path(), 0, {.first_round = 2, .last_round = 1}),
+                    Contains("rounds from 2 to 1"));
+  std::ofstream(directory / "trace-0.0a.pftrace") << "this is text, no trace at all";
+  CHECK_THROWS_AS(observe::read_traces(directory.path()), Error);
+}
