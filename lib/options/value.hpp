@@ -19,8 +19,10 @@
 
 namespace fast::options {
 
-/// What a configuration file holds for an option; mixed: a whole number or a text.
-enum class Kind { flag, integer, number, text, mixed, list };
+/// What a configuration file holds for an option; mixed: a whole number or a text; mixed_number:
+/// any number or a text.
+enum class Kind { flag, integer, number, text, mixed, mixed_number, list };
+inline Kind or_text(Kind kind) { return kind == Kind::number ? Kind::mixed_number : Kind::mixed; }
 
 /// Whether a text is a value of the type, and then whether the value is allowed.
 enum class Fit { good, unreadable, out_of_range };
@@ -103,7 +105,7 @@ Value<Seconds> seconds(const Range& range);
 template <class T>
 Value<T> or_word(Value<T> value, std::string_view word, T meaning) {
   add_word(value.required, word);
-  value.kind = Kind::mixed;
+  value.kind = or_text(value.kind);
   value.parse = [parse = value.parse, word, meaning](std::string_view text, T& into) {
     if (text != word) return parse(text, into);
     into = meaning;
@@ -128,7 +130,7 @@ Value<std::optional<T>> optional(const Value<T>& value, std::string_view word = 
                                  .format = {}};
   if (!word.empty()) {
     add_word(result.required, word);
-    result.kind = Kind::mixed;
+    result.kind = or_text(value.kind);
   }
   result.parse = [parse = value.parse, word](std::string_view text, std::optional<T>& into) {
     if (!word.empty() && text == word) {

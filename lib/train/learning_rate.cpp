@@ -21,6 +21,16 @@ double LearningRate::at(double epochs_done, double epochs) const {
   return base;
 }
 
+std::string describe(const LearningRate& rate) {
+  constexpr const char* schedules[] = {"constant", "step", "cosine"};
+  std::string text = fmt::format("{}, {}", rate.base, schedules[static_cast<int>(rate.schedule)]);
+  if (rate.warmup_epochs > 0) {
+    text += fmt::format(", warm-up of {} epoch{}", rate.warmup_epochs,
+                        rate.warmup_epochs == 1 ? "" : "s");
+  }
+  return text;
+}
+
 LearningRate::Schedule learning_rate_schedule(std::string_view name) {
   if (name == "constant") return LearningRate::Schedule::constant;
   if (name == "step") return LearningRate::Schedule::step;

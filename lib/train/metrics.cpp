@@ -1,8 +1,11 @@
+#include <fast/train/metrics.hpp>
+
 #include <cerrno>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/train/metrics.hpp>
 #include <nlohmann/json.hpp>
+
+#include "train/checkpoint/run_places.hpp"
 
 namespace fast::train {
 
@@ -19,15 +22,28 @@ bool ends_within_a_line(const std::filesystem::path& path) {
   return in.get() != '\n';
 }
 
+Json json_of(const Figures& figures) {
+  Json object = Json::object();
+  for (const auto& [name, value] : figures) object[name] = value;
+  return object;
+}
+
+template <class Value>
+Json json_of(const Value& value) {
+  return value;
+}
+
+double time_s() { return Seconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
 }  // namespace
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& directory, int rank)
-    : path_(directory / fmt::format("metrics-{}.jsonl", rank)) {
+    : path_(directory / metrics_directory / metrics_name(rank)), rank_(rank) {
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  std::filesystem::create_directories(path_.parent_path(), error);
   require(!error, ErrorKind::resource,
-          "metrics: the directory {} cannot be made: {}; choose another", directory.string(),
-          error.message());
+          "metrics: the directory {} cannot be made: {}; choose another",
+          path_.parent_path().string(), error.message());
   open();
 }
 
@@ -41,10 +57,13 @@ void MetricsWriter::open() {
   if (cut) out_ << '\n';
 }
 
-void MetricsWriter::write(std::span<const Metric> metrics) {
-  Json line = Json::object();
+void MetricsWriter::write(std::string_view kind, std::span<const Metric> metrics) {
+  Json line = {{"kind", kind},
+               {"time", time_s()},
+               {"seconds", Seconds(Clock::now() - began_).count()},
+               {"rank", rank_}};
   for (const Metric& metric : metrics) {
-    std::visit([&](const auto& value) { line[metric.name] = value; }, metric.value);
+    std::visit([&](const auto& value) { line[metric.name] = json_of(value); }, metric.value);
   }
   if (!out_.is_open()) open();
   out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n' << std::flush;

@@ -11,6 +11,27 @@ namespace {
 
 using Row = std::pair<const char*, std::string>;
 
+/// "NAME, COUNT THINGS", or without the name if there is none.
+std::string with_count(const std::string& name, std::size_t count, const char* things) {
+  return fmt::format("{}{}{} {}", name, name.empty() ? "" : ", ", count, things);
+}
+
+std::vector<Row> training_rows(const TrainingOverview& training, int workers) {
+  const std::size_t all = training.batch_size * static_cast<std::size_t>(workers);
+  std::vector<Row> rows = {
+      {"data", with_count(training.data, training.samples, "samples to train on")},
+      {"validation", training.validation},
+      {"model", with_count(training.model, training.parameters, "parameters")},
+      {"batch", fmt::format("{} on each worker, {} in all", training.batch_size, all)},
+      {"optimizer", training.optimizer},
+      {"learning rate", training.learning_rate},
+      {"epochs", fmt::format("{} of {} rounds", training.epochs, training.epoch_rounds)},
+      {"seed", fmt::format("{}", training.seed)},
+  };
+  std::erase_if(rows, [](const Row& row) { return row.second.empty(); });
+  return rows;
+}
+
 Row placement_row(const Placement& placement) {
   const std::string of = fmt::format(" of {}", placement.edges);
   if (placement.cut_after == placement.cut_before) {
@@ -59,6 +80,10 @@ std::string Overview::to_table() const {
   if (awc_stability) {
     rows.emplace_back("stable for", fmt::format("learning rate x curvature < {:.3g} (momentum {})",
                                                 *awc_stability, momentum));
+  }
+  if (training) {
+    const std::vector<Row> first = training_rows(*training, workers);
+    rows.insert(rows.begin(), first.begin(), first.end());
   }
   std::string table;
   for (const auto& [name, value] : rows) table += fmt::format("  {:<28}  {}\n", name, value);

@@ -1,9 +1,11 @@
 #include <fmt/core.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fast/train/progress.hpp>
 
 namespace fast::train {
@@ -29,16 +31,38 @@ std::string head(const ProgressState& s) {
 }
 
 std::string tail(const ProgressState& s) {
-  std::string text = fmt::format("{}/{} | loss {:.4f} | {:.0f} samples/s", s.round, s.rounds,
-                                 s.loss, s.samples_per_second);
+  std::string text = fmt::format("{}/{} | loss {:.4f}", s.round, s.rounds, s.loss);
+  if (s.accuracy)
+    text += fmt::format(" | {} {:.2f} %", s.accuracy->samples, 100 * s.accuracy->part);
+  text += fmt::format(" | {:.0f} samples/s", s.samples_per_second);
   const double done = fraction(s.epoch * s.rounds + s.round, s.epochs * s.rounds);
   if (done > 0) text += fmt::format(" | {} left", time_text(s.elapsed_s * (1 - done) / done));
   return text;
 }
 
+/// Of the terminal that fastrun shows what ranks print on; 0: it shows it elsewhere.
+std::size_t launcher_columns() {
+  const char* columns = std::getenv("FASTRUN_COLUMNS");
+  return columns == nullptr ? 0 : std::strtoul(columns, nullptr, 10);
+}
+
 std::size_t terminal_width(std::FILE* out) {
   winsize size{};
-  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const std::size_t columns = launcher_columns();
+  return columns > 0 ? columns : 80;
+}
+
+/// What fastrun reads is a pipe.
+bool is_pipe(std::FILE* out) {
+  struct stat found {};
+  return fstat(fileno(out), &found) == 0 && S_ISFIFO(found.st_mode);
+}
+
+ProgressStyle style_for(std::FILE* out) {
+  if (isatty(fileno(out)) != 0) return ProgressStyle::bar;
+  if (launcher_columns() > 0 && is_pipe(out)) return ProgressStyle::bar;
+  return std::getenv("FASTRUN_WATCH") != nullptr ? ProgressStyle::none : ProgressStyle::lines;
 }
 
 }  // namespace
@@ -58,17 +82,19 @@ std::string progress_bar(const ProgressState& state, std::size_t width) {
 
 std::string progress_line(const ProgressState& state) { return head(state) + " | " + tail(state); }
 
-Progress::Progress(std::FILE* out, Style style)
-    : out_(out), bar_(style == Style::bar || (style == Style::automatic && isatty(fileno(out)))) {}
+Progress::Progress(std::FILE* out, ProgressStyle style)
+    : out_(out), style_(style == ProgressStyle::automatic ? style_for(out) : style) {}
 
 void Progress::update(const ProgressState& state) {
+  if (style_ == ProgressStyle::none) return;
   if (state.elapsed_s < next_s_ && state.round != state.rounds) return;
-  next_s_ = state.elapsed_s + (bar_ ? bar_interval_s : line_interval_s);
+  const bool is_bar = style_ == ProgressStyle::bar;
+  next_s_ = state.elapsed_s + (is_bar ? bar_interval_s : line_interval_s);
   print(state);
 }
 
 void Progress::print(const ProgressState& state) {
-  if (bar_) {
+  if (style_ == ProgressStyle::bar) {
     fmt::print(out_, "\r{}\x1b[K", progress_bar(state, terminal_width(out_) - 1));
     line_open_ = true;
   } else {

@@ -27,6 +27,7 @@ std::string Summary::to_json() const {
   const Json json = {
       {"test_accuracy_mean_model", test_accuracy_mean_model},
       {"test_accuracy_worst_worker", test_accuracy_worst_worker},
+      {"test_loss_mean_model", test_loss_mean_model},
       {"consensus_distance", consensus_distance},
       {"samples_per_second", samples_per_second},
       {"wait_fraction", wait_fraction},
@@ -50,6 +51,10 @@ std::string Summary::to_json() const {
       {"rejoined", rejoined},
       {"healed", healed},
       {"lost", lost},
+      {"replaced", replaced},
+      {"left", left},
+      {"joined", joined},
+      {"repeated_samples", repeated_samples},
       {"parts", parts},
       {"stopped", stopped},
       {"unsaved", unsaved},
@@ -57,12 +62,15 @@ std::string Summary::to_json() const {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string Summary::to_table() const {
+std::string Summary::to_table() const { return table(true); }
+std::string Summary::results_table() const { return table(false); }
+
+std::string Summary::table(bool with_run) const {
   if (!evaluated) {
     return fmt::format("  stopped after {} rounds, {}\n", rounds,
                        unsaved.empty() ? "to be resumed" : "not saved: " + unsaved);
   }
-  const std::vector<std::pair<const char*, std::string>> rows = {
+  std::vector<std::pair<const char*, std::string>> rows = {
       {"test accuracy, mean model", percent(test_accuracy_mean_model)},
       {"test accuracy, worst worker", percent(test_accuracy_worst_worker)},
       {"consensus distance", fmt::format("{:.4g}", consensus_distance)},
@@ -76,23 +84,32 @@ std::string Summary::to_table() const {
       {"rounds", fmt::format("{}", rounds)},
       {"closing rounds", fmt::format("{}", closing_rounds)},
       {"epochs", fmt::format("{}", epochs)},
-      {"workers", fmt::format("{}", workers)},
-      {"topology", topology},
-      {"spectral gap", fmt::format("{:.4g}", spectral_gap)},
-      {"exchange", exchange},
-      {"algorithm", algorithm},
-      {"codec", codec},
-      {"staleness", staleness},
-      {"seconds", fmt::format("{:.1f}", seconds)},
   };
+  if (with_run) {
+    rows.insert(rows.end(), {{"workers", fmt::format("{}", workers)},
+                             {"topology", topology},
+                             {"spectral gap", fmt::format("{:.4g}", spectral_gap)},
+                             {"exchange", exchange},
+                             {"algorithm", algorithm},
+                             {"codec", codec},
+                             {"staleness", staleness}});
+  }
+  rows.emplace_back("seconds", fmt::format("{:.1f}", seconds));
   std::string table;
   if (!unsaved.empty()) table += fmt::format("  {:<28}  {}\n", "not saved", unsaved);
   if (stopped)
     table += fmt::format("  {:<28}  after {} rounds, as was asked for\n", "stopped", rounds);
   if (!lost.empty()) table += fmt::format("  {:<28}  {}\n", "lost workers", fmt::join(lost, ", "));
+  if (!left.empty())
+    table += fmt::format("  {:<28}  {}\n", "left as asked to", fmt::join(left, ", "));
+  if (!joined.empty())
+    table += fmt::format("  {:<28}  {}\n", "joined as asked to", fmt::join(joined, ", "));
+  if (!replaced.empty())
+    table += fmt::format("  {:<28}  {}; {} samples used again\n", "replaced by spares",
+                         fmt::join(replaced, ", "), repeated_samples);
   if (parts.size() > 1)
     table += fmt::format("  {:<28}  {}; all figures: the first\n", "parts", describe_parts(parts));
-  if (!connected) {
+  if (!connected && with_run) {
     table += fmt::format("  {:<28}  {}\n", "connected", "no: the parts of the topology stay apart");
   }
   if (rejoined > 0) table += fmt::format("  {:<28}  {}\n", "workers taken back", rejoined);

@@ -1,8 +1,11 @@
 #include <fast/train/trainer.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
 #include "train/control/run_control.hpp"
 #include "train/run/resume.hpp"
 #include "train/run/run_end.hpp"
@@ -15,28 +18,107 @@ namespace {
 RunControl::Options control_options(const TrainerOptions& options) {
   RunControl::Options control;
   control.exact = options.worker.staleness == 0;
-  control.silent_after = options.worker.suspect_after;
+  control.silent_after = options.worker.suspect_after.value_or(suspect_after_at_first);
   control.deadline = options.worker.deadline;
   control.stop_requested = options.checkpoints.stop_requested;
   return control;
 }
 
-/// Makes the objects of a run, each from those before it, and runs them.
-Summary run(RunPlan& plan, TrainingBatches& batches, Backend& backend) {
-  RunFiles files = open_files(plan);
+/// Adds the observer that the options make.
+void add_observer(RunPlan& plan) {
+  TrainerOptions& options = plan.options;
+  if (!options.make_observer) return;
+  options.worker.observer = all_of(
+      {options.worker.observer, options.make_observer(plan.group.rank(), options.worker.log)});
+}
+
+RunLog::Beginning beginning_of(const RunPlan& plan, bool is_spare) {
+  if (!is_spare) return RunLog::Beginning::founds;
+  const auto is_in = [seat = plan.group.rank()](const std::vector<int>& seats) {
+    return std::find(seats.begin(), seats.end(), seat) != seats.end();
+  };
+  const bool joins = is_in(plan.group.joined()) && !is_in(plan.group.replaced());
+  return joins ? RunLog::Beginning::joins : RunLog::Beginning::on_seat;
+}
+
+/// A spare that has taken a seat: what the worker before it left out is made up for, and what both
+/// may have used is counted.
+void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPosition& position,
+                      TrainingBatches& batches) {
+  const std::int64_t left_out = stats.joined_at - stats.predecessor_rounds;
+  const bool can_make_up = !plan.rotates();
+  if (left_out > 0 && can_make_up)
+    batches.note_left_out(left_out, position.epoch(), position.round());
+  if (beginning_of(plan, true) == RunLog::Beginning::joins) return;  // nobody was there before
+  const WorkerOptions& worker = plan.options.worker;
+  const std::int64_t under_way = worker.mix_every * worker.algorithm.declaration().combine_every;
+  const std::int64_t again =
+      std::max<std::int64_t>(0, -left_out) + (left_out <= 0 || can_make_up ? under_way : 0);
+  plan.group.impl().seats()->note_repeated(static_cast<std::uint64_t>(again) *
+                                           plan.options.batch_size);
+}
+
+/// A spare that has a seat comes to the run's place.
+void come_to_place(const RunPlan& plan, RunControl& control, Resume& resume, RunPosition& position,
+                   const Replica& replica) {
+  std::optional<NumberedRound> next;
+  if (!plan.group.joined().empty()) next = control.next_epoch(replica.worker().round());
+  resume.join(next);
+  control.join(position.rounds());
+}
+
+/// Makes the objects of a run, each from those before it, and runs them. A spare waits in Replica.
+Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batches,
+            Backend& backend) {
+  const bool is_spare = !plan.group.has_seat();
+  is_spare ? attend_opening(plan) : open_files(plan, files);
+  agree(plan.group.everyone(), plan.deadline(), "Trainer: opening the observers' files", [&] {
+    if (!is_spare) add_observer(plan);
+  });
+  std::optional<ResumePoint> resume_point = find_resume_point(plan);
   RunControl control(plan.group, control_options(plan.options));
-  Replica replica(plan, backend,
-                  [&](int neighbor, std::int64_t round) { batches.note_missed(neighbor, round); });
+  Replica replica(plan, backend, [&](int neighbor, std::int64_t round) {
+    if (batches) batches->note_missed(neighbor, round);
+  });
+  if (!plan.group.has_seat()) return {};
+  if (is_spare) {
+    if (plan.group.size() != plan.schedule.workers()) grow(plan);
+    continue_files(plan, files);
+    add_observer(plan);  // of epochs and figures; its Worker was made without one
+    batches.emplace(plan);
+  }
   Evaluator evaluator(replica, plan.data.normalization);
   BestModel best(plan, replica, evaluator);
-  RunPosition position(batches.rounds());
+  RunPosition position(batches->rounds());
   RunState state(replica, best, position);
-  Resume(plan, replica, state).run();
-  look_over(plan, replica.worker().algorithm());
+  Resume resume(plan, std::move(resume_point), replica, state);
+  is_spare ? come_to_place(plan, control, resume, position, replica) : resume.run();
+  if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);
+  look_over(plan, worker_options(plan.options).algorithm.declaration(), is_spare);
+  look_at_training(plan, replica.layout().parameter_count(), batches->rounds());
   RunCheckpoint checkpoint(plan, control, state, std::move(files.checkpoints));
-  RunLog log(plan, replica, evaluator, std::move(files.metrics));
-  const LoopFigures figures = TrainingLoop(plan, batches, replica, best, checkpoint, log).run();
-  return RunEnd(plan, replica, evaluator, best, checkpoint, figures).summary();
+  RunLog log(plan, replica, evaluator, files.metrics, files.log);
+  log.start(position.rounds(), beginning_of(plan, is_spare));
+  const auto more_workers = [&] {
+    grow(plan);
+    batches.emplace(plan);
+  };
+  const LoopFigures figures =
+      TrainingLoop(plan, *batches, replica, best, checkpoint, log, more_workers).run();
+  if (figures.left) {
+    log.leave(figures.seconds);
+    control.spread_news();
+  }
+  if (figures.left || !plan.group.has_seat()) {
+    plan.group.give_up();
+    Summary summary;
+    summary.has_left = figures.left;
+    return summary;
+  }
+  Summary summary = RunEnd(plan, replica, evaluator, best, checkpoint, figures).summary();
+  log.end(summary, figures.seconds);
+  merge_files(plan, summary);
+  return summary;
 }
 
 }  // namespace
@@ -45,13 +127,20 @@ Summary train(const Group& group, const TopologyRule& rule, Backend& backend,
               const data::Splits& data, const TrainerOptions& options) {
   std::optional<RunPlan> plan;
   std::optional<TrainingBatches> batches;
-  agree(group, Deadline(options.worker.deadline), "Trainer: starting up", [&] {
+  agree(group.everyone(), Deadline(options.worker.deadline), "Trainer: starting up", [&] {
     plan.emplace(plan_run(group, rule, backend, data, options));
-    batches.emplace(*plan);
+    if (group.has_seat()) batches.emplace(*plan);
     const RunPlaces places = places_of(options);
     if (plan->is_first_of_host()) require_free(places);
   });
-  return run(*plan, *batches, backend);
+  RunFiles files = prepare_files(*plan);
+  try {
+    return run(*plan, files, batches, backend);
+  } catch (const std::exception& error) {
+    if (files.metrics) files.metrics->fail(error.what());
+    if (files.log) files.log->write(LogLevel::error, error.what());
+    throw;
+  }
 }
 
 }  // namespace fast::train

@@ -68,6 +68,12 @@ TEST_CASE("a value that is not set has no text, or its word") {
   CHECK(value.format(std::nullopt) == "auto");
   CHECK(!read(value, "auto"));
   CHECK(read(value, "7") == 7);
+  CHECK(value.kind == Kind::mixed);
+  const auto time = options::optional(seconds(positive()), "auto");
+  CHECK(time.kind == Kind::mixed_number);
+  CHECK(read(time, "2.5") == Seconds(2.5));
+  CHECK(fit_of(time, "0") == Fit::out_of_range);
+  CHECK(time.required == "a positive finite number of seconds, or auto");
 }
 
 TEST_CASE("a choice is one of its names") {

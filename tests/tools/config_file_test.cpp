@@ -68,7 +68,7 @@ TEST_CASE("a file sets options by the names of the command line, with either das
   const Options o = options_in(
       "lr = 1\nbatch-size = 32\nmix_every = 2\nstaleness = inf\ncheckpoint-every = \"10min\"\n"
       "algorithm-option = [\"period=8\"]\naugment = true\nseed = \"18446744073709551615\"\n"
-      "closing-rounds = 3\ntopology = \"ring\" # a comment\n");
+      "closing-rounds = 3\ntopology = \"ring\" # a comment\nsuspect-after = 2.5\n");
   CHECK(o.learning_rate == 1.0);
   CHECK(o.batch_size == 32);
   CHECK(o.trainer.worker.mix_every == 2);
@@ -78,6 +78,8 @@ TEST_CASE("a file sets options by the names of the command line, with either das
   CHECK(o.augment);
   CHECK(o.trainer.seed == ~std::uint64_t{0});
   CHECK(o.trainer.closing_rounds == 3);
+  CHECK(o.trainer.worker.suspect_after == Seconds(2.5));
+  CHECK(!options_in("suspect-after = \"auto\"\n").trainer.worker.suspect_after);
   CHECK(o.topology == "ring");
 }
 

@@ -34,6 +34,9 @@ inline std::vector<std::string> random_values(const options::Row& row, Rng& rng)
     case Kind::number:
       candidates = {fmt::format("{}", rng.uniform()), fmt::format("{}", rng.uniform(1, 1e6))};
       break;
+    case Kind::mixed_number:
+      candidates = {"auto", fmt::format("{}", rng.uniform()), fmt::format("{}", rng.below(1000))};
+      break;
     case Kind::list:
       for (std::uint64_t count = rng.below(4); count > 0; --count) {
         candidates.push_back(random_text(rng));

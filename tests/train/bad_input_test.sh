@@ -270,8 +270,8 @@ check_runs() {
   refused "--out is a file" "$directory/file" -- --out "$directory/file/below"
   refused "--out cannot be made" "/proc/no/such" "choose another" -- --out /proc/no/such
   differ "--out on one rank" "/proc/no/such" "choose another" -- --out /proc/no/such
-  mkdir "$directory/ran" && echo '{}' >"$directory/ran/metrics-0.jsonl"
-  refused "--out holds a run" "$directory/ran holds a run already (metrics-0.jsonl)" "--overwrite" -- --out "$directory/ran"
+  mkdir -p "$directory/ran/metrics" && echo '{"kind":"epoch","epoch":1}' >"$directory/ran/metrics/0.jsonl"
+  refused "--out holds a run" "$directory/ran holds a run already (metrics/0.jsonl)" "--overwrite" -- --out "$directory/ran"
   refused "--summary-json" "/proc/none.json" "choose another" -- --summary-json /proc/none.json
 }
 

@@ -6,6 +6,17 @@
 
 using fast::train::LearningRate;
 
+TEST_CASE("a learning rate is described with its schedule and warm-up") {
+  LearningRate rate{.base = 0.05};
+  CHECK(describe(rate) == "0.05, constant");
+  rate.schedule = LearningRate::Schedule::cosine;
+  rate.warmup_epochs = 1;
+  CHECK(describe(rate) == "0.05, cosine, warm-up of 1 epoch");
+  rate.schedule = LearningRate::Schedule::step;
+  rate.warmup_epochs = 2.5;
+  CHECK(describe(rate) == "0.05, step, warm-up of 2.5 epochs");
+}
+
 TEST_CASE("learning rates follow their formulas") {
   LearningRate rate{0.1, LearningRate::Schedule::constant, 0};
   CHECK(rate.at(0, 10) == 0.1);

@@ -123,3 +123,29 @@ TEST_CASE("the table says for which steps awc is stable and calls a bound a boun
   overview.spectrum.converged = false;
   CHECK_THAT(overview.to_table(), ContainsSubstring("at most 0.4"));
 }
+
+TEST_CASE("the table says first what is trained, where that is known") {
+  Overview overview;
+  overview.workers = 4;
+  overview.training = {.data = "fashion-mnist",
+                       .model = "",
+                       .optimizer = "sgd",
+                       .learning_rate = "0.05, constant",
+                       .validation = "",
+                       .samples = 60000,
+                       .parameters = 61706,
+                       .batch_size = 64,
+                       .epoch_rounds = 234,
+                       .epochs = 5,
+                       .seed = 7};
+  const std::string table = overview.to_table();
+  CHECK(
+      table.starts_with("  data                          fashion-mnist, 60000 samples to train on\n"
+                        "  model                         61706 parameters\n"
+                        "  batch                         64 on each worker, 256 in all\n"
+                        "  optimizer                     sgd\n"
+                        "  learning rate                 0.05, constant\n"
+                        "  epochs                        5 of 234 rounds\n"
+                        "  seed                          7\n"
+                        "  workers                       4\n"));
+}

@@ -1,3 +1,7 @@
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <fast/train/progress.hpp>
 #include <limits>
 #include <memory>
@@ -77,7 +81,7 @@ TEST_CASE("a file gets a line every five seconds and at the end of an epoch") {
 TEST_CASE("a bar is rewritten in place and its line ended once") {
   const Capture capture;
   {
-    Progress progress(capture.file, Progress::Style::bar);
+    Progress progress(capture.file, ProgressStyle::bar);
     ProgressState state = halfway;
     progress.update(state);
     progress.update(state);  // too soon
@@ -89,4 +93,50 @@ TEST_CASE("a bar is rewritten in place and its line ended once") {
   CHECK(std::count(text.begin(), text.end(), '\r') == 2);
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   CHECK(text.back() == '\n');
+}
+
+namespace {
+
+/// What a style prints to a pipe, as fastrun gives it to its ranks, or to a file.
+std::string printed(ProgressStyle style, bool to_pipe) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const Capture capture;
+  std::FILE* out = to_pipe ? fdopen(ends[1], "w") : capture.file;
+  {
+    Progress progress(out, style);
+    progress.update(halfway);
+  }
+  if (!to_pipe) return capture.text();
+  std::fclose(out);
+  std::string text(1000, '\0');
+  text.resize(static_cast<std::size_t>(read(ends[0], text.data(), text.size())));
+  return text;
+}
+
+struct Variable {
+  Variable(const char* name, const char* value) : name(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name); }
+  const char* name;
+};
+
+}  // namespace
+
+TEST_CASE("progress is a bar where fastrun shows it on a terminal, and lines elsewhere") {
+  const std::string line = progress_line(halfway) + "\n";
+  CHECK(printed(ProgressStyle::automatic, true) == line);
+  CHECK(printed(ProgressStyle::none, true).empty());
+  CHECK_THAT(printed(ProgressStyle::bar, true),
+             StartsWith(fmt::format("\r{}", progress_bar(halfway, 79))));
+  const Variable columns("FASTRUN_COLUMNS", "60");
+  CHECK_THAT(printed(ProgressStyle::automatic, true),
+             StartsWith(fmt::format("\r{}\x1b", progress_bar(halfway, 59))));
+  CHECK(printed(ProgressStyle::automatic, false) == line);
+  CHECK(printed(ProgressStyle::lines, true) == line);
+}
+
+TEST_CASE("a table of fastrun's replaces progress") {
+  const Variable watch("FASTRUN_WATCH", "1");
+  CHECK(printed(ProgressStyle::automatic, true).empty());
+  CHECK(printed(ProgressStyle::lines, true) == progress_line(halfway) + "\n");
 }

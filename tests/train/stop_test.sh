@@ -39,7 +39,7 @@ stopped() {
 }
 await() { for ((i = 0; i < 600; ++i)); do "$@" && return || sleep 0.1; done; }
 has_pids() { [[ $(cat "$directory"/pid* 2>/dev/null | wc -l) -ge $ranks ]]; }
-has_begun() { [[ -s $directory/out/metrics-0.jsonl ]]; }
+has_begun() { [[ $(results "$directory/out/metrics/0.jsonl")0 -gt 0 ]]; }
 await_start() { # of training where metrics say so
   await has_pids
   case $1 in yes) await has_begun ;; *) sleep 2 ;; esac
@@ -98,7 +98,7 @@ if "${disk[@]}" true 2>/dev/null; then
   unsaved="error: not saved: $directory/disk/mean-model.safetensors cannot be written"
   expect "no room for the mean model" 1 "test accuracy" "$unsaved" -- "${disk[@]}" "$mpiexec" -n 2 "$train" "${short[@]}"
   expect "the same under fastrun" 1 "test accuracy" "$unsaved" -- "${disk[@]}" "$fastrun" -n 2 "$train" "${short[@]}"
-  fill='(for ((i = 0; i < 300; ++i)); do [[ -s $directory/disk/metrics-0.jsonl ]] && break || sleep 0.1; done; head -c 400000 /dev/zero >"$directory/disk/filler"; true) 2>/dev/null & exec "$@"'
+  fill='(for ((i = 0; i < 300; ++i)); do grep -qs "kind.:.epoch" "$directory/disk/metrics/0.jsonl" && break || sleep 0.1; done; head -c 400000 /dev/zero >"$directory/disk/filler"; true) 2>/dev/null & exec "$@"'
   expect "the disk fills up" 1 "no checkpoint of round" "training goes on" "test accuracy" "rounds                        150" -- \
     "${disk[@]}" bash -c "$fill" bash "$mpiexec" -n 2 "$train" "${short[@]}" --checkpoint-every 0.5s --step-ms 20
 else

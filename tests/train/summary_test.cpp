@@ -32,6 +32,7 @@ TEST_CASE("a summary's JSON holds every field in order") {
   for (const auto& item : json.items()) keys.push_back(item.key());
   CHECK(keys == std::vector<std::string>{"test_accuracy_mean_model",
                                          "test_accuracy_worst_worker",
+                                         "test_loss_mean_model",
                                          "consensus_distance",
                                          "samples_per_second",
                                          "wait_fraction",
@@ -55,6 +56,10 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "rejoined",
                                          "healed",
                                          "lost",
+                                         "replaced",
+                                         "left",
+                                         "joined",
+                                         "repeated_samples",
                                          "parts",
                                          "stopped",
                                          "unsaved"});
@@ -73,6 +78,14 @@ TEST_CASE("a summary's table shows percentages and sizes for people") {
   CHECK(std::count(table.begin(), table.end(), '\n') == 21);
 }
 
+TEST_CASE("a table of results repeats nothing of the opening table") {
+  const std::string table = example().results_table();
+  CHECK_THAT(table, ContainsSubstring("  rounds                        1170\n"));
+  for (const char* row : {"workers", "topology", "spectral", "exchange", "codec", "staleness"})
+    CHECK_THAT(table, !ContainsSubstring(std::string("\n  ") + row + " "));
+  CHECK(std::count(table.begin(), table.end(), '\n') == 14);
+}
+
 TEST_CASE("a summary names the parts that deaths have cut the workers into") {
   train::Summary summary = example();
   summary.lost = {1, 3};
@@ -81,6 +94,32 @@ TEST_CASE("a summary names the parts that deaths have cut the workers into") {
              ContainsSubstring("  lost workers                  1, 3\n"
                                "  parts                         {4, 5} and {0}"));
   CHECK(nlohmann::json::parse(summary.to_json())["parts"].dump() == "[[4,5],[0]]");
+}
+
+TEST_CASE("a summary names the workers that spares have replaced") {
+  train::Summary summary = example();
+  CHECK_THAT(summary.to_table(), !ContainsSubstring("replaced"));
+  summary.replaced = {2, 3};
+  summary.repeated_samples = 128;
+  CHECK_THAT(summary.to_table(),
+             ContainsSubstring("  replaced by spares            2, 3; 128 samples used again\n"));
+  CHECK(nlohmann::json::parse(summary.to_json())["replaced"].dump() == "[2,3]");
+}
+
+TEST_CASE("a summary names the workers that have left as they were asked to") {
+  train::Summary summary = example();
+  CHECK_THAT(summary.to_table(), !ContainsSubstring("left as asked"));
+  summary.left = {0, 2};
+  CHECK_THAT(summary.to_table(), ContainsSubstring("  left as asked to              0, 2\n"));
+  CHECK(nlohmann::json::parse(summary.to_json())["left"].dump() == "[0,2]");
+}
+
+TEST_CASE("a summary names the workers that have joined") {
+  train::Summary summary = example();
+  CHECK_THAT(summary.to_table(), !ContainsSubstring("joined as asked"));
+  summary.joined = {4, 5};
+  CHECK_THAT(summary.to_table(), ContainsSubstring("  joined as asked to            4, 5\n"));
+  CHECK(nlohmann::json::parse(summary.to_json())["joined"].dump() == "[4,5]");
 }
 
 TEST_CASE("a summary is written to a file or the file is named") {

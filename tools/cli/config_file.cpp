@@ -29,6 +29,8 @@ std::string required_type(Kind kind) {
       return "a number";
     case Kind::mixed:
       return "a whole number or a string";
+    case Kind::mixed_number:
+      return "a number or a string";
     case Kind::list:
       return "a list of strings";
     default:
@@ -41,6 +43,11 @@ bool is_integer(const std::string& text) {
   return reads(text, value);
 }
 
+bool is_number(const std::string& text) {
+  double value = 0;
+  return reads(text, value) && std::isfinite(value);
+}
+
 /// TOML's whole numbers end at 2^63 - 1. Larger ones are strings.
 bool is_large_integer(const std::string& text) {
   std::uint64_t value = 0;
@@ -48,7 +55,8 @@ bool is_large_integer(const std::string& text) {
 }
 
 std::optional<std::string> text_of(const toml::node& node, Kind kind) {
-  const bool numeric = kind == Kind::integer || kind == Kind::number || kind == Kind::mixed;
+  const bool real = kind == Kind::number || kind == Kind::mixed_number;
+  const bool numeric = real || kind == Kind::integer || kind == Kind::mixed;
   if (const auto* flag = node.as_boolean(); flag != nullptr && kind == Kind::flag) {
     return flag->get() ? "true" : "false";
   }
@@ -57,10 +65,10 @@ std::optional<std::string> text_of(const toml::node& node, Kind kind) {
   }
   if (const auto* number = node.as_floating_point(); number != nullptr) {
     const bool infinite = kind == Kind::mixed && std::isinf(number->get());
-    if (kind == Kind::number || infinite) return fmt::format("{}", number->get());
+    if (real || infinite) return fmt::format("{}", number->get());
   }
   if (const auto* text = node.as_string(); text != nullptr) {
-    const bool fits = kind == Kind::text || kind == Kind::mixed ||
+    const bool fits = kind == Kind::text || kind == Kind::mixed || kind == Kind::mixed_number ||
                       (kind == Kind::integer && is_large_integer(text->get()));
     if (fits) return text->get();
   }
@@ -137,7 +145,8 @@ std::string toml_value(Kind kind, const Texts& texts) {
   }
   const std::string& text = texts.front();
   const bool bare = kind == Kind::flag || kind == Kind::number ||
-                    ((kind == Kind::integer || kind == Kind::mixed) && is_integer(text));
+                    ((kind == Kind::integer || kind == Kind::mixed) && is_integer(text)) ||
+                    (kind == Kind::mixed_number && is_number(text));
   return bare ? text : quoted(text);
 }
 

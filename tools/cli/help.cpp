@@ -21,6 +21,8 @@ std::string placeholder(const Row& row) {
       return " X";
     case Kind::mixed:
       return " N|TEXT";
+    case Kind::mixed_number:
+      return " X|TEXT";
     default:
       return " TEXT";
   }

@@ -4,16 +4,20 @@
 #include <csignal>
 #include <cstdio>
 #include <fast/data/load.hpp>
+#include <fast/exchange/spares.hpp>
 #include <fast/fast.hpp>
 #include <fast/train/shared_data.hpp>
 #include <fast/train/trainer.hpp>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fast_train/capacity.hpp"
+#include "fast_train/clocks.hpp"
 #include "fast_train/read_options.hpp"
+#include "fast_train/run_name.hpp"
 #include "fast_train/settings.hpp"
 
 namespace {
@@ -47,11 +51,11 @@ data::Splits load_data(const Options& o) {
   return data;
 }
 
-/// Of the workers of this one's host, which all take its memory.
-int workers_here(const Group& group) {
-  const std::vector<int> hosts = group.hosts();
-  return static_cast<int>(
-      std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(group.rank())]));
+/// Of the workers of this rank's host, which all take its memory. A spare takes a lost worker's.
+int workers_here(const Group& ranks, int spares) {
+  const std::vector<int> hosts = ranks.hosts();
+  const int own = hosts[static_cast<std::size_t>(ranks.rank())];
+  return static_cast<int>(std::count(hosts.begin(), hosts.end() - spares, own));
 }
 
 /// One copy for all threads of a process, and for all processes of a host.
@@ -64,6 +68,10 @@ data::Splits data_of(const Group& ranks, const Options& o) {
 void check_start(const Group& ranks, const Options& o) {
   agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     fast_train::trainer_options(o);
+    require(o.spares < ranks.size(), ErrorKind::argument,
+            "--spares {}: {} ranks were started, and at least one must train; start more with "
+            "fastrun --spares",
+            o.spares, ranks.size());
     if (ranks.rank() == 0) check_writable(o.summary_json);
     fast_train::topology_of(o.topology, ranks.hosts());
   });
@@ -71,7 +79,7 @@ void check_start(const Group& ranks, const Options& o) {
 
 void check_fit(const Group& ranks, const Options& o, const data::Splits& data) {
   agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
-    const int workers = o.exchange == "local" ? o.workers : workers_here(ranks);
+    const int workers = o.exchange == "local" ? o.workers : workers_here(ranks, o.spares);
     fast_train::check_capacity(o, fast_train::model_for(o, data.train), workers);
   });
 }
@@ -82,11 +90,12 @@ bool report(const Group& group, const Options& o, const train::Summary& summary)
   const int first = summary.parts.empty() ? 0 : summary.parts.front().front();
   const auto write = [&] {
     if (group.rank() != first) return;
-    std::fputs(summary.to_table().c_str(), stdout);
+    std::fputs((o.quiet ? summary.to_table() : summary.results_table()).c_str(), stdout);
     std::fflush(stdout);
     if (!o.summary_json.empty()) summary.write_json(o.summary_json);
   };
-  if (summary.lost.empty()) {
+  if (summary.lost.empty() && summary.left.empty() && summary.replaced.empty() &&
+      summary.joined.empty()) {
     agree(group, Deadline(o.trainer.worker.deadline), "fast-train: writing results", write);
   } else {
     write();
@@ -101,13 +110,20 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data)
   backends::OnDevice replica;
   train::TrainerOptions trainer = fast_train::trainer_options(o);
   trainer.checkpoints.stop_requested = [] { return stop_asked.load(); };
-  agree(group, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
+  trainer.leave_requested = mpi::asked_to_leave;
+  agree(group.everyone(), Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     replica = fast_train::backend_of(o, data.train, group);
     trainer.device = replica.device;
     trainer.prefetch.memory = replica.memory;
   });
   const TopologyRule rule = fast_train::topology_of(o.topology, group.hosts());
+  // By all ranks, also if their options differ: the Trainer finds that out.
+  fast_train::Clocks clocks(group, o.trainer.worker.deadline);
+  trainer.clock_offset_s = clocks.offset_s();
+  if (o.trace) trainer.make_observer = clocks.telling(std::move(trainer.make_observer));
   const train::Summary summary = train::train(group, rule, *replica.backend, data, trainer);
+  if (!group.has_seat() || summary.has_left) return 0;
+  if (o.trace) clocks.finish(summary);
   return report(group, o, summary) ? 0 : 1;
 }
 
@@ -117,7 +133,7 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR2}) std::signal(signal, ask_to_stop);
   return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
     const Group ranks(world);
-    const std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
+    std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
     if (!options) return 0;
     check_start(ranks, *options);
     if (options->exchange != "local" && ranks.size() == 1) {
@@ -125,6 +141,7 @@ int main(int argc, char** argv) {
     }
     const data::Splits data = data_of(ranks, *options);
     check_fit(ranks, *options, data);
+    fast_train::name_run(ranks, *options);
     if (options->exchange == "local") {
       std::atomic<int> status{0};
       local::run(options->workers, [&](const Group& group) {
@@ -132,6 +149,6 @@ int main(int argc, char** argv) {
       });
       return status.load();
     }
-    return train_worker(ranks, *options, data);
+    return train_worker(with_spares(ranks, options->spares), *options, data);
   });
 }

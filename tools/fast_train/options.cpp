@@ -32,6 +32,43 @@ std::vector<std::string> backend_names() {
   };
 }
 
+constexpr std::size_t megabyte = std::size_t{1} << 20U;
+
+Value<std::size_t> megabytes() {
+  return {.kind = Kind::integer,
+          .required = "a whole number of megabytes, at least 1,",
+          .parse =
+              [](std::string_view text, std::size_t& bytes) {
+                std::int64_t count = 0;
+                if (!reads(text, count) || count < 1 || count > 1'000'000) return Fit::unreadable;
+                bytes = static_cast<std::size_t>(count) * megabyte;
+                return Fit::good;
+              },
+          .format = [](const std::size_t& bytes) -> std::optional<std::string> {
+            return fmt::format("{}", bytes / megabyte);
+          }};
+}
+
+Fit read_rounds(std::string_view text, observe::TraceOptions& into) {
+  const std::size_t colon = text.find(':');
+  std::int64_t first = 0, last = 0;
+  const bool good = colon != std::string_view::npos && reads(text.substr(0, colon), first) &&
+                    reads(text.substr(colon + 1), last) && first >= 0 && first <= last;
+  if (!good) return Fit::unreadable;
+  into.first_round = first;
+  into.last_round = last;
+  return Fit::good;
+}
+
+Value<observe::TraceOptions> trace_rounds() {
+  return {.required = "FIRST:LAST (1000:1200)",
+          .parse = read_rounds,
+          .format = [](const observe::TraceOptions& rounds) -> std::optional<std::string> {
+            if (rounds.last_round == observe::TraceOptions{}.last_round) return std::nullopt;
+            return fmt::format("{}:{}", rounds.first_round, rounds.last_round);
+          }};
+}
+
 /// Conditions on the options in `o`, for rows that have an effect in some runs only.
 class Conditions {
  public:
@@ -141,6 +178,15 @@ void add_exchange_rows(OptionTable& table, Options& o) {
       .only_if([&o] { return o.exchange == "local"; },
                "threads are workers with --exchange local only; add that, or start as many ranks "
                "with mpiexec -n");
+  table
+      .add("spares", o.spares, number<int>(zero_or_more()),
+           "the last so many ranks sleep until a worker is lost and then take its place [those of "
+           "fastrun --spares, else 0]")
+      .agreed()
+      .only_if([&o] { return o.exchange != "local"; },
+               "threads of one process end together; leave it out or take --exchange hybrid")
+      .only_if(only.no_all_reduce(),
+               "an all-reduce ends when a worker is lost; leave it out or take another rule");
 }
 
 void add_topology_rows(OptionTable& table, Options& o) {
@@ -199,7 +245,32 @@ void add_moment_rows(OptionTable& table, Options& o) {
 
 void add_output_rows(OptionTable& table, Options& o) {
   table.group("output");
+  table
+      .add("run_name", o.run_name, text(),
+           "write to runs/NAME as --out would; auto: a new name of time, model, topology and "
+           "workers")
+      .command_line_only();
   table.add("summary_json", o.summary_json, text(), "file for the closing table as JSON");
+  const auto has_out = [&o] { return o.trainer.out.has_value(); };
+  constexpr char needs_out[] = "its files need a directory; add --out DIRECTORY";
+  table
+      .add("tensorboard", o.tensorboard,
+           "write event files for TensorBoard to OUT/tensorboard, a directory for each worker")
+      .only_if(has_out, needs_out);
+  table.add("trace", o.trace, "write timelines for ui.perfetto.dev to OUT/traces (see fast-trace)")
+      .only_if(has_out, needs_out);
+  constexpr char needs_trace[] = "this run writes no timeline; add --trace or leave it out";
+  table
+      .add("trace_size", o.trace_options.size_bytes, megabytes(),
+           "megabytes of the newest events that each worker keeps")
+      .only_if([&o] { return o.trace; }, needs_trace);
+  table
+      .add("trace_rounds", o.trace_options, trace_rounds(),
+           "rounds in the timeline, FIRST:LAST; without it, all")
+      .only_if([&o] { return o.trace; }, needs_trace);
+  table.add(
+      "metrics_port", o.metrics_port, number<int>(zero_or_more()),
+      "serve metrics to Prometheus: worker 0 at this port, worker r at this port + r; 0: none");
   table.add("quiet", o.quiet, "no opening table and progress, only the closing table");
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <fast/observe/trace.hpp>
 #include <fast/train/trainer.hpp>
 #include <optional>
 #include <string>
@@ -32,8 +33,13 @@ struct Options {
   std::string exchange = "hybrid";
   std::string optimizer = "sgd";
   std::string summary_json;
+  std::string run_name;
+  bool tensorboard = false, trace = false;
+  int metrics_port = 0;
+  fast::observe::TraceOptions trace_options;
   fast::RuleChoice rule;
   int workers = 4, accumulate = 1, threads = 1;
+  int spares = 0;
   std::int64_t batch_size = 64;
   std::size_t samples = 0;
   double clip_norm = 0;

@@ -1,8 +1,10 @@
 #include "fast_train/read_options.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
+#include <fast/exchange/spares.hpp>
 #include <fast/fast.hpp>
 #include <fast/topology/load.hpp>
 #include <fstream>
@@ -11,6 +13,7 @@
 #include "cli/config_file.hpp"
 #include "fast_train/resolve.hpp"
 #include "fast_train/rule_table.hpp"
+#include "fast_train/run_name.hpp"
 
 namespace fast_train {
 
@@ -57,6 +60,20 @@ void check_optimizer(const Options& o) {
           o.rule.name);
 }
 
+/// A directory of a configuration file gives way to a name.
+void check_run_name(const Options& o, const std::vector<tools::GivenOption>& given) {
+  const bool has_out = std::any_of(given.begin(), given.end(), [](const tools::GivenOption& each) {
+    return each.row->name == "out";
+  });
+  require(!has_out, ErrorKind::argument,
+          "--run-name {} and --out: both name the run's directory; leave one out",
+          printable(o.run_name));
+  require(o.run_name.find('/') == std::string::npos && !o.run_name.starts_with('.'),
+          ErrorKind::argument,
+          "--run-name: \"{}\"; a name without a slash, or auto, is required (--out takes paths)",
+          printable(o.run_name));
+}
+
 void check_ranks(const Options& o, const Group& ranks) {
   require(o.exchange != "local" || ranks.size() == 1, ErrorKind::argument,
           "--exchange local: workers are threads of one process, mpiexec started {}; leave mpiexec "
@@ -101,6 +118,10 @@ void read_into(Options& o, int argc, const char* const* argv) {
   if (asks_for_text(o.requests)) return;
   if (!o.requests.config.empty()) tools::read_config(table, o.requests.config);
   tools::set(table, given);
+  if (!o.run_name.empty()) {
+    check_run_name(o, given);
+    o.trainer.out = parent_of_runs / o.run_name;  // until name_run()
+  }
   table.check_needs();
   check_optimizer(o);
 }
@@ -115,6 +136,7 @@ std::string config_of(const Options& o) {
 
 std::optional<Options> read_options(const Group& ranks, int argc, char** argv) {
   Options o;
+  o.spares = spares_of_launcher();
   bool trains = false;
   agree(ranks, Deadline(Seconds(60)), "fast-train: reading options", [&] {
     read_into(o, argc, argv);

@@ -1,5 +1,6 @@
 #include "fast_train/resolve.hpp"
 
+#include <fmt/core.h>
 #include <variant>
 
 namespace fast_train {
@@ -32,6 +33,17 @@ std::optional<double> momentum_of(const Options& o) {
 
 double learning_rate_of(const Options& o) {
   return std::visit([](const auto& spec) { return spec.learning_rate; }, optimizer_of(o));
+}
+
+std::string optimizer_text(const Options& o) {
+  const nn::OptimizerSpec spec = optimizer_of(o);
+  std::string text = o.optimizer;
+  if (const auto momentum = momentum_of(o); momentum && *momentum > 0) {
+    text += fmt::format(", {} {}", o.nesterov ? "Nesterov momentum" : "momentum", *momentum);
+  }
+  const double decay = std::visit([](const auto& each) { return each.weight_decay; }, spec);
+  if (decay > 0) text += fmt::format(", weight decay {}", decay);
+  return text;
 }
 
 int prefetch_of(const Options& o) { return o.prefetch.value_or(o.device == "cpu" ? 0 : 2); }

@@ -13,6 +13,8 @@ fast::nn::OptimizerSpec optimizer_of(const Options& o);
 /// Of sgd; empty for other optimizers.
 std::optional<double> momentum_of(const Options& o);
 double learning_rate_of(const Options& o);
+/// "sgd, momentum 0.9, weight decay 0.0001".
+std::string optimizer_text(const Options& o);
 /// Batches made ahead.
 int prefetch_of(const Options& o);
 

@@ -1,10 +1,18 @@
 #include "fast_train/settings.hpp"
+#include "fast_train/mean_model_figures.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <ctime>
+#include <fast/core/host.hpp>
 #include <fast/core/message.hpp>
+#include <fast/core/version.hpp>
 #include <fast/fast.hpp>
 #include <fast/nn/backend.hpp>
+#include <fast/observe/prometheus.hpp>
+#include <fast/observe/tensorboard.hpp>
+#include <fast/observe/trace.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <functional>
@@ -12,6 +20,7 @@
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
 #include "core/closest.hpp"
+#include "fast_train/read_options.hpp"
 #include "fast_train/resolve.hpp"
 
 namespace fast_train {
@@ -58,6 +67,39 @@ nn::ModelSpec model_of(const std::string& name, int classes) {
        "--model: \"{}\" is unknown; choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, "
        "resnet20 or resnet50{}",
        name, did_you_mean(name, {"lenet", "mlp", "lstm", "resnet20", "resnet50"}));
+}
+
+/// Where and when a run began, as comments.
+std::string heading_of_config() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 64> time{};
+  std::strftime(time.data(), time.size(), "%Y-%m-%d %H:%M:%S %z", std::localtime(&now));
+  return fmt::format("# fast-train {}, commit {}, {}, {}\n# started {} on {}\n", version(),
+                     commit(), compiler(), mpi::library_version(), time.data(), host_name());
+}
+
+/// The writers of files that are asked for.
+std::shared_ptr<Observer> observer_of(const Options& o, int worker, const LogSink& log) {
+  std::vector<std::shared_ptr<Observer>> observers;
+  if (o.tensorboard) {
+    observers.push_back(observe::tensorboard(
+        *o.trainer.out / "tensorboard" / fmt::format("worker-{}", worker), log));
+    if (worker == 0) {
+      observers.push_back(mean_model_figures(
+          observe::tensorboard(*o.trainer.out / "tensorboard" / "mean-model", log)));
+    }
+  }
+  if (o.trace) {
+    observers.push_back(observe::trace(*o.trainer.out / "traces", worker, o.trace_options, log));
+  }
+  if (o.metrics_port > 0) {
+    try {
+      observers.push_back(observe::prometheus(o.metrics_port + worker, worker));
+    } catch (const Error& error) {
+      log(LogLevel::warning, fmt::format("{}; training goes on without them", error.what()));
+    }
+  }
+  return all_of(std::move(observers));
 }
 
 /// What the workers must have in common.
@@ -114,6 +156,7 @@ TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts)
 
 train::TrainerOptions trainer_options(const Options& o) {
   train::TrainerOptions trainer = o.trainer;
+  trainer.names = {o.data, o.model, optimizer_text(o)};
   trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
   if (o.augment) trainer.augmentation.emplace();
   trainer.prefetch.ahead = static_cast<std::size_t>(prefetch_of(o));
@@ -125,6 +168,12 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.momentum = momentum_of(o);
   trainer.worker.algorithm = o.rule.rule();
   trainer.worker.must_agree = agreement(o);
+  if (trainer.out) trainer.configuration = heading_of_config() + config_of(o);
+  if (o.tensorboard || o.trace || o.metrics_port > 0) {
+    trainer.make_observer = [o](int worker, const LogSink& log) {
+      return observer_of(o, worker, log);
+    };
+  }
   trainer.worker.log = [](LogLevel, std::string_view text) {
     std::fprintf(stderr, "\n%s\n", printable(text, Newlines::keep).c_str());
   };

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,6 +76,9 @@ class CheckpointWriter {
     int keep = 2;
     /// How long to wait for the other workers' files. Then the manifest is written without them.
     double patience_s = 10;
+    /// Asked before each file is written; false leaves it out. Called from the writer's thread. May
+    /// be empty.
+    std::function<bool()> may_write;
     LogSink log;  ///< called from the writer's thread
   };
   /// Creates the directory. Throws Error(resource) when that cannot be done.
@@ -88,6 +92,10 @@ class CheckpointWriter {
   /// earlier copy is on disk. When the copy cannot be written (a full disk), there is a warning,
   /// and older checkpoints stay as they are.
   void save(std::int64_t round, const std::vector<TensorView>& tensors, const Metadata& metadata);
+
+  /// From the next checkpoint on, the run has so many workers. Files of workers in absent() are not
+  /// waited for; it is called from the writer's thread.
+  void expect(int workers, std::function<std::vector<int>()> absent);
 
   /// Waits until all has been written.
   void wait();

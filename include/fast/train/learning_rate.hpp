@@ -1,6 +1,7 @@
 // Learning rates over a run.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace fast::train {
@@ -20,6 +21,9 @@ struct LearningRate {
   /// After `epochs_done` of `epochs`; fractions of epochs count.
   double at(double epochs_done, double epochs) const;
 };
+
+/// "0.05, cosine, warm-up of 1 epoch"
+std::string describe(const LearningRate& rate);
 
 /// "constant", "step" or "cosine". Throws Error(argument) with the choices on another name.
 LearningRate::Schedule learning_rate_schedule(std::string_view name);

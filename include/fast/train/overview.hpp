@@ -4,13 +4,26 @@
 #include <fast/mixing/spectrum.hpp>
 #include <fast/topology/placement.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fast::train {
 
+/// What the workers train, for the opening table. Empty texts are left out.
+struct TrainingOverview {
+  std::string data, model, optimizer, learning_rate, validation;
+  std::size_t samples = 0, parameters = 0;
+  std::size_t batch_size = 0;  ///< of each worker
+  std::size_t epoch_rounds = 0;
+  int epochs = 0;
+  std::uint64_t seed = 0;
+};
+
 struct Overview {
+  std::optional<TrainingOverview> training;
   int workers = 0;
   int hosts = 1;
   std::vector<std::string> devices;  ///< what each worker computes on; empty: all on the CPU

@@ -3,12 +3,18 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace fast::train {
 
 /// Epochs and rounds that are done. The current epoch is the one begun last.
 struct ProgressState {
+  struct Accuracy {
+    std::string_view samples;  ///< "test": on which it was measured
+    double part = 0;           ///< of the samples
+  };
   std::size_t epoch = 0;   ///< epochs finished before the current one
   std::size_t epochs = 0;  ///< of the run
   std::size_t round = 0;   ///< rounds finished in the current epoch
@@ -16,6 +22,7 @@ struct ProgressState {
   double loss = 0;
   double samples_per_second = 0;  ///< of all workers
   double elapsed_s = 0;
+  std::optional<Accuracy> accuracy{};  ///< the latest, of the mean model
 };
 
 /// "epoch 2/5 [=====>    ] 120/234 | loss 0.4312 | 12345 samples/s | 0:21 left", at most `width`
@@ -25,12 +32,14 @@ std::string progress_bar(const ProgressState& state, std::size_t width);
 /// The same without a bar, for logs.
 std::string progress_line(const ProgressState& state);
 
+/// How progress is shown. automatic: a bar if the stream is a terminal, or if fastrun shows it on
+/// one; nothing if fastrun shows a table of its own; otherwise lines.
+enum class ProgressStyle { automatic, bar, lines, none };
+
 /// Prints to a stream that it does not own. For one worker of a run. Not thread-safe.
 class Progress {
  public:
-  enum class Style { automatic, bar, lines };  ///< automatic: a bar if the stream is a terminal
-
-  explicit Progress(std::FILE* out = stderr, Style style = Style::automatic);
+  explicit Progress(std::FILE* out = stderr, ProgressStyle style = ProgressStyle::automatic);
   ~Progress() { finish(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -45,7 +54,7 @@ class Progress {
  private:
   void print(const ProgressState& state);
   std::FILE* out_;
-  bool bar_;
+  ProgressStyle style_;
   bool line_open_ = false;
   double next_s_ = 0;
 };

@@ -12,6 +12,7 @@ namespace fast::train {
 struct Summary {
   double test_accuracy_mean_model = 0;
   double test_accuracy_worst_worker = 0;
+  double test_loss_mean_model = 0;             ///< per sample
   double consensus_distance = 0;               ///< sqrt(mean_i ‖x_i - x̄‖²)
   double samples_per_second = 0;               ///< of all workers, over the training loop
   double wait_fraction = 0;                    ///< of the training loop: waiting for neighbors
@@ -37,7 +38,17 @@ struct Summary {
   /// Workers that the run lost. The figures are then those of one survivor, and the mean model is
   /// that of its part of the survivors.
   std::vector<int> lost;
-  std::vector<std::vector<int>> parts;  ///< without them, as living_parts() has them; else empty
+  /// Workers that were lost and whose seats spares have taken. The figures are then those of one
+  /// worker.
+  std::vector<int> replaced;
+  /// Workers that have left as they were asked to. The figures are then those of one worker, and
+  /// the mean model is that of the others.
+  std::vector<int> left;
+  /// Workers that have joined since training began. The figures are then those of one worker.
+  std::vector<int> joined;
+  bool has_left = false;                ///< this worker is one of them: nothing else is known
+  std::uint64_t repeated_samples = 0;   ///< that a spare used again, as far as is known
+  std::vector<std::vector<int>> parts;  ///< without both, as living_parts() has them; else empty
   bool stopped = false;                 ///< ended early on request
   bool evaluated = true;  ///< false: saved to continue later; only rounds and epochs are known
   std::string unsaved;    ///< why something could not be saved; empty: everything is saved
@@ -48,9 +59,14 @@ struct Summary {
 
   /// Two columns, one row for each field.
   std::string to_table() const;
+  /// The same without what the opening table of the run has said.
+  std::string results_table() const;
 
   /// Writes to_json() and a newline. Throws Error(resource) when the file cannot be written.
   void write_json(const std::filesystem::path& path) const;
+
+ private:
+  std::string table(bool with_run) const;
 };
 
 }  // namespace fast::train

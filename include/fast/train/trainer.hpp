@@ -9,6 +9,7 @@
 #include <fast/data/sharding.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/train/learning_rate.hpp>
+#include <fast/train/progress.hpp>
 #include <fast/train/summary.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -47,12 +48,19 @@ struct CheckpointOptions {
 /// backend with in_slots().
 enum class Arena { fixed, rotating };
 
+/// What the data, the model and the optimizer are called in the opening table and in metrics.
+/// Empty ones are left out.
+struct RunNames {
+  std::string data, model, optimizer;
+};
+
 struct TrainerOptions {
+  RunNames names;
   int epochs = 5;
   std::size_t batch_size = 64;  ///< of each worker
   std::uint64_t seed = 1;       ///< of the samples' order and the skewed shards
   data::Sharding shards;        ///< which worker trains on which samples
-  /// With skewed shards: when a worker is gone (see Worker::lost()), its neighbors train on its
+  /// With skewed shards: when a worker is gone (see Worker::departed()), its neighbors train on its
   /// samples from the next epoch on, in as many rounds as before. When it returns, it gets them
   /// back. Even shards need no such thing: all samples are dealt anew every epoch.
   bool take_over = false;
@@ -71,19 +79,24 @@ struct TrainerOptions {
   /// The momentum of the backend's SGD, for the stability bound in the opening table. Empty:
   /// another optimizer, for which the table has no bound.
   std::optional<double> momentum = 0.0;
-  std::optional<std::filesystem::path>
-      out;  ///< metrics-<rank>.jsonl and mean-model.safetensors go there
+  std::optional<std::filesystem::path> out;  ///< metrics, logs and mean-model.safetensors go there
+  LogLevel log_level = LogLevel::info;       ///< the least that out/logs/<rank>.log keeps
   /// When `out` or the directory of checkpoints holds another run than the resumed one: true
   /// removes that run's metrics, mean model and checkpoints first; false is Error(argument).
   bool overwrite = false;
   /// What this worker computes on; empty: the CPU. The opening table lists the devices of all
   /// workers unless all compute on the CPU.
   std::string device;
-  bool progress = true;  ///< worker 0 prints the opening table and a progress bar to standard error
+  bool progress = true;  ///< worker 0 prints the opening table and its progress to standard error
+  ProgressStyle progress_style = ProgressStyle::automatic;
   std::size_t evaluate_every = 0;  ///< rounds between lines of metrics within an epoch; 0: none
   /// Rounds of averaging only, after training; empty: fast::closing_rounds() determines the number.
   std::optional<std::int64_t> closing_rounds;
   Pace pace;
+  /// Called before every round by the worker's own thread. When it returns true, this worker leaves
+  /// training for good (Worker::leave()) and train() returns at once; the others go on. May be
+  /// empty; mpi::asked_to_leave fits.
+  std::function<bool()> leave_requested;
   /// The share of the training samples, the last ones, on which no worker trains. After every epoch
   /// worker 0 tests the mean model on them, and the run ends with the best one. 0: the run ends
   /// with the last mean model.
@@ -98,12 +111,27 @@ struct TrainerOptions {
   double ema_decay = 0;
   CheckpointOptions checkpoints;
   WorkerOptions worker;
+  /// The text of OUT/config.toml: all options, from which the run can be repeated. Worker 0 writes
+  /// it once the directory is the run's. A run that goes on writes config-2.toml and so on. Empty:
+  /// none.
+  std::string configuration;
+  /// Makes one more observer of this worker, once the directory `out` is the run's: writers of
+  /// files. `log` goes to worker.log and to the worker's log in `out`. Error(resource) ends the run
+  /// on every worker. May be empty.
+  std::function<std::shared_ptr<Observer>(int worker, const LogSink& log)> make_observer;
+  /// How many seconds this worker's clock is ahead of worker 0's, for metrics: see
+  /// observe::clock_offset(). Empty: not known.
+  std::optional<double> clock_offset_s;
 };
 
 /// Collective over the group; each worker has a backend of its own. Shards the training part,
 /// trains, brings the replicas together by closing rounds, leaves the mean model in every worker's
 /// backend and returns the same summary on every worker. When workers die (see fastrun), the others
 /// continue: each ends by itself, without closing rounds, with the survivors' mean model.
+///
+/// Over a group with spares (see with_spares()), a spare waits until it is needed and then trains
+/// on the seat of a lost worker. Where Group::has_seat() is false afterwards, the summary is empty;
+/// so is that of a worker that has left, but for Summary::has_left. Both have given up the group.
 ///
 /// Errors, besides the Worker's: Error(argument) when options are out of range, Error(data) when
 /// data and model do not fit; the same on every worker.

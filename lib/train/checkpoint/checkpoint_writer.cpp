@@ -67,18 +67,29 @@ void remove_old(const std::filesystem::path& directory, int keep) {
 /// A checkpoint is two tasks: one writes this worker's file, one waits for the others' files and
 /// writes the manifest.
 struct CheckpointWriter::Impl {
+  using Absent = std::function<std::vector<int>()>;
   struct Job {
     std::int64_t round = 0;
+    int workers = 1;
+    Absent absent;
     std::vector<TensorView> tensors;  ///< names, shapes and types; their memory is not read
     Metadata metadata;
     AlignedBuffer data;
     std::size_t size_bytes = 0;
   };
 
-  explicit Impl(Options given) : options(std::move(given)) {}
+  struct Unlisted {
+    std::int64_t round = 0;
+    int workers = 1;
+    Absent absent;
+  };
+
+  explicit Impl(Options given) : options(std::move(given)), workers(options.workers) {}
 
   void copy(std::int64_t round, const std::vector<TensorView>& tensors, const Metadata& metadata) {
     job.round = round;
+    job.workers = workers;
+    job.absent = absent;
     job.tensors = tensors;
     job.metadata = metadata;
     job.size_bytes = 0;
@@ -97,7 +108,10 @@ struct CheckpointWriter::Impl {
     return options.directory / directory_name(round);
   }
 
+  bool may_write() const { return !options.may_write || options.may_write(); }
+
   void write() {
+    if (!may_write()) return;
     try {
       const std::filesystem::path directory = directory_of(job.round);
       std::filesystem::create_directories(directory);
@@ -107,7 +121,7 @@ struct CheckpointWriter::Impl {
       const WorkerFile shard{options.rank, header.size() + job.size_bytes, hash_of(parts)};
       const std::string note = to_note(shard);
       write_durably(directory / note_name(options.rank), {bytes_of(note)});
-      unlisted = job.round;
+      unlisted = {job.round, job.workers, job.absent};
       problem.clear();
     } catch (const std::exception& error) {
       warn(job.round, message_of(error));
@@ -126,19 +140,29 @@ struct CheckpointWriter::Impl {
     unlisted.reset();
   }
 
-  bool list(std::int64_t round, bool as_it_is) {
-    const std::filesystem::path directory = directory_of(round);
+  bool list(const Unlisted& one, bool as_it_is) {
+    if (!may_write()) return true;
+    const std::filesystem::path directory = directory_of(one.round);
     try {
-      const std::size_t shards = noted_files(directory, options.workers).size();
-      if (shards == 0) return true;  // removed: newer checkpoints are there
-      if (shards < static_cast<std::size_t>(options.workers) && !as_it_is) return false;
-      write_manifest(directory, round, options.workers);
+      const std::vector<WorkerFile> shards = noted_files(directory, one.workers);
+      if (shards.empty()) return true;  // removed: newer checkpoints are there
+      if (!as_it_is && is_awaited(one, shards)) return false;
+      write_manifest(directory, one.round, one.workers);
       sync_directory(options.directory);  // before older checkpoints are removed
       remove_old(options.directory, options.keep);
     } catch (const std::exception& error) {
-      warn(round, message_of(error));
+      warn(one.round, message_of(error));
     }
     return true;
+  }
+
+  /// Whether a worker that is there has no file yet.
+  static bool is_awaited(const Unlisted& one, const std::vector<WorkerFile>& shards) {
+    std::vector<int> there = one.absent ? one.absent() : std::vector<int>{};
+    for (const WorkerFile& shard : shards) there.push_back(shard.worker);
+    for (int worker = 0; worker < one.workers; ++worker)
+      if (std::find(there.begin(), there.end(), worker) == there.end()) return true;
+    return false;
   }
 
   void warn(std::int64_t round, const std::string& what) {
@@ -150,12 +174,14 @@ struct CheckpointWriter::Impl {
   }
 
   Options options;
+  int workers;                            ///< of the next checkpoint
+  Absent absent;                          ///< likewise
   std::uint64_t written = 0, listed = 0;  ///< the latest checkpoint's tasks
   // Used by the tasks until they are done:
   Job job;
-  std::optional<std::int64_t> unlisted;  ///< round written and not in a manifest yet
-  std::string problem;                   ///< of the latest checkpoint
-  SerialExecutor executor;               ///< declared last: its tasks end first
+  std::optional<Unlisted> unlisted;  ///< written and not in a manifest yet
+  std::string problem;               ///< of the latest checkpoint
+  SerialExecutor executor;           ///< declared last: its tasks end first
 };
 
 CheckpointWriter::CheckpointWriter(Options options) {
@@ -176,6 +202,11 @@ void CheckpointWriter::wait() { impl_->executor.wait(impl_->written); }
 std::string CheckpointWriter::finish() {
   impl_->executor.wait(impl_->listed);
   return impl_->problem;
+}
+
+void CheckpointWriter::expect(int workers, std::function<std::vector<int>()> absent) {
+  impl_->workers = workers;
+  impl_->absent = std::move(absent);
 }
 
 void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& tensors,

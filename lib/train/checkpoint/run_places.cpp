@@ -4,7 +4,9 @@
 #include <cctype>
 #include <fast/core/error.hpp>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <vector>
 
 #include "train/checkpoint/durable_file.hpp"
@@ -16,6 +18,7 @@ namespace {
 using std::filesystem::path;
 
 constexpr const char* number_file = "run.json";
+constexpr const char *metrics_end = ".jsonl", *log_end = ".log";
 
 std::string read_number(const path& directory) {
   std::ifstream in(directory / number_file);
@@ -29,12 +32,39 @@ void write_number(const path& directory, const std::string& number) {
   write_durably(directory / number_file, {bytes_of(text + "\n")});
 }
 
-bool is_metrics_name(const std::string& name) {
-  constexpr std::string_view head = "metrics-", tail = ".jsonl";
-  if (!name.starts_with(head) || !name.ends_with(tail)) return false;
-  const std::string digits = name.substr(head.size(), name.size() - head.size() - tail.size());
-  return !digits.empty() && std::all_of(digits.begin(), digits.end(),
-                                        [](unsigned char c) { return std::isdigit(c) != 0; });
+/// A number and that end.
+bool is_numbered(const std::string& name, std::string_view end) {
+  if (!name.ends_with(end) || name.size() == end.size()) return false;
+  return std::all_of(name.begin(), name.end() - static_cast<std::ptrdiff_t>(end.size()),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+/// Metrics of an epoch or of a test within one. A run that ended before has no result.
+bool has_result(const path& metrics) {
+  std::error_code problem;
+  if (!std::filesystem::is_regular_file(metrics, problem)) return false;
+  std::ifstream in(metrics);
+  for (std::string line; std::getline(in, line);) {
+    for (const char* kind : {R"({"kind":"epoch",)", R"({"kind":"evaluation",)"})
+      if (line.starts_with(kind)) return true;
+  }
+  return false;
+}
+
+/// config.toml and config-2.toml that begin as a run's do.
+bool is_configuration(const path& file) {
+  static const std::regex pattern(R"(config(-\d+)?\.toml)");
+  if (!std::regex_match(file.filename().string(), pattern)) return false;
+  std::ifstream in(file);
+  std::string line;
+  return std::getline(in, line) && line.starts_with(configuration_mark);
+}
+
+/// Of the timelines and event files that a run writes.
+bool is_observed(const path& file) {
+  static const std::regex pattern(
+      R"(trace-\d+\.\d+[ab]\.pftrace|merged\.pftrace|events\.out\.tfevents\..*)");
+  return std::regex_match(file.filename().string(), pattern);
 }
 
 std::vector<path> entries(const path& directory) {
@@ -46,20 +76,23 @@ std::vector<path> entries(const path& directory) {
   return all;
 }
 
-/// A result in a run's output. Files of a run that ended before its first result do not count.
-bool is_result(const path& file) {
-  std::error_code problem;
-  const std::string name = file.filename().string();
-  return name == mean_model_name ||
-         (is_metrics_name(name) && std::filesystem::file_size(file, problem) > 0);
-}
-
-/// The first file or directory that a run has written there.
-std::optional<path> found_in(const path& directory, bool of_checkpoints) {
+/// The first checkpoint there.
+std::optional<path> checkpoint_in(const path& directory) {
   for (const path& entry : entries(directory)) {
-    if (of_checkpoints ? round_of(entry).has_value() : is_result(entry)) return entry;
+    if (round_of(entry)) return entry;
   }
   return std::nullopt;
+}
+
+/// A result in a run's output. Files of a run that ended before its first result do not count.
+std::optional<path> result_in(const path& out) {
+  for (const path& file : entries(out / metrics_directory)) {
+    if (is_metrics_name(file.filename().string()) && has_result(file)) return file;
+  }
+  if (has_result(out / merged_metrics_name)) return out / merged_metrics_name;
+  std::error_code problem;
+  const path model = out / mean_model_name;
+  return std::filesystem::exists(model, problem) ? std::optional(model) : std::nullopt;
 }
 
 bool are_same(const path& a, const path& b) {
@@ -86,7 +119,7 @@ std::optional<path> in_the_way(const RunPlaces& places, const path& directory,
                                bool of_checkpoints) {
   const auto resumed = resumed_directory(places);
   if (resumed && is_resumed_run(directory, *resumed, of_checkpoints)) return std::nullopt;
-  return found_in(directory, of_checkpoints);
+  return of_checkpoints ? checkpoint_in(directory) : result_in(directory);
 }
 
 void require_free(const RunPlaces& places, const path& directory, bool of_checkpoints) {
@@ -95,9 +128,10 @@ void require_free(const RunPlaces& places, const path& directory, bool of_checkp
   constexpr const char* advice = "choose another directory, or overwrite that run (--overwrite)";
   require(places.resume.has_value(), ErrorKind::argument,
           "Trainer: {} holds a run already ({}); resume from its checkpoints, {}",
-          directory.string(), found->filename().string(), advice);
+          directory.string(), found->lexically_relative(directory).string(), advice);
   fail(ErrorKind::argument, "Trainer: {} holds another run ({}) than {}, which is resumed; {}",
-       directory.string(), found->filename().string(), places.resume->string(), advice);
+       directory.string(), found->lexically_relative(directory).string(), places.resume->string(),
+       advice);
 }
 
 void make(const path& directory) {
@@ -108,15 +142,59 @@ void make(const path& directory) {
           problem.message());
 }
 
-void remove_results(const path& directory) {
+/// Leaves a directory that somebody else uses, too.
+void remove_if_empty(const path& directory) {
+  std::error_code ignored;
+  std::filesystem::remove(directory, ignored);
+}
+
+using IsOurs = std::function<bool(const path&)>;
+
+void remove_files(const path& directory, const IsOurs& is_ours) {
   std::error_code ignored;
   for (const path& entry : entries(directory)) {
-    const std::string name = entry.filename().string();
-    if (name == mean_model_name || is_metrics_name(name)) std::filesystem::remove(entry, ignored);
+    if (is_ours(entry)) std::filesystem::remove(entry, ignored);
   }
 }
 
+void remove_with_directory(const path& directory, const IsOurs& is_ours) {
+  remove_files(directory, is_ours);
+  remove_if_empty(directory);
+}
+
+bool is_at_top(const path& file) {
+  const std::string name = file.filename().string();
+  return name == mean_model_name || name == merged_metrics_name || is_configuration(file);
+}
+
+void remove_logs(const path& out) {
+  remove_with_directory(out / logs_directory, [](const path& file) {
+    return is_numbered(file.filename().string(), log_end);
+  });
+}
+
+void remove_results(const path& out) {
+  remove_files(out, is_at_top);
+  remove_with_directory(out / metrics_directory,
+                        [](const path& file) { return is_metrics_name(file.filename().string()); });
+  remove_with_directory(out / "traces", is_observed);
+  for (const path& worker : entries(out / "tensorboard"))
+    remove_with_directory(worker, is_observed);
+  remove_if_empty(out / "tensorboard");
+}
+
+/// What was left by a run that ended before its first result, or by one that is overwritten.
+bool is_of_another_run(const RunPlaces& places, const std::string& number) {
+  const std::string before = read_number(*places.out);
+  if (!before.empty() && before != number) return true;
+  return in_the_way(places, *places.out, false).has_value();
+}
+
 }  // namespace
+
+std::string metrics_name(int worker) { return std::to_string(worker) + metrics_end; }
+bool is_metrics_name(const std::string& name) { return is_numbered(name, metrics_end); }
+std::string log_name(int worker) { return std::to_string(worker) + log_end; }
 
 void require_free(const RunPlaces& places) {
   if (places.out) require_free(places, *places.out, false);
@@ -135,7 +213,9 @@ std::string number_of(const RunPlaces& places, const std::string& fresh) {
 void claim(const RunPlaces& places, const std::string& number,
            std::optional<std::int64_t> resumed_round) {
   if (places.out) {
-    if (in_the_way(places, *places.out, false)) remove_results(*places.out);
+    const bool of_another = is_of_another_run(places, number);
+    if (of_another) remove_results(*places.out);
+    if (of_another && places.overwrite) remove_logs(*places.out);  // else they say why it ended
     make(*places.out);
     write_number(*places.out, number);
   }

@@ -1,8 +1,12 @@
 // The directories that a run writes to: which run they belong to, and what may be removed there.
 //
 //   OUT/run.json                   the run's number, which is random
-//   OUT/metrics-3.jsonl            metrics of worker 3
+//   OUT/metrics/3.jsonl            metrics of worker 3
+//   OUT/metrics.jsonl              those of all workers, by time; written at the end
+//   OUT/logs/3.log                 what worker 3 has to say
 //   OUT/mean-model.safetensors
+//   OUT/config.toml                its options; config-2.toml when it was resumed, and so on
+//   OUT/traces/, OUT/tensorboard/  what observers have written
 //   CHECKPOINTS/run.json           the same number
 //   CHECKPOINTS/round-.../...      see <fast/train/checkpoint.hpp>
 #pragma once
@@ -21,12 +25,23 @@ struct RunPlaces {
   bool overwrite = false;
 };
 
+/// What a run's config.toml begins with.
+inline constexpr const char* configuration_mark = "# fast-train ";
 inline constexpr const char* mean_model_name = "mean-model.safetensors";
+inline constexpr const char* metrics_directory = "metrics";
+inline constexpr const char* merged_metrics_name = "metrics.jsonl";
+inline constexpr const char* logs_directory = "logs";
+
+/// "3.jsonl", in metrics_directory.
+std::string metrics_name(int worker);
+bool is_metrics_name(const std::string& name);
+/// "3.log", in logs_directory.
+std::string log_name(int worker);
 
 /// Throws Error(argument), with the directory and the resumed run, when a directory holds another
-/// run than the resumed one (lines of metrics, a mean model, a checkpoint) and overwriting is not
-/// allowed. The run in a directory is the resumed one when the numbers or the directories are the
-/// same. Changes nothing.
+/// run than the resumed one (metrics of epochs or of all workers, a mean model, a checkpoint) and
+/// overwriting is not allowed. The run in a directory is the resumed one when the numbers or the
+/// directories are the same. Changes nothing.
 void require_free(const RunPlaces& places);
 
 /// The resumed run's number if the run continues in that run's directory; otherwise `fresh`.

@@ -77,6 +77,11 @@ bool Agreement::holds(Request what, std::int64_t round) const {
   return answer.number > records_.newest_settled(what).number && round > answer.round;
 }
 
+void Agreement::join(std::int64_t rounds) {
+  const NumberedRound settled = records_.newest_settled(Request::save);
+  if (!exact_ || settled.round <= rounds) saved_ = settled.number;
+}
+
 Turn Agreement::take_turn(std::int64_t rounds, std::int64_t ahead) {
   ahead_ = ahead;
   if (is_due(Request::save, rounds)) return Turn::save;
@@ -101,7 +106,8 @@ bool Agreement::all_but(const std::vector<int>& lost, const Condition& condition
   for (std::size_t worker = 0; worker < records_.size(); ++worker) {
     const bool is_lost =
         std::find(lost.begin(), lost.end(), static_cast<int>(worker)) != lost.end();
-    if (!is_lost && !condition(worker) && !signs_.is_silent(worker)) return false;
+    if (records_.takes_part(worker) && !is_lost && !condition(worker) && !signs_.is_silent(worker))
+      return false;
   }
   return true;
 }

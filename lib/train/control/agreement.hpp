@@ -6,8 +6,8 @@
 // an older copy. Every word of a record only grows, so the larger of two copies is the newer one.
 //
 //   beat      counts the worker's ticks; a worker is silent when its beat does not change
-//   stage     running; done (all its rounds made) or stopped, and in which round; and marks that
-//             follow later
+//   stage     running; done (all its rounds made), stopped or left, and in which round; and marks
+//             that follow later
 //   wanted    the number of the latest request that the worker knows of
 //   answered  that number, and a bound: the worker begins no round after the bound until the
 //             request is settled. The bound is the round that the worker has begun; for a
@@ -76,6 +76,9 @@ class Agreement {
   void request(Request what);
   /// `elapsed_s`: the time since the last tick, as far as this worker was running.
   void tick(double elapsed_s);
+  /// This worker joins a run that has made `rounds` rounds: it takes no part in checkpoints of
+  /// earlier ones.
+  void join(std::int64_t rounds);
   /// Between rounds, when `rounds` are made. After `go` the worker begins another one. A checkpoint
   /// is of a round up to `ahead` rounds later, so that all workers know of it in time.
   Turn take_turn(std::int64_t rounds, std::int64_t ahead);

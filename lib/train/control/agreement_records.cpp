@@ -32,6 +32,7 @@ template <class F>
 void for_each_word(AgreementRecord& record, const F& f) {
   f(record.beat);
   f(record.stage);
+  f(record.next_epoch);
   for (auto* words : {&record.wanted, &record.answered, &record.settled}) {
     for (auto& word : *words) f(word);
   }
@@ -62,7 +63,7 @@ std::uint64_t AgreementRecords::beat_of(std::size_t worker) const {
 }
 
 bool AgreementRecords::is_running(std::size_t worker) const {
-  return stage_in(read(records_[worker]->stage)) == Stage::running;
+  return takes_part(worker) && stage_in(read(records_[worker]->stage)) == Stage::running;
 }
 
 std::int64_t AgreementRecords::rounds_of_ended(std::size_t worker) const {
@@ -75,8 +76,18 @@ bool AgreementRecords::any_was_stopped() const {
   });
 }
 
+bool AgreementRecords::has_left(std::size_t worker) const {
+  return stage_in(read(records_[worker]->stage)) == Stage::left;
+}
+
 bool AgreementRecords::has(std::size_t worker, Mark what) const {
   return (read(records_[worker]->stage) >> mark_bits & static_cast<std::uint64_t>(what)) != 0;
+}
+
+NumberedRound AgreementRecords::next_epoch() const {
+  std::uint64_t furthest = 0;
+  for (const auto* record : records_) furthest = std::max(furthest, read(record->next_epoch));
+  return unpack(furthest);
 }
 
 std::uint64_t AgreementRecords::wanted(Request what) const {
@@ -103,6 +114,10 @@ void AgreementRecords::end(Stage stage, std::int64_t rounds) {
 
 void AgreementRecords::mark(Mark what) {
   raise(own().stage, read(own().stage) | static_cast<std::uint64_t>(what) << mark_bits);
+}
+
+void AgreementRecords::note_next_epoch(NumberedRound epoch) {
+  raise(own().next_epoch, pack(epoch));
 }
 
 void AgreementRecords::copy_to(std::span<std::uint64_t> words) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,7 +15,8 @@ namespace fast::train {
 enum class Request { save, stop };
 inline constexpr std::size_t request_count = 2;
 
-enum class Stage : std::uint64_t { running, done, stopped };
+/// left: before the end, as the worker was asked to.
+enum class Stage : std::uint64_t { running, done, stopped, left };
 
 /// What a worker that has ended says of itself.
 enum class Mark : std::uint64_t {
@@ -28,13 +30,14 @@ enum class Mark : std::uint64_t {
 struct AgreementRecord {
   using Word = std::atomic<std::uint64_t>;
   Word beat, stage;
+  Word next_epoch;  ///< a NumberedRound: the next epoch, and the round in which it begins
   std::array<Word, request_count> wanted, answered, settled;
-  static constexpr std::size_t words = 2 + 3 * request_count;
+  static constexpr std::size_t words = 3 + 3 * request_count;
 };
 static_assert(AgreementRecord::Word::is_always_lock_free);
 static_assert(sizeof(AgreementRecord) == AgreementRecord::words * sizeof(std::uint64_t));
 
-/// A request and a round: a worker's bound, or where all save or stop.
+/// A request and a round: a worker's bound, or where all save or stop. Or an epoch and a round.
 struct NumberedRound {
   std::uint64_t number = 0;
   std::int64_t round = 0;
@@ -43,13 +46,18 @@ struct NumberedRound {
 /// The records of all workers as one of them knows them.
 class AgreementRecords {
  public:
-  /// `records`: by worker.
-  AgreementRecords(std::vector<AgreementRecord*> records, int rank)
-      : records_(std::move(records)), rank_(static_cast<std::size_t>(rank)) {}
+  /// Says whether a rank takes part: a spare does only while it has a seat and trains.
+  using TakesPart = std::function<bool(std::size_t rank)>;
+  /// `records`: by rank. Without `takes_part` all do.
+  AgreementRecords(std::vector<AgreementRecord*> records, int rank, TakesPart takes_part = {})
+      : records_(std::move(records)),
+        rank_(static_cast<std::size_t>(rank)),
+        takes_part_(std::move(takes_part)) {}
 
   std::size_t size() const { return records_.size(); }
   std::size_t rank() const { return rank_; }
 
+  bool takes_part(std::size_t worker) const { return !takes_part_ || takes_part_(worker); }
   std::uint64_t newest_wanted(Request what) const;
   NumberedRound newest_settled(Request what) const;
   NumberedRound answer_of(std::size_t worker, Request what) const;
@@ -57,7 +65,10 @@ class AgreementRecords {
   bool is_running(std::size_t worker) const;
   std::int64_t rounds_of_ended(std::size_t worker) const;
   bool any_was_stopped() const;
+  bool has_left(std::size_t worker) const;
   bool has(std::size_t worker, Mark what) const;
+  /// The furthest one of all workers.
+  NumberedRound next_epoch() const;
 
   // Of this worker's own record.
   std::uint64_t wanted(Request what) const;
@@ -67,6 +78,7 @@ class AgreementRecords {
   void settle(Request what, NumberedRound settled);
   void end(Stage stage, std::int64_t rounds);
   void mark(Mark what);
+  void note_next_epoch(NumberedRound epoch);
 
   /// All records.
   void copy_to(std::span<std::uint64_t> words) const;
@@ -78,6 +90,7 @@ class AgreementRecords {
 
   std::vector<AgreementRecord*> records_;
   std::size_t rank_;
+  TakesPart takes_part_;
 };
 
 }  // namespace fast::train

@@ -6,11 +6,11 @@
 #include <fast/exchange/group.hpp>
 #include <functional>
 #include <mutex>
-#include <thread>
 
-#include "exchange/notes.hpp"
+#include "exchange/gossip.hpp"
+#include "exchange/seats/seat_keeper.hpp"
+#include "exchange/ticker.hpp"
 #include "train/control/agreement.hpp"
-#include "train/control/agreement_news.hpp"
 
 namespace fast::train {
 
@@ -20,15 +20,17 @@ class RunControl {
     bool exact = true;  ///< all save and stop in the same round
     Seconds silent_after{5};
     Seconds deadline{300};
-    std::function<bool()> stop_requested;  ///< called by the thread
+    std::function<bool()> stop_requested;  ///< called ten times a second by another thread
   };
-  /// Collective.
+  /// Collective over all ranks, spares among them.
   RunControl(const Group& group, Options options);
   /// Gives workers of other hosts a moment to receive the news of this worker's end.
   ~RunControl();
   RunControl(const RunControl&) = delete;
   RunControl& operator=(const RunControl&) = delete;
 
+  /// See Agreement::join().
+  void join(std::int64_t rounds);
   /// This worker wants a checkpoint of all workers.
   void request_save();
   /// See Agreement::take_turn(). Waits while the turn is `hold`; throws Error(deadline).
@@ -36,6 +38,16 @@ class RunControl {
   void saved();
   std::int64_t round_of(Request what) const;
   void end(Stage stage, std::int64_t rounds);
+  /// Epoch `number` begins in round `round` of this worker, if the workers do not become more.
+  void note_next_epoch(NumberedRound epoch);
+  /// Of a worker that joins in `round`: the furthest such epoch of the others. Waits a moment until
+  /// news of one that does not begin before that round have come.
+  NumberedRound next_epoch(std::int64_t round);
+  /// Workers that have left, of all hosts, as far as is known.
+  std::vector<int> left() const;
+  /// Of a worker that ends before the others: waits until workers of other hosts must have heard
+  /// that, a second.
+  void spread_news();
   /// Waits until every worker except those of `lost` has ended. Whether any was stopped: the same
   /// answer on every worker.
   bool conclude(const std::vector<int>& lost);
@@ -44,25 +56,24 @@ class RunControl {
   std::optional<int> report(bool saved);
 
  private:
-  void run();
+  bool tick(Seconds elapsed);
   void look_for_stop();
   void receive_news();
-  void tick(Seconds elapsed);
-  bool rest();
   Seconds silent_after() const;
-  std::vector<AgreementRecord*> records() const;
+  AgreementRecords records() const;
+  std::vector<int> ranks_of(const std::vector<int>& workers) const;
 
-  Group group_;
+  std::shared_ptr<exchange::SeatKeeper> seats_;  ///< null without spares
+  Group group_;                                  ///< of all ranks
   Options options_;
   Region region_;
-  AgreementNews news_;        ///< the thread's
+  exchange::Gossip news_;     ///< the ticker's
   bool asked_ = false;        ///< to stop
-  mutable std::mutex mutex_;  ///< guards agreement_, lost_ and quit_
+  mutable std::mutex mutex_;  ///< guards agreement_ and lost_
   std::condition_variable changed_;
   Agreement agreement_;
-  std::vector<int> lost_;
-  bool quit_ = false;
-  std::thread thread_;
+  std::vector<int> lost_;    ///< ranks
+  exchange::Ticker ticker_;  ///< declared last: it uses all others
 };
 
 }  // namespace fast::train

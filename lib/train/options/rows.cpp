@@ -143,10 +143,25 @@ void add_exchange_rows(OptionTable& table, TrainerOptions& trainer) {
 void add_output_rows(OptionTable& table, TrainerOptions& trainer) {
   table.group("output");
   table.add("out", trainer.out, path(),
-            "directory for metrics-<rank>.jsonl and mean-model.safetensors");
+            "directory for the mean model, metrics, logs and the options");
+  table
+      .add("log_level", trainer.log_level,
+           choice<LogLevel>({{"error", LogLevel::error},
+                             {"warning", LogLevel::warning},
+                             {"info", LogLevel::info},
+                             {"debug", LogLevel::debug}}),
+           "the least that OUT/logs/RANK.log keeps: error, warning, info or debug")
+      .only_if([&trainer] { return trainer.out.has_value(); },
+               "the log is a file of the run's directory; add --out DIRECTORY");
   table.add("overwrite", trainer.overwrite,
             "replace the run that --out or --checkpoints holds; only files that a run writes are "
             "removed");
+  using enum ProgressStyle;
+  table.add(
+      "progress", trainer.progress_style,
+      choice<ProgressStyle>({{"auto", automatic}, {"bar", bar}, {"lines", lines}, {"none", none}}),
+      "bar, lines (one every 5 s) or none; auto: a bar on a terminal, also under fastrun, "
+      "otherwise lines");
   table.add("evaluate_every", trainer.evaluate_every, number<std::size_t>(any()),
             "rounds between lines of metrics (with --out), besides those of epochs; 0: none");
 }

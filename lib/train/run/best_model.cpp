@@ -6,22 +6,24 @@
 
 namespace fast::train {
 
-void BestModel::validate(int epoch) {
-  if (!is_keeper()) return;
+std::optional<Score> BestModel::validate(int epoch) {
+  if (!is_keeper()) return std::nullopt;
   AlignedBuffer mean = replica_.current_model();
-  const auto correct =
-      static_cast<std::int64_t>(evaluator_.of(mean, plan_.data.validation).correct);
-  if (correct <= correct_) return;
-  correct_ = correct;
-  epoch_ = epoch;
-  packed_ = std::move(mean);
+  const Evaluation found = evaluator_.of(mean, plan_.data.validation);
+  const auto correct = static_cast<std::int64_t>(found.correct);
+  if (correct > correct_) {
+    correct_ = correct;
+    epoch_ = epoch;
+    packed_ = std::move(mean);
+  }
+  return score_of(found, plan_.data.validation.size());
 }
 
 bool BestModel::stops(int epoch) const {
   const int patience = plan_.options.patience;
   if (patience == 0) return false;
   if (is_keeper()) return epoch - epoch_ >= patience;
-  return replica_.worker().has_finished(0);
+  return !replica_.worker().departed({0}).finished.empty();
 }
 
 AlignedBuffer BestModel::hand_out() const {

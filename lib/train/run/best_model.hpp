@@ -23,8 +23,8 @@ class BestModel {
   bool is_keeper() const { return is_wanted() && plan_.group.rank() == 0; }
   bool exists() const { return packed_.size_bytes() > 0; }  ///< on the keeper, after an epoch
 
-  /// After an epoch.
-  void validate(int epoch);
+  /// After an epoch. On the keeper: the mean model's score on the validation samples.
+  std::optional<Score> validate(int epoch);
   /// Whether this worker leaves training early: worker 0 decides, the others follow it.
   bool stops(int epoch) const;
 

@@ -8,6 +8,11 @@ namespace {
 constexpr std::size_t evaluation_batch = 500;
 }
 
+Score score_of(const Evaluation& sums, std::size_t samples) {
+  const auto count = static_cast<double>(samples);
+  return {sums.loss_sum / count, static_cast<double>(sums.correct) / count, samples};
+}
+
 Evaluator::Evaluator(Replica& replica, data::Normalization normalization)
     : replica_(replica), normalization_(std::move(normalization)) {}
 

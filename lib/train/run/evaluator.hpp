@@ -9,6 +9,13 @@
 
 namespace fast::train {
 
+/// Means over samples.
+struct Score {
+  double loss = 0, accuracy = 0;
+  std::size_t samples = 0;
+};
+Score score_of(const Evaluation& sums, std::size_t samples);
+
 class Evaluator {
  public:
   Evaluator(Replica& replica, data::Normalization normalization);

@@ -5,12 +5,17 @@
 #include <set>
 #include <utility>
 
+#include "train/run/idle_memory.hpp"
+
 namespace fast::train {
 
 Replica::Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed)
     : plan_(plan), backend_(backend), home_(weights_home(plan.options, backend)) {
-  worker_.emplace(plan_.group, plan_.schedule, home_->tensors(),
+  // A spare that takes a seat adopts weights of others.
+  if (!plan.group.has_seat() && !plan.options.worker.participates) release_pages(home_->tensors());
+  worker_.emplace(plan_.group, worker_rule(plan_), home_->tensors(),
                   training_options(std::move(on_missed)));
+  if (!plan.group.has_seat()) return;
   layout_ = host_layout();
   home_->download();
   step_.emplace(backend_, plan_.options.pace, plan_.group.rank(), open_reducer());
@@ -69,6 +74,11 @@ void Replica::restart_ema() {
   if (decay > 0) ema_.emplace(worker_->layout(), decay, home_->accelerator());
 }
 
+void Replica::step_more(const Batch& batch, double rate) {
+  step_->set_learning_rate(rate);
+  step_->train(batch);
+}
+
 double Replica::round(const Batch& batch, double rate) {
   step_->set_learning_rate(rate);
   const double loss = home_->round(*worker_, *step_, batch, rate);
@@ -83,9 +93,11 @@ void Replica::finish() {
 
 void Replica::close(std::int64_t rounds) {
   const Spectrum& spectrum = plan_.overview.spectrum;
+  WorkerOptions options = worker_options(plan_.options);
+  options.observer.reset();  // its rounds are those of training
   worker_.reset();
-  worker_.emplace(close_training(plan_.group, plan_.schedule, spectrum, home_->tensors(), rounds,
-                                 options_on_home(worker_options(plan_.options))));
+  worker_.emplace(close_training(plan_.group.founders(), plan_.schedule, spectrum, home_->tensors(),
+                                 rounds, options_on_home(std::move(options))));
 }
 
 AlignedBuffer Replica::own_model() const {

@@ -19,13 +19,16 @@ class Replica {
  public:
   /// Called for a neighbor that was left out of a round.
   using OnMissed = std::function<void(int neighbor, std::int64_t round)>;
-  /// Collective.
+  /// Collective over all ranks. A spare waits here; without a seat it has no more than a worker().
   Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed);
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
   /// A training step and an average. Returns the loss.
   double round(const Batch& batch, double rate);
+  /// A training step without an average, before a round's own step. Weights in the model's memory
+  /// only.
+  void step_more(const Batch& batch, double rate);
   /// Waits for all workers. From then on the weights are the moving average, if there is one.
   void finish();
   /// Collective, after finish(). Rounds of averages only; makes another Worker.

@@ -1,7 +1,10 @@
 #include "train/run/resume.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <fast/core/error.hpp>
+#include <sstream>
+#include <string>
 
 namespace fast::train {
 
@@ -13,82 +16,160 @@ std::vector<int> sources_of(const Manifest& manifest, int rank, int workers) {
   return group;
 }
 
+namespace {
+
+constexpr auto resuming = "Trainer: resuming";
+constexpr auto worker_rounds = "worker rounds";
+
+/// The rounds of the Worker whose state a file holds.
+std::int64_t rounds_in(const Safetensors& file) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (tensor.name != "state.worker.counters") continue;
+    std::int64_t rounds = 0;
+    std::memcpy(&rounds, file.data(tensor).data(), sizeof rounds);
+    return rounds;
+  }
+  return 0;
+}
+
+bool is_spare(const RunPlan& plan) { return plan.group.rank() >= plan.group.size(); }
+
+/// What other workers have to know of a worker's file, in one line: empty when it has none.
+std::string describe_place(const ResumePoint& point) {
+  if (!point.own) return {};
+  const auto number = [&](const char* name) {
+    return metadata_number(point.own->metadata(), name);
+  };
+  return fmt::format("{} {} {} {} {} {}", point.manifest.round, number("fast.round"),
+                     number("fast.epoch"), number("fast.epoch_round"), number("fast.epoch_rounds"),
+                     rounds_in(*point.own));
+}
+
+Metadata read_place(const std::string& line) {
+  std::istringstream in(line);
+  Metadata place;
+  for (const char* name : {"checkpoint", "fast.round", "fast.epoch", "fast.epoch_round",
+                           "fast.epoch_rounds", worker_rounds}) {
+    in >> place[name];
+  }
+  return place;
+}
+
+bool are_of_one_round(const Metadata& a, const Metadata& b) {
+  return a.at("checkpoint") == b.at("checkpoint") && a.at("fast.round") == b.at("fast.round");
+}
+
+/// Of the first file that can be read.
+Metadata first_place(const Manifest& manifest) {
+  for (const WorkerFile& shard : manifest.shards) {
+    try {
+      return read_shard(manifest, shard.worker).metadata();
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return {};
+}
+
+void find(const RunPlan& plan, ResumePoint& point) {
+  point.manifest = find_checkpoint(*plan.options.checkpoints.resume);
+  if (is_spare(plan)) point.any_place = first_place(point.manifest);
+  if (is_spare(plan) || point.manifest.workers != plan.group.size()) return;
+  try {
+    point.own = read_shard(point.manifest, plan.group.rank());
+  } catch (const Error& error) {
+    if (plan.options.checkpoints.strict) throw;
+    plan.log(LogLevel::warning, fmt::format("worker {}: {}; taking its neighbors' average",
+                                            plan.group.rank(), error.what()));
+  }
+}
+
+/// Collective over all ranks. `line` describes this worker's place.
+void compare(const RunPlan& plan, const std::string& line, ResumePoint& point) {
+  auto lines = plan.group.everyone().all_gather(line, plan.deadline(), resuming);
+  lines.resize(static_cast<std::size_t>(plan.group.size()));
+  const bool whole = std::none_of(lines.begin(), lines.end(),
+                                  [](const std::string& line) { return line.empty(); });
+  if (!whole) return;
+  for (const std::string& line : lines) point.places.push_back(read_place(line));
+  const bool alike = std::all_of(point.places.begin(), point.places.end(), [&](const auto& place) {
+    return are_of_one_round(place, point.places.front());
+  });
+  point.exact = alike || plan.options.worker.staleness != 0;
+}
+
+}  // namespace
+
+std::optional<ResumePoint> find_resume_point(const RunPlan& plan) {
+  if (!plan.options.checkpoints.resume) return std::nullopt;
+  ResumePoint point;
+  std::string line;
+  agree(plan.group.everyone(), plan.deadline(), resuming, [&] {
+    find(plan, point);
+    line = describe_place(point);
+  });
+  compare(plan, line, point);
+  return point;
+}
+
 void Resume::run() {
-  if (!plan_.options.checkpoints.resume) return;
-  agree(plan_.group, plan_.deadline(), "Trainer: resuming", [this] { find(); });
-  const bool exact = is_exact();
-  agree(plan_.group, plan_.deadline(), "Trainer: resuming", [&] { load(exact); });
-  if (exact) {
-    state_.restore_rule(*own_);
+  if (!point_) return;
+  agree(plan_.group, plan_.deadline(), resuming, [this] { load(); });
+  if (point_->exact) {
+    state_.restore_rule(*point_->own);
   } else {
     replica_.worker().republish();
   }
-  state_.position().count_from(manifest_.round);
+  point_->own.reset();  // its memory
+  const std::int64_t round = point_->manifest.round;
+  state_.position().count_from(round);
   if (plan_.group.rank() != 0) return;
-  plan_.log(LogLevel::info, fmt::format("resuming from round {} of {}", manifest_.round,
-                                        manifest_.directory.string()));
+  plan_.log(LogLevel::info, fmt::format("resuming from round {} of {}", round,
+                                        point_->manifest.directory.string()));
 }
 
-void Resume::find() {
-  manifest_ = find_checkpoint(*plan_.options.checkpoints.resume);
-  if (manifest_.workers != plan_.group.size()) return;
-  try {
-    own_ = read_shard(manifest_, plan_.group.rank());
-  } catch (const Error& error) {
-    if (plan_.options.checkpoints.strict) throw;
-    plan_.log(LogLevel::warning, fmt::format("worker {}: {}; taking its neighbors' average",
-                                             plan_.group.rank(), error.what()));
+void Resume::join(const std::optional<NumberedRound>& next) {
+  RunPosition& position = state_.position();
+  std::int64_t before = 0;
+  if (point_) {
+    const auto seat = static_cast<std::size_t>(plan_.group.rank());
+    const bool has_own = seat < point_->places.size();  // unlike a worker that joins
+    const Metadata& place = point_->exact ? point_->places[has_own ? seat : 0] : point_->any_place;
+    if (!place.empty()) position.take_place(place);
+    if (point_->exact) before = metadata_number(place, worker_rounds);
+    position.count_from(point_->manifest.round);
   }
+  const std::int64_t round = replica_.worker().round();
+  position.advance(round - before);
+  if (next) position.take_place(static_cast<int>(next->number), next->round, round);
 }
 
-/// Collective.
-bool Resume::is_exact() const {
-  const std::int64_t own_round = own_ ? metadata_number(own_->metadata(), "fast.round") : -1;
-  const std::string mine = fmt::format("{} {}", manifest_.round, own_round);
-  const auto all = plan_.group.all_gather(mine, plan_.deadline(), "Trainer: resuming");
-  const bool whole = std::all_of(all.begin(), all.end(),
-                                 [](const std::string& one) { return !one.ends_with(" -1"); });
-  const bool alike = std::all_of(all.begin(), all.end(),
-                                 [&](const std::string& one) { return one == all.front(); });
-  return whole && (alike || plan_.options.worker.staleness != 0);
-}
-
-void Resume::load(bool exact) {
-  if (own_) {
-    state_.read(*own_);
+void Resume::load() {
+  if (point_->own) {
+    state_.read(*point_->own);
   } else {
     load_average();
-    take_any_place();
+    const Metadata place = first_place(point_->manifest);
+    if (!place.empty()) state_.position().take_place(place);
   }
-  if (exact) state_.read_memory(*own_);
+  if (point_->exact) state_.read_memory(*point_->own);
   replica_.home().upload();
-  if (!exact) replica_.restart_ema();
+  if (!point_->exact) replica_.restart_ema();
 }
 
 /// Of as many workers: the neighbors' average, or everybody's where no neighbor's file is whole.
 void Resume::load_average() {
   const Group& group = plan_.group;
-  std::vector<int> sources = sources_of(manifest_, group.rank(), group.size());
-  if (manifest_.workers == group.size()) sources = plan_.schedule.at(0).in_neighbors(group.rank());
+  const Manifest& manifest = point_->manifest;
+  std::vector<int> sources = sources_of(manifest, group.rank(), group.size());
+  if (manifest.workers == group.size()) sources = plan_.schedule.at(0).in_neighbors(group.rank());
   try {
-    state_.read_average(manifest_, sources, plan_.options.worker.log);
+    state_.read_average(manifest, sources, plan_.options.worker.log);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data || plan_.options.checkpoints.strict) throw;
     std::vector<int> everybody;
-    for (int w = 0; w < manifest_.workers; ++w) everybody.push_back(w);
-    state_.read_average(manifest_, everybody, plan_.options.worker.log);
-  }
-}
-
-/// The place in the data of the first file that can be read.
-void Resume::take_any_place() {
-  for (const WorkerFile& shard : manifest_.shards) {
-    try {
-      state_.position().take_place(read_shard(manifest_, shard.worker).metadata());
-      return;
-    } catch (const Error&) {
-      continue;
-    }
+    for (int w = 0; w < manifest.workers; ++w) everybody.push_back(w);
+    state_.read_average(manifest, everybody, plan_.options.worker.log);
   }
 }
 

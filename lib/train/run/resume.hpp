@@ -4,7 +4,10 @@
 #include <fast/train/checkpoint.hpp>
 
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "train/control/agreement_records.hpp"
 #include "train/run/run_plan.hpp"
 #include "train/run/run_state.hpp"
 
@@ -14,29 +17,43 @@ namespace fast::train {
 /// take.
 std::vector<int> sources_of(const Manifest& manifest, int rank, int workers);
 
+/// From what a run continues. Found once, before training: while it goes on, newer checkpoints
+/// appear and this one may be removed.
+struct ResumePoint {
+  Manifest manifest;
+  std::optional<Safetensors> own;  ///< empty: missing, broken, or of another number of workers
+  bool exact = false;              ///< see Resume
+  /// Of spares, where `exact`: by worker, its place in the data and its Worker's rounds.
+  std::vector<Metadata> places;
+  Metadata any_place;  ///< of spares, else: of the first file that can be read
+};
+
+/// Collective over all ranks. Empty when the options name no checkpoint.
+std::optional<ResumePoint> find_resume_point(const RunPlan& plan);
+
 /// When every worker has its file, and at staleness 0 all files are of the same round, the run
 /// continues exactly. Otherwise the workers start from their files or, where those are missing,
 /// from averages, and the rule begins anew.
 class Resume {
  public:
-  Resume(const RunPlan& plan, Replica& replica, RunState& state)
-      : plan_(plan), replica_(replica), state_(state) {}
+  /// `point` may be empty: then run() does nothing.
+  Resume(const RunPlan& plan, std::optional<ResumePoint> point, Replica& replica, RunState& state)
+      : plan_(plan), point_(std::move(point)), replica_(replica), state_(state) {}
 
-  /// Collective. Does nothing when the options name no checkpoint.
+  /// Collective.
   void run();
+  /// Of a spare that has taken its seat: its place in the data is that of the others. In a run that
+  /// has grown, the others say in `next` which epoch begins in which round. Not collective.
+  void join(const std::optional<NumberedRound>& next = {});
 
  private:
-  void find();
-  bool is_exact() const;
-  void load(bool exact);
+  void load();
   void load_average();
-  void take_any_place();
 
   const RunPlan& plan_;
+  std::optional<ResumePoint> point_;
   Replica& replica_;
   RunState& state_;
-  Manifest manifest_;
-  std::optional<Safetensors> own_;  ///< empty: missing, broken, or of another number of workers
 };
 
 }  // namespace fast::train

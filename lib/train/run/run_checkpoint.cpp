@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "train/record/run_events.hpp"
+
 namespace fast::train {
 namespace {
 
@@ -49,8 +51,15 @@ void RunCheckpoint::after_round() {
   if (exact && is_due) save(rounds);
 }
 
-void RunCheckpoint::end() {
-  control_.end(stopped_ ? Stage::stopped : Stage::done, position().rounds());
+void RunCheckpoint::note_epoch(std::int64_t worker_round) {
+  const auto left = static_cast<std::int64_t>(position().epoch_rounds() - position().round());
+  control_.note_next_epoch(
+      {static_cast<std::uint64_t>(position().epoch()) + 1, worker_round + left});
+}
+
+void RunCheckpoint::end(bool left) {
+  const Stage stage = left ? Stage::left : stopped_ ? Stage::stopped : Stage::done;
+  control_.end(stage, position().rounds());
 }
 
 /// A worker that had made all its rounds saves, too: the others need its file.
@@ -59,8 +68,14 @@ std::string RunCheckpoint::leave() {
   return writer_->finish();
 }
 
+/// A worker that was suspended may have lost its seat since the round.
 void RunCheckpoint::save(std::int64_t round) {
+  if (!plan_.group.has_seat()) return;
+  const auto began = Clock::now();
+  writer_->expect(plan_.schedule.workers(), [&control = control_] { return control.left(); });
   writer_->save(round, state_.tensors(), state_.metadata());
+  RunEvents(plan_).milestone(MilestoneEvent::Kind::saved, fmt::format("round {}", round),
+                             position().epoch(), round, began);
   last_saved_ = round;
   saved_at_ = Clock::now();
 }

@@ -33,8 +33,12 @@ class RunCheckpoint {
   /// Saves when that is due by rounds; asks all workers to save when it is due otherwise.
   void after_round();
 
-  /// This worker makes no further round.
-  void end();
+  /// At the beginning of an epoch, and after a growth: tells the others when the next one begins.
+  void note_epoch(std::int64_t worker_round);
+  /// This worker makes no further round; `left`: it leaves the others.
+  void end(bool left);
+  /// See RunControl::left().
+  std::vector<int> left() const { return control_.left(); }
   /// Waits until every worker but those of `lost` has ended. Whether any was stopped.
   bool conclude(const std::vector<int>& lost) { return control_.conclude(lost); }
   /// Of a run that was stopped: saves the last checkpoint. Returns why that failed; empty: it is

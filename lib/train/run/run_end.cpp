@@ -5,11 +5,22 @@
 #include <fast/topology/parts.hpp>
 #include <fast/train/safetensors.hpp>
 #include <fast/worker/closing.hpp>
+#include <iterator>
 #include <utility>
 
+#include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
 #include "train/checkpoint/run_places.hpp"
 
 namespace fast::train {
+namespace {
+
+void note_mean_model(Report& report, const Evaluation& tested) {
+  report.mean_model_correct = static_cast<double>(tested.correct);
+  report.mean_model_loss_sum = tested.loss_sum;
+}
+
+}  // namespace
 
 RunEnd::RunEnd(const RunPlan& plan, Replica& replica, Evaluator& evaluator, BestModel& best,
                RunCheckpoint& checkpoint, LoopFigures figures)
@@ -23,16 +34,34 @@ RunEnd::RunEnd(const RunPlan& plan, Replica& replica, Evaluator& evaluator, Best
 Summary RunEnd::summary() {
   replica_.finish();
   stats_ = replica_.worker().stats();
-  lost_ = replica_.worker().lost();
-  cut_ = checkpoint_.conclude(lost_);
+  note_gone();
+  replaced_ = plan_.group.replaced();
+  joined_ = plan_.group.joined();
+  cut_ = checkpoint_.conclude(gone());
   Summary summary = cut_ && checkpoint_.saves() ? end_early() : end_with_survivors();
   describe_run(summary);
   return summary;
 }
 
+/// Workers of other hosts that have left may count as lost: only their neighbors have seen more.
+void RunEnd::note_gone() {
+  const Departures departed = replica_.worker().departed();
+  const std::vector<int> known = checkpoint_.left();
+  std::set_union(departed.left.begin(), departed.left.end(), known.begin(), known.end(),
+                 std::back_inserter(left_));
+  std::set_difference(departed.lost.begin(), departed.lost.end(), left_.begin(), left_.end(),
+                      std::back_inserter(lost_));
+}
+
+std::vector<int> RunEnd::gone() const {
+  std::vector<int> gone;
+  std::set_union(lost_.begin(), lost_.end(), left_.begin(), left_.end(), std::back_inserter(gone));
+  return gone;
+}
+
 /// Until the last collective call a worker may still go.
 Summary RunEnd::end_with_survivors() {
-  if (!lost_.empty()) return end_alone(replica_.mean_model());
+  if (is_alone()) return end_alone(replica_.mean_model());
   AlignedBuffer fallback = plan_.group.size() > 1 ? replica_.mean_model() : AlignedBuffer();
   try {
     close();
@@ -40,13 +69,15 @@ Summary RunEnd::end_with_survivors() {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::deadline || !plan_.group.some_are_gone()) throw;
     lost_ = plan_.group.died();
+    failed_together_ = true;
     return end_alone(std::move(fallback));
   }
 }
 
 /// Workers that do not average with neighbors are not brought together.
 void RunEnd::close() {
-  const bool average = replica_.worker().algorithm().scope == algorithm::Scope::neighbors;
+  const bool average =
+      plan_.options.worker.algorithm.declaration().scope == algorithm::Scope::neighbors;
   if (plan_.all_reduces() || !average) return;
   closing_rounds_ = plan_.options.closing_rounds.value_or(
       closing_rounds(plan_.schedule, plan_.overview.spectrum));
@@ -72,7 +103,7 @@ Summary RunEnd::end_alone(AlignedBuffer model) {
   plan_.group.give_up();
   if (plan_.group.size() > 1 && best_.is_wanted() && best_.exists()) model = best_.take();
   Report mine = report(model);
-  mine.mean_model_correct = static_cast<double>(evaluator_.of(model, plan_.data.test).correct);
+  note_mean_model(mine, evaluator_.of(model, plan_.data.test));
   Summary summary;
   if (replica_.has_worker()) summary.consensus_distance = replica_.worker().consensus_distance();
   summary.unsaved = reason(save(model));
@@ -83,7 +114,7 @@ Summary RunEnd::end_alone(AlignedBuffer model) {
 /// Of a run that continues another time.
 Summary RunEnd::end_early() {
   std::string unsaved = checkpoint_.leave();
-  if (!lost_.empty()) plan_.group.give_up();
+  if (is_alone()) plan_.group.give_up();
   Summary summary;
   summary.unsaved = reason(std::move(unsaved));
   summary.evaluated = false;
@@ -120,8 +151,7 @@ Report RunEnd::report(const AlignedBuffer& model) {
   }
   mine.replica_accuracy =
       static_cast<double>(evaluator_.own(test).correct) / static_cast<double>(test.size());
-  mine.mean_model_correct =
-      static_cast<double>(evaluator_.of(model, part_of(test, group.rank(), group.size())).correct);
+  note_mean_model(mine, evaluator_.of(model, part_of(test, group.rank(), group.size())));
   return mine;
 }
 
@@ -140,7 +170,8 @@ std::string RunEnd::save(const AlignedBuffer& model) {
 /// Whether this worker writes what is written once: the lowest worker of the largest part of those
 /// that are left.
 bool RunEnd::is_first_left() const {
-  const int first = lost_.empty() ? 0 : living_parts(plan_.schedule, lost_).front().front();
+  const std::vector<int> gone = this->gone();
+  const int first = gone.empty() ? 0 : living_parts(plan_.schedule, gone).front().front();
   return plan_.group.rank() == first;
 }
 
@@ -149,7 +180,7 @@ bool RunEnd::is_first_left() const {
 std::string RunEnd::reason(std::string unsaved) {
   if (cut_ && !checkpoint_.saves() && !plan_.options.out)
     unsaved = "the run was stopped, and no directory was given to save to";
-  if (lost_.empty()) {
+  if (!is_alone()) {
     const auto all =
         plan_.group.all_gather(unsaved, plan_.deadline(), "Trainer: telling what was not saved");
     const auto first =
@@ -165,9 +196,15 @@ void RunEnd::describe_run(Summary& summary) const {
   describe(plan_.overview, summary);
   summary.stopped = cut_;
   summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
-  summary.epochs = summary.rounds / checkpoint_.position().epoch_rounds();
+  const RunPosition& position = checkpoint_.position();
+  summary.epochs = joined_.empty() ? summary.rounds / position.epoch_rounds()
+                                   : static_cast<std::uint64_t>(position.epoch());
   summary.lost = lost_;
-  if (!lost_.empty()) summary.parts = living_parts(plan_.schedule, lost_);
+  summary.left = left_;
+  summary.replaced = replaced_;
+  summary.joined = joined_;
+  if (const auto seats = plan_.group.impl().seats()) summary.repeated_samples = seats->repeated();
+  if (!gone().empty()) summary.parts = living_parts(plan_.schedule, gone());
 }
 
 }  // namespace fast::train

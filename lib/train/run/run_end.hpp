@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "train/record/run_report.hpp"
 #include "train/run/best_model.hpp"
 #include "train/run/evaluator.hpp"
 #include "train/run/replica.hpp"
 #include "train/run/run_checkpoint.hpp"
 #include "train/run/run_plan.hpp"
-#include "train/run/run_report.hpp"
 #include "train/run/training_loop.hpp"
 
 namespace fast::train {
@@ -32,6 +32,14 @@ class RunEnd {
   AlignedBuffer final_model() const;
   Report report(const AlignedBuffer& model);
   std::string save(const AlignedBuffer& model);
+  /// Whether collective calls would wait for workers that are gone.
+  bool is_alone() const {
+    return failed_together_ || !lost_.empty() || !left_.empty() || !replaced_.empty() ||
+           !joined_.empty();
+  }
+  /// Lost or left.
+  std::vector<int> gone() const;
+  void note_gone();
   bool is_first_left() const;
   std::string reason(std::string unsaved);
   void describe_run(Summary& summary) const;
@@ -44,8 +52,12 @@ class RunEnd {
   LoopFigures figures_;
   WorkerStats stats_;  ///< of training, without the closing rounds
   std::int64_t closing_rounds_ = 0;
-  std::vector<int> lost_;  ///< workers that died or were silent to the end
-  bool cut_ = false;       ///< some worker was stopped: the run ends early
+  bool failed_together_ = false;  ///< a collective call has failed: no other one is made
+  std::vector<int> lost_;         ///< workers that died or were silent to the end
+  std::vector<int> left_;         ///< workers that have left as they were asked to
+  std::vector<int> replaced_;     ///< seats that spares have taken
+  std::vector<int> joined_;       ///< workers that have joined
+  bool cut_ = false;              ///< some worker was stopped: the run ends early
 };
 
 }  // namespace fast::train

@@ -1,8 +1,13 @@
 #include "train/run/run_files.hpp"
 
+#include <algorithm>
 #include <fast/core/error.hpp>
+#include <fstream>
 #include <random>
+#include <thread>
 #include <utility>
+
+#include "mpi/launcher.hpp"
 
 namespace fast::train {
 namespace {
@@ -30,9 +35,29 @@ CheckpointWriter::Options writer_options(const RunPlan& plan, std::filesystem::p
   writer.rank = plan.group.rank();
   writer.workers = plan.group.size();
   writer.keep = plan.options.checkpoints.keep;
-  writer.patience_s = 2 * plan.options.worker.suspect_after.count();
+  const Seconds silent = plan.options.worker.suspect_after.value_or(suspect_after_at_first);
+  writer.patience_s = 2 * silent.count();
+  writer.may_write = [group = plan.group] { return group.has_seat(); };
   writer.log = plan.options.worker.log;
   return writer;
+}
+
+std::filesystem::path free_configuration(const std::filesystem::path& directory) {
+  std::filesystem::path file = directory / "config.toml";
+  std::error_code ignored;
+  for (int part = 2; std::filesystem::exists(file, ignored); ++part) {
+    file = directory / fmt::format("config-{}.toml", part);
+  }
+  return file;
+}
+
+void write_configuration(const std::filesystem::path& directory, const std::string& text) {
+  if (text.empty()) return;
+  const std::filesystem::path file = free_configuration(directory);
+  std::ofstream out(file, std::ios::binary);
+  out << text << std::flush;
+  require(out.good(), ErrorKind::resource,
+          "Trainer: {} cannot be written; choose another directory", file.string());
 }
 
 }  // namespace
@@ -51,20 +76,126 @@ RunPlaces places_of(const TrainerOptions& options) {
   return places;
 }
 
-RunFiles open_files(const RunPlan& plan) {
+namespace {
+
+constexpr auto directories = "Trainer: opening the run's directories";
+constexpr auto files_of_run = "Trainer: opening the run's files";
+
+}  // namespace
+
+RunFiles prepare_files(RunPlan& plan) {
   RunFiles files;
+  WorkerOptions& worker = plan.options.worker;
+  plan.has_observer = worker.observer != nullptr || plan.options.make_observer;
+  const bool is_watched = mpi::launcher_watches();
+  if (!plan.options.out && !is_watched) return files;
+  files.log = std::make_shared<LogFile>(plan.options.log_level, worker.log);
+  worker.log = [log = worker.log, file = files.log](LogLevel level, std::string_view text) {
+    if (log) log(level, text);
+    file->write(level, text);
+  };
+  files.metrics = std::make_shared<RunMetrics>(plan.group.size(), worker.log,
+                                               [group = plan.group] { return group.has_seat(); });
+  if (is_watched) files.metrics->tell_launcher();
+  worker.observer =
+      all_of({worker.observer, files.metrics, std::make_shared<LogObserver>(files.log)});
+  return files;
+}
+
+void continue_files(const RunPlan& plan, RunFiles& files) {
   const RunPlaces places = places_of(plan.options);
+  if (places.out) {
+    files.log->open(*places.out, plan.group.rank());
+    files.metrics->open(*places.out, plan.group.rank());
+  }
+  if (!places.checkpoints) return;
+  files.checkpoints = std::make_unique<CheckpointWriter>(writer_options(plan, *places.checkpoints));
+}
+
+void attend_opening(const RunPlan& plan) {
+  const Group everyone = plan.group.everyone();
+  for (const auto* purpose : {directories, files_of_run})
+    agree(everyone, plan.deadline(), purpose, [] {});
+}
+
+void open_files(const RunPlan& plan, RunFiles& files) {
+  const RunPlaces places = places_of(plan.options);
+  const Group everyone = plan.group.everyone();
   const std::string fresh = draw_number(plan);
-  agree(plan.group, plan.deadline(), "Trainer: opening the run's directories", [&] {
+  agree(everyone, plan.deadline(), directories, [&] {
     if (plan.is_first_of_host()) claim_places(places, fresh);
   });
-  agree(plan.group, plan.deadline(), "Trainer: opening the run's files", [&] {
-    if (places.out) files.metrics.emplace(*places.out, plan.group.rank());
-    if (!places.checkpoints) return;
-    files.checkpoints =
-        std::make_unique<CheckpointWriter>(writer_options(plan, *places.checkpoints));
+  agree(everyone, plan.deadline(), files_of_run, [&] {
+    if (places.out && plan.group.rank() == 0) {
+      write_configuration(*places.out, plan.options.configuration);
+    }
+    continue_files(plan, files);
   });
-  return files;
+}
+
+namespace {
+
+constexpr Seconds patience_with_others{3};
+
+/// The last line of the file, if it is short.
+std::string last_line(const std::filesystem::path& file) {
+  constexpr std::streamoff longest = 4096;
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in.tellg();
+  in.seekg(std::max<std::streamoff>(0, size - longest));
+  std::string last;
+  for (std::string line; std::getline(in, line);) last = line;
+  return last;
+}
+
+/// Survivors of a loss end by themselves, each in its own time.
+void await_last_lines(const std::filesystem::path& out, const std::vector<int>& workers) {
+  const Deadline deadline(patience_with_others);
+  for (const int worker : workers) {
+    const std::filesystem::path file = out / metrics_directory / metrics_name(worker);
+    while (!last_line(file).starts_with(R"({"kind":"end")") && !deadline.expired()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+}
+
+bool is_in(const std::vector<int>& workers, int worker) {
+  return std::find(workers.begin(), workers.end(), worker) != workers.end();
+}
+
+void warn_of_omitted(const RunPlan& plan, const std::vector<std::filesystem::path>& files) {
+  if (files.empty()) return;
+  plan.log(
+      LogLevel::warning,
+      fmt::format("worker {}: {} lacks the lines of {}{}; it cannot be read", plan.group.rank(),
+                  (*plan.options.out / merged_metrics_name).string(), files.front().string(),
+                  files.size() == 1 ? "" : fmt::format(" and {} more", files.size() - 1)));
+}
+
+std::vector<int> workers_at_end(const RunPlan& plan, const Summary& summary) {
+  std::vector<int> present;
+  for (int worker = 0; worker < plan.group.size(); ++worker) {
+    if (!is_in(summary.lost, worker) && !is_in(summary.left, worker)) present.push_back(worker);
+  }
+  return present;
+}
+
+}  // namespace
+
+void merge_files(const RunPlan& plan, const Summary& summary) {
+  if (!plan.options.out) return;
+  const bool together = summary.lost.empty() && summary.replaced.empty() && summary.left.empty() &&
+                        summary.joined.empty();
+  const std::vector<int> present = workers_at_end(plan, summary);
+  const bool merges = plan.group.rank() == present.front();
+  try {
+    if (together) plan.group.barrier(plan.deadline(), "Trainer: merging metrics");
+    if (!together && merges) await_last_lines(*plan.options.out, present);
+    if (merges) warn_of_omitted(plan, merge_metrics(*plan.options.out));
+  } catch (const Error& error) {
+    plan.log(LogLevel::warning, fmt::format("worker {}: {}; the metrics of each worker are whole",
+                                            plan.group.rank(), error.what()));
+  }
 }
 
 }  // namespace fast::train

@@ -121,6 +121,7 @@ void look_at_stability(RunPlan& plan) {
 }  // namespace
 
 bool RunPlan::is_first_of_host() const {
+  if (group.rank() >= group.size()) return false;
   return group.hosts()[static_cast<std::size_t>(group.rank())] == group.rank();
 }
 
@@ -134,6 +135,10 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   check_pace(options.pace, group.size());
   check_averages(options);
   check_arena(options, backend);
+  require(group.spares() == 0 || !options.all_reduce, ErrorKind::argument,
+          "Trainer: {} spares with the all-reduce, which ends when a worker is lost; leave the "
+          "spares out or average with neighbors",
+          group.spares());
   const Schedule given = rule.make(group.size());
   const bool may_move = options.placement && !options.all_reduce;
   Overview overview;
@@ -143,7 +148,27 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
           divide(data, options.validation),
           given,
           std::move(schedule),
-          std::move(overview)};
+          std::move(overview),
+          rule};
+}
+
+TopologyRule worker_rule(const RunPlan& plan) {
+  return {plan.schedule.name(), [rule = plan.rule, planned = plan.schedule](int workers) {
+            return workers == planned.workers() ? planned : rule.make(workers);
+          }};
+}
+
+void grow(RunPlan& plan) {
+  plan.given = plan.schedule = plan.rule.make(plan.group.size());
+  plan.overview.workers = plan.group.size();
+  plan.overview.topology = plan.given.name();
+  look_at_stability(plan);
+}
+
+std::string validation_text(const RunPlan& plan) {
+  const std::size_t held_out = plan.data.validation.size();
+  if (held_out > 0) return fmt::format("{} samples of the training part, held out", held_out);
+  return fmt::format("the {} test samples, a part on each worker", plan.data.test.size());
 }
 
 WorkerOptions worker_options(const TrainerOptions& options) {
@@ -162,8 +187,23 @@ WorkerOptions worker_options(const TrainerOptions& options) {
   return worker;
 }
 
-void look_over(RunPlan& plan, const algorithm::Declaration& algorithm) {
-  plan.overview.devices = devices_of(plan);
+void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_rounds) {
+  const TrainerOptions& options = plan.options;
+  plan.overview.training = {.data = options.names.data,
+                            .model = options.names.model,
+                            .optimizer = options.names.optimizer,
+                            .learning_rate = describe(options.learning_rate),
+                            .validation = validation_text(plan),
+                            .samples = plan.data.train.size(),
+                            .parameters = parameters,
+                            .batch_size = options.batch_size,
+                            .epoch_rounds = epoch_rounds,
+                            .epochs = options.epochs,
+                            .seed = options.seed};
+}
+
+void look_over(RunPlan& plan, const algorithm::Declaration& algorithm, bool alone) {
+  if (!alone) plan.overview.devices = devices_of(plan);
   Overview& overview = plan.overview;
   const WorkerOptions& worker = plan.options.worker;
   overview.workers = plan.group.size();

@@ -23,6 +23,8 @@ struct RunPlan {
   Schedule given;     ///< the topology's, in which rank r is worker r
   Schedule schedule;  ///< the same topology with the ranks in their places
   Overview overview;
+  TopologyRule rule;          ///< of the given schedule, for any number of workers
+  bool has_observer = false;  ///< of the program; it is told figures and weights after each epoch
 
   Deadline deadline() const { return Deadline(options.worker.deadline); }
   bool all_reduces() const { return options.all_reduce; }
@@ -35,10 +37,23 @@ struct RunPlan {
 RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
                  const data::Splits& data, const TrainerOptions& options);
 
+/// The topology of the run's Worker, for any number of workers. When a run grows, ranks are not put
+/// in other places: each worker must know the places alone.
+TopologyRule worker_rule(const RunPlan& plan);
+
+/// The workers have become more: they are as many as the group says.
+void grow(RunPlan& plan);
+
 /// Of the run's Worker: the settings that must be equal on all workers are added to must_agree.
 WorkerOptions worker_options(const TrainerOptions& options);
 
-/// Collective. Completes the overview when the Worker is there.
-void look_over(RunPlan& plan, const algorithm::Declaration& algorithm);
+/// On which samples the mean model is tested after every epoch.
+std::string validation_text(const RunPlan& plan);
+
+/// Says in the overview what is trained.
+void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_rounds);
+
+/// Collective unless `alone`. Completes the overview when the Worker is there.
+void look_over(RunPlan& plan, const algorithm::Declaration& algorithm, bool alone = false);
 
 }  // namespace fast::train

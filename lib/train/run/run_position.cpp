@@ -47,4 +47,18 @@ void RunPosition::take_place(const Metadata& metadata) {
                           metadata_number(metadata, "fast.epoch_rounds"), epoch_rounds_);
 }
 
+void RunPosition::take_place(int epoch, std::int64_t begins, std::int64_t round) {
+  const auto rounds = static_cast<std::int64_t>(epoch_rounds_);
+  const std::int64_t past = round - begins;
+  const std::int64_t epochs = (past >= 0 ? past : past - rounds + 1) / rounds;
+  epoch_ = epoch + static_cast<int>(epochs);
+  round_ = static_cast<std::size_t>(past - epochs * rounds);
+}
+
+void RunPosition::begin_epochs_of(std::size_t epoch_rounds) {
+  if (round_ > 0) ++epoch_;
+  round_ = 0;
+  epoch_rounds_ = epoch_rounds;
+}
+
 }  // namespace fast::train

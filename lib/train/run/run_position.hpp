@@ -32,6 +32,10 @@ class RunPosition {
   /// has another number of rounds. Throws Error(data) when the file does not tell the place.
   void take_place(const Metadata& metadata);
   void count_from(std::int64_t rounds) { rounds_ = rounds; }
+  /// The place at round `round`, if epoch `epoch` begins in round `begins`.
+  void take_place(int epoch, std::int64_t begins, std::int64_t round);
+  /// The next epoch begins here, and epochs have so many rounds from now on.
+  void begin_epochs_of(std::size_t epoch_rounds);
 
  private:
   std::size_t epoch_rounds_;

@@ -1,5 +1,6 @@
 #include "train/run/training_batches.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace fast::train {
@@ -25,6 +26,18 @@ TrainingBatches::TrainingBatches(const RunPlan& plan)
                .take_over = plan.options.take_over,
                .log = plan.options.worker.log}),
       loader_(make_loader(plan, shards_.own()), plan.options.prefetch) {}
+
+void TrainingBatches::note_left_out(std::int64_t count, int epoch, std::size_t round) {
+  const auto rounds = static_cast<std::int64_t>(this->rounds());
+  end_missed_ = epoch * rounds + static_cast<std::int64_t>(round);
+  next_missed_ = std::max<std::int64_t>(0, end_missed_ - count);
+}
+
+const Batch* TrainingBatches::next_missed() {
+  if (next_missed_ >= end_missed_) return nullptr;
+  const auto place = static_cast<std::size_t>(next_missed_++);
+  return &loader_.batch(place / rounds(), place % rounds());
+}
 
 void TrainingBatches::take_over(const std::vector<int>& lost, std::int64_t round) {
   if (auto samples = shards_.take_over(lost, round, rounds())) loader_.own(std::move(*samples));

@@ -1,42 +1,109 @@
 #include "train/run/training_loop.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "mpi/launcher.hpp"
 
 namespace fast::train {
+namespace {
+
+/// Later than the last round of any run.
+constexpr std::int64_t never = std::int64_t{1} << 36;
+
+}  // namespace
 
 TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replica& replica,
-                           BestModel& best, RunCheckpoint& checkpoint, RunLog& log)
+                           BestModel& best, RunCheckpoint& checkpoint, RunLog& log, Grow grow)
     : plan_(plan),
       batches_(batches),
       replica_(replica),
       best_(best),
       checkpoint_(checkpoint),
-      log_(log) {}
+      log_(log),
+      grow_(std::move(grow)) {}
 
 LoopFigures TrainingLoop::run() {
-  while (position().epoch() < plan_.options.epochs) {
+  while (position().epoch() < plan_.options.epochs && has_seat()) {
+    begin_epoch();
     const int epoch = position().epoch();
     run_epoch(epoch);
-    if (checkpoint_.stopped() || best_.stops(epoch)) break;
+    if (figures_.left || checkpoint_.stopped() || best_.stops(epoch)) break;
   }
   log_.finish();
-  checkpoint_.end();
+  checkpoint_.end(figures_.left);
   return figures_;
 }
 
+/// Before `next`, where the next epoch begins, or later ones; not where training ends.
+GrowthRounds TrainingLoop::growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const {
+  const int epochs_left = plan_.options.epochs - 1 - position().epoch();
+  if (epochs_left < 1) return {never, 1};
+  return {next, epochs_left == 1 ? never : epoch_rounds};
+}
+
+/// The workers become more at the beginning of an epoch only, so that each one's batches are those
+/// of as many workers as the others take.
+void TrainingLoop::begin_epoch() {
+  Worker& worker = replica_.worker();
+  if (plan_.group.size() != plan_.schedule.workers()) {
+    grow_();
+    position().begin_epochs_of(batches_.rounds());
+  }
+  const auto epoch_rounds = static_cast<std::int64_t>(position().epoch_rounds());
+  const std::int64_t next =
+      worker.round() + epoch_rounds - static_cast<std::int64_t>(position().round());
+  const std::size_t needed =
+      plan_.options.batch_size * static_cast<std::size_t>(plan_.schedule.workers() + 1);
+  if (plan_.data.train.size() >= needed) worker.allow_growth(growth_rounds(next, epoch_rounds));
+  checkpoint_.note_epoch(worker.round());
+}
+
+/// Averages over all workers need every worker.
+std::string TrainingLoop::why_not_to_leave() const {
+  const algorithm::Declaration& declared = plan_.options.worker.algorithm.declaration();
+  if (plan_.all_reduces() || declared.scope == algorithm::Scope::everybody ||
+      declared.average_every > 0)
+    return "all workers average together";
+  return best_.is_keeper() ? "it keeps the best model" : "";
+}
+
+/// A checkpoint that all have agreed on later is not waited for.
+bool TrainingLoop::leaves() {
+  if (refused_ || !plan_.options.leave_requested || !plan_.options.leave_requested()) return false;
+  const std::string reason = why_not_to_leave();
+  refused_ = !reason.empty();
+  plan_.log(refused_ ? LogLevel::warning : LogLevel::info,
+            fmt::format("worker {}: {} in round {}, as it was asked to{}", plan_.group.rank(),
+                        refused_ ? "cannot leave training" : "leaves training", position().rounds(),
+                        refused_ ? ": " + reason : ""));
+  if (refused_) {
+    mpi::tell_launcher(mpi::LauncherNote::stays);
+    return false;
+  }
+  replica_.worker().leave();
+  return figures_.left = true;
+}
+
 void TrainingLoop::run_epoch(int epoch) {
-  batches_.take_over(replica_.worker().lost(), replica_.worker().round());
+  const Departures departed = replica_.worker().departed();
+  std::vector<int> gone = departed.lost;
+  gone.insert(gone.end(), departed.left.begin(), departed.left.end());
+  batches_.take_over(gone, replica_.worker().round());
 #ifndef NDEBUG
   replica_.worker().layout().require_in_place(replica_.home().tensors());
 #endif
-  loss_sum_ = 0;
-  steps_ = 0;
-  while (position().epoch() == epoch && checkpoint_.may_go_on(round_s())) {
+  sums_ = {};
+  log_.begin_epoch();
+  while (position().epoch() == epoch && has_seat() && !leaves() &&
+         checkpoint_.may_go_on(round_s())) {
     const std::size_t round = position().round();
     const std::int64_t before = replica_.worker().round();
     run_round(epoch, round);
+    if (!has_seat()) return;
     position().advance(replica_.worker().round() - before);
     after_round(epoch, round);
+    if (!has_seat()) return;
     checkpoint_.after_round();
   }
 }
@@ -44,14 +111,23 @@ void TrainingLoop::run_epoch(int epoch) {
 /// The learning rate is that of the round's middle.
 void TrainingLoop::run_round(int epoch, std::size_t round) {
   const auto start = Clock::now();
-  const Batch& batch = batches_.batch(epoch, round);
   const double epochs_done =
       epoch + (static_cast<double>(round) + 0.5) / static_cast<double>(batches_.rounds());
-  const double rate = plan_.options.learning_rate.at(epochs_done, plan_.options.epochs);
-  loss_sum_ += replica_.round(batch, rate);
-  ++steps_;
+  rate_ = plan_.options.learning_rate.at(epochs_done, plan_.options.epochs);
+  make_up(rate_);
+  const Batch& batch = batches_.batch(epoch, round);
+  const double loss = replica_.round(batch, rate_);
+  sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
   figures_.seconds += Seconds(Clock::now() - start).count();
   figures_.samples += static_cast<double>(batch.count());
+}
+
+/// A batch that the worker before this one on its seat has left out.
+void TrainingLoop::make_up(double rate) {
+  const Batch* missed = batches_.next_missed();
+  if (missed == nullptr) return;
+  replica_.step_more(*missed, rate);
+  figures_.samples += static_cast<double>(missed->count());
 }
 
 /// Rules that read no neighbors publish nothing in their rounds: the mean model needs it here.
@@ -60,16 +136,21 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
   const std::size_t every = plan_.options.evaluate_every;
   const bool epoch_is_over = position().epoch() > epoch;
   if (!epoch_is_over && (every == 0 || (round + 1) % every != 0)) return;
-  const bool is_unread = replica_.worker().algorithm().scope == algorithm::Scope::nobody;
+  const bool is_unread =
+      plan_.options.worker.algorithm.declaration().scope == algorithm::Scope::nobody;
   if (is_unread && !plan_.all_reduces()) replica_.worker().republish();
-  log_.add_line(epoch + 1, mean_loss(), figures_.seconds);
-  if (epoch_is_over) best_.validate(epoch);
+  RunLog::Trained trained{epoch, sums_.mean_loss(), rate_, figures_.seconds, sums_.accuracy()};
+  if (!log_.is_silent()) trained.gradient_norm = replica_.step().gradient_norm();
+  if (!epoch_is_over) return log_.evaluate(trained);
+  log_.end_rounds();
+  log_.end_epoch(trained, best_.validate(epoch));
 }
 
 void TrainingLoop::show(int epoch, std::size_t round) {
   log_.show({static_cast<std::size_t>(epoch), static_cast<std::size_t>(plan_.options.epochs),
-             round + 1, batches_.rounds(), mean_loss(),
-             figures_.samples * plan_.group.size() / figures_.seconds, figures_.seconds});
+             round + 1, batches_.rounds(), sums_.mean_loss(),
+             figures_.samples * plan_.group.size() / figures_.seconds, figures_.seconds},
+            rate_, figures_.samples);
 }
 
 double TrainingLoop::round_s() const {

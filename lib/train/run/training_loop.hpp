@@ -1,10 +1,14 @@
 // The Trainer's loop: epochs and rounds, to the end of training.
 #pragma once
 
+#include <functional>
+#include <string>
+
+#include "train/record/epoch_sums.hpp"
+#include "train/record/run_log.hpp"
 #include "train/run/best_model.hpp"
 #include "train/run/replica.hpp"
 #include "train/run/run_checkpoint.hpp"
-#include "train/run/run_log.hpp"
 #include "train/run/run_plan.hpp"
 #include "train/run/training_batches.hpp"
 
@@ -14,22 +18,31 @@ namespace fast::train {
 struct LoopFigures {
   double seconds = 0;
   double samples = 0;
+  bool left = false;  ///< before the end, as it was asked to
 };
 
 class TrainingLoop {
  public:
+  /// Adapts plan and batches to more workers.
+  using Grow = std::function<void()>;
   TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replica& replica, BestModel& best,
-               RunCheckpoint& checkpoint, RunLog& log);
+               RunCheckpoint& checkpoint, RunLog& log, Grow grow);
 
-  /// Ends after the last epoch, when the run is stopped, or when it gets no better.
+  /// Ends after the last epoch, when the run is stopped, when it gets no better, or when this
+  /// worker leaves.
   LoopFigures run();
 
  private:
+  bool has_seat() const { return plan_.group.has_seat(); }
+  std::string why_not_to_leave() const;
+  bool leaves();
+  void begin_epoch();
+  GrowthRounds growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const;
+  void make_up(double rate);
   void run_epoch(int epoch);
   void run_round(int epoch, std::size_t round);
   void after_round(int epoch, std::size_t round);
   void show(int epoch, std::size_t round);
-  double mean_loss() const { return loss_sum_ / static_cast<double>(steps_); }
   double round_s() const;
   RunPosition& position() const { return checkpoint_.position(); }
 
@@ -39,9 +52,11 @@ class TrainingLoop {
   BestModel& best_;
   RunCheckpoint& checkpoint_;
   RunLog& log_;
+  Grow grow_;
   LoopFigures figures_;
-  double loss_sum_ = 0;  ///< of the epoch's steps
-  std::size_t steps_ = 0;
+  EpochSums sums_;
+  double rate_ = 0;       ///< of the latest step
+  bool refused_ = false;  ///< to leave
 };
 
 }  // namespace fast::train

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace fast::train {
 
@@ -22,6 +23,10 @@ class TrainingStep {
   double train(const Batch& batch);
   /// Without the optimizer's step, for weights in slots; see SlotStep.
   double find_gradients(const void* weights, const Batch& batch);
+
+  /// Of the latest step, before it; empty where the backend does not know.
+  std::optional<std::size_t> correct() const { return backend_.correct_in_step(); }
+  std::optional<double> gradient_norm() const { return backend_.gradient_norm(); }
 
   bool all_reduces() const { return reducer_ != nullptr; }
   double reduce_s() const { return reduce_s_; }  ///< waited in the all-reduce

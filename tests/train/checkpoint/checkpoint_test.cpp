@@ -123,6 +123,19 @@ TEST_CASE("the newest checkpoint that lacks nobody outlives newer ones that do")
   CHECK(find_checkpoint(directory.path()).round >= 50);
 }
 
+TEST_CASE("files of workers that have left are not waited for, also when there are more workers") {
+  const testing::TemporaryDirectory directory;
+  CheckpointWriter::Options options = options_for(directory.path(), 0, 2);
+  options.patience_s = 600;  // the test would not end in time
+  CheckpointWriter writer(options);
+  writer.expect(3, [] { return std::vector<int>{1, 2}; });
+  writer.save(5, Model(0).views(), {});
+  CHECK(writer.finish().empty());
+  const Manifest manifest = find_checkpoint(directory.path());
+  CHECK(manifest.workers == 3);
+  CHECK(manifest.shards.size() == 1);
+}
+
 TEST_CASE("a worker that never writes is not waited for") {
   const testing::TemporaryDirectory directory;
   for (const int rank : {0, 2}) {
@@ -138,6 +151,23 @@ TEST_CASE("a worker that never writes is not waited for") {
   CHECK(mean.views[0].name == "x");
   CHECK(mean.memory[0].as<float>()[999] == 1);
   CHECK(messages.all.size() == 1);
+}
+
+TEST_CASE("a worker that may not write any more leaves the other files as they are") {
+  const testing::TemporaryDirectory directory;
+  write_one(directory.path(), 1, 100);
+  bool may = true;
+  CheckpointWriter::Options options = options_for(directory.path());
+  options.may_write = [&] { return may; };
+  CheckpointWriter writer(options);
+  writer.save(200, Model(1).views(), {});
+  writer.finish();
+  CHECK(find_checkpoint(directory.path()).round == 200);
+  may = false;
+  writer.save(300, Model(2).views(), {});
+  CHECK(writer.finish().empty());
+  CHECK(find_checkpoint(directory.path()).round == 200);
+  CHECK_FALSE(std::filesystem::exists(directory.path() / "round-000000000300"));
 }
 
 TEST_CASE("a file that has been changed is refused, and left out of averages") {

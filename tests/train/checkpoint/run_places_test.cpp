@@ -16,6 +16,8 @@
 #include "train/training.hpp"
 
 using namespace fast;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 using std::filesystem::path;
 
 namespace {
@@ -58,9 +60,11 @@ std::map<path, std::string> everything(const path& directory) {
   return all;
 }
 
-std::ptrdiff_t lines_in_file(const path& file) {
-  const std::string text = contents(file);
-  return std::count(text.begin(), text.end(), '\n');
+std::ptrdiff_t epochs_in(const path& file) {
+  std::ifstream in(file);
+  std::ptrdiff_t epochs = 0;
+  for (std::string line; std::getline(in, line);) epochs += line.starts_with(R"({"kind":"epoch")");
+  return epochs;
 }
 
 }  // namespace
@@ -74,8 +78,17 @@ TEST_CASE("a directory that holds a run is refused, and stays as it is") {
                         ContainsSubstring("holds a run already") &&
                         ContainsSubstring("--overwrite"));
   CHECK((everything(directory.path()) == before));
-  std::filesystem::remove(directory / "a/metrics-0.jsonl");
-  CHECK_THROWS(run_to(directory / "a", plainly()));
+  std::filesystem::remove(directory / "a/metrics/0.jsonl");
+  CHECK_THROWS_WITH(run_to(directory / "a", plainly()), ContainsSubstring("metrics/1.jsonl"));
+  std::filesystem::remove_all(directory / "a/metrics");
+  const std::string merged = contents(directory / "a/metrics.jsonl");
+  CHECK_THROWS_WITH(run_to(directory / "a", plainly()), ContainsSubstring("(metrics.jsonl)"));
+  std::filesystem::rename(directory / "a/mean-model.safetensors", directory / "model");
+  CHECK_THROWS_WITH(run_to(directory / "a", plainly()), ContainsSubstring("(metrics.jsonl)"));
+  CHECK(contents(directory / "a/metrics.jsonl") == merged);
+  std::filesystem::rename(directory / "model", directory / "a/mean-model.safetensors");
+  std::filesystem::remove(directory / "a/metrics.jsonl");
+  CHECK_THROWS_WITH(run_to(directory / "a", plainly()), ContainsSubstring("mean-model"));
 }
 
 TEST_CASE("a run that goes on from another's checkpoints deletes nothing of a third one") {
@@ -111,32 +124,45 @@ TEST_CASE("a run that goes on in its place says so and adds to its metrics") {
     };
   };
   run_to(out, with_place([](auto& options) { options.epochs = 2; }));
-  REQUIRE(lines_in_file(out / "metrics-1.jsonl") == 2);
+  REQUIRE(epochs_in(out / "metrics/1.jsonl") == 2);
   const std::string said = run_to(out, with_place(resuming(saved)));
   CHECK_THAT(said, ContainsSubstring("resuming from round 60 of " + saved.string()));
   CHECK(std::count(said.begin(), said.end(), '\n') == 1);
-  CHECK(lines_in_file(out / "metrics-1.jsonl") == 3);
-  CHECK(lines_in_file(out / "metrics-0.jsonl") == 3);
+  CHECK(epochs_in(out / "metrics/1.jsonl") == 3);
+  CHECK(epochs_in(out / "metrics/0.jsonl") == 3);
 }
 
 TEST_CASE("overwriting removes what a run has written and nothing else") {
   const testing::TemporaryDirectory directory;
   const path out = directory / "out";
   run_to(out, [](auto& options) { options.epochs = 4; });
-  const std::vector<path> kept = {out / "notes.txt", out / "metrics-mine.jsonl",
+  const std::vector<path> kept = {out / "notes.txt",
+                                  out / "config-mine.toml",
+                                  out / "config-3.toml",
+                                  out / "logs/mine.log",
+                                  out / "traces/mine",
+                                  out / "tensorboard/mine/x",
+                                  out / "metrics/mine.jsonl",
                                   out / "checkpoints/round-old/x",
                                   out / "checkpoints/round-000000000100/notes"};
   for (const path& file : kept) {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << "mine";
   }
-  std::ofstream(out / "metrics-7.jsonl") << "{}\n";
+  std::ofstream(out / "metrics/7.jsonl") << "{}\n";
+  const std::vector<path> removed = {out / "config.toml", out / "traces/trace-3.0a.pftrace",
+                                     out / "tensorboard/worker-1/events.out.tfevents.1.host.2"};
+  for (const path& file : removed) {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << "# fast-train 0.1.0\n";
+  }
   run_to(out, overwriting());
   for (const path& file : kept) CHECK(contents(file) == "mine");
-  CHECK_FALSE(std::filesystem::exists(out / "metrics-7.jsonl"));
+  for (const path& file : removed) CHECK_FALSE(std::filesystem::exists(file));
+  CHECK_FALSE(std::filesystem::exists(out / "metrics/7.jsonl"));
   CHECK_FALSE(std::filesystem::exists(out / "checkpoints/round-000000000120"));
   CHECK_FALSE(std::filesystem::exists(out / "checkpoints/round-000000000100/manifest.json"));
-  CHECK(lines_in_file(out / "metrics-0.jsonl") == 3);
+  CHECK(epochs_in(out / "metrics/0.jsonl") == 3);
   CHECK(train::find_checkpoint(out / "checkpoints").round == 80);
 }
 
@@ -151,7 +177,11 @@ TEST_CASE("what is left by a run that ended before its first result is in nobody
 
 TEST_CASE("a line of metrics that was cut off does not spoil the next one") {
   const testing::TemporaryDirectory directory;
-  std::ofstream(directory / "metrics-0.jsonl") << "{\"epoch\":1}\n{\"epo";
-  train::MetricsWriter(directory.path(), 0).write({{"epoch", 2}});
-  CHECK(contents(directory / "metrics-0.jsonl") == "{\"epoch\":1}\n{\"epo\n{\"epoch\":2}\n");
+  const path file = directory / "metrics/0.jsonl";
+  std::filesystem::create_directory(file.parent_path());
+  const std::string before = "{\"epoch\":1}\n{\"epo";
+  std::ofstream(file) << before;
+  train::MetricsWriter(directory.path(), 0).write("epoch", {{"epoch", 2}});
+  CHECK_THAT(contents(file),
+             StartsWith(before + "\n{\"kind\":\"epoch\",") && EndsWith(",\"epoch\":2}\n"));
 }

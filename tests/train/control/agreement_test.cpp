@@ -254,3 +254,42 @@ TEST_CASE("workers that are all stopped for a while do not take each other for d
   CHECK(run.over());
   CHECK(run.worker(0).made == run.worker(2).made);
 }
+
+TEST_CASE("ranks that take no part are not waited for, and join the requests that come later") {
+  std::vector<AgreementRecord> memory(3);
+  bool sits = false;
+  const auto of = [&](int rank) {
+    std::vector<AgreementRecord*> records;
+    for (AgreementRecord& record : memory) records.push_back(&record);
+    return AgreementRecords(std::move(records), rank,
+                            [&](std::size_t one) { return one < 2 || sits; });
+  };
+  std::vector<std::unique_ptr<Agreement>> ranks;
+  for (int rank = 0; rank < 3; ++rank)
+    ranks.push_back(std::make_unique<Agreement>(of(rank), true, silent_after_s));
+  const auto tick_all = [&] {
+    for (int k = 0; k < 3; ++k)
+      for (auto& rank : ranks) rank->tick(tick_s);
+  };
+  for (int rank : {0, 1}) CHECK(ranks[static_cast<std::size_t>(rank)]->take_turn(4, 0) == Turn::go);
+  ranks[0]->request(Request::save);
+  tick_all();
+  for (int rank : {0, 1}) {
+    Agreement& one = *ranks[static_cast<std::size_t>(rank)];
+    REQUIRE(one.take_turn(5, 0) == Turn::save);
+    CHECK(one.round_of(Request::save) == 5);
+    one.saved();
+    CHECK(one.take_turn(5, 0) == Turn::go);
+  }
+  // The spare begins in round 9: the checkpoint of round 5 is not its own, the next one is.
+  sits = true;
+  ranks[2]->join(9);
+  CHECK(ranks[2]->take_turn(9, 0) == Turn::go);
+  for (int rank : {0, 1}) CHECK(ranks[static_cast<std::size_t>(rank)]->take_turn(9, 0) == Turn::go);
+  ranks[1]->request(Request::save);
+  tick_all();
+  CHECK(ranks[2]->take_turn(10, 0) == Turn::save);
+  // It left when it was done; a rank that never took part is no obstacle.
+  for (auto& rank : ranks) rank->records().end(Stage::done, 10);
+  CHECK(ranks[0]->all_have_ended({}));
+}

@@ -51,7 +51,7 @@ TEST_CASE("a run saves after every so many rounds") {
     CHECK(checkpoint.saves());
     make_rounds(parts, checkpoint, 10);
     CHECK_FALSE(checkpoint.stopped());
-    checkpoint.end();
+    checkpoint.end(false);
     CHECK_FALSE(checkpoint.conclude({}));
   });
   CHECK(names_in(directory.path()) ==
@@ -73,7 +73,7 @@ TEST_CASE("a run that is asked to stop saves in that round, and says so") {
       make_rounds(parts, checkpoint, parts.position.rounds() + 1);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    checkpoint.end();
+    checkpoint.end(false);
     CHECK(checkpoint.conclude({}));
     CHECK(checkpoint.leave().empty());
     rounds = parts.position.rounds();
@@ -86,7 +86,7 @@ TEST_CASE("a run without a directory for checkpoints saves none") {
     auto checkpoint = checkpoint_of(parts);
     CHECK_FALSE(checkpoint.saves());
     make_rounds(parts, checkpoint, 10);
-    checkpoint.end();
+    checkpoint.end(false);
     CHECK_FALSE(checkpoint.conclude({}));
   });
 }

@@ -34,6 +34,6 @@ TEST_CASE("a run opens the files that its options name, and marks the directorie
     CHECK(parts.files.metrics);
     CHECK(parts.files.checkpoints);
   });
-  for (const char* name : {"out/run.json", "out/metrics-0.jsonl", "checkpoints/run.json"})
+  for (const char* name : {"out/run.json", "out/metrics/0.jsonl", "checkpoints/run.json"})
     CHECK(std::filesystem::exists(directory / name));
 }

@@ -20,17 +20,18 @@ struct RunParts {
   RunParts(const Group& group, Backend& backend, const train::TrainerOptions& options)
       : plan(train::plan_run(group, stencil::ring(), backend, made_up_data(), options)),
         batches(plan),
-        files(train::open_files(plan)),
-        control(group, {.exact = true,
-                        .deadline = Seconds(30),
-                        .stop_requested = options.checkpoints.stop_requested}),
+        files(train::prepare_files(plan)),
+        control((train::open_files(plan, files), group),
+                {.exact = true,
+                 .deadline = Seconds(30),
+                 .stop_requested = options.checkpoints.stop_requested}),
         replica(plan, backend,
                 [this](int neighbor, std::int64_t round) { batches.note_missed(neighbor, round); }),
         evaluator(replica, plan.data.normalization),
         best(plan, replica, evaluator),
         position(batches.rounds()),
         state(replica, best, position) {
-    train::look_over(plan, replica.worker().algorithm());
+    train::look_over(plan, train::worker_options(plan.options).algorithm.declaration());
   }
 
   train::RunPlan plan;
@@ -58,9 +59,10 @@ void with_one_worker(const train::TrainerOptions& options, const Use& use) {
 inline train::Summary run_to_the_end(RunParts& parts, train::LoopFigures& figures) {
   train::RunCheckpoint checkpoint(parts.plan, parts.control, parts.state,
                                   std::move(parts.files.checkpoints));
-  train::RunLog log(parts.plan, parts.replica, parts.evaluator, std::move(parts.files.metrics));
+  train::RunLog log(parts.plan, parts.replica, parts.evaluator, parts.files.metrics,
+                    parts.files.log);
   figures =
-      train::TrainingLoop(parts.plan, parts.batches, parts.replica, parts.best, checkpoint, log)
+      train::TrainingLoop(parts.plan, parts.batches, parts.replica, parts.best, checkpoint, log, {})
           .run();
   return train::RunEnd(parts.plan, parts.replica, parts.evaluator, parts.best, checkpoint, figures)
       .summary();

@@ -37,6 +37,36 @@ TEST_CASE("a position is taken from a checkpoint, in part of an epoch of another
   CHECK(same.rounds_here() == 2);
 }
 
+TEST_CASE("a position follows from the round in which some epoch begins") {
+  RunPosition position(15);
+  position.take_place(5, 95, 95);
+  CHECK(position.epoch() == 5);
+  CHECK(position.round() == 0);
+  position.take_place(5, 95, 94);
+  CHECK(position.epoch() == 4);
+  CHECK(position.round() == 14);
+  position.take_place(5, 95, 80);
+  CHECK(position.epoch() == 4);
+  CHECK(position.round() == 0);
+  position.take_place(5, 95, 112);
+  CHECK(position.epoch() == 6);
+  CHECK(position.round() == 2);
+}
+
+TEST_CASE("after a growth, epochs have another number of rounds") {
+  RunPosition position(20);
+  position.advance(40);
+  position.begin_epochs_of(15);
+  CHECK(position.epoch() == 2);
+  position.advance(16);
+  CHECK(position.epoch() == 3);
+  CHECK(position.round() == 1);
+  CHECK(position.rounds() == 56);
+  position.begin_epochs_of(12);  // within an epoch: the rest is left out
+  CHECK(position.epoch() == 4);
+  CHECK(position.round() == 0);
+}
+
 TEST_CASE("metadata without a position are no run's") {
   RunPosition position(20);
   CHECK_THROWS_WITH(position.take_place({{"fast.epoch", "1"}}),

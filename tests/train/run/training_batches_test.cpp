@@ -54,3 +54,17 @@ TEST_CASE("a worker trains on samples of a neighbor that is gone, in as many rou
   CHECK(batches.rounds() == rounds);
   CHECK(samples_of(batches, 8).size() > own.size());
 }
+
+TEST_CASE("batches that a lost worker has left out come in their order, each once") {
+  train::TrainingBatches batches(sharded_plan(1, "even")), lost(sharded_plan(1, "even"));
+  const std::size_t rounds = batches.rounds();
+  CHECK(batches.next_missed() == nullptr);
+  batches.note_left_out(3, 1, 1);  // the last two of epoch 0, the first of epoch 1
+  for (const std::size_t place : {rounds - 2, rounds - 1, rounds}) {
+    const Batch* missed = batches.next_missed();
+    REQUIRE(missed != nullptr);
+    const Batch& same = lost.batch(static_cast<int>(place / rounds), place % rounds);
+    CHECK(std::equal(missed->inputs.begin(), missed->inputs.end(), same.inputs.begin()));
+  }
+  CHECK(batches.next_missed() == nullptr);
+}

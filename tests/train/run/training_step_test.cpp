@@ -46,6 +46,22 @@ TEST_CASE("the optimizer steps along the gradients that all workers have average
   CHECK(alone.reduce_s() == 0);
 }
 
+TEST_CASE("the figures of a step are the backend's, of the averaged gradients") {
+  const auto backend = small_backend();
+  data::Loader loader(made_up_data().train, {}, 16);
+  const Batch batch = loader.batch(0, 0);
+  const std::size_t correct = backend->evaluate(batch).correct;
+  train::TrainingStep reduced(*backend, {}, 0, std::make_unique<Zeros>());
+  CHECK_FALSE(reduced.correct());
+  CHECK_FALSE(reduced.gradient_norm());
+  reduced.train(batch);
+  CHECK(reduced.correct() == correct);
+  CHECK(reduced.gradient_norm() == 0);
+  train::TrainingStep alone(*backend, {}, 0, nullptr);
+  alone.train(batch);
+  CHECK(alone.gradient_norm().value() > 0);
+}
+
 TEST_CASE("a step takes at least the time that its pace demands, that of the slow worker more") {
   const auto backend = small_backend();
   data::Loader loader(made_up_data().train, {}, 16);

@@ -1,4 +1,4 @@
-#include "train/run/run_report.hpp"
+#include "train/record/run_report.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -34,6 +34,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
     summary.mix_fraction += report.mix_s / report.loop_s / workers;
     summary.bytes_sent_per_worker_per_round += report.bytes / report.rounds / workers;
     summary.test_accuracy_mean_model += report.mean_model_correct / test_samples;
+    summary.test_loss_mean_model += report.mean_model_loss_sum / test_samples;
   }
   summary.test_accuracy_worst_worker = worst;
   summary.samples_per_second = samples / longest_s;

@@ -15,7 +15,7 @@ struct Report {
   double loop_s, wait_s, publish_s, mix_s, bytes;
   double reads, fresh, messages_sent, messages_held, samples, rounds;
   double rejoined, healed;
-  double replica_accuracy, mean_model_correct;
+  double replica_accuracy, mean_model_correct, mean_model_loss_sum;
 };
 
 /// Collective. By rank.

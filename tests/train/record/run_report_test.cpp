@@ -1,4 +1,4 @@
-#include "train/run/run_report.hpp"
+#include "train/record/run_report.hpp"
 
 #include <fast/exchange/local.hpp>
 

@@ -1,0 +1,180 @@
+#include "train/record/run_log.hpp"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fast/core/host.hpp>
+#include <limits>
+#include <utility>
+
+#include "train/record/start_facts.hpp"
+
+namespace fast::train {
+namespace {
+constexpr auto between_scalars = std::chrono::milliseconds(200);
+}
+
+RunLog::RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator,
+               std::shared_ptr<RunMetrics> metrics, std::shared_ptr<LogFile> file)
+    : plan_(plan),
+      replica_(replica),
+      evaluator_(evaluator),
+      metrics_(std::move(metrics)),
+      file_(std::move(file)),
+      events_(plan) {}
+
+void RunLog::start(std::int64_t step, Beginning how) {
+  if (metrics_ && how == Beginning::on_seat) metrics_->join(step);
+  if (metrics_ && how != Beginning::on_seat) {
+    const bool joins = how == Beginning::joins;
+    metrics_->start(start_facts(plan_, replica_, joins ? 0 : step));
+    if (joins) metrics_->event("joined", step, plan_.group.rank());
+  }
+  note(fmt::format("training begins in round {}{}: process {} on {}, {} workers, {}, {}", step,
+                   how == Beginning::on_seat ? ", on the seat of a lost worker"
+                   : how == Beginning::joins ? ", as one worker more"
+                                             : "",
+                   getpid(), host_name(), plan_.group.size(), plan_.overview.topology,
+                   plan_.overview.algorithm));
+  if (!plan_.options.progress || plan_.group.rank() != 0) return;
+  std::fputs(plan_.overview.to_table().c_str(), stderr);
+  progress_.emplace(stderr, plan_.options.progress_style);
+}
+
+void RunLog::begin_epoch() {
+  epoch_began_ = Clock::now();
+  if (metrics_) metrics_->begin_epoch();
+}
+
+void RunLog::show(ProgressState state, double rate, double samples) {
+  state.accuracy = accuracy_;
+  if (progress_) progress_->update(state);
+  const RunFigures figures{round(), static_cast<int>(state.epoch) + 1, samples,
+                           replica_.step().reduce_s()};
+  if (metrics_ && metrics_->after_round(figures)) note(progress_line(state), LogLevel::debug);
+  if (!events_.wanted() || Clock::now() - told_ < between_scalars) return;
+  told_ = Clock::now();
+  events_.scalar("train/loss", state.loss, round());
+  events_.scalar("train/learning_rate", rate, round());
+  events_.scalar("train/samples_per_second", state.samples_per_second / plan_.group.size(),
+                 round());
+}
+
+void RunLog::finish() {
+  if (progress_) progress_->finish();
+}
+
+void RunLog::note(const std::string& text, LogLevel level) const {
+  if (file_) file_->write(level, text);
+}
+
+/// On this worker's part of the test samples.
+Score RunLog::test(const AlignedBuffer& mean_model) {
+  const data::Dataset part = part_of(plan_.data.test, plan_.group.rank(), plan_.schedule.workers());
+  const Score mean = score_of(evaluator_.of(mean_model, part), part.size());
+  accuracy_ = {"test", mean.accuracy};
+  return mean;
+}
+
+void RunLog::evaluate(const Trained& trained) {
+  if (is_silent()) return;
+  std::vector<Metric> line = tell_results(trained, test(replica_.current_model()));
+  if (metrics_) metrics_->add("evaluation", std::move(line));
+}
+
+void RunLog::end_rounds() {
+  if (metrics_) metrics_->end_rounds();
+}
+
+void RunLog::end_epoch(const Trained& trained, const std::optional<Score>& validated) {
+  if (is_silent()) return;
+  const AlignedBuffer mean_model = replica_.current_model();
+  const Score mean = test(mean_model);
+  std::vector<Metric> line = tell_results(trained, mean);
+  if (validated) {
+    accuracy_ = {"validation", validated->accuracy};
+    events_.scalar("validation/mean_model_accuracy", validated->accuracy, round());
+  }
+  note(fmt::format("epoch {} ended in round {}: loss {:.4f}, {} accuracy {:.2f} %",
+                   trained.epoch + 1, round(), trained.loss, accuracy_->samples,
+                   100 * accuracy_->part));
+  if (metrics_) {
+    const bool held_out = plan_.data.validation.size() > 0;
+    if (const std::optional<Score> score = held_out ? validated : mean) {
+      line.emplace_back("validation_loss", score->loss);
+      line.emplace_back("validation_accuracy", score->accuracy);
+      line.emplace_back("validation_samples", score->samples);
+      line.emplace_back("validated", "mean model");
+    }
+    metrics_->end_epoch(std::move(line));
+  }
+  events_.milestone(MilestoneEvent::Kind::epoch_ended, "", trained.epoch, round(), epoch_began_);
+  tell_values(mean_model, trained.epoch);
+}
+
+/// The worker's own weights; worker 0 also tells those of the mean model.
+void RunLog::tell_values(const AlignedBuffer& mean_model, int epoch) const {
+  if (!events_.wants_values()) return;
+  replica_.home().download();
+  const ParameterLayout& layout = replica_.layout();
+  events_.values("weights/", layout.views(), epoch, round());
+  if (plan_.group.rank() != 0) return;
+  std::vector<TensorView> packed = layout.views();
+  const std::vector<Segment> places = layout.tensors();
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    packed[i].data = mean_model.data() + places[i].offset_bytes;
+  }
+  events_.values("mean_model_weights/", packed, epoch, round());
+}
+
+/// As a line of metrics; the observer is told them, too. Reads the weights of all workers.
+std::vector<Metric> RunLog::tell_results(const Trained& trained, const Score& mean) const {
+  if (!metrics_ && !events_.wanted()) return {};
+  const double distance = plan_.all_reduces() ? 0 : replica_.worker().consensus_distance();
+  events_.scalar("train/epoch_loss", trained.loss, round());
+  events_.scalar("test/mean_model_accuracy", mean.accuracy, round());
+  events_.scalar("test/mean_model_loss", mean.loss, round());
+  if (!plan_.all_reduces()) events_.scalar("consensus_distance", distance, round());
+  std::vector<Metric> line = {{"epoch", trained.epoch + 1},
+                              {"step", round()},
+                              {"loss", trained.loss},
+                              {"test_loss", mean.loss},
+                              {"test_accuracy", mean.accuracy},
+                              {"test_samples", mean.samples},
+                              {"learning_rate", trained.learning_rate},
+                              {"consensus_distance", distance},
+                              {"seconds_training", trained.loop_s}};
+  for (const auto& [name, value] : {std::pair("accuracy", trained.accuracy),
+                                    std::pair("gradient_norm", trained.gradient_norm)}) {
+    if (!value) continue;
+    line.emplace_back(name, *value);
+    events_.scalar(fmt::format("train/{}", name), *value, round());
+  }
+  return line;
+}
+
+void RunLog::leave(double loop_s) {
+  note(fmt::format("leaves in round {}, as it was asked to", round()));
+  if (!metrics_) return;
+  metrics_->event("left", round(), plan_.group.rank());
+  metrics_->end(round(), "left", {{"seconds_training", loop_s}});
+}
+
+void RunLog::end(const Summary& summary, double loop_s) {
+  const auto step = static_cast<std::int64_t>(summary.rounds);
+  note(fmt::format(
+      "training ended after {} rounds{}{}", step, summary.stopped ? ", as was asked for" : "",
+      summary.lost.empty() ? ""
+                           : fmt::format(", without workers {}", fmt::join(summary.lost, ", "))));
+  if (!metrics_) return;
+  if (summary.stopped) metrics_->event("stopped", step);
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  metrics_->end(step, summary.stopped ? "stopped" : "finished",
+                {{"test_loss", summary.evaluated ? summary.test_loss_mean_model : unknown},
+                 {"test_accuracy", summary.evaluated ? summary.test_accuracy_mean_model : unknown},
+                 {"seconds_training", loop_s},
+                 {"lost", summary.lost}});
+}
+
+}  // namespace fast::train

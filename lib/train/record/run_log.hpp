@@ -1,0 +1,79 @@
+// What a run reports while it trains: a table and a progress bar for people, lines of metrics for
+// programs.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+#include <fast/train/progress.hpp>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "train/record/log_file.hpp"
+#include "train/record/run_events.hpp"
+#include "train/record/run_metrics.hpp"
+#include "train/run/evaluator.hpp"
+#include "train/run/run_plan.hpp"
+
+namespace fast::train {
+
+class RunLog {
+ public:
+  /// Of the epoch so far.
+  struct Trained {
+    int epoch = 0;  ///< from 0 on
+    double loss = 0;
+    double learning_rate = 0;                  ///< of the latest round
+    double loop_s = 0;                         ///< in rounds, since this program began
+    std::optional<double> accuracy = {};       ///< of the training samples, 0..1
+    std::optional<double> gradient_norm = {};  ///< of the latest round
+  };
+
+  /// metrics, file: null when the run has no directory.
+  RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator,
+         std::shared_ptr<RunMetrics> metrics, std::shared_ptr<LogFile> file);
+
+  /// Nobody asks for figures of epochs.
+  bool is_silent() const {
+    const bool writes = metrics_ && metrics_->is_open();
+    return !writes && !progress_ && !plan_.has_observer;
+  }
+  /// How this worker has come to its seat.
+  enum class Beginning { founds, on_seat, joins };
+  /// Prints the overview where progress is wanted. `step`: rounds made before this program began.
+  void start(std::int64_t step, Beginning how);
+  void begin_epoch();
+  /// After a round. `samples`: that this worker has trained on since this program began.
+  void show(ProgressState state, double rate, double samples);
+  /// Ends the progress bar.
+  void finish();
+  /// Within an epoch: tests the mean model and adds a line of metrics.
+  void evaluate(const Trained& trained);
+  /// The epoch's rounds are over; what follows is not a part of their time.
+  void end_rounds();
+  /// After end_rounds(). `validated`: on the samples that were held out, if this worker did that.
+  void end_epoch(const Trained& trained, const std::optional<Score>& validated);
+  /// This worker leaves before the end, as it was asked to.
+  void leave(double loop_s);
+  /// Not collective.
+  void end(const Summary& summary, double loop_s);
+
+ private:
+  std::int64_t round() const { return replica_.worker().round(); }
+  Score test(const AlignedBuffer& mean_model);
+  void tell_values(const AlignedBuffer& mean_model, int epoch) const;
+  void note(const std::string& text, LogLevel level = LogLevel::info) const;
+  std::vector<Metric> tell_results(const Trained& trained, const Score& mean) const;
+
+  const RunPlan& plan_;
+  Replica& replica_;
+  Evaluator& evaluator_;
+  std::shared_ptr<RunMetrics> metrics_;
+  std::shared_ptr<LogFile> file_;
+  std::optional<Progress> progress_;
+  RunEvents events_;
+  std::optional<ProgressState::Accuracy> accuracy_;  ///< the latest
+  Clock::time_point epoch_began_ = Clock::now(), told_{};
+};
+
+}  // namespace fast::train

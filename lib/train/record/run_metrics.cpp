@@ -1,0 +1,180 @@
+#include "train/record/run_metrics.hpp"
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <iterator>
+#include <utility>
+
+#include "mpi/launcher.hpp"
+
+namespace fast::train {
+namespace {
+
+constexpr auto metrics_interval = std::chrono::seconds(2);
+
+void append(std::vector<Metric>& line, std::vector<Metric> more) {
+  line.insert(line.end(), std::make_move_iterator(more.begin()),
+              std::make_move_iterator(more.end()));
+}
+
+Figures phases_of(const RoundFigures& rounds, double elapsed_s) {
+  const double known_s = rounds.step_s + rounds.publish_s + rounds.wait_s + rounds.mix_s;
+  return {{"step", rounds.step_s},
+          {"publish", rounds.publish_s},
+          {"wait", rounds.wait_s},
+          {"mix", rounds.mix_s},
+          {"rest", std::max(0.0, elapsed_s - known_s)}};
+}
+
+Figures waits_of(const RoundFigures& rounds) {
+  Figures waits;
+  for (std::size_t peer = 0; peer < rounds.waits_s.size(); ++peer) {
+    if (rounds.waits_s[peer] > 0) waits.emplace_back(std::to_string(peer), rounds.waits_s[peer]);
+  }
+  return waits;
+}
+
+}  // namespace
+
+/// A part of training that has ended.
+struct RunMetrics::SpanFigures {
+  double elapsed_s = 0, samples = 0;
+  RoundFigures rounds;
+
+  double samples_per_second() const { return samples / elapsed_s; }
+
+  /// The ages are those of reads.
+  std::vector<Metric> line() const {
+    std::vector<Metric> line = {{"samples", static_cast<std::int64_t>(samples)},
+                                {"samples_per_second", samples_per_second()},
+                                {"phases", phases_of(rounds, elapsed_s)},
+                                {"waits", waits_of(rounds)}};
+    if (rounds.reads > 0) {
+      append(line, {{"age_mean", rounds.age_mean()}, {"age_max", rounds.age_max}});
+    }
+    return line;
+  }
+
+  /// For fastrun --watch.
+  std::string status() const {
+    std::string text = fmt::format("samples_per_second {:.1f} wait {:.3f}", samples_per_second(),
+                                   rounds.wait_s / elapsed_s);
+    if (rounds.reads > 0) text += fmt::format(" age {:.2f}", rounds.age_mean());
+    return text;
+  }
+};
+
+RunMetrics::RunMetrics(int workers, LogSink log, std::function<bool()> may_write)
+    : tally_(workers), log_(std::move(log)), may_write_(std::move(may_write)) {}
+
+void RunMetrics::open(const std::filesystem::path& directory, int rank) {
+  const std::lock_guard lock(writing_);
+  writer_.emplace(directory, rank);
+  rank_ = rank;
+}
+
+void RunMetrics::start(std::vector<Metric> facts) {
+  begin(Clock::now());
+  add("start", std::move(facts));
+  begin_intervals();
+}
+
+/// Other threads may write lines already.
+void RunMetrics::begin(Clock::time_point at) {
+  const std::lock_guard lock(writing_);
+  if (writer_) writer_->begin(at);
+}
+
+void RunMetrics::join(std::int64_t step) {
+  begin(made_);
+  event("seat taken", step, rank_);
+  begin_intervals();
+}
+
+void RunMetrics::begin_intervals() {
+  if (tells_launcher_) mpi::tell_launcher_status("");
+  interval_ = {};
+  tally_.take(RoundTally::Window::interval);
+}
+
+void RunMetrics::begin_epoch() {
+  epoch_ = {.samples = now_.samples};
+  tally_.take(RoundTally::Window::epoch);
+}
+
+bool RunMetrics::after_round(const RunFigures& figures) {
+  const double reduced_s = figures.reduce_s - now_.reduce_s;
+  if (reduced_s > 0) tally_.add_wait_within_step(reduced_s);
+  now_ = figures;
+  const bool is_due = Clock::now() - interval_.began >= metrics_interval;
+  if (is_due) add_interval();
+  return is_due;
+}
+
+void RunMetrics::add_interval() {
+  const SpanFigures figures = figures_of(RoundTally::Window::interval, interval_);
+  std::vector<Metric> line = {{"step", now_.step}};
+  append(line, figures.line());
+  add("interval", std::move(line));
+  if (tells_launcher_) {
+    mpi::tell_launcher_status(
+        fmt::format("step {} epoch {} {}", now_.step, now_.epoch, figures.status()));
+  }
+  interval_ = {.samples = now_.samples};
+}
+
+void RunMetrics::end_rounds() {
+  epoch_figures_ = figures_of(RoundTally::Window::epoch, epoch_).line();
+}
+
+void RunMetrics::end_epoch(std::vector<Metric> results) {
+  append(results, std::exchange(epoch_figures_, {}));
+  add("epoch", std::move(results));
+}
+
+void RunMetrics::end(std::int64_t step, const char* state, std::vector<Metric> results) {
+  std::vector<Metric> line = {{"state", state}, {"step", step}};
+  append(line, std::move(results));
+  add("end", std::move(line));
+  if (tells_launcher_) mpi::tell_launcher_status(fmt::format("step {}", step));
+}
+
+RunMetrics::SpanFigures RunMetrics::figures_of(RoundTally::Window window, const Span& span) {
+  return {Seconds(Clock::now() - span.began).count(), now_.samples - span.samples,
+          tally_.take(window)};
+}
+
+void RunMetrics::add(std::string_view kind, std::vector<Metric> line) {
+  const std::lock_guard lock(writing_);
+  if (!writer_ || (may_write_ && !may_write_())) return;
+  try {
+    writer_->write(kind, line);
+  } catch (const Error& error) {
+    if (std::exchange(warned_, true) || !log_) return;
+    log_(LogLevel::warning,
+         fmt::format("worker {}: {}; training goes on without such lines", rank_, error.what()));
+  }
+}
+
+void RunMetrics::event(std::string_view name, std::int64_t step, int worker, std::string text) {
+  std::vector<Metric> line = {{"event", std::string(name)}};
+  if (worker >= 0) line.emplace_back("worker", worker);
+  line.emplace_back("step", step);
+  if (!text.empty()) line.emplace_back("text", std::move(text));
+  add("event", std::move(line));
+}
+
+void RunMetrics::fail(std::string text) {
+  event("failed", now_.step, rank_, std::move(text));
+  add("end", {{"state", "failed"}, {"step", now_.step}});
+}
+
+void RunMetrics::on_peer(const PeerEvent& event) noexcept {
+  this->event(name(event.kind), event.round, event.peer);
+}
+
+void RunMetrics::on_milestone(const MilestoneEvent& event) noexcept {
+  if (event.kind == MilestoneEvent::Kind::saved) this->event("checkpoint", event.round);
+}
+
+}  // namespace fast::train

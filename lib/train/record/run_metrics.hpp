@@ -1,0 +1,93 @@
+// The lines of metrics of a worker: what it was told by the run, and what happened in its rounds.
+#pragma once
+
+#include <fast/core/log.hpp>
+#include <fast/core/observer.hpp>
+#include <fast/train/metrics.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/record/round_tally.hpp"
+
+namespace fast::train {
+
+/// How far a worker is.
+struct RunFigures {
+  std::int64_t step = 0;  ///< rounds made
+  int epoch = 0;          ///< from 1 on
+  double samples = 0;     ///< trained on since this program began
+  double reduce_s = 0;    ///< waited within steps since this program began
+};
+
+/// Lines of kinds "start", "interval", "evaluation", "epoch", "event" and "end"; see
+/// docs/reference/metrics.md. A line that cannot be written (disk full) is left out, and the first
+/// time there is a warning. Thread-safe.
+class RunMetrics final : public Observer {
+ public:
+  /// Writes nothing before open(), and nothing while `may_write` answers false: a worker that was
+  /// suspended may have lost its seat meanwhile.
+  RunMetrics(int workers, LogSink log, std::function<bool()> may_write = {});
+  /// Tells the launcher, too, how far this worker is, for fastrun --watch.
+  void tell_launcher() { tells_launcher_ = true; }
+  /// Throws as MetricsWriter does.
+  void open(const std::filesystem::path& directory, int rank);
+  bool is_open() const { return writer_.has_value(); }
+
+  /// Training begins.
+  void start(std::vector<Metric> facts);
+  /// A spare has taken a seat. Its lines continue those of the worker before it: "seconds" count
+  /// from the making of this object.
+  void join(std::int64_t step);
+  void begin_epoch();
+  /// After every round: adds a line of the interval when the last one is two seconds old. True if
+  /// it did.
+  bool after_round(const RunFigures& figures);
+  /// The epoch's rounds are over: what end_epoch() says of them ends here.
+  void end_rounds();
+  void end_epoch(std::vector<Metric> results);
+  void add(std::string_view kind, std::vector<Metric> line);
+  /// The last line. `state`: "finished", "stopped" or "left".
+  void end(std::int64_t step, const char* state, std::vector<Metric> results);
+  /// worker: whom it concerns; -1: no one.
+  void event(std::string_view name, std::int64_t step, int worker = -1, std::string text = {});
+  /// The run ends with an error on this worker: an event and the last line.
+  void fail(std::string text);
+
+  void on_phase(const PhaseEvent& event) noexcept override { tally_.add(event); }
+  void on_message(const MessageEvent& event) noexcept override { tally_.add(event); }
+  void on_peer(const PeerEvent& event) noexcept override;
+  void on_milestone(const MilestoneEvent& event) noexcept override;
+
+ private:
+  /// A part of training that ends with a line.
+  struct Span {
+    Clock::time_point began = Clock::now();
+    double samples = 0;  ///< before it
+  };
+  struct SpanFigures;
+  SpanFigures figures_of(RoundTally::Window window, const Span& span);
+  void add_interval();
+
+  void begin(Clock::time_point at);
+  void begin_intervals();
+
+  Clock::time_point made_ = Clock::now();
+  RoundTally tally_;
+  LogSink log_;
+  std::function<bool()> may_write_;
+  std::mutex writing_;
+  std::optional<MetricsWriter> writer_;
+  int rank_ = -1;
+  bool warned_ = false, tells_launcher_ = false;
+  // Of the worker's thread alone:
+  RunFigures now_;
+  Span epoch_, interval_;
+  std::vector<Metric> epoch_figures_;
+};
+
+}  // namespace fast::train

@@ -1,0 +1,88 @@
+#include "fastrun/output.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fast/core/deadline.hpp>
+#include <utility>
+
+#include "support/catch.hpp"
+
+using fastrun::Descriptor;
+
+namespace {
+
+std::pair<Descriptor, Descriptor> pipe_pair() {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::pair<Descriptor, Descriptor> connection() {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+void put(const Descriptor& to, std::string_view text) {
+  REQUIRE(write(to.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+}
+
+/// A rank's pipes, its sender, and the other end of the connection.
+struct Rank {
+  std::pair<Descriptor, Descriptor> output = pipe_pair(), errors = pipe_pair(), link = connection();
+  fastrun::OutputSender sender{std::move(link.first), std::move(output.first),
+                               std::move(errors.first)};
+
+  std::string received() {
+    char buffer[1 << 16];
+    const ssize_t count = recv(link.second.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+    return {buffer, static_cast<std::size_t>(std::max<ssize_t>(0, count))};
+  }
+};
+
+std::string part(char stream, const std::string& text) {
+  const auto length = static_cast<std::uint32_t>(text.size());
+  std::string bytes(1 + sizeof length, stream);
+  std::memcpy(bytes.data() + 1, &length, sizeof length);
+  return bytes + text;
+}
+
+}  // namespace
+
+TEST_CASE("what a rank prints is sent with the name of its stream") {
+  Rank rank;
+  put(rank.output.second, "result\n");
+  put(rank.errors.second, "error\n");
+  rank.sender.advance();
+  CHECK(rank.sender.is_flushed());
+  CHECK(rank.received() == part('o', "result\n") + part('e', "error\n"));
+}
+
+TEST_CASE("the last six lines of the standard error are remembered") {
+  Rank rank;
+  put(rank.output.second, "no error\n");
+  for (int line = 1; line <= 8; ++line) put(rank.errors.second, std::to_string(line) + "\n");
+  put(rank.errors.second, "unfinished");
+  rank.sender.take_rest();
+  CHECK(rank.sender.last_lines().get() == std::deque<std::string>{"3", "4", "5", "6", "7", "8"});
+}
+
+TEST_CASE("a rank waits while nobody reads, and goes on when the reader has gone") {
+  Rank rank;
+  const std::string text(4096, 'x');
+  const fast::Deadline deadline(fast::Seconds(20));
+  while (rank.sender.watched()[0].fd >= 0 && !deadline.expired()) {  // until it is full
+    put(rank.output.second, text);
+    rank.sender.advance();
+  }
+  CHECK_FALSE(rank.sender.is_flushed());
+  rank.link.second = Descriptor();
+  rank.sender.advance();
+  CHECK(rank.sender.is_flushed());
+  put(rank.output.second, text);
+  rank.sender.advance();
+  CHECK(rank.sender.is_flushed());
+  CHECK(rank.sender.watched()[0].fd >= 0);
+}

@@ -1,0 +1,205 @@
+#include "fast_report/curves.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "fast_report/state.hpp"
+#include "fast_report/timeline.hpp"
+
+namespace fast_report {
+
+using nlohmann::json;
+
+namespace {
+
+/// About every k-th, and the last.
+template <class T>
+std::vector<T> thinned(std::vector<T> all) {
+  if (all.size() <= most_points) return all;
+  const std::size_t every = (all.size() + most_points - 1) / most_points;
+  std::vector<T> kept;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i % every == 0 || i + 1 == all.size()) kept.push_back(all[i]);
+  }
+  return kept;
+}
+
+/// "validation_accuracy" and "validation_loss" are means over "validation_samples"; others count
+/// alike for all workers.
+double weight_of(const Fields& epoch, const std::string& field) {
+  for (const char* part : {"validation", "test"}) {
+    if (!field.starts_with(std::string(part) + "_")) continue;
+    return std::max(0.0, epoch.number(std::string(part) + "_samples").value_or(1));
+  }
+  return 1;
+}
+
+std::optional<Point> point_of(const Worker& worker, const Part& part, const Measurement& epoch,
+                              const std::string& field) {
+  const auto number = epoch.fields.integer("epoch");
+  const auto value = epoch.fields.number(field);
+  if (!number || !value) return std::nullopt;
+  return Point{worker.rank,
+               part.number,
+               *number,
+               epoch.fields.number("step").value_or(0),
+               part.at(epoch.seconds),
+               *value,
+               weight_of(epoch.fields, field)};
+}
+
+json row_of(const Point& point, const std::string& measure) {
+  return {{"worker", point.worker},   {"part", point.part}, {"epoch", point.epoch},
+          {"seconds", point.seconds}, {"measure", measure}, {"value", point.value}};
+}
+
+}  // namespace
+
+std::vector<Point> points(const Run& run, const std::string& field) {
+  std::vector<Point> all;
+  for (const auto& [rank, worker] : run.workers) {
+    std::vector<Point> own;
+    for (const Part& part : worker.parts) {
+      for (const Measurement& epoch : part.epochs) {
+        if (const auto point = point_of(worker, part, epoch, field)) own.push_back(*point);
+      }
+    }
+    own = thinned(std::move(own));
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+namespace {
+
+/// Of the same epoch and part; at least one.
+Point mean_of(const std::vector<Point>& group) {
+  const auto count = static_cast<double>(group.size());
+  Point mean{static_cast<int>(group.size()), group.front().part, group.front().epoch};
+  mean.weight = 0;
+  for (const Point& point : group) {
+    mean.rounds += point.rounds / count;
+    mean.seconds += point.seconds / count;
+    mean.weight += point.weight;
+  }
+  for (const Point& point : group) {
+    mean.value += point.value * (mean.weight > 0 ? point.weight / mean.weight : 1 / count);
+  }
+  return mean;
+}
+
+}  // namespace
+
+std::vector<Point> means(const std::vector<Point>& points) {
+  std::map<std::pair<int, std::int64_t>, std::vector<Point>> groups;
+  for (const Point& point : points) groups[{point.part, point.epoch}].push_back(point);
+  std::vector<Point> means;
+  for (const auto& [key, group] : groups) means.push_back(mean_of(group));
+  return means;
+}
+
+namespace {
+
+/// Workers that others may still expect epochs of. None if a worker has ended.
+std::set<int> unfinished(const Run& run) {
+  std::set<int> workers;
+  for (const auto& [rank, state] : states(run)) {
+    if (state.state == State::finished || state.state == State::stopped) return {};
+    if (state.state == State::no_end || state.state == State::failed) workers.insert(rank);
+  }
+  return workers;
+}
+
+}  // namespace
+
+std::vector<Point> means(const Run& run, const std::string& field) {
+  std::vector<Point> all = points(run, field);
+  const std::set<int> waited_for = unfinished(run);
+  const int newest = parts_of(run.workers) - 1;
+  std::map<int, std::int64_t> last;  // epoch of each in the newest part
+  for (const Point& point : all) {
+    if (point.part == newest && waited_for.count(point.worker) > 0) {
+      last[point.worker] = std::max(last[point.worker], point.epoch);
+    }
+  }
+  if (last.empty()) return means(all);
+  const auto slowest = std::min_element(
+      last.begin(), last.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::erase_if(all, [&](const Point& point) {
+    return point.part == newest && point.epoch > slowest->second;
+  });
+  return means(all);
+}
+
+std::optional<double> last_mean(const Run& run, const std::string& field) {
+  const std::vector<Point> all = means(run, field);
+  return all.empty() ? std::nullopt : std::optional(all.back().value);
+}
+
+bool are_same(const Run& run, const std::string& field, const std::string& other) {
+  const std::vector<Point> some = points(run, field), others = points(run, other);
+  return !some.empty() && std::equal(some.begin(), some.end(), others.begin(), others.end(),
+                                     [](const Point& a, const Point& b) {
+                                       return a.worker == b.worker && a.epoch == b.epoch &&
+                                              a.value == b.value;
+                                     });
+}
+
+Curves curves(const Run& run, const std::vector<Measure>& measures) {
+  Curves curves;
+  for (auto measure = measures.begin(); measure != measures.end(); ++measure) {
+    const bool again = std::any_of(measure + 1, measures.end(), [&](const Measure& later) {
+      return are_same(run, measure->field, later.field);
+    });
+    if (again) continue;
+    const std::vector<Point> all = points(run, measure->field);
+    for (const Point& point : all) curves.workers.push_back(row_of(point, measure->name));
+    for (const Point& point : means(run, measure->field)) {
+      curves.mean.push_back(row_of(point, measure->name));
+    }
+  }
+  return curves;
+}
+
+json joint_means(const std::vector<Run>& runs, const std::vector<std::string>& names,
+                 const std::string& field) {
+  json rows = json::array();
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const Point& point : means(runs[i], field)) {
+      json row = row_of(point, names[i]);
+      row["rounds"] = point.rounds;
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+namespace {
+
+const std::vector<Measurement>& finest(const Part& part) {
+  return part.intervals.size() > 1 ? part.intervals : part.epochs;
+}
+
+/// Of one worker, thinned.
+std::vector<Point> speeds(const Worker& worker) {
+  std::vector<Point> own;
+  for (const Part& part : worker.parts) {
+    for (const Measurement& one : finest(part)) {
+      const auto speed = one.fields.number("samples_per_second");
+      if (speed) own.push_back({worker.rank, part.number, 0, 0, part.at(one.seconds), *speed});
+    }
+  }
+  return thinned(std::move(own));
+}
+
+}  // namespace
+
+json throughput(const Run& run) {
+  json rows = json::array();
+  for (const auto& [rank, worker] : run.workers) {
+    for (const Point& point : speeds(worker)) rows.push_back(row_of(point, "speed"));
+  }
+  return rows;
+}
+
+}  // namespace fast_report

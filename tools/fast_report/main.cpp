@@ -1,0 +1,66 @@
+// fast-report: one HTML page about one or more training runs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.hpp"
+#include "fast_report/numbers.hpp"
+#include "fast_report/page.hpp"
+#include "fast_report/page_file.hpp"
+#include "fast_report/run_reader.hpp"
+
+using namespace fast;
+
+namespace {
+
+std::vector<fast_report::Run> read_all(const std::vector<std::string>& directories) {
+  std::vector<fast_report::Run> runs;
+  for (const std::string& directory : directories) {
+    runs.push_back(fast_report::read_run(directory));
+  }
+  const std::vector<std::string> names = fast_report::names_of(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const std::string& fault : runs[i].faults) {
+      fmt::print(stderr, "{}: {}\n", printable(names[i]), printable(fault));
+    }
+  }
+  return runs;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Writes one HTML page about training runs: curves, topology, waiting, events, options.\n"
+      "The page needs no network and no other file. Several runs are compared.",
+      "fast-report");
+  std::vector<std::string> directories;
+  std::string file = "report.html";
+  bool overwrite = false;
+  app.add_option("run", directories, "directories of runs (fast-train --out); they may still train")
+      ->required();
+  app.add_option("--html", file, "the page to write; a report that is there is replaced")
+      ->capture_default_str();
+  app.add_flag("--overwrite", overwrite, "replace the file even if it is no report");
+  if (const auto status = tools::parse(app, argc, argv)) return *status;
+  fast_report::require_writable(file, overwrite);
+  const std::vector<fast_report::Run> runs = read_all(directories);
+  const std::string page = fast_report::page_of(runs);
+  fast_report::write_page(file, page);
+  fmt::print("{}: {}, {:.1f} MB; open it in a browser\n", printable(file),
+             fast_report::counted(static_cast<std::int64_t>(runs.size()), "run"),
+             1e-6 * static_cast<double>(page.size()));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(argc, argv);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "fast-report: {}\n", printable(message_of(error)));
+  return 1;
+}

@@ -1,0 +1,128 @@
+#include "fast_report/page.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fast/core/version.hpp>
+
+#include "fast_report/assets.hpp"
+#include "fast_report/curves.hpp"
+#include "fast_report/figures.hpp"
+#include "fast_report/html.hpp"
+#include "fast_report/run_section.hpp"
+#include "fast_report/summary.hpp"
+
+namespace fast_report {
+
+using nlohmann::json;
+
+std::vector<std::string> names_of(const std::vector<Run>& runs) {
+  std::vector<std::string> names;
+  for (const Run& run : runs) {
+    const auto same = std::count_if(runs.begin(), runs.end(),
+                                    [&](const Run& other) { return other.name == run.name; });
+    std::string name = same > 1 ? run.directory.string() : run.name;
+    if (std::count(names.begin(), names.end(), name) > 0) {
+      name += fmt::format(" ({})", names.size() + 1);
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+namespace {
+
+/// The means of several runs, one curve each.
+std::string joint_figure(const std::vector<Run>& runs, const std::vector<std::string>& names,
+                         Figures& figures, const Measure& measure, const char* format) {
+  json mean = joint_means(runs, names, measure.field);
+  if (mean.empty()) return "";
+  const bool distance = measure.field == "consensus_distance";
+  json data = {{"workers", json::array()},
+               {"mean", std::move(mean)},
+               {"title", measure.name},
+               {"format", format},
+               {"axes", distance ? json{"rounds", "seconds"} : json{"epoch", "seconds"}}};
+  if (distance) data["scale"] = {{"type", "log"}};
+  return figures.add("curve", std::move(data), "All runs: " + measure.name,
+                     "Mean of the workers of each run.");
+}
+
+std::string comparison_section(const std::vector<Run>& runs, const std::vector<std::string>& names,
+                               Figures& figures) {
+  std::string html = "<div class=\"wide\">\n" + table(comparison(runs, names)) + "</div>\n";
+  const auto different = differences(runs, names);
+  if (different.size() > 1) {
+    html += element("h3", "Options that differ") + "<div class=\"wide\">\n" + table(different) +
+            "</div>\n";
+  }
+  html += joint_figure(runs, names, figures, {"loss", "training loss"}, ".4~g");
+  const bool apart = std::any_of(runs.begin(), runs.end(), [](const Run& run) {
+    return !are_same(run, "validation_accuracy", "test_accuracy");
+  });
+  if (apart) {
+    html +=
+        joint_figure(runs, names, figures, {"validation_accuracy", "validation accuracy"}, ".1~%");
+  }
+  html += joint_figure(runs, names, figures, {"test_accuracy", "test accuracy"}, ".1~%");
+  html += joint_figure(runs, names, figures, {"consensus_distance", "consensus distance"}, ".0~e");
+  return html;
+}
+
+std::string body_of(const std::vector<Run>& runs, const std::string& title, Figures& figures) {
+  std::string html = element("h1", title);
+  if (runs.size() == 1) return html + section_of(runs.front(), figures);
+  const std::vector<std::string> names = names_of(runs);
+  html += comparison_section(runs, names, figures);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    html += "<h2 class=\"run\">" + escaped(names[i]) + "</h2>\n" + section_of(runs[i], figures);
+  }
+  return html;
+}
+
+std::string footer() {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return fmt::format(
+      "<footer>Written by fast-report {} on {:%Y-%m-%d at %H:%M} UTC. The page needs no network. "
+      "The menu at the corner of a figure saves it as SVG or PNG.\n"
+      "<details class=\"screen\">\n<summary>Licenses of the software in this page: Vega, "
+      "Vega-Lite, "
+      "Vega-Embed</summary>\n<pre>{}</pre>\n</details>\n</footer>\n",
+      fast::version(), fmt::gmtime(now), escaped(assets::licenses()));
+}
+
+std::string head(const std::string& title, const std::string& key) {
+  return fmt::format(
+      "<!DOCTYPE html>\n{} {} -->\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+      "script-src 'nonce-{}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+      "form-action 'none'\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n"
+      "<style>\n{}</style>\n</head>\n<body>\n",
+      page_mark, fast::version(), key, escaped(title), assets::style());
+}
+
+std::string script(std::string_view text, const std::string& key) {
+  return fmt::format("<script nonce=\"{}\">\n{}\n</script>\n", key, text);
+}
+
+}  // namespace
+
+std::string page_of(const std::vector<Run>& runs) {
+  const std::string key = nonce();
+  const std::string title = runs.size() == 1 ? "Training run " + runs.front().name
+                                             : fmt::format("{} training runs", runs.size());
+  Figures figures;
+  std::string html = head(title, key) + body_of(runs, title, figures) + footer();
+  html += "<script type=\"application/json\" id=\"figures\">" + json_text(figures.all()) +
+          "</script>\n";
+  for (const auto text :
+       {assets::vega(), assets::vega_lite(), assets::vega_embed(), assets::script()}) {
+    html += script(text, key);
+  }
+  return html + "</body>\n</html>\n";
+}
+
+}  // namespace fast_report

@@ -1,0 +1,21 @@
+// The report as one HTML page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fast_report/run.hpp"
+
+namespace fast_report {
+
+/// The second line of every page: how fast-report knows its own files.
+inline constexpr std::string_view page_mark = "<!-- written by fast-report";
+
+/// A page that needs no network and no other file. At least one run; with several, it begins with
+/// their comparison.
+std::string page_of(const std::vector<Run>& runs);
+
+/// What to call each run: its directory's name, or the path where names are equal.
+std::vector<std::string> names_of(const std::vector<Run>& runs);
+
+}  // namespace fast_report
