@@ -11,6 +11,10 @@ expect "all end well" 0 "rank 0" "rank 2" -- "$fastrun" -n 3 bash -c 'echo "rank
 expect "one is killed" 0 "rank 1 (process" "signal 9" "rank 1 said: last words" "rank 2 survived" "2 of 3" -- \
   "$fastrun" -n 3 bash -c 'if [[ $PMI_RANK = 1 ]]; then echo "last words" >&2; kill -9 $$; fi; sleep 1; echo "rank $PMI_RANK survived"'
 expect "too few end well" 1 "1 of 3 ranks ended well; 2 are required" -- "$fastrun" --min-workers 2 -n 3 bash -c 'exit $PMI_RANK'
+expect "only a spare that slept ends well" 1 "1 of 2 ranks ended well (1 of these had no part in the end); 1 is required" -- \
+  "$fastrun" -n 1 --spares 1 bash -c '[[ $PMI_RANK = 1 ]]'
+expect "a spare that took a seat ends well" 0 "1 of 2 ranks ended well; 1 is required" -- \
+  "$fastrun" -n 1 --spares 1 bash -c 'if [[ $PMI_RANK = 1 ]]; then printf t >&$FASTRUN_FD; else false; fi'
 expect "none ends well" 1 "0 of 2" -- "$fastrun" -n 2 false
 expect "no such program" 1 "/no/such cannot be started" -- "$fastrun" -n 2 /no/such
 expect "no program" 2 "no program given" -- "$fastrun" -n 2
@@ -18,7 +22,7 @@ expect "started by another" 1 "PMI_RANK" -- env PMI_RANK=0 "$fastrun" -n 2 true
 expect "no mpiexec" 1 "install MPICH" -- "$fastrun" --mpiexec /no/mpiexec -n 2 true
 printf '#!/bin/sh\nexec sleep 50\n' >"$directory/sleeper"
 chmod +x "$directory/sleeper"
-expect "an mpiexec that starts nobody" 1 "2 of 2 ranks have not been started within 1 s" "rank 0 never started" -- \
+expect "an mpiexec that starts nobody" 1 "2 of 2 ranks have not been started within 1 s" "ranks 0, 1 never started" -- \
   "$fastrun" --mpiexec "$directory/sleeper" --launch-deadline 1 -n 2 true
 expect "the same, interrupted" 1 "0 of 2 ranks ended well" -- \
   timeout --preserve-status -s INT 1 "$fastrun" --mpiexec "$directory/sleeper" -n 2 true
@@ -43,8 +47,49 @@ expect "a rank that never begins" 1 "before training began" -- "$fastrun" --star
 # SIGTERM to fastrun: all save and end; then they go on.
 terminate() { kill -TERM "$(pgrep -P "$1")"; }
 run=("$train" --samples 4000 --model mlp --epochs 40 --step-ms 10 --quiet --out "$directory/run" --checkpoints "$directory/saved")
-expect_on_the_way "pre-emption" "stopped after" "$directory/run/metrics-0.jsonl" terminate -- "$fastrun" -n 2 "${run[@]}"
+expect_on_the_way "pre-emption" "stopped after" "$directory/run/metrics/0.jsonl" terminate -- "$fastrun" -n 2 "${run[@]}"
 expect "resume" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" --samples 4000 --model mlp --epochs 5 --quiet --resume "$directory/saved"
+
+# A stream of bytes passes unchanged, however late it is read.
+cat >"$directory/late" <<'EOF'
+#!/usr/bin/env bash
+"$@" 2>/dev/null | (sleep 1; md5sum)
+EOF
+chmod +x "$directory/late"
+expect "output" 0 "$(yes | head -c 3000000 | md5sum)" -- \
+  "$directory/late" "$fastrun" -n 1 bash -c 'yes | head -c 3000000; echo other >&2'
+
+# The process manager gives up: ranks that train go on without it.
+kill_mpiexec() { pkill -9 -P "$(pgrep -P "$1")" mpiexec; }
+expect_on_the_way "mpiexec is killed" "mpiexec has ended; the ranks go on without it" "$directory/alone/metrics/0.jsonl" kill_mpiexec -- \
+  "$fastrun" -n 2 "$train" --samples 4000 --model mlp --epochs 10 --step-ms 10 --quiet --out "$directory/alone"
+grep -qF "workers                       2" "$directory/output" || tell_failure "mpiexec is killed: no summary of both"
+cat >"$directory/sleepy" <<'EOF'
+#!/bin/sh
+echo $$ >"$directory/sleepy$PMI_RANK"
+exec sleep 50
+EOF
+chmod +x "$directory/sleepy"
+export directory
+sleepers_end() { # within 10 s
+  for ((i = 0; i < 100; ++i)); do kill -0 $(cat "$directory"/sleepy?) 2>/dev/null || return 0; sleep 0.1; done
+  return 1
+}
+start_sleepers() {
+  rm -f "$directory"/sleepy?
+  "$fastrun" -n 2 "$directory/sleepy" </dev/null >"$directory/output" 2>&1 &
+  for ((i = 0; i < 100; ++i)); do [[ -s $directory/sleepy0 && -s $directory/sleepy1 ]] && break || sleep 0.1; done
+}
+start_sleepers
+pkill -9 -P $! mpiexec
+wait $! && tell_failure "mpiexec is killed before training: status 0"
+grep -qF "ranks 0, 1 ended with mpiexec, before training began" "$directory/output" || tell_failure "mpiexec is killed before training"
+sleepers_end || tell_failure "mpiexec is killed before training: ranks live"
+
+# When fastrun is killed, no rank stays.
+start_sleepers
+kill -9 $!
+sleepers_end || tell_failure "fastrun is killed: its ranks live"
 
 # Runs whose ranks of $victims tell their processes, to be killed.
 cat >"$directory/rank" <<'EOF'
@@ -61,13 +106,13 @@ export directory victims
 victims="1 4"
 run=("$directory/rank" "$train" "${small[@]}" --epochs 8 --topology ring --out "$directory/parts")
 expect_on_the_way "parts" "parts                         {2, 3} and {0}; all figures: the first" \
-  "$directory/parts/metrics-0.jsonl" kill_victims -- "$fastrun" -n 5 "${run[@]}"
+  "$directory/parts/metrics/0.jsonl" kill_victims -- "$fastrun" -n 5 "${run[@]}"
 
 # The neighbors of one that is killed train on its samples from the next epoch on.
 victims="1"
 run=("$directory/rank" "$train" "${small[@]}" --epochs 12 --shards dirichlet:0.1 --take-over --out "$directory/skewed")
 expect_on_the_way "taking over" "worker 0: trains on its 200 samples and on 100 of workers that are gone (1)" \
-  "$directory/skewed/metrics-0.jsonl" kill_victims -- "$fastrun" -n 3 "${run[@]}"
+  "$directory/skewed/metrics/0.jsonl" kill_victims -- "$fastrun" -n 3 "${run[@]}"
 text="worker 2: trains on its 200 samples and on 100 of workers that are gone (1)"
 grep -qF "$text" "$directory/output" || tell_failure "taking over: no \"$text\""
 echo "$failures failures"

@@ -2,16 +2,23 @@
 # Several hosts on one Linux machine, for tests: network namespaces on a bridge, each with an address, hostname, process
 # table and /dev/shm of its own, so that ranks on two of them share nothing but TCP. Needs root, iproute2 and MPICH.
 #   hosts.sh check              0 when this machine can do it; else says why not
-#   hosts.sh up [N]             N hosts (2), 10.99.0.1 ... 10.99.0.N
+#   hosts.sh up [N] [--switch PROGRAM]    N hosts (2), 10.99.0.1 ... 10.99.0.N; with PROGRAM (tests/hosts/switch.cpp) between them
+#                               in place of the bridge
+#   hosts.sh link I J SETTING...          with --switch, the link between two hosts, or  link all SETTING...  all of them:
+#                               rate=10mbit delay=50ms jitter=10ms shape=lognormal loss=5% cut mend;  clear  ends all
 #   hosts.sh rate 1gbit         limits every host's link;  rate off  ends it
 #   hosts.sh cut [I J...]       no frame passes between hosts, or between those listed, though each still reaches this
 #                               machine;  hosts.sh mend  ends it
+#   hosts.sh unplug I           cuts host I from the others and from this machine;  hosts.sh plug I  mends that
+#   hosts.sh lose I             the host is gone: cut off and all its processes killed, so that nobody hears of their end
+#   hosts.sh kill I             host I is gone: its processes at once, and its link
 #   hosts.sh run N -r R PROGRAM ARGUMENTS...    mpiexec with R ranks on each of N hosts
 #   hosts.sh enter I COMMAND...                 runs the command on host I; bash reads its words again, as with ssh
 #   hosts.sh down
 set -euo pipefail
 self=$(readlink -f "$0")
 bridge=fasthosts
+socket=/tmp/fasthosts.switch # of a switch in place of the bridge; .pid and .program beside it
 
 in_network() { nsenter --net="/run/netns/$1" "${@:2}"; }
 
@@ -26,16 +33,48 @@ private_mounts() {
 }
 
 # enter NAME COMMAND...: replaces this process by one in the network of that name, with a hostname, process table, /sys and /dev/shm of its own.
+# It stays until all processes of that table have ended: the system would kill those that outlive their first process.
 enter() {
   local name=$1
   shift
   exec nsenter --net="/run/netns/$name" unshare -u -i -m --propagation unchanged -p -f bash -c "
     $(declare -f private_mounts); private_mounts && hostname $name &&
     mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /dev/shm && cd '$PWD' || exit 1
-    exec $*"
+    others() { local one; for one in /proc/[0-9]*; do [[ \$one == /proc/1 ]] || return 0; done; return 1; }
+    $*
+    status=\$?
+    while others; do sleep 0.05; done
+    exit \$status"
 }
 
 hosts() { ip netns list | sed -n 's/^\(fasthost[0-9]*\).*/\1/p' | sort -V; }
+
+has_switch() { [[ -S $socket ]]; }
+ask_switch() { "$(cat $socket.program)" --ask $socket "$@"; }
+
+# start_switch PROGRAM N: a device of this machine and one of each host, to be moved there.
+start_switch() {
+  "$1" $socket $bridge $(seq -f 'fh%g' "$2") </dev/null >$socket.log 2>&1 9>&- &
+  echo $! >$socket.pid
+  echo "$1" >$socket.program
+  for ((i = 0; i < 100; ++i)); do
+    has_switch && return
+    kill -0 "$(cat $socket.pid)" 2>/dev/null || break
+    sleep 0.05
+  done
+  cat $socket.log >&2
+  return 1
+}
+
+# attach I: host I's device, to the switch or the bridge.
+attach() {
+  if has_switch; then
+    ip link set "fh$1" netns "fasthost$1" name eth0 mtu 9000 # fewer frames for the switch
+  else
+    ip link add "fh$1" type veth peer name eth0 netns "fasthost$1"
+    ip link set "fh$1" master $bridge up
+  fi
+}
 
 case ${1:-} in
 check)
@@ -49,17 +88,26 @@ check)
   ;;
 up)
   "$self" down
-  ip link add $bridge type bridge
+  count=2
+  [[ -z ${2:-} || $2 == --* ]] || count=$2
+  if [[ " $* " == *" --switch "* ]]; then start_switch "${!#}" "$count"; else ip link add $bridge type bridge; fi
   ip addr add 10.99.0.254/24 dev $bridge
   ip link set $bridge up
-  for i in $(seq "${2:-2}"); do
+  for i in $(seq "$count"); do
     ip netns add "fasthost$i"
-    ip link add "fh$i" type veth peer name eth0 netns "fasthost$i"
-    ip link set "fh$i" master $bridge up
+    attach "$i"
     in_network "fasthost$i" ip addr add "10.99.0.$i/24" dev eth0
     in_network "fasthost$i" ip link set eth0 up
     in_network "fasthost$i" ip link set lo up
   done
+  ;;
+link)
+  has_switch || { echo "links have settings with  up N --switch PROGRAM  only" >&2 && exit 1; }
+  ask_switch "$@"
+  ;;
+kill)
+  if has_switch; then ask_switch host "$2" down; else ip link set "fh$2" down; fi
+  ip netns pids "fasthost$2" | xargs -r kill -9 2>/dev/null || true
   ;;
 rate)
   for host in $(hosts); do
@@ -69,10 +117,21 @@ rate)
   ;;
 cut) # isolated ports reach those only that are not
   [[ $# -gt 1 ]] || set -- cut $(hosts | sed 's/^fasthost//')
+  if has_switch; then
+    for i in "${@:2}"; do for j in "${@:2}"; do [[ $i -ge $j ]] || ask_switch link "$i" "$j" cut; done; done
+    exit
+  fi
   for i in "${@:2}"; do ip link set "fh$i" type bridge_slave isolated on; done
   ;;
 mend)
+  ! has_switch || { ask_switch link all mend; exit; }
   for host in $(hosts); do ip link set "fh${host#fasthost}" type bridge_slave isolated off; done
+  ;;
+unplug) ip link set "fh$2" down ;;
+plug) ip link set "fh$2" up ;;
+lose)
+  "$self" unplug "$2"
+  ip netns pids "fasthost$2" | xargs -r kill -9 2>/dev/null || true
   ;;
 run)
   count=$2 ranks=$4
@@ -88,6 +147,9 @@ down)
     ip link del "fh${host#fasthost}" 2>/dev/null || true  # at once; a namespace goes when its last process does
     ip netns del "$host"
   done
+  [[ ! -f $socket.pid ]] || kill "$(cat $socket.pid)" 2>/dev/null || true
+  for ((i = 0; i < 100; ++i)); do has_switch || break; sleep 0.05; done
+  rm -f $socket $socket.*
   ip link del $bridge 2>/dev/null || true
   ;;
 -* | 10.99.0.*) # mpiexec calls this script as its remote shell: [-x] HOST COMMAND...
@@ -97,7 +159,7 @@ down)
   enter "fasthost$i" "$@"
   ;;
 *)
-  sed -n '2,12s/^# \{0,1\}//p' "$0"
+  sed -n '2,16s/^# \{0,1\}//p' "$0"
   exit 2
   ;;
 esac

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fastrun and fast-train in a Slurm of two nodes (network namespaces), with daemons, keys and files of its own.
+# fastrun and fast-train in a Slurm of four nodes (network namespaces), with daemons, keys and files of its own.
 #   slurm_test.sh FASTRUN FAST_TRAIN        77: cannot be done here
 set -uo pipefail
 fastrun=$1 train=$2
@@ -15,12 +15,15 @@ directory=$(mktemp -d)
 daemons=()
 trap 'kill "${daemons[@]}" 2>/dev/null; "$hosts" down; rm -rf "$directory"' EXIT
 trap 'exit 1' TERM
-"$hosts" up 2
+"$hosts" up 4
 source "$(dirname "$0")/../support/expect.sh"
 
 here=$(hostname -s)
-printf '%s\n' "127.0.0.1 localhost" "10.99.0.1 fasthost1" "10.99.0.2 fasthost2" "10.99.0.254 $here" >"$directory/hosts"
-mkdir "$directory"/{state,munge,spool.fasthost1,spool.fasthost2}
+{
+  printf '%s\n' "127.0.0.1 localhost" "10.99.0.254 $here"
+  for i in {1..4}; do echo "10.99.0.$i fasthost$i"; done
+} >"$directory/hosts"
+mkdir "$directory"/{state,munge,spool.fasthost{1..4}}
 head -c 1024 /dev/urandom >"$directory/munge/key" && chmod 400 "$directory/munge/key"
 munged --foreground --force --socket "$directory/munge/socket" --key-file "$directory/munge/key" \
   --pid-file "$directory/munge/pid" --log-file "$directory/munge/log" --seed-file "$directory/munge/seed" 2>"$directory/munged.out" 9>&- &
@@ -43,19 +46,20 @@ SlurmctldPidFile=$directory/slurmctld.pid
 SlurmdPidFile=$directory/slurmd.%n.pid
 SlurmdSpoolDir=$directory/spool.%n
 SlurmdParameters=config_overrides
-NodeName=fasthost1 NodeAddr=10.99.0.1 CPUs=2
-NodeName=fasthost2 NodeAddr=10.99.0.2 CPUs=2
+SlurmdTimeout=4
+MessageTimeout=3
+NodeName=fasthost[1-4] NodeAddr=10.99.0.[1-4] CPUs=2
 PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE:4
 EOF
 export SLURM_CONF=$directory/slurm.conf
 for ((i = 0; i < 100; ++i)); do [[ -S $directory/munge/socket ]] && break || sleep 0.1; done
 slurmctld -D >"$directory/slurmctld.out" 2>&1 9>&- &
 daemons+=($!)
-for i in 1 2; do
+for i in {1..4}; do
   "$hosts" enter "$i" "bash -c 'mount --bind $directory/hosts /etc/hosts; exec slurmd -D -N fasthost$i'" \
     </dev/null >"$directory/slurmd$i.out" 2>&1 9>&- &
 done
-for ((i = 0; i < 150; ++i)); do [[ $(sinfo -h -o "%t %D" 2>/dev/null) == "idle 2" ]] && break || sleep 0.2; done
+for ((i = 0; i < 150; ++i)); do [[ $(sinfo -h -o "%t %D" 2>/dev/null) == "idle 4" ]] && break || sleep 0.2; done
 
 cd "$directory" || exit 1
 small=(--samples 600 --model mlp --epochs 1 --quiet)
@@ -83,14 +87,24 @@ kill_victim() { # by way of the process table of its node
   read -r name _ <"$directory/victim"
   srun --overlap --jobid="$(squeue -h -o %i)" -N 1 -w "$name" bash -c 'kill -9 $(cut -d " " -f 2 <"$directory/victim")'
 }
-expect_on_the_way "a rank dies" "lost workers                  1" "$directory/dies/metrics-0.jsonl" kill_victim -- \
+expect_on_the_way "a rank dies" "lost workers                  1" "$directory/dies/metrics/0.jsonl" kill_victim -- \
   salloc -N 2 --ntasks-per-node=1 "$fastrun" -n 2 "$directory/rank.sh" "$train" "${long[@]}" --epochs 20 --suspect-after 1 --out "$directory/dies"
 grep -qF "on fasthost2) died of signal 9" output || tell_failure "a rank dies: who?"
 
 printf '#!/bin/bash\nexec %s -n 2 %s\n' "$fastrun" "$train ${long[*]} --epochs 60 --out $directory/stopped --checkpoints $directory/saved" >stop.sh
 preempt() { scancel --signal=TERM --batch "$(squeue -h -o %i)"; }
-expect_on_the_way "pre-emption" "stopped after" "$directory/stopped/metrics-0.jsonl" preempt -- bash -c 'batch -N 2 --ntasks-per-node=1 stop.sh; cat "$directory/job"'
+expect_on_the_way "pre-emption" "stopped after" "$directory/stopped/metrics/0.jsonl" preempt -- bash -c 'batch -N 2 --ntasks-per-node=1 stop.sh; cat "$directory/job"'
 
+# A node is lost: cut off and all its processes killed. Slurm takes it for down after about 11 s, in less than half of
+# the training time; the other three finish, evaluate and save.
+lose_node() { "$hosts" lose 3; }
+expect_on_the_way "a node is lost" "lost workers                  2" "$directory/lost/metrics/0.jsonl" lose_node -- \
+  salloc --no-kill -N 4 --ntasks-per-node=1 "$fastrun" -n 4 --lost-after 3 --min-workers 3 "$train" --samples 2400 --model mlp \
+  --batch-size 20 --step-ms 10 --epochs 70 --quiet --suspect-after 2 --out "$directory/lost"
+for text in "rank 2 on fasthost3 is out of reach" "Node failure on fasthost3" "3 of 4 ranks ended well"; do
+  grep -qF "$text" "$directory/output" || tell_failure "a node is lost: no \"$text\""
+done
+[[ -s $directory/lost/mean-model.safetensors ]] || tell_failure "a node is lost: nothing is saved"
 [[ $failures -eq 0 ]] || tail -n 20 ./*.out
 echo "$failures failures"
 [[ $failures -eq 0 ]]

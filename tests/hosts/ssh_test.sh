@@ -44,9 +44,21 @@ expect "a host that is not there" 1 "MEND  host 10.99.0.9 answers to ssh" -- "$f
 
 # SIGTERM to fastrun reaches the ranks of both hosts: all save and end.
 terminate() { kill -TERM "$(pgrep -P "$1")"; }
-expect_on_the_way "pre-emption" "stopped after" "$directory/run/metrics-0.jsonl" terminate -- \
+expect_on_the_way "pre-emption" "stopped after" "$directory/run/metrics/0.jsonl" terminate -- \
   "$fastrun" "${pair[@]}" "$train" --samples 4000 --model mlp --epochs 40 --step-ms 10 --quiet \
   --out "$directory/run" --checkpoints "$directory/saved"
+
+# A host is lost in the middle of training, and mpiexec hears of it: the other host's rank goes on without both.
+lose_host() {
+  ip netns pids fasthost2 | xargs -r kill -9
+  "$hosts" unplug 2
+}
+expect_on_the_way "a host is lost" "lost workers                  1" "$directory/lost/metrics/0.jsonl" lose_host -- \
+  "$fastrun" "${pair[@]}" --lost-after 3 "$train" --samples 4000 --model mlp --epochs 12 --step-ms 10 --quiet \
+  --suspect-after 1 --out "$directory/lost"
+for text in "rank 1 on fasthost2 is out of reach" "1 of 2 ranks ended well"; do
+  grep -qF "$text" "$directory/output" || tell_failure "a host is lost: no \"$text\""
+done
 [[ $failures -eq 0 ]] || cat "$directory"/log?
 echo "$failures failures"
 [[ $failures -eq 0 ]]

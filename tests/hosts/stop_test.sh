@@ -14,7 +14,7 @@ source "$(dirname "$0")/../support/expect.sh"
 terminate_one() { kill -TERM "$(pgrep -f "^$train .*$directory" | tail -n 1)"; }
 for staleness in 0 inf; do
   out=$directory/$staleness
-  expect_on_the_way "staleness $staleness" "to be resumed" "$out/metrics-0.jsonl" terminate_one -- \
+  expect_on_the_way "staleness $staleness" "to be resumed" "$out/metrics/0.jsonl" terminate_one -- \
     "$hosts" run 2 -r 2 "$train" --samples 2000 --model mlp --batch-size 20 --epochs 3000 --step-ms 10 --quiet \
     --staleness "$staleness" --out "$out" --checkpoint-every 1000000
   rounds=$(cat "$out"/checkpoints/round-*/worker-*.safetensors | grep -ao '"fast.round":"[0-9]*"')

@@ -1,5 +1,7 @@
 #include "channel.hpp"
 
+#include <poll.h>
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -49,6 +51,10 @@ std::optional<std::vector<std::string>> Lines::receive() {
     begun_.erase(0, end + 1);
   }
   return lines;
+}
+
+std::pair<Descriptor, std::string> Lines::release() {
+  return {std::move(descriptor_), std::move(begun_)};
 }
 
 Listener listen_anywhere() {
@@ -114,6 +120,11 @@ Descriptor connect_to(std::string_view addresses, int port) {
     }
   }
   return Descriptor();
+}
+
+bool is_writable(int descriptor) {
+  pollfd one{descriptor, POLLOUT, 0};
+  return poll(&one, 1, 0) == 1;
 }
 
 }  // namespace fastrun

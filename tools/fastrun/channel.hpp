@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fastrun {
@@ -35,6 +36,8 @@ class Lines {
   bool send(std::string line) const;
   /// Reads what is there; the whole lines of it. Empty optional: the other side has gone.
   std::optional<std::vector<std::string>> receive();
+  /// The descriptor, and what has been received of a line that has not ended.
+  std::pair<Descriptor, std::string> release();
 
  private:
   Descriptor descriptor_;
@@ -53,5 +56,8 @@ std::string own_addresses();
 bool is_this_host(const std::string& name);
 /// The first of the addresses that answers; Descriptor(-1) when none does.
 Descriptor connect_to(std::string_view addresses, int port);
+
+/// Whether a write of a few bytes would not block.
+bool is_writable(int descriptor);
 
 }  // namespace fastrun

@@ -154,7 +154,7 @@ void check_gpu(Doctor& doctor) {
 void check_slurm(Doctor& doctor) {
   const char* job = std::getenv("SLURM_JOB_ID");
   if (job == nullptr) return;
-  doctor.note(fmt::format("within Slurm job {}: mpiexec starts ranks on its hosts by srun", job));
+  doctor.note(fmt::format("within Slurm job {}: ranks are started on its hosts by srun", job));
 }
 
 }  // namespace

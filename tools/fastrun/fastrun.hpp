@@ -7,30 +7,49 @@
 namespace fastrun {
 
 struct Options {
-  int ranks = 1;
+  int ranks = 1;  ///< workers
+  int spares = 0;
   std::string hosts;
   int ranks_per_host = 0;
   double start_deadline_s = 30;
   double launch_deadline_s = 300;
+  double lost_after_s = 30;
   int min_workers = 1;
+  std::string control;          ///< a file; empty: none
+  std::vector<double> grow_at;  ///< seconds after training began when a spare joins
   int threads = 0;
+  bool watch = false;
   std::string mpiexec = "mpiexec";
   std::vector<std::string> mpiexec_options;
   std::vector<std::string> program;
 };
 
+/// Workers and spares.
+inline int all_ranks(const Options& options) { return options.ranks + options.spares; }
+
+/// Environment variable that tells a program how many of its ranks are spares.
+inline constexpr const char* spares_variable = "FASTRUN_SPARES";
+
+/// Environment variable: set when fastrun shows how far the ranks are. They then say so.
+inline constexpr const char* watch_variable = "FASTRUN_WATCH";
+
+/// Environment variable: the width of the terminal that shows what the ranks print.
+inline constexpr const char* columns_variable = "FASTRUN_COLUMNS";
+
 /// The most that a host has when ranks are spread evenly over --hosts, or over those of a Slurm
 /// job.
 int ranks_on_a_host(const Options& options);
 
-/// Starts mpiexec with a wrapper a rank, watches them and returns the exit status.
+/// Starts mpiexec or srun with a wrapper a rank, watches them and returns the exit status.
 int launch(const Options& options);
 
-/// Environment variables through which a wrapper finds its launcher: "ADDRESSES PORT TOKEN".
+/// Environment variable through which a wrapper finds its launcher: "ADDRESSES PORT TOKEN SECONDS".
+/// After so many seconds without an answer of the other host, each takes the other for lost.
 inline constexpr const char* launcher_variable = "FASTRUN_AT";
 
-/// Runs one rank's program and stays until all ranks have ended, holding the process manager's
-/// descriptor open so that it does not end the others when this one dies.
+/// Runs one rank's program in a session of its own and stays until all ranks have ended, holding
+/// the process manager's descriptor open so that it does not end the others when this one dies.
+/// When the launcher has gone, the rank is killed.
 int wrap(const std::vector<std::string>& program);
 
 /// Checks what runs need, prints it with what would mend it. 0 when all is well.

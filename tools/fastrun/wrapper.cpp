@@ -9,57 +9,29 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
+#include <iterator>
+#include <optional>
 #include <sstream>
 #include <utility>
 
 #include "channel.hpp"
 #include "fastrun.hpp"
+#include "keep_alive.hpp"
+#include "mpi/launcher.hpp"
+#include "output.hpp"
+#include "rank_reports.hpp"
+#include "session.hpp"
 
 namespace fastrun {
 namespace {
 
-constexpr std::size_t last_lines = 6;
+using fast::mpi::LauncherNote;
+
 constexpr int launcher_gone = 1;
-
-/// Passes on what it reads, and remembers its end.
-class Tail {
- public:
-  explicit Tail(Descriptor from) : from_(std::move(from)) {}
-  int descriptor() const { return from_.get(); }
-  bool open() const { return from_.get() >= 0; }
-
-  void pass_on() {
-    char buffer[4096];
-    const ssize_t count = read(from_.get(), buffer, sizeof buffer);
-    if (count <= 0) {
-      from_ = Descriptor();
-      return;
-    }
-    for (ssize_t done = 0; done < count;) {
-      const ssize_t written =
-          write(STDERR_FILENO, buffer + done, static_cast<std::size_t>(count - done));
-      if (written <= 0) break;
-      done += written;
-    }
-    for (const char c : std::string_view(buffer, static_cast<std::size_t>(count))) {
-      if (c != '\n' && c != '\r') {
-        line_ += c;
-      } else if (!line_.empty()) {
-        lines_.push_back(std::exchange(line_, {}));
-        if (lines_.size() > last_lines) lines_.pop_front();
-      }
-    }
-  }
-
-  const std::deque<std::string>& lines() const { return lines_; }
-
- private:
-  Descriptor from_;
-  std::string line_;
-  std::deque<std::string> lines_;
-};
+constexpr int look_every_ms = 500;
+constexpr std::size_t most_words = 300;  ///< bytes
 
 /// A pipe's ends; the reading one is this process's alone.
 std::pair<Descriptor, Descriptor> make_pipe() {
@@ -70,8 +42,9 @@ std::pair<Descriptor, Descriptor> make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-[[noreturn]] void become(const std::vector<std::string>& program, int errors, int progress,
-                         int news) {
+[[noreturn]] void become(const std::vector<std::string>& program, int output, int errors,
+                         int progress, int news) {
+  setpgid(0, 0);  // with what it starts: a script's programs are the rank, too
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   sigemptyset(&none);
@@ -80,7 +53,9 @@ std::pair<Descriptor, Descriptor> make_pipe() {
   setenv("FASTRUN_FD", std::to_string(progress).c_str(), 1);
   setenv("FASTRUN_NEWS_FD", std::to_string(news).c_str(), 1);
   unsetenv(launcher_variable);
+  dup2(output, STDOUT_FILENO);
   dup2(errors, STDERR_FILENO);
+  close(output);
   close(errors);
   std::vector<char*> arguments;
   for (const std::string& argument : program)
@@ -95,35 +70,44 @@ std::pair<Descriptor, Descriptor> make_pipe() {
 
 class Wrapper {
  public:
-  Wrapper(Lines launcher, std::string rank, const std::vector<std::string>& program)
-      : launcher_(std::move(launcher)), rank_(std::move(rank)), errors_(Descriptor()) {
+  Wrapper(Lines launcher, Descriptor output, std::string rank,
+          const std::vector<std::string>& program)
+      : launcher_(std::move(launcher)), rank_(std::move(rank)) {
     sigset_t watched;
     sigemptyset(&watched);
     for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&watched, signal);
     sigprocmask(SIG_BLOCK, &watched, nullptr);
     std::signal(SIGUSR1, SIG_IGN);
     signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC));
+    auto [output_in, output_out] = make_pipe();
     auto [errors_in, errors_out] = make_pipe();
     auto [progress_in, progress_out] = make_pipe();
     news_ = Descriptor(memfd_create("fastrun", 0));
-    child_ = fork();
-    if (child_ == 0) become(program, errors_out.get(), progress_out.get(), news_.get());
-    errors_ = Tail(std::move(errors_in));
+    child_ = group_ = fork();
+    if (child_ == 0)
+      become(program, output_out.get(), errors_out.get(), progress_out.get(), news_.get());
+    setpgid(child_, child_);  // as the child does: whoever comes first
+    output_.emplace(std::move(output), std::move(output_in), std::move(errors_in));
     progress_ = std::move(progress_in);
+    leave_streams();
   }
 
   int run() {
     char host[256] = {};
     gethostname(host, sizeof host - 1);
     launcher_.send(fmt::format("hello {} {} {}", rank_, child_, host));
-    while (!done_) {
+    while (!done_ || !output_->is_flushed()) {
+      const auto [output, errors, connection] = output_->watched();
       pollfd watched[] = {{signals_.get(), POLLIN, 0},
                           {launcher_.descriptor(), POLLIN, 0},
-                          {errors_.descriptor(), POLLIN, 0},
-                          {progress_.get(), POLLIN, 0}};
-      poll(watched, 4, -1);
-      if (watched[2].revents != 0) errors_.pass_on();
-      if (watched[3].revents != 0) hear_progress();
+                          {progress_.get(), POLLIN, 0},
+                          output,
+                          errors,
+                          connection};
+      poll(watched, std::size(watched), watched_by_people_ ? look_every_ms : -1);
+      output_->advance();
+      if (watched_by_people_) look_at_rank();
+      if (watched[2].revents != 0) hear_progress();
       if (watched[0].revents != 0) hear_signal();
       if (watched[1].revents != 0 && !hear_launcher()) return launcher_gone;
     }
@@ -131,14 +115,58 @@ class Wrapper {
   }
 
  private:
+  /// The process manager's pipes: it waits for their end, and writing to them may kill.
+  static void leave_streams() {
+    const Descriptor nothing(open("/dev/null", O_RDWR));
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      dup2(nothing.get(), stream);
+  }
+
+  void signal_rank(int signal) const {
+    if (group_ > 0) kill(-group_, signal);
+  }
+
+  /// Reads on demand, so that nothing is written while nothing happens.
+  void tell_rank(const std::string& news) const {
+    [[maybe_unused]] const ssize_t ignored = write(news_.get(), news.data(), news.size());
+  }
+
   void hear_progress() {
-    char byte = 0;
-    if (read(progress_.get(), &byte, 1) != 1) {
+    char bytes[4096];
+    const ssize_t count = read(progress_.get(), bytes, sizeof bytes);
+    if (count <= 0) {
       progress_ = Descriptor();
-    } else if (!began_) {
-      began_ = true;
-      launcher_.send("began " + rank_);
+      return;
     }
+    const auto [notes, statuses] = reports_.take({bytes, static_cast<std::size_t>(count)});
+    for (const LauncherNote note : notes) pass_on(note);
+    if (!statuses.empty()) show("status", statuses.back());
+  }
+
+  void pass_on(LauncherNote note) {
+    if (note == LauncherNote::took_seat) launcher_.send("trains " + rank_);
+    if (note == LauncherNote::stays) launcher_.send("stays " + rank_);
+    if (note == LauncherNote::joined) launcher_.send("joins " + rank_);
+    if (note == LauncherNote::lost_seat) launcher_.send("idles " + rank_);
+    if (note == LauncherNote::training_began && !std::exchange(began_, true))
+      launcher_.send("began " + rank_);
+  }
+
+  /// For people: left out while the launcher reads slowly.
+  void show(const std::string& kind, const std::string& text) {
+    pollfd one{launcher_.descriptor(), POLLOUT, 0};
+    if (poll(&one, 1, 0) == 1) launcher_.send(fmt::format("{} {} {}", kind, rank_, text));
+  }
+
+  void look_at_rank() {
+    const auto now = fast::Clock::now();
+    if (now - looked_ < std::chrono::milliseconds(look_every_ms)) return;
+    looked_ = now;
+    const bool stopped = child_ > 0 && is_stopped(child_);
+    if (std::exchange(stopped_, stopped) != stopped) show(stopped ? "stopped" : "goes", "");
+    const auto& lines = output_->last_lines().get();
+    const std::string words = lines.empty() ? "" : lines.back().substr(0, most_words);
+    if (!words.empty() && words != words_) show("words", words_ = words);
   }
 
   void hear_signal() {
@@ -146,30 +174,26 @@ class Wrapper {
     if (read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal != SIGCHLD) {
-      if (child_ > 0) kill(child_, signal);
+      signal_rank(signal);
       return;
     }
     int status = 0;
     if (child_ <= 0 || waitpid(child_, &status, WNOHANG) != child_) return;
     child_ = -1;
-    while (errors_.open() && has_more()) errors_.pass_on();
+    output_->take_rest();
     const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!well) {
-      for (const std::string& line : errors_.lines()) launcher_.send("said " + rank_ + " " + line);
+      for (const std::string& line : output_->last_lines().get())
+        launcher_.send("said " + rank_ + " " + line);
     }
     launcher_.send(fmt::format("ended {} {}", rank_, status));
-  }
-
-  bool has_more() const {
-    pollfd errors{errors_.descriptor(), POLLIN, 0};
-    return poll(&errors, 1, 0) == 1;
   }
 
   /// False when the launcher has gone: then so shall the rank.
   bool hear_launcher() {
     const auto lines = launcher_.receive();
     if (!lines) {
-      if (child_ > 0) kill(child_, SIGKILL);
+      signal_rank(SIGKILL);
       return false;
     }
     for (const std::string& line : *lines) {
@@ -181,42 +205,74 @@ class Wrapper {
       if (word == "gone") {
         std::string how;
         words >> how;
-        const std::string news = fmt::format("{} {}\n", number, how);
-        [[maybe_unused]] const ssize_t ignored = write(news_.get(), news.data(), news.size());
+        tell_rank(fmt::format("{} {}\n", number, how));
       }
-      if (word == "signal" && child_ > 0) kill(child_, number);
+      if (word == "leave") tell_rank(fmt::format("{} asked\n", number));
+      if (word == "grow") tell_rank(fmt::format("{} grow\n", number));
+      if (word == "signal") signal_rank(number);
     }
     return true;
   }
 
   Lines launcher_;
   std::string rank_;
-  Tail errors_;
+  std::optional<OutputSender> output_;
   Descriptor signals_, progress_;
   Descriptor news_;  ///< ranks that have ended, for the program to read
-  pid_t child_ = -1;
+  pid_t child_ = -1, group_ = -1;
   bool began_ = false, done_ = false;
+  RankReports reports_;
+  // For fastrun --watch:
+  bool watched_by_people_ = std::getenv(watch_variable) != nullptr;
+  bool stopped_ = false;
+  std::string words_;  ///< the last line of the rank's standard error
+  fast::Clock::time_point looked_{};
 };
+
+/// Where the launcher is, as it says by launcher_variable.
+struct LauncherAddress {
+  std::string addresses, token;
+  int port = 0;
+  double lost_after_s = 0;
+};
+
+LauncherAddress launcher_address() {
+  const char* at = std::getenv(launcher_variable);
+  fast::require(at != nullptr, fast::ErrorKind::argument,
+                "fastrun --wrap is started by fastrun only");
+  LauncherAddress address;
+  std::istringstream(at) >> address.addresses >> address.port >> address.token >>
+      address.lost_after_s;
+  return address;
+}
+
+Descriptor connect_to_launcher(const LauncherAddress& address, const std::string& rank) {
+  Descriptor connection = connect_to(address.addresses, address.port);
+  fast::require(connection.get() >= 0, fast::ErrorKind::resource,
+                "fastrun: rank {} cannot reach its launcher at {}, port {}; open that port between "
+                "the hosts",
+                rank, address.addresses, address.port);
+  return connection;
+}
+
+int run_rank(const std::string& rank, const std::vector<std::string>& program) {
+  const LauncherAddress address = launcher_address();
+  Lines launcher(connect_to_launcher(address, rank));
+  fail_when_lost(launcher.descriptor(), fast::Seconds(address.lost_after_s));
+  launcher.send("token " + address.token);
+  Lines output(connect_to_launcher(address, rank));
+  output.send("token " + address.token);
+  output.send(output_follows);
+  return Wrapper(std::move(launcher), output.release().first, rank, program).run();
+}
 
 }  // namespace
 
 int wrap(const std::vector<std::string>& program) {
-  const char* at = std::getenv(launcher_variable);
   const char* rank = std::getenv("PMI_RANK");
-  fast::require(at != nullptr && rank != nullptr && !program.empty(), fast::ErrorKind::argument,
+  fast::require(rank != nullptr && !program.empty(), fast::ErrorKind::argument,
                 "fastrun --wrap is started by fastrun only");
-  std::istringstream words(at);
-  std::string addresses, token;
-  int port = 0;
-  words >> addresses >> port >> token;
-  Descriptor connection = connect_to(addresses, port);
-  fast::require(connection.get() >= 0, fast::ErrorKind::resource,
-                "fastrun: rank {} cannot reach its launcher at {}, port {}; open that port between "
-                "the hosts",
-                rank, addresses, port);
-  Lines launcher(std::move(connection));
-  launcher.send("token " + token);
-  return Wrapper(std::move(launcher), rank, program).run();
+  return in_own_session([&] { return run_rank(rank, program); });
 }
 
 }  // namespace fastrun

@@ -1,0 +1,54 @@
+#include "environment.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "channel.hpp"
+#include "watch.hpp"
+
+namespace fastrun {
+namespace {
+
+/// Of libraries that would take all cores in every rank.
+void limit_threads(int threads) {
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    setenv(name, std::to_string(threads).c_str(), threads > 0 ? 1 : 0);
+  }
+}
+
+/// All ranks are here, whatever becomes of this machine's addresses.
+bool is_on_one_host(const Options& options) {
+  return options.hosts.empty() && options.mpiexec_options.empty() &&
+         std::getenv("SLURM_JOB_ID") == nullptr && std::getenv("HYDRA_HOST_FILE") == nullptr;
+}
+
+/// A progress bar and a table would tear each other.
+void tell_what_is_shown(bool watch) {
+  unsetenv(watch_variable);
+  unsetenv(columns_variable);
+  if (watch) {
+    setenv(watch_variable, "1", 1);
+  } else if (isatty(STDERR_FILENO) != 0) {
+    setenv(columns_variable, std::to_string(screen_size(STDERR_FILENO).width).c_str(), 1);
+  }
+}
+
+}  // namespace
+
+void set_environment(const Options& options, const ListeningAt& at) {
+  const std::string addresses = is_on_one_host(options) ? "127.0.0.1" : own_addresses();
+  const std::string text =
+      fmt::format("{} {} {} {}", addresses, at.port, at.token, options.lost_after_s);
+  setenv(launcher_variable, text.c_str(), 1);
+  setenv(spares_variable, std::to_string(options.spares).c_str(), 1);
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int each = std::max(1, cores / ranks_on_a_host(options));
+  limit_threads(options.threads > 0 ? options.threads : each);
+  tell_what_is_shown(options.watch);
+}
+
+}  // namespace fastrun

@@ -1,0 +1,172 @@
+#include "output.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace fastrun {
+namespace {
+
+constexpr std::size_t most_lines = 6;
+constexpr std::size_t most_unsent = std::size_t{1} << 16;
+/// A pipe of which poll() says that it is writable takes as much without waiting.
+constexpr std::size_t at_once = 4096;
+constexpr int most_rest = 256;  ///< parts
+constexpr std::size_t prefix_bytes = 1 + sizeof(std::uint32_t);
+
+void never_wait(int descriptor) {
+  fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+}
+
+bool may_succeed_later() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+std::string prefix(char stream, std::size_t size_bytes) {
+  const auto length = static_cast<std::uint32_t>(size_bytes);
+  std::string bytes(prefix_bytes, stream);
+  std::memcpy(bytes.data() + 1, &length, sizeof length);
+  return bytes;
+}
+
+/// The length of the first part's text that is here; 0 if there is none.
+std::size_t text_here(std::string_view bytes) {
+  if (bytes.size() <= prefix_bytes) return 0;
+  std::uint32_t length = 0;
+  std::memcpy(&length, bytes.data() + 1, sizeof length);
+  return std::min<std::size_t>(length, bytes.size() - prefix_bytes);
+}
+
+int own_stream(char stream) { return stream == 'o' ? STDOUT_FILENO : STDERR_FILENO; }
+
+}  // namespace
+
+void LastLines::add(std::string_view text) {
+  for (const char c : text) {
+    if (c != '\n' && c != '\r') {
+      begun_ += c;
+    } else if (!begun_.empty()) {
+      lines_.push_back(std::exchange(begun_, {}));
+      if (lines_.size() > most_lines) lines_.pop_front();
+    }
+  }
+}
+
+OutputSender::OutputSender(Descriptor connection, Descriptor output, Descriptor errors)
+    : connection_(std::move(connection)), pipes_{std::move(output), std::move(errors)} {
+  never_wait(connection_.get());
+  for (const Descriptor& pipe : pipes_) never_wait(pipe.get());
+}
+
+std::array<pollfd, 3> OutputSender::watched() const {
+  const bool full = unsent_.size() >= most_unsent;
+  return {pollfd{full ? -1 : pipes_[0].get(), POLLIN, 0},
+          pollfd{full ? -1 : pipes_[1].get(), POLLIN, 0},
+          pollfd{unsent_.empty() ? -1 : connection_.get(), POLLOUT, 0}};
+}
+
+void OutputSender::advance() {
+  for (std::size_t stream = 0; stream < pipes_.size(); ++stream) {
+    if (unsent_.size() < most_unsent) read_from(stream);
+  }
+  send();
+}
+
+void OutputSender::take_rest() {
+  for (std::size_t stream = 0; stream < pipes_.size(); ++stream) {
+    int parts = 0;  // a program that the rank has left behind may go on writing
+    while (parts < most_rest && read_from(stream)) ++parts;
+  }
+  send();
+}
+
+bool OutputSender::read_from(std::size_t stream) {
+  if (pipes_[stream].get() < 0) return false;
+  char buffer[at_once];
+  const ssize_t count = read(pipes_[stream].get(), buffer, sizeof buffer);
+  if (count < 0 && may_succeed_later()) return false;
+  if (count <= 0) {
+    pipes_[stream] = Descriptor();
+    return false;
+  }
+  const std::string_view text(buffer, static_cast<std::size_t>(count));
+  if (streams[stream] == 'e') last_.add(text);
+  (unsent_ += prefix(streams[stream], text.size())) += text;
+  return true;
+}
+
+void OutputSender::send() {
+  while (!unsent_.empty()) {
+    const ssize_t count = ::send(connection_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    if (count < 0 && may_succeed_later()) return;
+    if (count <= 0) {
+      connection_ = Descriptor();
+      unsent_.clear();
+      return;
+    }
+    unsent_.erase(0, static_cast<std::size_t>(count));
+  }
+}
+
+void Outputs::add(Descriptor connection, std::string begun) {
+  receivers_.push_back({std::move(connection), std::move(begun), false});
+}
+
+void Outputs::watch(std::vector<pollfd>& watched) const {
+  for (const Receiver& receiver : receivers_) {
+    if (text_here(receiver.bytes) > 0) {
+      watched.push_back({own_stream(receiver.bytes[0]), POLLOUT, 0});
+    } else {
+      watched.push_back({receiver.connection.get(), POLLIN, 0});
+    }
+  }
+}
+
+void Outputs::advance() {
+  for (Receiver& receiver : receivers_) {
+    write_out(receiver);
+    receive(receiver);
+    write_out(receiver);
+  }
+  std::erase_if(receivers_, [](const Receiver& receiver) {
+    return receiver.ended && text_here(receiver.bytes) == 0;
+  });
+}
+
+bool Outputs::is_blocked() const {
+  return std::any_of(receivers_.begin(), receivers_.end(),
+                     [](const Receiver& receiver) { return text_here(receiver.bytes) > 0; });
+}
+
+void Outputs::receive(Receiver& receiver) {
+  if (receiver.ended || text_here(receiver.bytes) > 0) return;
+  char buffer[at_once];
+  const ssize_t count = read(receiver.connection.get(), buffer, sizeof buffer);
+  if (count < 0 && may_succeed_later()) return;
+  receiver.ended = count <= 0;
+  if (count > 0) receiver.bytes.append(buffer, static_cast<std::size_t>(count));
+}
+
+void Outputs::write_out(Receiver& receiver) const {
+  for (std::size_t here = text_here(receiver.bytes); here > 0; here = text_here(receiver.bytes)) {
+    const char stream = receiver.bytes[0];
+    if (!is_writable(own_stream(stream))) return;
+    const auto text =
+        std::string_view(receiver.bytes).substr(prefix_bytes, std::min(here, at_once));
+    if (before_writing_) before_writing_(own_stream(stream), text);
+    const ssize_t count = write(own_stream(stream), text.data(), text.size());
+    if (count < 0 && may_succeed_later()) return;
+    std::uint32_t rest = 0;
+    std::memcpy(&rest, receiver.bytes.data() + 1, sizeof rest);
+    // What cannot be written at all is dropped.
+    const std::size_t done = count < 0 ? here : static_cast<std::size_t>(count);
+    receiver.bytes.erase(0, prefix_bytes + done);
+    if (done < rest) receiver.bytes.insert(0, prefix(stream, rest - done));
+  }
+}
+
+}  // namespace fastrun

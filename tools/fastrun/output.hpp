@@ -1,0 +1,97 @@
+// What ranks print, on its way to fastrun: a TCP connection of its own for each rank. The process
+// manager's pipes end with the process manager, and ranks can live longer.
+#pragma once
+
+#include <poll.h>
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "channel.hpp"
+
+namespace fastrun {
+
+/// The streams of a rank, as they are named on the connection.
+inline constexpr std::array<char, 2> streams{'o', 'e'};
+
+/// The line after which a connection carries them.
+inline constexpr const char* output_follows = "output";
+
+/// The last lines of a text.
+class LastLines {
+ public:
+  void add(std::string_view text);
+  const std::deque<std::string>& get() const { return lines_; }
+
+ private:
+  std::string begun_;
+  std::deque<std::string> lines_;
+};
+
+/// The wrapper's end. It sends what the rank writes to two pipes. When fastrun reads slowly, the
+/// rank waits as with any pipe. When the connection has failed, the text is dropped.
+class OutputSender {
+ public:
+  OutputSender(Descriptor connection, Descriptor output, Descriptor errors);
+
+  /// What poll() must watch.
+  std::array<pollfd, 3> watched() const;
+  /// Moves what can be moved without waiting.
+  void advance();
+  /// Takes all that the rank, which has ended, has left in the pipes.
+  void take_rest();
+  /// Nothing waits to be sent.
+  bool is_flushed() const { return unsent_.empty(); }
+  /// Of the standard error.
+  const LastLines& last_lines() const { return last_; }
+
+ private:
+  bool read_from(std::size_t stream);
+  void send();
+
+  Descriptor connection_;
+  std::array<Descriptor, 2> pipes_;
+  std::string unsent_;
+  LastLines last_;
+};
+
+/// fastrun's end of all these connections. It writes to its own standard output and error, and
+/// reads no further while those accept nothing.
+class Outputs {
+ public:
+  /// Called before text is written to a descriptor.
+  using BeforeWriting = std::function<void(int descriptor, std::string_view text)>;
+  explicit Outputs(BeforeWriting before_writing = {})
+      : before_writing_(std::move(before_writing)) {}
+
+  /// A connection, and what has been read of it already.
+  void add(Descriptor connection, std::string begun);
+  /// Adds what poll() must watch.
+  void watch(std::vector<pollfd>& watched) const;
+  /// Moves what can be moved without waiting.
+  void advance();
+  /// All connections have ended and all is written.
+  bool is_done() const { return receivers_.empty(); }
+  /// Text waits for the standard output or error.
+  bool is_blocked() const;
+
+ private:
+  struct Receiver {
+    Descriptor connection;
+    std::string bytes;  ///< parts: a stream, the length in 4 bytes, the text
+    bool ended = false;
+  };
+  static void receive(Receiver& receiver);
+  void write_out(Receiver& receiver) const;
+
+  BeforeWriting before_writing_;
+  std::vector<Receiver> receivers_;
+};
+
+}  // namespace fastrun

@@ -1,0 +1,242 @@
+#include "watch.hpp"
+
+#include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fast/core/message.hpp>
+#include <numeric>
+#include <sstream>
+#include <utility>
+
+#include "channel.hpp"
+
+namespace fastrun {
+namespace {
+
+using fast::Clock;
+using fast::Seconds;
+
+constexpr Seconds silent_after{5};
+constexpr Seconds between_tables{0.5}, between_lines{3};
+
+/// What several ranks do together.
+struct Sum {
+  std::size_t ranks = 0, training = 0;
+  long least_step = std::numeric_limits<long>::max(), most_step = -1;
+  double samples_per_second = 0, wait = 0;
+  std::size_t waits = 0;
+
+  void add(const WatchedRank& rank, Clock::time_point now) {
+    ++ranks;
+    if (rank.state_at(now) == "training") {
+      ++training;
+      if (!std::isnan(rank.samples_per_second)) samples_per_second += rank.samples_per_second;
+    }
+    if (rank.step >= 0) {
+      least_step = std::min(least_step, rank.step);
+      most_step = std::max(most_step, rank.step);
+    }
+    if (!std::isnan(rank.wait)) {
+      wait += rank.wait;
+      ++waits;
+    }
+  }
+  std::string rounds() const {
+    if (most_step < 0) return "-";
+    if (least_step == most_step) return fmt::format("{}", most_step);
+    return fmt::format("{}..{}", least_step, most_step);
+  }
+  std::string wait_text() const {
+    return waits == 0 ? "-" : fmt::format("{:.0f} %", 100 * wait / static_cast<double>(waits));
+  }
+};
+
+std::string number(double value, int decimals) {
+  return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string line_of(std::size_t number_of_rank, const WatchedRank& rank, std::size_t host_width,
+                    Clock::time_point now) {
+  const auto count = [](long value) { return value < 0 ? "-" : std::to_string(value); };
+  return fmt::format("{:>5}  {:<{}}  {:>9} {:>6} {:>10} {:>6} {:>5}  {:<16}  {}", number_of_rank,
+                     rank.host, host_width, count(rank.step), count(rank.epoch),
+                     number(rank.samples_per_second, 0),
+                     std::isnan(rank.wait) ? "-" : fmt::format("{:.0f} %", 100 * rank.wait),
+                     number(rank.age, 1), rank.state_at(now), rank.words);
+}
+
+/// Without what aligns a table.
+std::string in_one_line(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+/// Those that do not train first, then those that are behind.
+std::vector<std::size_t> by_need(const std::vector<WatchedRank>& ranks, Clock::time_point now) {
+  std::vector<std::size_t> order(ranks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto need = [&](std::size_t r) {
+    return std::pair(ranks[r].state_at(now) == "training", ranks[r].step);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return need(a) < need(b); });
+  return order;
+}
+
+std::string cut(std::string line, std::size_t width) {
+  line = fast::printable(line);
+  if (line.size() >= width) line.resize(width - 1);
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string WatchedRank::state_at(Clock::time_point now) const {
+  if (stopped) return "stopped";
+  if (!trains) return state;
+  const Seconds silence = now - heard;
+  if (silence < silent_after) return "training";
+  return fmt::format("silent for {:.0f} s", silence.count());
+}
+
+void take_status(WatchedRank& rank, std::string_view status, Clock::time_point now) {
+  std::istringstream words{std::string(status)};
+  std::string name, value;
+  while (words >> name >> value) {
+    const double number = std::strtod(value.c_str(), nullptr);
+    if (name == "step") rank.step = static_cast<long>(number);
+    if (name == "epoch") rank.epoch = static_cast<long>(number);
+    if (name == "samples_per_second") rank.samples_per_second = number;
+    if (name == "wait") rank.wait = number;
+    if (name == "age") rank.age = number;
+  }
+  rank.trains = true;
+  rank.heard = now;
+}
+
+std::string watch_table(const std::vector<WatchedRank>& ranks, ScreenSize size,
+                        Clock::time_point now) {
+  const std::size_t room = std::max<std::size_t>(size.height, 5) - 3;  // below the two headings
+  const bool all_fit = ranks.size() <= room;
+  std::vector<std::size_t> order = by_need(ranks, now);
+  Sum shown, others;
+  for (const WatchedRank& rank : ranks) shown.add(rank, now);
+  if (!all_fit) {
+    for (std::size_t k = room - 1; k < order.size(); ++k) others.add(ranks[order[k]], now);
+    order.resize(room - 1);
+  }
+  std::sort(order.begin(), order.end());
+  std::size_t host_width = 4;
+  for (const WatchedRank& rank : ranks) host_width = std::max(host_width, rank.host.size());
+  host_width = std::min<std::size_t>(host_width, 16);
+  std::string text = cut(
+      fmt::format("{} of {} ranks train, round {}, {:.0f} samples/s, {} waiting", shown.training,
+                  shown.ranks, shown.rounds(), shown.samples_per_second, shown.wait_text()),
+      size.width);
+  text += cut(
+      fmt::format("{:>5}  {:<{}}  {:>9} {:>6} {:>10} {:>6} {:>5}  {:<16}  {}", "rank", "host",
+                  host_width, "round", "epoch", "samples/s", "wait", "age", "state", "last words"),
+      size.width);
+  for (const std::size_t r : order) text += cut(line_of(r, ranks[r], host_width, now), size.width);
+  if (!all_fit) {
+    text += cut(fmt::format("and {} more: {} train, round {}, {:.0f} samples/s, {} waiting",
+                            others.ranks, others.training, others.rounds(),
+                            others.samples_per_second, others.wait_text()),
+                size.width);
+  }
+  return text;
+}
+
+std::string watch_lines(const std::vector<WatchedRank>& ranks, Clock::time_point now) {
+  Sum all;
+  for (const WatchedRank& rank : ranks) all.add(rank, now);
+  std::string text =
+      fmt::format("fastrun: {} of {} ranks train, round {}, {:.0f} samples/s, {} waiting\n",
+                  all.training, all.ranks, all.rounds(), all.samples_per_second, all.wait_text());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const std::string state = ranks[r].state_at(now);
+    if (state == "training") continue;
+    text += fmt::format("fastrun:   rank {}: {}", r, state);
+    if (ranks[r].step >= 0) text += fmt::format(", in round {}", ranks[r].step);
+    text += "\n";
+  }
+  return text;
+}
+
+ScreenSize screen_size(int descriptor) {
+  winsize found{};
+  if (ioctl(descriptor, TIOCGWINSZ, &found) != 0 || found.ws_col == 0 || found.ws_row == 0)
+    return {};
+  return {found.ws_col, found.ws_row};
+}
+
+Watch::Watch(std::size_t ranks)
+    : ranks_(ranks),
+      on_terminal_(isatty(STDERR_FILENO) != 0),
+      next_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                               on_terminal_ ? Seconds(0) : between_lines)) {}
+
+void Watch::joined(int rank, const std::string& host) {
+  at(rank).host = host;
+  at(rank).state = "running";
+}
+
+void Watch::hear(int rank, std::string_view kind, const std::string& text) {
+  if (kind == "status") take_status(at(rank), text, Clock::now());
+  if (kind == "words") at(rank).words = in_one_line(text);
+  if (kind == "stopped") at(rank).stopped = true;
+  if (kind == "goes") at(rank).stopped = false;
+}
+
+void Watch::ended(int rank, const std::string& how) {
+  at(rank).state = how;
+  at(rank).trains = at(rank).stopped = false;
+}
+
+void Watch::draw() {
+  const auto now = Clock::now();
+  if (now < next_ || !is_writable(STDERR_FILENO)) return;  // a stopped terminal holds nothing up
+  next_ = now + std::chrono::duration_cast<Clock::duration>(on_terminal_ ? between_tables
+                                                                         : between_lines);
+  if (!on_terminal_) {
+    std::fputs(watch_lines(ranks_, now).c_str(), stderr);
+    return;
+  }
+  const std::string table = watch_table(ranks_, screen_size(STDERR_FILENO), now);
+  erase();
+  if (std::exchange(line_is_open_, false)) std::fputc('\n', stderr);
+  std::fputs(table.c_str(), stderr);
+  std::fflush(stderr);
+  drawn_lines_ = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
+}
+
+void Watch::erase() {
+  if (drawn_lines_ == 0) return;
+  fmt::print(stderr, "\x1b[{}A\r\x1b[J", drawn_lines_);
+  std::fflush(stderr);
+  drawn_lines_ = 0;
+  next_ = {};  // soon again
+}
+
+void Watch::make_room(int descriptor, std::string_view text) {
+  if (!on_terminal_ || text.empty() || isatty(descriptor) == 0) return;
+  erase();
+  line_is_open_ = !text.ends_with('\n');
+}
+
+void Watch::finish() {
+  if (!on_terminal_) return;
+  next_ = {};
+  draw();
+  drawn_lines_ = 0;
+}
+
+}  // namespace fastrun
