@@ -3,28 +3,82 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fast/algorithm/rules.hpp>
-#include <fast/core/random.hpp>
 #include <sstream>
+#include <stdexcept>
 
 namespace chaos {
 namespace {
 
-const std::vector<std::string> names = {"nothing",     "kill", "kill-two",
-                                        "stop",        "slow", "kill-at-start",
-                                        "kill-at-end", "cut",  "cut-and-kill"};
+constexpr int earliest_settled = 250;
 
-template <class T>
-T one_of(const std::vector<T>& all, fast::Rng& rng) {
-  return all[rng.below(all.size())];
+void read_word(Plan& plan, const std::string& key, const std::string& text) {
+  if (key == "rule") {
+    plan.rule = text;
+  } else if (key == "workers") {
+    plan.workers = std::stoi(text);
+  } else if (key == "topology") {
+    plan.topology = text;
+  } else if (key == "staleness") {
+    plan.staleness = text == "inf" ? -1 : std::stoi(text);
+  } else if (key == "codec") {
+    plan.codec = text;
+  } else if (key == "arena") {
+    plan.rotating = text == "rotating";
+  } else if (key == "hosts") {
+    plan.hosts = std::stoi(text);
+  } else if (key == "path") {
+    plan.path = text;
+  } else if (key == "weights") {
+    plan.large = text == "large";
+    plan.devices = text == "devices";
+  } else if (key == "data") {
+    plan.lenet = text == "lenet";
+  } else if (key == "seed") {
+    plan.seed = std::stoull(text);
+  } else {
+    throw std::invalid_argument("a schedule's line has no \"" + key + "\"");
+  }
 }
 
 }  // namespace
 
+bool Plan::has(Kind kind) const {
+  return std::any_of(events.begin(), events.end(),
+                     [kind](const Event& event) { return event.kind == kind; });
+}
+
+bool Plan::is_training() const {
+  return std::any_of(events.begin(), events.end(),
+                     [](const Event& event) { return is_of_training(event.kind); });
+}
+
+std::vector<int> Plan::victims_of(Kind kind) const {
+  std::vector<int> all;
+  for (const Event& event : events) {
+    if (event.kind == kind) all.insert(all.end(), event.victims.begin(), event.victims.end());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 std::vector<int> Plan::killed() const {
-  if (kind == Kind::kill || kind == Kind::kill_two) return victims;
-  if (kind == Kind::cut_and_kill) return {victims[1]};
-  return {};
+  std::vector<int> dead = victims_of(Kind::kill);
+  const std::vector<int> dead_hosts = victims_of(Kind::host);
+  for (int rank = 0; rank < workers; ++rank) {
+    if (std::count(dead_hosts.begin(), dead_hosts.end(), host_of(rank)) > 0) dead.push_back(rank);
+  }
+  std::sort(dead.begin(), dead.end());
+  dead.erase(std::unique(dead.begin(), dead.end()), dead.end());
+  return dead;
+}
+
+double Plan::longest_s(Kind kind) const {
+  double longest = 0;
+  for (const Event& event : events) {
+    if (event.kind == kind) longest = std::max(longest, event.length_s);
+  }
+  return longest;
 }
 
 std::string Plan::host_list() const {
@@ -36,7 +90,11 @@ std::string Plan::host_list() const {
   return fmt::format("{}", fmt::join(list, ","));
 }
 
-std::string name(Kind kind) { return names[static_cast<std::size_t>(kind)]; }
+int Plan::host_of(int rank) const {
+  const int least = workers / hosts, with_one_more = workers % hosts;
+  const int before = with_one_more * (least + 1);
+  return 1 + (rank < before ? rank / (least + 1) : with_one_more + (rank - before) / least);
+}
 
 double target(int rank) {
   fast::Rng rng(fast::mix_seed(99, static_cast<std::uint64_t>(rank)));
@@ -45,108 +103,46 @@ double target(int rank) {
 
 int rounds_of(const Plan& plan) {
   if (plan.lenet) return 3000;
-  const bool away = plan.kind == Kind::stop || plan.cuts();
-  const double unnoticed_s = away ? std::max(0.0, plan.pause_s - suspect_after_s) : 0;
-  const double noticing_s = plan.staleness < 0 ? suspect_after_s : 0;
-  return 250 + static_cast<int>(1000 * (unnoticed_s + noticing_s) / pause_ms(plan));
-}
-
-Plan draw(std::uint64_t seed, std::uint64_t index) {
-  fast::Rng rng(fast::mix_seed(seed, index));
-  Plan plan;
-  const std::vector<Kind> kinds = {Kind::kill, Kind::kill,          Kind::kill_two,    Kind::stop,
-                                   Kind::stop, Kind::kill_at_start, Kind::kill_at_end, Kind::slow};
-  plan.kind = kinds[index % kinds.size()];
-  plan.workers = 3 + static_cast<int>(rng.below(7));
-  plan.topology = one_of<std::string>({"ring", "torus2d", "one_peer_exponential"}, rng);
-  plan.algorithm = one_of<std::string>({"awc", "atc"}, rng);
-  plan.staleness = one_of<std::int64_t>({0, 0, 2, -1}, rng);
-  plan.victims = {static_cast<int>(rng.below(3) == 0 ? 0 : rng.below(plan.workers))};
-  if (plan.kind == Kind::kill_two) {
-    const int step = 1 + static_cast<int>(rng.below(plan.workers - 1));
-    plan.victims.push_back((plan.victims[0] + step) % plan.workers);
+  double unnoticed_s = 0, alone_s = plan.staleness < 0 ? suspect_after_s : 0;
+  for (const Event& event : plan.events) {
+    const bool away = event.kind == Kind::stop || is_of_links(event.kind);
+    if (away) unnoticed_s += std::max(0.0, event.length_s - suspect_after_s);
+    if (away && plan.staleness != 0) alone_s += std::min(event.length_s, suspect_after_s) / 2;
   }
-  plan.round = 5 + static_cast<int>(rng.below(80));
-  plan.delay_us = static_cast<int>(rng.below(4000));
-  plan.pause_s = rng.uniform(0.2, 2);
-  return plan;
-}
-
-Plan draw_on_hosts(int hosts, std::uint64_t seed, std::uint64_t index) {
-  fast::Rng rng(fast::mix_seed(seed, index));
-  Plan plan;
-  std::vector<Kind> kinds = {Kind::stop, Kind::cut, Kind::kill};
-  if (hosts > 2) kinds = {Kind::cut, Kind::cut_and_kill, Kind::kill};
-  plan.kind = kinds[index % kinds.size()];
-  plan.path = index / kinds.size() % 2 == 0 ? "pull" : "two_sided";
-  plan.hosts = hosts;
-  plan.workers = hosts + static_cast<int>(rng.below(4));
-  plan.topology = one_of<std::string>({"ring", "torus2d", "one_peer_exponential"}, rng);
-  plan.algorithm = one_of<std::string>({"awc", "atc"}, rng);
-  const std::vector<std::int64_t> bounds = {0, 2, 0, -1};
-  plan.staleness = bounds[(index / 6 + index % 3 / 2) % bounds.size()];
-  plan.victims = {static_cast<int>(rng.below(plan.workers))};
-  if (plan.kind == Kind::cut_and_kill) {
-    plan.victims.push_back(static_cast<int>(rng.below(plan.workers)));
-  }
-  plan.round = 5 + static_cast<int>(rng.below(80));
-  plan.delay_us = static_cast<int>(rng.below(4000));
-  plan.pause_s = rng.uniform(0.8, 2.2);
-  plan.one_link = hosts > 2 && rng.below(2) == 0;
-  plan.large = rng.below(2) == 0;
-  return plan;
-}
-
-std::vector<std::string> all_rules() {
-  return {"awc",       "atc",   "local",    "gradient_tracking", "d2", "quasi_global_momentum",
-          "decentlam", "choco", "push_sum", "event_triggered"};
-}
-
-void choose_rule(Plan& plan, const std::vector<std::string>& rules, std::uint64_t seed) {
-  fast::Rng rng(fast::mix_seed(seed, 7));
-  plan.algorithm = one_of(rules, rng);
-  const fast::algorithm::Declaration rule = fast::algorithm::by_name(plan.algorithm).declaration();
-  // Stale decentlam diverges at this step even when nothing happens.
-  if (!rule.why_synchronous.empty() || plan.algorithm == "decentlam") plan.staleness = 0;
-  // Devices have no running sums.
-  if (plan.devices && rule.delivery == fast::algorithm::Delivery::summed) plan.staleness = 0;
-  const bool sums = rule.delivery == fast::algorithm::Delivery::summed && plan.staleness != 0;
-  const bool symmetric = rule.mixing == fast::algorithm::Mixing::symmetric;
-  if (plan.topology == "one_peer_exponential" &&
-      (rule.needs_static_topology || sums || symmetric)) {
-    plan.topology = "ring";
-  }
-}
-
-void train_lenet(Plan& plan, std::uint64_t seed) {
-  plan.lenet = true;
-  plan.workers = 3 + plan.workers % 2;
-  for (int& victim : plan.victims) victim %= plan.workers;
-  if (plan.victims.size() == 2 && plan.victims[0] == plan.victims[1]) {
-    plan.victims[1] = (plan.victims[0] + 1) % plan.workers;
-  }
-  plan.round *= 12;
-  plan.seed = seed;
+  return earliest_settled + static_cast<int>(1000 * (unnoticed_s + alone_s) / pause_ms(plan));
 }
 
 std::string write(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(plan.kind),
-                     plan.workers, plan.topology, plan.algorithm, plan.staleness, plan.round,
-                     plan.delay_us, plan.pause_s, plan.hosts, plan.path,
-                     static_cast<int>(plan.large), static_cast<int>(plan.lenet),
-                     static_cast<int>(plan.devices), plan.seed, fmt::join(plan.victims, " "));
+  std::string line = fmt::format(
+      "rule={} workers={} topology={} staleness={} codec={} arena={} hosts={} path={} weights={} "
+      "data={} seed={}",
+      plan.rule, plan.workers, plan.topology,
+      plan.staleness < 0 ? "inf" : std::to_string(plan.staleness), plan.codec,
+      plan.rotating ? "rotating" : "fixed", plan.hosts, plan.path,
+      plan.devices ? "devices"
+      : plan.large ? "large"
+                   : "small",
+      plan.lenet ? "lenet" : "parabola", plan.seed);
+  for (const Event& event : plan.events) line += fmt::format(" {}", write(event));
+  return line;
 }
 
 Plan read(const std::string& line) {
   std::istringstream words(line);
   Plan plan;
-  int kind = 0;
-  words >> kind >> plan.workers >> plan.topology >> plan.algorithm >> plan.staleness >>
-      plan.round >> plan.delay_us >> plan.pause_s >> plan.hosts >> plan.path >> plan.large >>
-      plan.lenet >> plan.devices >> plan.seed;
-  plan.kind = static_cast<Kind>(kind);
-  for (int victim = 0; words >> victim;) plan.victims.push_back(victim);
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) {
+      plan.events.push_back(event_from(word));
+    } else {
+      read_word(plan, word.substr(0, equals), word.substr(equals + 1));
+    }
+  }
   return plan;
+}
+
+bool is_in(const std::vector<int>& ranks, int rank) {
+  return std::count(ranks.begin(), ranks.end(), rank) > 0;
 }
 
 }  // namespace chaos

@@ -4,6 +4,7 @@
 #include <fast/worker/worker.hpp>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "chaos/plan.hpp"
@@ -17,6 +18,9 @@ class Problem {
   virtual void step(std::int64_t round) = 0;
   /// Whether the weights as they stand show that some read was torn.
   virtual bool torn() const = 0;
+  /// With weights in slots: finds gradients there, then adds a step to a part of the next weights.
+  virtual void find_gradients(const double* weights) = 0;
+  virtual void update(std::span<double> weights) = 0;
   /// How good the weights as they stand are: what Result::own and mean are of.
   virtual double result() = 0;
 };

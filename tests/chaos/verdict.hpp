@@ -20,9 +20,31 @@ struct Result {
 /// Of those workers that came to the end.
 std::vector<Result> results_in(const std::string& directory, int workers);
 
-/// Empty when all is as it should be. No status: it hung. `undisturbed`: LeNet's share of images
-/// told right when nothing happens.
-std::string judge(const Plan& plan, std::optional<int> status, const std::vector<Result>& results,
-                  double undisturbed);
+/// How a run ended.
+struct Ending {
+  std::optional<int> status;  ///< of fastrun; none: it hung
+  std::vector<Result> results;
+  std::string log;
+};
+
+enum class Fault { none, hang, torn, checkpoint, other };
+
+struct Verdict {
+  std::string wrong;  ///< empty: all is as it should be
+  Fault fault = Fault::none;
+  std::optional<double> distance;  ///< of the survivors' mean from their optimum
+  double held_s = 0;               ///< the longest round of a worker that nothing happened to
+
+  static Verdict of(std::string wrong, Fault fault = Fault::other) {
+    return {wrong, wrong.empty() ? Fault::none : fault, {}, 0};
+  }
+};
+
+/// `undisturbed`: LeNet's share of images told right when nothing happens.
+Verdict judge(const Plan& plan, const Ending& ending, double undisturbed);
+
+/// What is wrong with a run that has to end with an error: it ends by itself, all ranks, and tells
+/// why once. `text`: of the message.
+std::string of_error(const Ending& ending, const std::string& text = "");
 
 }  // namespace chaos
