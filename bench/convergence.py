@@ -14,7 +14,7 @@ matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "fast"
 import matplotlib.pyplot as plt
 
-from time_to import metrics, over_time, time_to
+from time_to import accuracy_of, metrics, over_time, time_to
 
 ROWS = {
     "even-allreduce": "all-reduce",
@@ -76,9 +76,7 @@ def spread(values, scale=100):
 def by_line(workers):
     """(epoch, accuracy, round, consensus distance) of each line; every worker has tested its slice."""
     for lines in zip(*workers):
-        correct = sum(line["mean_model_test_correct"] for line in lines)
-        samples = sum(line["mean_model_test_samples"] for line in lines)
-        yield len(lines), 100 * correct / samples, lines[0]["round"], statistics.mean(l["consensus_distance"] for l in lines)
+        yield len(lines), 100 * accuracy_of(lines), lines[0]["step"], statistics.mean(l["consensus_distance"] for l in lines)
 
 
 def time_to_target(row):

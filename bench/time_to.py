@@ -8,19 +8,25 @@ import sys
 
 def over_time(workers):
     """(seconds, accuracy): whenever a worker has tested its slice, of all workers' latest tests."""
-    events = sorted((line["seconds"], rank, line) for rank, lines in enumerate(workers) for line in lines)
+    events = sorted((line["seconds_training"], rank, line) for rank, lines in enumerate(workers) for line in lines)
     latest = {}
     for seconds, rank, line in events:
         latest[rank] = line
         if len(latest) < len(workers):
             continue
-        correct = sum(line["mean_model_test_correct"] for line in latest.values())
-        yield seconds, correct / sum(line["mean_model_test_samples"] for line in latest.values())
+        yield seconds, accuracy_of(latest.values())
+
+
+def accuracy_of(lines):
+    """Of parts of the test samples together."""
+    return sum(line["test_accuracy"] * line["test_samples"] for line in lines) / sum(line["test_samples"] for line in lines)
 
 
 def metrics(run):
-    """Every worker's lines."""
-    return [[json.loads(line) for line in path.open()] for path in sorted(pathlib.Path(run).glob("metrics-*.jsonl"))]
+    """Every worker's lines of epochs and of tests within one."""
+    files = sorted((pathlib.Path(run) / "metrics").glob("*.jsonl"))
+    lines = [[json.loads(line) for line in path.open()] for path in files]
+    return [[line for line in own if line["kind"] in ("epoch", "evaluation")] for own in lines]
 
 
 def time_to(workers, accuracy):
