@@ -18,6 +18,13 @@ configure consumer "-DCOMPONENTS=$components"
 "$prefix/consumer/consumer"
 for program in "$prefix"/consumer/consumer_*; do "$program"; done
 
+# The installed program carries what its pages need.
+if [[ -x $prefix/bin/fast-report ]]; then
+  python3 "$source/../report/make_run.py" "$prefix/run"
+  "$prefix/bin/fast-report" "$prefix/run" --html "$prefix/report.html"
+  grep -q vegaEmbed "$prefix/report.html" || refuse "the report has no charts"
+fi
+
 configure unknown "-DCOMPONENTS=nn;warp" >"$prefix/log" 2>&1 && refuse "a component that does not exist was found"
 tr -s ' \n' ' ' <"$prefix/log" | grep -F "component 'warp' was not built; this installation has: ${4//,/, }" ||
   { cat "$prefix/log" && refuse "the message does not name the components there are"; }

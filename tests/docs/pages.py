@@ -36,7 +36,7 @@ SHOWN = {"text", "console"}
 DIRECTIVES = ("not run", "in", "from", "save as", "first", "run with", "prints", "prints in any order")
 GENERATED = ("options", "rules", "end")  # tables that scripts/docs_tables.sh writes
 LIBRARIES = {"torch": "torch", "dlib": "dlib", "cuda": "cuda", "testing": "testing", "train": "train", "data": "train",
-             "nn": "nn", "fast.h": "c"}
+             "nn": "nn", "observe": "observe", "fast.h": "c"}
 
 
 class Block:

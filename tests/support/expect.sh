@@ -21,13 +21,17 @@ tell_failure() {
   sed 's/^/  | /' "$directory/output"
 }
 
-# expect_on_the_way TITLE TEXT FILE ACTION -- COMMAND...: once FILE has a line, does ACTION; COMMAND then ends well and prints the text.
+# results FILE: how many epochs and tests within one a file of metrics has.
+results() { grep -cE '^\{"kind":"(epoch|evaluation)"' "$1" 2>/dev/null || true; }
+
+# expect_on_the_way TITLE TEXT FILE ACTION -- COMMAND...: once FILE, of metrics, has a result, does ACTION; COMMAND then ends
+# well and prints the text.
 expect_on_the_way() {
   local title=$1 text=$2 file=$3 action=$4 started
   shift 5
   timeout -k 5 100 "$@" </dev/null >"$directory/output" 2>&1 9>&- &
   started=$!
-  for ((i = 0; i < 300 && $(wc -l 2>/dev/null <"$file" || echo 0) < 1; ++i)); do sleep 0.1; done
+  for ((i = 0; i < 300 && $(results "$file")0 < 1; ++i)); do sleep 0.1; done
   $action $started
   wait $started || tell_failure "$title: status $?"
   grep -qF -e "$text" "$directory/output" || tell_failure "$title: no \"$text\""
