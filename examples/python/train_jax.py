@@ -24,7 +24,7 @@ keys, sides = jax.random.split(jax.random.PRNGKey(0), 3), [784, 128, 64, 10]
 params = [{"w": jax.random.normal(key, (i, o)) * (2 / i) ** 0.5, "b": jnp.zeros(o)} for key, i, o in zip(keys, sides, sides[1:])]
 
 worker = fast.Worker(params, topology="torus2d")                               # line 1
-x, y = (part[worker.rank::worker.size] for part in images("train", samples))   # this worker's part of the data
+x, y = (part[worker.rank::worker.size] for part in images("train", samples))   # this worker's
 np.random.seed(worker.rank)
 for epoch in range(epochs):
     for batch in np.split(np.random.permutation(len(x) // 64 * 64), len(x) // 64):

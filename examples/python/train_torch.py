@@ -20,7 +20,7 @@ net = torch.nn.Sequential(
 optimizer = torch.optim.SGD(net.parameters(), 0.05, momentum=0.9)
 
 worker = fast.Worker(net, topology="torus2d")                                  # line 1
-x, y = (part[worker.rank::worker.size] for part in images("train", samples))   # this worker's part of the data
+x, y = (part[worker.rank::worker.size] for part in images("train", samples))   # this worker's
 for epoch in range(epochs):
     for batch in torch.randperm(len(x) // 32 * 32).split(32):
         with worker.round():                                                   # line 2

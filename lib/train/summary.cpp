@@ -118,6 +118,10 @@ std::string Summary::table(bool with_run) const {
   return table;
 }
 
+bool Summary::same_workers() const {
+  return lost.empty() && replaced.empty() && left.empty() && joined.empty();
+}
+
 void Summary::write_json(const std::filesystem::path& path) const {
   std::ofstream out(path);
   out << to_json() << '\n' << std::flush;

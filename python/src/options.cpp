@@ -37,25 +37,11 @@ void set(OptionTable& table, const std::string& name, const std::vector<std::str
   table.set(*row, texts, "option " + name);
 }
 
-const char* level_name(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return "debug";
-    case LogLevel::info:
-      return "info";
-    case LogLevel::warning:
-      return "warning";
-    case LogLevel::error:
-      break;
-  }
-  return "error";
-}
-
 LogSink log_to(const Held& function) {
   return [function](LogLevel level, std::string_view text) {
     if (Py_IsInitialized() == 0) return;
     const nb::gil_scoped_acquire gil;
-    quietly(function.get(), [&] { function.get()(level_name(level), std::string(text)); });
+    quietly(function.get(), [&] { function.get()(name_of(level), std::string(text)); });
   };
 }
 

@@ -130,3 +130,13 @@ TEST_CASE("a summary is written to a file or the file is named") {
   CHECK_THROWS_WITH(example().write_json(directory / "gone/summary.json"),
                     ContainsSubstring("gone/summary.json"));
 }
+
+TEST_CASE("workers that were lost, left, joined or replaced are not the same as at the start") {
+  CHECK(train::Summary{}.same_workers());
+  for (const auto list : {&train::Summary::lost, &train::Summary::replaced, &train::Summary::left,
+                          &train::Summary::joined}) {
+    train::Summary summary;
+    summary.*list = {1};
+    CHECK_FALSE(summary.same_workers());
+  }
+}

@@ -23,9 +23,7 @@ Clocks::MakeObserver Clocks::telling(MakeObserver make) {
 }
 
 void Clocks::finish(const fast::train::Summary& summary) {
-  if (!summary.lost.empty() || !summary.replaced.empty() || !summary.left.empty() ||
-      !summary.joined.empty() || group_.some_are_gone())
-    return;
+  if (!summary.same_workers() || group_.some_are_gone()) return;
   try {
     const Deadline soon(std::min(deadline_, fast::Seconds(5)));
     offset_s_ = fast::observe::clock_offset(group_, soon).count();

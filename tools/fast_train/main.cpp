@@ -94,8 +94,7 @@ bool report(const Group& group, const Options& o, const train::Summary& summary)
     std::fflush(stdout);
     if (!o.summary_json.empty()) summary.write_json(o.summary_json);
   };
-  if (summary.lost.empty() && summary.left.empty() && summary.replaced.empty() &&
-      summary.joined.empty()) {
+  if (summary.same_workers()) {
     agree(group, Deadline(o.trainer.worker.deadline), "fast-train: writing results", write);
   } else {
     write();

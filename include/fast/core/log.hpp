@@ -8,6 +8,8 @@
 namespace fast {
 
 enum class LogLevel { debug, info, warning, error };
+/// "debug", "info", "warning" or "error". The text lives as long as the program.
+const char* name_of(LogLevel level);
 /// Called from the thread that has something to say; must not throw. Empty: silence.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 

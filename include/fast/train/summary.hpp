@@ -53,6 +53,10 @@ struct Summary {
   bool evaluated = true;  ///< false: saved to continue later; only rounds and epochs are known
   std::string unsaved;    ///< why something could not be saved; empty: everything is saved
 
+  /// The workers that have begun are those that have ended. Otherwise collective calls of the group
+  /// do not return on all of them.
+  bool same_workers() const;
+
   /// One JSON object with a key for each field, named and ordered as here. Values that are not
   /// finite are null.
   std::string to_json() const;

@@ -13,20 +13,6 @@
 namespace fast::train {
 namespace {
 
-std::string_view name_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return "debug";
-    case LogLevel::info:
-      return "info";
-    case LogLevel::warning:
-      return "warning";
-    case LogLevel::error:
-      return "error";
-  }
-  return "?";
-}
-
 /// "2026-11-22 18:03:12.345", in local time.
 std::string time_text() {
   using namespace std::chrono;

@@ -184,8 +184,7 @@ std::vector<int> workers_at_end(const RunPlan& plan, const Summary& summary) {
 
 void merge_files(const RunPlan& plan, const Summary& summary) {
   if (!plan.options.out) return;
-  const bool together = summary.lost.empty() && summary.replaced.empty() && summary.left.empty() &&
-                        summary.joined.empty();
+  const bool together = summary.same_workers();
   const std::vector<int> present = workers_at_end(plan, summary);
   const bool merges = plan.group.rank() == present.front();
   try {
