@@ -99,8 +99,7 @@ void PlaceTaker::prepare(Place& place) {
   place.mixer = make_mixer(layout_, options_, seat(place));
   const bool passes_mass =
       options_.algorithm.declaration().mixing == algorithm::Mixing::column_stochastic;
-  if (place.offer)
-    keeper_->growth().enter(std::max(place.offer->growth, keeper_->growth().begun()));
+  if (place.offer) keeper_->growth().enter(std::max(place.offer->growth, keeper_->growth().past()));
   const Wired wired = this->wired();
   place.plan = std::make_shared<RoundPlan>(wired.schedule, seat(place), wired.weights.rule,
                                            wired.weights.lazy, passes_mass);

@@ -27,8 +27,11 @@ class GrowthKeeper {
   void enter();
   /// Of a spare that has a seat, or is to take one: it trains in a run that has grown so often.
   void enter(int growths) { seating_.enter(growths); }
+  /// See SeatGrowth. Waits for news, a few seconds at most.
+  void begin(std::int64_t rounds);
   int entered() const { return seating_.entered(); }
   int begun() const { return seating_.begun_growths(); }
+  int past() const { return seating_.past_growths(); }
   /// Growths that are wanted, entered or not; and spares that none of them will need.
   int wanted() const;
   int spares_left() const;

@@ -41,6 +41,11 @@ bool SeatGrowth::some_have_answered(std::uint64_t growth) const {
   return false;
 }
 
+/// To take another seat than the new one.
+bool SeatGrowth::a_spare_prepares(std::uint64_t growth) const {
+  return seating_.others_are_claimed(seating_.founders() + static_cast<int>(growth) - 1);
+}
+
 /// Whether all that train have come to the last growth, and those that joined before train, too.
 /// Else a worker that answers would wait for slow ones, or they would begin in a run that has grown
 /// once more.
@@ -67,14 +72,16 @@ void SeatGrowth::answer() {
   if (static_cast<std::uint64_t>(seating_.entered()) + 1 != growth) return;
   if (records.answer_of(seating_.rank()).number >= growth) return;
   const bool first = !some_have_answered(growth);
-  if (first && !(has_newcomer(growth) && all_have_entered(records.newest_settled()))) return;
+  const bool may_be_first = has_newcomer(growth) && !a_spare_prepares(growth) &&
+                            all_have_entered(records.newest_settled());
+  if (first && !may_be_first) return;
   records.answer({growth, *begun_ + ahead_});
 }
 
 void SeatGrowth::settle() {
   SeatRecords& records = seating_.records();
   const std::uint64_t growth = records.newest_settled().number + 1;
-  if (!allowed_ || !trains(seating_.rank())) return;
+  if (!allowed_ || !trains(seating_.rank()) || a_spare_prepares(growth)) return;
   std::int64_t last = 0;
   for (int rank = 0; rank < records.size(); ++rank) {
     if (has_ended(records.status(rank)))
@@ -100,6 +107,16 @@ std::optional<NumberedGrowth> SeatGrowth::coming() const {
   if (settled.number <= static_cast<std::uint64_t>(seating_.entered()) || !is_known)
     return std::nullopt;
   return settled;
+}
+
+bool SeatGrowth::begin(std::int64_t rounds) {
+  const NumberedGrowth settled = seating_.records().newest_settled();
+  const auto number = static_cast<int>(settled.number);
+  if (number > 0 && seating_.holder(seating_.founders() + number - 1) == nobody) return false;
+  const int entered = rounds >= settled.round ? number : seating_.past_growths();
+  seating_.enter(std::max(seating_.entered(), entered));
+  begun_ = rounds;
+  return true;
 }
 
 GrowthTurn SeatGrowth::take_turn(std::int64_t rounds, std::int64_t ahead) {

@@ -38,6 +38,10 @@ int Seating::begun_growths() const {
   return number - 1;
 }
 
+int Seating::past_growths() const {
+  return std::max(0, static_cast<int>(records_.newest_settled().number) - 1);
+}
+
 int Seating::spares_left() const {
   int free = static_cast<int>(free_spares().size());
   const int wanted = founders_ + static_cast<int>(records_.newest_wanted());
@@ -180,6 +184,14 @@ bool Seating::is_claimed(int seat) const {
   return false;
 }
 
+bool Seating::others_are_claimed(int but) const {
+  for (int spare = founders_; spare < records_.size(); ++spare) {
+    const SeatClaim claim = records_.claim(spare);
+    if (claim.phase == Phase::claiming && claim.seat != but && !is_gone(spare)) return true;
+  }
+  return false;
+}
+
 std::uint64_t Seating::newest_version(int seat) const {
   std::uint64_t newest = 0;
   for (int spare = founders_; spare < records_.size(); ++spare) {
@@ -240,9 +252,18 @@ bool Seating::is_busy() const {
   return claims || joins || grows || (!vacant().empty() && !free_spares().empty());
 }
 
+/// All ranks know of this rank's claim after news_s_. What they settled on without it, this rank
+/// knows as much later; see SeatGrowth.
+double Seating::news_of_claims_s() const {
+  const std::uint64_t settled = records_.newest_settled().number;
+  const bool is_old = records_.claim(rank()).seat < founders_ + static_cast<int>(settled);
+  return is_old && records_.newest_wanted() > settled ? 2 * news_s_ : news_s_;
+}
+
 std::optional<SeatOffer> Seating::offered() const {
   const SeatClaim own = records_.claim(rank());
-  if (own.phase != Phase::claiming || time_s_ - claimed_at_s_ <= news_s_) return std::nullopt;
+  if (own.phase != Phase::claiming || time_s_ - claimed_at_s_ <= news_of_claims_s())
+    return std::nullopt;
   const int before = holder(own.seat);
   return SeatOffer{own.seat, own.version, before == nobody ? 0 : records_.progress(before),
                    std::max(0, own.seat - founders_ + 1)};

@@ -178,6 +178,49 @@ TEST_CASE("the next spare joins in place of a newcomer that has died") {
   CHECK(ranks.seating(0).holder(3) == 4);
 }
 
+TEST_CASE("a growth is not settled while a spare takes a lost worker's seat, which answers, too") {
+  GrowingRanks ranks(3, 2);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.silent = {2};
+  ranks.died = {2};
+  ranks.pass(growing_news_s + 0.06);
+  CHECK_FALSE(ranks.seating(4).offered());  // what was settled meanwhile may be on its way
+  ranks.pass(growing_news_s);
+  REQUIRE(ranks.seating(4).offered());
+  CHECK(ranks.seating(4).offered()->seat == 2);
+  CHECK_FALSE(ranks.growth(0).coming());
+  CHECK(ranks.run(0, 500) == GrowthTurn::hold);  // it has answered before the spare was there
+  const std::int64_t begins = ranks.made(0) + 20;
+  REQUIRE(ranks.growth(4).begin(begins));
+  CHECK(ranks.seating(4).seats() == 3);
+  ranks.seating(4).records().set_status(WorkerStatus::running);
+  REQUIRE(ranks.seating(4).take());
+  ranks.pass(0.2);
+  CHECK_FALSE(ranks.growth(0).coming());
+  ranks.growth(4).allow({});
+  ranks.pass(0.2);
+  REQUIRE(ranks.growth(0).coming());
+  CHECK(ranks.growth(0).coming()->round == begins + 2);
+}
+
+TEST_CASE("a spare begins in the topology of its round") {
+  GrowingRanks ranks(3, 2);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.pass(0.2);
+  const auto coming = ranks.growth(0).coming();
+  REQUIRE(coming);
+  CHECK(ranks.growth(4).begin(coming->round - 1));
+  CHECK(ranks.seating(4).entered() == 0);
+  CHECK(ranks.growth(4).coming());
+  CHECK(ranks.growth(4).begin(coming->round));
+  CHECK(ranks.seating(4).entered() == 1);
+  CHECK_FALSE(ranks.growth(4).coming());
+}
+
 TEST_CASE("growths begin in the rounds that the program allows") {
   GrowingRanks ranks(3, 1, {.first = 40, .every = 20});
   for (int k = 0; k < 45; ++k) ranks.next(1);
