@@ -112,6 +112,7 @@ Link PlaceTaker::open(const PayloadShape& shape) {
     keeper_->watch(options_.suspect_after.value_or(suspect_after_at_first),
                    options_.mix_every * options_.algorithm.declaration().combine_every);
     exchange.is_replaced = [keeper = keeper_](int rank) { return keeper->is_replaced(rank); };
+    exchange.number_of = [keeper = keeper_](int rank) { return keeper->number_of(rank); };
   }
   const bool plain = options_.codec.kind == codec::Kind::identity;
   EdgePlan edges = [edges = edges_](std::int64_t combination) { return edges->edges(combination); };

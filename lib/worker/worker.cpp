@@ -414,7 +414,9 @@ void Worker::leave() {
 }
 void Worker::await_finish() {
   finish();
-  if (Impl::sits(impl_)) impl_->survivors.await_finish();
+  if (!Impl::sits(impl_)) return;
+  impl_->survivors.await_finish();
+  if (impl_->seats) impl_->seats->await_end();
 }
 Departures Worker::departed(const std::vector<int>& ask) const {
   return Impl::of(impl_).survivors.departed(ask);

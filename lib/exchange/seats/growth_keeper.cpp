@@ -70,6 +70,11 @@ void GrowthKeeper::enter() {
   growth_.enter();
 }
 
+std::optional<std::int64_t> GrowthKeeper::entered_in() const {
+  const std::lock_guard lock(mutex_);
+  return growth_.entered_in();
+}
+
 void GrowthKeeper::begin(std::int64_t rounds) {
   const Deadline limit(longest_news);
   std::unique_lock lock(mutex_);

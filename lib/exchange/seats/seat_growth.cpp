@@ -23,6 +23,13 @@ void SeatGrowth::tick() {
   settle();
 }
 
+bool SeatGrowth::is_busy() const {
+  const SeatRecords& records = seating_.records();
+  const std::uint64_t settled = records.newest_settled().number;
+  return records.newest_wanted() > settled && trains(records.rank()) &&
+         some_have_answered(settled + 1);
+}
+
 bool SeatGrowth::trains(int rank) const {
   return seating_.takes_part(rank) && !seating_.is_replaced(rank) &&
          seating_.records().status(rank) == WorkerStatus::running;
@@ -115,6 +122,7 @@ bool SeatGrowth::begin(std::int64_t rounds) {
   if (number > 0 && seating_.holder(seating_.founders() + number - 1) == nobody) return false;
   const int entered = rounds >= settled.round ? number : seating_.past_growths();
   seating_.enter(std::max(seating_.entered(), entered));
+  if (number > 0 && seating_.entered() == number) entered_in_ = settled.round;
   begun_ = rounds;
   return true;
 }
@@ -132,7 +140,9 @@ GrowthTurn SeatGrowth::take_turn(std::int64_t rounds, std::int64_t ahead) {
 }
 
 void SeatGrowth::enter() {
-  seating_.enter(static_cast<int>(seating_.records().newest_settled().number));
+  const NumberedGrowth settled = seating_.records().newest_settled();
+  seating_.enter(static_cast<int>(settled.number));
+  entered_in_ = settled.round;
   if (allowed_ && allowed_->every > 1) allowed_.reset();
 }
 

@@ -40,6 +40,8 @@ class SeatGrowth {
   /// One worker more than those that are wanted already.
   void request();
   void tick();
+  /// Workers are to answer and to settle now, and may hold meanwhile: ticks should follow quickly.
+  bool is_busy() const;
   /// Of a spare that begins to train after `rounds` rounds, before it publishes for the next one:
   /// it has entered the growths of these rounds, and answers for a further one. False if it must
   /// ask again later, as not all news of the last growth have come.
@@ -50,6 +52,9 @@ class SeatGrowth {
   /// The worker has done what take_turn() has asked for. With GrowthRounds::every above 1 it must
   /// allow the next growth anew: its rounds may have moved.
   void enter();
+  /// The round of the last growth that this worker has entered. Empty: there was none, or it is not
+  /// known.
+  std::optional<std::int64_t> entered_in() const { return entered_in_; }
   /// The growth that is settled and that this worker has not entered.
   std::optional<NumberedGrowth> coming() const;
 
@@ -67,6 +72,7 @@ class SeatGrowth {
   std::optional<GrowthRounds> allowed_;
   std::optional<std::int64_t> begun_;  ///< the round under way
   std::int64_t ahead_ = 0;
+  std::optional<std::int64_t> entered_in_;
 };
 
 }  // namespace fast::exchange

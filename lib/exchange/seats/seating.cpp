@@ -8,6 +8,8 @@ namespace {
 using Phase = SeatClaim::Phase;
 
 constexpr double longest_claim_s = 5;
+/// Of a growth, that are passed in seconds; or in minutes, but few runs grow with such rounds.
+constexpr std::int64_t rounds_near = 1000;
 
 }  // namespace
 
@@ -244,12 +246,22 @@ bool Seating::is_awaited(int seat) const {
   return !free_spares().empty() && anyone_trains() && time_s_ - since < news_s_ + longest_claim_s;
 }
 
+/// Of a spare on a new seat: the run is about to come to the round of its growth.
+bool Seating::joins_soon() const {
+  if (!is_spare(rank()) || !takes_part(rank())) return false;
+  if (records_.status(rank()) != WorkerStatus::starting) return false;
+  const NumberedGrowth settled = records_.newest_settled();
+  if (records_.claim(rank()).seat >= founders_ + static_cast<int>(settled.number)) return false;
+  std::int64_t furthest = 0;
+  for (int rank = 0; rank < records_.size(); ++rank)
+    furthest = std::max(furthest, records_.progress(rank) * steps_);
+  return settled.round - furthest <= rounds_near;
+}
+
 bool Seating::is_busy() const {
+  if (!anyone_trains()) return false;
   const bool claims = records_.claim(rank()).phase == Phase::claiming;
-  const bool joins =
-      takes_part(rank()) && records_.status(rank()) == WorkerStatus::starting && has_begun();
-  const bool grows = records_.newest_wanted() > records_.newest_settled().number;
-  return claims || joins || grows || (!vacant().empty() && !free_spares().empty());
+  return claims || joins_soon() || (!vacant().empty() && !free_spares().empty());
 }
 
 /// All ranks know of this rank's claim after news_s_. What they settled on without it, this rank

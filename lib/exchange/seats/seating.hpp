@@ -104,7 +104,8 @@ class Seating {
   bool others_are_claimed(int but) const;
   /// A spare will probably take that vacant seat soon.
   bool is_awaited(int seat) const;
-  /// Seats are vacant or claimed: ticks should follow quickly.
+  /// This spare changes seats, or will begin on a new one soon, or spares shall take seats: ticks
+  /// should follow quickly.
   bool is_busy() const;
 
   /// Of a spare: the seat that it shall take now, if any.
@@ -129,6 +130,7 @@ class Seating {
   bool is_claimed(int seat) const;
   bool is_beaten(const SeatClaim& own) const;
   double news_of_claims_s() const;
+  bool joins_soon() const;
   std::uint64_t newest_version(int seat) const;
   void claim_one();
 

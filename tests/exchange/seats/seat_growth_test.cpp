@@ -291,6 +291,58 @@ TEST_CASE("a further growth waits for a worker that is slow, and for the one tha
   CHECK(ranks.run(0, 1000) != GrowthTurn::go);
 }
 
+TEST_CASE("ticks are quick while workers agree, and not for a growth that does not come") {
+  GrowingRanks ranks(2, 1);
+  const auto busy = [&] {
+    int count = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      if (ranks.silent.contains(rank)) continue;
+      count += ranks.seating(rank).is_busy() || ranks.growth(rank).is_busy() ? 1 : 0;
+    }
+    return count;
+  };
+  ranks.pass(0.2);
+  CHECK(busy() == 0);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  CHECK(busy() > 0);  // the spare is to take the seat
+  REQUIRE(ranks.seating(2).take());
+  CHECK(busy() == 0);
+  ranks.silent = {1};
+  ranks.pass(0.05);
+  CHECK(ranks.growth(0).is_busy());  // it waits for the other worker's answer
+  SECTION("all settle on a round that is far away") {
+    ranks.silent.clear();
+    ranks.growth(0).allow({.first = 1'000'000, .every = 1});
+    ranks.pass(0.2);
+    REQUIRE(ranks.growth(1).coming());
+    CHECK(busy() == 0);
+    ranks.seating(0).records().set_progress(999'990);
+    CHECK(busy() == 1);  // the spare begins soon
+  }
+  SECTION("the run ends") {
+    ranks.silent.clear();
+    for (const int worker : {0, 1})
+      ranks.seating(worker).records().set_status(WorkerStatus::finished);
+    ranks.growth(0).request();
+    ranks.pass(0.2);
+    CHECK(busy() == 0);
+  }
+  SECTION("the spare dies, and no other one is left") {
+    ranks.silent.clear();
+    ranks.pass(0.2);
+    for (const int worker : {0, 1}) {
+      REQUIRE(ranks.run(worker) == GrowthTurn::enter);
+      ranks.growth(worker).enter();
+    }
+    ranks.growth(0).request();
+    ranks.died = {2};
+    ranks.silent = {2};
+    ranks.pass(0.2);
+    CHECK(busy() == 0);
+  }
+}
+
 TEST_CASE("without leave of the program nobody answers") {
   GrowingRanks ranks(2, 1, {.first = 0, .every = 5});
   ranks.growth(0).request();
