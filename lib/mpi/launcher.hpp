@@ -16,6 +16,8 @@ enum class LauncherNote : char {
   lost_seat = 'i',       ///< of a worker: it trains no more, before the end
   stays = 'r',           ///< of a worker that was asked to leave: it refuses
   joined = 'j',          ///< of a spare: it trains, as one worker more
+  grows = 'g',           ///< of a worker that was asked to let a spare join: a spare shall
+  refuses_growth = 'n',  ///< of the same: none shall
 };
 
 /// Without a launcher it does nothing.

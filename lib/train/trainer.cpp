@@ -41,14 +41,30 @@ RunLog::Beginning beginning_of(const RunPlan& plan, bool is_spare) {
   return joins ? RunLog::Beginning::joins : RunLog::Beginning::on_seat;
 }
 
+/// The worker before this one on its seat has left out so many batches, some of them perhaps before
+/// the run grew for the last time. If it is not known when that was, only those of the present
+/// epoch are known.
+void note_left_out(const RunPlan& plan, std::int64_t count, const WorkerStats& stats,
+                   const RunPosition& position, TrainingBatches& batches) {
+  const exchange::GrowthKeeper& growth = plan.group.impl().seats()->growth();
+  if (growth.entered() == 0)
+    return batches.note_left_out(count, position.epoch(), position.round());
+  const auto in_epoch = static_cast<std::int64_t>(position.round());
+  const std::int64_t grown_in = growth.entered_in().value_or(stats.joined_at - in_epoch);
+  const std::int64_t since = std::min(count, stats.joined_at - grown_in);
+  batches.note_left_out(since, position.epoch(), position.round());
+  if (count == since || !growth.entered_in()) return;
+  batches.note_left_out(plan, plan.group.size() - 1, count - since,
+                        position.epoch_of_past(stats.joined_at - grown_in));
+}
+
 /// A spare that has taken a seat: what the worker before it left out is made up for, and what both
 /// may have used is counted.
 void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPosition& position,
                       TrainingBatches& batches) {
   const std::int64_t left_out = stats.joined_at - stats.predecessor_rounds;
   const bool can_make_up = !plan.rotates();
-  if (left_out > 0 && can_make_up)
-    batches.note_left_out(left_out, position.epoch(), position.round());
+  if (left_out > 0 && can_make_up) note_left_out(plan, left_out, stats, position, batches);
   if (beginning_of(plan, true) == RunLog::Beginning::joins) return;  // nobody was there before
   const WorkerOptions& worker = plan.options.worker;
   const std::int64_t under_way = worker.mix_every * worker.algorithm.declaration().combine_every;
@@ -62,9 +78,11 @@ void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPo
 void come_to_place(const RunPlan& plan, RunControl& control, Resume& resume, RunPosition& position,
                    const Replica& replica) {
   std::optional<NumberedRound> next;
-  if (!plan.group.joined().empty()) next = control.next_epoch(replica.worker().round());
+  if (plan.group.impl().seats()->growth().entered() > 0)
+    next = control.next_epoch(replica.worker().round());
   resume.join(next);
-  control.join(position.rounds());
+  const bool joins = beginning_of(plan, true) == RunLog::Beginning::joins;
+  control.join(joins ? position.rounds() - 1 : position.rounds());  // nobody has saved its file
 }
 
 /// Makes the objects of a run, each from those before it, and runs them. A spare waits in Replica.
@@ -96,12 +114,13 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);
   look_over(plan, worker_options(plan.options).algorithm.declaration(), is_spare);
   look_at_training(plan, replica.layout().parameter_count(), batches->rounds());
-  RunCheckpoint checkpoint(plan, control, state, std::move(files.checkpoints));
+  const bool joins = beginning_of(plan, is_spare) == RunLog::Beginning::joins;
+  RunCheckpoint checkpoint(plan, control, state, std::move(files.checkpoints), joins);
   RunLog log(plan, replica, evaluator, files.metrics, files.log);
   log.start(position.rounds(), beginning_of(plan, is_spare));
   const auto more_workers = [&] {
     grow(plan);
-    batches.emplace(plan);
+    batches->grow(plan);
   };
   const LoopFigures figures =
       TrainingLoop(plan, *batches, replica, best, checkpoint, log, more_workers).run();

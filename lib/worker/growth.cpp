@@ -50,7 +50,9 @@ void Growth::hear_launcher() {
     const std::string reason = why_not();
     if (reason.empty()) {
       keeper_->growth().request();
+      mpi::tell_launcher(mpi::LauncherNote::grows);
     } else {
+      mpi::tell_launcher(mpi::LauncherNote::refuses_growth);
       worker_.warn(fmt::format("worker {}: no worker can join: {}; training goes on",
                                worker_.rank(), reason));
     }
@@ -64,19 +66,31 @@ std::int64_t Growth::rounds_ahead() {
   return static_cast<std::int64_t>(std::ceil(std::min(rounds, most_rounds_ahead)));
 }
 
+/// The topology of a run that has grown so often, from that combination on.
+void Growth::change(int growths, std::int64_t from) {
+  const Wired wired = wiring_.of(keeper_->founders() + growths, worker_.options());
+  plan_.change(wired.schedule, from, wired.weights.rule, wired.weights.lazy);
+  prepared_ = growths;
+}
+
+int Growth::begin(std::int64_t rounds) {
+  const int planned = keeper_->growth().entered();
+  keeper_->growth().begin(rounds);
+  const int entered = keeper_->growth().entered();
+  if (entered > planned) change(entered, worker_.progress.combinations);
+  prepare(rounds);
+  return entered;
+}
+
 /// In the round before, so that what is published for the growth's round reaches its readers.
-void Growth::prepare() {
+void Growth::prepare(std::int64_t rounds) {
+  if (!keeper_) return;
   const std::optional<NumberedGrowth> coming = keeper_->growth().coming();
-  const std::int64_t rounds = worker_.progress.stats.rounds;
   if (!coming || rounds + 1 < coming->round) return;
   const auto number = static_cast<int>(coming->number);
   if (number <= prepared_) return;
   const std::int64_t steps = worker_.setting.steps();
-  const std::int64_t first =
-      std::max((coming->round + steps - 1) / steps, worker_.progress.combinations);
-  const Wired wired = wiring_.of(keeper_->founders() + number, worker_.options());
-  plan_.change(wired.schedule, first, wired.weights.rule, wired.weights.lazy);
-  prepared_ = number;
+  change(number, std::max((coming->round + steps - 1) / steps, worker_.progress.combinations));
 }
 
 bool Growth::look() {
@@ -85,7 +99,7 @@ bool Growth::look() {
   const std::int64_t rounds = worker_.progress.stats.rounds;
   const GrowthTurn turn =
       keeper_->growth().take_turn(rounds, rounds_ahead(), worker_.options().deadline);
-  prepare();
+  prepare(rounds);
   if (turn != GrowthTurn::enter) return false;
   keeper_->growth().enter();
   return true;

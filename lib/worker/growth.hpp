@@ -27,6 +27,12 @@ class Growth {
   /// Another topology from the next round on.
   void set_rule(const TopologyRule& rule) { wiring_.rule = rule; }
   void allow(const GrowthRounds& rounds);
+  /// Of a spare that begins to train after `rounds` rounds, before it publishes for the next one:
+  /// its topology is the one that the others have in this round. Returns how often the run has
+  /// grown.
+  int begin(std::int64_t rounds);
+  /// Of a worker that has left out rounds: the same, but for a growth that it has not entered.
+  void prepare(std::int64_t rounds);
   /// After each round. Passes on what the launcher asks for, or refuses it by a warning. Blocks
   /// while the others agree, which is rare: they are asked in time. True when the workers are more
   /// from the next round on. Throws Error(deadline).
@@ -35,7 +41,7 @@ class Growth {
  private:
   void hear_launcher();
   std::string why_not() const;
-  void prepare();
+  void change(int growths, std::int64_t from);
   std::int64_t rounds_ahead();
 
   Context worker_;

@@ -81,7 +81,9 @@ struct Worker::Impl {
   void sit_down(const exchange::SeatOffer& offer);
   void begin_on_seat(const exchange::SeatOffer& offer);
   void join(const exchange::SeatOffer& offer);
+  int come_to(std::int64_t rounds);
   void grow();
+  void rejoin();
   bool keeps_seat();
   bool combines_next() const { return (progress.stats.rounds + 1) % setting.steps() == 0; }
   void combine(const algorithm::RoundInfo& info);

@@ -99,8 +99,7 @@ void PlaceTaker::prepare(Place& place) {
   place.mixer = make_mixer(layout_, options_, seat(place));
   const bool passes_mass =
       options_.algorithm.declaration().mixing == algorithm::Mixing::column_stochastic;
-  if (place.offer)
-    keeper_->growth().enter(std::max(place.offer->growth, keeper_->growth().begun()));
+  if (place.offer) keeper_->growth().enter(std::max(place.offer->growth, keeper_->growth().past()));
   const Wired wired = this->wired();
   place.plan = std::make_shared<RoundPlan>(wired.schedule, seat(place), wired.weights.rule,
                                            wired.weights.lazy, passes_mass);
@@ -113,6 +112,7 @@ Link PlaceTaker::open(const PayloadShape& shape) {
     keeper_->watch(options_.suspect_after.value_or(suspect_after_at_first),
                    options_.mix_every * options_.algorithm.declaration().combine_every);
     exchange.is_replaced = [keeper = keeper_](int rank) { return keeper->is_replaced(rank); };
+    exchange.number_of = [keeper = keeper_](int rank) { return keeper->number_of(rank); };
   }
   const bool plain = options_.codec.kind == codec::Kind::identity;
   EdgePlan edges = [edges = edges_](std::int64_t combination) { return edges->edges(combination); };

@@ -79,7 +79,7 @@ bool Recovery::adopt(const std::vector<int>& sources) {
   return true;
 }
 
-void Recovery::rejoin(Publisher& publisher, std::int64_t furthest) {
+void Recovery::rejoin(Publisher& publisher, std::int64_t furthest, const ComeTo& come_to) {
   Progress& progress = worker_.progress;
   const auto behind = std::max<std::int64_t>(1, furthest - progress.combinations);
   require(adopt_neighbors(progress.combinations), ErrorKind::deadline,
@@ -87,6 +87,7 @@ void Recovery::rejoin(Publisher& publisher, std::int64_t furthest) {
           "could adopt; resume from a checkpoint",
           worker_.rank(), progress.combinations);
   progress.combinations += behind;
+  come_to(progress.stats.rounds + behind * worker_.setting.steps() - 1);
   publisher.restart(progress.combinations);
   worker_.exchange.complete(progress.combinations);
   --progress.combinations;
@@ -150,34 +151,44 @@ void Recovery::adopt_round(const exchange::SeatOffer& offer) {
     progress.combinations = std::max(progress.combinations, peers_.peer(source).progress);
 }
 
-/// The epoch is newer than any that workers have reached by counting departures.
-void Recovery::take_seat(Publisher& publisher, const exchange::SeatOffer& offer, int growths) {
-  adopt_round(offer);
+/// Where this worker has come to, it is a new one.
+void Recovery::count_from_here() {
   Progress& progress = worker_.progress;
-  publisher.restart(
-      progress.combinations,
-      epoch_of_growth(growths) + epochs_per_version * static_cast<double>(offer.version));
-  worker_.exchange.complete(progress.combinations);
   progress.stats.rounds = progress.combinations * worker_.setting.steps();
   progress.stats.joined_at = progress.stats.rounds;
+}
+
+void Recovery::publish_first(Publisher& publisher, double epoch) {
+  publisher.restart(worker_.progress.combinations, epoch);
+  worker_.exchange.complete(worker_.progress.combinations);
+}
+
+/// The epoch is newer than any that workers have reached by counting departures.
+void Recovery::take_seat(Publisher& publisher, const exchange::SeatOffer& offer,
+                         const ComeTo& come_to) {
+  adopt_round(offer);
+  count_from_here();
+  WorkerStats& stats = worker_.progress.stats;
+  const int growths = come_to(stats.rounds);
+  publish_first(publisher,
+                epoch_of_growth(growths) + epochs_per_version * static_cast<double>(offer.version));
   const bool never_held = offer.growth > 0 && offer.progress == 0;  // who was to join was lost
-  progress.stats.predecessor_rounds =
-      never_held ? progress.stats.joined_at : offer.progress * worker_.setting.steps();
+  stats.predecessor_rounds =
+      never_held ? stats.joined_at : offer.progress * worker_.setting.steps();
 }
 
 /// At staleness 0, the neighbors read it from the growth's round on, and keep their publications of
 /// that round for it.
-void Recovery::join(Publisher& publisher, const exchange::SeatOffer& offer, std::int64_t round) {
+void Recovery::join(Publisher& publisher, const exchange::SeatOffer& offer, std::int64_t round,
+                    const ComeTo& come_to) {
   adopt_round(offer);
   Progress& progress = worker_.progress;
   const std::int64_t steps = worker_.setting.steps();
   const std::int64_t first = (round + steps - 1) / steps;
   const bool keeps_pace = round >= 0 && worker_.setting.exact();
   progress.combinations = keeps_pace ? first : std::max(progress.combinations, first);
-  publisher.restart(progress.combinations, epoch_of_growth(offer.growth));
-  worker_.exchange.complete(progress.combinations);
-  progress.stats.rounds = progress.combinations * steps;
-  progress.stats.joined_at = progress.stats.rounds;
+  count_from_here();
+  publish_first(publisher, epoch_of_growth(come_to(progress.stats.rounds)));
   progress.stats.predecessor_rounds = round < 0 ? progress.stats.joined_at : round;
 }
 

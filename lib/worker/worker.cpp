@@ -99,7 +99,7 @@ void Worker::Impl::join(const exchange::SeatOffer& offer) {
   const std::optional<std::int64_t> round = seats->growth().wait_for(offer.growth);
   needed = round.has_value();
   if (!needed) return;
-  recovery.join(publisher, offer, *round);
+  recovery.join(publisher, offer, *round, [this](std::int64_t rounds) { return come_to(rounds); });
   link.peers->announce(WorkerStatus::running);
   seats->note_status(WorkerStatus::running);
   mpi::tell_launcher(mpi::LauncherNote::joined);
@@ -109,9 +109,16 @@ void Worker::Impl::join(const exchange::SeatOffer& offer) {
                                   offer.seat, progress.stats.rounds, setting.group.size()));
 }
 
+/// The run may have grown since this spare was offered its seat.
+int Worker::Impl::come_to(std::int64_t rounds) {
+  const int growths = growth.begin(rounds);
+  survivors.grow();
+  return growths;
+}
+
 /// The others read this spare's publications when it has taken the seat: it publishes before.
 void Worker::Impl::begin_on_seat(const exchange::SeatOffer& offer) {
-  recovery.take_seat(publisher, offer, seats->growth().entered());
+  recovery.take_seat(publisher, offer, [this](std::int64_t rounds) { return come_to(rounds); });
   link.peers->announce(WorkerStatus::running);
   seats->note_status(WorkerStatus::running);
   seated = seats->take();
@@ -208,8 +215,16 @@ void Worker::Impl::combine(const algorithm::RoundInfo& info) {
   } else if (setting.declared.scope == algorithm::Scope::everybody) {
     average->combine(info, publisher);
   } else if (setting.declared.scope == algorithm::Scope::neighbors) {
-    if (!round.run(info) && keeps_seat()) recovery.rejoin(publisher, lag.furthest_neighbor());
+    if (!round.run(info) && keeps_seat()) rejoin();
   }
+}
+
+/// It may have left out the round of a growth.
+void Worker::Impl::rejoin() {
+  recovery.rejoin(publisher, lag.furthest_neighbor(), [this](std::int64_t rounds) {
+    growth.prepare(rounds);
+    return seats ? seats->growth().entered() : 0;
+  });
 }
 
 void Worker::Impl::republish() {
@@ -399,7 +414,9 @@ void Worker::leave() {
 }
 void Worker::await_finish() {
   finish();
-  if (Impl::sits(impl_)) impl_->survivors.await_finish();
+  if (!Impl::sits(impl_)) return;
+  impl_->survivors.await_finish();
+  if (impl_->seats) impl_->seats->await_end();
 }
 Departures Worker::departed(const std::vector<int>& ask) const {
   return Impl::of(impl_).survivors.departed(ask);

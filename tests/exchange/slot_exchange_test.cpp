@@ -166,6 +166,28 @@ TEST_CASE("a neighbor without heartbeat is left out and taken back") {
   CHECK(reader.fetch(2).front().state == Arrival::State::present);
 }
 
+TEST_CASE("messages and events name a neighbor by the number that the owner gives it") {
+  struct Told : Observer {
+    void on_phase(const PhaseEvent& event) noexcept override { waited_for = event.peer; }
+    void on_peer(const PeerEvent& event) noexcept override { suspects = event.peer; }
+    std::atomic<int> waited_for{0}, suspects{0};
+  };
+  const Pair pair(64);
+  const auto told = std::make_shared<Told>();
+  ExchangeOptions options = staleness(0);
+  options.suspect_after = Seconds(0.15);
+  options.number_of = [](int rank) { return rank + 40; };
+  options.observer = told;
+  std::string said;
+  options.log = [&](LogLevel, std::string_view text) { said = text; };
+  const SlotPeers waiting(pair.heartbeat(Pair::reader_rank));
+  SlotExchange reader = pair.end(Pair::reader_rank, options);
+  reader.fetch(0);
+  CHECK_THAT(said, Contains("worker 41: worker 40 has shown no sign of life"));
+  CHECK(told->waited_for == 40);
+  CHECK(told->suspects == 40);
+}
+
 TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   const Pair pair(64);
   SlotPeers peers(pair.heartbeat(Pair::writer_rank));

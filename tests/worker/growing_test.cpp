@@ -17,6 +17,7 @@
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "worker/quick.hpp"
+#include "worker/reported.hpp"
 
 using namespace fast;
 using testing::expect;
@@ -33,7 +34,8 @@ struct GrowingRun {
   std::string topology = "ring";
   std::int64_t mix_every = 1;
   GrowthRounds allowed = {};
-  int spares = 0;  ///< more than those that join
+  int spares = 0;            ///< more than those that join
+  std::int64_t dies_in = 0;  ///< the round in which worker 1 dies; 0: it lives
 };
 
 /// That of the newcomers is far away.
@@ -68,6 +70,8 @@ constexpr int most_workers = 8;
 /// What the workers of a run find.
 struct Grown {
   std::array<std::atomic<std::int64_t>, most_workers> after{};  ///< rounds since the last growth
+  std::atomic<bool> reports{false};                             ///< the death of worker 1
+  std::atomic<std::int64_t> grown_in{0};                        ///< the round of the last growth
   std::mutex mutex;
   double sum = 0;
   int trained = 0, idle = 0;
@@ -99,18 +103,36 @@ double growing_margin(const GrowingRun& run) {
   return growing_rate * static_cast<double>(old) * distance;
 }
 
+/// A spare that takes a seat in a run that has grown.
+std::int64_t round_of_growth(const Grown& grown) {
+  while (grown.grown_in == 0) std::this_thread::yield();
+  return grown.grown_in;
+}
+
+/// Until the launcher reports its death, and then until a spare has its seat.
+void die(Worker& worker, const Group& group, std::atomic<bool>& reports) {
+  reports = true;
+  while (group.has_seat()) std::this_thread::yield();
+  worker.step([] {}, {.learning_rate = growing_rate});
+}
+
 /// In steps of a millisecond, so that growth takes some rounds.
 void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
-  const Group group = with_spares(threads, run.growths + run.spares);
+  const Group group =
+      with_spares(testing::reported(threads, 1, grown.reports), run.growths + run.spares);
   std::vector<double> x(5, 1.0);
   const TopologyRule rule = run.topology == "ring" ? stencil::ring() : stencil::complete();
   Worker worker(group, rule, {view_of("x", std::span(x))}, growing_options(run));
   worker.allow_growth(run.allowed);
-  const bool joins = threads.rank() >= run.workers;
+  const bool is_spare = threads.rank() >= run.workers;
+  const bool joins = is_spare && worker.rank() >= run.workers;
+  const bool dies = threads.rank() == 1 && run.dies_in > 0;
   const int all = run.workers + run.growths;
   int size = worker.size();
-  std::int64_t changed = joins ? worker.stats().predecessor_rounds : 0;
-  std::int64_t end = size == all ? changed + rounds_after : most_rounds_before;
+  std::int64_t changed = 0;
+  if (joins) changed = worker.stats().predecessor_rounds;
+  if (is_spare && !joins && group.has_seat() && size == all) changed = round_of_growth(grown);
+  std::int64_t end = dies ? run.dies_in : size == all ? changed + rounds_after : most_rounds_before;
   while (worker.round() < end) {
     if (threads.rank() == 0 && worker.round() == asks_in) {
       for (int k = 0; k < run.growths; ++k) group.impl().seats()->growth().request();
@@ -127,8 +149,10 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
     if (size == worker.size()) continue;
     size = worker.size();
     changed = worker.round();
-    if (size == all) end = changed + rounds_after;
+    if (size == all) grown.grown_in = changed;
+    if (size == all && !dies) end = changed + rounds_after;
   }
+  if (dies) die(worker, group, grown.reports);
   worker.await_finish();
   const std::lock_guard lock(grown.mutex);
   if (!group.has_seat()) {
@@ -137,10 +161,11 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
   }
   ++grown.trained;
   expect(worker.size() == all, fmt::format("worker {}: {} workers", worker.rank(), worker.size()));
-  expect(worker.departed().lost.empty() && group.replaced().empty(), "somebody counts as lost");
+  const std::vector<int> replaced = run.dies_in > 0 ? std::vector<int>{1} : std::vector<int>{};
+  expect(worker.departed().lost.empty() && group.replaced() == replaced, "somebody counts as lost");
   expect(group.joined().size() == static_cast<std::size_t>(run.growths),
          "who has joined is not known");
-  if (!joins) grown.changed_in.push_back(changed);
+  if (!is_spare) grown.changed_in.push_back(changed);
   std::vector<double> mean(5);
   worker.mean_model({view_of("x", std::span(mean))});
   grown.means.push_back(mean[4]);
@@ -196,6 +221,12 @@ TEST_CASE("a worker joins in rounds that the program allows, also when it combin
     CHECK(grown.trained == 4);
     for (const std::int64_t round : grown.changed_in) CHECK(round % 100 == 7);
   }
+}
+
+TEST_CASE("a spare takes a lost worker's seat while another one joins") {
+  for (const std::int64_t round : {asks_in - 15, asks_in - 2, asks_in, asks_in + 5, asks_in + 100})
+    check_growth({.rule = "awc", .spares = 1, .dies_in = round});
+  check_growth({.rule = "push_sum", .spares = 1, .dies_in = asks_in});
 }
 
 TEST_CASE("a program that does not allow it does not grow, and the spare ends with the run") {

@@ -10,10 +10,10 @@
 #include <mutex>
 #include <thread>
 
-#include "exchange/group_impl.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "worker/quick.hpp"
+#include "worker/reported.hpp"
 
 using namespace fast;
 using testing::expect;
@@ -21,33 +21,6 @@ using testing::expect;
 namespace {
 
 constexpr int lost_worker = 1;
-
-/// A group of threads whose launcher reports the death of a worker when the test says so.
-class Reported final : public GroupImpl {
- public:
-  Reported(Group threads, const std::atomic<bool>& reports)
-      : threads_(std::move(threads)), reports_(reports) {}
-  int rank() const override { return threads_.rank(); }
-  int size() const override { return threads_.size(); }
-  std::string name() const override { return "reported"; }
-  std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
-                                      std::string_view purpose) override {
-    return threads_.all_gather(bytes, deadline, purpose);
-  }
-  Region allocate(std::size_t bytes, const Deadline& deadline) override {
-    return threads_.allocate(bytes, deadline);
-  }
-  std::shared_ptr<GroupImpl> subgroup(int color, const Deadline& deadline) override {
-    return threads_.impl().subgroup(color, deadline);
-  }
-  std::vector<int> died() const override {
-    return reports_ ? std::vector<int>{lost_worker} : std::vector<int>{};
-  }
-
- private:
-  Group threads_;
-  const std::atomic<bool>& reports_;
-};
 
 double target(int seat) { return seat == lost_worker ? 30.0 : 2.0 * seat; }
 
@@ -85,8 +58,7 @@ End train(const Run& run) {
   std::mutex mutex;
   std::atomic<bool> reports{false};
   local::run(run.workers + run.spares, [&](const Group& threads) {
-    const Group group =
-        with_spares(Group(std::make_shared<Reported>(threads, reports)), run.spares);
+    const Group group = with_spares(testing::reported(threads, lost_worker, reports), run.spares);
     std::vector<double> x(5, 1.0);
     WorkerOptions options = testing::quick();
     options.algorithm = algorithm::by_name(run.rule);

@@ -26,6 +26,7 @@
 #include "control_file.hpp"
 #include "environment.hpp"
 #include "fastrun.hpp"
+#include "growth_requests.hpp"
 #include "keep_alive.hpp"
 #include "output.hpp"
 #include "start_command.hpp"
@@ -216,7 +217,9 @@ class Launcher {
       one.leaves = false;  // others may leave in its place
     } else if (kind == "joins") {
       one.trains = true;
-      ++joined_;
+      growths_.join();
+    } else if (kind == "grows" || kind == "refuses") {
+      growths_.answer(number, kind == "grows");
     } else if (kind == "said") {
       std::string text;
       std::getline(words >> std::ws, text);
@@ -244,7 +247,9 @@ class Launcher {
     for (const WrapperEnd& wrapper : wrappers_) {
       wrapper.lines.send(fmt::format("gone {} {}", number, one.succeeded() ? "left" : "died"));
     }
+    const int unanswered = growths_.end(number);
     if (one.succeeded()) return;
+    for (int request = 0; request < unanswered; ++request) ask_again_to_grow(one);
     if (!first_death_) first_death_.emplace(Seconds(options_.start_deadline_s));
     if (WIFSIGNALED(status) && !one.lost && !ending_) tell(number);
   }
@@ -344,7 +349,7 @@ class Launcher {
     const int idle = count([](const Rank& one) {
       return one.state != Rank::State::ended && !one.trains && !one.leaves;
     });
-    if (idle - (grows_ - joined_) < 1) return "no spare is left that could join";
+    if (idle - growths_.under_way() < 1) return "no spare is left that could join";
     return {};
   }
 
@@ -354,12 +359,18 @@ class Launcher {
       return one.state == Rank::State::running && one.trains && !one.leaves;
     });
     if (first == ranks_.end()) return say("no rank trains that a spare could join");
-    ++grows_;
     say("a spare is asked to join");
     const auto number = static_cast<int>(first - ranks_.begin());
+    growths_.ask(number);
     for (const WrapperEnd& wrapper : wrappers_) {
       if (wrapper.rank == number) wrapper.lines.send(fmt::format("grow {}", number));
     }
+  }
+
+  /// A rank that is out of reach may have passed the request on.
+  void ask_again_to_grow(const Rank& gone) {
+    if (!gone.lost && why_not_to_grow().empty()) return ask_to_grow();
+    say("a request that a spare joins is lost with the rank that was asked; ask again");
   }
 
   std::string why_not_to_leave(int number) const {
@@ -475,7 +486,7 @@ class Launcher {
   std::unique_ptr<Watch> watch_;  ///< null: not asked for
   Descriptor signals_;
   std::optional<ControlFile> control_;
-  int grows_ = 0, joined_ = 0;  ///< spares that were asked to join, and that have
+  GrowthRequests growths_;
   std::optional<fast::Clock::time_point> began_at_;  ///< training
   std::string starter_;                              ///< what the process mpiexec_ is called
   pid_t mpiexec_ = -1;

@@ -147,6 +147,8 @@ class Wrapper {
     if (note == LauncherNote::took_seat) launcher_.send("trains " + rank_);
     if (note == LauncherNote::stays) launcher_.send("stays " + rank_);
     if (note == LauncherNote::joined) launcher_.send("joins " + rank_);
+    if (note == LauncherNote::grows) launcher_.send("grows " + rank_);
+    if (note == LauncherNote::refuses_growth) launcher_.send("refuses " + rank_);
     if (note == LauncherNote::lost_seat) launcher_.send("idles " + rank_);
     if (note == LauncherNote::training_began && !std::exchange(began_, true))
       launcher_.send("began " + rank_);

@@ -82,6 +82,8 @@ struct ExchangeOptions {
   std::stop_token stop{};  ///< ends waits with Error(peer_failed)
   /// Rises with progress that other links see. Waits do not expire while it rises. May be empty.
   std::function<std::uint64_t()> activity{};
+  /// The number by which messages and events name that rank. Empty: its rank.
+  std::function<int(int rank)> number_of{};
   LogSink log;
   std::shared_ptr<Observer> observer{};  ///< of waits, suspects and returns; may be null
 };

@@ -9,6 +9,7 @@ namespace fast::exchange {
 namespace {
 
 constexpr auto look_at_growth_again = std::chrono::milliseconds(100);
+constexpr Seconds longest_news{10};
 
 }  // namespace
 
@@ -67,6 +68,17 @@ std::optional<NumberedGrowth> GrowthKeeper::coming() const {
 void GrowthKeeper::enter() {
   const std::lock_guard lock(mutex_);
   growth_.enter();
+}
+
+std::optional<std::int64_t> GrowthKeeper::entered_in() const {
+  const std::lock_guard lock(mutex_);
+  return growth_.entered_in();
+}
+
+void GrowthKeeper::begin(std::int64_t rounds) {
+  const Deadline limit(longest_news);
+  std::unique_lock lock(mutex_);
+  while (!growth_.begin(rounds) && !limit.expired()) changed_.wait_for(lock, look_at_growth_again);
 }
 
 std::optional<std::int64_t> GrowthKeeper::wait_for(int number) {

@@ -25,10 +25,14 @@ class GrowthKeeper {
   void request();
   std::optional<NumberedGrowth> coming() const;
   void enter();
+  std::optional<std::int64_t> entered_in() const;
   /// Of a spare that has a seat, or is to take one: it trains in a run that has grown so often.
   void enter(int growths) { seating_.enter(growths); }
+  /// See SeatGrowth. Waits for news, a few seconds at most.
+  void begin(std::int64_t rounds);
   int entered() const { return seating_.entered(); }
   int begun() const { return seating_.begun_growths(); }
+  int past() const { return seating_.past_growths(); }
   /// Growths that are wanted, entered or not; and spares that none of them will need.
   int wanted() const;
   int spares_left() const;
@@ -42,6 +46,7 @@ class GrowthKeeper {
 
   /// Of the keeper's ticker, which holds the mutex.
   void tick() { growth_.tick(); }
+  bool is_busy() const { return growth_.is_busy(); }
 
  private:
   Seating& seating_;

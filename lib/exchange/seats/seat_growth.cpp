@@ -23,6 +23,13 @@ void SeatGrowth::tick() {
   settle();
 }
 
+bool SeatGrowth::is_busy() const {
+  const SeatRecords& records = seating_.records();
+  const std::uint64_t settled = records.newest_settled().number;
+  return records.newest_wanted() > settled && trains(records.rank()) &&
+         some_have_answered(settled + 1);
+}
+
 bool SeatGrowth::trains(int rank) const {
   return seating_.takes_part(rank) && !seating_.is_replaced(rank) &&
          seating_.records().status(rank) == WorkerStatus::running;
@@ -39,6 +46,11 @@ bool SeatGrowth::some_have_answered(std::uint64_t growth) const {
     if (records.answer_of(rank).number >= growth) return true;
   }
   return false;
+}
+
+/// To take another seat than the new one.
+bool SeatGrowth::a_spare_prepares(std::uint64_t growth) const {
+  return seating_.others_are_claimed(seating_.founders() + static_cast<int>(growth) - 1);
 }
 
 /// Whether all that train have come to the last growth, and those that joined before train, too.
@@ -67,14 +79,16 @@ void SeatGrowth::answer() {
   if (static_cast<std::uint64_t>(seating_.entered()) + 1 != growth) return;
   if (records.answer_of(seating_.rank()).number >= growth) return;
   const bool first = !some_have_answered(growth);
-  if (first && !(has_newcomer(growth) && all_have_entered(records.newest_settled()))) return;
+  const bool may_be_first = has_newcomer(growth) && !a_spare_prepares(growth) &&
+                            all_have_entered(records.newest_settled());
+  if (first && !may_be_first) return;
   records.answer({growth, *begun_ + ahead_});
 }
 
 void SeatGrowth::settle() {
   SeatRecords& records = seating_.records();
   const std::uint64_t growth = records.newest_settled().number + 1;
-  if (!allowed_ || !trains(seating_.rank())) return;
+  if (!allowed_ || !trains(seating_.rank()) || a_spare_prepares(growth)) return;
   std::int64_t last = 0;
   for (int rank = 0; rank < records.size(); ++rank) {
     if (has_ended(records.status(rank)))
@@ -102,6 +116,17 @@ std::optional<NumberedGrowth> SeatGrowth::coming() const {
   return settled;
 }
 
+bool SeatGrowth::begin(std::int64_t rounds) {
+  const NumberedGrowth settled = seating_.records().newest_settled();
+  const auto number = static_cast<int>(settled.number);
+  if (number > 0 && seating_.holder(seating_.founders() + number - 1) == nobody) return false;
+  const int entered = rounds >= settled.round ? number : seating_.past_growths();
+  seating_.enter(std::max(seating_.entered(), entered));
+  if (number > 0 && seating_.entered() == number) entered_in_ = settled.round;
+  begun_ = rounds;
+  return true;
+}
+
 GrowthTurn SeatGrowth::take_turn(std::int64_t rounds, std::int64_t ahead) {
   ahead_ = ahead;
   const auto settled = coming();
@@ -115,7 +140,9 @@ GrowthTurn SeatGrowth::take_turn(std::int64_t rounds, std::int64_t ahead) {
 }
 
 void SeatGrowth::enter() {
-  seating_.enter(static_cast<int>(seating_.records().newest_settled().number));
+  const NumberedGrowth settled = seating_.records().newest_settled();
+  seating_.enter(static_cast<int>(settled.number));
+  entered_in_ = settled.round;
   if (allowed_ && allowed_->every > 1) allowed_.reset();
 }
 

@@ -11,7 +11,9 @@
 //      answered until the growth is settled. From the settled round on it reads the new seat.
 //
 // A worker answers for a further growth when it has entered the last one. Workers that are gone are
-// not waited for: they enter late, when they come back.
+// not waited for: they enter late, when they come back. A spare that prepares to take the seat of
+// such a worker is waited for: it may come to train in the round of the growth, and then it must
+// know of the growth before.
 #pragma once
 
 #include <fast/exchange/spares.hpp>
@@ -38,12 +40,21 @@ class SeatGrowth {
   /// One worker more than those that are wanted already.
   void request();
   void tick();
+  /// Workers are to answer and to settle now, and may hold meanwhile: ticks should follow quickly.
+  bool is_busy() const;
+  /// Of a spare that begins to train after `rounds` rounds, before it publishes for the next one:
+  /// it has entered the growths of these rounds, and answers for a further one. False if it must
+  /// ask again later, as not all news of the last growth have come.
+  bool begin(std::int64_t rounds);
   /// Between rounds, when `rounds` are made. After `go` the worker begins another one. Growths are
   /// settled at least `ahead` rounds later, so that all workers know of them in time.
   GrowthTurn take_turn(std::int64_t rounds, std::int64_t ahead);
   /// The worker has done what take_turn() has asked for. With GrowthRounds::every above 1 it must
   /// allow the next growth anew: its rounds may have moved.
   void enter();
+  /// The round of the last growth that this worker has entered. Empty: there was none, or it is not
+  /// known.
+  std::optional<std::int64_t> entered_in() const { return entered_in_; }
   /// The growth that is settled and that this worker has not entered.
   std::optional<NumberedGrowth> coming() const;
 
@@ -51,6 +62,7 @@ class SeatGrowth {
   bool trains(int rank) const;
   bool has_newcomer(std::uint64_t growth) const;
   bool some_have_answered(std::uint64_t growth) const;
+  bool a_spare_prepares(std::uint64_t growth) const;
   bool all_have_entered(NumberedGrowth last) const;
   void answer();
   void settle();
@@ -60,6 +72,7 @@ class SeatGrowth {
   std::optional<GrowthRounds> allowed_;
   std::optional<std::int64_t> begun_;  ///< the round under way
   std::int64_t ahead_ = 0;
+  std::optional<std::int64_t> entered_in_;
 };
 
 }  // namespace fast::exchange

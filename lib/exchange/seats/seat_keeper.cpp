@@ -12,6 +12,7 @@ namespace {
 constexpr auto look_again = std::chrono::milliseconds(100);
 /// Within these times news reach all ranks.
 constexpr double news_on_a_host_s = 0.02, news_between_hosts_s = 1;
+constexpr Seconds longest_news_of_end{10};
 
 }  // namespace
 
@@ -41,7 +42,7 @@ bool SeatKeeper::tick(Seconds elapsed) {
     seating_.tick(elapsed.count(), died);
     growth_.tick();
     seating_.records().copy_to(news_.words());
-    hurry = seating_.is_busy();
+    hurry = seating_.is_busy() || growth_.is_busy() || awaits_end_;
   }
   changed_.notify_all();
   news_.send();
@@ -57,6 +58,14 @@ void SeatKeeper::receive_news() {
 
 void SeatKeeper::spread_news() const {
   if (news_.has_other_hosts()) std::this_thread::sleep_for(Seconds(news_between_hosts_s));
+}
+
+void SeatKeeper::await_end() {
+  const Deadline limit(longest_news_of_end);
+  std::unique_lock lock(mutex_);
+  awaits_end_ = true;
+  while (!seating_.all_have_ended() && !limit.expired()) changed_.wait_for(lock, look_again);
+  awaits_end_ = false;
 }
 
 void SeatKeeper::watch(Seconds silent_after, std::int64_t steps) {
@@ -82,6 +91,11 @@ std::uint64_t SeatKeeper::repeated() const {
 bool SeatKeeper::is_awaited(int seat) const {
   const std::lock_guard lock(mutex_);
   return seating_.is_awaited(seat);
+}
+
+int SeatKeeper::number_of(int rank) const {
+  const auto seat = rank == this->rank() ? own_seat() : seat_of(rank);
+  return seat.value_or(rank);
 }
 
 bool SeatKeeper::has_begun(int rank) const {

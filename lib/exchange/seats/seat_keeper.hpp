@@ -29,6 +29,8 @@ class SeatKeeper {
   int holder(int seat) const { return seating_.holder(seat); }
   std::optional<int> seat_of(int rank) const { return seating_.seat_of(rank); }
   std::optional<int> own_seat() const { return seating_.own_seat(); }
+  /// The number by which a rank is known: its seat, or its rank if it has none.
+  int number_of(int rank) const;
   bool has_seat() const { return seating_.has_seat(); }
   bool takes_part(int rank) const { return seating_.takes_part(rank); }
   /// The same without spares that prepare to join.
@@ -65,6 +67,9 @@ class SeatKeeper {
   /// Of a worker that has left: waits until ranks of other hosts must have heard that, a second. A
   /// spare of theirs would take the seat of a worker that is gone.
   void spread_news() const;
+  /// Of a worker that knows from elsewhere that all have ended: waits until they say so here, too,
+  /// a few seconds at most. From then on joined() is the same on all.
+  void await_end();
 
   GrowthKeeper& growth() { return growth_; }
   const GrowthKeeper& growth() const { return growth_; }
@@ -77,8 +82,9 @@ class SeatKeeper {
   Group everyone_;
   Region region_;
   Gossip news_;               ///< the ticker's
-  mutable std::mutex mutex_;  ///< guards seating_, but for what its records say
+  mutable std::mutex mutex_;  ///< guards awaits_end_, and seating_ but for what its records say
   std::condition_variable changed_;
+  bool awaits_end_ = false;
   Seating seating_;
   GrowthKeeper growth_{seating_, mutex_, changed_};
   Ticker ticker_;  ///< declared last: it uses all others

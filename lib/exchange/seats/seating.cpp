@@ -8,6 +8,8 @@ namespace {
 using Phase = SeatClaim::Phase;
 
 constexpr double longest_claim_s = 5;
+/// Of a growth, that are passed in seconds; or in minutes, but few runs grow with such rounds.
+constexpr std::int64_t rounds_near = 1000;
 
 }  // namespace
 
@@ -36,6 +38,10 @@ int Seating::begun_growths() const {
     if (records_.progress(rank) * steps_ >= settled.round) return number;
   }
   return number - 1;
+}
+
+int Seating::past_growths() const {
+  return std::max(0, static_cast<int>(records_.newest_settled().number) - 1);
 }
 
 int Seating::spares_left() const {
@@ -180,6 +186,14 @@ bool Seating::is_claimed(int seat) const {
   return false;
 }
 
+bool Seating::others_are_claimed(int but) const {
+  for (int spare = founders_; spare < records_.size(); ++spare) {
+    const SeatClaim claim = records_.claim(spare);
+    if (claim.phase == Phase::claiming && claim.seat != but && !is_gone(spare)) return true;
+  }
+  return false;
+}
+
 std::uint64_t Seating::newest_version(int seat) const {
   std::uint64_t newest = 0;
   for (int spare = founders_; spare < records_.size(); ++spare) {
@@ -232,17 +246,36 @@ bool Seating::is_awaited(int seat) const {
   return !free_spares().empty() && anyone_trains() && time_s_ - since < news_s_ + longest_claim_s;
 }
 
+/// Of a spare on a new seat: the run is about to come to the round of its growth.
+bool Seating::joins_soon() const {
+  if (!is_spare(rank()) || !takes_part(rank())) return false;
+  if (records_.status(rank()) != WorkerStatus::starting) return false;
+  const NumberedGrowth settled = records_.newest_settled();
+  if (records_.claim(rank()).seat >= founders_ + static_cast<int>(settled.number)) return false;
+  std::int64_t furthest = 0;
+  for (int rank = 0; rank < records_.size(); ++rank)
+    furthest = std::max(furthest, records_.progress(rank) * steps_);
+  return settled.round - furthest <= rounds_near;
+}
+
 bool Seating::is_busy() const {
+  if (!anyone_trains()) return false;
   const bool claims = records_.claim(rank()).phase == Phase::claiming;
-  const bool joins =
-      takes_part(rank()) && records_.status(rank()) == WorkerStatus::starting && has_begun();
-  const bool grows = records_.newest_wanted() > records_.newest_settled().number;
-  return claims || joins || grows || (!vacant().empty() && !free_spares().empty());
+  return claims || joins_soon() || (!vacant().empty() && !free_spares().empty());
+}
+
+/// All ranks know of this rank's claim after news_s_. What they settled on without it, this rank
+/// knows as much later; see SeatGrowth.
+double Seating::news_of_claims_s() const {
+  const std::uint64_t settled = records_.newest_settled().number;
+  const bool is_old = records_.claim(rank()).seat < founders_ + static_cast<int>(settled);
+  return is_old && records_.newest_wanted() > settled ? 2 * news_s_ : news_s_;
 }
 
 std::optional<SeatOffer> Seating::offered() const {
   const SeatClaim own = records_.claim(rank());
-  if (own.phase != Phase::claiming || time_s_ - claimed_at_s_ <= news_s_) return std::nullopt;
+  if (own.phase != Phase::claiming || time_s_ - claimed_at_s_ <= news_of_claims_s())
+    return std::nullopt;
   const int before = holder(own.seat);
   return SeatOffer{own.seat, own.version, before == nobody ? 0 : records_.progress(before),
                    std::max(0, own.seat - founders_ + 1)};

@@ -63,6 +63,8 @@ class Seating {
   int holder(int seat) const;
   /// Growths in whose rounds some worker has arrived.
   int begun_growths() const;
+  /// Growths that every worker has entered: a further one is settled only then.
+  int past_growths() const;
   /// Spares that no growth that is wanted will need.
   int spares_left() const;
   /// The seat on which that rank is or was; empty for a spare that has never had one.
@@ -98,9 +100,12 @@ class Seating {
   bool anyone_trains() const;
   /// Whether every seat's holder has left as finished or is gone.
   bool all_have_ended() const;
+  /// Whether a spare that lives prepares to take another seat than this one.
+  bool others_are_claimed(int but) const;
   /// A spare will probably take that vacant seat soon.
   bool is_awaited(int seat) const;
-  /// Seats are vacant or claimed: ticks should follow quickly.
+  /// This spare changes seats, or will begin on a new one soon, or spares shall take seats: ticks
+  /// should follow quickly.
   bool is_busy() const;
 
   /// Of a spare: the seat that it shall take now, if any.
@@ -124,6 +129,8 @@ class Seating {
   std::vector<int> free_spares() const;
   bool is_claimed(int seat) const;
   bool is_beaten(const SeatClaim& own) const;
+  double news_of_claims_s() const;
+  bool joins_soon() const;
   std::uint64_t newest_version(int seat) const;
   void claim_one();
 

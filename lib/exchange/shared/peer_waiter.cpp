@@ -25,9 +25,13 @@ PeerState PeerWaiter::own() const {
   return own;
 }
 
+int PeerWaiter::named(int worker) const {
+  return options_.number_of ? options_.number_of(worker) : worker;
+}
+
 void PeerWaiter::tell(PeerEvent::Kind kind, int worker, std::int64_t round) const {
   if (options_.observer) {
-    options_.observer->on_peer({kind, heartbeat_->rank(), worker, round, Clock::now()});
+    options_.observer->on_peer({kind, own_name(), named(worker), round, Clock::now()});
   }
 }
 
@@ -40,11 +44,11 @@ bool PeerWaiter::is_suspect(int worker, std::int64_t round) {
   if (now && !before) {
     log(LogLevel::warning,
         fmt::format("worker {}: worker {} has shown no sign of life for {:.1f} s; {} it",
-                    heartbeat_->rank(), worker, heartbeat_->silence(worker).count(),
+                    own_name(), named(worker), heartbeat_->silence(worker).count(),
                     options_.has_ended ? "waiting for" : "continuing without"));
   }
   if (before && !now) {
-    log(LogLevel::info, fmt::format("worker {}: worker {} is back", heartbeat_->rank(), worker));
+    log(LogLevel::info, fmt::format("worker {}: worker {} is back", own_name(), named(worker)));
   }
   before = now;
   return now;
@@ -55,7 +59,7 @@ PeerWaiter::Outcome PeerWaiter::check(int worker, std::string_view operation, st
   if (has_ended(status)) return Outcome::finished;
   if (status == WorkerStatus::failed) {
     fail(ErrorKind::peer_failed, "{}: worker {} stops in round {} because worker {} failed",
-         operation, heartbeat_->rank(), round, worker);
+         operation, own_name(), round, named(worker));
   }
   if (options_.is_replaced && options_.is_replaced(worker)) return Outcome::suspect;
   const bool suspect = is_suspect(worker, round);
@@ -67,7 +71,7 @@ PeerWaiter::Outcome PeerWaiter::wait(int worker, const std::function<bool()>& re
                                      std::string_view operation, std::int64_t round) {
   if (ready()) return Outcome::ready;
   if (!options_.observer) return wait_longer(worker, ready, operation, round);
-  PhaseEvent event{Phase::wait, heartbeat_->rank(), round, worker, Clock::now(), {}};
+  PhaseEvent event{Phase::wait, own_name(), round, named(worker), Clock::now(), {}};
   const Outcome outcome = wait_longer(worker, ready, operation, round);
   event.ended = Clock::now();
   options_.observer->on_phase(event);
@@ -85,13 +89,13 @@ PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool
     if (ready()) return Outcome::ready;
     if (outcome != Outcome::ready) return outcome;
     require(!options_.stop.stop_requested(), ErrorKind::peer_failed, "{}: worker {} has stopped",
-            operation, heartbeat_->rank());
+            operation, own_name());
     const PeerState now = own();
     if (deadline.expired(now)) {
       fail(ErrorKind::deadline,
            "{}: worker {} waited {:.1f} s for worker {} in round {} (it has finished {}), {:.1f} s "
            "without progress of any worker; find out what stops it, or set a longer deadline",
-           operation, heartbeat_->rank(), deadline.waited(now).count(), worker, round,
+           operation, own_name(), deadline.waited(now).count(), named(worker), round,
            header.reading.progress.load(std::memory_order_relaxed),
            deadline.standstill(now).count());
     }
@@ -99,7 +103,7 @@ PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool
       notice += slow_notice;
       log(LogLevel::info,
           fmt::format("worker {}: {} waits for slow worker {} in round {}, {:.0f} s so far",
-                      heartbeat_->rank(), operation, worker, round, deadline.waited(now).count()));
+                      own_name(), operation, named(worker), round, deadline.waited(now).count()));
     }
     if (attempts < 2) {
       std::this_thread::yield();

@@ -28,6 +28,8 @@ class PeerWaiter {
 
  private:
   PeerState own() const;
+  int named(int worker) const;
+  int own_name() const { return named(heartbeat_->rank()); }
   bool is_suspect(int worker, std::int64_t round);
   Outcome wait_longer(int worker, const std::function<bool()>& ready, std::string_view operation,
                       std::int64_t round);

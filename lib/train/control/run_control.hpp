@@ -40,7 +40,7 @@ class RunControl {
   void end(Stage stage, std::int64_t rounds);
   /// Epoch `number` begins in round `round` of this worker, if the workers do not become more.
   void note_next_epoch(NumberedRound epoch);
-  /// Of a worker that joins in `round`: the furthest such epoch of the others. Waits a moment until
+  /// Of a worker that comes to `round`: the furthest such epoch of the others. Waits a moment until
   /// news of one that does not begin before that round have come.
   NumberedRound next_epoch(std::int64_t round);
   /// Workers that have left, of all hosts, as far as is known.

@@ -19,12 +19,13 @@ std::int64_t rounds_ahead(double round_s) {
 }  // namespace
 
 RunCheckpoint::RunCheckpoint(const RunPlan& plan, RunControl& control, RunState& state,
-                             std::unique_ptr<CheckpointWriter> writer)
+                             std::unique_ptr<CheckpointWriter> writer, bool joins)
     : plan_(plan),
       control_(control),
       state_(state),
       writer_(std::move(writer)),
-      last_saved_(state.position().rounds()) {}
+      last_saved_(state.position().rounds()),
+      lacks_last_(joins) {}
 
 bool RunCheckpoint::may_go_on(double round_s) {
   for (;;) {
@@ -32,7 +33,7 @@ bool RunCheckpoint::may_go_on(double round_s) {
     if (turn == Turn::go) return true;
     stopped_ = turn == Turn::stop;
     const std::int64_t round = control_.round_of(stopped_ ? Request::stop : Request::save);
-    if (saves() && round != last_saved_) save(round);
+    if (saves() && lacks(round)) save(round);
     if (stopped_) return false;
     control_.saved();
   }
@@ -47,14 +48,28 @@ void RunCheckpoint::after_round() {
       options.every_s > 0 && Seconds(Clock::now() - saved_at_).count() >= options.every_s;
   const bool by_rounds = options.every_rounds > 0 && rounds >= last_saved_ + options.every_rounds;
   if (by_time || (by_rounds && !exact)) control_.request_save();
-  const bool is_due = options.every_rounds > 0 && rounds % options.every_rounds == 0;
-  if (exact && is_due) save(rounds);
+  const bool grows = plan_.group.size() != plan_.schedule.workers();
+  if (is_due() && !grows) save(rounds);
+}
+
+/// By rounds, at staleness 0.
+bool RunCheckpoint::is_due() const {
+  const std::int64_t every = plan_.options.checkpoints.every_rounds;
+  const bool exact = plan_.options.worker.staleness == 0;
+  return saves() && exact && every > 0 && position().rounds() > 0 &&
+         position().rounds() % every == 0;
 }
 
 void RunCheckpoint::note_epoch(std::int64_t worker_round) {
   const auto left = static_cast<std::int64_t>(position().epoch_rounds() - position().round());
   control_.note_next_epoch(
       {static_cast<std::uint64_t>(position().epoch()) + 1, worker_round + left});
+  if (is_due() && lacks(position().rounds())) save(position().rounds());
+}
+
+void RunCheckpoint::come_to_place(std::int64_t worker_round) {
+  const NumberedRound next = control_.next_epoch(worker_round);
+  position().take_place(static_cast<int>(next.number), next.round, worker_round);
 }
 
 void RunCheckpoint::end(bool left) {
@@ -77,6 +92,7 @@ void RunCheckpoint::save(std::int64_t round) {
   RunEvents(plan_).milestone(MilestoneEvent::Kind::saved, fmt::format("round {}", round),
                              position().epoch(), round, began);
   last_saved_ = round;
+  lacks_last_ = false;
   saved_at_ = Clock::now();
 }
 

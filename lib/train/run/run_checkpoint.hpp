@@ -19,9 +19,9 @@ namespace fast::train {
 /// knows whether the run was stopped.
 class RunCheckpoint {
  public:
-  /// writer: null when the run saves no checkpoints.
+  /// writer: null when the run saves no checkpoints. joins: this worker joins a run.
   RunCheckpoint(const RunPlan& plan, RunControl& control, RunState& state,
-                std::unique_ptr<CheckpointWriter> writer);
+                std::unique_ptr<CheckpointWriter> writer, bool joins = false);
 
   bool saves() const { return writer_ != nullptr; }
   RunPosition& position() const { return state_.position(); }
@@ -30,11 +30,14 @@ class RunCheckpoint {
   /// do so here. False: this worker makes no further round.
   bool may_go_on(double round_s);
   bool stopped() const { return stopped_; }
-  /// Saves when that is due by rounds; asks all workers to save when it is due otherwise.
+  /// Saves when that is due by rounds; asks all workers to save when it is due otherwise. In the
+  /// round of a growth, note_epoch() saves, so that the checkpoint is of all, those that join too.
   void after_round();
 
   /// At the beginning of an epoch, and after a growth: tells the others when the next one begins.
   void note_epoch(std::int64_t worker_round);
+  /// Of a worker that has left out a growth: goes to the others' place at that round.
+  void come_to_place(std::int64_t worker_round);
   /// This worker makes no further round; `left`: it leaves the others.
   void end(bool left);
   /// See RunControl::left().
@@ -49,12 +52,15 @@ class RunCheckpoint {
 
  private:
   void save(std::int64_t round);
+  bool lacks(std::int64_t round) const { return round != last_saved_ || lacks_last_; }
+  bool is_due() const;
 
   const RunPlan& plan_;
   RunControl& control_;
   RunState& state_;
   std::unique_ptr<CheckpointWriter> writer_;
   std::int64_t last_saved_;  ///< round
+  bool lacks_last_;          ///< this worker was not there
   Clock::time_point saved_at_ = Clock::now();
   bool stopped_ = false;
 };

@@ -26,6 +26,12 @@ std::int64_t metadata_number(const Metadata& metadata, const std::string& name) 
   return value;
 }
 
+int RunPosition::epoch_of_past(std::int64_t rounds_back) const {
+  RunPosition past(epoch_rounds_);
+  past.take_place(epoch_, 0, static_cast<std::int64_t>(round_) - rounds_back);
+  return past.epoch_;
+}
+
 void RunPosition::advance(std::int64_t rounds_made) {
   rounds_ += rounds_made;
   rounds_here_ += rounds_made;
@@ -53,12 +59,6 @@ void RunPosition::take_place(int epoch, std::int64_t begins, std::int64_t round)
   const std::int64_t epochs = (past >= 0 ? past : past - rounds + 1) / rounds;
   epoch_ = epoch + static_cast<int>(epochs);
   round_ = static_cast<std::size_t>(past - epochs * rounds);
-}
-
-void RunPosition::begin_epochs_of(std::size_t epoch_rounds) {
-  if (round_ > 0) ++epoch_;
-  round_ = 0;
-  epoch_rounds_ = epoch_rounds;
 }
 
 }  // namespace fast::train

@@ -23,6 +23,10 @@ class RunPosition {
   std::int64_t rounds() const { return rounds_; }  ///< made since the run's first beginning
   std::int64_t rounds_here() const { return rounds_here_; }  ///< made since this program began
 
+  /// In which the round was that lies so many rounds back, if all epochs since then have had as
+  /// many rounds.
+  int epoch_of_past(std::int64_t rounds_back) const;
+
   /// More than one round when the worker was stopped for a while and caught up.
   void advance(std::int64_t rounds_made);
 
@@ -34,8 +38,8 @@ class RunPosition {
   void count_from(std::int64_t rounds) { rounds_ = rounds; }
   /// The place at round `round`, if epoch `epoch` begins in round `begins`.
   void take_place(int epoch, std::int64_t begins, std::int64_t round);
-  /// The next epoch begins here, and epochs have so many rounds from now on.
-  void begin_epochs_of(std::size_t epoch_rounds);
+  /// Epochs have so many rounds from the beginning of the present one on.
+  void begin_epochs_of(std::size_t epoch_rounds) { epoch_rounds_ = epoch_rounds; }
 
  private:
   std::size_t epoch_rounds_;

@@ -6,37 +6,66 @@
 namespace fast::train {
 namespace {
 
-data::Loader make_loader(const RunPlan& plan, std::vector<std::size_t> own) {
+data::Loader make_loader(const RunPlan& plan, int workers, std::vector<std::size_t> own) {
   const TrainerOptions& options = plan.options;
-  data::Loader loader(plan.data.train, plan.data.normalization, plan.group.size(),
-                      plan.group.rank(), options.batch_size, options.seed, std::move(own));
+  data::Loader loader(plan.data.train, plan.data.normalization, workers, plan.group.rank(),
+                      options.batch_size, options.seed, std::move(own));
   if (options.augmentation) loader.augment(*options.augmentation, options.seed);
   loader.threads(options.loader_threads);
   return loader;
 }
 
+ShardPlan make_shards(const RunPlan& plan, const Schedule& schedule) {
+  const TrainerOptions& options = plan.options;
+  return {plan.data.train,
+          schedule,
+          plan.group.rank(),
+          {.sharding = options.shards,
+           .seed = options.seed,
+           .steps = options.worker.mix_every * options.worker.algorithm.declaration().combine_every,
+           .take_over = options.take_over,
+           .log = options.worker.log}};
+}
+
 }  // namespace
 
 TrainingBatches::TrainingBatches(const RunPlan& plan)
-    : shards_(plan.data.train, plan.schedule, plan.group.rank(),
-              {.sharding = plan.options.shards,
-               .seed = plan.options.seed,
-               .steps = plan.options.worker.mix_every *
-                        plan.options.worker.algorithm.declaration().combine_every,
-               .take_over = plan.options.take_over,
-               .log = plan.options.worker.log}),
-      loader_(make_loader(plan, shards_.own()), plan.options.prefetch) {}
+    : shards_(make_shards(plan, plan.schedule)),
+      loader_(make_loader(plan, plan.group.size(), shards_.own()), plan.options.prefetch) {}
+
+TrainingBatches::Span TrainingBatches::span_before(std::int64_t end, std::int64_t count) {
+  return {std::max<std::int64_t>(0, end - count), end};
+}
 
 void TrainingBatches::note_left_out(std::int64_t count, int epoch, std::size_t round) {
   const auto rounds = static_cast<std::int64_t>(this->rounds());
-  end_missed_ = epoch * rounds + static_cast<std::int64_t>(round);
-  next_missed_ = std::max<std::int64_t>(0, end_missed_ - count);
+  missed_ = span_before(epoch * rounds + static_cast<std::int64_t>(round), count);
+}
+
+void TrainingBatches::note_left_out(const RunPlan& plan, int workers, std::int64_t count,
+                                    int epoch) {
+  const ShardPlan shards = make_shards(plan, plan.rule.make(workers));
+  data::Prefetcher loader(make_loader(plan, workers, shards.own()), {.ahead = 0});
+  const auto rounds = static_cast<std::int64_t>(loader.rounds());
+  earlier_.push_back({std::move(loader), span_before(epoch * rounds, count)});
+}
+
+const Batch* TrainingBatches::take(data::Prefetcher& loader, Span& missed) {
+  const auto place = static_cast<std::size_t>(missed.next++);
+  return &loader.batch(place / loader.rounds(), place % loader.rounds());
 }
 
 const Batch* TrainingBatches::next_missed() {
-  if (next_missed_ >= end_missed_) return nullptr;
-  const auto place = static_cast<std::size_t>(next_missed_++);
-  return &loader_.batch(place / rounds(), place % rounds());
+  while (!earlier_.empty() && earlier_.front().missed.is_empty()) earlier_.pop_front();
+  if (!earlier_.empty()) return take(earlier_.front().loader, earlier_.front().missed);
+  return missed_.is_empty() ? nullptr : take(loader_, missed_);
+}
+
+void TrainingBatches::grow(const RunPlan& plan) {
+  TrainingBatches now(plan);
+  std::swap(*this, now);
+  earlier_ = std::move(now.earlier_);
+  if (!now.missed_.is_empty()) earlier_.push_back({std::move(now.loader_), now.missed_});
 }
 
 void TrainingBatches::take_over(const std::vector<int>& lost, std::int64_t round) {

@@ -3,6 +3,8 @@
 
 #include <fast/data/prefetcher.hpp>
 
+#include <deque>
+
 #include "train/run/run_plan.hpp"
 #include "train/run/shard_plan.hpp"
 
@@ -24,16 +26,35 @@ class TrainingBatches {
   void note_missed(int neighbor, std::int64_t round) { shards_.note_missed(neighbor, round); }
   /// The worker before this one on its seat has left out `count` batches, before (epoch, round).
   void note_left_out(std::int64_t count, int epoch, std::size_t round);
+  /// The same of batches before epoch `epoch`, in which the workers became more than `workers`.
+  void note_left_out(const RunPlan& plan, int workers, std::int64_t count, int epoch);
   /// The next of those, in their order; null: none is left. Valid until the next batch is asked
   /// for.
   const Batch* next_missed();
+  /// The samples are dealt to as many workers as the plan now has. What was left out before is not
+  /// forgotten.
+  void grow(const RunPlan& plan);
   /// Between epochs, as ShardPlan::take_over().
   void take_over(const std::vector<int>& lost, std::int64_t round);
 
  private:
+  /// Batches since the first epoch.
+  struct Span {
+    std::int64_t next = 0, end = 0;
+    bool is_empty() const { return next >= end; }
+  };
+  /// Of samples as they were dealt to fewer workers.
+  struct Earlier {
+    data::Prefetcher loader;
+    Span missed;
+  };
+  static Span span_before(std::int64_t end, std::int64_t count);
+  static const Batch* take(data::Prefetcher& loader, Span& missed);
+
   ShardPlan shards_;
   data::Prefetcher loader_;
-  std::int64_t next_missed_ = 0, end_missed_ = 0;  ///< batches since the first epoch
+  Span missed_;
+  std::deque<Earlier> earlier_;  ///< the oldest first
 };
 
 }  // namespace fast::train

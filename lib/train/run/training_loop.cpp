@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast::train {
@@ -27,6 +29,7 @@ LoopFigures TrainingLoop::run() {
   while (position().epoch() < plan_.options.epochs && has_seat()) {
     begin_epoch();
     const int epoch = position().epoch();
+    if (epoch >= plan_.options.epochs) break;  // the others have come to the end
     run_epoch(epoch);
     if (figures_.left || checkpoint_.stopped() || best_.stops(epoch)) break;
   }
@@ -42,14 +45,19 @@ GrowthRounds TrainingLoop::growth_rounds(std::int64_t next, std::int64_t epoch_r
   return {next, epochs_left == 1 ? never : epoch_rounds};
 }
 
+/// A worker that was away in the growth's round comes to the place of the others.
+void TrainingLoop::grow() {
+  grow_();
+  position().begin_epochs_of(batches_.rounds());
+  const std::int64_t round = replica_.worker().round();
+  if (round > plan_.group.impl().seats()->growth().entered_in()) checkpoint_.come_to_place(round);
+}
+
 /// The workers become more at the beginning of an epoch only, so that each one's batches are those
 /// of as many workers as the others take.
 void TrainingLoop::begin_epoch() {
   Worker& worker = replica_.worker();
-  if (plan_.group.size() != plan_.schedule.workers()) {
-    grow_();
-    position().begin_epochs_of(batches_.rounds());
-  }
+  if (plan_.group.size() != plan_.schedule.workers()) grow();
   const auto epoch_rounds = static_cast<std::int64_t>(position().epoch_rounds());
   const std::int64_t next =
       worker.round() + epoch_rounds - static_cast<std::int64_t>(position().round());

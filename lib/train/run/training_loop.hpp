@@ -37,6 +37,7 @@ class TrainingLoop {
   std::string why_not_to_leave() const;
   bool leaves();
   void begin_epoch();
+  void grow();
   GrowthRounds growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const;
   void make_up(double rate);
   void run_epoch(int epoch);

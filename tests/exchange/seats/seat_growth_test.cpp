@@ -178,6 +178,49 @@ TEST_CASE("the next spare joins in place of a newcomer that has died") {
   CHECK(ranks.seating(0).holder(3) == 4);
 }
 
+TEST_CASE("a growth is not settled while a spare takes a lost worker's seat, which answers, too") {
+  GrowingRanks ranks(3, 2);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.silent = {2};
+  ranks.died = {2};
+  ranks.pass(growing_news_s + 0.06);
+  CHECK_FALSE(ranks.seating(4).offered());  // what was settled meanwhile may be on its way
+  ranks.pass(growing_news_s);
+  REQUIRE(ranks.seating(4).offered());
+  CHECK(ranks.seating(4).offered()->seat == 2);
+  CHECK_FALSE(ranks.growth(0).coming());
+  CHECK(ranks.run(0, 500) == GrowthTurn::hold);  // it has answered before the spare was there
+  const std::int64_t begins = ranks.made(0) + 20;
+  REQUIRE(ranks.growth(4).begin(begins));
+  CHECK(ranks.seating(4).seats() == 3);
+  ranks.seating(4).records().set_status(WorkerStatus::running);
+  REQUIRE(ranks.seating(4).take());
+  ranks.pass(0.2);
+  CHECK_FALSE(ranks.growth(0).coming());
+  ranks.growth(4).allow({});
+  ranks.pass(0.2);
+  REQUIRE(ranks.growth(0).coming());
+  CHECK(ranks.growth(0).coming()->round == begins + 2);
+}
+
+TEST_CASE("a spare begins in the topology of its round") {
+  GrowingRanks ranks(3, 2);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.pass(0.2);
+  const auto coming = ranks.growth(0).coming();
+  REQUIRE(coming);
+  CHECK(ranks.growth(4).begin(coming->round - 1));
+  CHECK(ranks.seating(4).entered() == 0);
+  CHECK(ranks.growth(4).coming());
+  CHECK(ranks.growth(4).begin(coming->round));
+  CHECK(ranks.seating(4).entered() == 1);
+  CHECK_FALSE(ranks.growth(4).coming());
+}
+
 TEST_CASE("growths begin in the rounds that the program allows") {
   GrowingRanks ranks(3, 1, {.first = 40, .every = 20});
   for (int k = 0; k < 45; ++k) ranks.next(1);
@@ -246,6 +289,58 @@ TEST_CASE("a further growth waits for a worker that is slow, and for the one tha
   ranks.growth(2).take_turn(ranks.made(1), 0);
   ranks.pass(1);
   CHECK(ranks.run(0, 1000) != GrowthTurn::go);
+}
+
+TEST_CASE("ticks are quick while workers agree, and not for a growth that does not come") {
+  GrowingRanks ranks(2, 1);
+  const auto busy = [&] {
+    int count = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      if (ranks.silent.contains(rank)) continue;
+      count += ranks.seating(rank).is_busy() || ranks.growth(rank).is_busy() ? 1 : 0;
+    }
+    return count;
+  };
+  ranks.pass(0.2);
+  CHECK(busy() == 0);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  CHECK(busy() > 0);  // the spare is to take the seat
+  REQUIRE(ranks.seating(2).take());
+  CHECK(busy() == 0);
+  ranks.silent = {1};
+  ranks.pass(0.05);
+  CHECK(ranks.growth(0).is_busy());  // it waits for the other worker's answer
+  SECTION("all settle on a round that is far away") {
+    ranks.silent.clear();
+    ranks.growth(0).allow({.first = 1'000'000, .every = 1});
+    ranks.pass(0.2);
+    REQUIRE(ranks.growth(1).coming());
+    CHECK(busy() == 0);
+    ranks.seating(0).records().set_progress(999'990);
+    CHECK(busy() == 1);  // the spare begins soon
+  }
+  SECTION("the run ends") {
+    ranks.silent.clear();
+    for (const int worker : {0, 1})
+      ranks.seating(worker).records().set_status(WorkerStatus::finished);
+    ranks.growth(0).request();
+    ranks.pass(0.2);
+    CHECK(busy() == 0);
+  }
+  SECTION("the spare dies, and no other one is left") {
+    ranks.silent.clear();
+    ranks.pass(0.2);
+    for (const int worker : {0, 1}) {
+      REQUIRE(ranks.run(worker) == GrowthTurn::enter);
+      ranks.growth(worker).enter();
+    }
+    ranks.growth(0).request();
+    ranks.died = {2};
+    ranks.silent = {2};
+    ranks.pass(0.2);
+    CHECK(busy() == 0);
+  }
 }
 
 TEST_CASE("without leave of the program nobody answers") {

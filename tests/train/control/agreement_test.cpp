@@ -281,6 +281,12 @@ TEST_CASE("ranks that take no part are not waited for, and join the requests tha
     one.saved();
     CHECK(one.take_turn(5, 0) == Turn::go);
   }
+  // A worker that joins in that round saves, too.
+  std::vector<AgreementRecord*> same;
+  for (AgreementRecord& record : memory) same.push_back(&record);
+  Agreement joins(AgreementRecords(std::move(same), 2), true, silent_after_s);
+  joins.join(5 - 1);
+  CHECK(joins.take_turn(5, 0) == Turn::save);
   // The spare begins in round 9: the checkpoint of round 5 is not its own, the next one is.
   sits = true;
   ranks[2]->join(9);

@@ -58,6 +58,25 @@ TEST_CASE("a run saves after every so many rounds") {
         std::vector<std::string>{"round-000000000004", "round-000000000008"});
 }
 
+TEST_CASE("a worker that joins saves the checkpoint of the round in which it begins") {
+  for (const bool joins : {false, true}) {
+    const TemporaryDirectory directory;
+    train::TrainerOptions options = saving_in(directory);
+    options.checkpoints.every_rounds = 4;
+    with_one_worker(options, [joins](RunParts& parts) {
+      parts.position.advance(8);
+      train::RunCheckpoint checkpoint{parts.plan, parts.control, parts.state,
+                                      std::move(parts.files.checkpoints), joins};
+      checkpoint.note_epoch(8);
+      checkpoint.end(false);
+      CHECK_FALSE(checkpoint.conclude({}));
+    });
+    // The others have that checkpoint: they were resumed from it, or are there and save it, too.
+    const std::vector<std::string> own{"round-000000000008"};
+    CHECK(names_in(directory.path()) == (joins ? own : std::vector<std::string>{}));
+  }
+}
+
 TEST_CASE("a run that is asked to stop saves in that round, and says so") {
   const TemporaryDirectory directory;
   std::atomic<bool> asked = false;

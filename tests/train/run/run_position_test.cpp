@@ -53,6 +53,15 @@ TEST_CASE("a position follows from the round in which some epoch begins") {
   CHECK(position.round() == 2);
 }
 
+TEST_CASE("the epoch of an earlier round follows from a position") {
+  RunPosition position(15);
+  position.advance(4 * 15 + 3);
+  CHECK(position.epoch_of_past(0) == 4);
+  CHECK(position.epoch_of_past(3) == 4);
+  CHECK(position.epoch_of_past(4) == 3);
+  CHECK(position.epoch_of_past(33) == 2);
+}
+
 TEST_CASE("after a growth, epochs have another number of rounds") {
   RunPosition position(20);
   position.advance(40);
@@ -62,9 +71,20 @@ TEST_CASE("after a growth, epochs have another number of rounds") {
   CHECK(position.epoch() == 3);
   CHECK(position.round() == 1);
   CHECK(position.rounds() == 56);
-  position.begin_epochs_of(12);  // within an epoch: the rest is left out
-  CHECK(position.epoch() == 4);
-  CHECK(position.round() == 0);
+}
+
+TEST_CASE("a worker that was away when the run grew comes to the place of the others") {
+  RunPosition there(20), away(20);
+  there.advance(40);
+  away.advance(39);
+  there.begin_epochs_of(15);  // in round 40
+  there.advance(33);
+  away.advance(34);
+  away.begin_epochs_of(15);
+  away.take_place(5, 85, 73);  // as the others say of their next epoch
+  CHECK(away.epoch() == there.epoch());
+  CHECK(away.round() == there.round());
+  CHECK(away.rounds() == there.rounds());
 }
 
 TEST_CASE("metadata without a position are no run's") {

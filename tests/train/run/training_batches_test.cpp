@@ -10,13 +10,21 @@ using namespace fast::testing;
 
 namespace {
 
-train::RunPlan sharded_plan(int rank, const char* shards) {
+train::RunPlan sharded_plan(int rank, const char* shards, int workers = 4) {
   train::TrainerOptions options = trainer_options();
   options.shards = data::sharding_from(shards);
   options.take_over = true;
   const auto backend = small_backend();
-  return train::plan_run(local::make_groups(4)[static_cast<std::size_t>(rank)], stencil::ring(),
-                         *backend, made_up_data(), options);
+  return train::plan_run(local::make_groups(workers)[static_cast<std::size_t>(rank)],
+                         stencil::ring(), *backend, made_up_data(), options);
+}
+
+bool are_next(train::TrainingBatches& batches, train::TrainingBatches& lost, int epoch,
+              std::size_t round) {
+  const Batch* missed = batches.next_missed();
+  if (missed == nullptr) return false;
+  const Batch& same = lost.batch(epoch, round);
+  return std::equal(missed->inputs.begin(), missed->inputs.end(), same.inputs.begin());
 }
 
 /// The first values of the samples of some epochs tell them apart.
@@ -67,4 +75,31 @@ TEST_CASE("batches that a lost worker has left out come in their order, each onc
     CHECK(std::equal(missed->inputs.begin(), missed->inputs.end(), same.inputs.begin()));
   }
   CHECK(batches.next_missed() == nullptr);
+}
+
+TEST_CASE("batches that were left out before a growth are those of fewer workers") {
+  for (const char* shards : {"even", "dirichlet:0.5"}) {
+    INFO(shards);
+    const train::RunPlan before = sharded_plan(1, shards, 3), after = sharded_plan(1, shards, 4);
+    train::TrainingBatches lost(before), lost_after(after);
+    const std::size_t rounds = lost.rounds();
+    CHECK(rounds > lost_after.rounds());
+
+    train::TrainingBatches there(before);  // as the run grows
+    there.note_left_out(3, 1, 1);
+    CHECK(are_next(there, lost, 0, rounds - 2));
+    there.grow(after);
+    CHECK(there.rounds() == lost_after.rounds());
+    CHECK(are_next(there, lost, 0, rounds - 1));
+    CHECK(are_next(there, lost, 1, 0));
+    CHECK(there.next_missed() == nullptr);
+
+    train::TrainingBatches late(after);  // comes when the run has grown before epoch 1
+    late.note_left_out(1, 1, 1);
+    late.note_left_out(after, 3, 2, 1);
+    CHECK(are_next(late, lost, 0, rounds - 2));
+    CHECK(are_next(late, lost, 0, rounds - 1));
+    CHECK(are_next(late, lost_after, 1, 0));
+    CHECK(late.next_missed() == nullptr);
+  }
 }

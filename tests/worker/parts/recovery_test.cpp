@@ -18,6 +18,9 @@ namespace {
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 using Values = std::vector<double>;
 
+/// The run does not grow.
+int stays(std::int64_t) { return 0; }
+
 struct Patient : Scene {
   explicit Patient(WorkerOptions options = {})
       : Scene(1, 3, stencil::ring(), std::move(options)),
@@ -44,7 +47,7 @@ TEST_CASE("a worker that was left behind goes on from its neighbors' average and
   patient.progress.stats.rounds = 9;
   patient.peers->states[0].progress = 20;
   patient.peers->states[2].progress = 20;
-  patient.recovery.rejoin(patient.publisher, 20);
+  patient.recovery.rejoin(patient.publisher, 20, stays);
   CHECK(patient.x == Values(Scene::count, 10));
   CHECK(patient.exchange.rounds.back() == 20);
   CHECK(patient.exchange.completed == 20);
@@ -60,10 +63,10 @@ TEST_CASE("neighbors that are further back, or not finite, are not adopted") {
   patient.progress.combinations = 4;
   patient.peers->states[0].progress = 3;
   patient.peers->states[2].progress = 8;
-  patient.recovery.rejoin(patient.publisher, 8);
+  patient.recovery.rejoin(patient.publisher, 8, stays);
   CHECK(patient.x == Values(Scene::count, 20));
   patient.peers->weights[2] = Values(Scene::count, not_a_number);
-  CHECK_THROWS_WITH(patient.recovery.rejoin(patient.publisher, 9),
+  CHECK_THROWS_WITH(patient.recovery.rejoin(patient.publisher, 9, stays),
                     ContainsSubstring("finds no neighbor whose weights it could adopt"));
 }
 
@@ -111,7 +114,7 @@ TEST_CASE("a spare takes a seat with the average of the living neighbors, in the
   Patient patient(options);
   patient.peers->states[0].progress = 20;
   patient.peers->states[2].progress = 22;
-  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 17}, 0);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 17}, stays);
   CHECK(patient.x == Values(Scene::count, 10));
   CHECK(patient.exchange.rounds.back() == 22);
   CHECK(patient.exchange.completed == 22);
@@ -127,7 +130,7 @@ TEST_CASE("a worker joins in its growth's round at staleness 0, though neighbors
   Patient patient(options);
   for (const std::size_t worker : {0, 2}) patient.peers->states[worker].progress = 21;
   patient.recovery.join(patient.publisher, {.seat = 1, .version = 1, .progress = 0, .growth = 1},
-                        39);
+                        39, stays);
   CHECK(patient.x == Values(Scene::count, 10));
   CHECK(patient.exchange.rounds.back() == 20);
   CHECK(patient.progress.combinations == 20);
@@ -141,7 +144,7 @@ TEST_CASE("a worker joins in its neighbors' round above staleness 0") {
   Patient patient(options);
   for (const std::size_t worker : {0, 2}) patient.peers->states[worker].progress = 21;
   patient.recovery.join(patient.publisher, {.seat = 1, .version = 1, .progress = 0, .growth = 1},
-                        20);
+                        20, stays);
   CHECK(patient.progress.combinations == 21);
   CHECK(patient.progress.stats.predecessor_rounds == 20);
 }
@@ -152,7 +155,7 @@ TEST_CASE("a spare adopts neighbors that have finished, and none that are gone")
   patient.peers->states[0].progress = 30;
   patient.peers->states[2].progress = 40;
   patient.peers->suspects = {2};
-  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 17}, 0);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 17}, stays);
   CHECK(patient.x == Values(Scene::count, 0));
   CHECK(patient.progress.combinations == 30);
 }
@@ -162,10 +165,10 @@ TEST_CASE("the epoch of a spare is newer than those that workers reach by counti
   options.algorithm = algorithm::push_sum();
   Patient patient(options);
   patient.mixer.restart(1000);
-  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 0}, 0);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 0}, stays);
   const double first = patient.mixer.scalars().epoch();
   CHECK(first > 1000);
-  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 2, .progress = 0}, 0);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 2, .progress = 0}, stays);
   CHECK(patient.mixer.scalars().epoch() > first + 1000);
 }
 
@@ -174,7 +177,7 @@ TEST_CASE("a spare that finds no weights takes no seat") {
   options.deadline = Seconds(0.1);
   Patient patient(options);
   patient.peers->suspects = {0, 2};
-  CHECK_THROWS_WITH(
-      patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 0}, 0),
-      Catch::Contains("no worker whose weights"));
+  CHECK_THROWS_WITH(patient.recovery.take_seat(patient.publisher,
+                                               {.seat = 1, .version = 1, .progress = 0}, stays),
+                    Catch::Contains("no worker whose weights"));
 }

@@ -1,0 +1,49 @@
+// Threads whose launcher reports a death.
+#pragma once
+
+#include <fast/exchange/group.hpp>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exchange/group_impl.hpp"
+
+namespace fast::testing {
+
+/// A group of threads whose launcher reports the death of a worker when the test says so.
+class Reported final : public GroupImpl {
+ public:
+  Reported(Group threads, int worker, const std::atomic<bool>& reports)
+      : threads_(std::move(threads)), worker_(worker), reports_(reports) {}
+  int rank() const override { return threads_.rank(); }
+  int size() const override { return threads_.size(); }
+  std::string name() const override { return "reported"; }
+  std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
+                                      std::string_view purpose) override {
+    return threads_.all_gather(bytes, deadline, purpose);
+  }
+  Region allocate(std::size_t bytes, const Deadline& deadline) override {
+    return threads_.allocate(bytes, deadline);
+  }
+  std::shared_ptr<GroupImpl> subgroup(int color, const Deadline& deadline) override {
+    return threads_.impl().subgroup(color, deadline);
+  }
+  std::vector<int> died() const override {
+    return reports_ ? std::vector<int>{worker_} : std::vector<int>{};
+  }
+
+ private:
+  Group threads_;
+  int worker_;
+  const std::atomic<bool>& reports_;
+};
+
+/// The death of that worker is reported as soon as `reports` is true.
+inline Group reported(const Group& threads, int worker, const std::atomic<bool>& reports) {
+  return Group(std::make_shared<Reported>(threads, worker, reports));
+}
+
+}  // namespace fast::testing
