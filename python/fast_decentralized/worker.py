@@ -332,6 +332,10 @@ class Worker:
             self._fail(error)
         self.close()
 
+    def __del__(self) -> None:
+        if getattr(self, "_core", None) is not None:  # the constructor may have failed
+            self.close()
+
     def __repr__(self) -> str:
         if self._core is None:
             return "<fast_decentralized.Worker, closed>"

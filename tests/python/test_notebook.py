@@ -12,7 +12,7 @@ import pytest
 
 NOTEBOOK = pathlib.Path(__file__).resolve().parents[2] / "examples/notebooks/first_steps.ipynb"
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
-RULES = ["none", "awc", "atc", "d2", "gradient_tracking"]
+RULES = ["none", "awc", "atc", "gradient_tracking"]
 PACKAGES = {"nbconvert": "jupyter-nbconvert", "ipykernel": "python3-ipykernel", "matplotlib": "python3-matplotlib",
             "networkx": "python3-networkx"}
 
@@ -44,7 +44,8 @@ def text_of(cells):
 
 
 def check(cells):
-    """Each worker has at most 3 of 10 labels, so a worker alone tells at most 30 % right; averaging brings the others."""
+    """Some worker has at most 3 of the 10 labels, so that it alone tells no more than their share of the test samples
+    right: 30 %, and at most 35 % of the 2,000 used. Averaging brings the others."""
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output["output_type"] == "error"]
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 4
@@ -52,7 +53,7 @@ def check(cells):
     rows = re.findall(r"^(\w+) +([0-9.]+) % +([0-9.]+) % +([0-9.]+)$", text, re.MULTILINE)
     assert [row[0] for row in rows] == RULES, text
     worst, mean = ({row[0]: float(row[column]) for row in rows} for column in (1, 2))
-    assert worst["none"] <= 30 and min(mean[rule] for rule in RULES[1:]) > 50, text
+    assert worst["none"] <= 35 < 50 < min(mean[rule] for rule in RULES[1:]), text
 
 
 def test_the_notebook_has_no_outputs_stored():
