@@ -79,6 +79,24 @@ void fast_group_free(fast_group* group);      /* not for that of fast_run_local 
 int fast_group_rank(const fast_group* group); /* -1 for NULL, as all below that return a number */
 int fast_group_size(const fast_group* group);
 
+/* Spares: ranks that take the place of workers that are lost, or join as workers more. Collective
+ * over `everyone`, whose last `spares` ranks become spares; `everyone` may be freed afterwards. The
+ * rank in the group is then the seat: the worker's number in the topology, whoever holds it. In
+ * fast_worker_create() a spare sleeps until it takes a seat. If it is not needed, the call returns
+ * when training has ended; fast_group_has_seat() is then 0, and fast_worker_round() the largest
+ * number, so that loops over rounds end. */
+fast_status fast_group_with_spares(const fast_group* everyone, int spares, fast_group** group);
+int fast_launcher_spares(void); /* that `fastrun --spares` has started; 0 without it */
+/* 0: a spare without a seat, or a worker that a spare has replaced. */
+int fast_group_has_seat(const fast_group* group);
+/* The workers that spares have replaced, and those that have joined since training began: writes
+ * the first `room` of them, and their number to *count. No call is collective any more if there is
+ * one: call fast_group_give_up() after training. */
+fast_status fast_group_replaced(const fast_group* group, int* workers, size_t room, size_t* count);
+fast_status fast_group_joined(const fast_group* group, int* workers, size_t room, size_t* count);
+/* No collective call is made any more, nor at the end. */
+fast_status fast_group_give_up(const fast_group* group);
+
 /* Settings by name, all with defaults. A name or value that is not known is refused when the
  * options are used. docs/reference/fast-train.md describes the options; fast-train has the same
  * names with dashes. 0 and 1 stand for false and true.
@@ -231,6 +249,12 @@ fast_status fast_worker_consensus_distance(const fast_worker* worker, double* di
 fast_status fast_worker_republish(fast_worker* worker);
 fast_status fast_worker_rebind(fast_worker* worker, const fast_tensor* tensors,
                                size_t tensor_count);
+/* From now on a spare may join as one worker more when the launcher asks for it: before round
+ * `first`, `first` + `every` and so on (0 and 1: any round). Every worker calls it, with the same
+ * rounds. fast_worker_size() is then one larger after fast_worker_end_round(), so choose data by it
+ * in every round. If `every` is above 1, each further growth needs another call. Without spares,
+ * does nothing. */
+fast_status fast_worker_allow_growth(fast_worker* worker, int64_t first, int64_t every);
 fast_status fast_worker_finish(fast_worker* worker);
 fast_status fast_worker_await_finish(fast_worker* worker);
 void fast_worker_abandon(fast_worker* worker); /* leaves as failed */

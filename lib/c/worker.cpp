@@ -45,7 +45,7 @@ fast_status fast_worker_create(const fast_group* group, const char* topology,
     std::vector<TensorView> views;
     std::optional<WorkerOptions> wanted;
     std::optional<TopologyRule> rule;
-    agree(group->group, Deadline(Seconds(300)), "fast_worker_create", [&] {
+    agree(group->group.everyone(), Deadline(Seconds(300)), "fast_worker_create", [&] {
       c::require_given(topology, "topology");
       wanted = c::worker_options(options);
       rule = topology_from(topology);
@@ -134,6 +134,10 @@ fast_status fast_worker_rebind(fast_worker* worker, const fast_tensor* tensors,
     c::require_given(worker, "worker");
     worker->worker.rebind(c::views_of(tensors, tensor_count));
   });
+}
+
+fast_status fast_worker_allow_growth(fast_worker* worker, int64_t first, int64_t every) {
+  return on(worker, [&](Worker& w) { w.allow_growth({.first = first, .every = every}); });
 }
 
 fast_status fast_worker_finish(fast_worker* worker) {

@@ -11,7 +11,7 @@ Start it by ``mpiexec -n 4 python train.py``; without mpiexec there is one worke
 ``torch.nn.Module``, a pytree of JAX arrays, or a dict of NumPy arrays. ``fast.local.run(4, main)``
 makes workers of threads, and ``fast.spawn(4, main)`` of processes.
 """
-from . import local, topologies
+from . import local, observe, topologies
 from ._core import (ArgumentError, Block, DataError, DeadlineError, Departures, Error, Group, InternalError,
                     MessageEvent, MismatchError, MpiError, NumericError, PeerEvent, PeerFailedError, PhaseEvent,
                     ResourceError, ScalarEvent, TopologyError, WorkerStats)
@@ -19,10 +19,10 @@ from ._core import version as __version__
 from .launch import spawn
 from .observers import Observer
 from .rules import Rule
-from .runtime import rank, size, world
+from .runtime import rank, size, with_spares, world
 from .worker import Worker, options
 
 __all__ = ["ArgumentError", "Block", "DataError", "DeadlineError", "Departures", "Error", "Group", "InternalError",
            "MessageEvent", "MismatchError", "MpiError", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
            "PhaseEvent", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local",
-           "options", "rank", "size", "spawn", "topologies", "world"]
+           "observe", "options", "rank", "size", "spawn", "topologies", "with_spares", "world"]

@@ -24,8 +24,8 @@ def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any
         runtime.thread.group, runtime.thread.stop = group, stop
         try:
             results[group.rank] = function(*arguments)
-        except BaseException:
-            runtime.abandon_all(threading.get_ident())
+        except BaseException as error:
+            runtime.abandon_all(threading.get_ident(), error)
             raise
         finally:
             runtime.close_all(threading.get_ident())  # tracebacks may hold them

@@ -1,7 +1,7 @@
 """The place of this process or thread among the workers, and how a rank leaves a run.
 
 MPI begins with the first call that needs it, and ends with the interpreter. A rank that ends with
-an exception or by sys.exit() with a status that is not 0 announces its workers as failed first, so
+an exception, also SystemExit with a status that is not 0, announces its workers as failed first, so
 that the others end too. An error that every rank raises is printed by one of them.
 """
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 import weakref
 from typing import Any, Callable, NoReturn
 
-from . import _core
+from . import _core, torchrun
 
 _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
@@ -23,6 +23,7 @@ _is_watching = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
 _workers: dict[int, weakref.ref] = {}  # by the order in which they were made, which is that of all ranks
 _made = itertools.count()
+_groups: list[_core.Group] = []  # with spares
 _lock = threading.Lock()
 
 
@@ -40,6 +41,7 @@ def mpi() -> _core.Mpi:
     global _mpi
     with _lock:
         if _mpi is None:
+            torchrun.join()
             _mpi = _core.Mpi()
             _watch()
     return _mpi
@@ -87,15 +89,39 @@ def group_of(comm: Any) -> _core.Group:
     return _core.group_of_handle(MPI._addressof(comm))
 
 
+def with_spares(everyone: _core.Group | None = None, spares: int | None = None) -> _core.Group:
+    """The workers of a run some of whose ranks are spares: the last ``spares`` ones, None: those that ``fastrun
+    --spares`` has started. Collective over ``everyone``, None: world(). Give the result to ``Worker(comm=...)``. There
+    a spare sleeps until it takes the place of a worker that was lost, or joins as one worker more. If it is not
+    needed, the constructor returns when training has ended; ``group.has_seat`` is then False and ``worker.rounds``
+    the largest number, so that loops over ``worker.rounds`` end."""
+    return _core.with_spares(world() if everyone is None else everyone,
+                             _core.spares_of_launcher() if spares is None else spares)
+
+
+def remember_group(group: _core.Group) -> None:
+    """Of a worker. If its ranks have changed, nobody waits for all of them at the end."""
+    with _lock:
+        if thread.group is None and group.spares > 0 and group not in _groups:
+            _groups.append(group)
+
+
+def _give_up_changed_groups() -> None:
+    for group in _groups:
+        if group.replaced() or group.joined():
+            group.give_up()
+    _groups.clear()
+
+
 def remember(worker: Any) -> None:
     """A worker that this process is to finish, or abandon, before it ends."""
     with _lock:
         _workers[next(_made)] = weakref.ref(worker)
 
 
-def abandon_all(of_thread: int | None = None) -> bool:
+def abandon_all(of_thread: int | None = None, error: BaseException | None = None) -> bool:
     """Announces the workers (of a thread) as failed. False if another worker had failed before."""
-    return all([worker.abandon() for worker in _remembered(of_thread)])
+    return all([worker._abandon(error) for worker in _remembered(of_thread)])
 
 
 def close_all(of_thread: int | None = None) -> None:
@@ -141,7 +167,7 @@ def _watch_for_failure() -> None:
     before = sys.excepthook
 
     def failed(kind, error, trace):
-        leave_as_failed()
+        leave_as_failed(error)
         sys.stdout.flush()
         if not _quiet and not is_reported_elsewhere(error):
             before(kind, error, trace)
@@ -150,32 +176,29 @@ def _watch_for_failure() -> None:
 
 
 def _watch_for_exit() -> None:
-    before = sys.exit
+    """Python asks the exception that ends the program for its code, when all frames have gone. This is how it is told
+    from those that the program catches. sys.exit() of Python 3.11 makes no exception that could be asked."""
+    plain, before = vars(SystemExit)["code"], sys.exit
+
+    def code(error: SystemExit) -> Any:
+        status = plain.__get__(error)
+        ends = sys._getframe().f_back is None and threading.current_thread() is threading.main_thread()
+        if ends and not (status is None or (isinstance(status, int) and status == 0)):
+            _exits(status, error)
+        return status
 
     def exit(status: Any = None, /) -> NoReturn:
-        if threading.current_thread() is threading.main_thread() and isinstance(status, (int, str)):
-            raise _Exit(status)
-        before(status)
+        raise SystemExit(status)
 
     exit.__doc__ = before.__doc__
     sys.exit = exit
+    _core.replace_member(SystemExit, "code", property(code, plain.__set__, plain.__delete__, plain.__doc__))
 
 
-class _Exit(SystemExit):
-    """Of sys.exit(): knows when it ends the interpreter, which asks for the code when all frames have gone."""
-
-    @property
-    def code(self) -> Any:
-        status = self.args[0]
-        if status != 0 and sys._getframe().f_back is None:
-            _exits(status)
-        return status
-
-
-def _exits(status: int | str) -> None:
+def _exits(status: Any, error: SystemExit) -> None:
     has_workers = bool(_remembered(None))
-    is_first = leave_as_failed()
-    if has_workers and is_first and not _quiet and isinstance(status, int):  # Python prints texts
+    is_first = leave_as_failed(error)
+    if has_workers and is_first and not _quiet and isinstance(status, int):  # Python prints others
         sys.stdout.flush()
         place = f"rank {_mpi.rank} of {_mpi.size}" if _mpi is not None else "a rank"
         print(f"fast_decentralized: {place} ends with status {status}", file=sys.stderr, flush=True)
@@ -188,10 +211,12 @@ def _leave() -> None:
     if sys.excepthook is not _hook and getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1"):
         leave_as_failed()
     close_all()
+    _give_up_changed_groups()
     _world = None
     if _mpi is not None:
         leaving, _mpi = _mpi, None
         leaving.leave(_failed)
+        torchrun.leave(_failed)
 
 
 def end_quietly() -> None:
@@ -200,8 +225,8 @@ def end_quietly() -> None:
     _quiet = True
 
 
-def leave_as_failed() -> bool:
+def leave_as_failed(error: BaseException | None = None) -> bool:
     """This process ends as failed: its workers and MPI do not wait. False if another worker had failed before."""
     global _failed
     _failed = True
-    return abandon_all()
+    return abandon_all(error=error)

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import logging
 import math
+import socket
 import threading
 from typing import Any, Callable, Iterable
 
 from . import _core, models, runtime, topologies
+from .observe import Ready
 from .rules import Rule
 
 __all__ = ["Round", "Worker", "options"]
@@ -32,6 +34,16 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [f"{key}={_text(each)}" for key, each in value.items()]
     return [_text(each) for each in value] if isinstance(value, (list, tuple)) else [_text(value)]
+
+
+def _listed(value: Any) -> list[Any]:
+    """None, one thing, or several."""
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _number(value: Any) -> int | str:
+    """As in a line of metrics: infinity is a text."""
+    return _text(float(value)) if value in (math.inf, "inf") else int(value)
 
 
 def _loss_of(result: Any) -> float | None:
@@ -81,7 +93,9 @@ class Worker:
     participates
         A function of a tensor's name: whether it takes part. None: all do.
     observer
-        An ``Observer``.
+        An ``Observer``, one of ``fast.observe``, or a list of these.
+    allow_growth
+        True, or the rounds ``(first, every)``: as ``allow_growth()``, from the beginning.
     log
         A function of a level ("info", "warning", ...) and a text. None: Python's logging.
     on_round, on_suspect, on_healed
@@ -94,11 +108,13 @@ class Worker:
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
                  buffers: Iterable[str] = (), participates: Callable[[str], bool] | None = None, observer: Any = None,
+                 allow_growth: bool | tuple[int, int] = False,
                  log: Callable[[str, str], None] | None = None, on_round: Callable[[int], None] | None = None,
                  on_suspect: Callable[[int], None] | None = None, on_healed: Callable[[], None] | None = None,
                  **options: Any) -> None:
         self._thread = threading.get_ident()
         self._stop = runtime.thread.stop
+        self._ready: list[Ready] = []
         group = runtime.group_of(comm)
         fault: Exception | None = None
         rule = tensors = values = hooks = None
@@ -106,7 +122,8 @@ class Worker:
             self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
             tensors, rule = self._model.tensors(), topologies.topology(topology)
             values = {name: _texts(value) for name, value in options.items()}
-            hooks = {"observer": observer, "log": log or (lambda level, text: _log.log(_levels[level], text)),
+            self._ready = [one for one in _listed(observer) if isinstance(one, Ready)]
+            hooks = {"observer": [one._core if isinstance(one, Ready) else one for one in _listed(observer)], "log": log or (lambda level, text: _log.log(_levels[level], text)),
                      "on_round": on_round, "on_suspect": on_suspect, "on_healed": on_healed}
             if isinstance(algorithm, Rule):
                 hooks["algorithm"] = algorithm._handle()
@@ -122,7 +139,12 @@ class Worker:
             raise
         self._begun = self._failed = False
         runtime.remember(self)
+        runtime.remember_group(group)
         self._model.has_started()
+        if allow_growth is not False:
+            self.allow_growth(*((0, 1) if allow_growth is True else allow_growth))
+        if self._ready and group.has_seat:
+            self._attach(rule, str(getattr(algorithm, "name", algorithm)), options)
 
     # A round -------------------------------------------------------------------------------------
 
@@ -155,6 +177,8 @@ class Worker:
     def _end(self, core: _core.Worker, loss: Any, learning_rate: float) -> None:
         self._model.require_step()
         core.end_round(None if loss is None else float(loss), float(learning_rate))
+        for observer in self._ready:
+            observer.after_round(core.rounds)
 
     def combine(self, params: Any, loss: Any = None, learning_rate: float = 0.0) -> Any:
         """For a pytree of JAX arrays: the round around a step that has made ``params``. Returns the combined
@@ -203,6 +227,24 @@ class Worker:
         """Another topology from the next round on; every worker calls it between the same rounds."""
         rule = topologies.topology(topology)
         self._calling(lambda core: core.set_schedule(rule))
+
+    # Observers -----------------------------------------------------------------------------------
+
+    def scalar(self, name: str, value: Any) -> None:
+        """Tells the observers of this worker a number of its round: ``worker.scalar("test/accuracy", 0.9)``."""
+        self._open().scalar(name, float(value))
+
+    def _attach(self, rule: Any, algorithm: str, options: dict[str, Any]) -> None:
+        facts = {"workers": self.size, "topology": rule.name, "algorithm": algorithm, "host": socket.gethostname(),
+                 "neighbors": rule.at(self.size).in_neighbors(self.rank), "staleness": _number(options.get("staleness", 0)),
+                 "codec": str(options.get("codec", "identity"))}
+        for observer in self._ready:
+            observer.attach(self, facts)
+
+    def _detach(self) -> None:
+        ready, self._ready = self._ready, []
+        for observer in ready:
+            observer.detach(self.rounds)
 
     # Checkpoints ---------------------------------------------------------------------------------
 
@@ -254,16 +296,25 @@ class Worker:
         """Waits until every worker has finished; then ``mean_model()`` is exact and equal everywhere."""
         self._calling(lambda core: core.await_finish())
 
+    def allow_growth(self, first: int = 0, every: int = 1) -> None:
+        """From now on a spare may join as one worker more when fastrun asks for it: before round ``first``,
+        ``first + every`` and so on. Every worker calls it, with the same rounds. ``size`` changes between two
+        rounds, so choose data by ``rank`` and ``size`` in each round, or anew when ``size`` has changed. With
+        ``every`` above 1 each further growth needs another call. Without spares it does nothing."""
+        self._calling(lambda core: core.allow_growth(first, every))
+
     def leave(self) -> None:
         """Leaves training before its end, between rounds; the others go on without this worker's weights."""
         self._calling(lambda core: core.leave())
 
     def abandon(self) -> bool:
         """Announces this worker as failed, which ends the others. False if another one had failed before."""
-        return self._core.abandon() if self._core is not None else True
+        return self._abandon(None)
 
     def close(self) -> None:
         """Finishes, and frees the memory of the exchange. Nothing can be called afterwards."""
+        if self._core is not None and not self._failed:
+            self._detach()
         core, self._core = self._core, None
         if core is not None:
             core.close()
@@ -280,6 +331,10 @@ class Worker:
         if error is not None:
             self._fail(error)
         self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_core", None) is not None:  # the constructor may have failed
+            self.close()
 
     def __repr__(self) -> str:
         if self._core is None:
@@ -299,14 +354,20 @@ class Worker:
             self._fail(error)
             raise
 
+    def _abandon(self, error: BaseException | None) -> bool:
+        self._failed = True
+        ready, self._ready = self._ready, []
+        for observer in ready:
+            observer.fail("abandoned" if error is None else f"{type(error).__name__}: {error}")
+        return self._core.abandon() if self._core is not None else True
+
     def _fail(self, error: BaseException) -> None:
         """Announces the failure. An error that follows from another worker's becomes PeerFailedError."""
         if isinstance(error, _core.Error):
             error.rank = self._place
         if self._failed:
             return
-        self._failed = True
-        is_first = self.abandon()
+        is_first = self._abandon(error)
         if not is_first and isinstance(error, _core.Error) and error.kind != "peer_failed":
             raise _core.PeerFailedError(str(error)) from error
 

@@ -43,9 +43,10 @@ std::array<ErrorClass, class_count> error_classes() {
 
 std::array<PyObject*, class_count> made{};  ///< by kind; as long as the process lives
 
-void set_python_error(const Error& error) {
+void set_python_error(const Error& error, const nb::object& rank) {
   const nb::object instance = class_of(error.kind())(error.what());
   instance.attr("everywhere") = error.everywhere();
+  instance.attr("rank") = rank;
   PyErr_SetObject(class_of(error.kind()).ptr(), instance.ptr());
 }
 
@@ -53,7 +54,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    set_python_error(error);
+    set_python_error(error, nb::none());
   }
 }
 
@@ -64,7 +65,23 @@ nb::object make_class(const char* name, const char* doc, const nb::object& bases
   return nb::steal(made_class);
 }
 
+/// For attributes of builtin classes, which Python refuses to set.
+void replace_member(nb::handle type, nb::handle name, nb::handle member) {
+#if PY_VERSION_HEX >= 0x030C0000
+  const nb::object members = nb::steal(PyType_GetDict(reinterpret_cast<PyTypeObject*>(type.ptr())));
+#else
+  const nb::object members = nb::borrow(reinterpret_cast<PyTypeObject*>(type.ptr())->tp_dict);
+#endif
+  if (PyDict_SetItem(members.ptr(), name.ptr(), member.ptr()) != 0) nb::raise_python_error();
+  PyType_Modified(reinterpret_cast<PyTypeObject*>(type.ptr()));
+}
+
 }  // namespace
+
+void raise_from(const Error& error, int rank) {
+  set_python_error(error, nb::int_(rank));
+  nb::raise_python_error();
+}
 
 nb::handle class_of(ErrorKind kind) { return made.at(static_cast<std::size_t>(kind)); }
 
@@ -95,6 +112,8 @@ void bind_errors(nb::module_& module) {
     made.at(static_cast<std::size_t>(each.kind)) = one.release().ptr();
   }
   nb::register_exception_translator(translate);
+  module.def("replace_member", &replace_member, nb::arg("type"), nb::arg("name"), nb::arg("member"),
+             "Sets an attribute of a builtin class.");
 }
 
 }  // namespace fast::python

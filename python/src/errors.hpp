@@ -14,4 +14,7 @@ nanobind::handle class_of(ErrorKind kind);
 Error as_error(nanobind::handle exception);
 inline Error as_error(const nanobind::python_error& error) { return as_error(error.value()); }
 
+/// Raises the error in Python, with the rank of the worker in its group. The caller has the GIL.
+[[noreturn]] void raise_from(const Error& error, int rank);
+
 }  // namespace fast::python

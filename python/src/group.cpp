@@ -6,6 +6,7 @@
 #include <exception>
 #include <fast/core/deadline.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/exchange/spares.hpp>
 #include <fast/mpi/environment.hpp>
 #include <memory>
 #include <stdexcept>
@@ -66,6 +67,35 @@ Group group_of_handle(std::size_t address) {
   return Group(mpi::from_handle(reinterpret_cast<const void*>(address)));
 }
 
+/// A collective call without the GIL. Its errors carry the rank in this group.
+template <class Call>
+auto call_on(const Group& group, const Call& call) {
+  try {
+    const nb::gil_scoped_release released;
+    return call();
+  } catch (const Error& error) {
+    raise_from(error, group.rank());
+  }
+}
+
+nb::list all_gather(const Group& group, const nb::bytes& own, double deadline_s) {
+  const std::string_view bytes(own.c_str(), own.size());
+  const std::vector<std::string> all = call_on(group, [&] {
+    return group.all_gather(bytes, Deadline(Seconds(deadline_s)), "Group.all_gather");
+  });
+  nb::list parts;
+  for (const std::string& part : all) parts.append(nb::bytes(part.data(), part.size()));
+  return parts;
+}
+
+void barrier(const Group& group, double deadline_s) {
+  call_on(group, [&] { group.barrier(Deadline(Seconds(deadline_s)), "Group.barrier"); });
+}
+
+Group make_spares(const Group& everyone, int spares, double deadline_s) {
+  return call_on(everyone, [&] { return with_spares(everyone, spares, Seconds(deadline_s)); });
+}
+
 }  // namespace
 
 void bind_group(nb::module_& module) {
@@ -75,27 +105,22 @@ void bind_group(nb::module_& module) {
       .def_prop_ro("name", &Group::name,
                    "\"local\" (threads), \"shared\" (one host) or \"hybrid\".")
       .def_prop_ro("hosts", &Group::hosts, "By rank, the lowest rank of its host.")
-      .def(
-          "all_gather",
-          [](const Group& group, const nb::bytes& own, double deadline_s) {
-            std::vector<std::string> all;
-            const std::string_view bytes(own.c_str(), own.size());
-            {
-              const nb::gil_scoped_release released;
-              all = group.all_gather(bytes, Deadline(Seconds(deadline_s)), "Group.all_gather");
-            }
-            nb::list result;
-            for (const std::string& part : all) result.append(nb::bytes(part.data(), part.size()));
-            return result;
-          },
-          nb::arg("data"), nb::arg("deadline_s") = 300.0,
-          "Collective. The bytes of every worker, by rank.")
-      .def(
-          "barrier",
-          [](const Group& group, double deadline_s) {
-            group.barrier(Deadline(Seconds(deadline_s)), "Group.barrier");
-          },
-          nb::arg("deadline_s") = 300.0, Release(), "Collective. Waits for every worker.");
+      .def("all_gather", &all_gather, nb::arg("data"), nb::arg("deadline_s") = 300.0,
+           "Collective. The bytes of every worker, by rank.")
+      .def("barrier", &barrier, nb::arg("deadline_s") = 300.0,
+           "Collective. Waits for every worker.")
+      .def_prop_ro("spares", &Group::spares,
+                   "Spares that were started with the workers and have not joined.")
+      .def_prop_ro("has_seat", &Group::has_seat,
+                   "False for a spare without a seat, and for a worker that a spare has replaced.")
+      .def("replaced", &Group::replaced, Release(),
+           "Workers that a spare has replaced. No call is collective any more if there is one.")
+      .def("joined", &Group::joined, Release(),
+           "Workers that have joined since training began. No call is collective any more if "
+           "there is one.")
+      .def("give_up", &Group::give_up, Release(),
+           "Workers are gone for good, or have joined: no collective call is made any more, nor "
+           "at the end. The end of the program does it, too.");
 
   nb::class_<Mpi>(module, "Mpi", "MPI, initialized unless the program has done so.")
       .def(nb::init<>(), Release())
@@ -107,6 +132,9 @@ void bind_group(nb::module_& module) {
 
   module.def("group_of_handle", &group_of_handle, nb::arg("address"), Release(),
              "Collective. The ranks of the MPI_Comm at that address.");
+  module.def("with_spares", &make_spares, nb::arg("everyone"), nb::arg("spares"),
+             nb::arg("deadline_s") = 300.0, "Collective. The last so many ranks become spares.");
+  module.def("spares_of_launcher", &spares_of_launcher, "The spares that fastrun has started.");
   module.def("run_local", &run_local, nb::arg("workers"), nb::arg("function"),
              "Runs function(group) on so many threads.");
   module.def("mpi_library", &mpi::library_version, "What the MPI library calls itself.");

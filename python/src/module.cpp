@@ -13,6 +13,7 @@ NB_MODULE(_core, module) {
   fast::python::bind_errors(module);
   fast::python::bind_group(module);
   fast::python::bind_observer(module);
+  fast::python::bind_ready_observers(module);
   fast::python::bind_options(module);
   fast::python::bind_topology(module);
   fast::python::bind_rule(module);

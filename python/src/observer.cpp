@@ -7,6 +7,8 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bindings.hpp"
 #include "held.hpp"
@@ -70,6 +72,12 @@ nb::class_<Event> event_class(nb::module_& module, const char* name, const char*
 
 std::shared_ptr<Observer> observer_of(nb::handle object) {
   if (object.is_none()) return nullptr;
+  if (nb::isinstance<ReadyObserver>(object)) return nb::cast<ReadyObserver&>(object).observer;
+  if (nb::isinstance<nb::list>(object)) {
+    std::vector<std::shared_ptr<Observer>> several;
+    for (const nb::handle one : nb::borrow<nb::list>(object)) several.push_back(observer_of(one));
+    return all_of(std::move(several));
+  }
   return std::make_shared<PythonObserver>(object);
 }
 

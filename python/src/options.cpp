@@ -37,14 +37,6 @@ void set(OptionTable& table, const std::string& name, const std::vector<std::str
   table.set(*row, texts, "option " + name);
 }
 
-LogSink log_to(const Held& function) {
-  return [function](LogLevel level, std::string_view text) {
-    if (Py_IsInitialized() == 0) return;
-    const nb::gil_scoped_acquire gil;
-    quietly(function.get(), [&] { function.get()(name_of(level), std::string(text)); });
-  };
-}
-
 /// Called on the worker's thread; what it raises ends the round.
 template <class... Arguments>
 std::function<void(Arguments...)> call_of(const Held& function) {
@@ -60,7 +52,7 @@ void add_hooks(WorkerOptions& options, nb::handle hooks) {
     if (!hook.is_none()) use(hook);
   };
   given("observer", [&](nb::handle hook) { options.observer = observer_of(hook); });
-  given("log", [&](nb::handle hook) { options.log = log_to(Held(hook)); });
+  given("log", [&](nb::handle hook) { options.log = log_to(hook); });
   given("on_round", [&](nb::handle hook) { options.on_round = call_of<std::int64_t>(Held(hook)); });
   given("on_suspect", [&](nb::handle hook) { options.on_suspect = call_of<int>(Held(hook)); });
   given("on_healed", [&](nb::handle hook) { options.on_healed = call_of<>(Held(hook)); });
@@ -107,6 +99,15 @@ nb::list worker_options() {
 }
 
 }  // namespace
+
+LogSink log_to(nb::handle function) {
+  if (function.is_none()) return {};
+  return [held = Held(function)](LogLevel level, std::string_view text) {
+    if (Py_IsInitialized() == 0) return;
+    const nb::gil_scoped_acquire gil;
+    quietly(held.get(), [&] { held.get()(name_of(level), std::string(text)); });
+  };
+}
 
 WorkerOptions options_of(nb::handle values, nb::handle hooks) {
   Table all;

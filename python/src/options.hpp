@@ -12,4 +12,7 @@ namespace fast::python {
 /// unknown names and values that are not allowed.
 WorkerOptions options_of(nanobind::handle values, nanobind::handle hooks);
 
+/// Calls function(level, text); what it raises goes to sys.unraisablehook. Nobody for None.
+LogSink log_to(nanobind::handle function);
+
 }  // namespace fast::python

@@ -70,9 +70,10 @@ class PythonWorker {
       failure = std::current_exception();
     }
     const nb::gil_scoped_release released;
-    agree(group, Deadline(Seconds(300)), "Worker", [&] {
+    agree(group.everyone(), Deadline(Seconds(300)), "Worker", [&] {
       if (failure) std::rethrow_exception(failure);
     });
+    observer_ = options.observer;
     worker_.emplace(group, *topology, own_.views, std::move(options));
   }
   ~PythonWorker() { close(); }
@@ -96,6 +97,13 @@ class PythonWorker {
   void end_round(std::optional<double> loss, double learning_rate) {
     const StepOptions options{.learning_rate = learning_rate};
     loss ? get().end_round(*loss, options) : get().end_round(options);
+  }
+  /// Without an observer, does nothing.
+  void scalar(const std::string& name, double value) {
+    const Worker& worker = get();
+    if (!observer_) return;
+    const nb::gil_scoped_release released;
+    observer_->on_scalar({name, value, worker.rank(), worker.round(), Clock::now()});
   }
   void mean_model(nb::handle out) {
     const Tensors tensors = tensors_of(out);
@@ -128,6 +136,7 @@ class PythonWorker {
 
  private:
   Tensors own_;
+  std::shared_ptr<Observer> observer_;
   std::optional<Worker> worker_;
 };
 
@@ -151,6 +160,9 @@ void bind_stats(nb::module_& module) {
               "Combined publications by age in rounds; the last takes the rest.")
       .def_ro("rejoined", &WorkerStats::rejoined,
               "Times that the worker adopted its neighbors' weights.")
+      .def_ro("predecessor_rounds", &WorkerStats::predecessor_rounds,
+              "Of a spare: the rounds of the worker before it, or the round that it joined before.")
+      .def_ro("joined_at", &WorkerStats::joined_at, "Of a spare: the round in which it began.")
       .def_ro("healed", &WorkerStats::healed, "Rounds whose loss or weights were not finite.")
       .def_ro("messages_sent", &WorkerStats::messages_sent, "Publications times readers.")
       .def_ro("messages_held", &WorkerStats::messages_held)
@@ -178,6 +190,7 @@ void bind_worker(nb::module_& module) {
       .def("begin_round", call<&Worker::begin_round>, Release())
       .def("end_round", &PythonWorker::end_round, nb::arg("loss").none(), nb::arg("learning_rate"),
            Release())
+      .def("scalar", &PythonWorker::scalar, nb::arg("name"), nb::arg("value"))
       .def("mean_model", &PythonWorker::mean_model, nb::arg("out"))
       .def("consensus_distance", call<&Worker::consensus_distance>, Release())
       .def("republish", call<&Worker::republish>, Release())
@@ -186,6 +199,12 @@ void bind_worker(nb::module_& module) {
           "set_schedule",
           [](PythonWorker& worker, const TopologyRule& rule) { worker.get().set_schedule(rule); },
           nb::arg("topology"), Release())
+      .def(
+          "allow_growth",
+          [](PythonWorker& worker, std::int64_t first, std::int64_t every) {
+            worker.get().allow_growth({.first = first, .every = every});
+          },
+          nb::arg("first"), nb::arg("every"), Release())
       .def("state", &PythonWorker::state)
       .def("restore", &PythonWorker::restore, nb::arg("saved"))
       .def("finish", call<&Worker::finish>, Release())

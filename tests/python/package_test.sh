@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Installs the Python package in a fresh virtual environment, and runs its tests there.   package_test.sh BUILD
+# Installs the Python package in a fresh virtual environment, and runs its tests there.
+#   package_test.sh BUILD [CMAKE_BUILD_TYPE] [FAST_WERROR]    CC and CXX: the compilers
 # Skipped with the reason (status 77) where Python or PyPI are missing. BUILD keeps compiled objects for the next time.
+# As a sibling of a preset's folder, with that preset's settings, it finds the library's objects in ccache.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1"
 build=$(cd "$1" && pwd)
+build_type=${2:-Release} werror=${3:-OFF}
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 skip() { echo "skipped: $1"; exit 77; }
@@ -20,14 +23,21 @@ done
 "$python" -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
   skip "$python has no headers; apt-get install python3-dev"
 
+exec 3>&1 # where step() writes, also if the command's output goes to a file
+step() { # TITLE COMMAND...
+  local title=$1 began=$SECONDS
+  shift
+  "$@" || return # set -e is off in what stands before ||
+  echo "python: $title: $((SECONDS - began)) s" >&3
+}
 "$python" -m venv --system-site-packages "$directory/venv"
 pip=("$directory/venv/bin/pip" --disable-pip-version-check -q)
 # jax of that version takes the NumPy that Debian's PyTorch is built for.
 packages=('nanobind>=2.4' 'scikit-build-core>=0.10' pytest networkx mpi4py 'jax[cpu]<0.4.31' 'numpy<2')
-timeout 300 "${pip[@]}" --retries 1 --timeout 10 download -d "$directory/wheels" "${packages[@]}" >"$directory/log" 2>&1 ||
+step "download" timeout 300 "${pip[@]}" --retries 1 --timeout 10 download -d "$directory/wheels" "${packages[@]}" >"$directory/log" 2>&1 ||
   skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$directory/log")"
 
-export PATH=$directory/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+export PATH=$directory/venv/bin:$PATH OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export CCACHE_BASEDIR=$source
 # mpi4py of PyPI looks for MPICH by its own name; that of Debian is another.
 mpich=$(ldconfig -p | awk '$1 == "libmpich.so.12" { print $NF }' | head -n 1)
@@ -37,19 +47,16 @@ if [[ $mpich ]]; then
   export LD_LIBRARY_PATH=$directory/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 install=("${pip[@]}" install --no-index --find-links "$directory/wheels")
-exec 3>&1 # where step() writes, also if the command's output goes to a file
-step() { # TITLE COMMAND...
-  local title=$1 began=$SECONDS
-  shift
-  "$@" || return # set -e is off in what stands before ||
-  echo "python: $title: $((SECONDS - began)) s" >&3
-}
-step "pip install ." "${install[@]}" --config-settings=build-dir="$build" "$source"
+settings=("--config-settings=build-dir=$build" "--config-settings=cmake.build-type=$build_type"
+  "--config-settings=cmake.define.FAST_WERROR=$werror")
+# Without ccache, one source a module is faster, as pyproject.toml has it.
+! command -v ccache >/dev/null || settings+=("--config-settings=cmake.define.CMAKE_UNITY_BUILD=OFF")
+step "pip install ." "${install[@]}" "${settings[@]}" "$source"
 step "pip install pytest networkx mpi4py jax" "${install[@]}" "${packages[@]:2}"
 cd "$directory" # not the source: what is tested is what was installed
-test=(python -m pytest -q -x -p no:cacheprovider -rs)
-step "tests" "${test[@]}" "$source/tests/python" --ignore "$source/tests/python/ranks"
-for ranks in 1 2 3 4; do
+test=(python -B -m pytest -q -x -p no:cacheprovider -rs)
+step "tests" "${test[@]}" --durations 10 --durations-min 2 "$source/tests/python" --ignore "$source/tests/python/ranks"
+for ranks in 3 4; do # an odd and an even number; threads are one and two
   step "tests on $ranks ranks" timeout -k 5 100 mpiexec -n "$ranks" "${test[@]}" "$source/tests/python/ranks" >"$directory/output" 2>&1 ||
     { cat "$directory/output" && exit 1; }
   tail -n 1 "$directory/output"

@@ -1,7 +1,12 @@
 """Ranks that raise, are killed or are stopped: one message, and every rank ends."""
+import pathlib
 import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
 
 def require_mpi4py():
@@ -15,22 +20,54 @@ def require_mpi4py():
 
 @pytest.mark.parametrize("how, text", [
     ("raise", "ValueError: no more batches"), ("between", "ValueError: no more batches"),
-    ("early", "ValueError: no data"),
     ("shape", "MismatchError: Worker: worker 0 has 7 f64"), ("option", "MismatchError"),
     ("topology", 'TopologyError: topology: there is no "taurus"')])
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_a_failure_is_told_once_and_ends_all_ranks(started, ranks, how, text):
-    done = started(ranks, "fails.py", how, status=1)
+def test_a_failure_is_told_once_and_ends_all_ranks(started, how, text):
+    done = started(3, "fails.py", how, status=1)
     assert done.stderr.count(text) == 1, done.stderr
     assert done.stderr.count("Traceback") == 1 and "ended" not in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("how, text", [("exit", "rank 1 of 3 ends with status 3"), ("early exit", "no data"),
-                                       ("hook", "hook: no more batches")])
-def test_a_rank_that_ends_in_another_way_ends_all_ranks(started, how, text):
-    done = started(3, "fails.py", how, status=1)
-    assert done.stderr.count(text) == 1, done.stderr
+def test_a_failure_before_the_first_worker_ends_all_ranks(started):
+    """The library waits 10 s for ranks that may fail alike. So both runs are at the same time."""
+    with ThreadPoolExecutor() as threads:
+        raised, left = threads.map(lambda how: started(3, "fails.py", how, status=1), ["early", "early exit"])
+    assert raised.stderr.count("ValueError: no data") == raised.stderr.count("Traceback") == 1, raised.stderr
+    assert left.stderr.count("no data") == 1 and "Traceback" not in left.stderr, left.stderr
+    assert "ended" not in raised.stdout + left.stdout
+
+
+def test_a_failure_that_another_hook_prints_ends_all_ranks(started):
+    done = started(3, "fails.py", "hook", status=1)
+    assert done.stderr.count("hook: no more batches") == 1, done.stderr
     assert done.stderr.count("Traceback") == 0 and "ended" not in done.stdout, done.stderr
+
+
+def statuses_of(ranks, program, *arguments):
+    """What each rank ends with."""
+    rank = 'python -B "$@"; status=$?; echo "rank $PMI_RANK ended with $status" >&2; exit $status'
+    done = subprocess.run(["mpiexec", "-n", str(ranks), "sh", "-c", rank, "sh", PROGRAMS / program, *arguments],
+                          capture_output=True, text=True, timeout=150, stdin=subprocess.DEVNULL)
+    found = re.findall(r"^rank (\d) ended with (\d+)$", done.stderr, re.MULTILINE)
+    return done, {int(rank): int(status) for rank, status in found}
+
+
+@pytest.mark.parametrize("how, status, text", [
+    ("raise", 3, "rank 1 of 3 ends with status 3"), ("exit", 3, "rank 1 of 3 ends with status 3"),
+    ("derived", 3, "rank 1 of 3 ends with status 3"), ("text", 1, "no more batches"), ("other", 1, "(3, 4)")])
+def test_a_system_exit_between_rounds_ends_all_ranks(how, status, text):
+    done, statuses = statuses_of(3, "exits.py", how)
+    assert done.returncode != 0 and done.stderr.count(text) == 1, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    if "Abort(" not in done.stderr:  # where the others do not come within 10 s, the launcher ends all
+        assert statuses == {0: 1, 1: status, 2: 1}, done.stderr
+
+
+@pytest.mark.parametrize("how", ["well", "none"])
+def test_a_system_exit_of_status_0_is_a_good_end(how):
+    done, statuses = statuses_of(3, "exits.py", how)
+    assert done.returncode == 0 and statuses == {0: 0, 1: 0, 2: 0}, done.stderr
+    assert len(done.stderr.splitlines()) == 3, done.stderr
 
 
 def test_an_exit_that_is_caught_ends_nothing(started):

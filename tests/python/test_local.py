@@ -57,6 +57,26 @@ def test_a_worker_leaves_and_the_others_go_on():
     assert fast.local.run(3, work) == [(20, [2]), (20, [2]), None]
 
 
+def test_errors_of_a_group_carry_the_rank():
+    """Worker 2 does not come."""
+    found = {}
+
+    def work(call):
+        if fast.rank() == 2:
+            return
+        try:
+            call(fast.world())
+        except fast.Error as error:
+            found[fast.rank()] = error.rank
+            raise
+
+    for call in (lambda group: group.all_gather(b"x", deadline_s=0.2), lambda group: group.barrier(deadline_s=0.2)):
+        with pytest.raises(fast.DeadlineError):
+            fast.local.run(3, work, call)
+        assert found == {0: 0, 1: 1}
+        found.clear()
+
+
 def test_a_closed_worker_says_so():
     def work():
         with fast.Worker({"x": np.zeros(3)}) as worker:

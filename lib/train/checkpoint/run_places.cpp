@@ -17,8 +17,8 @@ namespace {
 
 using std::filesystem::path;
 
+constexpr const char* log_end = ".log";
 constexpr const char* number_file = "run.json";
-constexpr const char *metrics_end = ".jsonl", *log_end = ".log";
 
 std::string read_number(const path& directory) {
   std::ifstream in(directory / number_file);
@@ -192,7 +192,6 @@ bool is_of_another_run(const RunPlaces& places, const std::string& number) {
 
 }  // namespace
 
-std::string metrics_name(int worker) { return std::to_string(worker) + metrics_end; }
 bool is_metrics_name(const std::string& name) { return is_numbered(name, metrics_end); }
 std::string log_name(int worker) { return std::to_string(worker) + log_end; }
 

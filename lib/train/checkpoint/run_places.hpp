@@ -29,11 +29,12 @@ struct RunPlaces {
 inline constexpr const char* configuration_mark = "# fast-train ";
 inline constexpr const char* mean_model_name = "mean-model.safetensors";
 inline constexpr const char* metrics_directory = "metrics";
+inline constexpr const char* metrics_end = ".jsonl";
 inline constexpr const char* merged_metrics_name = "metrics.jsonl";
 inline constexpr const char* logs_directory = "logs";
 
 /// "3.jsonl", in metrics_directory.
-std::string metrics_name(int worker);
+inline std::string metrics_name(int worker) { return std::to_string(worker) + metrics_end; }
 bool is_metrics_name(const std::string& name);
 /// "3.log", in logs_directory.
 std::string log_name(int worker);

@@ -1,0 +1,107 @@
+"""Ranks that torchrun has started, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+
+MPI asks a process manager for its ranks, which torchrun is not. Rank 0 serves one to all ranks, at the first port above
+MASTER_PORT that is free.
+"""
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Mapping
+
+from . import _core
+from .process_manager import Server, line_of
+
+LAUNCHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+OTHERS = ("PMI_", "PMIX_", "OMPI_", "HYDI_")  # ranks of mpiexec or srun
+PORTS = 16  # above MASTER_PORT; torchrun listens on that one, or torch.distributed does
+START_UP_S, ANSWER_S, END_S, END_AFTER_FAILURE_S = 300.0, 10.0, 30.0, 10.0
+
+_server: Server | None = None
+
+
+def is_launcher(environment: Mapping[str, str]) -> bool:
+    """Whether torchrun, and no process manager, has started this process as one of several."""
+    if any(name.startswith(OTHERS) for name in environment) or not all(name in environment for name in LAUNCHER):
+        return False
+    return int(environment["WORLD_SIZE"]) > 1
+
+
+def join() -> None:
+    """Gives this process its rank, before MPI begins. Does nothing without torchrun."""
+    if is_launcher(os.environ):
+        connection = _connect(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+        os.environ.update(PMI_FD=str(connection.detach()), PMI_RANK=os.environ["RANK"],
+                          PMI_SIZE=os.environ["WORLD_SIZE"])
+        if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
+            os.environ.setdefault("MPI_LOCALNRANKS", os.environ["LOCAL_WORLD_SIZE"])
+
+
+def leave(failed: bool) -> None:
+    """After MPI has ended: rank 0 serves until all have, or one is gone."""
+    global _server
+    if _server is not None:
+        _server.wait(END_AFTER_FAILURE_S if failed else END_S)
+        _server.close()
+        _server = None
+
+
+def _run() -> str:
+    """Equal on all ranks of this run, and of this attempt of it."""
+    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_PORT", "WORLD_SIZE")
+    return "/".join(os.environ.get(name, "").replace(" ", "_") for name in names)
+
+
+def _connect(rank: int, size: int) -> socket.socket:
+    global _server
+    host, first = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + 1
+    if rank == 0:
+        listening = _listen(host, first)
+        _server = Server(listening, size, _run())
+        ports = [listening.getsockname()[1]]
+    else:
+        ports = list(range(first, first + PORTS))
+    last = time.monotonic() + START_UP_S
+    while time.monotonic() < last:
+        for port in ports:
+            connection = _joined(host, port, rank)
+            if connection is not None:
+                return connection
+        time.sleep(0.05)
+    raise _core.DeadlineError(f"torchrun: rank {rank} of {size} has not found rank 0 at {host}, ports {ports[0]} to "
+                              f"{ports[-1]}, within {START_UP_S:.0f} s; open these ports, or start by mpiexec")
+
+
+def _listen(host: str, first: int) -> socket.socket:
+    for port in range(first, first + PORTS):
+        for address in (host, ""):  # a name of this host from outside may be no address of its own
+            try:
+                return socket.create_server((address, port), backlog=1024)
+            except OSError:
+                continue
+    raise _core.ResourceError(f"torchrun: the ports {first} to {first + PORTS - 1} above MASTER_PORT are in use; give "
+                              "torchrun another --master_port")
+
+
+def _joined(host: str, port: int, rank: int) -> socket.socket | None:
+    """None where rank 0 of this run does not answer."""
+    connection = None
+    try:
+        connection = socket.create_connection((host, port), timeout=ANSWER_S)
+        connection.sendall(line_of(cmd="join", run=_run(), rank=rank))
+        answer = b""
+        while not answer.endswith(b"\n"):
+            more = connection.recv(1)
+            if not more:
+                break
+            answer += more
+        if answer == line_of(cmd="joined", rc=0):
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+    except OSError:
+        pass
+    if connection is not None:
+        connection.close()
+    return None

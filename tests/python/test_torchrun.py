@@ -1,0 +1,79 @@
+"""Ranks that torchrun starts, and ranks with its variables alone."""
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+
+import pytest
+from fast_decentralized import torchrun
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "programs/averages.py"
+WORLD = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+
+
+def is_of_a_launcher(name):
+    return name.startswith(("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPI_LOCAL", "FASTRUN")) or name in WORLD
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(rank, ranks, port, *arguments):
+    environment = {name: value for name, value in os.environ.items() if not is_of_a_launcher(name)}
+    environment |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return subprocess.Popen([sys.executable, PROGRAM, *arguments], env=environment, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(ranks, *arguments):
+    """The last rank comes first."""
+    port = free_port()
+    processes = [start(rank, ranks, port, *arguments) for rank in reversed(range(ranks))][::-1]
+    try:
+        outputs = [process.communicate(timeout=100) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return [process.returncode for process in processes], *map("".join, zip(*outputs))
+
+
+def test_four_ranks_find_each_other_by_the_variables():
+    statuses, output, errors = run(4)
+    assert statuses == [0] * 4 and errors == "", output + errors
+    assert sorted(output.splitlines()) == [f"rank {rank} of 4 has 1.5" for rank in range(4)]
+
+
+@pytest.mark.parametrize("how, text, own", [("raise", "ValueError: no more batches", 1),
+                                            ("exit", "rank 2 of 4 ends with status 3", 3)])
+def test_a_rank_that_fails_ends_all(how, text, own):
+    statuses, output, errors = run(4, how)
+    assert 0 not in statuses and ("Abort(" in errors or statuses == [1, 1, own, 1]), output + errors
+    assert errors.count(text) == 1 and "of 4 has" not in output, output + errors
+
+
+@pytest.mark.parametrize("how", ["", "raise"])
+def test_torchrun_starts_four_ranks(tmp_path, how):
+    """PyTorch 1.13 on Python 3.11 needs --redirects and --tee, for one rank at least."""
+    pytest.importorskip("torch")
+    environment = {name: value for name, value in os.environ.items() if not is_of_a_launcher(name)}
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nnodes", "1",
+                           "--nproc_per_node", "4", "--redirects", "0:1", "--tee", "0:1", "--log_dir", tmp_path, PROGRAM, *how.split()], env=environment, capture_output=True,
+                          text=True, timeout=150, stdin=subprocess.DEVNULL)
+    if how:
+        assert done.returncode != 0 and done.stderr.count("ValueError: no more batches") == 1, done.stderr
+        return
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = re.findall(r"rank \d of 4 has .*", done.stdout)
+    assert sorted(lines) == [f"rank {rank} of 4 has 1.5" for rank in range(4)], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("change, expected", [({}, True), ({"WORLD_SIZE": "1"}, False), ({"PMI_RANK": "0"}, False),
+                                              ({"OMPI_COMM_WORLD_RANK": "0"}, False), ({"MASTER_PORT": None}, False)])
+def test_other_launchers_come_first(change, expected):
+    environment = {name: value for name, value in {**WORLD, **change}.items() if value is not None}
+    assert torchrun.is_launcher(environment) == expected
