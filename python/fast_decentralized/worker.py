@@ -122,8 +122,10 @@ class Worker:
             self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
             tensors, rule = self._model.tensors(), topologies.topology(topology)
             values = {name: _texts(value) for name, value in options.items()}
-            self._ready = [one for one in _listed(observer) if isinstance(one, Ready)]
-            hooks = {"observer": [one._core if isinstance(one, Ready) else one for one in _listed(observer)], "log": log or (lambda level, text: _log.log(_levels[level], text)),
+            observers = _listed(observer)
+            self._ready = [one for one in observers if isinstance(one, Ready)]
+            hooks = {"observer": [one._core if isinstance(one, Ready) else one for one in observers],
+                     "log": log or (lambda level, text: _log.log(_levels[level], text)),
                      "on_round": on_round, "on_suspect": on_suspect, "on_healed": on_healed}
             if isinstance(algorithm, Rule):
                 hooks["algorithm"] = algorithm._handle()

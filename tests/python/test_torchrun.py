@@ -62,8 +62,10 @@ def test_torchrun_starts_four_ranks(tmp_path, how):
     pytest.importorskip("torch")
     environment = {name: value for name, value in os.environ.items() if not is_of_a_launcher(name)}
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nnodes", "1",
-                           "--nproc_per_node", "4", "--redirects", "0:1", "--tee", "0:1", "--log_dir", tmp_path, PROGRAM, *how.split()], env=environment, capture_output=True,
-                          text=True, timeout=150, stdin=subprocess.DEVNULL)
+                           "--nproc_per_node", "4", "--redirects", "0:1", "--tee", "0:1",
+                           "--log_dir", tmp_path, PROGRAM, *how.split()],
+                          env=environment, capture_output=True, text=True, timeout=150,
+                          stdin=subprocess.DEVNULL)
     if how:
         assert done.returncode != 0 and done.stderr.count("ValueError: no more batches") == 1, done.stderr
         return
