@@ -44,12 +44,13 @@ done
 run=$directory/run-saved
 expect "a checkpoint in the growth's round" 0 "joined as asked to            3" -- "$fastrun" --grow-at 0.3 -n 3 --spares 1 \
   "$train" "${small[@]}" --out "$run" --checkpoint-every 20 --keep 100
-grown_in=$(sed -n 's/.*joins in round \([0-9]*\).*/\1/p' "$run"/logs/*.log | head -n 1)
+grown_in=$(sed -n 's/.*joins in round \([0-9]*\).*/\1/p' "$directory/output" | head -n 1)
 ((grown_in > 0 && grown_in % 20 == 0)) || tell_failure "a checkpoint in the growth's round: it is round \"$grown_in\""
 [[ $(find "$run/checkpoints/round-$(printf %012d "$((10#0$grown_in))")" -name 'worker-*.safetensors' | wc -l) -eq 4 ]] ||
   tell_failure "a checkpoint in the growth's round lacks a worker"
 
-# Rank 1 is suspended before the growth and comes back after it: it takes its place among the others.
+# Rank 1 is suspended before the growth's round and comes back after it: it takes its place among the others. The one spare is
+# on the new seat by then.
 cat >"$directory/rank" <<'EOS'
 #!/usr/bin/env bash
 echo $$ >"$directory/process$PMI_RANK"
@@ -59,18 +60,20 @@ chmod +x "$directory/rank"
 export directory
 run=$directory/run-away
 sleep_through_growth() {
-  kill -STOP "$(cat "$directory/process1")"
-  sleep 1.5 # the others leave it out
   echo grow >>"$control"
+  sleep 0.3
+  kill -STOP "$(cat "$directory/process1")"
   for ((i = 0; i < 300; ++i)); do
-    grep -qs "joins in round" "$run"/logs/*.log && break
+    grep -q "joins in round" "$directory/output" && break
     sleep 0.1
   done
-  sleep 0.7 # into an epoch
+  sleep 0.3 # into an epoch
   kill -CONT "$(cat "$directory/process1")"
 }
 expect_on_the_way "a worker is away when the run grows" "joined as asked to            3" "$run/metrics/0.jsonl" sleep_through_growth -- \
-  "$fastrun" --control "$control" -n 3 --spares 1 "$directory/rank" "$train" "${small[@]}" --suspect-after 1 --epochs 120 --out "$run"
+  "$fastrun" --control "$control" -n 3 --spares 1 "$directory/rank" "$train" "${small[@]}" --suspect-after 2 --step-ms 50 --epochs 12 \
+  --out "$run"
+grep -q "has taken over their average" "$directory/output" || tell_failure "a worker is away when the run grows: it was not left behind"
 [[ $(tail -qn 1 "$run"/metrics/[0-3].jsonl | grep -o '"step":[0-9]*' | sort -u | wc -l) -eq 1 ]] ||
   tell_failure "a worker is away when the run grows: workers end in different rounds"
 
