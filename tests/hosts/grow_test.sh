@@ -36,7 +36,7 @@ done
 run=$directory/stopped
 stop_when_joined() {
   for ((i = 0; i < 300; ++i)); do
-    grep -qs "joins in round" "$run"/logs/*.log && break
+    grep -q "joins in round" "$directory/output" && break
     sleep 0.1
   done
   sleep 1

@@ -40,6 +40,43 @@ for way in "awc 0" "atc 2" "d2 0"; do
   [[ $(find "$newest" -name 'worker-*.safetensors' | wc -l) -eq 4 ]] || tell_failure "$title: a checkpoint lacks a worker"
 done
 
+# The growth's round is the end of an epoch, where a checkpoint is due: it has the newcomer's file, too.
+run=$directory/run-saved
+expect "a checkpoint in the growth's round" 0 "joined as asked to            3" -- "$fastrun" --grow-at 0.3 -n 3 --spares 1 \
+  "$train" "${small[@]}" --out "$run" --checkpoint-every 20 --keep 100
+grown_in=$(sed -n 's/.*joins in round \([0-9]*\).*/\1/p' "$directory/output" | head -n 1)
+((grown_in > 0 && grown_in % 20 == 0)) || tell_failure "a checkpoint in the growth's round: it is round \"$grown_in\""
+[[ $(find "$run/checkpoints/round-$(printf %012d "$((10#0$grown_in))")" -name 'worker-*.safetensors' | wc -l) -eq 4 ]] ||
+  tell_failure "a checkpoint in the growth's round lacks a worker"
+
+# Rank 1 is suspended before the growth's round and comes back after it: it takes its place among the others. The one spare is
+# on the new seat by then.
+cat >"$directory/rank" <<'EOS'
+#!/usr/bin/env bash
+echo $$ >"$directory/process$PMI_RANK"
+exec "$@"
+EOS
+chmod +x "$directory/rank"
+export directory
+run=$directory/run-away
+sleep_through_growth() {
+  echo grow >>"$control"
+  sleep 0.3
+  kill -STOP "$(cat "$directory/process1")"
+  for ((i = 0; i < 300; ++i)); do
+    grep -q "joins in round" "$directory/output" && break
+    sleep 0.1
+  done
+  sleep 0.3 # into an epoch
+  kill -CONT "$(cat "$directory/process1")"
+}
+expect_on_the_way "a worker is away when the run grows" "joined as asked to            3" "$run/metrics/0.jsonl" sleep_through_growth -- \
+  "$fastrun" --control "$control" -n 3 --spares 1 "$directory/rank" "$train" "${small[@]}" --suspect-after 2 --step-ms 50 --epochs 12 \
+  --out "$run"
+grep -q "has taken over their average" "$directory/output" || tell_failure "a worker is away when the run grows: it was not left behind"
+[[ $(tail -qn 1 "$run"/metrics/[0-3].jsonl | grep -o '"step":[0-9]*' | sort -u | wc -l) -eq 1 ]] ||
+  tell_failure "a worker is away when the run grows: workers end in different rounds"
+
 # A checkpoint of more workers than the run began with is resumed by as many.
 expect "resumed by four" 0 "closing rounds" -- "$fastrun" -n 4 "$train" "${small[@]}" --epochs 41 \
   --resume "$directory/run-awc/checkpoints" --out "$directory/resumed"
@@ -57,6 +94,12 @@ refused() {
   grep -q "joined as asked" "$directory/output" && tell_failure "$title: a spare has joined"
 }
 refused "no such topology" "no worker can join: " -n 4 --spares 1 "$train" "${small[@]}" --epochs 20 --topology hypercube
+# A request that the workers refuse holds no spare back: fastrun passes the next one on.
+control=$directory/control-of-refused
+ask_twice() { for _ in 1 2; do echo grow >>"$control"; sleep 0.5; done; }
+expect_on_the_way "asked again after a refusal" "closing rounds" "$directory/refused/metrics/0.jsonl" ask_twice -- \
+  "$fastrun" --control "$control" -n 4 --spares 1 "$train" "${small[@]}" --epochs 60 --topology hypercube --out "$directory/refused"
+[[ $(grep -c "a spare is asked to join" "$directory/output") -eq 2 ]] || tell_failure "asked again after a refusal: it is not passed on"
 refused "running sums" "sends running sums over edges that must stay" -n 3 --spares 1 "$train" "${small[@]}" --epochs 20 \
   --algorithm push_sum --staleness 2
 
