@@ -33,11 +33,11 @@ step() { # TITLE COMMAND...
 "$python" -m venv --system-site-packages "$directory/venv"
 pip=("$directory/venv/bin/pip" --disable-pip-version-check -q)
 # jax of that version takes the NumPy that Debian's PyTorch is built for.
-packages=('nanobind>=2.4' 'scikit-build-core>=0.10' pytest networkx mpi4py 'jax[cpu]<0.4.31' 'numpy<2')
-step "download" timeout 300 "${pip[@]}" --retries 1 --timeout 10 download -d "$directory/wheels" "${packages[@]}" >"$directory/log" 2>&1 ||
+packages=(pytest networkx mpi4py 'jax[cpu]<0.4.31' 'numpy<2')
+step "pip install ${packages[*]}" timeout 300 "${pip[@]}" --retries 1 --timeout 10 install "${packages[@]}" >"$directory/log" 2>&1 ||
   skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$directory/log")"
 
-export PATH=$directory/venv/bin:$PATH OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+export PATH=$directory/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export CCACHE_BASEDIR=$source
 # mpi4py of PyPI looks for MPICH by its own name; that of Debian is another.
 mpich=$(ldconfig -p | awk '$1 == "libmpich.so.12" { print $NF }' | head -n 1)
@@ -46,15 +46,13 @@ if [[ $mpich ]]; then
   ln -s "$mpich" "$directory/lib/libmpi.so.12"
   export LD_LIBRARY_PATH=$directory/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
-install=("${pip[@]}" install --no-index --find-links "$directory/wheels")
 settings=("--config-settings=build-dir=$build" "--config-settings=cmake.build-type=$build_type"
   "--config-settings=cmake.define.FAST_WERROR=$werror")
 # Without ccache, one source a module is faster, as pyproject.toml has it.
 ! command -v ccache >/dev/null || settings+=("--config-settings=cmake.define.CMAKE_UNITY_BUILD=OFF")
-step "pip install ." "${install[@]}" "${settings[@]}" "$source"
-step "pip install pytest networkx mpi4py jax" "${install[@]}" "${packages[@]:2}"
+step "pip install ." "${pip[@]}" install "${settings[@]}" "$source"
 cd "$directory" # not the source: what is tested is what was installed
-test=(python -B -m pytest -q -x -p no:cacheprovider -rs)
+test=(python -m pytest -q -x -p no:cacheprovider -rs)
 step "tests" "${test[@]}" --durations 10 --durations-min 2 "$source/tests/python" --ignore "$source/tests/python/ranks"
 for ranks in 3 4; do # an odd and an even number; threads are one and two
   step "tests on $ranks ranks" timeout -k 5 100 mpiexec -n "$ranks" "${test[@]}" "$source/tests/python/ranks" >"$directory/output" 2>&1 ||
