@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "fast_topology_plan.hpp"
 
 using namespace fast;
 using nlohmann::ordered_json;
@@ -356,8 +357,10 @@ int run(int argc, char** argv) {
   check_command->add_flag("--lazy", options.lazy, "Lazy weights, (I + W) / 2");
   check_command->add_option("--algorithm", options.algorithm,
                             "Refuse what this algorithm of fast-train cannot run with");
+  const tools::PlanCommand plan_command(app);
   if (const auto status = tools::parse(app, argc, argv)) return *status;
 
+  if (plan_command.parsed()) plan_command.run();
   if (list_command->parsed()) list();
   if (show_command->parsed()) show(options);
   if (compare_command->parsed()) compare(options);

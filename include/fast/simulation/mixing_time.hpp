@@ -1,0 +1,32 @@
+// How well a schedule mixes, for plans. Component simulation.
+#pragma once
+
+#include <fast/topology/schedule.hpp>
+#include <fast/topology/weight_rule.hpp>
+
+#include <optional>
+
+namespace fast::simulation {
+
+/// Values of neighbors enter so many rounds late; 0 is synchronous.
+struct MixingDelay {
+  int rounds = 0;
+};
+
+/// The effective number of neighbors of Vogels, Hendrikx & Jaggi 2022 (arXiv 2206.03093): in the
+/// random walk x ← W(√γ x + ξ) with normal noise ξ, the variance of a worker alone, 1/(1-γ),
+/// divided by the mean variance of the workers. From 1 (no mixing) to N (exact averages). With a
+/// delay, both variances are divided by the square of what a constant drift moves a worker.
+/// Exact for schedules that look alike from every worker and for few workers; else from samples of
+/// the workers, drawn by a fixed seed. Throws Error(argument) unless 0 < γ < 1, and Error(topology)
+/// when the rule does not fit.
+double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay delay = {},
+                           WeightRule rule = WeightRule::automatic);
+
+/// Rounds until a disagreement has shrunk to 1/1000. Without delay that of analyze(); with delay
+/// from the rate at which the spread of random values shrinks in the end, as far as a simulation of
+/// some seconds sees it. None when it does not shrink.
+std::optional<double> rounds_to_consensus(const Schedule& schedule, MixingDelay delay = {},
+                                          WeightRule rule = WeightRule::automatic);
+
+}  // namespace fast::simulation

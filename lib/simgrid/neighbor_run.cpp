@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <simgrid/neighbor_run.hpp>
+
+namespace fast::simgrid {
+namespace {
+
+constexpr std::int64_t slots = 3;
+
+}  // namespace
+
+using simulation::ReadLists;
+
+NeighborRun::NeighborRun(const simulation::Workload& load, Stage& stage)
+    : load_(load),
+      stage_(stage),
+      reads_(load.schedule),
+      workers_(static_cast<std::size_t>(load.schedule.workers())),
+      links_(workers_.size()),
+      tally_(load.rounds) {}
+
+bool NeighborRun::publishes_before() const {
+  return load_.publish_point == algorithm::PublishPoint::before_step;
+}
+
+NeighborRun::Link& NeighborRun::link(int source, int reader) {
+  std::unique_ptr<Link>& known = links_[static_cast<std::size_t>(source)][reader];
+  if (!known) {
+    known = std::make_unique<Link>();
+    known->source = source;
+    known->reader = reader;
+  }
+  return *known;
+}
+
+void NeighborRun::start() {
+  for (int i = 0; i < load_.schedule.workers(); ++i) begin_round(i);
+}
+
+void NeighborRun::begin_round(int worker) {
+  expect(worker, at(worker).round);
+  expect(worker, at(worker).round + 1);
+  if (publishes_before() && !has_slot(worker)) {
+    at(worker).state = State::full;
+    return;
+  }
+  if (publishes_before()) publish(worker);
+  step(worker);
+}
+
+void NeighborRun::step(int worker) {
+  Worker& self = at(worker);
+  self.state = State::stepping;
+  self.waited_s = stage_.now() - self.begin_s;
+  const double step_s = load_.work.of(worker, self.round);
+  const double share = load_.failures.fails_after(worker, self.round, step_s);
+  if (share < 0) {
+    stage_.after(step_s, [this, worker] { finish_step(worker); });
+  } else {
+    stage_.after(share * step_s, [this, worker] { fail(worker); });
+  }
+}
+
+void NeighborRun::finish_step(int worker) {
+  Worker& self = at(worker);
+  self.end_s = stage_.now();
+  if (!publishes_before() && !has_slot(worker)) {
+    self.state = State::full;
+    return;
+  }
+  if (!publishes_before()) publish(worker);
+  self.state = State::waiting;
+  try_combine(worker);
+}
+
+void NeighborRun::fail(int worker) {
+  Worker& self = at(worker);
+  tally_.failure();
+  self.state = State::absent;
+  self.failed_s = stage_.now();
+  self.gone_from = self.published + 1;
+  self.gone_to = load_.rounds;
+  stage_.after(load_.failures.suspect_after_s, [this] { retry_all(); });
+  stage_.after(load_.failures.absent_s, [this, worker] { come_back(worker); });
+}
+
+// It goes on with the last of its neighbors.
+void NeighborRun::come_back(int worker) {
+  Worker& self = at(worker);
+  const std::int64_t next = self.round + 1;
+  std::int64_t last = load_.rounds;
+  for (const int j : reads_.at(self.round)->of(worker)) last = std::min(last, at(j).round);
+  self.round = std::max(next, last);
+  self.gone_to = self.round;
+  self.begin_s = stage_.now();
+  begin_or_finish(worker);
+  retry_all();
+}
+
+void NeighborRun::publish(int worker) {
+  Worker& self = at(worker);
+  self.published = self.round;
+  if (exact()) {
+    for (const int reader : load_.schedule.at(self.round).out_neighbors(worker)) {
+      link(worker, reader).queued.push_back(self.round);
+    }
+  }
+  for (auto& [reader, link] : links_[static_cast<std::size_t>(worker)]) pump(*link);
+}
+
+// Sources send to readers that read them in this round or the next one.
+void NeighborRun::expect(int worker, std::int64_t round) {
+  if (exact() || round >= load_.rounds) return;
+  for (const int j : reads_.at(round)->of(worker)) {
+    Link& found = link(j, worker);
+    found.due = std::max(found.due, round);
+    pump(found);
+  }
+}
+
+void NeighborRun::pump(Link& link) {
+  if (link.busy) return;
+  std::int64_t content = at(link.source).published;
+  if (exact()) {
+    if (link.queued.empty()) return;
+    content = link.queued.front();
+    link.queued.pop_front();
+  } else if (content <= link.sent || link.due < at(link.reader).round) {
+    return;
+  }
+  link.busy = true;
+  link.sent = content;
+  stage_.send(link.source, link.reader, load_.payload_bytes,
+              [this, &link, content] { arrive(link, content); });
+}
+
+void NeighborRun::arrive(Link& link, std::int64_t content) {
+  link.busy = false;
+  link.arrived = content;
+  pump(link);
+  try_combine(link.reader);
+}
+
+bool NeighborRun::has_arrived(int worker, int source) {
+  const std::int64_t round = at(worker).round;
+  if (load_.staleness >= load_.rounds) return true;
+  const std::int64_t needed = std::max<std::int64_t>(round - load_.staleness, 0);
+  return link(source, worker).arrived >= needed || is_left_out(source, needed);
+}
+
+bool NeighborRun::is_suspected(int worker) {
+  const Worker& other = at(worker);
+  return other.state == State::absent &&
+         stage_.now() >= other.failed_s + load_.failures.suspect_after_s;
+}
+
+bool NeighborRun::is_left_out(int source, std::int64_t round) {
+  const Worker& other = at(source);
+  const bool skipped = round >= other.gone_from && round < other.gone_to;
+  return is_suspected(source) || (other.state != State::absent && skipped);
+}
+
+// Publication r is written where that of round r - 3 was: its readers must have finished.
+bool NeighborRun::has_slot(int worker) {
+  const std::int64_t round = at(worker).round;
+  if (!exact() || round < slots) return true;
+  const std::vector<int> readers = load_.schedule.at(round - slots).out_neighbors(worker);
+  return std::all_of(readers.begin(), readers.end(), [&](int reader) {
+    return at(reader).round > round - slots || is_suspected(reader);
+  });
+}
+
+void NeighborRun::try_combine(int worker) {
+  if (at(worker).state != State::waiting) return;
+  const std::shared_ptr<const ReadLists> lists = reads_.at(at(worker).round);
+  for (const int j : lists->of(worker)) {
+    if (!has_arrived(worker, j)) return;
+  }
+  count_reads(worker, *lists);
+  end_round(worker);
+  for (const int j : lists->of(worker)) retry(j);
+}
+
+void NeighborRun::count_reads(int worker, const ReadLists& lists) {
+  const std::int64_t round = at(worker).round;
+  for (const int j : lists.of(worker)) {
+    const std::int64_t arrived = link(j, worker).arrived;
+    const bool whole = exact() ? arrived >= round : arrived >= 0;
+    if (whole) {
+      tally_.read(round - arrived);
+    } else {
+      tally_.left_out();
+    }
+  }
+}
+
+void NeighborRun::end_round(int worker) {
+  Worker& self = at(worker);
+  tally_.round(self.begin_s, stage_.now(), stage_.now() - self.end_s + self.waited_s);
+  self.begin_s = stage_.now();
+  ++self.round;
+  begin_or_finish(worker);
+}
+
+void NeighborRun::begin_or_finish(int worker) {
+  Worker& self = at(worker);
+  self.state = self.round >= load_.rounds ? State::done : State::waiting;
+  if (self.state != State::done) return begin_round(worker);
+  if (--running_ == 0) stage_.finish();
+}
+
+// A slot may be free now.
+void NeighborRun::retry(int worker) {
+  if (at(worker).state != State::full || !has_slot(worker)) return;
+  publish(worker);
+  if (publishes_before()) {
+    step(worker);
+  } else {
+    at(worker).state = State::waiting;
+    try_combine(worker);
+  }
+}
+
+void NeighborRun::retry_all() {
+  for (int i = 0; i < load_.schedule.workers(); ++i) {
+    retry(i);
+    try_combine(i);
+  }
+}
+
+}  // namespace fast::simgrid

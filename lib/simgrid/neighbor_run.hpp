@@ -1,0 +1,76 @@
+// Workers that average with their neighbors, as events on a stage.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <simgrid/stage.hpp>
+#include <simulation/read_lists.hpp>
+#include <simulation/tally.hpp>
+#include <vector>
+
+namespace fast::simgrid {
+
+class NeighborRun {
+ public:
+  NeighborRun(const simulation::Workload& load, Stage& stage);
+  void start();
+  simulation::Tally& tally() { return tally_; }
+
+ private:
+  enum class State { stepping, full, waiting, absent, done };  // full: no slot is free
+
+  struct Worker {
+    State state = State::waiting;
+    std::int64_t round = 0, published = -1;
+    double begin_s = 0, end_s = 0;
+    double waited_s = 0;  // for a slot, before the step
+    double failed_s = 0;
+    std::int64_t gone_from = 0, gone_to = 0;  // publications that it skipped
+  };
+
+  // From a source to a reader: one message at a time.
+  struct Link {
+    int source = 0, reader = 0;
+    bool busy = false;
+    std::int64_t sent = -1, arrived = -1;
+    std::int64_t due = -1;            // the last round known in which the reader reads the source
+    std::deque<std::int64_t> queued;  // at staleness 0
+  };
+
+  bool exact() const { return load_.staleness == 0; }
+  bool publishes_before() const;
+  Worker& at(int worker) { return workers_[static_cast<std::size_t>(worker)]; }
+  Link& link(int source, int reader);
+
+  void begin_round(int worker);
+  void step(int worker);
+  void finish_step(int worker);
+  void fail(int worker);
+  void come_back(int worker);
+  void publish(int worker);
+  void pump(Link& link);
+  void arrive(Link& link, std::int64_t content);
+  void expect(int worker, std::int64_t round);
+  void try_combine(int worker);
+  bool has_arrived(int worker, int source);
+  bool is_left_out(int source, std::int64_t round);
+  bool is_suspected(int worker);
+  bool has_slot(int worker);
+  void count_reads(int worker, const simulation::ReadLists& lists);
+  void end_round(int worker);
+  void begin_or_finish(int worker);
+  void retry(int worker);
+  void retry_all();
+
+  const simulation::Workload& load_;
+  Stage& stage_;
+  simulation::RoundReads reads_;
+  std::vector<Worker> workers_;
+  std::vector<std::map<int, std::unique_ptr<Link>>> links_;  // of each source, by reader
+  simulation::Tally tally_;
+  int running_ = load_.schedule.workers();
+};
+
+}  // namespace fast::simgrid

@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/algorithm/rules.hpp>
+#include <fast/codec/block.hpp>
+#include <fast/codec/codec.hpp>
+#include <fast/core/error.hpp>
+#include <fast/exchange/exchange.hpp>
+#include <fast/mixing/check.hpp>
+#include <fast/simulation/mixing_time.hpp>
+#include <fast/simulation/plan.hpp>
+#include <fast/simulation/recurrence.hpp>
+#include <fast/topology/load.hpp>
+#include <fast/topology/placement.hpp>
+#include <limits>
+#include <map>
+#include <memory>
+#include <simulation/read_lists.hpp>
+
+namespace fast::simulation {
+namespace {
+
+constexpr int longest_delay = 16;
+constexpr double most_planned_edges = 4e7;
+
+// How many messages leave and enter each host in a round.
+class HostFlows {
+ public:
+  HostFlows(const Schedule& schedule, int workers_per_host)
+      : reads_(schedule), workers_per_host_(workers_per_host) {}
+
+  int between(std::int64_t round, int from, int to) {
+    if (round != round_) count(round);
+    return std::max(leaving_[host(from)], entering_[host(to)]);
+  }
+
+ private:
+  std::size_t host(int worker) const {
+    return static_cast<std::size_t>(worker / workers_per_host_);
+  }
+
+  void count(std::int64_t round) {
+    round_ = round;
+    const std::shared_ptr<const ReadLists> lists = reads_.at(round);
+    if (lists == counted_) return;
+    counted_ = lists;
+    const int workers = reads_.schedule().workers();
+    leaving_.assign(host(workers - 1) + 1, 0);
+    entering_ = leaving_;
+    for (int i = 0; i < workers; ++i) {
+      for (const int j : lists->of(i)) {
+        if (host(i) == host(j)) continue;
+        ++leaving_[host(j)];
+        ++entering_[host(i)];
+      }
+    }
+  }
+
+  RoundReads reads_;
+  int workers_per_host_;
+  std::int64_t round_ = -1;
+  std::shared_ptr<const ReadLists> counted_;
+  std::vector<int> leaving_, entering_;
+};
+
+double message_s(const Cluster& cluster, double flows, double size_bytes, double factor) {
+  return cluster.link_latency_s + factor * size_bytes * flows / cluster.link_bandwidth;
+}
+
+double link_factor(const Cluster& cluster, std::int64_t round, int from, int to) {
+  if (cluster.link_jitter == 0) return 1;
+  const auto pair = (static_cast<std::uint64_t>(from) << 32) | static_cast<std::uint32_t>(to);
+  return lognormal_factor(cluster.link_jitter, 0x11ce, static_cast<std::uint64_t>(round), pair);
+}
+
+std::vector<int> hosts_of(const Cluster& cluster) {
+  std::vector<int> hosts;
+  for (int r = 0; r < cluster.workers(); ++r) hosts.push_back(r / cluster.workers_per_host);
+  return hosts;
+}
+
+double coded_payload(const Cluster& cluster, const std::string& codec) {
+  const auto parameters = static_cast<std::size_t>(cluster.payload_bytes / sizeof(float));
+  const codec::Kind kind = codec::by_name(codec).kind;
+  if (kind == codec::Kind::identity) return cluster.payload_bytes;
+  return static_cast<double>(codec::coded_bytes(kind, parameters));
+}
+
+WorkTimes steps_of(const Cluster& cluster, const PlanOptions& options) {
+  WorkTimes work;
+  work.seconds = cluster.step_s;
+  work.jitter = cluster.step_jitter;
+  work.seed = options.seed;
+  return work;
+}
+
+// What a schedule can do at some delay.
+struct Mixing {
+  double neighbors = 1;
+  std::optional<double> rounds;
+};
+
+class Planner {
+ public:
+  Planner(const Cluster& cluster, const PlanOptions& options)
+      : cluster_(cluster),
+        options_(options),
+        rule_(algorithm::by_name(options.algorithm).declaration()) {
+    require(rule_.scope == algorithm::Scope::neighbors, ErrorKind::argument,
+            "plan: the algorithm {} does not exchange with neighbors", options.algorithm);
+    for (const std::string& codec : options.codecs) static_cast<void>(codec::by_name(codec));
+    require(!options.staleness.empty() && !options.codecs.empty(), ErrorKind::argument,
+            "plan: give at least one staleness and one codec");
+  }
+
+  Plan make() {
+    add_allreduce(Pattern::ring_allreduce, "all-reduce (ring)");
+    add_allreduce(Pattern::doubling_allreduce, "all-reduce (doubling)");
+    std::vector<std::string> names = options_.topologies;
+    if (names.empty()) names = planned_topologies();
+    for (const std::string& name : names) try_topology(name);
+    rank();
+    return std::move(plan_);
+  }
+
+ private:
+  void add_allreduce(Pattern pattern, const std::string& name) {
+    Workload load{Topology("alone", std::vector<std::vector<int>>(workers())), pattern};
+    load.payload_bytes = cluster_.payload_bytes;
+    load.rounds = options_.rounds;
+    load.work = steps_of(cluster_, options_);
+    const RoundFigures figures = recur(load, allreduce_links(cluster_, pattern));
+    const auto at_once = [](std::int64_t, int, int, double) { return 0.0; };
+    const double steps_s = recur(load, at_once).mean_s;  // of the slowest worker in each round
+    const double hidden_s = cluster_.allreduce_overlap * cluster_.step_s;
+    Candidate candidate;
+    candidate.exchange = name;
+    candidate.codec = "identity";
+    candidate.round_s = std::max(steps_s, figures.mean_s - hidden_s);
+    candidate.waiting_share = figures.waiting_share;
+    candidate.consensus_s = candidate.round_s;
+    candidate.effective_neighbors = cluster_.workers();
+    plan_.candidates.push_back(candidate);
+  }
+
+  std::size_t workers() const { return static_cast<std::size_t>(cluster_.workers()); }
+
+  void try_topology(const std::string& name) try {
+    const Schedule made = topology_from(name).make(cluster_.workers());
+    const double edges = 1.0 * made.at(0).in_degree(0) * cluster_.workers();
+    require(edges <= most_planned_edges, ErrorKind::topology, "{} messages a round are too many",
+            edges);
+    const Schedule schedule = placed(made, place(made, hosts_of(cluster_)).worker_of_rank);
+    require(check_mixing(schedule).doubly_stochastic(), ErrorKind::topology,
+            "its weights do not preserve the mean");
+    known_.clear();
+    for (const std::int64_t staleness : options_.staleness) {
+      if (staleness > 0 && !rule_.why_synchronous.empty()) continue;
+      for (const std::string& codec : options_.codecs) add(made, schedule, name, staleness, codec);
+    }
+  } catch (const Error& error) {
+    if (!options_.topologies.empty() && error.kind() != ErrorKind::topology) throw;
+    plan_.left_out.push_back(fmt::format("{}: {}", name, error.what()));
+  }
+
+  void add(const Schedule& made, const Schedule& schedule, const std::string& name,
+           std::int64_t staleness, const std::string& codec) {
+    Workload load{schedule};
+    load.staleness = staleness;
+    load.publish_point = rule_.publish_point;
+    load.payload_bytes = coded_payload(cluster_, codec) * rule_.payload_vectors;
+    load.rounds = options_.rounds;
+    load.work = steps_of(cluster_, options_);
+    const RoundFigures figures = recur(load, shared_links(cluster_, schedule));
+    Candidate candidate;
+    candidate.exchange = name;
+    candidate.staleness = staleness;
+    candidate.codec = codec;
+    candidate.round_s = figures.mean_s;
+    candidate.waiting_share = figures.waiting_share;
+    candidate.mean_age = figures.mean_age;
+    const Mixing& mixing = mixing_at(made, figures.mean_age);
+    if (mixing.rounds) candidate.consensus_s = *mixing.rounds * figures.mean_s;
+    candidate.effective_neighbors = mixing.neighbors;
+    candidate.relative_rounds =
+        relative_rounds(mixing.neighbors, cluster_.workers(), critical_workers());
+    plan_.candidates.push_back(candidate);
+  }
+
+  double critical_workers() const {
+    return cluster_.critical_workers > 0 ? cluster_.critical_workers : cluster_.workers();
+  }
+
+  const Mixing& mixing_at(const Schedule& schedule, double mean_age) {
+    const int delay = static_cast<int>(std::lround(std::min<double>(mean_age, longest_delay)));
+    const auto found = known_.find(delay);
+    if (found != known_.end()) return found->second;
+    Mixing mixing;
+    mixing.neighbors = effective_neighbors(schedule, cluster_.decay, {delay});
+    mixing.rounds = rounds_to_consensus(schedule, {delay});
+    return known_.emplace(delay, mixing).first->second;
+  }
+
+  void rank() {
+    const auto seconds = [](const Candidate& c) { return c.relative_rounds * c.round_s; };
+    std::stable_sort(
+        plan_.candidates.begin(), plan_.candidates.end(),
+        [&](const Candidate& a, const Candidate& b) { return seconds(a) < seconds(b); });
+    const double best = seconds(plan_.candidates.front());
+    for (Candidate& c : plan_.candidates) c.relative_seconds = seconds(c) / best;
+  }
+
+  const Cluster& cluster_;
+  const PlanOptions& options_;
+  algorithm::Declaration rule_;
+  Plan plan_;
+  std::map<int, Mixing> known_;  // by delay, of one schedule
+};
+
+}  // namespace
+
+std::vector<std::string> planned_topologies() {
+  return {"ring", "torus2d", "exponential", "one_peer_exponential", "base2", "equidyn", "complete"};
+}
+
+double relative_rounds(double effective_neighbors, int workers, double critical_workers) {
+  return (1 + critical_workers / effective_neighbors) / (1 + critical_workers / workers);
+}
+
+TransferTime shared_links(const Cluster& cluster, const Schedule& schedule) {
+  const auto flows = std::make_shared<HostFlows>(schedule, cluster.workers_per_host);
+  return [cluster, flows](std::int64_t round, int from, int to, double size_bytes) {
+    if (from / cluster.workers_per_host == to / cluster.workers_per_host) {
+      return size_bytes / cluster.memory_bandwidth;
+    }
+    return message_s(cluster, flows->between(round, from, to), size_bytes,
+                     link_factor(cluster, round, from, to));
+  };
+}
+
+TransferTime allreduce_links(const Cluster& cluster, Pattern pattern) {
+  const int flows = pattern == Pattern::ring_allreduce ? 1 : cluster.workers_per_host;
+  return [cluster, flows](std::int64_t round, int from, int to, double size_bytes) {
+    if (from / cluster.workers_per_host == to / cluster.workers_per_host) {
+      return size_bytes / cluster.memory_bandwidth;
+    }
+    return message_s(cluster, flows, size_bytes, link_factor(cluster, round, from, to));
+  };
+}
+
+Plan plan(const Cluster& cluster, const PlanOptions& options) {
+  return Planner(cluster, options).make();
+}
+
+}  // namespace fast::simulation

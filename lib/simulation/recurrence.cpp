@@ -1,0 +1,321 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/simulation/recurrence.hpp>
+#include <limits>
+#include <simulation/collective.hpp>
+#include <simulation/edge.hpp>
+#include <simulation/read_lists.hpp>
+#include <simulation/tally.hpp>
+
+namespace fast::simulation {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr std::int64_t slots = 3;
+constexpr double most_messages = 2e8;
+
+using Times = std::vector<double>;
+
+// A worker's last absence.
+struct Absence {
+  double begin_s = -never, end_s = -never;
+  bool catches_up = false;  ///< it skips rounds until it is as far as its neighbors
+};
+
+// What all patterns share: when the workers begin, and finish their steps.
+class Workers {
+ public:
+  explicit Workers(const Workload& load)
+      : load_(load),
+        count_(load.schedule.workers()),
+        begin_s_(size(), 0),
+        end_s_(size(), 0),
+        absences_(size()) {}
+
+  std::size_t size() const { return static_cast<std::size_t>(count_); }
+  int count() const { return count_; }
+  const Times& begins() const { return begin_s_; }
+  const Times& ends() const { return end_s_; }
+  const Absence& absence(int worker) const { return absences_[static_cast<std::size_t>(worker)]; }
+
+  void make_steps(std::int64_t round, Tally& tally) {
+    for (int i = 0; i < count_; ++i)
+      end_s_[static_cast<std::size_t>(i)] = step_end(i, round, tally);
+  }
+  void begin_not_before(const Times& times) {
+    for (std::size_t i = 0; i < times.size(); ++i) begin_s_[i] = std::max(begin_s_[i], times[i]);
+  }
+  void begin_next(Times begins) { begin_s_ = std::move(begins); }
+  void catch_up(int worker, bool behind) {
+    absences_[static_cast<std::size_t>(worker)].catches_up = behind;
+  }
+
+ private:
+  double step_end(int worker, std::int64_t round, Tally& tally) {
+    const auto at = static_cast<std::size_t>(worker);
+    Absence& absence = absences_[at];
+    if (absence.catches_up) return begin_s_[at];
+    const double step_s = load_.work.of(worker, round);
+    const double share = load_.failures.fails_after(worker, round, step_s);
+    if (share < 0) return begin_s_[at] + step_s;
+    tally.failure();
+    const double failed_s = begin_s_[at] + share * step_s;
+    absence = {failed_s, failed_s + load_.failures.absent_s,
+               load_.pattern == Pattern::neighbors && load_.failures.absent_s > 0};
+    return absence.end_s;
+  }
+
+  const Workload& load_;
+  int count_;
+  Times begin_s_, end_s_;
+  std::vector<Absence> absences_;
+};
+
+// Neighbor averaging.
+class Neighbors {
+ public:
+  Neighbors(const Workload& load, const TransferTime& transfer)
+      : load_(load),
+        transfer_(transfer),
+        workers_(load),
+        reads_(load.schedule),
+        published_(kept_rounds(load)),
+        begins_(slots + 1),
+        edges_(workers_.size()),
+        tally_(load.rounds) {
+    begins_.push(workers_.begins());
+  }
+
+  RoundFigures run() {
+    for (std::int64_t r = 0; r < load_.rounds; ++r) round(r);
+    return tally_.figures();
+  }
+
+ private:
+  static std::int64_t kept_rounds(const Workload& load) {
+    if (load.staleness >= load.rounds) return load.rounds;
+    return load.staleness + slots + 1;
+  }
+  bool exact() const { return load_.staleness == 0; }
+  bool publishes_before() const {
+    return load_.publish_point == algorithm::PublishPoint::before_step;
+  }
+
+  void round(std::int64_t r) {
+    Times freed(workers_.size(), 0);
+    if (exact()) wait_for_slots(r, freed);
+    const Times rounds_began = workers_.begins();
+    if (publishes_before()) workers_.begin_not_before(freed);
+    workers_.make_steps(r, tally_);
+    publish(freed);
+    const std::shared_ptr<const ReadLists> lists = reads_.at(r);
+    Times next(workers_.size());
+    for (int i = 0; i < workers_.count(); ++i) next[at(i)] = combine(i, r, *lists, freed[at(i)]);
+    finish(*lists, rounds_began, std::move(next));
+  }
+
+  static std::size_t at(int worker) { return static_cast<std::size_t>(worker); }
+
+  // Publication r is written where that of round r - 3 was: its readers must have finished.
+  void wait_for_slots(std::int64_t r, Times& freed) {
+    if (r < slots || (load_.schedule.is_static() && load_.schedule.at(0).is_symmetric())) return;
+    const std::shared_ptr<const ReadLists> lists = reads_.at(r - slots);
+    for (int i = 0; i < workers_.count(); ++i) {
+      const double read_s = begins_.at(r - slots + 1, i);
+      for (const int j : lists->of(i)) freed[at(j)] = std::max(freed[at(j)], read_s);
+    }
+  }
+
+  void publish(const Times& freed) {
+    Times times = publishes_before() ? workers_.begins() : workers_.ends();
+    for (std::size_t j = 0; j < times.size(); ++j) times[j] = std::max(times[j], freed[j]);
+    published_.push(std::move(times));
+  }
+
+  Edge& edge(int reader, std::size_t place, int source) {
+    std::vector<Edge>& known = edges_[at(reader)];
+    if (place < known.size() && known[place].source == source) return known[place];
+    const auto found =
+        std::lower_bound(known.begin(), known.end(), source,
+                         [](const Edge& one, int wanted) { return one.source < wanted; });
+    if (found != known.end() && found->source == source) return *found;
+    Edge fresh;
+    fresh.source = source;
+    return *known.insert(found, fresh);
+  }
+
+  void send(Edge& edge, int reader, double start_s) {
+    edge.begin(published_, start_s);
+    edge.arrival_s = start_s + transfer_(edge.content, edge.source, reader, load_.payload_bytes);
+  }
+
+  // When the worker has all that round r needs.
+  double combine(int i, std::int64_t r, const ReadLists& lists, double freed_s) {
+    const double own_s = std::max(workers_.ends()[at(i)], publishes_before() ? 0 : freed_s);
+    if (workers_.absence(i).catches_up) return own_s;
+    const std::span<const int> sources = lists.of(i);
+    double ready_s = own_s;
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      ready_s = std::max(ready_s, wait_for(edge(i, k, sources[k]), i, r, own_s));
+    }
+    for (std::size_t k = 0; k < sources.size(); ++k)
+      count_read(edge(i, k, sources[k]), i, r, ready_s);
+    return ready_s;
+  }
+
+  // From when on the reader is in this round or the one before, in which sources send to it.
+  double opens(int reader, std::int64_t r) const {
+    return load_.schedule.is_static() ? -never
+                                      : begins_.at(std::max<std::int64_t>(r - 1, 0), reader);
+  }
+
+  double wait_for(Edge& edge, int reader, std::int64_t r, double own_s) {
+    if (exact()) {
+      edge.content = r - 1;  // each publication that is read, in order
+      send(edge, reader, std::max(edge.arrival_s, published_.at(r, edge.source)));
+      edge.content = r;
+      return unless_suspected(edge.source, own_s, edge.arrival_s);
+    }
+    if (load_.staleness >= load_.rounds) return own_s;
+    const std::int64_t needed = std::max<std::int64_t>(r - load_.staleness, 0);
+    edge.resolve(published_);
+    while (edge.content < needed) send(edge, reader, edge.next_start(published_, opens(reader, r)));
+    return edge.arrived >= needed ? own_s : unless_suspected(edge.source, own_s, edge.arrival_s);
+  }
+
+  // Readers wait for an absent worker until they suspect it.
+  double unless_suspected(int source, double own_s, double arrival_s) const {
+    const Absence& absence = workers_.absence(source);
+    const double leaves_s = std::max(own_s, absence.begin_s + load_.failures.suspect_after_s);
+    return leaves_s < absence.end_s && leaves_s < arrival_s ? leaves_s : arrival_s;
+  }
+
+  void count_read(Edge& edge, int reader, std::int64_t r, double at_s) {
+    if (exact()) return edge.arrival_s <= at_s ? tally_.read(0) : tally_.left_out();
+    while (edge.arrival_s <= at_s) {
+      const double start_s = edge.next_start(published_, opens(reader, r));
+      if (start_s > at_s) break;
+      send(edge, reader, start_s);
+    }
+    const std::int64_t newest = edge.arrival_s <= at_s ? edge.content : edge.arrived;
+    if (newest < 0) return tally_.left_out();
+    tally_.read(r - newest);
+  }
+
+  void finish(const ReadLists& lists, const Times& rounds_began, Times next) {
+    for (int i = 0; i < workers_.count(); ++i) {
+      const double began_s = rounds_began[at(i)];
+      if (workers_.absence(i).catches_up) {
+        workers_.catch_up(i, is_behind(lists.of(i), next, i));
+        continue;
+      }
+      tally_.round(began_s, next[at(i)],
+                   next[at(i)] - workers_.ends()[at(i)] + workers_.begins()[at(i)] - began_s);
+    }
+    begins_.push(next);
+    workers_.begin_next(std::move(next));
+  }
+
+  static bool is_behind(std::span<const int> sources, const Times& next, int worker) {
+    return std::any_of(sources.begin(), sources.end(),
+                       [&](int j) { return next[at(j)] < next[at(worker)]; });
+  }
+
+  const Workload& load_;
+  const TransferTime& transfer_;
+  Workers workers_;
+  RoundReads reads_;
+  History published_, begins_;
+  std::vector<std::vector<Edge>> edges_;
+  Tally tally_;
+};
+
+// All-reduces, and no exchange.
+class Together {
+ public:
+  Together(const Workload& load, const TransferTime& transfer)
+      : load_(load),
+        transfer_(transfer),
+        workers_(load),
+        collective_(load.pattern, workers_.count(), load.payload_bytes),
+        tally_(load.rounds) {}
+
+  RoundFigures run() {
+    const double messages = 1.0 * workers_.count() * collective_.steps();
+    const bool by_messages = messages * static_cast<double>(load_.rounds) <= most_messages;
+    const double together_s = by_messages || alone() ? 0 : seconds_together();
+    for (std::int64_t r = 0; r < load_.rounds; ++r) {
+      workers_.make_steps(r, tally_);
+      Times next = workers_.ends();
+      if (!alone() && by_messages) reduce(r, next);
+      if (!alone() && !by_messages) {
+        const double slowest_s = *std::max_element(next.begin(), next.end());
+        std::fill(next.begin(), next.end(), slowest_s + together_s);
+      }
+      count(next);
+      workers_.begin_next(std::move(next));
+    }
+    return tally_.figures();
+  }
+
+ private:
+  bool alone() const { return load_.pattern == Pattern::nobody || workers_.count() == 1; }
+
+  double message_s(std::int64_t r, const CollectiveStep& step, int to) const {
+    return transfer_(r, step.from, to, step.size_bytes);
+  }
+
+  void reduce(std::int64_t r, Times& times) const {
+    for (int k = 0; k < collective_.steps(); ++k) {
+      Times next = times;
+      for (int i = 0; i < workers_.count(); ++i) {
+        const CollectiveStep step = collective_.at(i, k);
+        if (step.from == nobody) continue;
+        // A message starts when both ends have finished the step before.
+        const auto at = static_cast<std::size_t>(i);
+        const double start_s = std::max(times[at], times[static_cast<std::size_t>(step.from)]);
+        next[at] = start_s + message_s(r, step, i);
+      }
+      times = std::move(next);
+    }
+  }
+
+  // Of workers that begin at the same time: each step lasts as long as its slowest message. All
+  // steps of a ring are alike.
+  double seconds_together() const {
+    const bool ring = load_.pattern == Pattern::ring_allreduce;
+    double sum_s = 0;
+    for (int k = 0; k < (ring ? 1 : collective_.steps()); ++k) {
+      double slowest_s = 0;
+      for (int i = 0; i < workers_.count(); ++i) {
+        const CollectiveStep step = collective_.at(i, k);
+        if (step.from != nobody) slowest_s = std::max(slowest_s, message_s(0, step, i));
+      }
+      sum_s += slowest_s;
+    }
+    return ring ? sum_s * collective_.steps() : sum_s;
+  }
+
+  void count(const Times& next) {
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      tally_.round(workers_.begins()[i], next[i], next[i] - workers_.ends()[i]);
+    }
+  }
+
+  const Workload& load_;
+  const TransferTime& transfer_;
+  Workers workers_;
+  Collective collective_;
+  Tally tally_;
+};
+
+}  // namespace
+
+RoundFigures recur(const Workload& workload, const TransferTime& transfer) {
+  check(workload);
+  if (workload.pattern == Pattern::neighbors) return Neighbors(workload, transfer).run();
+  return Together(workload, transfer).run();
+}
+
+}  // namespace fast::simulation

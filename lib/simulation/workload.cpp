@@ -1,0 +1,63 @@
+#include <fmt/ranges.h>
+
+#include <array>
+#include <core/closest.hpp>
+#include <fast/core/error.hpp>
+#include <fast/simulation/workload.hpp>
+#include <utility>
+
+namespace fast::simulation {
+namespace {
+
+constexpr std::array<std::pair<Pattern, std::string_view>, 4> patterns = {
+    {{Pattern::neighbors, "neighbors"},
+     {Pattern::ring_allreduce, "ring"},
+     {Pattern::doubling_allreduce, "doubling"},
+     {Pattern::nobody, "none"}}};
+
+void check_steps(const WorkTimes& work, int workers) {
+  require(work.seconds > 0, ErrorKind::argument, "simulation: steps of {} s; they take time",
+          work.seconds);
+  require(work.jitter >= 0 && work.jitter <= 3, ErrorKind::argument,
+          "simulation: a jitter of {}; it is from 0 to 3", work.jitter);
+  for (const auto& [worker, factor] : work.slow) {
+    require(worker >= 0 && worker < workers, ErrorKind::argument,
+            "simulation: slow worker {}, but workers are 0 to {}", worker, workers - 1);
+    require(factor > 0, ErrorKind::argument,
+            "simulation: the factor {} of worker {}; it is above 0", factor, worker);
+  }
+}
+
+}  // namespace
+
+std::string_view name(Pattern pattern) noexcept {
+  for (const auto& [known, text] : patterns) {
+    if (known == pattern) return text;
+  }
+  return "?";
+}
+
+Pattern pattern_by_name(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& [known, text] : patterns) {
+    if (text == name) return known;
+    names.push_back(text);
+  }
+  fail(ErrorKind::argument, "exchange: there is no \"{}\"; choose from {}{}", name,
+       fmt::join(names, ", "), did_you_mean(name, names));
+}
+
+void check(const Workload& workload) {
+  require(workload.staleness >= 0, ErrorKind::argument,
+          "simulation: a staleness of {}; it is at least 0", workload.staleness);
+  require(workload.payload_bytes >= 0 && workload.payload_bytes <= 1e15, ErrorKind::argument,
+          "simulation: messages of {} bytes; they have 0 to 1e15", workload.payload_bytes);
+  require(workload.rounds >= 1, ErrorKind::argument, "simulation: {} rounds; at least 1 is needed",
+          workload.rounds);
+  check_steps(workload.work, workload.schedule.workers());
+  const Failures& failures = workload.failures;
+  require(failures.per_worker_hour >= 0 && failures.absent_s >= 0 && failures.suspect_after_s >= 0,
+          ErrorKind::argument, "simulation: rates and times of failures are at least 0");
+}
+
+}  // namespace fast::simulation

@@ -1,0 +1,73 @@
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/simulation/mixing_time.hpp>
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
+#include <numbers>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::simulation;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// Vogels et al.: with the eigenvalues λ of a symmetric W, the mean variance is
+// (1/N) Σ λ² / (1 - γ λ²).
+double ring_by_eigenvalues(int workers, double gamma) {
+  double sum = 0;
+  for (int k = 0; k < workers; ++k) {
+    const double lambda = (1 + 2 * std::cos(2 * std::numbers::pi * k / workers)) / 3;
+    sum += lambda * lambda / (1 - gamma * lambda * lambda);
+  }
+  return 1 / (1 - gamma) / (sum / workers);
+}
+
+}  // namespace
+
+TEST_CASE("effective neighbors are N for exact averages and 1 without mixing") {
+  CHECK(effective_neighbors(stencil::complete().make(12), 0.9) == Approx(12));
+  const Topology alone("alone", std::vector<std::vector<int>>(5));
+  CHECK(effective_neighbors(alone, 0.9) == Approx(1));
+}
+
+TEST_CASE("effective neighbors of a ring follow from its eigenvalues") {
+  for (const int workers : {5, 16, 64}) {
+    for (const double gamma : {0.5, 0.9, 0.98}) {
+      CHECK(effective_neighbors(stencil::ring().make(workers), gamma) ==
+            Approx(ring_by_eigenvalues(workers, gamma)).epsilon(1e-3));
+    }
+  }
+}
+
+TEST_CASE("samples of many workers agree with the closed form") {
+  CHECK(effective_neighbors(stencil::ring().make(4000), 0.951) ==
+        Approx(ring_by_eigenvalues(4000, 0.951)).epsilon(1e-3));
+}
+
+TEST_CASE("effective neighbors of one-peer exponential follow from its exact averages") {
+  // After k rounds of a period of 3, an impulse lies on 2^min(k,3) workers: squares 1/2^min(k,3).
+  const double gamma = 0.9;
+  const double noise = 1.0 / 2 + gamma / 4 + gamma * gamma / 8 / (1 - gamma);
+  CHECK(effective_neighbors(schedule::one_peer_exponential().make(8), gamma) ==
+        Approx(1 / (1 - gamma) / noise).epsilon(1e-3));
+}
+
+TEST_CASE("a delay makes fewer effective neighbors, and consensus slower") {
+  const Schedule ring = stencil::ring().make(32);
+  CHECK(effective_neighbors(ring, 0.95, {2}) < effective_neighbors(ring, 0.95));
+  const double synchronous = *rounds_to_consensus(ring);
+  // A slow mode 1 - ε becomes 1 - ε / (1 + d (1 - W_ii)).
+  CHECK(*rounds_to_consensus(ring, {1}) == Approx(synchronous * (1 + 2.0 / 3)).epsilon(0.05));
+  CHECK(*rounds_to_consensus(stencil::ring().make(256), {2}) ==
+        Approx(*rounds_to_consensus(stencil::ring().make(256)) * (1 + 4.0 / 3)).epsilon(0.1));
+}
+
+TEST_CASE("what does not mix has no consensus, and wrong decays are refused") {
+  const Topology apart("apart", std::vector<std::vector<int>>{{1}, {0}, {3}, {2}});
+  CHECK_FALSE(rounds_to_consensus(apart));
+  CHECK_FALSE(rounds_to_consensus(apart, {1}));
+  CHECK_THROWS_WITH(effective_neighbors(apart, 1), Contains("between 0 and 1"));
+}

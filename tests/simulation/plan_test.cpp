@@ -1,0 +1,131 @@
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/simulation/plan.hpp>
+#include <fast/simulation/recurrence.hpp>
+#include <fast/topology/stencil.hpp>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::simulation;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Cluster fast_network() {
+  Cluster cluster;
+  cluster.hosts = 8;
+  cluster.link_bandwidth = 1e9;
+  cluster.link_latency_s = 0;
+  cluster.step_s = 0.1;
+  cluster.payload_bytes = 4e6;
+  return cluster;
+}
+
+const Candidate& found(const Plan& plan, const std::string& exchange) {
+  for (const Candidate& c : plan.candidates) {
+    if (c.exchange == exchange) return c;
+  }
+  throw std::runtime_error("no " + exchange);
+}
+
+PlanOptions one(const std::string& topology) {
+  PlanOptions options;
+  options.topologies = {topology};
+  options.staleness = {0};
+  options.codecs = {"identity"};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("messages of a round share the links of their hosts") {
+  Cluster cluster = fast_network();
+  // A ring of one worker a host: two messages leave and two enter each host.
+  const TransferTime single = shared_links(cluster, stencil::ring().make(8));
+  CHECK(single(0, 0, 1, 4e6) == Approx(2 * 4e6 / 1e9));
+  // Two workers a host: one of the two neighbors is on the host.
+  cluster.hosts = 4;
+  cluster.workers_per_host = 2;
+  const TransferTime paired = shared_links(cluster, stencil::ring().make(8));
+  CHECK(paired(0, 0, 1, 4e6) == Approx(4e6 / cluster.memory_bandwidth));
+  CHECK(paired(0, 1, 2, 4e6) == Approx(2 * 4e6 / 1e9));
+}
+
+TEST_CASE("rounds of a plan are the longer of step and shared messages") {
+  Cluster cluster = fast_network();
+  CHECK(found(plan(cluster, one("ring")), "ring").round_s == Approx(0.1));
+  cluster.link_bandwidth = 1e7;
+  const Plan slow = plan(cluster, one("ring"));
+  CHECK(found(slow, "ring").round_s == Approx(2 * 4e6 / 1e7));
+  // 2 (N-1)/N payloads, of which half a step is hidden.
+  CHECK(found(slow, "all-reduce (ring)").round_s == Approx(0.1 + 2 * 7.0 / 8 * 0.4 - 0.05));
+}
+
+TEST_CASE("a ring of several workers a host is as fast as its slowest link") {
+  Cluster cluster = fast_network();
+  cluster.workers_per_host = 4;
+  cluster.link_bandwidth = 1e7;
+  cluster.memory_bandwidth = 1e15;
+  cluster.allreduce_overlap = 0;
+  const Plan made = plan(cluster, one("ring"));
+  // The link between two hosts carries 2 (N-1) messages of payload/N, one after another.
+  CHECK(found(made, "all-reduce (ring)").round_s >= 0.1 + 2 * 31.0 / 32 * 0.4 - 0.0126);
+  CHECK(found(made, "all-reduce (ring)").round_s <= 0.1 + 2 * 31.0 / 32 * 0.4 + 1e-9);
+}
+
+TEST_CASE("where the network costs nothing, all-reduce is best") {
+  Cluster cluster = fast_network();
+  cluster.link_bandwidth = 1e14;
+  const Plan made = plan(cluster);
+  CHECK(made.candidates.front().is_allreduce());
+  CHECK(made.candidates.front().relative_seconds == 1);
+}
+
+TEST_CASE("where the network is slow and averages help little, neighbors are best") {
+  Cluster cluster = fast_network();
+  cluster.hosts = 32;
+  cluster.link_bandwidth = 1e6;
+  cluster.link_latency_s = 0.1;
+  cluster.critical_workers = 1;
+  const Plan made = plan(cluster);
+  CHECK_FALSE(made.candidates.front().is_allreduce());
+  for (std::size_t k = 1; k < made.candidates.size(); ++k) {
+    CHECK(made.candidates[k].relative_seconds >= made.candidates[k - 1].relative_seconds);
+  }
+}
+
+TEST_CASE("seconds to consensus are rounds to consensus times seconds of a round") {
+  const Candidate torus = found(plan(fast_network(), one("base2")), "base2");
+  CHECK(*torus.consensus_s == Approx(3 * 0.1));  // exact after log2 8 rounds
+  CHECK(torus.relative_rounds == Approx(relative_rounds(torus.effective_neighbors, 8, 8)));
+  CHECK(relative_rounds(8, 8, 100) == 1);
+  CHECK(relative_rounds(1, 8, 1e12) == Approx(8));
+}
+
+TEST_CASE("smaller codes make shorter rounds where messages limit them") {
+  Cluster cluster = fast_network();
+  cluster.link_bandwidth = 1e6;
+  PlanOptions options = one("ring");
+  options.codecs = {"identity", "bf16"};
+  const Plan made = plan(cluster, options);
+  double seconds[2] = {};
+  for (const Candidate& c : made.candidates) {
+    if (!c.is_allreduce()) seconds[c.codec == "bf16" ? 1 : 0] = c.round_s;
+  }
+  CHECK(seconds[1] == Approx(seconds[0] / 2).epsilon(1e-3));
+}
+
+TEST_CASE("unknown names are refused, and what does not fit is left out") {
+  PlanOptions options = one("ring");
+  options.codecs = {"int7"};
+  CHECK_THROWS_WITH(plan(fast_network(), options), Contains("int7"));
+  options = one("ring");
+  options.algorithm = "allreduce";
+  CHECK_THROWS_WITH(plan(fast_network(), options), Contains("does not exchange with neighbors"));
+  Cluster seven = fast_network();
+  seven.hosts = 7;
+  const Plan made = plan(seven, one("hypercube"));
+  REQUIRE(made.left_out.size() == 1);
+  CHECK_THAT(made.left_out.front(), Contains("hypercube"));
+}

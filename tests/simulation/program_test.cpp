@@ -1,0 +1,152 @@
+// fast-sim as its users run it. A process simulates once.
+#include <sys/wait.h>
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <fast/core/random.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct Result {
+  int status;
+  std::string output;
+};
+
+Result run(const std::string& arguments) {
+  const std::string command = fmt::format("timeout 100 {} {} 2>&1", FAST_SIM_PROGRAM, arguments);
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string output;
+  std::array<char, 4096> buffer;
+  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), got);
+  }
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, output};
+}
+
+nlohmann::json simulated(const std::string& arguments) {
+  const Result result = run(arguments + " --json");
+  INFO(arguments << "\n" << result.output);
+  REQUIRE(result.status == 0);
+  return nlohmann::json::parse(result.output);
+}
+
+double median(const nlohmann::json& run) { return run["seconds_per_round"]["median"]; }
+
+void check_refused(const std::string& arguments, const std::string& error) {
+  const Result result = run(arguments);
+  CHECK(result.status == 1);
+  CHECK_THAT(result.output, Contains(error));
+  CHECK(std::count(result.output.begin(), result.output.end(), '\n') == 1);
+}
+
+}  // namespace
+
+TEST_CASE("a message alone on its links takes their latencies and bytes by bandwidth") {
+  // Every worker reads one other, so that each link has one message in each direction.
+  const nlohmann::json star = simulated(
+      "-n 8 --topology one_peer_exponential --step 0.001 --payload 1e6 --bandwidth 1e7 "
+      "--latency 0.01 --rounds 20");
+  CHECK(median(star) == Approx(2 * 0.01 + 0.1));
+  CHECK(star["link_bytes"]["link0_UP"] == Approx(20 * 1e6));
+  CHECK(star["link_bytes"].size() == 16);
+}
+
+TEST_CASE("messages of a round share the links of a star") {
+  // Four leave and four enter each host of a torus.
+  const nlohmann::json torus =
+      simulated("-n 16 --step 0.001 --payload 1e6 --bandwidth 1e7 --latency 0 --rounds 5");
+  CHECK(median(torus) == Approx(4 * 0.1));
+}
+
+TEST_CASE("all-reduces take the known times on a star") {
+  const std::string network =
+      "-n 8 --step 1 --payload 4e6 --bandwidth 1e7 --latency 0.001 --rounds 4 --exchange ";
+  CHECK(median(simulated(network + "ring")) == Approx(1 + 2 * 7.0 / 8 * 0.4 + 14 * 0.002));
+  CHECK(median(simulated(network + "doubling")) == Approx(1 + 3 * (0.4 + 0.002)));
+  CHECK(median(simulated(network + "none")) == Approx(1));
+}
+
+TEST_CASE("workers of a host exchange through memory") {
+  const nlohmann::json ring = simulated(
+      "-n 4 --workers-per-host 4 --topology ring --step 0.001 --payload 1e6 "
+      "--memory-bandwidth 1e7 --rounds 5");
+  CHECK(median(ring) == Approx(0.1));
+  CHECK(ring["link_bytes"].empty());
+}
+
+TEST_CASE("a link between sites carries what crosses it, one latency of it and two of links") {
+  const nlohmann::json pair = simulated(
+      "-n 2 --topology ring --platform sites --sites 2 --step 0.001 --payload 1e6 --bandwidth 1e9 "
+      "--wan-bandwidth 1e7 --wan-latency 0.05 --latency 0.01 --rounds 5");
+  CHECK(median(pair) == Approx(0.05 + 2 * 0.01 + 0.1));
+  CHECK(pair["link_bytes"]["wan0_1_UP"] == Approx(5e6));
+}
+
+TEST_CASE("paths of a fat tree and of a dragonfly have their links") {
+  // Two hosts of one switch: two links. The directions of a ring of two do not meet.
+  const std::string pair =
+      "-n 2 --topology ring --step 0.001 --payload 1e6 --bandwidth 1e7 --latency 0.01 --rounds 3 ";
+  CHECK(median(simulated(pair + "--platform fat_tree")) == Approx(2 * 0.01 + 0.1));
+  CHECK(median(simulated(pair + "--platform dragonfly")) >= 2 * 0.01 + 0.1 - 1e-9);
+}
+
+TEST_CASE("SimGrid agrees with the recurrence where messages do not meet") {
+  const std::uint64_t seed = test_seed(7);
+  INFO("seed " << seed);
+  fast::Rng rng(seed);
+  const std::array<const char*, 5> topologies = {"ring", "torus2d", "one_peer_exponential", "base2",
+                                                 "exponential"};
+  for (int trial = 0; trial < 15; ++trial) {
+    const std::string arguments = fmt::format(
+        "-n {} --topology {} --algorithm {} --staleness {} --jitter {:.3f} --step 0.1 --payload "
+        "100 "
+        "--latency {:.5f} --rounds 60 --seed {}",
+        3 + rng.below(14), topologies[rng.below(topologies.size())],
+        rng.below(2) == 0 ? "awc" : "atc",
+        std::array<const char*, 4>{"0", "1", "3", "inf"}[rng.below(4)], rng.uniform(0, 0.5),
+        rng.uniform(0, 0.08), 1 + rng.below(1000));
+    INFO(arguments);
+    const nlohmann::json exact = simulated(arguments);
+    const nlohmann::json recurrence = simulated(arguments + " --model recurrence");
+    CHECK(exact["seconds"].get<double>() ==
+          Approx(recurrence["seconds"].get<double>()).epsilon(0.02));
+    CHECK(exact["waiting_share"].get<double>() ==
+          Approx(recurrence["waiting_share"].get<double>()).margin(0.02));
+  }
+}
+
+TEST_CASE("one SimGrid platform from a file") {
+  const std::string file = std::string(FAST_SOURCE_DIR) + "/tests/simulation/two_hosts.xml";
+  const nlohmann::json pair = simulated(
+      "-n 2 --topology ring --step 0.001 --payload 1e6 --rounds 3 "
+      "--platform " +
+      file);
+  CHECK(median(pair) == Approx(0.02 + 0.1));
+  check_refused("-n 3 --topology ring --platform " + file, "has 2 hosts, the workers need 3");
+}
+
+TEST_CASE("mistakes give one line") {
+  check_refused("--platform starr", "did you mean \"star\"");
+  check_refused("--platform /no/such.xml", "/no/such.xml cannot be read");
+  check_refused("--model magic", "choose from simgrid, recurrence");
+  check_refused("--staleness -1", "--staleness: \"-1\" is no whole number");
+  check_refused("--slow 3", "--slow: \"3\" is not WORKER:FACTOR");
+  check_refused("--slow 99:2", "slow worker 99");
+  check_refused("--step 0", "they take time");
+  check_refused("--bandwidth 0", "bandwidths are above 0");
+  check_refused("--workers-per-host 0", "at least 1 is needed");
+  check_refused("--topology nowhere", "nowhere");
+  check_refused("--exchange ring -n 5000", "too many");
+}

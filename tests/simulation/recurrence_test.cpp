@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/exchange/exchange.hpp>
+#include <fast/simulation/recurrence.hpp>
+#include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+
+using namespace fast;
+using namespace fast::simulation;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr auto before = algorithm::PublishPoint::before_step;
+constexpr auto after = algorithm::PublishPoint::after_step;
+
+TransferTime always(double seconds) {
+  return [seconds](std::int64_t, int, int, double) { return seconds; };
+}
+
+/// latency + bytes / bandwidth
+TransferTime link(double latency_s, double bandwidth) {
+  return
+      [=](std::int64_t, int, int, double size_bytes) { return latency_s + size_bytes / bandwidth; };
+}
+
+Workload constant(const TopologyRule& rule, int workers, double step_s) {
+  Workload load{rule.make(workers)};
+  load.work.seconds = step_s;
+  load.rounds = 40;
+  return load;
+}
+
+Workload allreduce(Pattern pattern, int workers, double payload_bytes) {
+  Workload load = constant(stencil::ring(), workers, 1);
+  load.pattern = pattern;
+  load.payload_bytes = payload_bytes;
+  return load;
+}
+
+}  // namespace
+
+TEST_CASE("a synchronous round before the step lasts as long as the longer of step and message") {
+  for (const double message_s : {0.25, 1.0, 3.0}) {
+    const RoundFigures found = recur(constant(stencil::ring(), 12, 1), always(message_s));
+    CHECK(found.median_s == Approx(std::max(1.0, message_s)));
+    CHECK(found.total_s == Approx(40 * std::max(1.0, message_s)));
+    CHECK(found.waiting_share == Approx(1 - 1 / std::max(1.0, message_s)).margin(1e-12));
+    CHECK(*found.fresh_share == 1);
+  }
+}
+
+TEST_CASE("a synchronous round after the step lasts as long as step and message") {
+  Workload load = constant(stencil::torus2d(), 12, 1);
+  load.publish_point = after;
+  CHECK(recur(load, always(0.25)).median_s == Approx(1.25));
+}
+
+TEST_CASE("unbounded staleness never waits, and ages are how late messages are") {
+  Workload load = constant(stencil::ring(), 8, 1);
+  load.staleness = unbounded_staleness;
+  load.rounds = 1000;
+  load.work.slow[3] = 2;
+  const RoundFigures found = recur(load, always(0.5));
+  CHECK(found.waiting_share == 0);
+  CHECK(found.median_s == Approx(1));
+  CHECK(found.total_s == Approx(2000));
+  // Messages of 2.5 steps: sent at 0, 2.5, 5, ...; a reader in round r finds what began at or
+  // before r + 1 - 2.5.
+  Workload late = constant(stencil::ring(), 8, 1);
+  late.staleness = unbounded_staleness;
+  late.rounds = 1000;
+  const RoundFigures aged = recur(late, always(2.5));
+  // The rounds 2k .. repeat every 5 steps: publications 0, 2, 5, 7, 10 arrive at 2.5, 5, 7.5, ...
+  // Readers at 5, 6, 7, 8, 9 have 2, 2, 2, 5, 5, in rounds 4 to 8: ages 2, 3, 4, 2, 3.
+  CHECK(aged.mean_age == Approx((2 + 3 + 4 + 2 + 3) / 5.0).epsilon(0.02));
+  CHECK(*aged.fresh_share == Approx(0).margin(0.01));
+}
+
+TEST_CASE("a bound of one step hides messages of up to two steps") {
+  Workload load = constant(stencil::ring(), 8, 1);
+  load.staleness = 1;
+  // Messages start when the one before has arrived: of 1.0 s they are the age of one round.
+  const RoundFigures hidden = recur(load, always(1));
+  CHECK(hidden.median_s == Approx(1));
+  CHECK(hidden.waiting_share == Approx(0).margin(1e-12));
+  // Of 3 s: every other publication is sent, and each message serves one round at least.
+  const RoundFigures slow = recur(load, always(3));
+  CHECK(slow.mean_s > 1.2);
+  CHECK(slow.mean_s <= 3.0 + 1e-9);
+}
+
+TEST_CASE("the slowest worker sets the pace of bounded staleness, and delays spread by hops") {
+  Workload load = constant(stencil::ring(), 9, 1);
+  load.work.slow[4] = 1.5;
+  load.rounds = 200;
+  for (const std::int64_t staleness : {0, 2}) {
+    load.staleness = staleness;
+    const RoundFigures found = recur(load, always(0));
+    CHECK(found.total_s == Approx(1.5 * 200));
+  }
+  // Without exchange nobody waits for it.
+  load.pattern = Pattern::nobody;
+  CHECK(recur(load, always(0)).median_s == Approx(1));
+}
+
+TEST_CASE("rounds with jitter are the naive recurrence over all workers") {
+  const std::uint64_t seed = test_seed(20);
+  INFO("seed " << seed);
+  Rng rng(seed);
+  for (int trial = 0; trial < 20; ++trial) {
+    const int workers = 3 + static_cast<int>(rng.below(12));
+    Workload load =
+        constant(trial % 2 == 0 ? stencil::ring() : schedule::one_peer_exponential(), workers, 1);
+    load.work.jitter = rng.uniform(0, 0.5);
+    load.work.seed = rng();
+    load.publish_point = rng.below(2) == 0 ? before : after;
+    load.rounds = 12;
+    const double message_s = rng.uniform(0, 1.5);
+    // An independent statement of staleness 0, without the order of messages on an edge: that can
+    // only delay. A symmetric static graph needs none, as a reader has read before the next
+    // message.
+    std::vector<double> now(static_cast<std::size_t>(workers), 0);
+    for (std::int64_t r = 0; r < load.rounds; ++r) {
+      const Topology topology = load.schedule.at(r);
+      std::vector<double> next(now.size());
+      for (int i = 0; i < workers; ++i) {
+        const auto published = [&](int j) {
+          const double step_s = load.publish_point == after ? load.work.of(j, r) : 0;
+          return now[static_cast<std::size_t>(j)] + step_s;
+        };
+        double ready = now[static_cast<std::size_t>(i)] + load.work.of(i, r);
+        for (const int j : topology.in_neighbors(i))
+          ready = std::max(ready, published(j) + message_s);
+        next[static_cast<std::size_t>(i)] = ready;
+      }
+      now = std::move(next);
+    }
+    const double expected = *std::max_element(now.begin(), now.end());
+    INFO("trial " << trial << ", " << workers << " workers");
+    if (load.schedule.is_static()) {
+      CHECK(recur(load, always(message_s)).total_s == Approx(expected));
+    } else {
+      CHECK(recur(load, always(message_s)).total_s >= Approx(expected));
+    }
+  }
+}
+
+TEST_CASE("a directed writer does not overtake its reader by more than its slots") {
+  // Worker 0 reads nobody; worker 1 reads it and is slow.
+  Workload load{Topology("pair", std::vector<std::vector<int>>{{}, {0}})};
+  load.work.seconds = 1;
+  load.work.slow[1] = 10;
+  load.rounds = 20;
+  const RoundFigures found = recur(load, always(0));
+  // Round r of the writer begins when round r - 3 of the reader is over: at 10 (r - 2). Its last
+  // round ends at 10 (19 - 2) + 1, the reader's at 200.
+  CHECK(found.total_s == Approx(200));
+  CHECK(found.waiting_share == Approx((171.0 - 20) / (171 + 200)).epsilon(1e-6));
+}
+
+TEST_CASE("all-reduces take the known times") {
+  const double latency_s = 1e-3, bandwidth = 1e6, payload = 4e6;
+  const RoundFigures ring =
+      recur(allreduce(Pattern::ring_allreduce, 8, payload), link(latency_s, bandwidth));
+  CHECK(ring.median_s == Approx(1 + 2.0 * 7 / 8 * payload / bandwidth + 14 * latency_s));
+  const RoundFigures doubling =
+      recur(allreduce(Pattern::doubling_allreduce, 8, payload), link(latency_s, bandwidth));
+  CHECK(doubling.median_s == Approx(1 + 3 * (payload / bandwidth + latency_s)));
+  // Six workers: four and two that give and get.
+  const RoundFigures folded =
+      recur(allreduce(Pattern::doubling_allreduce, 6, payload), link(latency_s, bandwidth));
+  CHECK(folded.total_s >= Approx(40 * (1 + 4 * (payload / bandwidth + latency_s))));
+  CHECK(folded.total_s <= Approx(40 * (1 + 4 * (payload / bandwidth + latency_s)) + 1e-9));
+  CHECK(recur(allreduce(Pattern::nobody, 8, payload), link(latency_s, bandwidth)).median_s == 1);
+}
+
+TEST_CASE("a ring of many workers takes the same closed form as one of few") {
+  Workload many = allreduce(Pattern::ring_allreduce, 20'000, 1e6);
+  many.rounds = 3;
+  CHECK(recur(many, link(1e-5, 1e6)).median_s ==
+        Approx(1 + 2.0 * 19'999 / 20'000 + 2 * 19'999 * 1e-5));
+}
+
+TEST_CASE(
+    "neighbors of an absent worker wait until they suspect it, all-reduces until it is back") {
+  Workload load = constant(stencil::ring(), 8, 1);
+  load.rounds = 400;
+  load.failures = {.per_worker_hour = 3, .absent_s = 100, .suspect_after_s = 2, .seed = 5};
+  const RoundFigures ring = recur(load, always(0.1));
+  load.pattern = Pattern::ring_allreduce;
+  const RoundFigures together = recur(load, always(0));
+  REQUIRE(together.failures > 0);
+  // Every absence that does not overlap another one costs all of its time.
+  CHECK(together.total_s >= 400 + 100);
+  REQUIRE(ring.failures > 0);
+  CHECK(ring.left_out > 0);
+  CHECK(ring.median_s == Approx(1));
+  CHECK(ring.total_s < together.total_s);
+}
+
+TEST_CASE("numbers out of range are refused") {
+  Workload load = constant(stencil::ring(), 4, 1);
+  load.work.seconds = 0;
+  CHECK_THROWS_WITH(recur(load, always(0)), Contains("they take time"));
+  load.work.seconds = 1;
+  load.work.slow[9] = 2;
+  CHECK_THROWS_WITH(recur(load, always(0)), Contains("workers are 0 to 3"));
+  load.work.slow.clear();
+  load.rounds = 0;
+  CHECK_THROWS_WITH(recur(load, always(0)), Contains("at least 1"));
+  CHECK_THROWS_WITH(pattern_by_name("rnig"), Contains("did you mean \"ring\""));
+}
+
+TEST_CASE("100,000 workers are possible") {
+  Workload load = constant(stencil::torus2d(), 100'000, 1);
+  load.rounds = 3;
+  CHECK(recur(load, always(2)).total_s == Approx(6));
+}

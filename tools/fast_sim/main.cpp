@@ -1,0 +1,48 @@
+// fast-sim: training runs without weights, on simulated networks.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <fast/simulation/recurrence.hpp>
+
+#include "cli/command_line.hpp"
+#include "fast_sim/network.hpp"
+#include "fast_sim/options.hpp"
+#include "fast_sim/output.hpp"
+
+using namespace fast;
+
+namespace {
+
+// Each message has its path for itself: two links of a star.
+fast_sim::Result recur(const simulation::Workload& load, const fast_sim::Options& options) {
+  const auto transfer = [&](std::int64_t, int from, int to, double size_bytes) {
+    if (from / options.workers_per_host == to / options.workers_per_host) {
+      return size_bytes / options.memory_bandwidth;
+    }
+    return 2 * options.platform.latency_s + size_bytes / options.platform.bandwidth;
+  };
+  return {simulation::recur(load, transfer), {}};
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Training runs without weights, on simulated networks.", "fast-sim");
+  fast_sim::Options options;
+  fast_sim::add_options(app, options);
+  if (const auto status = tools::parse(app, argc, argv)) return *status;
+  require(options.model == "simgrid" || options.model == "recurrence", ErrorKind::argument,
+          "--model: there is no \"{}\"; choose from simgrid, recurrence", options.model);
+  const simulation::Workload load = fast_sim::workload_of(options);
+  const bool recurs = options.model == "recurrence";
+  print_result(recurs ? recur(load, options) : run_on_network(load, options), load, options);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(argc, argv);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "fast-sim: {}\n", message_of(error));
+  return 1;
+}

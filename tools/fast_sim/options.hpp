@@ -1,0 +1,36 @@
+// The options of fast-sim.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <fast/simgrid/platform.hpp>
+#include <fast/simulation/workload.hpp>
+#include <string>
+#include <vector>
+
+namespace fast_sim {
+
+struct Options {
+  std::string topology = "torus2d";
+  int workers = 16;
+  std::string exchange = "neighbors", algorithm = "awc", staleness = "0";
+  double payload_bytes = 4e6;
+  std::int64_t rounds = 100;
+  double step_s = 0.1, jitter = 0;
+  std::vector<std::string> slow;
+  std::string measured;
+  double failures_per_hour = 0, absent_s = 60, suspect_after_s = 5;
+  std::uint64_t seed = 1;
+  std::string model = "simgrid";
+  fast::simgrid::Platform platform;
+  int workers_per_host = 1;
+  double memory_bandwidth = 10e9;
+  std::size_t links = 10;
+  bool json = false;
+};
+
+void add_options(CLI::App& app, Options& options);
+/// Throws fast::Error for what cannot be simulated.
+fast::simulation::Workload workload_of(const Options& options);
+
+}  // namespace fast_sim
