@@ -31,7 +31,9 @@ class SimulatedStage final : public Stage {
     const std::size_t source = host(from), reader = host(to);
     if (source == reader) return after(size_bytes / options_.memory_bandwidth, std::move(arrived));
     sent_bytes_[{source, reader}] += size_bytes;
-    carriers_.send(hosts_[source], hosts_[reader], size_bytes, std::move(arrived));
+    // Events run outside of actors, whose stacks are small: there may be 10^5 of them.
+    carriers_.send(hosts_[source], hosts_[reader], size_bytes,
+                   [this, event = std::move(arrived)] { after(0, event); });
   }
 
   void finish() override { finished_->release(); }
@@ -71,7 +73,7 @@ s4u::Engine& engine() {
                                            "--cfg=network/model:CM02",
                                            "--cfg=network/TCP-gamma:0",
                                            "--cfg=network/crosstraffic:no",
-                                           "--cfg=contexts/stack-size:64",
+                                           "--cfg=contexts/stack-size:16",
                                            "--cfg=contexts/guard-size:0",
                                            "--cfg=debug/verbose-exit:no"};
   static std::vector<char*> arguments = [] {
