@@ -22,6 +22,7 @@ double MessageScalars::epoch_of(const Payload& payload) const {
 void MessageScalars::look_at(const Neighborhood& neighborhood, bool unit) {
   pulled_ = {};
   const std::span<const double> own = base(neighborhood.own);
+  for (std::size_t s = 0; s < own_count_; ++s) pulled_[s] = -neighborhood.owed_weight * own[s];
   for (std::size_t j = 0; j < neighborhood.payloads.size(); ++j) {
     RunningSums::Source* source = sums_ ? &sums_->source(neighborhood.workers[j]) : nullptr;
     if (source != nullptr) source->same_epoch = epoch_of(neighborhood.payloads[j]) == epoch_;

@@ -93,7 +93,7 @@ void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
 void Mixer::look_at(const Neighborhood& neighborhood) {
   const bool unit = declared().mixing == algorithm::Mixing::unit;
   self_weight_ = neighborhood.self_weight;
-  neighbor_weight_ = 0;
+  neighbor_weight_ = neighborhood.owed_weight;
   for (const double weight : neighborhood.weights) neighbor_weight_ += unit ? 1 : weight;
   if (scalars_.count() > 0) scalars_.look_at(neighborhood, unit);
 }

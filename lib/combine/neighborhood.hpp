@@ -14,6 +14,9 @@ struct Neighborhood {
   std::vector<Payload> payloads;
   std::vector<double> weights;
   double self_weight = 1;
+  /// Of neighbors whose running sums were torn. They take their shares of this worker's sums all
+  /// the same, so these leave it.
+  double owed_weight = 0;
 };
 
 }  // namespace fast::combine

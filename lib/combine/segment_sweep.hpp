@@ -196,6 +196,8 @@ struct HostMixer::SegmentSweep {
       }
     }
     mixing::weighted_differences(out, own, values, weights, count);
+    if (!is_summed(k) || near.owed_weight == 0) return;
+    for (std::size_t e = 0; e < count; ++e) out[e] -= static_cast<T>(near.owed_weight) * own[e];
   }
 
   algorithm::Block<T> prepare(std::size_t first, std::size_t count) {

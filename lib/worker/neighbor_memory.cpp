@@ -53,6 +53,7 @@ combine::Neighborhood NeighborMemory::neighborhood(const std::vector<Arrival>& a
   const bool sums = worker_.setting.sends_sums();
   for (std::size_t k = 0; k < arrivals.size(); ++k) {
     const Arrival& arrival = arrivals[k];
+    if (sums && arrival.state == Arrival::State::torn) near.owed_weight += round.row.weights[k];
     if (!is_present(arrival)) continue;
     if (!sums && mixer.scalars().epoch_of(arrival.payload) != mixer.scalars().epoch()) continue;
     near.workers.push_back(arrival.worker);

@@ -62,3 +62,26 @@ TEST_CASE("above staleness 0 a torn payload is read three times and then left ou
   CHECK(arrivals[1].state == Arrival::State::torn);
   CHECK(ring.x[0] == Approx(1 + 3 / 3.0));
 }
+
+TEST_CASE("a neighbor whose sums are torn takes its share of the tracker all the same") {
+  WorkerOptions options = with_staleness(3);
+  options.algorithm = algorithm::gradient_tracking();
+  Scene ring(1, 3, stencil::ring(), options);
+  ring.mixer.start(true);
+  worker::Publisher publisher(ring.context);
+  publisher.begin(0);
+  const auto sum_of_trackers = [&] { return ring.exchange.newest().values[Scene::count + 2]; };
+  ring.x.assign(Scene::count, 3.0);  // a step of 2 from 1: y = 2
+  publisher.publish({.round = 0});
+  const double first = sum_of_trackers();
+  CHECK(first == Approx(2));
+  ring.exchange.torn = {2};
+  std::vector arrivals{ring.arrival(0, 6), ring.arrival(2, 7)};
+  ring.exchange.arrivals = {arrivals};
+  CHECK(make_combiner(ring.context)->combine(arrivals, *ring.plan.at(0), {}));
+  CHECK(arrivals[1].state == Arrival::State::torn);
+  // x + (6 - 1) / 3 + y; and y keeps a third of 2, gets 6 / 3, and loses the last step.
+  CHECK(ring.x[2] == Approx(1 + 5 / 3.0 + 2));
+  publisher.publish({.round = 1});  // without a further step
+  CHECK(sum_of_trackers() - first == Approx(2 / 3.0 + 2 - 2));
+}

@@ -43,14 +43,19 @@ class FakeExchange final : public Exchange {
   struct Slot {
     std::vector<double> values, weights;
     std::vector<double> scalars;
+    int vectors = 1;
+    std::size_t stride_bytes() const {
+      return vectors == 1 ? 0 : values.size() / static_cast<std::size_t>(vectors) * sizeof(double);
+    }
     Payload payload() const {
-      return {reinterpret_cast<const std::byte*>(values.data()), scalars.data(), 0,
+      return {reinterpret_cast<const std::byte*>(values.data()), scalars.data(), stride_bytes(),
               weights.empty() ? nullptr : reinterpret_cast<const std::byte*>(weights.data())};
     }
   };
-  FakeExchange(std::size_t count, bool with_weights) {
+  FakeExchange(std::size_t count, bool with_weights, int vectors = 1) {
     for (Slot& slot : slots_) {
-      slot.values.resize(count);
+      slot.vectors = vectors;
+      slot.values.resize(count * static_cast<std::size_t>(vectors));
       slot.scalars.resize(4);
       if (with_weights) slot.weights.resize(count);
     }
@@ -59,7 +64,8 @@ class FakeExchange final : public Exchange {
   MutablePayload acquire() override {
     acquired = true;
     Slot& next = slots_[1 - newest_];
-    return {reinterpret_cast<std::byte*>(next.values.data()), next.scalars.data(), 0,
+    return {reinterpret_cast<std::byte*>(next.values.data()), next.scalars.data(),
+            next.stride_bytes(),
             next.weights.empty() ? nullptr : reinterpret_cast<std::byte*>(next.weights.data())};
   }
   void publish(std::int64_t round, bool with_weights) override {
@@ -145,7 +151,8 @@ struct Scene {
       : x(count, rank),
         mixer(ParameterLayout({view_of("x", std::span(x))}), options.algorithm.make(),
               options.codec, worker::sends_sums(options.algorithm.declaration(), options)),
-        exchange(count, options.algorithm.declaration().publishes_weights_apart),
+        exchange(count, options.algorithm.declaration().publishes_weights_apart,
+                 options.algorithm.declaration().payload_vectors),
         peers(std::make_shared<FakePeers>(size)),
         setting{Group(std::make_shared<FakeGroup>(rank, size)),
                 with_log(std::move(options)),
@@ -163,7 +170,8 @@ struct Scene {
   /// A neighbor's publication full of `value`, which stays as long as the scene.
   Arrival arrival(int worker, double value, double scalar = 0) {
     auto& slot = kept.emplace_back();
-    slot.values.assign(count, value);
+    slot.vectors = setting.declared.payload_vectors;
+    slot.values.assign(count * static_cast<std::size_t>(slot.vectors), value);
     slot.scalars.assign(4, scalar);
     Arrival made;
     made.worker = worker;
