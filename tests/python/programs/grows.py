@@ -7,7 +7,8 @@ import numpy as np
 TOGETHER, MOST = 300, 20_000
 group = fast.with_spares()
 x = np.zeros(3)
-worker = fast.Worker({"x": x}, "complete", comm=group, allow_growth=True, deadline=100, suspect_after=60)
+worker = fast.Worker({"x": x}, "complete", comm=group, allow_growth=True,
+                     deadline=100, suspect_after=60)
 first, together = worker.size, 0
 while worker.rounds < MOST and together < TOGETHER:
     with worker.round():
