@@ -41,15 +41,16 @@ def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any
 
     runner = threading.Thread(target=run_all, name="fast_decentralized.local")
     runner.start()
-    try:
-        ended.wait()  # Python 3.11 forgets a thread whose join() is interrupted
-    except KeyboardInterrupt:
-        stop.set()
-        ended.wait()
-        raise
-    finally:
-        if ended.is_set():
-            runner.join()
+    interrupt: KeyboardInterrupt | None = None
+    while not ended.is_set():  # also after a second Ctrl-C: the workers use what this thread would close
+        try:
+            ended.wait()  # Python 3.11 forgets a thread whose join() is interrupted
+        except KeyboardInterrupt as error:
+            interrupt = error
+            stop.set()
+    runner.join()
+    if interrupt is not None:
+        raise interrupt
     if failure:
         if isinstance(failure[0], _core.Error):
             failure[0].everywhere = False  # all threads raised it, but this call alone raises it here

@@ -2,6 +2,8 @@
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import fast_decentralized as fast
 import numpy as np
@@ -152,3 +154,19 @@ def test_a_state_of_another_worker_is_refused():
     saved["tensors"][0] = (*saved["tensors"][0][:3], b"")
     with pytest.raises(fast.DataError, match="damaged"):
         fast.local.run(1, lambda: state(3, "d2").load_state_dict(saved))
+
+
+def test_after_a_second_interrupt_no_worker_is_left_behind():
+    ended = []
+
+    def work():
+        worker = fast.Worker({"x": np.zeros(3)}, deadline=20)
+        with worker.round():
+            for _ in range(2):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                time.sleep(0.3)
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        fast.local.run(1, work)
+    assert ended == [True]
