@@ -6,9 +6,9 @@
 #include <core/closest.hpp>
 #include <fast/core/error.hpp>
 #include <fstream>
-#include <simgrid/build_platform.hpp>
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <sstream>
+#include "simgrid/build_platform.hpp"
 
 namespace fast::simgrid {
 namespace {

@@ -1,5 +1,5 @@
+#include "simgrid/carriers.hpp"
 #include <cmath>
-#include <simgrid/carriers.hpp>
 
 namespace fast::simgrid {
 

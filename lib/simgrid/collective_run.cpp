@@ -1,5 +1,5 @@
+#include "simgrid/collective_run.hpp"
 #include <fast/core/error.hpp>
-#include <simgrid/collective_run.hpp>
 
 namespace fast::simgrid {
 namespace {

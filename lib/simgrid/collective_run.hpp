@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <simgrid/stage.hpp>
-#include <simulation/collective.hpp>
-#include <simulation/tally.hpp>
 #include <vector>
+#include "simgrid/stage.hpp"
+#include "simulation/collective.hpp"
+#include "simulation/tally.hpp"
 
 namespace fast::simgrid {
 

@@ -1,5 +1,5 @@
+#include "simgrid/neighbor_run.hpp"
 #include <algorithm>
-#include <simgrid/neighbor_run.hpp>
 
 namespace fast::simgrid {
 namespace {

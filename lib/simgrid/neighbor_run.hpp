@@ -5,10 +5,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <simgrid/stage.hpp>
-#include <simulation/read_lists.hpp>
-#include <simulation/tally.hpp>
 #include <vector>
+#include "simgrid/stage.hpp"
+#include "simulation/read_lists.hpp"
+#include "simulation/tally.hpp"
 
 namespace fast::simgrid {
 

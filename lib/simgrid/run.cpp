@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/simgrid/run.hpp>
-#include <simgrid/build_platform.hpp>
-#include <simgrid/carriers.hpp>
-#include <simgrid/collective_run.hpp>
-#include <simgrid/neighbor_run.hpp>
 #include <utility>
+#include "simgrid/build_platform.hpp"
+#include "simgrid/carriers.hpp"
+#include "simgrid/collective_run.hpp"
+#include "simgrid/neighbor_run.hpp"
 
 namespace fast::simgrid {
 namespace {

@@ -1,5 +1,5 @@
+#include "simulation/collective.hpp"
 #include <bit>
-#include <simulation/collective.hpp>
 
 namespace fast::simulation {
 

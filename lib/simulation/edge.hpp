@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <simulation/history.hpp>
+#include "simulation/history.hpp"
 
 namespace fast::simulation {
 

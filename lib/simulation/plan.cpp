@@ -14,7 +14,7 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <simulation/read_lists.hpp>
+#include "simulation/read_lists.hpp"
 
 namespace fast::simulation {
 namespace {

@@ -1,4 +1,4 @@
-#include <simulation/read_lists.hpp>
+#include "simulation/read_lists.hpp"
 
 namespace fast::simulation {
 namespace {

@@ -3,10 +3,10 @@
 #include <fast/core/error.hpp>
 #include <fast/simulation/recurrence.hpp>
 #include <limits>
-#include <simulation/collective.hpp>
-#include <simulation/edge.hpp>
-#include <simulation/read_lists.hpp>
-#include <simulation/tally.hpp>
+#include "simulation/collective.hpp"
+#include "simulation/edge.hpp"
+#include "simulation/read_lists.hpp"
+#include "simulation/tally.hpp"
 
 namespace fast::simulation {
 namespace {
