@@ -85,3 +85,25 @@ TEST_CASE("a neighbor whose sums are torn takes its share of the tracker all the
   publisher.publish({.round = 1});  // without a further step
   CHECK(sum_of_trackers() - first == Approx(2 / 3.0 + 2 - 2));
 }
+
+TEST_CASE("push_sum's mass is what it keeps and what has arrived, whatever was torn") {
+  WorkerOptions options = with_staleness(3);
+  options.algorithm = algorithm::push_sum();
+  Scene ring(1, 3, stencil::ring(), options);
+  ring.mixer.start(true);
+  worker::Publisher publisher(ring.context);
+  publisher.begin(0);
+  publisher.publish({.round = 0});
+  const double first = ring.exchange.newest().scalars[0];
+  CHECK(first == Approx(1));
+  ring.exchange.torn = {2};
+  std::vector arrivals{ring.arrival(0, 6), ring.arrival(2, 7)};
+  ring.kept.front().scalars[0] = 1;  // the mass that worker 0 has pushed
+  ring.exchange.arrivals = {arrivals};
+  CHECK(make_combiner(ring.context)->combine(arrivals, *ring.plan.at(0), {}));
+  CHECK(arrivals[1].state == Arrival::State::torn);
+  // A third of 1 stays, a third of 1 has come. The weighted sum is 1/3 + 6/3.
+  CHECK(ring.x[2] == Approx((1 / 3.0 + 2) / (2 / 3.0)));
+  publisher.publish({.round = 1});
+  CHECK(ring.exchange.newest().scalars[0] - first == Approx(2 / 3.0));
+}
