@@ -55,7 +55,7 @@ GrowthTurn GrowthKeeper::take_turn(std::int64_t rounds, std::int64_t ahead, Seco
     require(!limit.expired(), ErrorKind::deadline,
             "Worker: worker {} waited {:.1f} s in round {} for the others to agree when a worker "
             "joins; look for one that hangs",
-            seating_.rank(), limit.elapsed_s(), rounds);
+            seating_.own_seat().value_or(seating_.rank()), limit.elapsed_s(), rounds);
     changed_.wait_for(lock, look_at_growth_again);
   }
 }
