@@ -1,9 +1,6 @@
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/ranges.h>
@@ -12,7 +9,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <memory>
@@ -23,13 +19,13 @@
 #include <utility>
 
 #include "channel.hpp"
-#include "control_file.hpp"
 #include "environment.hpp"
 #include "fastrun.hpp"
-#include "growth_requests.hpp"
 #include "keep_alive.hpp"
 #include "output.hpp"
-#include "start_command.hpp"
+#include "ranks.hpp"
+#include "requests.hpp"
+#include "starter.hpp"
 #include "watch.hpp"
 
 namespace fastrun {
@@ -41,29 +37,6 @@ using fast::Seconds;
 
 constexpr Seconds grace{5};  ///< from SIGTERM to SIGKILL
 constexpr int poll_ms = 100;
-
-struct Rank {
-  enum class State { starting, running, ended };
-  State state = State::starting;
-  bool began = false;
-  bool trains = true;   ///< a spare only while it has a seat
-  bool leaves = false;  ///< it was asked to
-  bool lost = false;    ///< out of reach
-  long pid = 0;
-  int status = 0;
-  std::string host;
-  std::vector<std::string> said;
-  bool succeeded() const {
-    return state == State::ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  }
-};
-
-std::string describe(int status) {
-  if (WIFSIGNALED(status)) {
-    return fmt::format("died of signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  }
-  return fmt::format("ended with status {}", WEXITSTATUS(status));
-}
 
 std::string random_token() {
   std::random_device device;
@@ -83,9 +56,10 @@ class Launcher {
       : options_(options),
         token_(random_token()),
         listener_(listen_anywhere()),
-        ranks_(static_cast<std::size_t>(all_ranks(options))) {
-    std::for_each(ranks_.begin() + options.ranks, ranks_.end(),
-                  [](Rank& spare) { spare.trains = false; });
+        ranks_(options),
+        requests_(
+            options, ranks_, [this](const std::string& line) { say("{}", line); },
+            [this](int rank, const std::string& line) { send(rank, line); }) {
     sigset_t watched;
     sigemptyset(&watched);
     for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR2})
@@ -93,47 +67,22 @@ class Launcher {
     sigprocmask(SIG_BLOCK, &watched, nullptr);
     signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC));
     std::signal(SIGPIPE, SIG_IGN);  // who reads the output may leave; the ranks go on
-    if (options.watch) watch_ = std::make_unique<Watch>(ranks_.size());
-    if (!options.control.empty()) control_.emplace(options.control);
+    if (options.watch) watch_ = std::make_unique<Watch>(static_cast<std::size_t>(ranks_.size()));
   }
 
   int run() {
     set_environment(options_, {listener_.port, token_});
-    start();
-    while (!all_ended() && (mpiexec_ > 0 || trained_ranks_go_on())) {
+    starter_.start(options_);
+    while (!ranks_.all_ended() && (starter_.runs() || ranks_.trained_ones_go_on())) {
       turn();
       check_start();
-      hear_control();
-      look_at_clock();
+      requests_.look();
     }
     finish();
     return report();
   }
 
  private:
-  void start() {
-    const std::vector<std::string> words = start_command(options_);
-    starter_ = words.front();
-    mpiexec_ = fork();
-    if (mpiexec_ != 0) return;
-    std::signal(SIGPIPE, SIG_DFL);
-    setpgid(0, 0);  // a terminal's ^C comes to fastrun, which passes it on
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    const int nothing = open("/dev/null", O_RDONLY);
-    dup2(nothing, STDIN_FILENO);
-    std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    std::fprintf(stderr,
-                 "fastrun: %s cannot be started (%s); install MPICH or name it by --mpiexec\n",
-                 arguments[0], std::strerror(errno));
-    _exit(127);
-  }
-
   template <class... Values>
   void say(fmt::format_string<Values...> format, Values&&... values) const {
     if (watch_) watch_->erase();
@@ -203,7 +152,7 @@ class Launcher {
     int number = -1;
     words >> kind >> number;
     if (number < 0 || number >= all_ranks(options_)) return;
-    Rank& one = ranks_[static_cast<std::size_t>(number)];
+    Rank& one = ranks_[number];
     if (kind == "hello") {
       wrapper.rank = number;
       words >> one.pid >> one.host;
@@ -217,9 +166,9 @@ class Launcher {
       one.leaves = false;  // others may leave in its place
     } else if (kind == "joins") {
       one.trains = true;
-      growths_.join();
+      requests_.joined();
     } else if (kind == "grows" || kind == "refuses") {
-      growths_.answer(number, kind == "grows");
+      requests_.answer(number, kind == "grows");
     } else if (kind == "said") {
       std::string text;
       std::getline(words >> std::ws, text);
@@ -235,10 +184,10 @@ class Launcher {
     }
   }
 
-  Rank& rank(const WrapperEnd& wrapper) { return ranks_[static_cast<std::size_t>(wrapper.rank)]; }
+  Rank& rank(const WrapperEnd& wrapper) { return ranks_[wrapper.rank]; }
 
   void end(int number, int status) {
-    Rank& one = ranks_[static_cast<std::size_t>(number)];
+    Rank& one = ranks_[number];
     one.state = Rank::State::ended;
     one.status = status;
     if (watch_) {
@@ -247,41 +196,24 @@ class Launcher {
     for (const WrapperEnd& wrapper : wrappers_) {
       wrapper.lines.send(fmt::format("gone {} {}", number, one.succeeded() ? "left" : "died"));
     }
-    const int unanswered = growths_.end(number);
+    requests_.ended(number);
     if (one.succeeded()) return;
-    for (int request = 0; request < unanswered; ++request) ask_again_to_grow(one);
     if (!first_death_) first_death_.emplace(Seconds(options_.start_deadline_s));
     if (WIFSIGNALED(status) && !one.lost && !ending_) tell(number);
   }
 
   /// A rank whose wrapper, whole host or link has gone. The wrapper, if it lives, kills the rank.
   void lose(int number) {
-    ranks_[static_cast<std::size_t>(number)].lost = true;
+    ranks_[number].lost = true;
     end(number, SIGKILL);
   }
 
   void tell(int number) const {
-    const Rank& one = ranks_[static_cast<std::size_t>(number)];
+    const Rank& one = ranks_[number];
     say("rank {} (process {} on {}) {}", number, one.pid, one.host, describe(one.status));
     for (const std::string& line : one.said) {
       say("  rank {} said: {}", number, line);
     }
-  }
-
-  bool all_ended() const {
-    return std::all_of(ranks_.begin(), ranks_.end(),
-                       [](const Rank& one) { return one.state == Rank::State::ended; });
-  }
-
-  /// All ranks have met: none needs the process manager any more.
-  bool training_began() const {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& one) { return one.began; });
-  }
-
-  bool trained_ranks_go_on() const {
-    return training_began() && std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& one) {
-             return one.state == Rank::State::running;
-           });
   }
 
   /// Ranks that have not met yet cannot do without the one that died.
@@ -291,7 +223,7 @@ class Launcher {
       ending_.emplace(grace);
     }
     if (!ending_ && launching_.expired()) give_up_launching();
-    if (!first_death_ || ending_ || !first_death_->expired() || training_began()) return;
+    if (!first_death_ || ending_ || !first_death_->expired() || ranks_.training_began()) return;
     say("a rank ended before training began, and {:.0f} s later the others have not begun; ending "
         "them",
         options_.start_deadline_s);
@@ -301,99 +233,14 @@ class Launcher {
 
   /// What mpiexec says is all there is to tell why.
   void give_up_launching() {
-    const auto missing = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& one) {
-      return one.state == Rank::State::starting;
-    });
+    const std::size_t missing = ranks_.in_state(Rank::State::starting).size();
     if (missing == 0) return;
     say("{} of {} ranks have not been started within {:.0f} s; ending the others; look for what {} "
         "says, or try fastrun --doctor",
-        missing, all_ranks(options_), launching_.elapsed_s(), starter_);
+        missing, all_ranks(options_), launching_.elapsed_s(), starter_.name());
     pass_on(SIGTERM);
-    kill_mpiexec();
+    starter_.kill();
     ending_.emplace(grace);
-  }
-
-  void hear_control() {
-    if (!control_) return;
-    for (const std::string& line : control_->new_lines()) {
-      const Request request = parse_request(line, all_ranks(options_));
-      const std::string problem = request.problem.empty() ? why_not(request) : request.problem;
-      if (!problem.empty()) {
-        say("{}: {}", options_.control, problem);
-      } else if (request.what == Request::What::grow) {
-        ask_to_grow();
-      } else {
-        ask_to_leave(request.rank);
-      }
-    }
-  }
-
-  /// By the clock, of --grow-at.
-  void look_at_clock() {
-    if (options_.grow_at.empty() || !training_began()) return;
-    if (!began_at_) began_at_ = fast::Clock::now();
-    const double now_s = Seconds(fast::Clock::now() - *began_at_).count();
-    const auto due = [now_s](double at_s) { return at_s <= now_s; };
-    for (auto count = std::erase_if(options_.grow_at, due); count > 0; --count) {
-      const std::string problem = why_not_to_grow();
-      problem.empty() ? ask_to_grow() : say("--grow-at: {}", problem);
-    }
-  }
-
-  std::string why_not(const Request& request) const {
-    return request.what == Request::What::grow ? why_not_to_grow() : why_not_to_leave(request.rank);
-  }
-
-  std::string why_not_to_grow() const {
-    if (!training_began()) return "no spare can join before training begins; ask again";
-    const int idle = count([](const Rank& one) {
-      return one.state != Rank::State::ended && !one.trains && !one.leaves;
-    });
-    if (idle - growths_.under_way() < 1) return "no spare is left that could join";
-    return {};
-  }
-
-  /// Any worker can pass it on to the others.
-  void ask_to_grow() {
-    const auto first = std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& one) {
-      return one.state == Rank::State::running && one.trains && !one.leaves;
-    });
-    if (first == ranks_.end()) return say("no rank trains that a spare could join");
-    say("a spare is asked to join");
-    const auto number = static_cast<int>(first - ranks_.begin());
-    growths_.ask(number);
-    for (const WrapperEnd& wrapper : wrappers_) {
-      if (wrapper.rank == number) wrapper.lines.send(fmt::format("grow {}", number));
-    }
-  }
-
-  /// A rank that is out of reach may have passed the request on.
-  void ask_again_to_grow(const Rank& gone) {
-    if (!gone.lost && why_not_to_grow().empty()) return ask_to_grow();
-    say("a request that a spare joins is lost with the rank that was asked; ask again");
-  }
-
-  std::string why_not_to_leave(int number) const {
-    const Rank& one = ranks_[static_cast<std::size_t>(number)];
-    if (one.state == Rank::State::ended) return fmt::format("rank {} has ended already", number);
-    if (!training_began())
-      return fmt::format("rank {} cannot leave before training begins; ask again", number);
-    const int others = count([&](const Rank& other) {
-      const bool stays = other.state != Rank::State::ended && other.trains && !other.leaves;
-      return &other != &one && stays;
-    });
-    if (one.trains && !one.leaves && others < std::max(1, options_.min_workers))
-      return fmt::format("rank {} cannot leave: {} would go on, --min-workers is {}", number,
-                         others, options_.min_workers);
-    return {};
-  }
-
-  void ask_to_leave(int number) {
-    if (std::exchange(ranks_[static_cast<std::size_t>(number)].leaves, true)) return;
-    say("rank {} is asked to leave", number);
-    for (const WrapperEnd& wrapper : wrappers_) {
-      if (wrapper.rank == number) wrapper.lines.send(fmt::format("leave {}", number));
-    }
   }
 
   void hear_signal() {
@@ -401,23 +248,19 @@ class Launcher {
     if (read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) {
-      int status = 0;
-      if (mpiexec_ > 0 && waitpid(mpiexec_, &status, WNOHANG) == mpiexec_) mpiexec_ended();
+      if (starter_.has_ended() && !ranks_.all_ended() && ranks_.trained_ones_go_on())
+        say("{} has ended; the ranks go on without it", starter_.name());
       return;
     }
     const bool again = signal == SIGINT && std::exchange(interrupted_, true);
     pass_on(again ? SIGKILL : signal == SIGHUP ? SIGTERM : signal);
-    if (wrappers_.empty() && signal != SIGUSR2) kill_mpiexec();
+    if (wrappers_.empty() && signal != SIGUSR2) starter_.kill();
   }
 
-  void mpiexec_ended() {
-    mpiexec_ = -1;
-    if (!all_ended() && trained_ranks_go_on())
-      say("{} has ended; the ranks go on without it", starter_);
-  }
-
-  void kill_mpiexec() const {
-    if (mpiexec_ > 0) kill(-mpiexec_, SIGKILL);
+  void send(int rank, const std::string& line) const {
+    for (const WrapperEnd& wrapper : wrappers_) {
+      if (wrapper.rank == rank) wrapper.lines.send(line);
+    }
   }
 
   void pass_on(int signal) const {
@@ -425,35 +268,26 @@ class Launcher {
       wrapper.lines.send(fmt::format("signal {}", signal));
   }
 
-  /// mpiexec would wait for their host.
-  bool some_are_lost() const {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& one) { return one.lost; });
-  }
-
-  /// Lets the wrappers go, and mpiexec with them. What ranks have printed is passed on first,
-  /// however long that is blocked.
+  /// Lets the wrappers go, and mpiexec with them, which would wait for hosts that are lost. What
+  /// ranks have printed is passed on first, however long that is blocked.
   void finish() {
     finishing_ = true;
     if (watch_) watch_->finish();
     for (const WrapperEnd& wrapper : wrappers_) wrapper.lines.send("done");
     const Deadline deadline(grace);
-    const auto is_over = [&] { return outputs_.is_done() && (mpiexec_ <= 0 || some_are_lost()); };
+    const auto is_over = [&] {
+      return outputs_.is_done() && (!starter_.runs() || ranks_.some_are_lost());
+    };
     while (outputs_.is_blocked() || (!is_over() && !deadline.expired())) turn();
-    if (mpiexec_ <= 0) return;
-    kill_mpiexec();
-    waitpid(mpiexec_, nullptr, 0);
-  }
-
-  template <class Condition>
-  int count(const Condition& condition) const {
-    return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(), condition));
+    starter_.end();
   }
 
   int report() {
-    const int well = count([](const Rank& one) { return one.succeeded(); });
-    const int trained = count([](const Rank& one) { return one.succeeded() && one.trains; });
+    const int well = ranks_.count([](const Rank& one) { return one.succeeded(); });
+    const int trained = ranks_.count([](const Rank& one) { return one.succeeded() && one.trains; });
     tell_of(Rank::State::starting, "never started");
-    tell_of(Rank::State::running, ("ended with " + starter_ + ", before training began").c_str());
+    tell_of(Rank::State::running,
+            fmt::format("ended with {}, before training began", starter_.name()));
     const int wanted = std::min(options_.min_workers, options_.ranks);
     if (well == all_ranks(options_)) return 0;
     const int idle = well - trained;
@@ -465,11 +299,8 @@ class Launcher {
   }
 
   /// One line about all ranks in this state.
-  void tell_of(Rank::State state, const char* what) const {
-    std::vector<int> found;
-    for (int r = 0; r < all_ranks(options_); ++r) {
-      if (ranks_[static_cast<std::size_t>(r)].state == state) found.push_back(r);
-    }
+  void tell_of(Rank::State state, const std::string& what) const {
+    const std::vector<int> found = ranks_.in_state(state);
     if (found.empty()) return;
     say("rank{} {} {}", found.size() == 1 ? "" : "s", fmt::join(found, ", "), what);
   }
@@ -478,18 +309,15 @@ class Launcher {
   Deadline launching_{Seconds(options_.launch_deadline_s)};
   std::string token_;
   Listener listener_;
-  std::vector<Rank> ranks_;
+  Ranks ranks_;
+  Requests requests_;
   std::vector<WrapperEnd> wrappers_;
   Outputs outputs_{[this](int descriptor, std::string_view text) {
     if (watch_) watch_->make_room(descriptor, text);
   }};
   std::unique_ptr<Watch> watch_;  ///< null: not asked for
   Descriptor signals_;
-  std::optional<ControlFile> control_;
-  GrowthRequests growths_;
-  std::optional<fast::Clock::time_point> began_at_;  ///< training
-  std::string starter_;                              ///< what the process mpiexec_ is called
-  pid_t mpiexec_ = -1;
+  Starter starter_;
   std::optional<Deadline> first_death_, ending_;
   bool interrupted_ = false, finishing_ = false;
 };

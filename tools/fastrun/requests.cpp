@@ -1,0 +1,97 @@
+#include "requests.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace fastrun {
+
+Requests::Requests(const Options& options, Ranks& ranks, Say say, Send send)
+    : options_(options), ranks_(ranks), say_(std::move(say)), send_(std::move(send)) {
+  if (!options.control.empty()) control_.emplace(options.control);
+}
+
+void Requests::look() {
+  hear_control();
+  look_at_clock();
+}
+
+void Requests::ended(int rank) {
+  const int unanswered = growths_.end(rank);
+  if (ranks_[rank].succeeded()) return;
+  for (int request = 0; request < unanswered; ++request) ask_again_to_grow(ranks_[rank]);
+}
+
+void Requests::hear_control() {
+  if (!control_) return;
+  for (const std::string& line : control_->new_lines()) {
+    const Request request = parse_request(line, ranks_.size());
+    const std::string problem = request.problem.empty() ? why_not(request) : request.problem;
+    if (!problem.empty()) {
+      say_(fmt::format("{}: {}", options_.control, problem));
+    } else if (request.what == Request::What::grow) {
+      ask_to_grow();
+    } else {
+      ask_to_leave(request.rank);
+    }
+  }
+}
+
+void Requests::look_at_clock() {
+  if (options_.grow_at.empty() || !ranks_.training_began()) return;
+  if (!began_at_) began_at_ = fast::Clock::now();
+  const double now_s = fast::Seconds(fast::Clock::now() - *began_at_).count();
+  const auto due = [now_s](double at_s) { return at_s <= now_s; };
+  for (auto count = std::erase_if(options_.grow_at, due); count > 0; --count) {
+    const std::string problem = why_not_to_grow();
+    problem.empty() ? ask_to_grow() : say_(fmt::format("--grow-at: {}", problem));
+  }
+}
+
+std::string Requests::why_not(const Request& request) const {
+  return request.what == Request::What::grow ? why_not_to_grow() : why_not_to_leave(request.rank);
+}
+
+std::string Requests::why_not_to_grow() const {
+  if (!ranks_.training_began()) return "no spare can join before training begins; ask again";
+  const int idle = ranks_.count([](const Rank& one) { return one.is_idle(); });
+  if (idle - growths_.under_way() < 1) return "no spare is left that could join";
+  return {};
+}
+
+/// Any worker can pass it on to the others.
+void Requests::ask_to_grow() {
+  const std::optional<int> first = ranks_.first_that_trains();
+  if (!first) return say_("no rank trains that a spare could join");
+  say_("a spare is asked to join");
+  growths_.ask(*first);
+  send_(*first, fmt::format("grow {}", *first));
+}
+
+/// A rank that is out of reach may have passed the request on.
+void Requests::ask_again_to_grow(const Rank& gone) {
+  if (!gone.lost && why_not_to_grow().empty()) return ask_to_grow();
+  say_("a request that a spare joins is lost with the rank that was asked; ask again");
+}
+
+std::string Requests::why_not_to_leave(int number) const {
+  const Rank& one = ranks_[number];
+  if (one.state == Rank::State::ended) return fmt::format("rank {} has ended already", number);
+  if (!ranks_.training_began())
+    return fmt::format("rank {} cannot leave before training begins; ask again", number);
+  const int others =
+      ranks_.count([&](const Rank& other) { return &other != &one && other.stays(); });
+  if (one.trains && !one.leaves && others < std::max(1, options_.min_workers))
+    return fmt::format("rank {} cannot leave: {} would go on, --min-workers is {}", number, others,
+                       options_.min_workers);
+  return {};
+}
+
+void Requests::ask_to_leave(int number) {
+  if (std::exchange(ranks_[number].leaves, true)) return;
+  say_(fmt::format("rank {} is asked to leave", number));
+  send_(number, fmt::format("leave {}", number));
+}
+
+}  // namespace fastrun

@@ -1,0 +1,34 @@
+// The process that starts the ranks' wrappers: mpiexec or srun.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "fastrun.hpp"
+
+namespace fastrun {
+
+class Starter {
+ public:
+  Starter() = default;
+  Starter(const Starter&) = delete;
+  Starter& operator=(const Starter&) = delete;
+
+  /// Starts it in a process group of its own. It ends with fastrun.
+  void start(const Options& options);
+  /// "mpiexec", for messages.
+  const std::string& name() const { return name_; }
+  bool runs() const { return process_ > 0; }
+  /// After SIGCHLD: true when it has ended now.
+  bool has_ended();
+  void kill() const;
+  /// Kills it and waits for its end.
+  void end();
+
+ private:
+  std::string name_;
+  pid_t process_ = -1;
+};
+
+}  // namespace fastrun
