@@ -18,10 +18,6 @@ NeighborRun::NeighborRun(const simulation::Workload& load, Stage& stage)
       links_(workers_.size()),
       tally_(load.rounds) {}
 
-bool NeighborRun::publishes_before() const {
-  return load_.publish_point == algorithm::PublishPoint::before_step;
-}
-
 NeighborRun::Link& NeighborRun::link(int source, int reader) {
   std::unique_ptr<Link>& known = links_[static_cast<std::size_t>(source)][reader];
   if (!known) {
@@ -39,11 +35,11 @@ void NeighborRun::start() {
 void NeighborRun::begin_round(int worker) {
   expect(worker, at(worker).round);
   expect(worker, at(worker).round + 1);
-  if (publishes_before() && !has_slot(worker)) {
+  if (load_.publishes_before_step() && !has_slot(worker)) {
     at(worker).state = State::full;
     return;
   }
-  if (publishes_before()) publish(worker);
+  if (load_.publishes_before_step()) publish(worker);
   step(worker);
 }
 
@@ -63,11 +59,11 @@ void NeighborRun::step(int worker) {
 void NeighborRun::finish_step(int worker) {
   Worker& self = at(worker);
   self.end_s = stage_.now();
-  if (!publishes_before() && !has_slot(worker)) {
+  if (!load_.publishes_before_step() && !has_slot(worker)) {
     self.state = State::full;
     return;
   }
-  if (!publishes_before()) publish(worker);
+  if (!load_.publishes_before_step()) publish(worker);
   self.state = State::waiting;
   try_combine(worker);
 }
@@ -99,7 +95,7 @@ void NeighborRun::come_back(int worker) {
 void NeighborRun::publish(int worker) {
   Worker& self = at(worker);
   self.published = self.round;
-  if (exact()) {
+  if (load_.is_exact()) {
     for (const int reader : load_.schedule.at(self.round).out_neighbors(worker)) {
       link(worker, reader).queued.push_back(self.round);
     }
@@ -109,7 +105,7 @@ void NeighborRun::publish(int worker) {
 
 // Sources send to readers that read them in this round or the next one.
 void NeighborRun::expect(int worker, std::int64_t round) {
-  if (exact() || round >= load_.rounds) return;
+  if (load_.is_exact() || round >= load_.rounds) return;
   for (const int j : reads_.at(round)->of(worker)) {
     Link& found = link(j, worker);
     found.due = std::max(found.due, round);
@@ -120,7 +116,7 @@ void NeighborRun::expect(int worker, std::int64_t round) {
 void NeighborRun::pump(Link& link) {
   if (link.busy) return;
   std::int64_t content = at(link.source).published;
-  if (exact()) {
+  if (load_.is_exact()) {
     if (link.queued.empty()) return;
     content = link.queued.front();
     link.queued.pop_front();
@@ -162,7 +158,7 @@ bool NeighborRun::is_left_out(int source, std::int64_t round) {
 // Publication r is written where that of round r - 3 was: its readers must have finished.
 bool NeighborRun::has_slot(int worker) {
   const std::int64_t round = at(worker).round;
-  if (!exact() || round < slots) return true;
+  if (!load_.is_exact() || round < slots) return true;
   const std::vector<int> readers = load_.schedule.at(round - slots).out_neighbors(worker);
   return std::all_of(readers.begin(), readers.end(), [&](int reader) {
     return at(reader).round > round - slots || is_suspected(reader);
@@ -184,7 +180,7 @@ void NeighborRun::count_reads(int worker, const ReadLists& lists) {
   const std::int64_t round = at(worker).round;
   for (const int j : lists.of(worker)) {
     const std::int64_t arrived = link(j, worker).arrived;
-    const bool whole = exact() ? arrived >= round : arrived >= 0;
+    const bool whole = load_.is_exact() ? arrived >= round : arrived >= 0;
     if (whole) {
       tally_.read(round - arrived);
     } else {
@@ -212,7 +208,7 @@ void NeighborRun::begin_or_finish(int worker) {
 void NeighborRun::retry(int worker) {
   if (at(worker).state != State::full || !has_slot(worker)) return;
   publish(worker);
-  if (publishes_before()) {
+  if (load_.publishes_before_step()) {
     step(worker);
   } else {
     at(worker).state = State::waiting;

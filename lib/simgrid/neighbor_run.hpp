@@ -39,8 +39,6 @@ class NeighborRun {
     std::deque<std::int64_t> queued;  // at staleness 0
   };
 
-  bool exact() const { return load_.staleness == 0; }
-  bool publishes_before() const;
   Worker& at(int worker) { return workers_[static_cast<std::size_t>(worker)]; }
   Link& link(int source, int reader);
 

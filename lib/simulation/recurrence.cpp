@@ -98,15 +98,12 @@ class Neighbors {
     return load.staleness + slots + 1;
   }
   bool exact() const { return load_.staleness == 0; }
-  bool publishes_before() const {
-    return load_.publish_point == algorithm::PublishPoint::before_step;
-  }
 
   void round(std::int64_t r) {
     Times freed(workers_.size(), 0);
     if (exact()) wait_for_slots(r, freed);
     const Times rounds_began = workers_.begins();
-    if (publishes_before()) workers_.begin_not_before(freed);
+    if (load_.publishes_before_step()) workers_.begin_not_before(freed);
     workers_.make_steps(r, tally_);
     publish(freed);
     const std::shared_ptr<const ReadLists> lists = reads_.at(r);
@@ -128,7 +125,7 @@ class Neighbors {
   }
 
   void publish(const Times& freed) {
-    Times times = publishes_before() ? workers_.begins() : workers_.ends();
+    Times times = load_.publishes_before_step() ? workers_.begins() : workers_.ends();
     for (std::size_t j = 0; j < times.size(); ++j) times[j] = std::max(times[j], freed[j]);
     published_.push(std::move(times));
   }
@@ -152,7 +149,8 @@ class Neighbors {
 
   // When the worker has all that round r needs.
   double combine(int i, std::int64_t r, const ReadLists& lists, double freed_s) {
-    const double own_s = std::max(workers_.ends()[at(i)], publishes_before() ? 0 : freed_s);
+    const double own_s =
+        std::max(workers_.ends()[at(i)], load_.publishes_before_step() ? 0 : freed_s);
     if (workers_.absence(i).catches_up) return own_s;
     const std::span<const int> sources = lists.of(i);
     double ready_s = own_s;

@@ -34,6 +34,11 @@ struct Workload {
   std::int64_t rounds = 100;
   WorkTimes work{};
   Failures failures{};
+
+  bool is_exact() const { return staleness == 0; }
+  bool publishes_before_step() const {
+    return publish_point == algorithm::PublishPoint::before_step;
+  }
 };
 
 /// Throws Error(argument) for numbers out of range.
