@@ -28,11 +28,11 @@ Group Group::founders() const {
 }
 bool Group::has_seat() const {
   const auto seats = impl_->seats();
-  return !seats || seats->has_seat();
+  return !seats || seats->table().has_seat();
 }
 std::vector<int> Group::replaced() const {
   const auto seats = impl_->seats();
-  return seats ? seats->taken() : std::vector<int>{};
+  return seats ? seats->table().taken() : std::vector<int>{};
 }
 
 std::vector<int> Group::joined() const {

@@ -38,7 +38,7 @@ std::string Growth::why_not() const {
     return "the program does not allow it (Worker::allow_growth)";
   if (keeper_->growth().spares_left() < 1) return "no spare is left";
   try {
-    wiring_.of(keeper_->founders() + keeper_->growth().wanted() + 1, worker_.options());
+    wiring_.of(keeper_->table().founders() + keeper_->growth().wanted() + 1, worker_.options());
   } catch (const Error& error) {
     return error.what();
   }
@@ -68,7 +68,7 @@ std::int64_t Growth::rounds_ahead() {
 
 /// The topology of a run that has grown so often, from that combination on.
 void Growth::change(int growths, std::int64_t from) {
-  const Wired wired = wiring_.of(keeper_->founders() + growths, worker_.options());
+  const Wired wired = wiring_.of(keeper_->table().founders() + growths, worker_.options());
   plan_.change(wired.schedule, from, wired.weights.rule, wired.weights.lazy);
   prepared_ = growths;
 }

@@ -88,7 +88,7 @@ void PlaceTaker::leave() {
 Wired PlaceTaker::wired() const {
   if (!keeper_ || keeper_->growth().entered() == 0)
     return {schedule_, {options_.weights, options_.lazy_weights, {}}};
-  return wiring_.of(keeper_->seats(), options_);
+  return wiring_.of(keeper_->table().seats(), options_);
 }
 
 int PlaceTaker::seat(const Place& place) const {

@@ -13,11 +13,11 @@ constexpr Seconds longest_news{10};
 
 }  // namespace
 
-void require_nobody_failed(const Seating& seating) {
-  const SeatRecords& records = seating.records();
+void require_nobody_failed(const SeatTable& table) {
+  const SeatRecords& records = table.records();
   for (int rank = 0; rank < records.size(); ++rank) {
     require(records.status(rank) != WorkerStatus::failed, ErrorKind::peer_failed,
-            "Worker: spare {} ends as a worker failed", seating.rank());
+            "Worker: spare {} ends as a worker failed", table.rank());
   }
 }
 
@@ -42,8 +42,8 @@ int GrowthKeeper::spares_left() const {
 }
 
 int GrowthKeeper::wanted() const {
-  return static_cast<int>(
-      std::max(seating_.records().newest_wanted(), seating_.records().newest_settled().number));
+  return static_cast<int>(std::max(seating_.table().records().newest_wanted(),
+                                   seating_.table().records().newest_settled().number));
 }
 
 GrowthTurn GrowthKeeper::take_turn(std::int64_t rounds, std::int64_t ahead, Seconds deadline) {
@@ -51,11 +51,12 @@ GrowthTurn GrowthKeeper::take_turn(std::int64_t rounds, std::int64_t ahead, Seco
   std::unique_lock lock(mutex_);
   for (;;) {
     const GrowthTurn turn = growth_.take_turn(rounds, ahead);
-    if (turn != GrowthTurn::hold || !seating_.has_seat()) return turn;
+    if (turn != GrowthTurn::hold || !seating_.table().has_seat()) return turn;
     require(!limit.expired(), ErrorKind::deadline,
             "Worker: worker {} waited {:.1f} s in round {} for the others to agree when a worker "
             "joins; look for one that hangs",
-            seating_.own_seat().value_or(seating_.rank()), limit.elapsed_s(), rounds);
+            seating_.table().own_seat().value_or(seating_.table().rank()), limit.elapsed_s(),
+            rounds);
     changed_.wait_for(lock, look_at_growth_again);
   }
 }
@@ -83,17 +84,17 @@ void GrowthKeeper::begin(std::int64_t rounds) {
 
 std::optional<std::int64_t> GrowthKeeper::wait_for(int number) {
   std::unique_lock lock(mutex_);
-  while (seating_.begun_growths() < number) {
-    require_nobody_failed(seating_);
+  while (seating_.table().begun_growths() < number) {
+    require_nobody_failed(seating_.table());
     if (seating_.all_have_ended() || mpi::asked_to_leave()) {
-      seating_.records().set_status(WorkerStatus::finished);  // first: it is not lost
+      seating_.table().records().set_status(WorkerStatus::finished);  // first: it is not lost
       seating_.release();
-      seating_.enter(seating_.begun_growths());
+      seating_.table().enter(seating_.table().begun_growths());
       return std::nullopt;
     }
     changed_.wait_for(lock, look_at_growth_again);
   }
-  const NumberedGrowth settled = seating_.records().newest_settled();
+  const NumberedGrowth settled = seating_.table().records().newest_settled();
   // The rounds of earlier growths are not known any more.
   return settled.number == static_cast<std::uint64_t>(number) ? settled.round : -1;
 }

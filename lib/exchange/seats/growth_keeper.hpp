@@ -11,7 +11,7 @@
 namespace fast::exchange {
 
 /// Throws Error(peer_failed) if a worker has failed.
-void require_nobody_failed(const Seating& seating);
+void require_nobody_failed(const SeatTable& table);
 
 /// Part of a SeatKeeper, whose mutex guards both. Any thread may call.
 class GrowthKeeper {
@@ -27,12 +27,12 @@ class GrowthKeeper {
   void enter();
   std::optional<std::int64_t> entered_in() const;
   /// Of a spare that has a seat, or is to take one: it trains in a run that has grown so often.
-  void enter(int growths) { seating_.enter(growths); }
+  void enter(int growths) { seating_.table().enter(growths); }
   /// See SeatGrowth. Waits for news, a few seconds at most.
   void begin(std::int64_t rounds);
-  int entered() const { return seating_.entered(); }
-  int begun() const { return seating_.begun_growths(); }
-  int past() const { return seating_.past_growths(); }
+  int entered() const { return seating_.table().entered(); }
+  int begun() const { return seating_.table().begun_growths(); }
+  int past() const { return seating_.table().past_growths(); }
   /// Growths that are wanted, entered or not; and spares that none of them will need.
   int wanted() const;
   int spares_left() const;

@@ -32,7 +32,7 @@ enum class GrowthTurn { go, hold, enter };
 class SeatGrowth {
  public:
   /// `seating` outlives this.
-  explicit SeatGrowth(Seating& seating) : seating_(seating) {}
+  explicit SeatGrowth(Seating& seating) : seating_(seating), table_(seating.table()) {}
 
   /// The worker may enter growths, before these rounds only.
   void allow(const GrowthRounds& rounds) { allowed_ = rounds; }
@@ -69,6 +69,7 @@ class SeatGrowth {
   std::int64_t first_round_from(std::int64_t round) const;
 
   Seating& seating_;
+  SeatTable& table_;
   std::optional<GrowthRounds> allowed_;
   std::optional<std::int64_t> begun_;  ///< the round under way
   std::int64_t ahead_ = 0;

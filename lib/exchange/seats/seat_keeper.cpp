@@ -20,8 +20,8 @@ SeatKeeper::SeatKeeper(Group everyone, int seats, const Deadline& deadline)
     : everyone_(std::move(everyone)),
       region_(everyone_.allocate(sizeof(SeatRecord), deadline)),
       news_(everyone_, SeatRecord::words, deadline),
-      seating_(SeatRecords(records(), everyone_.rank()), seats,
-               std::numeric_limits<double>::infinity(),
+      table_(SeatRecords(records(), everyone_.rank()), seats),
+      seating_(table_, std::numeric_limits<double>::infinity(),
                news_.has_other_hosts() ? news_between_hosts_s : news_on_a_host_s),
       ticker_([this](Seconds elapsed) { return tick(elapsed); }) {}
 
@@ -41,7 +41,7 @@ bool SeatKeeper::tick(Seconds elapsed) {
     const std::lock_guard lock(mutex_);
     seating_.tick(elapsed.count(), died);
     growth_.tick();
-    seating_.records().copy_to(news_.words());
+    table_.records().copy_to(news_.words());
     hurry = seating_.is_busy() || growth_.is_busy() || awaits_end_;
   }
   changed_.notify_all();
@@ -52,7 +52,7 @@ bool SeatKeeper::tick(Seconds elapsed) {
 void SeatKeeper::receive_news() {
   while (news_.receive()) {
     const std::lock_guard lock(mutex_);
-    seating_.records().take_over(news_.words(), news_.here());
+    table_.records().take_over(news_.words(), news_.here());
   }
 }
 
@@ -70,21 +70,20 @@ void SeatKeeper::await_end() {
 
 void SeatKeeper::watch(Seconds silent_after, std::int64_t steps) {
   const std::lock_guard lock(mutex_);
-  seating_.set_steps(steps);
+  table_.set_steps(steps);
   const double news_s = news_.has_other_hosts() ? news_between_hosts_s : 0;
-  seating_.set_silent_after(silent_after.count() + news_s);
+  seating_.signs().set_silent_after(silent_after.count() + news_s);
 }
 
-void SeatKeeper::note_status(WorkerStatus status) { seating_.records().set_status(status); }
+void SeatKeeper::note_status(WorkerStatus status) { table_.records().set_status(status); }
 
 void SeatKeeper::note_progress(std::int64_t combinations) {
-  seating_.records().set_progress(combinations);
+  table_.records().set_progress(combinations);
 }
 
 std::uint64_t SeatKeeper::repeated() const {
   std::uint64_t sum = 0;
-  for (int rank = 0; rank < seating_.records().size(); ++rank)
-    sum += seating_.records().repeated(rank);
+  for (int rank = 0; rank < table_.records().size(); ++rank) sum += table_.records().repeated(rank);
   return sum;
 }
 
@@ -94,37 +93,38 @@ bool SeatKeeper::is_awaited(int seat) const {
 }
 
 int SeatKeeper::number_of(int rank) const {
-  const auto seat = rank == this->rank() ? own_seat() : seat_of(rank);
+  const auto seat = rank == table_.rank() ? table_.own_seat() : table_.seat_of(rank);
   return seat.value_or(rank);
 }
 
 bool SeatKeeper::has_begun(int rank) const {
-  const SeatRecords& records = seating_.records();
-  return takes_part(rank) &&
-         (!seating_.is_spare(rank) || records.status(rank) != WorkerStatus::starting);
+  const SeatRecords& records = table_.records();
+  return table_.takes_part(rank) &&
+         (!table_.is_spare(rank) || records.status(rank) != WorkerStatus::starting);
 }
 
 std::vector<int> SeatKeeper::joined() const {
   std::vector<int> seats;
-  const int growths = std::max(seating_.entered(), seating_.begun_growths());
-  for (int seat = founders(); seat < founders() + growths; ++seat) seats.push_back(seat);
+  const int growths = std::max(table_.entered(), table_.begun_growths());
+  for (int seat = table_.founders(); seat < table_.founders() + growths; ++seat)
+    seats.push_back(seat);
   return seats;
 }
 
 bool SeatKeeper::some_are_missing() const {
   const std::lock_guard lock(mutex_);
-  return seating_.any_is_lost() || !seating_.taken().empty() || !joined().empty();
+  return seating_.signs().any_is_lost() || !table_.taken().empty() || !joined().empty();
 }
 
 std::optional<SeatOffer> SeatKeeper::wait_for_seat(const std::function<void()>& began) {
   std::unique_lock lock(mutex_);
   for (bool told = false;;) {
-    if (!told && (told = seating_.has_begun())) began();
+    if (!told && (told = table_.has_begun())) began();
     if (const auto offer = seating_.offered()) {
       seating_.accept();
       return offer;
     }
-    require_nobody_failed(seating_);
+    require_nobody_failed(table_);
     if (seating_.all_have_ended()) break;
     if (mpi::asked_to_leave()) {
       seating_.release();
@@ -133,14 +133,14 @@ std::optional<SeatOffer> SeatKeeper::wait_for_seat(const std::function<void()>& 
     changed_.wait_for(lock, look_again);
   }
   seating_.release();
-  seating_.records().set_status(WorkerStatus::finished);
-  const SeatRecords& records = seating_.records();
+  table_.records().set_status(WorkerStatus::finished);
+  const SeatRecords& records = table_.records();
   bool any_finished = false;
-  for (int seat = 0; seat < founders(); ++seat)
-    any_finished |= records.status(seating_.holder(seat)) == WorkerStatus::finished;
+  for (int seat = 0; seat < table_.founders(); ++seat)
+    any_finished |= records.status(table_.holder(seat)) == WorkerStatus::finished;
   require(any_finished, ErrorKind::deadline,
           "Worker: spare {} can take no seat, as all workers are gone; resume from a checkpoint",
-          rank());
+          table_.rank());
   return std::nullopt;
 }
 

@@ -23,20 +23,12 @@ class SeatKeeper {
   SeatKeeper& operator=(const SeatKeeper&) = delete;
 
   // Any thread. These do not block.
-  int founders() const { return seating_.founders(); }
-  int seats() const { return seating_.seats(); }
-  int rank() const { return seating_.rank(); }
-  int holder(int seat) const { return seating_.holder(seat); }
-  std::optional<int> seat_of(int rank) const { return seating_.seat_of(rank); }
-  std::optional<int> own_seat() const { return seating_.own_seat(); }
+  /// Who sits where.
+  const SeatTable& table() const { return table_; }
   /// The number by which a rank is known: its seat, or its rank if it has none.
   int number_of(int rank) const;
-  bool has_seat() const { return seating_.has_seat(); }
-  bool takes_part(int rank) const { return seating_.takes_part(rank); }
-  /// The same without spares that prepare to join.
+  /// Whether that rank takes part, and is no spare that prepares to join.
   bool has_begun(int rank) const;
-  std::vector<int> taken() const { return seating_.taken(); }
-  bool is_replaced(int rank) const { return seating_.is_replaced(rank); }
   /// The seats that growths have opened and that are used.
   std::vector<int> joined() const;
 
@@ -46,7 +38,7 @@ class SeatKeeper {
   void note_status(WorkerStatus status);
   void note_progress(std::int64_t combinations);
   /// Of this spare, and of all: see SeatRecord.
-  void note_repeated(std::uint64_t amount) { seating_.records().set_repeated(amount); }
+  void note_repeated(std::uint64_t amount) { table_.records().set_repeated(amount); }
   std::uint64_t repeated() const;
   /// A spare will probably take the seat of that lost worker soon.
   bool is_awaited(int seat) const;
@@ -82,9 +74,10 @@ class SeatKeeper {
   Group everyone_;
   Region region_;
   Gossip news_;               ///< the ticker's
-  mutable std::mutex mutex_;  ///< guards awaits_end_, and seating_ but for what its records say
+  mutable std::mutex mutex_;  ///< guards awaits_end_ and seating_
   std::condition_variable changed_;
   bool awaits_end_ = false;
+  SeatTable table_;
   Seating seating_;
   GrowthKeeper growth_{seating_, mutex_, changed_};
   Ticker ticker_;  ///< declared last: it uses all others

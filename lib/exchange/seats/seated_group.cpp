@@ -18,15 +18,17 @@ SeatedGroup::SeatedGroup(Group everyone, int spares, const Deadline& deadline)
   keeper_ = std::make_shared<SeatKeeper>(everyone_, seats, deadline);
 }
 
-int SeatedGroup::rank() const { return keeper_->own_seat().value_or(keeper_->rank()); }
+int SeatedGroup::rank() const {
+  return keeper_->table().own_seat().value_or(keeper_->table().rank());
+}
 
 std::vector<int> SeatedGroup::hosts() const {
   const std::vector<int> all = everyone_.hosts();
   const int own = all[static_cast<std::size_t>(everyone_.rank())];
   std::vector<int> hosts = all;
   hosts.resize(static_cast<std::size_t>(size()));
-  for (int seat = keeper_->founders(); seat < size(); ++seat) {
-    const int holder = std::max(0, keeper_->holder(seat));
+  for (int seat = keeper_->table().founders(); seat < size(); ++seat) {
+    const int holder = std::max(0, keeper_->table().holder(seat));
     hosts[static_cast<std::size_t>(seat)] = all[static_cast<std::size_t>(holder)];
   }
   if (rank() < size()) hosts[static_cast<std::size_t>(rank())] = own;
@@ -44,7 +46,7 @@ std::vector<int> SeatedGroup::died() const {
   std::vector<int> seats;
   const std::vector<int> ranks = everyone_.died();
   for (int seat = 0; seat < size(); ++seat) {
-    if (std::find(ranks.begin(), ranks.end(), keeper_->holder(seat)) != ranks.end())
+    if (std::find(ranks.begin(), ranks.end(), keeper_->table().holder(seat)) != ranks.end())
       seats.push_back(seat);
   }
   return seats;

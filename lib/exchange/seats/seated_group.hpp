@@ -17,7 +17,7 @@ class SeatedGroup final : public GroupImpl {
   SeatedGroup(Group everyone, int spares, const Deadline& deadline);
 
   int rank() const override;
-  int size() const override { return keeper_->seats(); }
+  int size() const override { return keeper_->table().seats(); }
   std::string name() const override { return everyone_.name(); }
   /// Of the ranks that began on the seats, or hold those where nobody began; a spare's own seat is
   /// on its own host.

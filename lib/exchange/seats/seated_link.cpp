@@ -30,7 +30,7 @@ class SeatedExchange final : public Exchange {
     return comes;
   }
   Arrival::State look(int neighbor, std::int64_t round) override {
-    return ranks_->look(keeper_->holder(neighbor), round);
+    return ranks_->look(keeper_->table().holder(neighbor), round);
   }
   bool stands(const Arrival& arrival) const override {
     Arrival by_rank = arrival;
@@ -46,7 +46,7 @@ class SeatedExchange final : public Exchange {
   std::vector<Arrival> by_seat(std::vector<Arrival> arrivals) const {
     for (Arrival& arrival : arrivals) {
       arrival.rank = arrival.worker;
-      arrival.worker = keeper_->seat_of(arrival.rank).value_or(arrival.rank);
+      arrival.worker = keeper_->table().seat_of(arrival.rank).value_or(arrival.rank);
     }
     return arrivals;
   }
@@ -81,8 +81,8 @@ class SeatedPeers final : public Peers {
  private:
   /// A worker that has lost its seat still sees itself there.
   int rank_on(int seat) const {
-    const bool own = keeper_->own_seat() == seat;
-    return own ? keeper_->rank() : keeper_->holder(seat);
+    const bool own = keeper_->table().own_seat() == seat;
+    return own ? keeper_->table().rank() : keeper_->table().holder(seat);
   }
 
   std::shared_ptr<Peers> ranks_;
@@ -98,7 +98,7 @@ Link seated(Link link, std::shared_ptr<SeatKeeper> keeper) {
 
 RoundEdges in_ranks(RoundEdges edges, const SeatKeeper& keeper) {
   for (auto* seats : {&edges.sources, &edges.destinations}) {
-    for (int& worker : *seats) worker = keeper.holder(worker);
+    for (int& worker : *seats) worker = keeper.table().holder(worker);
   }
   return edges;
 }

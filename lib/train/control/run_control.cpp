@@ -54,7 +54,7 @@ std::vector<int> RunControl::ranks_of(const std::vector<int>& workers) const {
   std::vector<int> ranks = workers;
   if (seats_)
     std::transform(ranks.begin(), ranks.end(), ranks.begin(),
-                   [this](int seat) { return seats_->holder(seat); });
+                   [this](int seat) { return seats_->table().holder(seat); });
   return ranks;
 }
 
@@ -143,9 +143,9 @@ NumberedRound RunControl::next_epoch(std::int64_t round) {
 std::vector<int> RunControl::left() const {
   const std::lock_guard lock(mutex_);
   std::vector<int> left;
-  const int workers = seats_ ? seats_->seats() : group_.size();
+  const int workers = seats_ ? seats_->table().seats() : group_.size();
   for (int worker = 0; worker < workers; ++worker) {
-    const int rank = seats_ ? seats_->holder(worker) : worker;
+    const int rank = seats_ ? seats_->table().holder(worker) : worker;
     if (agreement_.records().has_left(static_cast<std::size_t>(rank))) left.push_back(worker);
   }
   return left;

@@ -24,16 +24,18 @@ class GrowingRanks {
     for (int rank = 0; rank < workers + spares; ++rank) {
       std::vector<SeatRecord*> records;
       for (SeatRecord& record : memory_) records.push_back(&record);
-      seatings_.emplace_back(SeatRecords(std::move(records), rank), workers, 1.0, growing_news_s);
+      tables_.emplace_back(SeatRecords(std::move(records), rank), workers);
+      seatings_.emplace_back(tables_.back(), 1.0, growing_news_s);
       growths_.emplace_back(seatings_.back());
       if (rank >= workers) continue;
-      seatings_.back().records().set_status(WorkerStatus::running);
+      tables_.back().records().set_status(WorkerStatus::running);
       growths_.back().allow(rounds);
       CHECK(growths_.back().take_turn(0, ahead) == GrowthTurn::go);
     }
   }
 
   Seating& seating(int rank) { return seatings_[static_cast<std::size_t>(rank)]; }
+  SeatTable& table(int rank) { return tables_[static_cast<std::size_t>(rank)]; }
   SeatGrowth& growth(int rank) { return growths_[static_cast<std::size_t>(rank)]; }
 
   void pass(double seconds) {
@@ -49,7 +51,7 @@ class GrowingRanks {
   /// The worker has made one round more.
   GrowthTurn next(int rank) {
     const std::int64_t rounds = ++made_[static_cast<std::size_t>(rank)];
-    seating(rank).records().set_progress(rounds);
+    table(rank).records().set_progress(rounds);
     return growth(rank).take_turn(rounds, ahead);
   }
   /// Rounds are made until the worker holds or enters.
@@ -69,6 +71,7 @@ class GrowingRanks {
   int workers_;
   std::vector<SeatRecord> memory_;
   std::vector<std::int64_t> made_;
+  std::deque<SeatTable> tables_;
   std::deque<Seating> seatings_;
   std::deque<SeatGrowth> growths_;
 };
@@ -80,8 +83,8 @@ TEST_CASE("nothing grows while nobody asks") {
   ranks.pass(3);
   CHECK(ranks.run(0, 50) == GrowthTurn::go);
   CHECK_FALSE(ranks.seating(3).offered());
-  CHECK(ranks.seating(0).holder(3) == nobody);
-  CHECK(ranks.seating(0).seats() == 3);
+  CHECK(ranks.table(0).holder(3) == nobody);
+  CHECK(ranks.table(0).seats() == 3);
 }
 
 TEST_CASE("workers settle on a round that none has begun, when the spare is on the new seat") {
@@ -105,13 +108,13 @@ TEST_CASE("workers settle on a round that none has begun, when the spare is on t
   for (const int worker : {0, 1, 2}) {
     CHECK(ranks.run(worker) == GrowthTurn::enter);
     CHECK(ranks.made(worker) == 9);
-    CHECK(ranks.seating(worker).seats() == 3);
+    CHECK(ranks.table(worker).seats() == 3);
     ranks.growth(worker).enter();
-    CHECK(ranks.seating(worker).seats() == 4);
-    CHECK(ranks.seating(worker).holder(3) == 3);
+    CHECK(ranks.table(worker).seats() == 4);
+    CHECK(ranks.table(worker).holder(3) == 3);
   }
-  CHECK(ranks.seating(0).taken().empty());
-  CHECK(ranks.seating(4).begun_growths() == 1);
+  CHECK(ranks.table(0).taken().empty());
+  CHECK(ranks.table(4).begun_growths() == 1);
 }
 
 TEST_CASE("a worker holds at its bound until all have answered") {
@@ -142,7 +145,7 @@ TEST_CASE("a worker that is gone is not waited for, and enters when it comes bac
   REQUIRE(ranks.seating(3).offered());
   CHECK(ranks.seating(3).offered()->seat == 0);  // the lost worker's seat comes first
   REQUIRE(ranks.seating(3).take());
-  ranks.seating(3).records().set_status(WorkerStatus::running);
+  ranks.table(3).records().set_status(WorkerStatus::running);
   ranks.pass(1);
   CHECK_FALSE(ranks.growth(1).coming());  // no spare is left
   CHECK(ranks.seating(1).spares_left() < 1);
@@ -175,7 +178,7 @@ TEST_CASE("the next spare joins in place of a newcomer that has died") {
   REQUIRE(ranks.seating(4).offered());
   CHECK(ranks.seating(4).offered()->seat == 3);
   REQUIRE(ranks.seating(4).take());
-  CHECK(ranks.seating(0).holder(3) == 4);
+  CHECK(ranks.table(0).holder(3) == 4);
 }
 
 TEST_CASE("a growth is not settled while a spare takes a lost worker's seat, which answers, too") {
@@ -194,8 +197,8 @@ TEST_CASE("a growth is not settled while a spare takes a lost worker's seat, whi
   CHECK(ranks.run(0, 500) == GrowthTurn::hold);  // it has answered before the spare was there
   const std::int64_t begins = ranks.made(0) + 20;
   REQUIRE(ranks.growth(4).begin(begins));
-  CHECK(ranks.seating(4).seats() == 3);
-  ranks.seating(4).records().set_status(WorkerStatus::running);
+  CHECK(ranks.table(4).seats() == 3);
+  ranks.table(4).records().set_status(WorkerStatus::running);
   REQUIRE(ranks.seating(4).take());
   ranks.pass(0.2);
   CHECK_FALSE(ranks.growth(0).coming());
@@ -214,10 +217,10 @@ TEST_CASE("a spare begins in the topology of its round") {
   const auto coming = ranks.growth(0).coming();
   REQUIRE(coming);
   CHECK(ranks.growth(4).begin(coming->round - 1));
-  CHECK(ranks.seating(4).entered() == 0);
+  CHECK(ranks.table(4).entered() == 0);
   CHECK(ranks.growth(4).coming());
   CHECK(ranks.growth(4).begin(coming->round));
-  CHECK(ranks.seating(4).entered() == 1);
+  CHECK(ranks.table(4).entered() == 1);
   CHECK_FALSE(ranks.growth(4).coming());
 }
 
@@ -248,9 +251,9 @@ TEST_CASE("two growths follow each other, each with the next spare") {
     CHECK(ranks.run(worker) == GrowthTurn::enter);
     ranks.growth(worker).enter();
   }
-  ranks.seating(2).enter(1);
-  ranks.seating(2).records().set_status(WorkerStatus::running);
-  ranks.seating(2).records().set_progress(ranks.made(0));
+  ranks.table(2).enter(1);
+  ranks.table(2).records().set_status(WorkerStatus::running);
+  ranks.table(2).records().set_progress(ranks.made(0));
   ranks.growth(2).allow({});
   ranks.growth(2).take_turn(ranks.made(0), 0);
   ranks.pass(growing_news_s + 0.2);
@@ -282,9 +285,9 @@ TEST_CASE("a further growth waits for a worker that is slow, and for the one tha
   ranks.look_again(1);
   ranks.pass(1);  // worker 2 still prepares
   CHECK(ranks.run(0, 100) == GrowthTurn::go);
-  ranks.seating(2).enter(1);
-  ranks.seating(2).records().set_status(WorkerStatus::running);
-  ranks.seating(2).records().set_progress(ranks.made(1));
+  ranks.table(2).enter(1);
+  ranks.table(2).records().set_status(WorkerStatus::running);
+  ranks.table(2).records().set_progress(ranks.made(1));
   ranks.growth(2).allow({});
   ranks.growth(2).take_turn(ranks.made(1), 0);
   ranks.pass(1);
@@ -317,13 +320,13 @@ TEST_CASE("ticks are quick while workers agree, and not for a growth that does n
     ranks.pass(0.2);
     REQUIRE(ranks.growth(1).coming());
     CHECK(busy() == 0);
-    ranks.seating(0).records().set_progress(999'990);
+    ranks.table(0).records().set_progress(999'990);
     CHECK(busy() == 1);  // the spare begins soon
   }
   SECTION("the run ends") {
     ranks.silent.clear();
     for (const int worker : {0, 1})
-      ranks.seating(worker).records().set_status(WorkerStatus::finished);
+      ranks.table(worker).records().set_status(WorkerStatus::finished);
     ranks.growth(0).request();
     ranks.pass(0.2);
     CHECK(busy() == 0);

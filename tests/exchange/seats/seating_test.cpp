@@ -25,16 +25,17 @@ class Run {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       std::vector<SeatRecord*> records;
       for (SeatRecord& record : memory_[apart ? rank : 0]) records.push_back(&record);
-      all_.emplace_back(SeatRecords(std::move(records), static_cast<int>(rank)), seats,
-                        silent_after_s, news_s);
+      tables_.emplace_back(SeatRecords(std::move(records), static_cast<int>(rank)), seats);
+      all_.emplace_back(tables_.back(), silent_after_s, news_s);
       if (begun && static_cast<int>(rank) < seats) begin(static_cast<int>(rank));
     }
     if (apart) news();
   }
 
   Seating& at(int rank) { return all_[static_cast<std::size_t>(rank)]; }
-  void begin(int rank) { at(rank).records().set_status(WorkerStatus::running); }
-  void finish(int rank) { at(rank).records().set_status(WorkerStatus::finished); }
+  SeatTable& table(int rank) { return tables_[static_cast<std::size_t>(rank)]; }
+  void begin(int rank) { table(rank).records().set_status(WorkerStatus::running); }
+  void finish(int rank) { table(rank).records().set_status(WorkerStatus::finished); }
 
   /// All living ranks tick for so long.
   void pass(double seconds) {
@@ -50,18 +51,18 @@ class Run {
     const std::size_t ranks = all_.size();
     std::vector<std::uint64_t> words(ranks * SeatRecord::words);
     for (std::size_t from = 0; from < ranks; ++from) {
-      all_[from].records().copy_to(words);
+      tables_[from].records().copy_to(words);
       for (std::size_t to = 0; to < ranks; ++to) {
         std::vector<bool> here(ranks);
         here[to] = true;
-        all_[to].records().take_over(words, here);
+        tables_[to].records().take_over(words, here);
       }
     }
   }
   /// A spare that is offered a seat begins to train there.
   void sit(int spare) {
     REQUIRE(at(spare).offered());
-    at(spare).records().set_status(WorkerStatus::running);
+    table(spare).records().set_status(WorkerStatus::running);
     REQUIRE(at(spare).take());
     if (apart_ && !cut) news();
   }
@@ -74,6 +75,7 @@ class Run {
   int seats_;
   bool apart_;
   std::deque<std::vector<SeatRecord>> memory_;
+  std::deque<SeatTable> tables_;
   std::deque<Seating> all_;
 };
 
@@ -82,16 +84,16 @@ class Run {
 TEST_CASE("no spare is offered a seat while all workers live") {
   Run run(3, 2);
   run.pass(10);
-  for (int seat = 0; seat < 3; ++seat) CHECK(run.at(4).holder(seat) == seat);
+  for (int seat = 0; seat < 3; ++seat) CHECK(run.table(4).holder(seat) == seat);
   CHECK_FALSE(run.at(3).offered());
   CHECK_FALSE(run.at(4).offered());
-  CHECK_FALSE(run.at(3).has_seat());
-  CHECK(run.at(2).has_seat());
+  CHECK_FALSE(run.table(3).has_seat());
+  CHECK(run.table(2).has_seat());
 }
 
 TEST_CASE("the lowest spare takes the seat of a silent worker, and all see it there") {
   Run run(3, 2);
-  run.at(1).records().set_progress(17);
+  run.table(1).records().set_progress(17);
   run.silent = {1};
   run.pass(silent_after_s - 3 * tick_s);
   CHECK_FALSE(run.at(3).offered());
@@ -102,16 +104,16 @@ TEST_CASE("the lowest spare takes the seat of a silent worker, and all see it th
   CHECK(offer->seat == 1);
   CHECK(offer->version == 1);
   CHECK(offer->progress == 17);
-  CHECK(run.at(0).holder(1) == 1);  // until the spare is ready
-  CHECK(run.at(3).own_seat() == 1);
-  CHECK_FALSE(run.at(3).seat_of(3));
-  CHECK_FALSE(run.at(4).own_seat());
+  CHECK(run.table(0).holder(1) == 1);  // until the spare is ready
+  CHECK(run.table(3).own_seat() == 1);
+  CHECK_FALSE(run.table(3).seat_of(3));
+  CHECK_FALSE(run.table(4).own_seat());
   CHECK(run.at(0).is_awaited(1));
   run.sit(3);
-  for (const int rank : {0, 1, 2, 3, 4}) CHECK(run.at(rank).holder(1) == 3);
-  CHECK(run.at(3).has_seat());
-  CHECK_FALSE(run.at(1).has_seat());
-  CHECK(run.at(0).taken() == std::vector<int>{1});
+  for (const int rank : {0, 1, 2, 3, 4}) CHECK(run.table(rank).holder(1) == 3);
+  CHECK(run.table(3).has_seat());
+  CHECK_FALSE(run.table(1).has_seat());
+  CHECK(run.table(0).taken() == std::vector<int>{1});
   run.pass(1);
   CHECK_FALSE(run.at(0).is_awaited(1));
 }
@@ -165,8 +167,8 @@ TEST_CASE("a seat can be taken again and again, and its version grows") {
   REQUIRE(run.at(4).offered());
   CHECK(run.at(4).offered()->version == 2);
   run.sit(4);
-  CHECK(run.at(0).holder(1) == 4);
-  CHECK_FALSE(run.at(3).has_seat());
+  CHECK(run.table(0).holder(1) == 4);
+  CHECK_FALSE(run.table(3).has_seat());
 }
 
 TEST_CASE("a holder that comes back before its seat is taken keeps it") {
@@ -176,7 +178,7 @@ TEST_CASE("a holder that comes back before its seat is taken keeps it") {
   run.silent.clear();
   run.pass(1);
   CHECK_FALSE(run.at(3).offered());
-  CHECK(run.at(3).holder(1) == 1);
+  CHECK(run.table(3).holder(1) == 1);
   run.silent = {1};
   run.pass(2 * silent_after_s);
   CHECK(run.at(3).offered());  // the spare is free again
@@ -216,14 +218,14 @@ TEST_CASE("spares whose news cross are both seated, and all agree that the lower
   run.pass(silent_after_s + 4 * tick_s);
   run.cut = true;
   for (const int spare : {3, 4}) {
-    run.at(spare).records().set_claim({0, 5, 1, SeatClaim::Phase::claiming});
+    run.table(spare).records().set_claim({0, 5, 1, SeatClaim::Phase::claiming});
     REQUIRE(run.at(spare).take());
   }
-  CHECK(run.at(3).has_seat());
-  CHECK(run.at(4).has_seat());
+  CHECK(run.table(3).has_seat());
+  CHECK(run.table(4).has_seat());
   run.news();
-  for (const int rank : {0, 2, 3, 4}) CHECK(run.at(rank).holder(1) == 3);
-  CHECK_FALSE(run.at(4).has_seat());
+  for (const int rank : {0, 2, 3, 4}) CHECK(run.table(rank).holder(1) == 3);
+  CHECK_FALSE(run.table(4).has_seat());
 }
 
 TEST_CASE("a worker that dies before all have met leaves no vacant seat") {
@@ -231,11 +233,11 @@ TEST_CASE("a worker that dies before all have met leaves no vacant seat") {
   run.died = {1};
   run.silent = {1};
   run.pass(5);
-  CHECK_FALSE(run.at(3).has_begun());
+  CHECK_FALSE(run.table(3).has_begun());
   CHECK_FALSE(run.at(3).offered());
   run.begin(0);  // all have met, worker 1 just before it died
   run.pass(1);
-  CHECK(run.at(3).has_begun());
+  CHECK(run.table(3).has_begun());
   REQUIRE(run.at(3).offered());
   CHECK(run.at(3).offered()->seat == 1);
 }
@@ -249,14 +251,14 @@ TEST_CASE("a spare looks again before it takes a seat, and stays free if the hol
   run.silent.clear();
   run.pass(1);
   CHECK_FALSE(run.at(3).take());
-  CHECK(run.at(1).has_seat());
-  CHECK_FALSE(run.at(3).has_seat());
+  CHECK(run.table(1).has_seat());
+  CHECK_FALSE(run.table(3).has_seat());
   run.silent = {0};
   run.pass(2 * silent_after_s);
   REQUIRE(run.at(3).offered());
   CHECK(run.at(3).offered()->seat == 0);
   run.sit(3);
-  CHECK(run.at(1).holder(0) == 3);
+  CHECK(run.table(1).holder(0) == 3);
 }
 
 TEST_CASE("a holder that beats at the last moment keeps its seat") {
@@ -266,7 +268,7 @@ TEST_CASE("a holder that beats at the last moment keeps its seat") {
   REQUIRE(run.at(2).offered());
   run.at(1).tick(0, {});
   CHECK_FALSE(run.at(2).take());
-  CHECK(run.at(1).has_seat());
+  CHECK(run.table(1).has_seat());
 }
 
 TEST_CASE("a spare that leaves its seat is read no more, and the next spare takes the seat") {
@@ -275,19 +277,19 @@ TEST_CASE("a spare that leaves its seat is read no more, and the next spare take
   run.pass(2 * silent_after_s);
   run.sit(3);
   run.at(3).release();
-  CHECK(run.at(0).holder(1) == 3);
-  CHECK(run.at(0).is_replaced(3));
-  CHECK(run.at(0).taken().empty());
-  CHECK_FALSE(run.at(3).has_seat());
-  CHECK(run.at(3).own_seat() == 1);
-  CHECK(run.at(0).seat_of(3) == 1);
-  CHECK_FALSE(run.at(0).takes_part(3));
+  CHECK(run.table(0).holder(1) == 3);
+  CHECK(run.table(0).is_replaced(3));
+  CHECK(run.table(0).taken().empty());
+  CHECK_FALSE(run.table(3).has_seat());
+  CHECK(run.table(3).own_seat() == 1);
+  CHECK(run.table(0).seat_of(3) == 1);
+  CHECK_FALSE(run.table(0).takes_part(3));
   run.pass(1);
   REQUIRE(run.at(4).offered());
   CHECK(run.at(4).offered()->version == 2);
   run.sit(4);
-  CHECK(run.at(0).holder(1) == 4);
-  CHECK(run.at(0).takes_part(4));
+  CHECK(run.table(0).holder(1) == 4);
+  CHECK(run.table(0).takes_part(4));
 }
 
 TEST_CASE("ranks that were lost are told from those that have finished and gone") {
@@ -295,8 +297,8 @@ TEST_CASE("ranks that were lost are told from those that have finished and gone"
   run.finish(0);
   run.silent = {0};
   run.pass(5);
-  CHECK_FALSE(run.at(1).any_is_lost());
+  CHECK_FALSE(run.at(1).signs().any_is_lost());
   run.silent = {0, 3};
   run.pass(5);
-  CHECK(run.at(1).any_is_lost());
+  CHECK(run.at(1).signs().any_is_lost());
 }
