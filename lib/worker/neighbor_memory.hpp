@@ -10,8 +10,6 @@
 
 namespace fast::worker {
 
-inline bool is_present(const Arrival& arrival) { return arrival.state == Arrival::State::present; }
-
 class NeighborMemory {
  public:
   explicit NeighborMemory(const Context& context);

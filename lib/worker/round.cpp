@@ -7,11 +7,11 @@
 namespace fast::worker {
 namespace {
 
-bool can_stream(const Context& worker) {
+bool only_averages(const Context& worker) {
   const Setting& setting = worker.setting;
   return setting.exact() && setting.declared.plain_average && setting.fused() &&
          !setting.options.accelerator && setting.options.codec.kind == codec::Kind::identity &&
-         combine::StreamingAverage::fits(worker.mixer.layout());
+         combine::PlainAverage::fits(worker.mixer.layout());
 }
 
 bool any_arriving(const std::vector<Arrival>& arrivals) {
@@ -27,7 +27,7 @@ Round::Round(const Context& context, RoundPlan& plan, Lag& lag, Publisher& publi
       lag_(lag),
       publisher_(publisher),
       combiner_(make_combiner(context)) {
-  if (can_stream(worker_)) streaming_.emplace(worker_.exchange, worker_.mixer.layout());
+  if (only_averages(worker_)) average_.emplace(worker_.exchange, worker_.mixer.layout());
 }
 
 void Round::begin() {
@@ -39,10 +39,9 @@ void Round::begin() {
 bool Round::run(const algorithm::RoundInfo& info) {
   if (!worker_.setting.before_step()) publisher_.publish(info);
   const auto round = plan_.at(info.round);
-  const bool streams = streaming_ && !worker_.mixer.takes_updates();
-  std::vector<Arrival> arrivals = fetch(info.round, streams);
+  std::vector<Arrival> arrivals = fetch(info.round, averages());
   const bool arriving = any_arriving(arrivals);
-  if (!arriving || !stream(arrivals, round->row)) {
+  if (!arriving || !average(arrivals, round->row)) {
     if (arriving) arrivals = fetch(info.round, false);  // whole
     if (!combine(arrivals, *round, info)) return false;
   }
@@ -58,18 +57,24 @@ std::vector<Arrival> Round::fetch(std::int64_t round, bool early) {
   return early ? worker_.exchange.fetch_early(round) : worker_.exchange.fetch(round);
 }
 
-bool Round::stream(std::vector<Arrival>& arrivals, const MixingRow& row) {
+bool Round::average(std::vector<Arrival>& arrivals, const MixingRow& row) {
+  WorkerStats& stats = worker_.progress.stats;
+  MutablePayload next;
+  {
+    const PhaseTimer timer(worker_, Phase::wait, stats.wait_s);
+    next = worker_.exchange.acquire();
+  }
   double both_s = 0;  // the average counts its waits apart
   const PhaseTimer timer(worker_, Phase::mix, both_s);
-  WorkerStats& stats = worker_.progress.stats;
-  return streaming_->run(arrivals, row, {stats.wait_s, stats.mix_s});
+  return average_->run(arrivals, row, next, {stats.wait_s, stats.mix_s});
 }
 
 bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                     const algorithm::RoundInfo& info) {
   const bool all_there =
       worker_.setting.exact() && std::all_of(arrivals.begin(), arrivals.end(), is_present);
-  return (all_there || lag_.keeps_up(arrivals)) && combiner_->combine(arrivals, round, info);
+  if (!all_there && !lag_.keeps_up(arrivals)) return false;
+  return averages() ? average(arrivals, round.row) : combiner_->combine(arrivals, round, info);
 }
 
 void Round::commit(const algorithm::RoundInfo& info) {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "combine/streaming_average.hpp"
+#include "combine/plain_average.hpp"
 #include "worker/combiner.hpp"
 #include "worker/lag.hpp"
 #include "worker/publisher.hpp"
@@ -28,7 +28,9 @@ class Round {
   bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                const algorithm::RoundInfo& info);
   std::vector<Arrival> fetch(std::int64_t round, bool early);
-  bool stream(std::vector<Arrival>& arrivals, const MixingRow& row);
+  bool average(std::vector<Arrival>& arrivals, const MixingRow& row);
+  /// Without a Combiner.
+  bool averages() const { return average_ && !worker_.mixer.takes_updates(); }
   void commit(const algorithm::RoundInfo& info);
   void tell_read(const Arrival& arrival, std::int64_t age) const;
   void count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row);
@@ -39,7 +41,7 @@ class Round {
   Lag& lag_;
   Publisher& publisher_;
   std::unique_ptr<Combiner> combiner_;
-  std::optional<combine::StreamingAverage> streaming_;  ///< where a plain average allows it
+  std::optional<combine::PlainAverage> average_;  ///< where the rule and the model allow it
 };
 
 }  // namespace fast::worker

@@ -108,6 +108,8 @@ struct Arrival {
   std::uint64_t arriving = 0;  ///< of fetch_early(): still arriving; 0: whole
 };
 
+inline bool is_present(const Arrival& arrival) { return arrival.state == Arrival::State::present; }
+
 /// For Exchange::await: all of a payload.
 inline constexpr std::size_t whole_payload = std::numeric_limits<std::size_t>::max();
 
