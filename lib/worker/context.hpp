@@ -42,6 +42,13 @@ struct Setting {
   bool sends_sums() const { return worker::sends_sums(declared, options); }
   /// Steps from one combination to the next.
   std::int64_t steps() const { return options.mix_every * declared.combine_every; }
+  /// The worker combines at the end of that round.
+  bool combines_in(std::int64_t round) const { return (round + 1) % steps() == 0; }
+
+  /// Collective.
+  void barrier(std::string_view purpose) const {
+    group.barrier(Deadline(options.deadline), purpose);
+  }
 };
 
 /// How far a worker is.

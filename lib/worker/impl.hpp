@@ -29,14 +29,6 @@ struct Worker::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// Of a Worker; throws Error(argument) in a spare that was not needed.
-  static Impl& of(const std::unique_ptr<Impl>& impl);
-  /// False in a spare that was not needed, in a worker that a spare has replaced, and in one that
-  /// has left.
-  static bool sits(const std::unique_ptr<Impl>& impl) {
-    return impl && !impl->replaced && !impl->departed;
-  }
-
   void begin_round();
   void end_round(const StepOptions& options);
   void check_loss(double loss);
@@ -46,10 +38,6 @@ struct Worker::Impl {
   void finish();
   void leave();
   bool abandon() noexcept;
-  std::vector<int> own_part() const { return survivors.own_part(left); }
-  void barrier(std::string_view purpose) const {
-    setting.group.barrier(Deadline(setting.options.deadline), purpose);
-  }
 
   std::unique_ptr<combine::Mixer> mixer;
   worker::Setting setting;
@@ -70,13 +58,13 @@ struct Worker::Impl {
   worker::MeanModel mean;
   bool rotates = false;   ///< the weights live in slots (RotatingArena)
   bool replaced = false;  ///< a spare has this worker's seat
+  bool left = false;      ///< finished, abandoned, or by leave()
   bool departed = false;  ///< by leave()
   bool seated = true;     ///< false in a spare whose seat was not vacant any more
   bool needed = true;     ///< false in a spare that was to join when training ended
 
  private:
   void start();
-  bool is_spare() const { return seats && setting.group.everyone().rank() >= seats->founders(); }
   void vacate() noexcept;
   void sit_down(const exchange::SeatOffer& offer);
   void begin_on_seat(const exchange::SeatOffer& offer);
@@ -85,12 +73,9 @@ struct Worker::Impl {
   void grow();
   void rejoin();
   bool keeps_seat();
-  bool combines_next() const { return (progress.stats.rounds + 1) % setting.steps() == 0; }
   void combine(const algorithm::RoundInfo& info);
   void adopt_initial();
-  void note_step();
 
-  bool left = false;  ///< finished, abandoned, or by leave()
   Clock::time_point step_began;
 };
 

@@ -23,6 +23,29 @@ std::unique_ptr<Reducer> open_reducer(const Setting& setting, const std::shared_
   return setting.group.open_reducer(size_bytes, options);
 }
 
+/// Throws Error(argument) in a spare that was not needed.
+template <class Impl>
+Impl& needed(const std::unique_ptr<Impl>& impl) {
+  require(impl != nullptr, ErrorKind::argument,
+          "Worker: this spare was not needed and has no model; ask Group::has_seat() first");
+  return *impl;
+}
+
+/// False in a spare that was not needed, in a worker that a spare has replaced, and in one that has
+/// left.
+template <class Impl>
+bool sits(const std::unique_ptr<Impl>& impl) {
+  return impl && !impl->replaced && !impl->departed;
+}
+
+void tell_step(const Context& worker, Clock::time_point began) {
+  const Clock::time_point now = Clock::now();
+  worker.progress.stats.step_s += Seconds(now - began).count();
+  if (!worker.options().observer) return;
+  worker.options().observer->on_phase(
+      {Phase::step, worker.rank(), worker.progress.combinations, -1, began, now});
+}
+
 /// A spare that finds no weights does not end the others' training.
 void leave_empty(const Group& group, const WorkerOptions& options, const Error& error) {
   if (options.log) options.log(LogLevel::warning, error.what());
@@ -63,12 +86,6 @@ Worker::Impl::Impl(const Group& group, const worker::Wiring& wiring, WorkerOptio
   place.offer ? sit_down(*place.offer) : start();
 }
 
-Worker::Impl& Worker::Impl::of(const std::unique_ptr<Impl>& impl) {
-  require(impl != nullptr, ErrorKind::argument,
-          "Worker: this spare was not needed and has no model; ask Group::has_seat() first");
-  return *impl;
-}
-
 void Worker::Impl::start() {
   const algorithm::Declaration& declared = setting.declared;
   if (declared.scope == algorithm::Scope::everybody || declared.average_every > 0) {
@@ -80,7 +97,7 @@ void Worker::Impl::start() {
   mixer->start(equal);
   publisher.begin(0);
   link.peers->announce(WorkerStatus::running);
-  barrier("Worker: first publication");
+  setting.barrier("Worker: first publication");
   if (seats) seats->note_status(WorkerStatus::running);
   mpi::tell_launcher(mpi::LauncherNote::training_began);
 }
@@ -131,7 +148,7 @@ void Worker::Impl::begin_on_seat(const exchange::SeatOffer& offer) {
 
 bool Worker::Impl::keeps_seat() {
   if (departed) return false;
-  if (!seats || left || seats->has_seat()) return !replaced;
+  if (!seats || left || seats->table().has_seat()) return !replaced;
   context.warn(fmt::format(
       "worker {}: a spare has taken its seat while it showed no sign of life; it leaves",
       setting.group.rank()));
@@ -145,21 +162,22 @@ bool Worker::Impl::keeps_seat() {
 void Worker::Impl::adopt_initial() {
   const bool is_first = context.rank() == 0;
   if (is_first) publisher.publish_weights();
-  barrier("Worker: adopting worker 0's weights");
+  setting.barrier("Worker: adopting worker 0's weights");
   if (!is_first) {
     const AlignedBuffer packed(mixer->layout().size_bytes());
     require(reader.read(0, packed), ErrorKind::internal,
             "Worker: worker 0's initial weights could not be read");
     mixer->memory().copy_weights_from(packed.data());
   }
-  barrier("Worker: adopting worker 0's weights");
+  setting.barrier("Worker: adopting worker 0's weights");
 }
 
 void Worker::Impl::begin_round() {
   if (!keeps_seat()) return;
   require(!left, ErrorKind::argument, "Worker: begin_round after finish()");
   step_began = Clock::now();
-  if (combines_next() && worker::reads_neighbors(setting.declared, progress.combinations))
+  if (setting.combines_in(progress.stats.rounds) &&
+      worker::reads_neighbors(setting.declared, progress.combinations))
     round.begin();
 }
 
@@ -173,24 +191,15 @@ void Worker::Impl::check_loss(double loss) {
        std::isnan(loss) ? std::abs(loss) : loss);  // no "-nan"
 }
 
-void Worker::Impl::note_step() {
-  const Clock::time_point now = Clock::now();
-  progress.stats.step_s += Seconds(now - step_began).count();
-  if (setting.options.observer) {
-    setting.options.observer->on_phase(
-        {Phase::step, context.rank(), progress.combinations, -1, step_began, now});
-  }
-}
-
 void Worker::Impl::end_round(const StepOptions& options) {
   if (!keeps_seat()) return;
-  note_step();
+  worker::tell_step(context, step_began);
   require(!setting.declared.needs_learning_rate || options.learning_rate > 0, ErrorKind::argument,
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
           "step(train, {{.learning_rate = rate}})",
           setting.declared.name, options.learning_rate);
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
-  if (combines_next()) {
+  if (setting.combines_in(progress.stats.rounds)) {
     combine({.round = progress.combinations,
              .asynchronous = !setting.exact(),
              .learning_rate = options.learning_rate});
@@ -249,7 +258,7 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
 void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   require(!left, ErrorKind::argument, "Worker: restore after finish()");
   state.restore(saved, publisher);
-  barrier("Worker: resuming");
+  setting.barrier("Worker: resuming");
 }
 
 /// The final weights may differ from the last publication: by steps since the last combination, or
@@ -281,7 +290,7 @@ bool Worker::Impl::abandon() noexcept {
   if (departed) return true;  // nobody waits for this worker any more; it reports its own errors
   if (left) return false;
   left = true;
-  if (is_spare()) {
+  if (seats && seats->table().is_spare(seats->table().rank())) {
     vacate();
     return true;
   }
@@ -373,53 +382,53 @@ void Worker::end_round(double loss, const StepOptions& options) {
 }
 
 std::int64_t Worker::round() const {
-  return Impl::sits(impl_) ? impl_->progress.stats.rounds
-                           : std::numeric_limits<std::int64_t>::max();
+  return worker::sits(impl_) ? impl_->progress.stats.rounds
+                             : std::numeric_limits<std::int64_t>::max();
 }
 int Worker::rank() const { return unneeded_ ? unneeded_->rank() : impl_->setting.group.rank(); }
 int Worker::size() const { return unneeded_ ? unneeded_->size() : impl_->setting.group.size(); }
 WorkerStats Worker::stats() const { return impl_ ? impl_->progress.stats : WorkerStats{}; }
-const ParameterLayout& Worker::layout() const { return Impl::of(impl_).mixer->layout(); }
+const ParameterLayout& Worker::layout() const { return worker::needed(impl_).mixer->layout(); }
 
 void Worker::mean_model(std::span<std::byte> packed) const {
-  Impl::of(impl_).mean.read(impl_->own_part(), packed);
+  worker::needed(impl_).mean.read(impl_->survivors.own_part(impl_->left), packed);
 }
 void Worker::mean_model(const std::vector<TensorView>& out) const {
-  Impl::of(impl_).mean.read(impl_->own_part(), out);
+  worker::needed(impl_).mean.read(impl_->survivors.own_part(impl_->left), out);
 }
 double Worker::consensus_distance() const {
-  return Impl::of(impl_).reader.distance_among(impl_->own_part());
+  return worker::needed(impl_).reader.distance_among(impl_->survivors.own_part(impl_->left));
 }
 
 void Worker::republish() {
-  if (Impl::sits(impl_)) impl_->republish();
+  if (worker::sits(impl_)) impl_->republish();
 }
 void Worker::rebind(std::vector<TensorView> parameters) {
-  Impl::of(impl_).mixer->rebind(
+  worker::needed(impl_).mixer->rebind(
       layout().rebound(worker::participating(std::move(parameters), impl_->setting.options)));
 }
 void Worker::allow_growth(const GrowthRounds& rounds) {
-  if (Impl::sits(impl_)) impl_->growth.allow(rounds);
+  if (worker::sits(impl_)) impl_->growth.allow(rounds);
 }
-void Worker::set_schedule(const TopologyRule& rule) { Impl::of(impl_).set_schedule(rule); }
+void Worker::set_schedule(const TopologyRule& rule) { worker::needed(impl_).set_schedule(rule); }
 
-std::vector<TensorView> Worker::state() { return Impl::of(impl_).state.views(); }
-void Worker::restore(const std::vector<TensorView>& saved) { Impl::of(impl_).restore(saved); }
+std::vector<TensorView> Worker::state() { return worker::needed(impl_).state.views(); }
+void Worker::restore(const std::vector<TensorView>& saved) { worker::needed(impl_).restore(saved); }
 
 void Worker::finish() {
   if (impl_) impl_->finish();
 }
 void Worker::leave() {
-  if (Impl::sits(impl_)) impl_->leave();
+  if (worker::sits(impl_)) impl_->leave();
 }
 void Worker::await_finish() {
   finish();
-  if (!Impl::sits(impl_)) return;
+  if (!worker::sits(impl_)) return;
   impl_->survivors.await_finish();
   if (impl_->seats) impl_->seats->await_end();
 }
 Departures Worker::departed(const std::vector<int>& ask) const {
-  return Impl::of(impl_).survivors.departed(ask);
+  return worker::needed(impl_).survivors.departed(ask);
 }
 bool Worker::abandon() noexcept { return impl_ && impl_->abandon(); }
 
