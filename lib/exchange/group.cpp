@@ -59,8 +59,10 @@ void Group::give_up() const { impl_->give_up(); }
 
 Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions& options) const {
   const Deadline deadline(options.deadline);
-  auto board =
-      std::make_shared<const SlotBoard>(allocate(SlotLayout(shape).part_bytes(), deadline), shape);
+  // Above staleness 0 nobody waits for reads of other hosts.
+  const bool keeps_copy = options.remote_path == RemotePathChoice::pull && options.staleness != 0;
+  auto board = std::make_shared<const SlotBoard>(
+      allocate(SlotLayout(shape, keeps_copy).part_bytes(), deadline), shape, keeps_copy);
   board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);
   const auto heartbeat = std::make_shared<Heartbeat>(board, rank(), options.suspect_after);
   auto peers = std::make_shared<SlotPeers>(heartbeat, impl_->connect(board, plan, options));

@@ -18,14 +18,14 @@ struct Pair {
 
   explicit Pair(std::size_t bytes) : Pair(PayloadShape{bytes, 1, 0}) {}
   explicit Pair(const PayloadShape& of_payloads) : shape(of_payloads) {
-    const std::size_t part = round_up(exchange::SlotLayout(shape).part_bytes(), page_bytes);
+    const std::size_t part = round_up(exchange::SlotLayout(shape, true).part_bytes(), page_bytes);
     memory = std::make_shared<AlignedBuffer>(2 * part + page_bytes);
     const std::size_t base = round_up(reinterpret_cast<std::size_t>(memory->data()), page_bytes);
     const Region region{
         {reinterpret_cast<std::byte*>(base), reinterpret_cast<std::byte*>(base + part)},
         part,
         memory};
-    board = std::make_shared<const exchange::SlotBoard>(region, shape);
+    board = std::make_shared<const exchange::SlotBoard>(region, shape, true);
   }
 
   /// It does not beat by itself: a SlotPeers or beat() makes it.

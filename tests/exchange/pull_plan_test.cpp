@@ -31,6 +31,15 @@ struct Planned {
     seen.publication.rounds[sequence % slot_count] = first;
     seen.publication.until[sequence % slot_count] = last;
   }
+  void copied(const PullTarget& target) {
+    plan.note(target, PullPlan::Outcome::valid, Seconds(0.001));
+  }
+  /// The worker keeps a copy of its newest publication.
+  void keep(std::int64_t first, std::int64_t last) {
+    seen.kept.sequence = seen.publication.sequence.load();
+    seen.kept.first = first;
+    seen.kept.until = last;
+  }
   void consume(std::int64_t rounds) const {
     pair.board->header(Pair::reader_rank).reading.consumed = rounds;
   }
@@ -48,14 +57,14 @@ TEST_CASE("at staleness 0 a reader pulls each round that it reads, no further th
   CHECK(target->first == 0);
   CHECK_FALSE(target->skipped);
   CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::valid);
-  run.plan.copied(*target);
+  run.copied(*target);
   CHECK_FALSE(run.plan.choose(run.seen));  // round 1 is not read, round 2 is too far ahead
   CHECK(run.plan.has_more(run.seen));
   run.consume(1);
   target = run.plan.choose(run.seen);
   REQUIRE(target);
   CHECK(target->last == 2);
-  run.plan.copied(*target);
+  run.copied(*target);
   CHECK_FALSE(run.plan.has_more(run.seen));
 }
 
@@ -79,7 +88,7 @@ TEST_CASE("above staleness 0 a reader pulls the newest publication, each once") 
   auto target = run.plan.choose(run.seen);
   REQUIRE(target);
   CHECK(target->sequence == 5);
-  run.plan.copied(*target);
+  run.copied(*target);
   CHECK_FALSE(run.plan.choose(run.seen));
   CHECK_FALSE(run.plan.has_more(run.seen));
   run.seen.publication.until[5 % slot_count] = 6;  // the same payload for further rounds
@@ -113,4 +122,80 @@ TEST_CASE("a slot that is being written is not chosen, and a copy of it does not
   CHECK_FALSE(run.plan.choose(run.seen));
   CHECK_FALSE(newest_publication(run.seen));
   CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::overwritten);
+}
+
+TEST_CASE("a reader whose slots are overwritten takes kept copies, and then tries a slot again") {
+  const auto start = Clock::now();
+  const auto at = [start](double ms) {
+    return start + std::chrono::duration_cast<Clock::duration>(Seconds(ms / 1e3));
+  };
+  const Seconds read_took(0.008);
+  Planned run(unbounded_staleness);
+  run.publish(0, 0);
+  auto target = run.plan.choose(run.seen, at(0));
+  REQUIRE(target);
+  CHECK_FALSE(target->kept);
+  CHECK(run.plan.slow_read() == Seconds(0));
+  for (std::int64_t round = 1; round < 9; ++round) run.publish(round, round);
+  CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::overwritten);
+  run.plan.note(*target, PullPlan::Outcome::overwritten, read_took);
+  CHECK(run.plan.slow_read() == read_took);
+
+  // While there is no copy, slots are all there is.
+  target = run.plan.choose(run.seen, at(8));
+  REQUIRE(target);
+  CHECK_FALSE(target->kept);
+  run.keep(8, 8);
+  for (std::int64_t copy = 0; copy < 16; ++copy) {
+    const double ms = 10 + 20 * static_cast<double>(copy);
+    run.publish(9 + copy, 9 + copy);
+    target = run.plan.choose(run.seen, at(ms));
+    REQUIRE(target);
+    CHECK(target->kept);
+    CHECK(target->last == 8 + copy);
+    CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::valid);
+    run.copied(*target);
+    CHECK_FALSE(run.plan.choose(run.seen, at(ms + 0.5)));  // each once
+    run.keep(9 + copy, 9 + copy);
+  }
+  run.publish(30, 30);
+  target = run.plan.choose(run.seen, at(400));
+  REQUIRE(target);
+  CHECK_FALSE(target->kept);
+  run.copied(*target);
+  CHECK(run.plan.slow_read() == Seconds(0));  // slots last long enough again
+}
+
+TEST_CASE("a slot is read when its worker has published nothing for as long as a read takes") {
+  const auto start = Clock::now();
+  Planned run(unbounded_staleness);
+  run.publish(0, 0);
+  run.keep(0, 0);
+  run.publish(1, 1);
+  run.plan.note({1, 0, 0, std::nullopt}, PullPlan::Outcome::overwritten, Seconds(0.01));
+  auto target = run.plan.choose(run.seen, start);
+  REQUIRE(target);
+  CHECK(target->kept);
+  run.plan.note(*target, PullPlan::Outcome::valid, Seconds(0.01));
+  CHECK_FALSE(run.plan.choose(run.seen, start + std::chrono::milliseconds(5)));
+  target = run.plan.choose(run.seen, start + std::chrono::milliseconds(11));
+  REQUIRE(target);
+  CHECK_FALSE(target->kept);
+  CHECK(target->last == 1);
+}
+
+TEST_CASE("a kept copy that was replaced while it was read does not count") {
+  Planned run(unbounded_staleness);
+  run.publish(0, 0);
+  run.keep(0, 0);
+  const PullTarget target{1, 0, 0, std::nullopt, true};
+  CHECK(run.plan.check(target, run.seen) == PullPlan::Outcome::valid);
+  run.seen.kept.first = being_written;
+  CHECK(run.plan.check(target, run.seen) == PullPlan::Outcome::overwritten);
+  run.publish(1, 1);
+  run.keep(1, 1);
+  CHECK(run.plan.check(target, run.seen) == PullPlan::Outcome::overwritten);
+  run.plan.note(target, PullPlan::Outcome::overwritten, Seconds(0.01));
+  run.plan.note(target, PullPlan::Outcome::overwritten, Seconds(0.01));
+  CHECK(run.plan.slow_read() == Seconds(0.02));  // copies are to stay longer
 }

@@ -1,6 +1,7 @@
 // Worker 1 pulls what worker 0 of another host publishes.
 #include "exchange/remote/puller.hpp"
 
+#include "exchange/remote/kept_copy.hpp"
 #include "exchange/two_hosts.hpp"
 
 using namespace fast;
@@ -11,6 +12,7 @@ using testing::whole;
 namespace {
 
 struct Pulling : testing::TwoHosts {
+  explicit Pulling(std::int64_t bound = 0) { edges.staleness = bound; }
   Puller puller{edges, window, Pair::writer_rank};
 
   /// A look, and the copy if it finds something to copy.
@@ -138,4 +140,30 @@ TEST_CASE("a worker has not left before its last payload is here") {
   }
   for (int k = 0; k < 3; ++k) hosts.look();
   CHECK(hosts.mirrored_status() == WorkerStatus::finished);
+}
+
+TEST_CASE("a reader for which slots never last long enough reads kept copies") {
+  Pulling hosts(unbounded_staleness);
+  exchange::RemoteEdges there{hosts.there.board,
+                              Pair::writer_rank,
+                              [](std::int64_t) {
+                                return RoundEdges{{}, {Pair::reader_rank}};
+                              },
+                              unbounded_staleness,
+                              exchange::Throttle(),
+                              exchange::SendBuffers(hosts.there.board, Pair::writer_rank)};
+  KeptCopy kept(there);
+  auto& slow_here = hosts.here.board->header(Pair::reader_rank).reading.slow_read_ns;
+  auto& slow_there = hosts.there.board->header(Pair::reader_rank).reading.slow_read_ns;
+  std::int64_t round = 0;
+  for (int read = 0; read < 6; ++read) {
+    for (int k = 0; k < 3; ++k) hosts.publish(round++);
+    slow_there.store(slow_here.load());
+    kept.advance(Clock::now() + std::chrono::minutes(read));
+    hosts.look_until_copying();
+    for (int k = 0; k < 3; ++k) hosts.publish(round++);
+    hosts.look();
+    INFO("read " << read);
+    CHECK(hosts.mirrored() == static_cast<std::uint64_t>(read));  // the first one was overwritten
+  }
 }

@@ -1,6 +1,7 @@
 #include "exchange/remote/pull_plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace fast::exchange {
 namespace {
@@ -42,21 +43,40 @@ std::optional<PullTarget> newest_publication(const WorkerHeader& seen) {
   return PullTarget{newest, slot.first, slot.last, std::nullopt};
 }
 
+std::optional<PullTarget> kept_publication(const WorkerHeader& seen) {
+  const std::uint64_t sequence = seen.kept.sequence.load(std::memory_order_relaxed);
+  const std::int64_t first = seen.kept.first.load(std::memory_order_relaxed);
+  if (sequence == 0 || first == being_written) return std::nullopt;
+  return PullTarget{sequence, first, seen.kept.until.load(std::memory_order_relaxed), std::nullopt,
+                    true};
+}
+
 bool is_intact(const PullTarget& target, const WorkerHeader& seen, std::uint64_t most_later) {
+  if (target.kept) {
+    const auto kept = kept_publication(seen);
+    return kept && kept->sequence == target.sequence && kept->last == target.last;
+  }
   return SlotRounds(seen, target.sequence).first == target.first &&
          newest_sequence(seen) <= target.sequence + most_later;
 }
 
-std::optional<PullTarget> PullPlan::choose(const WorkerHeader& seen) const {
-  if (!edges_.exact()) return choose_newest(seen);
+std::optional<PullTarget> PullPlan::choose(const WorkerHeader& seen, Clock::time_point at) {
+  if (!edges_.exact()) return choose_newest(seen, at);
   const std::int64_t now = edges_.consumed();
   const auto needed = edges_.first_read(worker_, std::max(now, newest_round_ + 1), now + 1);
   if (!needed) return std::nullopt;
   return find(seen, *needed);
 }
 
-std::optional<PullTarget> PullPlan::choose_newest(const WorkerHeader& seen) const {
-  const auto target = newest_publication(seen);
+/// A slot whose worker has published nothing for as long as a read takes probably lasts as long
+/// again.
+std::optional<PullTarget> PullPlan::choose_newest(const WorkerHeader& seen, Clock::time_point now) {
+  const std::uint64_t before = std::exchange(newest_seen_, newest_sequence(seen));
+  if (newest_seen_ != before) newest_seen_at_ = now;
+  const bool there_is_a_copy = seen.kept.sequence.load(std::memory_order_relaxed) > 0;
+  const bool takes_copy = there_is_a_copy && !pace_.keeps_up() && !pace_.shall_try_slot() &&
+                          now - newest_seen_at_ < pace_.slow_read();
+  const auto target = takes_copy ? kept_publication(seen) : newest_publication(seen);
   if (target && target->sequence <= newest_copied_ && target->last <= newest_round_)
     return std::nullopt;
   return target;
@@ -87,7 +107,10 @@ PullPlan::Outcome PullPlan::check(const PullTarget& target, const WorkerHeader& 
   return Outcome::valid;
 }
 
-void PullPlan::copied(const PullTarget& target) {
+void PullPlan::note(const PullTarget& target, Outcome outcome, Seconds took) {
+  const bool valid = outcome == Outcome::valid;
+  if (!edges_.exact()) pace_.note(target.kept, valid, took);
+  if (!valid) return;
   newest_copied_ = target.sequence;
   newest_round_ = target.last;
 }

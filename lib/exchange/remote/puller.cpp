@@ -63,8 +63,10 @@ bool Puller::continue_copy() {
 
 bool Puller::end_check() {
   mirror_.merge(header_.header());
-  if (plan_.check(target_, header_.header()) == PullPlan::Outcome::valid) {
-    plan_.copied(target_);
+  const PullPlan::Outcome outcome = plan_.check(target_, header_.header());
+  plan_.note(target_, outcome, Clock::now() - began_);
+  tell_pace();
+  if (outcome == PullPlan::Outcome::valid) {
     mirror_.publish(target_.skipped ? target_.first : target_.last, target_.last);
   }
   state_ = State::idle;
@@ -73,11 +75,23 @@ bool Puller::end_check() {
 
 void Puller::begin_copy(const PullTarget& target) {
   target_ = target;
+  began_ = Clock::now();
   const SlotLayout& layout = edges_.board->layout();
   // Readers may follow the arrival of exactly the round that they wait for.
   const bool may_be_followed = edges_.exact() && !target.skipped;
   std::byte* to = may_be_followed ? mirror_.begin(target.last, target.last) : mirror_.begin();
-  copy_.begin(layout.slot_offset(target.sequence), to, layout.message_bytes());
+  copy_.begin(target.kept ? layout.kept_offset() : layout.slot_offset(target.sequence), to,
+              layout.message_bytes());
+}
+
+/// One number for all that this worker reads: its slowest read, as far as its pullers know.
+void Puller::tell_pace() {
+  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(plan_.slow_read());
+  const auto now_ns = static_cast<std::uint64_t>(took.count());
+  auto& told_ns = edges_.board->header(edges_.rank).reading.slow_read_ns;
+  const std::uint64_t last_ns = std::exchange(told_ns_, now_ns);
+  const std::uint64_t all_ns = told_ns.load(std::memory_order_relaxed);
+  if (now_ns > all_ns || all_ns == last_ns) told_ns.store(now_ns, std::memory_order_relaxed);
 }
 
 /// A status is mirrored after the worker's last payload. The cache lines of a header need not be of

@@ -35,6 +35,7 @@ class Puller : public Replicator {
 
   void begin_copy(const PullTarget& target);
   bool mirror_status();
+  void tell_pace();
 
   RemoteEdges& edges_;
   MirrorWriter mirror_;
@@ -43,6 +44,8 @@ class Puller : public Replicator {
   PullPlan plan_;
   State state_ = State::idle;
   PullTarget target_;                             ///< of the copy
+  Clock::time_point began_{};                     ///< the copy
+  std::uint64_t told_ns_ = 0;                     ///< to the publishers, by this object
   WorkerStatus status_ = WorkerStatus::starting;  ///< as the previous look found it
   bool closing_ = false;
 };

@@ -29,6 +29,7 @@ RemoteMirror::RemoteMirror(RemoteEdges edges, RemoteWays ways, LogSink log)
       neighbors_(edges_.rank, log_),
       watch_(edges_, ways_, neighbors_),
       tasks_(edges_.board),
+      kept_(edges_),
       thread_([this] { work(); }) {}
 
 RemoteMirror::~RemoteMirror() {
@@ -50,6 +51,7 @@ void RemoteMirror::work() {
       watch_.accept_unsolicited();
     });
     bool moved = neighbors_.advance();
+    moved |= kept_.advance(Clock::now());
     attempt(
         [&] { moved |= tasks_.advance([&](int worker) { return neighbors_.follows(worker); }); });
     if (moved) last_moved = Clock::now();

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "exchange/remote/kept_copy.hpp"
 #include "exchange/remote/neighbor_watch.hpp"
 #include "exchange/remote/remote_access.hpp"
 #include "exchange/remote/remote_tasks.hpp"
@@ -39,6 +40,7 @@ class RemoteMirror : public RemoteAccess {
   Replicators neighbors_;
   NeighborWatch watch_;
   RemoteTasks tasks_;
+  KeptCopy kept_;
   std::string last_error_;  ///< of all but the replicators
   std::atomic<bool> stop_{false};
   std::thread thread_;

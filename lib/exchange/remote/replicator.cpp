@@ -92,4 +92,11 @@ bool merge_counters(WorkerHeader& mirror, const PeerCounters& counters) {
   return true;
 }
 
+bool MirrorWriter::merge(const WorkerHeader& seen) {
+  WorkerHeader& mirror = board_.header(worker_);
+  const std::uint64_t slow_ns = seen.reading.slow_read_ns.load(std::memory_order_relaxed);
+  mirror.reading.slow_read_ns.store(slow_ns, std::memory_order_relaxed);
+  return merge_counters(mirror, PeerCounters::of(seen));
+}
+
 }  // namespace fast::exchange

@@ -86,9 +86,7 @@ class MirrorWriter {
   void extend(std::int64_t last_round);
   /// True when the status is new.
   bool set_status(WorkerStatus status);
-  bool merge(const WorkerHeader& seen) {
-    return merge_counters(board_.header(worker_), PeerCounters::of(seen));
-  }
+  bool merge(const WorkerHeader& seen);
 
  private:
   const SlotBoard& board_;

@@ -30,12 +30,18 @@ __attribute__((no_sanitize("thread"), noinline)) inline const std::byte* read_op
 }
 /// Orders the loads before it before the loads after it.
 inline void order_loads() {}
+inline void copy_optimistically(std::byte* to, const std::byte* from, std::size_t size_bytes) {
+  read_optimistically(from, to, size_bytes);
+}
 #else
 inline constexpr bool guarded_reads = false;
 inline const std::byte* read_optimistically(const std::byte* from, std::byte*, std::size_t) {
   return from;
 }
 inline void order_loads() { std::atomic_thread_fence(std::memory_order_acquire); }
+inline void copy_optimistically(std::byte* to, const std::byte* from, std::size_t size_bytes) {
+  std::memcpy(to, from, size_bytes);
+}
 #endif
 
 }  // namespace fast

@@ -4,8 +4,8 @@
 
 namespace fast::exchange {
 
-SlotBoard::SlotBoard(Region region, const PayloadShape& shape)
-    : region_(std::move(region)), layout_(shape) {
+SlotBoard::SlotBoard(Region region, const PayloadShape& shape, bool keeps_copy)
+    : region_(std::move(region)), layout_(shape, keeps_copy) {
   require(region_.part_bytes >= layout_.part_bytes(), ErrorKind::internal,
           "SlotBoard: a part has {} bytes, {} are required", region_.part_bytes,
           layout_.part_bytes());

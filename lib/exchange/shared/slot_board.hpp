@@ -16,7 +16,7 @@ inline Payload read_only(const MutablePayload& slot) {
 
 class SlotBoard {
  public:
-  SlotBoard(Region region, const PayloadShape& shape);
+  SlotBoard(Region region, const PayloadShape& shape, bool keeps_copy = false);
 
   int workers() const { return static_cast<int>(region_.parts.size()); }
   const PayloadShape& shape() const { return layout_.shape(); }
@@ -37,6 +37,9 @@ class SlotBoard {
   }
   std::byte* slot(int worker, std::uint64_t sequence) const {
     return region_.parts[static_cast<std::size_t>(worker)] + layout_.slot_offset(sequence);
+  }
+  std::byte* kept(int worker) const {
+    return region_.parts[static_cast<std::size_t>(worker)] + layout_.kept_offset();
   }
   MutablePayload payload(int worker, std::uint64_t sequence) const {
     return layout_.payload(slot(worker, sequence));

@@ -30,8 +30,9 @@ std::size_t boundary(const PayloadShape& shape) {
 
 }  // namespace
 
-SlotLayout::SlotLayout(const PayloadShape& shape)
+SlotLayout::SlotLayout(const PayloadShape& shape, bool keeps_copy)
     : shape_(shape),
+      keeps_copy_(keeps_copy),
       stride_bytes_(shape.stride_bytes()),
       data_offset_(
           round_up(static_cast<std::size_t>(shape.scalars) * sizeof(double), boundary(shape))),

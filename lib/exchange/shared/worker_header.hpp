@@ -31,7 +31,14 @@ struct WorkerHeader {
   struct alignas(cache_line_bytes) Reading {
     std::atomic<std::int64_t> consumed;  ///< every source's slot of rounds < consumed has been read
     std::atomic<std::int64_t> progress;  ///< rounds finished
+    /// How long its reads of other hosts' slots take, where slots are written again sooner; else 0.
+    std::atomic<std::uint64_t> slow_read_ns;
   } reading;
+  /// A copy of a publication that stays longer than those in the slots; see kept_copy.hpp.
+  struct alignas(cache_line_bytes) Kept {
+    std::atomic<std::uint64_t> sequence;     ///< of the publication; 0: there is no copy
+    std::atomic<std::int64_t> first, until;  ///< its rounds; the first may be being_written
+  } kept;
   struct alignas(cache_line_bytes) Life {
     std::atomic<std::uint64_t> heartbeat;
     std::atomic<std::uint64_t> activity;  ///< a logical clock, see heartbeat.cpp
