@@ -111,7 +111,9 @@ Link PlaceTaker::open(const PayloadShape& shape) {
   if (keeper_) {
     keeper_->watch(options_.suspect_after.value_or(suspect_after_at_first),
                    options_.mix_every * options_.algorithm.declaration().combine_every);
-    exchange.is_replaced = [keeper = keeper_](int rank) { return keeper->is_replaced(rank); };
+    exchange.is_replaced = [keeper = keeper_](int rank) {
+      return keeper->table().is_replaced(rank);
+    };
     exchange.number_of = [keeper = keeper_](int rank) { return keeper->number_of(rank); };
   }
   const bool plain = options_.codec.kind == codec::Kind::identity;
