@@ -202,6 +202,11 @@ fast_status fast_observer_create(const fast_observer_functions* functions, void*
  * if needed. If a file cannot be written later (disk full), there is one line on standard error. */
 /* A timeline of one worker for Perfetto; fast-trace joins those of all workers. */
 fast_status fast_observer_trace(const char* directory, int worker, fast_observer** observer);
+/* The same with its newest `size_bytes` (fast_observer_trace: 64 MiB), of the rounds from
+ * `first_round` to `last_round`. -1: all rounds that follow. */
+fast_status fast_observer_trace_rounds(const char* directory, int worker, size_t size_bytes,
+                                       int64_t first_round, int64_t last_round,
+                                       fast_observer** observer);
 /* An event file; TensorBoard shows each directory as a run of its own. */
 fast_status fast_observer_tensorboard(const char* directory, fast_observer** observer);
 /* Serves http://HOST:port/metrics with the label `worker` until nothing uses the observer. */

@@ -137,6 +137,19 @@ void tell_scalar(Observer* observer, const char* name, double value, int worker,
 
 }  // namespace fast::c
 
+namespace {
+
+std::shared_ptr<Observer> trace_of(const char* directory, int worker,
+                                   const observe::TraceOptions& options,
+                                   std::string_view function) {
+  c::require_given(directory, "directory");
+  require(worker >= 0, ErrorKind::argument, "{}: worker {}; a number from 0 on is required",
+          function, worker);
+  return observe::trace(directory, worker, options, c::log_to_stderr);
+}
+
+}  // namespace
+
 extern "C" {
 
 fast_status fast_observer_create(const fast_observer_functions* functions, void* user,
@@ -148,11 +161,24 @@ fast_status fast_observer_create(const fast_observer_functions* functions, void*
 }
 
 fast_status fast_observer_trace(const char* directory, int worker, fast_observer** observer) {
+  return make_observer(observer,
+                       [&] { return trace_of(directory, worker, {}, "fast_observer_trace"); });
+}
+
+fast_status fast_observer_trace_rounds(const char* directory, int worker, size_t size_bytes,
+                                       int64_t first_round, int64_t last_round,
+                                       fast_observer** observer) {
   return make_observer(observer, [&] {
-    c::require_given(directory, "directory");
-    require(worker >= 0, ErrorKind::argument,
-            "fast_observer_trace: worker {}; a number from 0 on is required", worker);
-    return observe::trace(directory, worker, {}, c::log_to_stderr);
+    const char* const name = "fast_observer_trace_rounds";
+    require(size_bytes > 0, ErrorKind::argument, "{}: a size of 0 bytes; give some MiB", name);
+    require(first_round >= 0 && last_round >= -1, ErrorKind::argument,
+            "{}: rounds {} to {}; they count from 0", name, first_round, last_round);
+    require(last_round == -1 || first_round <= last_round, ErrorKind::argument,
+            "{}: rounds {} to {}; the first must not be after the last", name, first_round,
+            last_round);
+    observe::TraceOptions options{size_bytes, first_round};
+    if (last_round >= 0) options.last_round = last_round;
+    return trace_of(directory, worker, options, name);
   });
 }
 

@@ -114,7 +114,9 @@ class MpiGroup : public GroupImpl {
                                 exchange::SendBuffers(board, rank())};
     ways.paths = exchange::choose_paths(communicator_, edges, *ways.window, *ways.messages,
                                         is_remote, options);
-    return std::make_shared<exchange::RemoteMirror>(std::move(edges), std::move(ways), options.log);
+    return std::make_shared<exchange::RemoteMirror>(
+        std::move(edges), std::move(ways),
+        exchange::RemoteLog(rank(), options.log, options.number_of));
   }
 
   std::shared_ptr<RemoteReads> expose(std::byte* part, std::size_t size_bytes,

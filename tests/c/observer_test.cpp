@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "c/event_lines.h"
 #include "c/handles.hpp"
 #include "c/programs.hpp"
+#include "observe/trace_reader.hpp"
 #include "support/catch.hpp"
 #include "support/idx_files.hpp"
 #include "support/temporary_directory.hpp"
@@ -222,6 +224,28 @@ TEST_CASE("the writers of traces and of event files can be made in C") {
   CHECK_THAT(events, ContainsSubstring("test/round"));
 }
 
+TEST_CASE("a trace in C can be of some rounds alone, and of a size") {
+  const fast::testing::TemporaryDirectory directory;
+  fast_observer* trace = nullptr;
+  REQUIRE(fast_observer_trace_rounds(directory.path().c_str(), 0, 1 << 20, 2, 3, &trace) ==
+          FAST_OK);
+  observed_run run{
+      trace,
+      [](fast_options* options, void* observer) {
+        REQUIRE(fast_options_observe(options, static_cast<fast_observer*>(observer)) == FAST_OK);
+      },
+      trace, 6};
+  CHECK(fast_run_local(1, observed_worker, &run) == FAST_OK);
+  fast_observer_free(trace);
+  std::set<std::int64_t> rounds;
+  for (const auto& event : fast::observe::read_traces(directory.path()).events) {
+    for (const auto& [name, value] : event.integers) {
+      if (name == "round") rounds.insert(value);
+    }
+  }
+  CHECK(rounds == std::set<std::int64_t>{2, 3});
+}
+
 TEST_CASE("observers that cannot be made are refused in one line") {
   fast_observer* observer = nullptr;
   const auto refused = [](fast_status status, fast_status expected, const char* text) {
@@ -241,6 +265,12 @@ TEST_CASE("observers that cannot be made are refused in one line") {
           "observer is NULL");
   refused(fast_observer_trace(nullptr, 0, &observer), FAST_ERROR_ARGUMENT, "directory is NULL");
   refused(fast_observer_trace("/tmp", -1, &observer), FAST_ERROR_ARGUMENT, "worker -1");
+  refused(fast_observer_trace_rounds("/tmp", 0, 0, 0, -1, &observer), FAST_ERROR_ARGUMENT,
+          "0 bytes");
+  refused(fast_observer_trace_rounds("/tmp", 0, 1 << 20, 4, 3, &observer), FAST_ERROR_ARGUMENT,
+          "rounds 4 to 3");
+  refused(fast_observer_trace_rounds("/tmp", 0, 1 << 20, -2, 3, &observer), FAST_ERROR_ARGUMENT,
+          "rounds -2 to 3");
   refused(fast_observer_trace("/dev/null/traces", 0, &observer), FAST_ERROR_RESOURCE,
           "/dev/null/traces");
   refused(fast_observer_tensorboard("/dev/null/board", &observer), FAST_ERROR_RESOURCE,

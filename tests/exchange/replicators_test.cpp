@@ -44,7 +44,9 @@ class Edge : public Replicator {
 TEST_CASE("an edge that fails at any moment is given up and logged, the others go on") {
   for (const Fails fails : {Fails::advancing, Fails::closing, Fails::ending}) {
     std::vector<std::string> said;
-    Replicators neighbors(3, [&](LogLevel, std::string_view text) { said.emplace_back(text); });
+    const auto seat_of = [](int rank) { return rank == 5 ? 2 : rank; };
+    Replicators neighbors(RemoteLog(
+        3, [&](LogLevel, std::string_view text) { said.emplace_back(text); }, seat_of));
     neighbors.add(std::make_unique<Edge>(5, fails));
     neighbors.add(std::make_unique<Edge>(6, Fails::nowhere));
     CHECK_NOTHROW(neighbors.advance());
@@ -58,14 +60,14 @@ TEST_CASE("an edge that fails at any moment is given up and logged, the others g
     CHECK(neighbors.any_of([](int worker) { return worker == 6; }));
     REQUIRE(said.size() == 1);
     CHECK_THAT(said[0],
-               Contains("worker 3: the connection to worker 5 has failed: MPI_Test: connection"));
+               Contains("worker 3: the connection to worker 2 has failed: MPI_Test: connection"));
     neighbors.leave_to_mpi();
   }
 }
 
 TEST_CASE("a log that fails ends no thread") {
   const LogSink full = [](LogLevel, std::string_view) { throw std::runtime_error("disk full"); };
-  Replicators neighbors(0, full);
+  Replicators neighbors(RemoteLog(0, full));
   neighbors.add(std::make_unique<Edge>(1, Fails::advancing));
   CHECK_NOTHROW(neighbors.advance());
   CHECK(neighbors.any_failed());

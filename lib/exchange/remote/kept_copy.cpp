@@ -4,13 +4,19 @@
 #include <cstring>
 
 namespace fast::exchange {
+namespace {
+
+constexpr auto look_again = std::chrono::microseconds(500);
+
+}  // namespace
 
 bool KeptCopy::advance(Clock::time_point now) {
   if (!edges_.board->layout().keeps_copy() || now < until_) return false;
   const Seconds slowest = slowest_read();
-  if (slowest == Seconds(0) || !copy_newest()) return false;
-  until_ = now + std::chrono::duration_cast<Clock::duration>(2 * slowest);
-  return true;
+  const bool is_new = slowest > Seconds(0) && copy_newest();
+  until_ = now + (is_new ? std::chrono::duration_cast<Clock::duration>(2 * slowest)
+                         : Clock::duration(look_again));
+  return is_new;
 }
 
 /// Of readers in this round and in the next.
@@ -26,8 +32,7 @@ Seconds KeptCopy::slowest_read() const {
   return std::chrono::nanoseconds(slowest_ns);
 }
 
-/// The worker's own thread may write to the slot meanwhile. Then there is no copy until the next
-/// call.
+/// The worker's own thread may write to the slot meanwhile. Then there is no copy for a moment.
 bool KeptCopy::copy_newest() {
   const SlotBoard& board = *edges_.board;
   auto& publication = board.header(edges_.rank).publication;

@@ -22,11 +22,11 @@ constexpr Seconds closing_limit{5};
 
 }  // namespace
 
-RemoteMirror::RemoteMirror(RemoteEdges edges, RemoteWays ways, LogSink log)
+RemoteMirror::RemoteMirror(RemoteEdges edges, RemoteWays ways, RemoteLog log)
     : edges_(std::move(edges)),
       ways_(std::move(ways)),
       log_(std::move(log)),
-      neighbors_(edges_.rank, log_),
+      neighbors_(log_),
       watch_(edges_, ways_, neighbors_),
       tasks_(edges_.board),
       kept_(edges_),
@@ -67,7 +67,7 @@ void RemoteMirror::attempt(const Part& part) {
     part();
   } catch (const std::exception& error) {
     if (std::exchange(last_error_, error.what()) != error.what()) {
-      warn(log_, edges_.rank, fmt::format("remote edges: {}", error.what()));
+      log_.warn(fmt::format("remote edges: {}", error.what()));
     }
   }
 }

@@ -16,7 +16,7 @@ namespace fast::exchange {
 
 class RemoteMirror : public RemoteAccess {
  public:
-  RemoteMirror(RemoteEdges edges, RemoteWays ways, LogSink log);
+  RemoteMirror(RemoteEdges edges, RemoteWays ways, RemoteLog log);
   ~RemoteMirror() override;
   RemoteMirror(const RemoteMirror&) = delete;
   RemoteMirror& operator=(const RemoteMirror&) = delete;
@@ -36,7 +36,7 @@ class RemoteMirror : public RemoteAccess {
 
   RemoteEdges edges_;
   RemoteWays ways_;
-  LogSink log_;
+  RemoteLog log_;
   Replicators neighbors_;
   NeighborWatch watch_;
   RemoteTasks tasks_;

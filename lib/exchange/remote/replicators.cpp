@@ -9,14 +9,6 @@
 
 namespace fast::exchange {
 
-void warn(const LogSink& log, int rank, std::string_view text) noexcept {
-  try {
-    if (log) log(LogLevel::warning, fmt::format("worker {}: {}", rank, text));
-  } catch (const std::exception&) {
-    return;  // an error of the sink does not end training
-  }
-}
-
 void Replicators::add(std::unique_ptr<Replicator> replicator) {
   live_.push_back(std::move(replicator));
 }
@@ -35,9 +27,8 @@ bool Replicators::any(const Call& call) {
     try {
       any |= call(*replicator);
     } catch (const std::exception& error) {
-      warn(log_, rank_,
-           fmt::format("the connection to worker {} has failed: {}", replicator->worker(),
-                       error.what()));
+      log_.warn(fmt::format("the connection to worker {} has failed: {}",
+                            log_.number_of(replicator->worker()), error.what()));
       failed_.push_back(std::move(replicator));
     }
   }

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <memory>
-#include <string_view>
 #include <vector>
 
+#include "exchange/remote/remote_log.hpp"
 #include "exchange/remote/replicator.hpp"
 
 namespace fast::exchange {
 
 class Replicators {
  public:
-  Replicators(int rank, LogSink log) : rank_(rank), log_(std::move(log)) {}
+  explicit Replicators(RemoteLog log) : log_(std::move(log)) {}
   Replicators(const Replicators&) = delete;
   Replicators& operator=(const Replicators&) = delete;
 
@@ -40,12 +40,8 @@ class Replicators {
   template <class Call>
   bool any(const Call& call);
 
-  int rank_;
-  LogSink log_;
+  RemoteLog log_;
   std::vector<std::unique_ptr<Replicator>> live_, failed_;
 };
-
-/// Logs a warning. Never throws.
-void warn(const LogSink& log, int rank, std::string_view text) noexcept;
 
 }  // namespace fast::exchange
