@@ -5,7 +5,7 @@
 #include <fast/worker/worker.hpp>
 
 #include "combine/mixer.hpp"
-#include "worker/startup.hpp"
+#include "worker/start/startup.hpp"
 
 namespace fast::worker {
 

@@ -9,7 +9,7 @@
 #include "exchange/seats/seat_keeper.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
-#include "worker/wiring.hpp"
+#include "worker/start/wiring.hpp"
 
 namespace fast::worker {
 

@@ -11,11 +11,11 @@
 #include "worker/lag.hpp"
 #include "worker/mean_model.hpp"
 #include "worker/model_reader.hpp"
-#include "worker/place.hpp"
 #include "worker/publisher.hpp"
 #include "worker/recovery.hpp"
 #include "worker/round.hpp"
 #include "worker/round_plan.hpp"
+#include "worker/start/place.hpp"
 #include "worker/survivors.hpp"
 #include "worker/worker_state.hpp"
 

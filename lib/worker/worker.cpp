@@ -10,7 +10,7 @@
 #include "exchange/group_impl.hpp"
 #include "mpi/launcher.hpp"
 #include "worker/impl.hpp"
-#include "worker/startup.hpp"
+#include "worker/start/startup.hpp"
 
 namespace fast {
 namespace worker {

@@ -11,7 +11,7 @@
 
 #include "chaos/bounds.hpp"
 #include "chaos/work.hpp"
-#include "worker/startup.hpp"
+#include "worker/start/startup.hpp"
 
 namespace chaos {
 namespace {

@@ -1,9 +1,9 @@
-#include "exchange/remote/chunked_read.hpp"
+#include "exchange/remote/pull/chunked_read.hpp"
 
 #include <cstring>
 #include <numeric>
 
-#include "exchange/remote/header_read.hpp"
+#include "exchange/remote/pull/header_read.hpp"
 #include "exchange/two_hosts.hpp"
 
 using namespace fast;

@@ -1,5 +1,5 @@
 // Copies that worker 0 keeps for worker 1, which says how long its reads take.
-#include "exchange/remote/kept_copy.hpp"
+#include "exchange/remote/pull/kept_copy.hpp"
 
 #include <thread>
 

@@ -1,10 +1,10 @@
 // Rank 0 sends, rank 1 receives.
-#include "exchange/remote/payload_sender.hpp"
+#include "exchange/remote/messages/payload_sender.hpp"
 
 #include <cstring>
 
 #include "exchange/pair.hpp"
-#include "exchange/remote/frame_sender.hpp"
+#include "exchange/remote/messages/frame_sender.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
 

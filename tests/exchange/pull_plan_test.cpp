@@ -1,4 +1,4 @@
-#include "exchange/remote/pull_plan.hpp"
+#include "exchange/remote/pull/pull_plan.hpp"
 
 #include "exchange/pair.hpp"
 #include "support/catch.hpp"

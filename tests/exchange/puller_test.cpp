@@ -1,7 +1,7 @@
 // Worker 1 pulls what worker 0 of another host publishes.
-#include "exchange/remote/puller.hpp"
+#include "exchange/remote/pull/puller.hpp"
 
-#include "exchange/remote/kept_copy.hpp"
+#include "exchange/remote/pull/kept_copy.hpp"
 #include "exchange/two_hosts.hpp"
 
 using namespace fast;

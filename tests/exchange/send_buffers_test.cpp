@@ -1,7 +1,7 @@
 #include <cstring>
 #include <fast/core/memory.hpp>
 
-#include "exchange/remote/send_buffers.hpp"
+#include "exchange/remote/messages/send_buffers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

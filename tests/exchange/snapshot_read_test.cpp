@@ -1,6 +1,6 @@
-#include "exchange/remote/snapshot_read.hpp"
+#include "exchange/remote/pull/snapshot_read.hpp"
 
-#include "exchange/remote/remote_look.hpp"
+#include "exchange/remote/pull/remote_look.hpp"
 #include "exchange/two_hosts.hpp"
 
 using namespace fast;

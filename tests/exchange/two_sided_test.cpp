@@ -1,6 +1,6 @@
 // Worker 0 publishes on rank 0, worker 1 reads on rank 1: two ranks with nothing but messages
 // between them.
-#include "exchange/remote/two_sided.hpp"
+#include "exchange/remote/messages/two_sided.hpp"
 
 #include "exchange/pair.hpp"
 #include "support/catch.hpp"

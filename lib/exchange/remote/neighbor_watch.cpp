@@ -1,7 +1,7 @@
 #include "exchange/remote/neighbor_watch.hpp"
 
-#include "exchange/remote/puller.hpp"
-#include "exchange/remote/two_sided.hpp"
+#include "exchange/remote/messages/two_sided.hpp"
+#include "exchange/remote/pull/puller.hpp"
 
 namespace fast::exchange {
 namespace {

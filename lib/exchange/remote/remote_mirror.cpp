@@ -7,8 +7,8 @@
 #include <exception>
 #include <utility>
 
-#include "exchange/remote/remote_look.hpp"
-#include "exchange/remote/snapshot_read.hpp"
+#include "exchange/remote/pull/remote_look.hpp"
+#include "exchange/remote/pull/snapshot_read.hpp"
 
 namespace fast::exchange {
 namespace {

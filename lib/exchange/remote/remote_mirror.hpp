@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "exchange/remote/kept_copy.hpp"
 #include "exchange/remote/neighbor_watch.hpp"
+#include "exchange/remote/pull/kept_copy.hpp"
 #include "exchange/remote/remote_access.hpp"
 #include "exchange/remote/remote_tasks.hpp"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "exchange/remote/send_buffers.hpp"
+#include "exchange/remote/messages/send_buffers.hpp"
 #include "exchange/remote/throttle.hpp"
 
 namespace fast::exchange {

@@ -1,0 +1,39 @@
+#include "exchange/remote/messages/payload_sender.hpp"
+
+#include <algorithm>
+
+#include "exchange/remote/messages/frame.hpp"
+
+namespace fast::exchange {
+namespace {
+constexpr int parts_at_once = 4;
+}
+
+void PayloadSender::begin(std::shared_ptr<SendBuffer> buffer) {
+  buffer_ = std::move(buffer);
+  started_bytes_ = 0;
+}
+
+bool PayloadSender::start_parts() {
+  const std::size_t before = started_bytes_;
+  for (int i = 0; i < parts_at_once && !all_started() && throttle_.open(); ++i) {
+    const std::size_t size = std::min(part_bytes, buffer_->size() - started_bytes_);
+    const std::byte* part = buffer_->first(started_bytes_ + size) + started_bytes_;
+    under_way_.push_back(messages_.send(reader_, publication_tag, part, size));
+    throttle_.spend(size);
+    started_bytes_ += size;
+  }
+  return started_bytes_ > before;
+}
+
+bool PayloadSender::remove_done() {
+  return std::erase_if(under_way_, [](mpi::Request& request) { return request.test(); }) > 0;
+}
+
+bool PayloadSender::release() {
+  if (!under_way_.empty()) return false;
+  buffer_.reset();
+  return true;
+}
+
+}  // namespace fast::exchange

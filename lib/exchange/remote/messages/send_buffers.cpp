@@ -1,0 +1,42 @@
+#include "exchange/remote/messages/send_buffers.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "exchange/shared/seqlock.hpp"
+
+namespace fast::exchange {
+
+void SendBuffer::assign(std::uint64_t sequence, std::int64_t round) {
+  sequence_ = sequence;
+  round_ = round;
+  copied_ = 0;
+}
+
+const std::byte* SendBuffer::first(std::size_t bytes) {
+  if (copied_ < bytes) {
+    std::byte* to = bytes_.data() + copied_;
+    const std::byte* slot = board_->slot(rank_, sequence_) + copied_;
+    const std::byte* from = read_optimistically(slot, to, bytes - copied_);
+    if (from != to) std::memcpy(to, from, bytes - copied_);
+    copied_ = bytes;
+    was_intact_ = board_->still_holds(rank_, sequence_, round_);
+  }
+  return bytes_.data();
+}
+
+bool SendBuffer::is_intact() const { return copied_ == size() && was_intact_; }
+
+std::shared_ptr<SendBuffer> SendBuffers::buffer(std::uint64_t sequence, std::int64_t round) {
+  for (const auto& buffer : buffers_) {
+    if (buffer->sequence() == sequence) return buffer;
+  }
+  auto spare = std::find_if(buffers_.begin(), buffers_.end(),
+                            [](const auto& buffer) { return buffer.use_count() == 1; });
+  if (spare == buffers_.end())
+    spare = buffers_.insert(spare, std::make_shared<SendBuffer>(board_, rank_));
+  (*spare)->assign(sequence, round);
+  return *spare;
+}
+
+}  // namespace fast::exchange

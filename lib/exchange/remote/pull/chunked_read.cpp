@@ -1,0 +1,52 @@
+#include "exchange/remote/pull/chunked_read.hpp"
+
+namespace fast::exchange {
+namespace {
+
+constexpr std::size_t chunks_at_once = 4;
+constexpr auto quick = std::chrono::milliseconds(10), slow = std::chrono::milliseconds(80);
+
+}  // namespace
+
+void ChunkedRead::begin(std::size_t offset, std::byte* to, std::size_t size_bytes) {
+  offset_ = offset;
+  to_ = to;
+  size_bytes_ = size_bytes;
+  requested_ = arrived_ = 0;
+}
+
+void ChunkedRead::advance() {
+  take_arrived();
+  start_next();
+}
+
+void ChunkedRead::take_arrived() {
+  while (!chunks_.empty() && chunks_.front().request.test()) {
+    adapt_length(Clock::now() - chunks_.front().started);
+    arrived_ += chunks_.front().size_bytes;
+    chunks_.pop_front();
+  }
+}
+
+void ChunkedRead::start_next() {
+  while (chunks_.size() < chunks_at_once && requested_ < size_bytes_ && throttle_.open()) {
+    const std::size_t size = std::min(chunk_bytes_, size_bytes_ - requested_);
+    auto request = window_.get(worker_, offset_ + requested_, to_ + requested_, size);
+    chunks_.push_back({std::move(request), size, Clock::now()});
+    requested_ += size;
+    throttle_.spend(size);
+  }
+}
+
+void ChunkedRead::adapt_length(Clock::duration took) {
+  if (took > slow) chunk_bytes_ = std::max(chunk_bytes_ / 2, shortest_chunk);
+  if (took < quick) chunk_bytes_ = std::min(chunk_bytes_ * 2, longest_chunk);
+}
+
+bool ChunkedRead::abandon() {
+  size_bytes_ = requested_;
+  std::erase_if(chunks_, [](Chunk& chunk) { return chunk.request.test(); });
+  return chunks_.empty();
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,57 @@
+#include "exchange/remote/pull/kept_copy.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fast::exchange {
+namespace {
+
+constexpr auto look_again = std::chrono::microseconds(500);
+
+}  // namespace
+
+bool KeptCopy::advance(Clock::time_point now) {
+  if (!edges_.board->layout().keeps_copy() || now < until_) return false;
+  const Seconds slowest = slowest_read();
+  const bool is_new = slowest > Seconds(0) && copy_newest();
+  until_ = now + (is_new ? std::chrono::duration_cast<Clock::duration>(2 * slowest)
+                         : Clock::duration(look_again));
+  return is_new;
+}
+
+/// Of readers in this round and in the next.
+Seconds KeptCopy::slowest_read() const {
+  std::uint64_t slowest_ns = 0;
+  const std::int64_t now = edges_.consumed();
+  for (const std::int64_t round : {now, now + 1}) {
+    for (const int reader : edges_.plan(round).destinations) {
+      const auto& slow_ns = edges_.board->header(reader).reading.slow_read_ns;
+      slowest_ns = std::max(slowest_ns, slow_ns.load(std::memory_order_relaxed));
+    }
+  }
+  return std::chrono::nanoseconds(slowest_ns);
+}
+
+/// The worker's own thread may write to the slot meanwhile. Then there is no copy for a moment.
+bool KeptCopy::copy_newest() {
+  const SlotBoard& board = *edges_.board;
+  auto& publication = board.header(edges_.rank).publication;
+  auto& kept = board.header(edges_.rank).kept;
+  const std::uint64_t sequence = publication.sequence.load(std::memory_order_acquire);
+  const std::int64_t first = board.round(edges_.rank, sequence).load(std::memory_order_acquire);
+  const std::int64_t until = board.until(edges_.rank, sequence).load(std::memory_order_acquire);
+  const bool is_known = kept.sequence.load(std::memory_order_relaxed) == sequence &&
+                        kept.first.load(std::memory_order_relaxed) == first &&
+                        kept.until.load(std::memory_order_relaxed) == until;
+  if (sequence == 0 || first == being_written || is_known) return false;
+  kept.first.exchange(being_written, std::memory_order_seq_cst);
+  copy_optimistically(board.kept(edges_.rank), board.slot(edges_.rank, sequence),
+                      board.layout().message_bytes());
+  if (!board.still_holds(edges_.rank, sequence, first)) return false;
+  kept.until.store(until, std::memory_order_relaxed);
+  kept.sequence.store(sequence, std::memory_order_relaxed);
+  kept.first.store(first, std::memory_order_release);
+  return true;
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,105 @@
+#include "exchange/remote/pull/puller.hpp"
+
+#include <utility>
+
+namespace fast::exchange {
+
+Puller::Puller(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker)
+    : Replicator(worker),
+      edges_(edges),
+      mirror_(*edges.board, worker),
+      header_(window, worker),
+      copy_(window, worker, edges.throttle),
+      plan_(edges, worker) {}
+
+bool Puller::advance() {
+  if (closing_) return false;
+  switch (state_) {
+    case State::idle:
+      return begin_look();
+    case State::looking:
+      return header_.test() && end_look();
+    case State::copying:
+      return continue_copy();
+    case State::checking:
+      return header_.test() && end_check();
+  }
+  return false;
+}
+
+bool Puller::closed() {
+  const bool header_is_done = !header_.is_under_way() || header_.test();
+  return copy_.abandon() && header_is_done;
+}
+
+bool Puller::begin_look() {
+  header_.begin();
+  state_ = State::looking;
+  return false;
+}
+
+bool Puller::end_look() {
+  const bool moved = mirror_.merge(header_.header());
+  if (const auto target = plan_.choose(header_.header())) {
+    begin_copy(*target);
+    state_ = State::copying;
+    return true;
+  }
+  state_ = State::idle;
+  return mirror_status() || moved;
+}
+
+bool Puller::continue_copy() {
+  const bool was_under_way = copy_.is_under_way();
+  const std::size_t before = copy_.arrived_bytes();
+  copy_.advance();
+  if (copy_.arrived_bytes() > before) mirror_.arrived(copy_.arrived_bytes());
+  if (copy_.done()) {
+    header_.begin();
+    state_ = State::checking;
+  }
+  return was_under_way;
+}
+
+bool Puller::end_check() {
+  mirror_.merge(header_.header());
+  const PullPlan::Outcome outcome = plan_.check(target_, header_.header());
+  plan_.note(target_, outcome, Clock::now() - began_);
+  tell_pace();
+  if (outcome == PullPlan::Outcome::valid) {
+    mirror_.publish(target_.skipped ? target_.first : target_.last, target_.last);
+  }
+  state_ = State::idle;
+  return true;
+}
+
+void Puller::begin_copy(const PullTarget& target) {
+  target_ = target;
+  began_ = Clock::now();
+  const SlotLayout& layout = edges_.board->layout();
+  // Readers may follow the arrival of exactly the round that they wait for.
+  const bool may_be_followed = edges_.exact() && !target.skipped;
+  std::byte* to = may_be_followed ? mirror_.begin(target.last, target.last) : mirror_.begin();
+  copy_.begin(target.kept ? layout.kept_offset() : layout.slot_offset(target.sequence), to,
+              layout.message_bytes());
+}
+
+/// One number for all that this worker reads: its slowest read, as far as its pullers know.
+void Puller::tell_pace() {
+  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(plan_.slow_read());
+  const auto now_ns = static_cast<std::uint64_t>(took.count());
+  auto& told_ns = edges_.board->header(edges_.rank).reading.slow_read_ns;
+  const std::uint64_t last_ns = std::exchange(told_ns_, now_ns);
+  const std::uint64_t all_ns = told_ns.load(std::memory_order_relaxed);
+  if (now_ns > all_ns || all_ns == last_ns) told_ns.store(now_ns, std::memory_order_relaxed);
+}
+
+/// A status is mirrored after the worker's last payload. The cache lines of a header need not be of
+/// one moment: if this look found nothing to copy, that holds for the status of the previous look.
+bool Puller::mirror_status() {
+  const WorkerStatus status = std::exchange(status_, status_of(header_.header()));
+  if (status != WorkerStatus::failed && plan_.has_more(header_.header())) return false;
+  return mirror_.set_status(status);
+}
+
+}  // namespace fast::exchange

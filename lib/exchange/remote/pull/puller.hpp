@@ -1,0 +1,53 @@
+// Follows a worker of another host by reading its memory (MPI_Rget): its header, a slot in chunks,
+// its header again.
+#pragma once
+
+#include "exchange/remote/pull/chunked_read.hpp"
+#include "exchange/remote/pull/header_read.hpp"
+#include "exchange/remote/pull/pull_plan.hpp"
+#include "exchange/remote/replicator.hpp"
+
+namespace fast::exchange {
+
+/// The states and their transitions:
+///
+///     idle ── begin_look ──► looking ── end_look, something to copy ──► copying
+///      ▲                        │                                          │
+///      │                        └── end_look, nothing to copy ──► idle     │ continue_copy,
+///      └──────────── end_check ── checking ◄───────────────────────────────┘ all has arrived
+class Puller : public Replicator {
+ public:
+  Puller(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker);
+
+  bool advance() override;
+  void close() override { closing_ = true; }
+  bool closed() override;
+  bool is_idle() const { return state_ == State::idle; }
+
+ private:
+  enum class State { idle, looking, copying, checking };
+
+  // The transitions; true when something has moved.
+  bool begin_look();
+  bool end_look();
+  bool continue_copy();
+  bool end_check();
+
+  void begin_copy(const PullTarget& target);
+  bool mirror_status();
+  void tell_pace();
+
+  RemoteEdges& edges_;
+  MirrorWriter mirror_;
+  HeaderRead header_;
+  ChunkedRead copy_;
+  PullPlan plan_;
+  State state_ = State::idle;
+  PullTarget target_;                             ///< of the copy
+  Clock::time_point began_{};                     ///< the copy
+  std::uint64_t told_ns_ = 0;                     ///< to the publishers, by this object
+  WorkerStatus status_ = WorkerStatus::starting;  ///< as the previous look found it
+  bool closing_ = false;
+};
+
+}  // namespace fast::exchange

@@ -1,0 +1,18 @@
+#include "exchange/remote/pull/remote_look.hpp"
+
+namespace fast::exchange {
+
+bool RemoteLook::advance(bool is_followed) {
+  if (state_ == State::idle) {
+    header_.begin();
+    state_ = State::looking;
+    return true;
+  }
+  if (state_ == State::ended || !header_.test()) return false;
+  mirror_.merge(header_.header());
+  if (!is_followed) mirror_.set_status(status_of(header_.header()));
+  state_ = State::ended;
+  return true;
+}
+
+}  // namespace fast::exchange

@@ -1,0 +1,59 @@
+// Copies the newest weights of a worker on another host, once.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "exchange/remote/pull/chunked_read.hpp"
+#include "exchange/remote/pull/header_read.hpp"
+#include "exchange/remote/pull/pull_plan.hpp"
+#include "exchange/remote/remote_task.hpp"
+
+namespace fast::exchange {
+
+/// The states and their transitions:
+///
+///     idle ── begin_look ──► looking ── end_look ──► copying ── continue_copy ──► checking
+///      ▲                        │ nothing published                                  │ end_check
+///      └──────── retry ◄────────┴──────────────────────── the slot was overwritten ◄─┤
+///                  │ after `most_attempts`                                           ▼
+///                  └────────────────────────────────────────────────────────────► ended
+class SnapshotRead final : public RemoteTask {
+ public:
+  static constexpr int most_attempts = 100;
+
+  SnapshotRead(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker);
+
+  bool advance(bool is_followed) override;
+  bool ended() const override { return state_ == State::ended; }
+  bool released() override;
+
+  /// What bytes() are: the weights beside the message, vector 0 of the message, or none.
+  Snapshot result() const { return result_; }
+  std::span<const std::byte> bytes() const { return {room_.data(), size_bytes_}; }
+
+ private:
+  enum class State { idle, looking, copying, checking, ended };
+
+  // The transitions; true when something has moved.
+  bool begin_look();
+  bool end_look(bool is_followed);
+  bool continue_copy();
+  bool end_check();
+  bool retry();
+
+  void begin_copy(const PullTarget& target);
+
+  const SlotLayout& layout_;
+  MirrorWriter mirror_;
+  HeaderRead header_;
+  ChunkedRead copy_;
+  std::vector<std::byte> room_;  ///< its own, so that the caller may leave at a deadline
+  State state_ = State::idle;
+  PullTarget target_;
+  Snapshot found_ = Snapshot::none, result_ = Snapshot::none;
+  std::size_t size_bytes_ = 0;
+  int attempts_ = 0;
+};
+
+}  // namespace fast::exchange

@@ -1,0 +1,152 @@
+#include "worker/start/place.hpp"
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/mpi/environment.hpp>
+
+#include "combine/device_mixer.hpp"
+#include "combine/host_mixer.hpp"
+#include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
+#include "exchange/seats/seated_link.hpp"
+#include "mpi/launcher.hpp"
+#include "worker/start/device_link.hpp"
+#include "worker/start/seat_plan.hpp"
+#include "worker/start/startup.hpp"
+
+namespace fast::worker {
+namespace {
+
+std::unique_ptr<combine::Mixer> make_mixer(ParameterLayout layout, const WorkerOptions& options,
+                                           int rank) {
+  codec::Options codec = options.codec;
+  codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(rank));
+  if (options.accelerator) {
+    return std::make_unique<combine::DeviceMixer>(std::move(layout), options.algorithm.make(),
+                                                  codec, options.accelerator);
+  }
+  return std::make_unique<combine::HostMixer>(std::move(layout), options.algorithm.make(), codec,
+                                              sends_sums(options.algorithm.declaration(), options));
+}
+
+PayloadShape shape_of(combine::Mixer& mixer, const WorkerOptions& options) {
+  const algorithm::Declaration& declared = options.algorithm.declaration();
+  const bool weights_apart =
+      declared.publishes_weights_apart || options.codec.kind != codec::Kind::identity;
+  return {mixer.coded().size_bytes(), declared.payload_vectors, mixer.scalars().count(),
+          weights_apart ? mixer.layout().size_bytes() : 0};
+}
+
+}  // namespace
+
+PlaceTaker::PlaceTaker(const Group& group, const Schedule& schedule, const Wiring& wiring,
+                       const ParameterLayout& layout, const WorkerOptions& options)
+    : group_(group),
+      schedule_(schedule),
+      wiring_(wiring),
+      layout_(layout),
+      options_(options),
+      keeper_(group.impl().seats()),
+      edges_(std::make_shared<SeatPlan>(options.algorithm.declaration(), keeper_)) {}
+
+std::optional<Place> PlaceTaker::take() {
+  Place place;
+  const bool waits = group_.rank() >= group_.size();
+  if (!waits) prepare(place);
+  place.shape = waits ? shape_of(*make_mixer(layout_, options_, 0), options_)
+                      : shape_of(*place.mixer, options_);
+  place.link = open(place.shape);
+  if (!waits) return place;
+  return wait(std::move(place));
+}
+
+std::optional<Place> PlaceTaker::take_another(Link link) {
+  Place place;
+  place.shape = shape_of(*make_mixer(layout_, options_, 0), options_);
+  place.link = std::move(link);
+  return wait(std::move(place));
+}
+
+std::optional<Place> PlaceTaker::wait(Place place) {
+  place.offer =
+      keeper_->wait_for_seat([] { mpi::tell_launcher(mpi::LauncherNote::training_began); });
+  if (place.offer) {
+    prepare(place);
+    return place;
+  }
+  leave();
+  return std::nullopt;
+}
+
+void PlaceTaker::leave() {
+  const bool leaves = mpi::asked_to_leave();
+  if (leaves || group_.some_are_gone() || keeper_->some_are_missing()) group_.give_up();
+}
+
+/// A run that has not grown keeps the schedule that all have agreed on.
+Wired PlaceTaker::wired() const {
+  if (!keeper_ || keeper_->growth().entered() == 0)
+    return {schedule_, {options_.weights, options_.lazy_weights, {}}};
+  return wiring_.of(keeper_->table().seats(), options_);
+}
+
+int PlaceTaker::seat(const Place& place) const {
+  return place.offer ? place.offer->seat : group_.rank();
+}
+
+void PlaceTaker::prepare(Place& place) {
+  place.mixer = make_mixer(layout_, options_, seat(place));
+  const bool passes_mass =
+      options_.algorithm.declaration().mixing == algorithm::Mixing::column_stochastic;
+  if (place.offer) keeper_->growth().enter(std::max(place.offer->growth, keeper_->growth().past()));
+  const Wired wired = this->wired();
+  place.plan = std::make_shared<RoundPlan>(wired.schedule, seat(place), wired.weights.rule,
+                                           wired.weights.lazy, passes_mass);
+  edges_->set(place.plan);
+}
+
+Link PlaceTaker::open(const PayloadShape& shape) {
+  ExchangeOptions exchange = exchange_options(options_);
+  if (keeper_) {
+    keeper_->watch(options_.suspect_after.value_or(suspect_after_at_first),
+                   options_.mix_every * options_.algorithm.declaration().combine_every);
+    exchange.is_replaced = [keeper = keeper_](int rank) {
+      return keeper->table().is_replaced(rank);
+    };
+    exchange.number_of = [keeper = keeper_](int rank) { return keeper->number_of(rank); };
+  }
+  const bool plain = options_.codec.kind == codec::Kind::identity;
+  EdgePlan edges = [edges = edges_](std::int64_t combination) { return edges->edges(combination); };
+  Link link = open_link(group_.everyone(), shape, plain, std::move(edges), std::move(exchange),
+                        options_.accelerator);
+  return keeper_ ? exchange::seated(std::move(link), keeper_) : std::move(link);
+}
+
+ExchangeOptions exchange_options(const WorkerOptions& options) {
+  ExchangeOptions exchange;
+  exchange.staleness = options.staleness;
+  exchange.deadline = options.deadline;
+  exchange.suspect_after = options.suspect_after;
+  exchange.remote_path = options.remote_path;
+  exchange.remote_bytes_per_s = options.remote_bytes_per_s;
+  exchange.log = options.log;
+  exchange.observer = options.observer;
+  return exchange;
+}
+
+void check_for_spares(const Group& group, const WorkerOptions& options) {
+  if (group.spares() == 0) return;
+  const algorithm::Declaration& declared = options.algorithm.declaration();
+  require(declared.scope != algorithm::Scope::everybody && declared.average_every == 0,
+          ErrorKind::argument,
+          "Worker: {} spares with algorithm {}, which averages over all workers and ends when one "
+          "is lost; leave the spares out or take a rule that averages with neighbors",
+          group.spares(), declared.name);
+  require(!options.accelerator, ErrorKind::argument,
+          "Worker: {} spares with tensors on a device; spares are for tensors in host memory, "
+          "leave them out",
+          group.spares());
+}
+
+}  // namespace fast::worker

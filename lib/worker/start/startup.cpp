@@ -1,0 +1,104 @@
+#include "worker/start/startup.hpp"
+
+#include <fast/core/version.hpp>
+#include <sstream>
+
+#include "combine/accelerator.hpp"
+#include "worker/options/rows.hpp"
+
+namespace fast::worker {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// "there" and "here" at the first line that differs; an absent line is "nothing".
+std::string first_difference(const std::string& a, const std::string& b, int rank_a, int rank_b) {
+  const auto left = lines_of(a), right = lines_of(b);
+  const std::size_t common = std::min(left.size(), right.size());
+  std::size_t at = 0;
+  while (at < common && left[at] == right[at]) ++at;
+  const auto line = [at](const std::vector<std::string>& lines) {
+    return at < lines.size() ? lines[at] : std::string("nothing more");
+  };
+  return fmt::format("worker {} has {}, worker {} has {}", rank_a, line(left), rank_b, line(right));
+}
+
+std::string staleness_text(std::int64_t staleness) {
+  return staleness == unbounded_staleness ? "inf" : std::to_string(staleness);
+}
+
+}  // namespace
+
+std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
+                        const Schedule& schedule, const WorkerOptions& options) {
+  WorkerOptions rows = options;
+  options::OptionTable table;
+  add_rows(table, rows);
+  return fmt::format(
+      "library version {}\n{}\nalgorithm {} {}\n{}topology {}\nworkers {}\nperiod {}\n{}\n{}",
+      version(), options.must_agree, algorithm.name, algorithm.parameters, table.agreement(),
+      schedule.name(), schedule.workers(), schedule.period(), layout.describe(), manifest(layout));
+}
+
+void require_agreement(const Group& group, const std::string& fingerprint,
+                       const Deadline& deadline) {
+  const auto all = group.all_gather(fingerprint, deadline, "Worker: comparing models and options");
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format("Worker: {}; build the same model with the same options on every worker",
+                    first_difference(all[0], all[r], 0, static_cast<int>(r))),
+        true);
+  }
+}
+
+std::vector<TensorView> participating(std::vector<TensorView> views, const WorkerOptions& options) {
+  const std::size_t before = views.size();
+  if (options.participates) {
+    std::erase_if(views, [&](const TensorView& view) { return !options.participates(view); });
+    require(
+        before == 0 || !views.empty(), ErrorKind::argument,
+        "Worker: the `participates` option leaves none of {} tensors; let at least one take part",
+        before);
+  }
+  const Device device = options.accelerator ? options.accelerator->device() : Device{};
+  for (const TensorView& view : views) {
+    require(view.device == device || options.accelerator, ErrorKind::argument,
+            "Worker: {} is in {}; set WorkerOptions::accelerator to that device's "
+            "(cuda::accelerator), or hand over a mirror in host memory",
+            describe(view), describe(view.device));
+    require(view.device == device, ErrorKind::argument,
+            "Worker: {} is in {}, the accelerator's is {}; hand over tensors of one device",
+            describe(view), describe(view.device), describe(device));
+  }
+  return views;
+}
+
+void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm) {
+  WorkerOptions rows = options;
+  options::OptionTable table;
+  add_rows(table, rows);
+  table.check_values("Worker");
+  const std::string codec = codec::name(options.codec);
+  require(algorithm.why_exact.empty() || options.codec.kind == codec::Kind::identity,
+          ErrorKind::argument,
+          "Worker: algorithm {} with codec {}; it runs with identity only, as {}", algorithm.name,
+          codec, algorithm.why_exact);
+  require(algorithm.why_synchronous.empty() || options.staleness == 0, ErrorKind::argument,
+          "Worker: algorithm {} with staleness {}; it runs at staleness 0 only, as {}",
+          algorithm.name, staleness_text(options.staleness), algorithm.why_synchronous);
+  require(algorithm.delivery != algorithm::Delivery::every || options.staleness == 0,
+          ErrorKind::argument, "Worker: algorithm {} needs every message; use staleness 0, not {}",
+          algorithm.name, options.staleness);
+  require(!algorithm.sparsity.bounded() || options.staleness == 0, ErrorKind::argument,
+          "Worker: algorithm {} with staleness {}; messages of few entries need staleness 0",
+          algorithm.name, staleness_text(options.staleness));
+}
+
+}  // namespace fast::worker
