@@ -31,7 +31,7 @@ struct Keeping {
   bool advance(double ms) {
     return copy.advance(start + std::chrono::duration_cast<Clock::duration>(Seconds(ms / 1e3)));
   }
-  void publish(std::int64_t round) { write(writer, round, bytes); }
+  void publish(std::int64_t round) { testing::write(writer, round, bytes); }
   void say_slow(double ms) const {
     auto& slow_ns = pair.board->header(Pair::reader_rank).reading.slow_read_ns;
     slow_ns = static_cast<std::uint64_t>(ms * 1e6);

@@ -17,7 +17,6 @@ struct Watched {
   SeatTable table{of(0), 3};
   SignsOfLife signs{table, 1.0};
 };
-};
 
 }  // namespace
 

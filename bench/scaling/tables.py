@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""Tables and pictures of the scaling study:  bench/scaling/tables.py DIR [--out docs/pictures]
+
+DIR has the results of bench/scaling/scaling.sh. Tables are printed as Markdown. With --out, pictures are written there:
+scaling-workers.svg (a round by number of workers) and scaling-anatomy.svg (where a round's time goes). Pictures need
+matplotlib:  apt-get install python3-matplotlib
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+METHODS = ["none", "ring", "torus", "one-peer", "hierarchical", "hierarchical-one-peer", "ring-stale1", "ring-inf",
+           "one-peer-inf", "ring-int8", "one-peer-int8", "all-reduce", "mpi-all-reduce", "server", "server-async"]
+PARTS = ["compute_ms", "publish_ms", "mix_ms", "wait_ms", "rest_ms"]
+
+
+def read(directory):
+    """{cell: {method: row}}; a cell's file is CELL.METHOD.json."""
+    cells = {}
+    for file in sorted(pathlib.Path(directory).glob("*.json")):
+        cell, method = file.name.removesuffix(".json").split(".", 1)
+        content = json.loads(file.read_text())
+        rows = content["rows"] if isinstance(content, dict) else content
+        cells.setdefault(cell, {})[method] = rows[0]
+    return cells
+
+
+def present(cells, names):
+    return [m for m in METHODS if any(m in cells.get(name, {}) for name in names)]
+
+
+def table(head, rows):
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def ratio(row, base):
+    return f"{row['round_ms'] / base['round_ms']:.3f}" if row and base else "–"
+
+
+def efficiency(cells):
+    """A round without exchange ÷ a round: by number of workers."""
+    names = [n for n in ("n1", "n2", "n4", "n8", "n16") if n in cells]
+    print("Time of a round ÷ that without exchange, by number of workers:\n")
+    table(["method", *(n[1:] for n in names)],
+          [[m, *(ratio(cells[n].get(m), cells[n].get("none")) for n in names)] for m in present(cells, names) if m != "none"])
+
+
+def conditions(cells):
+    names = [n for n in ("n16", "hosts1", "hosts2", "100mbit", "10gbit", "quarter-mb", "jitter", "slow", "strong", "100mb")
+             if n in cells]
+    print("16 workers (100mb: 4), time of a round ÷ that without exchange:\n")
+    table(["method", *names],
+          [[m, *(ratio(cells[n].get(m), cells[n].get("none")) for n in names)] for m in present(cells, names) if m != "none"])
+
+
+def anatomy(cells, name="n16"):
+    print(f"Where the time of a round goes, in ms ({name}):\n")
+    rows = []
+    for method in present(cells, [name]):
+        row = cells[name].get(method)
+        if not row:
+            continue
+        rows.append([method, f"{row['round_ms']:.1f}", *(f"{row[part]:.2f}" for part in PARTS), f"{row['fresh']:.2f}",
+                     f"{row['host_sent_mb_round']:.2f}"])
+    table(["method", "round", "compute", "publish", "mix", "wait", "rest", "fresh reads", "MB sent by a host"], rows)
+
+
+def slow_worker(cells):
+    if "slow" not in cells:
+        return
+    healthy, slow = cells.get("n16", {}), cells["slow"]
+    print("Beside a worker that is 4 times as slow: the others' rate ÷ their rate without it:\n")
+    rows = [[m, f"{healthy[m]['round_ms'] / slow[m]['round_ms']:.3f}", f"{slow[m]['fresh']:.2f}"]
+            for m in present(cells, ["slow"]) if m in slow and m in healthy]
+    table(["method", "rate kept", "fresh reads"], rows)
+
+
+def draw(cells, out):
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        sys.exit("tables.py: matplotlib is not there: apt-get install python3-matplotlib")
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"
+    matplotlib.rcParams["svg.hashsalt"] = "fast"  # the same picture from the same rows
+    import matplotlib.pyplot as plt
+
+    out.mkdir(parents=True, exist_ok=True)
+    names = [n for n in ("n1", "n2", "n4", "n8", "n16") if n in cells]
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for method in present(cells, names):
+        points = [(int(n[1:]), cells[n][method]["round_ms"]) for n in names if method in cells[n]]
+        axes.plot(*zip(*points), marker="o", markersize=3, label=method)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks([int(n[1:]) for n in names], [n[1:] for n in names])
+    axes.set_xlabel("workers")
+    axes.set_ylabel("ms a round")
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=7, ncol=2)
+    figure.tight_layout()
+    figure.savefig(out / "scaling-workers.svg", metadata={"Date": None})
+
+    if "n16" in cells:
+        methods = present(cells, ["n16"])[::-1]
+        figure, axes = plt.subplots(figsize=(7, 4))
+        left = [0.0] * len(methods)
+        for part in PARTS:
+            widths = [max(0.0, cells["n16"][m][part]) for m in methods]
+            axes.barh(methods, widths, left=left, label=part.removesuffix("_ms"))
+            left = [a + b for a, b in zip(left, widths)]
+        axes.set_xlabel("ms a round, 16 workers on 4 hosts")
+        axes.legend(fontsize=7)
+        figure.tight_layout()
+        figure.savefig(out / "scaling-anatomy.svg", metadata={"Date": None})
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("results")
+    arguments.add_argument("--out", type=pathlib.Path)
+    options = arguments.parse_args()
+    cells = read(options.results)
+    if not cells:
+        sys.exit(f"tables.py: no results in {options.results}; bench/scaling/scaling.sh makes them")
+    efficiency(cells)
+    conditions(cells)
+    anatomy(cells)
+    slow_worker(cells)
+    if options.out:
+        draw(cells, options.out)
+
+
+if __name__ == "__main__":
+    main()
