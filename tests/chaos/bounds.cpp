@@ -122,21 +122,6 @@ bool keeps_mean_without_some(const Plan& plan) {
   return is_undirected(schedule);
 }
 
-// A worker reads another host's slot by MPI_Rget, and a publisher that never waits may write to the
-// slot meanwhile. Then the read is of no use. When a read takes longer than the publications that
-// the slots hold, no message comes for hundreds of rounds. (With messages, a copy is sent.)
-//
-// With gradient tracking, let a worker give the share q of its tracker y to workers whose messages
-// are D rounds old. Trackers and what is on its way sum to the steps, so a worker's part of this
-// sum is 1 / (1 + q D), and the mean comes nearer to the optimum by step / (1 + q D) a round. For q
-// = 2/3 and D = 120, that is .0006 a round: 1,000 rounds take back half of the distance. If no
-// message comes at all, y is (1 - q) y + the change of the step, which goes to 0, and x goes to the
-// mean of the values heard last. So the mean stays between the start, 0, and the optimum.
-bool may_hear_seldom(const Plan& plan) {
-  return plan.rule == "gradient_tracking" && plan.staleness < 0 && plan.hosts > 1 &&
-         plan.path == "pull";
-}
-
 bool may_stop_reaching(const Plan& plan) {
   const fast::Schedule schedule = schedule_of(plan);
   const bool directed = schedule.is_static() && !schedule.at(0).is_symmetric();

@@ -28,9 +28,6 @@ double tolerance(const Plan& plan);
 /// Whether the mean is kept without some workers: undirected edges, or push_sum. Otherwise each
 /// survivor ends between the lowest and the highest target.
 bool keeps_mean_without_some(const Plan& plan);
-/// Whether a worker may hear of others so seldom that no round's end is near the optimum: the mean
-/// then ends between the start and the optimum. See bounds.cpp.
-bool may_hear_seldom(const Plan& plan);
 /// Whether events can leave workers that no other one reaches along directed edges, or for a while.
 /// push_sum then keeps no mean: each worker ends between the lowest and the highest target.
 bool may_stop_reaching(const Plan& plan);

@@ -106,11 +106,6 @@ std::vector<int> too_late(const Plan& plan, const std::vector<Result>& results) 
 struct Distance {
   double found = 0, optimum = 0;
   double value() const { return std::abs(found - optimum); }
-  /// From where the mean may be on its way from the start, 0, to the optimum.
-  double beyond_the_way() const {
-    if (!std::isfinite(found)) return value();
-    return std::max({0.0, std::min(0.0, optimum) - found, found - std::max(0.0, optimum)});
-  }
 };
 
 /// Of the mean of the weights from the mean of the targets, of all but `without`.
@@ -170,7 +165,7 @@ Verdict of_weights(const Plan& plan, const std::vector<Result>& results,
   const Distance timely = late.empty() || !some_left ? all : distance(results, late);
   const Distance best = timely.value() < all.value() ? timely : all;
   Verdict verdict;
-  verdict.distance = may_hear_seldom(plan) ? best.beyond_the_way() : best.value();
+  verdict.distance = best.value();
   if (!(verdict.distance <= tolerance(plan))) {
     verdict.fault = Fault::other;
     verdict.wrong = fmt::format("the survivors stand at {:.4f}, their optimum is {:.4f}",
