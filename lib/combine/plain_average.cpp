@@ -10,7 +10,7 @@ namespace fast::combine {
 namespace {
 
 constexpr std::size_t part_bytes = std::size_t{1} << 20;
-constexpr std::size_t block_bytes = std::size_t{8} << 10;  // stays in the first-level cache
+constexpr std::size_t piece_bytes = std::size_t{8} << 10;  // stays in the first-level cache
 
 /// The elements of a segment in the neighbors' payloads, from `first` on, and their weights.
 template <class T>
@@ -91,7 +91,7 @@ template <class T>
 bool PlainAverage::average_parts(const Segment& segment, std::vector<Arrival>& arrivals,
                                  const MixingRow& row, const MutablePayload& next,
                                  const Times& times) {
-  constexpr std::size_t part = part_bytes / sizeof(T), block = block_bytes / sizeof(T);
+  constexpr std::size_t part = part_bytes / sizeof(T), block = piece_bytes / sizeof(T);
   const T* model = static_cast<const T*>(segment.data);
   T* const slot = reinterpret_cast<T*>(next.data + segment.offset_bytes);
   T current[block];
