@@ -14,7 +14,7 @@
 namespace fast::bench {
 namespace {
 
-constexpr Seconds patience{300};
+constexpr Seconds contender_patience{300};
 
 class Alone final : public Contender {
  public:
@@ -49,7 +49,7 @@ class Neighbors final : public Contender {
     made.codec = codec::by_name(options.codec);
     made.staleness = options.staleness;
     made.initial = Initial::as_is;
-    made.deadline = patience;
+    made.deadline = contender_patience;
     return made;
   }
   Worker worker_;
@@ -99,7 +99,7 @@ std::unique_ptr<Contender> make_contender(const mpi::Communicator& world, const 
     return std::make_unique<ServedWorker>(world, weights, name == "server");
   if (name == "allreduce") {
     ExchangeOptions exchange;
-    exchange.deadline = patience;
+    exchange.deadline = contender_patience;
     std::shared_ptr<Reducer> reducer = group.open_reducer(weights.size_bytes(), exchange);
     return std::make_unique<AfterStep>(
         weights, [reducer](std::span<float> values) { reducer->average(values); });

@@ -8,7 +8,7 @@
 namespace fast::bench {
 namespace {
 
-constexpr Seconds patience{300};
+constexpr Seconds server_patience{300};
 constexpr int to_server = 1, to_worker = 2;
 constexpr auto idle = std::chrono::microseconds(50);
 
@@ -31,7 +31,7 @@ void ParameterServer::serve() {
     inboxes_[static_cast<std::size_t>(worker)].step.resize(weights_.size() + 1);
     expect(worker);
   }
-  const Deadline deadline(patience);
+  const Deadline deadline(server_patience);
   const auto is_over = [](const Inbox& inbox) {
     return inbox.is_done && !inbox.answer.is_under_way();
   };
@@ -81,12 +81,12 @@ void ParameterServer::answer(int worker) {
 
 ServedWorker::ServedWorker(const mpi::Communicator& world, std::span<float> weights,
                            bool waits_for_all)
-    : messages_(world, Deadline(patience)), weights_(weights), step_(weights.size() + 1) {
+    : messages_(world, Deadline(server_patience)), weights_(weights), step_(weights.size() + 1) {
   const std::string first =
       world.rank() == 0
           ? std::string(reinterpret_cast<const char*>(weights.data()), weights.size_bytes())
           : std::string();
-  const auto all = world.all_gather(first, Deadline(patience), "the server's weights");
+  const auto all = world.all_gather(first, Deadline(server_patience), "the server's weights");
   std::copy_n(all.front().data(), weights.size_bytes(), reinterpret_cast<char*>(weights.data()));
   if (world.rank() == 0)
     server_ = std::make_unique<ParameterServer>(messages_, world.size(), weights, waits_for_all);
@@ -119,8 +119,8 @@ void ServedWorker::finish() {
 }
 
 void ServedWorker::wait(mpi::Request& request) {
-  require(request.wait(Deadline(patience)), ErrorKind::deadline,
-          "the parameter server has not answered in {:.0f} s", patience.count());
+  require(request.wait(Deadline(server_patience)), ErrorKind::deadline,
+          "the parameter server has not answered in {:.0f} s", server_patience.count());
 }
 
 }  // namespace fast::bench
