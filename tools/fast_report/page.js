@@ -32,7 +32,7 @@ const tooltip = (field, title, format) => (format ? {field, title, type: 'quanti
 const distinct = (rows, field) => [...new Set(rows.map((row) => row[field]))];
 
 const axes = {
-  epoch: {title: 'epoch', axis: {tickMinStep: 1, tickCount: 8, format: '~d'}, zero: false},
+  epoch: {title: 'epoch', axis: {tickMinStep: 1, tickCount: 8, labelExpr: "datum.value % 1 ? '' : format(datum.value, '~d')"}, zero: false},
   seconds: {title: 'training time (s)', axis: {tickCount: 8}, zero: true},
   rounds: {title: 'rounds', axis: {format: ',~d', tickCount: 10}, zero: true},
 };

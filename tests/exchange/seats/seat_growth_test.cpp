@@ -17,7 +17,7 @@ constexpr double growing_tick_s = 0.05, growing_news_s = 0.1;
 /// Ranks of one host.
 class GrowingRanks {
  public:
-  GrowingRanks(int workers, int spares, GrowthRounds rounds = {}) : workers_(workers) {
+  GrowingRanks(int workers, int spares, GrowthRounds rounds = {}) {
     const auto ranks = static_cast<std::size_t>(workers + spares);
     memory_ = std::vector<SeatRecord>(ranks);
     made_.resize(ranks);
@@ -68,7 +68,6 @@ class GrowingRanks {
   std::vector<int> died;
 
  private:
-  int workers_;
   std::vector<SeatRecord> memory_;
   std::vector<std::int64_t> made_;
   std::deque<SeatTable> tables_;

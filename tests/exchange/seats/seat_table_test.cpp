@@ -4,7 +4,7 @@
 
 using namespace fast;
 using namespace fast::exchange;
-using Phase = SeatClaim::Phase;
+using ClaimPhase = SeatClaim::Phase;
 
 namespace {
 
@@ -19,7 +19,7 @@ struct Hall {
     for (SeatRecord& record : memory) records.push_back(&record);
     return records;
   }
-  void claim(int spare, int seat, std::uint64_t version, Phase phase) {
+  void claim(int spare, int seat, std::uint64_t version, ClaimPhase phase) {
     own[static_cast<std::size_t>(spare)].set_claim({0, version, seat, phase});
   }
   std::vector<SeatRecord> memory;
@@ -32,19 +32,19 @@ struct Hall {
 TEST_CASE("the newest claim that was seated holds a seat, and the lower rank of equals") {
   Hall hall(2, 5);
   CHECK(hall.table->holder(1) == 1);
-  hall.claim(3, 1, 1, Phase::claiming);
+  hall.claim(3, 1, 1, ClaimPhase::claiming);
   CHECK(hall.table->holder(1) == 1);
-  hall.claim(4, 1, 1, Phase::seated);
+  hall.claim(4, 1, 1, ClaimPhase::seated);
   CHECK(hall.table->holder(1) == 4);
-  hall.claim(3, 1, 1, Phase::seated);
+  hall.claim(3, 1, 1, ClaimPhase::seated);
   CHECK(hall.table->holder(1) == 3);
   CHECK(hall.table->is_replaced(1));
   CHECK(hall.table->is_replaced(4));
-  hall.claim(2, 1, 2, Phase::seated);
+  hall.claim(2, 1, 2, ClaimPhase::seated);
   CHECK(hall.table->holder(1) == 2);
   CHECK(hall.table->newest_version(1) == 2);
   CHECK(hall.table->taken() == std::vector<int>{1});
-  hall.claim(2, 1, 2, Phase::vacated);
+  hall.claim(2, 1, 2, ClaimPhase::vacated);
   CHECK(hall.table->holder(1) == 2);
   CHECK_FALSE(hall.table->takes_part(2));
   CHECK(hall.table->taken().empty());
@@ -57,7 +57,7 @@ TEST_CASE("a growth opens a seat when it is wanted, and has begun when a worker 
   hall.own[1].want(2);
   CHECK(hall.table->open_seats() == 3);  // one after the other
   CHECK(hall.table->holder(2) == nobody);
-  hall.claim(2, 2, 1, Phase::seated);
+  hall.claim(2, 2, 1, ClaimPhase::seated);
   hall.own[0].settle({1, 12});
   CHECK(hall.table->open_seats() == 4);
   CHECK(hall.table->begun_growths() == 0);

@@ -17,8 +17,7 @@ constexpr double silent_after_s = 1, news_s = 0.1, tick_s = 0.05;
 /// Ranks of one host, or of hosts that exchange copies only when news() is called.
 class Run {
  public:
-  explicit Run(int seats, int spares, bool apart = false, bool begun = true)
-      : seats_(seats), apart_(apart) {
+  explicit Run(int seats, int spares, bool apart = false, bool begun = true) : apart_(apart) {
     const auto ranks = static_cast<std::size_t>(seats + spares);
     const std::size_t copies = apart ? ranks : 1;
     for (std::size_t copy = 0; copy < copies; ++copy) memory_.emplace_back(ranks);
@@ -72,7 +71,6 @@ class Run {
   bool cut = false;
 
  private:
-  int seats_;
   bool apart_;
   std::deque<std::vector<SeatRecord>> memory_;
   std::deque<SeatTable> tables_;
