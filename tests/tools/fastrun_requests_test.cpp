@@ -14,7 +14,7 @@ namespace {
 struct RunUnderWay {
   explicit RunUnderWay(bool began = true) : options(made(directory / "control")), ranks(options) {
     for (int rank = 0; rank < ranks.size(); ++rank) {
-      ranks[rank].state = Rank::State::running;
+      ranks[rank].state = fastrun::Rank::State::running;
       ranks[rank].began = began && rank < options.ranks;
     }
   }
@@ -30,7 +30,7 @@ struct RunUnderWay {
   }
   /// It died of a signal.
   void die(int rank) {
-    ranks[rank].state = Rank::State::ended;
+    ranks[rank].state = fastrun::Rank::State::ended;
     ranks[rank].status = 9;
     requests.ended(rank);
   }
@@ -96,17 +96,17 @@ TEST_CASE("ranks know whether the process manager is still needed") {
   options.spares = 1;
   Ranks ranks(options);
   CHECK_FALSE(ranks.trained_ones_go_on());
-  CHECK(ranks.in_state(Rank::State::starting) == std::vector<int>{0, 1, 2});
-  ranks[1].state = Rank::State::running;
+  CHECK(ranks.in_state(fastrun::Rank::State::starting) == std::vector<int>{0, 1, 2});
+  ranks[1].state = fastrun::Rank::State::running;
   CHECK(ranks.first_that_trains() == 1);
   CHECK_FALSE(ranks.trained_ones_go_on());
   ranks[1].began = true;
   CHECK(ranks.trained_ones_go_on());
   CHECK(ranks[2].is_idle());
-  for (int rank = 0; rank < ranks.size(); ++rank) ranks[rank].state = Rank::State::ended;
+  for (int rank = 0; rank < ranks.size(); ++rank) ranks[rank].state = fastrun::Rank::State::ended;
   CHECK(ranks.all_ended());
   CHECK_FALSE(ranks.trained_ones_go_on());
   ranks[2].status = 3 << 8;
   CHECK(describe(ranks[2].status) == "ended with status 3");
-  CHECK(ranks.count([](const Rank& one) { return one.succeeded(); }) == 2);
+  CHECK(ranks.count([](const fastrun::Rank& one) { return one.succeeded(); }) == 2);
 }
