@@ -62,7 +62,8 @@ double sent_bytes(const std::string& interface) {
   std::ifstream file("/proc/net/dev");
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(':');
-    if (colon == std::string::npos || line.find(interface) > colon) continue;
+    const std::size_t begin = line.find_first_not_of(' ');
+    if (colon == std::string::npos || line.substr(begin, colon - begin) != interface) continue;
     std::istringstream fields(line.substr(colon + 1));
     double value = 0;
     for (int field = 0; field < 9; ++field) fields >> value;
@@ -84,6 +85,8 @@ bench::Anatomy operator-(bench::Anatomy a, const bench::Anatomy& b) {
   a.publish_s -= b.publish_s;
   a.wait_s -= b.wait_s;
   a.mix_s -= b.mix_s;
+  a.reads -= b.reads;
+  a.fresh_reads -= b.fresh_reads;
   return a;
 }
 
@@ -111,9 +114,10 @@ Measured run(const mpi::Communicator& world, const Group& group, const Cell& cel
   Measured found;
   found.elapsed_s = Seconds(Clock::now() - start).count();
   found.anatomy = method->anatomy() - before;
-  method->finish();
   group.barrier(Deadline(patience), "measured");
   found.sent_bytes = first_on_host ? sent_bytes(cell.interface) - bytes_before : 0;
+  method->finish();
+  group.barrier(Deadline(patience), "finished");
   found.mean =
       std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
   return found;
@@ -133,36 +137,38 @@ bench::Row row_of(const mpi::Communicator& world, const Group& group, const Cell
   for (std::size_t worker = 0; worker < counted; ++worker)
     rounds_ms.push_back(all[worker][0] / cell.rounds * 1e3);
   const auto timing = bench::timing_of(rounds_ms);
-  double bytes = 0, mean_weight = 0;
+  double bytes = 0, mean_weight = 0, reads = 0, fresh = 0;
   for (const auto& one : all) {
     bytes += one[5];
+    reads += one[7];
+    fresh += one[8];
     mean_weight += one[6] / static_cast<double>(all.size());
   }
   const std::vector<int> hosts = group.hosts();
   const std::set<int> distinct(hosts.begin(), hosts.end());
+  const double sent_mb = bytes / 1e6 / cell.rounds / static_cast<double>(distinct.size());
   const double measured_ms = mean(1) + mean(2) + mean(3) + mean(4);
   const bool neighbors = cell.method.method == "neighbors";
-  bench::Row row{
-      {"method", cell.method.method},
-      {"topology", neighbors ? cell.method.topology : "-"},
-      {"staleness", neighbors ? cell.staleness : "-"},
-      {"codec", neighbors ? cell.method.codec : "-"},
-      {"workers", world.size()},
-      {"hosts", distinct.size()},
-      {"mb", cell.megabytes},
-      {"step_ms", cell.pace.step_ms},
-      {"jitter", cell.pace.jitter},
-      {"slow", cell.pace.slow},
-      {"round_ms", mean(0)},
-      {"round_median_ms", timing.median_ms},
-      {"compute_ms", mean(1)},
-      {"publish_ms", mean(2)},
-      {"wait_ms", mean(3)},
-      {"mix_ms", mean(4)},
-      {"rest_ms", mean(0) - measured_ms},
-      {"fresh", mean(7) * cell.rounds / 1e3},
-      {"host_sent_mb_round", bytes / 1e6 / cell.rounds / static_cast<double>(distinct.size())},
-      {"mean_moved", std::abs(mean_weight)}};
+  bench::Row row{{"method", cell.method.method},
+                 {"topology", neighbors ? cell.method.topology : "-"},
+                 {"staleness", neighbors ? cell.staleness : "-"},
+                 {"codec", neighbors ? cell.method.codec : "-"},
+                 {"workers", world.size()},
+                 {"hosts", distinct.size()},
+                 {"mb", cell.megabytes},
+                 {"step_ms", cell.pace.step_ms},
+                 {"jitter", cell.pace.jitter},
+                 {"slow", cell.pace.slow},
+                 {"round_ms", mean(0)},
+                 {"round_median_ms", timing.median_ms},
+                 {"compute_ms", mean(1)},
+                 {"publish_ms", mean(2)},
+                 {"wait_ms", mean(3)},
+                 {"mix_ms", mean(4)},
+                 {"rest_ms", mean(0) - measured_ms},
+                 {"fresh", reads > 0 ? fresh / reads : 1},
+                 {"host_sent_mb_round", distinct.size() > 1 ? sent_mb : 0},
+                 {"mean_moved", std::abs(mean_weight)}};
   if (is_uneven) row["slow_round_ms"] = all.back()[0] / cell.rounds * 1e3;
   return row;
 }
@@ -180,9 +186,9 @@ int main(int argc, char** argv) {
     if (!bench::parse(group, app, argc, argv)) return 0;
     cell.method.staleness = bench::staleness_of(cell.staleness);
     const Measured own = run(world, group, cell);
-    const auto all = bench::gather(
-        group, {own.elapsed_s, own.anatomy.step_s, own.anatomy.publish_s, own.anatomy.wait_s,
-                own.anatomy.mix_s, own.sent_bytes, own.mean, own.anatomy.fresh_share});
+    const auto all = bench::gather(group, {own.elapsed_s, own.anatomy.step_s, own.anatomy.publish_s,
+                                           own.anatomy.wait_s, own.anatomy.mix_s, own.sent_bytes,
+                                           own.mean, own.anatomy.reads, own.anatomy.fresh_reads});
     if (world.rank() != 0) return 0;
     report.add(row_of(world, group, cell, all));
     return report.finish();

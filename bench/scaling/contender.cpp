@@ -37,9 +37,12 @@ class Neighbors final : public Contender {
   void finish() override { worker_.await_finish(); }
   Anatomy anatomy() const override {
     const WorkerStats stats = worker_.stats();
-    const double reads = static_cast<double>(std::max<std::int64_t>(1, stats.reads));
-    return {stats.step_s, stats.publish_s, stats.wait_s, stats.mix_s,
-            static_cast<double>(stats.fresh_reads) / reads};
+    return {stats.step_s,
+            stats.publish_s,
+            stats.wait_s,
+            stats.mix_s,
+            static_cast<double>(stats.reads),
+            static_cast<double>(stats.fresh_reads)};
   }
 
  private:

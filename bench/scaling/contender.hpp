@@ -19,7 +19,7 @@ struct MethodOptions {
 /// Where a worker's time went, in seconds, and what it has read.
 struct Anatomy {
   double step_s = 0, publish_s = 0, wait_s = 0, mix_s = 0;
-  double fresh_share = 1;  ///< of reads: publications not read before
+  double reads = 0, fresh_reads = 0;  ///< publications of neighbors; those not read before
 };
 
 /// One worker's part. Calls are one thread's.

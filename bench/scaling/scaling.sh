@@ -23,7 +23,8 @@ while (($#)); do
   esac
 done
 
-# A cell: NAME LINK HOSTS RANKS-A-HOST ARGUMENTS... LINK is "none" (one host), a rate, or SWITCH settings after a colon.
+# A cell: NAME LINK HOSTS RANKS-A-HOST ARGUMENTS... LINK is "none" (one host), or the rate of each
+# host, or that and settings of a switch between the hosts: 100mbit+delay=20ms.
 cells=()
 cell() { [[ ! $1 =~ $only ]] || cells+=("$*"); }
 
@@ -62,7 +63,7 @@ main=(none ring one-peer hierarchical ring-inf all-reduce mpi-all-reduce server 
 for name in "${main[@]}"; do
   base "hosts1/$name" none 1 16 "$name"
   base "hosts2/$name" 1gbit 2 8 "$name"
-  base "100mbit/$name" switch:rate=100mbit,delay=20ms 4 4 "$name"
+  base "100mbit/$name" 100mbit+delay=20ms 4 4 "$name"
   base "10gbit/$name" 10gbit 4 4 "$name"
   base "quarter-mb/$name" 1gbit 4 4 "$name" --mb 0.25
   base "jitter/$name" 1gbit 4 4 "$name" --jitter 0.2
@@ -90,15 +91,16 @@ bring_up() { # LINK HOSTS
   down
   [[ $1 != none ]] || return 0
   up="$*"
-  if [[ $1 == switch:* ]]; then
+  if [[ $1 == *+* ]]; then
     "$hosts" up "$2" --switch "$bin/switch"
-    local settings=${1#switch:}
+    local settings=${1#*+}
     "$hosts" link all ${settings//,/ }
   else
     "$hosts" up "$2"
-    "$hosts" rate "$1"
   fi
+  "$hosts" rate "${1%%+*}"
 }
+[[ ${#cells[@]} -gt 0 ]] || { echo "scaling.sh: no cell matches $only; --list names them" >&2; exit 2; }
 began=$SECONDS done_now=0
 # By link and hosts, so that these seldom change.
 while read -r name link count ranks arguments; do
@@ -108,7 +110,7 @@ while read -r name link count ranks arguments; do
   run=(mpiexec -n "$ranks")
   [[ $link == none ]] || run=("$hosts" run "$count" -r "$ranks")
   slow_rounds=$rounds
-  [[ $name != 100mb/* ]] || slow_rounds=$((rounds / 4))
+  [[ $name != 100mb/* ]] || slow_rounds=$(((rounds + 3) / 4))
   if timeout -k 5 180 "${run[@]}" "$bin/bench_scaling" $arguments --rounds "$slow_rounds" --json "$file.new" \
     </dev/null >"$file.log" 2>&1 9>&-; then
     mv "$file.new" "$file" && rm -f "$file.log"

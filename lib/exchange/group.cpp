@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/exchange/group.hpp>
@@ -60,7 +61,10 @@ void Group::give_up() const { impl_->give_up(); }
 Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions& options) const {
   const Deadline deadline(options.deadline);
   // Above staleness 0 nobody waits for reads of other hosts.
-  const bool keeps_copy = options.remote_path == RemotePathChoice::pull && options.staleness != 0;
+  const std::vector<int> on = hosts();
+  const bool several_hosts = std::count(on.begin(), on.end(), on.front()) < size();
+  const bool keeps_copy =
+      several_hosts && options.remote_path == RemotePathChoice::pull && options.staleness != 0;
   auto board = std::make_shared<const SlotBoard>(
       allocate(SlotLayout(shape, keeps_copy).part_bytes(), deadline), shape, keeps_copy);
   board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);

@@ -10,7 +10,8 @@ namespace {
 bool only_averages(const Context& worker) {
   const Setting& setting = worker.setting;
   return setting.exact() && setting.declared.plain_average && setting.fused() &&
-         !setting.options.accelerator && setting.options.codec.kind == codec::Kind::identity &&
+         setting.shape.scalars == 0 && !setting.options.accelerator &&
+         setting.options.codec.kind == codec::Kind::identity &&
          combine::PlainAverage::fits(worker.mixer.layout());
 }
 

@@ -25,7 +25,8 @@ struct Keeping {
                     unbounded_staleness,
                     Throttle(),
                     SendBuffers(pair.board, Pair::writer_rank)};
-  KeptCopy copy{edges};
+  bool is_remote = true;
+  KeptCopy copy{edges, [this](int) { return is_remote; }};
   const Clock::time_point start = Clock::now();
 
   bool advance(double ms) {
@@ -64,6 +65,30 @@ TEST_CASE("a copy is kept only for readers that need one, and twice as long as t
   run.publish(9);
   run.say_slow(0);
   CHECK_FALSE(run.advance(100));
+}
+
+TEST_CASE("readers of this host and those that have ended need no copies") {
+  Keeping run;
+  run.say_slow(1);
+  run.is_remote = false;
+  run.publish(0);
+  CHECK_FALSE(run.advance(0));
+  run.is_remote = true;
+  auto& status = run.pair.board->header(Pair::reader_rank).life.status;
+  status = static_cast<std::uint32_t>(WorkerStatus::finished);
+  CHECK_FALSE(run.advance(1));
+  status = static_cast<std::uint32_t>(WorkerStatus::running);
+  CHECK(run.advance(2));
+}
+
+TEST_CASE("a copy goes sooner when its readers have become faster") {
+  Keeping run;
+  run.say_slow(10'000);
+  run.publish(0);
+  CHECK(run.advance(0));
+  run.publish(1);
+  run.say_slow(5);
+  CHECK(run.advance(11));
 }
 
 TEST_CASE("a publication that is in force for further rounds is noted in its copy") {

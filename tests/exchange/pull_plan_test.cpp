@@ -184,6 +184,30 @@ TEST_CASE("a slot is read when its worker has published nothing for as long as a
   CHECK(target->last == 1);
 }
 
+TEST_CASE("a reader whose copy has no keeper any more, or whose publisher has ended, reads slots") {
+  const auto start = Clock::now();
+  for (const bool ends : {false, true}) {
+    Planned run(unbounded_staleness);
+    run.publish(0, 0);
+    run.keep(0, 0);
+    run.plan.note({1, 0, 0, std::nullopt}, PullPlan::Outcome::overwritten, Seconds(0.01));
+    auto target = run.plan.choose(run.seen, start);
+    REQUIRE(target);
+    run.copied(*target);
+    if (ends) run.seen.life.status = static_cast<std::uint32_t>(WorkerStatus::finished);
+    std::optional<int> read_at_ms;
+    for (int ms = 1; ms < 60 && !read_at_ms; ++ms) {
+      run.publish(ms, ms);
+      CHECK(run.plan.has_more(run.seen));  // so its end is not told before
+      target = run.plan.choose(run.seen, start + std::chrono::milliseconds(ms));
+      if (target) read_at_ms = ms;
+    }
+    REQUIRE(target);
+    CHECK_FALSE(target->kept);
+    CHECK(read_at_ms == (ends ? 1 : 40));
+  }
+}
+
 TEST_CASE("a kept copy that was replaced while it was read does not count") {
   Planned run(unbounded_staleness);
   run.publish(0, 0);

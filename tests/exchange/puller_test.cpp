@@ -152,13 +152,12 @@ TEST_CASE("a reader for which slots never last long enough reads kept copies") {
                               unbounded_staleness,
                               exchange::Throttle(),
                               exchange::SendBuffers(hosts.there.board, Pair::writer_rank)};
-  KeptCopy kept(there);
-  auto& slow_here = hosts.here.board->header(Pair::reader_rank).reading.slow_read_ns;
+  KeptCopy kept(there, [](int) { return true; });
   auto& slow_there = hosts.there.board->header(Pair::reader_rank).reading.slow_read_ns;
   std::int64_t round = 0;
   for (int read = 0; read < 6; ++read) {
     for (int k = 0; k < 3; ++k) hosts.publish(round++);
-    slow_there.store(slow_here.load());
+    slow_there = static_cast<std::uint64_t>(hosts.puller.slow_read().count() * 1e9);
     kept.advance(Clock::now() + std::chrono::minutes(read));
     hosts.look_until_copying();
     for (int k = 0; k < 3; ++k) hosts.publish(round++);

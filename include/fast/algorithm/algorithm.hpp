@@ -85,6 +85,7 @@ struct Declaration {
   int state_vectors = 0;    ///< vectors of the model's size kept between rounds
   Mixing mixing = Mixing::doubly_stochastic;
   /// x⁺ = current + Σ W_ij (m_j - m_i) and the payload is x⁺ itself: served by one fused kernel.
+  /// The functions of such a rule need not be called.
   bool plain_average = false;
   /// Payload vector 0 is not what the mean model is made of: the weights are published beside the
   /// payload, where neighbors do not read them.

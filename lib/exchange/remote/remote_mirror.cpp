@@ -29,7 +29,7 @@ RemoteMirror::RemoteMirror(RemoteEdges edges, RemoteWays ways, RemoteLog log)
       neighbors_(log_),
       watch_(edges_, ways_, neighbors_),
       tasks_(edges_.board),
-      kept_(edges_),
+      kept_(edges_, [this](int worker) { return is_remote(worker); }),
       thread_([this] { work(); }) {}
 
 RemoteMirror::~RemoteMirror() {
@@ -51,7 +51,8 @@ void RemoteMirror::work() {
       watch_.accept_unsolicited();
     });
     bool moved = neighbors_.advance();
-    moved |= kept_.advance(Clock::now());
+    tell_pace();
+    attempt([&] { moved |= kept_.advance(Clock::now()); });
     attempt(
         [&] { moved |= tasks_.advance([&](int worker) { return neighbors_.follows(worker); }); });
     if (moved) last_moved = Clock::now();
@@ -70,6 +71,15 @@ void RemoteMirror::attempt(const Part& part) {
       log_.warn(fmt::format("remote edges: {}", error.what()));
     }
   }
+}
+
+/// One number for all that this worker reads from other hosts.
+void RemoteMirror::tell_pace() const {
+  const auto slowest =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(neighbors_.slowest_read());
+  edges_.board->header(edges_.rank)
+      .reading.slow_read_ns.store(static_cast<std::uint64_t>(slowest.count()),
+                                  std::memory_order_relaxed);
 }
 
 /// True while this worker's own thread sleeps until something arrives from another host.

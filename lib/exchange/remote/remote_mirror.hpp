@@ -30,6 +30,7 @@ class RemoteMirror : public RemoteAccess {
   void work();
   bool is_awaited() const;
   void pause(Clock::time_point last_moved);
+  void tell_pace() const;
   void close();
   template <class Part>
   void attempt(const Part& part);

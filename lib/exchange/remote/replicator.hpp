@@ -46,6 +46,8 @@ class Replicator {
   virtual void close() {}
   /// True when nothing is under way and the other end has all it needs.
   virtual bool closed() = 0;
+  /// How long its reads take if the other end's slots do not last so long; else 0.
+  virtual Seconds slow_read() const { return Seconds(0); }
 
  private:
   int worker_;

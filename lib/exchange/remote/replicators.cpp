@@ -36,6 +36,12 @@ bool Replicators::any(const Call& call) {
   return any;
 }
 
+Seconds Replicators::slowest_read() const {
+  Seconds slowest{0};
+  for (const auto& replicator : live_) slowest = std::max(slowest, replicator->slow_read());
+  return slowest;
+}
+
 bool Replicators::advance() {
   return any([](Replicator& replicator) { return replicator.advance(); });
 }

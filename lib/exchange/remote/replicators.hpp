@@ -26,6 +26,9 @@ class Replicators {
                        [&](const auto& replicator) { return holds(replicator->worker()); });
   }
 
+  /// Of all edges that were not given up.
+  Seconds slowest_read() const;
+
   // None of these throws.
   /// True when something has moved.
   bool advance();

@@ -69,7 +69,7 @@ class SeatTable {
   SeatRecords records_;
   int founders_;
   std::atomic<int> entered_{0};
-  std::int64_t steps_ = 1;
+  std::atomic<std::int64_t> steps_{1};
 };
 
 }  // namespace fast::exchange

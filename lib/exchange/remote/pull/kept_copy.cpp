@@ -11,12 +11,12 @@ constexpr auto look_again = std::chrono::microseconds(500);
 }  // namespace
 
 bool KeptCopy::advance(Clock::time_point now) {
-  if (!edges_.board->layout().keeps_copy() || now < until_) return false;
+  if (!edges_.board->layout().keeps_copy() || now - looked_at_ < look_again) return false;
+  looked_at_ = now;
   const Seconds slowest = slowest_read();
-  const bool is_new = slowest > Seconds(0) && copy_newest();
-  until_ = now + (is_new ? std::chrono::duration_cast<Clock::duration>(2 * slowest)
-                         : Clock::duration(look_again));
-  return is_new;
+  if (slowest == Seconds(0) || now - copied_at_ < 2 * slowest || !copy_newest()) return false;
+  copied_at_ = now;
+  return true;
 }
 
 /// Of readers in this round and in the next.
@@ -25,8 +25,10 @@ Seconds KeptCopy::slowest_read() const {
   const std::int64_t now = edges_.consumed();
   for (const std::int64_t round : {now, now + 1}) {
     for (const int reader : edges_.plan(round).destinations) {
-      const auto& slow_ns = edges_.board->header(reader).reading.slow_read_ns;
-      slowest_ns = std::max(slowest_ns, slow_ns.load(std::memory_order_relaxed));
+      const WorkerHeader& header = edges_.board->header(reader);
+      if (!is_remote_(reader) || has_ended(status_of(header))) continue;
+      slowest_ns =
+          std::max(slowest_ns, header.reading.slow_read_ns.load(std::memory_order_relaxed));
     }
   }
   return std::chrono::nanoseconds(slowest_ns);

@@ -3,6 +3,9 @@
 // the copy is new finds it whole.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "exchange/remote/replicator.hpp"
 
 namespace fast::exchange {
@@ -10,8 +13,9 @@ namespace fast::exchange {
 /// Used by the background thread of remote edges.
 class KeptCopy {
  public:
-  /// `edges` outlives this.
-  explicit KeptCopy(const RemoteEdges& edges) : edges_(edges) {}
+  /// Readers for which `is_remote` is false have no need of copies. `edges` outlives this.
+  KeptCopy(const RemoteEdges& edges, std::function<bool(int worker)> is_remote)
+      : edges_(edges), is_remote_(std::move(is_remote)) {}
 
   /// Makes a copy of the newest publication if a reader needs one and the last copy has been there
   /// long enough. True when it has made one.
@@ -22,7 +26,8 @@ class KeptCopy {
   bool copy_newest();
 
   const RemoteEdges& edges_;
-  Clock::time_point until_{};
+  std::function<bool(int)> is_remote_;
+  Clock::time_point copied_at_{}, looked_at_{};
 };
 
 }  // namespace fast::exchange

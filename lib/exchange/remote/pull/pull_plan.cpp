@@ -68,22 +68,30 @@ std::optional<PullTarget> PullPlan::choose(const WorkerHeader& seen, Clock::time
   return find(seen, *needed);
 }
 
-/// A slot whose worker has published nothing for as long as a read takes probably lasts as long
-/// again.
 std::optional<PullTarget> PullPlan::choose_newest(const WorkerHeader& seen, Clock::time_point now) {
-  const std::uint64_t before = std::exchange(newest_seen_, newest_sequence(seen));
-  if (newest_seen_ != before) newest_seen_at_ = now;
-  const bool there_is_a_copy = seen.kept.sequence.load(std::memory_order_relaxed) > 0;
-  const bool takes_copy = there_is_a_copy && !pace_.keeps_up() && !pace_.shall_try_slot() &&
-                          now - newest_seen_at_ < pace_.slow_read();
-  const auto target = takes_copy ? kept_publication(seen) : newest_publication(seen);
-  if (target && target->sequence <= newest_copied_ && target->last <= newest_round_)
-    return std::nullopt;
-  return target;
+  newest_.note(newest_sequence(seen), now);
+  copy_.note(seen.kept.sequence.load(std::memory_order_relaxed), now);
+  const auto target = takes_copy(seen, now) ? kept_publication(seen) : newest_publication(seen);
+  return target && is_new(*target) ? target : std::nullopt;
+}
+
+/// A slot whose worker has published nothing for as long as a read takes probably lasts as long
+/// again. A copy that has stayed for far too long has no keeper any more.
+bool PullPlan::takes_copy(const WorkerHeader& seen, Clock::time_point now) const {
+  if (pace_.keeps_up() || pace_.shall_try_slot() || has_ended(status_of(seen))) return false;
+  return copy_.sequence > 0 && now - newest_.since < pace_.slow_read() &&
+         now - copy_.since < 4 * pace_.slow_read();
+}
+
+bool PullPlan::is_new(const PullTarget& target) const {
+  return target.sequence > newest_copied_ || target.last > newest_round_;
 }
 
 bool PullPlan::has_more(const WorkerHeader& seen) const {
-  if (!edges_.exact()) return false;
+  if (!edges_.exact()) {
+    const auto newest = newest_publication(seen);
+    return newest && is_new(*newest);
+  }
   const std::int64_t consumed = edges_.consumed();
   if (consumed < seen.reading.progress.load(std::memory_order_relaxed)) return true;
   for (std::uint64_t slot = 0; slot < slot_count; ++slot) {

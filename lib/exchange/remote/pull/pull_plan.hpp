@@ -51,15 +51,25 @@ class PullPlan {
   Seconds slow_read() const { return pace_.slow_read(); }
 
  private:
+  /// When a sequence was seen first.
+  struct Seen {
+    std::uint64_t sequence = 0;
+    Clock::time_point since{};
+    void note(std::uint64_t now_seen, Clock::time_point now) {
+      if (sequence != now_seen) since = now;
+      sequence = now_seen;
+    }
+  };
   std::optional<PullTarget> choose_newest(const WorkerHeader& seen, Clock::time_point now);
+  bool takes_copy(const WorkerHeader& seen, Clock::time_point now) const;
+  bool is_new(const PullTarget& target) const;
 
   const RemoteEdges& edges_;
   int worker_;
   std::uint64_t newest_copied_ = 0;
   std::int64_t newest_round_ = std::numeric_limits<std::int64_t>::min();
   ReadPace pace_;
-  std::uint64_t newest_seen_ = 0;
-  Clock::time_point newest_seen_at_{};
+  Seen newest_, copy_;
 };
 
 }  // namespace fast::exchange

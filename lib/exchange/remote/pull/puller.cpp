@@ -65,7 +65,6 @@ bool Puller::end_check() {
   mirror_.merge(header_.header());
   const PullPlan::Outcome outcome = plan_.check(target_, header_.header());
   plan_.note(target_, outcome, Clock::now() - began_);
-  tell_pace();
   if (outcome == PullPlan::Outcome::valid) {
     mirror_.publish(target_.skipped ? target_.first : target_.last, target_.last);
   }
@@ -82,16 +81,6 @@ void Puller::begin_copy(const PullTarget& target) {
   std::byte* to = may_be_followed ? mirror_.begin(target.last, target.last) : mirror_.begin();
   copy_.begin(target.kept ? layout.kept_offset() : layout.slot_offset(target.sequence), to,
               layout.message_bytes());
-}
-
-/// One number for all that this worker reads: its slowest read, as far as its pullers know.
-void Puller::tell_pace() {
-  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(plan_.slow_read());
-  const auto now_ns = static_cast<std::uint64_t>(took.count());
-  auto& told_ns = edges_.board->header(edges_.rank).reading.slow_read_ns;
-  const std::uint64_t last_ns = std::exchange(told_ns_, now_ns);
-  const std::uint64_t all_ns = told_ns.load(std::memory_order_relaxed);
-  if (now_ns > all_ns || all_ns == last_ns) told_ns.store(now_ns, std::memory_order_relaxed);
 }
 
 /// A status is mirrored after the worker's last payload. The cache lines of a header need not be of

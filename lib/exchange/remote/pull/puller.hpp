@@ -22,6 +22,7 @@ class Puller : public Replicator {
   bool advance() override;
   void close() override { closing_ = true; }
   bool closed() override;
+  Seconds slow_read() const override { return closing_ ? Seconds(0) : plan_.slow_read(); }
   bool is_idle() const { return state_ == State::idle; }
 
  private:
@@ -35,7 +36,6 @@ class Puller : public Replicator {
 
   void begin_copy(const PullTarget& target);
   bool mirror_status();
-  void tell_pace();
 
   RemoteEdges& edges_;
   MirrorWriter mirror_;
@@ -45,7 +45,6 @@ class Puller : public Replicator {
   State state_ = State::idle;
   PullTarget target_;                             ///< of the copy
   Clock::time_point began_{};                     ///< the copy
-  std::uint64_t told_ns_ = 0;                     ///< to the publishers, by this object
   WorkerStatus status_ = WorkerStatus::starting;  ///< as the previous look found it
   bool closing_ = false;
 };

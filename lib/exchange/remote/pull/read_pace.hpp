@@ -19,7 +19,7 @@ class ReadPace {
       ++copies_;
       return;
     } else {
-      slow_read_ = std::min(longest, std::max(took, kept ? 2 * slow_read_ : slow_read_));
+      slow_read_ = std::max(took, kept ? 2 * slow_read_ : slow_read_);
     }
     copies_ = 0;
   }
@@ -31,7 +31,6 @@ class ReadPace {
 
  private:
   static constexpr int copies_before_slot = 16;
-  static constexpr Seconds longest{10};
 
   Seconds slow_read_{0};
   int copies_ = 0;  ///< read since the last slot
