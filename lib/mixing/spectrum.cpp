@@ -167,12 +167,16 @@ ExtremeEigenvalues squared_norm(const std::vector<Matrix>& rounds, int workers) 
   return extreme_eigenvalues(apply, workers, false, rounding * rounding);
 }
 
+bool is_product_doubly_stochastic(const std::vector<Matrix>& rounds, int workers) {
+  std::vector<double> rows(static_cast<std::size_t>(workers), 1.0), columns = rows;
+  for (const Matrix& matrix : rounds) rows = times(matrix, rows);
+  for (std::size_t t = rounds.size(); t-- > 0;) columns = transposed_times(rounds[t], columns);
+  return sums_to_one(rows) && sums_to_one(columns);
+}
+
 Spectrum of_matrices(const std::vector<Matrix>& rounds, int workers) {
   Spectrum result;
-  const std::vector<double> ones(static_cast<std::size_t>(workers), 1.0);
-  result.doubly_stochastic = std::all_of(rounds.begin(), rounds.end(), [&](const Matrix& matrix) {
-    return sums_to_one(times(matrix, ones)) && sums_to_one(transposed_times(matrix, ones));
-  });
+  result.doubly_stochastic = is_product_doubly_stochastic(rounds, workers);
   result.symmetric = rounds.size() == 1 && is_symmetric(rounds.front());
   double norm = 0;
   if (result.symmetric && result.doubly_stochastic) {
