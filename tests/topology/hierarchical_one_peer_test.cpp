@@ -188,6 +188,8 @@ TEST_CASE("weights of hierarchical_one_peer are those of its description") {
   const Spectrum product = spectrum(four);
   CHECK(product.doubly_stochastic);
   CHECK(product.gap == 1);
+  CHECK(product.exact_after == 5);
+  CHECK(spectrum(HostShape{5, 3, 1}.schedule()).exact_after == cycle_of(5, 3));
   // As many links as workers: J/m within hosts, and columns of sum 1 in every round.
   const Schedule all = HostShape{4, 4, 4}.schedule();
   CHECK(mixing_row(all.at(1), 3).weights == Values{0.5});

@@ -3,6 +3,7 @@
 
 #include <fast/mixing/weights.hpp>
 
+#include <cstdint>
 #include <optional>
 
 namespace fast {
@@ -14,6 +15,9 @@ struct Spectrum {
   /// Rows and columns of W sum to 1 (to 1e-9); of a schedule, those of one period's product.
   bool doubly_stochastic = false;
   bool symmetric = false;
+  /// Of a schedule whose period has the exact average (gap 1): rounds from round 0 until it is
+  /// exact; 0: not known.
+  std::int64_t exact_after = 0;
   bool converged = true;  ///< false: `gap` and `smallest_eigenvalue` are upper bounds
 };
 
