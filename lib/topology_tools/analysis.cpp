@@ -113,8 +113,8 @@ int rounds_to_exact_average(const Schedule& schedule, WeightRule rule, bool lazy
   std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
   const double start = distance_from_mean(x), center = mean(x);
   int rounds = 0;
-  while (rounds < schedule.period() && (distance_from_mean(x) > 1e-9 * start ||
-                                        std::abs(mean(x) - center) > 1e-9 * start)) {
+  while (rounds < schedule.period() &&
+         (distance_from_mean(x) > 1e-9 * start || std::abs(mean(x) - center) > 1e-9 * start)) {
     x = times(rows_of(schedule.at(rounds++), rule, lazy), x);
   }
   return std::max(1, rounds);
@@ -128,10 +128,9 @@ void set_rounds(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& 
       result.rounds_to_consensus = Figure{static_cast<double>(rounds), result.gap->is_bound};
       return;
     }
-    const double periods =
-        std::ceil(std::log(consensus) / (static_cast<double>(schedule.period()) *
-                                         std::log1p(-result.gap->value)) -
-                  1e-9);
+    const double periods = std::ceil(std::log(consensus) / (static_cast<double>(schedule.period()) *
+                                                            std::log1p(-result.gap->value)) -
+                                     1e-9);
     result.rounds_to_consensus =
         Figure{periods * static_cast<double>(schedule.period()), result.gap->is_bound};
     return;

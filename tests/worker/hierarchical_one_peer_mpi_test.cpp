@@ -2,6 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology/schedules.hpp>
+#include <fast/worker/closing.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -75,4 +76,17 @@ TEST_CASE("on the run's own hosts the mean is exact, and one worker per host sen
     if ((count & (count - 1)) == 0) CHECK(of_host == std::int64_t{exchanges} * cycles);
   }
   c.worker.await_finish();
+}
+
+TEST_CASE("a cycle of closing rounds brings every replica to the exact mean") {
+  const Group group(testing::world());
+  const int per_host = group.size() % 2 == 0 ? 2 : 1;
+  const TopologyRule rule = schedule::hierarchical_one_peer(per_host);
+  const Schedule schedule = rule.make(group.size());
+  const Spectrum found = spectrum(schedule);
+  const std::int64_t rounds = closing_rounds(schedule, found);
+  CHECK(rounds == (group.size() == 1 ? 0 : rounds_to_exact(group.size() / per_host, per_host)));
+  std::vector<double> x(5, group.rank() + 1);
+  close_training(group, rule, found, {view_of("x", std::span(x))}, rounds, testing::quick());
+  for (const double value : x) CHECK(std::abs(value - (group.size() + 1) / 2.0) < 1e-12);
 }
