@@ -34,7 +34,7 @@ measure() {
       </dev/null >"$out/$name-$run.log" 2>&1 9>&- || { tail -3 "$out/$name-$run.log" >&2; exit 1; }
     seconds=$(sed -n 's/.*"seconds": *\([0-9.]*\).*/\1/p' "$out/$name-$run.json")
     awk -v name="$name" -v s="$seconds" -v n="$rounds" -v sent=$(($(sent) - before)) \
-      'BEGIN { printf "%-24s %7.1f ms a round  %6.2f MB from a host in a round\n", name, 1000 * s / n, sent / n / 4e6 }'
+      'BEGIN { printf "%-24s %7.1f ms a round  %6.2f MB from a host in a round, with the copies for the mean model\n", name, 1000 * s / n, sent / n / 4e6 }'
   done
 }
 echo "four hosts of 4 workers, links of $rate, steps of $step_ms ms, $rounds rounds"
