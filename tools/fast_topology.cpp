@@ -116,6 +116,7 @@ ordered_json json_of(const Analysis& a, const Subject& subject, const Options& o
                        {"directed", a.directed},
                        {"connected", a.check.connected},
                        {"doubly_stochastic", a.check.doubly_stochastic()},
+                       {"doubly_stochastic_on_average", a.check.doubly_stochastic_on_average()},
                        {"symmetric", a.check.symmetric},
                        {"gap", json_of(a.gap)},
                        {"smallest_eigenvalue", json_of(a.smallest_eigenvalue)},
@@ -157,7 +158,9 @@ void print(const Analysis& a, const Subject& subject, const Options& options) {
                                      ? std::to_string(a.most_degree)
                                      : fmt::format("{} to {}", a.least_degree, a.most_degree));
   line("directed", a.directed ? "yes" : "no");
-  line("doubly stochastic", a.check.doubly_stochastic() ? "yes" : "no");
+  line("doubly stochastic", a.check.doubly_stochastic()              ? "yes"
+                            : a.check.doubly_stochastic_on_average() ? "on average over the rounds"
+                                                                     : "no");
   line("gap", shown(a.gap, "at most"));
   line("smallest eigenvalue", shown(a.smallest_eigenvalue, "at most"));
   line("diameter", shown(a.diameter, "at least"));

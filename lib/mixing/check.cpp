@@ -37,11 +37,17 @@ bool is_half_of_a_pair(const MixingRow& row) {
 class Checker {
  public:
   Checker(const Schedule& schedule, WeightRule rule, bool lazy)
-      : schedule_(schedule), rule_(rule), lazy_(lazy), in_(workers()), out_(workers()) {}
+      : schedule_(schedule),
+        rule_(rule),
+        lazy_(lazy),
+        in_(workers()),
+        out_(workers()),
+        columns_(workers()) {}
 
   MixingCheck run() {
     const std::int64_t rounds = schedule_.period() > 0 ? schedule_.period() : looked_at_of_endless;
     for (std::int64_t t = 0; t < rounds; ++t) check_round(t);
+    average_columns(rounds);
     check_connected();
     return std::move(found_);
   }
@@ -89,6 +95,7 @@ class Checker {
       }
     }
     for (std::size_t j = 0; j < columns.size(); ++j) {
+      columns_[j] += columns[j];
       if (std::abs(columns[j] - 1) > tolerance) {
         note(
             found_.columns,
@@ -100,6 +107,20 @@ class Checker {
     }
     check_symmetric(rows, t);
     found_.pairs &= std::all_of(rows.begin(), rows.end(), is_half_of_a_pair);
+  }
+
+  void average_columns(std::int64_t rounds) {
+    const auto is_one = [&](double sum) {
+      return std::abs(sum / static_cast<double>(rounds) - 1) <= tolerance;
+    };
+    found_.columns_on_average = std::all_of(columns_.begin(), columns_.end(), is_one);
+    if (found_.columns || !found_.columns_on_average) return;
+    for (std::string& finding : found_.findings) {
+      const std::size_t advice = finding.find("; choose metropolis");
+      if (advice == std::string::npos) continue;
+      finding.replace(advice, std::string::npos,
+                      fmt::format("; over {} rounds every column sums to 1 on average", rounds));
+    }
   }
 
   void check_symmetric(const std::vector<MixingRow>& rows, std::int64_t t) {
@@ -138,6 +159,7 @@ class Checker {
   WeightRule rule_;
   bool lazy_;
   Lists in_, out_;
+  std::vector<double> columns_;  // their sums over all rounds
   MixingCheck found_;
 };
 

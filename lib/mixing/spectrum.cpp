@@ -2,6 +2,7 @@
 #include <cmath>
 #include <complex>
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <fast/mixing/spectrum.hpp>
 #include <fast/topology/stencil.hpp>
 #include <limits>
@@ -167,12 +168,34 @@ ExtremeEigenvalues squared_norm(const std::vector<Matrix>& rounds, int workers) 
   return extreme_eigenvalues(apply, workers, false, rounding * rounding);
 }
 
+bool is_product_doubly_stochastic(const std::vector<Matrix>& rounds, int workers) {
+  std::vector<double> rows(static_cast<std::size_t>(workers), 1.0), columns = rows;
+  for (const Matrix& matrix : rounds) rows = times(matrix, rows);
+  for (std::size_t t = rounds.size(); t-- > 0;) columns = transposed_times(rounds[t], columns);
+  return sums_to_one(rows) && sums_to_one(columns);
+}
+
+// How many rounds give the exact average of random values, and hence of any; 0: not all together.
+std::int64_t rounds_until_exact(const std::vector<Matrix>& rounds, int workers) {
+  std::vector<double> x(static_cast<std::size_t>(workers));
+  Rng rng(1);
+  double mean = 0;
+  for (double& value : x) {
+    value = rng.uniform();
+    mean += value / workers;
+  }
+  for (std::size_t t = 0; t < rounds.size(); ++t) {
+    x = times(rounds[t], x);
+    const bool exact = std::all_of(
+        x.begin(), x.end(), [&](double value) { return std::abs(value - mean) < sum_tolerance; });
+    if (exact) return static_cast<std::int64_t>(t) + 1;
+  }
+  return 0;
+}
+
 Spectrum of_matrices(const std::vector<Matrix>& rounds, int workers) {
   Spectrum result;
-  const std::vector<double> ones(static_cast<std::size_t>(workers), 1.0);
-  result.doubly_stochastic = std::all_of(rounds.begin(), rounds.end(), [&](const Matrix& matrix) {
-    return sums_to_one(times(matrix, ones)) && sums_to_one(transposed_times(matrix, ones));
-  });
+  result.doubly_stochastic = is_product_doubly_stochastic(rounds, workers);
   result.symmetric = rounds.size() == 1 && is_symmetric(rounds.front());
   double norm = 0;
   if (result.symmetric && result.doubly_stochastic) {
@@ -190,6 +213,7 @@ Spectrum of_matrices(const std::vector<Matrix>& rounds, int workers) {
     result.converged = found.converged;
   }
   result.gap = gap_of(norm, static_cast<std::int64_t>(rounds.size()));
+  if (result.gap == 1) result.exact_after = rounds_until_exact(rounds, workers);
   return result;
 }
 

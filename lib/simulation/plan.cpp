@@ -145,12 +145,12 @@ class Planner {
   std::size_t workers() const { return static_cast<std::size_t>(cluster_.workers()); }
 
   void try_topology(const std::string& name) try {
-    const Schedule made = topology_from(name).make(cluster_.workers());
+    const Schedule made = topology_on_hosts(name, hosts_of(cluster_)).make(cluster_.workers());
     const double edges = 1.0 * made.at(0).in_degree(0) * cluster_.workers();
     require(edges <= most_planned_edges, ErrorKind::topology, "{} messages a round are too many",
             edges);
     const Schedule schedule = placed(made, place(made, hosts_of(cluster_)).worker_of_rank);
-    require(check_mixing(schedule).doubly_stochastic(), ErrorKind::topology,
+    require(check_mixing(schedule).doubly_stochastic_on_average(), ErrorKind::topology,
             "its weights do not preserve the mean");
     known_.clear();
     for (const std::int64_t staleness : options_.staleness) {
@@ -219,7 +219,8 @@ class Planner {
 }  // namespace
 
 std::vector<std::string> planned_topologies() {
-  return {"ring", "torus2d", "exponential", "one_peer_exponential", "base2", "equidyn", "complete"};
+  return {"ring",  "torus2d", "exponential", "one_peer_exponential",
+          "base2", "equidyn", "complete",    "hierarchical_one_peer"};
 }
 
 double relative_rounds(double effective_neighbors, int workers, double critical_workers) {

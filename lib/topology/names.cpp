@@ -8,6 +8,7 @@
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 namespace fast {
@@ -56,6 +57,11 @@ const std::vector<Entry>& entries() {
        [] { return schedule::base(1); }},
       {{"base3", "the same with up to 2 neighbors", true}, [] { return schedule::base(2); }},
       {{"base4", "the same with up to 3 neighbors", true}, [] { return schedule::base(3); }},
+      {{"hierarchical_one_peer",
+        "within hosts, and one payload in and out of each host in turn: exact after "
+        "1 + 2 log2 HOSTS rounds for a power of two",
+        true},
+       [] { return schedule::hierarchical_one_peer(); }},
       {{"alternating_pairs", "pairs on a ring, left and right in turn", true},
        schedule::alternating_pairs},
       {{"alternating_pairs_torus", "pairs on a torus, along each axis in turn", true},
@@ -121,6 +127,18 @@ TopologyRule topology_from(const std::string& name_or_path) {
                        name_or_path.find('/') != std::string::npos ||
                        std::filesystem::is_regular_file(name_or_path, ignored);
   return is_path ? load_topology(name_or_path) : topology_by_name(name_or_path);
+}
+
+TopologyRule topology_on_hosts(const std::string& name_or_path,
+                               const std::vector<int>& host_of_rank) {
+  const bool several = std::adjacent_find(host_of_rank.begin(), host_of_rank.end(),
+                                          std::not_equal_to<>()) != host_of_rank.end();
+  const std::string name = canonical(name_or_path);
+  if (several && name == "hierarchical") return graph::hierarchical(stencil::ring(), host_of_rank);
+  if (several && name == "hierarchical_one_peer") {
+    return schedule::hierarchical_one_peer(host_of_rank);
+  }
+  return topology_from(name_or_path);
 }
 
 }  // namespace fast

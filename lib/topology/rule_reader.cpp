@@ -164,6 +164,12 @@ class RuleReader {
       reader_.allow_keys({"schedule", "neighbors"});
       return schedule::base(reader_.integer_or("neighbors", 1, 63, 1));
     }
+    if (kind == "hierarchical_one_peer") {
+      reader_.allow_keys({"schedule", "workers_per_host", "links"});
+      return schedule::hierarchical_one_peer(
+          reader_.integer_or("workers_per_host", 1, max_workers, 0),
+          reader_.integer_or("links", 1, max_workers, 1));
+    }
     if (kind == "random_matchings" || kind == "equidyn") {
       reader_.allow_keys({"schedule", "seed"});
       return kind == "equidyn" ? schedule::equidyn(seed()) : schedule::random_matchings(seed());

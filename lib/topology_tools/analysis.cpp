@@ -106,15 +106,31 @@ void set_spectrum(const Schedule& schedule, WeightRule rule, bool lazy, Analysis
   result.gap = Figure{gap_of(norm.value, schedule.period()), norm.is_bound};
 }
 
+// Rounds of a schedule that averages exactly over a period.
+int rounds_to_exact_average(const Schedule& schedule, WeightRule rule, bool lazy) {
+  Vector x(static_cast<std::size_t>(schedule.workers()));
+  Rng rng(1);
+  std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
+  const double start = distance_from_mean(x), center = mean(x);
+  int rounds = 0;
+  while (rounds < schedule.period() &&
+         (distance_from_mean(x) > 1e-9 * start || std::abs(mean(x) - center) > 1e-9 * start)) {
+    x = times(rows_of(schedule.at(rounds++), rule, lazy), x);
+  }
+  return std::max(1, rounds);
+}
+
 void set_rounds(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& result) {
   if (result.gap) {
     if (result.gap->value <= negligible || !result.check.rows) return;
-    const double periods =
-        result.gap->value == 1
-            ? 1
-            : std::ceil(std::log(consensus) / (static_cast<double>(schedule.period()) *
-                                               std::log1p(-result.gap->value)) -
-                        1e-9);
+    if (result.gap->value == 1) {
+      const int rounds = rounds_to_exact_average(schedule, rule, lazy);
+      result.rounds_to_consensus = Figure{static_cast<double>(rounds), result.gap->is_bound};
+      return;
+    }
+    const double periods = std::ceil(std::log(consensus) / (static_cast<double>(schedule.period()) *
+                                                            std::log1p(-result.gap->value)) -
+                                     1e-9);
     result.rounds_to_consensus =
         Figure{periods * static_cast<double>(schedule.period()), result.gap->is_bound};
     return;

@@ -14,6 +14,7 @@ std::int64_t closing_rounds(const Schedule& schedule, const Spectrum& spectrum) 
   const auto workers = static_cast<unsigned>(schedule.workers());
   if (std::isnan(spectrum.gap)) return 4 * std::bit_width(workers - 1);
   if (spectrum.gap < tolerance) return 0;
+  if (spectrum.exact_after > 0) return spectrum.exact_after;
   const double rounds =
       spectrum.gap > 1 - tolerance
           ? 1

@@ -66,6 +66,8 @@ TEST_CASE("closing rounds shrink disagreement to a twentieth by the gap") {
 TEST_CASE("exact averages need one round or one period, lone workers none") {
   CHECK(rounds_of(stencil::complete(), 8) == 1);
   CHECK(rounds_of(schedule::one_peer_exponential(), 8) == 3);
+  CHECK(rounds_of(schedule::base(1), 5) == schedule::base(1).make(5).period());
+  CHECK(rounds_of(schedule::hierarchical_one_peer(4), 16) == 5);  // of a period of 20
   CHECK(rounds_of(stencil::ring(), 1) == 0);
   CHECK(rounds_of(Topology("apart", std::vector<std::vector<int>>{{}, {}}), 2) == 0);
 }

@@ -67,8 +67,16 @@ std::pair<int, double> slow_worker(const std::string& text) {
   return {*worker, *factor};
 }
 
+std::vector<int> hosts_of(const Options& o) {
+  std::vector<int> hosts;
+  for (int worker = 0; worker < o.workers; ++worker) hosts.push_back(worker / o.workers_per_host);
+  return hosts;
+}
+
 Schedule schedule_of(const Options& o, Pattern pattern) {
-  if (pattern == Pattern::neighbors) return topology_from(o.topology).make(o.workers);
+  if (pattern == Pattern::neighbors) {
+    return topology_on_hosts(o.topology, hosts_of(o)).make(o.workers);
+  }
   return Topology("none", std::vector<std::vector<int>>(static_cast<std::size_t>(o.workers)));
 }
 
@@ -84,6 +92,8 @@ void add_options(CLI::App& app, Options& options) {
 
 simulation::Workload workload_of(const Options& o) {
   const Pattern pattern = simulation::pattern_by_name(o.exchange);
+  require(o.workers_per_host >= 1, ErrorKind::argument,
+          "--workers-per-host: {}; at least 1 is needed", o.workers_per_host);
   simulation::Workload load{schedule_of(o, pattern)};
   load.pattern = pattern;
   load.staleness = tools::staleness_of(o.staleness);
@@ -96,8 +106,6 @@ simulation::Workload workload_of(const Options& o) {
   for (const std::string& text : o.slow) load.work.slow.insert(slow_worker(text));
   if (!o.measured.empty()) load.work.measured = simulation::measured_steps(o.measured);
   load.failures = {o.failures_per_hour, o.absent_s, o.suspect_after_s, o.seed};
-  require(o.workers_per_host >= 1, ErrorKind::argument,
-          "--workers-per-host: {}; at least 1 is needed", o.workers_per_host);
   return load;
 }
 

@@ -6,6 +6,7 @@
 #include <fast/data/load.hpp>
 #include <fast/exchange/spares.hpp>
 #include <fast/fast.hpp>
+#include <fast/topology/load.hpp>
 #include <fast/train/shared_data.hpp>
 #include <fast/train/trainer.hpp>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
 #include "fast_train/clocks.hpp"
 #include "fast_train/read_options.hpp"
@@ -73,7 +75,7 @@ void check_start(const Group& ranks, const Options& o) {
             "fastrun --spares",
             o.spares, ranks.size());
     if (ranks.rank() == 0) check_writable(o.summary_json);
-    fast_train::topology_of(o.topology, ranks.hosts());
+    topology_on_hosts(o.topology, ranks.hosts());
   });
 }
 
@@ -115,7 +117,7 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data)
     trainer.device = replica.device;
     trainer.prefetch.memory = replica.memory;
   });
-  const TopologyRule rule = fast_train::topology_of(o.topology, group.hosts());
+  const TopologyRule rule = topology_on_hosts(o.topology, group.hosts());
   // By all ranks, also if their options differ: the Trainer finds that out.
   fast_train::Clocks clocks(group, o.trainer.worker.deadline);
   trainer.clock_offset_s = clocks.offset_s();
@@ -134,6 +136,7 @@ int main(int argc, char** argv) {
     const Group ranks(world);
     std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
     if (!options) return 0;
+    fast_train::choose_topology(ranks, *options);
     check_start(ranks, *options);
     if (options->exchange != "local" && ranks.size() == 1) {
       std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);

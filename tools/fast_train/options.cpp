@@ -192,7 +192,10 @@ void add_exchange_rows(OptionTable& table, Options& o) {
 void add_topology_rows(OptionTable& table, Options& o) {
   const Conditions only(o);
   table.group("topology");
-  table.add("topology", o.topology, text(), "who averages with whom: a name or a .toml file")
+  table
+      .add("topology", o.topology, text(),
+           "who averages with whom: a name, a .toml file, or auto: chosen by hosts, workers and "
+           "algorithm")
       .only_if(only.neighbors(), no_neighbors);
   table
       .add("no_placement", o.no_placement,

@@ -13,9 +13,6 @@
 #include <fast/observe/prometheus.hpp>
 #include <fast/observe/tensorboard.hpp>
 #include <fast/observe/trace.hpp>
-#include <fast/topology/graphs.hpp>
-#include <fast/topology/stencil.hpp>
-#include <functional>
 
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
@@ -145,13 +142,6 @@ backends::OnDevice backend_of(const Options& o, const data::Dataset& data, const
                                 o.deterministic, prefetch_of(o) > 0});
   }
   return {backends::by_name(o.backend).make(spec, o.trainer.seed, options), ""};
-}
-
-TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts) {
-  const bool several =
-      std::adjacent_find(hosts.begin(), hosts.end(), std::not_equal_to<>()) != hosts.end();
-  if (several && name == "hierarchical") return graph::hierarchical(stencil::ring(), hosts);
-  return topology_from(name);
 }
 
 train::TrainerOptions trainer_options(const Options& o) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <fast/nn/model_spec.hpp>
-#include <fast/topology/topology.hpp>
 #include <fast/train/trainer.hpp>
 #include <string>
 #include <vector>
@@ -18,7 +17,5 @@ fast::train::TrainerOptions trainer_options(const Options& o);
 backends::OnDevice backend_of(const Options& o, const fast::data::Dataset& data,
                               const fast::Group& group);
 fast::nn::ModelSpec model_for(const Options& o, const fast::data::Dataset& data);
-/// "hierarchical" follows the hosts of the run when there are several.
-fast::TopologyRule topology_of(const std::string& name, const std::vector<int>& hosts);
 
 }  // namespace fast_train

@@ -18,6 +18,9 @@ struct MixingCheck {
   bool connected = true;  ///< every worker's value reaches every other
   bool rows = true;       ///< every row sums to 1 (to 1e-9), as averaging needs
   bool columns = true;    ///< every column does, as push-sum needs; with rows: doubly stochastic
+  /// Every column sums to 1 on average over the rounds. With rows: workers that agree keep their
+  /// mean, and updates of all workers count equally in the long run.
+  bool columns_on_average = true;
   bool symmetric = true;  ///< W_ij = W_ji
   bool nonnegative = true;
   bool pairs = true;  ///< every worker reads one other at most, with weight 1/2
@@ -26,6 +29,7 @@ struct MixingCheck {
   std::string unconnected;  ///< of these the line for `connected`
   std::string asymmetry;    ///< the same for `symmetric`, which only some algorithms need
   bool doubly_stochastic() const { return rows && columns; }
+  bool doubly_stochastic_on_average() const { return rows && columns_on_average; }
 };
 
 /// O(edges·period). Throws Error(topology) when the rule does not fit the graph.

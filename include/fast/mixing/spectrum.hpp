@@ -3,6 +3,7 @@
 
 #include <fast/mixing/weights.hpp>
 
+#include <cstdint>
 #include <optional>
 
 namespace fast {
@@ -11,8 +12,12 @@ struct Spectrum {
   /// 1 - ‖W - 11ᵀ/N‖₂; of a schedule 1 - ‖∏W_t - 11ᵀ/N‖^(1/period), NaN when it never repeats.
   double gap = 0;
   std::optional<double> smallest_eigenvalue;  ///< of a symmetric W
-  bool doubly_stochastic = false;             ///< rows and columns sum to 1 (to 1e-9)
+  /// Rows and columns of W sum to 1 (to 1e-9); of a schedule, those of one period's product.
+  bool doubly_stochastic = false;
   bool symmetric = false;
+  /// Of a schedule whose period has the exact average (gap 1): rounds from round 0 until it is
+  /// exact; 0: not known.
+  std::int64_t exact_after = 0;
   bool converged = true;  ///< false: `gap` and `smallest_eigenvalue` are upper bounds
 };
 

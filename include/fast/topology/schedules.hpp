@@ -17,6 +17,42 @@ TopologyRule one_peer_exponential();
 /// average after one period for any N (Takezawa et al. 2023, arXiv 2305.11420). 1 ≤ k ≤ 63.
 TopologyRule base(int k);
 
+/// For hosts of m workers each. Workers average within hosts, and one worker of a host, its
+/// representative, reads the representative of one other host: one payload in and one out of each
+/// host in an exchange round. Base-2 among hosts names the partner of a host and the weight v of
+/// its mean. A cycle has the rounds
+///
+///   A    all workers of a host take their mean: J/m,
+///   B    representatives read each other with a weight w, k per host,
+///   C    all workers of a host take v/w of their representatives' mean, 1 - v/w of the others'
+///        (hosts without a partner: J/m),
+///
+/// with w = min(vm/k, 1 - (1-v)/m). A once, then B and C for each round of Base-2. The product over
+/// a cycle is J/N, for any number of hosts: after A, all workers of a host have one value a. Let b
+/// be the partner's. B gives representatives (1-w)a + wb, and C gives all workers (v/w)((1-w)a +
+/// wb) + (1-v/w)a = (1-v)a + vb, which is Base-2 on the hosts' values; and Base-2 is exact on them.
+///
+/// All weights are at least 0, and rows sum to 1. Columns sum to 1 in A and B. In C, columns of
+/// representatives sum to mv/(wk) and columns of the others to m(1 - v/w)/(m-k). Representatives
+/// change from cycle to cycle: in a period of m cycles, each worker is one k times for each C.
+/// Hence columns sum to 1 on average over a period: v/w + (1 - v/w).
+///
+/// If vm > k, no weights of at least 0 give columns of sum 1 in every round: a host's k payloads
+/// then bring it at most k/m of the partner's mean, and v is needed. Negative weights give such
+/// columns (w = vm/k > 1), but when workers of a host are missing, disagreement grows. The closer
+/// w is to vm/k, the more equally the updates of all workers count; w = 1 is excluded because two
+/// hosts with one survivor each would then swap their values forever.
+///
+/// A worker that is missing as a representative costs the exchange of its round alone: all keep
+/// what they have, and the next round has another representative.
+///
+/// Workers 0..m-1 are host 0, and so on; 0 workers per host: the largest of 4, 3, 2 and 1 that
+/// divides the number of workers. `links` is k (at most m), the payloads of a host in an exchange
+/// round. Throws Error(topology) unless all hosts have the same number of workers.
+TopologyRule hierarchical_one_peer(int workers_per_host = 0, int links = 1);
+/// host_of_rank[r] is any number that tells worker r's host from others.
+TopologyRule hierarchical_one_peer(const std::vector<int>& host_of_rank, int links = 1);
+
 /// On a ring, pairs (0,1), (2,3), ... and pairs (1,2), (3,4), ... in turn; an odd ring's last edge
 /// has a third round of its own.
 TopologyRule alternating_pairs();

@@ -10,8 +10,8 @@
 namespace fast {
 
 /// Rounds after which the workers' disagreement is a twentieth of what it was, from the gap: whole
-/// periods, most_closing_rounds at most; 4 ceil(log2 N) on a schedule that never repeats; 0 when
-/// averaging does not bring the workers together.
+/// periods, most_closing_rounds at most; Spectrum::exact_after where that is known; 4 ceil(log2 N)
+/// on a schedule that never repeats; 0 when averaging does not bring the workers together.
 std::int64_t closing_rounds(const Schedule& schedule, const Spectrum& spectrum);
 inline constexpr std::int64_t most_closing_rounds = 100;
 

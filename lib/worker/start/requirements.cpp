@@ -73,9 +73,15 @@ void require_positive(const Schedule& schedule, const Declaration& rule, Fitting
 /// Refuses weights that do not fit, or notes what they lack where the rule runs all the same.
 void check_weights(const Schedule& schedule, const Declaration& rule, FittingWeights& weights) {
   if (is_met_by_metropolis(rule.mixing) && is_metropolis(schedule, weights.rule)) return;
-  const std::string lacks =
-      missing(check_mixing(schedule, weights.rule, weights.lazy), rule.mixing);
+  const MixingCheck found = check_mixing(schedule, weights.rule, weights.lazy);
+  const std::string lacks = missing(found, rule.mixing);
   if (lacks.empty()) return;
+  // A rule that averages weights alone has no sums that every round must keep.
+  const bool weights_alone = rule.payload_vectors == 1 && rule.state_vectors == 0;
+  if (rule.mixing == Mixing::doubly_stochastic && weights_alone &&
+      found.doubly_stochastic_on_average()) {
+    return;
+  }
   require(rule.mixing == Mixing::doubly_stochastic, ErrorKind::topology,
           "Worker: algorithm {} on {} with {} weights: it needs {}; choose another topology, "
           "other weights or another algorithm",

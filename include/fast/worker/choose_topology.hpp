@@ -1,0 +1,32 @@
+// Which topology suits the hosts of a run and its rule.
+#pragma once
+
+#include <fast/algorithm/algorithm.hpp>
+#include <fast/topology/weight_rule.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fast {
+
+struct ChosenTopology {
+  std::string name;    ///< for topology_on_hosts()
+  std::string reason;  ///< "4 hosts, 4 workers each: at most one payload per host and round"
+};
+
+/// What the rule runs with, as far as it matters for the choice.
+struct TopologyUse {
+  algorithm::Declaration rule;
+  std::int64_t staleness = 0;
+  WeightRule weights = WeightRule::automatic;
+  bool lazy = false;
+};
+
+/// Several hosts: hierarchical_one_peer with as many workers on each, base2 with one on each, else
+/// hierarchical, which does not change from round to round. One host: torus2d. If the rule does not
+/// fit that topology, the next one that it fits. Pure: every worker comes to the same result from
+/// Group::hosts(). Throws Error(topology) if the rule fits none.
+ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const TopologyUse& use);
+
+}  // namespace fast

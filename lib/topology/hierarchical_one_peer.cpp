@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/schedules.hpp>
+#include <map>
+#include <utility>
+
+namespace fast {
+namespace {
+
+using Lists = std::vector<std::vector<int>>;
+
+constexpr int most_workers_of_default_host = 4;
+constexpr std::int64_t most_neighbors_in_a_host = 4096;
+
+struct PlaceOnHost {
+  int host, place;
+};
+
+// What a host does with its partner in a round among hosts: the weight with which representatives
+// read each other, and the share of the host's average that they then have.
+struct Crossing {
+  int partner = -1;   // -1: none in this round
+  double weight = 0;  // of a representative for its counterpart
+  double share = 0;   // of all representatives of the host together
+};
+
+class HostCycle {
+ public:
+  HostCycle(Lists members, int links)
+      : members_(std::move(members)),
+        size_(static_cast<int>(members_.front().size())),
+        links_(std::min(links, size_)),
+        among_(schedule::base(1).make(hosts())),
+        places_(members_.size() * static_cast<std::size_t>(size_)) {
+    for (std::size_t host = 0; host < members_.size(); ++host) {
+      for (std::size_t place = 0; place < members_[host].size(); ++place) {
+        places_[static_cast<std::size_t>(members_[host][place])] = {static_cast<int>(host),
+                                                                    static_cast<int>(place)};
+      }
+    }
+  }
+
+  int workers() const { return static_cast<int>(places_.size()); }
+  const Lists& members() const { return members_; }
+  PlaceOnHost place_of(int worker) const { return places_[static_cast<std::size_t>(worker)]; }
+  const std::vector<int>& workers_of(int host) const {
+    return members_[static_cast<std::size_t>(host)];
+  }
+
+  /// Rounds until the average is exact: one within hosts, then a pair for each round among hosts.
+  std::int64_t cycle() const {
+    if (size_ == 1) return among_.period();
+    return hosts() == 1 ? 1 : 1 + 2 * among_.period();
+  }
+  /// Until each worker has been a representative equally often.
+  std::int64_t period() const { return hosts() == 1 || size_ == 1 ? cycle() : cycle() * size_; }
+
+  bool is_across(std::int64_t round) const {
+    return size_ == 1 || (hosts() > 1 && round % cycle() % 2 == 1);
+  }
+
+  /// Representatives change from cycle to cycle, and within a cycle.
+  bool represents(std::int64_t round, int place) const {
+    const std::int64_t first = round / cycle() + among_round(round);
+    return (place - first % size_ + size_) % size_ < links_;
+  }
+
+  /// Of the exchange that `round` is a part of.
+  Crossing crossing(std::int64_t round, int host) const {
+    if (size_ > 1 && (hosts() == 1 || round % cycle() == 0)) return {};
+    const Topology topology = among_.at(among_round(round));
+    const std::vector<int> partners = topology.in_neighbors(host);
+    if (partners.empty()) return {};
+    const double wanted = topology.given_weights(host).front();
+    const double weight = std::min(wanted * size_ / links_, 1 - (1 - wanted) / size_);
+    return {partners.front(), weight, wanted / weight};
+  }
+
+  /// The weight of a worker at `place` in its host's average.
+  double weight_inside(const Crossing& crossing, std::int64_t round, int place) const {
+    if (crossing.partner < 0 || links_ == size_) return 1.0 / size_;
+    return represents(round, place) ? crossing.share / links_
+                                    : (1 - crossing.share) / (size_ - links_);
+  }
+
+ private:
+  int hosts() const { return static_cast<int>(members_.size()); }
+  std::int64_t among_round(std::int64_t round) const {
+    const std::int64_t step = round % cycle();
+    return size_ == 1 ? step : std::max<std::int64_t>(0, step - 1) / 2;
+  }
+
+  Lists members_;
+  int size_, links_;
+  Schedule among_;
+  std::vector<PlaceOnHost> places_;  // of each worker
+};
+
+class CycleGraph : public Graph, public GraphWeights, public InHosts {
+ public:
+  CycleGraph(std::shared_ptr<const HostCycle> cycle, std::int64_t round)
+      : cycle_(std::move(cycle)), round_(round) {}
+
+  int workers() const override { return cycle_->workers(); }
+  std::vector<int> out_neighbors(int worker) const override { return in_neighbors(worker); }
+  bool is_symmetric() const override { return true; }
+  const Lists& workers_of_host() const override { return cycle_->members(); }
+
+ protected:
+  const HostCycle& cycle() const { return *cycle_; }
+  std::int64_t round() const { return round_; }
+  Crossing crossing_of(int host) const { return cycle_->crossing(round_, host); }
+
+ private:
+  std::shared_ptr<const HostCycle> cycle_;
+  std::int64_t round_;
+};
+
+// All workers of a host read each other.
+class InsideGraph final : public CycleGraph {
+ public:
+  using CycleGraph::CycleGraph;
+
+  std::vector<int> in_neighbors(int worker) const override {
+    std::vector<int> others = cycle().workers_of(cycle().place_of(worker).host);
+    std::erase(others, worker);
+    return others;
+  }
+  std::vector<double> in_weights(int worker) const override {
+    const auto [host, place] = cycle().place_of(worker);
+    const Crossing crossing = crossing_of(host);
+    std::vector<double> weights;
+    for (int other = 0; other < static_cast<int>(cycle().workers_of(host).size()); ++other) {
+      if (other != place) weights.push_back(cycle().weight_inside(crossing, round(), other));
+    }
+    return weights;
+  }
+  double self_weight(int worker) const override {
+    const auto [host, place] = cycle().place_of(worker);
+    return cycle().weight_inside(crossing_of(host), round(), place);
+  }
+};
+
+// Representatives of two hosts read each other.
+class AcrossGraph final : public CycleGraph {
+ public:
+  using CycleGraph::CycleGraph;
+
+  std::vector<int> in_neighbors(int worker) const override {
+    const auto [host, place] = cycle().place_of(worker);
+    if (!cycle().represents(round(), place)) return {};
+    const int partner = crossing_of(host).partner;
+    if (partner < 0) return {};
+    return {cycle().workers_of(partner)[static_cast<std::size_t>(place)]};
+  }
+  std::vector<double> in_weights(int worker) const override {
+    if (in_neighbors(worker).empty()) return {};
+    return {crossing_of(cycle().place_of(worker).host).weight};
+  }
+  double self_weight(int worker) const override {
+    const std::vector<double> weights = in_weights(worker);
+    return weights.empty() ? 1 : 1 - weights.front();
+  }
+};
+
+Schedule schedule_of(const std::string& name, Lists members, int links) {
+  const auto cycle = std::make_shared<const HostCycle>(std::move(members), links);
+  return {name, cycle->workers(), cycle->period(), [cycle](std::int64_t round) {
+            if (cycle->is_across(round)) {
+              return Topology("between hosts", std::make_shared<AcrossGraph>(cycle, round));
+            }
+            return Topology("within hosts", std::make_shared<InsideGraph>(cycle, round));
+          }};
+}
+
+void check_host(std::int64_t workers, const std::string& name) {
+  require(workers <= most_neighbors_in_a_host, ErrorKind::topology,
+          "{}: {} workers on a host, which all read each other; at most {} can; choose torus2d",
+          name, workers, most_neighbors_in_a_host);
+}
+
+int default_size(int workers) {
+  int size = most_workers_of_default_host;
+  while (workers % size != 0) --size;
+  return size;
+}
+
+Lists hosts_in_order(int workers, int size, const std::string& name) {
+  check_host(size, name);
+  require(workers % size == 0, ErrorKind::topology,
+          "{}: {} workers in hosts of {} leave {} for the last host; all hosts need the same "
+          "number of workers: start {} or {} workers, or choose hierarchical",
+          name, workers, size, workers % size, workers - workers % size,
+          workers - workers % size + size);
+  Lists members(static_cast<std::size_t>(workers / size));
+  for (int worker = 0; worker < workers; ++worker) {
+    members[static_cast<std::size_t>(worker / size)].push_back(worker);
+  }
+  return members;
+}
+
+Lists hosts_of_ranks(const std::vector<int>& host_of_rank, const std::string& name) {
+  std::map<int, std::size_t> index;
+  Lists members;
+  for (std::size_t rank = 0; rank < host_of_rank.size(); ++rank) {
+    const auto at = index.emplace(host_of_rank[rank], members.size()).first;
+    if (at->second == members.size()) members.emplace_back();
+    members[at->second].push_back(static_cast<int>(rank));
+  }
+  const std::size_t size = members.front().size();
+  check_host(static_cast<std::int64_t>(size), name);
+  for (const std::vector<int>& host : members) {
+    require(host.size() == size, ErrorKind::topology,
+            "{}: the host of worker {} has {} workers, that of worker {} has {}; all hosts need "
+            "the same number of workers: start as many ranks on each host, or choose hierarchical",
+            name, members.front().front(), size, host.front(), host.size());
+  }
+  return members;
+}
+
+void check_links(int links, const std::string& name) {
+  require(links >= 1, ErrorKind::topology, "{}: {} links, at least 1 is required", name, links);
+}
+
+}  // namespace
+
+namespace schedule {
+
+TopologyRule hierarchical_one_peer(int workers_per_host, int links) {
+  const std::string name = "hierarchical_one_peer";
+  require(workers_per_host >= 0, ErrorKind::topology,
+          "{}: {} workers a host, at least 1 is required", name, workers_per_host);
+  check_links(links, name);
+  return {name, [=](int workers) {
+            const int size = workers_per_host == 0 ? default_size(workers) : workers_per_host;
+            return schedule_of(name, hosts_in_order(workers, size, name), links);
+          }};
+}
+
+TopologyRule hierarchical_one_peer(const std::vector<int>& host_of_rank, int links) {
+  const std::string name = "hierarchical_one_peer";
+  require(!host_of_rank.empty(), ErrorKind::topology, "{}: no workers; at least 1 is required",
+          name);
+  check_links(links, name);
+  return {name, [=](int) { return schedule_of(name, hosts_of_ranks(host_of_rank, name), links); },
+          static_cast<int>(host_of_rank.size())};
+}
+
+}  // namespace schedule
+}  // namespace fast

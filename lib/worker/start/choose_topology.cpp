@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/topology/load.hpp>
+#include <fast/worker/choose_topology.hpp>
+#include <fast/worker/requirements.hpp>
+#include <map>
+#include <optional>
+
+namespace fast {
+namespace {
+
+/// How many workers the hosts have.
+struct HostCounts {
+  explicit HostCounts(const std::vector<int>& host_of_rank) {
+    std::map<int, int> counts;
+    for (const int host : host_of_rank) ++counts[host];
+    hosts = static_cast<int>(counts.size());
+    for (const auto& [unused, count] : counts) {
+      least = least == 0 ? count : std::min(least, count);
+      most = std::max(most, count);
+    }
+  }
+
+  std::string text() const {
+    const std::string each =
+        least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+    const char* workers = most == 1 ? "worker" : "workers";
+    if (hosts == 1) return fmt::format("1 host, {} {}", each, workers);
+    return fmt::format("{} hosts, {} {} each", hosts, each, workers);
+  }
+
+  int hosts = 0, least = 0, most = 0;
+};
+
+struct TopologyCandidate {
+  std::string name, advantage;
+};
+
+/// Best first.
+std::vector<TopologyCandidate> candidates(const HostCounts& counts, std::int64_t staleness) {
+  std::vector<TopologyCandidate> found;
+  const bool several = counts.hosts > 1, exact = staleness == 0;
+  const std::string one_payload = "at most one payload per host and round";
+  if (several && exact && counts.least == counts.most && counts.most > 1) {
+    found.push_back({"hierarchical_one_peer", one_payload});
+  }
+  if (several && exact && counts.most == 1) found.push_back({"base2", one_payload});
+  if (several && counts.most > 1) {
+    found.push_back({"hierarchical", "edges between the first workers of hosts only"});
+  }
+  found.push_back({"torus2d", "4 neighbors at most, at any staleness bound"});
+  found.push_back({"random_matchings", "pairs"});
+  return found;
+}
+
+/// None if the rule does not fit; else whether it fits without a notice.
+std::optional<bool> fits(const std::string& name, const std::vector<int>& host_of_rank,
+                         const TopologyUse& use) try {
+  const Schedule schedule =
+      topology_on_hosts(name, host_of_rank).make(static_cast<int>(host_of_rank.size()));
+  return fitting_weights(schedule, use.rule, use.weights, use.lazy, use.staleness).notice.empty();
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::topology) throw;
+  return std::nullopt;
+}
+
+}  // namespace
+
+ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const TopologyUse& use) {
+  require(!host_of_rank.empty(), ErrorKind::argument, "choose_topology: no workers");
+  const HostCounts counts(host_of_rank);
+  std::optional<TopologyCandidate> best;
+  for (const TopologyCandidate& each : candidates(counts, use.staleness)) {
+    const std::optional<bool> without_notice = fits(each.name, host_of_rank, use);
+    if (!without_notice) continue;
+    if (!best || *without_notice) best = each;
+    if (*without_notice) break;
+  }
+  require(best.has_value(), ErrorKind::topology,
+          "choose_topology: algorithm {} fits none of the topologies that auto tries on {}; name a "
+          "topology, or choose another algorithm or other weights",
+          use.rule.name, counts.text());
+  return {best->name, fmt::format("{}: {}", counts.text(), best->advantage)};
+}
+
+}  // namespace fast
