@@ -41,9 +41,11 @@ def mpi() -> _core.Mpi:
     global _mpi
     with _lock:
         if _mpi is None:
-            torchrun.join()
-            _mpi = _core.Mpi()
-            _watch()
+            try:
+                torchrun.join()
+                _mpi = _core.Mpi()
+            finally:  # an error of all ranks is printed by one of them
+                _watch()
     return _mpi
 
 
