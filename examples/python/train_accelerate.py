@@ -16,17 +16,19 @@ net = torch.nn.Sequential(
     torch.nn.Conv2d(16, 32, 3, padding=1), torch.nn.BatchNorm2d(32), torch.nn.ReLU(), torch.nn.Flatten(),
     torch.nn.Linear(512, 10))
 
-accelerator = FastAccelerator(cpu=True, topology="torus2d")                    # line 1, with line 2 the import
-net, optimizer, loader, test_loader = accelerator.prepare(
-    net, torch.optim.SGD(net.parameters(), 0.05, momentum=0.9),
-    torch.utils.data.DataLoader(train, batch_size=16, shuffle=True), torch.utils.data.DataLoader(test, batch_size=60))
+loader = torch.utils.data.DataLoader(train, batch_size=16, shuffle=True)
+test_loader = torch.utils.data.DataLoader(test, batch_size=60)
+optimizer = torch.optim.SGD(net.parameters(), 0.05, momentum=0.9)
+
+accelerator = FastAccelerator(cpu=True, topology="torus2d")
+net, optimizer, loader, test_loader = accelerator.prepare(net, optimizer, loader, test_loader)
 for epoch in range(int(sys.argv[1]) if len(sys.argv) > 1 else 10):
     for images, labels in loader:
         optimizer.zero_grad()
         accelerator.backward(torch.nn.functional.cross_entropy(net(images), labels))
-        optimizer.step()                                                       # averages with the neighbors
+        optimizer.step()  # averages with the neighbors
 
-accelerator.finish()                                                           # net is the mean of all workers
+accelerator.finish()  # net is the mean of all workers now
 net.eval()
 with torch.no_grad():
     right = [accelerator.gather_for_metrics(net(images).argmax(1) == labels) for images, labels in test_loader]

@@ -30,10 +30,12 @@ digits = load_digits()
 x = torch.tensor(digits.images[:, None] / 16, dtype=torch.float32)
 train, test = torch.utils.data.random_split(torch.utils.data.TensorDataset(x, torch.tensor(digits.target)), [1437, 360],
                                             torch.Generator().manual_seed(0))
-trainer = lightning.Trainer(accelerator="cpu", strategy=FastStrategy(topology="torus2d"), logger=False,
-                            enable_checkpointing=False, max_epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 10,
-                            enable_progress_bar=False, enable_model_summary=False)
-trainer.fit(Digits(), torch.utils.data.DataLoader(train, batch_size=16, shuffle=True),
-            torch.utils.data.DataLoader(test, batch_size=60))
+train_loader = torch.utils.data.DataLoader(train, batch_size=16, shuffle=True)
+test_loader = torch.utils.data.DataLoader(test, batch_size=60)
+quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+
+trainer = lightning.Trainer(accelerator="cpu", strategy=FastStrategy(topology="torus2d"),
+                            max_epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 10, **quiet)
+trainer.fit(Digits(), train_loader, test_loader)
 if trainer.is_global_zero:
     print(f"{trainer.world_size} workers: the mean model tells {100 * trainer.callback_metrics['accuracy']:.1f} % right")

@@ -21,7 +21,7 @@ with tempfile.TemporaryDirectory() as folder:
                                  save_strategy="no", logging_strategy="no", disable_tqdm=True),
         train_dataset=data[:1437], eval_dataset=data[1437:],
         compute_metrics=lambda result: {"accuracy": (result.predictions.argmax(1) == result.label_ids).mean()})
-    trainer.add_callback(FastCallback(trainer, topology="torus2d"))            # the line of FAST
+    trainer.add_callback(FastCallback(trainer, topology="torus2d"))
     trainer.train()
     accuracy = trainer.evaluate()["eval_accuracy"]
 if trainer.is_world_process_zero():

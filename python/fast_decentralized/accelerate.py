@@ -38,7 +38,7 @@ def require_all_processes(accelerator: Any, remedy: str) -> None:
         raise error
 
 
-class FastAccelerator(_base):
+class FastAccelerator(_base):  # type: ignore[misc,unused-ignore]
     """Each process is a worker, which averages its weights with its neighbors in each step of an optimizer.
 
     topology

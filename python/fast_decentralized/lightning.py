@@ -35,7 +35,7 @@ _base_environment: Any = _environments.ClusterEnvironment
 __all__ = ["FastEnvironment", "FastStrategy"]
 
 
-class FastEnvironment(_base_environment):
+class FastEnvironment(_base_environment):  # type: ignore[misc,unused-ignore]
     """The place of this process among the workers, for Lightning."""
 
     @property
@@ -75,7 +75,7 @@ class FastEnvironment(_base_environment):
         return sorted(set(hosts)).index(hosts[runtime.rank()])
 
 
-class FastStrategy(_base_strategy):
+class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
     """Each process is a worker, which averages its weights with its neighbors in each step of an optimizer.
 
     topology, and further keyword arguments
@@ -122,7 +122,7 @@ class FastStrategy(_base_strategy):
         return {"num_replicas": self.world_size, "rank": self.global_rank}
 
     def set_world_ranks(self) -> None:
-        rank_zero_only.rank = self.global_rank
+        setattr(rank_zero_only, "rank", self.global_rank)
 
     def setup_environment(self) -> None:
         devices = self.parallel_devices or []
@@ -230,7 +230,7 @@ class FastStrategy(_base_strategy):
     def lightning_module_state_dict(self) -> dict[str, Any]:
         """Of the mean of all workers, on worker 0, which writes it."""
         if self._loop is None or self._was_interrupted():
-            return super().lightning_module_state_dict()
+            return dict(super().lightning_module_state_dict())
         with self._loop.mean(on=0):
             return {name: value.detach().clone() if isinstance(value, torch.Tensor) else value
                     for name, value in super().lightning_module_state_dict().items()}
@@ -299,7 +299,9 @@ def _name_of(operation: Any) -> str:
 def _reduced(values: torch.Tensor, operation: str) -> torch.Tensor:
     if operation in ("mean", "avg"):
         return values.double().mean(0).to(values.dtype)
-    return {"sum": values.sum, "max": values.amax, "min": values.amin, "product": values.prod}[operation](0)
+    reductions: dict[str, Callable[[int], torch.Tensor]] = {"sum": values.sum, "max": values.amax, "min": values.amin,
+                                                            "product": values.prod}
+    return reductions[operation](0)
 
 
 def _synchronize_metrics(module: torch.nn.Module) -> None:

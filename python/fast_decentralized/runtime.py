@@ -21,7 +21,7 @@ _world: _core.Group | None = None
 _failed = _quiet = False
 _is_watching = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
-_workers: dict[int, weakref.ref] = {}  # by the order in which they were made, which is that of all ranks
+_workers: dict[int, weakref.ref[Any]] = {}  # by the order in which they were made, which is that of all ranks
 _made = itertools.count()
 _groups: list[_core.Group] = []  # with spares
 _lock = threading.Lock()
@@ -168,7 +168,7 @@ def _watch_for_failure() -> None:
     global _hook
     before = sys.excepthook
 
-    def failed(kind, error, trace):
+    def failed(kind: type[BaseException], error: BaseException, trace: Any) -> None:
         leave_as_failed(error)
         sys.stdout.flush()
         if not _quiet and not is_reported_elsewhere(error):

@@ -31,7 +31,7 @@ __all__ = ["FastCallback"]
 _base: Any = transformers.TrainerCallback
 
 
-class FastCallback(_base):
+class FastCallback(_base):  # type: ignore[misc,unused-ignore]
     """Each process is a worker, which averages its weights with its neighbors in each step of the optimizer.
 
     trainer
