@@ -53,7 +53,7 @@ def test_packages_that_are_missing_or_too_old_are_named(module, versions, text):
                                               ("trainer", "step"), ("trainer", "between")])
 def test_a_rank_that_raises_ends_all(started, framework, where):
     require("torch", PACKAGES[framework])
-    done = started(3, "frameworks.py", framework, where, status=1, timeout=150)
+    done = started(3, "frameworks.py", framework, where, status=1, timeout=400)
     assert done.stderr.count("ValueError: no more batches") == 1, done.stderr
     assert done.stderr.count("Traceback") == 1 and "ended" not in done.stdout, done.stderr
 
@@ -63,7 +63,7 @@ def test_processes_that_do_not_know_each_other_are_refused(started, framework):
     require("torch", PACKAGES[framework])
     if subprocess.run([sys.executable, "-c", "import torch, sys; sys.exit(torch.cuda.is_available())"]).returncode:
         pytest.skip("with a GPU, Accelerate finds the processes without cpu=True")
-    done = started(2, "frameworks.py", framework, "processes", status=1, timeout=150)
+    done = started(2, "frameworks.py", framework, "processes", status=1, timeout=400)
     assert done.stderr.count("ArgumentError: Accelerate has found 1 processes, this run has 2 workers; use ") == 1, done.stderr
     assert done.stderr.count("Traceback") == 1, done.stderr
 
@@ -88,7 +88,7 @@ def test_the_comparison_with_other_libraries_runs():
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "figures.json"
         done = subprocess.run([sys.executable, ROOT / "bench/python_step.py", "--repeats", "3", "--steps", "4", "--workers",
-                               "1", "--ranks", "2", "--json", file], capture_output=True, text=True, timeout=300,
+                               "1", "--ranks", "2", "--json", file], capture_output=True, text=True, timeout=600,
                               stdin=subprocess.DEVNULL)
         assert done.returncode == 0, done.stdout + done.stderr
         rows = json.loads(file.read_text())

@@ -5,6 +5,7 @@ import fast_decentralized as fast
 import numpy as np
 
 RATE = 0.05
+INITIAL = np.ones(3)  # worker 0's weights
 
 
 def gathered(value):

@@ -21,7 +21,7 @@ class Run:
                                            worker_options={"deadline": 60, **worker_options})
         layer = torch.nn.Linear(3, 1, bias=False).double()
         with torch.no_grad():
-            layer.weight.copy_(torch.full((1, 3), float(fast.rank())))  # worker 0's are the initial ones
+            layer.weight.copy_(torch.full((1, 3), float(fast.rank() + 1)))  # worker 0's are the initial ones
         x, y = oracle.samples(fast.size() * 4 * batches)
         data = torch.utils.data.TensorDataset(torch.tensor(x), torch.tensor(y))
         optimizer = torch.optim.SGD(layer.parameters(), oracle.RATE, momentum=momentum)
@@ -47,7 +47,7 @@ class Run:
 
     def expected(self, accumulate=1, topology="ring", algorithm="awc"):
         by_rank = [oracle.in_steps(seen, accumulate) for seen in oracle.gathered(self.seen)]
-        return oracle.trajectories(topology, np.zeros(3), by_rank, algorithm)
+        return oracle.trajectories(topology, oracle.INITIAL, by_rank, algorithm)
 
 
 @pytest.fixture

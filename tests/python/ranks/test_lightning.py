@@ -22,7 +22,7 @@ class Line(lightning.LightningModule):
         super().__init__()
         self.layer = torch.nn.Linear(3, 1, bias=False).double()
         with torch.no_grad():
-            self.layer.weight.copy_(torch.full((1, 3), float(fast.rank())))  # worker 0's are the initial ones
+            self.layer.weight.copy_(torch.full((1, 3), float(fast.rank() + 1)))  # worker 0's are the initial ones
         self.momentum, self.seen, self.weights, self.validated = momentum, [], [], []
 
     def vector(self):
@@ -78,7 +78,7 @@ def test_training_is_that_of_the_mixing_matrix(topology, algorithm, accumulate):
     if accumulate == 3:  # Lightning divides by 3 also where one batch is left
         by_rank = [[step if len(step) == 3 else [(x / 3 ** 0.5, y / 3 ** 0.5) for x, y in step] for step in steps_of_one]
                    for steps_of_one in by_rank]
-    expected = oracle.trajectories(topology, np.zeros(3), by_rank, algorithm)
+    expected = oracle.trajectories(topology, oracle.INITIAL, by_rank, algorithm)
     after_step = [batch for batch in range(8) if (batch % 4 + 1) % accumulate == 0 or batch % 4 == 3]
     found = np.stack(model.weights)[after_step]
     np.testing.assert_allclose(found, expected[:, fast.rank()], rtol=1e-9, atol=1e-12)
@@ -100,9 +100,16 @@ def test_validation_sees_the_mean_and_training_goes_on_with_own_weights():
     all_weights = np.stack(oracle.gathered(np.stack(model.weights)))
     np.testing.assert_allclose(np.stack(model.validated), all_weights.mean(0)[[1, 3, 5]], rtol=1e-12, atol=1e-14)
     by_rank = [oracle.in_steps(seen, 1) for seen in oracle.gathered(model.seen)]
-    np.testing.assert_allclose(all_weights.swapaxes(0, 1), oracle.trajectories("ring", np.zeros(3), by_rank), rtol=1e-9)
+    np.testing.assert_allclose(all_weights.swapaxes(0, 1), oracle.trajectories("ring", oracle.INITIAL, by_rank), rtol=1e-9)
     assert trainer.callback_metrics["rank"] == np.mean(range(fast.size()))
     assert trainer.callback_metrics["most"] == fast.size() - 1
+
+
+def test_the_check_before_training_sees_the_initial_weights_of_worker_0():
+    model = Line()
+    trainer_with(FastStrategy("ring", deadline=60), limit_train_batches=0, limit_val_batches=1).fit(
+        model, loader(fast.size() * 4), loader(fast.size() * 4))
+    assert [list(weights) for weights in model.validated] == [list(oracle.INITIAL)] * len(model.validated) != []
 
 
 class Saves(lightning.Callback):
@@ -252,7 +259,7 @@ def test_manual_optimization_makes_a_round_in_each_step():
     model = Manual()
     trainer_with(FastStrategy("ring", deadline=60)).fit(model, loader(fast.size() * 4 * 3))
     by_rank = [oracle.in_steps(seen, 1) for seen in oracle.gathered(model.seen)]
-    expected = oracle.trajectories("ring", np.zeros(3), by_rank)
+    expected = oracle.trajectories("ring", oracle.INITIAL, by_rank)
     np.testing.assert_allclose(np.stack(model.weights), expected[:, fast.rank()], rtol=1e-9, atol=1e-12)
 
 

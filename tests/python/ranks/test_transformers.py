@@ -21,7 +21,7 @@ class Line(torch.nn.Module):
         super().__init__()
         self.layer = torch.nn.Linear(3, 1, bias=False).double()
         with torch.no_grad():
-            self.layer.weight.copy_(torch.full((1, 3), float(fast.rank())))  # worker 0's are the initial ones
+            self.layer.weight.copy_(torch.full((1, 3), float(fast.rank() + 1)))  # worker 0's are the initial ones
         self.seen, self.evaluated = [], []
 
     def vector(self):
@@ -82,7 +82,7 @@ def test_training_is_that_of_the_mixing_matrix(folder, topology, algorithm, accu
     trainer.train()
     by_rank = [oracle.in_steps(seen, accumulate) for seen in oracle.gathered(model.seen)]
     assert trainer.state.global_step == len(by_rank[0]) == 12 // accumulate
-    expected = oracle.trajectories(topology, np.zeros(3), by_rank, algorithm)
+    expected = oracle.trajectories(topology, oracle.INITIAL, by_rank, algorithm)
     np.testing.assert_allclose(np.stack(notes.weights[1:]), expected[:-1, fast.rank()], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(oracle.same_everywhere(model.vector()), expected[-1].mean(0), rtol=1e-9, atol=1e-12)
     parts = [{tuple(row) for x, _ in seen for row in x} for seen in oracle.gathered(model.seen)]
@@ -95,7 +95,7 @@ def test_evaluations_and_checkpoints_are_those_of_the_mean(folder):
                          save_steps=3)
     trainer.train()
     own = np.stack(oracle.gathered(np.stack(notes.weights)))  # own[rank][t]: before step t + 1
-    expected = oracle.trajectories("ring", np.zeros(3), [oracle.in_steps(seen, 1) for seen in oracle.gathered(model.seen)])
+    expected = oracle.trajectories("ring", oracle.INITIAL, [oracle.in_steps(seen, 1) for seen in oracle.gathered(model.seen)])
     np.testing.assert_allclose(own[:, 1:].swapaxes(0, 1), expected[:-1], rtol=1e-9, atol=1e-12)
     evaluated = [model.evaluated[place] for place in range(0, len(model.evaluated), len(model.evaluated) // 3)]
     np.testing.assert_allclose(np.stack(evaluated), expected[[1, 3, 5]].mean(1), rtol=1e-9, atol=1e-12)
