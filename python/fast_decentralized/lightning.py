@@ -139,7 +139,7 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
 
     def barrier(self, name: str | None = None) -> None:
         if not self._was_interrupted():
-            runtime.world().barrier(self._timeout_s)
+            runtime.apart().barrier(self._timeout_s)
 
     def broadcast(self, obj: Any, src: int = 0) -> Any:
         return obj if self._was_interrupted() else loops.broadcast(obj, src, self._timeout_s)

@@ -33,13 +33,13 @@ def _numbers(version: str) -> list[int]:
 
 def gather(value: Any, timeout_s: float = TIMEOUT_S) -> list[Any]:
     """Collective. The values of all workers, by rank."""
-    return [pickle.loads(part) for part in runtime.world().all_gather(pickle.dumps(value), timeout_s)]
+    return [pickle.loads(part) for part in runtime.apart().all_gather(pickle.dumps(value), timeout_s)]
 
 
 def broadcast(value: Any, source: int = 0, timeout_s: float = TIMEOUT_S) -> Any:
     """Collective. The value of one worker."""
     own = pickle.dumps(value) if runtime.rank() == source else b""
-    return pickle.loads(runtime.world().all_gather(own, timeout_s)[source])
+    return pickle.loads(runtime.apart().all_gather(own, timeout_s)[source])
 
 
 def set_rendezvous() -> None:
@@ -164,4 +164,4 @@ class Loop:
             self.worker.close()
 
     def _meet(self) -> None:
-        runtime.world().barrier(self._timeout_s)
+        runtime.apart().barrier(self._timeout_s)

@@ -18,6 +18,7 @@ from . import _core, torchrun
 
 _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
+_apart: _core.Group | None = None
 _failed = _quiet = False
 _is_watching = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
@@ -57,6 +58,17 @@ def world() -> _core.Group:
     if _world is None:
         _world = mpi().world()
     return _world
+
+
+def apart() -> _core.Group:
+    """As world(), for calls in the middle of training. A rank that fails leaves by calls of the world, which a call of
+    another rank there would meet. Collective."""
+    global _apart
+    if thread.group is not None:
+        return thread.group
+    if _apart is None:
+        _apart = mpi().apart()
+    return _apart
 
 
 def rank() -> int:
@@ -208,13 +220,13 @@ def _exits(status: Any, error: SystemExit) -> None:
 
 def _leave() -> None:
     """At the end of the interpreter: the workers first, then MPI."""
-    global _mpi, _world
+    global _mpi, _world, _apart
     # Of an exception that has ended the program, though another hook has printed it.
     if sys.excepthook is not _hook and getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1"):
         leave_as_failed()
     close_all()
     _give_up_changed_groups()
-    _world = None
+    _world = _apart = None
     if _mpi is not None:
         leaving, _mpi = _mpi, None
         leaving.leave(_failed)

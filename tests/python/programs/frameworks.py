@@ -38,7 +38,7 @@ def lightning():
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), 0.1)
 
-    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(10_000, 3)))
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(300, 3)))
     with tempfile.TemporaryDirectory() as folder:
         trainer = lightning.Trainer(
             accelerator="cpu", strategy=FastStrategy("ring", deadline=100), max_epochs=1000, enable_progress_bar=False,
