@@ -2,7 +2,8 @@
 # What is distributed of the Python package: builds the source distribution, the wheel from it alone, and checks both.
 #   scripts/python_package.sh [FOLDER]     the folder (build/package) keeps both files, and what was compiled
 # Checks: metadata (twine), that the wheel brings no library of MPI (auditwheel), that it installs and runs in a fresh
-# environment, that the types are complete (mypy --strict), and that the stubs of the compiled module fit it (stubtest).
+# environment, and that the types are complete (mypy --strict). tests/python/test_package.py compares the stub of the
+# compiled module with the module; mypy's stubtest knows no functions of nanobind.
 # Status 0 and the reason where Python or PyPI are missing: it is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -56,8 +57,4 @@ env -u PYTHONPATH PATH="$folder/user/bin:$PATH" python -m fast_decentralized || 
 step "types"
 "$tool/mypy" --strict --ignore-missing-imports --python-executable "$folder/user/bin/python" \
   --cache-dir "$folder/mypy" -p fast_decentralized || fail "mypy --strict"
-# stubtest imports the module, so it runs with the package's Python.
-"$folder/user/bin/pip" --disable-pip-version-check -q install mypy
-"$folder/user/bin/python" -m mypy.stubtest --ignore-missing-stub --allowlist "$source/tests/python/stubtest_allowed.txt" \
-  fast_decentralized._core fast_decentralized.observers || fail "stubtest"
 step "all is well"
