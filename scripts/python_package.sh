@@ -40,10 +40,11 @@ for file in LICENSE pyproject.toml python/fast_decentralized/__init__.py python/
 done
 
 step "libraries"
-"$tool/auditwheel" show "$wheel" | tee "$folder/audit" || fail "auditwheel"
+"$tool/auditwheel" show "$wheel" || fail "auditwheel"
 content=$("$tool/python" -m zipfile -l "$wheel")
 ! grep -Ei 'lib(mpi|mpich)[^ ]*\.so' <<<"$content" || fail "the wheel brings a library of MPI"
-grep -q 'libmpi' "$folder/audit" || fail "the compiled module does not use the MPI library of the system"
+"$tool/python" -m zipfile -e "$wheel" "$folder/unpacked/wheel"
+readelf -d "$folder"/unpacked/wheel/fast_decentralized/_core*.so | grep -q 'NEEDED.*libmpi' || fail "the compiled module does not use the MPI library of the system"
 for file in _core.pyi _options.pyi observers.pyi py.typed; do
   grep -q "fast_decentralized/$file" <<<"$content" || fail "the wheel lacks $file"
 done

@@ -54,6 +54,8 @@ def set_rendezvous() -> None:
             probe.bind(("", 0))
             place = address, str(probe.getsockname()[1])
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = broadcast(place)
+    if os.environ["MASTER_ADDR"] == "127.0.0.1":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # else gloo resolves the host's name, which may take long
 
 
 def require_host_memory(module: Any, used_by: str) -> None:
