@@ -1,113 +1,255 @@
 #!/usr/bin/env python3
-"""What a round costs in Python: LeNet of PyTorch with a round around its step, against the bare step. And the time of
-importing the package.   Run it in the environment of the package, on an idle machine:
+"""What FAST costs in Python beside the bare step and beside other libraries: LeNet in PyTorch, random images.
 
-  python bench/python_step.py                      one worker
-  mpiexec -n 2 python bench/python_step.py         two workers, each on a core of its own
-  python bench/python_step.py --import             the time of importing the package, without a framework
+  python bench/python_step.py                                 everything: the three tables below, one after another
+  python bench/python_step.py --only import                   the time of importing the package, without a framework
+  python bench/python_step.py --only step                     a step with and without a round, 1 and 2 workers
+  python bench/python_step.py --only peers --ranks 2 4        FAST, DDP over gloo and decent-dp, in the same processes
+  python bench/python_step.py --repeats 5 --steps 5           small, to see that it runs
+  ... --json FILE                                             the figures as JSON
 
-Steps with and without a round alternate in blocks, in an order that changes, so that both see the same disturbances.
-Prints the ratio of each pair of blocks: the median, and the middle half.
+Run it in the environment of the package, on an idle machine with a core for each rank. Methods alternate in blocks of
+steps, in an order that changes, within one run, so that all see the same disturbances. A block of several ranks takes as
+long as its slowest rank. Ratios are those of blocks of the same repeat: the median, and the middle half. decent-dp (pip
+install decent-dp) is left out with the reason where it is missing.
 """
 import argparse
+import json
 import os
+import pathlib
+import pickle
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-BATCH = 32
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this host, whose name a resolver may not know
+RATE = 0.001
+TABLES = {"step": ["alone", "round"],
+          "peers": ["alone", "fast, ring", "fast, complete", "DDP, gloo", "decent-dp, ring", "decent-dp, complete"]}
+# The method to compare with, and what of it: the time of a step, or samples a second.
+BASE = {"step": ("alone", "time"), "peers": ("DDP, gloo", "throughput")}
 
 
 def parsed():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--import", dest="imports", action="store_true", help="measure the import instead")
-    parser.add_argument("--pairs", type=int, default=60, help="pairs of blocks")
-    parser.add_argument("--steps", type=int, default=20, help="steps of a block")
-    return parser.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=["import", *TABLES], help="one table")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of the table step (%(default)s)")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], help="of the table peers (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=40, help="blocks of each method (%(default)s)")
+    parser.add_argument("--steps", type=int, default=20, help="steps of a block (%(default)s)")
+    parser.add_argument("--batch", type=int, default=32, help="images of a rank's step (%(default)s)")
+    parser.add_argument("--json", type=pathlib.Path, help="a file for the figures")
+    parser.add_argument("--rank-of", choices=TABLES, help=argparse.SUPPRESS)  # a rank that this program has started
+    options = parser.parse_args()
+    if options.repeats < 2 or options.steps < 1 or options.batch < 1 or min(options.workers + options.ranks) < 1:
+        parser.error("at least 2 repeats, and 1 of everything else, are required")
+    return options
 
 
-def quartiles(values):
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:.4f} ({low:.4f} to {high:.4f})"
+def spread(values):
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": middle, "low": low, "high": high}
 
 
-def import_times(repeats=15):
+def shown(values, digits):
+    return "{median:,.{d}f} ({low:,.{d}f} to {high:,.{d}f})".format(**spread(values), d=digits)
+
+
+# The import ----------------------------------------------------------------------------------
+
+
+def import_times(repeats):
     """Seconds beyond those of an interpreter that imports nothing, and of one that imports NumPy."""
     def seconds(code):
         began = time.perf_counter()
         subprocess.run([sys.executable, "-c", code], check=True)
         return time.perf_counter() - began
 
-    seconds("import fast_decentralized")
-    for base in ("pass", "import numpy"):
-        times = [seconds(f"{base}; import fast_decentralized") - seconds(base) for _ in range(repeats)]
-        print(f"import beyond \"{base}\": {quartiles(times)} s")
+    for code in ("import fast_decentralized", "import numpy"):
+        seconds(code)  # files are in memory then
+    return {base: [seconds(f"{base}; import fast_decentralized") - seconds(base) for _ in range(repeats)]
+            for base in ("pass", "import numpy")}
 
 
-class Trial:
-    """Steps of the same network with and without a round."""
+# A rank --------------------------------------------------------------------------------------
 
-    def __init__(self):
+
+class Missing(Exception):
+    """A method that this machine does not have, or that does not fit the number of ranks."""
+
+
+class Rank:
+    """Methods on the same network and the same images. Each has a network of its own."""
+
+    def __init__(self, batch):
         import fast_decentralized as fast
         import torch
 
         torch.set_num_threads(1)
-        torch.manual_seed(0)
-        self.torch = torch
-        self.net = torch.nn.Sequential(
-            torch.nn.Conv2d(1, 6, 5, padding=2), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
-            torch.nn.Conv2d(6, 16, 5), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(),
-            torch.nn.Linear(400, 120), torch.nn.ReLU(), torch.nn.Linear(120, 84), torch.nn.ReLU(),
-            torch.nn.Linear(84, 10))
-        self.optimizer = torch.optim.SGD(self.net.parameters(), 0.001, momentum=0.9)
-        self.x, self.y = torch.randn(BATCH, 1, 28, 28), torch.arange(BATCH) % 10
-        self.worker = fast.Worker(self.net, "complete")
+        self.fast, self.torch = fast, torch
+        self.x, self.y = torch.randn(batch, 1, 28, 28), torch.arange(batch) % 10
 
-    def step(self):
-        self.optimizer.zero_grad()
-        self.torch.nn.functional.cross_entropy(self.net(self.x), self.y).backward()
-        self.optimizer.step()
+    def network(self):
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+        import models
 
-    def round(self):
-        with self.worker.round():
-            self.step()
+        self.torch.manual_seed(0)
+        return models.lenet()
 
-    @staticmethod
-    def seconds(work, steps):
+    def optimizer(self, parameters):
+        return self.torch.optim.SGD(parameters, RATE, momentum=0.9)
+
+    def loss(self, network):
+        return self.torch.nn.functional.cross_entropy(network(self.x), self.y)
+
+    def plain_step(self, network, optimizer):
+        def step():
+            optimizer.zero_grad()
+            self.loss(network).backward()
+            optimizer.step()
+        return step
+
+    def method(self, name):
+        """A function that makes one step. Collective."""
+        library, _, topology = name.partition(", ")
+        network = self.network()
+        if library == "alone":
+            return self.plain_step(network, self.optimizer(network.parameters()))
+        if library in ("round", "fast"):
+            return self.round(network, topology or "complete")
+        self.join_torch()
+        if library == "DDP":
+            network = self.torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
+            return self.plain_step(network, self.optimizer(network.parameters()))
+        return self.decent(network, topology)
+
+    def round(self, network, topology):
+        worker = self.fast.Worker(network, topology)
+        step = self.plain_step(network, self.optimizer(network.parameters()))
+
+        def work():
+            with worker.round():
+                step()
+        return work
+
+    def decent(self, network, topology):
+        """Its hooks in backward() make the step."""
+        try:
+            from decent_dp.ddp import DecentralizedDataParallel
+            from loguru import logger
+        except ImportError as error:
+            raise Missing(f"{error}; pip install decent-dp") from None
+        logger.disable("decent_dp")
+        if topology == "ring" and self.fast.size() % 2:
+            raise Missing("its ring is for even numbers of ranks")
+        network = DecentralizedDataParallel(network, lambda named: self.optimizer([one for _, one in named]),
+                                            topology=topology, _local_world_size=self.fast.size())
+        return lambda: self.loss(network).backward()
+
+    def join_torch(self):
+        import torch.distributed
+
+        if torch.distributed.is_initialized():
+            return
+        folder = pickle.loads(self.fast.world().all_gather(pickle.dumps(tempfile.mkdtemp()))[0])
+        self.folder = folder
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=self.fast.rank(),
+                                             world_size=self.fast.size())
+
+    def seconds(self, work, steps):
+        """Of a step on the slowest rank. Ranks meet first."""
+        self.fast.world().barrier()
         began = time.perf_counter()
         for _ in range(steps):
             work()
-        return (time.perf_counter() - began) / steps
+        own = (time.perf_counter() - began) / steps
+        return max(pickle.loads(one) for one in self.fast.world().all_gather(pickle.dumps(own)))
 
-    def ratios(self, pairs, steps):
-        """Workers meet before each block without rounds: at staleness 0 the others would wait for one that is slow."""
-        import fast_decentralized as fast
+    def times(self, names, repeats, steps):
+        methods, missing = {}, {}
+        for name in names:
+            try:
+                methods[name] = self.method(name)
+            except Missing as error:
+                missing[name] = str(error)
+        for work in methods.values():
+            self.seconds(work, max(steps, 3))  # decent-dp begins with its third step
+        found = {name: [] for name in methods}
+        order = list(methods)
+        for repeat in range(repeats):
+            turned = order[repeat % len(order):] + order[:repeat % len(order)]
+            for name in turned if repeat % 2 == 0 else turned[::-1]:
+                found[name].append(self.seconds(methods[name], steps))
+        return found, missing
 
-        both = [self.step, self.round]
-        for work in both:
-            self.seconds(work, steps)
-        found = []
-        for pair in range(pairs):
-            times = {}
-            for work in both if pair % 2 == 0 else both[::-1]:
-                fast.world().barrier()
-                times[work.__name__] = self.seconds(work, steps)
-            found.append((times["round"] / times["step"], times["step"]))
-        return found
+    def leave(self):
+        import torch.distributed
+
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+            if self.fast.rank() == 0:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def be_a_rank(options):
+    rank = Rank(options.batch)
+    found, missing = rank.times(TABLES[options.rank_of], options.repeats, options.steps)
+    if rank.fast.rank() == 0:
+        options.json.write_text(json.dumps({"seconds": found, "missing": missing}))
+    rank.leave()
+
+
+# Tables --------------------------------------------------------------------------------------
+
+
+def measured(table, ranks, options):
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "times.json"
+        subprocess.run(["mpiexec", "-n", str(ranks), sys.executable, __file__, "--rank-of", table, "--repeats",
+                        str(options.repeats), "--steps", str(options.steps), "--batch", str(options.batch), "--json", file],
+                       check=True, stdin=subprocess.DEVNULL)
+        return json.loads(file.read_text())
+
+
+def rows_of(table, ranks, result, batch):
+    seconds = result["seconds"]
+    base, kind = BASE[table]
+    for name, times in seconds.items():
+        pairs = zip(times, seconds[base])
+        ratios = [own / other if kind == "time" else other / own for own, other in pairs]
+        row = {"table": table, "ranks": ranks, "method": name, "step_ms": spread([1e3 * one for one in times]),
+               "samples_per_second": spread([ranks * batch / one for one in times]), f"{kind}_ratio": spread(ratios)}
+        print(f"| {ranks} | {name} | {shown([1e3 * one for one in times], 3)} | "
+              f"{shown([ranks * batch / one for one in times], 0)} | {shown(ratios, 3)} |")
+        yield row
+    for name, why in result["missing"].items():
+        print(f"| {ranks} | {name} | skipped: {why} | | |")
 
 
 def main():
     options = parsed()
-    if options.imports:
-        return import_times()
-    trial = Trial()
-    found = trial.ratios(options.pairs, options.steps)
-    if trial.worker.rank == 0:
-        print(f"{trial.worker.size} workers, batch {BATCH}, {options.pairs} pairs of {options.steps} steps")
-        print(f"a step alone: {quartiles([1e3 * step for _, step in found])} ms")
-        print(f"with a round / alone: {quartiles([ratio for ratio, _ in found])}")
+    if options.rank_of:
+        return be_a_rank(options)
+    rows = []
+    if options.only in (None, "import"):
+        for base, times in import_times(max(options.repeats // 2, 2)).items():
+            print(f"import fast_decentralized, beyond \"{base}\": {shown(times, 4)} s")
+            rows.append({"table": "import", "beyond": base, "seconds": spread(times)})
+    for table, counts in (("step", options.workers), ("peers", options.ranks)):
+        if options.only not in (None, table):
+            continue
+        base, kind = BASE[table]
+        print(f"\nLeNet, batch {options.batch} a rank, {options.repeats} blocks of {options.steps} steps, "
+              f"{len(os.sched_getaffinity(0))} cores\n\n| ranks | method | step, ms | samples/s of all ranks | {kind} ÷ {base} |"
+              "\n|---|---|---|---|---|", flush=True)
+        for ranks in counts:
+            rows += rows_of(table, ranks, measured(table, ranks, options), options.batch)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,4 +25,4 @@ from .worker import Worker, options
 __all__ = ["ArgumentError", "Block", "DataError", "DeadlineError", "Departures", "Error", "Group", "InternalError",
            "MessageEvent", "MismatchError", "MpiError", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
            "PhaseEvent", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local",
-           "observe", "options", "rank", "size", "spawn", "topologies", "with_spares", "world"]
+           "observe", "options", "rank", "size", "spawn", "topologies", "with_spares", "world", "__version__"]

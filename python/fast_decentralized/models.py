@@ -60,7 +60,7 @@ def replica_of(model: Any, buffers: set[str], chosen: Chosen) -> Replica:
 class ArrayReplica(Replica):
     """A dict of arrays that change in place, also of dicts of arrays."""
 
-    def __init__(self, model: dict, buffers: set[str], chosen: Chosen) -> None:
+    def __init__(self, model: dict[str, Any], buffers: set[str], chosen: Chosen) -> None:
         self._model, self._buffers, self._chosen = model, buffers, chosen
         self._places = self._found()
 
@@ -71,10 +71,10 @@ class ArrayReplica(Replica):
         copied = _copied(self._model)
         return lambda: copied, self._of(copied)
 
-    def give(self) -> dict:
+    def give(self) -> dict[str, Any]:
         return self._model
 
-    def move_to(self, model: dict | None) -> None:
+    def move_to(self, model: dict[str, Any] | None) -> None:
         self._model = self._model if model is None else model
         self._places = self._found()
 
@@ -91,7 +91,7 @@ class ArrayReplica(Replica):
         return {name: _place(array) for name, array in _flat(self._model, "")
                 if self._chosen(name) and "float" in str(getattr(array, "dtype", ""))}
 
-    def _of(self, model: dict) -> list[Tensor]:
+    def _of(self, model: dict[str, Any]) -> list[Tensor]:
         return [(name, _plain(array), name in self._buffers, None) for name, array in _flat(model, "")
                 if self._chosen(name)]
 
@@ -115,7 +115,7 @@ class TorchReplica(Replica):
                 copies[key] = tensor.detach().clone()
             return copies[key]
 
-        tensors = [(name, copied(tensor), buffer, None) for name, tensor, buffer in self._named()]
+        tensors: list[Tensor] = [(name, copied(tensor), buffer, None) for name, tensor, buffer in self._named()]
         state = {name: copied(tensor) if hasattr(tensor, "data_ptr") else tensor
                  for name, tensor in self._module.state_dict().items()}
         return lambda: state, tensors
@@ -244,7 +244,7 @@ def _key(part: Any) -> str:
     return str(part)
 
 
-def _flat(model: dict, above: str) -> Iterator[tuple[str, Any]]:
+def _flat(model: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
     for key, value in model.items():
         name = f"{above}{key}"
         if isinstance(value, dict):
@@ -253,7 +253,7 @@ def _flat(model: dict, above: str) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _copied(model: dict) -> dict:
+def _copied(model: dict[str, Any]) -> dict[str, Any]:
     def of(value: Any) -> Any:
         if isinstance(value, dict):
             return _copied(value)

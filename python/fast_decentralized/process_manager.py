@@ -68,8 +68,9 @@ class Server:
         rank = None
         with contextlib.suppress(OSError, ValueError, LookupError):
             rank = self._joined(connection, lines)
-            for line in lines if rank is not None else ():
-                self._answer(connection, rank, words_of(line))
+            if rank is not None:
+                for line in lines:
+                    self._answer(connection, rank, words_of(line))
         if rank is None:
             connection.close()
         elif rank not in self._ended:

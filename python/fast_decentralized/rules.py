@@ -43,7 +43,7 @@ class Rule:
         """Leaves the worker's next weights in block.current. By default plain averaging."""
         block.current[:] += block.pull[0]
 
-    def _handle(self):
+    def _handle(self) -> _core.RuleHandle:
         if not self.name:
             self.name = type(self).__name__
         return _core.rule_of(self)

@@ -18,10 +18,11 @@ from . import _core, torchrun
 
 _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
+_apart: _core.Group | None = None
 _failed = _quiet = False
 _is_watching = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
-_workers: dict[int, weakref.ref] = {}  # by the order in which they were made, which is that of all ranks
+_workers: dict[int, weakref.ref[Any]] = {}  # by the order in which they were made, which is that of all ranks
 _made = itertools.count()
 _groups: list[_core.Group] = []  # with spares
 _lock = threading.Lock()
@@ -41,9 +42,11 @@ def mpi() -> _core.Mpi:
     global _mpi
     with _lock:
         if _mpi is None:
-            torchrun.join()
-            _mpi = _core.Mpi()
-            _watch()
+            try:
+                torchrun.join()
+                _mpi = _core.Mpi()
+            finally:  # an error of all ranks is printed by one of them
+                _watch()
     return _mpi
 
 
@@ -55,6 +58,17 @@ def world() -> _core.Group:
     if _world is None:
         _world = mpi().world()
     return _world
+
+
+def apart() -> _core.Group:
+    """As world(), for calls in the middle of training. A rank that fails leaves by calls of the world, which a call of
+    another rank there would meet. Collective."""
+    global _apart
+    if thread.group is not None:
+        return thread.group
+    if _apart is None:
+        _apart = mpi().apart()
+    return _apart
 
 
 def rank() -> int:
@@ -166,7 +180,7 @@ def _watch_for_failure() -> None:
     global _hook
     before = sys.excepthook
 
-    def failed(kind, error, trace):
+    def failed(kind: type[BaseException], error: BaseException, trace: Any) -> None:
         leave_as_failed(error)
         sys.stdout.flush()
         if not _quiet and not is_reported_elsewhere(error):
@@ -206,13 +220,13 @@ def _exits(status: Any, error: SystemExit) -> None:
 
 def _leave() -> None:
     """At the end of the interpreter: the workers first, then MPI."""
-    global _mpi, _world
+    global _mpi, _world, _apart
     # Of an exception that has ended the program, though another hook has printed it.
     if sys.excepthook is not _hook and getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1"):
         leave_as_failed()
     close_all()
     _give_up_changed_groups()
-    _world = None
+    _world = _apart = None
     if _mpi is not None:
         leaving, _mpi = _mpi, None
         leaving.leave(_failed)

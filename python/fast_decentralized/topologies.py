@@ -32,7 +32,7 @@ def topology(source: Any) -> _core.TopologyRule:
     return _core.TopologyRule.constant(_one(source))
 
 
-def from_function(at_round: Callable[[int], Any], workers: int, period: int = 0, name: str = "function"):
+def from_function(at_round: Callable[[int], Any], workers: int, period: int = 0, name: str = "function") -> _core.TopologyRule:
     """A schedule: ``at_round(t)`` gives the graph or matrix of round t. It depends on t alone and is called
     by every worker. ``period`` rounds repeat; 0: never."""
     return _core.TopologyRule.function(name, workers, period, lambda t: _one(at_round(t)))

@@ -16,6 +16,7 @@ from .process_manager import Server, line_of
 LAUNCHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 OTHERS = ("PMI_", "PMIX_", "OMPI_", "HYDI_")  # ranks of mpiexec or srun
 PORTS = 16  # above MASTER_PORT; torchrun listens on that one, or torch.distributed does
+MOST_RANKS, MOST_PORTS = 2**31 - 1, 2**16 - 1
 START_UP_S, ANSWER_S, END_S, END_AFTER_FAILURE_S = 300.0, 10.0, 30.0, 10.0
 
 _server: Server | None = None
@@ -25,13 +26,15 @@ def is_launcher(environment: Mapping[str, str]) -> bool:
     """Whether torchrun, and no process manager, has started this process as one of several."""
     if any(name.startswith(OTHERS) for name in environment) or not all(name in environment for name in LAUNCHER):
         return False
-    return int(environment["WORLD_SIZE"]) > 1
+    return _number(environment, "WORLD_SIZE", 1, MOST_RANKS) > 1
 
 
 def join() -> None:
     """Gives this process its rank, before MPI begins. Does nothing without torchrun."""
     if is_launcher(os.environ):
-        connection = _connect(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+        size = _number(os.environ, "WORLD_SIZE", 1, MOST_RANKS)
+        _number(os.environ, "MASTER_PORT", 0, MOST_PORTS - PORTS)
+        connection = _connect(_number(os.environ, "RANK", 0, size - 1), size)
         os.environ.update(PMI_FD=str(connection.detach()), PMI_RANK=os.environ["RANK"],
                           PMI_SIZE=os.environ["WORLD_SIZE"])
         if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
@@ -45,6 +48,18 @@ def leave(failed: bool) -> None:
         _server.wait(END_AFTER_FAILURE_S if failed else END_S)
         _server.close()
         _server = None
+
+
+def _number(environment: Mapping[str, str], name: str, least: int, most: int) -> int:
+    value = environment[name].strip()
+    if value.isdecimal() and least <= int(value) <= most:
+        return int(value)
+    error = _core.ArgumentError(f"torchrun: {name} is \"{environment[name]}\"; a whole number from {least} to {most} is "
+                                "required; correct it, or unset it and start by mpiexec")
+    rank = environment["RANK"].strip()
+    error.everywhere = name != "RANK"  # the other ranks have the same value
+    error.rank = int(rank) if rank.isdecimal() else 0
+    raise error
 
 
 def _run() -> str:

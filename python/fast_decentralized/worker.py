@@ -210,6 +210,12 @@ class Worker:
         self._open().mean_model(tensors)
         return result()
 
+    def _mean_tensors(self) -> dict[str, Any]:
+        """The same by name, with all that takes part and nothing else."""
+        _, tensors = self._model.copy()
+        self._open().mean_model(tensors)
+        return {name: tensor for name, tensor, _, _ in tensors}
+
     def consensus_distance(self) -> float:
         """sqrt(mean_i |x_i - mean|^2) over the same publications."""
         return self._open().consensus_distance()

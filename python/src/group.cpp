@@ -29,6 +29,8 @@ class Mpi {
   int rank() const { return environment_->world().rank(); }
   int size() const { return environment_->world().size(); }
   Group world() const { return Group(environment_->world()); }
+  /// The same ranks over a communicator of its own.
+  Group apart() const { return Group(environment_->world().split(0, Deadline(Seconds(300)))); }
 
   /// Waits for all ranks; as a failed rank a few seconds only. Nothing is to be called afterwards.
   void leave(bool failed) {
@@ -127,6 +129,9 @@ void bind_group(nb::module_& module) {
       .def_prop_ro("rank", &Mpi::rank)
       .def_prop_ro("size", &Mpi::size)
       .def("world", &Mpi::world, Release(), "Collective. All ranks.")
+      .def("apart", &Mpi::apart, Release(),
+           "Collective. All ranks, whose calls do not meet those with which a rank that has "
+           "failed leaves.")
       .def("leave", &Mpi::leave, nb::arg("failed"), Release(),
            "Waits for all ranks; with `failed`, a few seconds only, and then ends them.");
 

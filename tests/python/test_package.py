@@ -52,6 +52,29 @@ def test_types_and_documentation_are_there():
         assert name.startswith("_") or member.__doc__, name
 
 
+def test_the_stub_has_all_of_the_compiled_module_and_nothing_else():
+    import ast
+
+    from fast_decentralized import _core
+
+    def names_of(body):
+        found = {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        found |= {node.target.id: node for node in body if isinstance(node, ast.AnnAssign)}
+        found |= {target.id: node for node in body if isinstance(node, ast.Assign) for target in node.targets}
+        return found
+
+    def public(thing):
+        return {name for name in vars(thing) if not name.startswith("_")}
+
+    stub = names_of(ast.parse((FOLDER / "_core.pyi").read_text()).body)
+    assert {name for name in stub if not name.startswith("_")} == public(_core)
+    for name, node in stub.items():
+        if isinstance(node, ast.ClassDef) and not issubclass(getattr(_core, name), Exception):
+            assert {one for one in names_of(node.body) if not one.startswith("_")} == public(getattr(_core, name)), name
+        elif isinstance(node, ast.ClassDef):
+            assert [base.id for base in node.bases] == [base.__name__ for base in getattr(_core, name).__bases__], name
+
+
 def test_the_first_example_finds_its_line():
     done = run(sys.executable, ROOT / "examples/python/first_steps.py")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 
+import fast_decentralized as fast
 import pytest
 from fast_decentralized import torchrun
 
@@ -23,17 +24,18 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start(rank, ranks, port, *arguments):
+def start(rank, ranks, port, *arguments, **changes):
     environment = {name: value for name, value in os.environ.items() if not is_of_a_launcher(name)}
     environment |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    environment |= changes
     return subprocess.Popen([sys.executable, PROGRAM, *arguments], env=environment, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def run(ranks, *arguments):
+def run(ranks, *arguments, **changes):
     """The last rank comes first."""
     port = free_port()
-    processes = [start(rank, ranks, port, *arguments) for rank in reversed(range(ranks))][::-1]
+    processes = [start(rank, ranks, port, *arguments, **changes) for rank in reversed(range(ranks))][::-1]
     try:
         outputs = [process.communicate(timeout=100) for process in processes]
     finally:
@@ -79,3 +81,24 @@ def test_torchrun_starts_four_ranks(tmp_path, how):
 def test_other_launchers_come_first(change, expected):
     environment = {name: value for name, value in {**WORLD, **change}.items() if value is not None}
     assert torchrun.is_launcher(environment) == expected
+
+
+@pytest.mark.parametrize("name, value, required", [
+    ("WORLD_SIZE", "two", "1 to 2147483647"), ("WORLD_SIZE", "-3", "1 to 2147483647"), ("WORLD_SIZE", "", "1 to 2147483647"),
+    ("MASTER_PORT", "http", "0 to 65519"), ("MASTER_PORT", "65530", "0 to 65519")])
+def test_a_variable_that_is_no_number_is_told_once(name, value, required):
+    statuses, output, errors = run(2, **{name: value})
+    assert statuses == [1, 1] and output == "", output + errors
+    text = f'ArgumentError: torchrun: {name} is "{value}"; a whole number from {required} is required'
+    assert errors.count(text) == 1 and errors.count("Traceback") == 1, errors
+
+
+def test_a_rank_beyond_the_world_is_refused():
+    environment = {**WORLD, "RANK": "2"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if is_of_a_launcher(name)]:
+            patch.delenv(name)
+        for variable, value in environment.items():
+            patch.setenv(variable, value)
+        with pytest.raises(fast.ArgumentError, match='RANK is "2"; a whole number from 0 to 1'):
+            torchrun.join()

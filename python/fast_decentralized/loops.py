@@ -1,0 +1,169 @@
+"""A worker in a training loop that belongs to another framework. Lightning, Accelerate and Transformers share this."""
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import pickle
+import re
+import socket
+from typing import Any, Iterator, Mapping
+
+from . import _core, runtime
+from .worker import Worker
+
+TIMEOUT_S = 1800.0  # as torch.distributed
+
+
+def require(package: str, least: str, used_by: str) -> None:
+    """Raises ImportError when a package is missing or too old."""
+    wish = f"{used_by} needs {package} {least} or newer; run  pip install '{package}>={least}'"
+    try:
+        found = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        raise ImportError(wish) from None
+    if _numbers(found) < _numbers(least):
+        raise ImportError(f"{wish}; {found} is installed")
+
+
+def _numbers(version: str) -> list[int]:
+    leading = re.match(r"[0-9]+(\.[0-9]+)*", version)
+    return [int(part) for part in leading[0].split(".")] if leading else []
+
+
+def gather(value: Any, timeout_s: float = TIMEOUT_S) -> list[Any]:
+    """Collective. The values of all workers, by rank."""
+    return [pickle.loads(part) for part in runtime.apart().all_gather(pickle.dumps(value), timeout_s)]
+
+
+def broadcast(value: Any, source: int = 0, timeout_s: float = TIMEOUT_S) -> Any:
+    """Collective. The value of one worker."""
+    own = pickle.dumps(value) if runtime.rank() == source else b""
+    return pickle.loads(runtime.apart().all_gather(own, timeout_s)[source])
+
+
+def set_rendezvous() -> None:
+    """Collective. Sets MASTER_ADDR and MASTER_PORT, which mpiexec does not, so that torch.distributed can begin."""
+    if runtime.size() == 1 or all(name in os.environ for name in ("MASTER_ADDR", "MASTER_PORT")):
+        return
+    place = None
+    if runtime.rank() == 0:
+        on_one_host = len(set(runtime.world().hosts)) == 1
+        address = "127.0.0.1" if on_one_host else socket.gethostbyname(socket.gethostname())
+        with socket.socket() as probe:
+            probe.bind(("", 0))
+            place = address, str(probe.getsockname()[1])
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = broadcast(place)
+    if os.environ["MASTER_ADDR"] == "127.0.0.1":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # else gloo resolves the host's name, which may take long
+
+
+def require_host_memory(module: Any, used_by: str) -> None:
+    for name, tensor in tensors_of(module).items():
+        if tensor.device.type != "cpu":
+            raise _core.ArgumentError(f"{used_by}: tensor \"{name}\" is on {tensor.device}; workers of Python average "
+                                      "in the memory of the host only, so train on the CPU")
+
+
+def tensors_of(module: Any) -> dict[str, Any]:
+    """Parameters and buffers, by name."""
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def fill(module: Any, values: Mapping[str, Any]) -> None:
+    """Sets parameters and buffers of these names, in their place."""
+    import torch
+
+    with torch.no_grad():
+        for name, tensor in tensors_of(module).items():
+            if name in values:
+                tensor.copy_(values[name])
+
+
+class Loop:
+    """A worker whose rounds another framework's loop begins and ends. Meanwhile ``use_mean()`` puts the mean of all
+    workers' weights into the module, and ``use_own()`` this worker's. Calls are collective, but for use_own()."""
+
+    def __init__(self, module: Any, topology: Any, options: Mapping[str, Any], timeout_s: float = TIMEOUT_S) -> None:
+        self.module, self._timeout_s = module, timeout_s
+        self.worker = Worker(module, topology, **options)
+        self._own: dict[str, Any] | None = None  # this worker's weights while the module has the mean
+        self._is_in_round = self._has_finished = False
+
+    # Rounds --------------------------------------------------------------------------------------
+
+    def begin_round(self) -> None:
+        """If none has begun."""
+        self.use_own()
+        if not self._is_in_round:
+            self.worker.begin_round()
+            self._is_in_round = True
+
+    def end_round(self, learning_rate: float) -> None:
+        """The one that has begun, or a whole one."""
+        self.begin_round()
+        self._is_in_round = False
+        self.worker.end_round(learning_rate=learning_rate)
+
+    # Weights -------------------------------------------------------------------------------------
+
+    def use_mean(self, on: int | None = None) -> None:
+        """On all workers, or on that one alone."""
+        if self._own is not None or self._has_finished:
+            return
+        if self._is_in_round:
+            raise _core.ArgumentError("the mean of all workers was asked for between backward() and the optimizer's "
+                                      "step; ask after the step")
+        self._meet()
+        mean = self.worker._mean_tensors() if on in (None, self.worker.rank) else {}
+        self._meet()  # nobody publishes before all have read
+        self._own = {name: tensor.detach().clone() for name, tensor in tensors_of(self.module).items() if name in mean}
+        fill(self.module, mean)
+
+    def use_own(self) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            fill(self.module, own)
+
+    @contextlib.contextmanager
+    def mean(self, on: int | None = None) -> Iterator[None]:
+        """``with loop.mean():`` around an evaluation."""
+        had_mean = self._own is not None
+        self.use_mean(on)
+        try:
+            yield
+        finally:
+            if not had_mean:
+                self.use_own()
+
+    def own_tensors(self) -> dict[str, Any]:
+        """The same of this worker, also while the module has the mean."""
+        return {**{name: tensor.detach() for name, tensor in tensors_of(self.module).items()}, **(self._own or {})}
+
+    # The end -------------------------------------------------------------------------------------
+
+    def finish(self, keep_weights: bool = False) -> None:
+        """Waits for all workers. Afterwards the module of each has the mean, or the weights that it has now."""
+        if self._has_finished:
+            return
+        if keep_weights:
+            self._own = None
+        self.use_own()
+        self.worker.await_finish()
+        if not keep_weights:
+            fill(self.module, self.worker._mean_tensors())
+        self._has_finished = True
+
+    def fail(self, error: BaseException) -> None:
+        """This worker has failed, which ends the others."""
+        if getattr(error, "everywhere", False):
+            self.worker.abandon()  # all raise it
+        else:
+            self.worker._fail(error)
+
+    def close(self) -> None:
+        if not self.worker.is_closed:
+            self.worker.close()
+
+    def _meet(self) -> None:
+        runtime.apart().barrier(self._timeout_s)

@@ -1,0 +1,153 @@
+"""Run by every rank of mpiexec: Accelerate against NumPy."""
+import pathlib
+
+import fast_decentralized as fast
+import numpy as np
+import oracle
+import pytest
+
+pytest.importorskip("accelerate", reason="Accelerate is not installed; scripts/python_integrations.sh installs it")
+torch = pytest.importorskip("torch")
+from fast_decentralized.accelerate import FastAccelerator  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+class Run:
+    """A line fitted with Accelerate."""
+
+    def __init__(self, topology="ring", accumulate=1, batches=6, momentum=0.0, **worker_options):
+        self.accelerator = FastAccelerator(cpu=True, topology=topology, gradient_accumulation_steps=accumulate,
+                                           worker_options={"deadline": 60, **worker_options})
+        layer = torch.nn.Linear(3, 1, bias=False).double()
+        with torch.no_grad():
+            layer.weight.copy_(torch.full((1, 3), float(fast.rank() + 1)))  # worker 0's are the initial ones
+        x, y = oracle.samples(fast.size() * 4 * batches)
+        data = torch.utils.data.TensorDataset(torch.tensor(x), torch.tensor(y))
+        optimizer = torch.optim.SGD(layer.parameters(), oracle.RATE, momentum=momentum)
+        self.layer, self.optimizer, self.loader = self.accelerator.prepare(
+            layer, optimizer, torch.utils.data.DataLoader(data, batch_size=4))
+        self.seen, self.weights = [], []
+
+    def vector(self):
+        return self.layer.weight.detach().numpy().reshape(-1).copy()
+
+    def loss(self, x, y):
+        return ((self.layer(x)[:, 0] - y) ** 2).mean()
+
+    def epoch(self):
+        for x, y in self.loader:
+            self.seen.append((x.numpy().copy(), y.numpy().copy()))
+            with self.accelerator.accumulate(self.layer):
+                self.accelerator.backward(self.loss(x, y))
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+            self.weights.append(self.vector())
+        return self
+
+    def expected(self, accumulate=1, topology="ring", algorithm="awc"):
+        by_rank = [oracle.in_steps(seen, accumulate) for seen in oracle.gathered(self.seen)]
+        return oracle.trajectories(topology, oracle.INITIAL, by_rank, algorithm)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The same for all ranks."""
+    return pathlib.Path(oracle.gathered(str(tmp_path))[0])
+
+
+@pytest.mark.parametrize("topology, algorithm, accumulate", [("ring", "awc", 1), ("complete", "atc", 1), ("ring", "awc", 2)])
+def test_training_is_that_of_the_mixing_matrix(topology, algorithm, accumulate):
+    run = Run(topology, accumulate, algorithm=algorithm).epoch()
+    expected = run.expected(accumulate, topology, algorithm)
+    found = np.stack(run.weights)[accumulate - 1::accumulate]
+    np.testing.assert_allclose(found, expected[:, fast.rank()], rtol=1e-9, atol=1e-12)
+    assert run.accelerator.worker.rounds == 6 // accumulate
+    parts = [{tuple(row) for x, _ in seen for row in x} for seen in oracle.gathered(run.seen)]
+    assert sum(map(len, parts)) == len(set().union(*parts)) == fast.size() * 24  # each has its own part
+    run.accelerator.finish()
+    np.testing.assert_allclose(oracle.same_everywhere(run.vector()), expected[-1].mean(0), rtol=1e-9, atol=1e-12)
+    assert not isinstance(run.layer, torch.nn.parallel.DistributedDataParallel)
+
+
+def test_the_mean_model_is_there_for_a_while():
+    run = Run().epoch()
+    own = run.vector()
+    with run.accelerator.mean_model():
+        mean = oracle.same_everywhere(run.vector())
+    np.testing.assert_allclose(mean, np.mean(oracle.gathered(own), axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(run.vector(), own)
+    run.accelerator.finish()
+
+
+def test_a_saved_state_is_the_mean_and_can_be_loaded(folder):
+    run = Run(momentum=0.9).epoch()
+    own = run.vector()
+    run.accelerator.save_state(str(folder / "saved"))
+    run.accelerator.wait_for_everyone()
+    np.testing.assert_array_equal(run.vector(), own)
+    mean = np.mean(oracle.gathered(own), axis=0)
+    run.epoch()
+    run.accelerator.load_state(str(folder / "saved"))
+    np.testing.assert_allclose(oracle.same_everywhere(run.vector()), mean, rtol=1e-12)
+    run.seen.clear()
+    run.epoch()  # neighbors have the loaded weights, too
+    state = run.optimizer.state_dict()["state"]
+    assert len(state) == 1 and np.isfinite(run.vector()).all()
+    run.accelerator.finish()
+
+
+def test_rounds_after_loading_begin_with_the_loaded_weights(folder):
+    """The first round: W·m of equal m is m, and then each worker's own step."""
+    run = Run().epoch()
+    run.accelerator.save_state(str(folder / "saved"))
+    run.accelerator.wait_for_everyone()
+    run.epoch()
+    run.accelerator.load_state(str(folder / "saved"))
+    mean, before = run.vector(), len(run.weights)
+    run.epoch()
+    x, y = run.seen[before]
+    np.testing.assert_allclose(run.weights[before], mean - oracle.RATE * oracle.gradient(mean, x, y), rtol=1e-9)
+    run.accelerator.finish()
+
+
+def test_two_models_and_optimizers_average_in_each_step():
+    accelerator = FastAccelerator(cpu=True, topology="complete", worker_options={"deadline": 60})
+    layers = [torch.nn.Linear(2, 1, bias=False).double() for _ in range(2)]
+    for layer in layers:
+        torch.nn.init.ones_(layer.weight)
+    optimizers = [torch.optim.SGD(layer.parameters(), 1.0) for layer in layers]
+    *layers, first, second = accelerator.prepare(*layers, *optimizers)
+    for layer, optimizer, slope in ((layers[0], first, 1.0), (layers[1], second, 2.0)):
+        accelerator.backward((layer.weight * slope * fast.rank()).sum())
+        optimizer.step()
+        optimizer.zero_grad()
+    assert accelerator.worker.rounds == 2
+    accelerator.finish()
+    middle = (fast.size() - 1) / 2
+    np.testing.assert_allclose(layers[0].weight.detach().numpy(), 1 - middle, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(layers[1].weight.detach().numpy(), 1 - 2 * middle, rtol=1e-12, atol=1e-12)
+
+
+def test_a_further_model_is_refused():
+    run = Run()
+    with pytest.raises(fast.ArgumentError, match="a further model was given"):
+        run.accelerator.prepare(torch.nn.Linear(2, 2))
+    run.accelerator.finish()
+
+
+def test_bfloat16_by_autocast():
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state()
+    accelerator = FastAccelerator(cpu=True, topology="ring", mixed_precision="bf16", worker_options={"deadline": 60})
+    layer = torch.nn.Linear(3, 1)
+    layer, optimizer = accelerator.prepare(layer, torch.optim.AdamW(layer.parameters(), 0.1))
+    for _ in range(5):
+        accelerator.backward(((layer(torch.ones(4, 3)) - fast.rank()) ** 2).mean())
+        accelerator.clip_grad_norm_(layer.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+    accelerator.finish()
+    assert np.isfinite(oracle.same_everywhere(layer.weight.detach().numpy())).all()
+    AcceleratorState._reset_state()

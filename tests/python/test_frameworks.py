@@ -1,0 +1,100 @@
+"""Lightning, Accelerate and Transformers: what is missing, ranks that fail, examples. ranks/ has the rest."""
+import importlib.metadata
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGES = {"lightning": "lightning", "accelerate": "accelerate", "trainer": "transformers"}
+
+
+def require(*packages):
+    for package in packages:
+        try:
+            importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            pytest.skip(f"{package} is not installed; scripts/python_integrations.sh installs it")
+
+
+def imported(module, versions):
+    """Imports the module where packages have these versions; None: not installed."""
+    code = f"""
+import importlib.metadata
+versions, plain = {versions!r}, importlib.metadata.version
+def version(name):
+    found = versions[name] if name in versions else plain(name)
+    if found is None:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return found
+importlib.metadata.version = version
+import {module}
+"""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("module, versions, text", [
+    ("lightning", {"torch": "1.13.1"}, "needs torch 2.0 or newer; run  pip install 'torch>=2.0'; 1.13.1 is installed"),
+    ("lightning", {"torch": "2.1.0+cpu", "lightning": None}, "needs lightning 2.1 or newer; run  pip install 'lightning>=2.1'"),
+    ("lightning", {"torch": "2.1", "lightning": "2.0.9"}, "needs lightning 2.1 or newer"),
+    ("accelerate", {"torch": None}, "needs torch 2.0 or newer"),
+    ("accelerate", {"torch": "2.10", "accelerate": "0.34.2"}, "needs accelerate 1.0 or newer"),
+    ("transformers", {"torch": "2.10", "accelerate": "1.0.0", "transformers": "4.9"}, "needs transformers 4.46 or newer")])
+def test_packages_that_are_missing_or_too_old_are_named(module, versions, text):
+    done = imported(f"fast_decentralized.{module}", versions)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and last.startswith(f"ImportError: fast_decentralized.{module} {text}"), done.stderr
+
+
+@pytest.mark.parametrize("framework, where", [("lightning", "step"), ("lightning", "between"), ("lightning", "validation"),
+                                              ("accelerate", "step"), ("accelerate", "between"),
+                                              ("trainer", "step"), ("trainer", "between")])
+def test_a_rank_that_raises_ends_all(started, framework, where):
+    require("torch", PACKAGES[framework])
+    done = started(3, "frameworks.py", framework, where, status=1, timeout=400)
+    assert done.stderr.count("ValueError: no more batches") == 1, done.stderr
+    assert done.stderr.count("Traceback") == 1 and "ended" not in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("framework", ["accelerate", "trainer"])
+def test_processes_that_do_not_know_each_other_are_refused(started, framework):
+    require("torch", PACKAGES[framework])
+    if subprocess.run([sys.executable, "-c", "import torch, sys; sys.exit(torch.cuda.is_available())"]).returncode:
+        pytest.skip("with a GPU, Accelerate finds the processes without cpu=True")
+    done = started(2, "frameworks.py", framework, "processes", status=1, timeout=400)
+    assert done.stderr.count("ArgumentError: Accelerate has found 1 processes, this run has 2 workers; use ") == 1, done.stderr
+    assert done.stderr.count("Traceback") == 1, done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("framework, least", [("lightning", 95), ("accelerate", 95), ("trainer", 80)])
+def test_the_example_trains(framework, least, ranks):
+    require("torch", "scikit-learn", PACKAGES[framework])
+    example = ROOT / f"examples/python/train_{framework}.py"
+    done = subprocess.run(["mpiexec", "-n", str(ranks), sys.executable, example], capture_output=True, text=True,
+                          timeout=300, stdin=subprocess.DEVNULL)
+    found = re.findall(r"(\d) workers: the mean model tells ([0-9.]+) % right\n", done.stdout)
+    assert done.returncode == 0 and [count for count, _ in found] == [str(ranks)], done.stdout + done.stderr
+    assert float(found[0][1]) >= least, done.stdout
+
+
+def test_the_comparison_with_other_libraries_runs():
+    require("torch", "decent-dp")
+    import json
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "figures.json"
+        done = subprocess.run([sys.executable, ROOT / "bench/python_step.py", "--repeats", "3", "--steps", "4", "--workers",
+                               "1", "--ranks", "2", "--json", file], capture_output=True, text=True, timeout=600,
+                              stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stdout + done.stderr
+        rows = json.loads(file.read_text())
+    found = {(row["table"], row["ranks"], row["method"]) for row in rows if row["table"] != "import"}
+    peers = ["alone", "fast, ring", "fast, complete", "DDP, gloo", "decent-dp, ring", "decent-dp, complete"]
+    assert found == {("step", 1, "alone"), ("step", 1, "round"), *(("peers", 2, name) for name in peers)}
+    assert all(row["step_ms"]["low"] > 0 for row in rows if row["table"] != "import")
+    own = [row for row in rows if row.get("method") == "DDP, gloo"]
+    assert own[0]["throughput_ratio"] == {"median": 1, "low": 1, "high": 1}
