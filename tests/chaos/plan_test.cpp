@@ -136,7 +136,7 @@ TEST_CASE("survivors away from their optimum, torn reads, hangs and missing work
   CHECK(judge(plan, torn, 0).fault == Fault::torn);
 }
 
-TEST_CASE("trackers that hardly hear of each other may end between the start and the optimum") {
+TEST_CASE("trackers are judged by the optimum, however workers hear of each other") {
   const double optimum = (target(0) + target(1)) / 2;
   REQUIRE(std::abs(optimum) > 0.6);
   const Ending on_the_way = good_ending({optimum / 4, optimum / 4});
@@ -145,8 +145,7 @@ TEST_CASE("trackers that hardly hear of each other may end between the start and
         "staleness=inf hosts=1 path=pull", "staleness=3 hosts=2 path=pull"}) {
     const Plan plan = read(fmt::format("rule=gradient_tracking workers=2 {}", text));
     INFO(text);
-    const bool is_judged = plan.staleness >= 0 || plan.hosts == 1 || plan.path != "pull";
-    CHECK(judge(plan, on_the_way, 0).wrong.empty() != is_judged);
+    CHECK_FALSE(judge(plan, on_the_way, 0).wrong.empty());
     CHECK_FALSE(judge(plan, good_ending({-optimum, -optimum}), 0).wrong.empty());
     CHECK_FALSE(judge(plan, good_ending({2 * optimum, 2 * optimum}), 0).wrong.empty());
     CHECK_FALSE(judge(plan, good_ending({std::nan(""), optimum}), 0).wrong.empty());
