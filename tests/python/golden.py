@@ -5,12 +5,12 @@ import pathlib
 import fast_decentralized as fast
 import numpy as np
 
-DATA = pathlib.Path(__file__).resolve().parents[1] / "data/golden.json"
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
 REPLACE_MOMENTUM = ("quasi_global_momentum", "decentlam")
 
 
 def cases():
-    return json.loads(DATA.read_text())
+    return [case for name in ("golden.json", "golden_outer.json") for case in json.loads((DATA / name).read_text())]
 
 
 def title(case):
@@ -20,16 +20,20 @@ def title(case):
 def run(case, tolerance=1e-10):
     """One worker's part. Returns the largest difference, relative to the largest value of its round."""
     me, parameters = fast.rank(), dict(case["parameters"])
-    momentum = 0.0 if case["algorithm"] in REPLACE_MOMENTUM else parameters.pop("momentum", 0.0)
+    if "inner_momentum" in case:
+        momentum = case["inner_momentum"]
+    else:
+        momentum = 0.0 if case["algorithm"] in REPLACE_MOMENTUM else parameters.pop("momentum", 0.0)
     a, b, x = (np.array(case[name][me]) for name in ("a", "b", "start"))
-    moved, worst, rate = np.zeros_like(x), 0.0, case["lr"]
+    moved, worst = np.zeros_like(x), 0.0
+    rates = case.get("rates", [case["lr"]] * case["rounds"])
     rounds = [np.array(matrix) for matrix in case["weights"]]
     worker = fast.Worker({"x": x}, rounds if len(rounds) > 1 else rounds[0], algorithm=case["algorithm"],
                          algorithm_option=parameters, initial="as_is", deadline=30)
     for t in range(case["rounds"]):
-        with worker.round(learning_rate=rate):
+        with worker.round(learning_rate=rates[t]):
             moved[:] = momentum * moved + a * (x - b)
-            x -= rate * moved
+            x -= rates[t] * moved
         expected = np.array(case["trajectory"][t + 1])
         worst = max(worst, np.abs(x - expected[me]).max() / np.abs(expected).max())
         assert worst <= tolerance, f"{title(case)}: worker {me} after round {t + 1}: {x} instead of {expected[me]}"

@@ -1,44 +1,61 @@
 #!/usr/bin/env bash
 # Installs the Python package in a fresh virtual environment, and runs its tests there.
-#   package_test.sh BUILD [CMAKE_BUILD_TYPE] [FAST_WERROR]    CC and CXX: the compilers
-# Skipped with the reason (status 77) where Python or PyPI are missing. BUILD keeps compiled objects for the next time.
-# As a sibling of a preset's folder, with that preset's settings, it finds the library's objects in ccache.
+#   package_test.sh install BUILD [CMAKE_BUILD_TYPE] [FAST_WERROR]    CC and CXX: the compilers
+#   package_test.sh threads BUILD      tests of one process, its threads and what it spawns
+#   package_test.sh ranks BUILD        tests on 3 and 4 ranks
+# Skipped with the reason (status 77) where Python or PyPI are missing. BUILD keeps compiled objects for the next time, and the
+# environment. As a sibling of a preset's folder, with that preset's settings, it finds the library's objects in ccache.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$1"
-build=$(cd "$1" && pwd)
-build_type=${2:-Release} werror=${3:-OFF}
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT
+what=$1
+mkdir -p "$2"
+build=$(cd "$2" && pwd)
+environment=$build/environment
 skip() { echo "skipped: $1"; exit 77; }
-
-python=
-for candidate in /usr/bin/python3 python3; do # Debian's own has Debian's PyTorch
-  if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    python=$candidate && break
-  fi
-done
-[[ $python ]] || skip "there is no python3 of version 3.11; apt-get install python3"
-"$python" -c 'import venv, ensurepip' 2>/dev/null || skip "$python makes no virtual environments; apt-get install python3-venv"
-"$python" -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
-  skip "$python has no headers; apt-get install python3-dev"
-
-exec 3>&1 # where step() writes, also if the command's output goes to a file
 step() { # TITLE COMMAND...
   local title=$1 began=$SECONDS
   shift
   "$@" || return # set -e is off in what stands before ||
   echo "python: $title: $((SECONDS - began)) s" >&3
 }
-"$python" -m venv --system-site-packages "$directory/venv"
-pip=("$directory/venv/bin/pip" --disable-pip-version-check -q)
-# jax of that version takes the NumPy that Debian's PyTorch is built for.
-packages=(pytest networkx mpi4py 'jax[cpu]<0.4.31' 'numpy<2')
-step "pip install ${packages[*]}" timeout 300 "${pip[@]}" --retries 1 --timeout 10 install "${packages[@]}" >"$directory/log" 2>&1 ||
-  skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$directory/log")"
+exec 3>&1 # where step() writes, also if the command's output goes to a file
 
-export PATH=$directory/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-export CCACHE_BASEDIR=$source
+install() { # BUILD_TYPE WERROR
+  local python= candidate packages settings
+  rm -rf "$environment"
+  for candidate in /usr/bin/python3 python3; do # Debian's own has Debian's PyTorch
+    if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+      python=$candidate && break
+    fi
+  done
+  [[ $python ]] || skip "there is no python3 of version 3.11; apt-get install python3"
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || skip "$python makes no virtual environments; apt-get install python3-venv"
+  "$python" -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
+    skip "$python has no headers; apt-get install python3-dev"
+  "$python" -m venv --system-site-packages "$environment"
+  local pip=("$environment/bin/python" -m pip --disable-pip-version-check -q)
+  # jax of that version takes the NumPy that Debian's PyTorch is built for.
+  packages=(pytest networkx mpi4py 'jax[cpu]<0.4.31' 'numpy<2')
+  if ! step "pip install ${packages[*]}" timeout 300 "${pip[@]}" --retries 1 --timeout 10 install "${packages[@]}" >"$build/log" 2>&1; then
+    rm -rf "$environment"
+    skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$build/log")"
+  fi
+  export CCACHE_BASEDIR=$source
+  settings=("--config-settings=build-dir=$build" "--config-settings=cmake.build-type=$1"
+    "--config-settings=cmake.define.FAST_WERROR=$2")
+  # Without ccache, one source a module is faster, as pyproject.toml has it.
+  ! command -v ccache >/dev/null || settings+=("--config-settings=cmake.define.CMAKE_UNITY_BUILD=OFF")
+  step "pip install ." "${pip[@]}" install "${settings[@]}" "$source"
+}
+if [[ $what == install ]]; then
+  install "${3:-Release}" "${4:-OFF}"
+  exit
+fi
+
+[[ -x $environment/bin/python ]] || skip "there is no environment; its installation was skipped"
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+export PATH=$environment/bin:$PATH PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # mpi4py of PyPI looks for MPICH by its own name; that of Debian is another.
 mpich=$(ldconfig -p | awk '$1 == "libmpich.so.12" { print $NF }' | head -n 1)
 if [[ $mpich ]]; then
@@ -46,14 +63,12 @@ if [[ $mpich ]]; then
   ln -s "$mpich" "$directory/lib/libmpi.so.12"
   export LD_LIBRARY_PATH=$directory/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
-settings=("--config-settings=build-dir=$build" "--config-settings=cmake.build-type=$build_type"
-  "--config-settings=cmake.define.FAST_WERROR=$werror")
-# Without ccache, one source a module is faster, as pyproject.toml has it.
-! command -v ccache >/dev/null || settings+=("--config-settings=cmake.define.CMAKE_UNITY_BUILD=OFF")
-step "pip install ." "${pip[@]}" install "${settings[@]}" "$source"
 cd "$directory" # not the source: what is tested is what was installed
 test=(python -m pytest -q -x -p no:cacheprovider -rs)
-step "tests" "${test[@]}" --durations 10 --durations-min 2 "$source/tests/python" --ignore "$source/tests/python/ranks"
+if [[ $what == threads ]]; then
+  step "tests" "${test[@]}" --durations 10 --durations-min 2 "$source/tests/python" --ignore "$source/tests/python/ranks"
+  exit
+fi
 for ranks in 3 4; do # an odd and an even number; threads are one and two
   step "tests on $ranks ranks" timeout -k 5 100 mpiexec -n "$ranks" "${test[@]}" "$source/tests/python/ranks" >"$directory/output" 2>&1 ||
     { cat "$directory/output" && exit 1; }
