@@ -36,6 +36,7 @@ void describe(CLI::App& app, Cell& cell) {
       ->capture_default_str();
   app.add_option("--topology", cell.method.topology, "of neighbors")->capture_default_str();
   app.add_option("--rule", cell.method.rule, "of neighbors")->capture_default_str();
+  app.add_option("--rule-option", cell.method.rule_options, "KEY=VALUE, of the rule");
   app.add_option("--codec", cell.method.codec, "of neighbors")->capture_default_str();
   app.add_option("--staleness", cell.staleness, "of neighbors: a number or inf")
       ->capture_default_str();
@@ -151,6 +152,7 @@ bench::Row row_of(const mpi::Communicator& world, const Group& group, const Cell
   const bool neighbors = cell.method.method == "neighbors";
   bench::Row row{{"method", cell.method.method},
                  {"topology", neighbors ? cell.method.topology : "-"},
+                 {"rule", neighbors ? cell.method.rule : "-"},
                  {"staleness", neighbors ? cell.staleness : "-"},
                  {"codec", neighbors ? cell.method.codec : "-"},
                  {"workers", world.size()},

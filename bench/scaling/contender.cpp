@@ -31,7 +31,7 @@ class Alone final : public Contender {
 class Neighbors final : public Contender {
  public:
   Neighbors(const Group& group, const MethodOptions& options, std::span<float> weights)
-      : worker_(group, topology_from(options.topology), {view_of("x", weights)},
+      : worker_(group, topology_on_hosts(options.topology, group.hosts()), {view_of("x", weights)},
                 worker_options(options)) {}
   void round(const std::function<void()>& step) override { worker_.step(step); }
   void finish() override { worker_.await_finish(); }
@@ -48,7 +48,8 @@ class Neighbors final : public Contender {
  private:
   static WorkerOptions worker_options(const MethodOptions& options) {
     WorkerOptions made;
-    made.algorithm = algorithm::by_name(options.rule);
+    made.algorithm =
+        algorithm::by_name(options.rule, algorithm::parameters_from(options.rule_options));
     made.codec = codec::by_name(options.codec);
     made.staleness = options.staleness;
     made.initial = Initial::as_is;

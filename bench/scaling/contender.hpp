@@ -7,12 +7,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fast::bench {
 
 struct MethodOptions {
   std::string method = "neighbors";
   std::string topology = "ring", rule = "awc", codec = "identity";
+  std::vector<std::string> rule_options;  ///< "period=50"
   std::int64_t staleness = 0;
 };
 

@@ -34,6 +34,7 @@ declare -A method=(
   [torus]="--topology torus2d"
   [one-peer]="--topology one_peer_exponential"
   [hierarchical]="--topology hierarchical"
+  [hierarchical-one-peer]="--topology hierarchical_one_peer"
   [ring-stale1]="--topology ring --staleness 1"
   [ring-inf]="--topology ring --staleness inf"
   [one-peer-inf]="--topology one_peer_exponential --staleness inf"
@@ -44,22 +45,22 @@ declare -A method=(
   [server]="--method server"
   [server-async]="--method server_async"
 )
-order=(none ring torus one-peer hierarchical ring-stale1 ring-inf one-peer-inf ring-int8 one-peer-int8 all-reduce
+order=(none ring torus one-peer hierarchical hierarchical-one-peer ring-stale1 ring-inf one-peer-inf ring-int8 one-peer-int8 all-reduce
   mpi-all-reduce server server-async)
 base() { # NAME LINK HOSTS RANKS METHOD ARGUMENTS...
   local options=${method[$5]}
-  [[ $5 != hierarchical ]] || { (($3 > 1 && $4 > 1)) || return 0; }
+  [[ $5 != hierarchical* ]] || { (($3 > 1 && $4 > 1)) || return 0; }
   cell "$1" "$2" "$3" "$4" $options "${@:6}"
 }
 for name in "${order[@]}"; do
   # Weak scaling: steps stay as long. One to 16 workers on 4 hosts, or as many hosts as there are workers.
-  [[ $name == hierarchical ]] || base "n1/$name" none 1 1 "$name"
+  [[ $name == hierarchical* ]] || base "n1/$name" none 1 1 "$name"
   base "n2/$name" 1gbit 2 1 "$name"
   base "n4/$name" 1gbit 4 1 "$name"
   base "n8/$name" 1gbit 4 2 "$name"
   base "n16/$name" 1gbit 4 4 "$name"
 done
-main=(none ring one-peer hierarchical ring-inf all-reduce mpi-all-reduce server server-async)
+main=(none ring one-peer hierarchical hierarchical-one-peer ring-inf all-reduce mpi-all-reduce server server-async)
 for name in "${main[@]}"; do
   base "hosts1/$name" none 1 16 "$name"
   base "hosts2/$name" 1gbit 2 8 "$name"
@@ -110,7 +111,7 @@ while read -r name link count ranks arguments; do
   run=(mpiexec -n "$ranks")
   [[ $link == none ]] || run=("$hosts" run "$count" -r "$ranks")
   slow_rounds=$rounds
-  [[ $name != 100mb/* ]] || slow_rounds=$(((rounds + 3) / 4))
+  [[ $name != 100mb/* && $name != 100mbit/* ]] || slow_rounds=$(((rounds + 3) / 4))
   if timeout -k 5 180 "${run[@]}" "$bin/bench_scaling" $arguments --rounds "$slow_rounds" --json "$file.new" \
     </dev/null >"$file.log" 2>&1 9>&-; then
     mv "$file.new" "$file" && rm -f "$file.log"

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""Local steps with an outer step, compared with all-reduce: trains LeNet-5 on Fashion-MNIST with 8
+workers by each rule, and writes a table.
+
+  bench/local_steps.py [--program FILE] [--samples N] [--epochs N] [--seeds N] [--runs DIR] [--out FILE]
+
+Rates: each rule gets four settings, one run each of a quarter of the epochs with seed 100. The one with the best
+test accuracy is taken for all seeds. Runs that are in DIR are not repeated.
+"""
+import argparse
+import json
+import pathlib
+import shlex
+import statistics
+import subprocess
+
+from time_to import accuracy_of, metrics
+
+WORKERS, PERIOD, BATCH = 8, 50, 16
+RING, PAIRS, ALL = "--topology ring", "--topology random_matchings", "--topology complete"
+
+
+def outer(rule, *options):
+    return f"--algorithm {rule} --algorithm-option period={PERIOD} " + " ".join(options)
+
+
+def each(text, *settings):
+    return [f"{text} {setting}".strip() for setting in settings]
+
+
+def rates(text, *values):
+    return each(text, *(f"--lr {value}" for value in values))
+
+
+def grid(base, options):
+    """Two learning rates by two settings of the rule."""
+    return [f"{base} {option} --lr {rate}" for rate in (0.05, 0.1) for option in options]
+
+
+LOW_RATES = (0.01, 0.02, 0.05, 0.1)
+RULES = {  # name: (label, four settings)
+    "allreduce": ("all-reduce in every step", rates("--algorithm allreduce", *LOW_RATES)),
+    "awc": ("`awc` in every step, ring", rates(RING, *LOW_RATES)),
+    "local": ("`local`, ring", rates(f"{RING} {outer('local')}", *LOW_RATES)),
+    "diloco": ("`diloco`", grid(f"{ALL} {outer('diloco')}", ("rate=0.7 momentum=0.9", "rate=0.7 momentum=0.5"))),
+    "noloco": ("`noloco`, pairs", grid(f"{PAIRS} {outer('noloco')}", ("rate=0.7 momentum=0.5", "rate=1 momentum=0.3"))),
+    "gasloc": ("`gasloc`, ring", grid(f"{RING} {outer('gasloc')}", ("rate=1 acceleration=0", "rate=1 acceleration=0.3"))),
+    "gasloc-peer": ("`gasloc`, one peer",
+                    grid(f"--topology one_peer_exponential {outer('gasloc')}", ("acceleration=0", "acceleration=0.3"))),
+    "gasloc-int4": ("`gasloc`, ring, 4 bits", grid(f"{RING} --codec int4 {outer('gasloc', 'changes=true')}",
+                                                    ("consensus_step=1", "consensus_step=0.6"))),
+    "gasloc-int2": ("`gasloc`, ring, 2 bits", grid(f"{RING} --codec int2 {outer('gasloc', 'changes=true')}",
+                                                    ("consensus_step=0.3", "consensus_step=0.15"))),
+    "sparta": ("`sparta` .5 %, ring", rates(f"{RING} --algorithm sparta", *LOW_RATES)),
+}
+
+
+def normalized(text):
+    """--lr belongs behind the options of --algorithm-option."""
+    return shlex.split(text)
+
+
+def run(arguments, directory, options, epochs, seed):
+    """The summary of a run, and its mean model's accuracy by epoch."""
+    directory.mkdir(parents=True, exist_ok=True)
+    told = f"{options} epochs={epochs} samples={arguments.samples}"
+    summary, known = directory / "summary.json", directory / "options"
+    if not summary.exists() or not known.exists() or known.read_text() != told:
+        summary.unlink(missing_ok=True)
+        known.write_text(told)
+        command = [arguments.program, "--exchange", "local", "--workers", str(WORKERS), "--quiet", "--samples",
+                   str(arguments.samples), "--batch-size", str(BATCH), "--epochs", str(epochs), "--seed", str(seed), "--out",
+                   str(directory), "--overwrite", "--summary-json", str(directory / "new.json"), *normalized(options)]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            return {"error": done.stderr.strip().splitlines()[-1:], "test_accuracy_mean_model": 0}, []
+        (directory / "new.json").rename(summary)
+    epochs_of = [accuracy_of(lines) for lines in zip(*metrics(directory))]
+    return json.loads(summary.read_text()), epochs_of
+
+
+def tuned(arguments, name):
+    """The best of the rule's four settings."""
+    settings = RULES[name][1]
+    assert len(settings) == 4
+    found = []
+    for number, options in enumerate(settings):
+        summary, _ = run(arguments, arguments.runs / f"tune-{name}-{number}", options, max(1, arguments.epochs // 4), 100)
+        found.append((summary["test_accuracy_mean_model"], -number, options))
+        print(f"{name}: {options}: {100 * found[-1][0]:.2f} %", flush=True)
+    return max(found)[2]
+
+
+def epochs_to(accuracies, target):
+    return next((epoch for epoch, reached in enumerate(accuracies, 1) if reached >= target), None)
+
+
+def row(name, results):
+    label, options = RULES[name][0], results[name]["options"]
+    runs, reference = results[name]["runs"], results["allreduce"]["runs"]
+    accuracies = [100 * summary["test_accuracy_mean_model"] for summary, _ in runs]
+    sent = statistics.mean(summary["bytes_sent_per_worker_per_round"] for summary, _ in runs)
+    of_reference = statistics.mean(summary["bytes_sent_per_worker_per_round"] for summary, _ in reference)
+    epochs = [epochs_to(by_epoch, 0.85) for _, by_epoch in runs]
+    reached = f"{statistics.mean(epochs):.1f}" if all(epochs) else "–"
+    ratio = of_reference / sent if sent else 0
+    return (f"| {label} | {statistics.mean(accuracies):.2f} ({min(accuracies):.2f} – {max(accuracies):.2f}) | {reached} | "
+            f"{sent / 1e3:.2f} | 1/{ratio:.0f} | `{options.split('period=50')[-1].strip()}` |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/release/bin/fast-train")
+    parser.add_argument("--samples", type=int, default=0, help="of the training set; 0: all")
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("build/local_steps"))
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--rules", nargs="*", default=list(RULES), choices=list(RULES))
+    arguments = parser.parse_args()
+    results = {}
+    for name in arguments.rules:
+        options = tuned(arguments, name)
+        runs = [run(arguments, arguments.runs / f"{name}-{seed}", options, arguments.epochs, seed)
+                for seed in range(1, arguments.seeds + 1)]
+        results[name] = {"options": options, "runs": runs}
+    lines = ["| rule | test accuracy, % | epochs to 85 % | kB a step | against all-reduce | setting |", "|---|---|---|---|---|---|"]
+    lines += [row(name, results) for name in results] if "allreduce" in results else []
+    print("\n".join(lines))
+    if arguments.out:
+        arguments.out.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
