@@ -1,24 +1,60 @@
+#include <fast/core/error.hpp>
+
 #include "algorithm/averaging.hpp"
+#include "algorithm/partial_averaging.hpp"
 #include "algorithm/row.hpp"
 
 namespace fast::algorithm {
 namespace {
 
+Declaration declaration_of_awc() {
+  return {.name = "awc",
+          .summary = "Σ_j W_ij x_j + δ_i: neighbors are read while gradients are computed",
+          .source = "D-PSGD, Lian et al. 2017, arXiv 1705.09056, algorithm 1",
+          .publish_point = PublishPoint::before_step,
+          .own = Own::unused};
+}
+
 struct AdaptWhileCombine : Averaging {
   static Declaration declare() {
-    return {.name = "awc",
-            .summary = "Σ_j W_ij x_j + δ_i: neighbors are read while gradients are computed",
-            .source = "D-PSGD, Lian et al. 2017, arXiv 1705.09056, algorithm 1",
-            .publish_point = PublishPoint::before_step,
-            .plain_average = true,
-            .own = Own::unused};
+    Declaration declared = declaration_of_awc();
+    declared.plain_average = true;
+    return declared;
   }
 };
 
 }  // namespace
 
-Rule awc() { return elementwise(AdaptWhileCombine{}); }
+Declaration PartialAveraging::declare() const {
+  Declaration declared = declaration_of_awc();
+  declared.source = "DSGD-AC, arXiv 2602.02899, with a = (learning rate / largest)^p";
+  declared.needs_learning_rate = options.power > 0;
+  declared.parameters = fmt::format("consensus={} power={}", options.consensus, options.power);
+  return declared;
+}
 
-const Row rows::awc{[](ParameterReader&) { return algorithm::awc(); }};
+void PartialAveraging::begin_combine(const RoundInfo& info, std::span<const double>,
+                                     std::span<const double>) {
+  step = options.consensus;
+  if (options.power == 0) return;
+  largest_rate = std::max(largest_rate, info.learning_rate);
+  step *= std::pow(info.learning_rate / largest_rate, options.power);
+}
+
+Rule awc(const AwcOptions& options) {
+  require(options.consensus > 0 && options.consensus <= 1 && options.power >= 0,
+          ErrorKind::argument,
+          "awc: consensus {}, power {}; consensus must be above 0 and at most 1, power 0 or more",
+          options.consensus, options.power);
+  if (options.consensus == 1 && options.power == 0) return elementwise(AdaptWhileCombine{});
+  return elementwise(PartialAveraging{options});
+}
+
+const Row rows::awc{[](ParameterReader& reader) {
+  AwcOptions options;
+  reader.read("consensus", options.consensus);
+  reader.read("power", options.power);
+  return algorithm::awc(options);
+}};
 
 }  // namespace fast::algorithm

@@ -3,6 +3,7 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 
+#include "algorithm/resynchronization.hpp"
 #include "algorithm/row.hpp"
 
 namespace fast::algorithm {
@@ -37,6 +38,7 @@ class Choco {
   }
   template <class T>
   void start(const Block<T>& block) {
+    resynchronization_.start(block.info);
     // Weights that all have need not be sent first.
     for (std::size_t e = 0; e < block.count; ++e) {
       block.state[0][e] = block.info.starts_equal ? block.current[e] : T{0};
@@ -62,11 +64,16 @@ class Choco {
                               magnitudes_.begin(), nth, [&](double m) { return m > threshold_; }));
     return true;
   }
+  void begin_combine(const RoundInfo& info, std::span<const double>, std::span<const double>) {
+    resynchronization_.begin_combine(info);
+  }
   template <class T>
   void publish(const Block<T>& block) {
+    const bool sends = resynchronization_.sends();
     for (std::size_t e = 0; e < block.count; ++e) {
       const double difference = static_cast<double>(block.current[e]) - block.state[0][e];
-      const bool sent = magnitude(difference) > threshold_ || is_one_of_the_equals(difference);
+      const bool sent =
+          sends && (magnitude(difference) > threshold_ || is_one_of_the_equals(difference));
       const T q = sent ? static_cast<T>(difference) : T{0};
       block.payload[0][e] = q;
       block.state[0][e] += q;
@@ -74,12 +81,15 @@ class Choco {
   }
   template <class T>
   void combine(const Block<T>& block) {
-    const T step = static_cast<T>(options_.consensus_step);
+    const T step =
+        resynchronization_.uses_differences() ? static_cast<T>(options_.consensus_step) : T{0};
     for (std::size_t e = 0; e < block.count; ++e) {
       block.state[1][e] += block.pull[0][e];
       block.current[e] += step * block.state[1][e];
     }
   }
+
+  std::vector<TensorView> numbers() { return {resynchronization_.view()}; }
 
  private:
   Sparsity sparsity() const { return {options_.top_k, options_.fraction}; }
@@ -95,6 +105,7 @@ class Choco {
   }
 
   ChocoOptions options_;
+  Resynchronization resynchronization_;
   std::vector<double> magnitudes_;
   double threshold_ = 0;
   std::size_t equals_left_ = 0;

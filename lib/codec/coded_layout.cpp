@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <fast/codec/coded_layout.hpp>
 #include <fast/core/error.hpp>
@@ -17,6 +18,15 @@ Kind kind_for(const Segment& segment, Kind kind) {
 std::size_t bytes_of(const Piece& piece, std::size_t count) {
   return piece.kind == Kind::identity ? count * size_bytes(piece.segment.dtype)
                                       : coded_bytes(piece.kind, count);
+}
+
+/// Of the entries of parameters that travel alone.
+std::size_t value_bytes(const ParameterLayout& layout) {
+  const auto& segments = layout.segments();
+  const bool doubles = std::any_of(segments.begin(), segments.end(), [](const Segment& segment) {
+    return segment.role == Role::parameter && segment.dtype == DType::f64;
+  });
+  return doubles ? sizeof(double) : sizeof(float);
 }
 
 template <class Stored>
@@ -49,20 +59,30 @@ CodedLayout::CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t s
             "codec sparse: the model has {} parameters, its indices reach {}; take another rule",
             layout.parameter_count(), std::numeric_limits<std::uint32_t>::max());
     sparse_.capacity = sparse_capacity;
-    for (const Segment& s : layout.segments()) {
-      if (s.role == Role::parameter && s.dtype == DType::f64) sparse_.value_bytes = sizeof(double);
-    }
+    sparse_.value_bytes = value_bytes(layout);
     size_bytes_ = sparse_.size_bytes();
   }
+  place(layout);
+}
+
+CodedLayout::CodedLayout(const ParameterLayout& layout, const SelectedShape& selected)
+    : kind_(Kind::selected), selected_(selected) {
+  selected_.elements = layout.parameter_count();
+  selected_.value_bytes = value_bytes(layout);
+  size_bytes_ = selected_.size_bytes();
+  place(layout);
+}
+
+void CodedLayout::place(const ParameterLayout& layout) {
   std::uint64_t first = 0;
   const Segment* last = nullptr;
-  const bool by_tensor = record_of(kind).by_tensor;
+  const bool by_tensor = record_of(kind_).by_tensor;
   const std::vector<Segment> tensors = by_tensor ? layout.tensors() : std::vector<Segment>();
   for (const Segment& segment : by_tensor ? tensors : layout.segments()) {
-    Piece piece{segment, kind_for(segment, kind), size_bytes_, first};
+    Piece piece{segment, kind_for(segment, kind_), size_bytes_, first};
     const bool same_group =
         last != nullptr && last->role == segment.role && last->dtype == segment.dtype;
-    if (piece.kind == Kind::sparse) {
+    if (piece.kind == Kind::sparse || piece.kind == Kind::selected) {
       piece.offset_bytes = 0;
     } else {
       piece.offset_bytes = round_up(size_bytes_, same_group ? sizeof(float) : cache_line_bytes);

@@ -24,7 +24,8 @@ constexpr bool is_row(Kind kind, std::string_view name) {
 }
 static_assert(is_row(Kind::identity, "identity") && is_row(Kind::bf16, "bf16") &&
               is_row(Kind::fp16, "fp16") && is_row(Kind::int8, "int8") &&
-              is_row(Kind::f64, "f64") && is_row(Kind::sparse, "sparse"));
+              is_row(Kind::f64, "f64") && is_row(Kind::sparse, "sparse") &&
+              is_row(Kind::selected, "selected"));
 
 /// visit(name, options) of all that a user may choose.
 template <class Visit>
@@ -72,6 +73,13 @@ std::string name(const Options& options) {
           "codec: no {} rounding of this kind; choose one of {}",
           options.stochastic ? "stochastic" : "nearest", fmt::join(names(), ", "));
   return found;
+}
+
+int bits(Kind kind) {
+  const Record& record = record_of(kind);
+  if (record.coded_bytes == nullptr) return 8 * static_cast<int>(sizeof(float));
+  constexpr std::size_t many = 1 << 20;
+  return static_cast<int>(8 * record.coded_bytes(many) / many);
 }
 
 }  // namespace fast::codec

@@ -56,6 +56,7 @@ ElementWork DeviceMixer::work_for(const Pass& pass, const codec::Piece& piece) c
   work.slot = piece.kind == codec::Kind::bf16 ? DType::bf16 : segment.dtype;
   if (!alone) work.rule = *device_rule(*algorithm_);
   work.info = pass.info;
+  work.info.parameters = layout().parameter_count();
   work.first = piece.first;
   work.count = segment.element_count;
   work.vectors = alone ? 1 : declared().payload_vectors;

@@ -11,17 +11,23 @@
 #include "algorithm/averaging.hpp"
 #include "algorithm/d2.hpp"
 #include "algorithm/decentlam.hpp"
+#include "algorithm/diloco.hpp"
+#include "algorithm/gasloc.hpp"
 #include "algorithm/gradient_exchange.hpp"
 #include "algorithm/gradient_tracking.hpp"
+#include "algorithm/noloco.hpp"
+#include "algorithm/partial_averaging.hpp"
 #include "algorithm/push_sum.hpp"
 #include "algorithm/quasi_global_momentum.hpp"
 
 namespace fast::combine {
 
 /// The rules that devices know.
-using DeviceRule = std::variant<algorithm::Averaging, algorithm::D2, algorithm::DecentLam,
-                                algorithm::GradientExchange, algorithm::GradientTracking,
-                                algorithm::PushSum, algorithm::QuasiGlobalMomentum>;
+using DeviceRule =
+    std::variant<algorithm::Averaging, algorithm::D2, algorithm::DecentLam, algorithm::DiLoCo,
+                 algorithm::GasLoC, algorithm::GradientExchange, algorithm::GradientTracking,
+                 algorithm::NoLoCo, algorithm::PartialAveraging, algorithm::PushSum,
+                 algorithm::QuasiGlobalMomentum>;
 /// That of an algorithm, as it is now; empty where it is none of them.
 std::optional<DeviceRule> device_rule(const algorithm::Algorithm& algorithm);
 

@@ -26,7 +26,7 @@ HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorith
   keeps_own_ = codec::record_of(coded_.kind()).encode != nullptr &&
                declared().own == algorithm::Own::payload && !declared().plain_average;
   widening_ = has_halves(this->layout()) ? 2 : 1;
-  feeds_back_ = codec::record_of(coded_.kind()).feeds_back;
+  feeds_back_ = codec::record_of(coded_.kind()).feeds_back && !declared().corrects_coding;
   for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
   for (int k = 0; k < declared().payload_vectors; ++k) {
     if (keeps_own_) sent_.push_back(kept());
@@ -50,17 +50,18 @@ std::vector<TensorView> HostMixer::state() {
   return views;
 }
 
-void HostMixer::begin_message(const MutablePayload& next) {
+void HostMixer::begin_message(const Pass& pass) {
   ++messages_;
   writers_.clear();
-  if (coded_.kind() != codec::Kind::sparse) return;
   for (int k = 0; k < declared().payload_vectors; ++k) {
-    writers_.emplace_back(coded_.sparse(), next.vector(k));
+    std::byte* vector = pass.next->vector(k);
+    if (coded_.kind() == codec::Kind::sparse) writers_.emplace_back(coded_.sparse(), vector);
+    if (coded_.kind() == codec::Kind::selected) codec::write_combination(vector, pass.info.round);
   }
 }
 
 void HostMixer::run(const Pass& pass) {
-  if (pass.next != nullptr) begin_message(*pass.next);
+  if (pass.next != nullptr) begin_message(pass);
   if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
     for (int k = 0; k < declared().payload_vectors; ++k) gathered_.push_back(kept());
   }

@@ -20,7 +20,7 @@ class HostMixer final : public Mixer {
   template <class Stored>
   struct SegmentSweep;
   void run(const Pass& pass) override;
-  void begin_message(const MutablePayload& next);
+  void begin_message(const Pass& pass);
   AlignedBuffer kept() const;
   template <class T>
   const PartUpdate<T>* update() const {

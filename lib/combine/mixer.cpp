@@ -7,10 +7,21 @@ namespace fast::combine {
 
 namespace {
 
+codec::SelectedShape selected_shape(const algorithm::Selection& selection) {
+  const auto size = static_cast<std::uint64_t>(selection.size);
+  codec::SelectedShape shape;
+  const bool runs = selection.kind == algorithm::Selection::Kind::one_of_each_run;
+  (runs ? shape.run : shape.parts) = size;
+  shape.seed = selection.seed;
+  return shape;
+}
+
 codec::CodedLayout coded_layout(const ParameterLayout& layout,
                                 const algorithm::Declaration& declared, const codec::Options& codec,
                                 bool sums) {
   if (sums) return {layout, codec::Kind::f64};
+  const algorithm::Selection& selection = declared.selection;
+  if (selection.selects()) return {layout, selected_shape(selection)};
   if (!declared.sparsity.bounded()) return {layout, codec.kind};
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
 }
@@ -34,6 +45,14 @@ std::shared_ptr<algorithm::Algorithm> checked(std::shared_ptr<algorithm::Algorit
       "algorithm {}: it remembers its neighbors and publishes before the step; such a rule must "
       "publish after the step",
       declared.name);
+  const bool may_delay = declared.publish_point == algorithm::PublishPoint::after_step &&
+                         declared.scope == algorithm::Scope::neighbors &&
+                         declared.average_every == 0;
+  require(declared.delay == 0 || (may_delay && declared.delay < declared.combine_every),
+          ErrorKind::internal,
+          "algorithm {}: a delay of {} steps with a combination each {}; only rules that publish "
+          "after the step for neighbors have one, and it is shorter",
+          declared.name, declared.delay, declared.combine_every);
   return algorithm;
 }
 
@@ -62,7 +81,7 @@ void Mixer::start(bool equal) {
 void Mixer::restart(double epoch) {
   scalars_.begin(epoch);
   if (sums_) sums_->restart();
-  start(false);
+  run({.kind = Pass::Kind::start, .info = {.restarts = true}, .own = {}});
 }
 
 bool Mixer::begin_publish(const Payload& own, const algorithm::RoundInfo& info) {

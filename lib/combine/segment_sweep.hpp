@@ -61,6 +61,7 @@ struct HostMixer::SegmentSweep {
   const bool is_buffer = segment.role == Role::buffer;
   const bool plain = piece.kind == codec::Kind::identity;
   const bool sparse = piece.kind == codec::Kind::sparse;
+  const bool selected = piece.kind == codec::Kind::selected;
   const bool keeps_own = mixer.keeps_own_ && !plain;
   const PartUpdate<T>* const update =
       pass.kind == Pass::Kind::combine ? mixer.update<T>() : nullptr;
@@ -154,6 +155,20 @@ struct HostMixer::SegmentSweep {
     return scratch;
   }
 
+  /// The entries that have traveled, among `others`.
+  const T* selected_message(const std::byte* vector, const T* others, std::size_t first,
+                            std::size_t count, T* out, std::byte* room) const {
+    const codec::SelectedShape& shape = mixer.coded_.selected();
+    const std::int64_t combination =
+        codec::read_combination(read_optimistically(vector, room, sizeof(std::int64_t)));
+    const auto range = shape.range(combination, piece.first + first, count);
+    const std::byte* stored = read_optimistically(vector + shape.offset_bytes(range.first), room,
+                                                  range.count * shape.value_bytes);
+    std::copy_n(others, count, out);
+    codec::decode_selected(shape, combination, stored, piece.first + first, count, out);
+    return out;
+  }
+
   bool is_summed(int k) const { return !is_buffer && mixer.is_summed(k); }
 
   /// What a neighbor has published since this worker last combined of it, in this epoch.
@@ -186,7 +201,9 @@ struct HostMixer::SegmentSweep {
       std::byte* room = scratch.data() + 2 * block_bytes * j;
       T* values_room = reinterpret_cast<T*>(room + block_bytes);
       const std::byte* vector = near.payloads[j].vector(k);
-      if (sparse) {  // of rules that run at staleness 0, where nothing changes meanwhile
+      if (selected) {
+        values.push_back(selected_message(vector, own, first, count, values_room, room));
+      } else if (sparse) {  // of rules that run at staleness 0, where nothing changes meanwhile
         values.push_back(message(vector, first, count, values_room));
       } else {
         const std::byte* code =
@@ -205,6 +222,7 @@ struct HostMixer::SegmentSweep {
     block.first = piece.first + first;
     block.count = count;
     block.info = pass.info;
+    block.info.parameters = mixer.layout().parameter_count();
     if constexpr (std::is_same_v<Stored, T>) {
       if (update != nullptr)
         block.current = updated(at<T>(pass.own, 0, piece.offset_bytes), first, count);
@@ -233,6 +251,12 @@ struct HostMixer::SegmentSweep {
     const bool pulls = pass.neighborhood != nullptr;
     if (republishes()) {
       block.own[i] = payload_scratch[i];
+    } else if (selected) {
+      block.own[i] = block.current;
+      if (pass.own.data != nullptr) {
+        block.own[i] = selected_message(pass.own.vector(k), block.current, first, block.count,
+                                        own_scratch[i], code_scratch);
+      }
     } else if (pass.own.data != nullptr && (pulls || declared.own != algorithm::Own::unused)) {
       block.own[i] = keeps_own && (!pulls || is_summed(k))
                          ? kept(mixer.sent_[i], first)
@@ -294,6 +318,10 @@ struct HostMixer::SegmentSweep {
     if (keeps_own) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
     if (is_summed(k)) return emit_sum(k, first, count);
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
+    if (selected) {
+      return codec::encode_selected(mixer.coded_.selected(), pass.info.round, values,
+                                    piece.first + first, count, pass.next->vector(k));
+    }
     std::byte* to = pass.next->vector(k) + piece.code_offset(first);
     if (plain) return stream(reinterpret_cast<Stored*>(to), values, count);
     codec::Rounding rounding{{}, piece.first + first};

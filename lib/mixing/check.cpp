@@ -34,6 +34,13 @@ bool is_half_of_a_pair(const MixingRow& row) {
          (row.neighbors.size() == 1 && std::abs(row.weights[0] - 0.5) < tolerance);
 }
 
+bool is_equal_share(const MixingRow& row, std::size_t workers) {
+  const double share = 1 / static_cast<double>(workers);
+  return row.neighbors.size() + 1 == workers && std::abs(row.self - share) < tolerance &&
+         std::all_of(row.weights.begin(), row.weights.end(),
+                     [share](double weight) { return std::abs(weight - share) < tolerance; });
+}
+
 class Checker {
  public:
   Checker(const Schedule& schedule, WeightRule rule, bool lazy)
@@ -107,6 +114,9 @@ class Checker {
     }
     check_symmetric(rows, t);
     found_.pairs &= std::all_of(rows.begin(), rows.end(), is_half_of_a_pair);
+    found_.complete &= std::all_of(rows.begin(), rows.end(), [this](const MixingRow& row) {
+      return is_equal_share(row, workers());
+    });
   }
 
   void average_columns(std::int64_t rounds) {
@@ -211,6 +221,9 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
     const bool still = schedule.is_static() || !(needs.unchanging || needs.eigenvalues_above);
     refuse(still ? "" : "it changes from round to round; choose a static topology");
     if (needs.pairs && !found.pairs) refuse(what_is_no_pair(schedule, rule, lazy));
+    if (needs.complete && !found.complete) {
+      refuse("not every worker reads all others with one weight; choose the topology complete");
+    }
     if (needs.eigenvalues_above) {
       refuse(what_is_too_low(schedule, rule, lazy, *needs.eigenvalues_above));
     }

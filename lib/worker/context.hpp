@@ -44,6 +44,10 @@ struct Setting {
   std::int64_t steps() const { return options.mix_every * declared.combine_every; }
   /// The worker combines at the end of that round.
   bool combines_in(std::int64_t round) const { return (round + 1) % steps() == 0; }
+  /// The worker publishes for the next combination at the end of that round, some steps before.
+  bool publishes_early_in(std::int64_t round) const {
+    return declared.delay > 0 && (round + 1 + declared.delay) % steps() == 0;
+  }
 
   /// Collective.
   void barrier(std::string_view purpose) const {
@@ -56,7 +60,8 @@ struct Progress {
   WorkerStats stats;
   std::int64_t combinations = 0;
   double commit_s = 0;
-  bool sent = true;  ///< the latest publication was a new message
+  bool sent = true;              ///< the latest publication was a new message
+  bool published_early = false;  ///< for the coming combination, of rules with a delay
 };
 
 /// References to what all parts of a worker use. The owner outlives the parts.

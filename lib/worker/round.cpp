@@ -1,6 +1,7 @@
 #include "worker/round.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "worker/phase_timer.hpp"
 
@@ -37,8 +38,15 @@ void Round::begin() {
   }
 }
 
+void Round::publish_early(const algorithm::RoundInfo& info) {
+  publisher_.publish(info);
+  worker_.progress.published_early = true;
+}
+
+/// A worker that has come back has not published early.
 bool Round::run(const algorithm::RoundInfo& info) {
-  if (!worker_.setting.before_step()) publisher_.publish(info);
+  const bool published = std::exchange(worker_.progress.published_early, false);
+  if (!worker_.setting.before_step() && !published) publisher_.publish(info);
   const auto round = plan_.at(info.round);
   std::vector<Arrival> arrivals = fetch(info.round, averages());
   const bool arriving = any_arriving(arrivals);

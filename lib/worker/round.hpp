@@ -18,6 +18,8 @@ class Round {
 
   /// Before the user's step: begins to fetch what can be fetched already.
   void begin();
+  /// After the step, of rules with a delay: publishes for the coming run().
+  void publish_early(const algorithm::RoundInfo& info);
   /// After it. Blocks for neighbors. False when they have gone on without this worker: the round
   /// was not made.
   bool run(const algorithm::RoundInfo& info);

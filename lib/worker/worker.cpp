@@ -5,6 +5,7 @@
 #include <fast/worker/worker.hpp>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "combine/accelerator.hpp"
 #include "exchange/group_impl.hpp"
@@ -199,10 +200,13 @@ void Worker::Impl::end_round(const StepOptions& options) {
           "step(train, {{.learning_rate = rate}})",
           setting.declared.name, options.learning_rate);
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
+  const algorithm::RoundInfo info{.round = progress.combinations,
+                                  .asynchronous = !setting.exact(),
+                                  .workers = setting.group.size(),
+                                  .learning_rate = options.learning_rate};
+  if (setting.publishes_early_in(progress.stats.rounds)) round.publish_early(info);
   if (setting.combines_in(progress.stats.rounds)) {
-    combine({.round = progress.combinations,
-             .asynchronous = !setting.exact(),
-             .learning_rate = options.learning_rate});
+    combine(info);
     ++progress.combinations;
   }
   ++progress.stats.rounds;
@@ -238,7 +242,9 @@ void Worker::Impl::rejoin() {
 
 void Worker::Impl::republish() {
   // What was published for the coming round may be on its way to readers, who must not take it.
-  if (setting.exact() && setting.before_step()) link.exchange->complete(++progress.combinations);
+  const bool early = std::exchange(progress.published_early, false);
+  if (setting.exact() && (setting.before_step() || early))
+    link.exchange->complete(++progress.combinations);
   publisher.restart(progress.combinations);
 }
 

@@ -57,7 +57,7 @@ std::vector<TensorView> WorkerState::views() {
   const Progress& progress = worker_.progress;
   counters_ = {progress.stats.rounds, progress.combinations, progress.sent ? 1 : 0};
   std::vector<TensorView> views{view_of(counters_name, std::span<std::int64_t>(counters_))};
-  if (worker_.setting.before_step()) {
+  if (worker_.setting.before_step() || progress.published_early) {
     views.push_back(raw(message_name, message(), shape.vectors_bytes()));
     if (shape.scalars > 0) {
       auto* scalars = const_cast<double*>(worker_.exchange.published().scalars);
@@ -83,6 +83,7 @@ void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publi
     restore_exactly(saved, publisher);
   } else {
     worker_.mixer.start(false);
+    if (fits(saved)) take_rule_state(saved);
     publisher.begin(progress.combinations);
   }
   worker_.exchange.complete(progress.combinations);
@@ -90,16 +91,34 @@ void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publi
 }
 
 void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publisher& publisher) {
-  if (worker_.setting.before_step()) {
+  const TensorView message = raw(message_name, nullptr, 0);
+  const bool early = worker_.setting.declared.delay > 0 && is_in(saved, message);
+  if (worker_.setting.before_step() || early) {
     restore_message(saved);
+    worker_.progress.published_early = early;
   } else {
     publisher.publish_weights();
   }
-  for (const TensorView& own : worker_.mixer.state()) take(saved, own);
+  take_rule_state(saved);
   if (is_in(saved, worker_.mixer.scalars().epoch_view()))
     take(saved, worker_.mixer.scalars().epoch_view());
-  worker_.mixer.take_state();
   worker_.progress.sent = counters_[2] != 0;
+}
+
+/// The rule's state is there, and does not refer to what others have sent.
+bool WorkerState::fits(const std::vector<TensorView>& saved) {
+  if (worker_.setting.declared.remembers_neighbors || worker_.setting.sends_sums()) return false;
+  const std::vector<TensorView> state = worker_.mixer.state();
+  return std::all_of(state.begin(), state.end(), [&](const TensorView& own) {
+    return std::any_of(saved.begin(), saved.end(), [&](const TensorView& view) {
+      return view.name == own.name && view.shape == own.shape && view.dtype == own.dtype;
+    });
+  });
+}
+
+void WorkerState::take_rule_state(const std::vector<TensorView>& saved) {
+  for (const TensorView& own : worker_.mixer.state()) take(saved, own);
+  worker_.mixer.take_state();
 }
 
 /// The message in force is the one that was sent: a new one might be rounded otherwise.

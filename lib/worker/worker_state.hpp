@@ -23,6 +23,8 @@ class WorkerState {
 
  private:
   const std::byte* message();
+  bool fits(const std::vector<TensorView>& saved);
+  void take_rule_state(const std::vector<TensorView>& saved);
   void restore_message(const std::vector<TensorView>& saved);
   void restore_exactly(const std::vector<TensorView>& saved, Publisher& publisher);
 

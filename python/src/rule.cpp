@@ -99,13 +99,14 @@ algorithm::Mixing mixing_by_name(const std::string& name) {
       {"positive", Mixing::positive},
       {"column_stochastic", Mixing::column_stochastic},
       {"matching", Mixing::matching},
+      {"complete", Mixing::complete},
       {"unit", Mixing::unit}};
   for (const auto& [known, mixing] : all) {
     if (known == name) return mixing;
   }
   fail(ErrorKind::argument,
        "Rule: mixing \"{}\" is unknown; choose anything, doubly_stochastic, symmetric, positive, "
-       "column_stochastic, matching or unit",
+       "column_stochastic, matching, complete or unit",
        name);
 }
 

@@ -64,6 +64,27 @@ bool parts_are_strong(const Plan& plan, const fast::Schedule& schedule) {
 
 }  // namespace
 
+fast::algorithm::Parameters parameters_of(const Plan& plan) {
+  const std::string& rule = plan.rule;
+  // All entries travel, or elements would differ, as if torn.
+  if (rule == "choco" || rule == "sparta") return {{"fraction", "1"}};
+  const bool coded = plan.codec != "identity";
+  if (rule == "diloco") {
+    return {{"period", "4"},
+            {"momentum", "0.5"},
+            {"delay", "1"},
+            {"changes", coded ? "true" : "false"}};
+  }
+  if (rule == "noloco") return {{"period", "4"}, {"delay", "2"}};
+  if (rule == "gasloc") {
+    return {{"period", "4"},
+            {"acceleration", "0.3"},
+            {"consensus_step", coded ? "0.3" : "1"},
+            {"changes", coded ? "true" : "false"}};
+  }
+  return {};
+}
+
 const std::vector<Bound>& bounds() {
   static const std::vector<Bound> all = {
       {"none", exact, exact, exact, exact, false, "ring",
@@ -90,6 +111,14 @@ const std::vector<Bound>& bounds() {
        "awc with messages of unequal age; the adaptive threshold falls with the movement"},
       {"pairwise", exact, exact, in_turn, exact, false, "alternating_pairs",
        "a pair keeps its sum; one partner a round"},
+      {"diloco", exact, exact, exact, exact, false, "complete",
+       "φ follows the mean step of those that are there; synchronous"},
+      {"noloco", exact, in_turn, in_turn, in_turn, false, "random_matchings",
+       "the mean of φ moves by the mean step; one partner an exchange"},
+      {"gasloc", exact, late, in_turn, in_turn, false, "ring",
+       "as local; γ keeps the mean's optimum"},
+      {"sparta", exact, late, in_turn, in_turn, false, "ring",
+       "as atc, of the entries that travel"},
       {"allreduce", exact, exact, exact, exact, true, "ring",
        "replicas stay equal and follow the mean step; every worker is needed"},
       {"gradient_exchange", exact, exact, exact, exact, false, "complete",

@@ -1,6 +1,7 @@
 // What theory says of the survivors' weights, by rule.
 #pragma once
 
+#include <fast/algorithm/rules.hpp>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Bound {
   std::string_view fallback = "ring";  ///< a topology that the rule runs on
   std::string_view reason;
 };
+
+/// The rule's options in a plan.
+fast::algorithm::Parameters parameters_of(const Plan& plan);
 
 const std::vector<Bound>& bounds();
 const Bound& bound_of(std::string_view rule);

@@ -104,11 +104,6 @@ class Events {
   std::vector<std::string> eaten_;
 };
 
-algorithm::Parameters parameters_of(const std::string& rule) {
-  if (rule == "choco") return {{"fraction", "1"}};  // or elements would differ, as if torn
-  return {};
-}
-
 /// Workers that never wait would end one by one, and the last of them train alone, towards its own
 /// target: they go on until all that live have made their rounds. Not where all average together:
 /// such rounds keep them together, and each average needs every worker.
@@ -207,7 +202,7 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
 
 WorkerOptions options_of(const Plan& plan) {
   WorkerOptions options;
-  options.algorithm = algorithm::by_name(plan.rule, parameters_of(plan.rule));
+  options.algorithm = algorithm::by_name(plan.rule, parameters_of(plan));
   options.staleness = plan.staleness < 0 ? unbounded_staleness : plan.staleness;
   options.codec = codec::by_name(plan.codec);
   options.suspect_after = Seconds(suspect_after_s);

@@ -13,24 +13,28 @@ void expect(bool condition, std::string_view what) {
   if (!condition) throw std::runtime_error(std::string(what));
 }
 
-std::vector<GoldenCase> golden_cases() {
-  std::ifstream file(FAST_TEST_DATA "/golden.json");
+namespace {
+
+void read_cases(const char* path, std::vector<GoldenCase>& cases) {
+  std::ifstream file(path);
   const auto json = nlohmann::json::parse(file);
   const auto known = algorithm::names();
-  std::vector<GoldenCase> cases;
   for (const auto& entry : json) {
     GoldenCase c;
     c.algorithm = entry["algorithm"];
     if (std::find(known.begin(), known.end(), c.algorithm) == known.end()) continue;
     c.workers = entry["workers"];
     c.rounds = entry["rounds"];
-    c.learning_rate = entry["lr"];
+    const auto rounds = static_cast<std::size_t>(c.rounds);
+    c.rates = entry.value("rates", std::vector<double>(rounds, entry["lr"].get<double>()));
     for (const auto& [key, value] : entry["parameters"].items()) {
       c.parameters.emplace(key, value.dump());
     }
     const bool replaces_momentum =
         c.algorithm == "quasi_global_momentum" || c.algorithm == "decentlam";
-    if (!replaces_momentum) {
+    if (entry.contains("inner_momentum")) {
+      c.momentum = entry["inner_momentum"];
+    } else if (!replaces_momentum) {
       c.momentum = entry["parameters"].value("momentum", 0.0);
       c.parameters.erase("momentum");
     }
@@ -43,6 +47,14 @@ std::vector<GoldenCase> golden_cases() {
                          c.weights.size(), entry["parameters"].dump());
     cases.push_back(std::move(c));
   }
+}
+
+}  // namespace
+
+std::vector<GoldenCase> golden_cases() {
+  std::vector<GoldenCase> cases;
+  read_cases(FAST_TEST_DATA "/golden.json", cases);
+  read_cases(FAST_TEST_DATA "/golden_outer.json", cases);
   return cases;
 }
 
@@ -80,15 +92,16 @@ void run_golden(const Group& group, const GoldenCase& golden, double tolerance) 
   options.deadline = Seconds(30);
   Worker worker(group, golden_schedule(golden), {view_of("x", std::span(x))}, options);
   for (int t = 0; t < golden.rounds; ++t) {
+    const double rate = golden.rates[static_cast<std::size_t>(t)];
     worker.step(
         [&] {
           for (std::size_t e = 0; e < x.size(); ++e) {
             const T gradient = static_cast<T>(a[e]) * (x[e] - static_cast<T>(b[e]));
             m[e] = static_cast<T>(golden.momentum) * m[e] + gradient;
-            x[e] -= static_cast<T>(golden.learning_rate) * m[e];
+            x[e] -= static_cast<T>(rate) * m[e];
           }
         },
-        {.learning_rate = golden.learning_rate});
+        {.learning_rate = rate});
     const Matrix& expected = golden.trajectory[static_cast<std::size_t>(t) + 1];
     double scale = 0;
     for (const auto& row : expected) {

@@ -1,6 +1,6 @@
-// Golden trajectories: cases of tests/data/golden.json, made by an independent implementation in
-// NumPy (see docs/reference/algorithms.md), run through the real Worker. Checks throw, so that they
-// may run on any thread or rank.
+// Golden trajectories: cases of tests/data/golden.json and golden_outer.json, made by independent
+// implementations in NumPy (see docs/reference/algorithms.md), run through the real Worker. Checks
+// throw, so that they may run on any thread or rank.
 #pragma once
 
 #include <fast/algorithm/rules.hpp>
@@ -18,7 +18,7 @@ struct GoldenCase {
   std::string algorithm;
   int workers = 0;
   int rounds = 0;
-  double learning_rate = 0;
+  std::vector<double> rates;         ///< of the local steps, by round
   double momentum = 0;               ///< of the worker's own optimizer
   algorithm::Parameters parameters;  ///< of the rule
   std::vector<Matrix> weights;       ///< of round t, cycled

@@ -112,9 +112,10 @@ TEST_CASE("a value of the wrong type is refused with file, line and the right ty
 
 TEST_CASE("a value out of range is refused with file and line") {
   CHECK(refusal_of("\nlr = -1\n") == "run.toml:2: lr: -1; a positive finite number is required");
-  CHECK(refusal_of("codec = \"b16\"") ==
-        "run.toml:1: codec: \"b16\" is unknown; choose identity, bf16, bf16_stochastic, fp16, int8 "
-        "or int8_stochastic; did you mean \"bf16\"?");
+  CHECK(
+      refusal_of("codec = \"b16\"") ==
+      "run.toml:1: codec: \"b16\" is unknown; choose identity, bf16, bf16_stochastic, fp16, int8, "
+      "int8_stochastic, int4 or int2; did you mean \"bf16\"?");
 }
 
 TEST_CASE("an option that a file sets twice, by two of its names, is refused") {

@@ -14,6 +14,7 @@
 
 #include "combine/accelerator.hpp"
 #include "support/catch.hpp"
+#include "support/rules.hpp"
 #include "worker/quick.hpp"
 
 namespace fast::testing {
@@ -98,8 +99,7 @@ class DeviceModel {
 };
 
 inline TopologyRule device_topology(const std::string& algorithm, int workers) {
-  if (algorithm == "pairwise") return schedule::random_matchings();
-  if (algorithm != "push_sum") return stencil::ring();
+  if (algorithm != "push_sum") return topology_for(algorithm);
   std::vector<std::vector<int>> sources;  // both ways between 0 and 1, else one way round
   for (int w = 0; w < workers; ++w) sources.push_back({(w + workers - 1) % workers});
   if (workers > 2) sources[0].insert(sources[0].begin(), 1);
@@ -216,6 +216,14 @@ inline std::vector<DeviceSetting> device_settings() {
           {"decentlam"},
           {"decentlam", {}, "identity", 1},
           {"quasi_global_momentum"},
+          {"awc", {{"consensus", "0.5"}}},
+          {"awc", {{"consensus", "0.5"}}, "identity", 1},
+          {"diloco", {{"period", "2"}}},
+          {"diloco", {{"period", "3"}, {"delay", "1"}, {"blend", "0.5"}, {"nesterov", "false"}}},
+          {"noloco", {{"period", "2"}}},
+          {"noloco", {{"period", "2"}}, "identity", 1},
+          {"gasloc", {{"period", "2"}, {"acceleration", "0.3"}}},
+          {"gasloc", {{"period", "3"}, {"delay", "2"}}, "identity", 1},
           {"gradient_exchange"}};
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("options that differ between workers are refused") {
 }
 
 TEST_CASE("every rule is made by its name and says where it comes from") {
-  CHECK(algorithm::names().size() == 15);
+  CHECK(algorithm::names().size() == 19);
   for (const auto name : algorithm::names()) {
     const auto rule = algorithm::by_name(name);
     CHECK(rule.declaration().name == name);
@@ -84,7 +84,7 @@ TEST_CASE("a rule's options come by name and refuse what they do not know") {
         "threshold=adaptive horizon=3");
   CHECK_THROWS_WITH(by_name("choco", {{"topk", "3"}}),
                     Contains("\"topk\" is unknown; choose from top_k, fraction, consensus_step"));
-  CHECK_THROWS_WITH(by_name("awc", {{"period", "3"}}), Contains("the rule has none"));
+  CHECK_THROWS_WITH(by_name("atc", {{"period", "3"}}), Contains("the rule has none"));
   CHECK_THROWS_WITH(by_name("local", {{"period", "many"}}), Contains("period=many; a number"));
   CHECK_THROWS_WITH(by_name("local", {{"period", "0"}}),
                     Contains("period 0; it must be 1 or more"));

@@ -10,6 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/rules.hpp"
 #include "worker/quick.hpp"
 
 using namespace fast;
@@ -39,11 +40,8 @@ struct Setting {
   std::string algorithm;
   std::string codec = "identity";
   std::int64_t staleness = 0;
+  algorithm::Parameters parameters{};
 };
-
-TopologyRule topology_for(const std::string& algorithm) {
-  return algorithm == "pairwise" ? schedule::random_matchings() : stencil::ring();
-}
 
 /// Rounds [from, to) of a worker that begins at `begin`, if there is one; saves what it ends with.
 Saved run(const Group& group, const Setting& setting, const Saved* begin, int from, int to) {
@@ -51,10 +49,11 @@ Saved run(const Group& group, const Setting& setting, const Saved* begin, int fr
   end.x.assign(elements, static_cast<float>(group.rank()));
   if (begin != nullptr) end.x = begin->x;
   WorkerOptions options = testing::quick();
-  options.algorithm = algorithm::by_name(setting.algorithm);
+  options.algorithm = algorithm::by_name(setting.algorithm, setting.parameters);
   options.codec = codec::by_name(setting.codec);
   options.staleness = setting.staleness;
-  Worker worker(group, topology_for(setting.algorithm), {view_of("x", std::span(end.x))}, options);
+  Worker worker(group, testing::topology_for(setting.algorithm), {view_of("x", std::span(end.x))},
+                options);
   if (begin != nullptr) worker.restore(begin->views);
   testing::expect(worker.round() == from, "the round is not the saved one");
   for (int t = from; t < to; ++t) {
@@ -92,7 +91,7 @@ void expect_the_same_rounds(const Setting& setting) {
 TEST_CASE("a worker goes on from a saved state bit for bit, whatever the rule") {
   for (const std::string_view name : algorithm::names()) {
     INFO(name);
-    expect_the_same_rounds({std::string(name)});
+    expect_the_same_rounds({std::string(name), "identity", 0, testing::short_of(name)});
   }
 }
 
@@ -104,6 +103,32 @@ TEST_CASE("a worker goes on from a saved state bit for bit, whatever the codec")
       expect_the_same_rounds({rule, codec});
     }
   }
+}
+
+TEST_CASE("outer rules go on bit for bit, with codes, parts and delays") {
+  using algorithm::Parameters;
+  const Parameters changes{{"period", "3"}, {"changes", "true"}};
+  const Parameters delayed{{"period", "5"}, {"delay", "2"}, {"blend", "0.5"}};
+  for (const char* codec : {"int8", "int4", "int2"}) {
+    INFO(codec);
+    expect_the_same_rounds({"diloco", codec, 0, changes});
+    expect_the_same_rounds({"gasloc", codec, 0, changes});
+  }
+  expect_the_same_rounds({"noloco", "int8", 0, {{"period", "3"}}});
+  expect_the_same_rounds({"diloco", "identity", 0, {{"period", "6"}, {"fragments", "2"}}});
+  for (const char* rule : {"diloco", "noloco", "gasloc"}) {
+    INFO(rule);
+    expect_the_same_rounds({rule, "identity", 0, delayed});
+  }
+}
+
+TEST_CASE("a stale worker keeps an outer rule's state") {
+  Saved whole, half, resumed;
+  const Setting setting{"gasloc", "identity", 1, testing::short_of("gasloc")};
+  local::run(1, [&](const Group& g) { whole = run(g, setting, nullptr, 0, 20); });
+  local::run(1, [&](const Group& g) { half = run(g, setting, nullptr, 0, 10); });
+  local::run(1, [&](const Group& g) { resumed = run(g, setting, &half, 10, 20); });
+  CHECK((whole.x == resumed.x));
 }
 
 TEST_CASE("a stale worker begins anew at the saved round") {

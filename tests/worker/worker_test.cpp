@@ -4,6 +4,7 @@
 #include <fast/worker/worker.hpp>
 
 #include "support/catch.hpp"
+#include "support/rules.hpp"
 #include "worker/scenarios/scenarios.hpp"
 
 using namespace fast;
@@ -23,7 +24,7 @@ TEST_CASE("every scenario holds on threads") {
 }
 
 TEST_CASE("two runs at staleness 0 give the same bits, with any codec") {
-  for (const auto codec : codec::names()) {
+  for (const auto codec : testing::codecs_of_weights()) {
     const auto train = [codec](std::uint64_t seed) {
       std::vector<float> result(1000);
       local::run(5, [&](const Group& group) {

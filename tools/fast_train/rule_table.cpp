@@ -26,6 +26,8 @@ std::string_view needs_of(const algorithm::Declaration& rule) {
       return "column-stochastic";
     case Mixing::matching:
       return "pairs with weights ½";
+    case Mixing::complete:
+      return "the complete graph, weights 1/N";
     case Mixing::unit:
       return "none: each neighbor counts 1";
   }

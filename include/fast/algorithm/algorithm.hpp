@@ -52,6 +52,7 @@ enum class Mixing {
   positive,           ///< symmetric, smallest eigenvalue above -1/3; else made lazy, (I+W)/2
   column_stochastic,  ///< refused without
   matching,           ///< pairs that read each other with weights 1/2; refused without
+  complete,           ///< each worker reads all others with weights 1/N; refused without
   unit,               ///< every neighbor counts 1, whatever the weights
 };
 
@@ -69,6 +70,19 @@ struct Sparsity {
   double fraction = 0;
   bool bounded() const { return entries > 0 || fraction > 0; }
   std::size_t of(std::size_t parameter_count) const;
+};
+
+/// Which entries of a payload travel. All workers know them from the number of the combination, so
+/// that no indices travel. Readers take entries that do not travel as equal to their own.
+struct Selection {
+  enum class Kind {
+    all,
+    one_of_each_run,  ///< of every `size` entries one, drawn at random for each combination
+    fragments,        ///< one of `size` equal parts of the model, in turn
+  } kind = Kind::all;
+  std::int64_t size = 1;
+  std::uint64_t seed = 1;
+  bool selects() const { return kind != Kind::all; }
 };
 
 /// What a rule needs and sends.
@@ -92,8 +106,14 @@ struct Declaration {
   bool publishes_weights_apart = false;
   Own own = Own::payload;
   Sparsity sparsity{};  ///< bounded: the payload travels as its entries, whatever the codec
+  Selection selection{};
   /// Why codecs that lose something are refused; empty: they fit.
   std::string_view why_exact{};
+  /// Codecs of fewer bits an element are refused, and why.
+  int least_bits = 8;
+  std::string_view why_bits = "weights in coarser codes do not converge";
+  /// The rule makes up for what coding lost. Else codecs add that to the next message.
+  bool corrects_coding = false;
   /// publish() changes no state and gives the same again until combine(): what was published need
   /// not be read back, and the end of a round has a stream less.
   bool republishes = false;
@@ -108,6 +128,9 @@ struct Declaration {
   std::string_view why_bounded{};      ///< why unbounded staleness is warned about; empty: it fits
   std::string_view why_synchronous{};  ///< why staleness above 0 is refused; empty: it fits
   std::int64_t combine_every = 1;      ///< steps between two combinations
+  /// Steps between the publication for a combination and that combination, below combine_every. Of
+  /// rules that publish after the step.
+  std::int64_t delay = 0;
   std::int64_t average_every = 0;  ///< every so many combinations an exact global average; 0: never
   std::string parameters{};        ///< "period=4": equal on all workers
 };
@@ -117,11 +140,14 @@ struct RoundInfo {
   std::int64_t round = 0;
   bool asynchronous = false;  ///< the staleness bound is above 0
   bool starts_equal = false;  ///< in start() only: all workers have these same weights
+  bool restarts = false;      ///< in start() only: in the midst of training
+  int workers = 0;            ///< of the run, in combine()
   double learning_rate = 0;   ///< of the step just made; 0 when the caller gave none
   /// W_ii, with the shares of workers that have left where weights are column-stochastic; with
   /// neighbor_weight known in combine() only.
   double self_weight = 1;
-  double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbors present
+  double neighbor_weight = 0;    ///< Σ_{j≠i} W_ij of the neighbors present
+  std::uint64_t parameters = 0;  ///< elements of the whole model, buffers left out
 };
 
 /// A run of elements of a worker's vectors, T float or double. Pointers are distinct. Arrays are

@@ -11,8 +11,14 @@
 
 namespace fast::algorithm {
 
-Rule none();       ///< x_i + δ_i: no exchange
-Rule awc();        ///< Σ_j W_ij x_j + δ_i: adapt-while-combine, the default
+Rule none();  ///< x_i + δ_i: no exchange
+struct AwcOptions {
+  double consensus = 1;  ///< a, in (0, 1]
+  double power = 0;      ///< p, 0 or more: a·(lr / largest lr so far)^p in place of a
+};
+/// x_i + a Σ_j W_ij (x_j - x_i) + δ_i: adapt-while-combine, the default. With a power above 0, give
+/// the learning rate.
+Rule awc(const AwcOptions& options = {});
 Rule atc();        ///< Σ_j W_ij (x_j + δ_j): adapt-then-combine
 Rule allreduce();  ///< x_i + mean of δ: the baseline
 
@@ -75,6 +81,52 @@ Rule event_triggered(const EventTriggeredOptions& options = {});
 /// AD-PSGD on a schedule of matchings, in rounds: both of a pair take the average of the two, each
 /// adds its own δ.
 Rule pairwise();
+
+struct DilocoOptions {
+  std::int64_t period = 50;    ///< H, steps between two outer steps (of one fragment)
+  double rate = 0.7;           ///< η, of the outer step
+  double momentum = 0.9;       ///< β, of the outer step
+  bool nesterov = true;        ///< φ moves by Δ + βm in place of m
+  std::int64_t fragments = 1;  ///< F, which divides `period`: each H/F steps one part of the model
+  std::int64_t delay = 0;      ///< τ, steps between taking Δ and the outer step; below period/F
+  double blend = 0;            ///< α, share of the local weights that stays: in [0, 1)
+  bool changes = false;        ///< sends θ - φ in place of θ, which codecs need
+};
+/// Local steps, then an outer step of momentum SGD along the mean change of all workers that are
+/// there. Needs the complete graph and staleness 0. The optimizer of the local steps is the
+/// caller's.
+Rule diloco(const DilocoOptions& options = {});
+
+struct NolocoOptions {
+  std::int64_t period = 50;  ///< H, steps between two outer steps
+  double rate = 0.7;         ///< a, of the outer step
+  double momentum = 0.5;     ///< β, of the outer step
+  std::int64_t delay = 0;    ///< τ, steps between publishing and the outer step; below period
+  double blend = 0;          ///< α, share of the local weights that stays: in [0, 1)
+};
+/// Local steps, then an outer step with one partner: needs a schedule of matchings, best
+/// random_matchings. A worker without a partner makes its outer step alone.
+Rule noloco(const NolocoOptions& options = {});
+
+struct GaslocOptions {
+  std::int64_t period = 50;   ///< H, steps between two outer steps
+  double rate = 1;            ///< η, of the outer step
+  double consensus_step = 1;  ///< α, of the average with neighbors: in (0, 1]
+  double acceleration = 0;    ///< γ, of the movement since the exchange before
+  std::int64_t delay = 0;     ///< τ, steps between publishing and the outer step; below period
+  double blend = 0;           ///< share of the local weights that stays: in [0, 1)
+  bool changes = false;       ///< sends differences to what neighbors hold, which codecs need
+};
+/// Local steps, then an outer step that is averaged with the neighbors. With `changes`: staleness 0
+/// and a static topology.
+Rule gasloc(const GaslocOptions& options = {});
+
+struct SpartaOptions {
+  double fraction = 0.005;  ///< p, of the entries sent a step
+  std::int64_t seed = 1;    ///< of the entries chosen, equal on all workers
+};
+/// atc on a random part of the entries, another in each step.
+Rule sparta(const SpartaOptions& options = {});
 
 /// x_i + δ_i + Σ_j δ_j over the neighbors: for comparison only, as nothing contracts x_i - x_j.
 Rule gradient_exchange();

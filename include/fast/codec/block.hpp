@@ -17,7 +17,7 @@ inline constexpr std::size_t group_elements = 256;
 /// Bytes of `count` coded values. Runs of multiples of group_elements may be coded one by one.
 std::size_t coded_bytes(Kind kind, std::size_t count);
 
-/// Kinds bf16, fp16, int8 and f64. `to` has room for coded_bytes(kind, count).
+/// Kinds bf16, fp16, int8, f64, int4 and int2. `to` has room for coded_bytes(kind, count).
 void encode(Kind kind, const float* from, std::size_t count, std::byte* to,
             const Rounding& rounding = {});
 void encode(Kind kind, const double* from, std::size_t count, std::byte* to,

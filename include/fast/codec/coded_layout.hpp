@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/codec/block.hpp>
+#include <fast/codec/selected.hpp>
 #include <fast/codec/sparse.hpp>
 #include <fast/core/layout.hpp>
 
@@ -30,20 +31,26 @@ class CodedLayout {
   /// `sparse_capacity`: entries of a message, for Kind::sparse. Throws Error(argument) when the
   /// model has too many parameters for its 32-bit indices.
   CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t sparse_capacity = 0);
+  /// Of Kind::selected. `elements` and `value_bytes` of the shape follow from the layout.
+  CodedLayout(const ParameterLayout& layout, const SelectedShape& selected);
 
   Kind kind() const { return kind_; }
   const std::vector<Piece>& pieces() const { return pieces_; }
-  std::size_t size_bytes() const { return size_bytes_; }  ///< of one coded vector
-  const SparseShape& sparse() const { return sparse_; }   ///< lies at the vector's beginning
+  std::size_t size_bytes() const { return size_bytes_; }       ///< of one coded vector
+  const SparseShape& sparse() const { return sparse_; }        ///< lies at the vector's beginning
+  const SelectedShape& selected() const { return selected_; }  ///< likewise
 
  private:
+  void place(const ParameterLayout& layout);
+
   Kind kind_ = Kind::identity;
   std::vector<Piece> pieces_;
   std::size_t size_bytes_ = 0;
   SparseShape sparse_;
+  SelectedShape selected_;
 };
 
-/// Decodes a whole vector to a packed one of the same layout (not of Kind::sparse).
+/// Decodes a whole vector to a packed one of the same layout (not of Kind::sparse or selected).
 void decode(const CodedLayout& layout, const std::byte* coded, std::byte* packed);
 
 }  // namespace fast::codec

@@ -23,7 +23,8 @@ struct MixingCheck {
   bool columns_on_average = true;
   bool symmetric = true;  ///< W_ij = W_ji
   bool nonnegative = true;
-  bool pairs = true;  ///< every worker reads one other at most, with weight 1/2
+  bool pairs = true;     ///< every worker reads one other at most, with weight 1/2
+  bool complete = true;  ///< every worker reads all others, all with weight 1/N
   /// One line for each of these that does not hold: which worker, which sum, what would mend it.
   std::vector<std::string> findings;
   std::string unconnected;  ///< of these the line for `connected`
@@ -44,6 +45,7 @@ struct MixingNeeds {
   bool connected = true;
   bool unchanging = false;  ///< one topology, every round the same
   bool pairs = false;       ///< one neighbor at most, with weight 1/2
+  bool complete = false;    ///< all others, all with weight 1/N
   /// All eigenvalues of the (symmetric, unchanging) matrix are above it (to 1e-9).
   std::optional<double> eigenvalues_above{};
 };

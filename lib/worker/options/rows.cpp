@@ -43,9 +43,11 @@ void add_exchange_rows(OptionTable& table, WorkerOptions& worker) {
            "never waits")
       .agreed();
   table
-      .add("codec", worker.codec, codecs(),
-           "coding of messages: identity, bf16 or fp16 (half the bytes), int8 (a quarter); "
-           "bf16_stochastic and int8_stochastic round at random so that the mean is exact")
+      .add(
+          "codec", worker.codec, codecs(),
+          "coding of messages: identity, bf16 or fp16 (half the bytes), int8 (a quarter), int4 and "
+          "int2 (for rules that send changes); "
+          "bf16_stochastic and int8_stochastic round at random so that the mean is exact")
       .agreed();
   table
       .add("codec_seed", worker.codec.seed, number<std::uint64_t>(any()),

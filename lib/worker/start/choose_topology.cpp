@@ -50,6 +50,7 @@ std::vector<TopologyCandidate> candidates(const HostCounts& counts, std::int64_t
   }
   found.push_back({"torus2d", "4 neighbors at most, at any staleness bound"});
   found.push_back({"random_matchings", "pairs"});
+  found.push_back({"complete", "all workers read each other"});
   return found;
 }
 

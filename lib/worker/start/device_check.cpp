@@ -45,8 +45,13 @@ std::string why_not_on_device(const WorkerOptions& options) {
   const std::string_view name = algorithm.declaration().name;
   const auto rule = combine::device_rule(*algorithm.make());
   if (!rule) {
-    return fmt::format("algorithm {} with tensors on a device; choose one of {}, {}", name,
-                       fmt::join(worker::device_algorithms(), ", "), worker::or_mirror);
+    const bool with_others = combine::device_rule(*algorithm::by_name(name).make()).has_value();
+    const std::string options = with_others ? " with " + algorithm.declaration().parameters : "";
+    return fmt::format("algorithm {}{} with tensors on a device; choose {}, {}", name, options,
+                       with_others
+                           ? "other options of the rule"
+                           : fmt::format("one of {}", fmt::join(worker::device_algorithms(), ", ")),
+                       worker::or_mirror);
   }
   if (worker::sends_sums(algorithm.declaration(), options)) {
     return fmt::format(

@@ -43,6 +43,8 @@ std::string missing(const MixingCheck& found, Mixing needed) {
       return found.symmetric && found.pairs
                  ? ""
                  : "pairs of workers that read each other with weight 1/2";
+    case Mixing::complete:
+      return found.complete ? "" : "the topology complete: everybody reads all others";
     default:
       return {};
   }
@@ -119,6 +121,7 @@ MixingNeeds requirements(const Declaration& rule) {
                     rule.mixing == Mixing::matching;
   needs.unchanging = rule.needs_static_topology;
   needs.pairs = rule.mixing == Mixing::matching;
+  needs.complete = rule.mixing == Mixing::complete;
   if (rule.mixing == Mixing::positive) needs.eigenvalues_above = least_eigenvalue;
   return needs;
 }

@@ -90,6 +90,10 @@ void check_options(const WorkerOptions& options, const algorithm::Declaration& a
           ErrorKind::argument,
           "Worker: algorithm {} with codec {}; it runs with identity only, as {}", algorithm.name,
           codec, algorithm.why_exact);
+  const int bits = codec::bits(options.codec.kind);
+  require(bits >= algorithm.least_bits, ErrorKind::argument,
+          "Worker: algorithm {} with codec {}, {} bits an element; it needs {} at least, as {}",
+          algorithm.name, codec, bits, algorithm.least_bits, algorithm.why_bits);
   require(algorithm.why_synchronous.empty() || options.staleness == 0, ErrorKind::argument,
           "Worker: algorithm {} with staleness {}; it runs at staleness 0 only, as {}",
           algorithm.name, staleness_text(options.staleness), algorithm.why_synchronous);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "support/golden.hpp"
+#include "support/rules.hpp"
 
 namespace fast::testing {
 namespace {
@@ -81,7 +82,7 @@ void keep_the_mean(const Group& group, std::string_view codec, std::string_view 
 }  // namespace
 
 void every_codec_keeps_the_mean_and_comes_to_agree(const Group& group) {
-  for (const auto codec : codec::names()) {
+  for (const auto codec : codecs_of_weights()) {
     keep_the_mean<double>(group, codec, "awc");
     keep_the_mean<float>(group, codec, "awc");
   }
@@ -116,7 +117,7 @@ void coded_rules_train_to_the_common_optimum(const Group& group) {
 }
 
 void weights_are_adopted_and_finished_exactly_under_any_codec(const Group& group) {
-  for (const auto codec : codec::names()) {
+  for (const auto codec : codecs_of_weights()) {
     for (const std::int64_t staleness : {std::int64_t{0}, std::int64_t{2}}) {
       constexpr std::size_t count = 600;
       auto x = start_vector<float>(group.rank(), count);
@@ -175,7 +176,7 @@ void coded_messages_do_not_tear(const Group& group) {
 
 void buffers_stay_exact_under_any_codec(const Group& group) {
   const float third = 1.0F / 3;
-  for (const auto codec : codec::names()) {
+  for (const auto codec : codecs_of_weights()) {
     std::vector<float> weight(5, 1.0F), statistic(3, third);
     Worker worker(
         group, stencil::ring(),
@@ -212,7 +213,7 @@ void memory_may_lie_differently_on_each_worker_under_any_codec(const Group& grou
 
 void not_a_number_is_passed_on_by_every_codec(const Group& group) {
   if (group.size() == 1) return;
-  for (const auto codec : codec::names()) {
+  for (const auto codec : codecs_of_weights()) {
     for (const float bad : {NAN, HUGE_VALF}) {
       std::vector<float> x(20, 1.0F);
       if (group.rank() == 0) x[7] = bad;

@@ -6,6 +6,7 @@
 #include <fast/topology/stencil.hpp>
 #include <thread>
 
+#include "support/rules.hpp"
 #include "worker/constant.hpp"
 
 namespace fast::testing {
@@ -260,13 +261,13 @@ void choco_publishes_weights_for_the_mean_model(const Group& group) {
 void every_rule_trains_and_republishes(const Group& group) {
   for (const std::string_view name : algorithm::names()) {
     std::vector<float> x(3000, static_cast<float>(group.rank())), statistic(3, 1.0F);
-    WorkerOptions options = with(algorithm::by_name(name));
+    WorkerOptions options = with(algorithm::by_name(name, short_of(name)));
     options.initial = Initial::broadcast;
-    const bool pairs = name == "pairwise";
+    const bool pairs = name == "pairwise" || name == "noloco";
     const TopologyRule matching("matchings", [](int workers) { return matchings(workers); });
     if (pairs && group.size() % 2 != 0) continue;
     Worker worker(
-        group, pairs ? matching : stencil::ring(),
+        group, pairs ? matching : topology_for(name),
         {view_of("x", std::span(x)), view_of("statistic", std::span(statistic), Role::buffer)},
         options);
     const auto train = [&] {

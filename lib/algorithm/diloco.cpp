@@ -1,0 +1,103 @@
+#include "algorithm/diloco.hpp"
+
+#include <algorithm>
+
+#include "algorithm/checks.hpp"
+#include "algorithm/row.hpp"
+
+namespace fast::algorithm {
+
+Declaration DiLoCo::declare() const {
+  const bool exact = !options.changes;
+  return {.name = "diloco",
+          .summary = "H own steps to θ_j, then a momentum step from φ along the mean of φ - θ_j",
+          .source =
+              "DiLoCo, Douillard et al. 2023, arXiv 2311.08105, algorithm 1; fragments, delay and "
+              "blend: Streaming DiLoCo, Douillard et al. 2025, arXiv 2501.18512",
+          .publish_point = PublishPoint::after_step,
+          .state_vectors = 2,
+          .mixing = Mixing::complete,
+          .publishes_weights_apart = options.changes || options.fragments > 1,
+          .own = exact ? Own::payload : Own::message,
+          .why_exact = exact ? why_weights_exact : std::string_view{},
+          .least_bits = exact ? 8 : 1,
+          .republishes = options.delay == 0 && options.fragments == 1,
+          .why_synchronous = "an outer step takes the changes of one and the same exchange",
+          .combine_every = options.period / options.fragments,
+          .delay = options.delay,
+          .parameters = fmt::format(
+              "period={} rate={} momentum={} nesterov={} fragments={} delay={} blend={} changes={}",
+              options.period, options.rate, options.momentum, options.nesterov, options.fragments,
+              options.delay, options.blend, options.changes)};
+}
+
+namespace {
+
+/// One part of the model in each exchange, in turn. Bytes: P/F a neighbor every H/F steps.
+struct StreamingDiLoCo {
+  DiLoCo rule;
+
+  Declaration declare() const {
+    Declaration declared = rule.declare();
+    declared.selection = {Selection::Kind::fragments, rule.options.fragments};
+    declared.why_exact = "a part of the model travels as it is";
+    return declared;
+  }
+  template <class T>
+  void start(const Block<T>& block) {
+    rule.start(block);
+  }
+  template <class T>
+  void publish(const Block<T>& block) {
+    rule.publish(block);
+  }
+  template <class T>
+  void combine(const Block<T>& block) {
+    const auto parts = static_cast<std::uint64_t>(rule.options.fragments);
+    const std::uint64_t part = static_cast<std::uint64_t>(block.info.round) % parts;
+    const std::uint64_t all = block.info.parameters;
+    const std::uint64_t begin = std::max<std::uint64_t>(block.first, part * all / parts);
+    const std::uint64_t end =
+        std::min<std::uint64_t>(block.first + block.count, (part + 1) * all / parts);
+    if (begin < end) rule.combine(part_of(block, begin - block.first, end - begin));
+  }
+
+ private:
+  template <class T>
+  static Block<T> part_of(Block<T> block, std::size_t first, std::size_t count) {
+    block.first += first;
+    block.count = count;
+    block.current += first;
+    block.own[0] += first;
+    block.pull[0] += first;
+    for (int s = 0; s < 2; ++s) block.state[s] += first;
+    return block;
+  }
+};
+
+}  // namespace
+
+Rule diloco(const DilocoOptions& options) {
+  require(options.fragments >= 1 && options.period % options.fragments == 0, ErrorKind::argument,
+          "diloco: fragments {}, period {}; fragments must be 1 or more and divide the period",
+          options.fragments, options.period);
+  require_outer("diloco", options, options.period / options.fragments);
+  require_decay("diloco", "momentum", options.momentum);
+  if (options.fragments > 1) return elementwise(StreamingDiLoCo{{options}});
+  return elementwise(DiLoCo{options});
+}
+
+const Row rows::diloco{[](ParameterReader& reader) {
+  DilocoOptions options;
+  reader.read("period", options.period);
+  reader.read("rate", options.rate);
+  reader.read("momentum", options.momentum);
+  reader.read("nesterov", options.nesterov);
+  reader.read("fragments", options.fragments);
+  reader.read("delay", options.delay);
+  reader.read("blend", options.blend);
+  reader.read("changes", options.changes);
+  return algorithm::diloco(options);
+}};
+
+}  // namespace fast::algorithm

@@ -1,0 +1,116 @@
+#include "algorithm/gasloc.hpp"
+
+#include "algorithm/checks.hpp"
+#include "algorithm/resynchronization.hpp"
+#include "algorithm/row.hpp"
+
+namespace fast::algorithm {
+
+Declaration GasLoC::declare() const {
+  return {.name = "gasloc",
+          .summary = "H own steps, u = φ + η(θ - φ), then φ⁺ = u - α(u - Σ_j W_ij u_j) + γ(u - u⁻)",
+          .source = "GASLoC, arXiv 2606.11081",
+          .publish_point = PublishPoint::after_step,
+          .state_vectors = options.acceleration == 0 ? 1 : 2,
+          .why_exact = why_weights_exact,
+          .republishes = options.delay == 0,
+          .combine_every = options.period,
+          .delay = options.delay,
+          .parameters = fmt::format(
+              "period={} rate={} consensus_step={} acceleration={} delay={} blend={} changes={}",
+              options.period, options.rate, options.consensus_step, options.acceleration,
+              options.delay, options.blend, options.changes)};
+}
+
+namespace {
+
+/// Sends q = u - x̂_i, where all neighbors hold x̂_i, the sum of this worker's messages. What a codec
+/// loses is in the next difference. Memory: 4P of state (the copies of neighbors in one vector, as
+/// in choco).
+/// State: u, u of the exchange before, x̂_i, Σ_j W_ij (x̂_j - x̂_i).
+struct CodedGasLoC : OuterGossip {
+  Resynchronization resynchronization;
+
+  Declaration declare() const {
+    Declaration declared = GasLoC{{*this}}.declare();
+    declared.delivery = Delivery::every;
+    declared.state_vectors = 4;
+    declared.publishes_weights_apart = true;
+    declared.own = Own::message;
+    declared.why_exact = {};
+    declared.least_bits = 1;
+    declared.corrects_coding = true;
+    declared.republishes = false;
+    declared.remembers_neighbors = true;
+    declared.needs_static_topology = true;
+    declared.why_synchronous = "every difference must be added exactly once";
+    return declared;
+  }
+  template <class T>
+  void start(const Block<T>& block) {
+    OuterGossip::start(block);
+    resynchronization.start(block.info);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.state[2][e] = block.info.starts_equal ? block.current[e] : T{0};
+      block.state[3][e] = 0;
+    }
+  }
+  template <class T>
+  void publish(const Block<T>& block) {
+    const T eta = static_cast<T>(options.rate);
+    const bool sends = resynchronization.sends();
+    for (std::size_t e = 0; e < block.count; ++e) {
+      T& u = block.state[0][e];
+      u += eta * (block.current[e] - u);
+      block.payload[0][e] = sends ? u - block.state[2][e] : T{0};
+    }
+  }
+  void begin_combine(const RoundInfo& info, std::span<const double> own,
+                     std::span<const double> pull) {
+    OuterGossip::begin_combine(info, own, pull);
+    resynchronization.begin_combine(info);
+  }
+  template <class T>
+  void combine(const Block<T>& block) {
+    const T alpha =
+        resynchronization.uses_differences() ? static_cast<T>(options.consensus_step) : T{0};
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T u = block.state[0][e];
+      block.state[2][e] += block.own[0][e];
+      block.state[3][e] += block.pull[0][e];
+      advance(block, e, u, u + alpha * block.state[3][e]);
+    }
+  }
+
+  std::vector<TensorView> numbers() {
+    std::vector<TensorView> views = OuterGossip::numbers();
+    views.push_back(resynchronization.view());
+    return views;
+  }
+};
+
+}  // namespace
+
+Rule gasloc(const GaslocOptions& options) {
+  require_outer("gasloc", options, options.period);
+  require(options.consensus_step > 0 && options.consensus_step <= 1, ErrorKind::argument,
+          "gasloc: consensus_step {}; it must be above 0 and at most 1", options.consensus_step);
+  require(options.acceleration >= 0 && options.acceleration < 1, ErrorKind::argument,
+          "gasloc: acceleration {}; it must be at least 0 and below 1", options.acceleration);
+  if (options.changes) return elementwise(CodedGasLoC{{options}, {}});
+  return elementwise(GasLoC{options});
+}
+
+const Row rows::gasloc{[](ParameterReader& reader) {
+  GaslocOptions options;
+  reader.read("period", options.period);
+  reader.read("rate", options.rate);
+  reader.read("consensus_step", options.consensus_step);
+  reader.read("acceleration", options.acceleration);
+  reader.read("delay", options.delay);
+  reader.read("blend", options.blend);
+  reader.read("changes", options.changes);
+  return algorithm::gasloc(options);
+}};
+
+}  // namespace fast::algorithm

@@ -1,0 +1,68 @@
+// GASLoC: what an outer step does to each element.
+#pragma once
+
+#include <fast/algorithm/rules.hpp>
+
+#include "algorithm/outer.hpp"
+#include "algorithm/standing.hpp"
+#include "core/host_device.hpp"
+
+namespace fast::algorithm {
+
+/// Of both forms of the rule. State: φ, and u of the exchange before.
+struct OuterGossip {
+  GaslocOptions options;
+  double exchanges = 0;  ///< since the start
+  double velocity = 0;   ///< γ, or 0 in the first exchange
+
+  template <class T>
+  FAST_HOST_DEVICE void start(const Block<T>& block) {
+    exchanges = 0;
+    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = block.current[e];
+  }
+  void begin_combine(const RoundInfo&, std::span<const double>, std::span<const double>) {
+    velocity = exchanges > 0 ? options.acceleration : 0;
+    ++exchanges;
+  }
+  std::vector<TensorView> numbers() {
+    return {view_of("gasloc.exchanges", std::span(&exchanges, 1))};
+  }
+
+ protected:
+  template <class T>
+  FAST_HOST_DEVICE void advance(const Block<T>& block, std::size_t e, T u, T averaged) const {
+    T next = averaged;
+    if (block.state[1] != nullptr) {
+      next += static_cast<T>(velocity) * (u - block.state[1][e]);
+      block.state[1][e] = u;
+    }
+    block.state[0][e] = next;
+    block.current[e] = blended(options.blend, block.current[e], next);
+  }
+};
+
+/// Memory: P of state, 2P with an acceleration. Bytes: P a neighbor every `period` steps.
+struct GasLoC : OuterGossip {
+  using Arithmetic = GasLoC;
+
+  Declaration declare() const;
+
+  template <class T>
+  FAST_HOST_DEVICE void publish(const Block<T>& block) {
+    const T eta = static_cast<T>(options.rate);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T phi = block.state[0][e];
+      block.payload[0][e] = phi + eta * (block.current[e] - phi);
+    }
+  }
+  template <class T>
+  FAST_HOST_DEVICE void combine(const Block<T>& block) {
+    const T alpha = static_cast<T>(options.consensus_step);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T u = block.own[0][e];
+      advance(block, e, u, u + alpha * block.pull[0][e]);
+    }
+  }
+};
+
+}  // namespace fast::algorithm

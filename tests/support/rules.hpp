@@ -1,0 +1,35 @@
+// Topologies and options with which every rule can be tried alike.
+#pragma once
+
+#include <fast/algorithm/rules.hpp>
+#include <fast/codec/codec.hpp>
+#include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
+#include <string_view>
+#include <vector>
+
+namespace fast::testing {
+
+inline TopologyRule topology_for(std::string_view rule) {
+  if (rule == "pairwise" || rule == "noloco") return schedule::random_matchings();
+  if (rule == "diloco") return stencil::complete();
+  return stencil::ring();
+}
+
+/// Those with which some rounds are enough.
+inline algorithm::Parameters short_of(std::string_view rule) {
+  if (rule == "diloco" || rule == "noloco") return {{"period", "3"}, {"momentum", "0.5"}};
+  if (rule == "gasloc") return {{"period", "3"}, {"acceleration", "0.2"}};
+  if (rule == "sparta") return {{"fraction", "0.5"}};
+  return {};
+}
+
+/// Those that rules take which send weights.
+inline std::vector<std::string_view> codecs_of_weights() {
+  std::vector<std::string_view> names = codec::names();
+  std::erase_if(names,
+                [](std::string_view name) { return codec::bits(codec::by_name(name).kind) < 8; });
+  return names;
+}
+
+}  // namespace fast::testing

@@ -1,0 +1,350 @@
+// Rules with local steps: worked examples, equalities between rules, codes, departures, refusals.
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/exchange/local.hpp>
+#include <mutex>
+
+#include "support/catch.hpp"
+#include "support/rules.hpp"
+#include "worker/constant.hpp"
+
+using namespace fast;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using Ends = std::vector<std::vector<double>>;
+
+WorkerOptions options_with(const algorithm::Rule& rule, const char* codec = "identity") {
+  WorkerOptions options = testing::quick();
+  options.algorithm = rule;
+  options.codec = codec::by_name(codec);
+  return options;
+}
+
+double target(int rank) { return Rng(mix_seed(5, static_cast<std::uint64_t>(rank))).normal(); }
+
+struct Run {
+  int workers = 4;
+  TopologyRule topology = stencil::complete();
+  WorkerOptions options{};
+  int rounds = 60;
+  double rate = 0.05;
+  bool starts_equal = false;
+  std::size_t elements = 700;
+  int leaver = -1;  ///< leaves half way
+};
+
+/// Each worker steps to its target in all elements; returns where they end, by worker.
+Ends ends_of(const Run& run) {
+  Ends ends(static_cast<std::size_t>(run.workers));
+  local::run(run.workers, [&](const Group& group) {
+    const int me = group.rank();
+    std::vector<double>& x = ends[static_cast<std::size_t>(me)];
+    Rng rng(mix_seed(9, run.starts_equal ? 0 : static_cast<std::uint64_t>(me)));
+    for (std::size_t e = 0; e < run.elements; ++e) x.push_back(rng.normal());
+    Worker worker(group, run.topology, {view_of("x", std::span(x))}, run.options);
+    for (int t = 0; t < run.rounds; ++t) {
+      if (me == run.leaver && t == run.rounds / 2 + 2) return worker.leave();
+      worker.step([&] {
+        for (double& value : x) value -= run.rate * (value - target(me));
+      });
+    }
+  });
+  return ends;
+}
+
+double largest_difference(const Ends& a, const Ends& b) {
+  double most = 0;
+  for (std::size_t w = 0; w < a.size(); ++w) {
+    for (std::size_t e = 0; e < a[w].size(); ++e)
+      most = std::max(most, std::abs(a[w][e] - b[w][e]));
+  }
+  return most;
+}
+
+/// Between workers of the list.
+double disagreement(const Ends& ends, const std::vector<int>& workers) {
+  double most = 0;
+  const std::vector<double>& first = ends[static_cast<std::size_t>(workers.front())];
+  for (const int worker : workers) {
+    const std::vector<double>& x = ends[static_cast<std::size_t>(worker)];
+    for (std::size_t e = 0; e < x.size(); ++e) most = std::max(most, std::abs(x[e] - first[e]));
+  }
+  return most;
+}
+
+/// Two replicas of two scalars, 1 at first; the gradient is always 2, the rate 1. What the scalars
+/// are after each step.
+Ends worked_example(std::int64_t delay, double blend) {
+  Ends after;
+  algorithm::DilocoOptions diloco{.period = 6, .rate = 2, .momentum = 0, .nesterov = false};
+  diloco.fragments = 2;
+  diloco.delay = delay;
+  diloco.blend = blend;
+  local::run(2, [&](const Group& group) {
+    std::vector<double> x{1, 1};
+    Worker worker(group, stencil::complete(), {view_of("x", std::span(x))},
+                  options_with(algorithm::diloco(diloco)));
+    for (int t = 0; t < 15; ++t) {
+      worker.step([&] {
+        for (double& value : x) value -= 2;
+      });
+      if (group.rank() == 0) after.push_back(x);
+    }
+  });
+  return after;
+}
+
+std::vector<double> values(const Ends& after, std::size_t fragment,
+                           const std::vector<std::size_t>& steps) {
+  std::vector<double> found;
+  for (const std::size_t step : steps) found.push_back(after[step - 1][fragment]);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("diloco in fragments, delayed and blended, as in the worked example") {
+  struct Example {
+    std::int64_t delay;
+    double blend;
+    std::vector<double> first, second;  ///< after steps 3, 9, 15 and 6, 12
+  };
+  const Example examples[] = {
+      {0, 0, {-11, -35, -59}, {-23, -47}},
+      {1, 0, {-7, -27, -47}, {-19, -39}},
+      {0, 0.5, {-8, -24.5, -40.25}, {-17, -32}},
+      {1, 0.5, {-6, -21.5, -35.75}, {-15, -29}},
+  };
+  for (const Example& example : examples) {
+    INFO("delay " << example.delay << ", blend " << example.blend);
+    const Ends after = worked_example(example.delay, example.blend);
+    CHECK(values(after, 0, {3, 9, 15}) == example.first);
+    CHECK(values(after, 1, {6, 12}) == example.second);
+  }
+}
+
+TEST_CASE(
+    "gasloc with rate and step 1 is local, and on the complete graph diloco without momentum") {
+  for (const TopologyRule& topology : {stencil::ring(), stencil::complete()}) {
+    const auto with = [&](const algorithm::Rule& rule) {
+      return ends_of({.workers = 5, .topology = topology, .options = options_with(rule)});
+    };
+    const Ends gasloc = with(algorithm::gasloc({.period = 6}));
+    CHECK(largest_difference(gasloc, with(algorithm::local({.period = 6}))) < 1e-13);
+    const Ends coded = with(algorithm::gasloc({.period = 6, .changes = true}));
+    CHECK(largest_difference(gasloc, coded) < 1e-13);
+    if (topology.name() != stencil::complete().name()) continue;
+    const Ends diloco = with(algorithm::diloco({.period = 6, .rate = 1, .momentum = 0}));
+    CHECK(largest_difference(gasloc, diloco) < 1e-13);
+  }
+}
+
+TEST_CASE("coded differences come to agreement, however coarse the code") {
+  struct Coded {
+    const char* codec;
+    double step;
+    int rounds;
+  };
+  for (const Coded& coded :
+       {Coded{"int8", 1, 200}, Coded{"int4", 0.7, 400}, Coded{"int2", 0.3, 1200}}) {
+    INFO(coded.codec);
+    Run run{.workers = 8, .topology = stencil::ring(), .rounds = coded.rounds, .rate = 0};
+    run.options = options_with(
+        algorithm::gasloc({.period = 1, .consensus_step = coded.step, .changes = true}),
+        coded.codec);
+    const Ends ends = ends_of(run);
+    CHECK(disagreement(ends, {0, 1, 2, 3, 4, 5, 6, 7}) < 1e-8);
+    // The mean stays that of the start.
+    double start = 0, end = 0;
+    for (int w = 0; w < run.workers; ++w) {
+      start += Rng(mix_seed(9, static_cast<std::uint64_t>(w))).normal() / run.workers;
+      end += ends[static_cast<std::size_t>(w)][0] / run.workers;
+    }
+    CHECK(std::abs(start - end) < 1e-6);
+  }
+}
+
+TEST_CASE("diloco's replicas stay the same, coded too, and come to the mean optimum") {
+  double mean = 0;
+  for (int w = 0; w < 5; ++w) mean += target(w) / 5;
+  for (const char* codec : {"identity", "int8", "int4", "int2"}) {
+    INFO(codec);
+    const bool coded = codec != std::string_view("identity");
+    Run run{.workers = 5, .rounds = 600, .starts_equal = true};
+    run.options =
+        options_with(algorithm::diloco({.period = 6, .momentum = 0.5, .changes = coded}), codec);
+    const Ends ends = ends_of(run);
+    CHECK(disagreement(ends, {0, 1, 2, 3, 4}) < 1e-13);  // roundings
+    // What a code loses is sent later: it does not sum up.
+    for (const double x : ends[0]) REQUIRE(std::abs(x - mean) < (coded ? 0.1 : 1e-6));
+  }
+}
+
+TEST_CASE("when a worker leaves, outer rules go to the optimum of the others") {
+  const std::vector<int> others{0, 1, 3, 4};
+  double mean = 0;
+  for (const int w : others) mean += target(w) / 4;
+  struct Case {
+    algorithm::Rule rule;
+    TopologyRule topology;
+    const char* codec;
+    double bound;
+  };
+  const Case cases[] = {
+      {algorithm::diloco({.period = 4, .momentum = 0.5}), stencil::complete(), "identity", 1e-3},
+      {algorithm::diloco({.period = 4, .momentum = 0.5, .delay = 2}), stencil::complete(),
+       "identity", 1e-3},
+      {algorithm::gasloc({.period = 4, .acceleration = 0.3}), stencil::complete(), "identity", 0.1},
+      {algorithm::gasloc({.period = 4, .consensus_step = 0.7, .changes = true}),
+       stencil::complete(), "int4", 0.1},
+  };
+  for (const Case& each : cases) {
+    INFO(each.rule.declaration().name << " " << each.rule.declaration().parameters);
+    Run run{.workers = 5, .topology = each.topology, .rounds = 1200, .leaver = 2};
+    run.options = options_with(each.rule, each.codec);
+    const Ends ends = ends_of(run);
+    double found = 0;
+    for (const int w : others) found += ends[static_cast<std::size_t>(w)][0] / 4;
+    CHECK(std::abs(found - mean) < each.bound);
+  }
+}
+
+TEST_CASE("after a departure, differences are sent anew and all agree, on a ring, too") {
+  const algorithm::Rule rules[] = {
+      algorithm::gasloc({.period = 1, .consensus_step = 0.9, .changes = true}),
+      algorithm::gasloc({.period = 3, .consensus_step = 0.9, .delay = 1, .changes = true}),
+      algorithm::choco({.fraction = 1, .consensus_step = 0.9})};
+  for (const algorithm::Rule& rule : rules) {
+    INFO(rule.declaration().name << " " << rule.declaration().parameters);
+    Run run{.workers = 7, .topology = stencil::ring(), .rounds = 900, .rate = 0, .leaver = 3};
+    run.options = options_with(rule);
+    CHECK(disagreement(ends_of(run), {0, 1, 2, 4, 5, 6}) < 1e-6);
+  }
+}
+
+TEST_CASE("diloco's replicas that differ come together") {
+  Run run{.workers = 4, .rounds = 400, .rate = 0};
+  run.options = options_with(algorithm::diloco({.period = 4, .momentum = 0.5}));
+  CHECK(disagreement(ends_of(run), {0, 1, 2, 3}) < 1e-12);
+}
+
+TEST_CASE("sparta averages one entry of each run, and all entries in time") {
+  constexpr std::size_t run_length = 8, elements = 3001;
+  local::run(3, [&](const Group& group) {
+    std::vector<float> x(elements, static_cast<float>(group.rank()));
+    Worker worker(group, stencil::complete(), {view_of("x", std::span(x))},
+                  options_with(algorithm::sparta({.fraction = 1.0 / run_length, .seed = 4})));
+    worker.step([] {});
+    std::size_t averaged = 0;
+    for (std::size_t r = 0; r * run_length < elements; ++r) {
+      const std::size_t begin = r * run_length, end = std::min(begin + run_length, elements);
+      const auto at_mean = std::count_if(x.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         x.begin() + static_cast<std::ptrdiff_t>(end),
+                                         [](float value) { return std::abs(value - 1) < 1e-6F; });
+      averaged += static_cast<std::size_t>(at_mean);
+      // Worker 1 stands at the mean.
+      if (group.rank() != 1) testing::expect(at_mean == 1, fmt::format("run {}: {}", r, at_mean));
+    }
+    if (group.rank() != 1) testing::expect(averaged == 376, "entries averaged");
+    testing::expect(worker.stats().bytes_sent == 2.0 * (8 + 4 * 376), "bytes of a round");
+    for (int t = 0; t < 200; ++t) worker.step([] {});
+    for (const float value : x) testing::expect(std::abs(value - 1) < 1e-6F, "all at the mean");
+  });
+}
+
+TEST_CASE("sparta at staleness 3 takes the entries of the message that it reads") {
+  local::run(4, [&](const Group& group) {
+    std::vector<double> x;
+    for (int e = 0; e < 500; ++e) x.push_back(group.rank() + 10 * e);
+    WorkerOptions options = options_with(algorithm::sparta({.fraction = 0.1}));
+    options.staleness = 3;
+    Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, options);
+    for (int t = 0; t < 3000; ++t) worker.step([] {});
+    worker.await_finish();
+    for (int e = 0; e < 500; ++e) {  // else an entry was taken for another
+      const double value = x[static_cast<std::size_t>(e)] - 10 * e;
+      testing::expect(value >= 0 && value <= 3, "between all starts");
+    }
+    testing::expect(worker.consensus_distance() < 0.5, "they agree");
+  });
+}
+
+TEST_CASE("outer rules send a payload in every H-th step") {
+  struct Case {
+    algorithm::Rule rule;
+    const char* codec;
+    double bytes;  ///< in 100 steps to one neighbor, of 5120 floats
+  };
+  const Case cases[] = {
+      {algorithm::gasloc({.period = 50}), "identity", 2 * 4 * 5120.0},
+      {algorithm::gasloc({.period = 50, .changes = true}), "int4", 2 * (5120 / 2 + 4 * 20 + 8.0)},
+      {algorithm::gasloc({.period = 50, .changes = true}), "int2", 2 * (5120 / 4 + 8 * 20 + 8.0)},
+      {algorithm::diloco({.period = 50, .fragments = 2}), "identity", 4 * (8 + 4 * 2560.0)},
+      {algorithm::noloco({.period = 25}), "int8", 4 * (5120 + 4 * 20.0)},
+  };
+  for (const Case& each : cases) {
+    INFO(each.rule.declaration().name << " " << each.codec);
+    std::vector<double> sent(2);
+    local::run(2, [&](const Group& group) {
+      std::vector<float> x(5120);
+      Worker worker(group, testing::topology_for(each.rule.declaration().name),
+                    {view_of("x", std::span(x))}, options_with(each.rule, each.codec));
+      for (int t = 0; t < 100; ++t) worker.step([] {});
+      sent[static_cast<std::size_t>(group.rank())] = worker.stats().bytes_sent;
+    });
+    CHECK(sent[0] == each.bytes);
+    CHECK(sent[1] == each.bytes);
+  }
+}
+
+TEST_CASE("awc goes a part of the way, with the learning rate's power") {
+  local::run(2, [](const Group& group) {
+    testing::Constant c(group, stencil::complete(), group.rank(),
+                        options_with(algorithm::awc({.consensus = 0.5, .power = 2})));
+    c.worker.step([] {}, {.learning_rate = 0.2});  // half of the way to 1/2
+    testing::expect_near(c.x[0], group.rank() == 0 ? 0.25 : 0.75, "at the largest rate");
+    c.worker.step([] {}, {.learning_rate = 0.1});  // an eighth of it
+    testing::expect_near(c.x[0], group.rank() == 0 ? 0.28125 : 0.71875, "at half the rate");
+  });
+}
+
+TEST_CASE("outer rules say what they do not run with") {
+  const auto refusal = [](const TopologyRule& topology, const WorkerOptions& options) {
+    std::string said;
+    std::mutex mutex;
+    local::run(4, [&](const Group& group) {
+      try {
+        testing::Constant c(group, topology, 0, options);
+      } catch (const Error& error) {
+        const std::lock_guard lock(mutex);
+        if (group.rank() == 0) said = error.what();
+      }
+    });
+    return said;
+  };
+  using algorithm::by_name;
+  CHECK_THAT(refusal(stencil::ring(), options_with(algorithm::diloco())),
+             Contains("needs the topology complete: everybody reads all others"));
+  CHECK_THAT(refusal(stencil::ring(), options_with(algorithm::noloco())),
+             Contains("pairs of workers"));
+  CHECK_THAT(refusal(stencil::ring(), options_with(algorithm::gasloc(), "int4")),
+             Contains("coded weights do not converge; set changes=true"));
+  CHECK_THAT(refusal(stencil::ring(), options_with(algorithm::awc(), "int2")),
+             Contains("codec int2, 2 bits an element; it needs 8 at least, as weights in coarser"));
+  CHECK_THAT(refusal(schedule::random_matchings(), options_with(algorithm::noloco(), "int4")),
+             Contains("a partner that changes holds nothing"));
+  CHECK_THAT(refusal(schedule::one_peer_exponential(),
+                     options_with(algorithm::gasloc({.changes = true}), "int8")),
+             Contains("needs a topology that stays"));
+  CHECK_THROWS_WITH(by_name("diloco", {{"period", "50"}, {"delay", "50"}}),
+                    Contains("delay 50; it must be at least 0 and below 50"));
+  CHECK_THROWS_WITH(by_name("diloco", {{"period", "50"}, {"fragments", "3"}}),
+                    Contains("fragments must be 1 or more and divide the period"));
+  CHECK_THROWS_WITH(by_name("gasloc", {{"consensus_step", "0"}}),
+                    Contains("above 0 and at most 1"));
+  CHECK_THROWS_WITH(by_name("noloco", {{"rate", "0"}}), Contains("rate 0; it must be above 0"));
+  CHECK_THROWS_WITH(by_name("sparta", {{"fraction", "2"}}), Contains("above 0 and at most 1"));
+  CHECK_THROWS_WITH(by_name("awc", {{"consensus", "1.5"}}), Contains("above 0 and at most 1"));
+}
