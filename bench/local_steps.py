@@ -21,7 +21,7 @@ RING, PAIRS, ALL = "--topology ring", "--topology random_matchings", "--topology
 
 
 def outer(rule, *options):
-    return f"--algorithm {rule} --algorithm-option period={PERIOD} " + " ".join(options)
+    return f"--algorithm {rule} period={PERIOD} " + " ".join(options)
 
 
 def each(text, *settings):
@@ -34,14 +34,14 @@ def rates(text, *values):
 
 def grid(base, options):
     """Two learning rates by two settings of the rule."""
-    return [f"{base} {option} --lr {rate}" for rate in (0.05, 0.1) for option in options]
+    return [f"{base} {option} --lr {rate}" for rate in (0.01, 0.03) for option in options]
 
 
-LOW_RATES = (0.01, 0.02, 0.05, 0.1)
+RATES, LOCAL_RATES = (0.01, 0.02, 0.05, 0.1), (0.005, 0.01, 0.02, 0.05)
 RULES = {  # name: (label, four settings)
-    "allreduce": ("all-reduce in every step", rates("--algorithm allreduce", *LOW_RATES)),
-    "awc": ("`awc` in every step, ring", rates(RING, *LOW_RATES)),
-    "local": ("`local`, ring", rates(f"{RING} {outer('local')}", *LOW_RATES)),
+    "allreduce": ("all-reduce in every step", rates("--algorithm allreduce", *RATES)),
+    "awc": ("`awc` in every step, ring", rates(RING, *RATES)),
+    "local": ("`local`, ring", rates(f"{RING} {outer('local')}", *LOCAL_RATES)),
     "diloco": ("`diloco`", grid(f"{ALL} {outer('diloco')}", ("rate=0.7 momentum=0.9", "rate=0.7 momentum=0.5"))),
     "noloco": ("`noloco`, pairs", grid(f"{PAIRS} {outer('noloco')}", ("rate=0.7 momentum=0.5", "rate=1 momentum=0.3"))),
     "gasloc": ("`gasloc`, ring", grid(f"{RING} {outer('gasloc')}", ("rate=1 acceleration=0", "rate=1 acceleration=0.3"))),
@@ -51,13 +51,16 @@ RULES = {  # name: (label, four settings)
                                                     ("consensus_step=1", "consensus_step=0.6"))),
     "gasloc-int2": ("`gasloc`, ring, 2 bits", grid(f"{RING} --codec int2 {outer('gasloc', 'changes=true')}",
                                                     ("consensus_step=0.3", "consensus_step=0.15"))),
-    "sparta": ("`sparta` .5 %, ring", rates(f"{RING} --algorithm sparta", *LOW_RATES)),
+    "sparta": ("`sparta` .5 %, ring", rates(f"{RING} --algorithm sparta", *LOCAL_RATES)),
 }
 
 
-def normalized(text):
-    """--lr belongs behind the options of --algorithm-option."""
-    return shlex.split(text)
+def words(text):
+    """Of a setting, in which "rate=1" stands for an option of the rule."""
+    for word in shlex.split(text):
+        if "=" in word:
+            yield "--algorithm-option"
+        yield word
 
 
 def run(arguments, directory, options, epochs, seed):
@@ -70,7 +73,7 @@ def run(arguments, directory, options, epochs, seed):
         known.write_text(told)
         command = [arguments.program, "--exchange", "local", "--workers", str(WORKERS), "--quiet", "--samples",
                    str(arguments.samples), "--batch-size", str(BATCH), "--epochs", str(epochs), "--seed", str(seed), "--out",
-                   str(directory), "--overwrite", "--summary-json", str(directory / "new.json"), *normalized(options)]
+                   str(directory), "--overwrite", "--summary-json", str(directory / "new.json"), *words(options)]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             return {"error": done.stderr.strip().splitlines()[-1:], "test_accuracy_mean_model": 0}, []

@@ -42,11 +42,13 @@ declare -A method=(
   [one-peer-int8]="--topology one_peer_exponential --codec int8"
   [all-reduce]="--method allreduce"
   [mpi-all-reduce]="--method mpi_allreduce"
+  [ddp]="ddp"
+  [torch-alone]="ddp --alone"
   [server]="--method server"
   [server-async]="--method server_async"
 )
 order=(none ring torus one-peer hierarchical hierarchical-one-peer ring-stale1 ring-inf one-peer-inf ring-int8 one-peer-int8 all-reduce
-  mpi-all-reduce server server-async)
+  mpi-all-reduce ddp torch-alone server server-async)
 base() { # NAME LINK HOSTS RANKS METHOD ARGUMENTS...
   local options=${method[$5]}
   [[ $5 != hierarchical* ]] || { (($3 > 1 && $4 > 1)) || return 0; }
@@ -60,7 +62,7 @@ for name in "${order[@]}"; do
   base "n8/$name" 1gbit 4 2 "$name"
   base "n16/$name" 1gbit 4 4 "$name"
 done
-main=(none ring one-peer hierarchical hierarchical-one-peer ring-inf all-reduce mpi-all-reduce server server-async)
+main=(none ring one-peer hierarchical hierarchical-one-peer ring-inf all-reduce mpi-all-reduce ddp server server-async)
 for name in "${main[@]}"; do
   base "hosts1/$name" none 1 16 "$name"
   base "hosts2/$name" 1gbit 2 8 "$name"
@@ -112,7 +114,14 @@ while read -r name link count ranks arguments; do
   [[ $link == none ]] || run=("$hosts" run "$count" -r "$ranks")
   slow_rounds=$rounds
   [[ $name != 100mb/* && $name != 100mbit/* ]] || slow_rounds=$(((rounds + 3) / 4))
-  if timeout -k 5 180 "${run[@]}" "$bin/bench_scaling" $arguments --rounds "$slow_rounds" --json "$file.new" \
+  program=("$bin/bench_scaling")
+  if [[ $arguments == ddp* ]]; then # PyTorch's own, where it is installed
+    /usr/bin/python3 -c 'import torch' 2>/dev/null || { echo "scaling.sh: $name: no PyTorch; apt-get install python3-torch" >&2; continue; }
+    program=(/usr/bin/python3 "$here/ddp.py") arguments=${arguments#ddp}
+    export MASTER_ADDR=10.99.0.1 GLOO_SOCKET_IFNAME=eth0
+    [[ $link != none ]] || export MASTER_ADDR=127.0.0.1 GLOO_SOCKET_IFNAME=lo
+  fi
+  if timeout -k 5 180 "${run[@]}" "${program[@]}" $arguments --rounds "$slow_rounds" --json "$file.new" \
     </dev/null >"$file.log" 2>&1 9>&-; then
     mv "$file.new" "$file" && rm -f "$file.log"
     done_now=$((done_now + 1))

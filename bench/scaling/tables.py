@@ -11,7 +11,7 @@ import pathlib
 import sys
 
 METHODS = ["none", "ring", "torus", "one-peer", "hierarchical", "hierarchical-one-peer", "ring-stale1", "ring-inf",
-           "one-peer-inf", "ring-int8", "one-peer-int8", "all-reduce", "mpi-all-reduce", "server", "server-async"]
+           "one-peer-inf", "ring-int8", "one-peer-int8", "all-reduce", "mpi-all-reduce", "ddp", "torch-alone", "server", "server-async"]
 PARTS = ["compute_ms", "publish_ms", "mix_ms", "wait_ms", "rest_ms"]
 
 
@@ -63,7 +63,7 @@ def anatomy(cells, name="n16"):
     rows = []
     for method in present(cells, [name]):
         row = cells[name].get(method)
-        if not row:
+        if not row or "wait_ms" not in row:  # DDP does not say
             continue
         rows.append([method, f"{row['round_ms']:.1f}", *(f"{row[part]:.2f}" for part in PARTS), f"{row['fresh']:.2f}",
                      f"{row['host_sent_mb_round']:.2f}"])
@@ -75,7 +75,7 @@ def slow_worker(cells):
         return
     healthy, slow = cells.get("n16", {}), cells["slow"]
     print("Beside a worker that is 4 times as slow: the others' rate ÷ their rate without it:\n")
-    rows = [[m, f"{healthy[m]['round_ms'] / slow[m]['round_ms']:.3f}", f"{slow[m]['fresh']:.2f}"]
+    rows = [[m, f"{healthy[m]['round_ms'] / slow[m]['round_ms']:.3f}", f"{slow[m].get('fresh', 1):.2f}"]
             for m in present(cells, ["slow"]) if m in slow and m in healthy]
     table(["method", "rate kept", "fresh reads"], rows)
 
@@ -106,7 +106,7 @@ def draw(cells, out):
     figure.savefig(out / "scaling-workers.svg", metadata={"Date": None})
 
     if "n16" in cells:
-        methods = present(cells, ["n16"])[::-1]
+        methods = [m for m in present(cells, ["n16"])[::-1] if "wait_ms" in cells["n16"][m]]
         figure, axes = plt.subplots(figsize=(7, 4))
         left = [0.0] * len(methods)
         for part in PARTS:

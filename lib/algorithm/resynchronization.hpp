@@ -12,9 +12,7 @@ namespace fast::algorithm {
 /// workers have heard and have sent, differences are gathered, but not used.
 class Resynchronization {
  public:
-  void start(const RoundInfo& info) {
-    numbers_ = {info.restarts ? 1.0 : 0.0, 0};
-  }
+  void start(const RoundInfo& info) { numbers_ = {info.restarts ? 1.0 : 0.0, 0}; }
   bool sends() const { return numbers_[0] == 0; }
   void begin_combine(const RoundInfo& info) {
     auto& [silent, left] = numbers_;

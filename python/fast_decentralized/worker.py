@@ -31,8 +31,8 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [f"{key}={_text(each)}" for key, each in value.items()]
+    if isinstance(value, dict):  # of a rule, whose flags are true and false
+        return [f"{key}={str(each).lower() if isinstance(each, bool) else _text(each)}" for key, each in value.items()]
     return [_text(each) for each in value] if isinstance(value, (list, tuple)) else [_text(value)]
 
 
