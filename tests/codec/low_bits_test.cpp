@@ -13,16 +13,16 @@ using namespace fast::codec;
 namespace {
 
 const Kind int4 = by_name("int4").kind, int2 = by_name("int2").kind;
-constexpr std::size_t counts[] = {1, 2, 3, 5, 255, 256, 257, 511, 513, 2048, 2501};
+constexpr std::size_t low_bit_counts[] = {1, 2, 3, 5, 255, 256, 257, 511, 513, 2048, 2501};
 
-std::vector<float> random_values(std::uint64_t seed, std::size_t count) {
+std::vector<float> uneven_values(std::uint64_t seed, std::size_t count) {
   Rng rng(seed);
   std::vector<float> x(count);
   for (float& value : x) value = static_cast<float>(rng.normal() * std::exp2(rng.uniform(-4, 4)));
   return x;
 }
 
-std::vector<float> round_trip(Kind kind, const std::vector<float>& x) {
+std::vector<float> there_and_back(Kind kind, const std::vector<float>& x) {
   std::vector<std::byte> code(coded_bytes(kind, x.size()) + 1, std::byte{0x5a});
   encode(kind, x.data(), x.size(), code.data());
   CHECK(code.back() == std::byte{0x5a});
@@ -53,9 +53,9 @@ TEST_CASE("bits an element and bytes of a run") {
 }
 
 TEST_CASE("4 bits are off by half a step of a seventh of the group's largest at most") {
-  for (const std::size_t count : counts) {
-    const auto x = random_values(count, count);
-    const auto back = round_trip(int4, x);
+  for (const std::size_t count : low_bit_counts) {
+    const auto x = uneven_values(count, count);
+    const auto back = there_and_back(int4, x);
     for_groups(count, [&](std::size_t first, std::size_t end) {
       float largest = 0;
       for (std::size_t e = first; e < end; ++e) largest = std::max(largest, std::abs(x[e]));
@@ -69,9 +69,9 @@ TEST_CASE("4 bits are off by half a step of a seventh of the group's largest at 
 }
 
 TEST_CASE("2 bits are the sign and the mean size of those above or below the mean size") {
-  for (const std::size_t count : counts) {
-    const auto x = random_values(3 * count, count);
-    const auto back = round_trip(int2, x);
+  for (const std::size_t count : low_bit_counts) {
+    const auto x = uneven_values(3 * count, count);
+    const auto back = there_and_back(int2, x);
     for_groups(count, [&](std::size_t first, std::size_t end) {
       double mean = 0, sums[2] = {}, many[2] = {};
       for (std::size_t e = first; e < end; ++e)
@@ -96,8 +96,8 @@ TEST_CASE("2 bits are the sign and the mean size of those above or below the mea
 
 TEST_CASE("zeros and tiny values stay finite; what is no number is seen in its whole group") {
   for (const Kind kind : {int4, int2}) {
-    CHECK(round_trip(kind, std::vector<float>(300)) == std::vector<float>(300));
-    for (const float value : round_trip(kind, std::vector<float>(300, 1e-44F))) {
+    CHECK(there_and_back(kind, std::vector<float>(300)) == std::vector<float>(300));
+    for (const float value : there_and_back(kind, std::vector<float>(300, 1e-44F))) {
       CHECK(std::isfinite(value));
       CHECK(std::abs(value) <= 1e-43F);
     }
@@ -105,7 +105,7 @@ TEST_CASE("zeros and tiny values stay finite; what is no number is seen in its w
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
       std::vector<float> x(600, 1.0F);
       x[300] = bad;
-      const auto back = round_trip(kind, x);
+      const auto back = there_and_back(kind, x);
       for (std::size_t e = 0; e < x.size(); ++e)
         CHECK(std::isfinite(back[e]) == (e < 256 || e >= 512));
     }

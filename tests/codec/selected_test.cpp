@@ -13,8 +13,8 @@ namespace {
 
 /// Written in blocks of one size, read in blocks of another, over 1000 and more.
 template <class T>
-std::vector<T> round_trip(const SelectedShape& shape, std::int64_t combination,
-                          std::size_t write_block, std::size_t read_block) {
+std::vector<T> sent_and_read(const SelectedShape& shape, std::int64_t combination,
+                             std::size_t write_block, std::size_t read_block) {
   std::vector<T> x(shape.elements), back(shape.elements);
   std::iota(x.begin(), x.end(), T{1});
   std::iota(back.begin(), back.end(), T{1001});
@@ -44,8 +44,8 @@ TEMPLATE_TEST_CASE("of each run one entry travels, others stay", "", float, doub
     shape.value_bytes = sizeof(TestType);
     CHECK(shape.capacity() == (elements + 7) / 8);
     for (const std::int64_t combination : {0, 1, 77}) {
-      const auto back = round_trip<TestType>(shape, combination, 2048, 100);
-      CHECK(back == round_trip<TestType>(shape, combination, 3, 2048));
+      const auto back = sent_and_read<TestType>(shape, combination, 2048, 100);
+      CHECK(back == sent_and_read<TestType>(shape, combination, 3, 2048));
       std::vector<int> traveled(shape.capacity());
       for (std::size_t e = 0; e < back.size(); ++e) {
         const auto value = static_cast<TestType>(e + 1);
@@ -76,7 +76,7 @@ TEST_CASE("parts travel in turn and make up the model") {
       std::vector<int> traveled(elements);
       for (std::uint64_t t = 0; t < parts; ++t) {
         const auto back =
-            round_trip<float>(shape, static_cast<std::int64_t>(10 * parts + t), 64, 33);
+            sent_and_read<float>(shape, static_cast<std::int64_t>(10 * parts + t), 64, 33);
         for (std::size_t e = 0; e < elements; ++e)
           traveled[e] += back[e] == static_cast<float>(e + 1) ? 1 : 0;
       }
