@@ -13,18 +13,18 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-using Ends = std::vector<std::vector<double>>;
+using OuterEnds = std::vector<std::vector<double>>;
 
-WorkerOptions options_with(const algorithm::Rule& rule, const char* codec = "identity") {
+WorkerOptions outer_options(const algorithm::Rule& rule, const char* codec = "identity") {
   WorkerOptions options = testing::quick();
   options.algorithm = rule;
   options.codec = codec::by_name(codec);
   return options;
 }
 
-double target(int rank) { return Rng(mix_seed(5, static_cast<std::uint64_t>(rank))).normal(); }
+double goal_of(int rank) { return Rng(mix_seed(5, static_cast<std::uint64_t>(rank))).normal(); }
 
-struct Run {
+struct OuterRun {
   int workers = 4;
   TopologyRule topology = stencil::complete();
   WorkerOptions options{};
@@ -35,9 +35,9 @@ struct Run {
   int leaver = -1;  ///< leaves half way
 };
 
-/// Each worker steps to its target in all elements; returns where they end, by worker.
-Ends ends_of(const Run& run) {
-  Ends ends(static_cast<std::size_t>(run.workers));
+/// Each worker steps to its goal_of in all elements; returns where they end, by worker.
+OuterEnds outer_ends(const OuterRun& run) {
+  OuterEnds ends(static_cast<std::size_t>(run.workers));
   local::run(run.workers, [&](const Group& group) {
     const int me = group.rank();
     std::vector<double>& x = ends[static_cast<std::size_t>(me)];
@@ -47,14 +47,14 @@ Ends ends_of(const Run& run) {
     for (int t = 0; t < run.rounds; ++t) {
       if (me == run.leaver && t == run.rounds / 2 + 2) return worker.leave();
       worker.step([&] {
-        for (double& value : x) value -= run.rate * (value - target(me));
+        for (double& value : x) value -= run.rate * (value - goal_of(me));
       });
     }
   });
   return ends;
 }
 
-double largest_difference(const Ends& a, const Ends& b) {
+double largest_difference(const OuterEnds& a, const OuterEnds& b) {
   double most = 0;
   for (std::size_t w = 0; w < a.size(); ++w) {
     for (std::size_t e = 0; e < a[w].size(); ++e)
@@ -64,7 +64,7 @@ double largest_difference(const Ends& a, const Ends& b) {
 }
 
 /// Between workers of the list.
-double disagreement(const Ends& ends, const std::vector<int>& workers) {
+double outer_disagreement(const OuterEnds& ends, const std::vector<int>& workers) {
   double most = 0;
   const std::vector<double>& first = ends[static_cast<std::size_t>(workers.front())];
   for (const int worker : workers) {
@@ -76,8 +76,8 @@ double disagreement(const Ends& ends, const std::vector<int>& workers) {
 
 /// Two replicas of two scalars, 1 at first; the gradient is always 2, the rate 1. What the scalars
 /// are after each step.
-Ends worked_example(std::int64_t delay, double blend) {
-  Ends after;
+OuterEnds worked_example(std::int64_t delay, double blend) {
+  OuterEnds after;
   algorithm::DilocoOptions diloco{.period = 6, .rate = 2, .momentum = 0, .nesterov = false};
   diloco.fragments = 2;
   diloco.delay = delay;
@@ -85,7 +85,7 @@ Ends worked_example(std::int64_t delay, double blend) {
   local::run(2, [&](const Group& group) {
     std::vector<double> x{1, 1};
     Worker worker(group, stencil::complete(), {view_of("x", std::span(x))},
-                  options_with(algorithm::diloco(diloco)));
+                  outer_options(algorithm::diloco(diloco)));
     for (int t = 0; t < 15; ++t) {
       worker.step([&] {
         for (double& value : x) value -= 2;
@@ -96,8 +96,8 @@ Ends worked_example(std::int64_t delay, double blend) {
   return after;
 }
 
-std::vector<double> values(const Ends& after, std::size_t fragment,
-                           const std::vector<std::size_t>& steps) {
+std::vector<double> values_after(const OuterEnds& after, std::size_t fragment,
+                                 const std::vector<std::size_t>& steps) {
   std::vector<double> found;
   for (const std::size_t step : steps) found.push_back(after[step - 1][fragment]);
   return found;
@@ -119,9 +119,9 @@ TEST_CASE("diloco in fragments, delayed and blended, as in the worked example") 
   };
   for (const Example& example : examples) {
     INFO("delay " << example.delay << ", blend " << example.blend);
-    const Ends after = worked_example(example.delay, example.blend);
-    CHECK(values(after, 0, {3, 9, 15}) == example.first);
-    CHECK(values(after, 1, {6, 12}) == example.second);
+    const OuterEnds after = worked_example(example.delay, example.blend);
+    CHECK(values_after(after, 0, {3, 9, 15}) == example.first);
+    CHECK(values_after(after, 1, {6, 12}) == example.second);
   }
 }
 
@@ -129,14 +129,14 @@ TEST_CASE(
     "gasloc with rate and step 1 is local, and on the complete graph diloco without momentum") {
   for (const TopologyRule& topology : {stencil::ring(), stencil::complete()}) {
     const auto with = [&](const algorithm::Rule& rule) {
-      return ends_of({.workers = 5, .topology = topology, .options = options_with(rule)});
+      return outer_ends({.workers = 5, .topology = topology, .options = outer_options(rule)});
     };
-    const Ends gasloc = with(algorithm::gasloc({.period = 6}));
+    const OuterEnds gasloc = with(algorithm::gasloc({.period = 6}));
     CHECK(largest_difference(gasloc, with(algorithm::local({.period = 6}))) < 1e-13);
-    const Ends coded = with(algorithm::gasloc({.period = 6, .changes = true}));
+    const OuterEnds coded = with(algorithm::gasloc({.period = 6, .changes = true}));
     CHECK(largest_difference(gasloc, coded) < 1e-13);
     if (topology.name() != stencil::complete().name()) continue;
-    const Ends diloco = with(algorithm::diloco({.period = 6, .rate = 1, .momentum = 0}));
+    const OuterEnds diloco = with(algorithm::diloco({.period = 6, .rate = 1, .momentum = 0}));
     CHECK(largest_difference(gasloc, diloco) < 1e-13);
   }
 }
@@ -150,12 +150,12 @@ TEST_CASE("coded differences come to agreement, however coarse the code") {
   for (const Coded& coded :
        {Coded{"int8", 1, 200}, Coded{"int4", 0.7, 400}, Coded{"int2", 0.3, 1200}}) {
     INFO(coded.codec);
-    Run run{.workers = 8, .topology = stencil::ring(), .rounds = coded.rounds, .rate = 0};
-    run.options = options_with(
+    OuterRun run{.workers = 8, .topology = stencil::ring(), .rounds = coded.rounds, .rate = 0};
+    run.options = outer_options(
         algorithm::gasloc({.period = 1, .consensus_step = coded.step, .changes = true}),
         coded.codec);
-    const Ends ends = ends_of(run);
-    CHECK(disagreement(ends, {0, 1, 2, 3, 4, 5, 6, 7}) < 1e-8);
+    const OuterEnds ends = outer_ends(run);
+    CHECK(outer_disagreement(ends, {0, 1, 2, 3, 4, 5, 6, 7}) < 1e-8);
     // The mean stays that of the start.
     double start = 0, end = 0;
     for (int w = 0; w < run.workers; ++w) {
@@ -168,15 +168,15 @@ TEST_CASE("coded differences come to agreement, however coarse the code") {
 
 TEST_CASE("diloco's replicas stay the same, coded too, and come to the mean optimum") {
   double mean = 0;
-  for (int w = 0; w < 5; ++w) mean += target(w) / 5;
+  for (int w = 0; w < 5; ++w) mean += goal_of(w) / 5;
   for (const char* codec : {"identity", "int8", "int4", "int2"}) {
     INFO(codec);
     const bool coded = codec != std::string_view("identity");
-    Run run{.workers = 5, .rounds = 600, .starts_equal = true};
+    OuterRun run{.workers = 5, .rounds = 600, .starts_equal = true};
     run.options =
-        options_with(algorithm::diloco({.period = 6, .momentum = 0.5, .changes = coded}), codec);
-    const Ends ends = ends_of(run);
-    CHECK(disagreement(ends, {0, 1, 2, 3, 4}) < 1e-13);  // roundings
+        outer_options(algorithm::diloco({.period = 6, .momentum = 0.5, .changes = coded}), codec);
+    const OuterEnds ends = outer_ends(run);
+    CHECK(outer_disagreement(ends, {0, 1, 2, 3, 4}) < 1e-13);  // roundings
     // What a code loses is sent later: it does not sum up.
     for (const double x : ends[0]) REQUIRE(std::abs(x - mean) < (coded ? 0.1 : 1e-6));
   }
@@ -185,7 +185,7 @@ TEST_CASE("diloco's replicas stay the same, coded too, and come to the mean opti
 TEST_CASE("when a worker leaves, outer rules go to the optimum of the others") {
   const std::vector<int> others{0, 1, 3, 4};
   double mean = 0;
-  for (const int w : others) mean += target(w) / 4;
+  for (const int w : others) mean += goal_of(w) / 4;
   struct Case {
     algorithm::Rule rule;
     TopologyRule topology;
@@ -202,9 +202,9 @@ TEST_CASE("when a worker leaves, outer rules go to the optimum of the others") {
   };
   for (const Case& each : cases) {
     INFO(each.rule.declaration().name << " " << each.rule.declaration().parameters);
-    Run run{.workers = 5, .topology = each.topology, .rounds = 1200, .leaver = 2};
-    run.options = options_with(each.rule, each.codec);
-    const Ends ends = ends_of(run);
+    OuterRun run{.workers = 5, .topology = each.topology, .rounds = 1200, .leaver = 2};
+    run.options = outer_options(each.rule, each.codec);
+    const OuterEnds ends = outer_ends(run);
     double found = 0;
     for (const int w : others) found += ends[static_cast<std::size_t>(w)][0] / 4;
     CHECK(std::abs(found - mean) < each.bound);
@@ -218,16 +218,16 @@ TEST_CASE("after a departure, differences are sent anew and all agree, on a ring
       algorithm::choco({.fraction = 1, .consensus_step = 0.9})};
   for (const algorithm::Rule& rule : rules) {
     INFO(rule.declaration().name << " " << rule.declaration().parameters);
-    Run run{.workers = 7, .topology = stencil::ring(), .rounds = 900, .rate = 0, .leaver = 3};
-    run.options = options_with(rule);
-    CHECK(disagreement(ends_of(run), {0, 1, 2, 4, 5, 6}) < 1e-6);
+    OuterRun run{.workers = 7, .topology = stencil::ring(), .rounds = 900, .rate = 0, .leaver = 3};
+    run.options = outer_options(rule);
+    CHECK(outer_disagreement(outer_ends(run), {0, 1, 2, 4, 5, 6}) < 1e-6);
   }
 }
 
 TEST_CASE("diloco's replicas that differ come together") {
-  Run run{.workers = 4, .rounds = 400, .rate = 0};
-  run.options = options_with(algorithm::diloco({.period = 4, .momentum = 0.5}));
-  CHECK(disagreement(ends_of(run), {0, 1, 2, 3}) < 1e-12);
+  OuterRun run{.workers = 4, .rounds = 400, .rate = 0};
+  run.options = outer_options(algorithm::diloco({.period = 4, .momentum = 0.5}));
+  CHECK(outer_disagreement(outer_ends(run), {0, 1, 2, 3}) < 1e-12);
 }
 
 TEST_CASE("sparta averages one entry of each run, and all entries in time") {
@@ -235,7 +235,7 @@ TEST_CASE("sparta averages one entry of each run, and all entries in time") {
   local::run(3, [&](const Group& group) {
     std::vector<float> x(elements, static_cast<float>(group.rank()));
     Worker worker(group, stencil::complete(), {view_of("x", std::span(x))},
-                  options_with(algorithm::sparta({.fraction = 1.0 / run_length, .seed = 4})));
+                  outer_options(algorithm::sparta({.fraction = 1.0 / run_length, .seed = 4})));
     worker.step([] {});
     std::size_t averaged = 0;
     for (std::size_t r = 0; r * run_length < elements; ++r) {
@@ -258,7 +258,7 @@ TEST_CASE("sparta at staleness 3 takes the entries of the message that it reads"
   local::run(4, [&](const Group& group) {
     std::vector<double> x;
     for (int e = 0; e < 500; ++e) x.push_back(group.rank() + 10 * e);
-    WorkerOptions options = options_with(algorithm::sparta({.fraction = 0.1}));
+    WorkerOptions options = outer_options(algorithm::sparta({.fraction = 0.1}));
     options.staleness = 3;
     Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, options);
     for (int t = 0; t < 3000; ++t) worker.step([] {});
@@ -290,7 +290,7 @@ TEST_CASE("outer rules send a payload in every H-th step") {
     local::run(2, [&](const Group& group) {
       std::vector<float> x(5120);
       Worker worker(group, testing::topology_for(each.rule.declaration().name),
-                    {view_of("x", std::span(x))}, options_with(each.rule, each.codec));
+                    {view_of("x", std::span(x))}, outer_options(each.rule, each.codec));
       for (int t = 0; t < 100; ++t) worker.step([] {});
       sent[static_cast<std::size_t>(group.rank())] = worker.stats().bytes_sent;
     });
@@ -302,7 +302,7 @@ TEST_CASE("outer rules send a payload in every H-th step") {
 TEST_CASE("awc goes a part of the way, with the learning rate's power") {
   local::run(2, [](const Group& group) {
     testing::Constant c(group, stencil::complete(), group.rank(),
-                        options_with(algorithm::awc({.consensus = 0.5, .power = 2})));
+                        outer_options(algorithm::awc({.consensus = 0.5, .power = 2})));
     c.worker.step([] {}, {.learning_rate = 0.2});  // half of the way to 1/2
     testing::expect_near(c.x[0], group.rank() == 0 ? 0.25 : 0.75, "at the largest rate");
     c.worker.step([] {}, {.learning_rate = 0.1});  // an eighth of it
@@ -311,7 +311,7 @@ TEST_CASE("awc goes a part of the way, with the learning rate's power") {
 }
 
 TEST_CASE("outer rules say what they do not run with") {
-  const auto refusal = [](const TopologyRule& topology, const WorkerOptions& options) {
+  const auto outer_refusal = [](const TopologyRule& topology, const WorkerOptions& options) {
     std::string said;
     std::mutex mutex;
     local::run(4, [&](const Group& group) {
@@ -325,18 +325,19 @@ TEST_CASE("outer rules say what they do not run with") {
     return said;
   };
   using algorithm::by_name;
-  CHECK_THAT(refusal(stencil::ring(), options_with(algorithm::diloco())),
+  CHECK_THAT(outer_refusal(stencil::ring(), outer_options(algorithm::diloco())),
              Contains("needs the topology complete: everybody reads all others"));
-  CHECK_THAT(refusal(stencil::ring(), options_with(algorithm::noloco())),
+  CHECK_THAT(outer_refusal(stencil::ring(), outer_options(algorithm::noloco())),
              Contains("pairs of workers"));
-  CHECK_THAT(refusal(stencil::ring(), options_with(algorithm::gasloc(), "int4")),
+  CHECK_THAT(outer_refusal(stencil::ring(), outer_options(algorithm::gasloc(), "int4")),
              Contains("coded weights do not converge; set changes=true"));
-  CHECK_THAT(refusal(stencil::ring(), options_with(algorithm::awc(), "int2")),
+  CHECK_THAT(outer_refusal(stencil::ring(), outer_options(algorithm::awc(), "int2")),
              Contains("codec int2, 2 bits an element; it needs 8 at least, as weights in coarser"));
-  CHECK_THAT(refusal(schedule::random_matchings(), options_with(algorithm::noloco(), "int4")),
-             Contains("a partner that changes holds nothing"));
-  CHECK_THAT(refusal(schedule::one_peer_exponential(),
-                     options_with(algorithm::gasloc({.changes = true}), "int8")),
+  CHECK_THAT(
+      outer_refusal(schedule::random_matchings(), outer_options(algorithm::noloco(), "int4")),
+      Contains("a partner that changes holds nothing"));
+  CHECK_THAT(outer_refusal(schedule::one_peer_exponential(),
+                           outer_options(algorithm::gasloc({.changes = true}), "int8")),
              Contains("needs a topology that stays"));
   CHECK_THROWS_WITH(by_name("diloco", {{"period", "50"}, {"delay", "50"}}),
                     Contains("delay 50; it must be at least 0 and below 50"));
