@@ -13,6 +13,7 @@ import pathlib
 import shlex
 import statistics
 import subprocess
+import sys
 
 from time_to import accuracy_of, metrics
 
@@ -24,21 +25,18 @@ def outer(rule, *options):
     return f"--algorithm {rule} period={PERIOD} " + " ".join(options)
 
 
-def each(text, *settings):
-    return [f"{text} {setting}".strip() for setting in settings]
-
-
-def rates(text, *values):
-    return each(text, *(f"--lr {value}" for value in values))
+def rates(base, *values):
+    """One setting for each learning rate."""
+    return base, [f"--lr {value}" for value in values]
 
 
 def grid(base, options):
     """Two learning rates by two settings of the rule."""
-    return [f"{base} {option} --lr {rate}" for rate in (0.01, 0.03) for option in options]
+    return base, [f"{option} --lr {rate}" for rate in (0.01, 0.03) for option in options]
 
 
 RATES, LOCAL_RATES = (0.01, 0.02, 0.05, 0.1), (0.005, 0.01, 0.02, 0.05)
-RULES = {  # name: (label, four settings)
+RULES = {  # name: (label, (options, four settings))
     "allreduce": ("all-reduce in every step", rates("--algorithm allreduce", *RATES)),
     "awc": ("`awc` in every step, ring", rates(RING, *RATES)),
     "local": ("`local`, ring", rates(f"{RING} {outer('local')}", *LOCAL_RATES)),
@@ -63,6 +61,10 @@ def words(text):
         yield word
 
 
+class RunFailed(Exception):
+    pass
+
+
 def run(arguments, directory, options, epochs, seed):
     """The summary of a run, and its mean model's accuracy by epoch."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -76,7 +78,7 @@ def run(arguments, directory, options, epochs, seed):
                    str(directory), "--overwrite", "--summary-json", str(directory / "new.json"), *words(options)]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
-            return {"error": done.stderr.strip().splitlines()[-1:], "test_accuracy_mean_model": 0}, []
+            raise RunFailed(f"{shlex.join(command)}: {done.stderr.strip()}")
         (directory / "new.json").rename(summary)
     epochs_of = [accuracy_of(lines) for lines in zip(*metrics(directory))]
     return json.loads(summary.read_text()), epochs_of
@@ -84,13 +86,20 @@ def run(arguments, directory, options, epochs, seed):
 
 def tuned(arguments, name):
     """The best of the rule's four settings."""
-    settings = RULES[name][1]
+    base, settings = RULES[name][1]
     assert len(settings) == 4
     found = []
-    for number, options in enumerate(settings):
-        summary, _ = run(arguments, arguments.runs / f"tune-{name}-{number}", options, max(1, arguments.epochs // 4), 100)
-        found.append((summary["test_accuracy_mean_model"], -number, options))
+    for number, setting in enumerate(settings):
+        options = f"{base} {setting}"
+        try:
+            summary, _ = run(arguments, arguments.runs / f"tune-{name}-{number}", options, max(1, arguments.epochs // 4), 100)
+        except RunFailed as reason:  # such as a rate at which training diverges
+            print(f"{name}: {setting}: failed: {reason}", flush=True)
+            continue
+        found.append((summary["test_accuracy_mean_model"], -number, setting))
         print(f"{name}: {options}: {100 * found[-1][0]:.2f} %", flush=True)
+    if not found:
+        sys.exit(f"local_steps.py: {name}: no setting could be run")
     return max(found)[2]
 
 
@@ -99,7 +108,7 @@ def epochs_to(accuracies, target):
 
 
 def row(name, results):
-    label, options = RULES[name][0], results[name]["options"]
+    label, setting = RULES[name][0], results[name]["setting"]
     runs, reference = results[name]["runs"], results["allreduce"]["runs"]
     accuracies = [100 * summary["test_accuracy_mean_model"] for summary, _ in runs]
     sent = statistics.mean(summary["bytes_sent_per_worker_per_round"] for summary, _ in runs)
@@ -108,7 +117,7 @@ def row(name, results):
     reached = f"{statistics.mean(epochs):.1f}" if all(epochs) else "–"
     ratio = of_reference / sent if sent else 0
     return (f"| {label} | {statistics.mean(accuracies):.2f} ({min(accuracies):.2f} – {max(accuracies):.2f}) | {reached} | "
-            f"{sent / 1e3:.2f} | 1/{ratio:.0f} | `{options.split('period=50')[-1].strip()}` |")
+            f"{sent / 1e3:.2f} | 1/{ratio:.0f} | `{setting}` |")
 
 
 def main():
@@ -123,10 +132,14 @@ def main():
     arguments = parser.parse_args()
     results = {}
     for name in arguments.rules:
-        options = tuned(arguments, name)
-        runs = [run(arguments, arguments.runs / f"{name}-{seed}", options, arguments.epochs, seed)
-                for seed in range(1, arguments.seeds + 1)]
-        results[name] = {"options": options, "runs": runs}
+        setting = tuned(arguments, name)
+        options = f"{RULES[name][1][0]} {setting}"
+        try:
+            runs = [run(arguments, arguments.runs / f"{name}-{seed}", options, arguments.epochs, seed)
+                    for seed in range(1, arguments.seeds + 1)]
+        except RunFailed as reason:
+            sys.exit(f"local_steps.py: {name}: {reason}")
+        results[name] = {"setting": setting, "runs": runs}
     lines = ["| rule | test accuracy, % | epochs to 85 % | kB a step | against all-reduce | setting |", "|---|---|---|---|---|---|"]
     lines += [row(name, results) for name in results] if "allreduce" in results else []
     print("\n".join(lines))
