@@ -1,6 +1,7 @@
 #include "algorithm/diloco.hpp"
 
 #include <algorithm>
+#include <fast/core/equal_parts.hpp>
 
 #include "algorithm/checks.hpp"
 #include "algorithm/row.hpp"
@@ -56,9 +57,9 @@ struct StreamingDiLoCo {
     const auto parts = static_cast<std::uint64_t>(rule.options.fragments);
     const std::uint64_t part = static_cast<std::uint64_t>(block.info.round) % parts;
     const std::uint64_t all = block.info.parameters;
-    const std::uint64_t begin = std::max<std::uint64_t>(block.first, part * all / parts);
+    const std::uint64_t begin = std::max<std::uint64_t>(block.first, part_begin(all, parts, part));
     const std::uint64_t end =
-        std::min<std::uint64_t>(block.first + block.count, (part + 1) * all / parts);
+        std::min<std::uint64_t>(block.first + block.count, part_begin(all, parts, part + 1));
     if (begin < end) rule.combine(part_of(block, begin - block.first, end - begin));
   }
 

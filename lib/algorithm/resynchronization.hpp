@@ -1,4 +1,5 @@
-// For rules that send differences to what their neighbors hold, when all begin these anew.
+// For rules that send differences to copies that their neighbors hold: all workers begin again with
+// new copies after a worker has left or come back.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +8,9 @@
 
 namespace fast::algorithm {
 
-/// Workers hear one after another that a new epoch has begun, and leave out what they read of it in
-/// that round. So the first message of an epoch is empty: nothing is lost with it. And until all
-/// workers have heard and have sent, differences are gathered, but not used.
+/// A worker that reads a message of a newer epoch begins that epoch and does not use the message.
+/// So the first message of an epoch is empty, and nothing is lost. Workers begin an epoch one after
+/// another. Until all have begun and have sent, differences change the copies, not the weights.
 class Resynchronization {
  public:
   void start(const RoundInfo& info) { numbers_ = {info.restarts ? 1.0 : 0.0, 0}; }
@@ -27,7 +28,7 @@ class Resynchronization {
   TensorView view() { return view_of("resynchronization", std::span<double>(numbers_)); }
 
  private:
-  std::array<double, 2> numbers_{};  ///< the next message is empty; exchanges before uses_
+  std::array<double, 2> numbers_{};  ///< whether the next message is empty; exchanges until uses_
   bool uses_ = true;
 };
 

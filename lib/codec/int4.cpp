@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "codec/record.hpp"
+#include "codec/groups.hpp"
 
 // Two codes of 4 bits a byte, the first in the low half: c + 8 of c = round(x/s) from -7 to 7. The
 // scale s = max|x|/7 of a group lies before its codes.
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t int4_scale_bytes = sizeof(float);
 constexpr int most_int4 = 7, zero_int4 = 8;
 
-constexpr std::size_t int4_code_bytes(std::size_t count) { return (count + 1) / 2; }
+using Int4Groups = Groups<int4_scale_bytes, 2>;
 
 float int4_scale_of(const float* x, std::size_t count) {
   float largest = 0;
@@ -36,7 +36,7 @@ void encode_int4(const float* x, std::size_t count, std::byte* to) {
     codes[e] = static_cast<std::uint8_t>(static_cast<int>(c) + zero_int4);
   }
   if (inverse == 0) std::fill_n(codes, count, std::uint8_t{zero_int4});
-  for (std::size_t b = 0; b < int4_code_bytes(count); ++b) {
+  for (std::size_t b = 0; b < Int4Groups::code_bytes(count); ++b) {
     to[int4_scale_bytes + b] = static_cast<std::byte>(codes[2 * b] | codes[2 * b + 1] << 4);
   }
 }
@@ -50,38 +50,25 @@ void decode_int4(const std::byte* from, std::size_t count, float* x) {
   }
 }
 
-/// visit(first element, elements, where their code lies)
-template <class Bytes, class Visit>
-void for_groups_of_int4(Bytes* coded, std::size_t count, const Visit& visit) {
-  for (std::size_t first = 0; first < count; first += group_elements) {
-    visit(first, std::min(group_elements, count - first), coded);
-    coded += int4_scale_bytes + int4_code_bytes(group_elements);
-  }
-}
-
 }  // namespace
 
 const Record records::int4{
     .feeds_back = true,
     .by_tensor = true,
-    .coded_bytes =
-        [](std::size_t count) {
-          return int4_code_bytes(count) +
-                 (count + group_elements - 1) / group_elements * int4_scale_bytes;
-        },
+    .coded_bytes = Int4Groups::coded_bytes,
     .encode =
         [](const float* from, std::size_t count, std::byte* to, const Rounding&) {
-          for_groups_of_int4(to, count,
-                             [&](std::size_t first, std::size_t length, std::byte* group) {
-                               encode_int4(from + first, length, group);
-                             });
+          Int4Groups::for_each(to, count,
+                               [&](std::size_t first, std::size_t length, std::byte* group) {
+                                 encode_int4(from + first, length, group);
+                               });
         },
     .decode =
         [](const std::byte* from, std::size_t count, float* to) {
-          for_groups_of_int4(from, count,
-                             [&](std::size_t first, std::size_t length, const std::byte* group) {
-                               decode_int4(group, length, to + first);
-                             });
+          Int4Groups::for_each(from, count,
+                               [&](std::size_t first, std::size_t length, const std::byte* group) {
+                                 decode_int4(group, length, to + first);
+                               });
         },
 };
 

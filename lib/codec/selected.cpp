@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fast/codec/selected.hpp>
+#include <fast/core/equal_parts.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/core/random.hpp>
 
@@ -8,10 +9,6 @@
 
 namespace fast::codec {
 namespace {
-
-std::uint64_t part_begin(const SelectedShape& shape, std::uint64_t part) {
-  return part * shape.elements / shape.parts;
-}
 
 std::uint64_t part_of(const SelectedShape& shape, std::int64_t combination) {
   return static_cast<std::uint64_t>(combination) % shape.parts;
@@ -43,15 +40,15 @@ SelectedShape::Range SelectedShape::range(std::int64_t combination, std::uint64_
                                           std::size_t count) const {
   if (run > 0) return {first / run, (first + count - 1) / run - first / run + 1};
   const std::uint64_t part = part_of(*this, combination);
-  const std::uint64_t part_first = part_begin(*this, part);
+  const std::uint64_t part_first = part_begin(elements, parts, part);
   const std::uint64_t begin = std::max(first, part_first);
-  const std::uint64_t end = std::min(first + count, part_begin(*this, part + 1));
+  const std::uint64_t end = std::min(first + count, part_begin(elements, parts, part + 1));
   if (begin >= end) return {};
   return {begin - part_first, end - begin};
 }
 
 std::uint64_t SelectedShape::element(std::int64_t combination, std::uint64_t entry) const {
-  if (run == 0) return part_begin(*this, part_of(*this, combination)) + entry;
+  if (run == 0) return part_begin(elements, parts, part_of(*this, combination)) + entry;
   const std::uint64_t begin = entry * run;
   const std::uint64_t drawn = mix_seed(seed, static_cast<std::uint64_t>(combination), entry);
   return begin + drawn % std::min(run, elements - begin);

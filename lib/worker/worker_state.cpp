@@ -19,24 +19,28 @@ TensorView raw(std::string name, const std::byte* data, std::size_t size_bytes) 
           Device{}};
 }
 
-const TensorView& find(const std::vector<TensorView>& saved, const TensorView& own) {
+/// Null: no view has this name.
+const TensorView* by_name(const std::vector<TensorView>& saved, const std::string& name) {
   const auto found = std::find_if(saved.begin(), saved.end(),
-                                  [&](const TensorView& view) { return view.name == own.name; });
-  require(found != saved.end() && found->shape == own.shape && found->dtype == own.dtype,
-          ErrorKind::mismatch,
+                                  [&](const TensorView& view) { return view.name == name; });
+  return found == saved.end() ? nullptr : &*found;
+}
+
+bool is_like(const TensorView* view, const TensorView& own) {
+  return view != nullptr && view->shape == own.shape && view->dtype == own.dtype;
+}
+
+const TensorView& find(const std::vector<TensorView>& saved, const TensorView& own) {
+  const TensorView* found = by_name(saved, own.name);
+  require(is_like(found, own), ErrorKind::mismatch,
           "Worker: a saved state with {} where this worker has {}; resume with the options it was "
           "saved with",
-          found == saved.end() ? "nothing" : describe(*found), describe(own));
+          found == nullptr ? "nothing" : describe(*found), describe(own));
   return *found;
 }
 
 void take(const std::vector<TensorView>& saved, const TensorView& own) {
   std::memcpy(own.data, find(saved, own).data, own.size_bytes());
-}
-
-bool is_in(const std::vector<TensorView>& saved, const TensorView& own) {
-  return std::any_of(saved.begin(), saved.end(),
-                     [&](const TensorView& view) { return view.name == own.name; });
 }
 
 }  // namespace
@@ -91,8 +95,7 @@ void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publi
 }
 
 void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publisher& publisher) {
-  const TensorView message = raw(message_name, nullptr, 0);
-  const bool early = worker_.setting.declared.delay > 0 && is_in(saved, message);
+  const bool early = worker_.setting.declared.delay > 0 && by_name(saved, message_name) != nullptr;
   if (worker_.setting.before_step() || early) {
     restore_message(saved);
     worker_.progress.published_early = early;
@@ -100,8 +103,8 @@ void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publishe
     publisher.publish_weights();
   }
   take_rule_state(saved);
-  if (is_in(saved, worker_.mixer.scalars().epoch_view()))
-    take(saved, worker_.mixer.scalars().epoch_view());
+  const TensorView epoch = worker_.mixer.scalars().epoch_view();
+  if (by_name(saved, epoch.name) != nullptr) take(saved, epoch);
   worker_.progress.sent = counters_[2] != 0;
 }
 
@@ -109,11 +112,8 @@ void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publishe
 bool WorkerState::fits(const std::vector<TensorView>& saved) {
   if (worker_.setting.declared.remembers_neighbors || worker_.setting.sends_sums()) return false;
   const std::vector<TensorView> state = worker_.mixer.state();
-  return std::all_of(state.begin(), state.end(), [&](const TensorView& own) {
-    return std::any_of(saved.begin(), saved.end(), [&](const TensorView& view) {
-      return view.name == own.name && view.shape == own.shape && view.dtype == own.dtype;
-    });
-  });
+  return std::all_of(state.begin(), state.end(),
+                     [&](const TensorView& own) { return is_like(by_name(saved, own.name), own); });
 }
 
 void WorkerState::take_rule_state(const std::vector<TensorView>& saved) {

@@ -66,8 +66,11 @@ bool parts_are_strong(const Plan& plan, const fast::Schedule& schedule) {
 
 fast::algorithm::Parameters parameters_of(const Plan& plan) {
   const std::string& rule = plan.rule;
-  // All entries travel, or elements would differ, as if torn.
-  if (rule == "choco" || rule == "sparta") return {{"fraction", "1"}};
+  if (rule == "choco" || rule == "sparta") {
+    // Elements are equal in the small programs: all must travel, or they would differ, as if torn.
+    if (!plan.is_training()) return {{"fraction", "1"}};
+    return {};
+  }
   const bool coded = plan.codec != "identity";
   if (rule == "diloco") {
     return {{"period", "4"},

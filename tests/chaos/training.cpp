@@ -166,9 +166,7 @@ std::vector<std::string> options_of_training(const Plan& plan, const std::string
       // By the clock, which no worker's wall clock may change, or by rounds.
       "--checkpoint-every", plan.seed % 2 == 0 ? "0.3s" : "40", "--keep", "3", "--checkpoints",
       directory + "/saved"};
-  if (plan.rule == "sparta") return words;  // its own fraction, as elements differ here
   for (const auto& [key, value] : parameters_of(plan)) {
-    if (plan.rule == "choco") break;
     words.insert(words.end(), {"--algorithm-option", key + "=" + value});
   }
   const bool exchanges = !bound_of(plan.rule).everybody && plan.rule != "none";

@@ -12,6 +12,7 @@
 namespace fast::algorithm {
 
 Rule none();  ///< x_i + δ_i: no exchange
+
 struct AwcOptions {
   double consensus = 1;  ///< a, in (0, 1]
   double power = 0;      ///< p, 0 or more: a·(lr / largest lr so far)^p in place of a

@@ -1,5 +1,6 @@
-// Vectors of which a part travels that all workers know from the number of the combination: that
-// number, then the values of the part in ascending order, without indices. Values are exact.
+// Messages with a part of a vector. The number of the combination tells all workers which elements
+// travel. A message has this number, then the values in ascending order of elements. It has no
+// indices. Values are exact.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@ namespace fast::codec {
 /// Which entries travel in which combination.
 struct SelectedShape {
   std::uint64_t elements = 0;  ///< of the model
-  /// Above 0: of each run of so many entries one, drawn at random from seed and combination. 0:
-  /// part (combination mod parts) of equal parts [p·elements/parts, (p+1)·elements/parts).
+  /// Above 0: one element travels of each run of so many elements, drawn at random from seed and
+  /// combination. 0: part p = combination mod parts travels, as part_begin() divides the vector.
   std::uint64_t run = 0;
   std::uint64_t parts = 1;
   std::uint64_t seed = 1;
@@ -23,26 +24,26 @@ struct SelectedShape {
     return sizeof(std::int64_t) + entry * value_bytes;
   }
 
-  /// Entries of the message.
+  /// Consecutive entries of a message.
   struct Range {
     std::uint64_t first = 0, count = 0;
   };
-  /// A range in which all entries of the elements [first, first + count) are. count > 0.
+  /// A range that contains all entries of the elements [first, first + count). count > 0.
   Range range(std::int64_t combination, std::uint64_t first, std::size_t count) const;
   /// The element that travels as an entry.
   std::uint64_t element(std::int64_t combination, std::uint64_t entry) const;
 };
 
-/// The number of the combination, at the message's beginning.
+/// The number of the combination is at the beginning of the message.
 void write_combination(std::byte* vector, std::int64_t combination);
 std::int64_t read_combination(const std::byte* vector);
 
-/// Writes those of the elements [first, first + count) that travel.
+/// Writes the elements of [first, first + count) that travel.
 template <class T>
 void encode_selected(const SelectedShape& shape, std::int64_t combination, const T* values,
                      std::uint64_t first, std::size_t count, std::byte* vector);
-/// Writes those of the elements [first, first + count) that have traveled over `to`. `stored`:
-/// where the entries of range(combination, first, count) are.
+/// Replaces the elements of [first, first + count) that have traveled in `to`. `stored` points to
+/// the entries of range(combination, first, count).
 template <class T>
 void decode_selected(const SelectedShape& shape, std::int64_t combination, const std::byte* stored,
                      std::uint64_t first, std::size_t count, T* to);
