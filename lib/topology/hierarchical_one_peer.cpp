@@ -25,12 +25,22 @@ struct Crossing {
   double share = 0;   // of all representatives of the host together
 };
 
+// The rounds of one exchange among hosts.
+struct Rounds {
+  std::int64_t all = 0;   // of an exchange
+  std::int64_t lead = 0;  // before the first exchange of a cycle
+};
+
+enum class Kind { within, across, back };  // A, B and C of the description
+
 class HostCycle {
  public:
-  HostCycle(Lists members, int links)
+  // `every`: rounds from one exchange to the next; 0: as few as are needed.
+  HostCycle(Lists members, int links, std::int64_t every)
       : members_(std::move(members)),
         size_(static_cast<int>(members_.front().size())),
         links_(std::min(links, size_)),
+        rounds_(rounds_of(size_, every)),
         among_(schedule::base(1).make(hosts())),
         places_(members_.size() * static_cast<std::size_t>(size_)) {
     for (std::size_t host = 0; host < members_.size(); ++host) {
@@ -48,16 +58,19 @@ class HostCycle {
     return members_[static_cast<std::size_t>(host)];
   }
 
-  /// Rounds until the average is exact: one within hosts, then a pair for each round among hosts.
+  /// Rounds until the average is exact.
   std::int64_t cycle() const {
-    if (size_ == 1) return among_.period();
-    return hosts() == 1 ? 1 : 1 + 2 * among_.period();
+    return hosts() == 1 ? 1 : rounds_.lead + rounds_.all * among_.period();
   }
   /// Until each worker has been a representative equally often.
   std::int64_t period() const { return hosts() == 1 || size_ == 1 ? cycle() : cycle() * size_; }
 
-  bool is_across(std::int64_t round) const {
-    return size_ == 1 || (hosts() > 1 && round % cycle() % 2 == 1);
+  Kind kind_of(std::int64_t round) const {
+    const std::int64_t step = round % cycle() - rounds_.lead;
+    if (hosts() == 1 || step < 0) return Kind::within;
+    const std::int64_t left = rounds_.all - step % rounds_.all;  // of the exchange
+    if (left > tail(size_)) return Kind::within;
+    return left == tail(size_) ? Kind::across : Kind::back;
   }
 
   /// Representatives change from cycle to cycle, and within a cycle.
@@ -68,7 +81,7 @@ class HostCycle {
 
   /// Of the exchange that `round` is a part of.
   Crossing crossing(std::int64_t round, int host) const {
-    if (size_ > 1 && (hosts() == 1 || round % cycle() == 0)) return {};
+    if (kind_of(round) == Kind::within) return {};
     const Topology topology = among_.at(among_round(round));
     const std::vector<int> partners = topology.in_neighbors(host);
     if (partners.empty()) return {};
@@ -87,12 +100,18 @@ class HostCycle {
  private:
   int hosts() const { return static_cast<int>(members_.size()); }
   std::int64_t among_round(std::int64_t round) const {
-    const std::int64_t step = round % cycle();
-    return size_ == 1 ? step : std::max<std::int64_t>(0, step - 1) / 2;
+    return std::max<std::int64_t>(0, round % cycle() - rounds_.lead) / rounds_.all;
+  }
+  // An exchange ends with B and C, or with B alone where a host has one worker.
+  static std::int64_t tail(int size) { return size == 1 ? 1 : 2; }
+  static Rounds rounds_of(int size, std::int64_t every) {
+    if (every > 0) return {every, 0};
+    return {tail(size), size == 1 ? 0 : 1};
   }
 
   Lists members_;
   int size_, links_;
+  Rounds rounds_;
   Schedule among_;
   std::vector<PlaceOnHost> places_;  // of each worker
 };
@@ -164,10 +183,10 @@ class AcrossGraph final : public CycleGraph {
   }
 };
 
-Schedule schedule_of(const std::string& name, Lists members, int links) {
-  const auto cycle = std::make_shared<const HostCycle>(std::move(members), links);
+Schedule schedule_of(const std::string& name, Lists members, int links, std::int64_t every = 0) {
+  const auto cycle = std::make_shared<const HostCycle>(std::move(members), links, every);
   return {name, cycle->workers(), cycle->period(), [cycle](std::int64_t round) {
-            if (cycle->is_across(round)) {
+            if (cycle->kind_of(round) == Kind::across) {
               return Topology("between hosts", std::make_shared<AcrossGraph>(cycle, round));
             }
             return Topology("within hosts", std::make_shared<InsideGraph>(cycle, round));
@@ -223,6 +242,12 @@ void check_links(int links, const std::string& name) {
   require(links >= 1, ErrorKind::topology, "{}: {} links, at least 1 is required", name, links);
 }
 
+// A round within the site must come before the exchange, and one after it.
+void check_every(std::int64_t every, const std::string& name) {
+  require(every >= 3, ErrorKind::topology,
+          "{}: an exchange in every {} rounds, at least 3 are required", name, every);
+}
+
 }  // namespace
 
 namespace schedule {
@@ -245,6 +270,29 @@ TopologyRule hierarchical_one_peer(const std::vector<int>& host_of_rank, int lin
   check_links(links, name);
   return {name, [=](int) { return schedule_of(name, hosts_of_ranks(host_of_rank, name), links); },
           static_cast<int>(host_of_rank.size())};
+}
+
+TopologyRule sites(std::int64_t every, int workers_per_site, int links) {
+  const std::string name = "sites";
+  require(workers_per_site >= 0, ErrorKind::topology,
+          "{}: {} workers a site, at least 1 is required", name, workers_per_site);
+  check_links(links, name);
+  check_every(every, name);
+  return {name, [=](int workers) {
+            const int size = workers_per_site == 0 ? default_size(workers) : workers_per_site;
+            return schedule_of(name, hosts_in_order(workers, size, name), links, every);
+          }};
+}
+
+TopologyRule sites(std::int64_t every, const std::vector<int>& site_of_rank, int links) {
+  const std::string name = "sites";
+  require(!site_of_rank.empty(), ErrorKind::topology, "{}: no workers; at least 1 is required",
+          name);
+  check_links(links, name);
+  check_every(every, name);
+  return {name,
+          [=](int) { return schedule_of(name, hosts_of_ranks(site_of_rank, name), links, every); },
+          static_cast<int>(site_of_rank.size())};
 }
 
 }  // namespace schedule

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <charconv>
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
@@ -9,6 +10,7 @@
 #include <fast/topology/stencil.hpp>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <utility>
 
 namespace fast {
@@ -62,6 +64,11 @@ const std::vector<Entry>& entries() {
         "1 + 2 log2 HOSTS rounds for a power of two",
         true},
        [] { return schedule::hierarchical_one_peer(); }},
+      {{"sites",
+        "within hosts, and one payload in and out of each host in every 50th round; sites:H: in "
+        "every H-th round",
+        true},
+       [] { return schedule::sites(); }},
       {{"alternating_pairs", "pairs on a ring, left and right in turn", true},
        schedule::alternating_pairs},
       {{"alternating_pairs_torus", "pairs on a torus, along each axis in turn", true},
@@ -109,6 +116,20 @@ const Entry& entry_named(std::string_view name) {
        name, fmt::join(known, ", "), suggestion(name, known));
 }
 
+/// H of "sites:H", and the default of "sites"; nothing: another name.
+std::optional<std::int64_t> every_of_sites(std::string_view name) {
+  constexpr std::string_view sites = "sites";
+  constexpr std::int64_t otherwise = 50;
+  if (name == sites) return otherwise;
+  if (!name.starts_with(sites) || name.substr(sites.size(), 1) != ":") return {};
+  const std::string_view digits = name.substr(sites.size() + 1);
+  std::int64_t every = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), every);
+  require(error == std::errc() && end == digits.data() + digits.size(), ErrorKind::topology,
+          "topology \"{}\": \"{}\" is no number of rounds; write sites:50", name, digits);
+  return every;
+}
+
 }  // namespace
 
 std::vector<TopologyName> topology_names() {
@@ -117,9 +138,14 @@ std::vector<TopologyName> topology_names() {
   return names;
 }
 
-bool is_schedule_name(std::string_view name) { return entry_named(name).shown.is_schedule; }
+bool is_schedule_name(std::string_view name) {
+  return every_of_sites(name) || entry_named(name).shown.is_schedule;
+}
 
-TopologyRule topology_by_name(std::string_view name) { return entry_named(name).make(); }
+TopologyRule topology_by_name(std::string_view name) {
+  if (const auto every = every_of_sites(name)) return schedule::sites(*every);
+  return entry_named(name).make();
+}
 
 TopologyRule topology_from(const std::string& name_or_path) {
   std::error_code ignored;
@@ -137,6 +163,9 @@ TopologyRule topology_on_hosts(const std::string& name_or_path,
   if (several && name == "hierarchical") return graph::hierarchical(stencil::ring(), host_of_rank);
   if (several && name == "hierarchical_one_peer") {
     return schedule::hierarchical_one_peer(host_of_rank);
+  }
+  if (const auto every = every_of_sites(name); several && every) {
+    return schedule::sites(*every, host_of_rank);
   }
   return topology_from(name_or_path);
 }

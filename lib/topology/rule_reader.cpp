@@ -170,6 +170,12 @@ class RuleReader {
           reader_.integer_or("workers_per_host", 1, max_workers, 0),
           reader_.integer_or("links", 1, max_workers, 1));
     }
+    if (kind == "sites") {
+      reader_.allow_keys({"schedule", "every", "workers_per_site", "links"});
+      return schedule::sites(reader_.integer_or("every", 3, max_workers, 50),
+                             reader_.integer_or("workers_per_site", 1, max_workers, 0),
+                             reader_.integer_or("links", 1, max_workers, 1));
+    }
     if (kind == "random_matchings" || kind == "equidyn") {
       reader_.allow_keys({"schedule", "seed"});
       return kind == "equidyn" ? schedule::equidyn(seed()) : schedule::random_matchings(seed());

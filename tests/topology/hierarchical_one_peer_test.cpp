@@ -288,3 +288,51 @@ TEST_CASE("a file gives the workers per host and links of hierarchical_one_peer"
   CHECK_THROWS_WITH(parse_topology("schedule = \"hierarchical_one_peer\"\nhosts = 3", "a.toml"),
                     Contains("hosts"));
 }
+
+TEST_CASE("sites come to the exact average with one payload in and out of each in H rounds") {
+  for (const int every : {3, 5, 50}) {
+    for (const HostShape& shape : shapes()) {
+      if (shape.hosts > 8 || shape.per_host > 4 || shape.links > shape.per_host) continue;
+      INFO(shape.hosts << " sites of " << shape.per_host << ", links " << shape.links << ", every "
+                       << every);
+      const Schedule schedule =
+          schedule::sites(every, shape.per_host, shape.links).make(shape.workers());
+      const int exchanges = base2_rounds(shape.hosts);
+      const int cycle = std::max(1, exchanges * every);
+      REQUIRE(schedule.period() % cycle == 0);
+      Values x(static_cast<std::size_t>(shape.workers()));
+      x.back() = 1;
+      for (int t = 0; t < cycle; ++t) {
+        const Topology topology = schedule.at(t);
+        int across = 0;
+        for (int i = 0; i < shape.workers(); ++i) {
+          for (const int j : topology.in_neighbors(i))
+            across += i / shape.per_host != j / shape.per_host ? 1 : 0;
+        }
+        // Rounds come in groups of `every`; the last but one crosses (the last, with one worker).
+        const bool crosses = shape.hosts > 1 && t % every == every - (shape.per_host == 1 ? 1 : 2);
+        REQUIRE(across <= (crosses ? shape.hosts * shape.links : 0));
+        if (crosses) REQUIRE(across > 0);
+        x = after_round(topology, x);
+      }
+      // One worker without others keeps what it has.
+      for (const double value : x) REQUIRE(std::abs(value - 1.0 / shape.workers()) < rounding);
+    }
+  }
+}
+
+TEST_CASE("sites are chosen by name, with the rounds between exchanges, or by a file") {
+  CHECK(topology_by_name("sites").make(8).period() == 50 * 4);
+  CHECK(topology_by_name("sites:20").make(8).period() == 20 * 4);
+  CHECK(is_schedule_name("sites:20"));
+  const Schedule on_hosts = topology_on_hosts("sites:7", {0, 1, 0, 1}).make(4);
+  CHECK(on_hosts.period() == 7 * 2);
+  CHECK(on_hosts.at(0).in_neighbors(0) == std::vector<int>{2});
+  const TopologyRule file =
+      parse_topology("schedule = \"sites\"\nevery = 10\nworkers_per_site = 3", "a.toml");
+  CHECK(file.make(6).period() == 10 * 3);
+  CHECK_THROWS_WITH(topology_by_name("sites:2"), Contains("at least 3 are required"));
+  CHECK_THROWS_WITH(topology_by_name("sites:x"), Contains("is no number of rounds"));
+  CHECK_THROWS_WITH(topology_on_hosts("sites", {0, 1, 1}).make(3),
+                    Contains("the same number of workers"));
+}

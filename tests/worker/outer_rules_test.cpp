@@ -7,6 +7,7 @@
 #include "support/catch.hpp"
 #include "support/rules.hpp"
 #include "worker/constant.hpp"
+#include "worker/scenarios/outer_scenarios.hpp"
 
 using namespace fast;
 using Catch::Matchers::Contains;
@@ -138,6 +139,13 @@ TEST_CASE(
     if (topology.name() != stencil::complete().name()) continue;
     const OuterEnds diloco = with(algorithm::diloco({.period = 6, .rate = 1, .momentum = 0}));
     CHECK(largest_difference(gasloc, diloco) < 1e-13);
+  }
+}
+
+TEST_CASE("rules with an outer step keep the mean, whatever is combined") {
+  for (const int workers : {5, 6, 7}) {
+    INFO(workers << " workers");
+    CHECK_NOTHROW(local::run(workers, testing::outer_rules_keep_the_mean_whatever_is_combined));
   }
 }
 

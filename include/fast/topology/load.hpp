@@ -35,8 +35,8 @@ TopologyRule parse_topology(const std::string& text, const std::string& path);
 /// What ends in .toml or .mtx, has a slash or is a file is loaded, anything else is a name.
 TopologyRule topology_from(const std::string& name_or_path);
 
-/// The same on known hosts: the names "hierarchical" and "hierarchical_one_peer" follow them if
-/// there are several. host_of_rank[r] is any number that tells rank r's host from others
+/// The same on known hosts: the names "hierarchical", "hierarchical_one_peer" and "sites" follow
+/// them if there are several. host_of_rank[r] is any number that tells rank r's host from others
 /// (Group::hosts() has them).
 TopologyRule topology_on_hosts(const std::string& name_or_path,
                                const std::vector<int>& host_of_rank);

@@ -53,6 +53,13 @@ TopologyRule hierarchical_one_peer(int workers_per_host = 0, int links = 1);
 /// host_of_rank[r] is any number that tells worker r's host from others.
 TopologyRule hierarchical_one_peer(const std::vector<int>& host_of_rank, int links = 1);
 
+/// hierarchical_one_peer for sites with slow links between them: one exchange between sites in
+/// every `every` rounds (3 at least), which are its B and C; all rounds before are A. One payload
+/// enters and one leaves a site in `every` rounds. A site has one or several hosts.
+TopologyRule sites(std::int64_t every = 50, int workers_per_site = 0, int links = 1);
+/// site_of_rank[r] is any number that tells worker r's site from others.
+TopologyRule sites(std::int64_t every, const std::vector<int>& site_of_rank, int links = 1);
+
 /// On a ring, pairs (0,1), (2,3), ... and pairs (1,2), (3,4), ... in turn; an odd ring's last edge
 /// has a third round of its own.
 TopologyRule alternating_pairs();

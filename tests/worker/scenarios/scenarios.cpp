@@ -4,6 +4,7 @@
 #include "worker/scenarios/codec_scenarios.hpp"
 #include "worker/scenarios/device_scenarios.hpp"
 #include "worker/scenarios/life_scenarios.hpp"
+#include "worker/scenarios/outer_scenarios.hpp"
 #include "worker/scenarios/remote_scenarios.hpp"
 #include "worker/scenarios/rotating_scenarios.hpp"
 #include "worker/scenarios/rule_scenarios.hpp"
@@ -46,6 +47,7 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(gradient_exchange_adds_the_neighbors_steps),
       FAST_SCENARIO(choco_publishes_weights_for_the_mean_model),
       FAST_SCENARIO(every_rule_trains_and_republishes),
+      FAST_SCENARIO(outer_rules_keep_the_mean_whatever_is_combined),
       FAST_SCENARIO(a_rotating_arena_trains_as_a_fixed_one),
       FAST_SCENARIO(a_rotating_arena_is_not_torn),
       FAST_SCENARIO(misfits_do_not_rotate),
