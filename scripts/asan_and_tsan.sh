@@ -1,10 +1,24 @@
 #!/usr/bin/env bash
-# Builds and runs tests under sanitizers: all unit tests under the address and undefined-behavior sanitizers, those in which
-# threads meet under the thread sanitizer. Arguments go to ctest, as in:  scripts/asan_and_tsan.sh --repeat until-pass:2
+# Builds and runs tests under the address and undefined-behavior sanitizers, then those in which threads meet under the
+# thread sanitizer.
+#   scripts/asan_and_tsan.sh [CTEST OPTIONS]        the modules that handle memory of their own
+#   scripts/asan_and_tsan.sh all [CTEST OPTIONS]    all unit tests under the first two
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh test
-scripts/build.sh asan unit_tests
-ctest --preset asan -L unit "$@"
-scripts/build.sh tsan mixing_kernels_test exchange_test worker_test soak_test
-ctest --preset tsan -R '^(mixing_kernels_test|exchange_test|worker_test|soak_test)$' "$@"
+threads=(mixing_kernels_test exchange_test worker_test soak_test)
+memory=("${threads[@]}" c_test codec_test core_test data_test nn_test observe_test topology_test worker_parts_test)
+any_of() { # ctest's pattern for these names
+  local IFS='|'
+  echo "^($*)$"
+}
+if [[ ${1:-} == all ]]; then
+  shift
+  scripts/build.sh asan unit_tests
+  ctest --preset asan -L unit "$@"
+else
+  scripts/build.sh asan "${memory[@]}"
+  ctest --preset asan -R "$(any_of "${memory[@]}")" "$@"
+fi
+scripts/build.sh tsan "${threads[@]}"
+ctest --preset tsan -R "$(any_of "${threads[@]}")" "$@"

@@ -164,7 +164,7 @@ void keep_the_mean(const Group& group, const OuterCase& c, std::uint64_t seed) {
   model.fill(c.grows ? 0 : group.rank());
   worker.republish();
   double moved = 0;
-  const std::int64_t rounds = c.period * (100 + 30 * n);
+  const std::int64_t rounds = c.period * (80 + 20 * n);
   for (std::int64_t t = 0; t < rounds; ++t) {
     // Steps behind the message of a delayed exchange are lost: there are none.
     const bool moves = c.grows && c.delay == 0 && t < 20;
@@ -191,8 +191,9 @@ void keep_the_mean(const Group& group, const OuterCase& c, std::uint64_t seed) {
 
 void outer_rules_keep_the_mean_whatever_is_combined(const Group& group) {
   const std::uint64_t seed = test_seed(20261123);
-  DrawCase draw(seed);
-  for (int k = 0; k < 12; ++k) {
+  DrawCase draw(mix_seed(seed, static_cast<std::uint64_t>(group.size())));
+  const int cases = several_hosts(group) ? 5 : 12;
+  for (int k = 0; k < cases; ++k) {
     const OuterCase c = draw.next();
     if (c.rule == "noloco" && group.size() == 1) continue;
     keep_the_mean(group, c, seed);
