@@ -106,6 +106,7 @@ PlanCommand::PlanCommand(CLI::App& app)
       ->delimiter(',');
   command_->add_option("--codecs", codecs_, "Codecs (identity,bf16,int8)")->delimiter(',');
   command_->add_option("--algorithm", algorithm_, "Algorithm of fast-train (awc)");
+  command_->add_option("--algorithm-option", parameters_, "An option of the algorithm, KEY=VALUE");
   command_->add_option("--rounds", rounds_, "Simulated rounds (100)")
       ->check(CLI::Range(1, 100'000));
   command_->add_option("--seed", seed_, "Seed of the jitter (1)");
@@ -120,6 +121,12 @@ void PlanCommand::run() const {
   if (!staleness_.empty()) options.staleness.clear();
   for (const std::string& text : staleness_) options.staleness.push_back(staleness_of(text));
   options.algorithm = algorithm_;
+  for (const std::string& text : parameters_) {
+    const std::size_t split = text.find('=');
+    require(split != std::string::npos, ErrorKind::argument,
+            "--algorithm-option: \"{}\" is not of the form KEY=VALUE", text);
+    options.parameters[text.substr(0, split)] = text.substr(split + 1);
+  }
   options.rounds = rounds_;
   options.seed = seed_;
   const Cluster cluster = simulation::load_cluster(cluster_);

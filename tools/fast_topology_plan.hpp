@@ -18,7 +18,7 @@ class PlanCommand {
  private:
   CLI::App* command_;
   std::string cluster_;
-  std::vector<std::string> topologies_, codecs_, staleness_;
+  std::vector<std::string> topologies_, codecs_, staleness_, parameters_;
   std::string algorithm_ = "awc";
   std::int64_t rounds_ = 100;
   std::uint64_t seed_ = 1;

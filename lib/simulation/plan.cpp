@@ -11,6 +11,7 @@
 #include <fast/simulation/recurrence.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology/placement.hpp>
+#include <fast/worker/requirements.hpp>
 #include <limits>
 #include <map>
 #include <memory>
@@ -104,7 +105,7 @@ class Planner {
   Planner(const Cluster& cluster, const PlanOptions& options)
       : cluster_(cluster),
         options_(options),
-        rule_(algorithm::by_name(options.algorithm).declaration()) {
+        rule_(algorithm::by_name(options.algorithm, options.parameters).declaration()) {
     require(rule_.scope == algorithm::Scope::neighbors, ErrorKind::argument,
             "plan: the algorithm {} does not exchange with neighbors", options.algorithm);
     for (const std::string& codec : options.codecs) static_cast<void>(codec::by_name(codec));
@@ -152,10 +153,13 @@ class Planner {
     const Schedule schedule = placed(made, place(made, hosts_of(cluster_)).worker_of_rank);
     require(check_mixing(schedule).doubly_stochastic_on_average(), ErrorKind::topology,
             "its weights do not preserve the mean");
+    static_cast<void>(fitting_weights(made, rule_, WeightRule::automatic, false));
     known_.clear();
     for (const std::int64_t staleness : options_.staleness) {
       if (staleness > 0 && !rule_.why_synchronous.empty()) continue;
-      for (const std::string& codec : options_.codecs) add(made, schedule, name, staleness, codec);
+      for (const std::string& codec : options_.codecs) {
+        if (takes(codec)) add(made, schedule, name, staleness, codec);
+      }
     }
   } catch (const Error& error) {
     if (!options_.topologies.empty() && error.kind() != ErrorKind::topology) throw;
@@ -166,16 +170,20 @@ class Planner {
            std::int64_t staleness, const std::string& codec) {
     Workload load{schedule};
     load.staleness = staleness;
-    load.publish_point = rule_.publish_point;
-    load.payload_bytes = coded_payload(cluster_, codec) * rule_.payload_vectors;
+    load.publish_point =
+        has_local_steps() ? algorithm::PublishPoint::after_step : rule_.publish_point;
+    load.payload_bytes = coded_payload(cluster_, codec) * rule_.payload_vectors * traveling_share();
     load.rounds = options_.rounds;
     load.work = steps_of(cluster_, options_);
-    const RoundFigures figures = recur(load, shared_links(cluster_, schedule));
+    const auto steps = static_cast<double>(rule_.combine_every);
+    load.work.seconds *= steps;
+    load.work.jitter /= std::sqrt(steps);
+    const RoundFigures figures = recur(load, early_links(schedule));
     Candidate candidate;
     candidate.exchange = name;
     candidate.staleness = staleness;
     candidate.codec = codec;
-    candidate.round_s = figures.mean_s;
+    candidate.round_s = figures.mean_s / steps;
     candidate.waiting_share = figures.waiting_share;
     candidate.mean_age = figures.mean_age;
     const Mixing& mixing = mixing_at(made, figures.mean_age);
@@ -184,6 +192,31 @@ class Planner {
     candidate.relative_rounds =
         relative_rounds(mixing.neighbors, cluster_.workers(), critical_workers());
     plan_.candidates.push_back(candidate);
+  }
+
+  bool takes(const std::string& codec) const {
+    const codec::Kind kind = codec::by_name(codec).kind;
+    if (kind == codec::Kind::identity) return true;
+    return rule_.why_exact.empty() && codec::bits(kind) >= rule_.least_bits;
+  }
+
+  bool has_local_steps() const { return rule_.combine_every > 1; }
+
+  // Of the weights in one message.
+  double traveling_share() const {
+    return rule_.selection.selects() ? 1.0 / static_cast<double>(rule_.selection.size) : 1;
+  }
+
+  // What is published some steps before the end of the local steps arrives so much earlier.
+  TransferTime early_links(const Schedule& schedule) const {
+    const bool before_last =
+        has_local_steps() && rule_.publish_point == algorithm::PublishPoint::before_step;
+    const double early_s =
+        static_cast<double>(rule_.delay + (before_last ? 1 : 0)) * cluster_.step_s;
+    return [early_s, links = shared_links(cluster_, schedule)](std::int64_t round, int from, int to,
+                                                               double size_bytes) {
+      return links(round, from, to, size_bytes) - early_s;
+    };
   }
 
   double critical_workers() const {

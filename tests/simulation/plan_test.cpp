@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/simulation/plan.hpp>
@@ -114,6 +115,47 @@ TEST_CASE("smaller codes make shorter rounds where messages limit them") {
     if (!c.is_allreduce()) seconds[c.codec == "bf16" ? 1 : 0] = c.round_s;
   }
   CHECK(seconds[1] == Approx(seconds[0] / 2).epsilon(1e-3));
+}
+
+TEST_CASE("with local steps, a message costs what the steps behind it do not hide") {
+  Cluster cluster = fast_network();
+  cluster.link_bandwidth = 1e7;  // a message takes .8 s, a step .1 s
+  PlanOptions options = one("ring");
+  options.algorithm = "gasloc";
+  const auto round_s = [&](const char* delay) {
+    options.parameters = {{"period", "10"}, {"delay", delay}};
+    return found(plan(cluster, options), "ring").round_s;
+  };
+  CHECK(round_s("0") == Approx((10 * 0.1 + 0.8) / 10));
+  CHECK(round_s("5") == Approx((10 * 0.1 + 0.3) / 10));
+  CHECK(round_s("8") == Approx(0.1));
+}
+
+TEST_CASE("a plan counts the part of the weights that travels") {
+  Cluster cluster = fast_network();
+  cluster.link_bandwidth = 1e6;
+  PlanOptions options = one("ring");
+  const double whole = found(plan(cluster, options), "ring").round_s;
+  options.algorithm = "sparta";
+  options.parameters = {{"fraction", "0.125"}};
+  // awc hides the step behind the message, sparta publishes after the step.
+  CHECK(found(plan(cluster, options), "ring").round_s == Approx(0.1 + whole / 8));
+}
+
+TEST_CASE("a plan leaves out what its algorithm does not run on or with") {
+  PlanOptions options = one("ring");
+  options.topologies = {"ring", "complete"};
+  options.codecs = {"identity", "int4"};
+  options.algorithm = "diloco";
+  const Plan made = plan(fast_network(), options);
+  REQUIRE(made.left_out.size() == 1);
+  CHECK_THAT(made.left_out.front(), Contains("diloco") && Contains("complete"));
+  CHECK(
+      std::ranges::none_of(made.candidates, [](const Candidate& c) { return c.codec == "int4"; }));
+  options.parameters = {{"changes", "true"}};
+  const Plan coded = plan(fast_network(), options);
+  CHECK(
+      std::ranges::any_of(coded.candidates, [](const Candidate& c) { return c.codec == "int4"; }));
 }
 
 TEST_CASE("unknown names are refused, and what does not fit is left out") {

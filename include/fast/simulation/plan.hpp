@@ -2,6 +2,8 @@
 // simulation.
 #pragma once
 
+#include <fast/algorithm/algorithm.hpp>
+#include <fast/algorithm/rules.hpp>
 #include <fast/simulation/cluster.hpp>
 #include <fast/simulation/workload.hpp>
 
@@ -18,7 +20,8 @@ struct PlanOptions {
   std::vector<std::int64_t> staleness = {0, 1};
   std::vector<std::string> codecs = {"identity", "bf16", "int8"};
   std::string algorithm = "awc";
-  std::int64_t rounds = 100;  ///< of the recurrence
+  algorithm::Parameters parameters;  ///< of the algorithm, as {"period", "50"}
+  std::int64_t rounds = 100;         ///< of the recurrence
   std::uint64_t seed = 1;
 };
 
@@ -29,7 +32,7 @@ struct Candidate {
   std::string exchange;                   ///< name of the topology, or "all-reduce (ring)"
   std::optional<std::int64_t> staleness;  ///< none of all-reduces
   std::string codec;
-  double round_s = 0;
+  double round_s = 0;  ///< of one training step; rules with local steps: in the mean
   double waiting_share = 0;
   double mean_age = 0;                ///< rounds
   std::optional<double> consensus_s;  ///< until a disagreement is 1/1000
@@ -50,7 +53,8 @@ double relative_rounds(double effective_neighbors, int workers, double critical_
 /// Workers are placed on hosts as fast-train places them. The messages between two hosts share the
 /// links of these hosts: a message takes latency + bytes · flows / bandwidth, `flows` being the
 /// messages of the round that leave the source's host, or enter the reader's if those are more.
-/// Throws Error(argument) for unknown names.
+/// A rule with H local steps exchanges once in H rounds. What it publishes before its exchange, or
+/// selects of the weights, is taken into account. Throws Error(argument) for unknown names.
 Plan plan(const Cluster& cluster, const PlanOptions& options = {});
 
 /// The transfer times that plan() uses for a schedule that is already placed; rank r is on host
