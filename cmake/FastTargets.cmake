@@ -18,6 +18,8 @@ target_compile_features(fast_house INTERFACE cxx_std_20)
 target_compile_options(fast_house INTERFACE
   $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra $<$<BOOL:${FAST_WERROR}>:-Werror>>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wunused-const-variable=1>
+  # In a unity build, sources are included as headers are: their unnamed namespaces are no fault.
+  $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<COMPILE_LANG_AND_ID:CXX,GNU>>:-Wno-subobject-linkage>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra $<$<BOOL:${FAST_WERROR}>:-Werror=all-warnings>>)
 # A program that uses threads only is not to load MPI, whose hooks the thread sanitizer does not bear.
 target_link_options(fast_house INTERFACE -Wl,--as-needed)
