@@ -15,14 +15,15 @@ set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libfast-c0)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shlibs ${PROJECT_BINARY_DIR}/debian/triggers)
+file(CONFIGURE OUTPUT debian/shlibs CONTENT "libfast_c 0 libfast-c0 (>= @PROJECT_VERSION@)\n" @ONLY)
+file(CONFIGURE OUTPUT debian/triggers CONTENT "activate-noawait ldconfig\n" @ONLY)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_PROVIDES "libfast")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
-"decentralized training of deep networks - C interface
- FAST trains deep networks on several workers. Each worker averages its
- weights with its neighbors only, by one-sided communication of MPI.
- .
- This package has the shared library of the C interface.")
+"FAST trains deep networks on several workers. Each worker averages its
+weights with its neighbors only, by one-sided communication of MPI.
+
+This package has the shared library of the C interface.")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libfast-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
@@ -31,12 +32,11 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
   "libfast-c0 (= ${PROJECT_VERSION}), libcpp-httplib-dev, libfmt-dev, libhwy-dev, libmpich-dev, libpng-dev, libtbb-dev, pkgconf | pkg-config, prometheus-cpp-dev, zlib1g-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "cmake, fast-tools")
 set(CPACK_COMPONENT_DEV_DESCRIPTION
-"decentralized training of deep networks - development files
- FAST trains deep networks on several workers. Each worker averages its
- weights with its neighbors only, by one-sided communication of MPI.
- .
- This package has headers, static libraries, the CMake package and the
- files for pkg-config.")
+"FAST trains deep networks on several workers. Each worker averages its
+weights with its neighbors only, by one-sided communication of MPI.
+
+This package has headers, static libraries, the CMake package and the
+files for pkg-config.")
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME fast-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
@@ -44,12 +44,11 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS mpich)  # mpiexec; shlibdeps adds the libraries
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "dataset-fashion-mnist, openssh-client")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION
-"decentralized training of deep networks - programs
- FAST trains deep networks on several workers. Each worker averages its
- weights with its neighbors only, by one-sided communication of MPI.
- .
- This package has fast-train, the launcher fastrun, and programs for
- topologies, models, simulated networks, timelines and reports.")
+"FAST trains deep networks on several workers. Each worker averages its
+weights with its neighbors only, by one-sided communication of MPI.
+
+This package has fast-train, the launcher fastrun, and programs for
+topologies, models, simulated networks, timelines and reports.")
 
 # Manual pages are compressed; each package gets its copyright and changelog.
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian_files.cmake)
