@@ -57,7 +57,11 @@ if [[ -n $bare ]]; then
   base=localhost/debian-bare:12
   if ! buildah inspect "$base" >/dev/null 2>&1; then
     scripts/bare_machine.sh make "$place/root"
-    rm -rf "$place/root/var/lib/apt/lists" "$place"/root/var/cache/apt/*
+    # As in debian:12-slim, which has neither perl nor documentation.
+    scripts/bare_machine.sh run "$place/root" bash -c 'export DEBIAN_FRONTEND=noninteractive
+      apt-get update -qq && apt-get install -y -qq usr-is-merged usrmerge- && apt-get autoremove -y -qq --purge' >/dev/null </dev/null
+    rm -rf "$place/root/var/lib/apt/lists" "$place"/root/var/cache/apt/* "$place"/root/usr/share/{man,locale,info}/*
+    find "$place/root/usr/share/doc" ! -name copyright ! -type d -delete
     container=$(buildah from scratch)
     buildah add -q "$container" "$place/root" / >/dev/null
     buildah commit -q "$container" "$base" >/dev/null
