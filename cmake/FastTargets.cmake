@@ -55,7 +55,10 @@ function(fast_library name)
   endif()
   add_library(fast::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ${FAST_BUILD_TESTS})
-  install(TARGETS ${target} EXPORT fast_${name}_targets FILE_SET HEADERS)
+  install(TARGETS ${target} EXPORT fast_${name}_targets
+          ARCHIVE COMPONENT dev
+          LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev
+          FILE_SET HEADERS COMPONENT dev)
   set_property(GLOBAL APPEND PROPERTY FAST_COMPONENTS ${name})
 endfunction()
 

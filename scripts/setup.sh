@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a build of FAST needs (scripts/packages.txt);  scripts/setup.sh test  those of the
 # tests too (scripts/packages-test.txt);  scripts/setup.sh docs  those of the documentation site alone
-# (scripts/packages-docs.txt). Idempotent: does nothing when all are there. Without root or sudo it prints the one line
+# (scripts/packages-docs.txt);  scripts/setup.sh deb  what packing needs (scripts/packages-deb.txt). Idempotent: does nothing when all are there. Without root or sudo it prints the one line
 # to run and stops. Only apt is used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,8 @@ case "$*" in
 "") ;;
 test) lists+=(scripts/packages-test.txt) ;;
 docs) lists=(scripts/packages-docs.txt) ;;
-*) echo "setup: $* is not a list of packages; give nothing, test or docs" >&2 && exit 2 ;;
+deb) lists=(scripts/packages.txt scripts/packages-deb.txt) ;;
+*) echo "setup: $* is not a list of packages; give nothing, test, docs or deb" >&2 && exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

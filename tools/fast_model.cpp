@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "cli/program.hpp"
 
 using namespace fast;
 
@@ -116,17 +117,23 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   std::string from, to;
   CLI::App* info = app.add_subcommand("info", "what is in a safetensors file or a checkpoint");
-  info->add_option("file", from, "a safetensors file or a checkpoint's directory")->required();
+  tools::offer(
+      info->add_option("file", from, "a safetensors file or a checkpoint's directory")->required(),
+      {"<file>"});
   CLI::App* exported = app.add_subcommand("export",
                                           "writes a model for use elsewhere: lenet, resnet20, mlp "
                                           "and lstm as ONNX, any as safetensors");
-  exported
-      ->add_option(
-          "file", from,
-          "a safetensors file (mean-model.safetensors) or a checkpoint, of which the workers' "
-          "mean is taken")
-      ->required();
-  exported->add_option("--to", to, "the file to write: .onnx or .safetensors")->required();
+  tools::offer(
+      exported
+          ->add_option(
+              "file", from,
+              "a safetensors file (mean-model.safetensors) or a checkpoint, of which the workers' "
+              "mean is taken")
+          ->required(),
+      {"<file>"});
+  tools::offer(
+      exported->add_option("--to", to, "the file to write: .onnx or .safetensors")->required(),
+      {"<file>"});
   if (const auto status = tools::parse(app, argc, argv)) return *status;
   if (*info) show(from);
   if (*exported) export_model(from, to);

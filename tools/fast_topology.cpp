@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "cli/program.hpp"
 #include "fast_topology_plan.hpp"
 
 using namespace fast;
@@ -27,6 +28,9 @@ namespace {
 
 constexpr int usual_workers = 16;
 constexpr int most_checked_workers = 100'000;
+
+const std::vector<std::string> weight_words{"metropolis", "uniform_rows", "uniform_columns",
+                                            "given",      "automatic",    "fastest"};
 
 struct Options {
   std::vector<std::string> names;
@@ -326,12 +330,15 @@ void list() {
 void add_options(CLI::App& command, Options& options) {
   command.add_option("-n,--workers", options.workers, "Number of workers")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()));
-  command.add_option("--weights", options.weights, "Rule of the mixing weights, or fastest");
+  tools::offer(
+      command.add_option("--weights", options.weights, "Rule of the mixing weights, or fastest"),
+      weight_words);
   command.add_flag("--lazy", options.lazy, "Lazy weights, (I + W) / 2");
   command.add_option("--parameters", options.parameters, "Parameters of the model, f32");
   command.add_option("--momentum", options.momentum, "Momentum, for the stability of awc");
   command.add_flag("--json", options.json, "Print JSON");
-  command.add_option("--svg", options.svg, "Write a picture (- for standard output)");
+  tools::offer(command.add_option("--svg", options.svg, "Write a picture (- for standard output)"),
+               {"<file>"});
 }
 
 int run(int argc, char** argv) {
@@ -341,25 +348,36 @@ int run(int argc, char** argv) {
   Options options;
   CLI::App* list_command = app.add_subcommand("list", "All names");
   CLI::App* show_command = app.add_subcommand("show", "Figures and pictures of one topology");
-  show_command->add_option("topology", options.names, "Name or file")->required()->expected(1);
+  tools::offer(
+      show_command->add_option("topology", options.names, "Name or file")->required()->expected(1),
+      tools::topology_words());
   add_options(*show_command, options);
   show_command->add_flag("--matrix", options.matrix, "Print the mixing matrix");
-  show_command->add_option("--dot", options.dot, "Write a graphviz file (- for standard output)");
-  show_command->add_option("--save", options.save,
-                           "Write topology and weights to a .toml or .mtx file");
+  tools::offer(show_command->add_option("--dot", options.dot,
+                                        "Write a graphviz file (- for standard output)"),
+               {"<file>"});
+  tools::offer(show_command->add_option("--save", options.save,
+                                        "Write topology and weights to a .toml or .mtx file"),
+               {"<file>"});
   CLI::App* compare_command = app.add_subcommand("compare", "A table, best first");
-  compare_command->add_option("topologies", options.names, "Names or files")->required();
+  tools::offer(
+      compare_command->add_option("topologies", options.names, "Names or files")->required(),
+      tools::topology_words());
   add_options(*compare_command, options);
   compare_command->add_option("--rounds", options.rounds, "Rounds of the curves")
       ->check(CLI::Range(1, 100'000));
   CLI::App* check_command = app.add_subcommand("check", "Read files and say what is wrong");
-  check_command->add_option("files", options.names, "Files")->required();
+  tools::offer(check_command->add_option("files", options.names, "Files")->required(), {"<file>"});
   check_command->add_option("-n,--workers", options.workers, "Number of workers")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()));
-  check_command->add_option("--weights", options.weights, "Rule of the mixing weights");
+  tools::offer(
+      check_command->add_option("--weights", options.weights, "Rule of the mixing weights"),
+      weight_words);
   check_command->add_flag("--lazy", options.lazy, "Lazy weights, (I + W) / 2");
-  check_command->add_option("--algorithm", options.algorithm,
-                            "Refuse what this algorithm of fast-train cannot run with");
+  tools::offer(
+      check_command->add_option("--algorithm", options.algorithm,
+                                "Refuse what this algorithm of fast-train cannot run with"),
+      tools::rule_words());
   const tools::PlanCommand plan_command(app);
   if (const auto status = tools::parse(app, argc, argv)) return *status;
 

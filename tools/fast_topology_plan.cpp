@@ -9,6 +9,8 @@
 #include <fast/simulation/plan.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/program.hpp"
+
 using namespace fast;
 using fast::simulation::Candidate;
 using fast::simulation::Cluster;
@@ -99,13 +101,18 @@ std::string staleness_text(std::int64_t staleness) {
 
 PlanCommand::PlanCommand(CLI::App& app)
     : command_(app.add_subcommand("plan", "Rank topologies, staleness and codecs for a cluster")) {
-  command_->add_option("--cluster", cluster_, "A TOML file that describes the cluster")->required();
-  command_->add_option("--topologies", topologies_, "Names or files; without it, the usual ones")
-      ->delimiter(',');
+  offer(command_->add_option("--cluster", cluster_, "A TOML file that describes the cluster")
+            ->required(),
+        {"<file>"});
+  offer(command_
+            ->add_option("--topologies", topologies_, "Names or files; without it, the usual ones")
+            ->delimiter(','),
+        topology_words());
   command_->add_option("--staleness", staleness_, "Bounds, with inf for none (0,1)")
       ->delimiter(',');
   command_->add_option("--codecs", codecs_, "Codecs (identity,bf16,int8)")->delimiter(',');
-  command_->add_option("--algorithm", algorithm_, "Algorithm of fast-train (awc)");
+  offer(command_->add_option("--algorithm", algorithm_, "Algorithm of fast-train (awc)"),
+        rule_words());
   command_->add_option("--algorithm-option", parameters_, "An option of the algorithm, KEY=VALUE");
   command_->add_option("--rounds", rounds_, "Simulated rounds (100)")
       ->check(CLI::Range(1, 100'000));

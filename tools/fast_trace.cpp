@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/command_line.hpp"
+#include "cli/program.hpp"
 
 using namespace fast;
 
@@ -36,11 +37,17 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   std::string directory, to;
   CLI::App* merged = app.add_subcommand("merge", "one file of all workers, for ui.perfetto.dev");
-  merged->add_option("run", directory, "the directory of a run (--out)")->required();
-  merged->add_option("--to", to, "the file to write; without it, merged.pftrace beside the traces");
+  const auto add_run = [&directory](CLI::App& command) {
+    tools::offer(command.add_option("run", directory, "the directory of a run (--out)")->required(),
+                 {"<directory>"});
+  };
+  add_run(*merged);
+  tools::offer(merged->add_option(
+                   "--to", to, "the file to write; without it, merged.pftrace beside the traces"),
+               {"<file>"});
   CLI::App* summary = app.add_subcommand(
       "summary", "who waited for whom, and what held up the slowest 1 % of rounds");
-  summary->add_option("run", directory, "the directory of a run (--out)")->required();
+  add_run(*summary);
   if (const auto status = tools::parse(app, argc, argv)) return *status;
   if (*merged) merge(directory, to);
   if (*summary) {

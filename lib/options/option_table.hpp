@@ -14,6 +14,9 @@
 
 namespace fast::options {
 
+/// What stands among Row::offers for the names of files and of directories.
+inline constexpr std::string_view files = "<file>", directories = "<directory>";
+
 /// A condition under which an option has an effect.
 struct Need {
   std::function<bool()> met;
@@ -29,6 +32,8 @@ struct Row {
   std::string required;  ///< see Value
   std::vector<std::string> names{};
   std::vector<std::string> aliases{};
+  std::vector<std::string>
+      offers{};                  ///< what a shell completes, besides `names`; others are allowed
   bool must_agree = false;       ///< between the workers of a run
   bool is_internal = false;      ///< for programs: neither on command lines nor in files
   bool on_command_line = false;  ///< there only, not in files
@@ -41,6 +46,7 @@ struct Row {
   std::vector<std::string> initial{};                ///< the default's values()
 
   Row& also(std::string_view alias) { return aliases.emplace_back(alias), *this; }
+  Row& offer(std::vector<std::string> words) { return offers = std::move(words), *this; }
   Row& agreed() { return must_agree = true, *this; }
   Row& internal() { return is_internal = true, *this; }
   Row& command_line_only() { return on_command_line = true, *this; }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # fastrun and fast-train in a Slurm of four nodes (network namespaces), with daemons, keys and files of its own.
-#   slurm_test.sh FASTRUN FAST_TRAIN        77: cannot be done here
+#   slurm_test.sh FASTRUN FAST_TRAIN [files]       files: the batch scripts of deploy/slurm. 77: cannot be done here
 set -uo pipefail
-fastrun=$1 train=$2
+fastrun=$1 train=$2 part=${3:-}
+deploy=$(readlink -f "$(dirname "$0")/../../deploy/slurm")
 hosts=$(dirname "$(readlink -f "$0")")/hosts.sh
 why=$("$hosts" check) || { echo "skipped: $why"; exit 77; }
 export PATH=$PATH:/usr/sbin
@@ -34,7 +35,7 @@ ClusterName=fast
 SlurmctldHost=$here(10.99.0.254)
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket=$directory/munge/socket
+AuthInfo=socket=$directory/munge/socket,cred_expire=10
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -64,6 +65,41 @@ for ((i = 0; i < 150; ++i)); do [[ $(sinfo -h -o "%t %D" 2>/dev/null) == "idle 4
 cd "$directory" || exit 1
 small=(--samples 600 --model mlp --epochs 1 --quiet)
 long=(--samples 4000 --model mlp --step-ms 10 --quiet)
+finish() {
+  [[ $failures -eq 0 ]] || tail -n 20 ./*.out
+  echo "$failures failures"
+  [[ $failures -eq 0 ]]
+  exit
+}
+
+if [[ $part == files ]]; then
+  mkdir bin
+  ln -s "$fastrun" bin/fastrun
+  ln -s "$train" bin/fast-train
+  export PATH=$directory/bin:$PATH
+  # A job array: each task has its seed.
+  sbatch -W --array=1-2 --ntasks-per-node=2 -o "$directory/array-%a" --export=ALL,FAST_RUN_FOLDER="$directory/seeds" \
+    "$deploy/array.sbatch" fast-train "${small[@]}" >output 2>&1 || tell_failure "array: status $?"
+  for seed in 1 2; do
+    grep -q "^seed = $seed$" "seeds/seed-$seed/config.toml" || tell_failure "array: seed $seed"
+    [[ -s seeds/seed-$seed/mean-model.safetensors ]] || tell_failure "array: no model of seed $seed"
+  done
+  # Slurm's signal: all save, the job is queued again, and resumes where it was.
+  export FAST_RUN_FOLDER=$directory/again
+  sbatch -N 2 --ntasks-per-node=1 -o "$directory/job" "$deploy/train.sbatch" fast-train "${long[@]}" --epochs 30 >output 2>&1 ||
+    tell_failure "train: status $?"
+  job=$(sed -n 's/Submitted batch job //p' output)
+  for ((i = 0; i < 300 && $(results "$directory/again/metrics/0.jsonl")0 < 1; ++i)); do sleep 0.1; done
+  scancel --signal=TERM --batch "$job"
+  for ((i = 0; i < 900; ++i)); do [[ -n $(squeue -h -j "$job" -o %T 2>/dev/null) ]] || break; sleep 0.1; done
+  cp job output
+  for text in "stopped after" "all workers have saved; it is queued again" "resuming from round" "epochs                        30"; do
+    grep -qF -e "$text" output || tell_failure "train: no \"$text\""
+  done
+  [[ $(scontrol show job "$job" | grep -oE 'JobState=[A-Z]*|Restarts=[0-9]*' | sort | paste -sd' ') == "JobState=COMPLETED Restarts=1" ]] ||
+    { scontrol show job "$job" >output; tell_failure "train: the job's state"; }
+  finish
+fi
 
 expect "srun" 0 "test accuracy" "workers                       4" -- srun -N 2 --ntasks-per-node=2 --mpi=pmi2 "$train" "${small[@]}"
 expect "srun fastrun" 1 "PMI_RANK is set" -- srun -n 2 --mpi=pmi2 "$fastrun" -n 2 true
@@ -105,6 +141,4 @@ for text in "rank 2 on fasthost3 is out of reach" "Node failure on fasthost3" "3
   grep -qF "$text" "$directory/output" || tell_failure "a node is lost: no \"$text\""
 done
 [[ -s $directory/lost/mean-model.safetensors ]] || tell_failure "a node is lost: nothing is saved"
-[[ $failures -eq 0 ]] || tail -n 20 ./*.out
-echo "$failures failures"
-[[ $failures -eq 0 ]]
+finish

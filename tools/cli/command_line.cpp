@@ -5,6 +5,7 @@
 #include <fast/core/version.hpp>
 #include <map>
 
+#include "cli/program.hpp"
 #include "core/closest.hpp"
 
 namespace tools {
@@ -122,6 +123,10 @@ std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version()));
+  if (const auto page = requested_page(program_of(app), argc, argv)) {
+    fmt::print("{}", *page);
+    return 0;
+  }
   try {
     app.parse(argc, argv);
     return std::nullopt;

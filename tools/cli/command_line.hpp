@@ -24,8 +24,9 @@ std::vector<GivenOption> parse_command_line(fast::options::OptionTable& table,
 /// Sets the rows.
 void set(fast::options::OptionTable& table, const std::vector<GivenOption>& options);
 
-/// Adds --version and parses. For an unknown option, the error names the closest one. Returns the
-/// exit status when the program is to end.
+/// Adds --version and parses. Prints the manual page for --help-man, and the completion of bash for
+/// --help-bash, if that is the only argument. For an unknown option, the error names the closest
+/// one. Returns the exit status when the program is to end.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
 /// "there is no option ...", with the closest option of the program or its subcommand.

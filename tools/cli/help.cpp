@@ -10,36 +10,12 @@ namespace {
 
 constexpr std::size_t help_column = 28;
 
-std::string placeholder(const Row& row) {
-  if (!row.names.empty()) return " NAME";
-  switch (row.kind) {
-    case Kind::flag:
-      return "";
-    case Kind::integer:
-      return " N";
-    case Kind::number:
-      return " X";
-    case Kind::mixed:
-      return " N|TEXT";
-    case Kind::mixed_number:
-      return " X|TEXT";
-    default:
-      return " TEXT";
-  }
-}
-
 std::string option_names(const Row& row) {
   std::string text = "--" + dashed(row.name);
   for (const std::string& alias : row.aliases) {
     text += fmt::format(", {}{}", alias.size() == 1 ? "-" : "--", dashed(alias));
   }
   return text;
-}
-
-/// As a text; nothing where there is no default, or where it is off.
-std::string default_of(const Row& row) {
-  if (row.kind == Kind::flag || row.initial.empty()) return {};
-  return row.initial.front();
 }
 
 template <class Visit>
@@ -82,6 +58,29 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
   return result;
 }
 
+std::string placeholder(const Row& row) {
+  if (!row.names.empty()) return "NAME";
+  switch (row.kind) {
+    case Kind::flag:
+      return "";
+    case Kind::integer:
+      return "N";
+    case Kind::number:
+      return "X";
+    case Kind::mixed:
+      return "N|TEXT";
+    case Kind::mixed_number:
+      return "X|TEXT";
+    default:
+      return "TEXT";
+  }
+}
+
+std::string default_of(const Row& row) {
+  if (row.kind == Kind::flag || row.initial.empty()) return {};
+  return row.initial.front();
+}
+
 std::string full_help(const Row& row) {
   const bool all_told = std::all_of(
       row.names.begin(), row.names.end(),
@@ -94,7 +93,8 @@ std::string help_text(const OptionTable& table, const std::vector<Group>& groups
   for (const Group& group : groups) {
     text += fmt::format("\n{}:\n", group.title);
     for_each_row(table, group, [&](const Row& row) {
-      std::string left = fmt::format("  {}{}", option_names(row), placeholder(row));
+      std::string left = "  " + option_names(row);
+      if (!placeholder(row).empty()) left += ' ' + placeholder(row);
       if (left.size() + 2 > help_column) left += '\n' + std::string(help_column, ' ');
       std::string help = full_help(row);
       if (!default_of(row).empty()) help += fmt::format(" [{}]", default_of(row));

@@ -25,6 +25,12 @@ std::string cell(std::string_view from);
 /// The help of a row, with the names that the row's value can be.
 std::string full_help(const fast::options::Row& row);
 
+/// What stands for the value of a row: "N"; empty for a flag.
+std::string placeholder(const fast::options::Row& row);
+
+/// As a text; nothing where there is no default, or where it is off.
+std::string default_of(const fast::options::Row& row);
+
 /// All rows that users see, by groups.
 std::string help_text(const fast::options::OptionTable& table, const std::vector<Group>& groups);
 

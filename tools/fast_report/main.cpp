@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "cli/program.hpp"
 #include "fast_report/numbers.hpp"
 #include "fast_report/page.hpp"
 #include "fast_report/page_file.hpp"
@@ -40,10 +41,14 @@ int run(int argc, char** argv) {
   std::vector<std::string> directories;
   std::string file = "report.html";
   bool overwrite = false;
-  app.add_option("run", directories, "directories of runs (fast-train --out); they may still train")
-      ->required();
-  app.add_option("--html", file, "the page to write; a report that is there is replaced")
-      ->capture_default_str();
+  tools::offer(app.add_option("run", directories,
+                              "directories of runs (fast-train --out); they may still train")
+                   ->required(),
+               {"<directory>"});
+  tools::offer(
+      app.add_option("--html", file, "the page to write; a report that is there is replaced")
+          ->capture_default_str(),
+      {"<file>"});
   app.add_flag("--overwrite", overwrite, "replace the file even if it is no report");
   if (const auto status = tools::parse(app, argc, argv)) return *status;
   fast_report::require_writable(file, overwrite);

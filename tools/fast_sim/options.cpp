@@ -5,6 +5,7 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 
+#include "cli/program.hpp"
 #include "fast_topology_plan.hpp"
 
 namespace fast_sim {
@@ -12,14 +13,19 @@ namespace {
 
 using namespace fast;
 using simulation::Pattern;
+using tools::offer;
 
 void add_run(CLI::App& app, Options& o) {
-  app.add_option("--topology", o.topology, "Topology: a name or a file (torus2d)");
+  offer(app.add_option("--topology", o.topology, "Topology: a name or a file (torus2d)"),
+        tools::topology_words());
   app.add_option("-n,--workers", o.workers, "Number of workers (16)")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--exchange", o.exchange, "neighbors, ring, doubling (all-reduces) or none");
-  app.add_option("--algorithm", o.algorithm, "Algorithm of fast-train: when it publishes (awc)");
-  app.add_option("--staleness", o.staleness, "Staleness bound, or inf (0)");
+  offer(app.add_option("--exchange", o.exchange, "neighbors, ring, doubling (all-reduces) or none"),
+        {"neighbors", "ring", "doubling", "none"});
+  offer(app.add_option("--algorithm", o.algorithm,
+                       "Algorithm of fast-train: when it publishes (awc)"),
+        tools::rule_words());
+  offer(app.add_option("--staleness", o.staleness, "Staleness bound, or inf (0)"), {"inf"});
   app.add_option("--payload", o.payload_bytes, "Bytes of a message (4e6)");
   app.add_option("--rounds", o.rounds, "Rounds (100)");
   app.add_option("--seed", o.seed, "Seed of jitter and failures (1)");
@@ -29,7 +35,9 @@ void add_steps(CLI::App& app, Options& o) {
   app.add_option("--step", o.step_s, "Seconds of a step (0.1)");
   app.add_option("--jitter", o.jitter, "Lognormal: standard deviation of the logarithm (0)");
   app.add_option("--slow", o.slow, "WORKER:FACTOR, also several times");
-  app.add_option("--measured", o.measured, "Steps of a run of fast-train: its directory (--out)");
+  offer(app.add_option("--measured", o.measured,
+                       "Steps of a run of fast-train: its directory (--out)"),
+        {"<directory>"});
   app.add_option("--failures", o.failures_per_hour, "Failures of a worker in an hour (0)");
   app.add_option("--absent", o.absent_s, "Seconds until a failed worker is back (60)");
   app.add_option("--suspect-after", o.suspect_after_s,
@@ -37,9 +45,11 @@ void add_steps(CLI::App& app, Options& o) {
 }
 
 void add_network(CLI::App& app, Options& o) {
-  app.add_option("--model", o.model, "simgrid, or recurrence: messages do not share links");
-  app.add_option("--platform", o.platform.kind,
-                 "star, fat_tree, dragonfly, sites, or a platform of SimGrid (.xml)");
+  offer(app.add_option("--model", o.model, "simgrid, or recurrence: messages do not share links"),
+        {"simgrid", "recurrence"});
+  offer(app.add_option("--platform", o.platform.kind,
+                       "star, fat_tree, dragonfly, sites, or a platform of SimGrid (.xml)"),
+        {"star", "fat_tree", "dragonfly", "sites", "<file>"});
   app.add_option("--workers-per-host", o.workers_per_host, "Workers on each host (1)");
   app.add_option("--bandwidth", o.platform.bandwidth, "Bytes per second of a link (1.25e9)");
   app.add_option("--latency", o.platform.latency_s, "Seconds of a link (25e-6)");

@@ -131,6 +131,10 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data)
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const auto page = tools::requested_page(fast_train::command_line(), argc, argv)) {
+    std::fputs(page->c_str(), stdout);  // without MPI: a build calls this
+    return 0;
+  }
   for (const int signal : {SIGTERM, SIGINT, SIGUSR2}) std::signal(signal, ask_to_stop);
   return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
     const Group ranks(world);

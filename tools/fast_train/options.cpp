@@ -1,5 +1,6 @@
 #include "fast_train/options.hpp"
 
+#include "cli/program.hpp"
 #include "train/options/rows.hpp"
 
 namespace fast_train {
@@ -108,6 +109,7 @@ void add_data_rows(OptionTable& table, Options& o) {
       .add("data", o.data, text(),
            "fashion-mnist, or a directory with four IDX files (plain or .gz), CIFAR-10's binary "
            "files, or images in train/<class>/*.png and test/<class>/*.png")
+      .offer({"fashion-mnist", std::string(directories)})
       .agreed();
   table
       .add("samples", o.samples, number<std::size_t>(any()),
@@ -128,6 +130,7 @@ void add_model_rows(OptionTable& table, Options& o) {
            "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths), lstm "
            "(24,458; reads 28x28 images row by row), lstm:HIDDEN, resnet20 (272,474, 32x32 color "
            "images) or resnet50 (224x224 color images)")
+      .offer({"lenet", "mlp", "lstm", "resnet20", "resnet50"})
       .agreed();
   table.add("backend", o.backend, choice(backend_names()),
             "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
@@ -136,9 +139,11 @@ void add_model_rows(OptionTable& table, Options& o) {
 void add_device_rows(OptionTable& table, Options& o) {
   const Conditions only(o);
   table.group("device");
-  table.add("device", o.device, text(),
-            "what this worker computes on: cpu, cuda (the workers of a host take its GPUs in turn) "
-            "or cuda:INDEX; workers need not agree");
+  table
+      .add("device", o.device, text(),
+           "what this worker computes on: cpu, cuda (the workers of a host take its GPUs in turn) "
+           "or cuda:INDEX; workers need not agree")
+      .offer({"cpu", "cuda"});
   table.add("threads", o.threads, number<int>(one_or_more()), "cores that each worker computes on")
       .only_if(only.on_cpu(),
                "it is a number of cores, and this worker computes on a GPU; leave it out "
@@ -196,6 +201,7 @@ void add_topology_rows(OptionTable& table, Options& o) {
       .add("topology", o.topology, text(),
            "who averages with whom: a name, a .toml file, or auto: chosen by hosts, workers and "
            "algorithm")
+      .offer(tools::topology_words({"auto"}))
       .only_if(only.neighbors(), no_neighbors);
   table
       .add("no_placement", o.no_placement,
@@ -253,7 +259,8 @@ void add_output_rows(OptionTable& table, Options& o) {
            "write to runs/NAME as --out would; auto: a new name of time, model, topology and "
            "workers")
       .command_line_only();
-  table.add("summary_json", o.summary_json, text(), "file for the closing table as JSON");
+  table.add("summary_json", o.summary_json, text(), "file for the closing table as JSON")
+      .offer({std::string(files)});
   const auto has_out = [&o] { return o.trainer.out.has_value(); };
   constexpr char needs_out[] = "its files need a directory; add --out DIRECTORY";
   table
@@ -282,10 +289,12 @@ void add_program_rows(OptionTable& table, Requests& requests) {
   table
       .add("config", requests.config, text(),
            "a TOML file of options; options of the command line win")
+      .offer({std::string(files)})
       .command_line_only();
   table
       .add("write_config", requests.write_config, text(),
            "write all options to a file for --config, and do not train")
+      .offer({std::string(files)})
       .command_line_only();
   table.add("help", requests.help, "print this text").also("h").command_line_only();
   table

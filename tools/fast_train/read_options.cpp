@@ -23,18 +23,19 @@ using options::OptionTable;
 namespace {
 
 constexpr char program[] = "fast-train";
-constexpr char heading[] =
+constexpr char purpose[] =
     "Trains a classifier on several workers. Each worker has a replica, trains on its own shard "
-    "and "
-    "averages\nweights with its neighbors in a topology only.\n\n"
-    "Usage: mpiexec -n 4 fast-train [OPTIONS]\n"
+    "and averages\nweights with its neighbors in a topology only.";
+constexpr char usage[] =
+    "\n\nUsage: mpiexec -n 4 fast-train [OPTIONS]\n"
     "       fast-train --exchange local [OPTIONS]     workers are threads of one process\n";
 
 std::string help() {
   Options o;
   OptionTable table;
   add_rows(table, o);
-  std::string text = heading + tools::help_text(table, groups()) + "\nTopologies:\n";
+  std::string text =
+      purpose + std::string(usage) + tools::help_text(table, groups()) + "\nTopologies:\n";
   for (const auto& topology : topology_names()) {
     text += fmt::format("  {:<26}{}\n", topology.name, tools::wrapped(topology.help, 28));
   }
@@ -107,6 +108,18 @@ void serve(const Options& o) {
 }
 
 }  // namespace
+
+tools::Program command_line() {
+  Options o;
+  OptionTable table;
+  add_rows(table, o);
+  tools::Program described = tools::program_of(table, groups(), program, purpose);
+  described.notes =
+      "Topologies are listed by fast-train --help and shown by fast-topology(1). Rules and their "
+      "options are listed by fast-train --help-markdown.\n\n"
+      "Workers are started by fastrun(1) or by mpiexec of MPICH.";
+  return described;
+}
 
 void read_into(Options& o, int argc, const char* const* argv) {
   OptionTable table;

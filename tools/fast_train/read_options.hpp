@@ -4,6 +4,7 @@
 #include <fast/exchange/group.hpp>
 #include <optional>
 
+#include "cli/program.hpp"
 #include "fast_train/options.hpp"
 
 namespace fast_train {
@@ -11,6 +12,9 @@ namespace fast_train {
 /// The options of a command line and of the file that it names; the command line wins. Throws
 /// fast::Error (argument) for what is unknown, out of range or without effect.
 void read_into(Options& o, int argc, const char* const* argv);
+
+/// What the command line takes, for the manual page and for completion.
+tools::Program command_line();
 
 /// The options as a configuration file.
 std::string config_of(const Options& o);

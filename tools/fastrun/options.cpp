@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include "cli/program.hpp"
+
 namespace fastrun {
 
 void describe(CLI::App& app, Options& options, bool& doctor) {
@@ -24,11 +26,13 @@ void describe(CLI::App& app, Options& options, bool& doctor) {
   app.add_option("--min-workers", options.min_workers,
                  "ranks that must end well for the job to have succeeded; a spare counts only if "
                  "it has taken a seat");
-  app.add_option(
-      "--control", options.control,
-      "a file for requests to the running job: after echo leave 2 >> FILE, rank 2 ends "
-      "with status 0 and the others go on; after echo grow >> FILE, a spare joins as one "
-      "worker more");
+  tools::offer(
+      app.add_option(
+          "--control", options.control,
+          "a file for requests to the running job: after echo leave 2 >> FILE, rank 2 ends "
+          "with status 0 and the others go on; after echo grow >> FILE, a spare joins as one "
+          "worker more"),
+      {"<file>"});
   app.add_option("--grow-at", options.grow_at,
                  "seconds after training began when a spare joins as one worker more; may be "
                  "repeated, --spares times at most")
@@ -38,7 +42,7 @@ void describe(CLI::App& app, Options& options, bool& doctor) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", options.threads,
                  "OMP_NUM_THREADS and its kin for each rank; 0: the cores divided by the ranks");
-  app.add_option("--mpiexec", options.mpiexec, "MPICH's mpiexec");
+  tools::offer(app.add_option("--mpiexec", options.mpiexec, "MPICH's mpiexec"), {"<file>"});
   app.add_option("--mpiexec-option", options.mpiexec_options,
                  "passed on to mpiexec; may be repeated")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

@@ -85,6 +85,7 @@ void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
       .add("shards", trainer.shards, sharding(),
            "even, or dirichlet:ALPHA: each worker has few labels (the smaller ALPHA, the fewer), "
            "like data that were gathered in different places")
+      .offer({"even"})
       .agreed();
   table.add("take_over", trainer.take_over,
             "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
@@ -137,13 +138,16 @@ void add_exchange_rows(OptionTable& table, TrainerOptions& trainer) {
       .add("closing_rounds", trainer.closing_rounds,
            optional(number<std::int64_t>(zero_or_more()), "auto"),
            "rounds of averaging only, after training; auto: by the spectral gap")
+      .offer({"auto"})
       .agreed();
 }
 
 void add_output_rows(OptionTable& table, TrainerOptions& trainer) {
   table.group("output");
-  table.add("out", trainer.out, path(),
-            "directory for the mean model, metrics, logs and the options");
+  table
+      .add("out", trainer.out, path(),
+           "directory for the mean model, metrics, logs and the options")
+      .offer({std::string(directories)});
   table
       .add("log_level", trainer.log_level,
            choice<LogLevel>({{"error", LogLevel::error},
@@ -174,12 +178,15 @@ void add_checkpoint_rows(OptionTable& table, TrainerOptions& trainer) {
            "a number of rounds, or a time (90s, 10min), after which all workers save what they "
            "need to go on; on SIGTERM or SIGUSR2 they save and end")
       .agreed();
-  table.add("checkpoints", checkpoints.directory, path(),
-            "directory for checkpoints, the same for all workers [OUT/checkpoints]");
+  table
+      .add("checkpoints", checkpoints.directory, path(),
+           "directory for checkpoints, the same for all workers [OUT/checkpoints]")
+      .offer({std::string(directories)});
   table.add("keep", checkpoints.keep, number<int>(one_or_more()), "checkpoints that stay");
   table
       .add("resume", checkpoints.resume, path(),
            "a checkpoint, or a directory of checkpoints, to go on from")
+      .offer({std::string(directories)})
       .agreed();
   table.add("strict", checkpoints.strict,
             "refuse checkpoints of which some worker's file is broken");

@@ -41,6 +41,7 @@ void add_exchange_rows(OptionTable& table, WorkerOptions& worker) {
            or_word(number<std::int64_t>(zero_or_more()), "inf", unbounded_staleness),
            "how many rounds old a neighbor's weights may be; inf: any number, so that a worker "
            "never waits")
+      .offer({"inf"})
       .agreed();
   table
       .add(

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Builds an image of FAST with buildah, without a daemon.   scripts/container.sh [OPTIONS]
+#   --target runtime|development    the image (runtime)
+#   --base IMAGE                    what it is built on (docker.io/library/debian:12-slim)
+#   --bare                          on a Debian 12 that mmdebstrap makes from this machine's apt: no registry is needed
+#   --packages FOLDER               with the packages of scripts/deb.sh that are there; nothing is compiled
+#   --cuda 12-6                     with fast-train for GPUs, from NVIDIA's packages of that version
+#   --locked                        the versions of deploy/container/packages.lock and no others
+#   --write-lock                    writes this file from the new image
+#   --tag NAME                      (localhost/fast:VERSION)
+#   --export FOLDER                 the files of the image in a folder too, for a chroot
+#   --storage FOLDER                where images are kept (buildah's own place)
+# Prints the size of the image. Needs root, or a user that has subordinate ids.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+say() { echo "container: $*" >&2; }
+stop() { say "$@" && exit 1; }
+target=runtime base= bare= packages= cuda= locked= write_lock= tag= export= storage=()
+while (($#)); do
+  case $1 in
+  --target) target=${2:-} && shift 2 ;;
+  --base) base=${2:-} && shift 2 ;;
+  --bare) bare=1 && shift ;;
+  --packages) packages=$(realpath "${2:-}") && shift 2 ;;
+  --cuda) cuda=${2:-} && shift 2 ;;
+  --locked) locked=1 && shift ;;
+  --write-lock) write_lock=1 && shift ;;
+  --tag) tag=${2:-} && shift 2 ;;
+  --export) export=$(realpath -m "${2:-}") && shift 2 ;;
+  --storage) mkdir -p "${2:-}" && storage=(--root "$(realpath "$2")/images" --runroot "$(realpath "$2")/run" --storage-driver vfs) && shift 2 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  esac
+done
+[[ $target == runtime || $target == development ]] || stop "--target $target: choose runtime or development"
+[[ -z $packages || -n $(compgen -G "$packages/fast-tools_*.deb") ]] || stop "--packages $packages: it has no fast-tools_*.deb; run scripts/deb.sh $packages"
+[[ -z $export || ! -e $export ]] || stop "--export $export is there already"
+command -v buildah >/dev/null || stop "no buildah here; apt-get install buildah"
+buildah() { command buildah "${storage[@]}" "$@"; }
+version=$(sed -n 's/^project(fast VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+tag=${tag:-localhost/fast:$version${cuda:+-cuda}}
+
+place=$(mktemp -d)
+container=
+clean_up() {
+  [[ -z $container ]] || { buildah umount "$container"; buildah rm "$container"; } >/dev/null 2>&1 || true
+  rm -rf "$place"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# The context has the files that git knows, so that nothing else can get into an image.
+mkdir "$place/context"
+git ls-files -z | tar -c --null --files-from=- --ignore-failed-read 2>/dev/null | tar -x -C "$place/context"
+[[ -z $packages ]] || { mkdir "$place/context/packages" && cp "$packages"/*.deb "$place/context/packages/"; }
+
+if [[ -n $bare ]]; then
+  base=localhost/debian-bare:12
+  if ! buildah inspect "$base" >/dev/null 2>&1; then
+    scripts/bare_machine.sh make "$place/root"
+    # As in debian:12-slim, which has neither perl nor documentation.
+    scripts/bare_machine.sh run "$place/root" bash -c 'export DEBIAN_FRONTEND=noninteractive
+      apt-get update -qq && apt-get install -y -qq usr-is-merged usrmerge- && apt-get autoremove -y -qq --purge' >/dev/null </dev/null
+    rm -rf "$place/root/var/lib/apt/lists" "$place"/root/var/cache/apt/* "$place"/root/usr/share/{man,locale,info}/*
+    find "$place/root/usr/share/doc" ! -name copyright ! -type d -delete
+    container=$(buildah from scratch)
+    buildah add -q "$container" "$place/root" / >/dev/null
+    buildah commit -q "$container" "$base" >/dev/null
+    buildah rm "$container" >/dev/null
+    container=
+    rm -rf "$place/root"
+  fi
+fi
+isolation=()
+[[ $(id -u) -ne 0 ]] || isolation=(--isolation chroot) # works inside a container too
+through=() # a proxy of this machine
+for name in http_proxy https_proxy no_proxy; do [[ -z ${!name:-} ]] || through+=(--build-arg "$name=${!name}"); done
+buildah bud --format docker --target "$target" --tag "$tag" "${isolation[@]}" ${base:+--build-arg "BASE=$base"} ${cuda:+--build-arg "CUDA=$cuda"} \
+  ${locked:+--build-arg LOCKED=1} "${through[@]}" --build-arg "VERSION=$version" --build-arg "REVISION=$(git rev-parse HEAD)" \
+  --build-arg "PORTABLE=${PORTABLE:-OFF}" -f "$place/context/deploy/container/Containerfile" "$place/context"
+
+container=$(buildah from --pull-never "$tag")
+root=$(buildah mount "$container")
+say "$tag: $(du -sxm --apparent-size "$root" | cut -f 1) MB"
+if [[ -n $write_lock ]]; then
+  {
+    echo "# Debian packages of the runtime image: scripts/container.sh --write-lock. With --locked, these versions are installed."
+    awk -F '\t' '$1 !~ /^(fast-tools|libfast-c0)$/ { print $1 "=" $2 }' "$root/usr/share/fast/packages.tsv"
+  } >deploy/container/packages.lock
+fi
+[[ -z $export ]] || { mkdir -p "$(dirname "$export")" && cp -a "$root" "$export"; }

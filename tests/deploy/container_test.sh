@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# The runtime image, built by buildah on a Debian 12 of mmdebstrap: its size, settings and files; and a run in it (a chroot
+# of its files, as its user) gives bit for bit the weights of the run on the bare machine.
+#   container_test.sh PACKAGES FASTRUN FAST_TRAIN [FOLDER]
+#     PACKAGES: of scripts/deb.sh; FASTRUN, FAST_TRAIN: of the same machine; FOLDER: keeps the image, and takes one that is there
+# 77: cannot be done here
+set -uo pipefail
+packages=$(realpath "$1") fastrun=$2 train=$3
+cd "$(dirname "$0")/../.." || exit 1
+[[ $(id -u) -eq 0 ]] || { echo "skipped: a chroot needs root"; exit 77; }
+command -v buildah >/dev/null || { echo "skipped: no buildah here; apt-get install buildah"; exit 77; }
+apt-get indextargets --format '$(RELEASE)' 2>/dev/null | grep -q bookworm || { echo "skipped: apt has no source of Debian 12 here"; exit 77; }
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+trap 'exit 1' INT TERM HUP
+folder=${4:-$directory/kept}
+mkdir -p "$folder"
+source tests/support/expect.sh
+tag=localhost/fast:test most_mb=250
+root=$folder/root
+[[ -d $root ]] || scripts/container.sh --bare --packages "$packages" --storage "$folder/storage" --tag $tag --export "$root" || exit 1
+
+size_mb=$(du -sxm --apparent-size "$root" | cut -f 1)
+echo "container: $size_mb MB"
+[[ $size_mb -le $most_mb ]] || { echo "$size_mb MB" >"$directory/output" && tell_failure "the image has more than $most_mb MB"; }
+images=(buildah --root "$folder/storage/images" --runroot "$folder/storage/run" --storage-driver vfs)
+"${images[@]}" inspect --type image $tag >"$directory/output" || tell_failure "no image"
+settings() { python3 -c "import json, sys; d = json.load(open(sys.argv[1]))['Docker']['config']; print($1)" "$directory/output"; }
+[[ $(settings "d['User']") == 1000:1000 ]] || tell_failure "the user is $(settings "d['User']")"
+[[ $(settings "d['Healthcheck']['Test']") == "['CMD', 'fast-health']" ]] || tell_failure "no health check"
+[[ $(settings "d['Labels']['org.opencontainers.image.version']") == "$("$train" --version | cut -d ' ' -f 2)" ]] || tell_failure "the label version"
+[[ $(settings "d['Labels']['org.opencontainers.image.revision']") == "$(git rev-parse HEAD)" ]] || echo "container: it is of another commit"
+for name in title description licenses; do [[ -n $(settings "d['Labels']['org.opencontainers.image.$name']") ]] || tell_failure "no label $name"; done
+settings "' '.join(d['Env'])" | grep -qi proxy && tell_failure "a proxy is in the image"
+for file in usr/bin/{fast-train,fastrun,fast-model,fast-topology,fast-sim,fast-trace,fast-report,fast-pods,fast-health,mpiexec} usr/sbin/sshd \
+  usr/share/fast/packages.tsv usr/share/man/man1/fastrun.1.gz; do
+  [[ -e $root/$file ]] || { echo "$file" >"$directory/output" && tell_failure "the image lacks $file"; }
+done
+for file in etc/ssh/ssh_host_rsa_key tmp/packages usr/bin/g++ fast/CMakeLists.txt var/lib/apt/lists/lock; do
+  [[ ! -e $root/$file ]] || { echo "$file" >"$directory/output" && tell_failure "the image has $file"; }
+done
+# The list of packages is that of dpkg.
+diff <(dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package}\t${Version}\n') <(cut -f 1,2 "$root/usr/share/fast/packages.tsv") >"$directory/output" ||
+  tell_failure "the list of packages"
+
+# chroot of the image's files, as its user: what a container is without its limits.
+inside() { BIND="$directory/shared:/shared" scripts/bare_machine.sh run "$root" setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/home/fast "$@" </dev/null; }
+mkdir -p "$directory/shared" "$directory/bare"
+chmod 777 "$directory/shared"
+run=(-n 4 fast-train --data /usr/share/datasets/fashion-mnist --samples 1200 --model lenet --epochs 2 --seed 7 --staleness 0 --quiet)
+[[ -d /usr/share/datasets/fashion-mnist ]] || run=("${run[@]/\/usr\/share\/datasets\/fashion-mnist/fashion-mnist}")
+inside fastrun "${run[@]}" --out /shared/run >"$directory/output" 2>&1 || tell_failure "a run in the image: status $?"
+"$fastrun" "${run[@]/#fast-train/$train}" --out "$directory/bare/run" >"$directory/output" 2>&1 || tell_failure "a run on the bare machine: status $?"
+sum() { python3 - "$1" <<'END'
+import hashlib, json, struct, sys
+data = open(sys.argv[1], "rb").read()
+length, = struct.unpack("<Q", data[:8])
+header = {name: each for name, each in json.loads(data[8:8 + length]).items() if name != "__metadata__"}
+print(len(header), hashlib.sha256(json.dumps(header, sort_keys=True).encode() + data[8 + length:]).hexdigest())
+END
+}
+inside_sum=$(sum "$directory/shared/run/mean-model.safetensors") bare_sum=$(sum "$directory/bare/run/mean-model.safetensors")
+echo "container: weights in the image $inside_sum, on the bare machine $bare_sum"
+[[ -n $inside_sum && $inside_sum == "$bare_sum" ]] || tell_failure "the weights differ"
+expect "another seed" 0 "test accuracy" -- "$fastrun" "${run[@]/#fast-train/$train}" --seed 8 --out "$directory/bare/other"
+[[ $(sum "$directory/bare/other/mean-model.safetensors") != "$bare_sum" ]] || tell_failure "the comparison sees no difference"
+inside fast-health /shared/run >"$directory/output" 2>&1 || tell_failure "the health check in the image"
+echo "$failures failures"
+[[ $failures -eq 0 ]]

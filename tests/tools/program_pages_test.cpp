@@ -1,0 +1,101 @@
+#include "cli/program.hpp"
+#include "support/catch.hpp"
+
+using namespace fast::options;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct Values {
+  int epochs = 5;
+  std::string kind = "plain", data;
+  bool quiet = false;
+};
+
+tools::Program pages_of_rows() {
+  Values values;
+  OptionTable table;
+  table.group("run");
+  table.add("epochs", values.epochs, number<int>(one_or_more()), "passes").also("e");
+  table.add("the_kind", values.kind, choice({"plain", "fancy"}), "plain or fancy");
+  table.add("data", values.data, text(), "a path\\name").offer({"small", std::string(files)});
+  table.add("quiet", values.quiet, "no text");
+  table.add("hidden", values.quiet, "of programs").internal();
+  return tools::program_of(table, {{"run", "A run", "learn --epochs 3"}}, "learn",
+                           "Learns much. And more.");
+}
+
+TEST_CASE("a program of a table has its rows, with what stands for their values") {
+  const tools::Program program = pages_of_rows();
+  REQUIRE(program.sections.size() == 1);
+  const auto& options = program.sections[0].options;
+  REQUIRE(options.size() == 4);
+  CHECK(options[0].names == std::vector<std::string>{"--epochs", "-e"});
+  CHECK(options[0].value == "N");
+  CHECK(options[0].help == "passes [5]");
+  CHECK(options[1].names == std::vector<std::string>{"--the-kind"});
+  CHECK(options[1].offers == std::vector<std::string>{"plain", "fancy"});
+  CHECK(options[2].offers == std::vector<std::string>{"small", "<file>"});
+  CHECK(options[3].value.empty());
+}
+
+TEST_CASE("a program of CLI11 has options, arguments and subcommands, and what they offer") {
+  CLI::App app("Shows things.", "shows");
+  std::string what, color;
+  bool large = false;
+  CLI::App* one = app.add_subcommand("one", "One thing");
+  tools::offer(one->add_option("thing", what, "its name")->required(), {"box", "<file>"});
+  tools::offer(one->add_option("-c,--color", color, "its color"), {"red", "blue"});
+  one->add_flag("--large", large, "large letters");
+  const tools::Program program = tools::program_of(app);
+  REQUIRE(program.commands.size() == 1);
+  const tools::Program& command = program.commands[0];
+  CHECK(command.name == "one");
+  REQUIRE(command.arguments.size() == 1);
+  CHECK(command.arguments[0].names == std::vector<std::string>{"thing"});
+  CHECK(command.arguments[0].offers == std::vector<std::string>{"box", "<file>"});
+  const auto& options = command.sections[0].options;
+  REQUIRE(options.size() == 3);  // --help first
+  CHECK(options[1].names == std::vector<std::string>{"--color", "-c"});
+  CHECK(options[1].value == "TEXT");
+  CHECK(options[1].offers == std::vector<std::string>{"red", "blue"});
+  CHECK(options[2].value.empty());
+}
+
+TEST_CASE("what is offered restricts nothing and stays out of the help") {
+  CLI::App app("", "shows");
+  std::string color;
+  tools::offer(app.add_option("--color", color, "its color"), {"red"});
+  const char* arguments[] = {"shows", "--color", "green"};
+  app.parse(3, arguments);
+  CHECK(color == "green");
+  CHECK_THAT(app.help(), !Contains("red"));
+}
+
+TEST_CASE("a manual page has the name in short, each option, and no command by accident") {
+  const std::string page = tools::manual_page(pages_of_rows());
+  CHECK_THAT(page, Contains(".TH LEARN 1"));
+  CHECK_THAT(page, Contains(".SH NAME\nlearn \\- learns much\n"));
+  CHECK_THAT(page, Contains("\\fB\\-\\-epochs\\fR, \\fB\\-e\\fR \\fIN\\fR\npasses [5]\n"));
+  CHECK_THAT(page, Contains(".SS \"A run\""));
+  CHECK_THAT(page, Contains("a path\\ename"));
+  CHECK_THAT(page, !Contains("hidden"));
+}
+
+TEST_CASE("text that begins like a command of roff is text") {
+  tools::Program program{.name = "p", .text = ".TH x\n'quoted'"};
+  CHECK_THAT(tools::manual_page(program), Contains("\\&.TH x\n\\&'quoted'"));
+}
+
+TEST_CASE("only one argument asks for a page") {
+  const tools::Program program = pages_of_rows();
+  const char* man[] = {"learn", "--help-man"};
+  const char* bash[] = {"learn", "--help-bash"};
+  const char* more[] = {"learn", "--help-man", "x"};
+  CHECK(tools::requested_page(program, 2, man) == tools::manual_page(program));
+  CHECK(tools::requested_page(program, 2, bash) == tools::bash_completion(program));
+  CHECK_FALSE(tools::requested_page(program, 3, more).has_value());
+  CHECK_FALSE(tools::requested_page(program, 1, man).has_value());
+}
+
+}  // namespace
