@@ -26,6 +26,7 @@ std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, R
 void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes) {
   const Shape& input = spec.input;
   const std::string& model = spec.name;
+  require_class_labels(batch, "Network");
   require(batch.count() > 0, ErrorKind::argument, "Network: the batch is empty");
   require(takes(spec, batch.sample_shape), ErrorKind::argument,
           "Network: samples of shape {} given, model {} takes {}", describe(batch.sample_shape),
