@@ -82,11 +82,11 @@ RunData divide(const data::Splits& data, double validation) {
 
 /// Shards are skewed by the one label of a sample.
 void check_sharding(const TrainerOptions& options, const data::Dataset& train) {
-  if (!options.sharding.dirichlet_alpha) return;
+  if (!options.shards.dirichlet_alpha) return;
   require(train.targets().empty() && train.target_shape().empty(), ErrorKind::argument,
           "Trainer: sharding {} of data \"{}\", whose samples have no single class label; choose "
           "even sharding",
-          options.sharding.text(), train.name());
+          options.shards.text(), train.name());
 }
 
 /// What the devices are; empty when all workers compute on the CPU.

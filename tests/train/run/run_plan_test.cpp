@@ -29,7 +29,7 @@ TEST_CASE("validation samples are the last ones of the training part") {
 
 TEST_CASE("skewed shards need one class label a sample") {
   train::TrainerOptions options = trainer_options();
-  options.sharding.dirichlet_alpha = 0.5;
+  options.shards.dirichlet_alpha = 0.5;
   data::Splits data;
   data.train = {"prices", {1}, std::vector<float>(8), {std::vector<float>(8)}};
   data.test = data.train;
