@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "nn/backend_options.hpp"
+#include "nn/batch_check.hpp"
 #include "nn/kernels/kernels.hpp"
 #include "nn/parallel.hpp"
 
@@ -48,7 +49,7 @@ class NetworkBackend final : public Backend, private SlotStep {
 
   Evaluation evaluate(const Batch& batch) override {
     const LossResult result = replicas_.evaluate(batch);
-    return {result.sum, result.correct};
+    return {result.sum, result.correct, result.measures};
   }
 
   void set_learning_rate(double learning_rate) override {
@@ -57,7 +58,9 @@ class NetworkBackend final : public Backend, private SlotStep {
 
   std::vector<TensorView> optimizer_state() override { return optimizer_.state(); }
 
-  std::optional<std::size_t> correct_in_step() override { return correct_; }
+  std::optional<std::size_t> correct_in_step() override {
+    return classifies(network_.spec(), network_.output()) ? correct_ : std::nullopt;
+  }
   std::optional<double> gradient_norm() override {
     if (!norm_ && correct_) norm_ = norm_of_gradients();
     return norm_;

@@ -23,10 +23,56 @@ std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, R
 
 }  // namespace
 
-void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes) {
+namespace {
+
+/// One label a sample for a vector of logits, one a step for a sequence of them.
+void require_labels(const Batch& batch, const ModelSpec& spec, const Shape& output) {
+  require(batch.targets.empty(), ErrorKind::argument,
+          "Network: the batch has float targets, the loss of model {} is {}, which takes class "
+          "labels; choose the loss mse or huber",
+          spec.name, name(spec.loss.kind));
+  const Shape steps(output.begin(), output.end() - 1);
+  require(
+      batch.target_size() == static_cast<std::size_t>(elements_of(steps)), ErrorKind::argument,
+      "Network: the batch has {} label{} a sample, the outputs of model {} are {}; cross_entropy "
+      "takes one label for a vector of logits and one for each step of a sequence",
+      batch.target_size(), batch.target_size() == 1 ? "" : "s", spec.name, describe(output));
+  const std::int64_t classes = output.back();
+  for (std::size_t i = 0; i < batch.labels.size(); ++i)
+    require(batch.labels[i] >= 0 && batch.labels[i] < classes, ErrorKind::argument,
+            "Network: sample {} of the batch has label {}, model {} has classes 0..{}",
+            i / batch.target_size(), batch.labels[i], spec.name, classes - 1);
+}
+
+/// As many targets as outputs. Binary cross-entropy also takes labels.
+void require_targets(const Batch& batch, const ModelSpec& spec, const Shape& output) {
+  const bool binary = spec.loss.kind == Loss::binary_cross_entropy;
+  require(binary || !batch.targets.empty(), ErrorKind::argument,
+          "Network: the batch has class labels, the loss of model {} is {}, which takes float "
+          "targets; choose the loss cross_entropy",
+          spec.name, name(spec.loss.kind));
+  require(
+      batch.target_size() == static_cast<std::size_t>(elements_of(output)), ErrorKind::argument,
+      "Network: the batch has {} target{} a sample, the outputs of model {} are {}; as many are "
+      "required",
+      batch.target_size(), batch.target_size() == 1 ? "" : "s", spec.name, describe(output));
+  if (!binary) return;
+  const auto require_share = [&](const auto& values) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      require(values[i] >= 0 && values[i] <= 1, ErrorKind::argument,
+              "Network: sample {} of the batch has the target {}, binary_cross_entropy takes "
+              "numbers from 0 to 1",
+              i / batch.target_size(), values[i]);
+  };
+  require_share(batch.labels);
+  require_share(batch.targets);
+}
+
+}  // namespace
+
+void require_fit(const Batch& batch, const ModelSpec& spec, const Shape& output) {
   const Shape& input = spec.input;
   const std::string& model = spec.name;
-  require_class_labels(batch, "Network");
   require(batch.count() > 0, ErrorKind::argument, "Network: the batch is empty");
   require(takes(spec, batch.sample_shape), ErrorKind::argument,
           "Network: samples of shape {} given, model {} takes {}", describe(batch.sample_shape),
@@ -36,10 +82,10 @@ void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes
   require(batch.inputs.size() == expected, ErrorKind::argument,
           "Network: {} input values given, {} samples of shape {} have {}", batch.inputs.size(),
           batch.count(), describe(batch.sample_shape), expected);
-  for (std::size_t i = 0; i < batch.count(); ++i)
-    require(batch.labels[i] >= 0 && batch.labels[i] < classes, ErrorKind::argument,
-            "Network: sample {} of the batch has label {}, model {} has classes 0..{}", i,
-            batch.labels[i], model, classes - 1);
+  if (spec.loss.kind == Loss::cross_entropy)
+    require_labels(batch, spec, output);
+  else
+    require_targets(batch, spec, output);
 }
 
 template <class T>
@@ -111,7 +157,7 @@ void Network<T>::set_parameter_base(T* base) {
 
 template <class T>
 void Network<T>::check(const Batch& batch) const {
-  require_fit(batch, spec_, classes());
+  require_fit(batch, spec_, shapes_.back());
 }
 
 template <class T>
@@ -133,7 +179,7 @@ std::span<const T> Network<T>::forward(const Batch& batch, bool training) {
   check(batch);
   const Pass<T> pass{static_cast<Index>(batch.count()), training, buffers().data()};
   return {layers_->forward(base_, load(batch), pass),
-          batch.count() * static_cast<std::size_t>(classes())};
+          batch.count() * static_cast<std::size_t>(elements_of(shapes_.back()))};
 }
 
 template <class T>
@@ -146,7 +192,7 @@ double Network<T>::loss_and_gradients(const Batch& batch) {
   const std::span<const T> logits = forward(batch, true);
   grow<T>(grads_, static_cast<Index>(logits.size()));
   const std::span<T> grads = grads_.as<T>().first(logits.size());
-  const LossResult loss = softmax_cross_entropy<T>(logits, batch.labels, grads);
+  const LossResult loss = loss_of<T>(spec_.loss, logits, batch, grads);
   correct_ = loss.correct;
   layers_->backward(base_, gradients().data(), grads.data(), nullptr,
                     static_cast<Index>(batch.count()));
@@ -155,7 +201,10 @@ double Network<T>::loss_and_gradients(const Batch& batch) {
 
 template <class T>
 LossResult Network<T>::evaluate(const Batch& batch) {
-  return softmax_cross_entropy<T>(forward(batch, false), batch.labels);
+  const std::span<const T> outputs = forward(batch, false);
+  LossResult result = loss_of<T>(spec_.loss, outputs, batch);
+  result.measures = measures_of<T>(spec_.loss, outputs, batch);
+  return result;
 }
 
 template class Network<float>;

@@ -130,10 +130,7 @@ LossResult ParallelNetwork<T>::evaluate(const Batch& batch) {
   follow_first();
   run(parts.size(), [&](std::size_t i) { results[i] = networks_[i].evaluate(parts[i]); });
   LossResult total;
-  for (const LossResult& result : results) {
-    total.sum += result.sum;
-    total.correct += result.correct;
-  }
+  for (const LossResult& result : results) total.add(result);
   return total;
 }
 

@@ -2,6 +2,8 @@
 // the device or on the type of numbers.
 #pragma once
 
+#include <fast/nn/loss.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,7 +16,8 @@ namespace fast::nn {
 /// height, width} for an image.
 using Shape = std::vector<std::int64_t>;
 
-/// y = W x + b, with W [units x inputs]. The input is a vector.
+/// y = W x + b, with W [units x inputs]. The input is a vector, or a sequence, of which each step
+/// is mapped by itself.
 struct Dense {
   std::int64_t units;
 };
@@ -95,11 +98,14 @@ struct LayerSpec : std::variant<Dense, Conv2d, Relu, MaxPool, Flatten, BatchNorm
   using variant::variant;
 };
 
-/// A model. The output of the last layer is a vector: the logits of the classes.
+/// A model and its loss. The output of the last layer is a vector {outputs}, or a sequence {steps,
+/// outputs}. Cross-entropy takes outputs as logits of the classes: a vector for one label a sample,
+/// a sequence for a label a step. The other losses compare each output with a target.
 struct ModelSpec {
   std::string name;
   Shape input;
   std::vector<LayerSpec> layers;
+  LossSpec loss = {};
 };
 
 /// A parameter tensor and its place in the flat vector of all parameters, or a buffer and its place
@@ -116,7 +122,7 @@ struct ParameterSpec {
 
 /// The shapes of the input and of the output of each layer: layers.size() + 1 shapes. Throws
 /// Error(argument) with the names of model and layer if a layer does not fit its input, if a size
-/// is not positive, or if the last output is no vector.
+/// is not positive, or if the last output is neither a vector nor a sequence.
 std::vector<Shape> shapes(const ModelSpec& spec);
 
 /// The same for a list of layers that is part of a model.

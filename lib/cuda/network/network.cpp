@@ -112,7 +112,7 @@ struct Network::Impl {
   }
 
   nn::LossResult run(const Batch& batch, bool training, Optimizer<float>* optimizer = nullptr) {
-    nn::require_fit(batch, spec, shapes.back()[0]);
+    nn::require_fit(batch, spec, shapes.back());
     const std::size_t count = batch.count();
     Ready& ready = program_for(static_cast<Index>(count), training);
     const Program& program = ready.program;
