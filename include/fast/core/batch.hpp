@@ -2,8 +2,6 @@
 // it.
 #pragma once
 
-#include <fast/core/error.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -36,17 +34,7 @@ struct Batch {
 
 /// For models that learn one class label a sample. Throws Error(argument), beginning with `who`, on
 /// targets and on several labels a sample.
-inline void require_class_labels(const Batch& batch, std::string_view who) {
-  require(
-      batch.targets.empty(), ErrorKind::argument,
-      "{}: the batch has float targets; this model learns class labels. Choose another backend, "
-      "or data with class labels",
-      who);
-  require(batch.target_shape.empty(), ErrorKind::argument,
-          "{}: the batch has {} labels a sample; this model learns one. Choose another backend, or "
-          "data with one label a sample",
-          who, batch.target_size());
-}
+void require_class_labels(const Batch& batch, std::string_view who);
 
 /// Memory that batches are made in ahead of their use, such as a device copies from. Calls come
 /// from the thread that makes them, allocate() from whoever sets that up.
