@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "nn/backend_options.hpp"
-#include "nn/batch_check.hpp"
 #include "nn/kernels/kernels.hpp"
 #include "nn/parallel.hpp"
 
@@ -29,6 +28,7 @@ class NetworkBackend final : public Backend, private SlotStep {
       : options_(options),
         replicas_(std::move(spec), seed, options.threads),
         network_(replicas_.first()),
+        classifies_(classifies(network_.spec())),
         optimizer_(options.optimizer, network_.parameter_count()),
         sums_(options.accumulate > 1 ? network_.parameter_count() * sizeof(T) : 0) {
     require_valid(options);
@@ -59,7 +59,7 @@ class NetworkBackend final : public Backend, private SlotStep {
   std::vector<TensorView> optimizer_state() override { return optimizer_.state(); }
 
   std::optional<std::size_t> correct_in_step() override {
-    return classifies(network_.spec(), network_.output()) ? correct_ : std::nullopt;
+    return classifies_ ? correct_ : std::nullopt;
   }
   std::optional<double> gradient_norm() override {
     if (!norm_ && correct_) norm_ = norm_of_gradients();
@@ -129,6 +129,7 @@ class NetworkBackend final : public Backend, private SlotStep {
   BackendOptions options_;
   ParallelNetwork<T> replicas_;
   Network<T>& network_;
+  bool classifies_;
   Optimizer<T> optimizer_;
   AlignedBuffer sums_;
   std::optional<std::size_t> correct_;  ///< in the latest step; empty before the first

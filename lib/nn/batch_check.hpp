@@ -10,9 +10,4 @@ namespace fast::nn {
 /// is the model's, of one sample.
 void require_fit(const Batch& batch, const ModelSpec& spec, const Shape& output);
 
-/// One class label a sample.
-inline bool classifies(const ModelSpec& spec, const Shape& output) {
-  return spec.loss.kind == Loss::cross_entropy && output.size() == 1;
-}
-
 }  // namespace fast::nn

@@ -52,6 +52,10 @@ bool takes(const ModelSpec& spec, const Shape& sample) {
   return image == spec.input;
 }
 
+bool classifies(const ModelSpec& spec) {
+  return spec.loss.kind == Loss::cross_entropy && shapes(spec).back().size() == 1;
+}
+
 std::vector<ParameterSpec> parameters(const ModelSpec& spec) {
   return Inventory(spec).take_parameters();
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/nn/network.hpp>
@@ -68,6 +69,22 @@ void require_targets(const Batch& batch, const ModelSpec& spec, const Shape& out
   require_share(batch.targets);
 }
 
+template <class T>
+std::uint64_t bits_of(T value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+
+bool has_dropout(const std::vector<LayerSpec>& layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+    const auto* residual = std::get_if<Residual>(&layer);
+    return std::holds_alternative<Dropout>(layer) ||
+           (residual != nullptr &&
+            (has_dropout(residual->body) || has_dropout(residual->shortcut)));
+  });
+}
+
 }  // namespace
 
 void require_fit(const Batch& batch, const ModelSpec& spec, const Shape& output) {
@@ -98,6 +115,7 @@ Network<T>::Network(ModelSpec spec, T* parameters)
   base_ = parameters;
   gradients_ = AlignedBuffer(parameter_count_ * sizeof(T));
   layers_ = std::make_unique<Sequence<T>>(spec_.layers, shapes_[0]);
+  has_noise_ = has_dropout(spec_.layers);
   buffers_ = AlignedBuffer(static_cast<std::size_t>(layers_->buffer_count()) * sizeof(T));
   for (const ParameterSpec& b : nn::buffers(spec_))
     std::fill_n(buffers().begin() + static_cast<std::ptrdiff_t>(b.offset), b.count,
@@ -174,10 +192,28 @@ const T* Network<T>::load(const Batch& batch) {
   return input;
 }
 
+/// Of some parameters and of each sample's inputs: another one in every step, and the same however
+/// a batch is divided.
+template <class T>
+const std::uint64_t* Network<T>::noise_of(const Batch& batch) {
+  constexpr std::size_t looked_at = 256;
+  std::uint64_t of_model = 0;
+  for (std::size_t i = 0; i < parameter_count_; i += parameter_count_ / looked_at + 1)
+    of_model = mix_seed(of_model, bits_of(base_[i]));
+  const std::size_t size = batch.inputs.size() / batch.count();
+  noise_.assign(batch.count(), of_model);
+  for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
+    std::uint64_t& noise = noise_[i / size];
+    noise = (noise ^ bits_of(batch.inputs[i])) * 0x100000001b3;  // FNV-1a
+  }
+  return noise_.data();
+}
+
 template <class T>
 std::span<const T> Network<T>::forward(const Batch& batch, bool training) {
   check(batch);
-  const Pass<T> pass{static_cast<Index>(batch.count()), training, buffers().data()};
+  const Pass<T> pass{static_cast<Index>(batch.count()), training, buffers().data(),
+                     training && has_noise_ ? noise_of(batch) : nullptr};
   return {layers_->forward(base_, load(batch), pass),
           batch.count() * static_cast<std::size_t>(elements_of(shapes_.back()))};
 }

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/nn/network.hpp>
+#include <fast/nn/optimizer.hpp>
 
 #include "nn/samples.hpp"
 #include "support/catch.hpp"

@@ -70,6 +70,7 @@ class Network {
  private:
   void initialize(std::uint64_t seed);
   const T* load(const Batch& batch);
+  const std::uint64_t* noise_of(const Batch& batch);
   std::span<const T> forward(const Batch& batch, bool training);
 
   ModelSpec spec_;
@@ -78,6 +79,8 @@ class Network {
   AlignedBuffer parameters_, gradients_, buffers_;
   T* base_ = nullptr;
   std::size_t correct_ = 0;
+  bool has_noise_ = false;            ///< some layer chooses at random
+  std::vector<std::uint64_t> noise_;  ///< by sample
   std::unique_ptr<Sequence<T>> layers_;
   AlignedBuffer input_, grads_;  ///< gradients of the loss with respect to the logits
 };

@@ -33,6 +33,7 @@ struct DenseKind {
   using Spec = Dense;
   static constexpr const char* prefix = "fc";
 
+  static void keys(Dense& dense, Keys& keys) { keys.outputs("units", dense.units); }
   static std::string describe(const Dense& dense) { return fmt::format("dense {}", dense.units); }
   static Shape output(const Dense& dense, const Shape& in) {
     demand(in.size() <= 2,
