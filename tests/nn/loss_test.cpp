@@ -53,9 +53,7 @@ using fast::nn::LossSpec;
 const std::vector<double> some_outputs{0.5, -2, 3, 0.25, -0.75, 1e3};
 
 /// Three samples of two outputs.
-Batch batch_of(const std::vector<float>& targets) {
-  return {{}, {}, {}, targets, {2}};
-}
+Batch batch_of(const std::vector<float>& targets) { return {{}, {}, {}, targets, {2}}; }
 
 /// Losses of Python 3, NumPy: (z - t)**2, and so on, summed and divided by two outputs a sample.
 struct Closed {
