@@ -89,6 +89,7 @@ class CallbackBackend final : public Backend {
   /// Empty batches and such that lack values do not reach the caller's code.
   struct Handed {
     explicit Handed(const Batch& from) {
+      require_class_labels(from, "fast_backend");
       std::size_t values = 1;
       for (const std::int64_t side : from.sample_shape) values *= static_cast<std::size_t>(side);
       require(from.count() > 0 && from.inputs.size() == from.count() * values, ErrorKind::argument,

@@ -9,7 +9,7 @@ namespace fast::data {
 struct Dataset::Storage {
   std::string name;
   std::vector<std::int64_t> sample_shape;
-  std::size_t sample_size = 1;
+  std::size_t sample_size = 1, target_size = 1;
   Borrowed memory;
   int classes = 0;
 
@@ -20,7 +20,19 @@ struct Dataset::Storage {
 
 namespace {
 
-void check_labels(const std::string& name, std::span<const std::int32_t> labels, int classes) {
+std::size_t product_of(const std::string& name, std::string_view what,
+                       const std::vector<std::int64_t>& shape) {
+  std::size_t product = 1;
+  for (const std::int64_t side : shape) {
+    require(side > 0 && !__builtin_mul_overflow(product, static_cast<std::size_t>(side), &product),
+            ErrorKind::data, "data: {}: the {} shape has a side {}; sides must be positive", name,
+            what, side);
+  }
+  return product;
+}
+
+void check_labels(const std::string& name, std::span<const std::int32_t> labels, std::size_t each,
+                  int classes) {
   const auto bad = std::find_if(labels.begin(), labels.end(), [classes](std::int32_t label) {
     return label < 0 || label >= classes;
   });
@@ -29,7 +41,19 @@ void check_labels(const std::string& name, std::span<const std::int32_t> labels,
       ErrorKind::data,
       "data: {}: sample {} has label {}, outside the {} classes (0..{}); correct the labels or the "
       "number of classes",
-      name, bad - labels.begin(), *bad, classes, classes - 1);
+      name, static_cast<std::size_t>(bad - labels.begin()) / each, *bad, classes, classes - 1);
+}
+
+void check_targets(const std::string& name, std::span<const float> targets, std::size_t each,
+                   int classes) {
+  require(classes == 0, ErrorKind::data,
+          "data: {}: {} classes for float targets; classes belong to labels", name, classes);
+  const auto bad = std::find_if_not(targets.begin(), targets.end(),
+                                    [](float target) { return std::isfinite(target); });
+  require(bad == targets.end(), ErrorKind::data,
+          "data: {}: sample {} has the target {}; targets must be finite", name,
+          static_cast<std::size_t>(bad - targets.begin()) / each,
+          bad == targets.end() ? 0.0F : *bad);
 }
 
 /// value × scale + offset, a channel.
@@ -58,10 +82,14 @@ std::vector<Affine> affine(const Normalization& n, std::size_t channels, float u
 }
 
 /// Memory that keeps itself.
-Dataset::Borrowed own(Dataset::Values values, std::vector<std::int32_t> labels) {
-  using Owned = std::pair<Dataset::Values, std::vector<std::int32_t>>;
-  const auto owner = std::make_shared<const Owned>(std::move(values), std::move(labels));
-  Dataset::Borrowed memory{{}, owner->second, owner};
+Dataset::Borrowed own(Dataset::Values values, Targets&& targets) {
+  using Owned = std::pair<Dataset::Values, Targets>;
+  const auto owner = std::make_shared<const Owned>(std::move(values), std::move(targets));
+  Dataset::Borrowed memory{{}, {}, owner, {}, owner->second.shape};
+  if (const auto* labels = std::get_if<std::vector<std::int32_t>>(&owner->second.values))
+    memory.labels = *labels;
+  else
+    memory.targets = std::get<std::vector<float>>(owner->second.values);
   std::visit([&]<class T>(const std::vector<T>& v) { memory.values = std::span<const T>(v); },
              owner->first);
   return memory;
@@ -74,27 +102,41 @@ constexpr float unit_of = std::is_same_v<T, std::uint8_t> ? 1.0F / 255.0F : 1.0F
 
 Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Values values,
                  std::vector<std::int32_t> labels, int classes)
-    : Dataset(std::move(name), std::move(sample_shape), own(std::move(values), std::move(labels)),
-              classes) {}
+    : Dataset(std::move(name), std::move(sample_shape), std::move(values),
+              Targets{std::move(labels), {}, classes}) {}
+
+Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Values values,
+                 Targets targets)
+    : Dataset(std::move(name), std::move(sample_shape), own(std::move(values), std::move(targets)),
+              targets.classes) {}  // a number stays what it is
 
 Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Borrowed memory,
                  int classes) {
-  std::size_t sample_size = 1;
-  for (const std::int64_t side : sample_shape) {
-    require(side > 0 &&
-                !__builtin_mul_overflow(sample_size, static_cast<std::size_t>(side), &sample_size),
-            ErrorKind::data, "data: {}: the sample shape has a side {}; sides must be positive",
-            name, side);
-  }
+  const std::size_t sample_size = product_of(name, "sample", sample_shape);
+  const std::size_t target_size = product_of(name, "target", memory.target_shape);
+  const bool labeled = memory.targets.empty();
+  require(labeled || memory.labels.empty(), ErrorKind::data,
+          "data: {}: {} labels and {} float targets; give one of them", name, memory.labels.size(),
+          memory.targets.size());
+  const std::size_t learned = labeled ? memory.labels.size() : memory.targets.size();
+  require(learned % target_size == 0, ErrorKind::data,
+          "data: {}: {} {} for samples of {} each; they must match", name, learned,
+          labeled ? "labels" : "targets", target_size);
+  const std::size_t samples = learned / target_size;
   const std::size_t count = std::visit([](const auto& v) { return v.size(); }, memory.values);
   std::size_t wanted = 0;
-  require(!__builtin_mul_overflow(memory.labels.size(), sample_size, &wanted) && count == wanted,
-          ErrorKind::data, "data: {}: {} values for {} labels of {} values each; they must match",
-          name, count, memory.labels.size(), sample_size);
-  check_labels(name, memory.labels, classes);
-  size_ = memory.labels.size();
-  storage_ = std::make_shared<const Storage>(
-      Storage{std::move(name), std::move(sample_shape), sample_size, std::move(memory), classes});
+  require(!__builtin_mul_overflow(samples, sample_size, &wanted) && count == wanted,
+          ErrorKind::data, "data: {}: {} values for {} {} of {} values each; they must match", name,
+          count, samples,
+          memory.target_shape.empty() ? (labeled ? "labels" : "targets") : "samples", sample_size);
+  if (labeled)
+    check_labels(name, memory.labels, target_size, classes);
+  else
+    check_targets(name, memory.targets, target_size, classes);
+  size_ = samples;
+  storage_ =
+      std::make_shared<const Storage>(Storage{std::move(name), std::move(sample_shape), sample_size,
+                                              target_size, std::move(memory), classes});
 }
 
 const std::string& Dataset::name() const {
@@ -112,9 +154,21 @@ const std::vector<std::int64_t>& Dataset::sample_shape() const {
 std::size_t Dataset::sample_size() const { return storage_ ? storage_->sample_size : 0; }
 
 std::span<const std::int32_t> Dataset::labels() const {
-  if (!storage_) return {};
-  return storage_->memory.labels.subspan(begin_, size_);
+  if (!storage_ || storage_->memory.labels.empty()) return {};
+  return storage_->memory.labels.subspan(begin_ * target_size(), size_ * target_size());
 }
+
+std::span<const float> Dataset::targets() const {
+  if (!storage_ || storage_->memory.targets.empty()) return {};
+  return storage_->memory.targets.subspan(begin_ * target_size(), size_ * target_size());
+}
+
+const std::vector<std::int64_t>& Dataset::target_shape() const {
+  static const std::vector<std::int64_t> none;
+  return storage_ ? storage_->memory.target_shape : none;
+}
+
+std::size_t Dataset::target_size() const { return storage_ ? storage_->target_size : 1; }
 
 std::variant<std::span<const std::uint8_t>, std::span<const float>> Dataset::values() const {
   if (!storage_) return {};

@@ -78,8 +78,26 @@ void Loader::make(std::size_t epoch, std::span<const std::size_t> samples,
   }
 }
 
+namespace {
+
+/// Blocks of `each` values, one a sample; returns what was written.
+template <class T>
+std::span<const T> pick(std::span<const T> from, std::span<const std::size_t> samples,
+                        std::size_t each, std::span<T> to) {
+  if (from.empty()) return {};
+  require(to.size() >= samples.size() * each, ErrorKind::argument,
+          "loader: room for {} labels or targets, {} samples have {}", to.size(), samples.size(),
+          samples.size() * each);
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(samples[i] * each), each,
+                to.begin() + static_cast<std::ptrdiff_t>(i * each));
+  return to.first(samples.size() * each);
+}
+
+}  // namespace
+
 Batch Loader::fill(std::size_t epoch, std::size_t round, std::span<float> inputs,
-                   std::span<std::int32_t> labels) {
+                   std::span<std::int32_t> labels, std::span<float> targets) {
   require(round < rounds_, ErrorKind::argument, "loader: batch {} of an epoch of {}", round,
           rounds_);
   if (sampler_ && epoch_ != epoch) {
@@ -98,16 +116,16 @@ Batch Loader::fill(std::size_t epoch, std::size_t round, std::span<float> inputs
     crew_->share(count, part);
   else
     part(0, count);
-  const auto all = dataset_.labels();
-  std::transform(samples.begin(), samples.end(), labels.begin(),
-                 [all](std::size_t index) { return all[index]; });
-  return {inputs, labels.first(count), dataset_.sample_shape()};
+  const std::size_t each = dataset_.target_size();
+  return {inputs, pick(dataset_.labels(), samples, each, labels), dataset_.sample_shape(),
+          pick(dataset_.targets(), samples, each, targets), dataset_.target_shape()};
 }
 
 const Batch& Loader::batch(std::size_t epoch, std::size_t round) {
   inputs_.resize(batch_size_ * dataset_.sample_size());
-  labels_.resize(batch_size_);
-  batch_ = fill(epoch, round, inputs_, labels_);
+  const std::size_t learned = batch_size_ * dataset_.target_size();
+  (dataset_.targets().empty() ? labels_.resize(learned) : targets_.resize(learned));
+  batch_ = fill(epoch, round, inputs_, labels_, targets_);
   return batch_;
 }
 

@@ -9,7 +9,7 @@
 namespace fast::data {
 namespace {
 
-constexpr std::uint64_t magic = 0x31617461'64747366;  // "fstdata1"
+constexpr std::uint64_t magic = 0x32617461'64747366;  // "fstdata2"
 
 /// Goes through the block; each piece begins at a multiple of a cache line. Writes where there is
 /// memory, else counts.
@@ -69,7 +69,9 @@ void write(const Dataset& data, Writer& to) {
   to.array(std::span<const char>(data.name()));
   to.array(std::span<const std::int64_t>(data.sample_shape()));
   to.number(static_cast<std::uint64_t>(data.classes()));
+  to.array(std::span<const std::int64_t>(data.target_shape()));
   to.array(data.labels());
+  to.array(data.targets());
   const auto values = data.values();
   to.number(values.index());
   std::visit([&](const auto& all) { to.array(all); }, values);
@@ -79,15 +81,18 @@ Dataset read(Reader& from, const std::shared_ptr<const void>& owner) {
   const std::span<const char> name = from.array<char>();
   const std::span<const std::int64_t> shape = from.array<std::int64_t>();
   const auto classes = static_cast<int>(from.number());
+  const std::span<const std::int64_t> target_shape = from.array<std::int64_t>();
   Dataset::Borrowed memory;
   memory.owner = owner;
+  memory.target_shape.assign(target_shape.begin(), target_shape.end());
   memory.labels = from.array<std::int32_t>();
+  memory.targets = from.array<float>();
   if (from.number() == 0) {
     memory.values = from.array<std::uint8_t>();
   } else {
     memory.values = from.array<float>();
   }
-  if (memory.labels.empty()) return {};
+  if (memory.labels.empty() && memory.targets.empty()) return {};
   return {{name.begin(), name.end()}, {shape.begin(), shape.end()}, std::move(memory), classes};
 }
 

@@ -20,6 +20,7 @@ struct Prefetcher::Impl {
   struct Slot {
     std::shared_ptr<float> inputs;
     std::vector<std::int32_t> labels;
+    std::vector<float> targets;
     Batch batch = {};
     std::exception_ptr failure = {};
   };
@@ -34,7 +35,9 @@ struct Prefetcher::Impl {
     slots.resize(options.ahead + 1);  // one is in use
     for (Slot& slot : slots) {
       slot.inputs = allocate();
-      slot.labels.resize(loader.batch_size());
+      const std::size_t learned = loader.batch_size() * loader.dataset().target_size();
+      (loader.dataset().targets().empty() ? slot.labels.resize(learned)
+                                          : slot.targets.resize(learned));
     }
     if (options.ahead > 0) executor = std::make_unique<SerialExecutor>();
   }
@@ -55,8 +58,8 @@ struct Prefetcher::Impl {
     slot.failure = nullptr;
     try {
       if (options.memory) options.memory->refill(slot.inputs.get());
-      slot.batch =
-          loader.fill(place.epoch, place.round, {slot.inputs.get(), values()}, slot.labels);
+      slot.batch = loader.fill(place.epoch, place.round, {slot.inputs.get(), values()}, slot.labels,
+                               slot.targets);
       if (options.memory) options.memory->filled(slot.batch);
     } catch (...) {
       slot.failure = std::current_exception();

@@ -28,6 +28,7 @@ class NetworkBackend final : public Backend, private SlotStep {
       : options_(options),
         replicas_(std::move(spec), seed, options.threads),
         network_(replicas_.first()),
+        classifies_(classifies(network_.spec())),
         optimizer_(options.optimizer, network_.parameter_count()),
         sums_(options.accumulate > 1 ? network_.parameter_count() * sizeof(T) : 0) {
     require_valid(options);
@@ -48,7 +49,7 @@ class NetworkBackend final : public Backend, private SlotStep {
 
   Evaluation evaluate(const Batch& batch) override {
     const LossResult result = replicas_.evaluate(batch);
-    return {result.sum, result.correct};
+    return {result.sum, result.correct, result.measures};
   }
 
   void set_learning_rate(double learning_rate) override {
@@ -57,7 +58,9 @@ class NetworkBackend final : public Backend, private SlotStep {
 
   std::vector<TensorView> optimizer_state() override { return optimizer_.state(); }
 
-  std::optional<std::size_t> correct_in_step() override { return correct_; }
+  std::optional<std::size_t> correct_in_step() override {
+    return classifies_ ? correct_ : std::nullopt;
+  }
   std::optional<double> gradient_norm() override {
     if (!norm_ && correct_) norm_ = norm_of_gradients();
     return norm_;
@@ -126,6 +129,7 @@ class NetworkBackend final : public Backend, private SlotStep {
   BackendOptions options_;
   ParallelNetwork<T> replicas_;
   Network<T>& network_;
+  bool classifies_;
   Optimizer<T> optimizer_;
   AlignedBuffer sums_;
   std::optional<std::size_t> correct_;  ///< in the latest step; empty before the first

@@ -6,7 +6,8 @@
 
 namespace fast::nn {
 
-/// Throws Error(argument) if the shape, the sizes or the labels do not fit.
-void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes);
+/// Throws Error(argument) if the shape, the sizes, the labels or the targets do not fit. `output`
+/// is the model's, of one sample.
+void require_fit(const Batch& batch, const ModelSpec& spec, const Shape& output);
 
 }  // namespace fast::nn

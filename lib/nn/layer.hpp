@@ -1,6 +1,7 @@
 // A layer on the CPU.
 #pragma once
 
+#include <cstdint>
 #include <fast/core/memory.hpp>
 #include <fast/nn/model_spec.hpp>
 #include <memory>
@@ -13,9 +14,11 @@ namespace fast::nn {
 /// Arguments of a forward pass besides the parameters.
 template <class T>
 struct Pass {
-  Index count;           // of samples
-  bool training = true;  // evaluation does not change the buffers
-  T* buffers = nullptr;  // the layer's own first buffer
+  Index count;                           // of samples
+  bool training = true;                  // evaluation does not change the buffers
+  T* buffers = nullptr;                  // the layer's own first buffer
+  const std::uint64_t* noise = nullptr;  // by sample, for layers that choose at random
+  Index place = 0;                       // of the layer in the model, likewise
 };
 
 /// The caller owns all memory. kernels/kernels.hpp describes the layout of images (shapes of three

@@ -32,9 +32,180 @@ LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std:
   return result;
 }
 
+std::string_view name(Loss loss) noexcept {
+  switch (loss) {
+    case Loss::mse:
+      return "mse";
+    case Loss::huber:
+      return "huber";
+    case Loss::binary_cross_entropy:
+      return "binary_cross_entropy";
+    default:
+      return "cross_entropy";
+  }
+}
+
+void LossResult::add(const LossResult& other) {
+  sum += other.sum;
+  correct += other.correct;
+  fast::add(measures, other.measures);
+}
+
+namespace {
+
+constexpr std::size_t few_classes = 10, top = 5;
+
+/// A float target, or a label as a number.
+double target_at(const Batch& batch, std::size_t i) {
+  return batch.targets.empty() ? static_cast<double>(batch.labels[i])
+                               : static_cast<double>(batch.targets[i]);
+}
+
+/// The loss of one output and its derivative.
+struct Point {
+  double loss, slope;
+};
+
+Point squared(double output, double target) {
+  const double difference = output - target;
+  return {difference * difference, 2 * difference};
+}
+
+Point huber(double output, double target, double delta) {
+  const double difference = output - target, size = std::fabs(difference);
+  if (!(size > delta)) return {difference * difference / 2, difference};
+  return {delta * (size - delta / 2), std::copysign(delta, difference)};
+}
+
+Point binary(double logit, double target) {
+  const double small = std::exp(-std::fabs(logit));
+  const double share = (logit < 0 ? small : 1) / (1 + small);  // σ(logit)
+  return {std::fmax(logit, 0) - logit * target + std::log1p(small), share - target};
+}
+
+/// Of all outputs, each with its target.
+template <class T, class Pointwise>
+LossResult pointwise_loss(std::span<const T> outputs, const Batch& batch, std::span<T> gradient,
+                          const Pointwise& loss) {
+  LossResult result;
+  const double each = static_cast<double>(outputs.size() / batch.count());
+  const double scale = 1 / static_cast<double>(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Point point = loss(static_cast<double>(outputs[i]), target_at(batch, i));
+    result.sum += point.loss;
+    if (!gradient.empty()) gradient[i] = static_cast<T>(scale * point.slope);
+  }
+  result.sum /= each;
+  return result;
+}
+
+template <class T>
+LossResult label_loss(std::span<const T> outputs, const Batch& batch, std::span<T> gradient) {
+  LossResult result = softmax_cross_entropy(outputs, batch.labels, gradient);
+  if (!batch.target_shape.empty()) result.sum /= static_cast<double>(batch.target_size());
+  return result;
+}
+
+/// Labels whose logit is among the `top` largest; of equal logits, the first is the larger one.
+template <class T>
+std::size_t in_top(std::span<const T> logits, std::span<const std::int32_t> labels) {
+  const std::size_t classes = logits.size() / labels.size();
+  std::size_t hits = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::span<const T> row = logits.subspan(i * classes, classes);
+    const auto label = static_cast<std::size_t>(labels[i]);
+    std::size_t before = 0;
+    for (std::size_t c = 0; c < classes; ++c)
+      before += row[c] > row[label] || (row[c] == row[label] && c < label) ? 1 : 0;
+    hits += before < top && !std::isnan(row[label]) ? 1 : 0;
+  }
+  return hits;
+}
+
+using Form = Measure::Form;
+
+template <class T>
+std::vector<Measure> label_measures(std::span<const T> logits, const Batch& batch) {
+  const auto count = static_cast<double>(batch.labels.size());
+  const bool per_step = !batch.target_shape.empty();
+  const std::size_t classes = logits.size() / batch.labels.size();
+  if (!per_step && classes <= few_classes) return {};
+  const LossResult found = softmax_cross_entropy<T>(logits, batch.labels);
+  std::vector<Measure> measures{
+      {"accuracy", Form::share, {static_cast<double>(found.correct), count}}};
+  if (per_step) {
+    measures.push_back({"perplexity", Form::exp_of_mean, {found.sum, count}});
+  } else {
+    measures.push_back(
+        {"top5", Form::share, {static_cast<double>(in_top(logits, batch.labels)), count}});
+  }
+  return measures;
+}
+
+template <class T>
+std::vector<Measure> number_measures(std::span<const T> outputs, const Batch& batch) {
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const double difference = static_cast<double>(outputs[i]) - target_at(batch, i);
+    sum += std::fabs(difference);
+    squares += difference * difference;
+  }
+  const auto count = static_cast<double>(outputs.size());
+  return {{"mae", Form::mean, {sum, count}}, {"rmse", Form::root_of_mean, {squares, count}}};
+}
+
+/// Class 1 is where the target is above 1/2.
+template <class T>
+std::vector<Measure> binary_measures(std::span<const T> logits, const Batch& batch) {
+  Measure area = empty_area("auc");
+  double hits = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const auto logit = static_cast<double>(logits[i]);
+    const bool is_one = target_at(batch, i) > 0.5;
+    hits += !std::isnan(logit) && (logit > 0) == is_one ? 1 : 0;
+    // A NaN makes the area NaN.
+    area.sums[(std::isnan(logit) ? 0 : score_bin(logit)) + (is_one ? score_bins : 0)] +=
+        std::isnan(logit) ? logit : 1;
+  }
+  return {{"accuracy", Form::share, {hits, static_cast<double>(logits.size())}}, std::move(area)};
+}
+
+}  // namespace
+
+template <class T>
+LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,
+                   std::span<T> gradient) {
+  switch (spec.kind) {
+    case Loss::mse:
+      return pointwise_loss(outputs, batch, gradient, squared);
+    case Loss::huber:
+      return pointwise_loss(outputs, batch, gradient, [&](double output, double target) {
+        return huber(output, target, spec.delta);
+      });
+    case Loss::binary_cross_entropy:
+      return pointwise_loss(outputs, batch, gradient, binary);
+    default:
+      return label_loss(outputs, batch, gradient);
+  }
+}
+
+template <class T>
+std::vector<Measure> measures_of(const LossSpec& spec, std::span<const T> outputs,
+                                 const Batch& batch) {
+  if (spec.kind == Loss::cross_entropy) return label_measures(outputs, batch);
+  if (spec.kind == Loss::binary_cross_entropy) return binary_measures(outputs, batch);
+  return number_measures(outputs, batch);
+}
+
 template LossResult softmax_cross_entropy(std::span<const float>, std::span<const std::int32_t>,
                                           std::span<float>);
 template LossResult softmax_cross_entropy(std::span<const double>, std::span<const std::int32_t>,
                                           std::span<double>);
+template LossResult loss_of(const LossSpec&, std::span<const float>, const Batch&,
+                            std::span<float>);
+template LossResult loss_of(const LossSpec&, std::span<const double>, const Batch&,
+                            std::span<double>);
+template std::vector<Measure> measures_of(const LossSpec&, std::span<const float>, const Batch&);
+template std::vector<Measure> measures_of(const LossSpec&, std::span<const double>, const Batch&);
 
 }  // namespace fast::nn

@@ -32,10 +32,12 @@ std::vector<Shape> shapes(const ModelSpec& spec) {
          "height x width], all positive",
          spec.name, describe(spec.input));
   std::vector<Shape> all = shapes_through(spec.layers, spec.input, "ModelSpec " + spec.name);
-  demand(all.back().size() == 1,
-         "ModelSpec {}: its outputs {} are no vector of logits; end it "
-         "with Flatten and Dense",
+  demand(all.back().size() <= 2,
+         "ModelSpec {}: its outputs {} are images, no vector or sequence; end it with Flatten and "
+         "Dense",
          spec.name, describe(all.back()));
+  demand(spec.loss.delta > 0, "ModelSpec {}: delta {} of its loss is not positive", spec.name,
+         spec.loss.delta);
   return all;
 }
 
@@ -48,6 +50,10 @@ bool takes(const ModelSpec& spec, const Shape& sample) {
   Shape image = sample;
   if (image.size() == 2) image.insert(image.begin(), 1);
   return image == spec.input;
+}
+
+bool classifies(const ModelSpec& spec) {
+  return spec.loss.kind == Loss::cross_entropy && shapes(spec).back().size() == 1;
 }
 
 std::vector<ParameterSpec> parameters(const ModelSpec& spec) {

@@ -5,9 +5,9 @@
 
 namespace fast::nn {
 
-ModelSpec lenet5(std::int64_t classes) {
+ModelSpec lenet5(std::int64_t classes, const Shape& image) {
   return {"lenet5",
-          {1, 28, 28},
+          image,
           {Conv2d{6, 5, 1, 2}, Relu{}, MaxPool{}, Conv2d{16, 5}, Relu{}, MaxPool{}, Flatten{},
            Dense{120}, Relu{}, Dense{84}, Relu{}, Dense{classes}}};
 }
@@ -24,15 +24,15 @@ ModelSpec mlp(const std::vector<std::int64_t>& widths) {
   return spec;
 }
 
-ModelSpec lstm(std::int64_t hidden, std::int64_t classes, const Shape& sequence) {
-  return {fmt::format("lstm {}", hidden), sequence, {Lstm{hidden}, Dense{classes}}};
+ModelSpec lstm(std::int64_t hidden, std::int64_t classes, const Shape& sequence, bool every_step) {
+  return {fmt::format("lstm {}", hidden), sequence, {Lstm{hidden, every_step}, Dense{classes}}};
 }
 
-ModelSpec resnet20(std::int64_t classes) {
+ModelSpec resnet20(std::int64_t classes, const Shape& image) {
   const auto conv = [](std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
     return Conv2d{channels, kernel, stride, kernel / 2, false};
   };
-  ModelSpec spec{"resnet20", {3, 32, 32}, {conv(16, 3, 1), BatchNorm{}, Relu{}}};
+  ModelSpec spec{"resnet20", image, {conv(16, 3, 1), BatchNorm{}, Relu{}}};
   for (const std::int64_t channels : {16, 32, 64})
     for (int block = 0; block < 3; ++block) {
       const bool first = block == 0 && channels > 16;
@@ -48,12 +48,11 @@ ModelSpec resnet20(std::int64_t classes) {
   return spec;
 }
 
-ModelSpec resnet50(std::int64_t classes) {
+ModelSpec resnet50(std::int64_t classes, const Shape& image) {
   const auto conv = [](std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
     return Conv2d{channels, kernel, stride, kernel / 2, false};
   };
-  ModelSpec spec{
-      "resnet50", {3, 224, 224}, {conv(64, 7, 2), BatchNorm{}, Relu{}, MaxPool{3, 2, 1}}};
+  ModelSpec spec{"resnet50", image, {conv(64, 7, 2), BatchNorm{}, Relu{}, MaxPool{3, 2, 1}}};
   struct Stage {
     std::int64_t width;
     int blocks;

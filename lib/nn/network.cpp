@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/nn/network.hpp>
@@ -23,7 +24,70 @@ std::vector<TensorView> views(const std::vector<ParameterSpec>& list, T* base, R
 
 }  // namespace
 
-void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes) {
+namespace {
+
+/// One label a sample for a vector of logits, one a step for a sequence of them.
+void require_labels(const Batch& batch, const ModelSpec& spec, const Shape& output) {
+  require(batch.targets.empty(), ErrorKind::argument,
+          "Network: the batch has float targets, the loss of model {} is {}, which takes class "
+          "labels; choose the loss mse or huber",
+          spec.name, name(spec.loss.kind));
+  const Shape steps(output.begin(), output.end() - 1);
+  require(
+      batch.target_size() == static_cast<std::size_t>(elements_of(steps)), ErrorKind::argument,
+      "Network: the batch has {} label{} a sample, the outputs of model {} are {}; cross_entropy "
+      "takes one label for a vector of logits and one for each step of a sequence",
+      batch.target_size(), batch.target_size() == 1 ? "" : "s", spec.name, describe(output));
+  const std::int64_t classes = output.back();
+  for (std::size_t i = 0; i < batch.labels.size(); ++i)
+    require(batch.labels[i] >= 0 && batch.labels[i] < classes, ErrorKind::argument,
+            "Network: sample {} of the batch has label {}, model {} has classes 0..{}",
+            i / batch.target_size(), batch.labels[i], spec.name, classes - 1);
+}
+
+/// As many targets as outputs. Binary cross-entropy also takes labels.
+void require_targets(const Batch& batch, const ModelSpec& spec, const Shape& output) {
+  const bool binary = spec.loss.kind == Loss::binary_cross_entropy;
+  require(binary || !batch.targets.empty(), ErrorKind::argument,
+          "Network: the batch has class labels, the loss of model {} is {}, which takes float "
+          "targets; choose the loss cross_entropy",
+          spec.name, name(spec.loss.kind));
+  require(
+      batch.target_size() == static_cast<std::size_t>(elements_of(output)), ErrorKind::argument,
+      "Network: the batch has {} target{} a sample, the outputs of model {} are {}; as many are "
+      "required",
+      batch.target_size(), batch.target_size() == 1 ? "" : "s", spec.name, describe(output));
+  if (!binary) return;
+  const auto require_share = [&](const auto& values) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      require(values[i] >= 0 && values[i] <= 1, ErrorKind::argument,
+              "Network: sample {} of the batch has the target {}, binary_cross_entropy takes "
+              "numbers from 0 to 1",
+              i / batch.target_size(), values[i]);
+  };
+  require_share(batch.labels);
+  require_share(batch.targets);
+}
+
+template <class T>
+std::uint64_t bits_of(T value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+
+bool has_dropout(const std::vector<LayerSpec>& layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+    const auto* residual = std::get_if<Residual>(&layer);
+    return std::holds_alternative<Dropout>(layer) ||
+           (residual != nullptr &&
+            (has_dropout(residual->body) || has_dropout(residual->shortcut)));
+  });
+}
+
+}  // namespace
+
+void require_fit(const Batch& batch, const ModelSpec& spec, const Shape& output) {
   const Shape& input = spec.input;
   const std::string& model = spec.name;
   require(batch.count() > 0, ErrorKind::argument, "Network: the batch is empty");
@@ -35,10 +99,10 @@ void require_fit(const Batch& batch, const ModelSpec& spec, std::int64_t classes
   require(batch.inputs.size() == expected, ErrorKind::argument,
           "Network: {} input values given, {} samples of shape {} have {}", batch.inputs.size(),
           batch.count(), describe(batch.sample_shape), expected);
-  for (std::size_t i = 0; i < batch.count(); ++i)
-    require(batch.labels[i] >= 0 && batch.labels[i] < classes, ErrorKind::argument,
-            "Network: sample {} of the batch has label {}, model {} has classes 0..{}", i,
-            batch.labels[i], model, classes - 1);
+  if (spec.loss.kind == Loss::cross_entropy)
+    require_labels(batch, spec, output);
+  else
+    require_targets(batch, spec, output);
 }
 
 template <class T>
@@ -51,6 +115,7 @@ Network<T>::Network(ModelSpec spec, T* parameters)
   base_ = parameters;
   gradients_ = AlignedBuffer(parameter_count_ * sizeof(T));
   layers_ = std::make_unique<Sequence<T>>(spec_.layers, shapes_[0]);
+  has_noise_ = has_dropout(spec_.layers);
   buffers_ = AlignedBuffer(static_cast<std::size_t>(layers_->buffer_count()) * sizeof(T));
   for (const ParameterSpec& b : nn::buffers(spec_))
     std::fill_n(buffers().begin() + static_cast<std::ptrdiff_t>(b.offset), b.count,
@@ -110,7 +175,7 @@ void Network<T>::set_parameter_base(T* base) {
 
 template <class T>
 void Network<T>::check(const Batch& batch) const {
-  require_fit(batch, spec_, classes());
+  require_fit(batch, spec_, shapes_.back());
 }
 
 template <class T>
@@ -127,12 +192,30 @@ const T* Network<T>::load(const Batch& batch) {
   return input;
 }
 
+/// Of some parameters and of each sample's inputs: another one in every step, and the same however
+/// a batch is divided.
+template <class T>
+const std::uint64_t* Network<T>::noise_of(const Batch& batch) {
+  constexpr std::size_t looked_at = 256;
+  std::uint64_t of_model = 0;
+  for (std::size_t i = 0; i < parameter_count_; i += parameter_count_ / looked_at + 1)
+    of_model = mix_seed(of_model, bits_of(base_[i]));
+  const std::size_t size = batch.inputs.size() / batch.count();
+  noise_.assign(batch.count(), of_model);
+  for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
+    std::uint64_t& noise = noise_[i / size];
+    noise = (noise ^ bits_of(batch.inputs[i])) * 0x100000001b3;  // FNV-1a
+  }
+  return noise_.data();
+}
+
 template <class T>
 std::span<const T> Network<T>::forward(const Batch& batch, bool training) {
   check(batch);
-  const Pass<T> pass{static_cast<Index>(batch.count()), training, buffers().data()};
+  const Pass<T> pass{static_cast<Index>(batch.count()), training, buffers().data(),
+                     training && has_noise_ ? noise_of(batch) : nullptr};
   return {layers_->forward(base_, load(batch), pass),
-          batch.count() * static_cast<std::size_t>(classes())};
+          batch.count() * static_cast<std::size_t>(elements_of(shapes_.back()))};
 }
 
 template <class T>
@@ -145,7 +228,7 @@ double Network<T>::loss_and_gradients(const Batch& batch) {
   const std::span<const T> logits = forward(batch, true);
   grow<T>(grads_, static_cast<Index>(logits.size()));
   const std::span<T> grads = grads_.as<T>().first(logits.size());
-  const LossResult loss = softmax_cross_entropy<T>(logits, batch.labels, grads);
+  const LossResult loss = loss_of<T>(spec_.loss, logits, batch, grads);
   correct_ = loss.correct;
   layers_->backward(base_, gradients().data(), grads.data(), nullptr,
                     static_cast<Index>(batch.count()));
@@ -154,7 +237,10 @@ double Network<T>::loss_and_gradients(const Batch& batch) {
 
 template <class T>
 LossResult Network<T>::evaluate(const Batch& batch) {
-  return softmax_cross_entropy<T>(forward(batch, false), batch.labels);
+  const std::span<const T> outputs = forward(batch, false);
+  LossResult result = loss_of<T>(spec_.loss, outputs, batch);
+  result.measures = measures_of<T>(spec_.loss, outputs, batch);
+  return result;
 }
 
 template class Network<float>;

@@ -23,9 +23,12 @@ void sum_parts(T* into, const std::vector<const T*>& from, const std::vector<dou
 }  // namespace
 
 Batch part_of(const Batch& batch, std::size_t first, std::size_t count) {
-  const std::size_t size = batch.inputs.size() / batch.count();
-  return {batch.inputs.subspan(first * size, count * size), batch.labels.subspan(first, count),
-          batch.sample_shape};
+  const std::size_t size = batch.inputs.size() / batch.count(), each = batch.target_size();
+  const auto part = [&](auto values) {
+    return values.empty() ? values : values.subspan(first * each, count * each);
+  };
+  return {batch.inputs.subspan(first * size, count * size), part(batch.labels), batch.sample_shape,
+          part(batch.targets), batch.target_shape};
 }
 
 template <class T>
@@ -127,10 +130,7 @@ LossResult ParallelNetwork<T>::evaluate(const Batch& batch) {
   follow_first();
   run(parts.size(), [&](std::size_t i) { results[i] = networks_[i].evaluate(parts[i]); });
   LossResult total;
-  for (const LossResult& result : results) {
-    total.sum += result.sum;
-    total.correct += result.correct;
-  }
+  for (const LossResult& result : results) total.add(result);
   return total;
 }
 

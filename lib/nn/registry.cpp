@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <fast/nn/model_file.hpp>
 
 #include "nn/layers/row.hpp"
 
@@ -6,7 +8,7 @@ namespace fast::nn {
 namespace {
 
 constexpr std::array all_rows{
-#define FAST_ROW(name) &rows::name,
+#define FAST_ROW(name) NamedRow{#name, &rows::name},
 #include "nn/rows.inc"
 #undef FAST_ROW
 };
@@ -15,7 +17,7 @@ static_assert(all_rows.size() == kinds, "each layer of LayerSpec has one file in
 
 std::array<const Row*, kinds> by_kind() {
   std::array<const Row*, kinds> sorted{};
-  for (const Row* row : all_rows) sorted.at(row->kind) = row;
+  for (const NamedRow& named : all_rows) sorted.at(named.row->kind) = named.row;
   return sorted;
 }
 
@@ -24,6 +26,18 @@ std::array<const Row*, kinds> by_kind() {
 const Row& row_of(const LayerSpec& spec) {
   static const std::array<const Row*, kinds> sorted = by_kind();
   return *sorted.at(spec.index());
+}
+
+const NamedRow* row_named(std::string_view name) {
+  const auto* found = std::find_if(all_rows.begin(), all_rows.end(),
+                                   [&](const NamedRow& named) { return named.name == name; });
+  return found == all_rows.end() ? nullptr : found;
+}
+
+std::vector<std::string_view> layer_names() {
+  std::vector<std::string_view> names;
+  for (const NamedRow& named : all_rows) names.push_back(named.name);
+  return names;
 }
 
 template <>

@@ -5,6 +5,9 @@
 #include "nn/layers/row.hpp"
 
 namespace fast::nn {
+namespace {
+constexpr Index places_of_list = 1024;  ///< so that layers within layers have places of their own
+}
 
 template <class T>
 Sequence<T>::Sequence(const std::vector<LayerSpec>& layers, const Shape& input) {
@@ -47,7 +50,8 @@ const T* Sequence<T>::forward(const T* parameters, const T* x, const Pass<T>& pa
     const Stage& stage = stages_[i];
     if (!in_place(i)) y = stage.output.template as<T>().data();
     stage.layer->forward(parameters + stage.parameters, values_.back(), y,
-                         {pass.count, pass.training, pass.buffers + stage.buffers});
+                         {pass.count, pass.training, pass.buffers + stage.buffers, pass.noise,
+                          places_of_list * pass.place + static_cast<Index>(i) + 1});
     values_.push_back(y);
   }
   return values_.back();

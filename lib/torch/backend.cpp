@@ -197,6 +197,7 @@ class ModuleBackend final : public Backend {
 
   /// Adds the outputs to those of the step.
   at::Tensor loss_of(const Batch& batch, std::size_t first, std::size_t count) {
+    require_class_labels(batch, "torch");
     const at::Tensor logits = forward_(inputs(batch, first, count));
     const at::Tensor labels = labels_of(batch, first, count, logits);
     outputs_.push_back({logits.detach(), labels});

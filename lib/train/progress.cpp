@@ -33,7 +33,9 @@ std::string head(const ProgressState& s) {
 std::string tail(const ProgressState& s) {
   std::string text = fmt::format("{}/{} | loss {:.4f}", s.round, s.rounds, s.loss);
   if (s.accuracy)
-    text += fmt::format(" | {} {:.2f} %", s.accuracy->samples, 100 * s.accuracy->part);
+    text += fmt::format(" | {} {}{}{}", s.accuracy->samples, s.accuracy->name,
+                        s.accuracy->name.empty() ? "" : " ",
+                        measure_text(s.accuracy->form, s.accuracy->part));
   text += fmt::format(" | {:.0f} samples/s", s.samples_per_second);
   const double done = fraction(s.epoch * s.rounds + s.round, s.epochs * s.rounds);
   if (done > 0) text += fmt::format(" | {} left", time_text(s.elapsed_s * (1 - done) / done));

@@ -24,10 +24,17 @@ std::string size_text(double bytes) {
 
 std::string Summary::to_json() const {
   using Json = nlohmann::ordered_json;
-  const Json json = {
-      {"test_accuracy_mean_model", test_accuracy_mean_model},
-      {"test_accuracy_worst_worker", test_accuracy_worst_worker},
-      {"test_loss_mean_model", test_loss_mean_model},
+  Json json = Json::object();
+  if (measures.empty()) {
+    json["test_accuracy_mean_model"] = test_accuracy_mean_model;
+    json["test_accuracy_worst_worker"] = test_accuracy_worst_worker;
+  }
+  for (const TestMeasure& measure : measures) {
+    json["test_" + measure.name + "_mean_model"] = measure.mean_model;
+    json["test_" + measure.name + "_worst_worker"] = measure.worst_worker;
+  }
+  json["test_loss_mean_model"] = test_loss_mean_model;
+  const Json others = {
       {"consensus_distance", consensus_distance},
       {"samples_per_second", samples_per_second},
       {"wait_fraction", wait_fraction},
@@ -59,6 +66,7 @@ std::string Summary::to_json() const {
       {"stopped", stopped},
       {"unsaved", unsaved},
   };
+  json.update(others);
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -70,9 +78,17 @@ std::string Summary::table(bool with_run) const {
     return fmt::format("  stopped after {} rounds, {}\n", rounds,
                        unsaved.empty() ? "to be resumed" : "not saved: " + unsaved);
   }
-  std::vector<std::pair<const char*, std::string>> rows = {
-      {"test accuracy, mean model", percent(test_accuracy_mean_model)},
-      {"test accuracy, worst worker", percent(test_accuracy_worst_worker)},
+  std::vector<std::pair<std::string, std::string>> rows;
+  if (measures.empty()) {
+    rows = {{"test accuracy, mean model", percent(test_accuracy_mean_model)},
+            {"test accuracy, worst worker", percent(test_accuracy_worst_worker)}};
+  }
+  for (const TestMeasure& measure : measures) {
+    const std::string name = "test " + measure.name;
+    rows.emplace_back(name + ", mean model", measure_text(measure.form, measure.mean_model));
+    rows.emplace_back(name + ", worst worker", measure_text(measure.form, measure.worst_worker));
+  }
+  const std::vector<std::pair<std::string, std::string>> figures = {
       {"consensus distance", fmt::format("{:.4g}", consensus_distance)},
       {"samples per second", fmt::format("{:.0f}", samples_per_second)},
       {"time waiting", percent(wait_fraction)},
@@ -85,6 +101,7 @@ std::string Summary::table(bool with_run) const {
       {"closing rounds", fmt::format("{}", closing_rounds)},
       {"epochs", fmt::format("{}", epochs)},
   };
+  rows.insert(rows.end(), figures.begin(), figures.end());
   if (with_run) {
     rows.insert(rows.end(), {{"workers", fmt::format("{}", workers)},
                              {"topology", topology},

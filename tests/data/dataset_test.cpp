@@ -84,6 +84,55 @@ TEST_CASE("an empty data set answers") {
   CHECK_THROWS_AS(gathered(none, {0}), Error);
 }
 
+TEST_CASE("float targets belong to their samples, in slices too") {
+  const Dataset set("prices", {2}, std::vector<float>{1, 2, 3, 4, 5, 6},
+                    data::Targets{std::vector<float>{10, 11, 20, 21, 30, 31}, {2}});
+  CHECK(set.size() == 3);
+  CHECK(set.classes() == 0);
+  CHECK(set.labels().empty());
+  CHECK(set.target_shape() == std::vector<std::int64_t>{2});
+  CHECK(set.target_size() == 2);
+  const Dataset last = set.slice(1, 2);
+  REQUIRE(last.targets().size() == 4);
+  CHECK(last.targets()[0] == 20);
+  CHECK(last.targets()[3] == 31);
+  check_close(gathered(last, {1}), {5, 6});
+  CHECK(set.slice(3, 0).targets().empty());
+}
+
+TEST_CASE("one number a sample needs no target shape") {
+  const Dataset set("heights", {1}, std::vector<std::uint8_t>{0, 255},
+                    data::Targets{std::vector<float>{-1.5F, 2}});
+  CHECK(set.size() == 2);
+  CHECK(set.target_shape().empty());
+  CHECK(set.target_size() == 1);
+  CHECK(set.targets()[0] == -1.5F);
+}
+
+TEST_CASE("a label each step makes one sample of so many labels") {
+  const Dataset set("tags", {3}, std::vector<float>{1, 2, 3, 4, 5, 6},
+                    data::Targets{std::vector<std::int32_t>{0, 1, 2, 2, 1, 0}, {3}, 3});
+  CHECK(set.size() == 2);
+  CHECK(set.classes() == 3);
+  CHECK(set.targets().empty());
+  REQUIRE(set.slice(1, 1).labels().size() == 3);
+  CHECK(set.slice(1, 1).labels().data() == set.labels().data() + 3);
+}
+
+TEST_CASE("targets that do not fit the samples are refused") {
+  using Floats = std::vector<float>;
+  const Floats values(4);
+  const auto make = [&](data::Targets targets) { return Dataset("d", {2}, values, targets); };
+  CHECK_THROWS_WITH(make({Floats(3)}), ContainsSubstring("4 values for 3 targets of 2"));
+  CHECK_THROWS_WITH(make({Floats(5), {2}}), ContainsSubstring("5 targets for samples of 2"));
+  CHECK_THROWS_WITH(make({Floats(4), {0}}), ContainsSubstring("target shape has a side 0"));
+  CHECK_THROWS_WITH(make({Floats{0, 0, 0, NAN}, {2}}),
+                    ContainsSubstring("sample 1 has the target nan"));
+  CHECK_THROWS_WITH(make({Floats(2), {}, 2}), ContainsSubstring("2 classes for float targets"));
+  CHECK_THROWS_WITH(make({std::vector<std::int32_t>{0, 1, 2, 3}, {2}, 3}),
+                    ContainsSubstring("sample 1 has label 3"));
+}
+
 TEST_CASE("values, shapes and labels that do not fit each other are refused") {
   const std::vector<float> values(4);
   CHECK_THROWS_WITH(Dataset("d", {3}, values, {0, 0}, 1),

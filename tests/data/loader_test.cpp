@@ -24,7 +24,51 @@ Dataset numbered(std::size_t samples) {
   return {"numbered", {1, 1, 2}, std::move(values), std::move(labels), 3};
 }
 
+/// The same samples with the targets {i, -i} or, as labels, {i mod 3, 1}.
+Dataset numbered_pairs(std::size_t samples, bool floats) {
+  std::vector<float> values, targets;
+  std::vector<std::int32_t> labels;
+  for (std::size_t i = 0; i < samples; ++i) {
+    values.push_back(static_cast<float>(i));
+    targets.insert(targets.end(), {static_cast<float>(i), -static_cast<float>(i)});
+    labels.insert(labels.end(), {static_cast<std::int32_t>(i % 3), 1});
+  }
+  if (floats) return {"pairs", {1}, std::move(values), data::Targets{std::move(targets), {2}}};
+  return {"pairs", {1}, std::move(values), data::Targets{std::move(labels), {2}, 3}};
+}
+
 }  // namespace
+
+TEST_CASE("targets and labels of several values go with their samples") {
+  for (const bool floats : {true, false}) {
+    Loader loader(numbered_pairs(50, floats), {}, 2, 1, 4, 9);
+    for (const Batch& batch : loader.epoch(1)) {
+      REQUIRE(batch.count() == 4);
+      REQUIRE(batch.target_shape == std::vector<std::int64_t>{2});
+      REQUIRE(batch.targets.size() == (floats ? 8 : 0));
+      REQUIRE(batch.labels.size() == (floats ? 0 : 8));
+      for (std::size_t i = 0; i < 4; ++i) {
+        const float sample = batch.inputs[i];
+        if (floats) {
+          CHECK(batch.targets[2 * i] == sample);
+          CHECK(batch.targets[2 * i + 1] == -sample);
+        } else {
+          CHECK(batch.labels[2 * i] == static_cast<int>(sample) % 3);
+          CHECK(batch.labels[2 * i + 1] == 1);
+        }
+      }
+    }
+    Loader all(numbered_pairs(5, floats), {}, 4);
+    CHECK(all.batch(0, 1).count() == 1);
+  }
+}
+
+TEST_CASE("a loader needs room for all targets of a batch") {
+  Loader loader(numbered_pairs(8, true), {}, 4);
+  std::vector<float> inputs(4), targets(7);
+  CHECK_THROWS_WITH(loader.fill(0, 0, inputs, {}, targets),
+                    ContainsSubstring("room for 7") && ContainsSubstring("4 samples have 8"));
+}
 
 TEST_CASE("a training loader follows the sampler's order") {
   Loader loader(numbered(103), {}, 3, 2, 8, 42);

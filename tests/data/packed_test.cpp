@@ -23,6 +23,8 @@ void check_equal(const data::Dataset& a, const data::Dataset& b) {
   CHECK(a.classes() == b.classes());
   CHECK(a.sample_shape() == b.sample_shape());
   CHECK(std::equal(a.labels().begin(), a.labels().end(), b.labels().begin(), b.labels().end()));
+  CHECK(a.target_shape() == b.target_shape());
+  CHECK(std::equal(a.targets().begin(), a.targets().end(), b.targets().begin(), b.targets().end()));
   CHECK(all_of(a) == all_of(b));
 }
 
@@ -48,6 +50,26 @@ TEST_CASE("packed data sets are the same in the memory that they were packed int
   CHECK(found.normalization.stddev == splits.normalization.stddev);
   const auto* first = reinterpret_cast<const std::byte*>(found.train.labels().data());
   CHECK((first > bytes.data() && first < bytes.data() + bytes.size()));
+}
+
+TEST_CASE("packed data sets keep float targets, labels of each step and their shapes") {
+  data::Splits splits;
+  splits.train = {"prices",
+                  {1},
+                  std::vector<float>{1, 2, 3},
+                  data::Targets{std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 1}}};
+  splits.test = {"tags",
+                 {2},
+                 std::vector<float>{1, 2, 3, 4},
+                 data::Targets{std::vector<std::int32_t>{0, 1, 1, 0}, {2}, 2}};
+  const auto memory = std::make_shared<AlignedBuffer>(data::packed_bytes(splits));
+  const std::span<std::byte> bytes(memory->data(), memory->size_bytes());
+  data::pack(splits, bytes);
+  const data::Splits found = data::unpack(bytes, memory);
+  check_equal(found.train, splits.train);
+  check_equal(found.test, splits.test);
+  CHECK(found.train.size() == 3);
+  CHECK(found.train.targets().size() == 6);
 }
 
 TEST_CASE("memory that holds no packed data sets, or part of them, is refused") {

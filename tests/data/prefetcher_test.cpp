@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <fast/core/error.hpp>
 #include <fast/data/prefetcher.hpp>
@@ -71,6 +72,22 @@ TEST_CASE("batches made ahead are the loader's, in its order, whoever makes them
         for (std::size_t round = 0; round < plain.rounds(); ++round)
           require_same(prefetcher.batch(epoch, round), plain.batch(epoch, round));
     }
+}
+
+TEST_CASE("batches made ahead carry float targets") {
+  std::vector<float> values(40), targets(80);
+  for (std::size_t i = 0; i < 80; ++i) targets[i] = static_cast<float>(i);
+  const data::Dataset set("pairs", {1}, values, data::Targets{targets, {2}});
+  for (const std::size_t ahead : {0, 2}) {
+    Loader plain(set, {}, 1, 0, 7, 3);
+    Prefetcher prefetcher(Loader(set, {}, 1, 0, 7, 3), {.ahead = ahead});
+    for (std::size_t round = 0; round < plain.rounds(); ++round) {
+      const Batch &found = prefetcher.batch(2, round), &expected = plain.batch(2, round);
+      REQUIRE(found.targets.size() == 14);
+      REQUIRE(found.target_shape == expected.target_shape);
+      REQUIRE(std::ranges::equal(found.targets, expected.targets));
+    }
+  }
 }
 
 TEST_CASE("asked for another batch than the next, a prefetcher goes on from there") {

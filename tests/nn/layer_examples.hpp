@@ -13,25 +13,41 @@ struct LayerExample {
   /// Of an elementwise layer: its definition.
   double (*formula)(double x) = nullptr;
   bool in_onnx = true;
+  bool on_gpu = true;
 };
 
 inline std::vector<LayerExample> layer_examples() {
-  return {{Dense{4}, {10}},
-          {Conv2d{5, 3, 2, 1}, {3, 5, 7}},
-          {Conv2d{4, 2, 1, 1, false}, {2, 4, 3}},
-          {Relu{}, {7}, [](double x) { return std::fmax(x, 0); }},
-          {Relu{}, {3, 4, 5}, [](double x) { return std::fmax(x, 0); }},
-          {MaxPool{3, 2, 1}, {2, 5, 6}},
-          {MaxPool{}, {8, 4, 5}},
-          {Flatten{}, {2, 3, 5}},
-          {BatchNorm{0.1, 0.1}, {3, 4, 3}},
-          {GroupNorm{3, 0.1}, {6, 3, 2}, nullptr, false},
-          {GlobalAveragePool{}, {6, 5, 4}},
-          {Lstm{4}, {5, 3}},
-          {Lstm{4, true}, {3, 6}},
-          {Residual{{Conv2d{3, 3, 1, 1}}, {}}, {3, 4, 4}},
-          {Silu{}, {11}, [](double x) { return x / (1 + std::exp(-x)); }},
-          {Silu{}, {3, 4, 5}, [](double x) { return x / (1 + std::exp(-x)); }}};
+  return {
+      {Dense{4}, {10}},
+      {Conv2d{5, 3, 2, 1}, {3, 5, 7}},
+      {Conv2d{4, 2, 1, 1, false}, {2, 4, 3}},
+      {Relu{}, {7}, [](double x) { return std::fmax(x, 0); }},
+      {Relu{}, {3, 4, 5}, [](double x) { return std::fmax(x, 0); }},
+      {MaxPool{3, 2, 1}, {2, 5, 6}},
+      {MaxPool{}, {8, 4, 5}},
+      {Flatten{}, {2, 3, 5}},
+      {BatchNorm{0.1, 0.1}, {3, 4, 3}},
+      {GroupNorm{3, 0.1}, {6, 3, 2}, nullptr, false},
+      {GlobalAveragePool{}, {6, 5, 4}},
+      {Lstm{4}, {5, 3}},
+      {Lstm{4, true}, {3, 6}},
+      {Residual{{Conv2d{3, 3, 1, 1}}, {}}, {3, 4, 4}},
+      {Silu{}, {11}, [](double x) { return x / (1 + std::exp(-x)); }},
+      {Silu{}, {3, 4, 5}, [](double x) { return x / (1 + std::exp(-x)); }},
+      {LayerNorm{0.1}, {9}, nullptr, false},
+      {LayerNorm{0.1}, {4, 6}, nullptr, false},
+      {Embedding{7, 3}, {5}, nullptr, false},
+      {Dropout{0.25}, {12}, nullptr, true, false},
+      {Dropout{}, {2, 3, 5}, nullptr, true, false},
+      {Gelu{}, {11}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }, false},
+      {Gelu{}, {3, 4, 5}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }, false},
+      {AveragePool{}, {8, 4, 5}},
+      {AveragePool{3, 2, 1}, {2, 5, 6}},
+      {Gru{4}, {5, 3}, nullptr, false, false},
+      {Gru{3, true}, {4, 6}, nullptr, false, false},
+      {Conv1d{4, 3, 1, 1}, {6, 3}, nullptr, false, false},
+      {Conv1d{3, 2, 2, 0, false}, {7, 2}, nullptr, false, false},
+      {Dense{4}, {3, 5}}};
 }
 
 /// A model of the example's layer.

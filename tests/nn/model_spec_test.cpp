@@ -84,7 +84,7 @@ TEST_CASE("a layer that does not fit is named with its input") {
     return std::string("accepted");
   };
   CHECK_THAT(message({1, 4, 4}, {Dense{3}}),
-             ContainsSubstring("layer 1 (dense 3): it takes vectors, its "
+             ContainsSubstring("layer 1 (dense 3): it takes vectors and sequences, its "
                                "input is [1x4x4]; put a Flatten before"));
   CHECK_THAT(message({4}, {Relu{}, Conv2d{3, 3}}),
              ContainsSubstring("layer 2 (conv2d 3, kernel 3"));
@@ -104,14 +104,13 @@ TEST_CASE("a layer that does not fit is named with its input") {
   CHECK_THAT(message({3, 4, 4}, {Residual{{Conv2d{2, 5}}, {}}}),
              ContainsSubstring("layer 1 (residual of 1 layers): body: layer 1 (conv2d 2"));
   CHECK_THAT(message({4}, {Dense{-1}}), ContainsSubstring("units must be positive"));
-  CHECK_THAT(message({4, 4}, {Dense{1}}),
-             ContainsSubstring("it takes vectors, its input is [4x4]"));
+  CHECK(message({4, 4}, {Dense{1}}) == "accepted");
   CHECK_THAT(message({4}, {Lstm{3}}), ContainsSubstring("it takes sequences [steps x features]"));
   CHECK_THAT(message({4, 4}, {Lstm{0}}), ContainsSubstring("layer 1 (lstm 0): hidden units"));
-  CHECK_THAT(message({4, 4}, {Lstm{3, true}}), ContainsSubstring("no vector of logits"));
+  CHECK(message({4, 4}, {Lstm{3, true}}) == "accepted");
   CHECK_THAT(message({1, 2, 3, 4}, {Dense{1}}), ContainsSubstring("input [1x2x3x4] is neither"));
   CHECK_THAT(message({0}, {Dense{1}}), ContainsSubstring("input [0] is neither"));
-  CHECK_THAT(message({1, 4, 4}, {Relu{}}), ContainsSubstring("no vector of logits"));
+  CHECK_THAT(message({1, 4, 4}, {Relu{}}), ContainsSubstring("no vector or sequence"));
   CHECK_THROWS_WITH(mlp({5}), ContainsSubstring("1 widths given"));
 }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/nn/network.hpp>
+#include <fast/nn/optimizer.hpp>
 
 #include "nn/samples.hpp"
 #include "support/catch.hpp"
@@ -197,4 +198,80 @@ TEST_CASE("a network may begin with a normalization") {
       REQUIRE(found[i] == Approx((above - below) / (2 * h)).epsilon(1e-5).margin(1e-8));
     }
   }
+}
+
+namespace {
+
+/// Targets y = (x0 - 2 x1, x2) of vectors of three values.
+struct Line {
+  std::vector<float> inputs, targets;
+  Batch batch() const { return {inputs, {}, {3}, targets, {2}}; }
+  explicit Line(std::size_t count) {
+    Rng rng(4);
+    for (std::size_t i = 0; i < 3 * count; ++i) inputs.push_back(static_cast<float>(rng.normal()));
+    for (std::size_t i = 0; i < count; ++i) {
+      targets.push_back(inputs[3 * i] - 2 * inputs[3 * i + 1]);
+      targets.push_back(inputs[3 * i + 2]);
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a network learns a linear function of several outputs") {
+  for (const Loss loss : {Loss::mse, Loss::huber}) {
+    const Line line(64);
+    Network<double> network({"line", {3}, {Dense{2}}, {loss}}, 1);
+    Optimizer<double> optimizer(SgdOptions{.learning_rate = 0.1}, network.parameter_count());
+    for (int step = 0; step < 300; ++step) {
+      network.loss_and_gradients(line.batch());
+      optimizer.step(network.parameters(), network.gradients());
+    }
+    const LossResult found = network.evaluate(line.batch());
+    CHECK(found.sum / 64 < 1e-6);
+    REQUIRE(found.measures.size() == 2);
+    CHECK(found.measures[0].value() < 1e-3);
+    const std::vector<double> expected{1, -2, 0, 0, 0, 1, 0, 0};
+    for (std::size_t i = 0; i < 8; ++i)
+      CHECK(network.parameters()[i] == Approx(expected[i]).margin(1e-3));
+  }
+}
+
+TEST_CASE("a network learns a label for each step") {
+  const ModelSpec spec{"tags", {4, 2}, {Dense{2}}};
+  Samples samples(32, {4, 2}, 2);
+  std::vector<std::int32_t> labels;
+  for (std::size_t i = 0; i < 128; ++i)
+    labels.push_back(samples.inputs[2 * i] > samples.inputs[2 * i + 1] ? 1 : 0);
+  const Batch batch{samples.inputs, labels, {4, 2}, {}, {4}};
+  Network<float> network(spec, 1);
+  Optimizer<float> optimizer(AdamOptions{.learning_rate = 0.05}, network.parameter_count());
+  for (int step = 0; step < 100; ++step) {
+    network.loss_and_gradients(batch);
+    optimizer.step(network.parameters(), network.gradients());
+  }
+  const LossResult found = network.evaluate(batch);
+  CHECK(found.correct > 120);
+  REQUIRE(found.measures.size() == 2);
+  CHECK(found.measures[0].sums == std::vector<double>{static_cast<double>(found.correct), 128});
+}
+
+TEST_CASE("targets that do not fit the loss or the outputs are refused") {
+  const Line line(4);
+  const std::vector<std::int32_t> labels(4);
+  const auto refused = [](const ModelSpec& spec, const Batch& batch, const char* text) {
+    Network<float> network(spec, 1);
+    CHECK_THROWS_WITH(network.loss_and_gradients(batch), ContainsSubstring(text));
+  };
+  const ModelSpec line_model{"line", {3}, {Dense{2}}, {Loss::mse}};
+  refused({"line", {3}, {Dense{2}}}, line.batch(), "choose the loss mse or huber");
+  refused(line_model, {line.inputs, labels, {3}}, "choose the loss cross_entropy");
+  refused({"line", {3}, {Dense{3}}, {Loss::mse}}, line.batch(),
+          "2 targets a sample, the outputs of model line are [3]");
+  refused({"line", {3}, {Dense{2}}, {Loss::binary_cross_entropy}}, line.batch(),
+          "numbers from 0 to 1");
+  refused({"steps", {3, 1}, {Dense{2}}}, {line.inputs, labels, {3}},
+          "one for each step of a sequence");
+  CHECK_THROWS_WITH(Network<float>({"line", {3}, {Dense{2}}, {Loss::huber, 0}}, 1),
+                    ContainsSubstring("delta 0"));
 }

@@ -54,7 +54,7 @@ TEST_CASE("the reference evaluator of ONNX finds the logits that this library do
     Network<float> network(spec, 3);
     for (float& value : network.parameters()) value += 0.05F * static_cast<float>(rng.normal());
     for (float& value : network.buffers()) value += static_cast<float>(rng.uniform(0, 0.2));
-    const Samples samples(3, spec.input, static_cast<int>(network.classes()));
+    const Samples samples(3, spec, static_cast<int>(network.classes()));
     const Batch batch = samples.batch();
     const auto logits = network.forward(batch);
     CHECK(logits.front() != logits[static_cast<std::size_t>(network.classes())]);  // not dead

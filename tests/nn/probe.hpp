@@ -125,6 +125,9 @@ inline void check_gradients(const LayerSpec& spec, const Shape& in, Index count)
   Probe probe(spec, in, count);
   Values parameters = random_values(probe.parameters(), rng);
   Values x = random_values(probe.inputs(), rng);
+  if (const std::int64_t tokens = tokens_of({spec}); tokens > 0)
+    for (double& token : x)
+      token = static_cast<double>(rng.below(static_cast<std::uint64_t>(tokens)));
   const Values grads = random_values(probe.outputs(), rng);
   probe.forward(parameters, x);
   const Probe::Gradients found = probe.backward(parameters, grads);

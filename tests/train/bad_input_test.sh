@@ -81,7 +81,7 @@ check_data() {
 }
 
 check_names() {
-  refused "model" "\"vgg\"" "choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, resnet20 or resnet50" -- --model vgg
+  refused "model" "\"vgg\"" "choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, resnet20 or resnet50, or give a file" -- --model vgg
   refused "widths" "\"mlp:8-x\"" "widths of hidden layers" -- --model mlp:8-x
   refused "hidden units" "\"lstm:x\"" "number of hidden units" -- --model lstm:x
   refused "images of another size" "--model resnet50" "[3x224x224]" "[1x28x28]" "not resized" -- --model resnet50

@@ -26,6 +26,22 @@ Summary example() {
 
 }  // namespace
 
+TEST_CASE("measures of a task stand in the place of the accuracy") {
+  fast::train::Summary summary;
+  summary.measures = {{"mae", fast::Measure::Form::mean, 0.12345, 0.25},
+                      {"top5", fast::Measure::Form::share, 0.5, 0.25}};
+  const auto json = nlohmann::ordered_json::parse(summary.to_json());
+  CHECK_FALSE(json.contains("test_accuracy_mean_model"));
+  CHECK(json.begin().key() == "test_mae_mean_model");
+  CHECK(json.at("test_mae_mean_model") == 0.12345);
+  CHECK(json.at("test_mae_worst_worker") == 0.25);
+  CHECK(json.at("test_top5_worst_worker") == 0.25);
+  const std::string table = summary.to_table();
+  CHECK_THAT(table, ContainsSubstring("  test mae, mean model          0.1235\n"));
+  CHECK_THAT(table, ContainsSubstring("  test top5, worst worker       25.00 %\n"));
+  CHECK_THAT(table, !ContainsSubstring("accuracy"));
+}
+
 TEST_CASE("a summary's JSON holds every field in order") {
   const auto json = nlohmann::ordered_json::parse(example().to_json());
   std::vector<std::string> keys;

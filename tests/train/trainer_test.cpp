@@ -1,6 +1,9 @@
+#include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/nn/backend.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
@@ -168,6 +171,61 @@ std::vector<nlohmann::json> metrics_of(const std::filesystem::path& file,
 }
 
 }  // namespace
+
+namespace {
+
+/// y = (x0 - 2 x1 + 0.5, x1), of samples of two values.
+data::Splits line_data() {
+  Rng rng(3);
+  std::vector<float> values, targets;
+  for (int i = 0; i < 700; ++i) {
+    const auto a = static_cast<float>(rng.normal()), b = static_cast<float>(rng.normal());
+    values.insert(values.end(), {a, b});
+    targets.insert(targets.end(), {a - 2 * b + 0.5F, b});
+  }
+  const data::Dataset all("line", {2}, std::move(values), data::Targets{std::move(targets), {2}});
+  return {all.slice(0, 600), all.slice(600, 100), {}};
+}
+
+}  // namespace
+
+TEST_CASE("workers learn a regression, and all that is reported has its measures") {
+  const testing::TemporaryDirectory directory;
+  const data::Splits data = line_data();
+  train::TrainerOptions options = trainer_options();
+  options.epochs = 8;
+  options.out = directory / "run";
+  options.validation = 0.1;
+  std::vector<train::Summary> all(3);
+  local::run(3, [&](const Group& group) {
+    const auto backend =
+        nn::make_backend<double>({"line", {2}, {nn::Dense{2}}, {nn::Loss::mse}}, 5);
+    all[static_cast<std::size_t>(group.rank())] =
+        train::train(group, stencil::ring(), *backend, data, options);
+  });
+  const train::Summary& summary = all[0];
+  REQUIRE(summary.measures.size() == 2);
+  CHECK(summary.measures[0].name == "mae");
+  CHECK(summary.measures[1].name == "rmse");
+  CHECK(summary.measures[0].mean_model < 0.05);
+  CHECK(summary.measures[1].mean_model >= summary.measures[0].mean_model);
+  CHECK(summary.measures[0].worst_worker < 0.05);
+  CHECK(summary.test_loss_mean_model == Approx(std::pow(summary.measures[1].mean_model, 2)));
+  for (const train::Summary& each : all) CHECK(each.to_json() == summary.to_json());
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto lines = metrics_of(*options.out / fmt::format("metrics/{}.jsonl", rank), "epoch");
+    REQUIRE(lines.size() == 8);
+    CHECK(lines.back().at("test_mae") < 0.05);
+    CHECK(lines.back().contains("test_rmse"));
+    CHECK(lines.back().contains("validation_mae") == (rank == 0));
+    CHECK(lines.back().at("gradient_norm") > 0);
+    for (const char* name : {"accuracy", "test_accuracy", "validation_accuracy"})
+      CHECK_FALSE(lines.back().contains(name));
+    const auto end = metrics_of(*options.out / fmt::format("metrics/{}.jsonl", rank), "end");
+    CHECK(end.at(0).at("test_mae") == summary.measures[0].mean_model);
+    CHECK_FALSE(end.at(0).contains("test_accuracy"));
+  }
+}
 
 TEST_CASE("every worker's metrics have a start, a line an epoch and an end") {
   const testing::TemporaryDirectory directory;

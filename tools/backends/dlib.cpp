@@ -84,7 +84,13 @@ std::unique_ptr<Backend> make_dlib(const nn::ModelSpec& spec, std::uint64_t seed
           ErrorKind::argument,
           "--backend dlib: it has no clipping, no accumulation and one thread; choose nn or torch "
           "for those");
-  if (spec.name == "lenet5") return classifier<LeNet>(spec, seed, options.optimizer);
+  require(
+      nn::classifies(spec), ErrorKind::argument,
+      "--backend dlib: model {} has the loss {} or a label for each step, dlib learns one class "
+      "label a sample; choose the backend nn",
+      spec.name, nn::name(spec.loss.kind));
+  if (spec.name == "lenet5" && spec.input == nn::lenet5().input)
+    return classifier<LeNet>(spec, seed, options.optimizer);
   const auto classes = std::get<nn::Dense>(spec.layers.back()).units;
   if (spec.name == nn::mlp({784, 256, classes}).name)
     return classifier<Mlp>(spec, seed, options.optimizer);

@@ -44,7 +44,7 @@ class SpecModule : public modules::Module {
   }
 
   Function function(const nn::Dense& dense, const nn::Shape& in) {
-    return keep("fc", modules::Linear(in[0], dense.units));
+    return keep("fc", modules::Linear(in.back(), dense.units));
   }
   Function function(const nn::Conv2d& conv, const nn::Shape& in) {
     return keep("conv", modules::Conv2d(modules::Conv2dOptions(in[0], conv.channels, conv.kernel)
@@ -60,6 +60,16 @@ class SpecModule : public modules::Module {
   Function function(const nn::GroupNorm& norm, const nn::Shape& in) {
     return keep(
         "gn", modules::GroupNorm(modules::GroupNormOptions(norm.groups, in[0]).eps(norm.epsilon)));
+  }
+  Function function(const nn::LayerNorm& norm, const nn::Shape& in) {
+    return keep("ln", modules::LayerNorm(modules::LayerNormOptions({in.back()}).eps(norm.epsilon)));
+  }
+  Function function(const nn::Gelu&, const nn::Shape&) {
+    return [](const Tensor& x) { return at::gelu(x); };
+  }
+  Function function(const nn::AveragePool& pool, const nn::Shape&) {
+    return
+        [pool](const Tensor& x) { return at::avg_pool2d(x, pool.size, pool.stride, pool.padding); };
   }
   Function function(const nn::Relu&, const nn::Shape&) {
     return [](const Tensor& x) { return x.relu(); };
@@ -147,6 +157,10 @@ template <class T>
 std::unique_ptr<Backend> make_torch(const nn::ModelSpec& spec, std::uint64_t seed,
                                     const nn::BackendOptions& options,
                                     const fast::torch::ReplicaOptions& replica) {
+  require(nn::classifies(spec), ErrorKind::argument,
+          "--backend torch: model {} has the loss {} or a label for each step, this backend learns "
+          "one class label a sample; choose the backend nn",
+          spec.name, nn::name(spec.loss.kind));
   nn::Network<T> initial(spec, seed);
   nn::Optimizer<T>(options.optimizer, initial.parameter_count());  // refuses what is out of range
   auto module = std::make_shared<SpecModule>(spec);

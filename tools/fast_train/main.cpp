@@ -6,6 +6,7 @@
 #include <fast/data/load.hpp>
 #include <fast/exchange/spares.hpp>
 #include <fast/fast.hpp>
+#include <fast/nn/model_file.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/train/shared_data.hpp>
 #include <fast/train/trainer.hpp>
@@ -86,6 +87,16 @@ void check_fit(const Group& ranks, const Options& o, const data::Splits& data) {
   });
 }
 
+/// In place of training.
+int describe_model(const Group& ranks, const Options& o) {
+  const data::Splits data = data_of(ranks, o);
+  agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: describing the model", [&] {
+    const std::string text = nn::describe(fast_train::model_for(o, data.train));
+    if (ranks.rank() == 0) std::fputs(text.c_str(), stdout);
+  });
+  return 0;
+}
+
 /// The closing table, by the worker that speaks for the run. False, on every worker that can know,
 /// when not all that was asked for has been saved.
 bool report(const Group& group, const Options& o, const train::Summary& summary) {
@@ -142,6 +153,7 @@ int main(int argc, char** argv) {
     if (!options) return 0;
     fast_train::choose_topology(ranks, *options);
     check_start(ranks, *options);
+    if (options->requests.describe) return describe_model(ranks, *options);
     if (options->exchange != "local" && ranks.size() == 1) {
       std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
     }

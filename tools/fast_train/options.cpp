@@ -129,9 +129,26 @@ void add_model_rows(OptionTable& table, Options& o) {
       .add("model", o.model, text(),
            "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths), lstm "
            "(24,458; reads 28x28 images row by row), lstm:HIDDEN, resnet20 (272,474, 32x32 color "
-           "images) or resnet50 (224x224 color images)")
-      .offer({"lenet", "mlp", "lstm", "resnet20", "resnet50"})
+           "images), resnet50 (224x224 color images), or a TOML file of layers (FILE.toml)")
+      .offer({"lenet", "mlp", "lstm", "resnet20", "resnet50", std::string(files)})
       .agreed();
+  const auto named = [](nn::Loss loss) { return std::pair(std::string(nn::name(loss)), loss); };
+  table
+      .add(
+          "loss", o.loss,
+          options::optional(
+              choice<nn::Loss>({named(nn::Loss::cross_entropy), named(nn::Loss::mse),
+                                named(nn::Loss::huber), named(nn::Loss::binary_cross_entropy)})),
+          "cross_entropy (class labels, one a sample or one a step), mse or huber (float targets), "
+          "or binary_cross_entropy (labels 0 and 1 by one output, or targets from 0 to 1) "
+          "[cross_entropy for labels, mse for float targets]")
+      .agreed();
+  table
+      .add("huber_delta", o.huber_delta, number<double>(positive()),
+           "difference from the target beyond which --loss huber grows linearly")
+      .agreed()
+      .only_if([&o] { return o.loss == nn::Loss::huber; },
+               "it is an option of --loss huber; leave it out or take that loss");
   table.add("backend", o.backend, choice(backend_names()),
             "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
 }
@@ -295,6 +312,11 @@ void add_program_rows(OptionTable& table, Requests& requests) {
       .add("write_config", requests.write_config, text(),
            "write all options to a file for --config, and do not train")
       .offer({std::string(files)})
+      .command_line_only();
+  table
+      .add("describe", requests.describe,
+           "print each layer of the model with the shape of its output and the number of its "
+           "parameters, and do not train")
       .command_line_only();
   table.add("help", requests.help, "print this text").also("h").command_line_only();
   table

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <fast/nn/loss.hpp>
 #include <fast/observe/trace.hpp>
 #include <fast/train/trainer.hpp>
 #include <optional>
@@ -17,7 +18,7 @@ namespace fast_train {
 
 /// What is done in place of training.
 struct Requests {
-  bool help = false, help_markdown = false, version = false;
+  bool help = false, help_markdown = false, version = false, describe = false;
   std::string config, write_config;
 };
 
@@ -45,6 +46,8 @@ struct Options {
   double clip_norm = 0;
   std::optional<double> learning_rate, weight_decay, momentum, beta1, beta2;
   std::optional<int> prefetch;
+  std::optional<fast::nn::Loss> loss;
+  double huber_delta = fast::nn::LossSpec{}.delta;
   bool augment = false, nesterov = false, quiet = false, no_placement = false;
   bool autotune = false, graph = false, deterministic = false;
   /// Members that have a row in the library's tables. settings.cpp sets the others.

@@ -10,13 +10,17 @@
 #include <fast/core/version.hpp>
 #include <fast/fast.hpp>
 #include <fast/nn/backend.hpp>
+#include <fast/nn/model_file.hpp>
 #include <fast/observe/prometheus.hpp>
 #include <fast/observe/tensorboard.hpp>
 #include <fast/observe/trace.hpp>
+#include <functional>
+#include <numeric>
 
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
 #include "core/closest.hpp"
+#include "core/toml.hpp"
 #include "fast_train/read_options.hpp"
 #include "fast_train/resolve.hpp"
 
@@ -29,9 +33,10 @@ using options::reads;
 
 namespace {
 
-/// "mlp:A-B-...": the hidden layers' widths.
-std::vector<std::int64_t> widths_of(const std::string& name, int classes) {
-  std::vector<std::int64_t> widths{784};
+/// "mlp:A-B-...": the widths of all layers.
+std::vector<std::int64_t> widths_of(const std::string& name, std::int64_t inputs,
+                                    std::int64_t outputs) {
+  std::vector<std::int64_t> widths{inputs};
   for (std::size_t begin = 4; begin <= name.size();) {
     const std::size_t end = std::min(name.find('-', begin), name.size());
     std::int64_t width = 0;
@@ -41,29 +46,88 @@ std::vector<std::int64_t> widths_of(const std::string& name, int classes) {
     widths.push_back(width);
     begin = end + 1;
   }
-  widths.push_back(classes);
+  widths.push_back(outputs);
   return widths;
 }
 
 std::int64_t hidden_of(const std::string& name) {
+  if (name == "lstm") return 64;
   std::int64_t hidden = 0;
   require(reads(std::string_view(name).substr(5), hidden) && hidden > 0, ErrorKind::argument,
           "--model: \"{}\"; a number of hidden units is required (lstm:128)", name);
   return hidden;
 }
 
-nn::ModelSpec model_of(const std::string& name, int classes) {
-  if (name == "lenet") return nn::lenet5(classes);
-  if (name == "mlp") return nn::mlp({784, 256, classes});
-  if (name == "resnet20") return nn::resnet20(classes);
-  if (name == "resnet50") return nn::resnet50(classes);
-  if (name == "lstm") return nn::lstm(64, classes);
-  if (name.starts_with("lstm:")) return nn::lstm(hidden_of(name), classes);
-  if (name.starts_with("mlp:")) return nn::mlp(widths_of(name, classes));
+/// Samples that are no images, and those of other channels, keep the shape that the model is for:
+/// model_for() refuses them.
+nn::Shape image_of(const nn::Shape& sample, const nn::Shape& usual, bool any_channels,
+                   std::int64_t smallest) {
+  nn::Shape image = sample;
+  if (image.size() == 2) image.insert(image.begin(), 1);
+  const bool fits = image.size() == 3 && (any_channels || image[0] == usual[0]) &&
+                    image[1] >= smallest && image[2] >= smallest;
+  return fits ? image : usual;
+}
+
+/// An image of one channel is a sequence of its rows.
+nn::Shape sequence_of(const nn::Shape& sample) {
+  if (sample.size() == 2) return sample;
+  if (sample.size() == 3 && sample[0] == 1) return {sample[1], sample[2]};
+  return {28, 28};
+}
+
+std::int64_t elements_of(const nn::Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// What the data requires.
+struct Task {
+  nn::LossSpec loss;
+  nn::Shape sample, output;
+  bool per_step() const { return output.size() == 2; }
+};
+
+nn::ModelSpec model_of(const std::string& name, const Task& task) {
+  const nn::Shape& sample = task.sample;
+  const std::int64_t outputs = task.output.back();
+  if (name.ends_with(".toml")) return nn::read_model(name, {sample, outputs});
+  if (name == "lenet") return nn::lenet5(outputs, image_of(sample, {1, 28, 28}, true, 12));
+  if (name == "mlp") return nn::mlp({elements_of(sample), 256, outputs});
+  if (name == "resnet20") return nn::resnet20(outputs, image_of(sample, {3, 32, 32}, true, 1));
+  if (name == "resnet50") return nn::resnet50(outputs, image_of(sample, {3, 224, 224}, false, 32));
+  if (name == "lstm" || name.starts_with("lstm:"))
+    return nn::lstm(hidden_of(name), outputs, sequence_of(sample), task.per_step());
+  if (name.starts_with("mlp:")) return nn::mlp(widths_of(name, elements_of(sample), outputs));
   fail(ErrorKind::argument,
        "--model: \"{}\" is unknown; choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, "
-       "resnet20 or resnet50{}",
+       "resnet20 or resnet50, or give a file of layers (FILE.toml){}",
        name, did_you_mean(name, {"lenet", "mlp", "lstm", "resnet20", "resnet50"}));
+}
+
+/// Float targets are as many outputs. Labels are the classes' logits, for each step if there are
+/// several a sample.
+Task task_of(const Options& o, const data::Dataset& data) {
+  const bool labels = data.targets().empty();
+  Task task{{o.loss.value_or(labels ? nn::Loss::cross_entropy : nn::Loss::mse), o.huber_delta},
+            data.sample_shape(),
+            {static_cast<std::int64_t>(data.target_size())}};
+  const std::string_view loss = nn::name(task.loss.kind);
+  if (task.loss.kind == nn::Loss::cross_entropy) {
+    require(labels, ErrorKind::argument,
+            "--loss {}: the samples of --data {} have float targets; choose mse or huber", loss,
+            o.data);
+    if (data.target_shape().empty()) task.output.clear();
+    task.output.push_back(data.classes());
+  } else if (task.loss.kind == nn::Loss::binary_cross_entropy) {
+    require(!labels || data.classes() <= 2, ErrorKind::argument,
+            "--loss {}: --data {} has {} classes; it takes 2, choose cross_entropy", loss, o.data,
+            data.classes());
+  } else {
+    require(!labels, ErrorKind::argument,
+            "--loss {}: the samples of --data {} have class labels; choose cross_entropy", loss,
+            o.data);
+  }
+  return task;
 }
 
 /// Where and when a run began, as comments.
@@ -99,23 +163,40 @@ std::shared_ptr<Observer> observer_of(const Options& o, int worker, const LogSin
   return all_of(std::move(observers));
 }
 
+/// Files of one name may differ between hosts.
+std::string model_agreement(const Options& o) {
+  if (!o.model.ends_with(".toml")) return {};
+  const std::string text = text_of_file(o.model, "--model", "give a TOML file of layers");
+  return fmt::format("contents of the model file {:016x}\n", std::hash<std::string>()(text));
+}
+
 /// What the workers must have in common.
 std::string agreement(const Options& o) {
   Options rows = resolved(o);
   OptionTable table;
   add_own_rows(table, rows);
-  return table.agreement();
+  return table.agreement() + model_agreement(o);
 }
 
 }  // namespace
 
 /// Images are not resized: what a model sees should be what was chosen for it.
 nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
-  nn::ModelSpec spec = model_of(o.model, data.classes());
+  const Task task = task_of(o, data);
+  nn::ModelSpec spec = model_of(o.model, task);
+  spec.loss = task.loss;
   require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
           "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "
           "model, or images of that size (they are not resized)",
           o.model, nn::describe(spec.input), o.data, nn::describe(data.sample_shape()));
+  const nn::Shape output = nn::shapes(spec).back();
+  require(
+      spec.loss.kind == nn::Loss::cross_entropy ? output == task.output
+                                                : elements_of(output) == elements_of(task.output),
+      ErrorKind::argument,
+      "--model {}: its outputs are {}, --data {} with --loss {} needs {}; choose another model, "
+      "or change its last layer",
+      o.model, nn::describe(output), o.data, nn::name(spec.loss.kind), nn::describe(task.output));
   return spec;
 }
 

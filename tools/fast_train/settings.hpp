@@ -16,6 +16,7 @@ fast::train::TrainerOptions trainer_options(const Options& o);
 /// On the device that the options name.
 backends::OnDevice backend_of(const Options& o, const fast::data::Dataset& data,
                               const fast::Group& group);
+/// With the loss for that data.
 fast::nn::ModelSpec model_for(const Options& o, const fast::data::Dataset& data);
 
 }  // namespace fast_train

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fast/core/batch.hpp>
+#include <fast/core/measure.hpp>
 #include <fast/core/tensor_view.hpp>
 
 #include <cstddef>
@@ -17,9 +18,19 @@ namespace fast {
 /// parameter in the order of parameters(); may change their values (averaging, clipping).
 using GradientHook = std::function<void(const std::vector<TensorView>& gradients)>;
 
+/// Sums over the samples of a batch. They add up over batches.
 struct Evaluation {
-  double loss_sum = 0;      ///< over the batch's samples
+  double loss_sum = 0;
   std::size_t correct = 0;  ///< samples whose largest output is their label's
+  /// What the task is measured by, the most important one first. Empty: by the accuracy, which is
+  /// `correct` divided by the number of samples.
+  std::vector<Measure> measures = {};
+
+  void add(const Evaluation& other) {
+    loss_sum += other.loss_sum;
+    correct += other.correct;
+    fast::add(measures, other.measures);
+  }
 };
 
 /// A step in two halves, on weights that live in a Worker's slots (RotatingArena) in
@@ -61,8 +72,8 @@ class Backend {
   virtual std::vector<TensorView> optimizer_state() { return {}; }
 
   /// Of the latest train() or SlotStep::find_gradients(): samples of the batch whose largest output
-  /// was their label's, before the step. Empty where it is not known. The Trainer asks after every
-  /// step whose figures are wanted.
+  /// was their label's, before the step. Empty where it is not known, and for other tasks. The
+  /// Trainer asks after every step whose figures are wanted.
   virtual std::optional<std::size_t> correct_in_step() { return {}; }
 
   /// The Euclidean norm of the gradients of that step, over all parameters: after the hook, before

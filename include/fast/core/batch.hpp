@@ -1,21 +1,40 @@
-// A minibatch of labeled samples, as loaders hand it out and backends take it.
+// A minibatch of samples with what a model learns of them, as loaders hand it out and backends take
+// it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace fast {
 
 /// Non-owning. `inputs` holds count × product(sample_shape) values, row-major, images as C×H×W.
+/// A sample has either labels or targets: product(target_shape) of them, row-major.
 struct Batch {
   std::span<const float> inputs;
-  std::span<const std::int32_t> labels;    ///< count values in [0, classes)
-  std::vector<std::int64_t> sample_shape;  ///< without the batch's side
-  std::size_t count() const { return labels.size(); }
+  std::span<const std::int32_t> labels;         ///< in [0, classes); empty where there are targets
+  std::vector<std::int64_t> sample_shape;       ///< without the batch's side
+  std::span<const float> targets = {};          ///< numbers to be predicted; empty where labels are
+  std::vector<std::int64_t> target_shape = {};  ///< of one sample; empty: one label or one number
+
+  std::size_t target_size() const {  ///< labels or targets of one sample
+    std::size_t size = 1;
+    for (const std::int64_t side : target_shape) size *= static_cast<std::size_t>(side);
+    return size;
+  }
+  std::size_t count() const {  ///< samples
+    const std::size_t all = targets.empty() ? labels.size() : targets.size();
+    return all / std::max<std::size_t>(target_size(), 1);
+  }
 };
+
+/// For models that learn one class label a sample. Throws Error(argument), beginning with `who`, on
+/// targets and on several labels a sample.
+void require_class_labels(const Batch& batch, std::string_view who);
 
 /// Memory that batches are made in ahead of their use, such as a device copies from. Calls come
 /// from the thread that makes them, allocate() from whoever sets that up.

@@ -1,4 +1,4 @@
-// Labeled samples in memory, shared by all who hold a copy.
+// Samples in memory with their labels or targets, shared by all who hold a copy.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,15 @@ struct Normalization {
   std::vector<float> stddev = {1};
 };
 
+/// What a model learns of the samples, one block of product(shape) values a sample, row-major:
+/// class labels in [0, classes), or floats to be predicted. An empty shape is one value a sample. A
+/// label for each step of a sequence has the shape {steps}.
+struct Targets {
+  std::variant<std::vector<std::int32_t>, std::vector<float>> values;
+  std::vector<std::int64_t> shape = {};
+  int classes = 0;  ///< of labels; 0 for floats
+};
+
 /// A value: copies and slices share one immutable storage, which threads may read at once. Images
 /// stay bytes until a batch is made of them.
 class Dataset {
@@ -32,20 +41,31 @@ class Dataset {
   Dataset(std::string name, std::vector<std::int64_t> sample_shape, Values values,
           std::vector<std::int32_t> labels, int classes);
 
+  /// Samples with labels or float targets of any shape. Throws Error(data) also on a target that is
+  /// not finite, and on classes for float targets.
+  Dataset(std::string name, std::vector<std::int64_t> sample_shape, Values values, Targets targets);
+
   /// The same of memory that `owner` keeps, in which nothing changes: no copy is made.
   struct Borrowed {
     std::variant<std::span<const std::uint8_t>, std::span<const float>> values;
     std::span<const std::int32_t> labels;
     std::shared_ptr<const void> owner;
+    std::span<const float> targets = {};  ///< or labels, not both
+    std::vector<std::int64_t> target_shape = {};
   };
   Dataset(std::string name, std::vector<std::int64_t> sample_shape, Borrowed memory, int classes);
 
   const std::string& name() const;
   std::size_t size() const { return size_; }  ///< samples
-  int classes() const;
+  int classes() const;                        ///< 0 for float targets
   const std::vector<std::int64_t>& sample_shape() const;
   std::size_t sample_size() const;  ///< product of the shape
+  /// size() × target_size() of them; empty for float targets.
   std::span<const std::int32_t> labels() const;
+  /// Likewise; empty for labels.
+  std::span<const float> targets() const;
+  const std::vector<std::int64_t>& target_shape() const;  ///< of one sample; empty: one value
+  std::size_t target_size() const;                        ///< product of this shape
   /// As they are stored, size() × sample_size() of them.
   std::variant<std::span<const std::uint8_t>, std::span<const float>> values() const;
 

@@ -48,9 +48,10 @@ class Loader {
   /// Throws Error(argument) when round is not below rounds() or the normalization does not fit.
   const Batch& batch(std::size_t epoch, std::size_t round);
 
-  /// The same in the caller's memory, with room for a whole batch.
+  /// The same in the caller's memory, with room for a whole batch. Of labels and targets, those
+  /// that the data set has are written; the other may be empty.
   Batch fill(std::size_t epoch, std::size_t round, std::span<float> inputs,
-             std::span<std::int32_t> labels);
+             std::span<std::int32_t> labels, std::span<float> targets = {});
 
   /// for (const fast::Batch& batch : loader.epoch(0)) ...
   Epoch epoch(std::size_t epoch);
@@ -71,6 +72,7 @@ class Loader {
   std::shared_ptr<Crew> crew_;  ///< null: the caller alone
   std::vector<float> inputs_;
   std::vector<std::int32_t> labels_;
+  std::vector<float> targets_;
   Batch batch_;
 };
 

@@ -111,6 +111,7 @@ class Classifier final : public Backend {
   }
 
   const ::dlib::tensor& load(const Batch& batch) {
+    require_class_labels(batch, "dlib");
     const std::size_t values = values_per_sample();
     require(batch.count() > 0 && batch.inputs.size() == batch.count() * values, ErrorKind::argument,
             "dlib: a batch of {} samples and {} values; at least one sample of {} is required",

@@ -1,15 +1,37 @@
-// The loss of a classifier.
+// What a model is trained to make small.
 #pragma once
+
+#include <fast/core/batch.hpp>
+#include <fast/core/measure.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 namespace fast::nn {
 
+/// cross_entropy: -log softmax(outputs)[label], for one class label a sample or one a step.
+/// mse: (output - target)². huber: (output - target)² / 2 up to a difference of delta, and
+/// delta·(|output - target| - delta/2) beyond (Huber 1964). binary_cross_entropy: of the logit z
+/// and the target t in [0, 1], max(z, 0) - z·t + log(1 + exp(-|z|)).
+enum class Loss : std::uint8_t { cross_entropy, mse, huber, binary_cross_entropy };
+
+/// "cross_entropy", "mse", "huber" or "binary_cross_entropy".
+std::string_view name(Loss loss) noexcept;
+
+struct LossSpec {
+  Loss kind = Loss::cross_entropy;
+  double delta = 1;  ///< of huber; positive
+};
+
 struct LossResult {
-  double sum = 0;           ///< over the samples, of -log softmax(logits)[label]
-  std::size_t correct = 0;  ///< samples whose largest logit is that of the label
+  double sum = 0;           ///< over the samples, of the mean over the outputs of a sample
+  std::size_t correct = 0;  ///< labels whose logit is the largest
+  std::vector<Measure> measures = {};
+
+  void add(const LossResult& other);
 };
 
 /// Softmax cross-entropy of `logits` [labels.size() x classes], row-major. Finite logits do not
@@ -19,5 +41,22 @@ struct LossResult {
 template <class T>
 LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std::int32_t> labels,
                                  std::span<T> gradient = {});
+
+/// The loss of a batch by its outputs [count x outputs of a sample], row-major, without measures.
+/// mse, huber and binary_cross_entropy compare each output with a target (the last also with a
+/// label, 0 or 1); a sample's loss is the mean of these, as in PyTorch. Cross-entropy takes as many
+/// rows of logits as there are labels; a sample's loss is the mean over its labels. `gradient` as
+/// above. The batch must fit; Network checks that.
+template <class T>
+LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,
+                   std::span<T> gradient = {});
+
+/// What the task is measured by, see Evaluation::measures. cross_entropy with one label a sample:
+/// nothing (the accuracy), or accuracy and top5 if there are more than 10 classes; with a label a
+/// step: accuracy and perplexity. mse and huber: mae and rmse. binary_cross_entropy: accuracy and
+/// auc.
+template <class T>
+std::vector<Measure> measures_of(const LossSpec& spec, std::span<const T> outputs,
+                                 const Batch& batch);
 
 }  // namespace fast::nn

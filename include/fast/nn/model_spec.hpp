@@ -2,6 +2,8 @@
 // the device or on the type of numbers.
 #pragma once
 
+#include <fast/nn/loss.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,7 +16,8 @@ namespace fast::nn {
 /// height, width} for an image.
 using Shape = std::vector<std::int64_t>;
 
-/// y = W x + b, with W [units x inputs]. The input is a vector.
+/// y = W x + b, with W [units x inputs]. The input is a vector, or a sequence, of which each step
+/// is mapped by itself.
 struct Dense {
   std::int64_t units;
 };
@@ -47,11 +50,55 @@ struct GroupNorm {
   double epsilon = 1e-5;
 };
 
+/// Layer normalization (Ba et al. 2016, arXiv 1607.06450) of a vector, or of each step of a
+/// sequence. Its features are shifted and scaled to mean 0 and variance 1. Then each feature is
+/// multiplied by a weight and added to a bias.
+struct LayerNorm {
+  double epsilon = 1e-5;
+};
+
+/// A vector of tokens becomes a sequence of their rows of W [tokens x width]. Tokens are whole
+/// numbers from 0 to tokens - 1, given as floats. Others throw Error(argument).
+struct Embedding {
+  std::int64_t tokens;
+  std::int64_t width;
+};
+
+/// In training each value is set to 0 with probability `rate`, and otherwise divided by 1 - rate
+/// (Srivastava et al. 2014). Evaluation changes nothing. The choice is a function of the model's
+/// parameters and of the sample: the same seed gives the same run, also after a restart, and every
+/// worker and step has other ones.
+struct Dropout {
+  double rate = 0.5;
+};
+
 /// max(x, 0). The derivative at 0 is 0.
 struct Relu {};
 
 /// x·σ(x) with σ(x) = 1 / (1 + exp(-x)), also called Swish (Elfwing et al. 2018, arXiv 1702.03118).
 struct Silu {};
+
+/// x·Φ(x) with the normal distribution Φ (Hendrycks & Gimpel 2016, arXiv 1606.08415), exact, not
+/// its approximation by tanh.
+struct Gelu {};
+
+/// The mean of each size x size window, in which padding counts as zeros, as in PyTorch. Rows and
+/// columns that fill no window are ignored. Padding is at most half a window.
+struct AveragePool {
+  std::int64_t size = 2;
+  std::int64_t stride = 2;
+  std::int64_t padding = 0;
+};
+
+/// Cross-correlation along the steps of a sequence, with kernels W [channels x features x kernel].
+/// `padding` steps of zeros come before and after. The output is a sequence of `channels` features.
+struct Conv1d {
+  std::int64_t channels;
+  std::int64_t kernel;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  bool bias = true;
+};
 
 /// The largest value of each size x size window. Rows and columns that fill no window are ignored.
 /// The gradient goes to the first of equal values. Padding is at most half a window and counts as
@@ -81,6 +128,15 @@ struct Lstm {
   bool every_step = false;
 };
 
+/// Gated recurrent unit over a sequence of vectors x (Cho et al. 2014, arXiv 1406.1078), as in
+/// PyTorch. With the gates r = σ(W_r x + a_r + U_r h + b_r) and z likewise, n = tanh(W_n x + a_n +
+/// r·(U_n h + b_n)) and h = (1 - z)·n + z·h, which starts at 0. W is [3 hidden x inputs] and U [3
+/// hidden x hidden], with r, z, n in that order. The output is that of Lstm.
+struct Gru {
+  std::int64_t hidden;
+  bool every_step = false;
+};
+
 struct LayerSpec;
 
 /// body(x) + shortcut(x) (He et al. 2016, arXiv 1512.03385). An empty shortcut is x itself. Body
@@ -91,15 +147,19 @@ struct Residual {
 };
 
 struct LayerSpec : std::variant<Dense, Conv2d, Relu, MaxPool, Flatten, BatchNorm, GroupNorm,
-                                GlobalAveragePool, Lstm, Residual, Silu> {
+                                GlobalAveragePool, Lstm, Residual, Silu, LayerNorm, Embedding,
+                                Dropout, Gelu, AveragePool, Gru, Conv1d> {
   using variant::variant;
 };
 
-/// A model. The output of the last layer is a vector: the logits of the classes.
+/// A model and its loss. The output of the last layer is a vector {outputs}, or a sequence {steps,
+/// outputs}. Cross-entropy takes outputs as logits of the classes: a vector for one label a sample,
+/// a sequence for a label a step. The other losses compare each output with a target.
 struct ModelSpec {
   std::string name;
   Shape input;
   std::vector<LayerSpec> layers;
+  LossSpec loss = {};
 };
 
 /// A parameter tensor and its place in the flat vector of all parameters, or a buffer and its place
@@ -116,7 +176,7 @@ struct ParameterSpec {
 
 /// The shapes of the input and of the output of each layer: layers.size() + 1 shapes. Throws
 /// Error(argument) with the names of model and layer if a layer does not fit its input, if a size
-/// is not positive, or if the last output is no vector.
+/// is not positive, or if the last output is neither a vector nor a sequence.
 std::vector<Shape> shapes(const ModelSpec& spec);
 
 /// The same for a list of layers that is part of a model.
@@ -126,6 +186,9 @@ std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Sh
 /// with the same number of values. A model for images takes its own shape; [28x28] is an image of
 /// one channel.
 bool takes(const ModelSpec& spec, const Shape& sample);
+
+/// Whether the model learns one class label a sample, by cross-entropy.
+bool classifies(const ModelSpec& spec);
 
 /// All parameters in order, without gaps. Throws as shapes() does.
 std::vector<ParameterSpec> parameters(const ModelSpec& spec);
@@ -139,26 +202,27 @@ std::string describe(const LayerSpec& layer);
 /// "[6x14x14]"
 std::string describe(const Shape& shape);
 
-/// LeNet-5 with ReLU and max pooling, for 28x28 images of one channel: 61,706 parameters for 10
-/// classes.
-ModelSpec lenet5(std::int64_t classes = 10);
+/// LeNet-5 with ReLU and max pooling. For 28x28 images of one channel it has 61,706 parameters for
+/// 10 classes. Images of other sizes have at least 12x12 pixels.
+ModelSpec lenet5(std::int64_t classes = 10, const Shape& image = {1, 28, 28});
 
 /// Dense layers with ReLU between them. `widths` is {inputs, hidden..., classes}, at least two
 /// numbers. The inputs may be images with that many values.
 ModelSpec mlp(const std::vector<std::int64_t>& widths);
 
 /// An LSTM and a dense layer, for sequences such as images of one channel read row by row: 24,458
-/// parameters for 64 hidden units and 10 classes.
+/// parameters for 64 hidden units and 10 classes. With `every_step`, it has outputs for each step.
 ModelSpec lstm(std::int64_t hidden = 64, std::int64_t classes = 10,
-               const Shape& sequence = {28, 28});
+               const Shape& sequence = {28, 28}, bool every_step = false);
 
 /// ResNet-20 for 32x32 images of three channels (He et al. 2016, section 4.2; arXiv 1512.03385).
 /// Three stages of three blocks have 16, 32 and 64 channels, batch normalization, and projection
-/// shortcuts where the shape changes: 272,474 parameters for 10 classes.
-ModelSpec resnet20(std::int64_t classes = 10);
+/// shortcuts where the shape changes: 272,474 parameters for 10 classes. Takes images of any size.
+ModelSpec resnet20(std::int64_t classes = 10, const Shape& image = {3, 32, 32});
 
 /// ResNet-50 for 224x224 images of three channels (He et al. 2016, table 1). As in torchvision, the
-/// 3x3 convolution of a bottleneck has the stride: 25,557,032 parameters for 1000 classes.
-ModelSpec resnet50(std::int64_t classes = 1000);
+/// 3x3 convolution of a bottleneck has the stride: 25,557,032 parameters for 1000 classes. Takes
+/// images of any size.
+ModelSpec resnet50(std::int64_t classes = 1000, const Shape& image = {3, 224, 224});
 
 }  // namespace fast::nn

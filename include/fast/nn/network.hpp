@@ -36,7 +36,8 @@ class Network {
   ~Network();
 
   const ModelSpec& spec() const { return spec_; }
-  std::int64_t classes() const { return shapes_.back()[0]; }
+  std::int64_t classes() const { return shapes_.back().back(); }  ///< outputs, of a sequence a step
+  const Shape& output() const { return shapes_.back(); }          ///< of one sample
   std::size_t parameter_count() const { return parameter_count_; }
 
   std::span<T> parameters() { return {base_, parameter_count_}; }
@@ -54,22 +55,22 @@ class Network {
   /// functions below do this check too.
   void check(const Batch& batch) const;
 
-  /// Evaluation: the logits [count x classes], row-major, valid until the next call. A batch has at
-  /// least one sample.
+  /// Evaluation: the outputs [count x outputs], row-major, valid until the next call. A batch has
+  /// at least one sample.
   std::span<const T> forward(const Batch& batch);
 
-  /// Training: the mean softmax cross-entropy of the batch, and its gradients. Updates the running
-  /// statistics.
+  /// Training: the mean loss of the batch, and its gradients. Updates the running statistics.
   double loss_and_gradients(const Batch& batch);
-  /// Correct samples in the last loss_and_gradients(), before its gradients are used.
+  /// Correct labels in the last loss_and_gradients(), before its gradients are used.
   std::size_t correct() const { return correct_; }
 
-  /// The sum of losses and the number of correct samples.
+  /// The sum of losses over samples, the number of correct labels, and measures.
   LossResult evaluate(const Batch& batch);
 
  private:
   void initialize(std::uint64_t seed);
   const T* load(const Batch& batch);
+  const std::uint64_t* noise_of(const Batch& batch);
   std::span<const T> forward(const Batch& batch, bool training);
 
   ModelSpec spec_;
@@ -78,6 +79,8 @@ class Network {
   AlignedBuffer parameters_, gradients_, buffers_;
   T* base_ = nullptr;
   std::size_t correct_ = 0;
+  bool has_noise_ = false;            ///< some layer chooses at random
+  std::vector<std::uint64_t> noise_;  ///< by sample
   std::unique_ptr<Sequence<T>> layers_;
   AlignedBuffer input_, grads_;  ///< gradients of the loss with respect to the logits
 };

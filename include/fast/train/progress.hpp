@@ -1,6 +1,8 @@
 // How far a run is: a bar on a terminal, otherwise a line every few seconds.
 #pragma once
 
+#include <fast/core/measure.hpp>
+
 #include <cstddef>
 #include <cstdio>
 #include <optional>
@@ -13,7 +15,9 @@ namespace fast::train {
 struct ProgressState {
   struct Accuracy {
     std::string_view samples;  ///< "test": on which it was measured
-    double part = 0;           ///< of the samples
+    double part = 0;           ///< of the samples; for another measure, its value
+    Measure::Form form = Measure::Form::share;
+    std::string name = {};  ///< of another measure than the accuracy
   };
   std::size_t epoch = 0;   ///< epochs finished before the current one
   std::size_t epochs = 0;  ///< of the run

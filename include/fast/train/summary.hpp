@@ -1,6 +1,8 @@
 // The results of a run, as a table for people and as JSON for programs.
 #pragma once
 
+#include <fast/core/measure.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -8,8 +10,19 @@
 
 namespace fast::train {
 
+/// A measure of the task on the test samples.
+struct TestMeasure {
+  std::string name;  ///< "mae"
+  Measure::Form form = Measure::Form::mean;
+  double mean_model = 0;
+  double worst_worker = 0;
+};
+
 /// Shares and accuracies are fractions in [0, 1].
 struct Summary {
+  /// For tasks that have more than the accuracy, or others: these measures stand in the place of
+  /// test_accuracy_mean_model and test_accuracy_worst_worker.
+  std::vector<TestMeasure> measures;
   double test_accuracy_mean_model = 0;
   double test_accuracy_worst_worker = 0;
   double test_loss_mean_model = 0;             ///< per sample
@@ -57,8 +70,8 @@ struct Summary {
   /// do not return on all of them.
   bool same_workers() const;
 
-  /// One JSON object with a key for each field, named and ordered as here. Values that are not
-  /// finite are null.
+  /// One JSON object with a key for each field, named and ordered as here; for `measures`, the keys
+  /// test_NAME_mean_model and test_NAME_worst_worker. Values that are not finite are null.
   std::string to_json() const;
 
   /// Two columns, one row for each field.

@@ -15,7 +15,8 @@ struct GpuPart<nn::Dense> {
   template <class V>
   static Made<V> add(Builder<V>& build, const nn::Dense& dense, const Ends& ends,
                      const Values<V>& x, bool relu) {
-    const Index inputs = ends.in[0], units = dense.units, count = build.samples();
+    const Index inputs = ends.in.back(), units = dense.units,
+                count = build.samples() * elements_of(ends.in) / inputs;
     const Index w = build.parameters(units * inputs), b = build.parameters(units);
     const Values<V> packed =
         is_exact<V> ? nullptr : converted(build, build.weights(w), units * (inputs + 1));

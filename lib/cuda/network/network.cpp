@@ -26,6 +26,10 @@ nn::ModelSpec checked(nn::ModelSpec spec, const NetworkOptions& options) {
   require(!options.deterministic || !options.autotune, ErrorKind::argument,
           "cuda::Network: deterministic and autotune; plans chosen by the clock differ from run to "
           "run, so leave one of the two out");
+  require(nn::classifies(spec), ErrorKind::argument,
+          "cuda::Network: model {} has the loss {} or a label for each step; GPUs learn one class "
+          "label a sample, so compute it on the CPU (--device cpu)",
+          spec.name, nn::name(spec.loss.kind));
   require(nn::parameter_count(spec) > 0, ErrorKind::argument,
           "cuda::Network: model {} has no parameters, at least one layer with weights is required",
           spec.name);
@@ -112,7 +116,7 @@ struct Network::Impl {
   }
 
   nn::LossResult run(const Batch& batch, bool training, Optimizer<float>* optimizer = nullptr) {
-    nn::require_fit(batch, spec, shapes.back()[0]);
+    nn::require_fit(batch, spec, shapes.back());
     const std::size_t count = batch.count();
     Ready& ready = program_for(static_cast<Index>(count), training);
     const Program& program = ready.program;

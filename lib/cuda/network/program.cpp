@@ -17,6 +17,20 @@ bool takes_relu(const nn::LayerSpec& layer) {
 
 }  // namespace
 
+void require_exact_tokens(bool exact, Index tokens) {
+  constexpr Index exact_in_bf16 = 257;
+  require(exact || tokens <= exact_in_bf16, ErrorKind::argument,
+          "cuda: an embedding of {} tokens in bf16, which holds whole numbers to 256; choose the "
+          "precision f32 or tf32",
+          tokens);
+}
+
+void refuse_gradient_of_tokens() {
+  fail(ErrorKind::argument,
+       "cuda: an embedding behind layers with parameters; tokens have no gradient, so put it "
+       "first");
+}
+
 template <class V>
 Made<V> Builder<V>::add_layer(const nn::LayerSpec& layer, const Ends& ends, const Values<V>& x,
                               bool relu) {

@@ -69,6 +69,10 @@ struct BatchNormKind {
   static constexpr const char* prefix = "bn";
   static constexpr bool takes_relu = true;
 
+  static void keys(BatchNorm& norm, Keys& keys) {
+    keys.optional("momentum", norm.momentum);
+    keys.optional("epsilon", norm.epsilon);
+  }
   static std::string describe(const BatchNorm&) { return "batch norm"; }
   static Shape output(const BatchNorm& norm, const Shape& in) {
     demand_image(in);

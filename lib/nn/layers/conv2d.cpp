@@ -42,6 +42,13 @@ struct ConvKind {
   using Spec = Conv2d;
   static constexpr const char* prefix = "conv";
 
+  static void keys(Conv2d& conv, Keys& keys) {
+    keys.required("channels", conv.channels);
+    keys.required("kernel", conv.kernel);
+    keys.optional("stride", conv.stride);
+    keys.optional("padding", conv.padding);
+    keys.optional("bias", conv.bias);
+  }
   static std::string describe(const Conv2d& conv) {
     return fmt::format("conv2d {}, kernel {}, stride {}, padding {}", conv.channels, conv.kernel,
                        conv.stride, conv.padding);

@@ -42,6 +42,10 @@ struct GroupNormKind {
   using Spec = GroupNorm;
   static constexpr const char* prefix = "gn";
 
+  static void keys(GroupNorm& norm, Keys& keys) {
+    keys.required("groups", norm.groups);
+    keys.optional("epsilon", norm.epsilon);
+  }
   static std::string describe(const GroupNorm& norm) {
     return fmt::format("group norm {}", norm.groups);
   }

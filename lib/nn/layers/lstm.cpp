@@ -93,6 +93,10 @@ struct LstmKind {
   using Spec = Lstm;
   static constexpr const char* prefix = "lstm";
 
+  static void keys(Lstm& lstm, Keys& keys) {
+    keys.required("hidden", lstm.hidden);
+    keys.optional("every_step", lstm.every_step);
+  }
   static std::string describe(const Lstm& lstm) {
     return fmt::format("lstm {}{}", lstm.hidden, lstm.every_step ? ", every step" : "");
   }

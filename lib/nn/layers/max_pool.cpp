@@ -26,6 +26,11 @@ class MaxPoolLayer final : public Layer<T> {
 struct MaxPoolKind {
   using Spec = MaxPool;
 
+  static void keys(MaxPool& pool, Keys& keys) {
+    keys.optional("size", pool.size);
+    keys.optional("stride", pool.stride);
+    keys.optional("padding", pool.padding);
+  }
   static std::string describe(const MaxPool& pool) {
     return fmt::format("max pool {}, stride {}, padding {}", pool.size, pool.stride, pool.padding);
   }

@@ -7,6 +7,8 @@
 namespace fast::nn {
 namespace {
 
+constexpr Index places_of_body = 512;
+
 /// The parameters and buffers of the body come first, then those of the shortcut.
 template <class T>
 class ResidualLayer final : public Layer<T> {
@@ -22,7 +24,8 @@ class ResidualLayer final : public Layer<T> {
     const T* body = body_.forward(parameters, x, pass);
     const T* shortcut =
         shortcut_.forward(parameters + body_.parameter_count(), x,
-                          {pass.count, pass.training, pass.buffers + body_.buffer_count()});
+                          {pass.count, pass.training, pass.buffers + body_.buffer_count(),
+                           pass.noise, pass.place + places_of_body});
     add(body, shortcut, y, stored_elements<T>(output_, pass.count));
   }
 
@@ -58,6 +61,10 @@ class ResidualLayer final : public Layer<T> {
 struct ResidualKind {
   using Spec = Residual;
 
+  static void keys(Residual& residual, Keys& keys) {
+    keys.layers("body", residual.body);
+    keys.layers("shortcut", residual.shortcut);
+  }
   static std::string describe(const Residual& residual) {
     return fmt::format("residual of {} layers", residual.body.size());
   }

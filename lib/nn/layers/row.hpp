@@ -4,10 +4,12 @@
 #include <fast/nn/model_spec.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <variant>
 
 #include "nn/layer.hpp"
+#include "nn/layers/keys.hpp"
 
 namespace fast::nn {
 
@@ -22,6 +24,8 @@ struct Row {
   bool takes_relu = false;       ///< make() can include a ReLU that follows the layer
 
   std::string (*describe)(const LayerSpec& spec) = nullptr;
+  /// A layer of the keys in a model file.
+  LayerSpec (*read)(Keys& keys) = nullptr;
   /// The shape of the output. Throws Error(argument) when the layer does not fit its input.
   Shape (*output)(const LayerSpec& spec, const Shape& input) = nullptr;
   /// Lists the parameters and buffers. Null for a layer without tensors.
@@ -36,6 +40,14 @@ struct Row {
 };
 
 const Row& row_of(const LayerSpec& spec);
+
+/// A row and its name, which is that of its source.
+struct NamedRow {
+  std::string_view name;
+  const Row* row;
+};
+/// Null: there is none.
+const NamedRow* row_named(std::string_view name);
 
 template <class Spec, class... All>
 constexpr std::size_t kind_in(const std::variant<All...>*) {
@@ -59,7 +71,7 @@ std::unique_ptr<Layer<T>> make_of_kind(const LayerSpec& spec, const Shape& input
 }
 
 /// Makes a row from a class whose static members are the functions above and take a `Kind::Spec`.
-/// `describe`, `output` and the template `make<T>` are required. `prefix`, `takes_relu`,
+/// `describe`, `output` and the template `make<T>` are required. `prefix`, `takes_relu`, `keys`,
 /// `list_tensors` and `to_onnx` are optional.
 template <class Kind>
 constexpr Row row_from() {
@@ -68,6 +80,11 @@ constexpr Row row_from() {
   if constexpr (requires { Kind::prefix; }) row.prefix = Kind::prefix;
   if constexpr (requires { Kind::takes_relu; }) row.takes_relu = Kind::takes_relu;
   row.describe = [](const LayerSpec& spec) { return Kind::describe(std::get<Spec>(spec)); };
+  row.read = [](Keys& keys) -> LayerSpec {
+    Spec spec{};
+    if constexpr (requires { &Kind::keys; }) Kind::keys(spec, keys);
+    return spec;
+  };
   row.output = [](const LayerSpec& spec, const Shape& input) {
     return Kind::output(std::get<Spec>(spec), input);
   };

@@ -8,7 +8,7 @@
 namespace fast::nn {
 
 OnnxGraph::OnnxGraph(const ModelSpec& spec, const std::vector<TensorView>& tensors)
-    : tensors_(tensors) {
+    : tensors_(tensors), shape_(spec.input) {
   for (const auto& list : {parameters(spec), buffers(spec)}) {
     for (const ParameterSpec& each : list) check(each);
   }
@@ -32,7 +32,13 @@ std::vector<TensorView>::const_iterator OnnxGraph::find(const std::string& name)
 }
 
 std::string OnnxGraph::add(const std::vector<LayerSpec>& layers, std::string input) {
-  for (const LayerSpec& layer : layers) input = add(layer, input);
+  const Shape kept = shape_;
+  for (const LayerSpec& layer : layers) {
+    Shape output = row_of(layer).output(layer, shape_);
+    input = add(layer, input);
+    shape_ = std::move(output);
+  }
+  shape_ = kept;
   return input;
 }
 

@@ -19,6 +19,8 @@ class OnnxGraph {
 
   /// Adds layers after `input`. Returns the name of their output.
   std::string add(const std::vector<LayerSpec>& layers, std::string input);
+  /// The shape of the input of the current layer.
+  const Shape& input_shape() const { return shape_; }
 
   /// Adds a node and returns the name of its output. `skipped` unused outputs precede it.
   std::string node(std::string_view kind, const std::vector<std::string>& inputs,
@@ -47,6 +49,7 @@ class OnnxGraph {
   onnx::Message graph_;
   LayerNames names_;
   std::string name_;  // of the current layer
+  Shape shape_;       // of its input
   int values_ = 0;
 };
 

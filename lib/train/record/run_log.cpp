@@ -73,7 +73,7 @@ void RunLog::note(const std::string& text, LogLevel level) const {
 Score RunLog::test(const AlignedBuffer& mean_model) {
   const data::Dataset part = part_of(plan_.data.test, plan_.group.rank(), plan_.schedule.workers());
   const Score mean = score_of(evaluator_.of(mean_model, part), part.size());
-  accuracy_ = {"test", mean.accuracy};
+  accuracy_ = mean.shown("test");
   return mean;
 }
 
@@ -93,17 +93,20 @@ void RunLog::end_epoch(const Trained& trained, const std::optional<Score>& valid
   const Score mean = test(mean_model);
   std::vector<Metric> line = tell_results(trained, mean);
   if (validated) {
-    accuracy_ = {"validation", validated->accuracy};
-    events_.scalar("validation/mean_model_accuracy", validated->accuracy, round());
+    accuracy_ = validated->shown("validation");
+    for (const auto& [name, value] : validated->results())
+      events_.scalar("validation/mean_model_" + name, value, round());
   }
-  note(fmt::format("epoch {} ended in round {}: loss {:.4f}, {} accuracy {:.2f} %",
-                   trained.epoch + 1, round(), trained.loss, accuracy_->samples,
-                   100 * accuracy_->part));
+  note(fmt::format("epoch {} ended in round {}: loss {:.4f}, {} {} {}", trained.epoch + 1, round(),
+                   trained.loss, accuracy_->samples,
+                   accuracy_->name.empty() ? "accuracy" : accuracy_->name,
+                   measure_text(accuracy_->form, accuracy_->part)));
   if (metrics_) {
     const bool held_out = plan_.data.validation.size() > 0;
     if (const std::optional<Score> score = held_out ? validated : mean) {
       line.emplace_back("validation_loss", score->loss);
-      line.emplace_back("validation_accuracy", score->accuracy);
+      for (const auto& [name, value] : score->results())
+        line.emplace_back("validation_" + name, value);
       line.emplace_back("validation_samples", score->samples);
       line.emplace_back("validated", "mean model");
     }
@@ -133,18 +136,21 @@ std::vector<Metric> RunLog::tell_results(const Trained& trained, const Score& me
   if (!metrics_ && !events_.wanted()) return {};
   const double distance = plan_.all_reduces() ? 0 : replica_.worker().consensus_distance();
   events_.scalar("train/epoch_loss", trained.loss, round());
-  events_.scalar("test/mean_model_accuracy", mean.accuracy, round());
+  for (const auto& [name, value] : mean.results())
+    events_.scalar("test/mean_model_" + name, value, round());
   events_.scalar("test/mean_model_loss", mean.loss, round());
   if (!plan_.all_reduces()) events_.scalar("consensus_distance", distance, round());
   std::vector<Metric> line = {{"epoch", trained.epoch + 1},
                               {"step", round()},
                               {"loss", trained.loss},
-                              {"test_loss", mean.loss},
-                              {"test_accuracy", mean.accuracy},
-                              {"test_samples", mean.samples},
-                              {"learning_rate", trained.learning_rate},
-                              {"consensus_distance", distance},
-                              {"seconds_training", trained.loop_s}};
+                              {"test_loss", mean.loss}};
+  for (const auto& [name, value] : mean.results()) line.emplace_back("test_" + name, value);
+  for (const Metric& metric :
+       std::initializer_list<Metric>{{"test_samples", mean.samples},
+                                     {"learning_rate", trained.learning_rate},
+                                     {"consensus_distance", distance},
+                                     {"seconds_training", trained.loop_s}})
+    line.push_back(metric);
   for (const auto& [name, value] : {std::pair("accuracy", trained.accuracy),
                                     std::pair("gradient_norm", trained.gradient_norm)}) {
     if (!value) continue;
@@ -170,11 +176,17 @@ void RunLog::end(const Summary& summary, double loop_s) {
   if (!metrics_) return;
   if (summary.stopped) metrics_->event("stopped", step);
   const double unknown = std::numeric_limits<double>::quiet_NaN();
-  metrics_->end(step, summary.stopped ? "stopped" : "finished",
-                {{"test_loss", summary.evaluated ? summary.test_loss_mean_model : unknown},
-                 {"test_accuracy", summary.evaluated ? summary.test_accuracy_mean_model : unknown},
-                 {"seconds_training", loop_s},
-                 {"lost", summary.lost}});
+  std::vector<Metric> line = {
+      {"test_loss", summary.evaluated ? summary.test_loss_mean_model : unknown}};
+  if (summary.measures.empty()) {
+    line.emplace_back("test_accuracy",
+                      summary.evaluated ? summary.test_accuracy_mean_model : unknown);
+  }
+  for (const TestMeasure& measure : summary.measures)
+    line.emplace_back("test_" + measure.name, measure.mean_model);
+  line.emplace_back("seconds_training", loop_s);
+  line.emplace_back("lost", summary.lost);
+  metrics_->end(step, summary.stopped ? "stopped" : "finished", std::move(line));
 }
 
 }  // namespace fast::train

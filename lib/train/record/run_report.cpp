@@ -2,15 +2,72 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <string>
 
 namespace fast::train {
 
+namespace {
+
+/// The figures, and then the sums of all measures. Every worker has the same measures.
+std::string packed(const Report& report) {
+  const ReportFigures& figures = report;
+  std::string text(reinterpret_cast<const char*>(&figures), sizeof figures);
+  for (const auto* measures : {&report.mean_model, &report.replica})
+    for (const Measure& measure : *measures)
+      text.append(reinterpret_cast<const char*>(measure.sums.data()),
+                  measure.sums.size() * sizeof(double));
+  return text;
+}
+
+/// A worker without test samples of its own has no measures of the mean model: its sums are 0.
+Report complete(Report report) {
+  if (!report.mean_model.empty()) return report;
+  report.mean_model = report.replica;
+  for (Measure& measure : report.mean_model)
+    std::fill(measure.sums.begin(), measure.sums.end(), 0.0);
+  return report;
+}
+
+/// `like`: this worker's own, for the names of measures.
+Report unpacked(const std::string& text, const Report& like) {
+  Report report = like;
+  ReportFigures& figures = report;
+  std::memcpy(&figures, text.data(), sizeof figures);
+  std::size_t at = sizeof figures;
+  for (auto* measures : {&report.mean_model, &report.replica})
+    for (Measure& measure : *measures) {
+      const std::size_t bytes = measure.sums.size() * sizeof(double);
+      require(at + bytes <= text.size(), ErrorKind::mismatch,
+              "Trainer: workers have different measures; evaluate by the same backend on all");
+      std::memcpy(measure.sums.data(), text.data() + at, bytes);
+      at += bytes;
+    }
+  return report;
+}
+
+/// Of the model that does worst, by each measure.
+void add_measures(const std::vector<Report>& reports, Summary& summary) {
+  std::vector<Measure> mean;
+  for (const Report& report : reports) add(mean, report.mean_model);
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    double worst = reports.front().replica.at(i).value();
+    for (const Report& report : reports) {
+      const double value = report.replica.at(i).value();
+      worst = mean[i].more_is_better() ? std::min(worst, value) : std::max(worst, value);
+    }
+    summary.measures.push_back({mean[i].name, mean[i].form, mean[i].value(), worst});
+  }
+}
+
+}  // namespace
+
 std::vector<Report> gather(const Group& group, const Deadline& deadline, const Report& mine) {
-  const auto all = group.all_gather({reinterpret_cast<const char*>(&mine), sizeof mine}, deadline,
-                                    "Trainer: gathering results");
-  std::vector<Report> reports(all.size());
-  for (std::size_t r = 0; r < all.size(); ++r)
-    std::memcpy(&reports[r], all[r].data(), sizeof(Report));
+  const Report own = complete(mine);
+  std::vector<Report> reports;
+  for (const std::string& text :
+       group.all_gather(packed(own), deadline, "Trainer: gathering results"))
+    reports.push_back(unpacked(text, own));
   return reports;
 }
 
@@ -37,6 +94,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
     summary.test_loss_mean_model += report.mean_model_loss_sum / test_samples;
   }
   summary.test_accuracy_worst_worker = worst;
+  add_measures(reports, summary);
   summary.samples_per_second = samples / longest_s;
   summary.fresh_fraction = reads > 0 ? fresh / reads : 0;
   summary.sent_fraction = sent + held > 0 ? sent / (sent + held) : 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/core/deadline.hpp>
+#include <fast/core/measure.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/train/overview.hpp>
 #include <fast/train/summary.hpp>
@@ -11,11 +12,16 @@
 namespace fast::train {
 
 /// What each worker tells the others at the end.
-struct Report {
+struct ReportFigures {
   double loop_s, wait_s, publish_s, mix_s, bytes;
   double reads, fresh, messages_sent, messages_held, samples, rounds;
   double rejoined, healed;
   double replica_accuracy, mean_model_correct, mean_model_loss_sum;
+};
+struct Report : ReportFigures {
+  /// Of other tasks than a classifier's: the mean model's on this worker's part of the test
+  /// samples, and those of the worker's own model on all of them.
+  std::vector<Measure> mean_model, replica;
 };
 
 /// Collective. By rank.

@@ -11,8 +11,11 @@ std::optional<Score> BestModel::validate(int epoch) {
   AlignedBuffer mean = replica_.current_model();
   const Evaluation found = evaluator_.of(mean, plan_.data.validation);
   const auto correct = static_cast<std::int64_t>(found.correct);
-  if (correct > correct_) {
+  const bool is_better =
+      found.measures.empty() ? correct > correct_ : found.loss_sum < loss_ || !exists();
+  if (is_better) {
     correct_ = correct;
+    loss_ = found.loss_sum;
     epoch_ = epoch;
     packed_ = std::move(mean);
   }
@@ -38,7 +41,8 @@ AlignedBuffer BestModel::hand_out() const {
 std::vector<TensorView> BestModel::state() {
   if (!exists()) return {};
   return {view_of("packed", packed_.as<std::uint8_t>()),
-          view_of("correct", std::span(&correct_, 1)), view_of("epoch", std::span(&epoch_, 1))};
+          view_of("correct", std::span(&correct_, 1)), view_of("loss", std::span(&loss_, 1)),
+          view_of("epoch", std::span(&epoch_, 1))};
 }
 
 std::vector<TensorView> BestModel::room() {

@@ -12,7 +12,8 @@
 
 namespace fast::train {
 
-/// Worker 0 tests the mean model on the validation samples and keeps the best one. Runs without
+/// Worker 0 tests the mean model on the validation samples and keeps the best one: of a classifier
+/// that with the most correct samples, of other tasks that with the smallest loss. Runs without
 /// validation samples have none.
 class BestModel {
  public:
@@ -42,6 +43,7 @@ class BestModel {
   Replica& replica_;
   Evaluator& evaluator_;
   std::int64_t correct_ = -1;
+  double loss_ = 0;  ///< of the best one, summed over samples
   std::int64_t epoch_ = 0;
   AlignedBuffer packed_;
 };

@@ -10,7 +10,18 @@ constexpr std::size_t evaluation_batch = 500;
 
 Score score_of(const Evaluation& sums, std::size_t samples) {
   const auto count = static_cast<double>(samples);
-  return {sums.loss_sum / count, static_cast<double>(sums.correct) / count, samples};
+  return {sums.loss_sum / count, static_cast<double>(sums.correct) / count, samples, sums.measures};
+}
+
+std::vector<std::pair<std::string, double>> Score::results() const {
+  if (measures.empty()) return {{"accuracy", accuracy}};
+  return values_of(measures);
+}
+
+ProgressState::Accuracy Score::shown(std::string_view of) const {
+  if (measures.empty()) return {of, accuracy};
+  const Measure& first = measures.front();
+  return {of, first.value(), first.form, first.form == Measure::Form::share ? "" : first.name};
 }
 
 Evaluator::Evaluator(Replica& replica, data::Normalization normalization)
@@ -20,9 +31,7 @@ Evaluation Evaluator::own(const data::Dataset& samples) {
   data::Loader loader(samples, normalization_, evaluation_batch);
   Evaluation total;
   for (std::size_t r = 0; r < loader.rounds(); ++r) {
-    const Evaluation part = replica_.backend().evaluate(loader.batch(0, r));
-    total.loss_sum += part.loss_sum;
-    total.correct += part.correct;
+    total.add(replica_.backend().evaluate(loader.batch(0, r)));
   }
   return total;
 }

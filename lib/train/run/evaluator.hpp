@@ -4,6 +4,12 @@
 #include <fast/backend/backend.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/data/dataset.hpp>
+#include <fast/train/progress.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "train/run/replica.hpp"
 
@@ -13,6 +19,12 @@ namespace fast::train {
 struct Score {
   double loss = 0, accuracy = 0;
   std::size_t samples = 0;
+  std::vector<Measure> measures = {};  ///< of the task; empty: the accuracy
+
+  /// What is reported, by name: the accuracy, or all measures.
+  std::vector<std::pair<std::string, double>> results() const;
+  /// The most important one, as ProgressState has it.
+  ProgressState::Accuracy shown(std::string_view of) const;
 };
 Score score_of(const Evaluation& sums, std::size_t samples);
 

@@ -18,6 +18,7 @@ namespace {
 void note_mean_model(Report& report, const Evaluation& tested) {
   report.mean_model_correct = static_cast<double>(tested.correct);
   report.mean_model_loss_sum = tested.loss_sum;
+  report.mean_model = tested.measures;
 }
 
 }  // namespace
@@ -149,8 +150,9 @@ Report RunEnd::report(const AlignedBuffer& model) {
     mine.bytes = 2.0 * static_cast<double>(replica_.layout().size_bytes()) * (group.size() - 1) /
                  group.size() * mine.rounds;
   }
-  mine.replica_accuracy =
-      static_cast<double>(evaluator_.own(test).correct) / static_cast<double>(test.size());
+  const Evaluation own = evaluator_.own(test);
+  mine.replica_accuracy = static_cast<double>(own.correct) / static_cast<double>(test.size());
+  mine.replica = own.measures;
   note_mean_model(mine, evaluator_.of(model, part_of(test, group.rank(), group.size())));
   return mine;
 }

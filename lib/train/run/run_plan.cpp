@@ -80,6 +80,15 @@ RunData divide(const data::Splits& data, double validation) {
           data.normalization};
 }
 
+/// Shards are skewed by the one label of a sample.
+void check_sharding(const TrainerOptions& options, const data::Dataset& train) {
+  if (!options.shards.dirichlet_alpha) return;
+  require(train.targets().empty() && train.target_shape().empty(), ErrorKind::argument,
+          "Trainer: sharding {} of data \"{}\", whose samples have no single class label; choose "
+          "even sharding",
+          options.shards.text(), train.name());
+}
+
 /// What the devices are; empty when all workers compute on the CPU.
 std::vector<std::string> devices_of(const RunPlan& plan) {
   std::vector<std::string> devices =
@@ -135,6 +144,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   check_pace(options.pace, group.size());
   check_averages(options);
   check_arena(options, backend);
+  check_sharding(options, data.train);
   require(group.spares() == 0 || !options.all_reduce, ErrorKind::argument,
           "Trainer: {} spares with the all-reduce, which ends when a worker is lost; leave the "
           "spares out or average with neighbors",

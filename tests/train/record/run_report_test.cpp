@@ -43,6 +43,39 @@ TEST_CASE("a summary has the slowest worker's time, the worst replica and means 
   CHECK(summary.sent_fraction == 0.75);
 }
 
+TEST_CASE("measures of parts add up, and the worst worker is that of the worst value") {
+  using Form = fast::Measure::Form;
+  Report first = report_of(1, 1, 0), second = first;
+  first.mean_model = {{"mae", Form::mean, {4, 2}}, {"auc", Form::share, {1, 2}}};
+  second.mean_model = {{"mae", Form::mean, {2, 4}}, {"auc", Form::share, {4, 4}}};
+  first.replica = {{"mae", Form::mean, {5, 1}}, {"auc", Form::share, {1, 1}}};
+  second.replica = {{"mae", Form::mean, {3, 1}}, {"auc", Form::share, {0, 1}}};
+  train::Summary summary;
+  train::add_up({first, second}, 6, summary);
+  REQUIRE(summary.measures.size() == 2);
+  CHECK(summary.measures[0].mean_model == 1);
+  CHECK(summary.measures[0].worst_worker == 5);
+  CHECK(summary.measures[1].mean_model == Approx(5.0 / 6));
+  CHECK(summary.measures[1].worst_worker == 0);
+}
+
+TEST_CASE("measures of all workers are gathered, also of one without test samples") {
+  using Form = fast::Measure::Form;
+  std::mutex mutex;
+  local::run(3, [&](const Group& group) {
+    Report mine = report_of(group.rank(), 1, 1);
+    if (group.rank() != 1) mine.mean_model = {{"mae", Form::mean, {1.0 + group.rank(), 2}}};
+    mine.replica = {{"mae", Form::mean, {10.0 * group.rank(), 1}}};
+    const auto all = train::gather(group, Deadline(Seconds(30)), mine);
+    const std::lock_guard lock(mutex);
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].mean_model.at(0).sums == std::vector<double>{1, 2});
+    CHECK(all[1].mean_model.at(0).sums == std::vector<double>{0, 0});
+    CHECK(all[2].mean_model.at(0).sums == std::vector<double>{3, 2});
+    CHECK(all[2].replica.at(0).value() == 20);
+  });
+}
+
 TEST_CASE("all workers gather the same reports, by rank") {
   std::mutex mutex;
   local::run(3, [&](const Group& group) {

@@ -27,6 +27,18 @@ TEST_CASE("validation samples are the last ones of the training part") {
   CHECK(plan.data.validation.labels()[0] == made_up_data().train.labels()[train_samples - 97]);
 }
 
+TEST_CASE("skewed shards need one class label a sample") {
+  train::TrainerOptions options = trainer_options();
+  options.shards.dirichlet_alpha = 0.5;
+  data::Splits data;
+  data.train = {"prices", {1}, std::vector<float>(8), {std::vector<float>(8)}};
+  data.test = data.train;
+  const auto backend = small_backend();
+  CHECK_THROWS_WITH(
+      train::plan_run(local::make_groups(1)[0], stencil::ring(), *backend, data, options),
+      ContainsSubstring("dirichlet:0.5 of data \"prices\"") && ContainsSubstring("even sharding"));
+}
+
 TEST_CASE("options that do not fit each other are refused by name") {
   const auto refused = [](const auto& change, const char* text) {
     train::TrainerOptions options = trainer_options();

@@ -1,0 +1,37 @@
+// Models in TOML files; docs/how-to/own-model.md describes the format.
+#pragma once
+
+#include <fast/nn/model_spec.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fast::nn {
+
+/// What the data requires of a model.
+struct ModelEnds {
+  Shape sample;          ///< the input, unless the file gives one
+  std::int64_t outputs;  ///< units of a dense layer without the key "units"
+};
+
+/// The model of a file. Throws Error(data) if it cannot be read, and Error(argument) with file,
+/// line and layer for unknown layers and keys, values of a wrong type and layers that do not fit.
+ModelSpec read_model(const std::string& path, const ModelEnds& ends);
+/// The same from the text of the file.
+ModelSpec parse_model(const std::string& text, const std::string& path, const ModelEnds& ends);
+
+/// The names of all layers in model files, as "conv2d".
+std::vector<std::string_view> layer_names();
+
+/// A layer in model files.
+struct LayerKeys {
+  std::string_view name;
+  std::vector<std::string> keys;  ///< "channels", "stride = 1": with the value that stands
+};
+std::vector<LayerKeys> layer_keys();
+
+/// A table for people: each layer with the shape of its output and the number of its parameters.
+std::string describe(const ModelSpec& spec);
+
+}  // namespace fast::nn

@@ -1,0 +1,75 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/measure.hpp>
+
+namespace fast {
+namespace {
+
+constexpr double bins_of_one = 64, lowest_score = -32;
+
+/// Samples of class 1 above each of class 0; of those in the same bin, half.
+double area_under(const std::vector<double>& counts) {
+  const std::size_t bins = counts.size() / 2;
+  double below = 0, pairs = 0, ones = 0;
+  for (std::size_t b = 0; b < bins; ++b) {
+    const double zero = counts[b], one = counts[bins + b];
+    pairs += one * (below + zero / 2);
+    below += zero;
+    ones += one;
+  }
+  return pairs / (below * ones);
+}
+
+}  // namespace
+
+double Measure::value() const {
+  if (form == Form::area) return area_under(sums);
+  const double mean = sums.at(0) / sums.at(1);
+  if (form == Form::root_of_mean) return std::sqrt(mean);
+  return form == Form::exp_of_mean ? std::exp(mean) : mean;
+}
+
+void Measure::add(const Measure& other) {
+  require(name == other.name && form == other.form && sums.size() == other.sums.size(),
+          ErrorKind::mismatch,
+          "measures: \"{}\" and \"{}\" do not add up; evaluate all batches by "
+          "one backend",
+          name, other.name);
+  std::transform(sums.begin(), sums.end(), other.sums.begin(), sums.begin(), std::plus<>());
+}
+
+std::size_t score_bin(double score) {
+  const double bin = std::floor((score - lowest_score) * bins_of_one);
+  return static_cast<std::size_t>(std::clamp(bin, 0.0, static_cast<double>(score_bins - 1)));
+}
+
+Measure empty_area(std::string_view name) {
+  return {std::string(name), Measure::Form::area, std::vector<double>(2 * score_bins)};
+}
+
+void add(std::vector<Measure>& to, const std::vector<Measure>& from) {
+  if (to.empty()) {
+    to = from;
+    return;
+  }
+  require(to.size() == from.size(), ErrorKind::mismatch,
+          "measures: {} and {} of them do not add up; evaluate all batches by one backend",
+          to.size(), from.size());
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].add(from[i]);
+}
+
+std::vector<std::pair<std::string, double>> values_of(const std::vector<Measure>& measures) {
+  std::vector<std::pair<std::string, double>> values;
+  for (const Measure& measure : measures) values.emplace_back(measure.name, measure.value());
+  return values;
+}
+
+std::string measure_text(Measure::Form form, double value) {
+  return form == Measure::Form::share ? fmt::format("{:.2f} %", 100 * value)
+                                      : fmt::format("{:.4g}", value);
+}
+
+}  // namespace fast

@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include "nn/inventory.hpp"
+#include "nn/layers/row.hpp"
+#include "nn/shape.hpp"
+
+namespace fast::nn {
+namespace {
+
+std::int64_t steps_after(const Conv1d& conv, std::int64_t steps) {
+  return (steps + 2 * conv.padding - conv.kernel) / conv.stride + 1;
+}
+
+/// A product with the windows, each a row [feature][place in the kernel].
+template <class T>
+class Conv1dLayer final : public Layer<T> {
+ public:
+  Conv1dLayer(const Conv1d& spec, const Shape& in)
+      : spec_(spec), steps_(in[0]), features_(in[1]), out_steps_(steps_after(spec, in[0])) {
+    grow<T>(no_bias_, spec.channels);
+    std::fill_n(data(no_bias_), spec.channels, T{0});
+  }
+
+  void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) override {
+    grow<T>(windows_, rows(pass.count) * window());
+    for (Index s = 0; s < pass.count; ++s)
+      each_value(s, [&](Index at, Index from) { data(windows_)[at] = from < 0 ? T{0} : x[from]; });
+    const T* bias = spec_.bias ? parameters + weights() : data(no_bias_);
+    dense_forward(parameters, bias, static_cast<const T*>(data(windows_)), y, rows(pass.count),
+                  window(), spec_.channels);
+  }
+
+  void backward(const T* parameters, T* gradients, const T*, const T*, const T* dy, T* dx,
+                Index count) override {
+    grow<T>(ignored_, spec_.channels);
+    dense_weight_gradient(static_cast<const T*>(data(windows_)), dy, gradients,
+                          spec_.bias ? gradients + weights() : data(ignored_), rows(count),
+                          window(), spec_.channels);
+    if (dx == nullptr) return;
+    grow<T>(grads_, rows(count) * window());
+    dense_input_gradient(parameters, dy, data(grads_), rows(count), window(), spec_.channels);
+    std::fill_n(dx, count * steps_ * features_, T{0});
+    for (Index s = 0; s < count; ++s)
+      each_value(s, [&](Index at, Index from) {
+        if (from >= 0) dx[from] += data(grads_)[at];
+      });
+  }
+
+  Index parameter_count() const override {
+    return weights() + (spec_.bias ? Index{spec_.channels} : 0);
+  }
+
+ private:
+  Index window() const { return features_ * spec_.kernel; }
+  Index weights() const { return spec_.channels * window(); }
+  Index rows(Index count) const { return count * out_steps_; }
+  static T* data(const AlignedBuffer& buffer) { return buffer.template as<T>().data(); }
+
+  /// visit(place in the windows, place in x or -1 in the padding) for sample s.
+  template <class Visit>
+  void each_value(Index s, const Visit& visit) const {
+    for (Index t = 0; t < out_steps_; ++t)
+      for (Index f = 0; f < features_; ++f)
+        for (Index j = 0; j < spec_.kernel; ++j) {
+          const Index step = t * spec_.stride + j - spec_.padding;
+          const bool inside = step >= 0 && step < steps_;
+          visit(((s * out_steps_ + t) * features_ + f) * spec_.kernel + j,
+                inside ? (s * steps_ + step) * features_ + f : -1);
+        }
+  }
+
+  Conv1d spec_;
+  Index steps_, features_, out_steps_;
+  AlignedBuffer windows_, grads_, no_bias_, ignored_;
+};
+
+struct Conv1dKind {
+  using Spec = Conv1d;
+  static constexpr const char* prefix = "conv1d_";
+
+  static void keys(Conv1d& conv, Keys& keys) {
+    keys.required("channels", conv.channels);
+    keys.required("kernel", conv.kernel);
+    keys.optional("stride", conv.stride);
+    keys.optional("padding", conv.padding);
+    keys.optional("bias", conv.bias);
+  }
+  static std::string describe(const Conv1d& conv) {
+    return fmt::format("conv1d {}, kernel {}, stride {}, padding {}{}", conv.channels, conv.kernel,
+                       conv.stride, conv.padding, conv.bias ? "" : ", no bias");
+  }
+  static Shape output(const Conv1d& conv, const Shape& in) {
+    demand(in.size() == 2, "it takes sequences [steps x features], its input is {}",
+           nn::describe(in));
+    demand(conv.channels > 0, "channels must be positive");
+    demand(conv.kernel > 0 && conv.stride > 0 && conv.padding >= 0,
+           "sizes and strides must be positive, padding not negative");
+    demand(conv.padding < conv.kernel, "padding must be smaller than the kernel");
+    demand(in[0] + 2 * conv.padding >= conv.kernel, "its kernel is longer than its input {}",
+           nn::describe(in));
+    return {steps_after(conv, in[0]), conv.channels};
+  }
+  static void list_tensors(const Conv1d& conv, const Shape& in, Inventory& to) {
+    to.add_weight("weight", {conv.channels, in[1], conv.kernel}, in[1] * conv.kernel);
+    if (conv.bias) to.add_constant("bias", {conv.channels}, 0);
+  }
+  template <class T>
+  static std::unique_ptr<Layer<T>> make(const Conv1d& conv, const Shape& in) {
+    return std::make_unique<Conv1dLayer<T>>(conv, in);
+  }
+};
+
+}  // namespace
+
+const Row rows::conv1d = row_from<Conv1dKind>();
+
+}  // namespace fast::nn

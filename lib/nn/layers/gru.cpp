@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <cmath>
+
+#include "nn/inventory.hpp"
+#include "nn/layers/row.hpp"
+#include "nn/shape.hpp"
+
+namespace fast::nn {
+namespace {
+
+/// The parameters are the weights of the inputs, those of the hidden units, and their biases.
+/// Sequences are [sample][step]; what the layer keeps of hidden units is [step][sample].
+template <class T>
+class GruLayer final : public Layer<T> {
+ public:
+  GruLayer(const Gru& spec, const Shape& in)
+      : steps_(in[0]), inputs_(in[1]), hidden_(spec.hidden), every_step_(spec.every_step) {}
+
+  void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) override {
+    const Index count = pass.count, rows = count * steps_;
+    for (AlignedBuffer* buffer : {&from_inputs_, &from_hidden_, &gates_})
+      grow<T>(*buffer, rows * gates());
+    grow<T>(outputs_, (steps_ + 1) * count * hidden_);
+    dense_forward(parameters, parameters + bias(), x, data(from_inputs_), rows, inputs_, gates());
+    std::fill_n(data(outputs_), count * hidden_, T{0});
+    for (Index t = 0; t < steps_; ++t) {
+      dense_forward(parameters + gates() * inputs_, parameters + bias() + gates(), output(t, count),
+                    data(from_hidden_) + t * count * gates(), count, hidden_, gates());
+      for (Index s = 0; s < count; ++s) advance(t, s, count);
+      copy_step(t, count, y);
+    }
+  }
+
+  void backward(const T* parameters, T* gradients, const T* x, const T*, const T* dy, T* dx,
+                Index count) override {
+    const Index rows = count * steps_;
+    for (AlignedBuffer* buffer : {&input_grads_, &hidden_grads_}) grow<T>(*buffer, rows * gates());
+    for (AlignedBuffer* buffer : {&carry_, &through_}) grow<T>(*buffer, count * hidden_);
+    std::fill_n(data(carry_), count * hidden_, T{0});
+    for (Index t = steps_; t-- > 0;) {
+      add_output_gradients(t, count, dy);
+      for (Index s = 0; s < count; ++s) go_back(t, s, count);
+      dense_input_gradient(parameters + gates() * inputs_,
+                           data(hidden_grads_) + t * count * gates(), data(through_), count,
+                           hidden_, gates());
+      for (Index i = 0; i < count * hidden_; ++i) data(carry_)[i] += data(through_)[i];
+    }
+    dense_weight_gradient(x, static_cast<const T*>(data(input_grads_)), gradients,
+                          gradients + bias(), rows, inputs_, gates());
+    dense_weight_gradient(static_cast<const T*>(data(outputs_)),
+                          static_cast<const T*>(data(hidden_grads_)), gradients + gates() * inputs_,
+                          gradients + bias() + gates(), rows, hidden_, gates());
+    if (dx != nullptr)
+      dense_input_gradient(parameters, static_cast<const T*>(data(input_grads_)), dx, rows, inputs_,
+                           gates());
+  }
+
+  Index parameter_count() const override { return bias() + 2 * gates(); }
+
+ private:
+  Index gates() const { return 3 * hidden_; }
+  Index bias() const { return gates() * (inputs_ + hidden_); }
+  static T* data(const AlignedBuffer& buffer) { return buffer.template as<T>().data(); }
+  /// The hidden units before step t.
+  T* output(Index t, Index count) const { return data(outputs_) + t * count * hidden_; }
+  static T sigmoid(T z) { return T{1} / (T{1} + std::exp(-z)); }
+
+  void advance(Index t, Index s, Index count) const {
+    const T* a = data(from_inputs_) + (s * steps_ + t) * gates();
+    const T* b = data(from_hidden_) + (t * count + s) * gates();
+    T* kept = data(gates_) + (t * count + s) * gates();
+    const T* before = output(t, count) + s * hidden_;
+    T* after = output(t + 1, count) + s * hidden_;
+    for (Index u = 0; u < hidden_; ++u) {
+      const T reset = sigmoid(a[u] + b[u]);
+      const T update = sigmoid(a[hidden_ + u] + b[hidden_ + u]);
+      const T fresh = std::tanh(a[2 * hidden_ + u] + reset * b[2 * hidden_ + u]);
+      kept[u] = reset;
+      kept[hidden_ + u] = update;
+      kept[2 * hidden_ + u] = fresh;
+      after[u] = (T{1} - update) * fresh + update * before[u];
+    }
+  }
+
+  void copy_step(Index t, Index count, T* y) const {
+    if (!every_step_ && t + 1 < steps_) return;
+    for (Index s = 0; s < count; ++s)
+      std::copy_n(output(t + 1, count) + s * hidden_, hidden_,
+                  y + (every_step_ ? s * steps_ + t : s) * hidden_);
+  }
+  void add_output_gradients(Index t, Index count, const T* dy) const {
+    if (!every_step_ && t + 1 < steps_) return;
+    for (Index s = 0; s < count; ++s)
+      for (Index u = 0; u < hidden_; ++u)
+        data(carry_)[s * hidden_ + u] += dy[(every_step_ ? s * steps_ + t : s) * hidden_ + u];
+  }
+
+  /// The gradients of the sums of step t. The carry becomes the direct part of that of the hidden
+  /// units before it.
+  void go_back(Index t, Index s, Index count) const {
+    const T* kept = data(gates_) + (t * count + s) * gates();
+    const T* b = data(from_hidden_) + (t * count + s) * gates();
+    const T* before = output(t, count) + s * hidden_;
+    T* carry = data(carry_) + s * hidden_;
+    T* of_inputs = data(input_grads_) + (s * steps_ + t) * gates();
+    T* of_hidden = data(hidden_grads_) + (t * count + s) * gates();
+    for (Index u = 0; u < hidden_; ++u) {
+      const T reset = kept[u], update = kept[hidden_ + u], fresh = kept[2 * hidden_ + u];
+      const T dupdate = carry[u] * (before[u] - fresh) * update * (T{1} - update);
+      const T dfresh = carry[u] * (T{1} - update) * (T{1} - fresh * fresh);
+      const T dreset = dfresh * b[2 * hidden_ + u] * reset * (T{1} - reset);
+      of_inputs[u] = of_hidden[u] = dreset;
+      of_inputs[hidden_ + u] = of_hidden[hidden_ + u] = dupdate;
+      of_inputs[2 * hidden_ + u] = dfresh;
+      of_hidden[2 * hidden_ + u] = dfresh * reset;
+      carry[u] *= update;
+    }
+  }
+
+  Index steps_, inputs_, hidden_;
+  bool every_step_;
+  AlignedBuffer from_inputs_, from_hidden_, gates_, outputs_;  ///< of the last forward()
+  AlignedBuffer input_grads_, hidden_grads_, carry_, through_;
+};
+
+struct GruKind {
+  using Spec = Gru;
+  static constexpr const char* prefix = "gru";
+
+  static void keys(Gru& gru, Keys& keys) {
+    keys.required("hidden", gru.hidden);
+    keys.optional("every_step", gru.every_step);
+  }
+  static std::string describe(const Gru& gru) {
+    return fmt::format("gru {}{}", gru.hidden, gru.every_step ? ", every step" : "");
+  }
+  static Shape output(const Gru& gru, const Shape& in) {
+    demand(in.size() == 2, "it takes sequences [steps x features], its input is {}",
+           nn::describe(in));
+    demand(gru.hidden > 0, "hidden units must be positive");
+    if (gru.every_step) return {in[0], gru.hidden};
+    return {gru.hidden};
+  }
+  static void list_tensors(const Gru& gru, const Shape& in, Inventory& to) {
+    const std::int64_t gates = 3 * gru.hidden, sums = in[1] + gru.hidden;
+    to.add_weight("weight_ih", {gates, in[1]}, sums);
+    to.add_weight("weight_hh", {gates, gru.hidden}, sums);
+    to.add_constant("bias_ih", {gates}, 0);
+    to.add_constant("bias_hh", {gates}, 0);
+  }
+  template <class T>
+  static std::unique_ptr<Layer<T>> make(const Gru& gru, const Shape& in) {
+    return std::make_unique<GruLayer<T>>(gru, in);
+  }
+};
+
+}  // namespace
+
+const Row rows::gru = row_from<GruKind>();
+
+}  // namespace fast::nn

@@ -1,0 +1,273 @@
+#include <fast/nn/model_file.hpp>
+
+#include <algorithm>
+#include <fast/core/message.hpp>
+#include <filesystem>
+#include <limits>
+
+#include "core/closest.hpp"
+#include "core/toml.hpp"
+#include "nn/layers/keys.hpp"
+#include "nn/layers/row.hpp"
+#include "nn/shape.hpp"
+
+namespace fast::nn {
+namespace {
+
+/// A place in a file, for messages.
+struct Place {
+  std::string path;
+  unsigned line = 0;
+  std::string layer = {};  ///< "layer 3 (conv2d)"
+
+  Place at(const toml::node& node) const {
+    Place place = *this;
+    place.line = static_cast<unsigned>(node.source().begin.line);
+    return place;
+  }
+  std::string text() const {
+    return fmt::format("{}:{}: {}{}", printable(path), line, layer, layer.empty() ? "" : ": ");
+  }
+};
+
+template <class... Args>
+void need(bool condition, const Place& place, fmt::format_string<Args...> format, Args&&... args) {
+  if (condition) return;
+  fail(ErrorKind::argument, "{}{}", place.text(), fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Reads layers and follows the shape of what goes through them.
+class LayerReader {
+ public:
+  LayerReader(Place place, const ModelEnds& ends) : place_(std::move(place)), ends_(ends) {}
+
+  /// `prefix` comes before the number of each layer: "body: ".
+  std::vector<LayerSpec> list(const toml::node& node, Shape shape, const std::string& prefix) const;
+
+ private:
+  LayerSpec layer(const toml::table& table, const Place& place, const Shape& shape) const;
+
+  Place place_;
+  const ModelEnds& ends_;
+};
+
+/// The keys of one layer's table.
+class TableKeys final : public Keys {
+ public:
+  TableKeys(const toml::table& table, Place place, const Shape& shape, const ModelEnds& ends,
+            const LayerReader& reader)
+      : table_(table), place_(std::move(place)), shape_(shape), ends_(ends), reader_(reader) {}
+
+  void required(const char* key, std::int64_t& value) override {
+    need(table_.contains(key), place_, "\"{}\" is missing; a whole number is required", key);
+    optional(key, value);
+  }
+  void optional(const char* key, std::int64_t& value) override {
+    if (const toml::node* node = take(key)) {
+      const auto* number = node->as_integer();
+      need(number != nullptr, place_.at(*node), "{}: a {} was found; a whole number is required",
+           key, toml_type(*node));
+      value = number->get();
+    }
+  }
+  void optional(const char* key, double& value) override {
+    if (const toml::node* node = take(key)) {
+      need(node->is_number(), place_.at(*node), "{}: a {} was found; a number is required", key,
+           toml_type(*node));
+      value = *node->value<double>();
+    }
+  }
+  void optional(const char* key, bool& value) override {
+    if (const toml::node* node = take(key)) {
+      need(node->is_boolean(), place_.at(*node), "{}: a {} was found; true or false is required",
+           key, toml_type(*node));
+      value = node->as_boolean()->get();
+    }
+  }
+  void outputs(const char* key, std::int64_t& value) override {
+    value = ends_.outputs;
+    optional(key, value);
+  }
+  void layers(const char* key, std::vector<LayerSpec>& value) override {
+    if (const toml::node* node = take(key))
+      value = reader_.list(*node, shape_, fmt::format("{}: {}: ", place_.layer, key));
+  }
+
+  /// Refuses keys that the layer has not asked for.
+  void finish() const {
+    for (const auto& [key, node] : table_) {
+      const bool known = std::find(known_.begin(), known_.end(), key.str()) != known_.end();
+      need(known, place_.at(node), "there is no key \"{}\"{}", printable(key.str()),
+           known_.size() == 1 ? "; this layer has none"
+                              : did_you_mean(key.str(), known_) + choices());
+    }
+  }
+
+ private:
+  const toml::node* take(const char* key) {
+    known_.emplace_back(key);
+    return table_.get(key);
+  }
+  std::string choices() const {
+    std::string text = "; its keys are";
+    for (std::size_t i = 1; i < known_.size(); ++i)
+      text += fmt::format("{} {}", i == 1 ? "" : i + 1 == known_.size() ? " and" : ",", known_[i]);
+    return text;
+  }
+
+  const toml::table& table_;
+  Place place_;
+  const Shape& shape_;
+  const ModelEnds& ends_;
+  const LayerReader& reader_;
+  std::vector<std::string_view> known_{"type"};
+};
+
+LayerSpec LayerReader::layer(const toml::table& table, const Place& place,
+                             const Shape& shape) const {
+  const toml::node* type = table.get("type");
+  need(type != nullptr && type->is_string(), place,
+       "\"type\" is missing; the name of a layer is required (type = \"dense\")");
+  const std::string& name = type->as_string()->get();
+  const NamedRow* row = row_named(name);
+  need(row != nullptr, place.at(*type),
+       "there is no layer \"{}\"{}; docs/reference/layers.md has all", printable(name),
+       did_you_mean(name, layer_names()));
+  Place named = place;
+  named.layer += fmt::format(" ({})", name);
+  TableKeys keys(table, named, shape, ends_, *this);
+  LayerSpec spec = row->row->read(keys);
+  keys.finish();
+  return spec;
+}
+
+std::vector<LayerSpec> LayerReader::list(const toml::node& node, Shape shape,
+                                         const std::string& prefix) const {
+  const toml::array* array = node.as_array();
+  need(array != nullptr, place_.at(node), "{}a {} was found; a list of layers is required", prefix,
+       toml_type(node));
+  std::vector<LayerSpec> layers;
+  for (const toml::node& entry : *array) {
+    Place place = place_.at(entry);
+    place.layer = fmt::format("{}layer {}", prefix, layers.size() + 1);
+    need(entry.is_table(), place, "a {} was found; a layer is a table with the key \"type\"",
+         toml_type(entry));
+    layers.push_back(layer(*entry.as_table(), place, shape));
+    try {
+      shape = row_of(layers.back()).output(layers.back(), shape);
+    } catch (const Error& error) {
+      place.layer += fmt::format(" ({})", describe(layers.back()));
+      need(false, place, "{}", error.what());
+    }
+  }
+  return layers;
+}
+
+Shape input_of(const toml::table& file, const Place& place, const Shape& sample) {
+  const toml::node* node = file.get("input");
+  if (node == nullptr) return sample;
+  const toml::array* array = node->as_array();
+  need(array != nullptr, place.at(*node), "input: a {} was found; a list of sides is required",
+       toml_type(*node));
+  Shape shape;
+  for (const toml::node& side : *array) {
+    need(side.is_integer() && side.as_integer()->get() > 0, place.at(*node),
+         "input: sides are positive whole numbers");
+    shape.push_back(side.as_integer()->get());
+  }
+  need(!shape.empty() && shape.size() <= 3, place.at(*node),
+       "input: {} sides; [features], [steps, features] or [channels, height, width] are required",
+       shape.size());
+  return shape;
+}
+
+/// [28x28] is an image of one channel for layers that take images.
+bool begins_with_image_layer(const toml::node& layers) {
+  const toml::array* array = layers.as_array();
+  const toml::table* first =
+      array == nullptr || array->empty() ? nullptr : array->get(0)->as_table();
+  const toml::node* type = first == nullptr ? nullptr : first->get("type");
+  if (type == nullptr || !type->is_string()) return false;
+  const std::string& name = type->as_string()->get();
+  return name == "conv2d" || name == "max_pool" || name == "average_pool";
+}
+
+/// The values that stand for the keys of a layer.
+class KeyLister final : public Keys {
+ public:
+  void required(const char* key, std::int64_t&) override { keys.emplace_back(key); }
+  void optional(const char* key, std::int64_t& value) override { add(key, value); }
+  void optional(const char* key, double& value) override { add(key, value); }
+  void optional(const char* key, bool& value) override { add(key, value); }
+  void outputs(const char* key, std::int64_t&) override { add(key, "outputs of the data"); }
+  void layers(const char* key, std::vector<LayerSpec>&) override { add(key, "[]"); }
+  std::vector<std::string> keys;
+
+ private:
+  template <class T>
+  void add(const char* key, const T& value) {
+    keys.push_back(fmt::format("{} = {}", key, value));
+  }
+};
+
+}  // namespace
+
+ModelSpec parse_model(const std::string& text, const std::string& path, const ModelEnds& ends) {
+  const toml::table file = toml_table(text, {path, ErrorKind::argument, "--model"});
+  const Place place{path, 1};
+  for (const auto& [key, node] : file)
+    need(key == "name" || key == "input" || key == "layers", place.at(node),
+         "there is no key \"{}\"{}; a model has name, input and layers", printable(key.str()),
+         did_you_mean(key.str(), {"name", "input", "layers"}));
+  ModelSpec spec{
+      std::filesystem::path(path).stem().string(), input_of(file, place, ends.sample), {}};
+  if (const toml::node* name = file.get("name")) {
+    need(name->is_string(), place.at(*name), "name: a {} was found; a string is required",
+         toml_type(*name));
+    spec.name = name->as_string()->get();
+  }
+  const toml::node* layers = file.get("layers");
+  need(layers != nullptr, place, "\"layers\" is missing; a list of layers is required");
+  if (spec.input.size() == 2 && begins_with_image_layer(*layers))
+    spec.input.insert(spec.input.begin(), 1);
+  spec.layers = LayerReader(place, ends).list(*layers, spec.input, "");
+  need(!spec.layers.empty(), place.at(*layers), "layers: the list is empty");
+  try {
+    need(parameter_count(spec) > 0, place.at(*layers), "layers: none has parameters to be trained");
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).starts_with(printable(path))) throw;
+    need(false, place.at(*layers), "{}", error.what());
+  }
+  return spec;
+}
+
+ModelSpec read_model(const std::string& path, const ModelEnds& ends) {
+  return parse_model(text_of_file(path, "--model", "give a TOML file of layers"), path, ends);
+}
+
+std::vector<LayerKeys> layer_keys() {
+  std::vector<LayerKeys> all;
+  for (const std::string_view name : layer_names()) {
+    KeyLister lister;
+    row_named(name)->row->read(lister);
+    all.push_back({name, lister.keys});
+  }
+  return all;
+}
+
+std::string describe(const ModelSpec& spec) {
+  const std::vector<Shape> all = shapes(spec);
+  std::vector<std::size_t> counts(spec.layers.size());
+  for (const ParameterSpec& parameter : parameters(spec))
+    counts[parameter.layer] += parameter.count;
+  std::string text = fmt::format("model {}, loss {}\n  {:>3}  {:<44}  {:<12}  {:>12}\n", spec.name,
+                                 name(spec.loss.kind), "", "layer", "output", "parameters");
+  text += fmt::format("  {:>3}  {:<44}  {:<12}  {:>12}\n", "", "input", describe(all[0]), "");
+  for (std::size_t i = 0; i < spec.layers.size(); ++i)
+    text += fmt::format("  {:>3}  {:<44}  {:<12}  {:>12}\n", i + 1, describe(spec.layers[i]),
+                        describe(all[i + 1]), counts[i]);
+  return text +
+         fmt::format("  {:>3}  {:<44}  {:<12}  {:>12}\n", "", "all", "", parameter_count(spec));
+}
+
+}  // namespace fast::nn

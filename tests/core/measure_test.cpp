@@ -1,0 +1,60 @@
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/measure.hpp>
+#include <fast/core/random.hpp>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+
+using namespace fast;
+using Form = Measure::Form;
+
+TEST_CASE("a measure is what its form makes of its sums") {
+  CHECK(Measure{"accuracy", Form::share, {3, 4}}.value() == 0.75);
+  CHECK(Measure{"mae", Form::mean, {3, 4}}.value() == 0.75);
+  CHECK(Measure{"rmse", Form::root_of_mean, {9, 4}}.value() == 1.5);
+  CHECK(Measure{"perplexity", Form::exp_of_mean, {4, 2}}.value() == Approx(std::exp(2.0)));
+  CHECK(std::isnan(Measure{"mae", Form::mean, {0, 0}}.value()));
+}
+
+TEST_CASE("measures of parts add up to that of the whole") {
+  std::vector<Measure> all;
+  add(all, {{"rmse", Form::root_of_mean, {1, 2}}});
+  add(all, {{"rmse", Form::root_of_mean, {7, 2}}});
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].value() == Approx(std::sqrt(2.0)));
+  CHECK_THROWS_WITH(add(all, {{"mae", Form::mean, {7, 2}}}), ContainsSubstring("\"mae\""));
+  CHECK_THROWS_WITH(add(all, {{"rmse", Form::root_of_mean, {7, 2}}, {"mae", Form::mean, {7, 2}}}),
+                    ContainsSubstring("1 and 2"));
+}
+
+TEST_CASE("the area of binned scores is the share of pairs in the right order") {
+  const std::uint64_t seed = test_seed(5);
+  CAPTURE(seed);
+  Rng rng(seed);
+  std::vector<double> zeros, ones;
+  Measure area = empty_area("auc"), first = area, second = area;
+  for (int i = 0; i < 400; ++i) {
+    // Multiples of 1/64, so that bins do not join scores that differ.
+    const double score = std::round(64 * rng.normal()) / 64 + (i % 3 == 0 ? 0.5 : 0);
+    (i % 3 == 0 ? ones : zeros).push_back(score);
+    Measure& part = i % 2 == 0 ? first : second;
+    part.sums[score_bin(score) + (i % 3 == 0 ? score_bins : 0)] += 1;
+  }
+  double pairs = 0;
+  for (const double one : ones)
+    for (const double zero : zeros) pairs += one > zero ? 1 : one == zero ? 0.5 : 0;
+  area.add(first);
+  area.add(second);
+  CHECK(area.value() == Approx(pairs / static_cast<double>(ones.size() * zeros.size())));
+}
+
+TEST_CASE("an area needs samples of both classes, and takes any score") {
+  Measure area = empty_area("auc");
+  area.sums[score_bin(1e30)] += 1;
+  CHECK(std::isnan(area.value()));
+  area.sums[score_bins + score_bin(-1e30)] += 1;
+  CHECK(area.value() == 0);
+  CHECK(score_bin(-1e30) == 0);
+  CHECK(score_bin(1e30) == score_bins - 1);
+}

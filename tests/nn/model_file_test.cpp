@@ -1,0 +1,143 @@
+#include <fast/core/error.hpp>
+#include <fast/nn/model_file.hpp>
+#include <fast/nn/network.hpp>
+
+#include "nn/samples.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::nn;
+
+namespace {
+
+const ModelEnds fashion{{1, 28, 28}, 10};
+
+ModelSpec parsed_model(const std::string& text, const ModelEnds& ends = fashion) {
+  return parse_model(text, "net.toml", ends);
+}
+
+std::string refusal(const std::string& text, const ModelEnds& ends = fashion) {
+  try {
+    parsed_model(text, ends);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::argument);
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("LeNet-5 from a file is LeNet-5 by name") {
+  const ModelSpec spec = parsed_model(R"(
+    name = "lenet5"
+    layers = [
+      {type = "conv2d", channels = 6, kernel = 5, padding = 2}, {type = "relu"}, {type = "max_pool"},
+      {type = "conv2d", channels = 16, kernel = 5}, {type = "relu"}, {type = "max_pool"},
+      {type = "flatten"},
+      {type = "dense", units = 120}, {type = "relu"},
+      {type = "dense", units = 84}, {type = "relu"},
+      {type = "dense"},
+    ])");
+  CHECK(spec.name == "lenet5");
+  CHECK(shapes(spec) == shapes(lenet5()));
+  const Samples samples(5, {1, 28, 28}, 10);
+  Network<float> found(spec, 3), expected(lenet5(), 3);
+  CHECK(found.loss_and_gradients(samples.batch()) == expected.loss_and_gradients(samples.batch()));
+}
+
+TEST_CASE("layers within layers, other forms of lists and an input of its own are read") {
+  const ModelSpec spec = parsed_model(R"(
+input = [2, 4, 4]
+[[layers]]
+type = "residual"
+  [[layers.body]]
+  type = "conv2d"
+  channels = 4
+  kernel = 3
+  padding = 1
+  bias = false
+  [[layers.body]]
+  type = "batch_norm"
+  epsilon = 1
+  [[layers.shortcut]]
+  type = "conv2d"
+  channels = 4
+  kernel = 1
+[[layers]]
+type = "global_average_pool"
+[[layers]]
+type = "dense"
+)",
+                                      {{32}, 3});
+  CHECK(spec.name == "net");
+  CHECK(spec.input == Shape{2, 4, 4});
+  CHECK(shapes(spec).back() == Shape{3});
+  const auto& residual = std::get<Residual>(spec.layers.at(0));
+  CHECK(std::get<BatchNorm>(residual.body.at(1)).epsilon == 1);
+  CHECK_FALSE(std::get<Conv2d>(residual.body.at(0)).bias);
+  CHECK(std::get<Conv2d>(residual.shortcut.at(0)).bias);
+}
+
+TEST_CASE(
+    "samples of two sides are images of one channel for a model that begins with a convolution") {
+  const char* text = R"(layers = [{type = "conv2d", channels = 2, kernel = 3},
+                                  {type = "flatten"}, {type = "dense"}])";
+  CHECK(parsed_model(text, {{8, 8}, 2}).input == Shape{1, 8, 8});
+  CHECK(parsed_model(R"(layers = [{type = "lstm", hidden = 3}, {type = "dense"}])", {{8, 8}, 2})
+            .input == Shape{8, 8});
+}
+
+TEST_CASE("errors of a model file name file, line and layer") {
+  const auto layers = [](const std::string& list) { return "layers = [\n" + list + "\n]"; };
+  CHECK_THAT(refusal(layers("{type = \"flatten\"},\n{type = \"dens\"}")),
+             ContainsSubstring("net.toml:3: layer 2: there is no layer \"dens\"; did you mean "
+                               "\"dense\"?"));
+  CHECK_THAT(refusal(layers("{type = \"conv2d\", channels = 3, kernal = 3}")),
+             ContainsSubstring("net.toml:2: layer 1 (conv2d): \"kernel\" is missing"));
+  CHECK_THAT(
+      refusal(layers("{type = \"conv2d\", channels = 3, kernel = 3, stide = 2}")),
+      ContainsSubstring("net.toml:2: layer 1 (conv2d): there is no key \"stide\"; did you mean "
+                        "\"stride\"?; its keys are channels, kernel, stride, padding and "
+                        "bias"));
+  CHECK_THAT(refusal(layers("{type = \"relu\", size = 2}")),
+             ContainsSubstring("layer 1 (relu): there is no key \"size\"; this layer has none"));
+  CHECK_THAT(refusal(layers("{type = \"dense\", units = \"many\"}")),
+             ContainsSubstring("units: a string was found; a whole number is required"));
+  CHECK_THAT(refusal(layers("{type = \"lstm\", hidden = 2, every_step = 1}")),
+             ContainsSubstring("every_step: a whole number was found; true or false"));
+  CHECK_THAT(
+      refusal(layers("{type = \"flatten\"},\n{type = \"conv2d\", channels = 3, kernel = 3}")),
+      ContainsSubstring("net.toml:3: layer 2 (conv2d 3, kernel 3") &&
+          ContainsSubstring("its input is [784]"));
+  CHECK_THAT(refusal(layers("{type = \"residual\", body = [\n{type = \"dense\", units = 3}]}")),
+             ContainsSubstring("net.toml:3: layer 1 (residual): body: layer 1 (dense 3): ") &&
+                 ContainsSubstring("put a Flatten before"));
+  CHECK_THAT(refusal(layers("{channels = 3}")), ContainsSubstring("layer 1: \"type\" is missing"));
+  CHECK_THAT(refusal(layers("3")), ContainsSubstring("layer 1: a whole number was found"));
+}
+
+TEST_CASE("what is no model in a file is refused") {
+  CHECK_THAT(refusal("layers = ["), ContainsSubstring("net.toml:1:"));
+  CHECK_THAT(refusal("name = \"a\""), ContainsSubstring("\"layers\" is missing"));
+  CHECK_THAT(refusal("layers = 3"),
+             ContainsSubstring("a whole number was found; a list of layers"));
+  CHECK_THAT(refusal("layers = []"), ContainsSubstring("the list is empty"));
+  CHECK_THAT(refusal("layer = []"),
+             ContainsSubstring("there is no key \"layer\"; did you mean \"layers\"?"));
+  CHECK_THAT(refusal("name = 3\nlayers = []"), ContainsSubstring("name: a whole number was found"));
+  CHECK_THAT(refusal("input = [0]\nlayers = []"), ContainsSubstring("positive whole numbers"));
+  CHECK_THAT(refusal("input = [1, 2, 3, 4]\nlayers = []"), ContainsSubstring("4 sides"));
+  CHECK_THAT(refusal("layers = [{type = \"relu\"}, {type = \"flatten\"}]"),
+             ContainsSubstring("none has parameters"));
+  CHECK_THAT(refusal("layers = [{type = \"conv2d\", channels = 3, kernel = 3}]"),
+             ContainsSubstring("net.toml:1: ") && ContainsSubstring("end it with Flatten"));
+  CHECK_THROWS_WITH(read_model("/no/such.toml", fashion), ContainsSubstring("/no/such.toml"));
+}
+
+TEST_CASE("a model is described layer by layer") {
+  const std::string text = describe(lenet5());
+  CHECK_THAT(text, ContainsSubstring("    1  conv2d 6, kernel 5, stride 1, padding 2"));
+  CHECK_THAT(text, ContainsSubstring("[6x28x28]              156\n"));
+  CHECK_THAT(text, ContainsSubstring("all") && ContainsSubstring("61706\n"));
+}
