@@ -33,7 +33,7 @@ settings() { python3 -c "import json, sys; d = json.load(open(sys.argv[1]))['Doc
 for name in title description licenses; do [[ -n $(settings "d['Labels']['org.opencontainers.image.$name']") ]] || tell_failure "no label $name"; done
 settings "' '.join(d['Env'])" | grep -qi proxy && tell_failure "a proxy is in the image"
 for file in usr/bin/{fast-train,fastrun,fast-model,fast-topology,fast-sim,fast-trace,fast-report,fast-pods,fast-health,mpiexec} usr/sbin/sshd \
-  usr/share/fast/packages.tsv usr/share/man/man1/fastrun.1.gz; do
+  usr/share/fast/packages.tsv usr/share/doc/{fast-tools,libmpich12}/copyright; do
   [[ -e $root/$file ]] || { echo "$file" >"$directory/output" && tell_failure "the image lacks $file"; }
 done
 for file in etc/ssh/ssh_host_rsa_key tmp/packages usr/bin/g++ fast/CMakeLists.txt var/lib/apt/lists/lock; do
