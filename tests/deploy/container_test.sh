@@ -39,6 +39,10 @@ done
 for file in etc/ssh/ssh_host_rsa_key tmp/packages usr/bin/g++ fast/CMakeLists.txt var/lib/apt/lists/lock; do
   [[ ! -e $root/$file ]] || { echo "$file" >"$directory/output" && tell_failure "the image has $file"; }
 done
+# How this machine reaches Debian stays out.
+echo "deb http://deb.debian.org/debian bookworm main" | diff - "$root/etc/apt/sources.list" >"$directory/output" || tell_failure "sources of packages"
+grep -rhE "Acquire|Proxy" "$root/etc/apt" >"$directory/output" && tell_failure "a setting of apt is in the image"
+! grep -E "^(perl|g\+\+)[[:space:]]" "$root/usr/share/fast/packages.tsv" >"$directory/output" || tell_failure "packages that nothing needs"
 # The list of packages is that of dpkg.
 diff <(dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package}\t${Version}\n') <(cut -f 1,2 "$root/usr/share/fast/packages.tsv") >"$directory/output" ||
   tell_failure "the list of packages"
