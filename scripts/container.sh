@@ -97,4 +97,4 @@ if [[ -n $write_lock ]]; then
     awk -F '\t' '$1 !~ /^(fast-tools|libfast-c0)$/ { print $1 "=" $2 }' "$root/usr/share/fast/packages.tsv"
   } >deploy/container/packages.lock
 fi
-[[ -z $export ]] || { mkdir -p "$(dirname "$export")" && cp -a "$root" "$export"; }
+[[ -z $export ]] || { mkdir -p "$(dirname "$export")" && cp -aT "$root" "$export"; }
