@@ -59,9 +59,14 @@ if [[ -n $bare ]]; then
     scripts/bare_machine.sh make "$place/root"
     # As in debian:12-slim, which has neither perl nor documentation.
     scripts/bare_machine.sh run "$place/root" bash -c 'export DEBIAN_FRONTEND=noninteractive
-      apt-get update -qq && apt-get install -y -qq usr-is-merged usrmerge- && apt-get autoremove -y -qq --purge' >/dev/null </dev/null
+      apt-get update -qq && apt-get install -y -qq usr-is-merged usrmerge-
+      apt-get purge -y -qq usrmerge perl "perl-modules-*" "libperl5*" "lib*-perl"' >/dev/null </dev/null
     rm -rf "$place/root/var/lib/apt/lists" "$place"/root/var/cache/apt/* "$place"/root/usr/share/{man,locale,info}/*
     find "$place/root/usr/share/doc" ! -name copyright ! -type d -delete
+    # How this machine reaches Debian stays out of the image.
+    echo "deb http://deb.debian.org/debian bookworm main" >"$place/root/etc/apt/sources.list"
+    : >"$place/root/etc/apt/apt.conf.d/99-as-outside"
+    : >"$place/root/etc/resolv.conf"
     container=$(buildah from scratch)
     buildah add -q "$container" "$place/root" / >/dev/null
     buildah commit -q "$container" "$base" >/dev/null
@@ -70,11 +75,16 @@ if [[ -n $bare ]]; then
     rm -rf "$place/root"
   fi
 fi
+volumes=()
+if [[ -n $bare ]]; then
+  scripts/bare_machine.sh settings "$place"
+  volumes=(--volume "$place/sources.list:/etc/apt/sources.list:ro" --volume "$place/apt.conf:/etc/apt/apt.conf.d/99-as-outside:ro")
+fi
 isolation=()
 [[ $(id -u) -ne 0 ]] || isolation=(--isolation chroot) # works inside a container too
 through=() # a proxy of this machine
 for name in http_proxy https_proxy no_proxy; do [[ -z ${!name:-} ]] || through+=(--build-arg "$name=${!name}"); done
-buildah bud --format docker --target "$target" --tag "$tag" "${isolation[@]}" ${base:+--build-arg "BASE=$base"} ${cuda:+--build-arg "CUDA=$cuda"} \
+buildah bud --format docker --target "$target" --tag "$tag" "${isolation[@]}" "${volumes[@]}" ${base:+--build-arg "BASE=$base"} ${cuda:+--build-arg "CUDA=$cuda"} \
   ${locked:+--build-arg LOCKED=1} "${through[@]}" --build-arg "VERSION=$version" --build-arg "REVISION=$(git rev-parse HEAD)" \
   --build-arg "PORTABLE=${PORTABLE:-OFF}" -f "$place/context/deploy/container/Containerfile" "$place/context"
 
@@ -87,4 +97,4 @@ if [[ -n $write_lock ]]; then
     awk -F '\t' '$1 !~ /^(fast-tools|libfast-c0)$/ { print $1 "=" $2 }' "$root/usr/share/fast/packages.tsv"
   } >deploy/container/packages.lock
 fi
-[[ -z $export ]] || { mkdir -p "$(dirname "$export")" && cp -a "$root" "$export"; }
+[[ -z $export ]] || { mkdir -p "$(dirname "$export")" && cp -aT "$root" "$export"; }

@@ -33,12 +33,16 @@ settings() { python3 -c "import json, sys; d = json.load(open(sys.argv[1]))['Doc
 for name in title description licenses; do [[ -n $(settings "d['Labels']['org.opencontainers.image.$name']") ]] || tell_failure "no label $name"; done
 settings "' '.join(d['Env'])" | grep -qi proxy && tell_failure "a proxy is in the image"
 for file in usr/bin/{fast-train,fastrun,fast-model,fast-topology,fast-sim,fast-trace,fast-report,fast-pods,fast-health,mpiexec} usr/sbin/sshd \
-  usr/share/fast/packages.tsv usr/share/man/man1/fastrun.1.gz; do
+  usr/share/fast/packages.tsv usr/share/doc/{fast-tools,libmpich12}/copyright; do
   [[ -e $root/$file ]] || { echo "$file" >"$directory/output" && tell_failure "the image lacks $file"; }
 done
 for file in etc/ssh/ssh_host_rsa_key tmp/packages usr/bin/g++ fast/CMakeLists.txt var/lib/apt/lists/lock; do
   [[ ! -e $root/$file ]] || { echo "$file" >"$directory/output" && tell_failure "the image has $file"; }
 done
+# How this machine reaches Debian stays out.
+echo "deb http://deb.debian.org/debian bookworm main" | diff - "$root/etc/apt/sources.list" >"$directory/output" || tell_failure "sources of packages"
+grep -rhE "Acquire|Proxy" "$root/etc/apt" >"$directory/output" && tell_failure "a setting of apt is in the image"
+! grep -E "^(perl|g\+\+)[[:space:]]" "$root/usr/share/fast/packages.tsv" >"$directory/output" || tell_failure "packages that nothing needs"
 # The list of packages is that of dpkg.
 diff <(dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package}\t${Version}\n') <(cut -f 1,2 "$root/usr/share/fast/packages.tsv") >"$directory/output" ||
   tell_failure "the list of packages"
@@ -64,6 +68,25 @@ echo "container: weights in the image $inside_sum, on the bare machine $bare_sum
 [[ -n $inside_sum && $inside_sum == "$bare_sum" ]] || tell_failure "the weights differ"
 expect "another seed" 0 "test accuracy" -- "$fastrun" "${run[@]/#fast-train/$train}" --seed 8 --out "$directory/bare/other"
 [[ $(sum "$directory/bare/other/mean-model.safetensors") != "$bare_sum" ]] || tell_failure "the comparison sees no difference"
+# As the MPI Operator has it: a key of the job, sshd of the user, a host file. The key lies in a
+# folder of its own, as it is mounted there.
+mkdir -p "$directory/key"
+ssh-keygen -q -t rsa -b 2048 -N "" -f "$directory/key/id_rsa" && cp "$directory/key/id_rsa.pub" "$directory/key/authorized_keys"
+chown -R 1000:1000 "$directory/key"
+echo "127.0.0.1:2" >"$directory/shared/hostfile"
+cat >"$directory/shared/by_ssh" <<'END'
+/usr/sbin/sshd -De -f /home/fast/.sshd_config 2>/tmp/sshd.log &
+for ((i = 0; i < 100; ++i)); do ssh -o BatchMode=yes 127.0.0.1 true 2>/dev/null && break || sleep 0.1; done
+ssh -o BatchMode=yes 127.0.0.1 'echo "ssh as $(id -un)"'
+HYDRA_HOST_FILE=/shared/hostfile HYDRA_LAUNCHER=ssh fastrun -n 2 bash -c 'echo "rank $PMI_RANK"'
+status=$?
+[[ $status -eq 0 ]] || cat /tmp/sshd.log
+kill $!
+exit $status
+END
+BIND="$directory/shared:/shared $directory/key:/home/fast/.ssh" scripts/bare_machine.sh run "$root" setpriv --reuid 1000 --regid 1000 --clear-groups \
+  env HOME=/home/fast LC_ALL=C timeout 60 bash /shared/by_ssh </dev/null >"$directory/output" 2>&1 || tell_failure "sshd and fastrun in the image"
+for text in "ssh as fast" "rank 0" "rank 1"; do grep -q "$text" "$directory/output" || tell_failure "ssh in the image: no $text"; done
 inside fast-health /shared/run >"$directory/output" 2>&1 || tell_failure "the health check in the image"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -17,7 +17,7 @@ trap 'exit 1' TERM
 source "$here/../support/expect.sh"
 {
   echo "127.0.0.1 localhost"
-  for i in {0..3}; do echo "10.99.0.$((i + 1)) fast-$i.fast"; done
+  echo "10.99.0.1 fast-0.fast" # the others' names are not needed: their pods may come later
 } >"$directory/hosts"
 mkdir "$directory/shared" "$directory/bin"
 ln -s "$fastrun" "$directory/bin/fastrun"
