@@ -165,6 +165,8 @@ std::vector<LayerSpec> LayerReader::list(const toml::node& node, Shape shape,
 
 Shape input_of(const toml::table& file, const Place& place, const Shape& sample) {
   const toml::node* node = file.get("input");
+  need(node != nullptr || !sample.empty(), place,
+       "\"input\" is missing; the shape of a sample is required here (input = [1, 28, 28])");
   if (node == nullptr) return sample;
   const toml::array* array = node->as_array();
   need(array != nullptr, place.at(*node), "input: a {} was found; a list of sides is required",

@@ -265,7 +265,7 @@ class HostNetwork {
     result.sum *= static_cast<double>(batch.count()) / static_cast<double>(losses);
     if (program.outputs != nullptr) {
       const std::size_t outputs =
-          batch.count() * static_cast<std::size_t>(nn::elements(nn::shapes(spec_).back()));
+          batch.count() * static_cast<std::size_t>(cuda::elements_of(nn::shapes(spec_).back()));
       result.measures = nn::measures_of<float>(spec_.loss, {program.outputs, outputs}, batch);
     }
     return result;
