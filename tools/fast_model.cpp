@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+#include <fast/nn/model_file.hpp>
 #include <fast/nn/onnx.hpp>
 #include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
@@ -91,7 +92,16 @@ train::OwnedTensors mean_of(const std::string& directory) {
   return train::average_shards(manifest, workers, train::model_prefix, warn);
 }
 
-void export_model(const std::string& from, const std::string& to) {
+/// Of a model file, if one is given. The last tensor with one side is the bias of the outputs.
+nn::ModelSpec spec_of(const std::vector<TensorView>& tensors, const std::string& model) {
+  if (model.empty()) return nn::recognize(tensors);
+  std::int64_t outputs = 1;
+  for (const TensorView& tensor : tensors)
+    if (tensor.name.ends_with(".bias") && tensor.shape.size() == 1) outputs = tensor.shape[0];
+  return nn::read_model(model, {{}, outputs});
+}
+
+void export_model(const std::string& from, const std::string& to, const std::string& model) {
   std::optional<train::Safetensors> file;
   train::OwnedTensors mean;
   if (is_directory(from)) {
@@ -102,7 +112,7 @@ void export_model(const std::string& from, const std::string& to) {
   const std::vector<TensorView> tensors = file ? views_of(*file) : mean.views;
   const std::filesystem::path target = to;
   if (target.extension() == ".onnx") {
-    write(to, nn::to_onnx(nn::recognize(tensors), tensors));
+    write(to, nn::to_onnx(spec_of(tensors, model), tensors));
   } else if (target.extension() == ".safetensors") {
     train::save_safetensors(target, tensors, file ? file->metadata() : train::Metadata{});
   } else {
@@ -115,7 +125,7 @@ int run(int argc, char** argv) {
   CLI::App app("Looks into saved models and turns them into what other programs read.",
                "fast-model");
   app.require_subcommand(1);
-  std::string from, to;
+  std::string from, to, model;
   CLI::App* info = app.add_subcommand("info", "what is in a safetensors file or a checkpoint");
   tools::offer(
       info->add_option("file", from, "a safetensors file or a checkpoint's directory")->required(),
@@ -134,9 +144,13 @@ int run(int argc, char** argv) {
   tools::offer(
       exported->add_option("--to", to, "the file to write: .onnx or .safetensors")->required(),
       {"<file>"});
+  tools::offer(
+      exported->add_option("--model", model,
+                           "for ONNX, the TOML file of the model's layers, with the key input"),
+      {"<file>"});
   if (const auto status = tools::parse(app, argc, argv)) return *status;
   if (*info) show(from);
-  if (*exported) export_model(from, to);
+  if (*exported) export_model(from, to, model);
   return 0;
 }
 

@@ -53,7 +53,7 @@ void LossResult::add(const LossResult& other) {
 
 namespace {
 
-constexpr std::size_t few_classes = 10, top = 5;
+constexpr std::size_t top = 5;
 
 /// A float target, or a label as a number.
 double target_at(const Batch& batch, std::size_t i) {
@@ -129,7 +129,7 @@ std::vector<Measure> label_measures(std::span<const T> logits, const Batch& batc
   const auto count = static_cast<double>(batch.labels.size());
   const bool per_step = !batch.target_shape.empty();
   const std::size_t classes = logits.size() / batch.labels.size();
-  if (!per_step && classes <= few_classes) return {};
+  if (!per_step && static_cast<std::int64_t>(classes) <= few_classes) return {};
   const LossResult found = softmax_cross_entropy<T>(logits, batch.labels);
   std::vector<Measure> measures{
       {"accuracy", Form::share, {static_cast<double>(found.correct), count}}};

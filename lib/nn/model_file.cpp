@@ -165,6 +165,8 @@ std::vector<LayerSpec> LayerReader::list(const toml::node& node, Shape shape,
 
 Shape input_of(const toml::table& file, const Place& place, const Shape& sample) {
   const toml::node* node = file.get("input");
+  need(node != nullptr || !sample.empty(), place,
+       "\"input\" is missing; the shape of a sample is required here (input = [1, 28, 28])");
   if (node == nullptr) return sample;
   const toml::array* array = node->as_array();
   need(array != nullptr, place.at(*node), "input: a {} was found; a list of sides is required",
@@ -260,14 +262,20 @@ std::string describe(const ModelSpec& spec) {
   std::vector<std::size_t> counts(spec.layers.size());
   for (const ParameterSpec& parameter : parameters(spec))
     counts[parameter.layer] += parameter.count;
-  std::string text = fmt::format("model {}, loss {}\n  {:>3}  {:<44}  {:<12}  {:>12}\n", spec.name,
-                                 name(spec.loss.kind), "", "layer", "output", "parameters");
-  text += fmt::format("  {:>3}  {:<44}  {:<12}  {:>12}\n", "", "input", describe(all[0]), "");
+  std::string text = fmt::format("model {}, loss {}\n", spec.name, name(spec.loss.kind));
+  const auto row = [&](const std::string& number, const std::string& layer,
+                       const std::string& output, const std::string& count) {
+    text += fmt::format("  {:>3}  {:<44}  {:<12}  {:>12}", number, layer, output, count);
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  };
+  row("", "layer", "output", "parameters");
+  row("", "input", describe(all[0]), "");
   for (std::size_t i = 0; i < spec.layers.size(); ++i)
-    text += fmt::format("  {:>3}  {:<44}  {:<12}  {:>12}\n", i + 1, describe(spec.layers[i]),
-                        describe(all[i + 1]), counts[i]);
-  return text +
-         fmt::format("  {:>3}  {:<44}  {:<12}  {:>12}\n", "", "all", "", parameter_count(spec));
+    row(fmt::format("{}", i + 1), describe(spec.layers[i]), describe(all[i + 1]),
+        fmt::format("{}", counts[i]));
+  row("", "all", "", fmt::format("{}", parameter_count(spec)));
+  return text;
 }
 
 }  // namespace fast::nn

@@ -56,6 +56,10 @@ bool classifies(const ModelSpec& spec) {
   return spec.loss.kind == Loss::cross_entropy && shapes(spec).back().size() == 1;
 }
 
+bool has_measures(const ModelSpec& spec) {
+  return !classifies(spec) || shapes(spec).back()[0] > few_classes;
+}
+
 std::vector<ParameterSpec> parameters(const ModelSpec& spec) {
   return Inventory(spec).take_parameters();
 }

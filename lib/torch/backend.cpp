@@ -109,6 +109,9 @@ class ModuleBackend final : public Backend {
             "torch: a batch in {} parts; at least 1 is required", options_.accumulate);
     require(options_.threads >= 0, ErrorKind::argument, "torch: {} threads; at least 1 is required",
             options_.threads);
+    require(options_.huber_delta > 0, ErrorKind::argument,
+            "torch: a delta of {} of the huber loss; a positive number is required",
+            options_.huber_delta);
     if (options_.threads > 0) at::set_num_threads(options_.threads);
   }
 
@@ -151,14 +154,15 @@ class ModuleBackend final : public Backend {
     Evaluation result;
     const at::Tensor mean = loss_of(batch, 0, batch.count());
     result.loss_sum = mean.item<double>() * static_cast<double>(batch.count());
-    result.correct = correct_in(outputs_.front());
+    if (classifies()) result.correct = correct_in(outputs_.front());
+    result.measures = measures_in(outputs_.front(), batch);
     outputs_ = trained;
     return result;
   }
 
   /// Counted when it is asked for: a device would have to be waited for.
   std::optional<std::size_t> correct_in_step() override {
-    if (outputs_.empty()) return {};
+    if (outputs_.empty() || !classifies() || outputs_.front().per_step) return {};
     std::size_t correct = 0;
     for (const Outputs& outputs : outputs_) correct += correct_in(outputs);
     return correct;
@@ -185,9 +189,13 @@ class ModuleBackend final : public Backend {
   }
 
  private:
+  /// Logits and labels, one row each, or outputs and targets.
   struct Outputs {
     at::Tensor logits, labels;
+    bool per_step = false;
   };
+
+  bool classifies() const { return options_.loss == Loss::cross_entropy; }
 
   static std::size_t correct_in(const Outputs& outputs) {
     const at::NoGradGuard no_gradients;
@@ -197,11 +205,67 @@ class ModuleBackend final : public Backend {
 
   /// Adds the outputs to those of the step.
   at::Tensor loss_of(const Batch& batch, std::size_t first, std::size_t count) {
-    require_class_labels(batch, "torch");
-    const at::Tensor logits = forward_(inputs(batch, first, count));
-    const at::Tensor labels = labels_of(batch, first, count, logits);
-    outputs_.push_back({logits.detach(), labels});
-    return F::cross_entropy(logits, labels);
+    at::Tensor outputs = forward_(inputs(batch, first, count));
+    const bool per_step = !batch.target_shape.empty();
+    if (!classifies()) {
+      const at::Tensor targets = targets_of(batch, first, count, outputs);
+      outputs_.push_back({outputs.detach(), targets, per_step});
+      return loss_of(outputs, targets);
+    }
+    if (per_step && outputs.dim() == 3) outputs = outputs.flatten(0, 1);
+    const at::Tensor labels = labels_of(batch, first, count, outputs);
+    outputs_.push_back({outputs.detach(), labels, per_step});
+    return F::cross_entropy(outputs, labels);
+  }
+
+  at::Tensor loss_of(const at::Tensor& outputs, const at::Tensor& targets) const {
+    if (options_.loss == Loss::mse) return at::mse_loss(outputs, targets);
+    if (options_.loss == Loss::huber)
+      return at::huber_loss(outputs, targets, at::Reduction::Mean, options_.huber_delta);
+    return at::binary_cross_entropy_with_logits(outputs, targets);
+  }
+
+  using Form = Measure::Form;
+  static double sum_of(const at::Tensor& values) {
+    return values.to(at::kDouble).sum().item<double>();
+  }
+
+  /// As nn::measures_of().
+  std::vector<Measure> measures_in(const Outputs& found, const Batch& batch) const {
+    const at::Tensor &outputs = found.logits, &targets = found.labels;
+    const auto count = static_cast<double>(targets.numel());
+    if (classifies()) {
+      constexpr std::int64_t few_classes = 10, top = 5;
+      if (batch.target_shape.empty() && outputs.size(1) <= few_classes) return {};
+      const Measure accuracy{
+          "accuracy", Form::share, {static_cast<double>(correct_in(found)), count}};
+      if (!batch.target_shape.empty()) {
+        const double loss = F::cross_entropy(outputs, targets).item<double>();
+        return {accuracy, {"perplexity", Form::exp_of_mean, {loss * count, count}}};
+      }
+      const at::Tensor best = std::get<1>(outputs.topk(top, 1));
+      return {accuracy, {"top5", Form::share, {sum_of(best.eq(targets.unsqueeze(1))), count}}};
+    }
+    if (options_.loss == Loss::binary_cross_entropy) return binary_measures(outputs, targets);
+    const at::Tensor apart = (outputs - targets).to(at::kDouble);
+    return {{"mae", Form::mean, {sum_of(apart.abs()), count}},
+            {"rmse", Form::root_of_mean, {sum_of(apart.square()), count}}};
+  }
+
+  static std::vector<Measure> binary_measures(const at::Tensor& outputs,
+                                              const at::Tensor& targets) {
+    const at::Tensor ones = targets.gt(0.5);
+    const auto count = static_cast<double>(targets.numel());
+    Measure area = empty_area("auc");
+    const at::Tensor scores = outputs.to(at::kCPU, at::kDouble).contiguous(),
+                     classes = ones.to(at::kCPU).contiguous();
+    for (std::int64_t i = 0; i < scores.numel(); ++i) {
+      const double score = scores.data_ptr<double>()[i];
+      const std::size_t bin = std::isnan(score) ? 0 : score_bin(score);
+      area.sums[bin + (classes.data_ptr<bool>()[i] ? score_bins : 0)] +=
+          std::isnan(score) ? score : 1;
+    }
+    return {{"accuracy", Form::share, {sum_of(outputs.gt(0).eq(ones)), count}}, std::move(area)};
   }
 
   at::Tensor inputs(const Batch& batch, std::size_t first, std::size_t count) const {
@@ -229,20 +293,49 @@ class ModuleBackend final : public Backend {
 
   static at::Tensor labels_of(const Batch& batch, std::size_t first, std::size_t count,
                               const at::Tensor& logits) {
-    const auto samples = static_cast<std::int64_t>(count);
+    const std::size_t each = batch.target_size();
+    const auto samples = static_cast<std::int64_t>(count * each);
+    require(batch.targets.empty(), ErrorKind::argument,
+            "torch: the batch has float targets, cross-entropy takes class labels; choose the loss "
+            "mse or huber");
     require(logits.dim() == 2 && logits.size(0) == samples, ErrorKind::argument,
-            "torch: the model's output has {} dimensions; [samples x classes] is required",
+            "torch: the model's output has {} dimensions; [samples x classes] is required, or "
+            "[samples x steps x classes] for a label a step",
             logits.dim());
     const std::int64_t classes = logits.size(1);
     at::Tensor labels = at::empty({samples}, at::kLong);
     auto* to = labels.data_ptr<std::int64_t>();
-    for (std::size_t i = 0; i < count; ++i) {
-      to[i] = batch.labels[first + i];
+    for (std::size_t i = 0; i < count * each; ++i) {
+      to[i] = batch.labels[first * each + i];
       require(to[i] >= 0 && to[i] < classes, ErrorKind::argument,
-              "torch: sample {} of the batch has label {}, the model has classes 0..{}", first + i,
-              to[i], classes - 1);
+              "torch: sample {} of the batch has label {}, the model has classes 0..{}",
+              first + i / each, to[i], classes - 1);
     }
     return labels.to(logits.device());
+  }
+
+  /// In the shape and type of the outputs.
+  at::Tensor targets_of(const Batch& batch, std::size_t first, std::size_t count,
+                        const at::Tensor& outputs) const {
+    const std::size_t each = batch.target_size();
+    const bool binary = options_.loss == Loss::binary_cross_entropy;
+    require(binary || !batch.targets.empty(), ErrorKind::argument,
+            "torch: the batch has class labels, this loss takes float targets; choose the loss "
+            "cross_entropy");
+    require(outputs.numel() == static_cast<std::int64_t>(count * each), ErrorKind::argument,
+            "torch: the batch has {} targets a sample, the model {} outputs; as many are required",
+            each, outputs.numel() / static_cast<std::int64_t>(count));
+    at::Tensor targets = at::empty({outputs.numel()}, at::kFloat);
+    auto* to = targets.data_ptr<float>();
+    for (std::size_t i = 0; i < count * each; ++i) {
+      to[i] = batch.targets.empty() ? static_cast<float>(batch.labels[first * each + i])
+                                    : batch.targets[first * each + i];
+      require(!binary || (to[i] >= 0 && to[i] <= 1), ErrorKind::argument,
+              "torch: sample {} of the batch has the target {}, binary cross-entropy takes numbers "
+              "from 0 to 1",
+              first + i / each, to[i]);
+    }
+    return targets.view(outputs.sizes()).to(outputs.device(), outputs.scalar_type());
   }
 
   /// Gradients are handed out in a row, so that an average over all workers is one run of memory.

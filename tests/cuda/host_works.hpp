@@ -246,14 +246,27 @@ class HostNetwork {
           return memory.back().data();
         });
     std::copy(batch.inputs.begin(), batch.inputs.end(), program.inputs);
-    std::copy(batch.labels.begin(), batch.labels.end(), program.labels);
+    const bool labeled = spec_.loss.kind == nn::Loss::cross_entropy;
+    if (labeled)
+      std::copy(batch.labels.begin(), batch.labels.end(), program.labels);
+    else if (batch.targets.empty())
+      std::copy(batch.labels.begin(), batch.labels.end(), program.targets);
+    else
+      std::copy(batch.targets.begin(), batch.targets.end(), program.targets);
     work_count_ = program.works.size();
     for (const cuda::Work& work : program.works)
       std::visit([](const auto& w) { run_on_host(w); }, work);
     nn::LossResult result;
-    for (std::size_t i = 0; i < batch.count(); ++i) {
+    const auto losses = static_cast<std::size_t>(program.losses_count);
+    for (std::size_t i = 0; i < losses; ++i) {
       result.sum += double{program.losses[i]};
-      result.correct += program.hits[i] != 0;
+      result.correct += labeled && program.hits[i] != 0 ? 1 : 0;
+    }
+    result.sum *= static_cast<double>(batch.count()) / static_cast<double>(losses);
+    if (program.outputs != nullptr) {
+      const std::size_t outputs =
+          batch.count() * static_cast<std::size_t>(cuda::elements_of(nn::shapes(spec_).back()));
+      result.measures = nn::measures_of<float>(spec_.loss, {program.outputs, outputs}, batch);
     }
     return result;
   }

@@ -28,6 +28,44 @@ TEST_CASE("a program computes what nn computes: each layer alone") {
   }
 }
 
+TEST_CASE("a program computes the losses that nn does, and shows the outputs to be measured") {
+  using namespace fast::nn;
+  const std::vector<LayerSpec> vector{Dense{6}, Gelu{}, Dense{2}}, steps{LayerNorm{}, Dense{3}};
+  const std::vector<ModelSpec> specs{{"mse", {4}, vector, {Loss::mse}},
+                                     {"huber", {4}, vector, {Loss::huber, 0.5}},
+                                     {"binary", {4}, vector, {Loss::binary_cross_entropy}},
+                                     {"steps", {5, 4}, steps},
+                                     {"numbers of steps", {5, 4}, steps, {Loss::mse}}};
+  for (const ModelSpec& spec : specs) {
+    INFO(spec.name);
+    const Shape output = shapes(spec).back();
+    const bool labeled = spec.loss.kind == Loss::cross_entropy;
+    const Samples samples(6, spec.input, 2);
+    Rng rng(8);
+    std::vector<float> targets;
+    for (std::int64_t i = 0; i < 6 * elements(output); ++i)
+      targets.push_back(static_cast<float>(rng.uniform(0, 1)));
+    std::vector<std::int32_t> labels;
+    for (int i = 0; i < 30; ++i) labels.push_back(static_cast<std::int32_t>(rng.below(3)));
+    const Batch batch = labeled ? Batch{samples.inputs, labels, spec.input, {}, {5}}
+                                : Batch{samples.inputs, {}, spec.input, targets, output};
+    Network<float> reference(spec, 31);
+    HostNetwork network(spec);
+    network.set_parameters(reference.parameters());
+    CHECK(network.loss_and_gradients(batch) ==
+          Approx(reference.loss_and_gradients(batch)).epsilon(1e-5));
+    CHECK(apart(network.gradients(), reference.gradients(), 0, network.gradients().size()) < 1e-5);
+    const LossResult found = network.evaluate(batch), expected = reference.evaluate(batch);
+    CHECK(found.sum == Approx(expected.sum).epsilon(1e-5));
+    CHECK(found.correct == expected.correct);
+    REQUIRE(found.measures.size() == 2);
+    for (std::size_t m = 0; m < 2; ++m) {
+      CHECK(found.measures[m].name == expected.measures[m].name);
+      CHECK(found.measures[m].value() == Approx(expected.measures[m].value()).epsilon(1e-5));
+    }
+  }
+}
+
 namespace {
 struct WithoutPart {};
 }  // namespace

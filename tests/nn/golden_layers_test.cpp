@@ -1,5 +1,7 @@
 // Layers and losses against values of PyTorch: tests/data/golden_layers.json, which
 // tests/data/layers_oracle.py has computed.
+#include <fast/core/error.hpp>
+#include <fast/nn/network.hpp>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -122,6 +122,7 @@ TEST_CASE("what is no model in a file is refused") {
   CHECK_THAT(refusal("name = \"a\""), ContainsSubstring("\"layers\" is missing"));
   CHECK_THAT(refusal("layers = 3"),
              ContainsSubstring("a whole number was found; a list of layers"));
+  CHECK_THAT(refusal("layers = []", {{}, 3}), ContainsSubstring("\"input\" is missing"));
   CHECK_THAT(refusal("layers = []"), ContainsSubstring("the list is empty"));
   CHECK_THAT(refusal("layer = []"),
              ContainsSubstring("there is no key \"layer\"; did you mean \"layers\"?"));

@@ -1,6 +1,7 @@
 // LibTorch against the library's own networks. Includes none of LibTorch's headers.
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <fast/data/loader.hpp>
 #include <fast/data/synthetic.hpp>
 #include <fast/exchange/local.hpp>
@@ -83,6 +84,68 @@ TEST_CASE("an LSTM's losses on LibTorch are those of nn") {
   compare_losses<double>(5, 1e-9, sgd,
                          {"two", {14, 56}, {nn::Lstm{9, true}, nn::Lstm{7}, nn::Dense{10}}});
   compare_losses<float>(10, 1e-4, sgd, nn::lstm(12));
+}
+
+TEST_CASE("losses and measures of all tasks on LibTorch are those of nn") {
+  using namespace fast::nn;
+  const std::vector<LayerSpec> vector{Dense{6}, Gelu{}, LayerNorm{}, Dense{2}};
+  const std::vector<LayerSpec> steps{LayerNorm{}, Lstm{4, true}, Dense{3}};
+  const std::vector<ModelSpec> specs{
+      {"mse", {4}, vector, {nn::Loss::mse}},
+      {"huber", {4}, vector, {nn::Loss::huber, 0.5}},
+      {"binary", {4}, vector, {nn::Loss::binary_cross_entropy}},
+      {"steps", {5, 4}, steps},
+      {"many classes", {4}, {Dense{12}}},
+      {"pool",
+       {1, 4, 4},
+       {Conv2d{2, 3, 1, 1}, AveragePool{3, 1, 1}, Flatten{}, Dense{2}},
+       {nn::Loss::mse}}};
+  for (const ModelSpec& spec : specs) {
+    INFO(spec.name);
+    Rng rng(8);
+    const auto numbers = [&](std::size_t count) {
+      std::vector<float> values(count);
+      for (float& value : values) value = static_cast<float>(rng.uniform(0, 1));
+      return values;
+    };
+    std::size_t inputs_each = 1;
+    for (const std::int64_t side : spec.input) inputs_each *= static_cast<std::size_t>(side);
+    const std::vector<float> inputs = numbers(8 * inputs_each), targets = numbers(16);
+    std::vector<std::int32_t> labels(40);
+    for (std::int32_t& label : labels) label = static_cast<std::int32_t>(rng.below(3));
+    const std::span<const std::int32_t> all(labels);
+    Batch batch{inputs, {}, spec.input, targets, {2}};
+    if (spec.name == "steps") batch = {inputs, all, spec.input, {}, {5}};
+    if (spec.name == "many classes") batch = {inputs, all.first(8), spec.input};
+    const BackendOptions options{.optimizer = SgdOptions{0.1}, .accumulate = 2};
+    const auto own = make_backend<double>(spec, 7, options);
+    const auto torch = make_torch<double>(spec, 7, options);
+    for (int step = 0; step < 5; ++step)
+      REQUIRE(torch->train(batch) == Approx(own->train(batch)).epsilon(1e-9));
+    CHECK(torch->correct_in_step() == own->correct_in_step());
+    const Evaluation found = torch->evaluate(batch), expected = own->evaluate(batch);
+    CHECK(found.loss_sum == Approx(expected.loss_sum).epsilon(1e-9));
+    REQUIRE(found.measures.size() == 2);
+    REQUIRE(expected.measures.size() == 2);
+    for (std::size_t m = 0; m < 2; ++m) {
+      CHECK(found.measures[m].name == expected.measures[m].name);
+      CHECK(found.measures[m].value() == Approx(expected.measures[m].value()).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("targets that do not fit the loss are refused by LibTorch's backend, too") {
+  const std::vector<float> inputs(32), targets(4);
+  const std::vector<std::int32_t> labels(2);
+  const Batch numbers{inputs, {}, {16}, targets, {2}}, classes{inputs, labels, {16}};
+  CHECK_THROWS_WITH(make_torch<float>(small(), 1)->train(numbers),
+                    ContainsSubstring("choose the loss mse or huber"));
+  nn::ModelSpec line = small();
+  line.loss.kind = nn::Loss::mse;
+  CHECK_THROWS_WITH(make_torch<float>(line, 1)->train(classes),
+                    ContainsSubstring("choose the loss cross_entropy"));
+  CHECK_THROWS_WITH(make_torch<float>(line, 1)->train(numbers),
+                    ContainsSubstring("2 targets a sample, the model 4 outputs"));
 }
 
 TEST_CASE("so they are with Nesterov, Adam, AdamW, clipping and accumulation") {

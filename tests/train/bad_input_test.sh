@@ -131,6 +131,32 @@ check_names() {
   refused "option misspelled" "--epoch=3" "did you mean \"--epochs\"?" -- --epoch=3
 }
 
+# Model files, and losses that do not fit the data.
+check_models() {
+  local file=$directory/net.toml
+  refused "no model file" "/no/such.toml" "there is no such file" -- --model /no/such.toml
+  printf 'layers = [\n{type = "flatten"},\n{type = "dens"}]\n' >"$file"
+  refused "a layer misspelled" "net.toml:3: layer 2: " "did you mean \"dense\"?" -- --model "$file"
+  printf 'layers = [\n{type = "conv2d", channels = 2, kernel = 3, stide = 1}]\n' >"$file"
+  refused "a key misspelled" "net.toml:2: layer 1 (conv2d): " "did you mean \"stride\"?" -- --model "$file"
+  printf 'layers = [\n{type = "lstm", hidden = 2}, {type = "conv2d", channels = 2, kernel = 3}]\n' >"$file"
+  refused "a layer that does not fit" "net.toml:2: " "[1x28x28]" -- --model "$file"
+  printf 'layers = [{type = "flatten"}, {type = "dense", units = 3}]\n' >"$file"
+  refused "a file with other outputs" "outputs are [3]" "needs [10]" -- --model "$file"
+  printf 'layers = [{type = "flatten"}, {type = "dense"}]\n' >"$file"
+  differ "a model on one rank" "model" -- --model "$file"
+  cp "$file" "$directory/other.toml"
+  printf 'layers = [{type = "flatten"}, {type = "dense"}, {type = "relu"}]\n' >"$directory/host.toml"
+  expect "contents on one rank" "contents of the model file" -- "$mpiexec" \
+    -n 1 bash -c "cd '$directory' && ln -sf other.toml a.toml && exec '$program' ${small[*]} --model a.toml" : \
+    -n 1 bash -c "mkdir -p '$directory/b' && cd '$directory/b' && ln -sf ../host.toml a.toml && exec '$program' ${small[*]} --model a.toml"
+  refused "loss" "--loss: \"l1\"" "choose" "huber" -- --loss l1
+  refused "a loss for targets" "--loss mse" "class labels; choose cross_entropy" -- --loss mse
+  refused "a loss for two classes" "--loss binary_cross_entropy" "10 classes" -- --loss binary_cross_entropy
+  refused "an option of huber" "--huber-delta: without effect" "--loss huber" -- --huber-delta 2
+  differ "a loss on one rank" "loss" -- --loss cross_entropy
+}
+
 # Configuration files: one line with file and line.
 check_files() {
   local file=$directory/run.toml
@@ -289,6 +315,7 @@ check_shared_memory() {
 make_data
 check_data
 check_names
+check_models
 check_files
 check_numbers
 check_needs

@@ -119,6 +119,19 @@ class SpecModule : public modules::Module {
   Function forward_;
 };
 
+fast::torch::Loss loss_of(const nn::ModelSpec& spec) {
+  switch (spec.loss.kind) {
+    case nn::Loss::mse:
+      return fast::torch::Loss::mse;
+    case nn::Loss::huber:
+      return fast::torch::Loss::huber;
+    case nn::Loss::binary_cross_entropy:
+      return fast::torch::Loss::binary_cross_entropy;
+    default:
+      return fast::torch::Loss::cross_entropy;
+  }
+}
+
 template <class T>
 void copy_values(std::vector<TensorView> views, modules::Module& module) {
   const at::NoGradGuard no_gradients;
@@ -157,10 +170,6 @@ template <class T>
 std::unique_ptr<Backend> make_torch(const nn::ModelSpec& spec, std::uint64_t seed,
                                     const nn::BackendOptions& options,
                                     const fast::torch::ReplicaOptions& replica) {
-  require(nn::classifies(spec), ErrorKind::argument,
-          "--backend torch: model {} has the loss {} or a label for each step, this backend learns "
-          "one class label a sample; choose the backend nn",
-          spec.name, nn::name(spec.loss.kind));
   nn::Network<T> initial(spec, seed);
   nn::Optimizer<T>(options.optimizer, initial.parameter_count());  // refuses what is out of range
   auto module = std::make_shared<SpecModule>(spec);
@@ -170,7 +179,8 @@ std::unique_ptr<Backend> make_torch(const nn::ModelSpec& spec, std::uint64_t see
   return fast::torch::make_backend(
       module, [raw = module.get()](const Tensor& x) { return raw->forward(x); },
       std::move(optimizer),
-      {spec.input, options.clip_norm, options.accumulate, options.threads, replica});
+      {spec.input, options.clip_norm, options.accumulate, options.threads, replica, loss_of(spec),
+       spec.loss.delta});
 }
 
 template std::unique_ptr<Backend> make_torch<float>(const nn::ModelSpec&, std::uint64_t,

@@ -51,8 +51,11 @@ template <class T>
 LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,
                    std::span<T> gradient = {});
 
+/// Up to so many classes, one label a sample is measured by the accuracy alone.
+inline constexpr std::int64_t few_classes = 10;
+
 /// What the task is measured by, see Evaluation::measures. cross_entropy with one label a sample:
-/// nothing (the accuracy), or accuracy and top5 if there are more than 10 classes; with a label a
+/// nothing (the accuracy), or accuracy and top5 if there are more than few_classes; with a label a
 /// step: accuracy and perplexity. mse and huber: mae and rmse. binary_cross_entropy: accuracy and
 /// auc.
 template <class T>

@@ -11,7 +11,7 @@ namespace fast::nn {
 
 /// What the data requires of a model.
 struct ModelEnds {
-  Shape sample;          ///< the input, unless the file gives one
+  Shape sample;          ///< the input, unless the file gives one; empty: the file must give one
   std::int64_t outputs;  ///< units of a dense layer without the key "units"
 };
 

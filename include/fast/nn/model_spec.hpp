@@ -190,6 +190,9 @@ bool takes(const ModelSpec& spec, const Shape& sample);
 /// Whether the model learns one class label a sample, by cross-entropy.
 bool classifies(const ModelSpec& spec);
 
+/// Whether measures_of() gives measures of the model's outputs.
+bool has_measures(const ModelSpec& spec);
+
 /// All parameters in order, without gaps. Throws as shapes() does.
 std::vector<ParameterSpec> parameters(const ModelSpec& spec);
 std::size_t parameter_count(const ModelSpec& spec);

@@ -18,8 +18,14 @@ class Optimizer;
 
 namespace fast::torch {
 
-/// Logits [count x classes] of inputs [count x sample shape].
+/// Outputs [count x outputs of a sample] of inputs [count x sample shape].
 using Forward = std::function<at::Tensor(const at::Tensor& inputs)>;
+
+/// What a module is trained for. cross_entropy: outputs are logits [count x classes] of one label a
+/// sample, or [count x steps x classes] of a label a step. The others compare each output with a
+/// target: mse, huber, and binary_cross_entropy of logits, which also takes labels 0 and 1. The
+/// definitions and measures are those of nn::Loss.
+enum class Loss { cross_entropy, mse, huber, binary_cross_entropy };
 
 /// How a module is trained.
 struct ModuleOptions {
@@ -30,9 +36,11 @@ struct ModuleOptions {
   int accumulate = 1;  ///< parts of a batch taken one after the other
   int threads = 1;     ///< at::set_num_threads, of the whole process; 0: leave it
   ReplicaOptions replica;
+  Loss loss = Loss::cross_entropy;
+  double huber_delta = 1;  ///< positive
 };
 
-/// Classifies with softmax cross-entropy. The optimizer has been given the module's parameters; its
+/// Trains with the loss of the options. The optimizer has been given the module's parameters; its
 /// rule and state are its own, set_learning_rate() sets the rate of all its groups. Inputs take the
 /// module's element type and device. name() is "torch"; optimizer_state() has momentum of SGD
 /// (without dampening) and the moments and steps of Adam and AdamW (without amsgrad), in host

@@ -1,6 +1,8 @@
 // The loss, as in layer_elements.hpp. A block of threads processes a sample.
 #pragma once
 
+#include <fast/nn/loss.hpp>
+
 #include "cuda/kernels/sum_elements.hpp"
 
 namespace fast::cuda {
@@ -67,6 +69,37 @@ struct SoftmaxLoss {
     for (Index c = thread; c < classes; c += block_size)
       put(fused(::expf(get(row, c) - most), share, c == label ? -scale : 0.0F), grads,
           sample * classes + c);
+  }
+};
+
+/// nn::loss_of each output with its target, and the gradient of the mean loss unless `grads` is
+/// null.
+template <class V>
+struct TargetLoss {
+  const V* outputs;
+  const float* targets;
+  V* grads;
+  float* losses;
+  Index count;
+  nn::Loss kind;
+  float delta;
+
+  Index size() const { return count; }
+  FAST_HOST_DEVICE void at(Index e) const {
+    const float output = get(outputs, e), target = targets[e], difference = output - target;
+    const float apart = ::fabsf(difference);
+    float loss = difference * difference, slope = 2 * difference;
+    if (kind == nn::Loss::huber) {
+      const bool far = apart > delta;
+      loss = far ? delta * (apart - delta / 2) : loss / 2;
+      slope = far ? ::copysignf(delta, difference) : difference;
+    } else if (kind == nn::Loss::binary_cross_entropy) {
+      const float small = ::expf(-::fabsf(output));
+      loss = ::fmaxf(output, 0) - output * target + ::log1pf(small);
+      slope = (output < 0 ? small : 1) / (1 + small) - target;
+    }
+    losses[e] = loss;
+    if (grads != nullptr) put(slope / static_cast<float>(count), grads, e);
   }
 };
 

@@ -85,10 +85,12 @@ class DeviceBackend final : public Backend, public DeviceReplica {
   Evaluation evaluate(const Batch& batch) override {
     upload_mirror();
     const nn::LossResult result = network_.evaluate(batch);
-    return {result.sum, result.correct};
+    return {result.sum, result.correct, result.measures};
   }
 
-  std::optional<std::size_t> correct_in_step() override { return correct_; }
+  std::optional<std::size_t> correct_in_step() override {
+    return nn::classifies(network_.spec()) ? correct_ : std::nullopt;
+  }
   std::optional<double> gradient_norm() override {
     if (!norm_ && correct_) {
       gradients_.down(stream());

@@ -26,10 +26,6 @@ nn::ModelSpec checked(nn::ModelSpec spec, const NetworkOptions& options) {
   require(!options.deterministic || !options.autotune, ErrorKind::argument,
           "cuda::Network: deterministic and autotune; plans chosen by the clock differ from run to "
           "run, so leave one of the two out");
-  require(nn::classifies(spec), ErrorKind::argument,
-          "cuda::Network: model {} has the loss {} or a label for each step; GPUs learn one class "
-          "label a sample, so compute it on the CPU (--device cpu)",
-          spec.name, nn::name(spec.loss.kind));
   require(nn::parameter_count(spec) > 0, ErrorKind::argument,
           "cuda::Network: model {} has no parameters, at least one layer with weights is required",
           spec.name);
@@ -76,11 +72,11 @@ struct Network::Impl {
   }
 
   Ready make(Index samples, bool training) {
-    const auto count = static_cast<std::size_t>(samples);
+    const auto count = static_cast<std::size_t>(losses_of(spec, samples));
     Ready made{training,
                {},
                PinnedBuffer(count * sizeof(float)),
-               PinnedBuffer(count * sizeof(std::int32_t)),
+               PinnedBuffer((labeled() ? count : 1) * sizeof(std::int32_t)),
                {}};
     made.program = build_program(
         spec, samples, training, options.precision,
@@ -123,18 +119,36 @@ struct Network::Impl {
     const float* staged = options.stage ? options.stage->take(batch, stream) : nullptr;
     copy(program.inputs, staged != nullptr ? staged : batch.inputs.data(),
          batch.inputs.size_bytes(), stream);
-    copy(program.labels, batch.labels.data(), batch.labels.size_bytes(), stream);
+    std::vector<float> labels_as_targets;  // lives until the copy is done
+    if (labeled()) {
+      copy(program.labels, batch.labels.data(), batch.labels.size_bytes(), stream);
+    } else {
+      labels_as_targets.assign(batch.labels.begin(), batch.labels.end());
+      const std::span<const float> targets =
+          batch.targets.empty() ? std::span<const float>(labels_as_targets) : batch.targets;
+      copy(program.targets, targets.data(), targets.size_bytes(), stream);
+    }
     enqueue(ready, optimizer);
+    std::vector<float> outputs;
+    if (program.outputs != nullptr) {
+      outputs.resize(count * static_cast<std::size_t>(elements_of(shapes.back())));
+      copy(outputs.data(), program.outputs, outputs.size() * sizeof(float), stream);
+    }
     copy(ready.losses.data(), program.losses, ready.losses.size_bytes(), stream);
     copy(ready.hits.data(), program.hits, ready.hits.size_bytes(), stream);
     stream.synchronize(Deadline(longest_wait));
     nn::LossResult result;
     for (const float loss : ready.losses.as<float>()) result.sum += static_cast<double>(loss);
+    result.sum *= static_cast<double>(count) / static_cast<double>(program.losses_count);
     const std::span<std::int32_t> hits = ready.hits.as<std::int32_t>();
-    result.correct = static_cast<std::size_t>(std::accumulate(hits.begin(), hits.end(), 0));
+    if (labeled())
+      result.correct = static_cast<std::size_t>(std::accumulate(hits.begin(), hits.end(), 0));
+    if (!outputs.empty()) result.measures = nn::measures_of<float>(spec.loss, outputs, batch);
     if (training) correct = result.correct;
     return result;
   }
+
+  bool labeled() const { return spec.loss.kind == nn::Loss::cross_entropy; }
 
   nn::ModelSpec spec;
   std::vector<nn::Shape> shapes;

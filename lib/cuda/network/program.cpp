@@ -72,15 +72,23 @@ Values<V> Builder<V>::back(const Chain<V>& chain, Values<V> dy, bool wanted) {
   return wanted ? dy : nullptr;
 }
 
+Index losses_of(const nn::ModelSpec& spec, Index samples) {
+  const Shape output = nn::shapes(spec).back();
+  const bool labeled = spec.loss.kind == nn::Loss::cross_entropy;
+  return samples * elements_of(output) / (labeled ? output.back() : 1);
+}
+
 template <class V>
 Program Builder<V>::build(const nn::ModelSpec& spec) {
   const std::vector<Shape> shapes = nn::shapes(spec);
-  const Shape& in = shapes.front();
-  const Index classes = shapes.back()[0];
-  const Index count = samples_ * elements_of(in);
-  const Sums inputs = sums(count), losses = sums(samples_);
-  const auto labels = memory_.take<std::int32_t>(samples_);
-  const auto hits = memory_.take<std::int32_t>(samples_);
+  const Shape &in = shapes.front(), &out = shapes.back();
+  const bool labeled = spec.loss.kind == nn::Loss::cross_entropy;
+  const Index count = samples_ * elements_of(in), outputs = samples_ * elements_of(out);
+  const Index learned = losses_of(spec, samples_);
+  const Sums inputs = sums(count), losses = sums(learned);
+  const auto labels = memory_.take<std::int32_t>(labeled ? learned : 1);
+  const auto hits = memory_.take<std::int32_t>(labeled ? learned : 1);
+  const Sums targets = labeled ? nullptr : sums(learned);
   const bool planar = in.size() == 3 && in[0] > 1;
   Values<V> x;
   if (planar)
@@ -90,11 +98,21 @@ Program Builder<V>::build(const nn::ModelSpec& spec) {
   else
     x = converted(*this, inputs.get(), count);
   const Chain<V> chain = through(spec.layers, in, std::move(x));
-  const Values<V> grads = training_ ? values(samples_ * classes) : nullptr;
-  add(SoftmaxLoss<V>{chain.y.get(), labels.get(), grads.get(), losses.get(), hits.get(), samples_,
-                     classes});
+  const Values<V> grads = training_ ? values(outputs) : nullptr;
+  if (labeled)
+    add(SoftmaxLoss<V>{chain.y.get(), labels.get(), grads.get(), losses.get(), hits.get(), learned,
+                       out.back()});
+  else
+    add(TargetLoss<V>{chain.y.get(), targets.get(), grads.get(), losses.get(), learned,
+                      spec.loss.kind, static_cast<float>(spec.loss.delta)});
+  Sums shown;
+  if (!training_ && nn::has_measures(spec)) {
+    shown = sums(outputs);
+    add(SwapLast<V, float>{chain.y.get(), shown.get(), 1, 1, outputs});
+  }
   if (training_) back(chain, grads, false);
-  return {samples_, inputs.get(), labels.get(), losses.get(), hits.get(), std::move(works_)};
+  return {samples_,     learned,    inputs.get(), labels.get(),     targets.get(),
+          losses.get(), hits.get(), shown.get(),  std::move(works_)};
 }
 
 Program build_program(const nn::ModelSpec& spec, Index samples, bool training, Precision precision,

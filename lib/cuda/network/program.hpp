@@ -17,17 +17,23 @@ struct ModelMemory {
   float *gradients, *buffers;
 };
 
-/// The works and their ends. The caller writes the inputs of a Batch to `inputs` and the labels to
-/// `labels`. The works write `losses` and `hits`, and in training also the gradients and the
-/// updated buffers.
+/// The works and their ends. The caller writes the inputs of a Batch to `inputs`, and the labels to
+/// `labels` or the targets to `targets`. The works write `losses`, one for each label or target,
+/// and `hits`, one for each label. In training they also write the gradients and the updated
+/// buffers. In evaluation they write the outputs of the model, unless the task has no measures.
 struct Program {
-  Index samples;
+  Index samples, losses_count;
   float* inputs;
   std::int32_t* labels;
+  float* targets;
   const float* losses;
   const std::int32_t* hits;
+  const float* outputs;  ///< may be null
   std::vector<Work> works;
 };
+
+/// Labels or targets of that many samples.
+Index losses_of(const nn::ModelSpec& spec, Index samples);
 
 /// Allocates memory that exists as long as the program.
 using Allocate = std::function<std::byte*(std::size_t size_bytes)>;

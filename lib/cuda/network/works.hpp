@@ -38,8 +38,8 @@ struct WorksOfPart<Spec, V> {
 
 /// Works that every model may need.
 template <class V>
-using CommonWorks = WorkList<Convolution, MatrixProduct, Recurrence, SoftmaxLoss<V>, SwapLast<V, V>,
-                             SwapLast<V, float>, SwapLast<float, V>>;
+using CommonWorks = WorkList<Convolution, MatrixProduct, Recurrence, SoftmaxLoss<V>, TargetLoss<V>,
+                             SwapLast<V, V>, SwapLast<V, float>, SwapLast<float, V>>;
 
 template <class... Specs>
 auto all_works(const std::variant<Specs...>*) ->

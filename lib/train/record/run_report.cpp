@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fast/core/error.hpp>
 #include <string>
 
 namespace fast::train {
 
 namespace {
 
-/// The figures, and then the sums of all measures. Every worker has the same measures.
+/// The figures, and then the sums of all measures.
 std::string packed(const Report& report) {
   const ReportFigures& figures = report;
   std::string text(reinterpret_cast<const char*>(&figures), sizeof figures);
@@ -33,15 +32,13 @@ Report complete(Report report) {
 Report unpacked(const std::string& text, const Report& like) {
   Report report = like;
   ReportFigures& figures = report;
-  std::memcpy(&figures, text.data(), sizeof figures);
-  std::size_t at = sizeof figures;
+  const char* at = text.data();
+  std::memcpy(&figures, at, sizeof figures);
+  at += sizeof figures;
   for (auto* measures : {&report.mean_model, &report.replica})
     for (Measure& measure : *measures) {
-      const std::size_t bytes = measure.sums.size() * sizeof(double);
-      require(at + bytes <= text.size(), ErrorKind::mismatch,
-              "Trainer: workers have different measures; evaluate by the same backend on all");
-      std::memcpy(measure.sums.data(), text.data() + at, bytes);
-      at += bytes;
+      std::memcpy(measure.sums.data(), at, measure.sums.size() * sizeof(double));
+      at += measure.sums.size() * sizeof(double);
     }
   return report;
 }
@@ -63,11 +60,14 @@ void add_measures(const std::vector<Report>& reports, Summary& summary) {
 }  // namespace
 
 std::vector<Report> gather(const Group& group, const Deadline& deadline, const Report& mine) {
-  const Report own = complete(mine);
+  Report own = complete(mine);
+  const auto texts = group.all_gather(packed(own), deadline, "Trainer: gathering results");
+  const bool alike = std::all_of(texts.begin(), texts.end(), [&](const std::string& text) {
+    return text.size() == texts.front().size();
+  });
+  if (!alike) own.mean_model = own.replica = {};
   std::vector<Report> reports;
-  for (const std::string& text :
-       group.all_gather(packed(own), deadline, "Trainer: gathering results"))
-    reports.push_back(unpacked(text, own));
+  for (const std::string& text : texts) reports.push_back(unpacked(text, own));
   return reports;
 }
 

@@ -24,7 +24,8 @@ struct Report : ReportFigures {
   std::vector<Measure> mean_model, replica;
 };
 
-/// Collective. By rank.
+/// Collective. By rank. Where workers have different measures, as of different backends, there are
+/// none: the accuracy is what all know.
 std::vector<Report> gather(const Group& group, const Deadline& deadline, const Report& mine);
 
 /// Fills in what follows from the workers' reports.

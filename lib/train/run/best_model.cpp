@@ -41,8 +41,8 @@ AlignedBuffer BestModel::hand_out() const {
 std::vector<TensorView> BestModel::state() {
   if (!exists()) return {};
   return {view_of("packed", packed_.as<std::uint8_t>()),
-          view_of("correct", std::span(&correct_, 1)), view_of("loss", std::span(&loss_, 1)),
-          view_of("epoch", std::span(&epoch_, 1))};
+          view_of("correct", std::span(&correct_, 1)), view_of("epoch", std::span(&epoch_, 1)),
+          view_of("loss", std::span(&loss_, 1))};
 }
 
 std::vector<TensorView> BestModel::room() {

@@ -76,6 +76,24 @@ TEST_CASE("measures of all workers are gathered, also of one without test sample
   });
 }
 
+TEST_CASE("workers of different backends have the accuracy in common") {
+  using Form = fast::Measure::Form;
+  std::mutex mutex;
+  local::run(3, [&](const Group& group) {
+    Report mine = report_of(group.rank(), 1, 1);
+    if (group.rank() == 1)
+      mine.mean_model =
+          mine.replica = {{"accuracy", Form::share, {1, 2}}, {"top5", Form::share, {1, 2}}};
+    const auto all = train::gather(group, Deadline(Seconds(30)), mine);
+    const std::lock_guard lock(mutex);
+    for (std::size_t r = 0; r < 3; ++r) {
+      CHECK(all[r].loop_s == static_cast<double>(r));
+      CHECK(all[r].mean_model.empty());
+      CHECK(all[r].replica.empty());
+    }
+  });
+}
+
 TEST_CASE("all workers gather the same reports, by rank") {
   std::mutex mutex;
   local::run(3, [&](const Group& group) {
