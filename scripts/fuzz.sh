@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Feeds mutations of topology/ and of models to their readers under libFuzzer and the sanitizers:  scripts/fuzz.sh [SECONDS]   (60 each)
+# Feeds mutations of topology/, of models and of data files to their readers under libFuzzer and the sanitizers:  scripts/fuzz.sh [SECONDS]   (60 each)
 # Skips, saying why, where there is no clang++ with libFuzzer. Inputs that crash are left in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { r
   exit 0
 fi
 scripts/setup.sh test
-scripts/build.sh fuzz topology_fuzz safetensors_fuzz
+scripts/build.sh fuzz topology_fuzz safetensors_fuzz data_fuzz
 # fuzz NAME CORPUS: what is found to be of interest is added to build/fuzz/NAME.
 fuzz() {
   mkdir -p "build/fuzz/$1"
@@ -27,7 +27,32 @@ mkdir -p build/fuzz/models
 printf '\x50\0\0\0\0\0\0\0%-80s12345678' '{"__metadata__":{"a":"b"},"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}' >build/fuzz/models/small.safetensors
 fuzz safetensors_fuzz build/fuzz/models &
 models=$!
+# A file of each form, after the letter of its reader.
+mkdir -p build/fuzz/files
+python3 - build/fuzz/files <<'END'
+import io, pathlib, sys, tarfile, zipfile
+folder = pathlib.Path(sys.argv[1])
+header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }".ljust(117) + b"\n"
+npy = b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header + bytes(8)
+files = {"c": b'x,y,"z"\r\n1,2,"a ""b"""\n-3e4,5,\n', "n": npy, "p": b"FASTPACK"}
+for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
+        member = tarfile.TarInfo("a/" * 60 + "0.cls")
+        member.size = 1
+        archive.addfile(member, io.BytesIO(b"7"))
+    files[f"t{form}"] = buffer.getvalue()
+buffer = io.BytesIO()
+with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    archive.writestr("x.npy", npy)
+files["z"] = buffer.getvalue()
+for name, contents in files.items():
+    (folder / name).write_bytes(name[0].encode() + contents)
+END
+fuzz data_fuzz build/fuzz/files &
+files=$!
 status=0
 wait "$topology" || status=$?
 wait "$models" || status=$?
+wait "$files" || status=$?
 exit "$status"

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/data/dataset.hpp>
+#include <mutex>
+#include <numeric>
 #include <utility>
 
 namespace fast::data {
@@ -10,9 +13,36 @@ struct Dataset::Storage {
   std::string name;
   std::vector<std::int64_t> sample_shape;
   std::size_t sample_size = 1, target_size = 1;
-  Borrowed memory;
+  Borrowed memory;  ///< of a source: the targets alone
   int classes = 0;
+  std::shared_ptr<const SampleSource> source = {};
 
+  struct Damage {
+    std::mutex lock;
+    std::string first;
+  };
+  std::unique_ptr<Damage> damage = std::make_unique<Damage>();
+
+  void note(const char* what) const {
+    const std::lock_guard guard(damage->lock);
+    if (damage->first.empty()) damage->first = what;
+  }
+  bool is_bytes() const { return source ? source->is_bytes() : memory.values.index() == 0; }
+  std::size_t value_bytes() const { return is_bytes() ? 1 : sizeof(float); }
+
+  /// One sample's values, where they lie or, read from files, in `room`. Damage is noted.
+  template <class T>
+  const T* sample(std::size_t index, std::vector<T>& room) const {
+    if (!source) return std::get<std::span<const T>>(memory.values).data() + index * sample_size;
+    room.resize(sample_size);
+    try {
+      source->read(index, std::as_writable_bytes(std::span(room)));
+    } catch (const Error& error) {
+      note(error.what());
+      throw;
+    }
+    return room.data();
+  }
   std::size_t channels() const {
     return sample_shape.empty() ? 1 : static_cast<std::size_t>(sample_shape.front());
   }
@@ -95,6 +125,18 @@ Dataset::Borrowed own(Dataset::Values values, Targets&& targets) {
   return memory;
 }
 
+/// One sample, a plane for each of the maps.
+template <class T>
+void convert(const T* from, const std::vector<Affine>& maps, std::span<float> out) {
+  const std::size_t plane = out.size() / maps.size();
+  float* to = out.data();
+  for (const auto [scale, offset] : maps) {
+    for (std::size_t i = 0; i < plane; ++i) to[i] = static_cast<float>(from[i]) * scale + offset;
+    from += plane;
+    to += plane;
+  }
+}
+
 template <class T>
 constexpr float unit_of = std::is_same_v<T, std::uint8_t> ? 1.0F / 255.0F : 1.0F;
 
@@ -110,9 +152,10 @@ Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Value
     : Dataset(std::move(name), std::move(sample_shape), own(std::move(values), std::move(targets)),
               targets.classes) {}  // a number stays what it is
 
-Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Borrowed memory,
-                 int classes) {
-  const std::size_t sample_size = product_of(name, "sample", sample_shape);
+namespace {
+
+/// Samples that the labels or targets belong to, all of them checked.
+std::size_t check_learned(const std::string& name, const Dataset::Borrowed& memory, int classes) {
   const std::size_t target_size = product_of(name, "target", memory.target_shape);
   const bool labeled = memory.targets.empty();
   require(labeled || memory.labels.empty(), ErrorKind::data,
@@ -122,21 +165,49 @@ Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Borro
   require(learned % target_size == 0, ErrorKind::data,
           "data: {}: {} {} for samples of {} each; they must match", name, learned,
           labeled ? "labels" : "targets", target_size);
-  const std::size_t samples = learned / target_size;
+  if (labeled)
+    check_labels(name, memory.labels, target_size, classes);
+  else
+    check_targets(name, memory.targets, target_size, classes);
+  return learned / target_size;
+}
+
+}  // namespace
+
+Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape, Borrowed memory,
+                 int classes) {
+  const std::size_t sample_size = product_of(name, "sample", sample_shape);
+  const bool labeled = memory.targets.empty();
+  const std::size_t samples = check_learned(name, memory, classes);
   const std::size_t count = std::visit([](const auto& v) { return v.size(); }, memory.values);
   std::size_t wanted = 0;
   require(!__builtin_mul_overflow(samples, sample_size, &wanted) && count == wanted,
           ErrorKind::data, "data: {}: {} values for {} {} of {} values each; they must match", name,
           count, samples,
           memory.target_shape.empty() ? (labeled ? "labels" : "targets") : "samples", sample_size);
-  if (labeled)
-    check_labels(name, memory.labels, target_size, classes);
-  else
-    check_targets(name, memory.targets, target_size, classes);
+  const std::size_t target_size = product_of(name, "target", memory.target_shape);
   size_ = samples;
   storage_ =
       std::make_shared<const Storage>(Storage{std::move(name), std::move(sample_shape), sample_size,
                                               target_size, std::move(memory), classes});
+}
+
+Dataset::Dataset(std::string name, std::vector<std::int64_t> sample_shape,
+                 std::shared_ptr<const SampleSource> source, Targets targets) {
+  const std::size_t sample_size = product_of(name, "sample", sample_shape);
+  const int classes = targets.classes;
+  Borrowed memory = own({}, std::move(targets));
+  const std::size_t samples = check_learned(name, memory, classes);
+  const std::vector<std::size_t> shards = source->shards();
+  const std::size_t count = std::accumulate(shards.begin(), shards.end(), std::size_t{0});
+  require(samples == count, ErrorKind::data,
+          "data: {}: labels or targets for {} samples, the files have {}; they must match", name,
+          samples, count);
+  const std::size_t target_size = product_of(name, "target", memory.target_shape);
+  size_ = samples;
+  storage_ = std::make_shared<const Storage>(Storage{std::move(name), std::move(sample_shape),
+                                                     sample_size, target_size, std::move(memory),
+                                                     classes, std::move(source)});
 }
 
 const std::string& Dataset::name() const {
@@ -170,12 +241,52 @@ const std::vector<std::int64_t>& Dataset::target_shape() const {
 
 std::size_t Dataset::target_size() const { return storage_ ? storage_->target_size : 1; }
 
+bool Dataset::is_bytes() const { return storage_ && storage_->is_bytes(); }
+
 std::variant<std::span<const std::uint8_t>, std::span<const float>> Dataset::values() const {
   if (!storage_) return {};
+  require(!is_streamed(), ErrorKind::argument,
+          "Dataset::values: the samples of \"{}\" are in files, not in memory; copy one at a time",
+          name());
   decltype(Borrowed::values) part;
   const std::size_t begin = begin_ * sample_size(), count = size_ * sample_size();
   std::visit([&](const auto& all) { part = all.subspan(begin, count); }, storage_->memory.values);
   return part;
+}
+
+void Dataset::copy(std::size_t index, std::span<std::byte> into) const {
+  require(index < size_, ErrorKind::argument, "Dataset::copy: sample {} of \"{}\", which has {}",
+          index, name(), size_);
+  require(into.size() == sample_size() * storage_->value_bytes(), ErrorKind::argument,
+          "Dataset::copy: room for {} bytes, a sample has {}", into.size(),
+          sample_size() * storage_->value_bytes());
+  if (is_streamed()) return storage_->source->read(begin_ + index, into);
+  const auto take = [&]<class T>(std::span<const T> values) {
+    std::memcpy(into.data(), values.data() + (begin_ + index) * sample_size(), into.size());
+  };
+  std::visit(take, storage_->memory.values);
+}
+
+bool Dataset::is_streamed() const { return source() != nullptr; }
+
+const SampleSource* Dataset::source() const { return storage_ ? storage_->source.get() : nullptr; }
+
+std::vector<std::size_t> Dataset::shards() const {
+  if (!is_streamed()) return {size_};
+  std::vector<std::size_t> parts;
+  std::size_t at = 0;
+  for (const std::size_t count : storage_->source->shards()) {
+    const std::size_t begin = std::max(at, begin_), end = std::min(at + count, begin_ + size_);
+    if (begin < end) parts.push_back(end - begin);
+    at += count;
+  }
+  return parts;
+}
+
+std::string Dataset::first_damage() const {
+  if (!storage_) return {};
+  const std::lock_guard guard(storage_->damage->lock);
+  return storage_->damage->first;
 }
 
 Dataset Dataset::slice(std::size_t begin, std::size_t count) const {
@@ -190,6 +301,11 @@ Dataset Dataset::slice(std::size_t begin, std::size_t count) const {
 
 void Dataset::gather(std::span<const std::size_t> indices, const Normalization& normalization,
                      std::span<float> out) const {
+  gather(indices, normalization, out, {});
+}
+
+void Dataset::gather(std::span<const std::size_t> indices, const Normalization& normalization,
+                     std::span<float> out, std::span<std::uint8_t> damaged) const {
   const std::size_t size = sample_size();
   require(out.size() == indices.size() * size, ErrorKind::argument,
           "Dataset::gather: room for {} values, {} samples of {} need {}", out.size(),
@@ -198,47 +314,76 @@ void Dataset::gather(std::span<const std::size_t> indices, const Normalization& 
   const auto last = std::max_element(indices.begin(), indices.end());
   require(*last < size_, ErrorKind::argument, "Dataset::gather: sample {} of \"{}\", which has {}",
           *last, name(), size_);
-  const std::size_t channels = storage_->channels(), plane = size / channels;
-  const auto copy = [&]<class T>(std::span<const T> values) {
-    const std::vector<Affine> maps = affine(normalization, channels, unit_of<T>);
-    float* to = out.data();
-    for (const std::size_t index : indices) {
-      const T* from = values.data() + (begin_ + index) * size;
-      for (const auto [scale, offset] : maps) {
-        for (std::size_t i = 0; i < plane; ++i) {
-          to[i] = static_cast<float>(from[i]) * scale + offset;
-        }
-        from += plane;
-        to += plane;
+  const auto copy = [&]<class T>(std::vector<T> room) {
+    const std::vector<Affine> maps = affine(normalization, storage_->channels(), unit_of<T>);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const std::span<float> to = out.subspan(i * size, size);
+      try {
+        convert(storage_->sample<T>(begin_ + indices[i], room), maps, to);
+      } catch (const Error& error) {
+        if (damaged.empty() || error.kind() != ErrorKind::data) throw;
+        damaged[i] = 1;
+        std::fill(to.begin(), to.end(), 0.0F);
       }
     }
   };
-  std::visit(copy, storage_->memory.values);
+  is_bytes() ? copy(std::vector<std::uint8_t>()) : copy(std::vector<float>());
 }
+
+namespace {
+
+/// Sums over the values of each channel.
+class Moments {
+ public:
+  explicit Moments(std::size_t channels) : sums_(channels), squares_(channels) {}
+
+  template <class T>
+  void add(const T* from, std::size_t plane) {
+    for (std::size_t c = 0; c < sums_.size(); ++c, from += plane) {
+      for (std::size_t i = 0; i < plane; ++i) {
+        const double value = static_cast<double>(from[i]) * static_cast<double>(unit_of<T>);
+        sums_[c] += value;
+        squares_[c] += value * value;
+      }
+    }
+    values_ += plane;
+  }
+  Normalization normalization() const {
+    Normalization result{std::vector<float>(sums_.size()), std::vector<float>(sums_.size(), 1.0F)};
+    const auto count = static_cast<double>(std::max<std::size_t>(values_, 1));
+    for (std::size_t c = 0; c < sums_.size(); ++c) {
+      const double mean = sums_[c] / count, variance = squares_[c] / count - mean * mean;
+      result.mean[c] = static_cast<float>(mean);
+      if (variance > 1e-12) result.stddev[c] = static_cast<float>(std::sqrt(variance));
+    }
+    return result;
+  }
+
+ private:
+  std::vector<double> sums_, squares_;
+  std::size_t values_ = 0;  ///< of a channel
+};
+
+constexpr std::size_t streamed_to_measure = 1024;
+
+}  // namespace
 
 Normalization Dataset::measure() const {
   if (size_ == 0) return {};
-  const std::size_t channels = storage_->channels(), plane = sample_size() / channels;
-  Normalization result{std::vector<float>(channels), std::vector<float>(channels)};
-  const auto moments = [&]<class T>(std::span<const T> values) {
-    for (std::size_t c = 0; c < channels; ++c) {
-      double sum = 0, squares = 0;
-      for (std::size_t s = begin_; s < begin_ + size_; ++s) {
-        const T* from = values.data() + s * sample_size() + c * plane;
-        for (std::size_t i = 0; i < plane; ++i) {
-          const double value = static_cast<double>(from[i]) * static_cast<double>(unit_of<T>);
-          sum += value;
-          squares += value * value;
-        }
+  const std::size_t count = is_streamed() ? std::min(size_, streamed_to_measure) : size_;
+  Moments moments(storage_->channels());
+  const auto add_all = [&]<class T>(std::vector<T> room) {
+    for (std::size_t i = 0; i < count; ++i) {
+      try {
+        moments.add(storage_->sample<T>(begin_ + i * size_ / count, room),
+                    sample_size() / storage_->channels());
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::data) throw;
       }
-      const double count = static_cast<double>(size_ * plane), mean = sum / count;
-      const double variance = squares / count - mean * mean;
-      result.mean[c] = static_cast<float>(mean);
-      result.stddev[c] = variance > 1e-12 ? static_cast<float>(std::sqrt(variance)) : 1.0F;
     }
   };
-  std::visit(moments, storage_->memory.values);
-  return result;
+  is_bytes() ? add_all(std::vector<std::uint8_t>()) : add_all(std::vector<float>());
+  return moments.normalization();
 }
 
 }  // namespace fast::data

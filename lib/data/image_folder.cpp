@@ -1,10 +1,12 @@
-#include <png.h>
-
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/data/image_folder.hpp>
 #include <memory>
+#include <utility>
+
+#include "data/files/contents.hpp"
+#include "data/files/image.hpp"
 
 namespace fast::data {
 namespace {
@@ -26,11 +28,12 @@ std::vector<fs::path> images_of(const fs::path& folder) {
   std::vector<fs::path> images;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".png") images.push_back(entry.path());
+    if (has_image_ending(entry.path().filename().string())) images.push_back(entry.path());
   }
-  require(!images.empty(), ErrorKind::data,
-          "image folder: {} has no .png images; every class needs a folder with some",
-          folder.string());
+  require(
+      !images.empty(), ErrorKind::data,
+      "image folder: {} has no .png, .jpg or .jpeg images; every class needs a folder with some",
+      folder.string());
   std::sort(images.begin(), images.end());
   return images;
 }
@@ -52,34 +55,45 @@ std::vector<File> in_turn(const fs::path& directory, const std::vector<std::stri
   return files;
 }
 
-struct Image {
-  std::int64_t rows, columns;
-  std::vector<std::uint8_t> pixels;  ///< rows × columns × 3
-};
-
-Image read_png(const fs::path& path) {
-  png_image png{};
-  png.version = PNG_IMAGE_VERSION;
-  const std::unique_ptr<png_image, decltype(&png_image_free)> owner(&png, png_image_free);
-  const auto check = [&](int done) {
-    require(done != 0, ErrorKind::data, "image folder: {}: cannot be read: {}; get it anew",
-            path.string(), png.message);
-  };
-  check(png_image_begin_read_from_file(&png, path.c_str()));
-  png.format = PNG_FORMAT_RGB;
-  Image image{png.height, png.width, std::vector<std::uint8_t>(PNG_IMAGE_SIZE(png))};
-  const png_color black{};
-  check(png_image_finish_read(&png, &black, image.pixels.data(), 0, nullptr));
-  return image;
+/// The first `limit` files, if that is not 0.
+std::vector<File> files_of(const fs::path& directory, const std::vector<std::string>& classes,
+                           std::size_t limit) {
+  require(!classes.empty(), ErrorKind::data, "image folder: {} has no folders, one a class",
+          directory.string());
+  std::vector<File> files = in_turn(directory, classes);
+  if (limit > 0) files.resize(std::min(limit, files.size()));
+  return files;
 }
 
-void append_planes(const Image& image, std::vector<std::uint8_t>& values) {
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    for (std::size_t i = channel; i < image.pixels.size(); i += 3) {
-      values.push_back(image.pixels[i]);
-    }
+Image image_of(const fs::path& path) {
+  return decode_image(read_text(path, "image folder"), path.string());
+}
+
+/// Images that are decoded when they are needed, in one shard.
+class FolderSource final : public SampleSource {
+ public:
+  explicit FolderSource(std::vector<File> files) : files_(std::move(files)) {
+    const Image first = image_of(files_.front().path);
+    rows_ = first.rows;
+    columns_ = first.columns;
   }
-}
+  std::vector<std::int64_t> shape() const { return {3, rows_, columns_}; }
+  bool is_bytes() const override { return true; }
+  std::vector<std::size_t> shards() const override { return {files_.size()}; }
+  void read(std::size_t sample, std::span<std::byte> into) const override {
+    const fs::path& path = files_[sample].path;
+    const Image image = image_of(path);
+    require(image.rows == rows_ && image.columns == columns_, ErrorKind::data,
+            "image folder: {} is {}x{}, {} is {}x{}; bring all to one size",
+            files_.front().path.string(), rows_, columns_, path.string(), image.rows,
+            image.columns);
+    image.copy_planes({reinterpret_cast<std::uint8_t*>(into.data()), into.size()});
+  }
+
+ private:
+  std::vector<File> files_;
+  std::int64_t rows_ = 0, columns_ = 0;
+};
 
 }  // namespace
 
@@ -96,15 +110,12 @@ std::vector<std::string> class_folders(const fs::path& directory) {
 
 Dataset read_image_folder(const fs::path& directory, const std::vector<std::string>& classes,
                           std::size_t limit) {
-  require(!classes.empty(), ErrorKind::data, "image folder: {} has no folders, one a class",
-          directory.string());
-  std::vector<File> files = in_turn(directory, classes);
-  if (limit > 0) files.resize(std::min(limit, files.size()));
+  const std::vector<File> files = files_of(directory, classes, limit);
   std::vector<std::uint8_t> values;
   std::vector<std::int32_t> labels;
   std::int64_t rows = 0, columns = 0;
   for (const File& file : files) {
-    const Image image = read_png(file.path);
+    const Image image = image_of(file.path);
     if (rows == 0) {
       rows = image.rows;
       columns = image.columns;
@@ -113,7 +124,8 @@ Dataset read_image_folder(const fs::path& directory, const std::vector<std::stri
     require(image.rows == rows && image.columns == columns, ErrorKind::data,
             "image folder: {} is {}x{}, {} is {}x{}; bring all to one size", files[0].path.string(),
             rows, columns, file.path.string(), image.rows, image.columns);
-    append_planes(image, values);
+    values.resize(values.size() + image.pixels.size());
+    image.copy_planes(std::span(values).last(image.pixels.size()));
     labels.push_back(file.label);
   }
   return {directory.filename().string(),
@@ -121,6 +133,17 @@ Dataset read_image_folder(const fs::path& directory, const std::vector<std::stri
           std::move(values),
           std::move(labels),
           static_cast<int>(classes.size())};
+}
+
+Dataset open_image_folder(const fs::path& directory, const std::vector<std::string>& classes,
+                          std::size_t limit) {
+  std::vector<File> files = files_of(directory, classes, limit);
+  std::vector<std::int32_t> labels;
+  for (const File& file : files) labels.push_back(file.label);
+  auto source = std::make_shared<FolderSource>(std::move(files));
+  const std::vector<std::int64_t> shape = source->shape();
+  return {directory.filename().string(), shape, std::move(source),
+          Targets{std::move(labels), {}, static_cast<int>(classes.size())}};
 }
 
 }  // namespace fast::data

@@ -4,9 +4,20 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/data/cifar.hpp>
+#include <fast/data/csv.hpp>
 #include <fast/data/idx.hpp>
 #include <fast/data/image_folder.hpp>
 #include <fast/data/load.hpp>
+#include <fast/data/numpy.hpp>
+#include <fast/data/packed_shards.hpp>
+#include <fast/data/shard_files.hpp>
+#include <fast/data/tar_shards.hpp>
+#include <initializer_list>
+#include <map>
+#include <set>
+
+#include "core/closest.hpp"
+#include "data/files/split.hpp"
 
 namespace fast::data {
 namespace {
@@ -22,6 +33,28 @@ struct Known {
 constexpr Known known[] = {{"fashion-mnist", "dataset-fashion-mnist", 10, 0.2860F, 0.3530F}};
 
 constexpr int cifar_batches = 5;
+constexpr int idx_classes = 10;
+
+/// Which options a format has, besides `limit`, `classes` and the kind of targets.
+struct FormatOptions {
+  bool target = false, features = false, test_data = false, test_share = false, splits = false,
+       stream = false;
+};
+
+void refuse_others(const LoadOptions& options, const FormatOptions& has, const std::string& from) {
+  const auto refuse = [&](bool is_refused, const char* option) {
+    require(!is_refused, ErrorKind::argument,
+            "{}: without effect: \"{}\" is read without it; leave the option out", option,
+            printable(from));
+  };
+  refuse(!has.target && !options.target.empty(), "--target");
+  refuse(!has.features && !options.features.empty(), "--features");
+  refuse(!has.test_data && !options.test_data.empty(), "--test-data");
+  refuse((!has.test_share || !options.test_data.empty()) && options.test_share, "--test-share");
+  refuse(!has.stream && options.stream, "--stream");
+  refuse(!has.splits && !options.train_split.empty(), "--train-split");
+  refuse(!has.splits && !options.test_split.empty(), "--test-split");
+}
 
 bool present(const fs::path& path) {
   std::error_code error;
@@ -45,17 +78,18 @@ fs::path find_file(const fs::path& directory, const std::string& file) {
     fs::path path = directory / (file + suffix);
     if (is_there(path)) return path;
   }
-  fail(
-      ErrorKind::data,
-      "data: {} has no {} and no {}.gz; wanted are {{train,t10k}}-images-idx3-ubyte and "
-      "{{train,t10k}}-labels-idx1-ubyte, plain or .gz, or data_batch_1.bin, or train/<class>/*.png",
-      directory.string(), file, file);
+  fail(ErrorKind::data,
+       "data: {} has no {} and no {}.gz; wanted are {{train,t10k}}-images-idx3-ubyte and "
+       "{{train,t10k}}-labels-idx1-ubyte, plain or .gz, or data_batch_1.bin, or "
+       "train/<class>/*.png, "
+       "or x_train.npy, or train-*.tar",
+       directory.string(), file, file);
 }
 
 Dataset part(const fs::path& directory, const std::string& name, const LoadOptions& options) {
   return read_idx(find_file(directory, name + "-images-idx3-ubyte"),
-                  find_file(directory, name + "-labels-idx1-ubyte"), options.classes,
-                  options.limit);
+                  find_file(directory, name + "-labels-idx1-ubyte"),
+                  options.classes > 0 ? options.classes : idx_classes, options.limit);
 }
 
 std::vector<fs::path> batches_in(const fs::path& directory) {
@@ -78,34 +112,202 @@ Splits load_cifar(const fs::path& directory, const LoadOptions& options) {
           {}};
 }
 
-Splits load_images(const fs::path& directory, const LoadOptions& options) {
-  const std::vector<std::string> classes = class_folders(directory / "train");
-  for (const std::string& name : class_folders(directory / "test")) {
-    require(std::binary_search(classes.begin(), classes.end(), name), ErrorKind::data,
-            "data: {} has a class \"{}\" in test that train lacks; classes must be the same",
-            directory.string(), name);
-  }
-  return {read_image_folder(directory / "train", classes, options.limit),
-          read_image_folder(directory / "test", classes, options.limit),
+bool is_cifar100(const fs::path& directory) {
+  return is_there(directory / "train.bin") || is_there(directory / "test.bin");
+}
+
+Splits load_cifar100(const fs::path& directory, const LoadOptions& options) {
+  return {read_cifar100({directory / "train.bin"}, options.limit),
+          read_cifar100({directory / "test.bin"}, options.limit),
           {}};
 }
 
+/// The training and the test split among the names that are there.
+struct SplitNames {
+  std::string train, test;
+};
+
+std::string choose_split(const std::set<std::string>& names, const std::string& wanted,
+                         std::initializer_list<const char*> usual, const char* option,
+                         const fs::path& directory) {
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  if (!wanted.empty()) {
+    require(names.contains(wanted), ErrorKind::argument,
+            "data: {}: there is no split \"{}\" among {}{}", directory.string(), printable(wanted),
+            printable(fmt::format("{}", fmt::join(names, ", "))), did_you_mean(wanted, known));
+    return wanted;
+  }
+  for (const char* name : usual) {
+    if (names.contains(name)) return name;
+  }
+  fail(ErrorKind::data, "data: {}: of the splits {} are there, {} is required; name one ({} NAME)",
+       directory.string(), printable(fmt::format("{}", fmt::join(names, ", "))),
+       fmt::join(usual, " or "), option);
+}
+
+SplitNames choose_splits(const std::set<std::string>& names, const LoadOptions& options,
+                         const fs::path& directory) {
+  SplitNames chosen;
+  chosen.train =
+      choose_split(names, options.train_split, {"train", "training"}, "--train-split", directory);
+  chosen.test = choose_split(names, options.test_split, {"test", "val", "valid", "validation"},
+                             "--test-split", directory);
+  require(chosen.train != chosen.test, ErrorKind::argument,
+          "data: {}: \"{}\" is the training and the test split; choose two", directory.string(),
+          chosen.train);
+  return chosen;
+}
+
+std::set<std::string> folders_in(const fs::path& directory) {
+  const std::vector<std::string> names = class_folders(directory);
+  return {names.begin(), names.end()};
+}
+
+/// Some folder has the name of a training split.
+bool has_image_folders(const fs::path& directory, const LoadOptions& options) {
+  const std::string wanted = options.train_split.empty() ? "train" : options.train_split;
+  return present(directory / wanted) || present(directory / "training");
+}
+
+Splits load_images(const fs::path& directory, const LoadOptions& options) {
+  const SplitNames names = choose_splits(folders_in(directory), options, directory);
+  const std::vector<std::string> classes = class_folders(directory / names.train);
+  for (const std::string& name : class_folders(directory / names.test)) {
+    require(std::binary_search(classes.begin(), classes.end(), name), ErrorKind::data,
+            "data: {} has a class \"{}\" in {} that {} lacks; classes must be the same",
+            directory.string(), name, names.test, names.train);
+  }
+  const auto read = options.stream ? open_image_folder : read_image_folder;
+  return {read(directory / names.train, classes, options.limit),
+          read(directory / names.test, classes, options.limit),
+          {}};
+}
+
+using Files = std::vector<fs::path>;
+
+/// All of one form.
+bool have_ending(const Files& files, std::string_view ending) {
+  return std::all_of(files.begin(), files.end(),
+                     [&](const fs::path& file) { return file.extension() == ending; });
+}
+
+/// Tar files or packed ones, the first `limit` samples. `classes` of tar files are those of the
+/// training part.
+Dataset open_part(const Files& files, const LoadOptions& options, int classes) {
+  if (have_ending(files, packed_ending)) return first_of(open_packed(files), options.limit);
+  require(have_ending(files, ".tar"), ErrorKind::argument,
+          "data: {} is neither a .tar nor a .packed file; shards of one form are required",
+          printable(files.back().string()));
+  LoadOptions of_part = options;
+  of_part.classes = classes;
+  return first_of(open_tar(files, of_part), options.limit);
+}
+
+Splits load_shards(const Files& train, const Files& test, const LoadOptions& options) {
+  Splits splits;
+  splits.train = open_part(train, options, options.classes);
+  splits.test = open_part(test, options, splits.train.classes());
+  splits.normalization =
+      have_ending(train, packed_ending) ? packed_moments(train) : splits.train.measure();
+  return splits;
+}
+
+/// The shards in a directory, by their splits.
+std::map<std::string, Files> shards_in(const fs::path& directory) {
+  std::map<std::string, Files> splits;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".tar") && !name.ends_with(packed_ending)) continue;
+    splits[name.substr(0, name.find_first_of("-."))].push_back(entry.path());
+  }
+  for (auto& [split, files] : splits) std::sort(files.begin(), files.end());
+  return splits;
+}
+
+Splits load_shards_in(const fs::path& directory, const std::map<std::string, Files>& shards,
+                      const LoadOptions& options) {
+  std::set<std::string> names;
+  for (const auto& [name, files] : shards) names.insert(name);
+  const SplitNames chosen = choose_splits(names, options, directory);
+  return load_shards(shards.at(chosen.train), shards.at(chosen.test), options);
+}
+
+Splits load_pattern(const std::string& pattern, const LoadOptions& options) {
+  require(!options.test_data.empty(), ErrorKind::argument,
+          "data: \"{}\" names the shards of the training part; where is the test part? Name its "
+          "files (--test-data PATTERN)",
+          printable(pattern));
+  return load_shards(shard_files(pattern), shard_files(options.test_data), options);
+}
+
 Splits load_layout(const fs::path& directory, const LoadOptions& options) {
+  require_readable(directory);
+  const std::string name = directory.string();
+  if (const auto shards = shards_in(directory); !shards.empty()) {
+    refuse_others(options, {.target = true, .splits = true}, name);
+    return load_shards_in(directory, shards, options);
+  }
+  if (has_image_folders(directory, options)) {
+    refuse_others(options, {.splits = true, .stream = true}, name);
+    return load_images(directory, options);
+  }
+  if (!has_npy_files(directory)) refuse_others(options, {}, name);
+  refuse_others(options, {.target = true, .features = true, .test_share = true}, name);
   for (const fs::path& place : {directory, directory / "cifar-10-batches-bin"}) {
     if (present(place)) require_readable(place);
     if (is_cifar(place)) return load_cifar(place, options);
   }
-  if (present(directory / "train")) return load_images(directory, options);
+  for (const fs::path& place : {directory, directory / "cifar-100-binary"}) {
+    if (present(place)) require_readable(place);
+    if (is_cifar100(place)) return load_cifar100(place, options);
+  }
+  if (has_npy_files(directory)) return read_npy_directory(directory, options);
   return {part(directory, "train", options), part(directory, "t10k", options), {}};
 }
 
 Splits load_directory(const fs::path& directory, const LoadOptions& options) {
   Splits splits = load_layout(directory, options);
-  require(splits.train.sample_shape() == splits.test.sample_shape(), ErrorKind::data,
-          "data: {}: training samples are {}, test samples {}; they must be alike",
-          directory.string(), fmt::join(splits.train.sample_shape(), "x"),
-          fmt::join(splits.test.sample_shape(), "x"));
+  const bool is_measured = splits.train.is_streamed() && !options.stream;
+  if (!is_measured) splits.normalization = splits.train.measure();
   return splits;
+}
+
+/// By the ending of its name.
+Splits load_file(const std::string& path, const LoadOptions& options) {
+  const fs::path ending = fs::path(path).extension();
+  if (is_pattern(path) || ending == ".tar" || ending == packed_ending) {
+    refuse_others(options, {.target = true, .test_data = true}, path);
+    return load_pattern(path, options);
+  }
+  if (ending == ".csv") {
+    refuse_others(options,
+                  {.target = true, .features = true, .test_data = true, .test_share = true}, path);
+    return read_csv(path, options);
+  }
+  if (ending == ".npz" || ending == ".npy")
+    refuse_others(options, {.target = true, .features = true, .test_share = true}, path);
+  if (ending == ".npz") return read_npz(path, options);
+  if (ending == ".npy") return read_npy(path, options);
+  fail(
+      ErrorKind::argument,
+      "data: \"{}\" is neither a data set nor a directory ({}); known are {}, a file .csv, .npz or "
+      ".npy, shards (\"train-*.tar\"), or the path of a directory with four IDX files, CIFAR's "
+      "binary files, shards or folders of images",
+      printable(path), why_unreadable_directory(path), fmt::join(dataset_names(), ", "));
+}
+
+void check_alike(const Splits& splits, const std::string& from) {
+  const Dataset &train = splits.train, &test = splits.test;
+  require(train.sample_shape() == test.sample_shape(), ErrorKind::data,
+          "data: {}: training samples are {}, test samples {}; they must be alike", printable(from),
+          fmt::join(train.sample_shape(), "x"), fmt::join(test.sample_shape(), "x"));
+  require(train.target_shape() == test.target_shape() && train.classes() == test.classes(),
+          ErrorKind::data,
+          "data: {}: the training part has {} classes and targets of shape ({}), the test part {} "
+          "and ({}); they must be alike",
+          printable(from), train.classes(), fmt::join(train.target_shape(), ", "), test.classes(),
+          fmt::join(test.target_shape(), ", "));
 }
 
 }  // namespace
@@ -119,6 +321,7 @@ std::vector<std::string_view> dataset_names() {
 Splits load(const std::string& name_or_path, const LoadOptions& options) {
   for (const Known& each : known) {
     if (each.name != name_or_path) continue;
+    refuse_others(options, {}, name_or_path);
     const fs::path directory = options.system_root / each.name;
     require(present(directory), ErrorKind::data,
             "data: {} is not installed ({} is missing); install the package {} (apt-get install "
@@ -126,16 +329,13 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
             each.name, directory.string(), each.package, each.package);
     LoadOptions own = options;
     own.classes = each.classes;
-    Splits splits = load_directory(directory, own);
+    Splits splits = load_layout(directory, own);
     splits.normalization = {{each.mean}, {each.stddev}};
     return splits;
   }
-  require(present(name_or_path), ErrorKind::argument,
-          "data: \"{}\" is neither a data set nor a directory ({}); known are {}, or the path of a "
-          "directory with four IDX files, CIFAR-10's binary files or folders of images",
-          name_or_path, why_unreadable_directory(name_or_path), fmt::join(dataset_names(), ", "));
-  Splits splits = load_directory(name_or_path, options);
-  splits.normalization = splits.train.measure();
+  Splits splits = present(name_or_path) ? load_directory(name_or_path, options)
+                                        : load_file(name_or_path, options);
+  check_alike(splits, name_or_path);
   return splits;
 }
 

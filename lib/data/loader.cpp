@@ -17,6 +17,19 @@ Loader::Loader(Dataset dataset, Normalization normalization, int workers, int ra
       batch_size_(batch_size),
       rounds_(sampler_->rounds()) {}
 
+Loader::Loader(Dataset dataset, Normalization normalization, WindowSampler sampler)
+    : dataset_(std::move(dataset)),
+      normalization_(std::move(normalization)),
+      windows_(std::move(sampler)),
+      batch_size_(windows_->windows().batch_size),
+      rounds_(windows_->rounds()) {
+  const std::vector<std::size_t>& shards = windows_->windows().shards;
+  const std::size_t samples = std::accumulate(shards.begin(), shards.end(), std::size_t{0});
+  require(samples == dataset_.size(), ErrorKind::argument,
+          "loader: shards of {} samples for a data set of {}; they must match", samples,
+          dataset_.size());
+}
+
 Loader::Loader(Dataset dataset, Normalization normalization, std::size_t batch_size)
     : dataset_(std::move(dataset)),
       normalization_(std::move(normalization)),
@@ -68,14 +81,46 @@ void Loader::threads(int count) {
   crew_ = count == 1 ? nullptr : std::make_shared<Crew>(count);
 }
 
-void Loader::make(std::size_t epoch, std::span<const std::size_t> samples,
-                  std::span<float> inputs) const {
-  dataset_.gather(samples, normalization_, inputs);
+void Loader::make(std::size_t epoch, std::span<const std::size_t> samples, std::span<float> inputs,
+                  std::span<std::uint8_t> damaged) const {
+  dataset_.gather(samples, normalization_, inputs, damaged);
   const std::size_t size = dataset_.sample_size();
   for (std::size_t i = 0; augmentation_ && i < samples.size(); ++i) {
     Rng rng(mix_seed(augmentation_seed_, epoch, samples[i]));
     data::augment(inputs.subspan(i * size, size), dataset_.sample_shape(), *augmentation_, rng);
   }
+}
+
+std::span<const std::size_t> Loader::samples_of(std::size_t epoch, std::size_t round) {
+  if (windows_) {
+    order_ = windows_->batch(epoch, round);
+    return order_;
+  }
+  if (sampler_ && epoch_ != epoch) {
+    order_ = sampler_->order(epoch);
+    epoch_ = epoch;
+  }
+  const std::size_t first = round * batch_size_;
+  return std::span<const std::size_t>(order_).subspan(first,
+                                                      std::min(batch_size_, order_.size() - first));
+}
+
+/// Moves the others together.
+std::span<const std::size_t> Loader::leave_out_damaged(std::span<const std::size_t> samples,
+                                                       std::span<float>& inputs) {
+  const std::size_t size = dataset_.sample_size();
+  good_.clear();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (damaged_[i] != 0) continue;
+    if (good_.size() < i)
+      std::copy_n(inputs.data() + i * size, size, inputs.data() + good_.size() * size);
+    good_.push_back(samples[i]);
+  }
+  require(!good_.empty(), ErrorKind::data,
+          "loader: none of the {} samples of a batch can be read; the first error: {}",
+          samples.size(), dataset_.first_damage());
+  inputs = inputs.first(good_.size() * size);
+  return good_;
 }
 
 namespace {
@@ -100,22 +145,22 @@ Batch Loader::fill(std::size_t epoch, std::size_t round, std::span<float> inputs
                    std::span<std::int32_t> labels, std::span<float> targets) {
   require(round < rounds_, ErrorKind::argument, "loader: batch {} of an epoch of {}", round,
           rounds_);
-  if (sampler_ && epoch_ != epoch) {
-    order_ = sampler_->order(epoch);
-    epoch_ = epoch;
-  }
-  const std::size_t first = round * batch_size_, size = dataset_.sample_size();
-  const std::size_t count = std::min(batch_size_, order_.size() - first);
-  const auto samples = std::span<const std::size_t>(order_).subspan(first, count);
+  std::span<const std::size_t> samples = samples_of(epoch, round);
+  const std::size_t count = samples.size(), size = dataset_.sample_size();
   inputs = inputs.first(count * size);
+  const bool may_be_damaged = dataset_.is_streamed();
+  damaged_.assign(may_be_damaged ? count : 0, 0);
   const auto part = [&](std::size_t begin, std::size_t end) {
+    const auto damaged = std::span(damaged_);
     make(epoch, samples.subspan(begin, end - begin),
-         inputs.subspan(begin * size, (end - begin) * size));
+         inputs.subspan(begin * size, (end - begin) * size),
+         may_be_damaged ? damaged.subspan(begin, end - begin) : damaged);
   };
   if (crew_)
     crew_->share(count, part);
   else
     part(0, count);
+  if (may_be_damaged) samples = leave_out_damaged(samples, inputs);
   const std::size_t each = dataset_.target_size();
   return {inputs, pick(dataset_.labels(), samples, each, labels), dataset_.sample_shape(),
           pick(dataset_.targets(), samples, each, targets), dataset_.target_shape()};

@@ -161,7 +161,8 @@ data::Splits load_once_a_host(const Group& group, std::string_view source, const
   agree(group, deadline, purpose, [&] {
     if (leader != rank) return;
     splits = load();
-    if (is_shared(sources, group, rank)) shared = share(*splits);
+    const bool in_memory = !splits->train.is_streamed() && !splits->test.is_streamed();
+    if (in_memory && is_shared(sources, group, rank)) shared = share(*splits);
     if (shared) splits = shared->splits;
   });
   const std::vector<std::string> offers =

@@ -78,3 +78,26 @@ TEST_CASE("CIFAR-10 without one of its six files is refused, and the file is nam
                       ContainsSubstring(file + ": there is no such file"));
   }
 }
+
+TEST_CASE("CIFAR-100 has a hundred classes, and a group before each class") {
+  const TemporaryDirectory directory;
+  for (const char* name : {"train.bin", "test.bin"}) {
+    std::ofstream file(directory / name, std::ios::binary);
+    for (const int label : {99, 7}) {
+      file.put('\x13').put(static_cast<char>(label));
+      for (std::size_t e = 0; e < 3072; ++e) file.put(static_cast<char>(cifar_pixel(0, e)));
+    }
+  }
+  const data::Splits splits = data::load(directory.path().string());
+  CHECK(splits.train.classes() == 100);
+  CHECK(splits.train.labels()[0] == 99);
+  CHECK(splits.test.labels()[1] == 7);
+  CHECK(std::get<0>(splits.train.values())[1] == cifar_pixel(0, 1));
+  std::filesystem::resize_file(directory / "test.bin", 3074 + 3073);
+  CHECK_THROWS_WITH(
+      data::load(directory.path().string()),
+      ContainsSubstring("test.bin: 6147 bytes are no whole number of records of 3074"));
+  std::filesystem::remove(directory / "train.bin");
+  CHECK_THROWS_WITH(data::load(directory.path().string()),
+                    ContainsSubstring("cifar-100 has train.bin and test.bin"));
+}

@@ -67,6 +67,7 @@ make_data() {
   rm "$directory/absent/t10k-images-idx3-ubyte"
   images 60 | head -c 10000 >"$directory/truncated/train-images-idx3-ubyte"
   images 60 >"$directory/magic/train-labels-idx1-ubyte"
+  for name in npz npy tar packed; do yes 'no data' | head -c 2000 >"$directory/table.$name"; done
   { labels 20 | head -c 27; printf '\x0b'; } >"$directory/label/t10k-labels-idx1-ubyte"
 }
 
@@ -77,6 +78,22 @@ check_data() {
     -- --data "$directory/truncated"
   refused "wrong magic" "train-labels-idx1-ubyte" 0x00000803 0x00000801 -- --data "$directory/magic"
   refused "a label outside the classes" "t10k-labels" "11" "10 classes" -- --data "$directory/label"
+  printf 'a,price\n1,2\n1,x\n' >"$directory/table.csv"
+  refused "a table without a target" "table.csv" "--target" -- --data "$directory/table.csv"
+  refused "no such column" "no column \"prise\"" "did you mean" -- --data "$directory/table.csv" --target prise
+  refused "a field that is no number" "table.csv:3: column 2 (price): \"x\" is no number" \
+    -- --data "$directory/table.csv" --target a --test-share 0.5
+  refused "no NumPy file" "table.npz" "no whole ZIP archive" -- --data "$directory/table.npz"
+  refused "no array" "table.npy" "does not begin" -- --data "$directory/table.npy" --target "$directory/table.npy"
+  refused "no tar file" "table.tar" "no tar archive" -- --data "$directory/table.tar" --test-data "$directory/table.tar"
+  refused "no packed file" "table.packed" "does not begin with FASTPACK" -- --data "$directory/table.packed" --test-data "$directory/table.packed"
+  refused "shards without a test part" "--test-data" -- --data "$directory/table.tar"
+  refused "no shards" "no file matches" -- --data "$directory/none-*.tar" --test-data "$directory/table.tar"
+  refused "an option of tables" "--target: without effect" -- --target b
+  refused "shares" "--test-share: 1;" "[0, 1)" -- --test-share 1
+  refused "window" "--window: 0;" "at least 1" -- --window 0
+  refused "skewed windows" "choose even sharding" -- --window 5 --shards dirichlet:1
+  differ "windows" "window auto" "window 5" -- --window 5
   differ "data missing on one rank" "\"/no/such\"" "directory" -- --data /no/such
 }
 

@@ -46,10 +46,18 @@ void check_writable(const std::string& path) {
           "--summary-json: {} cannot be written; choose another file", path);
 }
 
+/// The loss says what targets are, unless --target-type does.
+data::LoadOptions load_options(const Options& o) {
+  data::LoadOptions load = tools::load_options(o.data_options, o.samples);
+  if (load.targets != data::TargetKind::automatic) return load;
+  if (o.loss == nn::Loss::cross_entropy) load.targets = data::TargetKind::classes;
+  if (o.loss == nn::Loss::mse || o.loss == nn::Loss::huber)
+    load.targets = data::TargetKind::numbers;
+  return load;
+}
+
 data::Splits load_data(const Options& o) {
-  data::LoadOptions load;
-  load.limit = o.samples;
-  data::Splits data = data::load(o.data, load);
+  data::Splits data = data::load(o.data, load_options(o));
   fast_train::check_counts(o, data.train.size());
   return data;
 }
@@ -63,7 +71,9 @@ int workers_here(const Group& ranks, int spares) {
 
 /// One copy for all threads of a process, and for all processes of a host.
 data::Splits data_of(const Group& ranks, const Options& o) {
-  const std::string source = fmt::format("{} {}", o.samples, o.data);
+  const std::string source =
+      fmt::format("{} {} {}\n{}", o.samples, o.data, static_cast<int>(load_options(o).targets),
+                  tools::text_of(o.data_options));
   return train::load_once_a_host(ranks, source, Deadline(o.trainer.worker.deadline),
                                  [&] { return load_data(o); });
 }

@@ -107,10 +107,12 @@ void add_data_rows(OptionTable& table, Options& o) {
   table.group("data");
   table
       .add("data", o.data, text(),
-           "fashion-mnist, or a directory with four IDX files (plain or .gz), CIFAR-10's binary "
-           "files, or images in train/<class>/*.png and test/<class>/*.png")
-      .offer({"fashion-mnist", std::string(directories)})
+           "fashion-mnist, a file (.csv, .npz, .npy), shards (\"train-*.tar\"), or a directory "
+           "with shards, images in folders (train/<class>/*.png or .jpg), the binary files of "
+           "CIFAR-10 or CIFAR-100, .npy files or four IDX files (plain or .gz)")
+      .offer({"fashion-mnist", std::string(files), std::string(directories)})
       .agreed();
+  tools::add_rows(table, o.data_options);
   table
       .add("samples", o.samples, number<std::size_t>(any()),
            "train on the first so many samples only; 0: all")

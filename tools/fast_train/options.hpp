@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/data_options.hpp"
 #include "cli/help.hpp"
 #include "options/option_table.hpp"
 #include "worker/options/rows.hpp"
@@ -26,6 +27,7 @@ struct Options {
   Options();
 
   std::string data = "fashion-mnist";
+  tools::DataOptions data_options;  ///< how that is read
   std::string backend = "nn";
   std::string model = "lenet";
   std::string device = "cpu";

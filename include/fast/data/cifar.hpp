@@ -1,4 +1,5 @@
-// Reader of CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html).
+// Reader of the binary versions of CIFAR-10 and CIFAR-100
+// (https://www.cs.toronto.edu/~kriz/cifar.html).
 #pragma once
 
 #include <fast/data/dataset.hpp>
@@ -14,5 +15,9 @@ namespace fast::data {
 /// whole number of records, and on a label above 9. With a `limit` other than 0 only that many
 /// records are read; all files must be there.
 Dataset read_cifar10(const std::vector<std::filesystem::path>& files, std::size_t limit = 0);
+
+/// The same of CIFAR-100, whose records begin with two label bytes: the group of classes, which is
+/// not used, and the class, one of a hundred.
+Dataset read_cifar100(const std::vector<std::filesystem::path>& files, std::size_t limit = 0);
 
 }  // namespace fast::data

@@ -1,5 +1,7 @@
-// Samples in memory with their labels or targets, shared by all who hold a copy.
+// Samples with their labels or targets, in memory or in files, shared by all who hold a copy.
 #pragma once
+
+#include <fast/data/sample_source.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +57,11 @@ class Dataset {
   };
   Dataset(std::string name, std::vector<std::int64_t> sample_shape, Borrowed memory, int classes);
 
+  /// Samples that `source` reads when they are needed; their labels or targets are in memory.
+  /// Throws as above.
+  Dataset(std::string name, std::vector<std::int64_t> sample_shape,
+          std::shared_ptr<const SampleSource> source, Targets targets);
+
   const std::string& name() const;
   std::size_t size() const { return size_; }  ///< samples
   int classes() const;                        ///< 0 for float targets
@@ -66,8 +73,21 @@ class Dataset {
   std::span<const float> targets() const;
   const std::vector<std::int64_t>& target_shape() const;  ///< of one sample; empty: one value
   std::size_t target_size() const;                        ///< product of this shape
-  /// As they are stored, size() × sample_size() of them.
+  bool is_bytes() const;  ///< a value is a byte, divided by 255 in batches; else a float
+  /// As they are stored, size() × sample_size() of them. Throws Error(argument) for streamed
+  /// samples.
   std::variant<std::span<const std::uint8_t>, std::span<const float>> values() const;
+  /// One sample as it is stored: sample_size() bytes or native floats. Throws as SampleSource does.
+  void copy(std::size_t index, std::span<std::byte> into) const;
+
+  bool is_streamed() const;  ///< samples are read from files when they are needed
+  /// How many of the samples each shard has; one shard in memory.
+  std::vector<std::size_t> shards() const;
+  /// What a streamed data set could not read so far, in this process: the message of the first
+  /// sample; empty: nothing.
+  std::string first_damage() const;
+  /// Null in memory.
+  const SampleSource* source() const;
 
   /// Samples [begin, begin + count), sharing this one's storage. Throws Error(argument) when they
   /// are not all there.
@@ -79,8 +99,14 @@ class Dataset {
   void gather(std::span<const std::size_t> indices, const Normalization& normalization,
               std::span<float> out) const;
 
+  /// The same, but a damaged sample of a file is no error: its place in `damaged` becomes 1, and
+  /// its values are 0. `damaged` has a place for each index.
+  void gather(std::span<const std::size_t> indices, const Normalization& normalization,
+              std::span<float> out, std::span<std::uint8_t> damaged) const;
+
   /// Mean and standard deviation a channel over all samples (bytes divided by 255), for use as a
-  /// normalization. A constant channel gets standard deviation 1.
+  /// normalization. A constant channel gets standard deviation 1. Of streamed samples, 1,024 are
+  /// read, evenly spaced.
   Normalization measure() const;
 
  private:

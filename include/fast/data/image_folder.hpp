@@ -1,4 +1,5 @@
-// Images in a folder a class, as CINIC-10 and ImageNet's kin come (folder/<class>/<image>.png).
+// Images in a folder a class, as CINIC-10 and ImageNet's kin come (folder/<class>/<image>.png or
+// .jpg).
 #pragma once
 
 #include <fast/data/dataset.hpp>
@@ -14,11 +15,18 @@ namespace fast::data {
 /// be read.
 std::vector<std::string> class_folders(const std::filesystem::path& directory);
 
-/// Reads all PNG images of directory/<class>/ as 3×rows×columns (gray ones with three equal
-/// channels, alpha laid on black), the first `limit` if that is not 0: the first image of every
-/// class by name, then the second, so that a part has all classes. Throws Error(data), naming the
-/// file, when a class has no folder or no image, an image cannot be read or sizes differ.
+/// Reads all images (.png, .jpg, .jpeg) of directory/<class>/ as 3×rows×columns (gray ones with
+/// three equal channels, alpha laid on black), the first `limit` if that is not 0: the first image
+/// of every class by name, then the second, so that a part has all classes. Throws Error(data),
+/// naming the file, when a class has no folder or no image, an image cannot be read or sizes
+/// differ.
 Dataset read_image_folder(const std::filesystem::path& directory,
+                          const std::vector<std::string>& classes, std::size_t limit = 0);
+
+/// The same images, which are decoded when they are needed: one shard. An image that cannot be read
+/// or has another size than the first one is a damaged sample. Throws Error(data) when the first
+/// one cannot be read.
+Dataset open_image_folder(const std::filesystem::path& directory,
                           const std::vector<std::string>& classes, std::size_t limit = 0);
 
 }  // namespace fast::data

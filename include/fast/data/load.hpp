@@ -4,17 +4,31 @@
 #include <fast/data/dataset.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace fast::data {
 
+/// What the targets of a table, an array or a tar shard are. Automatic: numbers if one of them is
+/// neither a text nor a whole number from 0 to 999, else classes.
+enum class TargetKind { automatic, classes, numbers };
+
 struct LoadOptions {
   std::size_t limit = 0;  ///< reads the first `limit` samples of either part; 0: all
-  int classes = 10;       ///< of IDX labels; a named data set knows its own
+  int classes = 0;        ///< 0: as many as the data shows; IDX labels: 10. A named data set knows
   std::filesystem::path system_root = "/usr/share/datasets";  ///< where named data sets lie
+  TargetKind targets = TargetKind::automatic;     ///< of CSV and NumPy files, and of tar shards
+  std::string target = {};                        ///< the column, array or file to be predicted
+  std::vector<std::string> features = {};         ///< columns of a CSV file, or one array
+  std::string test_data = {};                     ///< the test part, in files of the same form
+  std::optional<double> test_share = {};          ///< of samples that come in one piece; empty: 0.2
+  std::uint64_t split_seed = 1;                   ///< which samples are the test part
+  std::string train_split = {}, test_split = {};  ///< folders or shards; empty: see load()
+  bool stream = false;  ///< images of folders are decoded when they are needed, not held in memory
 };
 
 struct Splits {
@@ -27,12 +41,29 @@ struct Splits {
 /// The names that load() knows.
 std::vector<std::string_view> dataset_names();
 
-/// "fashion-mnist" (Debian's package dataset-fashion-mnist), or a directory: with the four files
-/// {train,t10k}-{images-idx3,labels-idx1}-ubyte, each plain or .gz; with data_batch_1.bin to
-/// data_batch_5.bin and test_batch.bin, all six, of CIFAR-10's binary version (or those in
-/// cifar-10-batches-bin); or with images in train/<class>/*.png and test/<class>/*.png, as CINIC-10
-/// has them. A name goes before a directory of that name ("./fashion-mnist"). Throws
-/// Error(argument) with the choices on an unknown name, Error(data) when files are missing or bad.
+/// Data by a name or a path; docs/reference/data.md describes the formats.
+///
+/// - "fashion-mnist": Debian's package dataset-fashion-mnist. A name goes before a directory of
+/// that
+///   name ("./fashion-mnist").
+/// - A file: FILE.csv (see read_csv), FILE.npz or FILE.npy (see read_npz).
+/// - Shards: a pattern of tar files or packed files, as "train-{000..011}.tar" or
+/// "shards/*.packed",
+///   with the test part in `test_data` (see shard_files).
+/// - A directory, which may hold: packed files or tar files, whose names begin with a split;
+/// CIFAR-10
+///   (data_batch_1.bin to data_batch_5.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin) in
+///   the binary version, also in cifar-10-batches-bin or cifar-100-binary; images in folders
+///   SPLIT/CLASS/*.png, .jpg or .jpeg; NumPy files (see read_npy_directory); the four files
+///   {train,t10k}-{images-idx3,labels-idx1}-ubyte, each plain or .gz.
+///
+/// A split is the part of a name before "/" or "-". The training part is the split "train" or
+/// "training", or `train_split`. The test part is "test", or else "val", "valid" or "validation",
+/// or `test_split`.
+///
+/// Throws Error(argument) for options that the format does not have, with the choices on an unknown
+/// name, Error(data) when files are missing or
+/// bad.
 Splits load(const std::string& name_or_path, const LoadOptions& options = {});
 
 }  // namespace fast::data

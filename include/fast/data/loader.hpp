@@ -5,6 +5,7 @@
 #include <fast/data/augment.hpp>
 #include <fast/data/dataset.hpp>
 #include <fast/data/sampler.hpp>
+#include <fast/data/window_sampler.hpp>
 
 #include <cstddef>
 #include <iterator>
@@ -26,6 +27,10 @@ class Loader {
   Loader(Dataset dataset, Normalization normalization, int workers, int rank,
          std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own = {});
 
+  /// For training on shards, or on samples in memory in the same order: the batches of `sampler`,
+  /// whose shards are those of the data set.
+  Loader(Dataset dataset, Normalization normalization, WindowSampler sampler);
+
   /// For evaluation: all samples in their order in every epoch, the last batch possibly shorter.
   /// Throws Error(argument) on a batch size of 0.
   Loader(Dataset dataset, Normalization normalization, std::size_t batch_size);
@@ -45,7 +50,9 @@ class Loader {
   std::size_t rounds() const { return rounds_; }          ///< batches an epoch
 
   /// Batch `round` of an epoch, any in any order, so that training resumes wherever it stopped.
-  /// Throws Error(argument) when round is not below rounds() or the normalization does not fit.
+  /// Throws Error(argument) when round is not below rounds() or the normalization does not fit. Of
+  /// streamed samples, damaged ones are left out of the batch, which is smaller then; throws
+  /// Error(data) when all are damaged.
   const Batch& batch(std::size_t epoch, std::size_t round);
 
   /// The same in the caller's memory, with room for a whole batch. Of labels and targets, those
@@ -58,15 +65,22 @@ class Loader {
 
  private:
   class Crew;
-  void make(std::size_t epoch, std::span<const std::size_t> samples, std::span<float> inputs) const;
+  void make(std::size_t epoch, std::span<const std::size_t> samples, std::span<float> inputs,
+            std::span<std::uint8_t> damaged) const;
+  std::span<const std::size_t> samples_of(std::size_t epoch, std::size_t round);
+  std::span<const std::size_t> leave_out_damaged(std::span<const std::size_t> samples,
+                                                 std::span<float>& inputs);
 
   Dataset dataset_;
   Normalization normalization_;
   std::optional<Sampler> sampler_;
+  std::optional<WindowSampler> windows_;
   std::size_t batch_size_;
   std::size_t rounds_;
   std::vector<std::size_t> order_;
-  std::optional<std::size_t> epoch_;  ///< whose order order_ is
+  std::optional<std::size_t> epoch_;   ///< whose order order_ is
+  std::vector<std::size_t> good_;      ///< samples of the latest batch, of streamed data
+  std::vector<std::uint8_t> damaged_;  ///< a place for each sample of the latest batch
   std::optional<Augmentation> augmentation_;
   std::uint64_t augmentation_seed_ = 0;
   std::shared_ptr<Crew> crew_;  ///< null: the caller alone

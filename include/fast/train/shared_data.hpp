@@ -11,8 +11,9 @@ namespace fast::train {
 
 /// Collective. `source` says what is loaded (a path, a limit). On each host one worker of each
 /// source calls `load`; the others of that host and source map its memory, which is sealed against
-/// changes. A worker that cannot map the memory (its process is in another namespace) calls `load`
-/// itself. Throws as `load` and agree() do, on every worker.
+/// changes. Streamed samples have no memory to map: each worker calls `load` itself. A worker that
+/// cannot map the memory (its process is in another namespace) calls `load` itself. Throws as
+/// `load` and agree() do, on every worker.
 data::Splits load_once_a_host(const Group& group, std::string_view source, const Deadline& deadline,
                               const std::function<data::Splits()>& load);
 

@@ -60,6 +60,9 @@ struct TrainerOptions {
   std::size_t batch_size = 64;  ///< of each worker
   std::uint64_t seed = 1;       ///< of the samples' order and the skewed shards
   data::Sharding shards;        ///< which worker trains on which samples
+  /// So many samples are shuffled together, as data::WindowSampler does: for data in shards (empty:
+  /// 10,000), and for data in memory if this is set. Empty, for data in memory: all are shuffled.
+  std::optional<std::size_t> window;
   /// With skewed shards: when a worker is gone (see Worker::departed()), its neighbors train on its
   /// samples from the next epoch on, in as many rounds as before. When it returns, it gets them
   /// back. Even shards need no such thing: all samples are dealt anew every epoch.

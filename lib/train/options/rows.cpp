@@ -87,6 +87,11 @@ void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
            "like data that were gathered in different places")
       .offer({"even"})
       .agreed();
+  table
+      .add("window", trainer.window, optional(number<std::size_t>(one_or_more()), "auto"),
+           "samples that are shuffled together: of shards (.packed, .tar) 10000, of data in memory "
+           "all, unless this is given")
+      .agreed();
   table.add("take_over", trainer.take_over,
             "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
             "from the next epoch on");

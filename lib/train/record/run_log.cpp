@@ -37,9 +37,20 @@ void RunLog::start(std::int64_t step, Beginning how) {
                                              : "",
                    getpid(), host_name(), plan_.group.size(), plan_.overview.topology,
                    plan_.overview.algorithm));
+  warn_of_incomplete_samples();
   if (!plan_.options.progress || plan_.group.rank() != 0) return;
   std::fputs(plan_.overview.to_table().c_str(), stderr);
   progress_.emplace(stderr, plan_.options.progress_style);
+}
+
+/// All workers see the same ones.
+void RunLog::warn_of_incomplete_samples() const {
+  for (const data::Dataset* part : {&plan_.data.train, &plan_.data.test}) {
+    const data::SampleSource* source = part->source();
+    if (source == nullptr || source->left_out() == 0 || plan_.group.rank() != 0) continue;
+    plan_.log(LogLevel::warning, fmt::format("{} samples are left out; the first: {}",
+                                             source->left_out(), source->why_left_out()));
+  }
 }
 
 void RunLog::begin_epoch() {
@@ -151,6 +162,8 @@ std::vector<Metric> RunLog::tell_results(const Trained& trained, const Score& me
                                      {"consensus_distance", distance},
                                      {"seconds_training", trained.loop_s}})
     line.push_back(metric);
+  if (plan_.data.train.is_streamed())
+    line.emplace_back("skipped_samples", static_cast<std::int64_t>(trained.skipped));
   for (const auto& [name, value] : {std::pair("accuracy", trained.accuracy),
                                     std::pair("gradient_norm", trained.gradient_norm)}) {
     if (!value) continue;

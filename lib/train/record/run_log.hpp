@@ -27,6 +27,7 @@ class RunLog {
     double loop_s = 0;                         ///< in rounds, since this program began
     std::optional<double> accuracy = {};       ///< of the training samples, 0..1
     std::optional<double> gradient_norm = {};  ///< of the latest round
+    std::size_t skipped = 0;                   ///< damaged samples of shards, in this epoch
   };
 
   /// metrics, file: null when the run has no directory.
@@ -60,6 +61,7 @@ class RunLog {
 
  private:
   std::int64_t round() const { return replica_.worker().round(); }
+  void warn_of_incomplete_samples() const;
   Score test(const AlignedBuffer& mean_model);
   void tell_values(const AlignedBuffer& mean_model, int epoch) const;
   void note(const std::string& text, LogLevel level = LogLevel::info) const;

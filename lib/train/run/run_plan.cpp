@@ -87,6 +87,10 @@ void check_sharding(const TrainerOptions& options, const data::Dataset& train) {
           "Trainer: sharding {} of data \"{}\", whose samples have no single class label; choose "
           "even sharding",
           options.shards.text(), train.name());
+  require(!options.window && !train.is_streamed(), ErrorKind::argument,
+          "Trainer: sharding {} of data \"{}\" that is shuffled by windows: a worker owns shards "
+          "there, not labels; choose even sharding",
+          options.shards.text(), train.name());
 }
 
 /// What the devices are; empty when all workers compute on the CPU.

@@ -6,10 +6,22 @@
 namespace fast::train {
 namespace {
 
+data::Loader loader_of(const RunPlan& plan, int workers, std::vector<std::size_t> own) {
+  const TrainerOptions& options = plan.options;
+  const data::Dataset& train = plan.data.train;
+  if (!options.window && !train.is_streamed()) {
+    return {train,        plan.data.normalization, workers, plan.group.rank(), options.batch_size,
+            options.seed, std::move(own)};
+  }
+  data::Windows windows{train.shards(), workers, plan.group.rank(), options.batch_size,
+                        options.seed};
+  windows.window = options.window.value_or(windows.window);
+  return {train, plan.data.normalization, data::WindowSampler(std::move(windows))};
+}
+
 data::Loader make_loader(const RunPlan& plan, int workers, std::vector<std::size_t> own) {
   const TrainerOptions& options = plan.options;
-  data::Loader loader(plan.data.train, plan.data.normalization, workers, plan.group.rank(),
-                      options.batch_size, options.seed, std::move(own));
+  data::Loader loader = loader_of(plan, workers, std::move(own));
   if (options.augmentation) loader.augment(*options.augmentation, options.seed);
   loader.threads(options.loader_threads);
   return loader;

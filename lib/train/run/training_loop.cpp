@@ -102,6 +102,7 @@ void TrainingLoop::run_epoch(int epoch) {
   replica_.worker().layout().require_in_place(replica_.home().tensors());
 #endif
   sums_ = {};
+  skipped_ = 0;
   log_.begin_epoch();
   while (position().epoch() == epoch && has_seat() && !leaves() &&
          checkpoint_.may_go_on(round_s())) {
@@ -124,10 +125,22 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   rate_ = plan_.options.learning_rate.at(epochs_done, plan_.options.epochs);
   make_up(rate_);
   const Batch& batch = batches_.batch(epoch, round);
+  count_damage(batch);
   const double loss = replica_.round(batch, rate_);
   sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
   figures_.seconds += Seconds(Clock::now() - start).count();
   figures_.samples += static_cast<double>(batch.count());
+}
+
+/// Batches are whole but for samples that could not be read.
+void TrainingLoop::count_damage(const Batch& batch) {
+  const std::size_t skipped = plan_.options.batch_size - batch.count();
+  skipped_ += skipped;
+  if (skipped == 0 || std::exchange(warned_of_damage_, true)) return;
+  plan_.log(LogLevel::warning,
+            fmt::format("worker {}: leaves out samples that cannot be read; the first: {} (metrics "
+                        "count them as skipped_samples)",
+                        plan_.group.rank(), plan_.data.train.first_damage()));
 }
 
 /// A batch that the worker before this one on its seat has left out.
@@ -148,6 +161,7 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
       plan_.options.worker.algorithm.declaration().scope == algorithm::Scope::nobody;
   if (is_unread && !plan_.all_reduces()) replica_.worker().republish();
   RunLog::Trained trained{epoch, sums_.mean_loss(), rate_, figures_.seconds, sums_.accuracy()};
+  trained.skipped = skipped_;
   if (!log_.is_silent()) trained.gradient_norm = replica_.step().gradient_norm();
   if (!epoch_is_over) return log_.evaluate(trained);
   log_.end_rounds();

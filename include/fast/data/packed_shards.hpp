@@ -1,0 +1,61 @@
+// FAST's own files for data larger than memory: shards of samples that are mapped into memory.
+#pragma once
+
+#include <fast/data/dataset.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fast::data {
+
+// A shard (version 1, little-endian):
+//   64 bytes    "FASTPACK", then zeros
+//   samples     each sample's values, one after the other: bytes or f32
+//   targets     from a multiple of 64 on: i32 labels or f32 targets of all samples
+//   sums        from a multiple of 64 on: u64 XXH3 of each sample's values
+//   description JSON: what the shard holds, and where
+//   24 bytes    u64 length of the description, u64 XXH3 of it, "FASTEND1"
+inline constexpr char packed_ending[] = ".packed";
+
+/// What a shard's description says.
+struct PackedInfo {
+  std::string name;
+  std::vector<std::int64_t> sample_shape, target_shape;
+  bool is_bytes = true;
+  bool has_labels = true;  ///< else float targets
+  int classes = 0;
+  std::size_t samples = 0;
+  std::size_t index = 0, shards = 1;  ///< this is shard `index` of `shards`
+  std::uint64_t set = 0;              ///< equal for the shards of one set, by their contents' form
+  /// Sums and sums of squares of each channel (bytes divided by 255), over all of its values.
+  std::vector<double> sums, squares;
+};
+
+/// Reads the end of a shard. Throws Error(data), naming the file, when it is truncated, damaged, of
+/// a later version or another format.
+PackedInfo read_packed_info(const std::filesystem::path& file);
+
+/// Writes the samples in shards of at most `shard_bytes` of values (one sample at least):
+/// DIRECTORY/SPLIT-00000-of-00012.packed and so on, each complete before it has this name. A
+/// damaged sample is left out, and `left_out` is told why. Returns the files. Throws
+/// Error(resource) when they cannot be written, and Error(argument) for a set without samples or a
+/// `shard_bytes` of 0.
+std::vector<std::filesystem::path> write_packed(
+    const Dataset& samples, const std::filesystem::path& directory, const std::string& split,
+    std::size_t shard_bytes, const std::function<void(const std::string& why)>& left_out);
+
+/// The shards of one set, mapped into memory. A sample whose sum differs is damaged. Throws
+/// Error(data), naming the file, for shards that differ in form and for a set that lacks one.
+Dataset open_packed(const std::vector<std::filesystem::path>& files);
+
+/// Of all values, as the descriptions have their sums.
+Normalization packed_moments(const std::vector<std::filesystem::path>& files);
+
+/// Reads all samples of a shard. The numbers of those whose sums differ.
+std::vector<std::size_t> damaged_in(const std::filesystem::path& file);
+
+}  // namespace fast::data

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <fast/core/random.hpp>
+#include <fast/data/csv.hpp>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "data/files/contents.hpp"
+#include "data/files/csv_table.hpp"
+#include "data/files/split.hpp"
+
+namespace fast::data {
+namespace {
+
+constexpr double most_classes = 1 << 24;
+/// Larger whole numbers are classes only if that is asked for.
+constexpr double most_by_itself = 1000;
+
+/// The classes of a column of texts.
+using ClassNames = std::vector<std::string>;
+
+/// Every target is a number.
+bool is_numeric(const CsvTable& table) {
+  double number = 0;
+  return std::all_of(table.targets().begin(), table.targets().end(),
+                     [&](const std::string& text) { return read_number(text, number); });
+}
+
+bool is_class(double number, double limit) {
+  return number >= 0 && number < limit && number == std::floor(number);
+}
+
+/// See TargetKind::automatic.
+bool has_classes(const CsvTable& table, TargetKind kind) {
+  if (kind != TargetKind::automatic) return kind == TargetKind::classes;
+  if (!is_numeric(table)) return true;
+  return std::all_of(table.targets().begin(), table.targets().end(), [](const std::string& text) {
+    double number = 0;
+    return read_number(text, number) && is_class(number, most_by_itself);
+  });
+}
+
+std::vector<float> numbers_of(const CsvTable& table) {
+  std::vector<float> values;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    double number = 0;
+    const std::string& text = table.targets()[row];
+    const bool is_number = read_number(text, number);
+    const auto value = static_cast<float>(number);
+    require(is_number && std::isfinite(value), ErrorKind::data,
+            "csv: {}: \"{}\" is no finite number, which this loss needs as a target; correct it, "
+            "or take --loss cross_entropy for classes",
+            table.place_of_target(row), printable(text));
+    values.push_back(value);
+  }
+  return values;
+}
+
+/// Whole numbers from 0 on.
+std::vector<std::int32_t> numbered_classes(const CsvTable& table, int classes) {
+  const double limit = classes > 0 ? classes : most_classes;
+  std::vector<std::int32_t> labels;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    double number = 0;
+    const std::string& text = table.targets()[row];
+    require(read_number(text, number) && is_class(number, limit), ErrorKind::data,
+            "csv: {}: \"{}\" is no class; whole numbers from 0 to {} are required (--classes), or "
+            "names; for numbers take another loss (--loss mse)",
+            table.place_of_target(row), printable(text), limit - 1);
+    labels.push_back(static_cast<std::int32_t>(number));
+  }
+  return labels;
+}
+
+std::vector<std::int32_t> named_classes(const CsvTable& table, const ClassNames& names) {
+  std::vector<std::int32_t> labels;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const std::string& text = table.targets()[row];
+    const auto place = std::lower_bound(names.begin(), names.end(), text);
+    require(place != names.end() && *place == text, ErrorKind::data,
+            "csv: {}: class \"{}\" is not among the {} classes of the training part",
+            table.place_of_target(row), printable(text), names.size());
+    labels.push_back(static_cast<std::int32_t>(place - names.begin()));
+  }
+  return labels;
+}
+
+/// Of one table, or of the training part's for a test part.
+struct Classes {
+  ClassNames names;  ///< empty: classes are numbers
+  int count = 0;
+};
+
+Classes classes_of(const CsvTable& table, const LoadOptions& options) {
+  if (is_numeric(table)) {
+    const std::vector<std::int32_t> labels = numbered_classes(table, options.classes);
+    const int largest = *std::max_element(labels.begin(), labels.end());
+    return {{}, options.classes > 0 ? options.classes : largest + 1};
+  }
+  const std::set<std::string> sorted(table.targets().begin(), table.targets().end());
+  const auto found = static_cast<int>(sorted.size());
+  require(options.classes == 0 || options.classes == found, ErrorKind::data,
+          "csv: {}: the target has {} different values, --classes says {}; leave --classes out, or "
+          "correct the values",
+          printable(table.path()), found, options.classes);
+  return {{sorted.begin(), sorted.end()}, found};
+}
+
+Dataset dataset_of(const CsvTable& table, const std::optional<Classes>& classes) {
+  std::vector<std::int64_t> shape{static_cast<std::int64_t>(table.width())};
+  if (!classes) {
+    return {table.path(), std::move(shape), table.values(), Targets{numbers_of(table), {}, 0}};
+  }
+  std::vector<std::int32_t> labels = classes->names.empty()
+                                         ? numbered_classes(table, classes->count)
+                                         : named_classes(table, classes->names);
+  return {table.path(), std::move(shape), table.values(), std::move(labels), classes->count};
+}
+
+CsvTable table_of(std::string_view text, const std::string& path, const CsvColumns& columns) {
+  return {text, path, columns};
+}
+
+}  // namespace
+
+Splits parse_csv(std::string_view text, const std::string& path, const LoadOptions& options) {
+  require(!options.target.empty(), ErrorKind::argument,
+          "csv: {}: which column is to be predicted? Name it (--target NAME)", printable(path));
+  const CsvTable table = table_of(text, path, {options.target, options.features});
+  std::optional<Classes> classes;
+  if (has_classes(table, options.targets)) classes = classes_of(table, options);
+  const Dataset all = dataset_of(table, classes);
+  Splits splits;
+  if (options.test_data.empty()) {
+    splits = split_at_random(all, options);
+  } else {
+    const std::string test = read_text(options.test_data, "csv");
+    splits.train = first_of(all, options.limit);
+    splits.test = first_of(
+        dataset_of(table_of(test, options.test_data, {options.target, table.features()}), classes),
+        options.limit);
+  }
+  splits.normalization = splits.train.measure();
+  return splits;
+}
+
+Splits read_csv(const std::filesystem::path& path, const LoadOptions& options) {
+  return parse_csv(read_text(path, "csv"), path.string(), options);
+}
+
+}  // namespace fast::data

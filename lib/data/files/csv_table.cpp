@@ -1,0 +1,111 @@
+#include "data/files/csv_table.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <utility>
+
+#include "core/closest.hpp"
+#include "data/files/csv_reader.hpp"
+
+namespace fast::data {
+namespace {
+
+constexpr std::size_t longest_shown = 40;
+
+/// A field in a message.
+std::string shown(const std::string& field) {
+  if (field.size() <= longest_shown) return printable(field);
+  return printable(field.substr(0, longest_shown)) + "...";
+}
+
+std::size_t column_of(const std::vector<std::string>& header, const std::string& name,
+                      const std::string& path) {
+  const auto found = std::find(header.begin(), header.end(), name);
+  if (found == header.end()) {
+    const std::vector<std::string_view> names(header.begin(), header.end());
+    fail(ErrorKind::argument, "csv: {}:1: there is no column \"{}\" among its {}{}",
+         printable(path), printable(name), header.size(), did_you_mean(name, names));
+  }
+  require(std::find(found + 1, header.end(), name) == header.end(), ErrorKind::data,
+          "csv: {}:1: two columns are called \"{}\"; give them different names", printable(path),
+          printable(name));
+  return static_cast<std::size_t>(found - header.begin());
+}
+
+}  // namespace
+
+bool read_number(std::string_view field, double& value) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+  while (!field.empty() && is_space(field.front())) field.remove_prefix(1);
+  while (!field.empty() && is_space(field.back())) field.remove_suffix(1);
+  if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
+  const char* const last = field.data() + field.size();
+  const auto [end, error] = std::from_chars(field.data(), last, value);
+  if (end != last || field.empty()) return false;
+  if (error == std::errc::result_out_of_range) value = HUGE_VAL;
+  return error == std::errc() || error == std::errc::result_out_of_range;
+}
+
+CsvTable::CsvTable(std::string_view text, std::string path, const CsvColumns& columns)
+    : path_(std::move(path)) {
+  CsvReader reader(text, path_);
+  require(reader.next(header_), ErrorKind::data,
+          "csv: {}: the file is empty; a first line with the names of the columns is required",
+          printable(path_));
+  std::vector<std::string> fields;
+  while (reader.next(fields)) {
+    require(fields.size() == header_.size(), ErrorKind::data,
+            "csv: {}:{}: {} fields, the first line names {} columns; every line must have as many",
+            printable(path_), reader.line(), fields.size(), header_.size());
+    if (lines_.empty()) find_columns(columns, fields);
+    add(fields, reader.line());
+  }
+  require(!lines_.empty(), ErrorKind::data, "csv: {}: no rows follow the line of names",
+          printable(path_));
+}
+
+void CsvTable::find_columns(const CsvColumns& columns, const std::vector<std::string>& first) {
+  target_ = column_of(header_, columns.target, path_);
+  for (const std::string& name : columns.features) {
+    features_.push_back(column_of(header_, name, path_));
+    require(features_.back() != target_, ErrorKind::argument,
+            "csv: {}: column \"{}\" is the target and a feature; choose one", printable(path_),
+            printable(name));
+  }
+  for (std::size_t c = 0; columns.features.empty() && c < header_.size(); ++c) {
+    double number = 0;
+    if (c != target_ && !header_[c].empty() && read_number(first[c], number))
+      features_.push_back(c);
+  }
+  require(!features_.empty(), ErrorKind::data,
+          "csv: {}: no other column than \"{}\" has numbers in its first row; features must be "
+          "numbers",
+          printable(path_), printable(columns.target));
+  for (const std::size_t c : features_) names_.push_back(header_[c]);
+}
+
+std::string CsvTable::place(std::size_t line, std::size_t column) const {
+  return fmt::format("{}:{}: column {} ({})", printable(path_), line, column + 1,
+                     printable(header_[column]));
+}
+
+void CsvTable::add(const std::vector<std::string>& fields, std::size_t line) {
+  for (const std::size_t c : features_) {
+    double number = 0;
+    require(read_number(fields[c], number), ErrorKind::data,
+            "csv: {}: \"{}\" is no number; correct it, or name the --features without this column",
+            place(line, c), shown(fields[c]));
+    const auto value = static_cast<float>(number);
+    require(std::isfinite(value), ErrorKind::data,
+            "csv: {}: \"{}\" is no finite number; correct the value or remove the row",
+            place(line, c), shown(fields[c]));
+    values_.push_back(value);
+  }
+  targets_.push_back(fields[target_]);
+  lines_.push_back(line);
+}
+
+}  // namespace fast::data

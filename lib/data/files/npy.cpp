@@ -1,0 +1,159 @@
+#include "data/files/npy.hpp"
+
+#include <fmt/ranges.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+
+namespace fast::data {
+namespace {
+
+constexpr std::string_view npy_magic = "\x93NUMPY";
+
+/// The dictionary of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+class NpyHeader {
+ public:
+  NpyHeader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+
+  /// "<f4" of 'descr'. A list of fields (a structured type) has no such text.
+  std::string_view text_of(std::string_view key) {
+    std::string_view rest = value_of(key);
+    if (!rest.starts_with('\'')) refuse("its element type is a structure");
+    rest.remove_prefix(1);
+    return rest.substr(0, rest.find('\''));
+  }
+  bool truth_of(std::string_view key) {
+    const std::string_view rest = value_of(key);
+    if (!rest.starts_with("True") && !rest.starts_with("False")) refuse("its header is damaged");
+    return rest.starts_with("True");
+  }
+  std::vector<std::int64_t> tuple_of(std::string_view key) {
+    std::string_view rest = value_of(key);
+    const std::size_t end = rest.find(')');
+    if (!rest.starts_with('(') || end == std::string_view::npos) refuse("its header is damaged");
+    rest = rest.substr(1, end - 1);
+    std::vector<std::int64_t> sides;
+    for (skip(rest); !rest.empty(); skip(rest)) {
+      std::int64_t side = -1;
+      const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), side);
+      if (error != std::errc() || side < 0) refuse("its shape is damaged");
+      sides.push_back(side);
+      rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
+    }
+    return sides;
+  }
+  [[noreturn]] void refuse(std::string_view why) const {
+    fail(ErrorKind::data, "numpy: {}: {}; save the array anew with numpy.save", printable(name_),
+         why);
+  }
+
+ private:
+  static void skip(std::string_view& text) {
+    while (!text.empty() && (text.front() == ' ' || text.front() == ',')) text.remove_prefix(1);
+  }
+  std::string_view value_of(std::string_view key) const {
+    const std::size_t at = text_.find(fmt::format("'{}':", key));
+    if (at == std::string_view::npos) refuse("its header is damaged");
+    std::string_view rest = text_.substr(at + key.size() + 3);
+    skip(rest);
+    return rest;
+  }
+
+  std::string_view text_, name_;
+};
+
+/// Splits the header's text off the bytes.
+std::string_view take_header(std::string_view& bytes, const std::string& name) {
+  const std::string_view all = bytes;
+  require(bytes.starts_with(npy_magic) && bytes.size() >= 12, ErrorKind::data,
+          "numpy: {}: it does not begin as NumPy's .npy files do; save the array with numpy.save",
+          name);
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(all[at]); };
+  const unsigned version = byte(6);
+  require(version >= 1 && version <= 3, ErrorKind::data,
+          "numpy: {}: version {} of the format; 1 to 3 are read", name, version);
+  std::size_t length = byte(8) | std::size_t{byte(9)} << 8U;
+  if (version > 1) length |= std::size_t{byte(10)} << 16U | std::size_t{byte(11)} << 24U;
+  const std::size_t begin = version > 1 ? 12 : 10;
+  require(length <= bytes.size() - begin, ErrorKind::data,
+          "numpy: {}: truncated within its header; get it anew", name);
+  bytes.remove_prefix(begin + length);
+  return all.substr(begin, length);
+}
+
+std::size_t npy_elements(const std::vector<std::int64_t>& shape, const NpyHeader& header) {
+  std::size_t count = 1;
+  for (const std::int64_t side : shape) {
+    if (__builtin_mul_overflow(count, static_cast<std::size_t>(side), &count))
+      header.refuse("its shape has more elements than memory");
+  }
+  return count;
+}
+
+template <class Stored, class Wanted>
+std::vector<Wanted> npy_values(std::string_view bytes) {
+  std::vector<Wanted> values(bytes.size() / sizeof(Stored));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Stored value;
+    std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
+    values[i] = static_cast<Wanted>(value);
+  }
+  return values;
+}
+
+struct NpyType {
+  std::string_view name;
+  std::size_t size_bytes;
+  decltype(NpyArray::values) (*read)(std::string_view bytes);
+};
+
+template <class Stored, class Wanted>
+decltype(NpyArray::values) read_npy_values(std::string_view bytes) {
+  return npy_values<Stored, Wanted>(bytes);
+}
+
+constexpr std::array<NpyType, 5> npy_types{
+    {{"|u1", 1, read_npy_values<std::uint8_t, std::uint8_t>},
+     {"<f4", 4, read_npy_values<float, float>},
+     {"<f8", 8, read_npy_values<double, float>},
+     {"<i4", 4, read_npy_values<std::int32_t, std::int64_t>},
+     {"<i8", 8, read_npy_values<std::int64_t, std::int64_t>}}};
+
+const NpyType& npy_type(std::string_view descr, const std::string& name) {
+  require(descr.find('O') == std::string_view::npos, ErrorKind::data,
+          "numpy: {}: it holds pickled Python objects, which are not read; save an array of "
+          "numbers (astype(\"float32\"))",
+          name);
+  for (const NpyType& type : npy_types) {
+    if (type.name == descr) return type;
+  }
+  fail(
+      ErrorKind::data,
+      "numpy: {}: elements of type \"{}\"; uint8, float32, float64, int32 and int64, little-endian,"
+      " are read, convert with astype",
+      name, printable(descr));
+}
+
+}  // namespace
+
+NpyArray parse_npy(std::string_view bytes, std::string_view from) {
+  const std::string name = printable(from);
+  NpyHeader header(take_header(bytes, name), from);
+  const NpyType& type = npy_type(header.text_of("descr"), name);
+  NpyArray array{header.tuple_of("shape"), {}};
+  require(!header.truth_of("fortran_order"), ErrorKind::data,
+          "numpy: {}: its values are in Fortran order; save numpy.ascontiguousarray(array)", name);
+  const std::size_t count = npy_elements(array.shape, header);
+  require(bytes.size() / type.size_bytes == count && bytes.size() % type.size_bytes == 0,
+          ErrorKind::data,
+          "numpy: {}: {} bytes of values, shape ({}) of {} needs {}; the file is truncated or "
+          "damaged, get it anew",
+          name, bytes.size(), fmt::join(array.shape, ", "), type.name, count * type.size_bytes);
+  array.values = type.read(bytes);
+  return array;
+}
+
+}  // namespace fast::data

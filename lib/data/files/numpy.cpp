@@ -1,0 +1,225 @@
+#include <fast/data/numpy.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <functional>
+#include <utility>
+
+#include "core/closest.hpp"
+#include "data/files/contents.hpp"
+#include "data/files/npy_samples.hpp"
+#include "data/files/split.hpp"
+#include "data/files/zip.hpp"
+
+namespace fast::data {
+namespace {
+namespace fs = std::filesystem;
+
+/// Where arrays are found by their names.
+struct Arrays {
+  std::string where;
+  std::vector<std::string> names;
+  std::function<NpyArray(const std::string& name)> read;
+
+  bool has(const std::string& name) const {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+};
+
+/// The names of four arrays; empty ones of the test part when there is none.
+struct ArrayNames {
+  std::string x, y, test_x, test_y;
+};
+
+const std::array<ArrayNames, 4>& known_names() {
+  static const std::array<ArrayNames, 4> names{
+      {{"x_train", "y_train", "x_test", "y_test"},
+       {"train_x", "train_y", "test_x", "test_y"},
+       {"train_images", "train_labels", "test_images", "test_labels"},
+       {"x", "y", "", ""}}};
+  return names;
+}
+
+ArrayNames names_in(const Arrays& arrays, const LoadOptions& options) {
+  ArrayNames chosen;
+  if (!options.features.empty() || !options.target.empty()) {
+    require(
+        options.features.size() == 1 && !options.target.empty(), ErrorKind::argument,
+        "numpy: {}: {} names of --features and the --target \"{}\"; name one array with samples "
+        "and one with targets",
+        arrays.where, options.features.size(), printable(options.target));
+    chosen = {options.features[0], options.target, "", ""};
+  } else {
+    const auto found = std::find_if(known_names().begin(), known_names().end(),
+                                    [&](const ArrayNames& each) { return arrays.has(each.x); });
+    require(found != known_names().end(), ErrorKind::data,
+            "numpy: {}: the arrays {} are there; required are x_train, y_train, x_test and y_test, "
+            "or x and y, or --features NAME --target NAME",
+            arrays.where, printable(fmt::format("{}", fmt::join(arrays.names, ", "))));
+    chosen = *found;
+    if (!arrays.has(chosen.test_x)) chosen.test_x = chosen.test_y = "";
+  }
+  for (const std::string& name : {chosen.x, chosen.y, chosen.test_x, chosen.test_y}) {
+    const std::vector<std::string_view> known(arrays.names.begin(), arrays.names.end());
+    require(name.empty() || arrays.has(name), ErrorKind::data,
+            "numpy: {}: there is no array \"{}\"{}", arrays.where, printable(name),
+            did_you_mean(name, known));
+  }
+  return chosen;
+}
+
+std::vector<float> as_floats(const std::vector<std::int64_t>& values) {
+  return {values.begin(), values.end()};
+}
+std::vector<float> as_floats(const std::vector<std::uint8_t>& values) {
+  return {values.begin(), values.end()};
+}
+std::vector<float> as_floats(const std::vector<float>& values) { return values; }
+
+/// Whole numbers from 0 on.
+std::vector<std::int32_t> classes_in(const NpyArray& array, const std::string& name, int& classes) {
+  std::vector<std::int32_t> labels;
+  const auto read = [&](const auto& values) {
+    for (const auto value : values) {
+      const auto number = static_cast<double>(value);
+      require(
+          number >= 0 && number == std::floor(number) && number < (classes > 0 ? classes : 1 << 24),
+          ErrorKind::data,
+          "numpy: {}: target {} is {}, which is no class; whole numbers from 0 on are required "
+          "(--classes), for numbers take another loss (--loss mse)",
+          printable(name), labels.size(), value);
+      labels.push_back(static_cast<std::int32_t>(number));
+    }
+  };
+  std::visit(read, array.values);
+  if (classes == 0 && !labels.empty())
+    classes = *std::max_element(labels.begin(), labels.end()) + 1;
+  return labels;
+}
+
+/// See TargetKind::automatic.
+bool has_classes(const NpyArray& array, std::size_t samples, TargetKind kind) {
+  if (kind != TargetKind::automatic) return kind == TargetKind::classes;
+  const auto fits = [&](const auto& values) {
+    return values.size() == samples && std::all_of(values.begin(), values.end(), [](auto value) {
+             const auto number = static_cast<double>(value);
+             return number >= 0 && number < 1000 && number == std::floor(number);
+           });
+  };
+  return std::visit(fits, array.values);
+}
+
+Targets npy_targets(const NpyArray& array, const std::string& name) {
+  std::vector<float> values =
+      std::visit([](const auto& all) { return as_floats(all); }, array.values);
+  const auto bad =
+      std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+  require(bad == values.end(), ErrorKind::data,
+          "numpy: {}: target {} is not finite; correct it or remove the sample", printable(name),
+          bad - values.begin());
+  std::vector<std::int64_t> shape(array.shape.begin() + 1, array.shape.end());
+  return {std::move(values), std::move(shape), 0};
+}
+
+/// One part. `kind` and `classes` are those of the options or of the part before.
+Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::string& y,
+                       TargetKind& kind, int& classes) {
+  const std::string place = fmt::format("{}: {}", arrays.where, y);
+  NpySamples samples = npy_samples(arrays.read(x), fmt::format("{}: {}", arrays.where, x));
+  const NpyArray targets = arrays.read(y);
+  require(!targets.shape.empty() && targets.shape[0] == static_cast<std::int64_t>(samples.count),
+          ErrorKind::data,
+          "numpy: {}: shape ({}) for {} samples in {}; targets need the same first side",
+          printable(place), fmt::join(targets.shape, ", "), samples.count, printable(x));
+  kind = has_classes(targets, samples.count, kind) ? TargetKind::classes : TargetKind::numbers;
+  if (kind == TargetKind::numbers) {
+    return {arrays.where, std::move(samples.shape), std::move(samples.values),
+            npy_targets(targets, place)};
+  }
+  const auto all = std::visit([](const auto& values) { return values.size(); }, targets.values);
+  require(all == samples.count, ErrorKind::data,
+          "numpy: {}: shape ({}); classes need one number a sample", printable(place),
+          fmt::join(targets.shape, ", "));
+  std::vector<std::int32_t> labels = classes_in(targets, place, classes);
+  return {arrays.where, std::move(samples.shape), std::move(samples.values), std::move(labels),
+          classes};
+}
+
+Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
+  const ArrayNames names = names_in(arrays, options);
+  int classes = options.classes;
+  TargetKind kind = options.targets;
+  const Dataset all = part_of_arrays(arrays, names.x, names.y, kind, classes);
+  Splits splits;
+  if (names.test_x.empty()) {
+    splits = split_at_random(all, options);
+  } else {
+    splits.train = first_of(all, options.limit);
+    splits.test =
+        first_of(part_of_arrays(arrays, names.test_x, names.test_y, kind, classes), options.limit);
+  }
+  splits.normalization = splits.train.measure();
+  return splits;
+}
+
+constexpr std::string_view npy_ending = ".npy";
+
+}  // namespace
+
+Splits read_npz(const fs::path& path, const LoadOptions& options) {
+  const std::string bytes = read_text(path, "npz");
+  const ZipArchive archive(bytes, path.string());
+  Arrays arrays;
+  arrays.where = path.string();
+  for (const std::string& member : archive.names()) {
+    if (!member.ends_with(npy_ending)) continue;
+    arrays.names.push_back(member.substr(0, member.size() - npy_ending.size()));
+  }
+  arrays.read = [&](const std::string& name) {
+    return parse_npy(archive.read(name + std::string(npy_ending)),
+                     fmt::format("{}: {}", path.string(), name));
+  };
+  return splits_of(arrays, options);
+}
+
+Splits read_npy_directory(const fs::path& directory, const LoadOptions& options) {
+  Arrays arrays;
+  arrays.where = directory.string();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    if (entry.path().extension() == npy_ending) arrays.names.push_back(entry.path().stem());
+  }
+  std::sort(arrays.names.begin(), arrays.names.end());
+  arrays.read = [&](const std::string& name) {
+    const fs::path file = directory / (name + std::string(npy_ending));
+    return parse_npy(read_text(file, "numpy"), file.string());
+  };
+  return splits_of(arrays, options);
+}
+
+Splits read_npy(const fs::path& path, const LoadOptions& options) {
+  require(!options.target.empty(), ErrorKind::argument,
+          "numpy: {}: where are the targets? Name their file (--target y.npy)",
+          printable(path.string()));
+  LoadOptions two = options;
+  two.features = {path.string()};
+  Arrays arrays;
+  arrays.where = path.string();
+  arrays.names = {path.string(), options.target};
+  arrays.read = [](const std::string& name) { return parse_npy(read_text(name, "numpy"), name); };
+  return splits_of(arrays, two);
+}
+
+bool has_npy_files(const fs::path& directory) {
+  std::error_code error;
+  return std::any_of(known_names().begin(), known_names().end(), [&](const ArrayNames& each) {
+    return fs::exists(directory / (each.x + std::string(npy_ending)), error);
+  });
+}
+
+}  // namespace fast::data

@@ -1,0 +1,71 @@
+#include "data/files/split.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <numeric>
+#include <utility>
+
+namespace fast::data {
+namespace {
+
+constexpr std::uint64_t split_purpose = 0x5011;
+constexpr double usual_test_share = 0.2;
+
+/// Blocks of `each` values of the chosen samples.
+template <class T>
+std::vector<T> blocks_of(std::span<const T> values, const std::vector<std::size_t>& indices,
+                         std::size_t each) {
+  std::vector<T> chosen;
+  if (values.empty()) return chosen;
+  chosen.reserve(indices.size() * each);
+  for (const std::size_t index : indices) {
+    const auto from = values.begin() + static_cast<std::ptrdiff_t>(index * each);
+    chosen.insert(chosen.end(), from, from + static_cast<std::ptrdiff_t>(each));
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Dataset first_of(const Dataset& samples, std::size_t limit) {
+  return samples.slice(0, limit == 0 ? samples.size() : std::min(limit, samples.size()));
+}
+
+Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indices) {
+  Dataset::Values values;
+  std::visit([&](const auto& all) { values = blocks_of(all, indices, samples.sample_size()); },
+             samples.values());
+  Targets targets{{}, samples.target_shape(), samples.classes()};
+  if (samples.targets().empty())
+    targets.values = blocks_of(samples.labels(), indices, samples.target_size());
+  else
+    targets.values = blocks_of(samples.targets(), indices, samples.target_size());
+  return {samples.name(), samples.sample_shape(), std::move(values), std::move(targets)};
+}
+
+Splits split_at_random(const Dataset& samples, const LoadOptions& options) {
+  const double share = options.test_share.value_or(usual_test_share);
+  require(std::isfinite(share) && share > 0 && share < 1, ErrorKind::argument,
+          "data: {}: a test share of {}; a number between 0 and 1 is required", samples.name(),
+          share);
+  const auto held_out =
+      static_cast<std::size_t>(std::llround(share * static_cast<double>(samples.size())));
+  require(held_out > 0 && held_out < samples.size(), ErrorKind::argument,
+          "data: {}: a share of {} of {} samples is {} samples to test; neither part may be empty, "
+          "take another --test-share or more samples",
+          samples.name(), share, samples.size(), held_out);
+  std::vector<std::size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  Rng(mix_seed(options.split_seed, split_purpose)).shuffle(std::span(order));
+  const auto bound = order.begin() + static_cast<std::ptrdiff_t>(held_out);
+  std::vector<std::size_t> test(order.begin(), bound), train(bound, order.end());
+  for (auto* part : {&train, &test}) {
+    std::sort(part->begin(), part->end());
+    if (options.limit > 0) part->resize(std::min(options.limit, part->size()));
+  }
+  return {chosen_of(samples, train), chosen_of(samples, test), {}};
+}
+
+}  // namespace fast::data

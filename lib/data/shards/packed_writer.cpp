@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/core/message.hpp>
+#include <fast/data/packed_shards.hpp>
+#include <fstream>
+#include <utility>
+
+#include "data/shards/packed_shard.hpp"
+
+namespace fast::data {
+namespace {
+
+/// Writes one shard, sample by sample. Until finish() it has another name.
+class PackedWriter {
+ public:
+  PackedWriter(std::filesystem::path path, PackedInfo info)
+      : path_(std::move(path)), part_(path_.string() + ".part"), info_(std::move(info)) {
+    file_.open(part_, std::ios::binary | std::ios::trunc);
+    check();
+    put(packed_head());
+    const std::size_t channels =
+        info_.sample_shape.empty() ? 1 : static_cast<std::size_t>(info_.sample_shape.front());
+    info_.sums.assign(channels, 0);
+    info_.squares.assign(channels, 0);
+  }
+  ~PackedWriter() {
+    std::error_code ignored;
+    if (!is_finished_) std::filesystem::remove(part_, ignored);
+  }
+  PackedWriter(const PackedWriter&) = delete;
+  PackedWriter& operator=(const PackedWriter&) = delete;
+
+  void add(std::span<const std::byte> values, std::span<const std::byte> learned) {
+    put({reinterpret_cast<const char*>(values.data()), values.size()});
+    targets_.append(reinterpret_cast<const char*>(learned.data()), learned.size());
+    const std::uint64_t sum = sum_of(values);
+    sums_.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+    ++info_.samples;
+    if (info_.is_bytes) {
+      add_moments(reinterpret_cast<const std::uint8_t*>(values.data()), values.size(), 1.0F / 255);
+    } else {
+      const auto* floats = reinterpret_cast<const float*>(values.data());
+      add_moments(floats, values.size() / sizeof(float), 1.0F);
+    }
+  }
+
+  void finish() {
+    const PackedPlaces places = places_of(info_, path_.string());
+    fill_to(places.targets);
+    put(targets_);
+    fill_to(places.sums);
+    put(sums_);
+    put(packed_tail(info_));
+    file_.close();
+    check();
+    std::error_code error;
+    std::filesystem::rename(part_, path_, error);
+    require(!error, ErrorKind::resource, "packed: {} cannot be written: {}",
+            printable(path_.string()), error.message());
+    is_finished_ = true;
+  }
+
+ private:
+  template <class T>
+  void add_moments(const T* from, std::size_t count, float unit) {
+    const std::size_t channels = info_.sums.size(), plane = count / channels;
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t i = 0; i < plane; ++i) {
+        const double value = static_cast<double>(from[c * plane + i]) * static_cast<double>(unit);
+        info_.sums[c] += value;
+        info_.squares[c] += value * value;
+      }
+    }
+  }
+  void put(std::string_view bytes) {
+    file_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    written_ += bytes.size();
+    check();
+  }
+  void fill_to(std::size_t place) { put(std::string(place - written_, '\0')); }
+  void check() const {
+    require(file_.good(), ErrorKind::resource, "packed: {} cannot be written: {}",
+            printable(path_.string()), std::strerror(errno));
+  }
+
+  std::filesystem::path path_, part_;
+  PackedInfo info_;
+  std::ofstream file_;
+  std::string targets_, sums_;
+  std::size_t written_ = 0;
+  bool is_finished_ = false;
+};
+
+PackedInfo form_of(const Dataset& samples, std::size_t shards) {
+  PackedInfo info;
+  info.name = std::filesystem::path(samples.name()).filename().string();
+  info.sample_shape = samples.sample_shape();
+  info.target_shape = samples.target_shape();
+  info.is_bytes = samples.is_bytes();
+  info.has_labels = samples.targets().empty();
+  info.classes = samples.classes();
+  info.shards = shards;
+  const std::string form =
+      fmt::format("{} {} {} {}", info.name, samples.size(), shards, samples.sample_size());
+  info.set = sum_of(std::as_bytes(std::span(form)));
+  return info;
+}
+
+/// What the model learns of one sample.
+std::span<const std::byte> learned_by(const Dataset& samples, std::size_t index) {
+  const std::size_t each = samples.target_size(), at = index * each;
+  if (samples.targets().empty()) return std::as_bytes(samples.labels().subspan(at, each));
+  return std::as_bytes(samples.targets().subspan(at, each));
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> write_packed(
+    const Dataset& samples, const std::filesystem::path& directory, const std::string& split,
+    std::size_t shard_bytes, const std::function<void(const std::string& why)>& left_out) {
+  require(samples.size() > 0 && shard_bytes > 0, ErrorKind::argument,
+          "packed: {} samples in shards of {} bytes; at least one of each is required",
+          samples.size(), shard_bytes);
+  std::vector<std::byte> values(samples.sample_size() * (samples.is_bytes() ? 1 : sizeof(float)));
+  const std::size_t each = std::max<std::size_t>(1, shard_bytes / values.size());
+  const std::size_t shards = (samples.size() + each - 1) / each;
+  PackedInfo info = form_of(samples, shards);
+  std::vector<std::filesystem::path> files;
+  for (; info.index < shards; ++info.index) {
+    files.push_back(directory /
+                    fmt::format("{}-{:05}-of-{:05}{}", split, info.index, shards, packed_ending));
+    PackedWriter writer(files.back(), info);
+    const std::size_t end = std::min(samples.size(), (info.index + 1) * each);
+    for (std::size_t i = info.index * each; i < end; ++i) {
+      try {
+        samples.copy(i, values);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::data) throw;
+        left_out(error.what());
+        continue;
+      }
+      writer.add(values, learned_by(samples, i));
+    }
+    writer.finish();
+  }
+  return files;
+}
+
+}  // namespace fast::data

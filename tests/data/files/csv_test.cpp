@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/data/csv.hpp>
+#include <fstream>
+
+#include "data/files/csv_reader.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using fast::testing::TemporaryDirectory;
+using Records = std::vector<std::vector<std::string>>;
+
+namespace {
+
+Records records_of(std::string_view text) {
+  data::CsvReader reader(text, "t.csv");
+  Records records;
+  for (std::vector<std::string> fields; reader.next(fields);) records.push_back(fields);
+  return records;
+}
+
+data::LoadOptions predict(const std::string& target) {
+  data::LoadOptions options;
+  options.target = target;
+  options.test_share = 0.25;
+  return options;
+}
+
+data::Splits parsed(std::string_view text, const data::LoadOptions& options) {
+  return data::parse_csv(text, "t.csv", options);
+}
+
+std::vector<float> raw_values(const data::Dataset& part) {
+  const auto values = std::get<std::span<const float>>(part.values());
+  return {values.begin(), values.end()};
+}
+
+/// Of both parts, which together have all samples.
+template <class T>
+std::vector<T> sorted(std::span<const T> a, std::span<const T> b) {
+  std::vector<T> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+constexpr std::string_view flowers =
+    "length,width,note,kind\n1,10,a,rose\n2,20,b,iris\n3,30,c,rose\n4,40,d,aster\n";
+
+}  // namespace
+
+TEST_CASE("fields of a CSV text are split as RFC 4180 says") {
+  CHECK(records_of("a,b\r\n1,2\r\n") == Records{{"a", "b"}, {"1", "2"}});
+  CHECK(records_of("a,b\n1,2") == Records{{"a", "b"}, {"1", "2"}});
+  CHECK(records_of("\"a,b\",\"c \"\"d\"\"\"\n,\n") == Records{{"a,b", "c \"d\""}, {"", ""}});
+  CHECK(records_of("\"two\nlines\",x\ny,z\n") == Records{{"two\nlines", "x"}, {"y", "z"}});
+  CHECK(records_of("\xef\xbb\xbf"
+                   "a\n\n\n1\n\n") == Records{{"a"}, {"1"}});
+  CHECK(records_of("\"\"") == Records{{""}});
+  CHECK(records_of("").empty());
+}
+
+TEST_CASE("a record knows the line in which it begins") {
+  data::CsvReader reader("a\n\"x\ny\"\n\nb\n", "t.csv");
+  std::vector<std::string> fields;
+  std::vector<std::size_t> lines;
+  while (reader.next(fields)) lines.push_back(reader.line());
+  CHECK(lines == std::vector<std::size_t>{1, 2, 5});
+}
+
+TEST_CASE("texts that are no CSV name their line") {
+  CHECK_THROWS_WITH(records_of("a\nb,\"c\nd"),
+                    ContainsSubstring("t.csv:2: a quote without an end"));
+  CHECK_THROWS_WITH(records_of("a\n\"b\"c\n"), ContainsSubstring("t.csv:2: text after a quoted"));
+  CHECK_THROWS_WITH(records_of(std::string_view("a\nb\0c\n", 6)),
+                    ContainsSubstring("t.csv:2: a NUL byte"));
+}
+
+TEST_CASE("columns that are numbers are features, and texts are classes by name") {
+  const data::Splits splits = parsed(flowers, predict("kind"));
+  CHECK(splits.train.size() == 3);
+  CHECK(splits.test.size() == 1);
+  CHECK(splits.train.classes() == 3);  // aster, iris, rose
+  CHECK(splits.test.classes() == 3);
+  CHECK(splits.train.sample_shape() == std::vector<std::int64_t>{2});
+  CHECK(sorted(splits.train.labels(), splits.test.labels()) == std::vector{0, 1, 2, 2});
+  const std::vector<float> values = raw_values(splits.train);
+  for (std::size_t i = 0; i < splits.train.size(); ++i) {
+    CHECK(values[2 * i + 1] == 10 * values[2 * i]);
+    const int kind = values[2 * i] == 2 ? 1 : values[2 * i] == 4 ? 0 : 2;
+    CHECK(splits.train.labels()[i] == kind);
+  }
+  CHECK(splits.normalization.mean == splits.train.measure().mean);
+  CHECK(splits.normalization.mean.size() == 2);
+}
+
+TEST_CASE("features are taken in the order in which they are named") {
+  data::LoadOptions options = predict("kind");
+  options.features = {"width", "length"};
+  const std::vector<float> values = raw_values(parsed(flowers, options).train);
+  CHECK(values[0] == 10 * values[1]);
+}
+
+TEST_CASE("numbers are predicted as numbers, or are classes if they are whole") {
+  constexpr std::string_view text = "x,y,k\n1,0.5,0\n2,1.5,2\n3,2.5,1\n4,3.5,0\n";
+  const data::Splits prices = parsed(text, predict("y"));
+  CHECK(prices.train.classes() == 0);
+  CHECK(prices.train.target_size() == 1);
+  CHECK(sorted(prices.train.targets(), prices.test.targets()) ==
+        std::vector<float>{0.5, 1.5, 2.5, 3.5});
+  CHECK(parsed(text, predict("k")).train.classes() == 3);
+  data::LoadOptions options = predict("k");
+  options.classes = 7;
+  CHECK(parsed(text, options).test.classes() == 7);
+  options.classes = 2;
+  CHECK_THROWS_WITH(parsed(text, options),
+                    ContainsSubstring("t.csv:3: column 3 (k): \"2\" is no class"));
+  options.targets = data::TargetKind::numbers;
+  CHECK(parsed(text, options).train.targets().size() == 3);
+  options = predict("y");
+  options.targets = data::TargetKind::classes;
+  CHECK_THROWS_WITH(parsed(text, options),
+                    ContainsSubstring("t.csv:2: column 2 (y): \"0.5\" is no class"));
+}
+
+TEST_CASE("the test part of a table is chosen by its seed alone") {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 100; ++i) text += fmt::format("{},{}\n", i, i % 5);
+  data::LoadOptions options = predict("y");
+  const data::Splits first = parsed(text, options), again = parsed(text, options);
+  CHECK(first.test.size() == 25);
+  CHECK(raw_values(first.test) == raw_values(again.test));
+  const std::vector<float> kept = raw_values(first.train);
+  CHECK(std::is_sorted(kept.begin(), kept.end()));
+  options.split_seed = 2;
+  CHECK(raw_values(first.test) != raw_values(parsed(text, options).test));
+  options.limit = 10;
+  CHECK(parsed(text, options).train.size() == 10);
+  CHECK(parsed(text, options).test.size() == 10);
+}
+
+TEST_CASE("a second file is the test part, with the columns of the first") {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "test.csv") << "kind,width,length\nrose,7,8\niris,9,10\n";
+  data::LoadOptions options = predict("kind");
+  options.test_share.reset();
+  options.test_data = (directory / "test.csv").string();
+  const data::Splits splits = parsed(flowers, options);
+  CHECK(splits.train.size() == 4);
+  CHECK(raw_values(splits.test) == std::vector<float>{8, 7, 10, 9});
+  CHECK(splits.test.labels()[0] == 2);
+  std::ofstream(directory / "test.csv") << "kind,width,length\nrose,7,8\ntulip,9,10\n";
+  CHECK_THROWS_WITH(parsed(flowers, options),
+                    ContainsSubstring("test.csv:3: column 1 (kind): class \"tulip\" is not among"));
+  options.test_data = (directory / "none.csv").string();
+  CHECK_THROWS_WITH(parsed(flowers, options), ContainsSubstring("there is no such file"));
+}
+
+TEST_CASE("bad tables are refused with file, line and column") {
+  const auto refused = [](std::string_view text, const char* target, const char* message) {
+    CHECK_THROWS_WITH(parsed(text, predict(target)), ContainsSubstring(message));
+  };
+  refused("a,b\n1,2\n1\n", "b", "t.csv:3: 1 fields, the first line names 2 columns");
+  refused("a,b\n1,2\nx,2\n", "b", "t.csv:3: column 1 (a): \"x\" is no number");
+  refused("a,b\n1,2\n,2\n", "b", "t.csv:3: column 1 (a): \"\" is no number");
+  refused("a,b\n1,2\nnan,2\n", "b", "t.csv:3: column 1 (a): \"nan\" is no finite number");
+  refused("a,b\n1,2\n1e99,2\n", "b", "t.csv:3: column 1 (a): \"1e99\" is no finite number");
+  refused("a,b\n1,2.5\n1,nan\n", "b", "t.csv:3: column 2 (b): \"nan\" is no finite number");
+  refused("length,b\n1,2\n", "lenght",
+          "no column \"lenght\" among its 2; did you mean \"length\"?");
+  refused("a,a,b\n1,2,3\n", "a", "two columns are called \"a\"");
+  refused("a,b\nx,1\n", "b", "no other column than \"b\" has numbers");
+  refused("a,b\n", "b", "no rows follow");
+  refused("", "b", "the file is empty");
+  refused("a,b\n1,2\n", "b", "1 samples is 0 samples to test");
+  refused("a,b\n1,2\n", "", "--target");
+  data::LoadOptions options = predict("b");
+  options.features = {"a", "b"};
+  CHECK_THROWS_WITH(parsed("a,b\n1,2\n", options), ContainsSubstring("the target and a feature"));
+}

@@ -1,0 +1,136 @@
+#include <fast/core/error.hpp>
+#include <fast/data/numpy.hpp>
+#include <fstream>
+
+#include "data/files/npy.hpp"
+#include "data/files/zip.hpp"
+#include "support/catch.hpp"
+#include "support/npy_files.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// 20 samples of 2 × 3 bytes, of class i mod 4.
+void write_arrays(const std::filesystem::path& directory) {
+  std::vector<std::uint8_t> x(20 * 6);
+  std::vector<std::int64_t> y(20);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint8_t>(i);
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = static_cast<std::int64_t>(i % 4);
+  write_file(directory / "x_train.npy", npy_bytes("|u1", "(20, 2, 3)", x));
+  write_file(directory / "y_train.npy", npy_bytes("<i8", "(20,)", y));
+  write_file(directory / "x_test.npy", npy_bytes("|u1", "(20, 2, 3)", x));
+  write_file(directory / "y_test.npy", npy_bytes("<i8", "(20,)", y));
+}
+
+}  // namespace
+
+TEST_CASE("arrays of the five types are read") {
+  const auto bytes =
+      data::parse_npy(npy_bytes("|u1", "(3,)", std::vector<std::uint8_t>{1, 2, 255}), "a");
+  CHECK(std::get<0>(bytes.values) == std::vector<std::uint8_t>{1, 2, 255});
+  CHECK(bytes.shape == std::vector<std::int64_t>{3});
+  const auto floats =
+      data::parse_npy(npy_bytes("<f4", "(2, 1)", std::vector<float>{1.5F, -2}), "a");
+  CHECK(std::get<1>(floats.values) == std::vector<float>{1.5F, -2});
+  const auto doubles =
+      data::parse_npy(npy_bytes("<f8", "(1, 2)", std::vector<double>{1.5, -2}), "a");
+  CHECK(std::get<1>(doubles.values) == std::vector<float>{1.5F, -2});
+  const auto ints =
+      data::parse_npy(npy_bytes("<i4", "(2,)", std::vector<std::int32_t>{7, -8}), "a");
+  CHECK(std::get<2>(ints.values) == std::vector<std::int64_t>{7, -8});
+  const auto longs =
+      data::parse_npy(npy_bytes("<i8", "()", std::vector<std::int64_t>{1L << 40}), "a");
+  CHECK(std::get<2>(longs.values) == std::vector<std::int64_t>{1L << 40});
+  CHECK(longs.shape.empty());
+}
+
+TEST_CASE("what is no such array is refused by name") {
+  const std::string good = npy_bytes("<f4", "(2, 3)", std::vector<float>(6));
+  const auto refused = [](const std::string& bytes, const char* message) {
+    CHECK_THROWS_WITH(data::parse_npy(bytes, "a.npy"),
+                      ContainsSubstring("numpy: a.npy") && ContainsSubstring(message));
+  };
+  refused(good.substr(0, good.size() - 1), "23 bytes of values, shape (2, 3) of <f4 needs 24");
+  refused(good + "x", "25 bytes of values");
+  refused(good.substr(0, 40), "truncated within its header");
+  refused("no array", "does not begin as NumPy's .npy files do");
+  refused("", "does not begin");
+  refused(npy_head("|O", "(2,)"), "pickled Python objects");
+  refused(npy_head("<f4", "(2, 2)", "True") + std::string(16, '\0'), "Fortran order");
+  refused(npy_head(">f4", "(2,)") + std::string(8, '\0'), "elements of type \">f4\"");
+  refused(npy_head("<f4", "(-2,)"), "its shape is damaged");
+  refused(npy_head("<f4", "(9223372036854775807, 9223372036854775807)"),
+          "more elements than memory");
+  std::string later = good;
+  later[6] = 9;
+  refused(later, "version 9");
+}
+
+TEST_CASE("a directory of NumPy files has samples and classes") {
+  const TemporaryDirectory directory;
+  write_arrays(directory.path());
+  const data::Splits splits = data::load(directory.path().string());
+  CHECK(splits.train.size() == 20);
+  CHECK(splits.train.classes() == 4);
+  CHECK(splits.train.is_bytes());
+  CHECK(splits.train.sample_shape() == std::vector<std::int64_t>{1, 2, 3});
+  CHECK(splits.train.labels()[6] == 2);
+  std::filesystem::remove(directory / "x_test.npy");
+  const data::Splits held_out = data::load(directory.path().string());
+  CHECK(held_out.train.size() == 16);
+  CHECK(held_out.test.size() == 4);
+  std::filesystem::remove(directory / "y_train.npy");
+  CHECK_THROWS_WITH(data::load(directory.path().string()),
+                    ContainsSubstring("no array \"y_train\""));
+}
+
+TEST_CASE("targets of one file are numbers, or several numbers a sample") {
+  const TemporaryDirectory directory;
+  write_file(directory / "x.npy", npy_bytes("<f8", "(4, 2)", std::vector<double>(8, 1)));
+  write_file(directory / "y.npy",
+             npy_bytes("<f8", "(4, 2)", std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8}));
+  data::LoadOptions options;
+  options.target = (directory / "y.npy").string();
+  options.test_share = 0.25;
+  const data::Splits splits = data::load((directory / "x.npy").string(), options);
+  CHECK(splits.train.target_shape() == std::vector<std::int64_t>{2});
+  CHECK(splits.train.targets().size() == 6);
+  write_file(directory / "y.npy", npy_bytes("<f8", "(3,)", std::vector<double>(3)));
+  CHECK_THROWS_WITH(data::load((directory / "x.npy").string(), options),
+                    ContainsSubstring("shape (3) for 4 samples"));
+  write_file(directory / "y.npy", npy_bytes("<f4", "(4,)", std::vector<float>{0.5, NAN, 0, 0}));
+  CHECK_THROWS_WITH(data::load((directory / "x.npy").string(), options),
+                    ContainsSubstring("y.npy: target 1 is not finite"));
+  write_file(directory / "x.npy", npy_bytes("<f4", "(2, 2)", std::vector<float>{0, 0, 0, NAN}));
+  CHECK_THROWS_WITH(data::load((directory / "x.npy").string(), options),
+                    ContainsSubstring("x.npy: sample 1 has a value that is not finite"));
+}
+
+TEST_CASE("channels that come last go to the front") {
+  const TemporaryDirectory directory;
+  std::vector<float> x(2 * 5 * 4 * 3);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  write_file(directory / "x.npy", npy_bytes("<f4", "(2, 5, 4, 3)", x));
+  write_file(directory / "y.npy", npy_bytes("<i4", "(2,)", std::vector<std::int32_t>{0, 1}));
+  data::LoadOptions options;
+  options.test_share = 0.5;
+  const data::Splits splits = data::load(directory.path().string(), options);
+  CHECK(splits.train.sample_shape() == std::vector<std::int64_t>{3, 5, 4});
+  const auto values = std::get<std::span<const float>>(splits.train.values());
+  const float first = splits.train.labels()[0] == 0 ? 0 : 60;
+  CHECK(values[0] == first);
+  CHECK(values[1] == first + 3);   // the next pixel of the same channel
+  CHECK(values[20] == first + 1);  // the next channel of the same pixel
+}
+
+TEST_CASE("bytes that are no ZIP archive are refused") {
+  CHECK_THROWS_WITH(data::ZipArchive("no archive", "a.npz"), ContainsSubstring("npz: a.npz"));
+  CHECK_THROWS_WITH(data::ZipArchive("", "a.npz"), ContainsSubstring("no whole ZIP archive"));
+}

@@ -1,0 +1,259 @@
+// fast-data: turns data sets into shards that are mapped into memory, and says what files hold.
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/core/host.hpp>
+#include <fast/core/message.hpp>
+#include <fast/core/random.hpp>
+#include <fast/data/load.hpp>
+#include <fast/data/packed_shards.hpp>
+#include <filesystem>
+#include <list>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.hpp"
+#include "cli/data_options.hpp"
+
+using namespace fast;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char footer[] =
+    "Examples:\n"
+    "  fast-data convert images packed --shard-size 256MB    folders of images to shards\n"
+    "  fast-data convert prices.csv packed --target price    a table; options as fast-train's\n"
+    "  fast-data info packed/train-00000-of-00004.packed     one shard, all of its sums checked\n"
+    "  fast-data info 'train-{000..011}.tar' --test-data 'test-*.tar'\n"
+    "  fast-train --data packed                              trains on the shards\n\n"
+    "A shard is complete when it has its name; a conversion that was killed leaves *.part. Exit "
+    "status: "
+    "0,\nor 1 with one line that says what is wrong. docs/reference/data.md describes all formats.";
+
+constexpr int most_faults_shown = 5;
+
+/// "256MB", "1GiB" or a number of bytes.
+std::size_t bytes_of(const std::string& text) {
+  constexpr std::pair<std::string_view, std::size_t> units[] = {
+      {"", 1},          {"B", 1},         {"KB", 1'000},   {"MB", 1'000'000}, {"GB", 1'000'000'000},
+      {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  for (const auto& [name, size] : units) {
+    std::size_t bytes = 0;
+    const bool fits = !__builtin_mul_overflow(number, size, &bytes);
+    if (error == std::errc() && name == unit && fits && bytes > 0) return bytes;
+  }
+  fail(ErrorKind::argument, "--shard-size: \"{}\"; a size is required (256MB, 1GiB)",
+       printable(text));
+}
+
+/// The options of a table, for CLI11.
+class TableOptions {
+ public:
+  explicit TableOptions(options::OptionTable& table) : table_(table) {}
+
+  void add_to(CLI::App& app) {
+    for (const options::Row& row : table_.rows()) {
+      const std::string name = options::dashed(row.name);
+      std::vector<std::string>& texts = texts_.emplace_back();
+      CLI::Option* option = nullptr;
+      if (row.kind == options::Kind::flag) {
+        option = app.add_flag_callback(
+            "--" + name, [&texts] { texts = {"true"}; }, row.help);
+      } else {
+        option = app.add_option("--" + name, texts, row.help)->expected(1);
+      }
+      option->group("Reading");
+    }
+  }
+  /// After parsing. Of the options of several commands, those that were given.
+  void take() {
+    auto texts = texts_.begin();
+    while (texts != texts_.end()) {
+      for (const options::Row& row : table_.rows()) {
+        if (!texts->empty())
+          table_.set(table_.at(row.name), *texts, "--" + options::dashed(row.name));
+        ++texts;
+      }
+    }
+  }
+
+ private:
+  options::OptionTable& table_;
+  std::list<std::vector<std::string>> texts_;  // places stay
+};
+
+std::string form_of(const data::Dataset& part) {
+  return fmt::format("{} samples of {} {}, {}", part.size(), fmt::join(part.sample_shape(), "x"),
+                     part.is_bytes() ? "bytes" : "floats",
+                     part.targets().empty()
+                         ? fmt::format("{} classes", part.classes())
+                         : fmt::format("{} numbers to predict", part.target_size()));
+}
+
+/// The directory is new or empty.
+void make_directory(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  require(!error, ErrorKind::resource, "fast-data: {} cannot be made: {}; choose another directory",
+          printable(directory.string()), error.message());
+  require(fs::is_empty(directory, error) && !error, ErrorKind::argument,
+          "fast-data: {} is not empty; choose a new directory, so that shards of two sets do not "
+          "mix",
+          printable(directory.string()));
+}
+
+/// Another order of samples in memory.
+class Shuffled final : public data::SampleSource {
+ public:
+  Shuffled(data::Dataset samples, std::vector<std::size_t> order)
+      : samples_(std::move(samples)), order_(std::move(order)) {}
+  bool is_bytes() const override { return samples_.is_bytes(); }
+  std::vector<std::size_t> shards() const override { return {order_.size()}; }
+  void read(std::size_t sample, std::span<std::byte> into) const override {
+    samples_.copy(order_[sample], into);
+  }
+
+ private:
+  data::Dataset samples_;
+  std::vector<std::size_t> order_;
+};
+
+template <class T>
+std::vector<T> reordered(std::span<const T> values, const std::vector<std::size_t>& order,
+                         std::size_t each) {
+  std::vector<T> result;
+  for (const std::size_t index : order) {
+    const auto block = values.subspan(index * each, each);
+    result.insert(result.end(), block.begin(), block.end());
+  }
+  return result;
+}
+
+data::Dataset shuffled(const data::Dataset& samples, std::uint64_t seed) {
+  std::vector<std::size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  Rng(mix_seed(seed, 0xda7a)).shuffle(std::span(order));
+  data::Targets targets{{}, samples.target_shape(), samples.classes()};
+  if (samples.targets().empty())
+    targets.values = reordered(samples.labels(), order, samples.target_size());
+  else
+    targets.values = reordered(samples.targets(), order, samples.target_size());
+  return {samples.name(), samples.sample_shape(),
+          std::make_shared<Shuffled>(samples, std::move(order)), std::move(targets)};
+}
+
+struct Conversion {
+  std::string from, to, shard_size = "256MB";
+  std::optional<std::uint64_t> shuffle;
+};
+
+void convert(const Conversion& conversion, const tools::DataOptions& reading) {
+  const std::size_t shard_bytes = bytes_of(conversion.shard_size);
+  const data::Splits splits = data::load(conversion.from, tools::load_options(reading, 0));
+  make_directory(conversion.to);
+  for (const auto& [name, part] :
+       {std::pair("train", &splits.train), std::pair("test", &splits.test)}) {
+    int faults = 0;
+    const auto left_out = [&](const std::string& why) {
+      if (++faults <= most_faults_shown) fmt::print(stderr, "fast-data: left out: {}\n", why);
+    };
+    if (const data::SampleSource* source = part->source(); source && source->left_out() > 0)
+      fmt::print(stderr, "fast-data: {} samples are left out; the first: {}\n", source->left_out(),
+                 source->why_left_out());
+    const auto files =
+        data::write_packed(conversion.shuffle ? shuffled(*part, *conversion.shuffle) : *part,
+                           conversion.to, name, shard_bytes, left_out);
+    if (faults > most_faults_shown)
+      fmt::print(stderr, "fast-data: left out: {} more\n", faults - most_faults_shown);
+    fmt::print("{}: {} in {} shard{}\n", name, form_of(data::open_packed(files)), files.size(),
+               files.size() == 1 ? "" : "s");
+  }
+  fmt::print("{} written; train with: fast-train --data {}\n", printable(conversion.to),
+             printable(conversion.to));
+}
+
+void show_shard(const std::string& path) {
+  const data::PackedInfo info = data::read_packed_info(path);
+  const std::vector<std::size_t> damaged = data::damaged_in(path);
+  require(damaged.empty(), ErrorKind::data,
+          "packed: {}: {} damaged samples, the first is sample {}; convert the data anew, or go on "
+          "without them",
+          printable(path), damaged.size(), damaged.empty() ? 0 : damaged.front());
+  fmt::print("{}: shard {} of {} of \"{}\"\n", printable(path), info.index, info.shards,
+             printable(info.name));
+  fmt::print("{} samples of {} {}\n", info.samples, fmt::join(info.sample_shape, "x"),
+             info.is_bytes ? "bytes" : "floats");
+  if (info.has_labels) {
+    fmt::print("labels of {} classes\n", info.classes);
+  } else {
+    fmt::print("numbers to predict, shape ({})\n", fmt::join(info.target_shape, ", "));
+  }
+  fmt::print("all samples whole\n");
+}
+
+void show(const std::string& from, const tools::DataOptions& reading) {
+  std::error_code ignored;
+  if (from.ends_with(data::packed_ending) && fs::is_regular_file(from, ignored))
+    return show_shard(from);
+  const data::Splits splits = data::load(from, tools::load_options(reading, 0));
+  for (const auto& [name, part] :
+       {std::pair("train", &splits.train), std::pair("test", &splits.test)}) {
+    fmt::print("{}: {}", name, form_of(*part));
+    if (part->is_streamed()) fmt::print(" in {} shards", part->shards().size());
+    if (const data::SampleSource* source = part->source(); source && source->left_out() > 0)
+      fmt::print(", {} left out ({})", source->left_out(), source->why_left_out());
+    fmt::print("\n");
+  }
+  fmt::print("mean {:.4f}\nstandard deviation {:.4f}\n", fmt::join(splits.normalization.mean, " "),
+             fmt::join(splits.normalization.stddev, " "));
+}
+
+int run(int argc, char** argv) {
+  tools::DataOptions reading;
+  options::OptionTable table;
+  table.group("data");
+  tools::add_rows(table, reading);
+  TableOptions options(table);
+  CLI::App app("Turns data sets into shards that are mapped into memory, and says what files hold.",
+               "fast-data");
+  app.footer(footer);
+  app.require_subcommand(1);
+  Conversion conversion;
+  CLI::App* converted = app.add_subcommand(
+      "convert", "writes the training and the test part of a data set as shards");
+  converted
+      ->add_option("from", conversion.from,
+                   "a data set, a file, a pattern or a directory, as fast-train --data takes them")
+      ->required();
+  converted->add_option("to", conversion.to, "a new directory for the shards")->required();
+  converted->add_option("--shard-size", conversion.shard_size,
+                        "most bytes of values in a shard [256MB]");
+  converted->add_option("--shuffle", conversion.shuffle,
+                        "write the samples in a random order, by this seed");
+  options.add_to(*converted);
+  CLI::App* info = app.add_subcommand("info", "what a shard or a data set holds");
+  info->add_option("file", conversion.from, "a shard, or a data set as for convert")->required();
+  options.add_to(*info);
+  if (const auto status = tools::parse(app, argc, argv)) return *status;
+  options.take();
+  if (*converted) convert(conversion, reading);
+  if (*info) show(conversion.from, reading);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(argc, argv);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "fast-data: {}\n", message_of(error));
+  return 1;
+}
