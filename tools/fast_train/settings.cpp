@@ -29,43 +29,6 @@ using options::reads;
 
 namespace {
 
-/// "mlp:A-B-...": the hidden layers' widths.
-std::vector<std::int64_t> widths_of(const std::string& name, int classes) {
-  std::vector<std::int64_t> widths{784};
-  for (std::size_t begin = 4; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('-', begin), name.size());
-    std::int64_t width = 0;
-    require(reads(std::string_view(name).substr(begin, end - begin), width) && width > 0,
-            ErrorKind::argument,
-            "--model: \"{}\"; widths of hidden layers are required (mlp:512-256)", name);
-    widths.push_back(width);
-    begin = end + 1;
-  }
-  widths.push_back(classes);
-  return widths;
-}
-
-std::int64_t hidden_of(const std::string& name) {
-  std::int64_t hidden = 0;
-  require(reads(std::string_view(name).substr(5), hidden) && hidden > 0, ErrorKind::argument,
-          "--model: \"{}\"; a number of hidden units is required (lstm:128)", name);
-  return hidden;
-}
-
-nn::ModelSpec model_of(const std::string& name, int classes) {
-  if (name == "lenet") return nn::lenet5(classes);
-  if (name == "mlp") return nn::mlp({784, 256, classes});
-  if (name == "resnet20") return nn::resnet20(classes);
-  if (name == "resnet50") return nn::resnet50(classes);
-  if (name == "lstm") return nn::lstm(64, classes);
-  if (name.starts_with("lstm:")) return nn::lstm(hidden_of(name), classes);
-  if (name.starts_with("mlp:")) return nn::mlp(widths_of(name, classes));
-  fail(ErrorKind::argument,
-       "--model: \"{}\" is unknown; choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, "
-       "resnet20 or resnet50{}",
-       name, did_you_mean(name, {"lenet", "mlp", "lstm", "resnet20", "resnet50"}));
-}
-
 /// Where and when a run began, as comments.
 std::string heading_of_config() {
   const std::time_t now = std::time(nullptr);
@@ -111,7 +74,7 @@ std::string agreement(const Options& o) {
 
 /// Images are not resized: what a model sees should be what was chosen for it.
 nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
-  nn::ModelSpec spec = model_of(o.model, data.classes());
+  nn::ModelSpec spec = nn::model_by_name(o.model, data.classes());
   require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
           "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "
           "model, or images of that size (they are not resized)",

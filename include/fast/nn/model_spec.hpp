@@ -161,4 +161,9 @@ ModelSpec resnet20(std::int64_t classes = 10);
 /// 3x3 convolution of a bottleneck has the stride: 25,557,032 parameters for 1000 classes.
 ModelSpec resnet50(std::int64_t classes = 1000);
 
+/// A model above by the name that fast-train --model takes: "lenet", "mlp" (784-256-classes),
+/// "mlp:512-256" (hidden widths), "lstm", "lstm:128" (hidden units), "resnet20" or "resnet50".
+/// Throws Error(argument) with the choices on another name.
+ModelSpec model_by_name(const std::string& name, std::int64_t classes);
+
 }  // namespace fast::nn
