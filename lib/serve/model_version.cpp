@@ -1,3 +1,4 @@
+#define XXH_INLINE_ALL
 #include "serve/model_version.hpp"
 
 #include <fmt/ranges.h>

@@ -19,7 +19,7 @@ namespace {
 
 const nn::ModelSpec digits = nn::mlp({784, 4, 10});
 const train::Metadata digits_note =
-    to_metadata({"mlp:4", "made-up", {1, 28, 28}, 10, {{0.25F}, {0.5F}}});
+    train::to_metadata({"mlp:4", "made-up", {1, 28, 28}, 10, {{0.25F}, {0.5F}}});
 
 struct Watched {
   explicit Watched(const std::filesystem::path& path, std::optional<double> share = {})
@@ -113,7 +113,8 @@ TEST_CASE("a file that is cut, missing or another model is refused once, and the
   const std::string whole = contents(file);
   SECTION("cut") { std::ofstream(file, std::ios::binary) << whole.substr(0, whole.size() / 2); }
   SECTION("of other classes") {
-    save_model(file, nn::mlp({784, 4, 9}), 1, to_metadata({"mlp:4", "", {1, 28, 28}, 9, {}}));
+    save_model(file, nn::mlp({784, 4, 9}), 1,
+               train::to_metadata({"mlp:4", "", {1, 28, 28}, 9, {}}));
   }
   SECTION("of other samples") { save_model(file, nn::mlp({9, 10}), 1); }
   SECTION("no model") { std::ofstream(file, std::ios::binary) << "hello"; }

@@ -146,7 +146,7 @@ TEST_CASE("models, health and metrics") {
   CHECK(nlohmann::json::parse(served.get("/v1/models").body).at("models").size() == 1);
   CHECK(nlohmann::json::parse(served.get("/healthz").body).at("status") == "ok");
   const std::string metrics = served.get("/metrics").body;
-  CHECK_THAT(metrics, ContainsSubstring(R"(fast_serve_requests_total{code="200",model="m"} 1)"));
+  CHECK_THAT(metrics, ContainsSubstring(R"(fast_serve_requests_total{code="200",model="m"} 2)"));
   CHECK_THAT(metrics, ContainsSubstring(R"(fast_serve_instances_total{model="m",version=")" +
                                         version_of(four_to_three, 1)->hash() + "\"} 2"));
   CHECK_THAT(metrics, ContainsSubstring("fast_serve_waiting_samples 0"));
