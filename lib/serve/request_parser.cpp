@@ -21,7 +21,7 @@ std::size_t elements_of(const nn::Shape& shape) {
   return elements;
 }
 
-std::string shown(const nn::Shape& shape) { return nn::describe(shape); }
+std::string shown(const nn::Shape& shape) { return fmt::format("[{}]", train::shape_text(shape)); }
 
 void check_count(std::size_t count, const InputForm& form) {
   if (count == 0) refuse(400, "there are no instances; send one at least");
