@@ -161,7 +161,7 @@ std::string RunEnd::save(const AlignedBuffer& model) {
   if (!plan_.options.out || !is_first_left()) return {};
   try {
     save_safetensors(*plan_.options.out / mean_model_name, replica_.backend().parameters(),
-                      to_metadata(note_of(plan_)));
+                     to_metadata(note_of(plan_)));
   } catch (const Error& error) {
     return error.what();
   }
