@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Feeds mutations of topology/, of models and of data files to their readers under libFuzzer and the sanitizers:  scripts/fuzz.sh [SECONDS]   (60 each)
+# Feeds mutations of topology/, of models, of data files and of requests to their readers under libFuzzer and the sanitizers:  scripts/fuzz.sh [SECONDS]   (60 each)
 # Skips, saying why, where there is no clang++ with libFuzzer. Inputs that crash are left in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { r
   exit 0
 fi
 scripts/setup.sh test
-scripts/build.sh fuzz topology_fuzz safetensors_fuzz data_fuzz
+scripts/build.sh fuzz topology_fuzz safetensors_fuzz data_fuzz request_fuzz
 # fuzz NAME CORPUS: what is found to be of interest is added to build/fuzz/NAME.
 fuzz() {
   mkdir -p "build/fuzz/$1"
@@ -51,8 +51,14 @@ for name, contents in files.items():
 END
 fuzz data_fuzz build/fuzz/files &
 files=$!
+mkdir -p build/fuzz/requests
+printf '{"instances":[[1,2,3,4],[[1,2],[3,4e1]]],"type":"u8","normalized":true}' >build/fuzz/requests/json
+printf 'f1x1x2x2\n0123456789abcdef' >build/fuzz/requests/raw
+fuzz request_fuzz build/fuzz/requests &
+requests=$!
 status=0
 wait "$topology" || status=$?
 wait "$models" || status=$?
 wait "$files" || status=$?
+wait "$requests" || status=$?
 exit "$status"

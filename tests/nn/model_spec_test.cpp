@@ -123,3 +123,15 @@ TEST_CASE("ResNet-50 has torchvision's parameters and buffers") {
   CHECK(all[4] == Shape{64, 56, 56});
   CHECK(all[all.size() - 3] == Shape{2048, 7, 7});
 }
+
+TEST_CASE("models have the names of fast-train --model") {
+  CHECK(parameter_count(model_by_name("lenet", 7)) == parameter_count(lenet5(7)));
+  CHECK(parameter_count(model_by_name("mlp:5-3", 2)) == 784 * 5 + 5 + 5 * 3 + 3 + 3 * 2 + 2);
+  CHECK(parameter_count(model_by_name("lstm:8", 3)) == parameter_count(lstm(8, 3)));
+  CHECK(parameter_count(model_by_name("resnet50", 1000)) == 25557032);
+  CHECK_THROWS_WITH(model_by_name("lenett", 10), ContainsSubstring("did you mean \"lenet\"?"));
+  for (const char* bad : {"", "mlp:", "mlp:4-", "mlp:-4", "lstm:", "lstm:0", "lstm:x"}) {
+    INFO(bad);
+    CHECK_THROWS_AS(model_by_name(bad, 10), fast::Error);
+  }
+}

@@ -368,7 +368,10 @@ TEST_CASE("the mean model is written as safetensors") {
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
   REQUIRE(8 + header_bytes + mean_model.size() * sizeof(double) == file.size());
-  const auto header = nlohmann::ordered_json::parse(file.substr(8, header_bytes));
+  auto header = nlohmann::ordered_json::parse(file.substr(8, header_bytes));
+  CHECK(header.at("__metadata__").at("fast.input") == "16");
+  CHECK(header.at("__metadata__").at("fast.classes") == "4");
+  header.erase("__metadata__");
   CHECK(header.size() == 4);
   CHECK(header.at("fc1.weight").at("shape") == std::vector<int>{24, 16});
   std::size_t end = 0;

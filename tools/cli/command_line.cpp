@@ -24,13 +24,17 @@ std::string cli_names(const Row& row) {
   return names;
 }
 
-CLI::Option* add(CLI::App& app, const Row& row) {
+/// Takes values up to the next option, or only the next one.
+enum class Lists { greedy, one_at_a_time };
+
+CLI::Option* add(CLI::App& app, const Row& row, Lists lists) {
   if (row.kind == Kind::flag) return app.add_flag(cli_names(row));
   CLI::Option* option = app.add_option(
       cli_names(row), [](const CLI::results_t&) { return true; }, "");
   option->type_name("")->expected(1);
   if (row.kind == Kind::list) {
-    option->expected(1, CLI::detail::expected_max_vector_size)
+    option->expected(1, lists == Lists::greedy ? CLI::detail::expected_max_vector_size : 1)
+        ->allow_extra_args(lists == Lists::greedy)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   return option;
@@ -77,28 +81,51 @@ std::string unknown_option(const CLI::App& app, const std::string& argument) {
   return unknown_among(argument, names);
 }
 
-std::vector<GivenOption> parse_command_line(OptionTable& table, const std::string& program,
-                                            int argc, const char* const* argv) {
+namespace {
+
+std::vector<GivenOption> parse(OptionTable& table, const std::string& program, int argc,
+                               const char* const* argv, Lists lists,
+                               std::vector<std::string>& others) {
   CLI::App app("", program);
   app.set_help_flag();
   app.allow_extras();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::map<const CLI::Option*, std::string> rows;
   for (const Row& row : table.rows()) {
-    if (!row.is_internal) rows.emplace(add(app, row), row.name);
+    if (!row.is_internal) rows.emplace(add(app, row, lists), row.name);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     fail(ErrorKind::argument, "{}: {}; --help lists the options", program, printable(error.what()));
   }
-  const std::vector<std::string> unknown = app.remaining();
-  if (!unknown.empty()) {
-    fail(ErrorKind::argument, "{}: {}", program, unknown_among(unknown.front(), names_of(table)));
-  }
+  others = app.remaining();
   std::vector<GivenOption> given;
   for (const auto& [option, name] : rows) {
     if (option->count() > 0) given.push_back({&table.at(name), option->results()});
+  }
+  return given;
+}
+
+}  // namespace
+
+std::vector<GivenOption> parse_command_line(OptionTable& table, const std::string& program,
+                                            int argc, const char* const* argv) {
+  std::vector<std::string> unknown;
+  auto given = parse(table, program, argc, argv, Lists::greedy, unknown);
+  if (!unknown.empty()) {
+    fail(ErrorKind::argument, "{}: {}", program, unknown_among(unknown.front(), names_of(table)));
+  }
+  return given;
+}
+
+std::vector<GivenOption> parse_command_line(OptionTable& table, const std::string& program,
+                                            int argc, const char* const* argv,
+                                            std::vector<std::string>& others) {
+  auto given = parse(table, program, argc, argv, Lists::one_at_a_time, others);
+  for (const std::string& other : others) {
+    if (other.size() < 2 || !other.starts_with('-')) continue;
+    fail(ErrorKind::argument, "{}: {}", program, unknown_among(other, names_of(table)));
   }
   return given;
 }

@@ -21,6 +21,13 @@ std::vector<GivenOption> parse_command_line(fast::options::OptionTable& table,
                                             const std::string& program, int argc,
                                             const char* const* argv);
 
+/// The same for programs that take arguments besides options: `others` are these, in their order.
+/// An option that may be repeated takes one value at a time.
+std::vector<GivenOption> parse_command_line(fast::options::OptionTable& table,
+                                            const std::string& program, int argc,
+                                            const char* const* argv,
+                                            std::vector<std::string>& others);
+
 /// Sets the rows.
 void set(fast::options::OptionTable& table, const std::vector<GivenOption>& options);
 

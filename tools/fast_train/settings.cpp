@@ -33,49 +33,6 @@ using options::reads;
 
 namespace {
 
-/// "mlp:A-B-...": the widths of all layers.
-std::vector<std::int64_t> widths_of(const std::string& name, std::int64_t inputs,
-                                    std::int64_t outputs) {
-  std::vector<std::int64_t> widths{inputs};
-  for (std::size_t begin = 4; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('-', begin), name.size());
-    std::int64_t width = 0;
-    require(reads(std::string_view(name).substr(begin, end - begin), width) && width > 0,
-            ErrorKind::argument,
-            "--model: \"{}\"; widths of hidden layers are required (mlp:512-256)", name);
-    widths.push_back(width);
-    begin = end + 1;
-  }
-  widths.push_back(outputs);
-  return widths;
-}
-
-std::int64_t hidden_of(const std::string& name) {
-  if (name == "lstm") return 64;
-  std::int64_t hidden = 0;
-  require(reads(std::string_view(name).substr(5), hidden) && hidden > 0, ErrorKind::argument,
-          "--model: \"{}\"; a number of hidden units is required (lstm:128)", name);
-  return hidden;
-}
-
-/// Samples that are no images, and those of other channels, keep the shape that the model is for:
-/// model_for() refuses them.
-nn::Shape image_of(const nn::Shape& sample, const nn::Shape& usual, bool any_channels,
-                   std::int64_t smallest) {
-  nn::Shape image = sample;
-  if (image.size() == 2) image.insert(image.begin(), 1);
-  const bool fits = image.size() == 3 && (any_channels || image[0] == usual[0]) &&
-                    image[1] >= smallest && image[2] >= smallest;
-  return fits ? image : usual;
-}
-
-/// An image of one channel is a sequence of its rows.
-nn::Shape sequence_of(const nn::Shape& sample) {
-  if (sample.size() == 2) return sample;
-  if (sample.size() == 3 && sample[0] == 1) return {sample[1], sample[2]};
-  return {28, 28};
-}
-
 std::int64_t elements_of(const nn::Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
@@ -88,20 +45,9 @@ struct Task {
 };
 
 nn::ModelSpec model_of(const std::string& name, const Task& task) {
-  const nn::Shape& sample = task.sample;
   const std::int64_t outputs = task.output.back();
-  if (name.ends_with(".toml")) return nn::read_model(name, {sample, outputs});
-  if (name == "lenet") return nn::lenet5(outputs, image_of(sample, {1, 28, 28}, true, 12));
-  if (name == "mlp") return nn::mlp({elements_of(sample), 256, outputs});
-  if (name == "resnet20") return nn::resnet20(outputs, image_of(sample, {3, 32, 32}, true, 1));
-  if (name == "resnet50") return nn::resnet50(outputs, image_of(sample, {3, 224, 224}, false, 32));
-  if (name == "lstm" || name.starts_with("lstm:"))
-    return nn::lstm(hidden_of(name), outputs, sequence_of(sample), task.per_step());
-  if (name.starts_with("mlp:")) return nn::mlp(widths_of(name, elements_of(sample), outputs));
-  fail(ErrorKind::argument,
-       "--model: \"{}\" is unknown; choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, "
-       "resnet20 or resnet50, or give a file of layers (FILE.toml){}",
-       name, did_you_mean(name, {"lenet", "mlp", "lstm", "resnet20", "resnet50"}));
+  if (name.ends_with(".toml")) return nn::read_model(name, {task.sample, outputs});
+  return nn::model_by_name(name, outputs, task.sample, task.per_step());
 }
 
 /// Float targets are as many outputs. Labels are the classes' logits, for each step if there are

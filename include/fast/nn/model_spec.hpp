@@ -228,4 +228,12 @@ ModelSpec resnet20(std::int64_t classes = 10, const Shape& image = {3, 32, 32});
 /// images of any size.
 ModelSpec resnet50(std::int64_t classes = 1000, const Shape& image = {3, 224, 224});
 
+/// A model above by the name that fast-train --model takes: "lenet", "mlp" (784-256-outputs),
+/// "mlp:512-256" (hidden widths), "lstm", "lstm:128" (hidden units), "resnet20" or "resnet50".
+/// `sample` is the shape of samples; if it is empty, or the model cannot take it, the model has the
+/// input that it is known by. With `per_step`, an LSTM has its outputs for each step. Throws
+/// Error(argument) with the choices on another name.
+ModelSpec model_by_name(const std::string& name, std::int64_t outputs, const Shape& sample = {},
+                        bool per_step = false);
+
 }  // namespace fast::nn

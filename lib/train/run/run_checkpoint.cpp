@@ -88,7 +88,9 @@ void RunCheckpoint::save(std::int64_t round) {
   if (!plan_.group.has_seat()) return;
   const auto began = Clock::now();
   writer_->expect(plan_.schedule.workers(), [&control = control_] { return control.left(); });
-  writer_->save(round, state_.tensors(), state_.metadata());
+  Metadata metadata = state_.metadata();
+  metadata.merge(to_metadata(note_of(plan_)));
+  writer_->save(round, state_.tensors(), metadata);
   RunEvents(plan_).milestone(MilestoneEvent::Kind::saved, fmt::format("round {}", round),
                              position().epoch(), round, began);
   last_saved_ = round;

@@ -162,7 +162,8 @@ std::string RunEnd::save(const AlignedBuffer& model) {
   replica_.adopt(model);
   if (!plan_.options.out || !is_first_left()) return {};
   try {
-    save_safetensors(*plan_.options.out / mean_model_name, replica_.backend().parameters());
+    save_safetensors(*plan_.options.out / mean_model_name, replica_.backend().parameters(),
+                     to_metadata(note_of(plan_)));
   } catch (const Error& error) {
     return error.what();
   }

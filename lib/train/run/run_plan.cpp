@@ -179,6 +179,12 @@ void grow(RunPlan& plan) {
   look_at_stability(plan);
 }
 
+ModelNote note_of(const RunPlan& plan) {
+  const data::Dataset& samples = plan.data.train;
+  return {plan.options.names.model, plan.options.names.data, samples.sample_shape(),
+          samples.classes(), plan.data.normalization};
+}
+
 std::string validation_text(const RunPlan& plan) {
   const std::size_t held_out = plan.data.validation.size();
   if (held_out > 0) return fmt::format("{} samples of the training part, held out", held_out);

@@ -4,6 +4,7 @@
 #include <fast/core/deadline.hpp>
 #include <fast/data/dataset.hpp>
 #include <fast/exchange/group.hpp>
+#include <fast/train/model_note.hpp>
 #include <fast/train/overview.hpp>
 #include <fast/train/trainer.hpp>
 #include <fast/worker/worker.hpp>
@@ -46,6 +47,9 @@ void grow(RunPlan& plan);
 
 /// Of the run's Worker: the settings that must be equal on all workers are added to must_agree.
 WorkerOptions worker_options(const TrainerOptions& options);
+
+/// What those who use the run's models must know.
+ModelNote note_of(const RunPlan& plan);
 
 /// On which samples the mean model is tested after every epoch.
 std::string validation_text(const RunPlan& plan);

@@ -1,0 +1,42 @@
+// What a saved model needs to be used: how its samples look. A run writes it into the metadata of
+// its mean model and of its checkpoints.
+#pragma once
+
+#include <fast/data/dataset.hpp>
+#include <fast/train/safetensors.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fast::train {
+
+/// | key | example | meaning |
+/// |---|---|---|
+/// | fast.model | lenet | the name that fast-train --model takes; missing if the run had none |
+/// | fast.data | fashion-mnist | what the model was trained on; missing if the run had no name |
+/// | fast.input | 1x28x28 | the shape of a sample |
+/// | fast.classes | 10 | the number of labels |
+/// | fast.mean, fast.stddev | 0.286 | of each channel, or of all; separated by commas |
+struct ModelNote {
+  std::string model;
+  std::string data;
+  std::vector<std::int64_t> input;
+  int classes = 0;
+  data::Normalization normalization;  ///< that training applied to the values of samples
+};
+
+/// "1x28x28"
+std::string shape_text(const std::vector<std::int64_t>& shape);
+/// Nothing unless the text is one to eight positive numbers whose product is less than 2^40.
+std::optional<std::vector<std::int64_t>> shape_of(std::string_view text);
+
+Metadata to_metadata(const ModelNote& note);
+
+/// Nothing when the metadata has no such note. Throws Error(data), which begins with `file`, when
+/// an entry cannot be read. The numbers are the same bits as those that were written.
+std::optional<ModelNote> model_note(const Metadata& metadata, std::string_view file);
+
+}  // namespace fast::train

@@ -1,0 +1,28 @@
+// Writes predictions as clients get them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fast::serve {
+
+enum class Output { logits, probabilities };
+
+/// exp(x_i) / Σ_j exp(x_j) of each row of `classes` logits, computed in double.
+std::vector<float> softmax(std::span<const float> logits, std::size_t classes);
+
+/// {"predictions": [{"label": 3, "probabilities": [...]}, ...], "model_version": "..."}. The label
+/// is the first of the largest logits. Numbers have as many digits as tell a float32 from all
+/// others.
+std::string json_answer(std::span<const float> logits, std::size_t classes, Output output,
+                        std::string_view version);
+
+/// The bytes in memory: little-endian, row-major.
+std::string raw_answer(std::span<const float> logits, std::size_t classes, Output output);
+
+/// {"error": "..."}
+std::string error_answer(std::string_view text);
+
+}  // namespace fast::serve

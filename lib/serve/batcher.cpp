@@ -1,0 +1,150 @@
+#include "serve/batcher.hpp"
+
+#include <algorithm>
+
+#include "serve/refusal.hpp"
+
+namespace fast::serve {
+
+Batcher::Batcher(const BatchOptions& options, OnPass on_pass)
+    : options_(options), on_pass_(std::move(on_pass)) {
+  for (int thread = 0; thread < options_.threads; ++thread) {
+    threads_.emplace_back([this] { work(); });
+  }
+}
+
+Batcher::~Batcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  changed_.notify_all();
+}
+
+std::future<std::vector<float>> Batcher::submit(std::shared_ptr<const ModelVersion> version,
+                                                std::vector<float> inputs, std::size_t count) {
+  Job job{std::move(inputs), count, Clock::now(), {}};
+  std::future<std::vector<float>> result = job.result.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_ + count > options_.most_waiting) {
+      refuse(503, "{} samples wait to be computed; try again later", waiting_);
+    }
+    auto line = std::find_if(lines_.begin(), lines_.end(),
+                             [&](const Line& each) { return each.version == version; });
+    if (line == lines_.end()) line = lines_.insert(lines_.end(), Line{std::move(version), {}, 0});
+    line->jobs.push_back(std::move(job));
+    line->samples += count;
+    waiting_ += count;
+  }
+  changed_.notify_all();
+  return result;
+}
+
+std::size_t Batcher::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_;
+}
+
+/// Waits until a line is ready, and computes its batch outside of the lock.
+void Batcher::work() {
+  std::unique_lock lock(mutex_);
+  while (!stops_ || !lines_.empty()) {
+    if (lines_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    auto line = std::find_if(lines_.begin(), lines_.end(),
+                             [this](const Line& each) { return is_ready(each); });
+    if (line == lines_.end()) {
+      changed_.wait_until(lock, oldest()->jobs.front().arrived + options_.max_delay);
+      continue;
+    }
+    const std::shared_ptr<const ModelVersion> version = line->version;
+    std::vector<Job> jobs = take_batch(*line);
+    // What is left goes behind the lines of other versions.
+    if (line->jobs.empty()) {
+      lines_.erase(line);
+    } else {
+      lines_.splice(lines_.end(), lines_, line);
+    }
+    lock.unlock();
+    compute(*version, std::move(jobs));
+    lock.lock();
+  }
+}
+
+Batcher::Lines::iterator Batcher::oldest() {
+  return std::min_element(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) {
+    return a.jobs.front().arrived < b.jobs.front().arrived;
+  });
+}
+
+bool Batcher::is_ready(const Line& line) const {
+  return stops_ || line.samples >= options_.max_batch ||
+         Clock::now() >= line.jobs.front().arrived + options_.max_delay;
+}
+
+/// The oldest jobs that fit into a batch; the first one always.
+std::vector<Batcher::Job> Batcher::take_batch(Line& line) {
+  std::vector<Job> jobs;
+  std::size_t samples = 0;
+  while (!line.jobs.empty() &&
+         (jobs.empty() || samples + line.jobs.front().count <= options_.max_batch)) {
+    samples += line.jobs.front().count;
+    jobs.push_back(std::move(line.jobs.front()));
+    line.jobs.pop_front();
+  }
+  line.samples -= samples;
+  waiting_ -= samples;
+  return jobs;
+}
+
+void Batcher::compute(const ModelVersion& version, std::vector<Job> jobs) const {
+  std::size_t given = 0;
+  try {
+    if (jobs.size() == 1) {
+      jobs[0].result.set_value(pass(version, jobs[0].inputs, jobs[0].count));
+      return;
+    }
+    std::vector<float> inputs;
+    std::size_t count = 0;
+    for (const Job& job : jobs) {
+      inputs.insert(inputs.end(), job.inputs.begin(), job.inputs.end());
+      count += job.count;
+    }
+    const std::vector<float> logits = pass(version, inputs, count);
+    auto from = logits.begin();
+    for (Job& job : jobs) {
+      const auto to = from + static_cast<std::ptrdiff_t>(job.count * version.classes());
+      std::vector<float> own(from, to);
+      from = to;
+      ++given;
+      job.result.set_value(std::move(own));
+    }
+  } catch (...) {
+    for (std::size_t i = given; i < jobs.size(); ++i) {
+      jobs[i].result.set_exception(std::current_exception());
+    }
+  }
+}
+
+/// In parts of max_batch samples.
+std::vector<float> Batcher::pass(const ModelVersion& version, std::span<const float> inputs,
+                                 std::size_t count) const {
+  std::vector<float> all;
+  for (std::size_t first = 0; first < count; first += options_.max_batch) {
+    const std::size_t part = std::min(options_.max_batch, count - first);
+    const auto began = Clock::now();
+    std::vector<float> logits = version.forward(
+        inputs.subspan(first * version.sample_values(), part * version.sample_values()), part);
+    if (on_pass_) {
+      on_pass_(version, part, std::chrono::duration<double>(Clock::now() - began).count());
+    }
+    if (part == count) return logits;
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+}  // namespace fast::serve

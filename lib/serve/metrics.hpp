@@ -1,0 +1,43 @@
+// Figures of the server as Prometheus reads them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace fast::serve {
+
+/// | metric | labels | meaning |
+/// |---|---|---|
+/// | fast_serve_requests_total | model, code | requests answered |
+/// | fast_serve_instances_total | model, version | samples predicted |
+/// | fast_serve_passes_total | version | forward passes |
+/// | fast_serve_pass_samples | version | histogram: samples of a forward pass |
+/// | fast_serve_pass_seconds | version | histogram: time of a forward pass |
+/// | fast_serve_request_seconds | model | histogram: from the whole request to its answer |
+/// | fast_serve_waiting_samples | | samples that wait to be computed |
+/// | fast_serve_reloads_total | model, result | newer files: installed or refused |
+///
+/// Several threads may use it.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  /// `model` is empty for requests to no model.
+  void request(const std::string& model, int code, double seconds);
+  void instances(const std::string& model, const std::string& version, std::size_t samples);
+  void pass(const std::string& version, std::size_t samples, double seconds);
+  void reload(const std::string& model, bool installed);
+  /// Asked for each text().
+  void set_waiting(std::function<std::size_t()> waiting);
+
+  /// In Prometheus' text format.
+  std::string text() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fast::serve

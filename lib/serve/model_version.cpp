@@ -1,0 +1,155 @@
+#define XXH_INLINE_ALL
+#include "serve/model_version.hpp"
+
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <fast/train/model_note.hpp>
+#include <numeric>
+
+#include "serve/refusal.hpp"
+
+namespace fast::serve {
+namespace {
+
+std::size_t elements_in(const nn::Shape& shape) {
+  return std::accumulate(
+      shape.begin(), shape.end(), std::size_t{1},
+      [](std::size_t product, std::int64_t side) { return product * std::size_t(side); });
+}
+
+/// Parameters first.
+std::vector<TensorView> tensors_of(nn::Network<float>& network) {
+  std::vector<TensorView> views = network.parameter_views();
+  for (TensorView& buffer : network.buffer_views()) views.push_back(std::move(buffer));
+  return views;
+}
+
+std::span<const float> values_of(const TensorView& view) {
+  return {static_cast<const float*>(view.data), view.element_count()};
+}
+
+void check_finite_weights(const std::vector<TensorView>& tensors, const std::string& source) {
+  for (const TensorView& view : tensors) {
+    const auto values = values_of(view);
+    const bool good =
+        std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+    require(good, ErrorKind::data, "{}: {} has values that are not finite; save the model anew",
+            source, printable(view.name));
+  }
+}
+
+/// Samples in the memory of `values`, for their arithmetic.
+template <class T>
+std::vector<float> gathered(const std::vector<T>& values, std::size_t count,
+                            const nn::Shape& sample, const data::Normalization& normalization) {
+  const std::vector<std::int32_t> labels(count);
+  const data::Dataset samples("request", sample, {std::span<const T>(values), labels, nullptr}, 1);
+  std::vector<std::size_t> indices(count);
+  std::iota(indices.begin(), indices.end(), std::size_t{0});
+  std::vector<float> out(values.size());
+  samples.gather(indices, normalization, out);
+  return out;
+}
+
+}  // namespace
+
+/// A network that one thread computes with; it is put back at the end.
+class ModelVersion::Lease {
+ public:
+  explicit Lease(const ModelVersion& version)
+      : version_(version), network_(version.take_network()) {}
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease() {
+    const std::lock_guard lock(version_.mutex_);
+    version_.idle_.push_back(std::move(network_));
+  }
+  nn::Network<float>& network() { return *network_; }
+
+ private:
+  const ModelVersion& version_;
+  std::unique_ptr<nn::Network<float>> network_;
+};
+
+ModelVersion::ModelVersion(const nn::ModelSpec& spec, nn::Shape sample,
+                           const std::vector<TensorView>& tensors, Normalizing normalizing,
+                           std::string source)
+    : spec_(spec),
+      sample_(std::move(sample)),
+      normalizing_(std::move(normalizing)),
+      source_(std::move(source)) {
+  first_ = std::make_unique<nn::Network<float>>(spec_, 0);
+  require(nn::takes(spec_, sample_), ErrorKind::data,
+          "{}: the model {} takes samples of the shape {}, its metadata has {}", source_,
+          spec_.name, nn::describe(spec_.input), nn::describe(sample_));
+  sample_values_ = elements_in(sample_);
+  classes_ = static_cast<std::size_t>(first_->classes());
+  const std::vector<TensorView> own = tensors_of(*first_);
+  train::copy_tensors(tensors, own, source_);
+  check_finite_weights(own, source_);
+  hash_ = hash_of(own);
+  if (normalizing_) {  // throws when it does not fit the channels
+    gathered(std::vector<float>(sample_values_), 1, sample_, *normalizing_);
+  }
+}
+
+ModelVersion::~ModelVersion() = default;
+
+std::string ModelVersion::hash_of(const std::vector<TensorView>& tensors) const {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  const auto add = [&](const std::string& text) {
+    XXH3_64bits_update(state.get(), text.data(), text.size());
+  };
+  for (const TensorView& view : tensors) {
+    add(fmt::format("{} {};", view.name, fmt::join(view.shape, "x")));
+    XXH3_64bits_update(state.get(), view.data, view.element_count() * sizeof(float));
+  }
+  if (normalizing_) {
+    add(fmt::format("{}/{}", fmt::join(normalizing_->mean, ","),
+                    fmt::join(normalizing_->stddev, ",")));
+  }
+  return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
+}
+
+/// Each has its own activations; all have the first one's parameters.
+std::unique_ptr<nn::Network<float>> ModelVersion::take_network() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      auto network = std::move(idle_.back());
+      idle_.pop_back();
+      return network;
+    }
+  }
+  auto network = std::make_unique<nn::Network<float>>(spec_, first_->parameters().data());
+  std::copy(first_->buffers().begin(), first_->buffers().end(), network->buffers().begin());
+  return network;
+}
+
+std::vector<float> ModelVersion::inputs(Instances instances) const {
+  if (auto* floats = std::get_if<std::vector<float>>(&instances.values)) {
+    if (instances.normalized || !normalizing_) return std::move(*floats);
+    return gathered(*floats, instances.count, sample_, *normalizing_);
+  }
+  if (instances.normalized) {
+    refuse(400, "values of the type u8 cannot be normalized; leave \"normalized\" out or send f32");
+  }
+  return gathered(std::get<std::vector<std::uint8_t>>(instances.values), instances.count, sample_,
+                  normalizing_.value_or(data::Normalization{}));
+}
+
+std::vector<float> ModelVersion::forward(std::span<const float> inputs, std::size_t count) const {
+  Lease lease(*this);
+  const std::vector<std::int32_t> labels(count);
+  const auto logits = lease.network().forward({inputs, labels, sample_});
+  return {logits.begin(), logits.end()};
+}
+
+}  // namespace fast::serve

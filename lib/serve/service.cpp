@@ -1,0 +1,259 @@
+#include "serve/service.hpp"
+
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <fast/train/model_note.hpp>
+#include <nlohmann/json.hpp>
+
+#include "core/closest.hpp"
+#include "serve/answer.hpp"
+#include "serve/refusal.hpp"
+#include "serve/request_parser.hpp"
+
+namespace fast::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view models_path = "/v1/models", predict_end = ":predict";
+constexpr char json_type[] = "application/json", raw_type[] = "application/octet-stream";
+
+std::string shortened(std::string_view text) { return printable(text.substr(0, 80)); }
+
+void need_method(const Request& request, std::string_view method) {
+  if (request.method == method || (method == "GET" && request.method == "HEAD")) return;
+  throw Refusal(405, fmt::format("{} {}: this path takes {} only", shortened(request.method),
+                                 shortened(request.path), method));
+}
+
+Reply json_reply(const Json& json) {
+  return {.body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+/// Without parameters: "application/json; charset=utf-8".
+std::string media_type(const std::string& content_type) {
+  std::string type = content_type.substr(0, content_type.find(';'));
+  while (type.ends_with(' ')) type.pop_back();
+  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  });
+  return type;
+}
+
+/// The parameters behind the question mark.
+class Query {
+ public:
+  explicit Query(const std::map<std::string, std::string>& given) : given_(given) {
+    const std::vector<std::string_view> known{"version", "output", "shape", "type", "normalized"};
+    for (const auto& [name, value] : given) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      refuse(400, "there is no parameter \"{}\"{}", shortened(name),
+             did_you_mean(name.substr(0, 80), known));
+    }
+  }
+
+  /// The parameter, or the header in its place.
+  std::string text(const char* name, const std::string& otherwise = {}) const {
+    const auto found = given_.find(name);
+    return found == given_.end() ? otherwise : found->second;
+  }
+  bool is_true(const char* name) const {
+    const std::string value = text(name, "false");
+    if (value == "true" || value == "1") return true;
+    if (value == "false" || value == "0") return false;
+    refuse(400, "{} is \"{}\"; true or false is required", name, shortened(value));
+  }
+  Output output(Output otherwise) const {
+    const std::string value = text("output");
+    if (value.empty()) return otherwise;
+    if (value == "logits") return Output::logits;
+    if (value == "probabilities") return Output::probabilities;
+    refuse(400, "the output \"{}\" is unknown; choose logits or probabilities", shortened(value));
+  }
+
+ private:
+  const std::map<std::string, std::string>& given_;
+};
+
+Instances instances_of(const Request& request, const Query& query, const InputForm& form,
+                       bool is_raw) {
+  if (!is_raw) {
+    for (const char* name : {"shape", "type"}) {
+      if (!query.text(name).empty()) {
+        refuse(400, "the parameter {} is for {}; JSON has it in its body", name, raw_type);
+      }
+    }
+    Instances instances = parse_json(request.body, form);
+    instances.normalized = instances.normalized || query.is_true("normalized");
+    return instances;
+  }
+  const std::string type = query.text("type", request.type);
+  Instances instances =
+      parse_raw(request.body, form, type.empty() ? ElementType::f32 : element_type(type),
+                query.text("shape", request.shape));
+  instances.normalized = query.is_true("normalized");
+  return instances;
+}
+
+Json described(const Standing& standing) {
+  const auto since = std::chrono::system_clock::to_time_t(standing.since);
+  return {{"version", standing.version->hash()},
+          {"role", standing.role},
+          {"share", standing.share},
+          {"source", standing.version->source()},
+          {"since", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(since))}};
+}
+
+Json described(const ServedModel& model) {
+  Json json{{"name", model.name()}, {"state", "ready"}};
+  Json versions = Json::array();
+  for (const Standing& standing : model.standings()) versions.push_back(described(standing));
+  json["versions"] = std::move(versions);
+  const auto standings = model.standings();
+  if (standings.empty()) return json;
+  const ModelVersion& version = *standings.front().version;
+  json["model"] = version.spec().name;
+  json["input"] = version.sample();
+  json["classes"] = version.classes();
+  if (const Normalizing& own = version.normalizing()) {
+    json["normalization"] = {{"mean", own->mean}, {"stddev", own->stddev}};
+  }
+  return json;
+}
+
+bool is_name(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+}
+
+}  // namespace
+
+Service::Service(const Limits& limits, const BatchOptions& batching)
+    : limits_(limits),
+      batcher_(batching, [this](const ModelVersion& version, std::size_t samples, double seconds) {
+        metrics_.pass(version.hash(), samples, seconds);
+      }) {
+  metrics_.set_waiting([this] { return batcher_.waiting(); });
+}
+
+ServedModel& Service::add(const std::string& name, std::optional<double> new_share) {
+  require(is_name(name), ErrorKind::argument,
+          "\"{}\" cannot be a model's name; letters, digits, \"-\", \"_\" and \".\" are allowed",
+          printable(name));
+  require(find(name) == nullptr, ErrorKind::argument, "there are two models {}; choose other names",
+          name);
+  return *models_.emplace_back(std::make_unique<ServedModel>(name, new_share));
+}
+
+ServedModel* Service::find(const std::string& name) const {
+  for (const auto& model : models_) {
+    if (model->name() == name) return model.get();
+  }
+  return nullptr;
+}
+
+ServedModel& Service::existing(const std::string& name) const {
+  ServedModel* model = find(name);
+  if (model != nullptr) return *model;
+  std::vector<std::string_view> names;
+  for (const auto& each : models_) names.push_back(each->name());
+  refuse(404, "there is no model \"{}\"{}", shortened(name),
+         did_you_mean(name.substr(0, 80), names));
+}
+
+Reply Service::answer(const Request& request) {
+  const auto began = Batcher::Clock::now();
+  Reply reply;
+  std::string model;
+  try {
+    reply = route(request, model);
+  } catch (const Refusal& refusal) {
+    reply = {.status = refusal.status(), .body = error_answer(refusal.what())};
+    if (refusal.status() == 405) {
+      reply.headers.emplace_back("Allow", request.path.ends_with(predict_end) ? "POST" : "GET");
+    }
+  } catch (const std::exception& error) {
+    reply = {.status = 500, .body = error_answer(message_of(error))};
+  }
+  const std::chrono::duration<double> took = Batcher::Clock::now() - began;
+  metrics_.request(model, reply.status, took.count());
+  return reply;
+}
+
+/// `model` becomes the name of the model that the request is about.
+Reply Service::route(const Request& request, std::string& model) {
+  const std::string& path = request.path;
+  if (path == "/healthz") return need_method(request, "GET"), health();
+  if (path == "/metrics") {
+    need_method(request, "GET");
+    return {.content_type = "text/plain; version=0.0.4", .body = metrics_.text()};
+  }
+  if (path == models_path) return need_method(request, "GET"), list();
+  if (path.starts_with(models_path) && path.substr(models_path.size(), 1) == "/") {
+    std::string name = path.substr(models_path.size() + 1);
+    const bool predicts = name.ends_with(predict_end);
+    if (predicts) name.resize(name.size() - predict_end.size());
+    ServedModel& found = existing(name);
+    model = found.name();
+    need_method(request, predicts ? "POST" : "GET");
+    return predicts ? predict(found, request) : json_reply(described(found));
+  }
+  refuse(404,
+         "there is no \"{}\"; paths are /v1/models, /v1/models/NAME, "
+         "/v1/models/NAME:predict, /healthz and /metrics",
+         shortened(path));
+}
+
+/// The version is chosen once, so that all parts of the answer are that version's.
+Reply Service::predict(ServedModel& model, const Request& request) {
+  const std::string type = media_type(request.content_type);
+  const bool is_raw = type == raw_type;
+  if (!is_raw && type != json_type) {
+    refuse(415, "the content type is \"{}\"; send {} or {} (curl: -H 'Content-Type: {}')",
+           shortened(request.content_type), json_type, raw_type, json_type);
+  }
+  const Query query(request.query);
+  const Output output = query.output(is_raw ? Output::logits : Output::probabilities);
+  const std::string wanted = query.text("version");
+  const auto version = wanted.empty() ? model.choose() : model.find(wanted);
+  if (version == nullptr) {
+    refuse(404, "model {} has no version \"{}\" now", model.name(), shortened(wanted));
+  }
+  Instances instances =
+      instances_of(request, query, {version->sample(), limits_.most_instances}, is_raw);
+  const std::size_t count = instances.count, classes = version->classes();
+  const std::vector<float> logits =
+      batcher_.submit(version, version->inputs(std::move(instances)), count).get();
+  metrics_.instances(model.name(), version->hash(), count);
+  Reply reply;
+  reply.headers = {{"X-Model-Name", model.name()}, {"X-Model-Version", version->hash()}};
+  if (!is_raw) {
+    reply.body = json_answer(logits, classes, output, version->hash());
+    return reply;
+  }
+  reply.content_type = raw_type;
+  reply.headers.emplace_back("X-Tensor-Shape", fmt::format("{}x{}", count, classes));
+  reply.headers.emplace_back("X-Tensor-Output",
+                             output == Output::logits ? "logits" : "probabilities");
+  reply.body = raw_answer(logits, classes, output);
+  return reply;
+}
+
+Reply Service::health() const {
+  if (!ends_) return json_reply({{"status", "ok"}});
+  Reply reply = json_reply({{"status", "ending"}});
+  reply.status = 503;
+  return reply;
+}
+
+Reply Service::list() const {
+  Json all = Json::array();
+  for (const auto& model : models_) all.push_back(described(*model));
+  return json_reply({{"models", std::move(all)}});
+}
+
+}  // namespace fast::serve

@@ -1,0 +1,107 @@
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <fast/train/model_note.hpp>
+
+#include "options/value.hpp"
+
+namespace fast::train {
+namespace {
+
+constexpr char model_key[] = "fast.model", data_key[] = "fast.data", input_key[] = "fast.input",
+               classes_key[] = "fast.classes", mean_key[] = "fast.mean",
+               stddev_key[] = "fast.stddev";
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+constexpr std::size_t most_sides = 8;
+
+std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// The entries of a file's metadata.
+class Entries {
+ public:
+  Entries(const Metadata& metadata, std::string_view file) : metadata_(metadata), file_(file) {}
+
+  std::string text(const char* key) const {
+    const auto found = metadata_.find(key);
+    return found == metadata_.end() ? std::string() : found->second;
+  }
+
+  std::vector<float> numbers(const char* key) const {
+    std::vector<float> numbers;
+    for (const std::string_view part : parts_of(text(key), ',')) {
+      float number = 0;
+      if (!options::reads(part, number) || !std::isfinite(number)) refuse(key);
+      numbers.push_back(number);
+    }
+    return numbers;
+  }
+
+  [[noreturn]] void refuse(const char* key) const {
+    fail(ErrorKind::data,
+         "{}: its metadata has {} \"{}\", which cannot be read; save the model anew", file_, key,
+         printable(text(key)));
+  }
+
+ private:
+  const Metadata& metadata_;
+  std::string_view file_;
+};
+
+}  // namespace
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("{}", fmt::join(shape, "x"));
+}
+
+std::optional<std::vector<std::int64_t>> shape_of(std::string_view text) {
+  std::vector<std::int64_t> shape;
+  std::int64_t product = 1;
+  for (const std::string_view part : parts_of(text, 'x')) {
+    std::int64_t side = 0;
+    if (!options::reads(part, side) || side <= 0 || side >= most_elements) return std::nullopt;
+    if (shape.size() == most_sides || product > most_elements / side) return std::nullopt;
+    product *= side;
+    shape.push_back(side);
+  }
+  if (product >= most_elements) return std::nullopt;
+  return shape;
+}
+
+Metadata to_metadata(const ModelNote& note) {
+  Metadata metadata{{input_key, shape_text(note.input)},
+                    {classes_key, std::to_string(note.classes)},
+                    {mean_key, fmt::format("{}", fmt::join(note.normalization.mean, ","))},
+                    {stddev_key, fmt::format("{}", fmt::join(note.normalization.stddev, ","))}};
+  if (!note.model.empty()) metadata[model_key] = note.model;
+  if (!note.data.empty()) metadata[data_key] = note.data;
+  return metadata;
+}
+
+std::optional<ModelNote> model_note(const Metadata& metadata, std::string_view file) {
+  if (!metadata.contains(input_key)) return std::nullopt;
+  const Entries entries(metadata, file);
+  const auto input = shape_of(entries.text(input_key));
+  if (!input) entries.refuse(input_key);
+  ModelNote note{entries.text(model_key), entries.text(data_key), *input, 0, {}};
+  if (!options::reads(std::string_view(entries.text(classes_key)), note.classes) ||
+      note.classes < 1) {
+    entries.refuse(classes_key);
+  }
+  note.normalization = {entries.numbers(mean_key), entries.numbers(stddev_key)};
+  for (const float stddev : note.normalization.stddev) {
+    if (stddev <= 0) entries.refuse(stddev_key);
+  }
+  return note;
+}
+
+}  // namespace fast::train

@@ -1,0 +1,349 @@
+// The server on the network, with several clients.
+#include "serve/http_server.hpp"
+
+#include <arpa/inet.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/data/load.hpp>
+#include <fast/nn/loss.hpp>
+#include <filesystem>
+#include <thread>
+
+#include "serve/models.hpp"
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr char octets[] = "application/octet-stream";
+constexpr char predict_path[] = "/v1/models/m:predict";
+
+struct Running {
+  explicit Running(serve::BatchOptions batching = {8, 500us, 2}, serve::HttpOptions http = {})
+      : service({1024}, batching), model(service.add("m", {})) {
+    http.port = 0;
+    server = std::make_unique<serve::HttpServer>(
+        http, [this](const serve::Request& request) { return service.answer(request); });
+    server->start();
+  }
+  httplib::Client client() const {
+    httplib::Client client("127.0.0.1", server->port());
+    client.set_keep_alive(true);
+    client.set_tcp_nodelay(true);
+    client.set_read_timeout(30);
+    return client;
+  }
+  serve::Service service;
+  serve::ServedModel& model;
+  std::unique_ptr<serve::HttpServer> server;
+};
+
+std::string as_bytes_text(std::span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+}
+
+const nn::ModelSpec net_model = nn::mlp({16, 32, 5});
+
+/// The bytes that the server sends back before it closes the connection.
+std::string conversation(int port, const std::string& bytes) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  timeval patience{20, 0};
+  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  shutdown(socket, SHUT_WR);
+  std::string all;
+  char part[4096];
+  for (ssize_t got = 0; (got = recv(socket, part, sizeof part, 0)) > 0;) {
+    all.append(part, static_cast<std::size_t>(got));
+  }
+  close(socket);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("each answer has the values of the version that it names, while versions change") {
+  Running running;
+  running.model.install(version_of(net_model, 0));
+  constexpr std::uint64_t versions = 5;
+  constexpr int clients = 6, requests = 60;
+  std::map<std::string, std::uint64_t> seeds;
+  for (std::uint64_t seed = 0; seed < versions; ++seed) {
+    seeds[version_of(net_model, seed)->hash()] = seed;
+  }
+  std::atomic<int> answered{0}, right{0};
+  std::vector<std::jthread> threads;
+  for (int c = 0; c < clients; ++c) {
+    threads.emplace_back([&, c] {
+      auto client = running.client();
+      for (int i = 0; i < requests; ++i) {
+        const std::size_t count = 1 + static_cast<std::size_t>((c + i) % 4);
+        const auto values = random_values(16 * count, static_cast<std::uint64_t>(1000 * c + i));
+        const auto reply = client.Post(predict_path, as_bytes_text(values), octets);
+        if (!reply || reply->status != 200) continue;
+        ++answered;
+        const auto seed = seeds.find(reply->get_header_value("X-Model-Version"));
+        if (seed == seeds.end() || reply->body.size() != 4 * 5 * count) continue;
+        const auto expected = logits_of(net_model, seed->second, values, count);
+        std::vector<float> found(5 * count);
+        std::memcpy(found.data(), reply->body.data(), reply->body.size());
+        bool same = true;
+        for (std::size_t k = 0; k < found.size(); ++k) {
+          same = same && std::abs(found[k] - expected[k]) < 1e-5;
+        }
+        right += same ? 1 : 0;
+      }
+    });
+  }
+  for (std::uint64_t seed = 1; seed < versions; ++seed) {
+    const int until = static_cast<int>(seed) * clients * requests / static_cast<int>(versions + 1);
+    while (answered < until) std::this_thread::yield();
+    running.model.install(version_of(net_model, seed));
+  }
+  threads.clear();
+  CHECK(answered == clients * requests);
+  CHECK(right == clients * requests);
+}
+
+TEST_CASE("the end answers what has been accepted, then nothing is listened to") {
+  // Requests wait for a batch of 100 that never fills, until the delay: all are in flight.
+  Running running({100, 2s, 1});
+  running.model.install(version_of(net_model, 1));
+  constexpr int clients = 10;
+  std::atomic<int> answered{0};
+  std::vector<std::jthread> threads;
+  const auto values = random_values(16, 1);
+  for (int c = 0; c < clients; ++c) {
+    threads.emplace_back([&] {
+      auto client = running.client();
+      const auto reply = client.Post(predict_path, as_bytes_text(values), octets);
+      if (reply && reply->status == 200 && reply->get_header_value("Connection") == "close") {
+        ++answered;
+      }
+    });
+  }
+  const auto all_wait = "fast_serve_waiting_samples 10\n";
+  while (running.service.metrics().text().find(all_wait) == std::string::npos) {
+    std::this_thread::yield();
+  }
+  CHECK(answered == 0);
+  CHECK(running.server->end(20s) == 0);
+  threads.clear();
+  CHECK(answered == clients);
+  auto late = running.client();
+  CHECK_FALSE(late.Get("/healthz"));
+}
+
+TEST_CASE("the end does not wait for idle connections, and cuts those that never send the rest") {
+  Running running;
+  running.model.install(version_of(net_model, 1));
+  auto idle = running.client();
+  REQUIRE(idle.Get("/healthz"));
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(running.server->port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  const std::string part =
+      "POST /v1/models/m:predict HTTP/1.1\r\nContent-Length: 64\r\n"
+      "Content-Type: application/octet-stream\r\n\r\nabc";
+  REQUIRE(send(socket, part.data(), part.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(part.size()));
+  REQUIRE(idle.Get("/healthz"));
+  CHECK(running.server->end(1500ms) == 1);
+  close(socket);
+}
+
+TEST_CASE(
+    "requests that are no HTTP, or that hide where they end, get an answer or a closed door") {
+  serve::HttpOptions http;
+  http.most_request_bytes = 1000;
+  Running running({8, 500us, 2}, http);
+  running.model.install(version_of(net_model, 1));
+  const int port = running.server->port();
+  const std::string post =
+      "POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+  struct Case {
+    std::string bytes;
+    std::string begins;
+  };
+  const Case cases[] = {
+      {"hello\r\n\r\n", "HTTP/1.1 400"},
+      {post + "\r\n", "HTTP/1.1 411"},
+      {post + "Content-Length: 5000\r\n\r\n", "HTTP/1.1 413"},
+      {post + "Content-Length: 5000\r\nExpect: 100-continue\r\n\r\n", "HTTP/1.1 413"},
+      {post + "Content-Length: -1\r\n\r\n", "HTTP/1.1 400"},
+      {post + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "HTTP/1.1 400"},
+      {post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", "HTTP/1.1 400"},
+      {post + "Transfer-Encoding: gzip\r\n\r\n{}", "HTTP/1.1 501"},
+      {post + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 415"},
+      {post + "Content-Length: 100\r\n\r\n{}", "HTTP/1.1 400"},
+      {post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n", "HTTP/1.1 400"},
+      {post + "Transfer-Encoding: chunked\r\n\r\n7d0\r\n" + std::string(2000, 'x') +
+           "\r\n0\r\n\r\n",
+       "HTTP/1.1 413"},
+      {post + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "HTTP/1.1 400"},
+      {"POST /v1/models/m:predict HTTP/1.1\r\nContent-Type: multipart/form-data; "
+       "boundary=x\r\nContent-Length: 2\r\n\r\n{}",
+       "HTTP/1.1 415"},
+      {"GET /" + std::string(2000, 'a') + " HTTP/1.1\r\n\r\n", "HTTP/1.1 414"},
+      {"GET /healthz HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 400"},
+      {"GET /healthz HTTP/1.1\r\nConnection: close\r\nRange: bytes=0-0\r\n\r\n", "HTTP/1.1 200"},
+      {"GET /no HTTP/1.1\r\nConnection: close\r\n\r\n", "HTTP/1.1 404"},
+      {"TRACE / HTTP/1.1\r\nConnection: close\r\n\r\n", "HTTP/1.1 "},
+      {"GET /%00%ff%0a HTTP/1.1\r\nConnection: close\r\n\r\n", "HTTP/1.1 404"},
+      {"GET / HTTP/1.1\r\nX: " + std::string(200000, 'a') + "\r\n\r\n", ""},
+      {std::string(100000, 'a'), ""},
+      {std::string(1000, '\0'), ""},
+  };
+  for (const Case& one : cases) {
+    INFO(one.bytes.substr(0, 200));
+    const std::string reply = conversation(port, one.bytes);
+    CHECK(reply.substr(0, one.begins.size()) == one.begins);
+    if (!one.begins.empty() && one.begins != "HTTP/1.1 200") {
+      CHECK_THAT(reply, ContainsSubstring("\"error\""));
+    }
+  }
+  auto client = running.client();
+  CHECK(client.Get("/healthz")->status == 200);
+}
+
+TEST_CASE("more connections than threads are all answered") {
+  serve::HttpOptions http;
+  http.connections = 2;
+  Running running({8, 500us, 2}, http);
+  running.model.install(version_of(net_model, 1));
+  const auto values = as_bytes_text(random_values(16, 1));
+  std::atomic<int> answered{0};
+  std::vector<std::jthread> threads;
+  for (int c = 0; c < 8; ++c) {
+    threads.emplace_back([&] {
+      auto client = running.client();  // stays open after the answer
+      const auto reply = client.Post(predict_path, values, octets);
+      answered += reply && reply->status == 200 ? 1 : 0;
+      while (answered < 8) std::this_thread::sleep_for(1ms);
+    });
+  }
+  threads.clear();
+  CHECK(answered == 8);
+}
+
+TEST_CASE("a port that is taken is refused") {
+  Running running;
+  serve::HttpOptions http;
+  http.port = running.server->port();
+  CHECK_THROWS_AS(serve::HttpServer(http, [](const serve::Request&) { return serve::Reply{}; }),
+                  Error);
+}
+
+namespace {
+
+/// A perceptron after so many steps on Fashion-MNIST.
+nn::Network<float> trained(const data::Splits& data, std::uint64_t seed, std::size_t steps) {
+  nn::Network<float> network(nn::mlp({784, 32, 10}), seed);
+  std::vector<float> inputs(64 * 784);
+  for (std::size_t step = 0; step < steps; ++step) {
+    std::vector<std::size_t> indices(64);
+    for (std::size_t i = 0; i < 64; ++i) indices[i] = (step * 64 + i) % data.train.size();
+    data.train.gather(indices, data.normalization, inputs);
+    network.loss_and_gradients({inputs, data.train.labels().subspan(indices[0], 64), {1, 28, 28}});
+    for (std::size_t p = 0; p < network.parameter_count(); ++p) {
+      network.parameters()[p] -= 0.05F * network.gradients()[p];
+    }
+  }
+  return network;
+}
+
+}  // namespace
+
+TEST_CASE("10,000 test images, a new model in between: each is answered once, as offline") {
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist")) {
+    WARN("skipped: no Fashion-MNIST (apt-get install dataset-fashion-mnist)");
+    return;
+  }
+  const data::Splits data = data::load("fashion-mnist");
+  const auto pixels = std::get<std::span<const std::uint8_t>>(data.test.values());
+  const std::size_t images = data.test.size();
+  REQUIRE(images == 10000);
+  // Offline: the labels that each of the two models gives.
+  std::map<std::string, std::vector<int>> offline;
+  std::vector<std::shared_ptr<const serve::ModelVersion>> versions;
+  for (const std::size_t steps : {50, 300}) {
+    nn::Network<float> network = trained(data, steps, steps);
+    versions.push_back(std::make_shared<serve::ModelVersion>(
+        network.spec(), nn::Shape{1, 28, 28}, all_tensors(network), data.normalization, "trained"));
+    std::vector<int>& labels = offline[versions.back()->hash()];
+    std::vector<float> inputs(784);
+    const std::vector<std::int32_t> any(1);
+    for (std::size_t i = 0; i < images; ++i) {
+      data.test.gather({&i, 1}, data.normalization, inputs);
+      const auto logits = network.forward({inputs, any, {1, 28, 28}});
+      labels.push_back(
+          static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+    }
+  }
+  Running running({64, 1ms, 2});
+  running.model.install(versions[0]);
+  constexpr std::size_t clients = 4, step = 50;
+  std::atomic<std::size_t> next{0}, done{0};
+  struct Tally {
+    std::size_t answered = 0, correct = 0, offline_correct = 0, other_label = 0;
+  };
+  std::mutex mutex;
+  std::map<std::string, Tally> tallies;
+  std::vector<std::jthread> threads;
+  for (std::size_t c = 0; c < clients; ++c) {
+    threads.emplace_back([&] {
+      auto client = running.client();
+      for (std::size_t first = 0; (first = next.fetch_add(step)) < images; done += step) {
+        const std::string body(reinterpret_cast<const char*>(pixels.data()) + first * 784,
+                               step * 784);
+        const auto reply =
+            client.Post((std::string(predict_path) + "?type=u8").c_str(), body, octets);
+        if (!reply || reply->status != 200 || reply->body.size() != step * 40) continue;
+        std::vector<float> logits(step * 10);
+        std::memcpy(logits.data(), reply->body.data(), reply->body.size());
+        const std::string version = reply->get_header_value("X-Model-Version");
+        const std::lock_guard lock(mutex);
+        Tally& tally = tallies[version];
+        for (std::size_t i = 0; i < step; ++i) {
+          const auto* row = logits.data() + 10 * i;
+          const int label = static_cast<int>(std::max_element(row, row + 10) - row);
+          const int truth = data.test.labels()[first + i],
+                    expected = offline.at(version)[first + i];
+          ++tally.answered;
+          tally.correct += label == truth ? 1 : 0;
+          tally.offline_correct += expected == truth ? 1 : 0;
+          tally.other_label += label != expected ? 1 : 0;
+        }
+      }
+    });
+  }
+  while (done < images / 2) std::this_thread::yield();
+  running.model.install(versions[1]);
+  threads.clear();
+  CHECK(tallies.size() == 2);
+  std::size_t answered = 0;
+  for (const auto& [version, tally] : tallies) {
+    INFO(version << ": " << tally.answered << " images, " << tally.correct << " correct");
+    answered += tally.answered;
+    CHECK(tally.correct == tally.offline_correct);
+    CHECK(tally.other_label == 0);
+    CHECK(tally.correct > tally.answered / 2);
+  }
+  CHECK(answered == images);
+}

@@ -1,0 +1,216 @@
+#include "fast_serve/options.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+
+#include "cli/command_line.hpp"
+
+namespace fast_serve {
+
+using namespace fast;
+using namespace fast::options;
+
+namespace {
+
+constexpr char program[] = "fast-serve";
+constexpr char heading[] =
+    "Serves trained models over HTTP. A model is a file of weights or the directory of a run.\n\n"
+    "Usage: fast-serve NAME=PATH... [OPTIONS]\n"
+    "       fast-serve PATH [OPTIONS]                the name is that of the file or directory\n";
+
+Fit read_time(std::string_view text, std::chrono::microseconds& into) {
+  double factor = 0;
+  std::string_view number = text;
+  for (const auto& [unit, in_us] :
+       {std::pair<std::string_view, double>{"us", 1}, {"ms", 1e3}, {"s", 1e6}}) {
+    if (factor == 0 && text.ends_with(unit)) {
+      factor = in_us;
+      number = text.substr(0, text.size() - unit.size());
+    }
+  }
+  double value = 0;
+  if (factor == 0 || !reads(number, value)) return Fit::unreadable;
+  if (!(value >= 0 && value * factor <= 1e7)) return Fit::out_of_range;
+  into = std::chrono::microseconds(std::llround(value * factor));
+  return Fit::good;
+}
+
+Value<std::chrono::microseconds> short_time() {
+  return {.required = "a time from 0ms to 10s (2ms, 500us)",
+          .parse = read_time,
+          .format = [](const std::chrono::microseconds& time) -> std::optional<std::string> {
+            const auto us = time.count();
+            return us % 1000 == 0 ? fmt::format("{}ms", us / 1000) : fmt::format("{}us", us);
+          }};
+}
+
+Range port_numbers() { return {.low = 0, .high = 65536, .text = "a {} from 0 to 65535"}; }
+Range threads_in_all() { return {.low = 1, .high = 1025, .text = "a {} from 1 to 1024"}; }
+
+void add_model_rows(OptionTable& table, Options& o) {
+  table.group("models");
+  table.add("split", o.split,
+            "NAME=old:0.9,new:0.1: the version before the newest one keeps that share of the "
+            "requests. If NAME is given twice, the first path is the old version. May be repeated");
+  table.add("poll", o.poll_s, number<double>(positive()),
+            "seconds between two looks for newer weights; a file is read once it has not changed "
+            "for so long");
+  table.add("model", o.model, text(),
+            "for files that do not say it: the model's name, as fast-train --model takes it; "
+            "without it, the tensors are recognized");
+  table.add("normalize", o.normalize, text(),
+            "for files that do not say it: MEAN:STDDEV, as the values of samples were normalized "
+            "in training, or none");
+}
+
+void add_network_rows(OptionTable& table, Options& o) {
+  table.group("network");
+  table.add("listen", o.listen, text(),
+            "address to listen on; 0.0.0.0: all. There is no encryption and no password");
+  table.add("port", o.port, number<int>(port_numbers()), "port to listen on; 0: any, printed");
+  table.add("connections", o.connections, number<int>(threads_in_all()),
+            "connections at a time; more wait");
+  table.add("max_request_bytes", o.max_request_bytes, number<std::size_t>(one_or_more()),
+            "longest body of a request");
+  table.add("max_instances", o.max_instances, number<std::size_t>(one_or_more()),
+            "most samples of a request");
+}
+
+void add_compute_rows(OptionTable& table, Options& o) {
+  table.group("computing");
+  table.add("max_batch", o.max_batch, number<std::size_t>(one_or_more()),
+            "samples that are computed in one forward pass");
+  table.add("max_delay", o.max_delay, short_time(),
+            "how long a request waits for others, to be computed with them");
+  table.add("threads", o.threads, number<int>(threads_in_all()),
+            "forward passes at a time, each on one core");
+}
+
+void add_program_rows(OptionTable& table, Options& o) {
+  table.group("program");
+  table.add("grace", o.grace_s, number<double>(zero_or_more()),
+            "seconds in which accepted requests are answered after SIGTERM or SIGINT");
+  table.add("help", o.help, "print this text").also("h").command_line_only();
+  table.add("help_markdown", o.help_markdown, "print the options as tables in Markdown")
+      .command_line_only();
+  table.add("version", o.version, "print the version").command_line_only();
+}
+
+/// "PATH" is named after the file, without its ending, or after the directory.
+NamedPath named_path(const std::string& text) {
+  const std::size_t equal = text.find('=');
+  NamedPath named;
+  if (equal == std::string::npos || text.find('/') < equal) {
+    named.path = text;
+    const auto whole = named.path.has_filename() ? named.path : named.path.parent_path();
+    named.name = (whole == "." ? std::filesystem::current_path() : whole).stem().string();
+  } else {
+    named = {text.substr(0, equal), text.substr(equal + 1)};
+  }
+  require(!named.name.empty() && !named.path.empty(), ErrorKind::argument,
+          "\"{}\": NAME=PATH is required, with a file of weights or the directory of a run",
+          printable(text));
+  return named;
+}
+
+void check_models(const Options& o) {
+  require(!o.models.empty(), ErrorKind::argument,
+          "no model is given; add NAME=PATH, with a file of weights or the directory of a run");
+  const auto all = splits(o);
+  for (const NamedPath& each : o.models) {
+    const auto same = std::count_if(o.models.begin(), o.models.end(), [&](const NamedPath& other) {
+      return other.name == each.name;
+    });
+    const bool is_split = std::any_of(all.begin(), all.end(), [&](const serve::Split& split) {
+      return split.model == each.name;
+    });
+    require(same == 1 || (same == 2 && is_split), ErrorKind::argument,
+            "model {} is given {} times; choose other names, or give it twice with --split "
+            "{}=old:0.9,new:0.1",
+            printable(each.name), same, printable(each.name));
+  }
+}
+
+}  // namespace
+
+void add_rows(OptionTable& table, Options& o) {
+  add_model_rows(table, o);
+  add_network_rows(table, o);
+  add_compute_rows(table, o);
+  add_program_rows(table, o);
+}
+
+std::vector<tools::Group> groups() {
+  return {
+      {"models", "Models",
+       "fast-serve digits=runs/old digits=runs/new --split digits=old:0.9,new:0.1"},
+      {"network", "Network", "fast-serve digits=run --listen 0.0.0.0 --port 80"},
+      {"computing", "Computing", "fast-serve digits=run --threads 4 --max-delay 500us"},
+      {"program", "Program", "fast-serve digits=run --grace 30"},
+  };
+}
+
+Options read_options(int argc, const char* const* argv) {
+  Options o;
+  OptionTable table;
+  add_rows(table, o);
+  std::vector<std::string> paths;
+  tools::set(table, tools::parse_command_line(table, program, argc, argv, paths));
+  if (o.help || o.help_markdown || o.version) return o;
+  for (const std::string& path : paths) o.models.push_back(named_path(path));
+  check_models(o);
+  assumed_note(o);
+  return o;
+}
+
+std::string help() {
+  Options o;
+  OptionTable table;
+  add_rows(table, o);
+  return heading + tools::help_text(table, groups());
+}
+
+std::string markdown() {
+  Options o;
+  OptionTable table;
+  add_rows(table, o);
+  return tools::help_markdown(table, groups());
+}
+
+std::vector<serve::Split> splits(const Options& o) {
+  std::vector<serve::Split> all;
+  for (const std::string& text : o.split) {
+    const auto split = serve::read_split(text);
+    require(split.has_value(), ErrorKind::argument,
+            "--split: \"{}\"; NAME=old:0.9,new:0.1 is required, with shares that add up to 1",
+            printable(text));
+    const bool is_known = std::any_of(o.models.begin(), o.models.end(), [&](const NamedPath& each) {
+      return each.name == split->model;
+    });
+    require(is_known, ErrorKind::argument, "--split: there is no model {}; give its NAME=PATH",
+            printable(split->model));
+    for (const serve::Split& other : all) {
+      require(other.model != split->model, ErrorKind::argument,
+              "--split: model {} is given twice; give it once", printable(split->model));
+    }
+    all.push_back(*split);
+  }
+  return all;
+}
+
+serve::AssumedNote assumed_note(const Options& o) {
+  if (o.normalize == "none") return {o.model, std::nullopt};
+  const std::string_view text = o.normalize;
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  float mean = 0, stddev = 0;
+  require(colon < text.size() && reads(text.substr(0, colon), mean) &&
+              reads(text.substr(colon + 1), stddev) && std::isfinite(mean) &&
+              std::isfinite(stddev) && stddev > 0,
+          ErrorKind::argument, "--normalize: \"{}\"; MEAN:STDDEV (0.286:0.353) or none is required",
+          printable(text));
+  return {o.model, data::Normalization{{mean}, {stddev}}};
+}
+
+}  // namespace fast_serve

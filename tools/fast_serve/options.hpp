@@ -1,0 +1,59 @@
+// The options of fast-serve: a member and a row each.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/help.hpp"
+#include "options/option_table.hpp"
+#include "serve/http_server.hpp"
+#include "serve/model_source.hpp"
+#include "serve/split.hpp"
+
+namespace fast_serve {
+
+/// NAME=PATH of the command line.
+struct NamedPath {
+  std::string name;
+  std::filesystem::path path;
+};
+
+struct Options {
+  std::vector<NamedPath> models;  ///< in their order; a name may be there twice
+
+  std::string model;               ///< for files that do not say it
+  std::string normalize = "none";  ///< likewise
+  std::vector<std::string> split;
+  double poll_s = 1;
+
+  std::string listen = "127.0.0.1";
+  int port = 8080;
+  int connections = 128;
+  std::size_t max_request_bytes = std::size_t{16} << 20U;
+  std::size_t max_instances = 1024;
+
+  std::size_t max_batch = 64;
+  std::chrono::microseconds max_delay{2000};
+  int threads = 1;
+
+  double grace_s = 10;
+  bool help = false, help_markdown = false, version = false;
+};
+
+void add_rows(fast::options::OptionTable& table, Options& o);
+std::vector<tools::Group> groups();
+
+/// Reads the command line. Throws fast::Error (argument) for what cannot be.
+Options read_options(int argc, const char* const* argv);
+
+std::string help();
+std::string markdown();
+
+/// Of --split, checked. Throws fast::Error (argument).
+std::vector<fast::serve::Split> splits(const Options& o);
+fast::serve::AssumedNote assumed_note(const Options& o);
+
+}  // namespace fast_serve
