@@ -38,7 +38,8 @@ class Entries {
 
   std::vector<float> numbers(const char* key) const {
     std::vector<float> numbers;
-    for (const std::string_view part : parts_of(text(key), ',')) {
+    const std::string list = text(key);  // the parts are views of it
+    for (const std::string_view part : parts_of(list, ',')) {
       float number = 0;
       if (!options::reads(part, number) || !std::isfinite(number)) refuse(key);
       numbers.push_back(number);

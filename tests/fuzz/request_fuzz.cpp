@@ -1,5 +1,6 @@
 // Bodies of prediction requests of any content are read or refused; nothing else happens. The first
 // byte chooses the way: JSON, or raw values with a shape in the first line.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

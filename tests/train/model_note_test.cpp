@@ -27,7 +27,7 @@ TEST_CASE("a note is read from metadata as it was written, bit for bit") {
 }
 
 TEST_CASE("a run without names has a note without names") {
-  const train::Metadata metadata = to_metadata({"", "", {16}, 4, {}});
+  const train::Metadata metadata = train::to_metadata({"", "", {16}, 4, {}});
   CHECK(metadata.size() == 4);
   CHECK(train::model_note(metadata, "m")->model.empty());
 }
