@@ -1,6 +1,8 @@
 // Writes predictions as clients get them.
 #pragma once
 
+#include <fast/nn/loss.hpp>
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,12 +17,17 @@ std::vector<float> softmax(std::span<const float> logits, std::size_t classes);
 
 /// {"predictions": [{"label": 3, "probabilities": [...]}, ...], "model_version": "..."}. The label
 /// is the first of the largest logits. Numbers have as many digits as tell a float32 from all
-/// others.
+/// others. Predictions of models that learned other losses have no label: binary_cross_entropy has
+/// 1/(1 + exp(-x)) of each output as probabilities, regressions have their outputs as "values".
 std::string json_answer(std::span<const float> logits, std::size_t classes, Output output,
-                        std::string_view version);
+                        std::string_view version, nn::Loss loss = nn::Loss::cross_entropy);
 
 /// The bytes in memory: little-endian, row-major.
-std::string raw_answer(std::span<const float> logits, std::size_t classes, Output output);
+std::string raw_answer(std::span<const float> logits, std::size_t classes, Output output,
+                       nn::Loss loss = nn::Loss::cross_entropy);
+
+/// The name of what is answered: "logits", "probabilities" or "values".
+std::string_view name_of(Output output, nn::Loss loss);
 
 /// {"error": "..."}
 std::string error_answer(std::string_view text);

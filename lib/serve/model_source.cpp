@@ -4,6 +4,8 @@
 
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+#include <fast/nn/loss.hpp>
+#include <fast/nn/model_file.hpp>
 #include <fast/nn/onnx.hpp>
 #include <fast/train/checkpoint.hpp>
 #include <fast/train/model_note.hpp>
@@ -57,6 +59,16 @@ train::Metadata metadata_of(const train::Manifest& manifest) {
     }
   }
   return {};
+}
+
+nn::Loss loss_named(const std::string& name, const std::string& source) {
+  for (const nn::Loss loss :
+       {nn::Loss::cross_entropy, nn::Loss::mse, nn::Loss::huber, nn::Loss::binary_cross_entropy}) {
+    if (name == nn::name(loss)) return loss;
+  }
+  require(name.empty(), ErrorKind::data, "{}: its metadata has the unknown loss \"{}\"",
+          printable(source), printable(name));
+  return nn::Loss::cross_entropy;
 }
 
 /// The length of the last dense layer's bias.
@@ -132,16 +144,23 @@ std::shared_ptr<const ModelVersion> ModelSource::version_of(const std::vector<Te
                                                             const std::string& source) const {
   const auto note = train::model_note(metadata, source);
   const std::string name = note && !note->model.empty() ? note->model : assumed_.model;
+  const nn::Loss loss = note ? loss_named(note->loss, source) : nn::Loss::cross_entropy;
   nn::ModelSpec spec;
   try {
-    const std::int64_t classes = note ? note->classes : classes_in(tensors);
-    spec = name.empty() ? nn::recognize(tensors) : nn::model_by_name(name, classes);
+    const bool labels = note && loss == nn::Loss::cross_entropy;
+    const std::int64_t outputs = labels ? note->classes : classes_in(tensors);
+    const nn::Shape sample = note ? note->input : nn::Shape();
+    if (note && !note->layers.empty()) {
+      spec = nn::parse_model(note->layers, name, {sample, outputs});
+    } else {
+      spec = name.empty() ? nn::recognize(tensors) : nn::model_by_name(name, outputs, sample);
+    }
   } catch (const std::exception& error) {
     fail(ErrorKind::data, "{}: {}", printable(source), error.what());
   }
   return std::make_shared<ModelVersion>(
       spec, note ? note->input : spec.input, tensors,
-      note ? Normalizing(note->normalization) : assumed_.normalizing, source);
+      note ? Normalizing(note->normalization) : assumed_.normalizing, source, loss);
 }
 
 }  // namespace fast::serve

@@ -78,11 +78,17 @@ class ModelVersion::Lease {
 
 ModelVersion::ModelVersion(const nn::ModelSpec& spec, nn::Shape sample,
                            const std::vector<TensorView>& tensors, Normalizing normalizing,
-                           std::string source)
+                           std::string source, nn::Loss loss)
     : spec_(spec),
       sample_(std::move(sample)),
       normalizing_(std::move(normalizing)),
-      source_(std::move(source)) {
+      source_(std::move(source)),
+      loss_(loss) {
+  const nn::Shape output = nn::shapes(spec_).back();
+  require(output.size() == 1, ErrorKind::data,
+          "{}: the model {} has the outputs {}, for each step; only models with one vector of "
+          "outputs are served",
+          source_, spec_.name, nn::describe(output));
   first_ = std::make_unique<nn::Network<float>>(spec_, 0);
   require(nn::takes(spec_, sample_), ErrorKind::data,
           "{}: the model {} takes samples of the shape {}, its metadata has {}", source_,

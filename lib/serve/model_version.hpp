@@ -25,9 +25,11 @@ class ModelVersion {
   /// `sample` is the shape of what clients send, which the model takes. `tensors` has the model's
   /// parameters and buffers by name, all f32; more are ignored. `source` is for messages. Throws
   /// Error(data) when a tensor is missing, has another shape or type, or has values that are not
-  /// finite, and Error(argument) when the normalization does not fit.
+  /// finite, and for a model with outputs for each step; Error(argument) when the normalization
+  /// does not fit.
   ModelVersion(const nn::ModelSpec& spec, nn::Shape sample, const std::vector<TensorView>& tensors,
-               Normalizing normalizing, std::string source);
+               Normalizing normalizing, std::string source,
+               nn::Loss loss = nn::Loss::cross_entropy);
   ~ModelVersion();
 
   /// XXH3 of names, shapes and values of the tensors, and of the normalization: 16 digits. Models
@@ -37,8 +39,9 @@ class ModelVersion {
   const nn::ModelSpec& spec() const { return spec_; }
   const nn::Shape& sample() const { return sample_; }
   std::size_t sample_values() const { return sample_values_; }
-  std::size_t classes() const { return classes_; }
+  std::size_t classes() const { return classes_; }  ///< outputs of a sample
   const Normalizing& normalizing() const { return normalizing_; }
+  nn::Loss loss() const { return loss_; }  ///< it says what the outputs mean
 
   /// The values as the network takes them: data::Dataset::gather() computes them as in training.
   /// Throws Refusal(400) for bytes that are said to be normalized.
@@ -57,6 +60,7 @@ class ModelVersion {
   nn::Shape sample_;
   Normalizing normalizing_;
   std::string source_, hash_;
+  nn::Loss loss_;
   std::size_t sample_values_ = 0, classes_ = 0;
   std::unique_ptr<nn::Network<float>> first_;  ///< has the parameters
   mutable std::mutex mutex_;

@@ -117,7 +117,8 @@ Json described(const ServedModel& model) {
   const ModelVersion& version = *standings.front().version;
   json["model"] = version.spec().name;
   json["input"] = version.sample();
-  json["classes"] = version.classes();
+  json["loss"] = nn::name(version.loss());
+  json[version.loss() == nn::Loss::cross_entropy ? "classes" : "outputs"] = version.classes();
   if (const Normalizing& own = version.normalizing()) {
     json["normalization"] = {{"mean", own->mean}, {"stddev", own->stddev}};
   }
@@ -232,14 +233,13 @@ Reply Service::predict(ServedModel& model, const Request& request) {
   Reply reply;
   reply.headers = {{"X-Model-Name", model.name()}, {"X-Model-Version", version->hash()}};
   if (!is_raw) {
-    reply.body = json_answer(logits, classes, output, version->hash());
+    reply.body = json_answer(logits, classes, output, version->hash(), version->loss());
     return reply;
   }
   reply.content_type = raw_type;
   reply.headers.emplace_back("X-Tensor-Shape", fmt::format("{}x{}", count, classes));
-  reply.headers.emplace_back("X-Tensor-Output",
-                             output == Output::logits ? "logits" : "probabilities");
-  reply.body = raw_answer(logits, classes, output);
+  reply.headers.emplace_back("X-Tensor-Output", name_of(output, version->loss()));
+  reply.body = raw_answer(logits, classes, output, version->loss());
   return reply;
 }
 

@@ -11,8 +11,8 @@ namespace fast::train {
 namespace {
 
 constexpr char model_key[] = "fast.model", data_key[] = "fast.data", input_key[] = "fast.input",
-               classes_key[] = "fast.classes", mean_key[] = "fast.mean",
-               stddev_key[] = "fast.stddev";
+               classes_key[] = "fast.classes", layers_key[] = "fast.layers",
+               loss_key[] = "fast.loss", mean_key[] = "fast.mean", stddev_key[] = "fast.stddev";
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::size_t most_sides = 8;
 
@@ -85,6 +85,8 @@ Metadata to_metadata(const ModelNote& note) {
                     {stddev_key, fmt::format("{}", fmt::join(note.normalization.stddev, ","))}};
   if (!note.model.empty()) metadata[model_key] = note.model;
   if (!note.data.empty()) metadata[data_key] = note.data;
+  if (!note.layers.empty()) metadata[layers_key] = note.layers;
+  if (!note.loss.empty()) metadata[loss_key] = note.loss;
   return metadata;
 }
 
@@ -93,9 +95,10 @@ std::optional<ModelNote> model_note(const Metadata& metadata, std::string_view f
   const Entries entries(metadata, file);
   const auto input = shape_of(entries.text(input_key));
   if (!input) entries.refuse(input_key);
-  ModelNote note{entries.text(model_key), entries.text(data_key), *input, 0, {}};
+  ModelNote note{entries.text(model_key),  entries.text(data_key), *input, 0, {},
+                 entries.text(layers_key), entries.text(loss_key)};
   if (!options::reads(std::string_view(entries.text(classes_key)), note.classes) ||
-      note.classes < 1) {
+      note.classes < 0) {
     entries.refuse(classes_key);
   }
   note.normalization = {entries.numbers(mean_key), entries.numbers(stddev_key)};

@@ -36,3 +36,16 @@ TEST_CASE("an error is JSON, whatever bytes it shows") {
   const auto json = nlohmann::json::parse(error_answer("a \"b\"\n\xff"));
   CHECK_THAT(json.at("error").get<std::string>(), ContainsSubstring("a \"b\""));
 }
+
+TEST_CASE("regressions answer values, binary tasks probabilities, both without labels") {
+  const std::vector<float> outputs{0.5F, -2, 0, 3};
+  CHECK(json_answer(outputs, 2, Output::probabilities, "v", fast::nn::Loss::mse) ==
+        "{\"predictions\":[{\"values\":[0.5,-2]},{\"values\":[0,3]}],\"model_version\":\"v\"}\n");
+  const std::vector<float> one{0};
+  CHECK(json_answer(one, 1, Output::probabilities, "v", fast::nn::Loss::binary_cross_entropy) ==
+        "{\"predictions\":[{\"probabilities\":[0.5]}],\"model_version\":\"v\"}\n");
+  CHECK(json_answer(one, 1, Output::logits, "v", fast::nn::Loss::binary_cross_entropy) ==
+        "{\"predictions\":[{\"logits\":[0]}],\"model_version\":\"v\"}\n");
+  const std::string raw = raw_answer(outputs, 2, Output::probabilities, fast::nn::Loss::huber);
+  CHECK(raw == std::string(reinterpret_cast<const char*>(outputs.data()), 16));
+}

@@ -48,7 +48,7 @@ TEST_CASE("a note that cannot be read is refused with file and entry") {
   for (const char* shape : {"", "x", "1x", "0x2", "-1", "1x2x3x4x5x6x7x8x9", "1048576x1048576"}) {
     refused("fast.input", shape);
   }
-  for (const char* classes : {"", "0", "-2", "ten", "3000000000"}) refused("fast.classes", classes);
+  for (const char* classes : {"", "-2", "ten", "3000000000"}) refused("fast.classes", classes);
   for (const char* mean : {"", "a", "0.1,", "nan", "inf", "1e99"}) refused("fast.mean", mean);
   refused("fast.stddev", "0");
   refused("fast.stddev", "0.5,-1");

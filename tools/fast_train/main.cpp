@@ -135,6 +135,7 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data)
   trainer.leave_requested = mpi::asked_to_leave;
   agree(group.everyone(), Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     replica = fast_train::backend_of(o, data.train, group);
+    trainer.names.loss = nn::name(fast_train::model_for(o, data.train).loss.kind);
     trainer.device = replica.device;
     trainer.prefetch.memory = replica.memory;
   });

@@ -109,10 +109,16 @@ std::shared_ptr<Observer> observer_of(const Options& o, int worker, const LogSin
   return all_of(std::move(observers));
 }
 
+/// Empty for models by name.
+std::string text_of_model_file(const Options& o) {
+  if (!o.model.ends_with(".toml")) return {};
+  return text_of_file(o.model, "--model", "give a TOML file of layers");
+}
+
 /// Files of one name may differ between hosts.
 std::string model_agreement(const Options& o) {
-  if (!o.model.ends_with(".toml")) return {};
-  const std::string text = text_of_file(o.model, "--model", "give a TOML file of layers");
+  const std::string text = text_of_model_file(o);
+  if (text.empty()) return {};
   return fmt::format("contents of the model file {:016x}\n", std::hash<std::string>()(text));
 }
 
@@ -173,7 +179,7 @@ backends::OnDevice backend_of(const Options& o, const data::Dataset& data, const
 
 train::TrainerOptions trainer_options(const Options& o) {
   train::TrainerOptions trainer = o.trainer;
-  trainer.names = {o.data, o.model, optimizer_text(o)};
+  trainer.names = {o.data, o.model, optimizer_text(o), text_of_model_file(o), {}};
   trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
   if (o.augment) trainer.augmentation.emplace();
   trainer.prefetch.ahead = static_cast<std::size_t>(prefetch_of(o));

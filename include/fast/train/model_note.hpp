@@ -18,14 +18,18 @@ namespace fast::train {
 /// | fast.model | lenet | the name that fast-train --model takes; missing if the run had none |
 /// | fast.data | fashion-mnist | what the model was trained on; missing if the run had no name |
 /// | fast.input | 1x28x28 | the shape of a sample |
-/// | fast.classes | 10 | the number of labels |
+/// | fast.layers | layers = [...] | the text of the model's file; missing for other models |
+/// | fast.loss | mse | what it learned; missing: cross_entropy |
+/// | fast.classes | 10 | the number of labels; 0 for float targets |
 /// | fast.mean, fast.stddev | 0.286 | of each channel, or of all; separated by commas |
 struct ModelNote {
   std::string model;
   std::string data;
   std::vector<std::int64_t> input;
   int classes = 0;
-  data::Normalization normalization;  ///< that training applied to the values of samples
+  data::Normalization normalization{};  ///< that training applied to the values of samples
+  std::string layers{};
+  std::string loss{};
 };
 
 /// "1x28x28"

@@ -182,7 +182,8 @@ void grow(RunPlan& plan) {
 ModelNote note_of(const RunPlan& plan) {
   const data::Dataset& samples = plan.data.train;
   return {plan.options.names.model, plan.options.names.data, samples.sample_shape(),
-          samples.classes(), plan.data.normalization};
+          samples.classes(),        plan.data.normalization, plan.options.names.layers,
+          plan.options.names.loss};
 }
 
 std::string validation_text(const RunPlan& plan) {
