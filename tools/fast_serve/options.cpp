@@ -165,6 +165,21 @@ Options read_options(int argc, const char* const* argv) {
   return o;
 }
 
+tools::Program command_line() {
+  Options o;
+  OptionTable table;
+  add_rows(table, o);
+  tools::Program described = tools::program_of(table, groups(), program,
+                                               "Answers requests over HTTP with trained models.");
+  described.arguments.push_back(
+      {{"models"},
+       "NAME=PATH",
+       "A model: a file of weights, the directory of a run, or checkpoints. Without NAME, the name "
+       "of the file",
+       {std::string(fast::options::files), std::string(fast::options::directories)}});
+  return described;
+}
+
 std::string help() {
   Options o;
   OptionTable table;

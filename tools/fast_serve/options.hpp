@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/help.hpp"
+#include "cli/program.hpp"
 #include "options/option_table.hpp"
 #include "serve/http_server.hpp"
 #include "serve/model_source.hpp"
@@ -48,6 +49,9 @@ std::vector<tools::Group> groups();
 
 /// Reads the command line. Throws fast::Error (argument) for what cannot be.
 Options read_options(int argc, const char* const* argv);
+
+/// For its manual page and its completion.
+tools::Program command_line();
 
 std::string help();
 std::string markdown();
