@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh test
 threads=(mixing_kernels_test exchange_test worker_test soak_test)
-memory=("${threads[@]}" c_test codec_test core_test data_test nn_test observe_test topology_test worker_parts_test)
+memory=("${threads[@]}" c_test codec_test core_test data_test nn_test observe_test serve_test topology_test worker_parts_test)
 any_of() { # ctest's pattern for these names
   local IFS='|'
   echo "^($*)$"
