@@ -27,7 +27,7 @@ std::future<std::vector<float>> Batcher::submit(std::shared_ptr<const ModelVersi
   std::future<std::vector<float>> result = job.result.get_future();
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_ + count > options_.most_waiting) {
+    if (waiting_ > 0 && waiting_ + count > options_.most_waiting) {
       refuse(503, "{} samples wait to be computed; try again later", waiting_);
     }
     auto line = std::find_if(lines_.begin(), lines_.end(),

@@ -172,6 +172,7 @@ class HttpServer::Server final : public httplib::Server {
       if (!changed_.wait_until(lock, deadline, [this] { return has_ended_; })) {
         cut = static_cast<int>(sockets_.size());
         for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
+        cuts_ = true;
       }
     }
     thread_.join();
@@ -271,6 +272,7 @@ class HttpServer::Server final : public httplib::Server {
   bool process_and_close_socket(socket_t socket) override {
     {
       const std::lock_guard lock(mutex_);
+      if (cuts_) return ::close(socket), true;
       sockets_.insert(socket);
     }
     Connection connection(socket);
@@ -327,7 +329,7 @@ class HttpServer::Server final : public httplib::Server {
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool has_ended_ = false;
+  bool has_ended_ = false, cuts_ = false;
   std::set<int> sockets_;
 };
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+#include <fast/nn/loss.hpp>
 #include <fast/train/model_note.hpp>
 #include <numeric>
 
@@ -117,6 +118,7 @@ std::string ModelVersion::hash_of(const std::vector<TensorView>& tensors) const 
     add(fmt::format("{} {};", view.name, fmt::join(view.shape, "x")));
     XXH3_64bits_update(state.get(), view.data, view.element_count() * sizeof(float));
   }
+  add(fmt::format("{};{}", nn::name(loss_), nn::describe(spec_)));
   if (normalizing_) {
     add(fmt::format("{}/{}", fmt::join(normalizing_->mean, ","),
                     fmt::join(normalizing_->stddev, ",")));

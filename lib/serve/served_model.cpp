@@ -14,11 +14,14 @@ ServedModel::ServedModel(std::string name, std::optional<double> new_share)
 void ServedModel::check_fit(const ModelVersion& version) const {
   const auto& present = new_.version ? new_.version : old_.version;
   if (!present) return;
-  require(version.sample() == present->sample() && version.classes() == present->classes(),
-          ErrorKind::data,
-          "{}: it takes samples of the shape {} and has {} classes; model {} has {} and {}",
-          printable(version.source()), nn::describe(version.sample()), version.classes(),
-          printable(name_), nn::describe(present->sample()), present->classes());
+  require(
+      version.sample() == present->sample() && version.classes() == present->classes() &&
+          version.loss() == present->loss(),
+      ErrorKind::data,
+      "{}: it takes samples of the shape {} and has {} outputs for {}; model {} has {}, {} and {}",
+      printable(version.source()), nn::describe(version.sample()), version.classes(),
+      nn::name(version.loss()), printable(name_), nn::describe(present->sample()),
+      present->classes(), nn::name(present->loss()));
 }
 
 bool ServedModel::install(std::shared_ptr<const ModelVersion> version, Becomes role) {

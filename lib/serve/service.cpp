@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/train/model_note.hpp>
@@ -230,6 +231,9 @@ Reply Service::predict(ServedModel& model, const Request& request) {
   const std::vector<float> logits =
       batcher_.submit(version, version->inputs(std::move(instances)), count).get();
   metrics_.instances(model.name(), version->hash(), count);
+  if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
+    refuse(422, "an output of model {} is not finite; look at the values of the request",
+           model.name());
   Reply reply;
   reply.headers = {{"X-Model-Name", model.name()}, {"X-Model-Version", version->hash()}};
   if (!is_raw) {

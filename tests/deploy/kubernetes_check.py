@@ -79,6 +79,7 @@ def check_job(job, objects):
         require(service["spec"]["clusterIP"] == "None", "the Service is not headless")
     for budget in of_kind(objects, "PodDisruptionBudget"):
         require(budget["spec"]["selector"]["matchLabels"].items() <= labels.items(), "the budget selects no pod")
+        require(budget["spec"].get("minAvailable") == pods - 1, "the budget does not let one pod go")
 
 
 def check_mpi_job(job):

@@ -16,12 +16,12 @@ for file in "$source"/*/run.toml "$source"/*/*/run.toml; do
 done
 render() { kubectl kustomize "$1"; }
 command -v kubectl >/dev/null || render() { kustomize build "$1"; }
-command -v kubectl >/dev/null || command -v kustomize >/dev/null || { echo "skipped: neither kubectl nor kustomize here"; exit 77; }
+command -v kubectl >/dev/null || command -v kustomize >/dev/null || { echo "skipped: neither kubectl nor kustomize here"; exit $((failures ? 1 : 77)); }
 mkdir "$directory/rendered"
 for folder in job mpijob overlays/eight-pods-spares overlays/gpus; do
   if ! render "$source/$folder" >"$directory/rendered/$(basename "$folder").yaml" 2>"$directory/output"; then
     # Before 5.0 it knows no labels with pairs; Debian 12 has 2.0.
-    ! grep -qE 'unknown field|invalid Kustomization' "$directory/output" || { echo "skipped: this kustomize is too old: $(tail -n 1 "$directory/output")"; exit 77; }
+    ! grep -qE 'unknown field|invalid Kustomization' "$directory/output" || { echo "skipped: this kustomize is too old: $(tail -n 1 "$directory/output")"; exit $((failures ? 1 : 77)); }
     tell_failure "$folder is not rendered"
   fi
 done

@@ -141,7 +141,7 @@ def test_split():
 
 def test_end_in_flight():
     """A batch that never fills: all requests wait when the signal comes."""
-    server = Server("digits=run", "--max-delay", "2s", "--max-batch", "1000")
+    server = Server("digits=run", "--max-delay", "9s", "--max-batch", "1000")
     answers = []
 
     def ask():

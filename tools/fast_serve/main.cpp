@@ -100,7 +100,8 @@ int serve_models(const Options& o) {
   server.start();
   reloader.start(milliseconds_of(o.poll_s));
   tell_models(o, service);
-  fmt::print("listening on http://{}:{}\n", o.listen, server.port());
+  const bool is_v6 = o.listen.find(':') != std::string::npos;
+  fmt::print("listening on http://{}:{}\n", is_v6 ? "[" + o.listen + "]" : o.listen, server.port());
   std::fflush(stdout);
   const char* signal = wait_for_end();
   log(LogLevel::info, fmt::format("{}: answers what it has accepted, then ends", signal));
