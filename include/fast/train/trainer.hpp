@@ -52,7 +52,7 @@ enum class Arena { fixed, rotating };
 /// Empty ones are left out.
 struct RunNames {
   std::string data, model, optimizer;
-  std::string layers, loss;  ///< the text of a model's file; the loss by its name
+  std::string layers{}, loss{};  ///< the text of a model's file; the loss by its name
 };
 
 struct TrainerOptions {
