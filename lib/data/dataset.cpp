@@ -332,16 +332,20 @@ void Dataset::gather(std::span<const std::size_t> indices, const Normalization& 
 
 namespace {
 
-/// Sums over the values of each channel.
+/// Sums over the values of each channel, less its first value: large means do not hide small
+/// deviations.
 class Moments {
  public:
-  explicit Moments(std::size_t channels) : sums_(channels), squares_(channels) {}
+  explicit Moments(std::size_t channels)
+      : origins_(channels), sums_(channels), squares_(channels) {}
 
   template <class T>
   void add(const T* from, std::size_t plane) {
+    const auto unit = static_cast<double>(unit_of<T>);
     for (std::size_t c = 0; c < sums_.size(); ++c, from += plane) {
+      if (values_ == 0) origins_[c] = static_cast<double>(from[0]) * unit;
       for (std::size_t i = 0; i < plane; ++i) {
-        const double value = static_cast<double>(from[i]) * static_cast<double>(unit_of<T>);
+        const double value = static_cast<double>(from[i]) * unit - origins_[c];
         sums_[c] += value;
         squares_[c] += value * value;
       }
@@ -353,14 +357,14 @@ class Moments {
     const auto count = static_cast<double>(std::max<std::size_t>(values_, 1));
     for (std::size_t c = 0; c < sums_.size(); ++c) {
       const double mean = sums_[c] / count, variance = squares_[c] / count - mean * mean;
-      result.mean[c] = static_cast<float>(mean);
-      if (variance > 1e-12) result.stddev[c] = static_cast<float>(std::sqrt(variance));
+      result.mean[c] = static_cast<float>(origins_[c] + mean);
+      if (variance > 1e-30) result.stddev[c] = static_cast<float>(std::sqrt(variance));
     }
     return result;
   }
 
  private:
-  std::vector<double> sums_, squares_;
+  std::vector<double> origins_, sums_, squares_;
   std::size_t values_ = 0;  ///< of a channel
 };
 

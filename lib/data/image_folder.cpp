@@ -69,7 +69,8 @@ Image image_of(const fs::path& path) {
   return decode_image(read_text(path, "image folder"), path.string());
 }
 
-/// Images that are decoded when they are needed, in one shard.
+/// Images that are decoded when they are needed. Each is a shard, so that workers own others in
+/// each epoch.
 class FolderSource final : public SampleSource {
  public:
   explicit FolderSource(std::vector<File> files) : files_(std::move(files)) {
@@ -79,7 +80,9 @@ class FolderSource final : public SampleSource {
   }
   std::vector<std::int64_t> shape() const { return {3, rows_, columns_}; }
   bool is_bytes() const override { return true; }
-  std::vector<std::size_t> shards() const override { return {files_.size()}; }
+  std::vector<std::size_t> shards() const override {
+    return std::vector<std::size_t>(files_.size(), 1);
+  }
   void read(std::size_t sample, std::span<std::byte> into) const override {
     const fs::path& path = files_[sample].path;
     const Image image = image_of(path);

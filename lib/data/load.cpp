@@ -193,20 +193,23 @@ bool have_ending(const Files& files, std::string_view ending) {
 
 /// Tar files or packed ones, the first `limit` samples. `classes` of tar files are those of the
 /// training part.
-Dataset open_part(const Files& files, const LoadOptions& options, int classes) {
+Dataset open_part(const Files& files, const LoadOptions& options, int classes,
+                  const Dataset* train = nullptr) {
   if (have_ending(files, packed_ending)) return first_of(open_packed(files), options.limit);
   require(have_ending(files, ".tar"), ErrorKind::argument,
           "data: {} is neither a .tar nor a .packed file; shards of one form are required",
           printable(files.back().string()));
   LoadOptions of_part = options;
   of_part.classes = classes;
+  if (train != nullptr)
+    of_part.targets = train->targets().empty() ? TargetKind::classes : TargetKind::numbers;
   return first_of(open_tar(files, of_part), options.limit);
 }
 
 Splits load_shards(const Files& train, const Files& test, const LoadOptions& options) {
   Splits splits;
   splits.train = open_part(train, options, options.classes);
-  splits.test = open_part(test, options, splits.train.classes());
+  splits.test = open_part(test, options, splits.train.classes(), &splits.train);
   splits.normalization =
       have_ending(train, packed_ending) ? packed_moments(train) : splits.train.measure();
   return splits;
@@ -302,6 +305,9 @@ void check_alike(const Splits& splits, const std::string& from) {
   require(train.sample_shape() == test.sample_shape(), ErrorKind::data,
           "data: {}: training samples are {}, test samples {}; they must be alike", printable(from),
           fmt::join(train.sample_shape(), "x"), fmt::join(test.sample_shape(), "x"));
+  require(train.is_bytes() == test.is_bytes(), ErrorKind::data,
+          "data: {}: training samples are {}, test samples {}; they must be alike", printable(from),
+          train.is_bytes() ? "bytes" : "floats", test.is_bytes() ? "bytes" : "floats");
   require(train.target_shape() == test.target_shape() && train.classes() == test.classes(),
           ErrorKind::data,
           "data: {}: the training part has {} classes and targets of shape ({}), the test part {} "

@@ -124,6 +124,22 @@ TEST_CASE("dropout depends on weights and samples only, however a batch is divid
   CHECK(other.loss_and_gradients(samples.batch()) != Approx(loss).epsilon(1e-4));
 }
 
+TEST_CASE("max pooling finds its maxima again when dropout follows") {
+  const auto gradient_of_conv = [](const std::vector<LayerSpec>& layers) {
+    const ModelSpec spec{"pool", {1, 8, 8}, layers};
+    const Samples samples(8, spec.input, 3);
+    Network<double> network(spec, 1);
+    network.loss_and_gradients(samples.batch());
+    double squares = 0;
+    for (const double g : network.gradients().first(4 * 9)) squares += g * g;
+    return std::sqrt(squares);
+  };
+  const double with =
+      gradient_of_conv({Conv2d{4, 3}, MaxPool{}, Dropout{0.5}, Flatten{}, Dense{3}});
+  const double without = gradient_of_conv({Conv2d{4, 3}, MaxPool{}, Flatten{}, Dense{3}});
+  CHECK(with > 0.3 * without);
+}
+
 TEST_CASE("an embedding refuses what is no token") {
   Probe probe(Embedding{4, 1}, {2}, 1);
   CHECK(probe.forward({5, 6, 7, 8}, {3, 0}) == Values{8, 5});

@@ -1,4 +1,6 @@
-// fast-train: trains a classifier with one replica a worker, each averaging with its neighbors.
+// fast-train: trains a model with one replica a worker, each averaging with its neighbors.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -14,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "fast_train/automatic_topology.hpp"
@@ -90,11 +93,31 @@ void check_start(const Group& ranks, const Options& o) {
   });
 }
 
-void check_fit(const Group& ranks, const Options& o, const data::Splits& data) {
+/// Tokens are numbers of words: they stay as they are.
+data::Normalization none_for(const data::Dataset& tokens) {
+  return {{0}, {tokens.is_bytes() ? 1 / 255.0F : 1.0F}};
+}
+
+/// Checks that model and data fit each other and this host.
+void fit(const Group& ranks, const Options& o, data::Splits& data) {
   agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     const int workers = o.exchange == "local" ? o.workers : workers_here(ranks, o.spares);
-    fast_train::check_capacity(o, fast_train::model_for(o, data.train), workers);
+    const nn::ModelSpec spec = fast_train::model_for(o, data.train);
+    fast_train::check_capacity(o, spec, workers);
+    if (std::holds_alternative<nn::Embedding>(spec.layers.front()))
+      data.normalization = none_for(data.train);
   });
+}
+
+/// What must be the same on hosts that read files of their own.
+std::string agreement(const data::Splits& data) {
+  const data::Dataset& train = data.train;
+  return fmt::format(
+      "data: {} samples [{}] to train in {} shards, {} to test, {} classes, targets [{}]\n"
+      "data: mean {:a}, standard deviation {:a}\n",
+      train.size(), fmt::join(train.sample_shape(), "x"), train.shards().size(), data.test.size(),
+      train.classes(), fmt::join(train.target_shape(), "x"),
+      fmt::join(data.normalization.mean, " "), fmt::join(data.normalization.stddev, " "));
 }
 
 /// In place of training.
@@ -131,6 +154,7 @@ bool report(const Group& group, const Options& o, const train::Summary& summary)
 int train_worker(const Group& group, const Options& o, const data::Splits& data) {
   backends::OnDevice replica;
   train::TrainerOptions trainer = fast_train::trainer_options(o);
+  trainer.worker.must_agree += agreement(data);
   trainer.checkpoints.stop_requested = [] { return stop_asked.load(); };
   trainer.leave_requested = mpi::asked_to_leave;
   agree(group.everyone(), Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
@@ -168,8 +192,8 @@ int main(int argc, char** argv) {
     if (options->exchange != "local" && ranks.size() == 1) {
       std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
     }
-    const data::Splits data = data_of(ranks, *options);
-    check_fit(ranks, *options, data);
+    data::Splits data = data_of(ranks, *options);
+    fit(ranks, *options, data);
     fast_train::name_run(ranks, *options);
     if (options->exchange == "local") {
       std::atomic<int> status{0};

@@ -35,10 +35,27 @@ bool is_class(double number, double limit) {
   return number >= 0 && number < limit && number == std::floor(number);
 }
 
+void check_targets(const CsvTable& table) {
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    require(!table.targets()[row].empty(), ErrorKind::data,
+            "csv: {}: the target is missing; fill it in or remove the line",
+            table.place_of_target(row));
+  }
+}
+
+/// Also "NA" among numbers.
+bool has_fractions(const CsvTable& table) {
+  return std::any_of(table.targets().begin(), table.targets().end(), [](const std::string& text) {
+    double number = 0;
+    return read_number(text, number) && number != std::floor(number);
+  });
+}
+
 /// See TargetKind::automatic.
 bool has_classes(const CsvTable& table, TargetKind kind) {
+  check_targets(table);
   if (kind != TargetKind::automatic) return kind == TargetKind::classes;
-  if (!is_numeric(table)) return true;
+  if (!is_numeric(table)) return !has_fractions(table);
   return std::all_of(table.targets().begin(), table.targets().end(), [](const std::string& text) {
     double number = 0;
     return read_number(text, number) && is_class(number, most_by_itself);

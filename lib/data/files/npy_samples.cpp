@@ -58,7 +58,7 @@ NpySamples npy_samples(NpyArray array, const std::string& name) {
   if (const auto* floats = std::get_if<std::vector<float>>(&samples.values)) {
     const auto bad = std::find_if(floats->begin(), floats->end(),
                                   [](float value) { return !std::isfinite(value); });
-    const std::size_t size = floats->size() / samples.count;
+    const std::size_t size = std::max<std::size_t>(1, floats->size() / samples.count);
     require(bad == floats->end(), ErrorKind::data,
             "numpy: {}: sample {} has a value that is not finite ({}); correct it or remove the "
             "sample",

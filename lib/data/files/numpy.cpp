@@ -141,13 +141,11 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
     return {arrays.where, std::move(samples.shape), std::move(samples.values),
             npy_targets(targets, place)};
   }
-  const auto all = std::visit([](const auto& values) { return values.size(); }, targets.values);
-  require(all == samples.count, ErrorKind::data,
-          "numpy: {}: shape ({}); classes need one number a sample", printable(place),
-          fmt::join(targets.shape, ", "));
   std::vector<std::int32_t> labels = classes_in(targets, place, classes);
-  return {arrays.where, std::move(samples.shape), std::move(samples.values), std::move(labels),
-          classes};
+  std::vector<std::int64_t> each(targets.shape.begin() + 1, targets.shape.end());
+  if (labels.size() == samples.count) each.clear();  // a column is one label a sample
+  return {arrays.where, std::move(samples.shape), std::move(samples.values),
+          Targets{std::move(labels), std::move(each), classes}};
 }
 
 Splits splits_of(const Arrays& arrays, const LoadOptions& options) {

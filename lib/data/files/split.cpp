@@ -61,8 +61,7 @@ Splits split_at_random(const Dataset& samples, const LoadOptions& options) {
   Rng(mix_seed(options.split_seed, split_purpose)).shuffle(std::span(order));
   const auto bound = order.begin() + static_cast<std::ptrdiff_t>(held_out);
   std::vector<std::size_t> test(order.begin(), bound), train(bound, order.end());
-  for (auto* part : {&train, &test}) {
-    std::sort(part->begin(), part->end());
+  for (auto* part : {&train, &test}) {  // in their drawn order: a part of it is a fair sample
     if (options.limit > 0) part->resize(std::min(options.limit, part->size()));
   }
   return {chosen_of(samples, train), chosen_of(samples, test), {}};

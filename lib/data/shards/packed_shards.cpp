@@ -121,7 +121,9 @@ Normalization packed_moments(const std::vector<std::filesystem::path>& files) {
   for (std::size_t c = 0; c < sums.size() && values > 0; ++c) {
     const double mean = sums[c] / values, variance = squares[c] / values - mean * mean;
     result.mean[c] = static_cast<float>(mean);
-    if (variance > 1e-12) result.stddev[c] = static_cast<float>(std::sqrt(variance));
+    // The sums round by some 1e-16 of each square.
+    if (variance > std::max(1e-12 * mean * mean, 1e-30))
+      result.stddev[c] = static_cast<float>(std::sqrt(variance));
   }
   return result;
 }

@@ -31,8 +31,8 @@ std::vector<std::string> expand_braces(std::string_view inside, const std::strin
         ErrorKind::argument,
         "shards: \"{}\": {{{}}} is no range; two numbers are required, as in {{000..011}}",
         printable(pattern), printable(inside));
-    for (std::uint64_t n = from; n <= to; ++n)
-      texts.push_back(fmt::format("{:0{}}", n, first.size()));
+    for (std::uint64_t i = 0; i <= to - from; ++i)
+      texts.push_back(fmt::format("{:0{}}", from + i, first.size()));
     return texts;
   }
   for (std::size_t begin = 0; begin <= inside.size();) {

@@ -30,7 +30,6 @@ class DropoutLayer final : public Layer<T> {
   void backward(const T*, T*, const T*, const T*, const T* dy, T* dx, Index count) override {
     if (dx != nullptr) mask(dy, dx, count);
   }
-  bool in_place() const override { return true; }
 
  private:
   void mask(const T* from, T* to, Index count) const {

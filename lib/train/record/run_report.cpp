@@ -1,6 +1,7 @@
 #include "train/record/run_report.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -51,6 +52,8 @@ void add_measures(const std::vector<Report>& reports, Summary& summary) {
     double worst = reports.front().replica.at(i).value();
     for (const Report& report : reports) {
       const double value = report.replica.at(i).value();
+      if (std::isnan(value)) worst = value;  // it has diverged
+      if (std::isnan(worst)) break;
       worst = mean[i].more_is_better() ? std::min(worst, value) : std::max(worst, value);
     }
     summary.measures.push_back({mean[i].name, mean[i].form, mean[i].value(), worst});

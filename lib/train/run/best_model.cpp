@@ -1,5 +1,6 @@
 #include "train/run/best_model.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -11,8 +12,9 @@ std::optional<Score> BestModel::validate(int epoch) {
   AlignedBuffer mean = replica_.current_model();
   const Evaluation found = evaluator_.of(mean, plan_.data.validation);
   const auto correct = static_cast<std::int64_t>(found.correct);
-  const bool is_better =
-      found.measures.empty() ? correct > correct_ : found.loss_sum < loss_ || !exists();
+  const bool is_better = found.measures.empty()
+                             ? correct > correct_
+                             : found.loss_sum < loss_ || std::isnan(loss_) || !exists();
   if (is_better) {
     correct_ = correct;
     loss_ = found.loss_sum;

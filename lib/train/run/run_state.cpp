@@ -1,5 +1,6 @@
 #include "train/run/run_state.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace fast::train {
@@ -63,8 +64,15 @@ void RunState::read_memory(const Safetensors& own) {
     own.read(prefixed(ema_prefix, ema->state()));
     ema->take_state();
   }
-  const bool has_best = !views_of(own, best_prefix).empty();
-  if (best_.is_keeper() && has_best) own.read(prefixed(best_prefix, best_.room()));
+  const std::vector<TensorView> saved = views_of(own, best_prefix);
+  if (!best_.is_keeper() || saved.empty()) return;
+  std::vector<TensorView> room = best_.room();
+  // Runs that knew class labels only have saved no loss.
+  std::erase_if(room, [&](const TensorView& view) {
+    return std::none_of(saved.begin(), saved.end(),
+                        [&](const TensorView& other) { return other.name == view.name; });
+  });
+  own.read(prefixed(best_prefix, std::move(room)));
 }
 
 void RunState::restore_rule(const Safetensors& own) {
