@@ -2,6 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/data/csv.hpp>
 #include <fstream>
+#include <set>
 
 #include "data/files/csv_reader.hpp"
 #include "support/catch.hpp"
@@ -131,8 +132,13 @@ TEST_CASE("the test part of a table is chosen by its seed alone") {
   const data::Splits first = parsed(text, options), again = parsed(text, options);
   CHECK(first.test.size() == 25);
   CHECK(raw_values(first.test) == raw_values(again.test));
-  const std::vector<float> kept = raw_values(first.train);
-  CHECK(std::is_sorted(kept.begin(), kept.end()));
+  // Each row is in one part. The rows are mixed, so that a part of a part is a fair sample of a
+  // sorted table.
+  const std::vector<float> kept = raw_values(first.train), held_out = raw_values(first.test);
+  std::set<float> all(kept.begin(), kept.end());
+  all.insert(held_out.begin(), held_out.end());
+  CHECK(all.size() == 100);
+  CHECK_FALSE(std::is_sorted(kept.begin(), kept.end()));
   options.split_seed = 2;
   CHECK(raw_values(first.test) != raw_values(parsed(text, options).test));
   options.limit = 10;
