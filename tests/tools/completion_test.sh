@@ -58,7 +58,8 @@ expect "adam adamw" fast-train --optimizer a
 expect "adam adamw sgd" fast-train --optimizer ""
 expect "adam adamw sgd" fast-train --optimizer = # as bash splits --optimizer=
 expect "adam adamw" fast-train --optimizer = a
-expect "lenet lstm mlp resnet20 resnet50" fast-train --quiet --model ""
+expect "lenet lstm" fast-train --quiet --model l
+expect "a file.toml a folder" fast-train --quiet --model a # a file of layers
 expect "torus2d torus3d" fast-train --topology torus
 expect "a folder" fast-train --out a
 expect "a file.toml a folder" fast-train --config a
