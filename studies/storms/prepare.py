@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Makes windows of storm tracks:  prepare.py STORMS.csv OUT.npz
+"""Makes windows of storm tracks:  prepare.py STORMS.csv FOLDER
 
 STORMS.csv is the table `storms` of R's package dplyr (see run.sh). A window has the fixes of the last 48 hours, and the
 positions of the next 24 hours. Years that are divisible by 5 are the test set; all others are for training.
+Writes FOLDER/storms.npz for fast-train, and FOLDER/places.npz for evaluate.py.
 """
 import csv
 import datetime
@@ -57,7 +58,7 @@ def window(rows):
 
 
 def main():
-    source, out = sys.argv[1:]
+    source, folder = sys.argv[1:]
     parts = {"train": ([], [], []), "test": ([], [], [])}
     length = PAST + 1 + NEXT
     for (_, year), rows in fixes(source).items():
@@ -66,12 +67,13 @@ def main():
             if without_gap(rows[first:first + length]):
                 for of_part, value in zip(part, window(rows[first:first + length])):
                     of_part.append(value)
-    arrays = {}
+    arrays, places = {}, {}
     for name, (inputs, targets, degrees) in parts.items():
         arrays[f"x_{name}"] = np.array(inputs, np.float32)
         arrays[f"y_{name}"] = np.array(targets, np.float32)
-        arrays[f"degrees_{name}"] = np.array(degrees, np.float64)
-    np.savez(out, **arrays)
+        places[name] = np.array(degrees)
+    np.savez(f"{folder}/storms.npz", **arrays)
+    np.savez(f"{folder}/places.npz", **places)
     print(f"{len(arrays['x_train'])} windows for training, {len(arrays['x_test'])} for the test, "
           f"{arrays['x_train'].shape[1]} steps of {arrays['x_train'].shape[2]} numbers")
 
