@@ -43,11 +43,11 @@ void check_targets(const CsvTable& table) {
   }
 }
 
-/// Also "NA" among numbers.
-bool has_fractions(const CsvTable& table) {
+/// A number that is no class by itself, also beside texts such as "NA".
+bool has_other_numbers(const CsvTable& table) {
   return std::any_of(table.targets().begin(), table.targets().end(), [](const std::string& text) {
     double number = 0;
-    return read_number(text, number) && number != std::floor(number);
+    return read_number(text, number) && !is_class(number, most_by_itself);
   });
 }
 
@@ -55,11 +55,7 @@ bool has_fractions(const CsvTable& table) {
 bool has_classes(const CsvTable& table, TargetKind kind) {
   check_targets(table);
   if (kind != TargetKind::automatic) return kind == TargetKind::classes;
-  if (!is_numeric(table)) return !has_fractions(table);
-  return std::all_of(table.targets().begin(), table.targets().end(), [](const std::string& text) {
-    double number = 0;
-    return read_number(text, number) && is_class(number, most_by_itself);
-  });
+  return !has_other_numbers(table);
 }
 
 std::vector<float> numbers_of(const CsvTable& table) {

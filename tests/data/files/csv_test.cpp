@@ -125,6 +125,16 @@ TEST_CASE("numbers are predicted as numbers, or are classes if they are whole") 
                     ContainsSubstring("t.csv:2: column 2 (y): \"0.5\" is no class"));
 }
 
+TEST_CASE("a missing target is named, and numbers beside NA are no classes") {
+  CHECK_THROWS_WITH(parsed("x,y\n1,0.5\n2,\n3,1.5\n", predict("y")),
+                    ContainsSubstring("t.csv:3: column 2 (y): the target is missing"));
+  CHECK_THROWS_WITH(parsed("x,y\n1,0.5\n2,NA\n3,1.5\n", predict("y")),
+                    ContainsSubstring("\"NA\" is no finite number"));
+  std::string classes = "x,y\n";
+  for (int i = 0; i < 20; ++i) classes += fmt::format("{},{}\n", i, i % 2 == 0 ? "yes" : "no");
+  CHECK(parsed(classes, predict("y")).train.classes() == 2);
+}
+
 TEST_CASE("the test part of a table is chosen by its seed alone") {
   std::string text = "x,y\n";
   for (int i = 0; i < 100; ++i) text += fmt::format("{},{}\n", i, i % 5);
