@@ -37,6 +37,12 @@ std::string host_name() {
   return {name, static_cast<std::size_t>(length)};
 }
 
+/// Where the process manager has ended, telling it raises SIGPIPE, by which the rank would die.
+void abort_all() {
+  std::signal(SIGPIPE, SIG_IGN);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 }  // namespace
 
 Environment::Environment(int& argc, char**& argv) {
@@ -74,7 +80,7 @@ bool Environment::depart() {
       several_hosts = on_several_hosts(world_->all_gather(host_name(), deadline, "leaving"));
     if (several_hosts) settle();
   } catch (const Error&) {
-    if (failing || !some_rank_has_ended()) MPI_Abort(MPI_COMM_WORLD, 1);
+    if (failing || !some_rank_has_ended()) abort_all();
     all_ready = false;
   }
   if (!all_ready) {
