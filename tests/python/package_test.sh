@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Python package in a fresh virtual environment, and runs its tests there.
-#   package_test.sh install BUILD [CMAKE_BUILD_TYPE] [FAST_WERROR]    CC and CXX: the compilers
+#   package_test.sh install BUILD LIBRARY [CMAKE_BUILD_TYPE] [FAST_WERROR]    LIBRARY: the folder in which CMake has built
+#                                      libfast and fastrun, which the package takes from there; CC and CXX: the compilers
 #   package_test.sh threads BUILD      tests of one process, its threads and what it spawns
 #   package_test.sh ranks BUILD        tests on 3 and 4 ranks
 # Skipped with the reason (status 77) where Python or PyPI are missing. BUILD keeps compiled objects for the next time, and the
-# environment. As a sibling of a preset's folder, with that preset's settings, it finds the library's objects in ccache.
+# environment.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
 what=$1
@@ -20,8 +21,8 @@ step() { # TITLE COMMAND...
 }
 exec 3>&1 # where step() writes, also if the command's output goes to a file
 
-install() { # BUILD_TYPE WERROR
-  local python= candidate packages settings
+install() { # LIBRARY BUILD_TYPE WERROR
+  local python= candidate packages settings part
   rm -rf "$environment"
   for candidate in /usr/bin/python3 python3; do # Debian's own has Debian's PyTorch
     if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
@@ -41,14 +42,16 @@ install() { # BUILD_TYPE WERROR
     skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$build/log")"
   fi
   export CCACHE_BASEDIR=$source
-  settings=("--config-settings=build-dir=$build" "--config-settings=cmake.build-type=$1"
-    "--config-settings=cmake.define.FAST_WERROR=$2")
-  # Without ccache, one source a module is faster, as pyproject.toml has it.
-  ! command -v ccache >/dev/null || settings+=("--config-settings=cmake.define.CMAKE_UNITY_BUILD=OFF")
+  for part in runtime dev tools; do
+    cmake --install "$1" --prefix "$build/library" --component "$part" >"$build/log" || { cat "$build/log" && return 1; }
+  done
+  settings=("--config-settings=build-dir=$build/module" "--config-settings=cmake.build-type=$2"
+    "--config-settings=cmake.define.FAST_WERROR=$3" "--config-settings=cmake.define.FAST_INSTALLED=ON"
+    "--config-settings=cmake.define.CMAKE_PREFIX_PATH=$build/library")
   step "pip install ." "${pip[@]}" install "${settings[@]}" "$source"
 }
 if [[ $what == install ]]; then
-  install "${3:-Release}" "${4:-OFF}"
+  install "$3" "${4:-Release}" "${5:-OFF}"
   exit
 fi
 
