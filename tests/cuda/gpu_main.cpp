@@ -1,10 +1,9 @@
 // The main function of tests that need a GPU: without one the program says why and exits with 77,
 // which CTest counts as skipped.
-#define CATCH_CONFIG_RUNNER
 #include <cstdio>
 #include <fast/cuda/device.hpp>
 
-#include "support/catch.hpp"
+#include "support/catch_runner.hpp"
 
 int main(int argc, char** argv) {
   const fast::cuda::Inventory found = fast::cuda::inventory();
@@ -12,5 +11,5 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", found.why_none.c_str());
     return 77;
   }
-  return Catch::Session().run(argc, argv);
+  return fast::testing::run_tests(argc, argv);
 }

@@ -1,6 +1,6 @@
 // The main function of test programs run under mpiexec. Every rank runs the same test cases in the
 // same order. The first failure is printed once, by the rank it happened on, and ends all ranks.
-#define CATCH_CONFIG_RUNNER
+#define CATCH_CONFIG_EXTERNAL_INTERFACES  // listeners, in Catch2 v2
 #include "mpi_main.hpp"
 
 #include <mpi.h>
@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "catch.hpp"
+#include "catch_runner.hpp"
 
 namespace fast::testing {
 namespace {
@@ -61,13 +62,6 @@ CATCH_REGISTER_LISTENER(FailureEndsAll)
 int main(int argc, char** argv) {
   return fast::mpi::run(argc, argv, [&](const fast::mpi::Communicator& world) {
     fast::testing::current_world = &world;
-    Catch::Session session;
-    if (session.applyCommandLine(argc, argv) != 0) return 1;
-#if __has_include(<catch2/catch_all.hpp>)
-    if (world.rank() != 0) session.configData().defaultOutputFilename = "/dev/null";
-#else
-    if (world.rank() != 0) session.configData().outputFilename = "/dev/null";
-#endif
-    return session.run();
+    return fast::testing::run_tests(argc, argv, world.rank() != 0);
   });
 }

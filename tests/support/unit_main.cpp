@@ -1,5 +1,4 @@
-// The main function of every unit test program, with Catch2 v2 and v3.
-#define CATCH_CONFIG_RUNNER
-#include "catch.hpp"
+// The main function of every unit test program.
+#include "catch_runner.hpp"
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+int main(int argc, char** argv) { return fast::testing::run_tests(argc, argv); }
