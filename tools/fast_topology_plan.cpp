@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/exchange/exchange.hpp>
@@ -128,12 +129,7 @@ void PlanCommand::run() const {
   if (!staleness_.empty()) options.staleness.clear();
   for (const std::string& text : staleness_) options.staleness.push_back(staleness_of(text));
   options.algorithm = algorithm_;
-  for (const std::string& text : parameters_) {
-    const std::size_t split = text.find('=');
-    require(split != std::string::npos, ErrorKind::argument,
-            "--algorithm-option: \"{}\" is not of the form KEY=VALUE", text);
-    options.parameters[text.substr(0, split)] = text.substr(split + 1);
-  }
+  options.parameters = algorithm::parameters_from(parameters_);
   options.rounds = rounds_;
   options.seed = seed_;
   const Cluster cluster = simulation::load_cluster(cluster_);
