@@ -89,13 +89,14 @@ TEST_CASE("text that begins like a command of roff is text") {
 
 TEST_CASE("only one argument asks for a page") {
   const tools::Program program = pages_of_rows();
+  const auto describe = [&] { return program; };
   const char* man[] = {"learn", "--help-man"};
   const char* bash[] = {"learn", "--help-bash"};
   const char* more[] = {"learn", "--help-man", "x"};
-  CHECK(tools::requested_page(program, 2, man) == tools::manual_page(program));
-  CHECK(tools::requested_page(program, 2, bash) == tools::bash_completion(program));
-  CHECK_FALSE(tools::requested_page(program, 3, more).has_value());
-  CHECK_FALSE(tools::requested_page(program, 1, man).has_value());
+  CHECK(tools::requested_page(describe, 2, man) == tools::manual_page(program));
+  CHECK(tools::requested_page(describe, 2, bash) == tools::bash_completion(program));
+  CHECK_FALSE(tools::requested_page(describe, 3, more).has_value());
+  CHECK_FALSE(tools::requested_page(describe, 1, man).has_value());
 }
 
 }  // namespace

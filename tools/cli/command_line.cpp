@@ -150,7 +150,7 @@ std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version()));
-  if (const auto page = requested_page(program_of(app), argc, argv)) {
+  if (const auto page = requested_page([&app] { return program_of(app); }, argc, argv)) {
     fmt::print("{}", *page);
     return 0;
   }

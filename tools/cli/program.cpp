@@ -96,12 +96,12 @@ void offer(CLI::Option* option, const std::vector<std::string>& words) {
   option->check(CLI::Validator([](std::string&) { return std::string(); }, "", name));
 }
 
-std::optional<std::string> requested_page(const Program& program, int argc,
+std::optional<std::string> requested_page(const std::function<Program()>& describe, int argc,
                                           const char* const* argv) {
   if (argc != 2) return std::nullopt;
   const std::string_view request = argv[1];
-  if (request == "--help-man") return manual_page(program);
-  if (request == "--help-bash") return bash_completion(program);
+  if (request == "--help-man") return manual_page(describe());
+  if (request == "--help-bash") return bash_completion(describe());
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,8 +64,9 @@ std::string manual_page(const Program& program);
 /// another one is completed as that program's.
 std::string bash_completion(const Program& program);
 
-/// The page that a command line asks for: --help-man or --help-bash as the only argument.
-std::optional<std::string> requested_page(const Program& program, int argc,
+/// The page that a command line asks for: --help-man or --help-bash as the only argument. Other
+/// command lines do not call `describe`.
+std::optional<std::string> requested_page(const std::function<Program()>& describe, int argc,
                                           const char* const* argv);
 
 }  // namespace tools

@@ -115,7 +115,7 @@ int serve_models(const Options& o) {
 }
 
 int run(int argc, char** argv) {
-  if (const auto page = tools::requested_page(fast_serve::command_line(), argc, argv))
+  if (const auto page = tools::requested_page(fast_serve::command_line, argc, argv))
     return std::fputs(page->c_str(), stdout), 0;
   const Options o = fast_serve::read_options(argc, argv);
   if (o.help) return std::fputs(fast_serve::help().c_str(), stdout), 0;

@@ -177,7 +177,7 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data)
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const auto page = tools::requested_page(fast_train::command_line(), argc, argv)) {
+  if (const auto page = tools::requested_page(fast_train::command_line, argc, argv)) {
     std::fputs(page->c_str(), stdout);  // without MPI: a build calls this
     return 0;
   }
