@@ -45,6 +45,13 @@ std::string_view name(Loss loss) noexcept {
   }
 }
 
+std::optional<Loss> loss_by_name(std::string_view wanted) noexcept {
+  for (const Loss loss : all_losses) {
+    if (name(loss) == wanted) return loss;
+  }
+  return std::nullopt;
+}
+
 void LossResult::add(const LossResult& other) {
   sum += other.sum;
   correct += other.correct;

@@ -62,13 +62,11 @@ train::Metadata metadata_of(const train::Manifest& manifest) {
 }
 
 nn::Loss loss_named(const std::string& name, const std::string& source) {
-  for (const nn::Loss loss :
-       {nn::Loss::cross_entropy, nn::Loss::mse, nn::Loss::huber, nn::Loss::binary_cross_entropy}) {
-    if (name == nn::name(loss)) return loss;
-  }
-  require(name.empty(), ErrorKind::data, "{}: its metadata has the unknown loss \"{}\"",
+  if (name.empty()) return nn::Loss::cross_entropy;
+  const std::optional<nn::Loss> loss = nn::loss_by_name(name);
+  require(loss.has_value(), ErrorKind::data, "{}: its metadata has the unknown loss \"{}\"",
           printable(source), printable(name));
-  return nn::Loss::cross_entropy;
+  return *loss;
 }
 
 /// The length of the last dense layer's bias.

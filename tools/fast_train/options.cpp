@@ -134,13 +134,11 @@ void add_model_rows(OptionTable& table, Options& o) {
            "images), resnet50 (224x224 color images), or a TOML file of layers (FILE.toml)")
       .offer({"lenet", "mlp", "lstm", "resnet20", "resnet50", std::string(files)})
       .agreed();
-  const auto named = [](nn::Loss loss) { return std::pair(std::string(nn::name(loss)), loss); };
+  std::vector<std::pair<std::string, nn::Loss>> losses;
+  for (const nn::Loss loss : nn::all_losses) losses.emplace_back(nn::name(loss), loss);
   table
       .add(
-          "loss", o.loss,
-          options::optional(
-              choice<nn::Loss>({named(nn::Loss::cross_entropy), named(nn::Loss::mse),
-                                named(nn::Loss::huber), named(nn::Loss::binary_cross_entropy)})),
+          "loss", o.loss, options::optional(choice(losses)),
           "cross_entropy (class labels, one a sample or one a step), mse or huber (float targets), "
           "or binary_cross_entropy (labels 0 and 1 by one output, or targets from 0 to 1) "
           "[cross_entropy for labels, mse for float targets]")

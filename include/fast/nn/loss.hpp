@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ enum class Loss : std::uint8_t { cross_entropy, mse, huber, binary_cross_entropy
 
 /// "cross_entropy", "mse", "huber" or "binary_cross_entropy".
 std::string_view name(Loss loss) noexcept;
+inline constexpr Loss all_losses[] = {Loss::cross_entropy, Loss::mse, Loss::huber,
+                                      Loss::binary_cross_entropy};
+/// Nothing: there is none of this name.
+std::optional<Loss> loss_by_name(std::string_view name) noexcept;
 
 struct LossSpec {
   Loss kind = Loss::cross_entropy;
