@@ -12,16 +12,11 @@
 #include <fast/train/model_note.hpp>
 #include <numeric>
 
+#include "nn/shape.hpp"
 #include "serve/refusal.hpp"
 
 namespace fast::serve {
 namespace {
-
-std::size_t elements_in(const nn::Shape& shape) {
-  return std::accumulate(
-      shape.begin(), shape.end(), std::size_t{1},
-      [](std::size_t product, std::int64_t side) { return product * std::size_t(side); });
-}
 
 /// Parameters first.
 std::vector<TensorView> tensors_of(nn::Network<float>& network) {
@@ -94,7 +89,7 @@ ModelVersion::ModelVersion(const nn::ModelSpec& spec, nn::Shape sample,
   require(nn::takes(spec_, sample_), ErrorKind::data,
           "{}: the model {} takes samples of the shape {}, its metadata has {}", source_,
           spec_.name, nn::describe(spec_.input), nn::describe(sample_));
-  sample_values_ = elements_in(sample_);
+  sample_values_ = static_cast<std::size_t>(nn::elements_of(sample_));
   classes_ = static_cast<std::size_t>(first_->classes());
   const std::vector<TensorView> own = tensors_of(*first_);
   train::copy_tensors(tensors, own, source_);

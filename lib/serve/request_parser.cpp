@@ -10,15 +10,14 @@
 #include <string>
 
 #include "core/closest.hpp"
+#include "nn/shape.hpp"
 #include "serve/refusal.hpp"
 
 namespace fast::serve {
 namespace {
 
-std::size_t elements_of(const nn::Shape& shape) {
-  std::size_t elements = 1;
-  for (const std::int64_t side : shape) elements *= static_cast<std::size_t>(side);
-  return elements;
+std::size_t values_of(const InputForm& form) {
+  return static_cast<std::size_t>(nn::elements_of(form.sample));
 }
 
 std::string shown(const nn::Shape& shape) { return fmt::format("[{}]", train::shape_text(shape)); }
@@ -34,12 +33,11 @@ void check_count(std::size_t count, const InputForm& form) {
 /// The samples as one list of values, or in the shape of the model's input; an image of one channel
 /// needs no channel.
 bool fits(const nn::Shape& sample, const nn::Shape& input) {
-  if (sample == input || elements_of(sample) == elements_of(input)) {
-    nn::Shape image = sample;
-    if (image.size() + 1 == input.size() && input.front() == 1) image.insert(image.begin(), 1);
-    return image == input || sample.size() == 1 || input.size() == 1;
-  }
-  return false;
+  nn::Shape image = sample;
+  if (image.size() + 1 == input.size() && input.front() == 1) image.insert(image.begin(), 1);
+  if (image == input) return true;
+  const bool is_list = sample.size() == 1 || input.size() == 1;
+  return is_list && nn::elements_of(sample) == nn::elements_of(input);
 }
 
 /// The lengths of nested lists, which must be alike.
@@ -78,8 +76,7 @@ class Nesting {
 /// Takes a body's parts as the parser finds them. It keeps the numbers and nothing else.
 class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit BodyReader(const InputForm& form)
-      : form_(form), sample_values_(elements_of(form.sample)) {}
+  explicit BodyReader(const InputForm& form) : form_(form), sample_values_(values_of(form)) {}
 
   Instances take() {
     if (!seen_instances_) {
@@ -300,7 +297,7 @@ Instances parse_json(std::string_view body, const InputForm& form) {
 
 Instances parse_raw(std::string_view body, const InputForm& form, ElementType type,
                     std::string_view shape) {
-  const std::size_t sample_values = elements_of(form.sample);
+  const std::size_t sample_values = values_of(form);
   const std::size_t sample_bytes = sample_values * (type == ElementType::f32 ? sizeof(float) : 1);
   if (body.empty()) refuse(400, "the body is empty; a sample has {} bytes", sample_bytes);
   if (body.size() % sample_bytes != 0) {

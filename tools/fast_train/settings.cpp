@@ -15,7 +15,6 @@
 #include <fast/observe/tensorboard.hpp>
 #include <fast/observe/trace.hpp>
 #include <functional>
-#include <numeric>
 
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
@@ -23,6 +22,7 @@
 #include "core/toml.hpp"
 #include "fast_train/read_options.hpp"
 #include "fast_train/resolve.hpp"
+#include "nn/shape.hpp"
 
 namespace fast_train {
 
@@ -32,10 +32,6 @@ using options::OptionTable;
 using options::reads;
 
 namespace {
-
-std::int64_t elements_of(const nn::Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
 
 /// What the data requires.
 struct Task {
@@ -143,8 +139,9 @@ nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
           o.model, nn::describe(spec.input), o.data, nn::describe(data.sample_shape()));
   const nn::Shape output = nn::shapes(spec).back();
   require(
-      spec.loss.kind == nn::Loss::cross_entropy ? output == task.output
-                                                : elements_of(output) == elements_of(task.output),
+      spec.loss.kind == nn::Loss::cross_entropy
+          ? output == task.output
+          : nn::elements_of(output) == nn::elements_of(task.output),
       ErrorKind::argument,
       "--model {}: its outputs are {}, --data {} with --loss {} needs {}; choose another model, "
       "or change its last layer",
