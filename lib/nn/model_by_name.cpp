@@ -1,9 +1,9 @@
 #include <fast/core/error.hpp>
 #include <fast/nn/model_spec.hpp>
-#include <functional>
-#include <numeric>
 
 #include "core/closest.hpp"
+#include "core/split_text.hpp"
+#include "nn/shape.hpp"
 #include "options/value.hpp"
 
 namespace fast::nn {
@@ -15,14 +15,11 @@ using options::reads;
 std::vector<std::int64_t> widths_of(const std::string& name, std::int64_t inputs,
                                     std::int64_t outputs) {
   std::vector<std::int64_t> widths{inputs};
-  for (std::size_t begin = 4; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('-', begin), name.size());
+  for (const std::string_view text : split_text(std::string_view(name).substr(4), '-')) {
     std::int64_t width = 0;
-    require(reads(std::string_view(name).substr(begin, end - begin), width) && width > 0,
-            ErrorKind::argument,
+    require(reads(text, width) && width > 0, ErrorKind::argument,
             "--model: \"{}\"; widths of hidden layers are required (mlp:512-256)", name);
     widths.push_back(width);
-    begin = end + 1;
   }
   widths.push_back(outputs);
   return widths;
@@ -52,10 +49,7 @@ Shape sequence_of(const Shape& sample) {
   return {28, 28};
 }
 
-std::int64_t inputs_of(const Shape& sample) {
-  if (sample.empty()) return 784;
-  return std::accumulate(sample.begin(), sample.end(), std::int64_t{1}, std::multiplies<>());
-}
+std::int64_t inputs_of(const Shape& sample) { return sample.empty() ? 784 : elements_of(sample); }
 
 }  // namespace
 

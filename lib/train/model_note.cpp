@@ -5,6 +5,7 @@
 #include <fast/core/message.hpp>
 #include <fast/train/model_note.hpp>
 
+#include "core/split_text.hpp"
 #include "options/value.hpp"
 
 namespace fast::train {
@@ -15,16 +16,6 @@ constexpr char model_key[] = "fast.model", data_key[] = "fast.data", input_key[]
                loss_key[] = "fast.loss", mean_key[] = "fast.mean", stddev_key[] = "fast.stddev";
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::size_t most_sides = 8;
-
-std::vector<std::string_view> parts_of(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 /// The entries of a file's metadata.
 class Entries {
@@ -39,7 +30,7 @@ class Entries {
   std::vector<float> numbers(const char* key) const {
     std::vector<float> numbers;
     const std::string list = text(key);  // the parts are views of it
-    for (const std::string_view part : parts_of(list, ',')) {
+    for (const std::string_view part : split_text(list, ',')) {
       float number = 0;
       if (!options::reads(part, number) || !std::isfinite(number)) refuse(key);
       numbers.push_back(number);
@@ -67,7 +58,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 std::optional<std::vector<std::int64_t>> shape_of(std::string_view text) {
   std::vector<std::int64_t> shape;
   std::int64_t product = 1;
-  for (const std::string_view part : parts_of(text, 'x')) {
+  for (const std::string_view part : split_text(text, 'x')) {
     std::int64_t side = 0;
     if (!options::reads(part, side) || side <= 0 || side >= most_elements) return std::nullopt;
     if (shape.size() == most_sides || product > most_elements / side) return std::nullopt;

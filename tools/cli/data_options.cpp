@@ -1,6 +1,6 @@
 #include "cli/data_options.hpp"
 
-#include <algorithm>
+#include "core/split_text.hpp"
 
 namespace tools {
 
@@ -15,14 +15,11 @@ Value<TargetKind> target_kind() {
                              {"numbers", TargetKind::numbers}});
 }
 
-std::vector<std::string> parts_of(const std::string& list) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    parts.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
+/// No name follows the last comma of a list that ends with one.
+std::vector<std::string> names_in(const std::string& list) {
+  std::vector<std::string_view> parts = fast::split_text(list, ',');
+  if (parts.back().empty()) parts.pop_back();
+  return {parts.begin(), parts.end()};
 }
 
 }  // namespace
@@ -80,7 +77,7 @@ fast::data::LoadOptions load_options(const DataOptions& o, std::size_t limit) {
   load.classes = o.classes;
   load.targets = o.target_type;
   load.target = o.target;
-  load.features = parts_of(o.features);
+  load.features = names_in(o.features);
   load.test_data = o.test_data;
   load.test_share = o.test_share;
   load.split_seed = o.split_seed;

@@ -2,12 +2,13 @@
 
 #include <glob.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <set>
+
+#include "core/split_text.hpp"
 
 namespace fast::data {
 namespace {
@@ -35,11 +36,7 @@ std::vector<std::string> expand_braces(std::string_view inside, const std::strin
       texts.push_back(fmt::format("{:0{}}", from + i, first.size()));
     return texts;
   }
-  for (std::size_t begin = 0; begin <= inside.size();) {
-    const std::size_t end = std::min(inside.find(',', begin), inside.size());
-    texts.emplace_back(inside.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  for (const std::string_view text : split_text(inside, ',')) texts.emplace_back(text);
   return texts;
 }
 
