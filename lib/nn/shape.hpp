@@ -26,18 +26,25 @@ inline void demand_image(const Shape& in) {
          describe(in));
 }
 
-/// A square window that moves over a padded image.
+inline void demand_sequence(const Shape& in) {
+  demand(in.size() == 2, "it takes sequences [steps x features], its input is {}", describe(in));
+}
+
+/// A window that moves along each side of a padded input.
 struct Window {
   std::int64_t size, stride, padding;
 
-  /// Throws Error(argument) when the window does not fit the image.
-  void demand_fit(const Shape& in) const {
-    demand_image(in);
+  void demand_valid() const {
     demand(size > 0 && stride > 0 && padding >= 0,
            "sizes and strides must be positive, padding not negative");
     demand(padding < size, "padding must be smaller than the kernel");
-    demand(in[1] + 2 * padding >= size && in[2] + 2 * padding >= size,
-           "its window is larger than its input {}", describe(in));
+  }
+  bool fits(std::int64_t length) const { return length + 2 * padding >= size; }
+  /// Throws Error(argument) when a square window does not fit the image.
+  void demand_fit(const Shape& in) const {
+    demand_image(in);
+    demand_valid();
+    demand(fits(in[1]) && fits(in[2]), "its window is larger than its input {}", describe(in));
   }
   /// The number of windows along a side of `length`.
   std::int64_t along(std::int64_t length) const {

@@ -1,8 +1,7 @@
 #include <algorithm>
 
-#include "nn/layers/row.hpp"
+#include "nn/layers/pool.hpp"
 #include "nn/onnx/graph.hpp"
-#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
@@ -61,29 +60,14 @@ class WindowMeanLayer final : public Layer<T> {
   PoolSize size_;
 };
 
-struct WindowMeanKind {
-  using Spec = AveragePool;
-
-  static void keys(AveragePool& pool, Keys& keys) {
-    keys.optional("size", pool.size);
-    keys.optional("stride", pool.stride);
-    keys.optional("padding", pool.padding);
-  }
+struct WindowMeanKind : PoolKind<AveragePool> {
   static std::string describe(const AveragePool& pool) {
     return fmt::format("average pool {}, stride {}, padding {}", pool.size, pool.stride,
                        pool.padding);
   }
-  static Shape output(const AveragePool& pool, const Shape& in) {
-    const Window window{pool.size, pool.stride, pool.padding};
-    window.demand_fit(in);
-    demand(2 * pool.padding <= pool.size, "padding must be at most half of the window");
-    return {in[0], window.along(in[1]), window.along(in[2])};
-  }
   template <class T>
   static std::unique_ptr<Layer<T>> make(const AveragePool& pool, const Shape& in) {
-    const Shape out = output(pool, in);
-    const PoolSize size{in[1], in[2], out[1], out[2], pool.size, pool.stride, pool.padding};
-    return std::make_unique<WindowMeanLayer<T>>(in[0], size);
+    return std::make_unique<WindowMeanLayer<T>>(in[0], size_of(pool, in));
   }
   static std::string to_onnx(const AveragePool& pool, const std::string& in, OnnxGraph& graph) {
     std::vector<onnx::Message> attributes = onnx::window(pool.size, pool.stride, pool.padding);

@@ -1,22 +1,17 @@
 #include <algorithm>
 
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
-#include "nn/shape.hpp"
+#include "nn/layers/convolution.hpp"
 
 namespace fast::nn {
 namespace {
-
-std::int64_t steps_after(const Conv1d& conv, std::int64_t steps) {
-  return (steps + 2 * conv.padding - conv.kernel) / conv.stride + 1;
-}
 
 /// A product with the windows, each a row [feature][place in the kernel].
 template <class T>
 class Conv1dLayer final : public Layer<T> {
  public:
-  Conv1dLayer(const Conv1d& spec, const Shape& in)
-      : spec_(spec), steps_(in[0]), features_(in[1]), out_steps_(steps_after(spec, in[0])) {
+  Conv1dLayer(const Conv1d& spec, const Shape& in, Index out_steps)
+      : spec_(spec), steps_(in[0]), features_(in[1]), out_steps_(out_steps) {
     grow<T>(no_bias_, spec.channels);
     std::fill_n(data(no_bias_), spec.channels, T{0});
   }
@@ -74,31 +69,19 @@ class Conv1dLayer final : public Layer<T> {
   AlignedBuffer windows_, grads_, no_bias_, ignored_;
 };
 
-struct Conv1dKind {
-  using Spec = Conv1d;
+struct Conv1dKind : ConvolutionKind<Conv1d> {
   static constexpr const char* prefix = "conv1d_";
 
-  static void keys(Conv1d& conv, Keys& keys) {
-    keys.required("channels", conv.channels);
-    keys.required("kernel", conv.kernel);
-    keys.optional("stride", conv.stride);
-    keys.optional("padding", conv.padding);
-    keys.optional("bias", conv.bias);
-  }
   static std::string describe(const Conv1d& conv) {
     return fmt::format("conv1d {}, kernel {}, stride {}, padding {}{}", conv.channels, conv.kernel,
                        conv.stride, conv.padding, conv.bias ? "" : ", no bias");
   }
   static Shape output(const Conv1d& conv, const Shape& in) {
-    demand(in.size() == 2, "it takes sequences [steps x features], its input is {}",
-           nn::describe(in));
+    demand_sequence(in);
     demand(conv.channels > 0, "channels must be positive");
-    demand(conv.kernel > 0 && conv.stride > 0 && conv.padding >= 0,
-           "sizes and strides must be positive, padding not negative");
-    demand(conv.padding < conv.kernel, "padding must be smaller than the kernel");
-    demand(in[0] + 2 * conv.padding >= conv.kernel, "its kernel is longer than its input {}",
-           nn::describe(in));
-    return {steps_after(conv, in[0]), conv.channels};
+    window(conv).demand_valid();
+    demand(window(conv).fits(in[0]), "its kernel is longer than its input {}", nn::describe(in));
+    return {window(conv).along(in[0]), conv.channels};
   }
   static void list_tensors(const Conv1d& conv, const Shape& in, Inventory& to) {
     to.add_weight("weight", {conv.channels, in[1], conv.kernel}, in[1] * conv.kernel);
@@ -106,7 +89,7 @@ struct Conv1dKind {
   }
   template <class T>
   static std::unique_ptr<Layer<T>> make(const Conv1d& conv, const Shape& in) {
-    return std::make_unique<Conv1dLayer<T>>(conv, in);
+    return std::make_unique<Conv1dLayer<T>>(conv, in, window(conv).along(in[0]));
   }
 };
 

@@ -1,7 +1,6 @@
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/convolution.hpp"
 #include "nn/onnx/graph.hpp"
-#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
@@ -38,26 +37,17 @@ class ConvLayer final : public Layer<T> {
   AlignedBuffer packed_, rows_, sums_;
 };
 
-struct ConvKind {
-  using Spec = Conv2d;
+struct Conv2dKind : ConvolutionKind<Conv2d> {
   static constexpr const char* prefix = "conv";
 
-  static void keys(Conv2d& conv, Keys& keys) {
-    keys.required("channels", conv.channels);
-    keys.required("kernel", conv.kernel);
-    keys.optional("stride", conv.stride);
-    keys.optional("padding", conv.padding);
-    keys.optional("bias", conv.bias);
-  }
   static std::string describe(const Conv2d& conv) {
     return fmt::format("conv2d {}, kernel {}, stride {}, padding {}", conv.channels, conv.kernel,
                        conv.stride, conv.padding);
   }
   static Shape output(const Conv2d& conv, const Shape& in) {
-    const Window window{conv.kernel, conv.stride, conv.padding};
-    window.demand_fit(in);
+    window(conv).demand_fit(in);
     demand(conv.channels > 0, "channels must be positive");
-    return {conv.channels, window.along(in[1]), window.along(in[2])};
+    return {conv.channels, window(conv).along(in[1]), window(conv).along(in[2])};
   }
   static void list_tensors(const Conv2d& conv, const Shape& in, Inventory& to) {
     to.add_weight("weight", {conv.channels, in[0], conv.kernel, conv.kernel},
@@ -80,6 +70,6 @@ struct ConvKind {
 
 }  // namespace
 
-const Row rows::conv2d = row_from<ConvKind>();
+const Row rows::conv2d = row_from<Conv2dKind>();
 
 }  // namespace fast::nn

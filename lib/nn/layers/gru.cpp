@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
-#include "nn/shape.hpp"
+#include "nn/layers/recurrent.hpp"
 
 namespace fast::nn {
 namespace {
@@ -123,30 +121,14 @@ class GruLayer final : public Layer<T> {
   AlignedBuffer input_grads_, hidden_grads_, carry_, through_;
 };
 
-struct GruKind {
-  using Spec = Gru;
+struct GruKind : RecurrentKind<Gru, 3> {
   static constexpr const char* prefix = "gru";
 
-  static void keys(Gru& gru, Keys& keys) {
-    keys.required("hidden", gru.hidden);
-    keys.optional("every_step", gru.every_step);
-  }
-  static std::string describe(const Gru& gru) {
-    return fmt::format("gru {}{}", gru.hidden, gru.every_step ? ", every step" : "");
-  }
-  static Shape output(const Gru& gru, const Shape& in) {
-    demand(in.size() == 2, "it takes sequences [steps x features], its input is {}",
-           nn::describe(in));
-    demand(gru.hidden > 0, "hidden units must be positive");
-    if (gru.every_step) return {in[0], gru.hidden};
-    return {gru.hidden};
-  }
+  static std::string describe(const Gru& gru) { return described(prefix, gru); }
   static void list_tensors(const Gru& gru, const Shape& in, Inventory& to) {
-    const std::int64_t gates = 3 * gru.hidden, sums = in[1] + gru.hidden;
-    to.add_weight("weight_ih", {gates, in[1]}, sums);
-    to.add_weight("weight_hh", {gates, gru.hidden}, sums);
-    to.add_constant("bias_ih", {gates}, 0);
-    to.add_constant("bias_hh", {gates}, 0);
+    list_weights(gru, in, to);
+    to.add_constant("bias_ih", {gates(gru)}, 0);
+    to.add_constant("bias_hh", {gates(gru)}, 0);
   }
   template <class T>
   static std::unique_ptr<Layer<T>> make(const Gru& gru, const Shape& in) {

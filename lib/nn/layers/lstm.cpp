@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <array>
 
-#include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/recurrent.hpp"
 #include "nn/onnx/graph.hpp"
-#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
@@ -89,29 +87,13 @@ std::string turned(const std::string& sequences, OnnxGraph& graph) {
                     {onnx::attribute("perm", std::vector<std::int64_t>{1, 0, 2})});
 }
 
-struct LstmKind {
-  using Spec = Lstm;
+struct LstmKind : RecurrentKind<Lstm, 4> {
   static constexpr const char* prefix = "lstm";
 
-  static void keys(Lstm& lstm, Keys& keys) {
-    keys.required("hidden", lstm.hidden);
-    keys.optional("every_step", lstm.every_step);
-  }
-  static std::string describe(const Lstm& lstm) {
-    return fmt::format("lstm {}{}", lstm.hidden, lstm.every_step ? ", every step" : "");
-  }
-  static Shape output(const Lstm& lstm, const Shape& in) {
-    demand(in.size() == 2, "it takes sequences [steps x features], its input is {}",
-           nn::describe(in));
-    demand(lstm.hidden > 0, "hidden units must be positive");
-    if (lstm.every_step) return {in[0], lstm.hidden};
-    return {lstm.hidden};
-  }
+  static std::string describe(const Lstm& lstm) { return described(prefix, lstm); }
   static void list_tensors(const Lstm& lstm, const Shape& in, Inventory& to) {
-    const std::int64_t gates = 4 * lstm.hidden, sums = in[1] + lstm.hidden;
-    to.add_weight("weight_ih", {gates, in[1]}, sums);
-    to.add_weight("weight_hh", {gates, lstm.hidden}, sums);
-    to.add_constant("bias", {gates}, 0);
+    list_weights(lstm, in, to);
+    to.add_constant("bias", {gates(lstm)}, 0);
   }
   template <class T>
   static std::unique_ptr<Layer<T>> make(const Lstm& lstm, const Shape& in) {

@@ -1,6 +1,5 @@
-#include "nn/layers/row.hpp"
+#include "nn/layers/pool.hpp"
 #include "nn/onnx/graph.hpp"
-#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
@@ -23,28 +22,13 @@ class MaxPoolLayer final : public Layer<T> {
   PoolSize size_;
 };
 
-struct MaxPoolKind {
-  using Spec = MaxPool;
-
-  static void keys(MaxPool& pool, Keys& keys) {
-    keys.optional("size", pool.size);
-    keys.optional("stride", pool.stride);
-    keys.optional("padding", pool.padding);
-  }
+struct MaxPoolKind : PoolKind<MaxPool> {
   static std::string describe(const MaxPool& pool) {
     return fmt::format("max pool {}, stride {}, padding {}", pool.size, pool.stride, pool.padding);
   }
-  static Shape output(const MaxPool& pool, const Shape& in) {
-    const Window window{pool.size, pool.stride, pool.padding};
-    window.demand_fit(in);
-    demand(2 * pool.padding <= pool.size, "padding must be at most half of the window");
-    return {in[0], window.along(in[1]), window.along(in[2])};
-  }
   template <class T>
   static std::unique_ptr<Layer<T>> make(const MaxPool& pool, const Shape& in) {
-    const Shape out = output(pool, in);
-    const PoolSize size{in[1], in[2], out[1], out[2], pool.size, pool.stride, pool.padding};
-    return std::make_unique<MaxPoolLayer<T>>(in[0], size);
+    return std::make_unique<MaxPoolLayer<T>>(in[0], size_of(pool, in));
   }
   static std::string to_onnx(const MaxPool& pool, const std::string& in, OnnxGraph& graph) {
     return graph.node("MaxPool", {in}, onnx::window(pool.size, pool.stride, pool.padding));
