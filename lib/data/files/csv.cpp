@@ -10,16 +10,13 @@
 #include <set>
 #include <utility>
 
+#include "data/files/classes.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/csv_table.hpp"
 #include "data/files/split.hpp"
 
 namespace fast::data {
 namespace {
-
-constexpr double most_classes = 1 << 24;
-/// Larger whole numbers are classes only if that is asked for.
-constexpr double most_by_itself = 1000;
 
 /// The classes of a column of texts.
 using ClassNames = std::vector<std::string>;
@@ -29,10 +26,6 @@ bool is_numeric(const CsvTable& table) {
   double number = 0;
   return std::all_of(table.targets().begin(), table.targets().end(),
                      [&](const std::string& text) { return read_number(text, number); });
-}
-
-bool is_class(double number, double limit) {
-  return number >= 0 && number < limit && number == std::floor(number);
 }
 
 void check_targets(const CsvTable& table) {
@@ -47,7 +40,7 @@ void check_targets(const CsvTable& table) {
 bool has_other_numbers(const CsvTable& table) {
   return std::any_of(table.targets().begin(), table.targets().end(), [](const std::string& text) {
     double number = 0;
-    return read_number(text, number) && !is_class(number, most_by_itself);
+    return read_number(text, number) && !is_class(number, most_automatic_classes);
   });
 }
 
@@ -135,16 +128,12 @@ Dataset dataset_of(const CsvTable& table, const std::optional<Classes>& classes)
   return {table.path(), std::move(shape), table.values(), std::move(labels), classes->count};
 }
 
-CsvTable table_of(std::string_view text, const std::string& path, const CsvColumns& columns) {
-  return {text, path, columns};
-}
-
 }  // namespace
 
 Splits parse_csv(std::string_view text, const std::string& path, const LoadOptions& options) {
   require(!options.target.empty(), ErrorKind::argument,
           "csv: {}: which column is to be predicted? Name it (--target NAME)", printable(path));
-  const CsvTable table = table_of(text, path, {options.target, options.features});
+  const CsvTable table(text, path, {options.target, options.features});
   std::optional<Classes> classes;
   if (has_classes(table, options.targets)) classes = classes_of(table, options);
   const Dataset all = dataset_of(table, classes);
@@ -152,11 +141,10 @@ Splits parse_csv(std::string_view text, const std::string& path, const LoadOptio
   if (options.test_data.empty()) {
     splits = split_at_random(all, options);
   } else {
-    const std::string test = read_text(options.test_data, "csv");
+    const std::string test_text = read_text(options.test_data, "csv");
+    const CsvTable test(test_text, options.test_data, {options.target, table.features()});
     splits.train = first_of(all, options.limit);
-    splits.test = first_of(
-        dataset_of(table_of(test, options.test_data, {options.target, table.features()}), classes),
-        options.limit);
+    splits.test = first_of(dataset_of(test, classes), options.limit);
   }
   splits.normalization = splits.train.measure();
   return splits;

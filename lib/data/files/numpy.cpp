@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/closest.hpp"
+#include "data/files/classes.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/npy_samples.hpp"
 #include "data/files/split.hpp"
@@ -83,16 +84,15 @@ std::vector<float> as_floats(const std::vector<float>& values) { return values; 
 
 /// Whole numbers from 0 on.
 std::vector<std::int32_t> classes_in(const NpyArray& array, const std::string& name, int& classes) {
+  const double limit = classes > 0 ? classes : most_classes;
   std::vector<std::int32_t> labels;
   const auto read = [&](const auto& values) {
     for (const auto value : values) {
       const auto number = static_cast<double>(value);
-      require(
-          number >= 0 && number == std::floor(number) && number < (classes > 0 ? classes : 1 << 24),
-          ErrorKind::data,
-          "numpy: {}: target {} is {}, which is no class; whole numbers from 0 on are required "
-          "(--classes), for numbers take another loss (--loss mse)",
-          printable(name), labels.size(), value);
+      require(is_class(number, limit), ErrorKind::data,
+              "numpy: {}: target {} is {}, which is no class; whole numbers from 0 on are required "
+              "(--classes), for numbers take another loss (--loss mse)",
+              printable(name), labels.size(), value);
       labels.push_back(static_cast<std::int32_t>(number));
     }
   };
@@ -107,8 +107,7 @@ bool has_classes(const NpyArray& array, std::size_t samples, TargetKind kind) {
   if (kind != TargetKind::automatic) return kind == TargetKind::classes;
   const auto fits = [&](const auto& values) {
     return values.size() == samples && std::all_of(values.begin(), values.end(), [](auto value) {
-             const auto number = static_cast<double>(value);
-             return number >= 0 && number < 1000 && number == std::floor(number);
+             return is_class(static_cast<double>(value), most_automatic_classes);
            });
   };
   return std::visit(fits, array.values);

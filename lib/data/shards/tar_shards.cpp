@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "data/files/classes.hpp"
 #include "data/files/csv_table.hpp"
 #include "data/files/image.hpp"
 #include "data/files/npy_samples.hpp"
@@ -214,7 +215,7 @@ class TarSamples {
       read_number(contents, value);
     }
     const bool must_be_class = kind_ == TargetKind::classes;
-    if (must_be_class ? is_class_below(value, 1 << 24) : std::isfinite(static_cast<float>(value))) {
+    if (must_be_class ? is_class(value) : std::isfinite(static_cast<float>(value))) {
       sample_->target = value;
     } else if (!sample_->target) {
       sample_->fault = must_be_class ? "its label is no whole number from 0 on"
@@ -238,14 +239,11 @@ class TarSamples {
                                              : "it has no values (.jpg, .png or .npy)");
   }
 
-  static bool is_class_below(double value, double limit) {
-    return value >= 0 && value < limit && value == std::floor(value);
-  }
   /// See TargetKind::automatic.
   bool are_classes() const {
     if (kind_ != TargetKind::automatic) return kind_ == TargetKind::classes;
     return std::all_of(targets_.begin(), targets_.end(),
-                       [](double value) { return is_class_below(value, 1000); });
+                       [](double value) { return is_class(value, most_automatic_classes); });
   }
 
   TargetKind kind_;
