@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "data/channel_sums.hpp"
+
 namespace fast::data {
 
 struct Dataset::Storage {
@@ -136,9 +138,6 @@ void convert(const T* from, const std::vector<Affine>& maps, std::span<float> ou
     to += plane;
   }
 }
-
-template <class T>
-constexpr float unit_of = std::is_same_v<T, std::uint8_t> ? 1.0F / 255.0F : 1.0F;
 
 }  // namespace
 
@@ -332,42 +331,6 @@ void Dataset::gather(std::span<const std::size_t> indices, const Normalization& 
 
 namespace {
 
-/// Sums over the values of each channel, less its first value: large means do not hide small
-/// deviations.
-class Moments {
- public:
-  explicit Moments(std::size_t channels)
-      : origins_(channels), sums_(channels), squares_(channels) {}
-
-  template <class T>
-  void add(const T* from, std::size_t plane) {
-    const auto unit = static_cast<double>(unit_of<T>);
-    for (std::size_t c = 0; c < sums_.size(); ++c, from += plane) {
-      if (values_ == 0) origins_[c] = static_cast<double>(from[0]) * unit;
-      for (std::size_t i = 0; i < plane; ++i) {
-        const double value = static_cast<double>(from[i]) * unit - origins_[c];
-        sums_[c] += value;
-        squares_[c] += value * value;
-      }
-    }
-    values_ += plane;
-  }
-  Normalization normalization() const {
-    Normalization result{std::vector<float>(sums_.size()), std::vector<float>(sums_.size(), 1.0F)};
-    const auto count = static_cast<double>(std::max<std::size_t>(values_, 1));
-    for (std::size_t c = 0; c < sums_.size(); ++c) {
-      const double mean = sums_[c] / count, variance = squares_[c] / count - mean * mean;
-      result.mean[c] = static_cast<float>(origins_[c] + mean);
-      if (variance > 1e-30) result.stddev[c] = static_cast<float>(std::sqrt(variance));
-    }
-    return result;
-  }
-
- private:
-  std::vector<double> origins_, sums_, squares_;
-  std::size_t values_ = 0;  ///< of a channel
-};
-
 constexpr std::size_t streamed_to_measure = 1024;
 
 }  // namespace
@@ -375,19 +338,21 @@ constexpr std::size_t streamed_to_measure = 1024;
 Normalization Dataset::measure() const {
   if (size_ == 0) return {};
   const std::size_t count = is_streamed() ? std::min(size_, streamed_to_measure) : size_;
-  Moments moments(storage_->channels());
+  const std::size_t plane = sample_size() / storage_->channels();
+  ChannelSums sums(storage_->channels());
   const auto add_all = [&]<class T>(std::vector<T> room) {
     for (std::size_t i = 0; i < count; ++i) {
       try {
-        moments.add(storage_->sample<T>(begin_ + i * size_ / count, room),
-                    sample_size() / storage_->channels());
+        const T* sample = storage_->sample<T>(begin_ + i * size_ / count, room);
+        if (sums.values == 0) sums.begin_at(sample, plane);
+        sums.add(sample, plane);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::data) throw;
       }
     }
   };
   is_bytes() ? add_all(std::vector<std::uint8_t>()) : add_all(std::vector<float>());
-  return moments.normalization();
+  return sums.normalization();
 }
 
 }  // namespace fast::data

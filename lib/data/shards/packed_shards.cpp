@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "data/channel_sums.hpp"
 #include "data/shards/packed_shard.hpp"
 
 namespace fast::data {
@@ -102,30 +103,20 @@ Dataset open_packed(const std::vector<std::filesystem::path>& files) {
 }
 
 Normalization packed_moments(const std::vector<std::filesystem::path>& files) {
-  std::vector<double> sums, squares;
-  double values = 0;
+  ChannelSums total(0);
   for (const auto& file : files) {
     const PackedInfo info = read_packed_info(file);
-    sums.resize(info.sums.size());
-    squares.resize(info.sums.size());
+    for (auto* each : {&total.origins, &total.sums, &total.squares}) each->resize(info.sums.size());
     double plane = 1;
     for (std::size_t i = 1; i < info.sample_shape.size(); ++i)
       plane *= static_cast<double>(info.sample_shape[i]);
-    values += plane * static_cast<double>(info.samples);
-    for (std::size_t c = 0; c < sums.size(); ++c) {
-      sums[c] += info.sums[c];
-      squares[c] += info.squares[c];
+    total.values += plane * static_cast<double>(info.samples);
+    for (std::size_t c = 0; c < info.sums.size(); ++c) {
+      total.sums[c] += info.sums[c];
+      total.squares[c] += info.squares[c];
     }
   }
-  Normalization result{std::vector<float>(sums.size()), std::vector<float>(sums.size(), 1.0F)};
-  for (std::size_t c = 0; c < sums.size() && values > 0; ++c) {
-    const double mean = sums[c] / values, variance = squares[c] / values - mean * mean;
-    result.mean[c] = static_cast<float>(mean);
-    // The sums round by some 1e-16 of each square.
-    if (variance > std::max(1e-12 * mean * mean, 1e-30))
-      result.stddev[c] = static_cast<float>(std::sqrt(variance));
-  }
-  return result;
+  return total.normalization();
 }
 
 std::vector<std::size_t> damaged_in(const std::filesystem::path& file) {

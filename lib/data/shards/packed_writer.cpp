@@ -8,6 +8,7 @@
 #include <fstream>
 #include <utility>
 
+#include "data/channel_sums.hpp"
 #include "data/shards/packed_shard.hpp"
 
 namespace fast::data {
@@ -17,14 +18,14 @@ namespace {
 class PackedWriter {
  public:
   PackedWriter(std::filesystem::path path, PackedInfo info)
-      : path_(std::move(path)), part_(path_.string() + ".part"), info_(std::move(info)) {
+      : path_(std::move(path)),
+        part_(path_.string() + ".part"),
+        info_(std::move(info)),
+        moments_(
+            info_.sample_shape.empty() ? 1 : static_cast<std::size_t>(info_.sample_shape.front())) {
     file_.open(part_, std::ios::binary | std::ios::trunc);
     check();
     put(packed_head());
-    const std::size_t channels =
-        info_.sample_shape.empty() ? 1 : static_cast<std::size_t>(info_.sample_shape.front());
-    info_.sums.assign(channels, 0);
-    info_.squares.assign(channels, 0);
   }
   ~PackedWriter() {
     std::error_code ignored;
@@ -39,15 +40,15 @@ class PackedWriter {
     const std::uint64_t sum = sum_of(values);
     sums_.append(reinterpret_cast<const char*>(&sum), sizeof sum);
     ++info_.samples;
-    if (info_.is_bytes) {
-      add_moments(reinterpret_cast<const std::uint8_t*>(values.data()), values.size(), 1.0F / 255);
-    } else {
-      const auto* floats = reinterpret_cast<const float*>(values.data());
-      add_moments(floats, values.size() / sizeof(float), 1.0F);
-    }
+    if (info_.is_bytes)
+      add_moments<std::uint8_t>(values);
+    else
+      add_moments<float>(values);
   }
 
   void finish() {
+    info_.sums = moments_.sums;
+    info_.squares = moments_.squares;
     const PackedPlaces places = places_of(info_, path_.string());
     fill_to(places.targets);
     put(targets_);
@@ -65,15 +66,9 @@ class PackedWriter {
 
  private:
   template <class T>
-  void add_moments(const T* from, std::size_t count, float unit) {
-    const std::size_t channels = info_.sums.size(), plane = count / channels;
-    for (std::size_t c = 0; c < channels; ++c) {
-      for (std::size_t i = 0; i < plane; ++i) {
-        const double value = static_cast<double>(from[c * plane + i]) * static_cast<double>(unit);
-        info_.sums[c] += value;
-        info_.squares[c] += value * value;
-      }
-    }
+  void add_moments(std::span<const std::byte> values) {
+    const std::size_t plane = values.size() / sizeof(T) / moments_.sums.size();
+    moments_.add(reinterpret_cast<const T*>(values.data()), plane);
   }
   void put(std::string_view bytes) {
     file_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -88,6 +83,7 @@ class PackedWriter {
 
   std::filesystem::path path_, part_;
   PackedInfo info_;
+  ChannelSums moments_;  ///< their origins are 0
   std::ofstream file_;
   std::string targets_, sums_;
   std::size_t written_ = 0;
