@@ -9,6 +9,7 @@
 
 #include "data/channel_sums.hpp"
 #include "data/shards/packed_shard.hpp"
+#include "data/shards/shard_places.hpp"
 
 namespace fast::data {
 namespace {
@@ -17,9 +18,7 @@ namespace {
 class PackedSource final : public SampleSource {
  public:
   explicit PackedSource(std::vector<PackedShard> shards) : shards_(std::move(shards)) {
-    std::size_t samples = 0;
-    for (const PackedShard& shard : shards_)
-      first_.push_back(std::exchange(samples, samples + shard.info().samples));
+    for (const PackedShard& shard : shards_) places_.add(shard.info().samples);
   }
   bool is_bytes() const override { return shards_.front().info().is_bytes; }
   std::vector<std::size_t> shards() const override {
@@ -28,15 +27,14 @@ class PackedSource final : public SampleSource {
     return counts;
   }
   void read(std::size_t sample, std::span<std::byte> into) const override {
-    const auto next = std::upper_bound(first_.begin(), first_.end(), sample);
-    const auto place = static_cast<std::size_t>(next - first_.begin()) - 1;
-    const std::span<const std::byte> values = shards_[place].sample(sample - first_[place]);
+    const ShardPlaces::Place place = places_.of(sample);
+    const std::span<const std::byte> values = shards_[place.shard].sample(place.sample);
     std::memcpy(into.data(), values.data(), values.size());
   }
 
  private:
   std::vector<PackedShard> shards_;
-  std::vector<std::size_t> first_;  ///< sample of each shard
+  ShardPlaces places_;
 };
 
 void check_one_set(const std::vector<PackedShard>& shards) {

@@ -17,6 +17,7 @@
 #include "data/files/image.hpp"
 #include "data/files/npy_samples.hpp"
 #include "data/shards/mapped_file.hpp"
+#include "data/shards/shard_places.hpp"
 #include "data/shards/tar_index.hpp"
 
 namespace fast::data {
@@ -60,12 +61,8 @@ class TarSource final : public SampleSource {
  public:
   TarSource(std::vector<TarShard> shards, std::size_t left_out, std::string why_left_out)
       : shards_(std::move(shards)), left_out_(left_out), why_left_out_(std::move(why_left_out)) {
-    std::size_t samples = 0;
-    for (const TarShard& shard : shards_) {
-      first_.push_back(samples);
-      samples += shard.places.size();
-    }
-    take_shape(samples);
+    for (const TarShard& shard : shards_) places_.add(shard.places.size());
+    take_shape();
   }
 
   const std::vector<std::int64_t>& shape() const { return shape_; }
@@ -94,23 +91,22 @@ class TarSource final : public SampleSource {
 
  private:
   /// Of the first sample that can be read.
-  void take_shape(std::size_t samples) {
+  void take_shape() {
     constexpr std::size_t most_tries = 100;
-    for (std::size_t i = 0; i < samples; ++i) {
+    for (std::size_t i = 0; i < places_.samples(); ++i) {
       try {
         const Decoded decoded = decoded_at(i);
         shape_ = decoded.shape;
         is_bytes_ = decoded.values.index() == 0;
         return;
       } catch (const Error&) {
-        if (i + 1 == std::min(samples, most_tries)) throw;
+        if (i + 1 == std::min(places_.samples(), most_tries)) throw;
       }
     }
   }
   std::pair<const TarShard*, TarPlace> place_of(std::size_t sample) const {
-    const auto next = std::upper_bound(first_.begin(), first_.end(), sample);
-    const auto shard = static_cast<std::size_t>(next - first_.begin()) - 1;
-    return {&shards_[shard], shards_[shard].places[sample - first_[shard]]};
+    const auto [shard, place] = places_.of(sample);
+    return {&shards_[shard], shards_[shard].places[place]};
   }
   Decoded decoded_at(std::size_t sample) const {
     const auto [shard, place] = place_of(sample);
@@ -132,7 +128,7 @@ class TarSource final : public SampleSource {
   }
 
   std::vector<TarShard> shards_;
-  std::vector<std::size_t> first_;  ///< sample of each shard
+  ShardPlaces places_;
   std::vector<std::int64_t> shape_;
   bool is_bytes_ = true;
   std::size_t left_out_ = 0;
