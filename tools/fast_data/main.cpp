@@ -18,6 +18,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/data_options.hpp"
+#include "data/files/split.hpp"
 
 using namespace fast;
 namespace fs = std::filesystem;
@@ -126,26 +127,11 @@ class Shuffled final : public data::SampleSource {
   std::vector<std::size_t> order_;
 };
 
-template <class T>
-std::vector<T> reordered(std::span<const T> values, const std::vector<std::size_t>& order,
-                         std::size_t each) {
-  std::vector<T> result;
-  for (const std::size_t index : order) {
-    const auto block = values.subspan(index * each, each);
-    result.insert(result.end(), block.begin(), block.end());
-  }
-  return result;
-}
-
 data::Dataset shuffled(const data::Dataset& samples, std::uint64_t seed) {
   std::vector<std::size_t> order(samples.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   Rng(mix_seed(seed, 0xda7a)).shuffle(std::span(order));
-  data::Targets targets{{}, samples.target_shape(), samples.classes()};
-  if (samples.targets().empty())
-    targets.values = reordered(samples.labels(), order, samples.target_size());
-  else
-    targets.values = reordered(samples.targets(), order, samples.target_size());
+  data::Targets targets = data::chosen_targets(samples, order);
   return {samples.name(), samples.sample_shape(),
           std::make_shared<Shuffled>(samples, std::move(order)), std::move(targets)};
 }

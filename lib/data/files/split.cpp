@@ -33,16 +33,21 @@ Dataset first_of(const Dataset& samples, std::size_t limit) {
   return samples.slice(0, limit == 0 ? samples.size() : std::min(limit, samples.size()));
 }
 
-Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indices) {
-  Dataset::Values values;
-  std::visit([&](const auto& all) { values = blocks_of(all, indices, samples.sample_size()); },
-             samples.values());
+Targets chosen_targets(const Dataset& samples, const std::vector<std::size_t>& indices) {
   Targets targets{{}, samples.target_shape(), samples.classes()};
   if (samples.targets().empty())
     targets.values = blocks_of(samples.labels(), indices, samples.target_size());
   else
     targets.values = blocks_of(samples.targets(), indices, samples.target_size());
-  return {samples.name(), samples.sample_shape(), std::move(values), std::move(targets)};
+  return targets;
+}
+
+Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indices) {
+  Dataset::Values values;
+  std::visit([&](const auto& all) { values = blocks_of(all, indices, samples.sample_size()); },
+             samples.values());
+  return {samples.name(), samples.sample_shape(), std::move(values),
+          chosen_targets(samples, indices)};
 }
 
 Splits split_at_random(const Dataset& samples, const LoadOptions& options) {

@@ -11,11 +11,14 @@ namespace fast::data {
 /// The first `limit` samples; all if that is 0 or more than there are.
 Dataset first_of(const Dataset& samples, std::size_t limit);
 
+/// What a model learns of these samples, in the order of `indices`.
+Targets chosen_targets(const Dataset& samples, const std::vector<std::size_t>& indices);
+
 /// Samples of a data set in memory, in the order of `indices`, in memory of their own.
 Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indices);
 
 /// A share `options.test_share` of the samples, chosen at random by `options.split_seed`, is the
-/// test part; both parts keep the samples' order and have at most `options.limit` of them. Throws
+/// test part. Both parts have the drawn order, and at most `options.limit` samples. Throws
 /// Error(argument) when a part has none.
 Splits split_at_random(const Dataset& samples, const LoadOptions& options);
 
