@@ -255,17 +255,15 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
     refuse_others(options, {.splits = true, .stream = true}, name);
     return load_images(directory, options);
   }
-  if (!has_npy_files(directory)) refuse_others(options, {}, name);
-  refuse_others(options, {.target = true, .features = true, .test_share = true}, name);
-  for (const fs::path& place : {directory, directory / "cifar-10-batches-bin"}) {
+  const bool has_npy = has_npy_files(directory);
+  refuse_others(options, {.target = has_npy, .features = has_npy, .test_share = has_npy}, name);
+  for (const fs::path& place :
+       {directory, directory / "cifar-10-batches-bin", directory / "cifar-100-binary"}) {
     if (present(place)) require_readable(place);
     if (is_cifar(place)) return load_cifar(place, options);
-  }
-  for (const fs::path& place : {directory, directory / "cifar-100-binary"}) {
-    if (present(place)) require_readable(place);
     if (is_cifar100(place)) return load_cifar100(place, options);
   }
-  if (has_npy_files(directory)) return read_npy_directory(directory, options);
+  if (has_npy) return read_npy_directory(directory, options);
   return {part(directory, "train", options), part(directory, "t10k", options), {}};
 }
 
