@@ -98,15 +98,17 @@ data::Normalization none_for(const data::Dataset& tokens) {
   return {{0}, {tokens.is_bytes() ? 1 / 255.0F : 1.0F}};
 }
 
-/// Checks that model and data fit each other and this host.
-void fit(const Group& ranks, const Options& o, data::Splits& data) {
+/// The model. Checks that model and data fit each other and this host.
+nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
+  nn::ModelSpec spec;
   agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     const int workers = o.exchange == "local" ? o.workers : workers_here(ranks, o.spares);
-    const nn::ModelSpec spec = fast_train::model_for(o, data.train);
+    spec = fast_train::model_for(o, data.train);
     fast_train::check_capacity(o, spec, workers);
     if (std::holds_alternative<nn::Embedding>(spec.layers.front()))
       data.normalization = none_for(data.train);
   });
+  return spec;
 }
 
 /// What must be the same on hosts that read files of their own.
@@ -151,15 +153,16 @@ bool report(const Group& group, const Options& o, const train::Summary& summary)
 }
 
 /// One worker, from its replica to the closing table: the exit status.
-int train_worker(const Group& group, const Options& o, const data::Splits& data) {
+int train_worker(const Group& group, const Options& o, const data::Splits& data,
+                 const nn::ModelSpec& spec) {
   backends::OnDevice replica;
   train::TrainerOptions trainer = fast_train::trainer_options(o);
+  trainer.names.loss = nn::name(spec.loss.kind);
   trainer.worker.must_agree += agreement(data);
   trainer.checkpoints.stop_requested = [] { return stop_asked.load(); };
   trainer.leave_requested = mpi::asked_to_leave;
   agree(group.everyone(), Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
-    replica = fast_train::backend_of(o, data.train, group);
-    trainer.names.loss = nn::name(fast_train::model_for(o, data.train).loss.kind);
+    replica = fast_train::backend_of(o, spec, group);
     trainer.device = replica.device;
     trainer.prefetch.memory = replica.memory;
   });
@@ -193,15 +196,15 @@ int main(int argc, char** argv) {
       std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
     }
     data::Splits data = data_of(ranks, *options);
-    fit(ranks, *options, data);
+    const nn::ModelSpec spec = fit(ranks, *options, data);
     fast_train::name_run(ranks, *options);
     if (options->exchange == "local") {
       std::atomic<int> status{0};
       local::run(options->workers, [&](const Group& group) {
-        if (train_worker(group, *options, data) != 0) status = 1;
+        if (train_worker(group, *options, data, spec) != 0) status = 1;
       });
       return status.load();
     }
-    return train_worker(with_spares(ranks, options->spares), *options, data);
+    return train_worker(with_spares(ranks, options->spares), *options, data, spec);
   });
 }

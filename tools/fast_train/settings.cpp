@@ -159,8 +159,7 @@ std::optional<int> gpu_of(const std::string& device) {
   return index;
 }
 
-backends::OnDevice backend_of(const Options& o, const data::Dataset& data, const Group& group) {
-  const nn::ModelSpec spec = model_for(o, data);
+backends::OnDevice backend_of(const Options& o, const nn::ModelSpec& spec, const Group& group) {
   const nn::BackendOptions options{optimizer_of(o), o.clip_norm, o.accumulate, o.threads};
   if (o.device != "cpu") {
     const std::optional<int> gpu = gpu_of(o.device);

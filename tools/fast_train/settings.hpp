@@ -13,10 +13,10 @@
 namespace fast_train {
 
 fast::train::TrainerOptions trainer_options(const Options& o);
-/// On the device that the options name.
-backends::OnDevice backend_of(const Options& o, const fast::data::Dataset& data,
-                              const fast::Group& group);
 /// With the loss for that data.
 fast::nn::ModelSpec model_for(const Options& o, const fast::data::Dataset& data);
+/// On the device that the options name.
+backends::OnDevice backend_of(const Options& o, const fast::nn::ModelSpec& spec,
+                              const fast::Group& group);
 
 }  // namespace fast_train

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
