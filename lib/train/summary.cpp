@@ -22,14 +22,15 @@ std::string size_text(double bytes) {
 
 }  // namespace
 
+std::vector<TestMeasure> Summary::results() const {
+  if (!measures.empty()) return measures;
+  return {{"accuracy", Measure::Form::share, test_accuracy_mean_model, test_accuracy_worst_worker}};
+}
+
 std::string Summary::to_json() const {
   using Json = nlohmann::ordered_json;
   Json json = Json::object();
-  if (measures.empty()) {
-    json["test_accuracy_mean_model"] = test_accuracy_mean_model;
-    json["test_accuracy_worst_worker"] = test_accuracy_worst_worker;
-  }
-  for (const TestMeasure& measure : measures) {
+  for (const TestMeasure& measure : results()) {
     json["test_" + measure.name + "_mean_model"] = measure.mean_model;
     json["test_" + measure.name + "_worst_worker"] = measure.worst_worker;
   }
@@ -79,11 +80,7 @@ std::string Summary::table(bool with_run) const {
                        unsaved.empty() ? "to be resumed" : "not saved: " + unsaved);
   }
   std::vector<std::pair<std::string, std::string>> rows;
-  if (measures.empty()) {
-    rows = {{"test accuracy, mean model", percent(test_accuracy_mean_model)},
-            {"test accuracy, worst worker", percent(test_accuracy_worst_worker)}};
-  }
-  for (const TestMeasure& measure : measures) {
+  for (const TestMeasure& measure : results()) {
     const std::string name = "test " + measure.name;
     rows.emplace_back(name + ", mean model", measure_text(measure.form, measure.mean_model));
     rows.emplace_back(name + ", worst worker", measure_text(measure.form, measure.worst_worker));

@@ -70,6 +70,9 @@ struct Summary {
   /// do not return on all of them.
   bool same_workers() const;
 
+  /// The measures, or the accuracy.
+  std::vector<TestMeasure> results() const;
+
   /// One JSON object with a key for each field, named and ordered as here; for `measures`, the keys
   /// test_NAME_mean_model and test_NAME_worst_worker. Values that are not finite are null.
   std::string to_json() const;

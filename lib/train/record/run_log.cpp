@@ -191,12 +191,8 @@ void RunLog::end(const Summary& summary, double loop_s) {
   const double unknown = std::numeric_limits<double>::quiet_NaN();
   std::vector<Metric> line = {
       {"test_loss", summary.evaluated ? summary.test_loss_mean_model : unknown}};
-  if (summary.measures.empty()) {
-    line.emplace_back("test_accuracy",
-                      summary.evaluated ? summary.test_accuracy_mean_model : unknown);
-  }
-  for (const TestMeasure& measure : summary.measures)
-    line.emplace_back("test_" + measure.name, measure.mean_model);
+  for (const TestMeasure& measure : summary.results())
+    line.emplace_back("test_" + measure.name, summary.evaluated ? measure.mean_model : unknown);
   line.emplace_back("seconds_training", loop_s);
   line.emplace_back("lost", summary.lost);
   metrics_->end(step, summary.stopped ? "stopped" : "finished", std::move(line));
