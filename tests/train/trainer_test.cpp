@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "data/files/split.hpp"
 #include "support/catch.hpp"
 #include "support/contents.hpp"
 #include "support/temporary_directory.hpp"
@@ -49,6 +50,29 @@ TEST_CASE("four workers learn, and all end with the same mean model and summary"
     CHECK(each.mean_model == all[0].mean_model);
     CHECK(each.summary.to_json() == all[0].summary.to_json());
   }
+}
+
+TEST_CASE("a run's test loss is that of the samples that can be read") {
+  std::vector<std::size_t> good;
+  for (std::size_t i = 0; i < testing::test_samples; ++i) {
+    if (i % 8 != 0) good.push_back(i);
+  }
+  train::Summary of_damaged, of_good;
+  local::run(3, [&](const Group& group) {
+    data::Splits data = testing::made_up_data();
+    const data::Dataset all = data.test;
+    for (const bool damaged : {true, false}) {
+      data.test = damaged ? testing::with_damage(all) : data::chosen_of(all, good);
+      const auto backend = testing::small_backend();
+      const train::Summary summary =
+          train::train(group, stencil::ring(), *backend, data, trainer_options());
+      if (group.rank() == 0) (damaged ? of_damaged : of_good) = summary;
+    }
+  });
+  CHECK(of_good.test_loss_mean_model > 0);
+  CHECK(of_damaged.test_loss_mean_model == Approx(of_good.test_loss_mean_model));
+  const double share = static_cast<double>(good.size()) / testing::test_samples;
+  CHECK(of_damaged.test_accuracy_mean_model == Approx(of_good.test_accuracy_mean_model * share));
 }
 
 TEST_CASE("weights in slots are trained to the same bits") {

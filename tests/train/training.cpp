@@ -1,15 +1,39 @@
 #include "train/training.hpp"
 
+#include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/data/synthetic.hpp>
 #include <fast/nn/backend.hpp>
 
 namespace fast::testing {
+namespace {
+
+class DamagedSource final : public data::SampleSource {
+ public:
+  explicit DamagedSource(data::Dataset samples) : samples_(std::move(samples)) {}
+  bool is_bytes() const override { return samples_.is_bytes(); }
+  std::vector<std::size_t> shards() const override { return {samples_.size()}; }
+  void read(std::size_t sample, std::span<std::byte> into) const override {
+    require(sample % 8 != 0, ErrorKind::data, "sample {} is damaged", sample);
+    samples_.copy(sample, into);
+  }
+
+ private:
+  data::Dataset samples_;
+};
+
+}  // namespace
 
 data::Splits made_up_data() {
   const data::Dataset all =
       data::synthetic_classification(train_samples + test_samples, {16}, classes, 7);
   return {all.slice(0, train_samples), all.slice(train_samples, test_samples), {}};
+}
+
+data::Dataset with_damage(const data::Dataset& samples) {
+  std::vector<std::int32_t> labels(samples.labels().begin(), samples.labels().end());
+  return {samples.name(), samples.sample_shape(), std::make_shared<DamagedSource>(samples),
+          data::Targets{std::move(labels), {}, samples.classes()}};
 }
 
 train::TrainerOptions trainer_options() {

@@ -18,6 +18,9 @@ struct Trained {
 
 data::Splits made_up_data();
 
+/// Every eighth sample cannot be read, the first among them.
+data::Dataset with_damage(const data::Dataset& samples);
+
 /// 3 epochs in batches of 16, no progress.
 train::TrainerOptions trainer_options();
 

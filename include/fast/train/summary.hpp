@@ -25,7 +25,7 @@ struct Summary {
   std::vector<TestMeasure> measures;
   double test_accuracy_mean_model = 0;
   double test_accuracy_worst_worker = 0;
-  double test_loss_mean_model = 0;             ///< per sample
+  double test_loss_mean_model = 0;             ///< per sample that can be read
   double consensus_distance = 0;               ///< sqrt(mean_i ‖x_i - x̄‖²)
   double samples_per_second = 0;               ///< of all workers, over the training loop
   double wait_fraction = 0;                    ///< of the training loop: waiting for neighbors

@@ -77,7 +77,7 @@ std::vector<Report> gather(const Group& group, const Deadline& deadline, const R
 void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary) {
   const double workers = static_cast<double>(reports.size());
   double longest_s = 0, worst = 1, samples = 0, reads = 0, fresh = 0, sent = 0, held = 0;
-  double most_rounds = 0;
+  double most_rounds = 0, loss_sum = 0, loss_samples = 0;
   for (const Report& report : reports) {
     longest_s = std::max(longest_s, report.loop_s);
     worst = std::min(worst, report.replica_accuracy);
@@ -94,8 +94,10 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
     summary.mix_fraction += report.mix_s / report.loop_s / workers;
     summary.bytes_sent_per_worker_per_round += report.bytes / report.rounds / workers;
     summary.test_accuracy_mean_model += report.mean_model_correct / test_samples;
-    summary.test_loss_mean_model += report.mean_model_loss_sum / test_samples;
+    loss_sum += report.mean_model_loss_sum;
+    loss_samples += report.mean_model_samples;
   }
+  summary.test_loss_mean_model = loss_sum / loss_samples;
   summary.test_accuracy_worst_worker = worst;
   add_measures(reports, summary);
   summary.samples_per_second = samples / longest_s;

@@ -17,6 +17,7 @@ struct ReportFigures {
   double reads, fresh, messages_sent, messages_held, samples, rounds;
   double rejoined, healed;
   double replica_accuracy, mean_model_correct, mean_model_loss_sum;
+  double mean_model_samples;  ///< of the loss: those that could be read
 };
 struct Report : ReportFigures {
   /// Of other tasks than a classifier's: the mean model's on this worker's part of the test
@@ -28,7 +29,8 @@ struct Report : ReportFigures {
 /// none: the accuracy is what all know.
 std::vector<Report> gather(const Group& group, const Deadline& deadline, const Report& mine);
 
-/// Fills in what follows from the workers' reports.
+/// Fills in what follows from the workers' reports. `test_samples`: with those that could not be
+/// read.
 void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary);
 
 /// Fills in what the run is.

@@ -10,7 +10,7 @@ namespace fast::train {
 std::optional<Score> BestModel::validate(int epoch) {
   if (!is_keeper()) return std::nullopt;
   AlignedBuffer mean = replica_.current_model();
-  const Evaluation found = evaluator_.of(mean, plan_.data.validation);
+  const Tested found = evaluator_.of(mean, plan_.data.validation);
   const auto correct = static_cast<std::int64_t>(found.correct);
   const bool is_better = found.measures.empty()
                              ? correct > correct_

@@ -8,9 +8,9 @@ namespace {
 constexpr std::size_t evaluation_batch = 500;
 }
 
-Score score_of(const Evaluation& sums, std::size_t samples) {
-  const auto count = static_cast<double>(samples);
-  return {sums.loss_sum / count, static_cast<double>(sums.correct) / count, samples, sums.measures};
+Score score_of(const Tested& sums, std::size_t samples) {
+  return {sums.loss_sum / static_cast<double>(sums.samples),
+          static_cast<double>(sums.correct) / static_cast<double>(samples), samples, sums.measures};
 }
 
 std::vector<std::pair<std::string, double>> Score::results() const {
@@ -27,19 +27,21 @@ ProgressState::Accuracy Score::shown(std::string_view of) const {
 Evaluator::Evaluator(Replica& replica, data::Normalization normalization)
     : replica_(replica), normalization_(std::move(normalization)) {}
 
-Evaluation Evaluator::own(const data::Dataset& samples) {
+Tested Evaluator::own(const data::Dataset& samples) {
   data::Loader loader(samples, normalization_, evaluation_batch);
-  Evaluation total;
+  Tested total;
   for (std::size_t r = 0; r < loader.rounds(); ++r) {
-    total.add(replica_.backend().evaluate(loader.batch(0, r)));
+    const Batch& batch = loader.batch(0, r);
+    total.add(replica_.backend().evaluate(batch));
+    total.samples += batch.count();
   }
   return total;
 }
 
-Evaluation Evaluator::of(const AlignedBuffer& model, const data::Dataset& samples) {
+Tested Evaluator::of(const AlignedBuffer& model, const data::Dataset& samples) {
   const AlignedBuffer kept = replica_.own_model();
   replica_.adopt(model);
-  const Evaluation result = own(samples);
+  const Tested result = own(samples);
   replica_.adopt(kept);
   return result;
 }

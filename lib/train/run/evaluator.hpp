@@ -15,7 +15,13 @@
 
 namespace fast::train {
 
-/// Means over samples.
+/// Sums over the samples that can be read.
+struct Tested : Evaluation {
+  std::size_t samples = 0;
+};
+
+/// The loss and the measures are those of the samples that can be read. For the accuracy, a damaged
+/// sample counts as wrong.
 struct Score {
   double loss = 0, accuracy = 0;
   std::size_t samples = 0;
@@ -26,16 +32,17 @@ struct Score {
   /// The most important one, as ProgressState has it.
   ProgressState::Accuracy shown(std::string_view of) const;
 };
-Score score_of(const Evaluation& sums, std::size_t samples);
+/// `samples`: with damaged ones.
+Score score_of(const Tested& sums, std::size_t samples);
 
 class Evaluator {
  public:
   Evaluator(Replica& replica, data::Normalization normalization);
 
   /// Of the replica's own weights.
-  Evaluation own(const data::Dataset& samples);
+  Tested own(const data::Dataset& samples);
   /// Of a packed model. The replica's weights are put back.
-  Evaluation of(const AlignedBuffer& model, const data::Dataset& samples);
+  Tested of(const AlignedBuffer& model, const data::Dataset& samples);
 
  private:
   Replica& replica_;

@@ -15,7 +15,8 @@
 namespace fast::train {
 namespace {
 
-void note_mean_model(Report& report, const Evaluation& tested) {
+void note_mean_model(Report& report, const Tested& tested) {
+  report.mean_model_samples = static_cast<double>(tested.samples);
   report.mean_model_correct = static_cast<double>(tested.correct);
   report.mean_model_loss_sum = tested.loss_sum;
   report.mean_model = tested.measures;

@@ -24,6 +24,8 @@ Report report_of(double loop_s, double rounds, double accuracy) {
   report.messages_held = 1;
   report.replica_accuracy = accuracy;
   report.mean_model_correct = 30;
+  report.mean_model_loss_sum = 12;
+  report.mean_model_samples = 40;  // 10 of 50 cannot be read
   return report;
 }
 
@@ -37,6 +39,7 @@ TEST_CASE("a summary has the slowest worker's time, the worst replica and means 
   CHECK(summary.samples_per_second == 2000.0 / 4);
   CHECK(summary.test_accuracy_worst_worker == 0.5);
   CHECK(summary.test_accuracy_mean_model == Approx(0.6));
+  CHECK(summary.test_loss_mean_model == Approx(24.0 / 80));
   CHECK(summary.wait_fraction == Approx((0.5 + 0.25) / 2));
   CHECK(summary.bytes_sent_per_worker_per_round == Approx(100));
   CHECK(summary.fresh_fraction == 0.5);

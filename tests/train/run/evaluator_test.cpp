@@ -39,3 +39,17 @@ TEST_CASE("the workers' parts of the samples make up the whole") {
     }
   });
 }
+
+TEST_CASE("a damaged sample counts as wrong, and is no part of the loss") {
+  with_one_worker(trainer_options(), [](RunParts& parts) {
+    const data::Dataset damaged = with_damage(parts.plan.data.test);
+    const train::Tested found =
+        parts.evaluator.of(model_of(parts.replica.layout().size_bytes(), 0), damaged);
+    CHECK(found.samples == test_samples - test_samples / 8);
+    const train::Score score = train::score_of(found, damaged.size());
+    // All outputs of a model of zeros are equal.
+    CHECK(score.loss == Approx(std::log(classes)));
+    CHECK(score.samples == test_samples);
+    CHECK(score.accuracy == static_cast<double>(found.correct) / test_samples);
+  });
+}
