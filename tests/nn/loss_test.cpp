@@ -170,3 +170,9 @@ TEST_CASE("top5 is known of more than ten classes, and takes the first of equal 
   const std::vector<double> ten(20, 0);
   CHECK(fast::nn::measures_of<double>({}, ten, {{}, labels, {}}).empty());
 }
+
+TEST_CASE("losses are found by their names") {
+  for (const Loss loss : all_losses) CHECK(loss_by_name(name(loss)) == loss);
+  CHECK_FALSE(loss_by_name("hinge"));
+  CHECK_FALSE(loss_by_name(""));
+}
