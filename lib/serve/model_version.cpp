@@ -9,6 +9,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/nn/loss.hpp>
+#include <fast/nn/model_file.hpp>
 #include <fast/train/model_note.hpp>
 #include <numeric>
 
