@@ -11,17 +11,25 @@ namespace fast::data {
 
 Loader::Loader(Dataset dataset, Normalization normalization, int workers, int rank,
                std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own)
+    : Loader(dataset, std::move(normalization),
+             Sampler({dataset.size(), workers, rank, batch_size, seed, std::move(own)})) {}
+
+Loader::Loader(Dataset dataset, Normalization normalization, Sampler sampler)
     : dataset_(std::move(dataset)),
       normalization_(std::move(normalization)),
-      sampler_(Shard{dataset_.size(), workers, rank, batch_size, seed, std::move(own)}),
-      batch_size_(batch_size),
-      rounds_(sampler_->rounds()) {}
+      sampler_(std::move(sampler)),
+      batch_size_(sampler_->batch_size()),
+      rounds_(sampler_->rounds()) {
+  require(sampler_->shard().samples == dataset_.size(), ErrorKind::argument,
+          "loader: a shard of {} samples for a data set of {}; they must match",
+          sampler_->shard().samples, dataset_.size());
+}
 
 Loader::Loader(Dataset dataset, Normalization normalization, WindowSampler sampler)
     : dataset_(std::move(dataset)),
       normalization_(std::move(normalization)),
       windows_(std::move(sampler)),
-      batch_size_(windows_->windows().batch_size),
+      batch_size_(windows_->batch_size()),
       rounds_(windows_->rounds()) {
   const std::vector<std::size_t>& shards = windows_->windows().shards;
   const std::size_t samples = std::accumulate(shards.begin(), shards.end(), std::size_t{0});

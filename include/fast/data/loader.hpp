@@ -26,6 +26,8 @@ class Loader {
   /// any), full batches only. Throws as Sampler does.
   Loader(Dataset dataset, Normalization normalization, int workers, int rank,
          std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own = {});
+  /// The same, for the shard of `sampler`, which is one of the data set.
+  Loader(Dataset dataset, Normalization normalization, Sampler sampler);
 
   /// For training on shards, or on samples in memory in the same order: the batches of `sampler`,
   /// whose shards are those of the data set.

@@ -26,13 +26,25 @@ WindowSampler::WindowSampler(Windows windows) : windows_(std::move(windows)) {
     first_.push_back(samples);
     samples += shard;
   }
-  block_ = samples / static_cast<std::size_t>(w.workers);
+  const auto workers = static_cast<std::size_t>(w.workers);
+  const std::size_t block = samples / workers;
   require(
-      w.batch_size <= block_, ErrorKind::argument,
+      w.batch_size <= block, ErrorKind::argument,
       "window sampler: batch size {} is larger than a worker's part ({} samples over {} workers: "
       "{} each); use a smaller batch size, fewer workers or more data",
-      w.batch_size, samples, w.workers, block_);
-  rounds_ = block_ / w.batch_size;
+      w.batch_size, samples, w.workers, block);
+  share_ = share_of(w.share, w.workers, w.rank, w.batch_size);
+  rounds_ = block / w.batch_size;
+  begin_ = place_of(share_.before, block);
+  end_ = place_of(share_.before + share_.batch_size, block);
+}
+
+/// Where the samples of workers end whose batches have `batches` samples in all, if even shares
+/// have blocks of `block` samples. In two parts, as the product of all samples and a batch may not
+/// fit a number.
+std::size_t WindowSampler::place_of(std::size_t batches, std::size_t block) const {
+  const std::size_t whole = batches / windows_.batch_size, rest = batches % windows_.batch_size;
+  return whole * block + rest * block / windows_.batch_size;
 }
 
 WindowSampler::Deal WindowSampler::deal(std::size_t epoch) const {
@@ -51,12 +63,11 @@ WindowSampler::Deal WindowSampler::deal(std::size_t epoch) const {
 const std::vector<std::size_t>& WindowSampler::window(Place place) {
   if (at_ == place) return shuffled_;
   const Deal order = deal(place.epoch);
-  const std::size_t own = block_ * static_cast<std::size_t>(windows_.rank);
-  const std::size_t begin = place.window * windows_.window;
-  const std::size_t end = std::min(begin + windows_.window, block_);
+  const std::size_t begin = begin_ + place.window * windows_.window;
+  const std::size_t end = std::min(begin + windows_.window, end_);
   shuffled_.clear();
-  auto next = std::upper_bound(order.begin.begin(), order.begin.end(), own + begin);
-  for (std::size_t at = own + begin; at < own + end; ++at) {
+  auto next = std::upper_bound(order.begin.begin(), order.begin.end(), begin);
+  for (std::size_t at = begin; at < end; ++at) {
     while (next != order.begin.end() && *next <= at) ++next;
     const auto turn = static_cast<std::size_t>(next - order.begin.begin()) - 1;
     shuffled_.push_back(first_[order.order[turn]] + at - order.begin[turn]);
@@ -70,9 +81,9 @@ const std::vector<std::size_t>& WindowSampler::window(Place place) {
 
 std::vector<std::size_t> WindowSampler::batch(std::size_t epoch, std::size_t round) {
   std::vector<std::size_t> samples;
-  samples.reserve(windows_.batch_size);
-  std::size_t at = round * windows_.batch_size;
-  const std::size_t end = at + windows_.batch_size;
+  samples.reserve(share_.batch_size);
+  std::size_t at = round * share_.batch_size;
+  const std::size_t end = at + share_.batch_size;
   while (at < end) {
     const std::vector<std::size_t>& shuffled = window({epoch, at / windows_.window});
     const std::size_t within = at % windows_.window;
@@ -86,12 +97,11 @@ std::vector<std::size_t> WindowSampler::batch(std::size_t epoch, std::size_t rou
 
 std::vector<std::size_t> WindowSampler::shards_of(std::size_t epoch) const {
   const Deal order = deal(epoch);
-  const std::size_t own = block_ * static_cast<std::size_t>(windows_.rank);
   std::vector<std::size_t> shards;
   for (std::size_t turn = 0; turn < order.order.size(); ++turn) {
     const std::size_t begin = order.begin[turn];
     const std::size_t end = begin + windows_.shards[order.order[turn]];
-    if (begin < own + block_ && end > own && begin < end) shards.push_back(order.order[turn]);
+    if (begin < end_ && end > begin_ && begin < end) shards.push_back(order.order[turn]);
   }
   return shards;
 }
