@@ -22,7 +22,9 @@ std::vector<Row> training_rows(const TrainingOverview& training, int workers) {
       {"data", with_count(training.data, training.samples, "samples to train on")},
       {"validation", training.validation},
       {"model", with_count(training.model, training.parameters, "parameters")},
-      {"batch", fmt::format("{} on each worker, {} in all", training.batch_size, all)},
+      {"batch", training.balance.empty()
+                    ? fmt::format("{} on each worker, {} in all", training.batch_size, all)
+                    : fmt::format("{} in all, {}", all, training.balance)},
       {"optimizer", training.optimizer},
       {"learning rate", training.learning_rate},
       {"epochs", fmt::format("{} of {} rounds", training.epochs, training.epoch_rounds)},

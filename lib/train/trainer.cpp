@@ -108,9 +108,11 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   Evaluator evaluator(replica, plan.data.normalization);
   BestModel best(plan, replica, evaluator);
   RunPosition position(batches->rounds());
-  RunState state(replica, best, position);
+  Balancer balancer(plan, *batches, replica);
+  RunState state(replica, best, position, balancer);
   Resume resume(plan, std::move(resume_point), replica, state);
   is_spare ? come_to_place(plan, control, resume, position, replica) : resume.run();
+  balancer.start();
   if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);
   look_over(plan, worker_options(plan.options).algorithm.declaration(), is_spare);
   look_at_training(plan, replica.layout().parameter_count(), batches->rounds());
@@ -123,7 +125,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
     batches->grow(plan);
   };
   const LoopFigures figures =
-      TrainingLoop(plan, *batches, replica, best, checkpoint, log, more_workers).run();
+      TrainingLoop(plan, *batches, replica, best, balancer, checkpoint, log, more_workers).run();
   if (figures.left) {
     log.leave(figures.seconds);
     control.spread_news();

@@ -293,7 +293,7 @@ TEST_CASE("phases and waits of an epoch fit in its time, whatever is exchanged")
   options.all_reduce = exchanged == "gradients";
   if (exchanged == "nothing") options.worker.algorithm = algorithm::none();
   if (exchanged == "stale weights") options.worker.staleness = 2;
-  options.pace = {.step_s = 0.002, .slow_worker = 2, .slow_factor = 4};
+  options.pace = {.step_s = 0.002, .slow = {{2, 4.0}}};
   train_four(options);
   INFO(exchanged);
   for (int rank = 0; rank < 4; ++rank) {

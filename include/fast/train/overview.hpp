@@ -17,6 +17,7 @@ struct TrainingOverview {
   std::string data, model, optimizer, learning_rate, validation;
   std::size_t samples = 0, parameters = 0;
   std::size_t batch_size = 0;  ///< of each worker
+  std::string balance{};       ///< how the samples of a round are divided; empty: evenly
   std::size_t epoch_rounds = 0;
   int epochs = 0;
   std::uint64_t seed = 0;

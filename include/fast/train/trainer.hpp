@@ -8,6 +8,7 @@
 #include <fast/data/prefetcher.hpp>
 #include <fast/data/sharding.hpp>
 #include <fast/exchange/group.hpp>
+#include <fast/train/balance.hpp>
 #include <fast/train/learning_rate.hpp>
 #include <fast/train/progress.hpp>
 #include <fast/train/summary.hpp>
@@ -16,15 +17,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 
 namespace fast::train {
 
 /// How long steps take, to test runs with slow workers. A step that is shorter sleeps for the rest.
 struct Pace {
-  double step_s = 0;     ///< of every step, at least
-  int slow_worker = -1;  ///< whose steps take slow_factor times as long as they would; -1: none
-  double slow_factor = 1;
+  double step_s = 0;             ///< of a step on TrainerOptions::batch_size samples, at least
+  std::map<int, double> slow{};  ///< by worker: how many times as long its steps take
 };
 
 /// When a run saves its state, and from which state it resumes; see docs/how-to/checkpoints.md.
@@ -58,9 +59,11 @@ struct RunNames {
 struct TrainerOptions {
   RunNames names;
   int epochs = 5;
-  std::size_t batch_size = 64;  ///< of each worker
+  std::size_t batch_size = 64;  ///< of each worker; the mean over all workers with `balance`
   std::uint64_t seed = 1;       ///< of the samples' order and the skewed shards
   data::Sharding shards;        ///< which worker trains on which samples
+  /// Workers of different speeds. Not with skewed shards, with spares, or where no worker averages.
+  Balance balance;
   /// So many samples are shuffled together, as data::WindowSampler does: for data in shards (empty:
   /// 10,000), and for data in memory if this is set. Empty, for data in memory: all are shuffled.
   std::optional<std::size_t> window;

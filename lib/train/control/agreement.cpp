@@ -7,18 +7,6 @@ namespace {
 constexpr Request requests[] = {Request::save, Request::stop};
 }
 
-void LifeSigns::look(double elapsed_s) {
-  time_s_ += elapsed_s;
-  for (std::size_t worker = 0; worker < signs_.size(); ++worker) {
-    const std::uint64_t beat = records_.beat_of(worker);
-    if (beat != signs_[worker].beat) signs_[worker] = {beat, time_s_};
-  }
-}
-
-bool LifeSigns::is_silent(std::size_t worker) const {
-  return worker != records_.rank() && time_s_ - signs_[worker].at_s > silent_after_s_;
-}
-
 void Agreement::request(Request what) {
   const std::uint64_t next =
       what == Request::stop ? 1 : std::max(saved_, records_.newest_settled(what).number) + 1;
@@ -27,7 +15,7 @@ void Agreement::request(Request what) {
 
 void Agreement::tick(double elapsed_s) {
   records_.beat();
-  signs_.look(elapsed_s);
+  signs_.look(elapsed_s, [this](std::size_t worker) { return records_.beat_of(worker); });
   for (const Request what : requests) {
     records_.want(what, records_.newest_wanted(what));
     records_.settle(what, records_.newest_settled(what));

@@ -32,39 +32,21 @@
 #include <vector>
 
 #include "train/control/agreement_records.hpp"
+#include "train/control/life_signs.hpp"
 
 namespace fast::train {
 
 /// What a worker does next.
 enum class Turn { go, hold, save, stop };
 
-/// Which workers show signs of life, on this worker's own clock.
-class LifeSigns {
- public:
-  /// A worker is silent when its beat has stood still for so long.
-  LifeSigns(const AgreementRecords& records, double silent_after_s)
-      : records_(records), silent_after_s_(silent_after_s), signs_(records.size()) {}
-
-  void look(double elapsed_s);
-  bool is_silent(std::size_t worker) const;
-
- private:
-  struct Sign {
-    std::uint64_t beat = 0;
-    double at_s = 0;
-  };
-  const AgreementRecords& records_;
-  double silent_after_s_;
-  double time_s_ = 0;  ///< since the first look
-  std::vector<Sign> signs_;
-};
-
 /// One worker's part. Not for several threads at once.
 class Agreement {
  public:
   /// exact: all save and stop in the same round.
   Agreement(AgreementRecords records, bool exact, double silent_after_s)
-      : records_(std::move(records)), exact_(exact), signs_(records_, silent_after_s) {}
+      : records_(std::move(records)),
+        exact_(exact),
+        signs_(records_.size(), records_.rank(), silent_after_s) {}
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
 

@@ -1,6 +1,7 @@
 #include "train/options/rows.hpp"
 
 #include <fast/core/error.hpp>
+#include <utility>
 
 namespace fast::train {
 namespace {
@@ -58,25 +59,49 @@ Value<CheckpointOptions> interval() {
           }};
 }
 
-Fit read_slow_worker(std::string_view text, Pace& into) {
-  const std::size_t colon = text.find(':');
-  int worker = -1;
-  double factor = 0;
-  const bool good = colon != std::string_view::npos && reads(text.substr(0, colon), worker) &&
-                    reads(text.substr(colon + 1), factor) && worker >= 0;
-  if (!good) return Fit::unreadable;
-  into.slow_worker = worker;
-  into.slow_factor = factor;
+Fit read_slow_workers(std::string_view text, std::map<int, double>& into) {
+  std::map<int, double> slow;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    const std::string_view one = text.substr(0, comma);
+    const std::size_t colon = one.find(':');
+    int worker = -1;
+    double factor = 0;
+    const bool good = colon != std::string_view::npos && reads(one.substr(0, colon), worker) &&
+                      reads(one.substr(colon + 1), factor) && worker >= 0;
+    if (!good || !slow.emplace(worker, factor).second) return Fit::unreadable;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  into = std::move(slow);
   return Fit::good;
 }
 
-Value<Pace> slow_worker() {
-  return {.required = "RANK:FACTOR (2:4)",
-          .parse = read_slow_worker,
-          .format = [](const Pace& pace) -> std::optional<std::string> {
-            if (pace.slow_worker < 0) return std::nullopt;
-            return fmt::format("{}:{}", pace.slow_worker, pace.slow_factor);
+Value<std::map<int, double>> slow_workers() {
+  return {.required = "RANK:FACTOR (2:4), for several workers 1:2,2:4",
+          .parse = read_slow_workers,
+          .format = [](const std::map<int, double>& slow) -> std::optional<std::string> {
+            if (slow.empty()) return std::nullopt;
+            std::string text;
+            for (const auto& [worker, factor] : slow)
+              text += fmt::format("{}{}:{}", text.empty() ? "" : ",", worker, factor);
+            return text;
           }};
+}
+
+Fit read_balance(std::string_view text, Balance& into) {
+  try {
+    into = balance_from(text);
+    return Fit::good;
+  } catch (const Error&) {
+    return Fit::unreadable;
+  }
+}
+
+Value<Balance> balance() {
+  return {.required = "even, measured or a positive number for each worker (1,2,4)",
+          .parse = read_balance,
+          .format = [](const Balance& balance) { return balance.text(); }};
 }
 
 void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
@@ -86,6 +111,12 @@ void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
            "even, or dirichlet:ALPHA: each worker has few labels (the smaller ALPHA, the fewer), "
            "like data that were gathered in different places")
       .offer({"even"})
+      .agreed();
+  table
+      .add("balance", trainer.balance, balance(),
+           "even, measured or 1,2,4: batches have the same size on all workers, or sizes in "
+           "proportion to their measured speed or to these numbers, one for each worker")
+      .offer({"even", "measured"})
       .agreed();
   table
       .add("window", trainer.window, optional(number<std::size_t>(one_or_more()), "auto"),
@@ -200,10 +231,11 @@ void add_checkpoint_rows(OptionTable& table, TrainerOptions& trainer) {
 void add_fault_rows(OptionTable& table, TrainerOptions& trainer) {
   constexpr double seconds_of_ms = 1e-3;
   table.group("faults");
-  table.add("slow", trainer.pace, slow_worker(),
-            "RANK:FACTOR, a worker whose steps sleep so that they take FACTOR times as long");
+  table.add("slow", trainer.pace.slow, slow_workers(),
+            "RANK:FACTOR, a worker whose steps sleep so that they take FACTOR times as long; also "
+            "several (1:2,2:4)");
   table.add("step_ms", trainer.pace.step_s, scaled(zero_or_more(), seconds_of_ms),
-            "milliseconds that a step takes at least; shorter steps sleep");
+            "milliseconds that a step on --batch-size samples takes at least; shorter steps sleep");
 }
 
 }  // namespace

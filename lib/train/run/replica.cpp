@@ -18,7 +18,8 @@ Replica::Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed)
   if (!plan.group.has_seat()) return;
   layout_ = host_layout();
   home_->download();
-  step_.emplace(backend_, plan_.options.pace, plan_.group.rank(), open_reducer());
+  step_.emplace(backend_, plan_.options.pace, plan_.group.rank(), open_reducer(),
+                plan_.options.batch_size);
   restart_ema();
 }
 

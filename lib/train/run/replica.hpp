@@ -29,6 +29,8 @@ class Replica {
   /// A training step without an average, before a round's own step. Weights in the model's memory
   /// only.
   void step_more(const Batch& batch, double rate);
+  /// See TrainingStep::set_share().
+  void set_share(double share) { step_->set_share(share); }
   /// Waits for all workers. From then on the weights are the moving average, if there is one.
   void finish();
   /// Collective, after finish(). Rounds of averages only; makes another Worker.

@@ -150,7 +150,7 @@ void Resume::load() {
   } else {
     load_average();
     const Metadata place = first_place(point_->manifest);
-    if (!place.empty()) state_.position().take_place(place);
+    if (!place.empty()) state_.take_place(place);
   }
   if (point_->exact) state_.read_memory(*point_->own);
   replica_.home().upload();

@@ -26,11 +26,13 @@ void check_numbers(const TrainerOptions& options) {
 void check_pace(const Pace& pace, int workers) {
   require(std::isfinite(pace.step_s) && pace.step_s >= 0, ErrorKind::argument,
           "Trainer: steps of {} s; 0 or more are required", pace.step_s);
-  require(std::isfinite(pace.slow_factor) && pace.slow_factor >= 1, ErrorKind::argument,
-          "Trainer: a worker {} times slower; 1 or more is required", pace.slow_factor);
-  require(pace.slow_worker < workers, ErrorKind::argument,
-          "Trainer: worker {} shall be slow, this run has {} (0..{})", pace.slow_worker, workers,
-          workers - 1);
+  for (const auto& [worker, factor] : pace.slow) {
+    require(std::isfinite(factor) && factor >= 1, ErrorKind::argument,
+            "Trainer: a worker {} times slower; 1 or more is required", factor);
+    require(worker >= 0 && worker < workers, ErrorKind::argument,
+            "Trainer: worker {} shall be slow, this run has {} (0..{})", worker, workers,
+            workers - 1);
+  }
 }
 
 /// Whether some rounds average over all workers.
@@ -93,6 +95,51 @@ void check_sharding(const TrainerOptions& options, const data::Dataset& train) {
           options.shards.text(), train.name());
 }
 
+bool averages_nobody(const TrainerOptions& options) {
+  return !options.all_reduce &&
+         options.worker.algorithm.declaration().scope == algorithm::Scope::nobody;
+}
+
+void check_balance(const TrainerOptions& options, const Group& group) {
+  const Balance& balance = options.balance;
+  if (balance.is_even()) return;
+  const auto workers = static_cast<std::size_t>(group.size());
+  const std::string name = balance.text();
+  require(balance.kind == Balance::Kind::measured || balance.speeds.size() == workers,
+          ErrorKind::argument,
+          "Trainer: balance {} has {} numbers, this run has {} workers; give "
+          "one for each worker",
+          name, balance.speeds.size(), workers);
+  require(std::all_of(balance.speeds.begin(), balance.speeds.end(),
+                      [](double speed) { return std::isfinite(speed) && speed > 0; }),
+          ErrorKind::argument, "Trainer: balance {}; positive numbers are required", name);
+  require(!options.shards.dirichlet_alpha, ErrorKind::argument,
+          "Trainer: balance {} with sharding {}, where each worker keeps its own samples; choose "
+          "even sharding or even balance",
+          name, options.shards.text());
+  require(group.spares() == 0, ErrorKind::argument,
+          "Trainer: balance {} with {} spares: a spare does not know the shares of the run; start "
+          "no spares or choose even balance",
+          name, group.spares());
+  require(!averages_nobody(options), ErrorKind::argument,
+          "Trainer: balance {} with the algorithm none: workers that train alone need equal steps; "
+          "choose an algorithm that averages or even balance",
+          name);
+}
+
+Shares first_shares(const TrainerOptions& options, int workers) {
+  if (options.balance.kind != Balance::Kind::given)
+    return Shares::even(workers, options.batch_size);
+  return Shares::in_proportion(options.balance.speeds, options.batch_size);
+}
+
+/// "even" batches need no word.
+std::string division_of(const Balance& balance) {
+  if (balance.is_even()) return {};
+  if (balance.kind == Balance::Kind::measured) return "in proportion to measured speeds";
+  return "in proportion to " + balance.text();
+}
+
 /// What the devices are; empty when all workers compute on the CPU.
 std::vector<std::string> devices_of(const RunPlan& plan) {
   std::vector<std::string> devices =
@@ -147,6 +194,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   check_numbers(options);
   check_pace(options.pace, group.size());
   check_averages(options);
+  check_balance(options, group);
   check_arena(options, backend);
   check_sharding(options, data.train);
   require(group.spares() == 0 || !options.all_reduce, ErrorKind::argument,
@@ -162,6 +210,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
           divide(data, options.validation),
           given,
           std::move(schedule),
+          first_shares(options, group.size()),
           std::move(overview),
           rule};
 }
@@ -174,6 +223,7 @@ TopologyRule worker_rule(const RunPlan& plan) {
 
 void grow(RunPlan& plan) {
   plan.given = plan.schedule = plan.rule.make(plan.group.size());
+  plan.shares = first_shares(plan.options, plan.group.size());
   plan.overview.workers = plan.group.size();
   plan.overview.topology = plan.given.name();
   look_at_stability(plan);
@@ -218,6 +268,7 @@ void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_r
                             .samples = plan.data.train.size(),
                             .parameters = parameters,
                             .batch_size = options.batch_size,
+                            .balance = division_of(options.balance),
                             .epoch_rounds = epoch_rounds,
                             .epochs = options.epochs,
                             .seed = options.seed};

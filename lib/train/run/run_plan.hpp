@@ -9,6 +9,8 @@
 #include <fast/train/trainer.hpp>
 #include <fast/worker/worker.hpp>
 
+#include "train/balance/shares.hpp"
+
 namespace fast::train {
 
 /// The samples of a run. No worker trains on `validation` and `test`.
@@ -23,6 +25,7 @@ struct RunPlan {
   RunData data;
   Schedule given;     ///< the topology's, in which rank r is worker r
   Schedule schedule;  ///< the same topology with the ranks in their places
+  Shares shares;      ///< before a Balancer changes them
   Overview overview;
   TopologyRule rule;          ///< of the given schedule, for any number of workers
   bool has_observer = false;  ///< of the program; it is told figures and weights after each epoch

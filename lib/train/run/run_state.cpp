@@ -49,6 +49,7 @@ std::vector<TensorView> RunState::tensors() {
 Metadata RunState::metadata() const {
   Metadata metadata = position_.to_metadata();
   metadata["fast.workers"] = std::to_string(replica_.worker().size());
+  metadata.merge(balancer_.to_metadata());
   metadata["fast.worker"] = std::to_string(replica_.worker().rank());
   return metadata;
 }
@@ -56,7 +57,12 @@ Metadata RunState::metadata() const {
 void RunState::read(const Safetensors& own) {
   own.read(prefixed(model_prefix, replica_.backend().parameters()));
   own.read(prefixed(optimizer_prefix, replica_.backend().optimizer_state()));
-  position_.take_place(own.metadata());
+  take_place(own.metadata());
+}
+
+void RunState::take_place(const Metadata& metadata) {
+  position_.take_place(metadata);
+  balancer_.take_shares(metadata);
 }
 
 void RunState::read_memory(const Safetensors& own) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "train/balance/balancer.hpp"
 #include "train/run/best_model.hpp"
 #include "train/run/replica.hpp"
 #include "train/run/run_position.hpp"
@@ -13,13 +14,15 @@
 namespace fast::train {
 
 /// The model, the optimizer, the state of the averaging rule, the moving average, the best model so
-/// far, and the position.
+/// far, the position, and the shares of the workers.
 class RunState {
  public:
-  RunState(Replica& replica, BestModel& best, RunPosition& position)
-      : replica_(replica), best_(best), position_(position) {}
+  RunState(Replica& replica, BestModel& best, RunPosition& position, Balancer& balancer)
+      : replica_(replica), best_(best), position_(position), balancer_(balancer) {}
 
   RunPosition& position() const { return position_; }
+  /// The place in the data, and the shares, of a checkpoint's file.
+  void take_place(const Metadata& metadata);
 
   /// Views of everything that a checkpoint holds, with the weights as they are now.
   std::vector<TensorView> tensors();
@@ -37,6 +40,7 @@ class RunState {
   Replica& replica_;
   BestModel& best_;
   RunPosition& position_;
+  Balancer& balancer_;
 };
 
 }  // namespace fast::train

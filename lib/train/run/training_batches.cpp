@@ -6,22 +6,37 @@
 namespace fast::train {
 namespace {
 
-data::Loader loader_of(const RunPlan& plan, int workers, std::vector<std::size_t> own) {
-  const TrainerOptions& options = plan.options;
-  const data::Dataset& train = plan.data.train;
-  if (!options.window && !train.is_streamed()) {
-    return {train,        plan.data.normalization, workers, plan.group.rank(), options.batch_size,
-            options.seed, std::move(own)};
-  }
-  data::Windows windows{train.shards(), workers, plan.group.rank(), options.batch_size,
-                        options.seed};
-  windows.window = options.window.value_or(windows.window);
-  return {train, plan.data.normalization, data::WindowSampler(std::move(windows))};
+/// Who takes which samples of a round.
+struct Part {
+  int workers;
+  int rank;
+  std::optional<data::RoundShare> share;  ///< empty: even ones
+};
+
+Part part_of(const RunPlan& plan, const Shares& shares) {
+  Part part{plan.group.size(), plan.group.rank(), std::nullopt};
+  if (!plan.options.balance.is_even()) part.share = shares.of(part.rank);
+  return part;
 }
 
-data::Loader make_loader(const RunPlan& plan, int workers, std::vector<std::size_t> own) {
+data::Loader loader_of(const RunPlan& plan, const Part& part, std::vector<std::size_t> own) {
   const TrainerOptions& options = plan.options;
-  data::Loader loader = loader_of(plan, workers, std::move(own));
+  const data::Dataset& train = plan.data.train;
+  const data::Normalization& normalization = plan.data.normalization;
+  if (!options.window && !train.is_streamed()) {
+    return {train, normalization,
+            data::Sampler({train.size(), part.workers, part.rank, options.batch_size, options.seed,
+                           std::move(own), part.share})};
+  }
+  data::Windows windows{train.shards(), part.workers, part.rank, options.batch_size, options.seed};
+  windows.window = options.window.value_or(windows.window);
+  windows.share = part.share;
+  return {train, normalization, data::WindowSampler(std::move(windows))};
+}
+
+data::Loader make_loader(const RunPlan& plan, const Part& part, std::vector<std::size_t> own) {
+  const TrainerOptions& options = plan.options;
+  data::Loader loader = loader_of(plan, part, std::move(own));
   if (options.augmentation) loader.augment(*options.augmentation, options.seed);
   loader.threads(options.loader_threads);
   return loader;
@@ -43,7 +58,13 @@ ShardPlan make_shards(const RunPlan& plan, const Schedule& schedule) {
 
 TrainingBatches::TrainingBatches(const RunPlan& plan)
     : shards_(make_shards(plan, plan.schedule)),
-      loader_(make_loader(plan, plan.group.size(), shards_.own()), plan.options.prefetch) {}
+      loader_(make_loader(plan, part_of(plan, plan.shares), shards_.own()), plan.options.prefetch),
+      batch_size_(plan.shares.of(plan.group.rank()).batch_size) {}
+
+void TrainingBatches::divide(const RunPlan& plan, const Shares& shares) {
+  loader_ = data::Prefetcher(make_loader(plan, part_of(plan, shares), {}), plan.options.prefetch);
+  batch_size_ = shares.of(plan.group.rank()).batch_size;
+}
 
 TrainingBatches::Span TrainingBatches::span_before(std::int64_t end, std::int64_t count) {
   return {std::max<std::int64_t>(0, end - count), end};
@@ -57,7 +78,8 @@ void TrainingBatches::note_left_out(std::int64_t count, int epoch, std::size_t r
 void TrainingBatches::note_left_out(const RunPlan& plan, int workers, std::int64_t count,
                                     int epoch) {
   const ShardPlan shards = make_shards(plan, plan.rule.make(workers));
-  data::Prefetcher loader(make_loader(plan, workers, shards.own()), {.ahead = 0});
+  data::Prefetcher loader(make_loader(plan, {workers, plan.group.rank(), {}}, shards.own()),
+                          {.ahead = 0});
   const auto rounds = static_cast<std::int64_t>(loader.rounds());
   earlier_.push_back({std::move(loader), span_before(epoch * rounds, count)});
 }

@@ -17,6 +17,7 @@ class TrainingBatches {
   explicit TrainingBatches(const RunPlan& plan);
 
   std::size_t rounds() const { return loader_.rounds(); }  ///< of an epoch
+  std::size_t batch_size() const { return batch_size_; }   ///< unless samples cannot be read
   /// Valid until the next one is asked for.
   const Batch& batch(int epoch, std::size_t round) {
     return loader_.batch(static_cast<std::size_t>(epoch), round);
@@ -34,6 +35,9 @@ class TrainingBatches {
   /// The samples are dealt to as many workers as the plan now has. What was left out before is not
   /// forgotten.
   void grow(const RunPlan& plan);
+  /// Between epochs: the samples of the rounds to come are divided by these shares. Only with even
+  /// sharding.
+  void divide(const RunPlan& plan, const Shares& shares);
   /// Between epochs, as ShardPlan::take_over().
   void take_over(const std::vector<int>& lost, std::int64_t round);
 
@@ -53,6 +57,7 @@ class TrainingBatches {
 
   ShardPlan shards_;
   data::Prefetcher loader_;
+  std::size_t batch_size_;
   Span missed_;
   std::deque<Earlier> earlier_;  ///< the oldest first
 };

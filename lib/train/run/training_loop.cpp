@@ -16,11 +16,13 @@ constexpr std::int64_t never = std::int64_t{1} << 36;
 }  // namespace
 
 TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replica& replica,
-                           BestModel& best, RunCheckpoint& checkpoint, RunLog& log, Grow grow)
+                           BestModel& best, Balancer& balancer, RunCheckpoint& checkpoint,
+                           RunLog& log, Grow grow)
     : plan_(plan),
       batches_(batches),
       replica_(replica),
       best_(best),
+      balancer_(balancer),
       checkpoint_(checkpoint),
       log_(log),
       grow_(std::move(grow)) {}
@@ -34,6 +36,7 @@ LoopFigures TrainingLoop::run() {
     if (figures_.left || checkpoint_.stopped() || best_.stops(epoch)) break;
   }
   log_.finish();
+  balancer_.end(figures_.left);
   checkpoint_.end(figures_.left);
   return figures_;
 }
@@ -64,6 +67,7 @@ void TrainingLoop::begin_epoch() {
   const std::size_t needed =
       plan_.options.batch_size * static_cast<std::size_t>(plan_.schedule.workers() + 1);
   if (plan_.data.train.size() >= needed) worker.allow_growth(growth_rounds(next, epoch_rounds));
+  balancer_.begin_epoch(position().epoch());
   checkpoint_.note_epoch(worker.round());
 }
 
@@ -124,17 +128,21 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
       epoch + (static_cast<double>(round) + 0.5) / static_cast<double>(batches_.rounds());
   rate_ = plan_.options.learning_rate.at(epochs_done, plan_.options.epochs);
   make_up(rate_);
+  const auto load = Clock::now();
   const Batch& batch = batches_.batch(epoch, round);
+  const double load_s = Seconds(Clock::now() - load).count();
   count_damage(batch);
   const double loss = replica_.round(batch, rate_);
   sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
   figures_.seconds += Seconds(Clock::now() - start).count();
   figures_.samples += static_cast<double>(batch.count());
+  figures_.all_samples += static_cast<double>(plan_.options.batch_size) * plan_.group.size();
+  balancer_.note_round(epoch, load_s, batch.count());
 }
 
 /// Batches are whole but for samples that could not be read.
 void TrainingLoop::count_damage(const Batch& batch) {
-  const std::size_t skipped = plan_.options.batch_size - batch.count();
+  const std::size_t skipped = batches_.batch_size() - batch.count();
   skipped_ += skipped;
   if (skipped == 0 || std::exchange(warned_of_damage_, true)) return;
   plan_.log(LogLevel::warning,
@@ -171,7 +179,7 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
 void TrainingLoop::show(int epoch, std::size_t round) {
   log_.show({static_cast<std::size_t>(epoch), static_cast<std::size_t>(plan_.options.epochs),
              round + 1, batches_.rounds(), sums_.mean_loss(),
-             figures_.samples * plan_.group.size() / figures_.seconds, figures_.seconds},
+             figures_.all_samples / figures_.seconds, figures_.seconds},
             rate_, figures_.samples);
 }
 

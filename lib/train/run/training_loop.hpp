@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "train/balance/balancer.hpp"
 #include "train/record/epoch_sums.hpp"
 #include "train/record/run_log.hpp"
 #include "train/run/best_model.hpp"
@@ -18,7 +19,8 @@ namespace fast::train {
 struct LoopFigures {
   double seconds = 0;
   double samples = 0;
-  bool left = false;  ///< before the end, as it was asked to
+  double all_samples = 0;  ///< of all workers, if they make as many rounds
+  bool left = false;       ///< before the end, as it was asked to
 };
 
 class TrainingLoop {
@@ -26,7 +28,7 @@ class TrainingLoop {
   /// Adapts plan and batches to more workers.
   using Grow = std::function<void()>;
   TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replica& replica, BestModel& best,
-               RunCheckpoint& checkpoint, RunLog& log, Grow grow);
+               Balancer& balancer, RunCheckpoint& checkpoint, RunLog& log, Grow grow);
 
   /// Ends after the last epoch, when the run is stopped, when it gets no better, or when this
   /// worker leaves.
@@ -52,6 +54,7 @@ class TrainingLoop {
   TrainingBatches& batches_;
   Replica& replica_;
   BestModel& best_;
+  Balancer& balancer_;
   RunCheckpoint& checkpoint_;
   RunLog& log_;
   Grow grow_;

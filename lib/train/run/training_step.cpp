@@ -8,32 +8,48 @@
 namespace fast::train {
 
 TrainingStep::TrainingStep(Backend& backend, const Pace& pace, int rank,
-                           std::unique_ptr<Reducer> reducer)
+                           std::unique_ptr<Reducer> reducer, std::size_t batch_size)
     : backend_(backend),
-      step_s_(pace.step_s),
-      factor_(rank == pace.slow_worker ? pace.slow_factor : 1),
+      sample_s_(pace.step_s / static_cast<double>(batch_size)),
+      factor_(pace.slow.contains(rank) ? pace.slow.at(rank) : 1),
       reducer_(std::move(reducer)) {}
 
 double TrainingStep::train(const Batch& batch) {
-  if (!reducer_) return paced([&] { return backend_.train(batch); });
-  return paced(
-      [&] { return backend_.train(batch, [this](const auto& gradients) { average(gradients); }); });
+  if (!reducer_) return paced(batch, [&] { return backend_.train(batch); });
+  return paced(batch, [&] {
+    return backend_.train(batch, [this](const auto& gradients) { average(gradients); });
+  });
 }
 
 double TrainingStep::find_gradients(const void* weights, const Batch& batch) {
-  return paced([&] { return backend_.in_slots()->find_gradients(weights, batch); });
+  return paced(batch, [&] { return backend_.in_slots()->find_gradients(weights, batch); });
 }
 
 /// The time waited for other workers does not count.
-double TrainingStep::paced(const std::function<double()>& step) const {
+double TrainingStep::paced(const Batch& batch, const std::function<double()>& step) {
   const auto began = Clock::now();
   const double reduce_s_before = reduce_s_;
   const double loss = step();
   const double took_s = Seconds(Clock::now() - began).count() - (reduce_s_ - reduce_s_before);
-  const double rest_s = std::max(took_s, step_s_) * factor_ - took_s;
+  const double least_s = sample_s_ * static_cast<double>(batch.count());
+  const double rest_s = std::max(took_s, least_s) * factor_ - took_s;
   if (rest_s > 0) std::this_thread::sleep_for(Seconds(rest_s));
+  compute_s_ = took_s + std::max(rest_s, 0.0);
   return loss;
 }
+
+namespace {
+
+template <class T>
+void average_scaled(Reducer& reducer, const Segment& segment, double share) {
+  const std::span values(static_cast<T*>(segment.data), segment.element_count);
+  if (share != 1) {
+    for (T& value : values) value *= static_cast<T>(share);
+  }
+  reducer.average(values);
+}
+
+}  // namespace
 
 /// Gradients that are one run of memory are averaged at once.
 void TrainingStep::average(const std::vector<TensorView>& gradients) {
@@ -41,11 +57,11 @@ void TrainingStep::average(const std::vector<TensorView>& gradients) {
   const ParameterLayout layout(gradients);
   for (const Segment& segment : layout.segments()) {
     if (segment.dtype == DType::f64) {
-      reducer_->average(std::span(static_cast<double*>(segment.data), segment.element_count));
+      average_scaled<double>(*reducer_, segment, share_);
     } else {
       require(segment.dtype == DType::f32, ErrorKind::argument,
               "all-reduce: gradients of type {}; f32 and f64 are supported", name(segment.dtype));
-      reducer_->average(std::span(static_cast<float*>(segment.data), segment.element_count));
+      average_scaled<float>(*reducer_, segment, share_);
     }
   }
   reduce_s_ += Seconds(Clock::now() - start).count();

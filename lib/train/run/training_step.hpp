@@ -15,10 +15,17 @@ namespace fast::train {
 /// Steps that are shorter than the pace demands sleep for the rest of it.
 class TrainingStep {
  public:
-  /// With a reducer the gradients are averaged over all workers before the optimizer's step.
-  TrainingStep(Backend& backend, const Pace& pace, int rank, std::unique_ptr<Reducer> reducer);
+  /// With a reducer the gradients are averaged over all workers before the optimizer's step. The
+  /// pace is that of steps on `batch_size` samples; longer batches take longer.
+  TrainingStep(Backend& backend, const Pace& pace, int rank, std::unique_ptr<Reducer> reducer,
+               std::size_t batch_size);
 
-  void set_learning_rate(double rate) { backend_.set_learning_rate(rate); }
+  /// From now on steps are scaled by `share`, whatever the optimizer. With a reducer, gradients are
+  /// scaled instead: then their average is that over all samples.
+  void set_share(double share) { share_ = share; }
+  void set_learning_rate(double rate) {
+    backend_.set_learning_rate(all_reduces() ? rate : rate * share_);
+  }
   /// Returns the loss.
   double train(const Batch& batch);
   /// Without the optimizer's step, for weights in slots; see SlotStep.
@@ -29,16 +36,18 @@ class TrainingStep {
   std::optional<double> gradient_norm() const { return backend_.gradient_norm(); }
 
   bool all_reduces() const { return reducer_ != nullptr; }
-  double reduce_s() const { return reduce_s_; }  ///< waited in the all-reduce
+  double reduce_s() const { return reduce_s_; }    ///< waited in the all-reduce
+  double compute_s() const { return compute_s_; }  ///< of the latest step, without such waits
 
  private:
-  double paced(const std::function<double()>& step) const;
+  double paced(const Batch& batch, const std::function<double()>& step);
   void average(const std::vector<TensorView>& gradients);
 
   Backend& backend_;
-  double step_s_, factor_;
+  double sample_s_, factor_;
   std::unique_ptr<Reducer> reducer_;
-  double reduce_s_ = 0;
+  double share_ = 1;
+  double reduce_s_ = 0, compute_s_ = 0;
 };
 
 }  // namespace fast::train

@@ -213,7 +213,7 @@ TEST_CASE("a stop that finds some workers done and others not is resumed with al
     std::atomic<int> done{0};
     const auto stopped = train_with(3, stale, [&](train::TrainerOptions& options) {
       options.checkpoints.directory = directory.path();
-      options.pace = {0.005, 2, 100};
+      options.pace = {0.005, {{2, 100.0}}};
       options.worker.on_round = [&](std::int64_t round) { done += round == 60 ? 1 : 0; };
       options.checkpoints.stop_requested = [&] { return done == 2; };
     });

@@ -30,7 +30,9 @@ struct RunParts {
         evaluator(replica, plan.data.normalization),
         best(plan, replica, evaluator),
         position(batches.rounds()),
-        state(replica, best, position) {
+        balancer(plan, batches, replica),
+        state(replica, best, position, balancer) {
+    balancer.start();
     train::look_over(plan, train::worker_options(plan.options).algorithm.declaration());
   }
 
@@ -42,6 +44,7 @@ struct RunParts {
   train::Evaluator evaluator;
   train::BestModel best;
   train::RunPosition position;
+  train::Balancer balancer;
   train::RunState state;
 };
 
@@ -61,9 +64,9 @@ inline train::Summary run_to_the_end(RunParts& parts, train::LoopFigures& figure
                                   std::move(parts.files.checkpoints));
   train::RunLog log(parts.plan, parts.replica, parts.evaluator, parts.files.metrics,
                     parts.files.log);
-  figures =
-      train::TrainingLoop(parts.plan, parts.batches, parts.replica, parts.best, checkpoint, log, {})
-          .run();
+  figures = train::TrainingLoop(parts.plan, parts.batches, parts.replica, parts.best,
+                                parts.balancer, checkpoint, log, {})
+                .run();
   return train::RunEnd(parts.plan, parts.replica, parts.evaluator, parts.best, checkpoint, figures)
       .summary();
 }

@@ -48,7 +48,7 @@ TEST_CASE("options that do not fit each other are refused by name") {
   refused([](auto& options) { options.learning_rate.base = 0; }, "learning rate 0");
   refused([](auto& options) { options.learning_rate.warmup_epochs = -1; }, "-1 epochs of warm-up");
   refused([](auto& options) { options.closing_rounds = -2; }, "-2 closing rounds");
-  refused([](auto& options) { options.pace.slow_factor = 0.5; }, "0.5 times slower");
+  refused([](auto& options) { options.pace.slow[0] = 0.5; }, "0.5 times slower");
   refused([](auto& options) { options.validation = 1; }, "validation share of 1");
   refused([](auto& options) { options.patience = 3; }, "stopping early needs samples");
   refused(

@@ -36,11 +36,11 @@ TEST_CASE("the optimizer steps along the gradients that all workers have average
   const auto backend = small_backend();
   data::Loader loader(made_up_data().train, {}, 16);
   const double before = first_weight(*backend);
-  train::TrainingStep reduced(*backend, {}, 0, std::make_unique<Zeros>());
+  train::TrainingStep reduced(*backend, {}, 0, std::make_unique<Zeros>(), 16);
   CHECK(reduced.train(loader.batch(0, 0)) > 0);
   CHECK(first_weight(*backend) == before);
   CHECK(reduced.reduce_s() > 0);
-  train::TrainingStep alone(*backend, {}, 0, nullptr);
+  train::TrainingStep alone(*backend, {}, 0, nullptr, 16);
   alone.train(loader.batch(0, 0));
   CHECK(first_weight(*backend) != before);
   CHECK(alone.reduce_s() == 0);
@@ -51,13 +51,13 @@ TEST_CASE("the figures of a step are the backend's, of the averaged gradients") 
   data::Loader loader(made_up_data().train, {}, 16);
   const Batch batch = loader.batch(0, 0);
   const std::size_t correct = backend->evaluate(batch).correct;
-  train::TrainingStep reduced(*backend, {}, 0, std::make_unique<Zeros>());
+  train::TrainingStep reduced(*backend, {}, 0, std::make_unique<Zeros>(), 16);
   CHECK_FALSE(reduced.correct());
   CHECK_FALSE(reduced.gradient_norm());
   reduced.train(batch);
   CHECK(reduced.correct() == correct);
   CHECK(reduced.gradient_norm() == 0);
-  train::TrainingStep alone(*backend, {}, 0, nullptr);
+  train::TrainingStep alone(*backend, {}, 0, nullptr, 16);
   alone.train(batch);
   CHECK(alone.gradient_norm().value() > 0);
 }
@@ -65,8 +65,8 @@ TEST_CASE("the figures of a step are the backend's, of the averaged gradients") 
 TEST_CASE("a step takes at least the time that its pace demands, that of the slow worker more") {
   const auto backend = small_backend();
   data::Loader loader(made_up_data().train, {}, 16);
-  const train::Pace pace{.step_s = 0.02, .slow_worker = 1, .slow_factor = 3};
-  train::TrainingStep usual(*backend, pace, 0, nullptr), slow(*backend, pace, 1, nullptr);
+  const train::Pace pace{.step_s = 0.02, .slow = {{1, 3.0}}};
+  train::TrainingStep usual(*backend, pace, 0, nullptr, 16), slow(*backend, pace, 1, nullptr, 16);
   CHECK(seconds_of(usual, loader.batch(0, 0)) >= 0.02);
   CHECK(seconds_of(slow, loader.batch(0, 0)) >= 0.06);
 }

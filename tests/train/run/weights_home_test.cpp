@@ -60,7 +60,7 @@ TEST_CASE("weights in slots come to the model's memory by a download, and at the
     options.arena = train::Arena::rotating;
     const auto home = train::weights_home(options, *backend);
     Worker worker(group, stencil::ring(), home->tensors(), train::worker_options(options));
-    train::TrainingStep step(*backend, {}, group.rank(), nullptr);
+    train::TrainingStep step(*backend, {}, group.rank(), nullptr, 16);
     data::Loader loader(made_up_data().train, {}, 16);
     const auto initial = packed(*backend);
     home->download();

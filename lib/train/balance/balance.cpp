@@ -1,0 +1,46 @@
+#include <fast/train/balance.hpp>
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <fast/core/error.hpp>
+
+#include "options/value.hpp"
+
+namespace fast::train {
+namespace {
+
+/// Empty if some part is not a positive number.
+std::vector<double> read_speeds(std::string_view text) {
+  std::vector<double> speeds;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    double speed = 0;
+    const bool good = options::reads(text.substr(0, comma), speed);
+    if (!good || !std::isfinite(speed) || speed <= 0) return {};
+    speeds.push_back(speed);
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return speeds;
+}
+
+}  // namespace
+
+std::string Balance::text() const {
+  if (kind == Kind::even) return "even";
+  if (kind == Kind::measured) return "measured";
+  return fmt::format("{}", fmt::join(speeds, ","));
+}
+
+Balance balance_from(std::string_view text) {
+  if (text == "even") return {};
+  if (text == "measured") return {Balance::Kind::measured, {}};
+  std::vector<double> speeds = read_speeds(text);
+  require(!speeds.empty(), ErrorKind::argument,
+          "balance: \"{}\"; choose even, measured or a positive number for each worker (1,2,4)",
+          text);
+  return {Balance::Kind::given, std::move(speeds)};
+}
+
+}  // namespace fast::train

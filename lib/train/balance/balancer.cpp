@@ -1,0 +1,83 @@
+#include "train/balance/balancer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace fast::train {
+namespace {
+
+constexpr std::size_t most_rounds = 20;  ///< that are measured for a division
+constexpr auto key = "fast.batches";
+
+/// Of an epoch: all, if it has few.
+std::size_t measured_rounds(std::size_t epoch_rounds) {
+  return std::min(epoch_rounds, most_rounds);
+}
+
+}  // namespace
+
+Balancer::Balancer(const RunPlan& plan, TrainingBatches& batches, Replica& replica)
+    : plan_(plan),
+      batches_(batches),
+      replica_(replica),
+      shares_(plan.shares),
+      meter_(measured_rounds(batches.rounds())) {
+  replica_.set_share(shares_.scale(plan_.group.rank()));
+}
+
+void Balancer::apply(Shares shares) {
+  if (shares == shares_) return;
+  shares_ = std::move(shares);
+  batches_.divide(plan_, shares_);
+  replica_.set_share(shares_.scale(plan_.group.rank()));
+}
+
+void Balancer::start() {
+  if (!measures()) return;
+  const WorkerOptions& worker = plan_.options.worker;
+  control_ = std::make_unique<ShareControl>(
+      plan_.group, shares_,
+      ShareControl::Options{.batch_size = plan_.options.batch_size,
+                            .silent_after = worker.suspect_after.value_or(suspect_after_at_first),
+                            .deadline = worker.deadline});
+}
+
+void Balancer::begin_epoch(int epoch) {
+  if (!control_) return;
+  const bool is_first = !std::exchange(has_begun_, true);
+  if (!is_first && !control_->has_measured())
+    control_->measured(epoch - 1, meter_.seconds_per_sample());
+  std::optional<Shares> shares = control_->begin_epoch(epoch);
+  if (!shares) return;
+  meter_.restart();
+  if (*shares == shares_) return;
+  if (plan_.group.rank() == 0)
+    plan_.log(LogLevel::info, fmt::format("batches of {} samples from epoch {} on, by measured "
+                                          "speed (0: a worker that is away)",
+                                          shares->text(), epoch));
+  apply(std::move(*shares));
+}
+
+void Balancer::note_round(int epoch, double load_s, std::size_t samples) {
+  if (!control_ || control_->has_measured()) return;
+  meter_.add(load_s + replica_.step().compute_s(), samples);
+  if (meter_.is_full()) control_->measured(epoch, meter_.seconds_per_sample());
+}
+
+void Balancer::end(bool left) {
+  if (control_) control_->end(left ? ShareRecords::Stage::left : ShareRecords::Stage::done);
+}
+
+Metadata Balancer::to_metadata() const {
+  if (plan_.options.balance.is_even()) return {};
+  return {{key, shares_.text()}};
+}
+
+void Balancer::take_shares(const Metadata& metadata) {
+  const auto found = metadata.find(key);
+  if (!measures() || found == metadata.end()) return;
+  auto shares = Shares::from_text(found->second, plan_.group.size(), plan_.options.batch_size);
+  if (shares) apply(std::move(*shares));
+}
+
+}  // namespace fast::train

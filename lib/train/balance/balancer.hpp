@@ -1,0 +1,53 @@
+// Keeps the workers of a run balanced: measures this worker's speed, and divides batches anew when
+// the workers have agreed on other shares.
+#pragma once
+
+#include <fast/train/safetensors.hpp>
+
+#include <memory>
+
+#include "train/balance/share_control.hpp"
+#include "train/balance/shares.hpp"
+#include "train/balance/speed_meter.hpp"
+#include "train/run/replica.hpp"
+#include "train/run/run_plan.hpp"
+#include "train/run/training_batches.hpp"
+
+namespace fast::train {
+
+class Balancer {
+ public:
+  /// Gives batches and steps the plan's shares.
+  Balancer(const RunPlan& plan, TrainingBatches& batches, Replica& replica);
+
+  /// Before the loop. Collective if speeds are measured.
+  void start();
+  /// Between epochs. If speeds are measured, a worker may wait here for others to measure theirs.
+  void begin_epoch(int epoch);
+  /// After a round of `epoch`; `load_s`: the time in which its batch was made.
+  void note_round(int epoch, double load_s, std::size_t samples);
+  /// This worker begins no further epoch. `left`: others go on.
+  void end(bool left);
+
+  /// For a checkpoint's file.
+  Metadata to_metadata() const;
+  /// Takes measured shares from a checkpoint's file. Those of another number of workers or of
+  /// another batch size do not count, nor do those of a file without shares.
+  void take_shares(const Metadata& metadata);
+
+  const Shares& shares() const { return shares_; }
+
+ private:
+  void apply(Shares shares);
+  bool measures() const { return plan_.options.balance.kind == Balance::Kind::measured; }
+
+  const RunPlan& plan_;
+  TrainingBatches& batches_;
+  Replica& replica_;
+  Shares shares_;
+  SpeedMeter meter_;
+  std::unique_ptr<ShareControl> control_;  ///< null before start(), and unless measured
+  bool has_begun_ = false;                 ///< an epoch
+};
+
+}  // namespace fast::train
