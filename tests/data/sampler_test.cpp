@@ -74,3 +74,47 @@ TEST_CASE("batch sizes that no shard can fill are refused with the numbers") {
   CHECK_THROWS_WITH(Sampler({100, 4, -1, 1, 0}), ContainsSubstring("worker -1 of 4"));
   CHECK_THROWS_WITH(Sampler({100, 0, 0, 1, 0}), ContainsSubstring("0 of 0"));
 }
+
+TEST_CASE("workers with batches of different sizes take the same samples of an epoch together") {
+  const std::uint64_t seed = test_seed(13);
+  CAPTURE(seed);
+  Rng rng(seed);
+  for (int trial = 0; trial < 100; ++trial) {
+    const std::size_t workers = 1 + rng.below(6), batch_size = 1 + rng.below(9);
+    const std::size_t samples = workers * batch_size + rng.below(300);
+    const auto count = static_cast<int>(workers);
+    CAPTURE(workers, batch_size, samples);
+    std::set<std::size_t> even, seen;
+    data::RoundShare share;
+    std::size_t left = workers * batch_size, taken = 0;
+    for (std::size_t rank = 0; rank < workers; ++rank) {
+      const auto own = static_cast<int>(rank);
+      const auto order = Sampler({samples, count, own, batch_size, seed}).order(2);
+      even.insert(order.begin(), order.end());
+      const std::size_t others = workers - rank - 1;
+      share.batch_size = others == 0 ? left : 1 + rng.below(left - others);
+      const Sampler sampler({samples, count, own, batch_size, seed, {}, share});
+      REQUIRE(sampler.rounds() == samples / workers / batch_size);
+      REQUIRE(sampler.batch_size() == share.batch_size);
+      const auto shared = sampler.order(2);
+      REQUIRE(shared.size() == sampler.rounds() * share.batch_size);
+      seen.insert(shared.begin(), shared.end());
+      taken += shared.size();
+      share.before += share.batch_size;
+      left -= share.batch_size;
+    }
+    REQUIRE(seen.size() == taken);
+    REQUIRE(seen == even);
+  }
+}
+
+TEST_CASE("a share that is not within a round is refused") {
+  const auto refused = [](data::RoundShare share, std::vector<std::size_t> own = {}) {
+    CHECK_THROWS_AS(Sampler({100, 4, 1, 10, 1, std::move(own), share}), Error);
+  };
+  refused({0, 0});
+  refused({0, 41});
+  refused({31, 10});
+  refused({0, 10}, std::vector<std::size_t>(25));
+  CHECK(Sampler({100, 4, 1, 10, 1, {}, data::RoundShare{30, 10}}).rounds() == 2);
+}

@@ -113,3 +113,38 @@ TEST_CASE("windows that cannot be dealt are refused") {
   CHECK_THROWS_WITH(WindowSampler({{10}, 2, 0, 1, 0, 0}), ContainsSubstring("window of 0"));
   CHECK_THROWS_WITH(WindowSampler({{10}, 2, 0, 6, 0, 5}), ContainsSubstring("5 each"));
 }
+
+TEST_CASE("with batches of different sizes no sample of shards is seen twice in an epoch") {
+  for (const std::size_t window : {1, 7, 1000}) {
+    std::set<std::size_t> seen;
+    std::size_t count = 0, before = 0;
+    for (const std::size_t batch_size : {7, 1, 4}) {
+      Windows windows = uneven(3, before == 0 ? 0 : before == 7 ? 1 : 2, window);
+      windows.share = data::RoundShare{before, batch_size};
+      before += batch_size;
+      WindowSampler sampler(windows);
+      REQUIRE(sampler.rounds() == 103 / 3 / 4);
+      REQUIRE(sampler.batch_size() == batch_size);
+      const auto own = epoch_of(sampler, 3);
+      REQUIRE(own.size() == sampler.rounds() * batch_size);
+      std::set<std::size_t> shards;
+      for (const std::size_t sample : own) shards.insert(shard_of(windows, sample));
+      const auto read = sampler.shards_of(3);
+      for (const std::size_t shard : shards)
+        CHECK(std::find(read.begin(), read.end(), shard) != read.end());
+      seen.insert(own.begin(), own.end());
+      count += own.size();
+    }
+    CHECK(seen.size() == count);
+  }
+}
+
+TEST_CASE("even shares are those of workers without a share") {
+  for (int rank = 0; rank < 3; ++rank) {
+    Windows windows = uneven(3, rank, 16);
+    WindowSampler without(windows);
+    windows.share = data::RoundShare{static_cast<std::size_t>(rank) * 4, 4};
+    WindowSampler with(windows);
+    CHECK(epoch_of(with, 2) == epoch_of(without, 2));
+  }
+}

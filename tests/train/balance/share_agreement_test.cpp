@@ -1,0 +1,185 @@
+// Agreements of simulated workers: which shares are in force in which epoch, however training,
+// ticks and news interleave.
+#include "train/balance/share_agreement.hpp"
+
+#include <fast/core/random.hpp>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+
+using namespace fast;
+using namespace fast::train;
+
+namespace {
+
+constexpr std::size_t batch = 20;
+constexpr int epochs = 12, rounds = 6, measured_rounds = 3;
+
+/// Workers that wait for nobody but in may_begin(): as with an unbounded staleness.
+class Run {
+ public:
+  Run(int workers, int hosts, double silent_after_s) : hosts_(hosts), workers_(at(workers)) {
+    const std::size_t words = ShareRecords::words(workers);
+    for (int host = 0; host < hosts; ++host)
+      memory_.push_back(std::make_unique<std::vector<ShareRecords::Word>>(words * at(workers)));
+    for (int w = 0; w < workers; ++w) {
+      std::vector<ShareRecords::Word*> records;
+      for (int other = 0; other < workers; ++other)
+        records.push_back(memory_[at(w % hosts)]->data() + words * at(other));
+      Worker& one = workers_[at(w)];
+      one.shares = Shares::even(workers, batch);
+      one.agreement = std::make_unique<ShareAgreement>(ShareRecords(std::move(records), w),
+                                                       *one.shares, batch, silent_after_s);
+      one.seconds = 1 + w % 4;
+    }
+  }
+
+  struct Worker {
+    std::unique_ptr<ShareAgreement> agreement;
+    std::optional<Shares> shares;
+    double seconds = 1;
+    int epoch = -1, round = rounds;
+    bool alive = true, ended = false;
+  };
+
+  int size() const { return static_cast<int>(workers_.size()); }
+  Worker& worker(int w) { return workers_[at(w)]; }
+
+  void tick(int w) {
+    if (worker(w).alive) worker(w).agreement->tick(0.1);
+  }
+
+  void tell(int from, int to) {
+    if (!worker(from).alive || !worker(to).alive) return;
+    std::vector<std::uint64_t> words(workers_.size() * ShareRecords::words(size()));
+    std::vector<bool> here;
+    for (int w = 0; w < size(); ++w) here.push_back(w % hosts_ == to % hosts_);
+    worker(from).agreement->records().copy_to(words);
+    worker(to).agreement->records().take_over(words, here);
+  }
+
+  /// A round, or the beginning of the next epoch, if the worker may begin it.
+  void train(int w) {
+    Worker& one = worker(w);
+    if (!one.alive || one.ended) return;
+    ShareAgreement& agreement = *one.agreement;
+    if (one.round < rounds) {
+      ++one.round;
+      if (one.round == measured_rounds && !agreement.has_measured())
+        agreement.measured(one.epoch, one.seconds);
+      return;
+    }
+    if (one.epoch + 1 == epochs) {
+      agreement.records().end(ShareRecords::Stage::done);
+      one.ended = true;
+      return;
+    }
+    if (one.epoch >= 0 && !agreement.has_measured()) agreement.measured(one.epoch, one.seconds);
+    if (!agreement.may_begin(one.epoch + 1)) return;
+    ++one.epoch;
+    one.round = 0;
+    if (auto shares = agreement.take(one.epoch)) one.shares = std::move(shares);
+    used_[one.epoch].push_back(*one.shares);
+  }
+
+  bool is_over() const {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [](const Worker& one) { return one.ended || !one.alive; });
+  }
+
+  /// By epoch, of the workers that have begun it.
+  const std::map<int, std::vector<Shares>>& used() const { return used_; }
+
+ private:
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+  int hosts_;
+  std::vector<Worker> workers_;
+  std::vector<std::unique_ptr<std::vector<ShareRecords::Word>>> memory_;
+  std::map<int, std::vector<Shares>> used_;
+};
+
+void check_equal_within_epochs(const Run& run) {
+  for (const auto& [epoch, shares] : run.used()) {
+    CAPTURE(epoch);
+    for (const Shares& each : shares) REQUIRE(each.text() == shares.front().text());
+    std::size_t all = 0;
+    for (int w = 0; w < shares.front().workers(); ++w) all += shares.front().of(w).batch_size;
+    REQUIRE(all == batch * static_cast<std::size_t>(shares.front().workers()));
+  }
+}
+
+void make_steps(Run& run, Rng& rng, int steps) {
+  for (int step = 0; step < steps && !run.is_over(); ++step) {
+    const auto any = [&] {
+      return static_cast<int>(rng.below(static_cast<std::uint64_t>(run.size())));
+    };
+    for (int w = 0; w < run.size(); ++w) run.tick(w);
+    run.tell(any(), any());
+    // Some train far more often than others.
+    run.train(std::min(any(), any()));
+    run.train(any());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("all workers have the same shares in the same epoch, on one host and on several") {
+  const std::uint64_t seed = test_seed(17);
+  CAPTURE(seed);
+  Rng rng(seed);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int workers = 1 + static_cast<int>(rng.below(6));
+    const int hosts = 1 + static_cast<int>(rng.below(3));
+    CAPTURE(trial, workers, hosts);
+    Run run(workers, hosts, 1e9);
+    make_steps(run, rng, 200000);
+    REQUIRE(run.is_over());
+    check_equal_within_epochs(run);
+    if (workers < 2) continue;
+    // Workers take 1, 2, 3, ... seconds: the first division is known, and in force soon.
+    std::vector<double> speeds;
+    for (int w = 0; w < workers; ++w) speeds.push_back(1 / run.worker(w).seconds);
+    CHECK(run.used().at(3).front() == Shares::in_proportion(speeds, batch));
+  }
+}
+
+TEST_CASE("workers that die keep nobody waiting, and the others take their samples") {
+  const std::uint64_t seed = test_seed(23);
+  CAPTURE(seed);
+  Rng rng(seed);
+  for (int trial = 0; trial < 40; ++trial) {
+    const int workers = 2 + static_cast<int>(rng.below(5));
+    const int dead = static_cast<int>(rng.below(static_cast<std::uint64_t>(workers)));
+    CAPTURE(trial, workers, dead);
+    Run run(workers, 1, 5);
+    make_steps(run, rng, static_cast<int>(rng.below(60)));
+    run.worker(dead).alive = false;
+    make_steps(run, rng, 200000);
+    REQUIRE(run.is_over());
+    check_equal_within_epochs(run);
+    const Shares last = run.used().at(epochs - 1).front();
+    for (int w = 0; w < workers; ++w) CHECK(last.is_away(w) == (w == dead));
+  }
+}
+
+TEST_CASE("a worker that is suspended keeps nobody waiting, and gets its part back") {
+  Rng rng(5);
+  Run run(3, 1, 5);
+  make_steps(run, rng, 10);
+  run.worker(1).alive = false;
+  while (run.worker(0).epoch < 4) make_steps(run, rng, 1);
+  CHECK(run.used().at(4).front().is_away(1));
+  run.worker(1).alive = true;
+  run.worker(1).epoch = 4;  // it goes on where the others are
+  run.worker(1).round = rounds;
+  make_steps(run, rng, 200000);
+  REQUIRE(run.is_over());
+  check_equal_within_epochs(run);
+  CHECK_FALSE(run.used().at(epochs - 1).front().is_away(1));
+}
