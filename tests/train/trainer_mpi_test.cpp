@@ -23,6 +23,22 @@ TEST_CASE("ranks learn through shared windows, and all end with the same mean mo
   }
 }
 
+TEST_CASE("ranks agree on measured shares while they train, at any staleness") {
+  const Group group(testing::world());
+  for (const std::int64_t staleness : {std::int64_t{0}, std::int64_t{4}}) {
+    auto options = trainer_options();
+    options.balance = train::balance_from("measured");
+    options.worker.staleness = staleness;
+    options.pace = {.step_s = 0.002, .slow = {{1, 4.0}}};
+    const auto trained = testing::train_small(group, stencil::ring(), options);
+    CHECK(trained.summary.test_accuracy_mean_model > 0.95);
+    const auto rounds =
+        testing::train_samples / static_cast<std::size_t>(group.size()) / options.batch_size;
+    CHECK(trained.summary.rounds == 3 * rounds);
+    CHECK(trained.summary.lost.empty());
+  }
+}
+
 namespace {
 
 data::Splits made_up(std::uint64_t seed) {

@@ -29,6 +29,15 @@ struct BatchStage::Impl {
     return nullptr;
   }
 
+  /// Memory whose user has let it go: another one allocates when batches get another size.
+  void release_unused() {
+    slots.remove_if([](const Slot& slot) {
+      const bool is_unused = slot.host.use_count() == 1;
+      if (is_unused) slot.copied.synchronize(Deadline(longest_wait));
+      return is_unused;
+    });
+  }
+
   Stream stream;
   std::list<Slot> slots;
 };
@@ -37,6 +46,7 @@ BatchStage::BatchStage(int device) : impl_(std::make_unique<Impl>(device)) {}
 BatchStage::~BatchStage() = default;
 
 std::shared_ptr<float> BatchStage::allocate(std::size_t values) {
+  impl_->release_unused();
   const int device = impl_->stream.device();
   auto host = std::make_shared<PinnedBuffer>(values * sizeof(float));
   impl_->slots.push_back({host, DeviceBuffer(values * sizeof(float), device), Event(device)});

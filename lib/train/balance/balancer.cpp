@@ -6,12 +6,12 @@
 namespace fast::train {
 namespace {
 
-constexpr std::size_t most_rounds = 20;  ///< that are measured for a division
-constexpr auto key = "fast.batches";
+constexpr std::size_t most_measured_rounds = 20;  ///< that are measured for a division
+constexpr auto batches_key = "fast.batches";
 
 /// Of an epoch: all, if it has few.
 std::size_t measured_rounds(std::size_t epoch_rounds) {
-  return std::min(epoch_rounds, most_rounds);
+  return std::min(epoch_rounds, most_measured_rounds);
 }
 
 }  // namespace
@@ -70,11 +70,11 @@ void Balancer::end(bool left) {
 
 Metadata Balancer::to_metadata() const {
   if (plan_.options.balance.is_even()) return {};
-  return {{key, shares_.text()}};
+  return {{batches_key, shares_.text()}};
 }
 
 void Balancer::take_shares(const Metadata& metadata) {
-  const auto found = metadata.find(key);
+  const auto found = metadata.find(batches_key);
   if (!measures() || found == metadata.end()) return;
   auto shares = Shares::from_text(found->second, plan_.group.size(), plan_.options.batch_size);
   if (shares) apply(std::move(*shares));

@@ -6,9 +6,9 @@
 namespace fast::train {
 namespace {
 
-constexpr auto look_again = std::chrono::milliseconds(100);
+constexpr auto look_for_shares = std::chrono::milliseconds(100);
 /// Within this time news reach all workers of other hosts.
-constexpr Seconds for_notes{1};
+constexpr Seconds for_share_notes{1};
 
 }  // namespace
 
@@ -18,9 +18,9 @@ ShareControl::ShareControl(const Group& group, Shares first, const Options& opti
       region_(group_.allocate(ShareRecords::words(group_.size()) * sizeof(ShareRecords::Word),
                               Deadline(options_.deadline))),
       news_(group_, ShareRecords::words(group_.size()), Deadline(options_.deadline)),
-      agreement_(
-          records(), std::move(first), options_.batch_size,
-          (options_.silent_after + (news_.has_other_hosts() ? for_notes : Seconds(0))).count()),
+      agreement_(records(), std::move(first), options_.batch_size,
+                 (options_.silent_after + (news_.has_other_hosts() ? for_share_notes : Seconds(0)))
+                     .count()),
       ticker_([this](Seconds elapsed) { return tick(elapsed); }) {}
 
 /// The memory is zero at first, and so are valid records.
@@ -66,7 +66,7 @@ std::optional<Shares> ShareControl::begin_epoch(int epoch) {
             "Trainer: worker {} waited {:.1f} s before epoch {} for the others to measure their "
             "speed; look for one that hangs",
             group_.rank(), deadline.elapsed_s(), epoch);
-    changed_.wait_for(lock, look_again);
+    changed_.wait_for(lock, look_for_shares);
   }
   return agreement_.take(epoch);
 }

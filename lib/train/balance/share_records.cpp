@@ -7,16 +7,16 @@ namespace fast::train {
 namespace {
 
 /// The upper half is the number of a division, so that words grow.
-constexpr int half = 32;
-constexpr std::uint64_t low_half = (std::uint64_t{1} << half) - 1;
+constexpr int number_shift = 32;
+constexpr std::uint64_t value_mask = (std::uint64_t{1} << number_shift) - 1;
 
-std::uint64_t pack(std::uint64_t number, std::uint64_t value) {
-  return number << half | (value & low_half);
+std::uint64_t pack_share(std::uint64_t number, std::uint64_t value) {
+  return number << number_shift | (value & value_mask);
 }
-std::uint64_t number_in(std::uint64_t word) { return word >> half; }
-std::uint64_t value_in(std::uint64_t word) { return word & low_half; }
+std::uint64_t number_in(std::uint64_t word) { return word >> number_shift; }
+std::uint64_t value_in(std::uint64_t word) { return word & value_mask; }
 
-void raise(ShareRecords::Word& word, std::uint64_t value) {
+void raise_share(ShareRecords::Word& word, std::uint64_t value) {
   if (word.load(std::memory_order_relaxed) < value) word.store(value, std::memory_order_release);
 }
 
@@ -62,7 +62,7 @@ ShareRecords::Settled ShareRecords::newest_settled() const {
 std::optional<Shares> ShareRecords::newest_shares() const {
   const Settled newest = newest_settled();
   if (newest.number == 0) return std::nullopt;
-  const std::uint64_t word = pack(newest.number, static_cast<std::uint64_t>(newest.epoch));
+  const std::uint64_t word = pack_share(newest.number, static_cast<std::uint64_t>(newest.epoch));
   for (std::size_t worker = 0; worker < size(); ++worker) {
     if (read(worker, settled_at) != word) continue;
     std::vector<std::size_t> batches;
@@ -78,18 +78,22 @@ std::optional<Shares> ShareRecords::newest_shares() const {
 
 void ShareRecords::beat() { own(beat_at).fetch_add(1, std::memory_order_relaxed); }
 
-void ShareRecords::end(Stage stage) { raise(own(stage_at), static_cast<std::uint64_t>(stage)); }
+void ShareRecords::end(Stage stage) {
+  raise_share(own(stage_at), static_cast<std::uint64_t>(stage));
+}
 
 void ShareRecords::measure(const Measured& measured) {
-  raise(own(speed_at), pack(measured.number, bits_of(measured.seconds_per_sample)));
-  raise(own(measured_at), pack(measured.number, static_cast<std::uint64_t>(measured.epoch)));
+  raise_share(own(speed_at), pack_share(measured.number, bits_of(measured.seconds_per_sample)));
+  raise_share(own(measured_at),
+              pack_share(measured.number, static_cast<std::uint64_t>(measured.epoch)));
 }
 
 /// The shares are there before readers see that they are settled.
 void ShareRecords::settle(Settled settled, const Shares& shares) {
   for (std::size_t w = 0; w < size(); ++w)
-    raise(own(first_share + w), pack(settled.number, shares.batches()[w]));
-  raise(own(settled_at), pack(settled.number, static_cast<std::uint64_t>(settled.epoch)));
+    raise_share(own(first_share + w), pack_share(settled.number, shares.batches()[w]));
+  raise_share(own(settled_at),
+              pack_share(settled.number, static_cast<std::uint64_t>(settled.epoch)));
 }
 
 /// Words are read in the order settled, shares: shares that are read later are as new or newer.
@@ -105,7 +109,7 @@ void ShareRecords::take_over(std::span<const std::uint64_t> words, const std::ve
   const std::size_t each = ShareRecords::words(static_cast<int>(size()));
   for (std::size_t worker = 0; worker < size(); ++worker) {
     for (std::size_t place = each; place-- > 0;) {
-      if (!here[worker]) raise(records_[worker][place], words[worker * each + place]);
+      if (!here[worker]) raise_share(records_[worker][place], words[worker * each + place]);
     }
   }
 }

@@ -16,9 +16,9 @@ namespace {
 constexpr double worth_it = 0.95;
 
 /// Shares of `samples` for the workers that have no batch yet. Speeds of others are 0.
-class Division {
+class ShareDivision {
  public:
-  Division(std::span<const double> speeds, std::size_t samples)
+  ShareDivision(std::span<const double> speeds, std::size_t samples)
       : speeds_(speeds.begin(), speeds.end()), batches_(speeds.size()), left_(samples) {}
 
   std::vector<std::size_t> batches() {
@@ -67,7 +67,7 @@ class Division {
   std::size_t left_;
 };
 
-double median(std::vector<double> values) {
+double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -83,7 +83,7 @@ std::vector<double> seconds_of(const Shares& now, std::span<const Speed> speeds)
     if (!now.is_away(static_cast<int>(w))) rounds.push_back(batch * seconds[w]);
   }
   if (rounds.empty()) return {};
-  const double usual_s = median(rounds);
+  const double usual_s = median_of(rounds);
   for (std::size_t w = 0; w < speeds.size(); ++w) {
     const auto batch = static_cast<double>(now.of(static_cast<int>(w)).batch_size);
     if (!speeds[w].is_away && seconds[w] <= 0) seconds[w] = usual_s / batch;
@@ -99,7 +99,7 @@ Shares Shares::even(int workers, std::size_t batch_size) {
 
 Shares Shares::in_proportion(std::span<const double> speeds, std::size_t batch_size) {
   const auto away = static_cast<std::size_t>(std::count(speeds.begin(), speeds.end(), 0.0));
-  return Shares(Division(speeds, speeds.size() * batch_size - away).batches());
+  return Shares(ShareDivision(speeds, speeds.size() * batch_size - away).batches());
 }
 
 std::optional<Shares> Shares::from_text(std::string_view text, int workers,

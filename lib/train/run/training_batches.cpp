@@ -7,19 +7,19 @@ namespace fast::train {
 namespace {
 
 /// Who takes which samples of a round.
-struct Part {
+struct BatchPart {
   int workers;
   int rank;
   std::optional<data::RoundShare> share;  ///< empty: even ones
 };
 
-Part part_of(const RunPlan& plan, const Shares& shares) {
-  Part part{plan.group.size(), plan.group.rank(), std::nullopt};
+BatchPart batch_part(const RunPlan& plan, const Shares& shares) {
+  BatchPart part{plan.group.size(), plan.group.rank(), std::nullopt};
   if (!plan.options.balance.is_even()) part.share = shares.of(part.rank);
   return part;
 }
 
-data::Loader loader_of(const RunPlan& plan, const Part& part, std::vector<std::size_t> own) {
+data::Loader loader_of(const RunPlan& plan, const BatchPart& part, std::vector<std::size_t> own) {
   const TrainerOptions& options = plan.options;
   const data::Dataset& train = plan.data.train;
   const data::Normalization& normalization = plan.data.normalization;
@@ -34,7 +34,7 @@ data::Loader loader_of(const RunPlan& plan, const Part& part, std::vector<std::s
   return {train, normalization, data::WindowSampler(std::move(windows))};
 }
 
-data::Loader make_loader(const RunPlan& plan, const Part& part, std::vector<std::size_t> own) {
+data::Loader make_loader(const RunPlan& plan, const BatchPart& part, std::vector<std::size_t> own) {
   const TrainerOptions& options = plan.options;
   data::Loader loader = loader_of(plan, part, std::move(own));
   if (options.augmentation) loader.augment(*options.augmentation, options.seed);
@@ -58,11 +58,13 @@ ShardPlan make_shards(const RunPlan& plan, const Schedule& schedule) {
 
 TrainingBatches::TrainingBatches(const RunPlan& plan)
     : shards_(make_shards(plan, plan.schedule)),
-      loader_(make_loader(plan, part_of(plan, plan.shares), shards_.own()), plan.options.prefetch),
+      loader_(make_loader(plan, batch_part(plan, plan.shares), shards_.own()),
+              plan.options.prefetch),
       batch_size_(plan.shares.of(plan.group.rank()).batch_size) {}
 
 void TrainingBatches::divide(const RunPlan& plan, const Shares& shares) {
-  loader_ = data::Prefetcher(make_loader(plan, part_of(plan, shares), {}), plan.options.prefetch);
+  loader_ =
+      data::Prefetcher(make_loader(plan, batch_part(plan, shares), {}), plan.options.prefetch);
   batch_size_ = shares.of(plan.group.rank()).batch_size;
 }
 

@@ -41,7 +41,7 @@ double TrainingStep::paced(const Batch& batch, const std::function<double()>& st
 namespace {
 
 template <class T>
-void average_scaled(Reducer& reducer, const Segment& segment, double share) {
+void average_scaled_run(Reducer& reducer, const Segment& segment, double share) {
   const std::span values(static_cast<T*>(segment.data), segment.element_count);
   if (share != 1) {
     for (T& value : values) value *= static_cast<T>(share);
@@ -57,11 +57,11 @@ void TrainingStep::average(const std::vector<TensorView>& gradients) {
   const ParameterLayout layout(gradients);
   for (const Segment& segment : layout.segments()) {
     if (segment.dtype == DType::f64) {
-      average_scaled<double>(*reducer_, segment, share_);
+      average_scaled_run<double>(*reducer_, segment, share_);
     } else {
       require(segment.dtype == DType::f32, ErrorKind::argument,
               "all-reduce: gradients of type {}; f32 and f64 are supported", name(segment.dtype));
-      average_scaled<float>(*reducer_, segment, share_);
+      average_scaled_run<float>(*reducer_, segment, share_);
     }
   }
   reduce_s_ += Seconds(Clock::now() - start).count();

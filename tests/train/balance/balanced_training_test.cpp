@@ -41,14 +41,14 @@ std::vector<Trained> train_balanced(int workers, const train::TrainerOptions& op
   return train_balanced(workers, options, [](auto&, int) {});
 }
 
-double largest_difference(const Trained& a, const Trained& b) {
+double largest_weight_difference(const Trained& a, const Trained& b) {
   double largest = 0;
   for (std::size_t i = 0; i < a.mean_model.size(); ++i)
     largest = std::max(largest, std::abs(a.mean_model[i] - b.mean_model[i]));
   return largest;
 }
 
-train::RunPlan plan_of(const Group& group, const train::TrainerOptions& options) {
+train::RunPlan balanced_plan(const Group& group, const train::TrainerOptions& options) {
   const auto backend = testing::small_backend();
   return train::plan_run(group, stencil::ring(), *backend, testing::made_up_data(), options);
 }
@@ -68,7 +68,7 @@ TEST_CASE("averaged gradients of unequal batches are that of one worker with all
     const auto workers = static_cast<int>(options.balance.speeds.size());
     options.batch_size = testing::train_samples / static_cast<std::size_t>(workers);
     const auto shared = train_balanced(workers, options);
-    CHECK(largest_difference(shared.front(), alone.front()) < 1e-10);
+    CHECK(largest_weight_difference(shared.front(), alone.front()) < 1e-10);
   }
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("each sample of an epoch is in one batch, before and after a new divis
     for (int rank = 0; rank < 3; ++rank) {
       train::TrainerOptions options = balanced_options("4,2,1");
       options.window = window;
-      const train::RunPlan plan = plan_of(groups[static_cast<std::size_t>(rank)], options);
+      const train::RunPlan plan = balanced_plan(groups[static_cast<std::size_t>(rank)], options);
       train::TrainingBatches batches(plan);
       CHECK(batches.rounds() == testing::train_samples / 3 / 16);
       CHECK(batches.batch_size() == std::vector<std::size_t>{27, 14, 7}[std::size_t(rank)]);
@@ -182,7 +182,7 @@ TEST_CASE("measured shares come from a checkpoint of as many workers and samples
 TEST_CASE("a balance that does not fit the run is refused") {
   const auto refused = [](const train::TrainerOptions& options, const char* why) {
     const auto groups = local::make_groups(3);
-    CHECK_THROWS_WITH(plan_of(groups[0], options), Catch::Matchers::ContainsSubstring(why));
+    CHECK_THROWS_WITH(balanced_plan(groups[0], options), ContainsSubstring(why));
   };
   refused(balanced_options("1,2"), "2 numbers, this run has 3 workers");
   train::TrainerOptions options = balanced_options("measured");

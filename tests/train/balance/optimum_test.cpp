@@ -21,19 +21,19 @@ using train::Shares;
 
 namespace {
 
-using Point = std::array<double, 2>;
+using PlanePoint = std::array<double, 2>;
 
-struct Sample {
-  Point center, curvature;
+struct CurvedSample {
+  PlanePoint center, curvature;
 };
-using Part = std::vector<Sample>;
+using CurvedPart = std::vector<CurvedSample>;
 
 /// Of workers with these batches, whose samples differ from worker to worker.
-std::vector<Part> make_parts(const Shares& shares, Rng& rng) {
-  std::vector<Part> parts(static_cast<std::size_t>(shares.workers()));
+std::vector<CurvedPart> make_parts(const Shares& shares, Rng& rng) {
+  std::vector<CurvedPart> parts(static_cast<std::size_t>(shares.workers()));
   for (int w = 0; w < shares.workers(); ++w) {
     for (std::size_t s = 0; s < shares.of(w).batch_size; ++s) {
-      Sample sample{};
+      CurvedSample sample{};
       for (std::size_t i = 0; i < 2; ++i) {
         sample.center[i] = 3 * w + rng.normal();
         sample.curvature[i] = 0.5 + rng.uniform() + 0.2 * w;
@@ -45,10 +45,10 @@ std::vector<Part> make_parts(const Shares& shares, Rng& rng) {
 }
 
 /// Where Σ_i weight_i Σ_s h (x - c) is zero.
-Point optimum(const std::vector<Part>& parts, const std::vector<double>& weights) {
-  Point pull{}, mass{};
+PlanePoint optimum(const std::vector<CurvedPart>& parts, const std::vector<double>& weights) {
+  PlanePoint pull{}, mass{};
   for (std::size_t w = 0; w < parts.size(); ++w) {
-    for (const Sample& sample : parts[w]) {
+    for (const CurvedSample& sample : parts[w]) {
       for (std::size_t i = 0; i < 2; ++i) {
         pull[i] += weights[w] * sample.curvature[i] * sample.center[i];
         mass[i] += weights[w] * sample.curvature[i];
@@ -58,19 +58,19 @@ Point optimum(const std::vector<Part>& parts, const std::vector<double>& weights
   return {pull[0] / mass[0], pull[1] / mass[1]};
 }
 
-Point optimum_of_union(const std::vector<Part>& parts) {
+PlanePoint optimum_of_union(const std::vector<CurvedPart>& parts) {
   return optimum(parts, std::vector<double>(parts.size(), 1));
 }
 
-Point optimum_of_mean(const std::vector<Part>& parts) {
+PlanePoint optimum_of_mean(const std::vector<CurvedPart>& parts) {
   std::vector<double> weights;
-  for (const Part& part : parts) weights.push_back(1 / static_cast<double>(part.size()));
+  for (const CurvedPart& part : parts) weights.push_back(1 / static_cast<double>(part.size()));
   return optimum(parts, weights);
 }
 
-Point gradient(const Part& part, const Point& x) {
-  Point sum{};
-  for (const Sample& sample : part) {
+PlanePoint slope_at(const CurvedPart& part, const PlanePoint& x) {
+  PlanePoint sum{};
+  for (const CurvedSample& sample : part) {
     for (std::size_t i = 0; i < 2; ++i)
       sum[i] += sample.curvature[i] * (x[i] - sample.center[i]) / static_cast<double>(part.size());
   }
@@ -78,13 +78,14 @@ Point gradient(const Part& part, const Point& x) {
 }
 
 /// The mean of the workers' points after training, each on its own part.
-Point train(const std::vector<Part>& parts, const std::vector<double>& scales,
-            const char* algorithm, const TopologyRule& rule, double first_rate, int rounds) {
+PlanePoint trained_mean(const std::vector<CurvedPart>& parts, const std::vector<double>& scales,
+                        const char* algorithm, const TopologyRule& rule, double first_rate,
+                        int rounds) {
   const auto workers = static_cast<int>(parts.size());
-  std::vector<Point> ends(parts.size());
+  std::vector<PlanePoint> ends(parts.size());
   local::run(workers, [&](const Group& group) {
     const auto rank = static_cast<std::size_t>(group.rank());
-    Point x{};
+    PlanePoint x{};
     WorkerOptions options;
     options.algorithm = algorithm::by_name(algorithm);
     options.deadline = Seconds(30);
@@ -95,21 +96,23 @@ Point train(const std::vector<Part>& parts, const std::vector<double>& scales,
       const double rate = first_rate / (1 + (algorithm == std::string("awc") ? round / 20.0 : 0));
       worker.step(
           [&] {
-            const Point slope = gradient(parts[rank], x);
+            const PlanePoint slope = slope_at(parts[rank], x);
             for (std::size_t i = 0; i < 2; ++i) x[i] -= rate * scales[rank] * slope[i];
           },
           {.learning_rate = rate});
     }
     worker.finish();
     worker.await_finish();
-    Point mean{};
+    PlanePoint mean{};
     worker.mean_model(std::as_writable_bytes(std::span(mean)));
     ends[rank] = mean;
   });
   return ends.front();
 }
 
-double distance(const Point& a, const Point& b) { return std::hypot(a[0] - b[0], a[1] - b[1]); }
+double distance_between(const PlanePoint& a, const PlanePoint& b) {
+  return std::hypot(a[0] - b[0], a[1] - b[1]);
+}
 
 std::vector<double> scales_of(const Shares& shares) {
   std::vector<double> scales;
@@ -128,24 +131,25 @@ TEST_CASE("with scaled steps the mean converges to the optimum of all samples, e
     const Shares shares = Shares::in_proportion(speeds, 14);
     const auto parts = make_parts(shares, rng);
     const std::vector<double> alike(parts.size(), 1);
-    const Point right = optimum_of_union(parts), wrong = optimum_of_mean(parts);
-    REQUIRE(distance(right, wrong) > 0.3);
-    struct Case {
+    const PlanePoint right = optimum_of_union(parts), wrong = optimum_of_mean(parts);
+    REQUIRE(distance_between(right, wrong) > 0.3);
+    struct RuleCase {
       const char* algorithm;
       TopologyRule rule;
       double rate, tolerance;
       int rounds;
     };
-    const Case cases[] = {{"gradient_tracking", stencil::ring(), 0.05, 1e-6, 1500},
-                          {"awc", stencil::ring(), 0.2, 0.03, 3000}};
-    for (const Case& each : cases) {
+    const RuleCase cases[] = {{"gradient_tracking", stencil::ring(), 0.05, 1e-6, 1500},
+                              {"awc", stencil::ring(), 0.2, 0.03, 3000}};
+    for (const RuleCase& each : cases) {
       CAPTURE(each.algorithm, shares.text());
-      const Point scaled =
-          train(parts, scales_of(shares), each.algorithm, each.rule, each.rate, each.rounds);
-      CHECK(distance(scaled, right) < each.tolerance);
-      const Point unscaled = train(parts, alike, each.algorithm, each.rule, each.rate, each.rounds);
-      CHECK(distance(unscaled, wrong) < each.tolerance);
-      CHECK(distance(unscaled, right) > 0.2);
+      const PlanePoint scaled =
+          trained_mean(parts, scales_of(shares), each.algorithm, each.rule, each.rate, each.rounds);
+      CHECK(distance_between(scaled, right) < each.tolerance);
+      const PlanePoint unscaled =
+          trained_mean(parts, alike, each.algorithm, each.rule, each.rate, each.rounds);
+      CHECK(distance_between(unscaled, wrong) < each.tolerance);
+      CHECK(distance_between(unscaled, right) > 0.2);
     }
   }
 }

@@ -17,13 +17,13 @@ using namespace fast::train;
 
 namespace {
 
-constexpr std::size_t batch = 20;
-constexpr int epochs = 12, rounds = 6, measured_rounds = 3;
+constexpr std::size_t mean_batch = 20;
+constexpr int share_epochs = 12, share_rounds = 6, share_measured = 3;
 
 /// Workers that wait for nobody but in may_begin(): as with an unbounded staleness.
-class Run {
+class ShareRun {
  public:
-  Run(int workers, int hosts, double silent_after_s) : hosts_(hosts), workers_(at(workers)) {
+  ShareRun(int workers, int hosts, double silent_after_s) : hosts_(hosts), workers_(at(workers)) {
     const std::size_t words = ShareRecords::words(workers);
     for (int host = 0; host < hosts; ++host)
       memory_.push_back(std::make_unique<std::vector<ShareRecords::Word>>(words * at(workers)));
@@ -32,9 +32,9 @@ class Run {
       for (int other = 0; other < workers; ++other)
         records.push_back(memory_[at(w % hosts)]->data() + words * at(other));
       Worker& one = workers_[at(w)];
-      one.shares = Shares::even(workers, batch);
+      one.shares = Shares::even(workers, mean_batch);
       one.agreement = std::make_unique<ShareAgreement>(ShareRecords(std::move(records), w),
-                                                       *one.shares, batch, silent_after_s);
+                                                       *one.shares, mean_batch, silent_after_s);
       one.seconds = 1 + w % 4;
     }
   }
@@ -43,7 +43,7 @@ class Run {
     std::unique_ptr<ShareAgreement> agreement;
     std::optional<Shares> shares;
     double seconds = 1;
-    int epoch = -1, round = rounds;
+    int epoch = -1, round = share_rounds;
     bool alive = true, ended = false;
   };
 
@@ -68,13 +68,13 @@ class Run {
     Worker& one = worker(w);
     if (!one.alive || one.ended) return;
     ShareAgreement& agreement = *one.agreement;
-    if (one.round < rounds) {
+    if (one.round < share_rounds) {
       ++one.round;
-      if (one.round == measured_rounds && !agreement.has_measured())
+      if (one.round == share_measured && !agreement.has_measured())
         agreement.measured(one.epoch, one.seconds);
       return;
     }
-    if (one.epoch + 1 == epochs) {
+    if (one.epoch + 1 == share_epochs) {
       agreement.records().end(ShareRecords::Stage::done);
       one.ended = true;
       return;
@@ -104,17 +104,17 @@ class Run {
   std::map<int, std::vector<Shares>> used_;
 };
 
-void check_equal_within_epochs(const Run& run) {
+void check_shares_of_epochs(const ShareRun& run) {
   for (const auto& [epoch, shares] : run.used()) {
     CAPTURE(epoch);
     for (const Shares& each : shares) REQUIRE(each.text() == shares.front().text());
     std::size_t all = 0;
     for (int w = 0; w < shares.front().workers(); ++w) all += shares.front().of(w).batch_size;
-    REQUIRE(all == batch * static_cast<std::size_t>(shares.front().workers()));
+    REQUIRE(all == mean_batch * static_cast<std::size_t>(shares.front().workers()));
   }
 }
 
-void make_steps(Run& run, Rng& rng, int steps) {
+void make_share_steps(ShareRun& run, Rng& rng, int steps) {
   for (int step = 0; step < steps && !run.is_over(); ++step) {
     const auto any = [&] {
       return static_cast<int>(rng.below(static_cast<std::uint64_t>(run.size())));
@@ -137,15 +137,15 @@ TEST_CASE("all workers have the same shares in the same epoch, on one host and o
     const int workers = 1 + static_cast<int>(rng.below(6));
     const int hosts = 1 + static_cast<int>(rng.below(3));
     CAPTURE(trial, workers, hosts);
-    Run run(workers, hosts, 1e9);
-    make_steps(run, rng, 200000);
+    ShareRun run(workers, hosts, 1e9);
+    make_share_steps(run, rng, 200000);
     REQUIRE(run.is_over());
-    check_equal_within_epochs(run);
+    check_shares_of_epochs(run);
     if (workers < 2) continue;
     // Workers take 1, 2, 3, ... seconds: the first division is known, and in force soon.
     std::vector<double> speeds;
     for (int w = 0; w < workers; ++w) speeds.push_back(1 / run.worker(w).seconds);
-    CHECK(run.used().at(3).front() == Shares::in_proportion(speeds, batch));
+    CHECK(run.used().at(3).front() == Shares::in_proportion(speeds, mean_batch));
   }
 }
 
@@ -157,29 +157,29 @@ TEST_CASE("workers that die keep nobody waiting, and the others take their sampl
     const int workers = 2 + static_cast<int>(rng.below(5));
     const int dead = static_cast<int>(rng.below(static_cast<std::uint64_t>(workers)));
     CAPTURE(trial, workers, dead);
-    Run run(workers, 1, 5);
-    make_steps(run, rng, static_cast<int>(rng.below(60)));
+    ShareRun run(workers, 1, 5);
+    make_share_steps(run, rng, static_cast<int>(rng.below(60)));
     run.worker(dead).alive = false;
-    make_steps(run, rng, 200000);
+    make_share_steps(run, rng, 200000);
     REQUIRE(run.is_over());
-    check_equal_within_epochs(run);
-    const Shares last = run.used().at(epochs - 1).front();
+    check_shares_of_epochs(run);
+    const Shares last = run.used().at(share_epochs - 1).front();
     for (int w = 0; w < workers; ++w) CHECK(last.is_away(w) == (w == dead));
   }
 }
 
 TEST_CASE("a worker that is suspended keeps nobody waiting, and gets its part back") {
   Rng rng(5);
-  Run run(3, 1, 5);
-  make_steps(run, rng, 10);
+  ShareRun run(3, 1, 5);
+  make_share_steps(run, rng, 10);
   run.worker(1).alive = false;
-  while (run.worker(0).epoch < 4) make_steps(run, rng, 1);
+  while (run.worker(0).epoch < 4) make_share_steps(run, rng, 1);
   CHECK(run.used().at(4).front().is_away(1));
   run.worker(1).alive = true;
   run.worker(1).epoch = 4;  // it goes on where the others are
-  run.worker(1).round = rounds;
-  make_steps(run, rng, 200000);
+  run.worker(1).round = share_rounds;
+  make_share_steps(run, rng, 200000);
   REQUIRE(run.is_over());
-  check_equal_within_epochs(run);
-  CHECK_FALSE(run.used().at(epochs - 1).front().is_away(1));
+  check_shares_of_epochs(run);
+  CHECK_FALSE(run.used().at(share_epochs - 1).front().is_away(1));
 }

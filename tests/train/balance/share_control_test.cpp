@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t batch_size = 14;
 
-ShareControl::Options options(Seconds deadline = Seconds(30)) {
+ShareControl::Options control_options(Seconds deadline = Seconds(30)) {
   return {.batch_size = batch_size, .silent_after = Seconds(20), .deadline = deadline};
 }
 
@@ -29,7 +29,7 @@ TEST_CASE("workers that say how fast they are get shares of that speed, all the 
     std::vector<std::optional<Shares>> got(static_cast<std::size_t>(workers));
     local::run(workers, [&](const Group& group) {
       const auto rank = static_cast<std::size_t>(group.rank());
-      ShareControl control(group, Shares::even(workers, batch_size), options());
+      ShareControl control(group, Shares::even(workers, batch_size), control_options());
       CHECK_FALSE(control.begin_epoch(0));
       CHECK_FALSE(control.has_measured());
       control.measured(0, seconds[rank]);
@@ -46,7 +46,7 @@ TEST_CASE("workers that say how fast they are get shares of that speed, all the 
 
 TEST_CASE("no worker waits for one that has left, or after one that has made its last epoch") {
   local::run(3, [&](const Group& group) {
-    ShareControl control(group, Shares::even(3, batch_size), options());
+    ShareControl control(group, Shares::even(3, batch_size), control_options());
     if (group.rank() == 0) return control.end(ShareRecords::Stage::left);
     control.measured(0, 1);
     const auto shares = control.begin_epoch(1);
@@ -60,11 +60,10 @@ TEST_CASE("no worker waits for one that has left, or after one that has made its
 
 TEST_CASE("a worker that never measures is an error at the deadline") {
   const auto wait = [&](const Group& group) {
-    ShareControl control(group, Shares::even(2, batch_size), options(Seconds(0.2)));
+    ShareControl control(group, Shares::even(2, batch_size), control_options(Seconds(0.2)));
     if (group.rank() == 1) {
       control.measured(0, 1);
-      CHECK_THROWS_WITH(control.begin_epoch(1),
-                        Catch::Matchers::ContainsSubstring("before epoch 1"));
+      CHECK_THROWS_WITH(control.begin_epoch(1), ContainsSubstring("before epoch 1"));
     }
     group.barrier(Deadline(Seconds(30)), "both have ended");
   };
