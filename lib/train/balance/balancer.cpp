@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "train/run/run_position.hpp"
+
 namespace fast::train {
 namespace {
 
@@ -32,6 +34,16 @@ void Balancer::apply(Shares shares) {
   replica_.set_share(shares_.scale(plan_.group.rank()));
 }
 
+/// Epochs are counted from 1 on, as in the progress and in metrics.
+void Balancer::say(const Shares& shares, int epoch, const char* why) const {
+  if (plan_.group.rank() != 0) return;
+  const auto& batches = shares.batches();
+  const bool all_are_there = std::find(batches.begin(), batches.end(), 0) == batches.end();
+  plan_.log(LogLevel::info,
+            fmt::format("batches of {} samples from epoch {} on, {}{}", shares.text(), epoch + 1,
+                        why, all_are_there ? "" : " (0: a worker that is away)"));
+}
+
 void Balancer::start() {
   if (!measures()) return;
   const WorkerOptions& worker = plan_.options.worker;
@@ -51,10 +63,7 @@ void Balancer::begin_epoch(int epoch) {
   if (!shares) return;
   meter_.restart();
   if (*shares == shares_) return;
-  if (plan_.group.rank() == 0)
-    plan_.log(LogLevel::info, fmt::format("batches of {} samples from epoch {} on, by measured "
-                                          "speed (0: a worker that is away)",
-                                          shares->text(), epoch));
+  say(*shares, epoch, "by measured speed");
   apply(std::move(*shares));
 }
 
@@ -77,7 +86,10 @@ void Balancer::take_shares(const Metadata& metadata) {
   const auto found = metadata.find(batches_key);
   if (!measures() || found == metadata.end()) return;
   auto shares = Shares::from_text(found->second, plan_.group.size(), plan_.options.batch_size);
-  if (shares) apply(std::move(*shares));
+  if (!shares) return;
+  if (*shares != shares_)
+    say(*shares, static_cast<int>(metadata_number(metadata, "fast.epoch")), "as before");
+  apply(std::move(*shares));
 }
 
 }  // namespace fast::train

@@ -39,6 +39,7 @@ class Balancer {
 
  private:
   void apply(Shares shares);
+  void say(const Shares& shares, int epoch, const char* why) const;
   bool measures() const { return plan_.options.balance.kind == Balance::Kind::measured; }
 
   const RunPlan& plan_;

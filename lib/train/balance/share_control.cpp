@@ -65,7 +65,7 @@ std::optional<Shares> ShareControl::begin_epoch(int epoch) {
     require(!deadline.expired(), ErrorKind::deadline,
             "Trainer: worker {} waited {:.1f} s before epoch {} for the others to measure their "
             "speed; look for one that hangs",
-            group_.rank(), deadline.elapsed_s(), epoch);
+            group_.rank(), deadline.elapsed_s(), epoch + 1);
     changed_.wait_for(lock, look_for_shares);
   }
   return agreement_.take(epoch);

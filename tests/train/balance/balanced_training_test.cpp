@@ -165,7 +165,7 @@ TEST_CASE("measured shares come from a checkpoint of as many workers and samples
   local::run(3, [](const Group& group) {
     const auto backend = testing::small_backend();
     testing::RunParts parts(group, *backend, balanced_options("measured"));
-    parts.balancer.take_shares({{"fast.batches", "20,18,10"}});
+    parts.balancer.take_shares({{"fast.batches", "20,18,10"}, {"fast.epoch", "2"}});
     CHECK(parts.balancer.shares().text() == "20,18,10");
     CHECK(parts.batches.batch_size() == parts.balancer.shares().of(group.rank()).batch_size);
     CHECK(parts.state.metadata().at("fast.batches") == "20,18,10");

@@ -63,7 +63,7 @@ TEST_CASE("a worker that never measures is an error at the deadline") {
     ShareControl control(group, Shares::even(2, batch_size), control_options(Seconds(0.2)));
     if (group.rank() == 1) {
       control.measured(0, 1);
-      CHECK_THROWS_WITH(control.begin_epoch(1), ContainsSubstring("before epoch 1"));
+      CHECK_THROWS_WITH(control.begin_epoch(1), ContainsSubstring("before epoch 2"));
     }
     group.barrier(Deadline(Seconds(30)), "both have ended");
   };
