@@ -162,6 +162,8 @@ TEST_CASE("a file that was written gives the run of its command line") {
            {"--exchange", "allreduce", "--epochs", "2"},
            {"--algorithm", "decentlam", "--algorithm-option", "momentum=0.8"},
            {"--shards", "dirichlet:0.1", "--take-over", "--staleness", "inf", "--slow", "1:4"},
+           {"--balance", "measured", "--slow", "1:2,2:4"},
+           {"--balance", "4,2,1"},
            {"--device", "cuda", "--precision", "bf16", "--autotune", "--step-ms", "0.1"},
            {"--out", "a \"b\"", "--checkpoint-every", "90s", "--keep", "5", "--remote-rate", "0.3"},
        }) {

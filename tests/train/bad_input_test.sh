@@ -131,6 +131,9 @@ check_names() {
   refused "schedule" "\"linear\"" "constant, step or cosine" -- --lr-schedule linear
   refused "optimizer" "\"lion\"" "choose sgd, adam or adamw" -- --optimizer lion
   refused "shards" "\"odd\"" "even or dirichlet:ALPHA" -- --shards odd
+  refused "balance" "--balance: \"odd\"" "even, measured or a positive number" -- --balance odd
+  refused "balance of others" "2 numbers, this run has 3" "one for each worker" -- --balance 1,2
+  refused "balance of shards" "keeps its own samples" "choose even" -- --balance measured --shards dirichlet:1
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
   refused "closing rounds" "--closing-rounds: \"few\"" "or auto" -- --closing-rounds few
   refused "validation" "--validation: 1;" "[0, 1)" -- --validation 1
