@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Workers of different speeds at staleness 0: speed and accuracy with even and with measured batches.
 
-  bench/balance.py [--program FILE] [--slow 1:2,2:4] [--workers 3] [--seeds 3] [--epochs 6] [--out DIR]
+  bench/balance.py [--program FILE] [--slow 1:2,2:4] [--workers 3] [--seeds 3] [--epochs 5] [--out DIR]
 
-Trains LeNet-5 on a part of Fashion-MNIST on each seed, with each balance. Steps sleep so that a step on 32 samples
+Trains a model on a part of Fashion-MNIST with each balance and seed. Steps sleep so that a step on --batch-size samples
 takes --step-ms, times the factor of a slow worker: the machine needs no faster cores. The sum of speeds is what all
 workers would do if none waited. The figures of speed are those of the last half of the epochs, medians over seeds.
 """
@@ -16,8 +16,6 @@ import subprocess
 import sys
 import tempfile
 
-BATCH = 32
-
 
 def factors(text, workers):
     slow = dict(part.split(":") for part in text.split(",")) if text else {}
@@ -26,7 +24,7 @@ def factors(text, workers):
 
 def run(args, balance, seed, directory):
     command = [args.mpiexec, "-n", str(args.workers), args.program, "--model", args.model, "--samples", str(args.samples),
-               "--batch-size", str(BATCH), "--epochs", str(args.epochs), "--lr", str(args.lr), "--seed", str(seed),
+               "--batch-size", str(args.batch_size), "--epochs", str(args.epochs), "--lr", str(args.lr), "--seed", str(seed),
                "--step-ms", str(args.step_ms), "--balance", balance, "--topology", args.topology, "--quiet", "--out",
                str(directory), "--overwrite", *shlex.split(args.more)]
     if args.slow:
@@ -52,18 +50,19 @@ def main():
     parser.add_argument("--slow", default="1:2,2:4", help="RANK:FACTOR of each slow worker")
     parser.add_argument("--balances", default="even measured")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--samples", type=int, default=12000)
-    parser.add_argument("--model", default="lenet")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--samples", type=int, default=6000)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--model", default="mlp")
     parser.add_argument("--topology", default="ring")
     parser.add_argument("--lr", type=float, default=0.05)
-    parser.add_argument("--step-ms", type=float, default=60)
+    parser.add_argument("--step-ms", type=float, default=200)
     parser.add_argument("--more", default="", help="more options of fast-train")
     parser.add_argument("--out", type=pathlib.Path)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         out = args.out or pathlib.Path(temporary)
-        speed_of_all = sum(BATCH / (args.step_ms / 1000) / factor for factor in factors(args.slow, args.workers))
+        speed_of_all = sum(args.batch_size / (args.step_ms / 1000) / factor for factor in factors(args.slow, args.workers))
         print(f"{args.workers} workers, slow {args.slow or '-'}: the sum of speeds is {speed_of_all:.0f} samples/s")
         for balance in args.balances.split():
             runs = [run(args, balance, seed, out / f"{balance}-{seed}") for seed in range(1, args.seeds + 1)]

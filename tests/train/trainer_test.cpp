@@ -505,9 +505,9 @@ TEST_CASE("a topology in parts is told at the start and in the summary") {
 
 TEST_CASE("a worker that shall be slow is one of the run, and learns with the others") {
   auto options = trainer_options();
-  options.pace = {0, 4, 2};
+  options.pace = {0, {{4, 2.0}}};
   CHECK_THROWS_WITH(train_four(options), ContainsSubstring("worker 4 shall be slow"));
-  options.pace = {1e-4, 1, 3};
+  options.pace = {1e-4, {{1, 3.0}}};
   CHECK(train_four(options)[0].summary.test_accuracy_mean_model > 0.95);
 }
 
