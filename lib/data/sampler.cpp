@@ -10,12 +10,12 @@ RoundShare share_of(const std::optional<RoundShare>& given, int workers, int ran
                     std::size_t batch_size) {
   if (!given) return {static_cast<std::size_t>(rank) * batch_size, batch_size};
   const std::size_t all = static_cast<std::size_t>(workers) * batch_size;
-  require(given->batch_size > 0 && given->batch_size <= all &&
-              given->before <= all - given->batch_size,
-          ErrorKind::argument,
-          "sampler: worker {} takes {} samples of a round behind {} others; 1 or more of the {} "
-          "samples of {} workers are required",
-          rank, given->batch_size, given->before, all, workers);
+  require(
+      given->batch_size > 0 && given->batch_size <= all && given->before <= all - given->batch_size,
+      ErrorKind::argument,
+      "sampler: worker {} takes {} samples of a round behind {} others; 1 or more of the {} "
+      "samples of {} workers are required",
+      rank, given->batch_size, given->before, all, workers);
   return *given;
 }
 

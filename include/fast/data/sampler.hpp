@@ -41,7 +41,7 @@ class Sampler {
   explicit Sampler(const Shard& shard);
 
   const Shard& shard() const { return shard_; }
-  std::size_t rounds() const { return rounds_; }  ///< an epoch, on every worker
+  std::size_t rounds() const { return rounds_; }                ///< an epoch, on every worker
   std::size_t batch_size() const { return share_.batch_size; }  ///< of this worker
 
   /// This worker's samples of an epoch in the order of its batches: rounds() × batch_size() indices
@@ -54,8 +54,9 @@ class Sampler {
   std::size_t rounds_ = 0;
 };
 
-/// A share that is not given: that of worker `rank` of equal ones. Throws Error(argument) on a share
-/// of no samples, and on one that is not within the `workers` × `batch_size` samples of a round.
+/// A share that is not given: that of worker `rank` of equal ones. Throws Error(argument) on a
+/// share of no samples, and on one that is not within the `workers` × `batch_size` samples of a
+/// round.
 RoundShare share_of(const std::optional<RoundShare>& given, int workers, int rank,
                     std::size_t batch_size);
 

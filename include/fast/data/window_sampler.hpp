@@ -16,9 +16,9 @@ struct Windows {
   std::vector<std::size_t> shards;  ///< samples of each shard
   int workers = 1;
   int rank = 0;
-  std::size_t batch_size = 64;  ///< of each worker; with `share`, the mean over all workers
-  std::uint64_t seed = 0;       ///< the same on every worker
-  std::size_t window = 10'000;  ///< samples that are shuffled together
+  std::size_t batch_size = 64;        ///< of each worker; with `share`, the mean over all workers
+  std::uint64_t seed = 0;             ///< the same on every worker
+  std::size_t window = 10'000;        ///< samples that are shuffled together
   std::optional<RoundShare> share{};  ///< empty: all batches have batch_size samples
 };
 
@@ -36,7 +36,7 @@ class WindowSampler {
   explicit WindowSampler(Windows windows);
 
   const Windows& windows() const { return windows_; }
-  std::size_t rounds() const { return rounds_; }  ///< an epoch, on every worker
+  std::size_t rounds() const { return rounds_; }                ///< an epoch, on every worker
   std::size_t batch_size() const { return share_.batch_size; }  ///< of this worker
 
   /// The samples of a batch: numbers over all shards, in the order of `Windows::shards`. A function

@@ -35,7 +35,7 @@ std::vector<CurvedPart> make_parts(const Shares& shares, Rng& rng) {
     for (std::size_t s = 0; s < shares.of(w).batch_size; ++s) {
       CurvedSample sample{};
       for (std::size_t i = 0; i < 2; ++i) {
-        sample.center[i] = 3 * w + rng.normal();
+        sample.center[i] = 4 * shares.scale(w) + rng.normal();
         sample.curvature[i] = 0.5 + rng.uniform() + 0.2 * w;
       }
       parts[static_cast<std::size_t>(w)].push_back(sample);
