@@ -105,6 +105,8 @@ void check_balance(const TrainerOptions& options, const Group& group) {
   if (balance.is_even()) return;
   const auto workers = static_cast<std::size_t>(group.size());
   const std::string name = balance.text();
+  require(options.batch_size > 0, ErrorKind::argument,
+          "Trainer: balance {} with a batch size of 0; it must be at least 1", name);
   require(balance.kind == Balance::Kind::measured || balance.speeds.size() == workers,
           ErrorKind::argument,
           "Trainer: balance {} has {} numbers, this run has {} workers; give "

@@ -185,7 +185,10 @@ TEST_CASE("a balance that does not fit the run is refused") {
     CHECK_THROWS_WITH(balanced_plan(groups[0], options), ContainsSubstring(why));
   };
   refused(balanced_options("1,2"), "2 numbers, this run has 3 workers");
-  train::TrainerOptions options = balanced_options("measured");
+  train::TrainerOptions options = balanced_options("1,2,3");
+  options.batch_size = 0;
+  refused(options, "batch size of 0");
+  options = balanced_options("measured");
   options.shards = data::sharding_from("dirichlet:0.5");
   refused(options, "each worker keeps its own samples");
   options = balanced_options("measured");
