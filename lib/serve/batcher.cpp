@@ -27,6 +27,7 @@ std::future<std::vector<float>> Batcher::submit(std::shared_ptr<const ModelVersi
   std::future<std::vector<float>> result = job.result.get_future();
   {
     const std::lock_guard lock(mutex_);
+    refuse_if_abandoned();
     if (waiting_ > 0 && waiting_ + count > options_.most_waiting) {
       refuse(503, "{} samples wait to be computed; try again later", waiting_);
     }
@@ -44,6 +45,27 @@ std::future<std::vector<float>> Batcher::submit(std::shared_ptr<const ModelVersi
 std::size_t Batcher::waiting() const {
   const std::lock_guard lock(mutex_);
   return waiting_;
+}
+
+void Batcher::refuse_if_abandoned() const {
+  if (is_abandoned_) refuse(503, "the server ends, and computes no more");
+}
+
+void Batcher::abandon() {
+  Lines left;
+  {
+    const std::lock_guard lock(mutex_);
+    is_abandoned_ = true;
+    left.swap(lines_);
+    waiting_ = 0;
+  }
+  changed_.notify_all();
+  for (Line& line : left) {
+    for (Job& job : line.jobs) {
+      job.result.set_exception(
+          std::make_exception_ptr(Refusal(503, "the server ends, and computes no more")));
+    }
+  }
 }
 
 /// Waits until a line is ready, and computes its batch outside of the lock.
@@ -134,6 +156,7 @@ std::vector<float> Batcher::pass(const ModelVersion& version, std::span<const fl
                                  std::size_t count) const {
   std::vector<float> all;
   for (std::size_t first = 0; first < count; first += options_.max_batch) {
+    refuse_if_abandoned();
     const std::size_t part = std::min(options_.max_batch, count - first);
     const auto began = Clock::now();
     std::vector<float> logits = version.forward(

@@ -1,6 +1,7 @@
 // Computes requests that arrive together in one forward pass.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -45,6 +46,10 @@ class Batcher {
 
   std::size_t waiting() const;  ///< samples
 
+  /// Computes nothing more: what waits and what comes later is refused with 503. A pass that has
+  /// begun ends; a request of several passes is refused after it.
+  void abandon();
+
  private:
   struct Job {
     std::vector<float> inputs;
@@ -67,6 +72,7 @@ class Batcher {
   void compute(const ModelVersion& version, std::vector<Job> jobs) const;
   std::vector<float> pass(const ModelVersion& version, std::span<const float> inputs,
                           std::size_t count) const;
+  void refuse_if_abandoned() const;
 
   const BatchOptions options_;
   const OnPass on_pass_;
@@ -75,6 +81,7 @@ class Batcher {
   Lines lines_;
   std::size_t waiting_ = 0;
   bool stops_ = false;
+  std::atomic<bool> is_abandoned_{false};
   std::vector<std::jthread> threads_;  // last: they end before the rest
 };
 

@@ -4,6 +4,7 @@
 #include <httplib.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,18 @@ class Connection final : public httplib::Stream {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Connection(int socket) : socket_(socket) {}
+  struct Patience {
+    std::chrono::milliseconds usual;
+    std::chrono::milliseconds hurried;  ///< each 64 KiB that come add a second
+  };
 
-  /// Before a request: `allowance` bytes may be read until allow() raises it.
-  void begin_request(Clock::time_point deadline, std::size_t allowance);
+  /// `hurries` says whether others wait for this connection's thread.
+  explicit Connection(int socket, std::function<bool()> hurries = {})
+      : socket_(socket), hurries_(std::move(hurries)) {}
+
+  /// Before a request: `allowance` bytes may be read until allow() raises it. The client has the
+  /// patience for its request, and again for the answer.
+  void begin_request(Patience patience, std::size_t allowance);
   void allow(std::size_t more) { allowance_ += more; }
 
   bool has_input() const { return first_ < input_.size(); }
@@ -40,9 +49,14 @@ class Connection final : public httplib::Stream {
  private:
   bool fill();
   bool wait_for(short events) const;
+  std::chrono::milliseconds time_left() const;
 
   int socket_;
-  Clock::time_point deadline_{};
+  std::function<bool()> hurries_;
+  Clock::time_point began_{};
+  Patience patience_{};
+  std::size_t moved_ = 0;  ///< bytes since began_
+  bool is_writing_ = false;
   std::size_t allowance_ = 0;
   bool failed_ = false;
   std::vector<char> input_;

@@ -33,8 +33,10 @@ constexpr milliseconds short_patience{200};
 /// Threads for connections, and how many connections wait for one.
 class ConnectionThreads final : public httplib::TaskQueue {
  public:
-  ConnectionThreads(int threads, std::atomic<int>& waiting)
-      : waiting_(waiting), pool_(static_cast<std::size_t>(threads)) {}
+  ConnectionThreads(int threads, std::atomic<int>& waiting, std::function<void()> on_shutdown)
+      : waiting_(waiting),
+        on_shutdown_(std::move(on_shutdown)),
+        pool_(static_cast<std::size_t>(threads)) {}
   void enqueue(std::function<void()> task) override {
     ++waiting_;
     pool_.enqueue([this, task = std::move(task)] {
@@ -42,10 +44,15 @@ class ConnectionThreads final : public httplib::TaskQueue {
       task();
     });
   }
-  void shutdown() override { pool_.shutdown(); }
+  /// httplib calls this when it accepts no more connections.
+  void shutdown() override {
+    on_shutdown_();
+    pool_.shutdown();
+  }
 
  private:
   std::atomic<int>& waiting_;
+  std::function<void()> on_shutdown_;
   httplib::ThreadPool pool_;
 };
 
@@ -151,7 +158,8 @@ class HttpServer::Server final : public httplib::Server {
 
   int port() const { return port_; }
 
-  void start() {
+  void start(OnEnd on_lost) {
+    on_lost_ = std::move(on_lost);
     thread_ = std::thread([this] {
       listen_after_bind();
       const std::lock_guard lock(mutex_);
@@ -160,12 +168,14 @@ class HttpServer::Server final : public httplib::Server {
     });
   }
 
-  int end(milliseconds patience) {
+  int end(milliseconds patience, const OnEnd& on_cut) {
     if (!thread_.joinable()) return 0;
     const auto deadline = Connection::Clock::now() + patience;
     ends_ = true;
-    accept_the_rest(deadline);
-    ::shutdown(svr_sock_, SHUT_RDWR);  // accept() fails, and httplib leaves its loop
+    if (!is_lost_) {
+      accept_the_rest(deadline);
+      ::shutdown(svr_sock_, SHUT_RDWR);  // accept() fails, and httplib leaves its loop
+    }
     int cut = 0;
     {
       std::unique_lock lock(mutex_);
@@ -175,6 +185,7 @@ class HttpServer::Server final : public httplib::Server {
         cuts_ = true;
       }
     }
+    if (cuts_ && on_cut) on_cut();
     thread_.join();
     thread_ = {};
     return cut;
@@ -182,7 +193,9 @@ class HttpServer::Server final : public httplib::Server {
 
  private:
   void route() {
-    new_task_queue = [this] { return new ConnectionThreads(options_.connections, waiting_); };
+    new_task_queue = [this] {
+      return new ConnectionThreads(options_.connections, waiting_, [this] { accepts_no_more(); });
+    };
     set_tcp_nodelay(true);
     set_payload_max_length(options_.most_request_bytes);
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
@@ -223,6 +236,12 @@ class HttpServer::Server final : public httplib::Server {
       response.headers.erase("Connection");
       response.set_header("Connection", "close");
     });
+  }
+
+  void accepts_no_more() {
+    if (ends_) return;
+    is_lost_ = true;
+    if (on_lost_) on_lost_();
   }
 
   void read_and_answer(const httplib::Request& request, httplib::Response& response,
@@ -275,7 +294,7 @@ class HttpServer::Server final : public httplib::Server {
       if (cuts_) return ::close(socket), true;
       sockets_.insert(socket);
     }
-    Connection connection(socket);
+    Connection connection(socket, [this] { return waiting_ > 0; });
     while (wait_for_request(socket, connection) && answer_one(connection)) {
     }
     connection.close_gently();
@@ -306,7 +325,7 @@ class HttpServer::Server final : public httplib::Server {
   bool answer_one(Connection& connection) {
     is_last_answer = false;
     bool is_closed = false;
-    connection.begin_request(Connection::Clock::now() + options_.request_patience, header_bytes);
+    connection.begin_request({options_.request_patience, options_.hurried_patience}, header_bytes);
     try {
       const bool is_good =
           process_request(connection, false, is_closed, [&](httplib::Request& request) {
@@ -324,7 +343,8 @@ class HttpServer::Server final : public httplib::Server {
   const HttpOptions options_;
   const Answer answer_;
   int port_ = -1;
-  std::atomic<bool> ends_{false};
+  std::atomic<bool> ends_{false}, is_lost_{false};
+  OnEnd on_lost_;
   std::atomic<int> waiting_{0};  ///< connections
   std::thread thread_;
   std::mutex mutex_;
@@ -337,7 +357,9 @@ HttpServer::HttpServer(const HttpOptions& options, Answer answer)
     : server_(std::make_unique<Server>(options, std::move(answer))) {}
 HttpServer::~HttpServer() { end(milliseconds(0)); }
 int HttpServer::port() const { return server_->port(); }
-void HttpServer::start() { server_->start(); }
-int HttpServer::end(milliseconds patience) { return server_->end(patience); }
+void HttpServer::start(OnEnd on_lost) { server_->start(std::move(on_lost)); }
+int HttpServer::end(milliseconds patience, const OnEnd& on_cut) {
+  return server_->end(patience, on_cut);
+}
 
 }  // namespace fast::serve

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace fast::serve {
@@ -17,8 +18,11 @@ namespace fast::serve {
 /// | fast_serve_request_seconds | model | histogram: from the whole request to its answer |
 /// | fast_serve_waiting_samples | | samples that wait to be computed |
 /// | fast_serve_reloads_total | model, result | newer files: installed or refused |
+/// | fast_serve_stream_messages_total | model, result | messages: answered or refused |
+/// | fast_serve_stream_repeated_total | model | answers that the stream had already |
 ///
-/// Several threads may use it.
+/// Series of versions that are no longer served end: their counts go to the version "earlier",
+/// their histograms are dropped. Several threads may use it.
 class Metrics {
  public:
   Metrics();
@@ -29,11 +33,15 @@ class Metrics {
   void instances(const std::string& model, const std::string& version, std::size_t samples);
   void pass(const std::string& version, std::size_t samples, double seconds);
   void reload(const std::string& model, bool installed);
+  void message(const std::string& model, bool answered);
+  void repeated_message(const std::string& model);
   /// Asked for each text().
   void set_waiting(std::function<std::size_t()> waiting);
+  /// The hashes of all versions that are served. Asked for each text().
+  void set_served(std::function<std::set<std::string>()> served);
 
   /// In Prometheus' text format.
-  std::string text() const;
+  std::string text();
 
  private:
   struct Impl;

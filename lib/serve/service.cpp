@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/train/model_note.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/closest.hpp"
 #include "serve/answer.hpp"
@@ -126,6 +128,19 @@ Json described(const ServedModel& model) {
   return json;
 }
 
+void name_version(Reply& reply, const std::string& model, const ModelVersion& version) {
+  reply.headers.emplace_back("X-Model-Name", model);
+  reply.headers.emplace_back("X-Model-Version", version.hash());
+}
+
+/// NAME of /v1/models/NAME:predict.
+std::string predicted_model(std::string_view path) {
+  const std::size_t around = models_path.size() + 1 + predict_end.size();
+  if (!path.starts_with(models_path) || !path.ends_with(predict_end) || path.size() < around)
+    refuse(404, "\"{}\" is no path of predictions", shortened(path));
+  return std::string(path.substr(models_path.size() + 1, path.size() - around));
+}
+
 bool is_name(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
@@ -140,6 +155,13 @@ Service::Service(const Limits& limits, const BatchOptions& batching)
         metrics_.pass(version.hash(), samples, seconds);
       }) {
   metrics_.set_waiting([this] { return batcher_.waiting(); });
+  metrics_.set_served([this] {
+    std::set<std::string> hashes;
+    for (const auto& model : models_) {
+      for (const Standing& standing : model->standings()) hashes.insert(standing.version->hash());
+    }
+    return hashes;
+  });
 }
 
 ServedModel& Service::add(const std::string& name, std::optional<double> new_share) {
@@ -167,12 +189,58 @@ ServedModel& Service::existing(const std::string& name) const {
          did_you_mean(name.substr(0, 80), names));
 }
 
+/// What is known of a request, also if it is refused.
+struct Service::About {
+  std::string model{};
+  std::shared_ptr<const ModelVersion> version{};
+  Batcher::Clock::time_point began = Batcher::Clock::now();
+};
+
+/// A request whose samples are with the batcher.
+struct Service::Prediction {
+  const ServedModel* model = nullptr;
+  std::shared_ptr<const ModelVersion> version{};
+  bool is_raw = false;
+  Output output = Output::logits;
+  std::size_t count = 0;
+  std::future<std::vector<float>> logits{};
+};
+
 Reply Service::answer(const Request& request) {
-  const auto began = Batcher::Clock::now();
-  Reply reply;
-  std::string model;
+  About about;
+  return guarded(about, request, [&] { return route(request, about); });
+}
+
+std::function<Reply()> Service::begin(const Request& request) {
+  struct Work {
+    About about{};
+    std::optional<Prediction> prediction{};
+    Request shown{};  ///< of the request, what errors name
+  };
+  const auto work = std::make_shared<Work>();
+  work->shown = {request.method, request.path};
   try {
-    reply = route(request, model);
+    const std::string name = predicted_model(request.path);
+    ServedModel& model = existing(name);
+    work->about.model = name;
+    work->prediction = begin(model, request, work->about);
+  } catch (...) {
+    const auto error = std::current_exception();
+    return [this, work, error] {
+      return guarded(work->about, work->shown, [&]() -> Reply { std::rethrow_exception(error); });
+    };
+  }
+  return [this, work] {
+    return guarded(work->about, work->shown, [&] { return finish(std::move(*work->prediction)); });
+  };
+}
+
+/// Never throws: what `reply` throws becomes a reply.
+Reply Service::guarded(About& about, const Request& request,
+                       const std::function<Reply()>& make_reply) {
+  Reply reply;
+  try {
+    reply = make_reply();
   } catch (const Refusal& refusal) {
     reply = {.status = refusal.status(), .body = error_answer(refusal.what())};
     if (refusal.status() == 405) {
@@ -181,13 +249,13 @@ Reply Service::answer(const Request& request) {
   } catch (const std::exception& error) {
     reply = {.status = 500, .body = error_answer(message_of(error))};
   }
-  const std::chrono::duration<double> took = Batcher::Clock::now() - began;
-  metrics_.request(model, reply.status, took.count());
+  if (reply.status >= 400 && about.version) name_version(reply, about.model, *about.version);
+  const std::chrono::duration<double> took = Batcher::Clock::now() - about.began;
+  metrics_.request(about.model, reply.status, took.count());
   return reply;
 }
 
-/// `model` becomes the name of the model that the request is about.
-Reply Service::route(const Request& request, std::string& model) {
+Reply Service::route(const Request& request, About& about) {
   const std::string& path = request.path;
   if (path == "/healthz") return need_method(request, "GET"), health();
   if (path == "/metrics") {
@@ -200,9 +268,9 @@ Reply Service::route(const Request& request, std::string& model) {
     const bool predicts = name.ends_with(predict_end);
     if (predicts) name.resize(name.size() - predict_end.size());
     ServedModel& found = existing(name);
-    model = found.name();
+    about.model = found.name();
     need_method(request, predicts ? "POST" : "GET");
-    return predicts ? predict(found, request) : json_reply(described(found));
+    return predicts ? finish(begin(found, request, about)) : json_reply(described(found));
   }
   refuse(404,
          "there is no \"{}\"; paths are /v1/models, /v1/models/NAME, "
@@ -211,7 +279,7 @@ Reply Service::route(const Request& request, std::string& model) {
 }
 
 /// The version is chosen once, so that all parts of the answer are that version's.
-Reply Service::predict(ServedModel& model, const Request& request) {
+Service::Prediction Service::begin(ServedModel& model, const Request& request, About& about) {
   const std::string type = media_type(request.content_type);
   const bool is_raw = type == raw_type;
   if (!is_raw && type != json_type) {
@@ -221,21 +289,31 @@ Reply Service::predict(ServedModel& model, const Request& request) {
   const Query query(request.query);
   const Output output = query.output(is_raw ? Output::logits : Output::probabilities);
   const std::string wanted = query.text("version");
-  const auto version = wanted.empty() ? model.choose() : model.find(wanted);
+  auto version = wanted.empty() ? model.choose() : model.find(wanted);
   if (version == nullptr) {
     refuse(404, "model {} has no version \"{}\" now", model.name(), shortened(wanted));
   }
+  about.version = version;
   Instances instances =
       instances_of(request, query, {version->sample(), limits_.most_instances}, is_raw);
-  const std::size_t count = instances.count, classes = version->classes();
-  const std::vector<float> logits =
-      batcher_.submit(version, version->inputs(std::move(instances)), count).get();
+  const std::size_t count = instances.count;
+  auto logits = batcher_.submit(version, version->inputs(std::move(instances)), count);
+  return {&model, std::move(version), is_raw, output, count, std::move(logits)};
+}
+
+Reply Service::finish(Prediction prediction) {
+  const ServedModel& model = *prediction.model;
+  const auto& version = prediction.version;
+  const Output output = prediction.output;
+  const bool is_raw = prediction.is_raw;
+  const std::size_t count = prediction.count, classes = version->classes();
+  const std::vector<float> logits = prediction.logits.get();
   metrics_.instances(model.name(), version->hash(), count);
   if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
     refuse(422, "an output of model {} is not finite; look at the values of the request",
            model.name());
   Reply reply;
-  reply.headers = {{"X-Model-Name", model.name()}, {"X-Model-Version", version->hash()}};
+  name_version(reply, model.name(), *version);
   if (!is_raw) {
     reply.body = json_answer(logits, classes, output, version->hash(), version->loss());
     return reply;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -54,12 +55,22 @@ class Service {
 
   /// Never throws; what is wrong with a request is in the reply.
   Reply answer(const Request& request);
+  /// The same of a prediction in two steps, so that one thread has several in work: reads the
+  /// request and hands its samples to the batcher. The returned function waits for the reply. It is
+  /// called once, before the service ends.
+  std::function<Reply()> begin(const Request& request);
   /// Says so at /healthz. Requests are answered as before.
   void announce_end() { ends_ = true; }
+  /// Requests that wait to be computed, and those to come, get the status 503.
+  void abandon() { batcher_.abandon(); }
 
  private:
-  Reply route(const Request& request, std::string& model);
-  Reply predict(ServedModel& model, const Request& request);
+  struct About;
+  struct Prediction;
+  Reply guarded(About& about, const Request& request, const std::function<Reply()>& reply);
+  Reply route(const Request& request, About& about);
+  Prediction begin(ServedModel& model, const Request& request, About& about);
+  Reply finish(Prediction prediction);
   Reply health() const;
   Reply list() const;
   ServedModel& existing(const std::string& name) const;

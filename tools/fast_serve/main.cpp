@@ -8,6 +8,8 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
+#include <mutex>
+#include <optional>
 
 #include "fast_serve/options.hpp"
 #include "serve/http_server.hpp"
@@ -19,23 +21,56 @@ namespace {
 using namespace fast;
 using fast_serve::Options;
 
-/// The signals that end the program are taken by wait_for_end(), not by a thread that answers.
-sigset_t ending_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
-  return signals;
-}
-
-/// The signal's name.
-const char* wait_for_end() {
-  const sigset_t signals = ending_signals();
-  int signal = 0;
-  while (sigwait(&signals, &signal) != 0) {
+/// What ends the program: a signal, or a part of it that fails.
+class EndOfProgram {
+ public:
+  /// Before there is a thread: signals are taken by wait(), not by a thread that answers.
+  static void block_signals() {
+    const sigset_t all = signals();
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
   }
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the program at once
-  return signal == SIGINT ? "SIGINT" : "SIGTERM";
-}
+
+  /// From any thread. The first reason counts.
+  void fail(const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!waits_ || !failure_.empty()) return;
+      failure_ = why;
+    }
+    kill(getpid(), failed);
+  }
+
+  /// Waits; returns why: a signal's name, or an error.
+  std::string wait() {
+    const sigset_t all = signals();
+    int signal = 0;
+    while (sigwait(&all, &signal) != 0) {
+    }
+    const std::lock_guard lock(mutex_);
+    waits_ = false;
+    pthread_sigmask(SIG_UNBLOCK, &all, nullptr);  // a second signal ends the program at once
+    if (!failure_.empty()) return failure_;
+    return signal == SIGINT ? "SIGINT" : "SIGTERM";
+  }
+
+  bool has_failed() const {
+    const std::lock_guard lock(mutex_);
+    return !failure_.empty();
+  }
+
+ private:
+  static constexpr int failed = SIGUSR1;
+  static sigset_t signals() {
+    sigset_t all;
+    sigemptyset(&all);
+    for (const int signal : {SIGTERM, SIGINT, failed}) sigaddset(&all, signal);
+    return all;
+  }
+
+  mutable std::mutex mutex_;
+  std::string failure_;
+  bool waits_ = true;
+};
 
 void log(LogLevel, std::string_view text) {
   fmt::print(stderr, "fast-serve: {}\n", printable(text));
@@ -88,30 +123,82 @@ serve::HttpOptions http_options(const Options& o) {
   return http;
 }
 
+/// The connection to a stream's server, and what answers its messages.
+class Scoring {
+ public:
+  Scoring(const Options& o, const fast_serve::StreamPlan& plan, serve::Service& service)
+      : broker_(stream::connect(plan.address,
+                                {"fast-serve", milliseconds_of(o.stream_patience_s), log})),
+        source_(broker_->source(plan.source)),
+        sink_(broker_->sink(o.answers)),
+        scorer_(service, *source_, *sink_, plan.scoring) {
+    const auto window = broker_->duplicate_window(o.answers);
+    if (window < 2 * plan.source.acknowledge_within) {
+      log(LogLevel::warning,
+          fmt::format("the stream of {} keeps identities for {:g} s: answers of messages that are "
+                      "delivered again after --ack-wait {:g} may be doubled; raise its duplicate "
+                      "window (nats stream edit --dupe-window)",
+                      o.answers, std::chrono::duration<double>(window).count(), o.ack_wait_s));
+    }
+  }
+
+  serve::StreamScorer& scorer() { return scorer_; }
+
+ private:
+  std::unique_ptr<stream::Broker> broker_;
+  std::unique_ptr<stream::Source> source_;
+  std::unique_ptr<stream::Sink> sink_;
+  serve::StreamScorer scorer_;  // last: it ends before what it uses
+};
+
+/// The exit status.
+int end(const Options& o, serve::Service& service, serve::HttpServer& server, Scoring* scoring) {
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds_of(o.grace_s);
+  bool all_answered = true;
+  if (scoring != nullptr) all_answered = scoring->scorer().end(milliseconds_of(o.grace_s));
+  const auto left = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                 deadline - std::chrono::steady_clock::now()),
+                             std::chrono::milliseconds(0));
+  const int cut = server.end(left, [&service] { service.abandon(); });
+  if (!all_answered) {
+    log(LogLevel::warning,
+        "messages of the stream are not answered; the server delivers them again");
+  }
+  if (cut > 0) {
+    log(LogLevel::warning,
+        fmt::format("{} connections were cut off after {} s (--grace)", cut, o.grace_s));
+  }
+  return cut == 0 && all_answered ? 0 : 1;
+}
+
 int serve_models(const Options& o) {
+  EndOfProgram end_of_program;
   serve::Service service({o.max_instances}, {o.max_batch, o.max_delay, o.threads});
   serve::Reloader reloader(log, [&service](const std::string& model, bool installed) {
     service.metrics().reload(model, installed);
   });
   add_models(o, service, reloader);
+  std::optional<Scoring> scoring;
+  if (const auto plan = fast_serve::stream_plan(o)) scoring.emplace(o, *plan, service);
   serve::HttpServer server(http_options(o), [&service](const serve::Request& request) {
     return service.answer(request);
   });
-  server.start();
+  server.start([&] { end_of_program.fail("connections can be accepted no more"); });
   reloader.start(milliseconds_of(o.poll_s));
   tell_models(o, service);
+  if (scoring) {
+    scoring->scorer().start([&](const std::string& why) { end_of_program.fail(why); });
+    fmt::print("answers messages of {} to {}\n", o.subject, o.answers);
+  }
   const bool is_v6 = o.listen.find(':') != std::string::npos;
   fmt::print("listening on http://{}:{}\n", is_v6 ? "[" + o.listen + "]" : o.listen, server.port());
   std::fflush(stdout);
-  const char* signal = wait_for_end();
-  log(LogLevel::info, fmt::format("{}: answers what it has accepted, then ends", signal));
+  const std::string why = end_of_program.wait();
+  log(LogLevel::info, fmt::format("{}: answers what it has accepted, then ends", why));
   service.announce_end();
   reloader.stop();
-  const int cut = server.end(milliseconds_of(o.grace_s));
-  if (cut == 0) return 0;
-  log(LogLevel::warning,
-      fmt::format("{} connections were cut off after {} s (--grace)", cut, o.grace_s));
-  return 1;
+  const int status = end(o, service, server, scoring ? &*scoring : nullptr);
+  return end_of_program.has_failed() ? 1 : status;
 }
 
 int run(int argc, char** argv) {
@@ -127,8 +214,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const sigset_t signals = ending_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before there is a thread
+  EndOfProgram::block_signals();
   return run(argc, argv);
 } catch (const std::exception& error) {
   const std::string text = message_of(error);

@@ -78,6 +78,26 @@ void add_network_rows(OptionTable& table, Options& o) {
             "most samples of a request");
 }
 
+void add_stream_rows(OptionTable& table, Options& o) {
+  table.group("streams");
+  table.add("stream", o.stream, text(),
+            "nats://HOST:PORT: answers messages of a stream that this server keeps, beside "
+            "requests over HTTP");
+  table.add("subject", o.subject, text(), "subject of the messages");
+  table.add("answers", o.answers, text(), "subject of the answers, which another stream keeps");
+  table.add("stream_model", o.stream_model, text(),
+            "name of the model that answers messages; needed if there are several models");
+  table.add("consumer", o.consumer, text(),
+            "name of the consumer at the server: programs of one name share the messages "
+            "[fast-serve-MODEL]");
+  table.add("stream_batch", o.stream_batch, number<std::size_t>(one_or_more()),
+            "messages in work at a time");
+  table.add("ack_wait", o.ack_wait_s, number<double>(positive()),
+            "seconds after which the server delivers a message again that is not acknowledged");
+  table.add("stream_patience", o.stream_patience_s, number<double>(positive()),
+            "seconds for which a lost connection is tried again");
+}
+
 void add_compute_rows(OptionTable& table, Options& o) {
   table.group("computing");
   table.add("max_batch", o.max_batch, number<std::size_t>(one_or_more()),
@@ -138,6 +158,7 @@ void check_models(const Options& o) {
 void add_rows(OptionTable& table, Options& o) {
   add_model_rows(table, o);
   add_network_rows(table, o);
+  add_stream_rows(table, o);
   add_compute_rows(table, o);
   add_program_rows(table, o);
 }
@@ -147,6 +168,8 @@ std::vector<tools::Group> groups() {
       {"models", "Models",
        "fast-serve digits=runs/old digits=runs/new --split digits=old:0.9,new:0.1"},
       {"network", "Network", "fast-serve digits=run --listen 0.0.0.0 --port 80"},
+      {"streams", "Streams",
+       "fast-serve digits=run --stream nats://127.0.0.1:4222 --subject images --answers labels"},
       {"computing", "Computing", "fast-serve digits=run --threads 4 --max-delay 500us"},
       {"program", "Program", "fast-serve digits=run --grace 30"},
   };
@@ -162,6 +185,7 @@ Options read_options(int argc, const char* const* argv) {
   for (const std::string& path : paths) o.models.push_back(named_path(path));
   check_models(o);
   assumed_note(o);
+  stream_plan(o);
   return o;
 }
 
@@ -213,6 +237,74 @@ std::vector<serve::Split> splits(const Options& o) {
     all.push_back(*split);
   }
   return all;
+}
+
+namespace {
+
+std::chrono::milliseconds in_milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1000) + 1);
+}
+
+/// The only model, or the one of --stream-model.
+std::string streamed_model(const Options& o) {
+  const std::string& first = o.models.front().name;
+  const bool is_only = std::all_of(o.models.begin(), o.models.end(),
+                                   [&](const NamedPath& each) { return each.name == first; });
+  require(is_only || !o.stream_model.empty(), ErrorKind::argument,
+          "--stream: there are several models; name one with --stream-model");
+  if (o.stream_model.empty()) return first;
+  const bool is_known = std::any_of(o.models.begin(), o.models.end(), [&](const NamedPath& each) {
+    return each.name == o.stream_model;
+  });
+  require(is_known, ErrorKind::argument, "--stream-model: there is no model {}; give its NAME=PATH",
+          printable(o.stream_model));
+  return o.stream_model;
+}
+
+/// Names of consumers have no dots.
+std::string consumer_of(const Options& o, const std::string& model) {
+  std::string name = o.consumer.empty() ? "fast-serve-" + model : o.consumer;
+  if (o.consumer.empty()) std::replace(name.begin(), name.end(), '.', '_');
+  const bool good = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  require(good, ErrorKind::argument,
+          "--consumer: \"{}\" cannot be a name; letters, digits, \"-\" and \"_\" are allowed",
+          printable(name));
+  return name;
+}
+
+void check_subjects(const Options& o) {
+  require(!o.subject.empty() && !o.answers.empty(), ErrorKind::argument,
+          "--stream: --subject and --answers are required, the subjects of messages and answers");
+  require(stream::is_subject(o.subject, true), ErrorKind::argument,
+          "--subject: \"{}\" is no subject; names with dots between them are required",
+          printable(o.subject));
+  require(stream::is_subject(o.answers, false), ErrorKind::argument,
+          "--answers: \"{}\" is no subject; names with dots between them are required, without * "
+          "and >",
+          printable(o.answers));
+  require(!stream::subject_matches(o.subject, o.answers), ErrorKind::argument,
+          "--answers {}: answers would be messages of --subject {}; choose another subject",
+          printable(o.answers), printable(o.subject));
+}
+
+}  // namespace
+
+std::optional<StreamPlan> stream_plan(const Options& o) {
+  if (o.stream.empty()) {
+    require(o.subject.empty() && o.answers.empty(), ErrorKind::argument,
+            "--subject and --answers are subjects of a stream; add --stream nats://HOST:PORT");
+    return std::nullopt;
+  }
+  StreamPlan plan{stream::read_address(o.stream, "--stream"), {}, {}};
+  require(plan.address.subject.empty(), ErrorKind::argument,
+          "--stream: \"{}\" has a subject; give it with --subject", printable(plan.address.shown));
+  check_subjects(o);
+  const std::string model = streamed_model(o), consumer = consumer_of(o, model);
+  plan.source = {o.subject, consumer, in_milliseconds(o.ack_wait_s), 2 * o.stream_batch};
+  plan.scoring = {model, o.answers, consumer, o.stream_batch};
+  return plan;
 }
 
 serve::AssumedNote assumed_note(const Options& o) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "serve/http_server.hpp"
 #include "serve/model_source.hpp"
 #include "serve/split.hpp"
+#include "serve/stream_scorer.hpp"
 
 namespace fast_serve {
 
@@ -36,6 +38,13 @@ struct Options {
   std::size_t max_request_bytes = std::size_t{16} << 20U;
   std::size_t max_instances = 1024;
 
+  std::string stream;  ///< URL of a server; empty: none
+  std::string subject, answers;
+  std::string stream_model;  ///< empty: the only one
+  std::string consumer;      ///< empty: named after the model
+  std::size_t stream_batch = 64;
+  double ack_wait_s = 30, stream_patience_s = 30;
+
   std::size_t max_batch = 64;
   std::chrono::microseconds max_delay{2000};
   int threads = 1;
@@ -55,6 +64,15 @@ tools::Program command_line();
 
 std::string help();
 std::string markdown();
+
+/// What --stream and its options say; nothing without --stream.
+struct StreamPlan {
+  fast::stream::Address address;
+  fast::stream::SourceOptions source;
+  fast::serve::ScoringOptions scoring;
+};
+/// Checked. Throws fast::Error (argument).
+std::optional<StreamPlan> stream_plan(const Options& o);
 
 /// Of --split, checked. Throws fast::Error (argument).
 std::vector<fast::serve::Split> splits(const Options& o);

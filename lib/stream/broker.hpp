@@ -1,0 +1,94 @@
+// A server that keeps streams of messages: what fast-serve and fast-train need of it.
+#pragma once
+
+#include <fast/core/log.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stream/address.hpp"
+
+namespace fast::stream {
+
+using Headers = std::map<std::string, std::string>;
+
+/// A message as the stream keeps it.
+struct Message {
+  std::string subject, body;
+  Headers headers{};
+  std::uint64_t sequence = 0;          ///< its number in the stream, from 1
+  std::int64_t stored_ns = 0;          ///< when the stream took it, since 1970
+  std::uint64_t deliveries = 1;        ///< this one included
+  std::shared_ptr<void> receipt = {};  ///< what acknowledge() needs
+};
+
+/// A message to be published. The stream drops it when it had one of the same id within its
+/// duplicate window.
+struct Outgoing {
+  std::string subject, body;
+  Headers headers{};
+  std::string id;
+};
+
+enum class Stored { now, before };
+
+/// Messages of a durable consumer: each is delivered again until it is acknowledged. One thread
+/// uses it.
+class Source {
+ public:
+  virtual ~Source() = default;
+  /// What is there, `most` at most; waits for the first one. Empty: none has come, or the
+  /// connection is lost. Throws Error(resource) when it is lost for longer than the patience.
+  virtual std::vector<Message> fetch(std::size_t most, std::chrono::milliseconds wait) = 0;
+  /// The message is not delivered again. Lost acknowledgments are no error: it is then.
+  virtual void acknowledge(const Message& message) = 0;
+};
+
+/// One thread uses it; interrupt() is for any.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  /// Returns when the stream has stored all, and what became of each. Messages without an answer
+  /// of the stream are sent again. Throws Error(resource) when one is not stored within the
+  /// patience, or after interrupt().
+  virtual std::vector<Stored> publish(std::span<const Outgoing> messages) = 0;
+  /// Ends a publish() that waits, and those that follow.
+  virtual void interrupt() = 0;
+  /// Of body and headers.
+  virtual std::size_t most_bytes() const = 0;
+};
+
+struct SourceOptions {
+  std::string subject;
+  std::string consumer;  ///< name of the durable consumer, which is made if there is none
+  std::chrono::milliseconds acknowledge_within{30'000};  ///< else the message is delivered again
+  std::size_t most_held = 64;                            ///< messages that wait to be acknowledged
+};
+
+struct BrokerOptions {
+  std::string name;                            ///< of the program
+  std::chrono::milliseconds patience{30'000};  ///< for a lost connection
+  LogSink log = {};                            ///< told when it is lost, and when it is back
+};
+
+class Broker {
+ public:
+  virtual ~Broker() = default;
+  /// Throws Error(argument) when no stream has the subject; Error(resource) on other refusals.
+  virtual std::unique_ptr<Source> source(const SourceOptions& options) = 0;
+  /// Throws Error(argument) when no stream takes the subject.
+  virtual std::unique_ptr<Sink> sink(const std::string& subject) = 0;
+  /// In which the stream of this subject drops messages of the same id.
+  virtual std::chrono::milliseconds duplicate_window(const std::string& subject) = 0;
+};
+
+/// Throws Error(resource) when the server cannot be reached or has no streams, and when this
+/// program was built without the client library.
+std::unique_ptr<Broker> connect(const Address& address, const BrokerOptions& options);
+
+}  // namespace fast::stream

@@ -1,0 +1,82 @@
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+
+#include "stream/nats/sink.hpp"
+#include "stream/nats/source.hpp"
+
+namespace fast::stream {
+namespace {
+
+class NatsBroker final : public Broker {
+ public:
+  NatsBroker(const Address& address, const BrokerOptions& options)
+      : connection_(std::make_shared<Connection>(address, options)) {
+    jsCtx* made = nullptr;
+    const natsStatus status = natsConnection_JetStream(&made, connection_->handle(), nullptr);
+    require(status == NATS_OK, ErrorKind::resource, "{}: {}", connection_->shown(),
+            text_of(status));
+    context_.reset(made);
+  }
+
+  std::unique_ptr<Source> source(const SourceOptions& options) override {
+    return std::make_unique<NatsSource>(connection_, stream_of(options.subject), options);
+  }
+
+  std::unique_ptr<Sink> sink(const std::string& subject) override {
+    stream_of(subject);
+    return std::make_unique<NatsSink>(connection_);
+  }
+
+  std::chrono::milliseconds duplicate_window(const std::string& subject) override {
+    jsStreamInfo* found = nullptr;
+    jsErrCode code{};
+    const natsStatus status =
+        js_GetStreamInfo(&found, context_.get(), stream_of(subject).c_str(), nullptr, &code);
+    const StreamInfoHandle owned(found);
+    check(status, code);
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::nanoseconds(found->Config->Duplicates));
+  }
+
+ private:
+  void check(natsStatus status, jsErrCode code) const {
+    const bool is_without = status == NATS_NO_RESPONDERS || code == JSNotEnabledErr ||
+                            code == JSNotEnabledForAccountErr;
+    require(!is_without, ErrorKind::resource,
+            "{}: the server keeps no streams; start it with JetStream (nats-server -js)",
+            connection_->shown());
+    require(status == NATS_OK, ErrorKind::resource, "{}: {}", connection_->shown(),
+            printable(text_of(status)));
+  }
+
+  /// The name of the stream that has the subject.
+  std::string stream_of(const std::string& subject) const {
+    jsOptions with;
+    jsOptions_Init(&with);
+    with.Stream.Info.SubjectsFilter = subject.c_str();
+    jsStreamNamesList* found = nullptr;
+    jsErrCode code{};
+    const natsStatus status = js_StreamNames(&found, context_.get(), &with, &code);
+    const NamesHandle owned(found);
+    if (status != NATS_NOT_FOUND) check(status, code);
+    require(found != nullptr && found->Count > 0, ErrorKind::argument,
+            "{}: no stream has the subject {}; make one (nats stream add)", connection_->shown(),
+            printable(subject));
+    require(found->Count == 1, ErrorKind::argument,
+            "{}: {} streams have the subject {} ({}, {}, ...); choose a subject of one stream",
+            connection_->shown(), found->Count, printable(subject), printable(found->List[0]),
+            printable(found->List[1]));
+    return found->List[0];
+  }
+
+  std::shared_ptr<Connection> connection_;
+  ContextHandle context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Broker> connect(const Address& address, const BrokerOptions& options) {
+  return std::make_unique<NatsBroker>(address, options);
+}
+
+}  // namespace fast::stream

@@ -1,0 +1,33 @@
+// Messages of a durable pull consumer.
+#pragma once
+
+#include <memory>
+
+#include "stream/nats/connection.hpp"
+
+namespace fast::stream {
+
+class NatsSource final : public Source {
+ public:
+  /// `stream` has the subject. Makes the consumer, or takes the one of that name.
+  NatsSource(std::shared_ptr<const Connection> connection, const std::string& stream,
+             const SourceOptions& options);
+
+  std::vector<Message> fetch(std::size_t most, std::chrono::milliseconds wait) override;
+  void acknowledge(const Message& message) override;
+
+ private:
+  void make_consumer(const std::string& stream, const SourceOptions& options);
+  void subscribe(const std::string& stream, const SourceOptions& options);
+  /// `wait` of 0: only what is there.
+  void request(std::size_t most, std::chrono::milliseconds wait, std::vector<Message>& into);
+  void trouble(natsStatus status);
+
+  std::shared_ptr<const Connection> connection_;
+  const std::string consumer_;
+  ContextHandle context_;
+  SubscriptionHandle subscription_;
+  std::optional<Connection::Clock::time_point> trouble_since_;
+};
+
+}  // namespace fast::stream
