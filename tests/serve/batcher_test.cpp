@@ -105,6 +105,38 @@ TEST_CASE("more than may wait is refused, and what waits is still computed") {
   CHECK(first.get().size() == 6);
 }
 
+TEST_CASE("what is abandoned is refused at once, and so is what comes later") {
+  const auto version = version_of(tiny_model, 1);
+  Batcher batcher({64, 60s, 1, 100});
+  auto first = batcher.submit(version, sample_of(1), 1);
+  auto second = batcher.submit(version_of(tiny_model, 2), sample_of(2), 1);
+  batcher.abandon();
+  for (auto* result : {&first, &second}) {
+    REQUIRE(result->wait_for(30s) == std::future_status::ready);
+    CHECK_THROWS_AS(result->get(), serve::Refusal);
+  }
+  CHECK(batcher.waiting() == 0);
+  CHECK_THROWS_AS(batcher.submit(version, sample_of(3), 1), serve::Refusal);
+}
+
+TEST_CASE("a long request is abandoned between its passes") {
+  const auto version = version_of(tiny_model, 1);
+  std::promise<void> computed, goes_on;
+  std::atomic<int> passes{0};
+  Batcher batcher({1, 0s, 1, 100}, [&](const serve::ModelVersion&, std::size_t, double) {
+    if (++passes > 1) return;
+    computed.set_value();
+    goes_on.get_future().wait();
+  });
+  auto result = batcher.submit(version, sample_of(1, 50), 50);
+  computed.get_future().wait();
+  batcher.abandon();
+  goes_on.set_value();
+  REQUIRE(result.wait_for(30s) == std::future_status::ready);
+  CHECK_THROWS_AS(result.get(), serve::Refusal);
+  CHECK(passes == 1);
+}
+
 TEST_CASE("several threads ask, and several compute") {
   const auto one = version_of(tiny_model, 1), two = version_of(tiny_model, 2);
   Batcher batcher({16, 200us, 3, 10000});

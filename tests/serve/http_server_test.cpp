@@ -27,12 +27,15 @@ constexpr char octets[] = "application/octet-stream";
 constexpr char predict_path[] = "/v1/models/m:predict";
 
 struct Running {
-  explicit Running(serve::BatchOptions batching = {8, 500us, 2}, serve::HttpOptions http = {})
+  explicit Running(serve::BatchOptions batching = {8, 500us, 2}, serve::HttpOptions http = {},
+                   bool may_be_lost = false)
       : service({1024}, batching), model(service.add("m", {})) {
     http.port = 0;
     server = std::make_unique<serve::HttpServer>(
         http, [this](const serve::Request& request) { return service.answer(request); });
-    server->start();
+    server->start([this, may_be_lost] {
+      if (may_be_lost) lost.set_value();
+    });
   }
   httplib::Client client() const {
     httplib::Client client("127.0.0.1", server->port());
@@ -43,6 +46,7 @@ struct Running {
   }
   serve::Service service;
   serve::ServedModel& model;
+  std::promise<void> lost;
   std::unique_ptr<serve::HttpServer> server;
 };
 
@@ -52,8 +56,8 @@ std::string as_bytes_text(std::span<const float> values) {
 
 const nn::ModelSpec net_model = nn::mlp({16, 32, 5});
 
-/// The bytes that the server sends back before it closes the connection.
-std::string conversation(int port, const std::string& bytes) {
+/// A socket.
+int connected(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -62,6 +66,12 @@ std::string conversation(int port, const std::string& bytes) {
   REQUIRE(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
   timeval patience{20, 0};
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  return socket;
+}
+
+/// The bytes that the server sends back before it closes the connection.
+std::string conversation(int port, const std::string& bytes) {
+  const int socket = connected(port);
   send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   shutdown(socket, SHUT_WR);
   std::string all;
@@ -147,17 +157,84 @@ TEST_CASE("the end answers what has been accepted, then nothing is listened to")
   CHECK_FALSE(late.Get("/healthz"));
 }
 
+TEST_CASE("the end cuts requests that wait to be computed when its patience is over") {
+  // One sample of a batch of 100 would wait for an hour.
+  Running running({100, 3600s, 1});
+  running.model.install(version_of(net_model, 1));
+  const auto values = random_values(16, 1);
+  std::jthread asks([&] { running.client().Post(predict_path, as_bytes_text(values), octets); });
+  const auto waits = "fast_serve_waiting_samples 1\n";
+  while (running.service.metrics().text().find(waits) == std::string::npos) {
+    std::this_thread::yield();
+  }
+  CHECK(running.server->end(10ms, [&] { running.service.abandon(); }) == 1);
+}
+
+TEST_CASE("slow clients give way to others") {
+  serve::HttpOptions http;
+  http.connections = 2;
+  http.request_patience = 3600s;
+  http.hurried_patience = 50ms;
+  Running running({8, 500us, 2}, http);
+  running.model.install(version_of(net_model, 1));
+  // All threads have a client that begins a request and stops.
+  std::vector<int> slow;
+  for (const std::string part : {"GET /heal", "POST /v1/models/m:predict HTTP/1.1\r\nContent-Length: 64\r\n\r\nabc"}) {
+    slow.push_back(connected(running.server->port()));
+    REQUIRE(send(slow.back(), part.data(), part.size(), MSG_NOSIGNAL) > 0);
+  }
+  const auto reply = running.client().Post(predict_path, as_bytes_text(random_values(16, 1)), octets);
+  REQUIRE(reply);
+  CHECK(reply->status == 200);
+  for (const int socket : slow) close(socket);
+}
+
+TEST_CASE("a slow client has its time while no other waits") {
+  serve::HttpOptions http;
+  http.connections = 1;
+  http.hurried_patience = 1ms;
+  Running running({8, 500us, 2}, http);
+  running.model.install(version_of(net_model, 1));
+  const int socket = connected(running.server->port());
+  for (const std::string part : {"GET /heal", "thz HTTP/1.1\r\nConnection: ", "close\r\n\r\n"}) {
+    REQUIRE(send(socket, part.data(), part.size(), MSG_NOSIGNAL) > 0);
+    std::this_thread::sleep_for(20ms);
+  }
+  char begin[12] = {};
+  REQUIRE(recv(socket, begin, sizeof begin, MSG_WAITALL) == sizeof begin);
+  CHECK(std::string(begin, sizeof begin) == "HTTP/1.1 200");
+  close(socket);
+}
+
+TEST_CASE("a listener that is lost is reported, and the end is not kept by it") {
+  Running running({8, 500us, 2}, {}, true);
+  running.model.install(version_of(net_model, 1));
+  auto idle = running.client();
+  REQUIRE(idle.Get("/healthz"));
+  // As if the system had taken it away.
+  int listeners = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    sockaddr_in address{};
+    socklen_t length = sizeof address;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+    if (ntohs(address.sin_port) != running.server->port()) continue;
+    ++listeners;
+    shutdown(fd, SHUT_RDWR);
+  }
+  REQUIRE(listeners == 1);
+  REQUIRE(running.lost.get_future().wait_for(30s) == std::future_status::ready);
+  CHECK(running.server->end(20s) == 0);
+}
+
 TEST_CASE("the end does not wait for idle connections, and cuts those that never send the rest") {
   Running running;
   running.model.install(version_of(net_model, 1));
   auto idle = running.client();
   REQUIRE(idle.Get("/healthz"));
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(running.server->port()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  const int socket = connected(running.server->port());
   const std::string part =
       "POST /v1/models/m:predict HTTP/1.1\r\nContent-Length: 64\r\n"
       "Content-Type: application/octet-stream\r\n\r\nabc";

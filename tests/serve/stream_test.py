@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""fast-serve answers the messages of a stream: each once, through a new model, a kill -9 and a restart of the server.
+
+  stream_test.py FAST_SERVE FAST_TRAIN
+"""
+import collections
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: no NumPy here; apt-get install python3-numpy")
+    sys.exit(77)
+
+import nats
+
+SERVE, TRAIN = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+HERE = pathlib.Path(__file__).resolve().parent
+PATIENCE_S = 50
+DATASET = pathlib.Path("/usr/share/datasets/fashion-mnist")
+SKIPPED = 77
+failures = []
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            sys.exit(f"FAILED: {what}: not within {PATIENCE_S} s; {pathlib.Path('errors.txt').read_text()}")
+        time.sleep(0.005)
+
+
+def train(out, data, *options):
+    subprocess.run([TRAIN, "--exchange", "local", "--workers", "2", "--data", data, "--model", "mlp:8", "--quiet",
+                    "--rounds", "100", "--out", out, *options], check=True, stdout=subprocess.DEVNULL,
+                   timeout=PATIENCE_S)
+
+
+class Scorer:
+    def __init__(self, server, *options):
+        self.errors = open("errors.txt", "w")
+        self.process = subprocess.Popen([SERVE, "m=run", "--port", "0", "--poll", "0.05", "--stream", server.url,
+                                         "--subject", "images.>", "--answers", "labels", *options],
+                                        stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        for line in self.process.stdout:
+            if line.startswith("listening"):
+                return
+        sys.exit(f"FAILED: fast-serve has not started: {self.stderr()}")
+
+    def stderr(self):
+        return pathlib.Path("errors.txt").read_text()
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+
+def refused(*arguments, text):
+    done = subprocess.run([SERVE, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
+    lines = done.stderr.strip().split("\n")
+    check(done.returncode == 1 and len(lines) == 1 and text in lines[0],
+          f"{arguments}: status {done.returncode}: {done.stderr!r} has not {text!r}")
+
+
+def read_idx(path, header):
+    packed = path.with_name(path.name + ".gz")
+    data = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
+    return np.frombuffer(data, np.uint8)[header:]
+
+
+class Offline:
+    """The model of a file, computed by NumPy."""
+
+    def __init__(self, path):
+        data = pathlib.Path(path).read_bytes()
+        length = struct.unpack("<Q", data[:8])[0]
+        head = json.loads(data[8:8 + length])
+        note = head.pop("__metadata__")
+        self.tensors = {}
+        for name, facts in head.items():
+            begin, end = facts["data_offsets"]
+            self.tensors[name] = np.frombuffer(data[8 + length + begin:8 + length + end],
+                                               np.float32).reshape(facts["shape"]).astype(np.float64)
+        self.mean, self.stddev = float(note["fast.mean"]), float(note["fast.stddev"])
+
+    def logits(self, images):
+        x = (images / 255 - self.mean) / self.stddev
+        t = self.tensors
+        hidden = np.maximum(x @ t["fc1.weight"].T + t["fc1.bias"], 0)
+        return hidden @ t["fc2.weight"].T + t["fc2.bias"]
+
+
+def answers_of(client):
+    """By the number of their message; each once."""
+    answers = collections.defaultdict(list)
+    for message in client.messages("ANSWERS"):
+        answers[int(message.headers["X-Answer-To"])].append(message)
+    twice = [number for number, all_of_it in answers.items() if len(all_of_it) > 1]
+    check(not twice, f"{len(twice)} messages are answered more than once: {twice[:5]}")
+    return {number: all_of_it[0] for number, all_of_it in answers.items()}
+
+
+def is_settled(client, count):
+    state = client.consumer("QUESTIONS", "fast-serve-m")
+    return state["num_pending"] == 0 and state["num_ack_pending"] == 0 and client.stored("ANSWERS") >= count
+
+
+def add_streams(client):
+    client.add_stream("QUESTIONS", ["images.>"])
+    client.add_stream("ANSWERS", ["labels"], duplicate_window=120 * 10**9)
+
+
+def publish_images(client, images, begin, end):
+    """Most as bytes, every 50th as JSON."""
+    for i in range(begin, end):
+        if i % 50 == 0:
+            client.publish("images.json", json.dumps({"instances": [images[i].tolist()], "type": "u8"}).encode(),
+                           {"X-Tensor-Output": "logits"})
+        else:
+            client.publish("images.raw", images[i].tobytes(),
+                           {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"})
+
+
+def logits_of(message):
+    if message.headers["Content-Type"] == "application/json":
+        answer = json.loads(message.body)
+        return answer["predictions"][0]["logits"], answer["model_version"]
+    return struct.unpack("<10f", message.body), message.headers["X-Model-Version"]
+
+
+def version_in(text):
+    return re.search(r"version ([0-9a-f]{16})", text)[1]
+
+
+def test_each_message_is_answered_once(images, labels):
+    """A new model, a kill -9 and a restart of the NATS server come in between."""
+    server = nats.Server("store")
+    client = nats.Client(server)
+    add_streams(client)
+    offline = [Offline("run/mean-model.safetensors"), Offline("next/mean-model.safetensors")]
+    scorer = Scorer(server, "--ack-wait", "1")
+    first, second = len(images) * 2 // 5, len(images)
+    publish_images(client, images, 0, first)
+    wait_for(lambda: client.stored("ANSWERS") >= first // 2, "the first answers")
+    shutil.copy("next/mean-model.safetensors", "run/mean-model.safetensors")
+    wait_for(lambda: "version" in scorer.stderr(), "the new model")
+    publisher = threading.Thread(target=publish_images, args=(client, images, first, second))
+    publisher.start()
+    watcher = nats.Client(server)
+    wait_for(lambda: watcher.stored("ANSWERS") > first + len(images) // 10, "answers of the new model")
+    scorer.end(signal.SIGKILL)
+    at_kill = watcher.stored("ANSWERS")
+    check(at_kill < len(images), "the scorer was killed in its work")
+    publisher.join()
+    scorer = Scorer(server, "--ack-wait", "1")
+    wait_for(lambda: is_settled(client, len(images)), "all answers")
+    answers = answers_of(client)
+    check(sorted(answers) == list(range(1, len(images) + 1)), f"{len(answers)} of {len(images)} are answered")
+    found = np.array([logits_of(answers[i + 1])[0] for i in range(len(images))])
+    versions = [logits_of(answers[i + 1])[1] for i in range(len(images))]
+    names = list(dict.fromkeys(versions))
+    check(len(names) == 2, f"two versions have answered: {names}")
+    is_second = np.array([version == names[-1] for version in versions])
+    expected = np.where(is_second[:, None], offline[1].logits(images), offline[0].logits(images))
+    check(np.abs(found - expected).max() < 1e-4, f"the logits differ by {np.abs(found - expected).max()}")
+    right, right_offline = (int((values.argmax(1) == labels).sum()) for values in (found, expected))
+    print(f"{len(images)} images, {at_kill} answers at the kill, {int(is_second.sum())} of the new model, "
+          f"{right} right, offline {right_offline}")
+    check(right == right_offline, f"{right} right, offline {right_offline}")
+    check(scorer.end() == 0, f"SIGTERM ends with 0: {scorer.stderr()}")
+    server.kill()
+
+
+def test_bad_messages_and_the_end(image):
+    """A malformed message has an answer that says why, and others are answered."""
+    server = nats.Server("store2")
+    client = nats.Client(server)
+    add_streams(client)
+    scorer = Scorer(server)
+    raw = {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"}
+    cases = [(b"{", {}, "400", "no JSON"), (b"", {}, "400", "JSON"), (b"abc", raw, "400", "samples of 784 bytes"),
+             (b"{}", {"Content-Type": "text/plain"}, "415", "content type"),
+             (b'{"instances": []}', {}, "400", "no instances"),
+             (image, {**raw, "X-Model-Version": "0"}, "404", "no version"),
+             (image, {**raw, "Nats-Msg-Id": "own"}, "200", None),
+             (image, {**raw, "X-Tensor-Output": "probabilities"}, "200", None)]
+    for body, headers, _, _ in cases:
+        client.publish("images.a", body, headers)
+    wait_for(lambda: is_settled(client, len(cases)), "all answers")
+    answers = answers_of(client)
+    for i, (body, _, status, text) in enumerate(cases):
+        answer = answers[i + 1]
+        check(answer.headers["X-Status"] == status, f"case {i}: {answer.headers} {answer.body}")
+        check(text is None or text in json.loads(answer.body)["error"], f"case {i}: {answer.body} has not {text!r}")
+        check("X-Model-Version" in answer.headers or status in ("404", "415"), f"case {i}: {answer.headers}")
+    check(answers[7].headers["X-Message-Id"] == "own", "the message's own id")
+    check(abs(sum(struct.unpack("<10f", answers[8].body)) - 1) < 1e-6, "probabilities")
+
+    for i in range(300):
+        client.publish("images.a", image, raw)
+    check(scorer.end() == 0, "SIGTERM ends with 0")
+    state = client.consumer("QUESTIONS", "fast-serve-m")
+    check(state["num_ack_pending"] == 0, f"all that was taken is answered: {state}")
+    check(client.stored("ANSWERS") == state["ack_floor"]["stream_seq"], "no answer is missing")
+    server.kill()
+
+
+def test_lost_connection(image):
+    """The server comes back, and its streams with it. Then it does not."""
+    server = nats.Server("store3")
+    client = nats.Client(server)
+    add_streams(client)
+    scorer = Scorer(server, "--ack-wait", "1", "--stream-patience", "20")
+    raw = {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"}
+    client.publish("images.a", image, raw)
+    wait_for(lambda: client.stored("ANSWERS") == 1, "the first answer")
+    server.kill()
+    wait_for(lambda: "is lost" in scorer.stderr(), "the loss is reported")
+    server.start()
+    client = nats.Client(server)
+    client.publish("images.a", image, raw)
+    wait_for(lambda: client.stored("ANSWERS") == 2, "the second answer")
+    lines = scorer.stderr().strip().split("\n")
+    check(len(lines) == 2 and "connected again" in lines[1], f"one line of each: {lines}")
+    check(scorer.end() == 0, f"SIGTERM ends with 0: {scorer.stderr()}")
+
+    scorer = Scorer(server, "--stream-patience", "0.5")
+    server.kill()
+    check(scorer.process.wait(PATIENCE_S) == 1, "a server that is gone ends the scorer with 1")
+    check("lost for 0.5" in scorer.stderr(), scorer.stderr())
+
+
+def test_refusals():
+    server = nats.Server("store4")
+    client = nats.Client(server)
+    client.add_stream("QUESTIONS", ["images.>"])
+    stream = ("m=run", "--port", "0", "--stream")
+    both = ("--subject", "images.a", "--answers", "labels")
+    refused(*stream, f"nats://127.0.0.1:{nats.free_port()}", *both, text="no connection")
+    refused(*stream, "http://127.0.0.1", *both, text="nats://HOST:PORT is required")
+    refused(*stream, "nats://127.0.0.1:99999", *both, text="nats://HOST:PORT is required")
+    refused(*stream, server.url, *both, text="no stream has the subject labels")
+    refused(*stream, server.url, "--subject", "other", "--answers", "labels", text="no stream has the subject other")
+    refused(*stream, server.url, "--subject", "images.a", text="--subject and --answers are required")
+    refused(*stream, server.url, "--subject", "images.>", "--answers", "images.b", text="choose another subject")
+    refused("m=run", "--port", "0", *both, text="add --stream")
+    refused("m=run", "n=next", "--port", "0", "--stream", server.url, *both, text="--stream-model")
+    server.kill()
+    server = nats.Server("store5", streams=False)
+    refused(*stream, server.url, *both, text="start it with JetStream")
+    server.kill()
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def main():
+    if not nats.is_installed():
+        skip("no nats-server (apt-get install nats-server)")
+    with tempfile.TemporaryDirectory(prefix="fast-stream-") as folder:
+        os.chdir(folder)
+        data = DATASET
+        if not DATASET.exists():
+            data = pathlib.Path("data")
+            subprocess.run([sys.executable, HERE / "../docs/make_data.py", "idx", "data"], check=True)
+        name = "fashion-mnist" if DATASET.exists() else "data"
+        train("run", name)
+        train("next", name, "--seed", "2")
+        probe = subprocess.run([SERVE, "m=run", "--port", "0", "--stream", "nats://127.0.0.1:1", "--subject", "a",
+                                "--answers", "b"], capture_output=True, text=True, timeout=PATIENCE_S)
+        if "built without streams" in probe.stderr:
+            skip("fast-serve was built without streams (apt-get install libnats-dev)")
+        images = read_idx(data / "t10k-images-idx3-ubyte", 16).reshape(-1, 784)
+        labels = read_idx(data / "t10k-labels-idx1-ubyte", 8)
+        repeat = -(-10000 // len(images))
+        images, labels = np.tile(images, (repeat, 1))[:10000], np.tile(labels, repeat)[:10000]
+        for test, arguments in ((test_refusals, ()), (test_bad_messages_and_the_end, (images[0].tobytes(),)),
+                                (test_lost_connection, (images[0].tobytes(),)),
+                                (test_each_message_is_answered_once, (images, labels))):
+            print(test.__name__, flush=True)
+            began = time.monotonic()
+            test(*arguments)
+            print(f"{time.monotonic() - began:.1f} s", flush=True)
+        os.chdir("/")
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+sys.exit(main())
