@@ -191,6 +191,7 @@ ServedModel& Service::existing(const std::string& name) const {
 
 /// What is known of a request, also if it is refused.
 struct Service::About {
+  std::string path{};
   std::string model{};
   std::shared_ptr<const ModelVersion> version{};
   Batcher::Clock::time_point began = Batcher::Clock::now();
@@ -208,17 +209,17 @@ struct Service::Prediction {
 
 Reply Service::answer(const Request& request) {
   About about;
-  return guarded(about, request, [&] { return route(request, about); });
+  about.path = request.path;
+  return guarded(about, [&] { return route(request, about); });
 }
 
 std::function<Reply()> Service::begin(const Request& request) {
   struct Work {
     About about{};
     std::optional<Prediction> prediction{};
-    Request shown{};  ///< of the request, what errors name
   };
   const auto work = std::make_shared<Work>();
-  work->shown = {request.method, request.path};
+  work->about.path = request.path;
   try {
     const std::string name = predicted_model(request.path);
     ServedModel& model = existing(name);
@@ -227,24 +228,23 @@ std::function<Reply()> Service::begin(const Request& request) {
   } catch (...) {
     const auto error = std::current_exception();
     return [this, work, error] {
-      return guarded(work->about, work->shown, [&]() -> Reply { std::rethrow_exception(error); });
+      return guarded(work->about, [&]() -> Reply { std::rethrow_exception(error); });
     };
   }
   return [this, work] {
-    return guarded(work->about, work->shown, [&] { return finish(std::move(*work->prediction)); });
+    return guarded(work->about, [&] { return finish(std::move(*work->prediction)); });
   };
 }
 
 /// Never throws: what `reply` throws becomes a reply.
-Reply Service::guarded(About& about, const Request& request,
-                       const std::function<Reply()>& make_reply) {
+Reply Service::guarded(About& about, const std::function<Reply()>& make_reply) {
   Reply reply;
   try {
     reply = make_reply();
   } catch (const Refusal& refusal) {
     reply = {.status = refusal.status(), .body = error_answer(refusal.what())};
     if (refusal.status() == 405) {
-      reply.headers.emplace_back("Allow", request.path.ends_with(predict_end) ? "POST" : "GET");
+      reply.headers.emplace_back("Allow", about.path.ends_with(predict_end) ? "POST" : "GET");
     }
   } catch (const std::exception& error) {
     reply = {.status = 500, .body = error_answer(message_of(error))};

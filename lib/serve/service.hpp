@@ -67,7 +67,7 @@ class Service {
  private:
   struct About;
   struct Prediction;
-  Reply guarded(About& about, const Request& request, const std::function<Reply()>& reply);
+  Reply guarded(About& about, const std::function<Reply()>& make_reply);
   Reply route(const Request& request, About& about);
   Prediction begin(ServedModel& model, const Request& request, About& about);
   Reply finish(Prediction prediction);

@@ -1,5 +1,7 @@
 #include "serve/stream_scorer.hpp"
 
+#include <fmt/format.h>
+
 #include <fast/core/message.hpp>
 
 #include "serve/answer.hpp"
