@@ -50,7 +50,7 @@ def wait_for(condition, what):
 
 def train(out, data, *options):
     subprocess.run([TRAIN, "--exchange", "local", "--workers", "2", "--data", data, "--model", "mlp:8", "--quiet",
-                    "--rounds", "100", "--out", out, *options], check=True, stdout=subprocess.DEVNULL,
+                    "--epochs", "1", "--samples", "12800", "--out", out, *options], check=True, stdout=subprocess.DEVNULL,
                    timeout=PATIENCE_S)
 
 

@@ -62,10 +62,12 @@ class NatsBroker final : public Broker {
     require(found != nullptr && found->Count > 0, ErrorKind::argument,
             "{}: no stream has the subject {}; make one (nats stream add)", connection_->shown(),
             printable(subject));
-    require(found->Count == 1, ErrorKind::argument,
-            "{}: {} streams have the subject {} ({}, {}, ...); choose a subject of one stream",
-            connection_->shown(), found->Count, printable(subject), printable(found->List[0]),
-            printable(found->List[1]));
+    if (found->Count > 1) {
+      fail(ErrorKind::argument,
+           "{}: {} streams have the subject {} ({}, {}, ...); choose a subject of one stream",
+           connection_->shown(), found->Count, printable(subject), printable(found->List[0]),
+           printable(found->List[1]));
+    }
     return found->List[0];
   }
 
