@@ -50,8 +50,20 @@ Request StreamScorer::request_of(const stream::Message& message) const {
   return request;
 }
 
-/// The identity is that of the stored message: its number, and its time, since a stream that was
-/// made anew counts from 1 again.
+/// Of the stored message: its number, and its time, since a stream that was made anew counts from 1
+/// again.
+std::string StreamScorer::identity_of(const stream::Message& message) const {
+  return fmt::format("{}.{}.{}", options_.consumer, message.sequence, message.stored_ns);
+}
+
+/// By an earlier scorer. Acknowledges it then.
+bool StreamScorer::is_answered(const stream::Message& message) {
+  if (message.deliveries < 2 || !options_.published.contains(identity_of(message))) return false;
+  service_.metrics().repeated_message(options_.model);
+  source_.acknowledge(message);
+  return true;
+}
+
 stream::Outgoing StreamScorer::answer_of(const stream::Message& message, Reply reply) const {
   if (reply.body.size() + bytes_around > sink_.most_bytes()) {
     reply.status = 413;
@@ -61,7 +73,7 @@ stream::Outgoing StreamScorer::answer_of(const stream::Message& message, Reply r
                     reply.body.size(), sink_.most_bytes()));
   }
   stream::Outgoing answer{options_.answers, std::move(reply.body), {}, {}};
-  answer.id = fmt::format("{}.{}.{}", options_.consumer, message.sequence, message.stored_ns);
+  answer.id = identity_of(message);
   for (auto& [name, value] : reply.headers) answer.headers[name] = std::move(value);
   answer.headers["Content-Type"] = reply.content_type;
   answer.headers["X-Status"] = std::to_string(reply.status);
@@ -84,8 +96,10 @@ Reply StreamScorer::settled(const Request& request, const std::function<Reply()>
 }
 
 std::size_t StreamScorer::turn(milliseconds wait) {
-  const std::vector<stream::Message> messages = source_.fetch(options_.batch, wait);
-  if (messages.empty()) return 0;
+  std::vector<stream::Message> messages = source_.fetch(options_.batch, wait);
+  const std::size_t fetched = messages.size();
+  std::erase_if(messages, [this](const stream::Message& each) { return is_answered(each); });
+  if (messages.empty()) return fetched;
   std::vector<Request> requests;
   std::vector<std::function<Reply()>> begun;
   for (const stream::Message& message : messages) {
@@ -101,13 +115,13 @@ std::size_t StreamScorer::turn(milliseconds wait) {
     answered.push_back(&messages[i]);
   }
   if (answers.size() < messages.size()) left_some_ = true;
-  if (answers.empty()) return messages.size();
+  if (answers.empty()) return fetched;
   const std::vector<stream::Stored> stored = sink_.publish(answers);
   for (std::size_t i = 0; i < answered.size(); ++i) {
     if (stored[i] == stream::Stored::before) service_.metrics().repeated_message(options_.model);
     source_.acknowledge(*answered[i]);
   }
-  return messages.size();
+  return fetched;
 }
 
 void StreamScorer::run(const std::stop_token& stop) {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -18,6 +19,9 @@ struct ScoringOptions {
   std::string answers;     ///< subject
   std::string consumer;    ///< part of the answers' identities
   std::size_t batch = 64;  ///< messages in work at a time
+  /// Identities of answers that an earlier scorer has published: messages that are delivered again
+  /// and have one of them are acknowledged only. The stream itself knows them for a while.
+  std::set<std::string> published{};
 };
 
 /// A message is a prediction request: its body, and the headers Content-Type (JSON without it),
@@ -49,6 +53,8 @@ class StreamScorer {
  private:
   void run(const std::stop_token& stop);
   Request request_of(const stream::Message& message) const;
+  std::string identity_of(const stream::Message& message) const;
+  bool is_answered(const stream::Message& message);
   stream::Outgoing answer_of(const stream::Message& message, Reply reply) const;
   Reply settled(const Request& request, const std::function<Reply()>& first);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,6 +84,8 @@ class Broker {
   virtual std::unique_ptr<Source> source(const SourceOptions& options) = 0;
   /// Throws Error(argument) when no stream takes the subject.
   virtual std::unique_ptr<Sink> sink(const std::string& subject) = 0;
+  /// The ids (Nats-Msg-Id) of the last messages of the stream of this subject, `most` at most.
+  virtual std::set<std::string> latest_ids(const std::string& subject, std::size_t most) = 0;
   /// In which the stream of this subject drops messages of the same id.
   virtual std::chrono::milliseconds duplicate_window(const std::string& subject) = 0;
 };

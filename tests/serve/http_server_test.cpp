@@ -179,11 +179,13 @@ TEST_CASE("slow clients give way to others") {
   running.model.install(version_of(net_model, 1));
   // All threads have a client that begins a request and stops.
   std::vector<int> slow;
-  for (const std::string part : {"GET /heal", "POST /v1/models/m:predict HTTP/1.1\r\nContent-Length: 64\r\n\r\nabc"}) {
+  for (const std::string part :
+       {"GET /heal", "POST /v1/models/m:predict HTTP/1.1\r\nContent-Length: 64\r\n\r\nabc"}) {
     slow.push_back(connected(running.server->port()));
     REQUIRE(send(slow.back(), part.data(), part.size(), MSG_NOSIGNAL) > 0);
   }
-  const auto reply = running.client().Post(predict_path, as_bytes_text(random_values(16, 1)), octets);
+  const auto reply =
+      running.client().Post(predict_path, as_bytes_text(random_values(16, 1)), octets);
   REQUIRE(reply);
   CHECK(reply->status == 200);
   for (const int socket : slow) close(socket);

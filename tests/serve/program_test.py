@@ -3,6 +3,7 @@
 
   program_test.py FAST_SERVE FAST_TRAIN
 """
+import ctypes
 import http.client
 import json
 import os
@@ -10,6 +11,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -95,7 +97,7 @@ def test_refusals():
     refused("m=run", "--listen", "192.0.2.1", text="cannot be listened on")
     refused("m=run", "--normalize", "0.5", text="MEAN:STDDEV")
     shown = subprocess.run([SERVE, "--help"], capture_output=True, text=True, check=True).stdout
-    check(shown.count("Example:") == 4 and "--split" in shown, "the help")
+    check(shown.count("Example:") == 5 and "--split" in shown, "the help")
 
 
 def test_predictions_and_reload():
@@ -158,6 +160,73 @@ def test_end_in_flight():
     check([status for status, _, _ in answers] == [200] * 20, f"{len(answers)} are answered")
 
 
+def test_grace():
+    """A request that would wait for an hour is cut off."""
+    server = Server("digits=run", "--max-delay", "10s", "--max-batch", "1000", "--grace", "0.2", "--threads", "1")
+    lost = []
+
+    def ask():
+        try:
+            server.ask("POST", "/v1/models/digits:predict?type=u8", bytes(784), "application/octet-stream")
+        except (OSError, http.client.HTTPException) as error:
+            lost.append(error)
+
+    client = threading.Thread(target=ask)
+    client.start()
+    wait_for(lambda: b"fast_serve_waiting_samples 1\n" in server.ask("GET", "/metrics")[1], "the request waits")
+    began = time.monotonic()
+    check(server.end() == 1, "what is cut off gives 1")
+    check(time.monotonic() - began < 8, "the end does not wait for the batch")
+    client.join()
+    check(len(lost) == 1 and "1 connections were cut off after 0.2 s" in server.stderr(), server.stderr())
+
+
+def listener_of(server):
+    """The socket that the server listens on, as one of this process; None: the system does not allow it."""
+    pidfd = os.pidfd_open(server.process.pid)
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    for name in os.listdir(f"/proc/{server.process.pid}/fd"):
+        copy = syscall(438, pidfd, int(name), 0)  # pidfd_getfd
+        if copy < 0:
+            return None
+        try:
+            found = socket.socket(fileno=copy)
+            if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                return found
+            found.close()
+        except OSError:
+            pass
+    return None
+
+
+def test_lost_listener():
+    server = Server("digits=run")
+    listener = listener_of(server)
+    if listener is None:
+        print("skipped: the system does not allow to take another process's socket")
+        server.end()
+        return
+    idle = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    server.ask("GET", "/healthz", connection=idle)
+    listener.shutdown(socket.SHUT_RDWR)
+    check(server.process.wait(PATIENCE_S) == 1, "a server that cannot be reached ends with 1")
+    check("connections can be accepted no more" in server.stderr(), server.stderr())
+
+
+def test_metrics_of_versions():
+    server = Server("digits=copy", "--poll", "0.05")
+    for weights in ("next", "other", "next", "other"):
+        before = server.version()
+        server.ask("POST", "/v1/models/digits:predict?type=u8", bytes(784), "application/octet-stream")
+        shutil.copy(f"{weights}/mean-model.safetensors", "copy/mean-model.safetensors")
+        wait_for(lambda: server.version() != before, "the new model is served")
+        metrics = server.ask("GET", "/metrics")[1].decode()
+        versions = set(re.findall(r'version="([^"]*)"', metrics))
+        check(versions <= {"earlier", server.version()}, f"series of {versions}")
+    check('fast_serve_instances_total{model="digits",version="earlier"} 4' in metrics, metrics)
+    check(server.end() == 0, "SIGTERM ends with 0")
+
+
 def test_live_run():
     """A run that has checkpoints only."""
     train("live", "--checkpoint-every", "5")
@@ -175,7 +244,9 @@ def main():
         train("run")
         train("next", "--seed", "2")
         train("other", "--seed", "3")
-        for test in (test_refusals, test_predictions_and_reload, test_split, test_end_in_flight, test_live_run):
+        shutil.copytree("run", "copy")
+        for test in (test_refusals, test_predictions_and_reload, test_split, test_end_in_flight, test_grace,
+                     test_lost_listener, test_metrics_of_versions, test_live_run):
             print(test.__name__, flush=True)
             test()
         os.chdir("/")

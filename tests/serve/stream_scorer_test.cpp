@@ -21,7 +21,8 @@ class FakeSource final : public stream::Source {
  public:
   void add(std::string body, stream::Headers headers = {}) {
     const auto number = static_cast<std::uint64_t>(all.size() + 1);
-    all.push_back({"in", std::move(body), std::move(headers), number, 1000 + 7 * std::int64_t(number)});
+    all.push_back(
+        {"in", std::move(body), std::move(headers), number, 1000 + 7 * std::int64_t(number)});
     waiting.push_back(all.size() - 1);
   }
   void deliver_again() {
@@ -39,7 +40,9 @@ class FakeSource final : public stream::Source {
     largest = std::max(largest, found.size());
     return found;
   }
-  void acknowledge(const stream::Message& message) override { acknowledged.insert(message.sequence); }
+  void acknowledge(const stream::Message& message) override {
+    acknowledged.insert(message.sequence);
+  }
 
   std::vector<stream::Message> all;
   std::deque<std::size_t> waiting;
@@ -71,7 +74,7 @@ class FakeSink final : public stream::Sink {
 
 struct Scored {
   explicit Scored(serve::BatchOptions batching = {64, 0us, 1}, std::size_t batch = 10)
-      : service({100}, batching), scorer(service, source, sink, {"m", "out", "c", batch}) {
+      : service({100}, batching), scorer(service, source, sink, {"m", "out", "c", batch, {}}) {
     service.add("m", {}).install(version_of(scored_model, 1));
   }
   serve::Service service;
@@ -134,6 +137,23 @@ TEST_CASE("messages whose answers are not known to be stored are not acknowledge
              ContainsSubstring(R"(fast_serve_stream_repeated_total{model="m"} 5)"));
 }
 
+TEST_CASE(
+    "answers of an earlier scorer are not repeated, even if their stream has forgotten them") {
+  Scored before;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) before.source.add(raw_sample(seed), raw_headers);
+  before.sink.fails_after_it = true;
+  CHECK_THROWS_AS(before.scorer.turn(0ms), Error);
+  for (std::uint64_t seed = 6; seed <= 8; ++seed) before.source.add(raw_sample(seed), raw_headers);
+  before.source.deliver_again();
+  for (auto& message : before.source.all) message.deliveries = message.sequence <= 5 ? 2 : 1;
+  FakeSink forgetful;
+  serve::StreamScorer next(before.service, before.source, forgetful,
+                           {"m", "out", "c", 10, before.sink.ids});
+  CHECK(next.turn(0ms) == 8);
+  CHECK(forgetful.answers.size() == 3);
+  CHECK(before.source.acknowledged.size() == 8);
+}
+
 TEST_CASE("messages of one number in a stream that was made anew have answers of their own") {
   Scored scored;
   scored.source.add(raw_sample(1), raw_headers);
@@ -153,7 +173,8 @@ TEST_CASE("a malformed message has an answer that says why, and is acknowledged"
   scored.source.add(raw_sample(1), raw_headers);
   CHECK(scored.scorer.turn(0ms) == 4);
   REQUIRE(scored.sink.answers.size() == 4);
-  for (const auto& [index, status] : {std::pair<std::size_t, const char*>{0, "400"}, {1, "400"}, {2, "415"}}) {
+  for (const auto& [index, status] :
+       {std::pair<std::size_t, const char*>{0, "400"}, {1, "400"}, {2, "415"}}) {
     const stream::Outgoing& answer = scored.sink.answers[index];
     CHECK(answer.headers.at("X-Status") == status);
     CHECK_FALSE(nlohmann::json::parse(answer.body).at("error").get<std::string>().empty());
@@ -179,7 +200,8 @@ TEST_CASE("the end leaves messages that cannot be computed in time to the next s
   Scored scored({64, 60s, 1});
   scored.source.add(raw_sample(1), raw_headers);
   scored.scorer.start([](const std::string&) {});
-  while (scored.service.metrics().text().find("fast_serve_waiting_samples 1\n") == std::string::npos) {
+  while (scored.service.metrics().text().find("fast_serve_waiting_samples 1\n") ==
+         std::string::npos) {
     std::this_thread::yield();
   }
   CHECK_FALSE(scored.scorer.end(10ms));

@@ -19,9 +19,9 @@ TEST_CASE("the address of a stream has a host, and may have a port, a subject an
 }
 
 TEST_CASE("what is no address is refused, without its password") {
-  for (const char* text : {"", "nats:/", "nats://", "http://host", "nats://host:0", "nats://host:70000",
-                           "nats://host:x", "nats://ho st", "nats://host/a..b", "nats://host/a b",
-                           "nats://host/>.a", "host:4222"}) {
+  for (const char* text : {"", "nats:/", "nats://", "http://host", "nats://host:0",
+                           "nats://host:70000", "nats://host:x", "nats://ho st", "nats://host/a..b",
+                           "nats://host/a b", "nats://host/>.a", "host:4222"}) {
     INFO(text);
     CHECK_THROWS_AS(stream::read_address(text, "--stream"), Error);
   }
@@ -48,10 +48,17 @@ TEST_CASE("subjects and their wildcards") {
     const char *filter, *subject;
     bool matches;
   };
-  for (const Case& one : {Case{"a", "a", true}, {"a", "b", false}, {"a", "a.b", false},
-                          {"a.b", "a", false}, {"a.*", "a.b", true}, {"a.*", "a.b.c", false},
-                          {"a.>", "a.b.c", true}, {"a.>", "a", false}, {">", "a.b", true},
-                          {"*.b", "a.b", true}, {"*.b", "a.c", false}}) {
+  for (const Case& one : {Case{"a", "a", true},
+                          {"a", "b", false},
+                          {"a", "a.b", false},
+                          {"a.b", "a", false},
+                          {"a.*", "a.b", true},
+                          {"a.*", "a.b.c", false},
+                          {"a.>", "a.b.c", true},
+                          {"a.>", "a", false},
+                          {">", "a.b", true},
+                          {"*.b", "a.b", true},
+                          {"*.b", "a.c", false}}) {
     INFO(one.filter << " " << one.subject);
     CHECK(stream::subject_matches(one.filter, one.subject) == one.matches);
   }

@@ -131,7 +131,7 @@ class Scoring {
                                 {"fast-serve", milliseconds_of(o.stream_patience_s), log})),
         source_(broker_->source(plan.source)),
         sink_(broker_->sink(o.answers)),
-        scorer_(service, *source_, *sink_, plan.scoring) {
+        scorer_(service, *source_, *sink_, with_published(plan)) {
     const auto window = broker_->duplicate_window(o.answers);
     if (window < 2 * plan.source.acknowledge_within) {
       log(LogLevel::warning,
@@ -145,6 +145,13 @@ class Scoring {
   serve::StreamScorer& scorer() { return scorer_; }
 
  private:
+  /// All that a scorer of this name may have answered without an acknowledgment.
+  serve::ScoringOptions with_published(const fast_serve::StreamPlan& plan) const {
+    serve::ScoringOptions scoring = plan.scoring;
+    scoring.published = broker_->latest_ids(scoring.answers, plan.source.most_held);
+    return scoring;
+  }
+
   std::unique_ptr<stream::Broker> broker_;
   std::unique_ptr<stream::Source> source_;
   std::unique_ptr<stream::Sink> sink_;

@@ -303,7 +303,7 @@ std::optional<StreamPlan> stream_plan(const Options& o) {
   check_subjects(o);
   const std::string model = streamed_model(o), consumer = consumer_of(o, model);
   plan.source = {o.subject, consumer, in_milliseconds(o.ack_wait_s), 2 * o.stream_batch};
-  plan.scoring = {model, o.answers, consumer, o.stream_batch};
+  plan.scoring = {model, o.answers, consumer, o.stream_batch, {}};
   return plan;
 }
 

@@ -27,18 +27,44 @@ class NatsBroker final : public Broker {
     return std::make_unique<NatsSink>(connection_);
   }
 
+  std::set<std::string> latest_ids(const std::string& subject, std::size_t most) override {
+    const std::string stream = stream_of(subject);
+    const auto [first, last] = [&] {
+      const StreamInfoHandle info = info_of(stream);
+      return std::pair(info->State.FirstSeq, info->State.LastSeq);
+    }();
+    std::set<std::string> ids;
+    for (std::uint64_t number = last; number >= first && number > 0; --number) {
+      if (last - number >= most) break;
+      natsMsg* found = nullptr;
+      jsErrCode code{};
+      const natsStatus status =
+          js_GetMsg(&found, context_.get(), stream.c_str(), number, nullptr, &code);
+      const MessageHandle owned(found);
+      if (status == NATS_NOT_FOUND) continue;  // it was removed
+      check(status, code);
+      const char* id = nullptr;
+      if (natsMsgHeader_Get(found, "Nats-Msg-Id", &id) == NATS_OK) ids.insert(id);
+    }
+    return ids;
+  }
+
   std::chrono::milliseconds duplicate_window(const std::string& subject) override {
-    jsStreamInfo* found = nullptr;
-    jsErrCode code{};
-    const natsStatus status =
-        js_GetStreamInfo(&found, context_.get(), stream_of(subject).c_str(), nullptr, &code);
-    const StreamInfoHandle owned(found);
-    check(status, code);
     return std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::chrono::nanoseconds(found->Config->Duplicates));
+        std::chrono::nanoseconds(info_of(stream_of(subject))->Config->Duplicates));
   }
 
  private:
+  StreamInfoHandle info_of(const std::string& stream) const {
+    jsStreamInfo* found = nullptr;
+    jsErrCode code{};
+    const natsStatus status =
+        js_GetStreamInfo(&found, context_.get(), stream.c_str(), nullptr, &code);
+    StreamInfoHandle owned(found);
+    check(status, code);
+    return owned;
+  }
+
   void check(natsStatus status, jsErrCode code) const {
     const bool is_without = status == NATS_NO_RESPONDERS || code == JSNotEnabledErr ||
                             code == JSNotEnabledForAccountErr;
