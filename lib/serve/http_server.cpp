@@ -294,10 +294,12 @@ class HttpServer::Server final : public httplib::Server {
       if (cuts_) return ::close(socket), true;
       sockets_.insert(socket);
     }
-    Connection connection(socket, [this] { return waiting_ > 0; });
+    ++active_;
+    Connection connection(socket, [this] { return is_full(); });
     while (wait_for_request(socket, connection) && answer_one(connection)) {
     }
     connection.close_gently();
+    --active_;
     {
       const std::lock_guard lock(mutex_);
       sockets_.erase(socket);
@@ -305,6 +307,10 @@ class HttpServer::Server final : public httplib::Server {
     ::close(socket);
     return true;
   }
+
+  /// Whether connections wait because all threads have one. One that has just come, and that a free
+  /// thread takes in a moment, does not.
+  bool is_full() const { return waiting_ > 0 && active_ >= options_.connections; }
 
   /// Whether a byte has arrived.
   bool wait_for_request(int socket, const Connection& connection) const {
@@ -316,7 +322,7 @@ class HttpServer::Server final : public httplib::Server {
       if (found > 0) return true;
       if (found < 0 && errno != EINTR) return false;
       const auto idle = Connection::Clock::now() - since;
-      const bool hurries = ends_ || waiting_ > 0;
+      const bool hurries = ends_ || is_full();
       if (idle >= (hurries ? short_patience : options_.idle_patience)) return false;
     }
   }
@@ -345,7 +351,7 @@ class HttpServer::Server final : public httplib::Server {
   int port_ = -1;
   std::atomic<bool> ends_{false}, is_lost_{false};
   OnEnd on_lost_;
-  std::atomic<int> waiting_{0};  ///< connections
+  std::atomic<int> waiting_{0}, active_{0};  ///< connections
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
