@@ -25,22 +25,40 @@ std::future<std::vector<float>> Batcher::submit(std::shared_ptr<const ModelVersi
                                                 std::vector<float> inputs, std::size_t count) {
   Job job{std::move(inputs), count, Clock::now(), {}};
   std::future<std::vector<float>> result = job.result.get_future();
+  bool is_own = false;
   {
     const std::lock_guard lock(mutex_);
     refuse_if_abandoned();
-    if (waiting_ > 0 && waiting_ + count > options_.most_waiting) {
+    if (count >= options_.max_batch && lines_.empty() && can_begin()) {
+      ++computing_;
+      is_own = true;
+    } else if (waiting_ > 0 && waiting_ + count > options_.most_waiting) {
       refuse(503, "{} samples wait to be computed; try again later", waiting_);
     }
-    auto line = std::find_if(lines_.begin(), lines_.end(),
-                             [&](const Line& each) { return each.version == version; });
-    if (line == lines_.end()) line = lines_.insert(lines_.end(), Line{std::move(version), {}, 0});
-    line->jobs.push_back(std::move(job));
-    line->samples += count;
-    waiting_ += count;
+    if (!is_own) add(std::move(version), std::move(job));
+  }
+  if (is_own) {
+    std::vector<Job> alone;
+    alone.push_back(std::move(job));
+    compute(*version, std::move(alone));
+    const std::lock_guard lock(mutex_);
+    --computing_;
   }
   changed_.notify_all();
   return result;
 }
+
+/// Under the lock.
+void Batcher::add(std::shared_ptr<const ModelVersion> version, Job job) {
+  auto line = std::find_if(lines_.begin(), lines_.end(),
+                           [&](const Line& each) { return each.version == version; });
+  if (line == lines_.end()) line = lines_.insert(lines_.end(), Line{std::move(version), {}, 0});
+  line->samples += job.count;
+  waiting_ += job.count;
+  line->jobs.push_back(std::move(job));
+}
+
+bool Batcher::can_begin() const { return computing_ < options_.threads; }
 
 std::size_t Batcher::waiting() const {
   const std::lock_guard lock(mutex_);
@@ -72,7 +90,7 @@ void Batcher::abandon() {
 void Batcher::work() {
   std::unique_lock lock(mutex_);
   while (!stops_ || !lines_.empty()) {
-    if (lines_.empty()) {
+    if (lines_.empty() || !can_begin()) {
       changed_.wait(lock);
       continue;
     }
@@ -90,9 +108,11 @@ void Batcher::work() {
     } else {
       lines_.splice(lines_.end(), lines_, line);
     }
+    ++computing_;
     lock.unlock();
     compute(*version, std::move(jobs));
     lock.lock();
+    if (computing_-- == options_.threads) changed_.notify_all();
   }
 }
 

@@ -40,7 +40,8 @@ class Batcher {
   Batcher& operator=(const Batcher&) = delete;
 
   /// The logits [count x classes], later. `inputs` has count samples, as ModelVersion::inputs()
-  /// gives them. Throws Refusal(503) when too many samples wait.
+  /// gives them. Throws Refusal(503) when too many samples wait. A request that fills a batch while
+  /// nothing else is to be computed is computed by the caller's thread.
   std::future<std::vector<float>> submit(std::shared_ptr<const ModelVersion> version,
                                          std::vector<float> inputs, std::size_t count);
 
@@ -66,6 +67,8 @@ class Batcher {
   using Lines = std::list<Line>;
 
   void work();
+  bool can_begin() const;
+  void add(std::shared_ptr<const ModelVersion> version, Job job);
   Lines::iterator oldest();
   bool is_ready(const Line& line) const;
   std::vector<Job> take_batch(Line& line);
@@ -80,6 +83,7 @@ class Batcher {
   std::condition_variable changed_;
   Lines lines_;
   std::size_t waiting_ = 0;
+  int computing_ = 0;  ///< passes, at most options_.threads
   bool stops_ = false;
   std::atomic<bool> is_abandoned_{false};
   std::vector<std::jthread> threads_;  // last: they end before the rest

@@ -105,6 +105,49 @@ TEST_CASE("more than may wait is refused, and what waits is still computed") {
   CHECK(first.get().size() == 6);
 }
 
+TEST_CASE("a full batch is computed by the thread that brings it, when nothing else is computed") {
+  const auto version = version_of(tiny_model, 1);
+  std::vector<std::thread::id> by;
+  std::mutex mutex;
+  Batcher batcher({4, 60s, 1, 100}, [&](const serve::ModelVersion&, std::size_t, double) {
+    const std::lock_guard lock(mutex);
+    by.push_back(std::this_thread::get_id());
+  });
+  check_close(batcher.submit(version, sample_of(1, 4), 4).get(),
+              logits_of(tiny_model, 1, sample_of(1, 4), 4));
+  REQUIRE(by == std::vector{std::this_thread::get_id()});
+  // One that waits is computed first, by the batcher's thread, with the full one behind it.
+  auto waits = batcher.submit(version, sample_of(2), 1);
+  auto full = batcher.submit(version, sample_of(3, 4), 4);
+  check_close(waits.get(), logits_of(tiny_model, 1, sample_of(2), 1));
+  check_close(full.get(), logits_of(tiny_model, 1, sample_of(3, 4), 4));
+  CHECK(by.size() == 3);
+  CHECK(by[1] != std::this_thread::get_id());
+}
+
+TEST_CASE("never more passes at a time than threads, whoever computes them") {
+  const auto version = version_of(tiny_model, 1);
+  std::atomic<int> now{0}, most{0};
+  Batcher batcher({4, 0s, 2, 10000}, [&](const serve::ModelVersion&, std::size_t, double) {
+    most = std::max(most.load(), ++now);
+    std::this_thread::yield();
+    --now;
+  });
+  std::vector<std::jthread> threads;
+  std::atomic<int> right{0};
+  for (std::uint64_t t = 0; t < 5; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < 40; ++i) {
+        const std::size_t count = (t + i) % 2 == 0 ? 4 : 1;
+        right += batcher.submit(version, sample_of(i, count), count).get().size() == 3 * count;
+      }
+    });
+  }
+  threads.clear();
+  CHECK(right == 200);
+  CHECK(most <= 2);
+}
+
 TEST_CASE("what is abandoned is refused at once, and so is what comes later") {
   const auto version = version_of(tiny_model, 1);
   Batcher batcher({64, 60s, 1, 100});
@@ -128,7 +171,8 @@ TEST_CASE("a long request is abandoned between its passes") {
     computed.set_value();
     goes_on.get_future().wait();
   });
-  auto result = batcher.submit(version, sample_of(1, 50), 50);
+  auto result = std::async(std::launch::async,
+                           [&] { return batcher.submit(version, sample_of(1, 50), 50).get(); });
   computed.get_future().wait();
   batcher.abandon();
   goes_on.set_value();

@@ -43,9 +43,10 @@ class Server:
                     raise SystemExit("FAILED: nats-server has not started")
                 time.sleep(0.02)
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
+    def stop(self):
+        """It writes down what it has acknowledged. After SIGKILL, the last moments would be lost."""
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
 
 
 class Message:

@@ -7,6 +7,7 @@ namespace fast::stream {
 namespace {
 
 constexpr int connect_timeout_ms = 5000, reconnect_wait_ms = 200, reconnect_jitter_ms = 50;
+constexpr int flush_timeout_ms = 2000;
 constexpr int ping_interval_ms = 5000, most_unanswered_pings = 2;
 
 double seconds_of(std::chrono::milliseconds time) {
@@ -46,6 +47,7 @@ Connection::~Connection() {
     const std::lock_guard lock(mutex_);
     ends_ = true;
   }
+  if (is_up()) natsConnection_FlushTimeout(connection_, flush_timeout_ms);  // acknowledgments
   natsConnection_Close(connection_);
   {
     std::unique_lock lock(mutex_);
