@@ -247,6 +247,8 @@ class HttpServer::Server final : public httplib::Server {
   void read_and_answer(const httplib::Request& request, httplib::Response& response,
                        const httplib::ContentReader& content) const {
     std::string body;
+    if (const auto length = number_in(request.get_header_value("Content-Length")))
+      body.reserve(std::min<std::size_t>(*length, options_.most_request_bytes));
     bool is_too_long = false;
     const bool is_whole = content([&](const char* data, std::size_t size) {
       is_too_long = size > options_.most_request_bytes - body.size();
