@@ -22,14 +22,15 @@ Batcher::~Batcher() {
 }
 
 std::future<std::vector<float>> Batcher::submit(std::shared_ptr<const ModelVersion> version,
-                                                std::vector<float> inputs, std::size_t count) {
+                                                std::vector<float> inputs, std::size_t count,
+                                                bool may_compute) {
   Job job{std::move(inputs), count, Clock::now(), {}};
   std::future<std::vector<float>> result = job.result.get_future();
   bool is_own = false;
   {
     const std::lock_guard lock(mutex_);
     refuse_if_abandoned();
-    if (count >= options_.max_batch && lines_.empty() && can_begin()) {
+    if (may_compute && count >= options_.max_batch && lines_.empty() && can_begin()) {
       ++computing_;
       is_own = true;
     } else if (waiting_ > 0 && waiting_ + count > options_.most_waiting) {

@@ -40,10 +40,11 @@ class Batcher {
   Batcher& operator=(const Batcher&) = delete;
 
   /// The logits [count x classes], later. `inputs` has count samples, as ModelVersion::inputs()
-  /// gives them. Throws Refusal(503) when too many samples wait. A request that fills a batch while
-  /// nothing else is to be computed is computed by the caller's thread.
+  /// gives them. Throws Refusal(503) when too many samples wait. With `may_compute`, a request
+  /// that fills a batch while nothing else is to be computed is computed by the caller's thread.
   std::future<std::vector<float>> submit(std::shared_ptr<const ModelVersion> version,
-                                         std::vector<float> inputs, std::size_t count);
+                                         std::vector<float> inputs, std::size_t count,
+                                         bool may_compute = true);
 
   std::size_t waiting() const;  ///< samples
 

@@ -224,7 +224,7 @@ std::function<Reply()> Service::begin(const Request& request) {
     const std::string name = predicted_model(request.path);
     ServedModel& model = existing(name);
     work->about.model = name;
-    work->prediction = begin(model, request, work->about);
+    work->prediction = begin(model, request, work->about, false);
   } catch (...) {
     const auto error = std::current_exception();
     return [this, work, error] {
@@ -270,7 +270,7 @@ Reply Service::route(const Request& request, About& about) {
     ServedModel& found = existing(name);
     about.model = found.name();
     need_method(request, predicts ? "POST" : "GET");
-    return predicts ? finish(begin(found, request, about)) : json_reply(described(found));
+    return predicts ? finish(begin(found, request, about, true)) : json_reply(described(found));
   }
   refuse(404,
          "there is no \"{}\"; paths are /v1/models, /v1/models/NAME, "
@@ -279,7 +279,8 @@ Reply Service::route(const Request& request, About& about) {
 }
 
 /// The version is chosen once, so that all parts of the answer are that version's.
-Service::Prediction Service::begin(ServedModel& model, const Request& request, About& about) {
+Service::Prediction Service::begin(ServedModel& model, const Request& request, About& about,
+                                   bool may_compute) {
   const std::string type = media_type(request.content_type);
   const bool is_raw = type == raw_type;
   if (!is_raw && type != json_type) {
@@ -297,7 +298,7 @@ Service::Prediction Service::begin(ServedModel& model, const Request& request, A
   Instances instances =
       instances_of(request, query, {version->sample(), limits_.most_instances}, is_raw);
   const std::size_t count = instances.count;
-  auto logits = batcher_.submit(version, version->inputs(std::move(instances)), count);
+  auto logits = batcher_.submit(version, version->inputs(std::move(instances)), count, may_compute);
   return {&model, std::move(version), is_raw, output, count, std::move(logits)};
 }
 

@@ -69,7 +69,8 @@ class Service {
   struct Prediction;
   Reply guarded(About& about, const std::function<Reply()>& make_reply);
   Reply route(const Request& request, About& about);
-  Prediction begin(ServedModel& model, const Request& request, About& about);
+  /// `may_compute`: this thread may compute a whole batch itself.
+  Prediction begin(ServedModel& model, const Request& request, About& about, bool may_compute);
   Reply finish(Prediction prediction);
   Reply health() const;
   Reply list() const;

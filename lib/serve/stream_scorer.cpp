@@ -18,6 +18,7 @@ constexpr milliseconds pause_if_full{20};
 constexpr int full = 503;
 /// Room for the lines around the headers, and for their names.
 constexpr std::size_t bytes_around = 1024;
+constexpr std::size_t longest_id = 256;  ///< that is repeated in an answer
 
 std::string header(const stream::Message& message, const char* name) {
   const auto found = message.headers.find(name);
@@ -58,7 +59,7 @@ std::string StreamScorer::identity_of(const stream::Message& message) const {
 
 /// By an earlier scorer. Acknowledges it then.
 bool StreamScorer::is_answered(const stream::Message& message) {
-  if (message.deliveries < 2 || !options_.published.contains(identity_of(message))) return false;
+  if (!options_.published.contains(identity_of(message))) return false;
   service_.metrics().repeated_message(options_.model);
   source_.acknowledge(message);
   return true;
@@ -79,7 +80,7 @@ stream::Outgoing StreamScorer::answer_of(const stream::Message& message, Reply r
   answer.headers["X-Status"] = std::to_string(reply.status);
   answer.headers["X-Answer-To"] = std::to_string(message.sequence);
   const std::string own_id = header(message, "Nats-Msg-Id");
-  if (!own_id.empty()) answer.headers["X-Message-Id"] = own_id;
+  if (!own_id.empty() && own_id.size() <= longest_id) answer.headers["X-Message-Id"] = own_id;
   return answer;
 }
 

@@ -64,7 +64,7 @@ Address read_address(std::string_view text, std::string_view option) {
                     (subject.empty() || is_subject(subject, true));
   require(good, ErrorKind::argument,
           "{}: \"{}\" is not the address of a stream; nats://HOST:PORT is required", option,
-          printable(user.empty() ? text : text.substr(std::min(text.size(), text.find('@') + 1))));
+          printable(text.substr(text.rfind('@') + 1)));  // no password, wherever it ends
   Address address;
   address.shown = fmt::format("{}{}:{}", scheme, found.host, found.port);
   address.url = fmt::format("{}{}{}:{}", scheme, user, found.host, found.port);

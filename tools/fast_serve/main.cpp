@@ -134,12 +134,16 @@ class Scoring {
         sink_(broker_->sink(o.answers)),
         scorer_(service, *source_, *sink_, with_published(plan)) {
     const auto window = broker_->duplicate_window(o.answers);
-    if (window < 2 * plan.source.acknowledge_within) {
+    const auto longest =
+        std::max(2 * plan.source.acknowledge_within,
+                 plan.source.acknowledge_within + milliseconds_of(o.stream_patience_s));
+    if (window < longest) {
       log(LogLevel::warning,
           fmt::format("the stream of {} keeps identities for {:g} s: answers of messages that are "
-                      "delivered again after --ack-wait {:g} may be doubled; raise its duplicate "
-                      "window (nats stream edit --dupe-window)",
-                      o.answers, std::chrono::duration<double>(window).count(), o.ack_wait_s));
+                      "delivered again may be doubled; raise its duplicate window above {:g} s "
+                      "(nats stream edit --dupe-window)",
+                      o.answers, std::chrono::duration<double>(window).count(),
+                      std::chrono::duration<double>(longest).count()));
     }
   }
 
@@ -215,6 +219,7 @@ void keep_freed_memory() {
   constexpr int most_bytes = 32 << 20;
   mallopt(M_MMAP_THRESHOLD, most_bytes);
   mallopt(M_TRIM_THRESHOLD, 2 * most_bytes);
+  mallopt(M_ARENA_MAX, 2);  // each keeps that much
 }
 
 int run(int argc, char** argv) {

@@ -15,6 +15,7 @@ using namespace fast::options;
 namespace {
 
 constexpr char program[] = "fast-serve";
+constexpr std::size_t most_held = 1000;  ///< messages, by all programs of one consumer
 constexpr char heading[] =
     "Serves trained models over HTTP. A model is a file of weights or the directory of a run.\n\n"
     "Usage: fast-serve NAME=PATH... [OPTIONS]\n"
@@ -302,7 +303,8 @@ std::optional<StreamPlan> stream_plan(const Options& o) {
           "--stream: \"{}\" has a subject; give it with --subject", printable(plan.address.shown));
   check_subjects(o);
   const std::string model = streamed_model(o), consumer = consumer_of(o, model);
-  plan.source = {o.subject, consumer, in_milliseconds(o.ack_wait_s), 2 * o.stream_batch};
+  plan.source = {o.subject, consumer, in_milliseconds(o.ack_wait_s),
+                 std::max(most_held, 2 * o.stream_batch)};
   plan.scoring = {model, o.answers, consumer, o.stream_batch, {}};
   return plan;
 }

@@ -7,7 +7,7 @@ namespace fast::stream {
 namespace {
 
 constexpr int connect_timeout_ms = 5000, reconnect_wait_ms = 200, reconnect_jitter_ms = 50;
-constexpr int flush_timeout_ms = 2000;
+constexpr int flush_timeout_ms = 2000, write_timeout_ms = 3000;
 constexpr int ping_interval_ms = 5000, most_unanswered_pings = 2;
 
 double seconds_of(std::chrono::milliseconds time) {
@@ -30,6 +30,7 @@ Connection::Connection(const Address& address, const BrokerOptions& options)
   also(natsOptions_SetMaxReconnect, -1);
   also(natsOptions_SetReconnectWait, reconnect_wait_ms);
   also(natsOptions_SetReconnectJitter, reconnect_jitter_ms, reconnect_jitter_ms);
+  also(natsOptions_SetWriteDeadline, write_timeout_ms);  // without it, a stopped server blocks
   also(natsOptions_SetPingInterval, ping_interval_ms);
   also(natsOptions_SetMaxPingsOut, most_unanswered_pings);
   also(natsOptions_SetFailRequestsOnDisconnect, true);

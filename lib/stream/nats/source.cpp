@@ -1,4 +1,5 @@
 #include "stream/nats/source.hpp"
+#include <algorithm>
 
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
@@ -7,7 +8,7 @@
 namespace fast::stream {
 namespace {
 
-constexpr std::chrono::milliseconds pause_after_trouble{100};
+constexpr std::chrono::milliseconds pause_after_trouble{100}, least_wait{10};
 
 std::int64_t nanoseconds(std::chrono::milliseconds time) {
   return std::chrono::nanoseconds(time).count();
@@ -112,9 +113,10 @@ void NatsSource::request(std::size_t most, std::chrono::milliseconds wait,
   jsFetchRequest wanted;
   jsFetchRequest_Init(&wanted);
   wanted.Batch = static_cast<int>(most);
-  wanted.NoWait = wait.count() == 0;
-  // Without an end, a request whose answer is lost with the connection would wait for ever.
-  wanted.Expires = nanoseconds(wanted.NoWait ? std::chrono::milliseconds(2000) : wait);
+  // The server answers as soon as any message is there. A request without an end, whose answer is
+  // lost with the connection, would wait for ever.
+  wanted.NoWait = true;
+  wanted.Expires = nanoseconds(std::max(wait, least_wait));
   natsMsgList found{};
   const natsStatus status = natsSubscription_FetchRequest(&found, subscription_.get(), &wanted);
   for (int i = 0; i < found.Count; ++i) {
@@ -134,10 +136,7 @@ std::vector<Message> NatsSource::fetch(std::size_t most, std::chrono::millisecon
     std::this_thread::sleep_for(pause_after_trouble);
     return messages;
   }
-  request(most, std::chrono::milliseconds(0), messages);
-  if (!messages.empty() || wait.count() == 0) return messages;
-  request(1, wait, messages);  // a request for more would wait for all of them
-  if (!messages.empty() && most > 1) request(most - 1, std::chrono::milliseconds(0), messages);
+  request(most, wait, messages);
   return messages;
 }
 
