@@ -113,6 +113,8 @@ Ending run_workers(const Programs& programs, const Hosts* hosts, const Plan& pla
                    "HYDRA_IFACE=fasthosts"};
     faults = std::make_unique<LinkFaults>(*hosts, plan, directory);
   }
+  // Ranks hear of it before their own deadline of 30 s.
+  if (plan.has(Kind::host)) words.insert(words.end(), {"--lost-after", "10"});
   words.insert(words.end(), {programs.self, "--work", write(plan), directory});
   const std::string log = directory + "/log";
   Ending ending;
