@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t most_measured_rounds = 20;  ///< that are measured for a division
 constexpr auto batches_key = "fast.batches";
+constexpr auto epoch_key = "fast.epoch";
 
 /// Of an epoch: all, if it has few.
 std::size_t measured_rounds(std::size_t epoch_rounds) {
@@ -46,6 +47,7 @@ void Balancer::say(const Shares& shares, int epoch, const char* why) const {
 
 void Balancer::start() {
   if (!measures()) return;
+  take_newest_saved();
   const WorkerOptions& worker = plan_.options.worker;
   control_ = std::make_unique<ShareControl>(
       plan_.group, shares_,
@@ -68,7 +70,9 @@ void Balancer::begin_epoch(int epoch) {
 }
 
 void Balancer::note_round(int epoch, double load_s, std::size_t samples) {
-  if (!control_ || control_->has_measured()) return;
+  if (!control_) return;
+  control_->count_round();
+  if (control_->has_measured()) return;
   meter_.add(load_s + replica_.step().compute_s(), samples);
   if (meter_.is_full()) control_->measured(epoch, meter_.seconds_per_sample());
 }
@@ -85,10 +89,19 @@ Metadata Balancer::to_metadata() const {
 void Balancer::take_shares(const Metadata& metadata) {
   const auto found = metadata.find(batches_key);
   if (!measures() || found == metadata.end()) return;
-  auto shares = Shares::from_text(found->second, plan_.group.size(), plan_.options.batch_size);
+  saved_ = fmt::format("{:020} {}", metadata_number(metadata, epoch_key), found->second);
+}
+
+/// Files may be of different epochs. All workers take the shares of the last one.
+void Balancer::take_newest_saved() {
+  const auto all = plan_.group.all_gather(saved_, plan_.deadline(), "Trainer: saved batches");
+  const std::string& newest = *std::max_element(all.begin(), all.end());
+  const std::size_t space = newest.find(' ');
+  if (space == std::string::npos) return;
+  auto shares =
+      Shares::from_text(newest.substr(space + 1), plan_.group.size(), plan_.options.batch_size);
   if (!shares) return;
-  if (*shares != shares_)
-    say(*shares, static_cast<int>(metadata_number(metadata, "fast.epoch")), "as before");
+  if (*shares != shares_) say(*shares, std::stoi(newest), "as before");
   apply(std::move(*shares));
 }
 

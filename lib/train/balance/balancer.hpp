@@ -31,14 +31,15 @@ class Balancer {
 
   /// For a checkpoint's file.
   Metadata to_metadata() const;
-  /// Takes measured shares from a checkpoint's file. Those of another number of workers or of
-  /// another batch size do not count, nor do those of a file without shares.
+  /// Notes measured shares of a checkpoint's file, for start(). Those of another number of workers
+  /// or of another batch size do not count, nor do those of a file without shares.
   void take_shares(const Metadata& metadata);
 
   const Shares& shares() const { return shares_; }
 
  private:
   void apply(Shares shares);
+  void take_newest_saved();
   void say(const Shares& shares, int epoch, const char* why) const;
   bool measures() const { return plan_.options.balance.kind == Balance::Kind::measured; }
 
@@ -49,6 +50,7 @@ class Balancer {
   SpeedMeter meter_;
   std::unique_ptr<ShareControl> control_;  ///< null before start(), and unless measured
   bool has_begun_ = false;                 ///< an epoch
+  std::string saved_;                      ///< epoch and shares of this worker's file, or empty
 };
 
 }  // namespace fast::train

@@ -19,8 +19,10 @@ void ShareAgreement::measured(int epoch, double seconds_per_sample) {
 }
 
 bool ShareAgreement::may_begin(int epoch) const {
-  return epoch <= said_.epoch || said_.number <= records_.newest_settled().number ||
-         records_.any_is_done();
+  const ShareRecords::Settled settled = records_.newest_settled();
+  const bool comes_into_force = settled.number > taken_ && epoch >= settled.epoch;
+  if (comes_into_force && !records_.newest_shares()) return false;  // they are being written
+  return epoch <= said_.epoch || said_.number <= settled.number || records_.any_is_done();
 }
 
 std::optional<Shares> ShareAgreement::take(int epoch) {
@@ -42,6 +44,8 @@ std::optional<Speed> ShareAgreement::speed_of(std::size_t worker, std::uint64_t 
   const bool is_running = records_.stage_of(worker) == ShareRecords::Stage::running;
   if (!is_running || signs_.is_silent(worker)) return Speed{.is_away = true};
   const ShareRecords::Measured measured = records_.measured_of(worker);
+  // It trains in an epoch that the others have left long ago: they do not wait for it.
+  if (measured.number + 1 < number) return Speed{.is_away = true};
   if (measured.number < number) return std::nullopt;
   return Speed{.seconds_per_sample = measured.seconds_per_sample};
 }
@@ -59,8 +63,8 @@ void ShareAgreement::settle() {
     speeds.push_back(*speed);
     if (!is_away) last_epoch = std::max(last_epoch, records_.measured_of(worker).epoch);
   }
-  const Shares now = records_.newest_shares().value_or(first_);
-  records_.settle({number, last_epoch + 1}, rebalanced(now, speeds, batch_size_));
+  const std::optional<Shares> now = number == 1 ? first_ : records_.newest_shares();
+  if (now) records_.settle({number, last_epoch + 1}, rebalanced(*now, speeds, batch_size_));
 }
 
 }  // namespace fast::train

@@ -58,14 +58,22 @@ void ShareControl::measured(int epoch, double seconds_per_sample) {
   agreement_.tick(0);  // this worker may be the last one
 }
 
+void ShareControl::count_round() {
+  const std::lock_guard lock(mutex_);
+  agreement_.records().count_round();
+}
+
 std::optional<Shares> ShareControl::begin_epoch(int epoch) {
-  const Deadline deadline(options_.deadline);
+  std::optional<Deadline> deadline(options_.deadline);
   std::unique_lock lock(mutex_);
+  std::uint64_t rounds = agreement_.records().rounds();
   while (!agreement_.may_begin(epoch)) {
-    require(!deadline.expired(), ErrorKind::deadline,
+    if (std::exchange(rounds, agreement_.records().rounds()) != rounds)
+      deadline.emplace(options_.deadline);
+    require(!deadline->expired(), ErrorKind::deadline,
             "Trainer: worker {} waited {:.1f} s before epoch {} for the others to measure their "
-            "speed; look for one that hangs",
-            group_.rank(), deadline.elapsed_s(), epoch + 1);
+            "speed, and none of them made a round; look for one that hangs",
+            group_.rank(), deadline->elapsed_s(), epoch + 1);
     changed_.wait_for(lock, look_for_shares);
   }
   return agreement_.take(epoch);

@@ -31,7 +31,9 @@ class ShareControl {
   // See ShareAgreement.
   bool has_measured() const;
   void measured(int epoch, double seconds_per_sample);
-  /// Waits until this worker may begin the epoch; throws Error(deadline). Then as take().
+  void count_round();
+  /// Waits until this worker may begin the epoch, then as take(). Throws Error(deadline) when no
+  /// worker makes a round for so long.
   std::optional<Shares> begin_epoch(int epoch);
   /// This worker begins no further epoch.
   void end(ShareRecords::Stage stage);

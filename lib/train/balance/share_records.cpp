@@ -35,6 +35,12 @@ std::uint64_t ShareRecords::read(std::size_t worker, std::size_t place) const {
 
 std::uint64_t ShareRecords::beat_of(std::size_t worker) const { return read(worker, beat_at); }
 
+std::uint64_t ShareRecords::rounds() const {
+  std::uint64_t all = 0;
+  for (std::size_t worker = 0; worker < size(); ++worker) all += read(worker, rounds_at);
+  return all;
+}
+
 ShareRecords::Stage ShareRecords::stage_of(std::size_t worker) const {
   return static_cast<Stage>(read(worker, stage_at));
 }
@@ -77,6 +83,8 @@ std::optional<Shares> ShareRecords::newest_shares() const {
 }
 
 void ShareRecords::beat() { own(beat_at).fetch_add(1, std::memory_order_relaxed); }
+
+void ShareRecords::count_round() { own(rounds_at).fetch_add(1, std::memory_order_relaxed); }
 
 void ShareRecords::end(Stage stage) {
   raise_share(own(stage_at), static_cast<std::uint64_t>(stage));

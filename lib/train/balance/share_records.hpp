@@ -42,6 +42,7 @@ class ShareRecords {
   std::size_t rank() const { return rank_; }
 
   std::uint64_t beat_of(std::size_t worker) const;
+  std::uint64_t rounds() const;  ///< of all workers: grows while any of them trains
   Stage stage_of(std::size_t worker) const;
   bool any_is_done() const;
   Measured measured_of(std::size_t worker) const;  ///< number 0: nothing yet, or not all of it
@@ -51,6 +52,7 @@ class ShareRecords {
 
   // Of this worker's own record.
   void beat();
+  void count_round();
   void end(Stage stage);
   void measure(const Measured& measured);
   void settle(Settled settled, const Shares& shares);
@@ -61,7 +63,15 @@ class ShareRecords {
   void take_over(std::span<const std::uint64_t> words, const std::vector<bool>& here);
 
  private:
-  enum Place : std::size_t { beat_at, stage_at, speed_at, measured_at, settled_at, first_share };
+  enum Place : std::size_t {
+    beat_at,
+    rounds_at,
+    stage_at,
+    speed_at,
+    measured_at,
+    settled_at,
+    first_share
+  };
   Word& own(std::size_t place) const { return records_[rank_][place]; }
   std::uint64_t read(std::size_t worker, std::size_t place) const;
 

@@ -19,7 +19,10 @@ constexpr double worth_it = 0.95;
 class ShareDivision {
  public:
   ShareDivision(std::span<const double> speeds, std::size_t samples)
-      : speeds_(speeds.begin(), speeds.end()), batches_(speeds.size()), left_(samples) {}
+      : speeds_(speeds.begin(), speeds.end()), batches_(speeds.size()), left_(samples) {
+    const double most = *std::max_element(speeds_.begin(), speeds_.end());
+    for (double& speed : speeds_) speed /= most;  // their sum is finite
+  }
 
   std::vector<std::size_t> batches() {
     while (give_least()) continue;

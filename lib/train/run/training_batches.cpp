@@ -58,13 +58,14 @@ ShardPlan make_shards(const RunPlan& plan, const Schedule& schedule) {
 
 TrainingBatches::TrainingBatches(const RunPlan& plan)
     : shards_(make_shards(plan, plan.schedule)),
-      loader_(make_loader(plan, batch_part(plan, plan.shares), shards_.own()),
+      loader_(std::in_place, make_loader(plan, batch_part(plan, plan.shares), shards_.own()),
               plan.options.prefetch),
       batch_size_(plan.shares.of(plan.group.rank()).batch_size) {}
 
 void TrainingBatches::divide(const RunPlan& plan, const Shares& shares) {
-  loader_ =
-      data::Prefetcher(make_loader(plan, batch_part(plan, shares), {}), plan.options.prefetch);
+  data::Loader loader = make_loader(plan, batch_part(plan, shares), {});
+  loader_.reset();  // two prefetchers at once would share the memory of batches
+  loader_.emplace(std::move(loader), plan.options.prefetch);
   batch_size_ = shares.of(plan.group.rank()).batch_size;
 }
 
@@ -94,18 +95,18 @@ const Batch* TrainingBatches::take(data::Prefetcher& loader, Span& missed) {
 const Batch* TrainingBatches::next_missed() {
   while (!earlier_.empty() && earlier_.front().missed.is_empty()) earlier_.pop_front();
   if (!earlier_.empty()) return take(earlier_.front().loader, earlier_.front().missed);
-  return missed_.is_empty() ? nullptr : take(loader_, missed_);
+  return missed_.is_empty() ? nullptr : take(*loader_, missed_);
 }
 
 void TrainingBatches::grow(const RunPlan& plan) {
   TrainingBatches now(plan);
   std::swap(*this, now);
   earlier_ = std::move(now.earlier_);
-  if (!now.missed_.is_empty()) earlier_.push_back({std::move(now.loader_), now.missed_});
+  if (!now.missed_.is_empty()) earlier_.push_back({std::move(*now.loader_), now.missed_});
 }
 
 void TrainingBatches::take_over(const std::vector<int>& lost, std::int64_t round) {
-  if (auto samples = shards_.take_over(lost, round, rounds())) loader_.own(std::move(*samples));
+  if (auto samples = shards_.take_over(lost, round, rounds())) loader_->own(std::move(*samples));
 }
 
 }  // namespace fast::train

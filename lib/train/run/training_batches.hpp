@@ -16,11 +16,11 @@ class TrainingBatches {
   /// Throws as data::Loader does.
   explicit TrainingBatches(const RunPlan& plan);
 
-  std::size_t rounds() const { return loader_.rounds(); }  ///< of an epoch
-  std::size_t batch_size() const { return batch_size_; }   ///< unless samples cannot be read
+  std::size_t rounds() const { return loader_->rounds(); }  ///< of an epoch
+  std::size_t batch_size() const { return batch_size_; }    ///< unless samples cannot be read
   /// Valid until the next one is asked for.
   const Batch& batch(int epoch, std::size_t round) {
-    return loader_.batch(static_cast<std::size_t>(epoch), round);
+    return loader_->batch(static_cast<std::size_t>(epoch), round);
   }
 
   /// A neighbor was left out of a round.
@@ -56,7 +56,7 @@ class TrainingBatches {
   static const Batch* take(data::Prefetcher& loader, Span& missed);
 
   ShardPlan shards_;
-  data::Prefetcher loader_;
+  std::optional<data::Prefetcher> loader_;  ///< never empty between calls
   std::size_t batch_size_;
   Span missed_;
   std::deque<Earlier> earlier_;  ///< the oldest first

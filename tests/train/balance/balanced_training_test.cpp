@@ -161,19 +161,23 @@ TEST_CASE("measured shares come from a checkpoint of as many workers and samples
   testing::with_one_worker(balanced_options("measured"), [](testing::RunParts& parts) {
     CHECK(parts.state.metadata().at("fast.batches") == "16");
   });
-  const auto groups = local::make_groups(3);
-  local::run(3, [](const Group& group) {
-    const auto backend = testing::small_backend();
-    testing::RunParts parts(group, *backend, balanced_options("measured"));
-    parts.balancer.take_shares({{"fast.batches", "20,18,10"}, {"fast.epoch", "2"}});
-    CHECK(parts.balancer.shares().text() == "20,18,10");
-    CHECK(parts.batches.batch_size() == parts.balancer.shares().of(group.rank()).batch_size);
-    CHECK(parts.state.metadata().at("fast.batches") == "20,18,10");
-    for (const char* other : {"20,28", "20,18,11", "x"}) {
-      parts.balancer.take_shares({{"fast.batches", other}});
-      CHECK(parts.balancer.shares().text() == "20,18,10");
-    }
-  });
+  const auto resumed = [](const char* saved, const char* expected) {
+    local::run(3, [&](const Group& group) {
+      const auto backend = testing::small_backend();
+      testing::RunParts parts(group, *backend, balanced_options("measured"));
+      // Files of different epochs, and a worker without one.
+      if (group.rank() == 0)
+        parts.balancer.take_shares({{"fast.batches", "30,9,9"}, {"fast.epoch", "9"}});
+      if (group.rank() == 1)
+        parts.balancer.take_shares({{"fast.batches", saved}, {"fast.epoch", "10"}});
+      parts.balancer.start();
+      CHECK(parts.balancer.shares().text() == expected);
+      CHECK(parts.batches.batch_size() == parts.balancer.shares().of(group.rank()).batch_size);
+      CHECK(parts.state.metadata().at("fast.batches") == expected);
+    });
+  };
+  resumed("20,18,10", "20,18,10");
+  for (const char* other : {"20,28", "20,18,11", "x"}) resumed(other, "16,16,16");
   testing::with_one_worker(trainer_options(), [](testing::RunParts& parts) {
     CHECK_FALSE(parts.state.metadata().contains("fast.batches"));
   });

@@ -183,3 +183,20 @@ TEST_CASE("a worker that is suspended keeps nobody waiting, and gets its part ba
   check_shares_of_epochs(run);
   CHECK_FALSE(run.used().at(share_epochs - 1).front().is_away(1));
 }
+
+TEST_CASE("nobody waits for a worker that is several divisions behind") {
+  Rng rng(6);
+  ShareRun run(3, 1, 5);
+  make_share_steps(run, rng, 10);
+  run.worker(1).alive = false;
+  while (run.worker(0).epoch < 6) make_share_steps(run, rng, 1);
+  run.worker(1).alive = true;  // it still has its old epochs to train
+  for (int step = 0; step < 2000; ++step) {
+    for (int w = 0; w < 3; ++w) run.tick(w);
+    run.train(0);
+    run.train(2);
+  }
+  CHECK(run.worker(0).ended);
+  CHECK(run.worker(2).ended);
+  CHECK_FALSE(run.worker(1).ended);
+}
