@@ -105,9 +105,9 @@ fast_status fast_group_give_up(const fast_group* group);
  * rejoin_after, nan, initial (broadcast or as_is), must_agree (text that is equal on all workers),
  * log (1: to standard error). suspect_after is "auto" (the default) or seconds ("2.5").
  * Of fast_train besides: epochs, batch_size, learning_rate (0.05), lr_schedule or schedule,
- * warmup, seed, samples, shards, balance, window, take_over, loader_threads, validation, patience, ema,
- * arena, closing_rounds, progress (0), out, overwrite, log_level, evaluate_every, checkpoint_every,
- * checkpoints, keep, resume, strict, slow, step_ms. */
+ * warmup, seed, samples, shards, balance, window, take_over, loader_threads, validation, patience,
+ * ema, arena, closing_rounds, progress (0), out, overwrite, log_level, evaluate_every,
+ * checkpoint_every, checkpoints, keep, resume, strict, slow, step_ms. */
 fast_status fast_options_create(fast_options** options);
 fast_status fast_options_set(fast_options* options, const char* name, const char* value);
 void fast_options_free(fast_options* options);
