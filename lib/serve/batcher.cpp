@@ -5,6 +5,11 @@
 #include "serve/refusal.hpp"
 
 namespace fast::serve {
+namespace {
+
+Refusal abandoned() { return {503, "the server ends, and computes no more"}; }
+
+}  // namespace
 
 Batcher::Batcher(const BatchOptions& options, OnPass on_pass)
     : options_(options), on_pass_(std::move(on_pass)) {
@@ -67,7 +72,7 @@ std::size_t Batcher::waiting() const {
 }
 
 void Batcher::refuse_if_abandoned() const {
-  if (is_abandoned_) refuse(503, "the server ends, and computes no more");
+  if (is_abandoned_) throw abandoned();
 }
 
 void Batcher::abandon() {
@@ -81,8 +86,7 @@ void Batcher::abandon() {
   changed_.notify_all();
   for (Line& line : left) {
     for (Job& job : line.jobs) {
-      job.result.set_exception(
-          std::make_exception_ptr(Refusal(503, "the server ends, and computes no more")));
+      job.result.set_exception(std::make_exception_ptr(abandoned()));
     }
   }
 }

@@ -19,8 +19,8 @@ struct ScoringOptions {
   std::string answers;     ///< subject
   std::string consumer;    ///< part of the answers' identities
   std::size_t batch = 64;  ///< messages in work at a time
-  /// Identities of answers that an earlier scorer has published: messages that are delivered again
-  /// and have one of them are acknowledged only. The stream itself knows them for a while.
+  /// Identities of answers that an earlier scorer has published. A message that has one of them is
+  /// acknowledged only. The stream itself knows identities for a while.
   std::set<std::string> published{};
 };
 

@@ -24,7 +24,6 @@ struct Message {
   Headers headers{};
   std::uint64_t sequence = 0;          ///< its number in the stream, from 1
   std::int64_t stored_ns = 0;          ///< when the stream took it, since 1970
-  std::uint64_t deliveries = 1;        ///< this one included
   std::shared_ptr<void> receipt = {};  ///< what acknowledge() needs
 };
 

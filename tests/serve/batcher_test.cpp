@@ -125,6 +125,17 @@ TEST_CASE("a full batch is computed by the thread that brings it, when nothing e
   CHECK(by[1] != std::this_thread::get_id());
 }
 
+TEST_CASE("a thread that may not compute only brings its full batch") {
+  const auto version = version_of(tiny_model, 1);
+  std::promise<std::thread::id> by;
+  Batcher batcher({4, 60s, 1, 100}, [&](const serve::ModelVersion&, std::size_t, double) {
+    by.set_value(std::this_thread::get_id());
+  });
+  auto result = batcher.submit(version, sample_of(1, 4), 4, false);
+  CHECK(by.get_future().get() != std::this_thread::get_id());
+  check_close(result.get(), logits_of(tiny_model, 1, sample_of(1, 4), 4));
+}
+
 TEST_CASE("never more passes at a time than threads, whoever computes them") {
   const auto version = version_of(tiny_model, 1);
   std::atomic<int> now{0}, most{0};

@@ -18,36 +18,16 @@ import tempfile
 import threading
 import time
 
+import programs
+from programs import PATIENCE_S, check, wait_for
+
 SERVE, TRAIN = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 HERE = pathlib.Path(__file__).resolve().parent
-PATIENCE_S = 60
-failures = []
 
 
-def check(good, what):
-    if not good:
-        failures.append(what)
-        print("FAILED:", what)
-
-
-def wait_for(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            sys.exit(f"FAILED: {what}: not within {PATIENCE_S} s")
-        time.sleep(0.02)
-
-
-def train(out, *options):
-    subprocess.run([TRAIN, "--exchange", "local", "--workers", "2", "--data", "data", "--model", "mlp:8", "--quiet",
-                    "--epochs", "1", "--out", out, *options], check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
-
-
-class Server:
+class Server(programs.Program):
     def __init__(self, *arguments):
-        self.errors = open("errors.txt", "w+")
-        self.process = subprocess.Popen([SERVE, *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=self.errors,
-                                        text=True)
+        super().__init__(SERVE, *arguments, "--port", "0")
         self.lines = []
         for line in self.process.stdout:
             self.lines.append(line)
@@ -55,9 +35,6 @@ class Server:
                 self.port = int(found[1])
                 return
         sys.exit(f"FAILED: no port: {self.stderr()}")
-
-    def stderr(self):
-        return pathlib.Path("errors.txt").read_text()
 
     def ask(self, method, path, body=None, content_type="application/json", connection=None):
         connection = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
@@ -69,16 +46,13 @@ class Server:
     def version(self):
         return json.loads(self.ask("GET", "/v1/models/digits")[1])["versions"][0]["version"]
 
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
-
 
 def refused(*arguments, text):
-    done = subprocess.run([SERVE, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
-    check(done.returncode == 1, f"{arguments}: status {done.returncode}")
-    check(text in done.stderr and done.stderr.count("\n") == 1, f"{arguments}: {done.stderr!r}, not {text!r}")
-    check(not done.stdout, f"{arguments}: {done.stdout!r}")
+    programs.refused(SERVE, *arguments, text=text)
+
+
+def train(out, *options):
+    programs.train(TRAIN, out, "data", *options)
 
 
 def test_refusals():
@@ -245,13 +219,11 @@ def main():
         train("next", "--seed", "2")
         train("other", "--seed", "3")
         shutil.copytree("run", "copy")
-        for test in (test_refusals, test_predictions_and_reload, test_split, test_end_in_flight, test_grace,
-                     test_lost_listener, test_metrics_of_versions, test_live_run):
-            print(test.__name__, flush=True)
-            test()
+        tests = [test_refusals, test_predictions_and_reload, test_split, test_end_in_flight, test_grace,
+                 test_lost_listener, test_metrics_of_versions, test_live_run]
+        status = programs.run_all([(test, ()) for test in tests])
         os.chdir("/")
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
+    return status
 
 
 sys.exit(main())

@@ -145,7 +145,6 @@ TEST_CASE(
   CHECK_THROWS_AS(before.scorer.turn(0ms), Error);
   for (std::uint64_t seed = 6; seed <= 8; ++seed) before.source.add(raw_sample(seed), raw_headers);
   before.source.deliver_again();
-  for (auto& message : before.source.all) message.deliveries = message.sequence <= 5 ? 2 : 1;
   FakeSink forgetful;
   serve::StreamScorer next(before.service, before.source, forgetful,
                            {"m", "out", "c", 10, before.sink.ids});
@@ -163,6 +162,21 @@ TEST_CASE("messages of one number in a stream that was made anew have answers of
   scored.source.deliver_again();
   scored.scorer.turn(0ms);
   CHECK(scored.sink.answers.size() == 2);
+}
+
+TEST_CASE("a message's own id is repeated in its answer, unless it is long") {
+  Scored scored;
+  for (const std::size_t length : {1, 256, 257, 60'000}) {
+    stream::Headers headers = raw_headers;
+    headers["Nats-Msg-Id"] = std::string(length, 'x');
+    scored.source.add(raw_sample(length), headers);
+  }
+  CHECK(scored.scorer.turn(0ms) == 4);
+  REQUIRE(scored.sink.answers.size() == 4);
+  CHECK(scored.sink.answers[0].headers.at("X-Message-Id").size() == 1);
+  CHECK(scored.sink.answers[1].headers.at("X-Message-Id").size() == 256);
+  CHECK_FALSE(scored.sink.answers[2].headers.contains("X-Message-Id"));
+  CHECK_FALSE(scored.sink.answers[3].headers.contains("X-Message-Id"));
 }
 
 TEST_CASE("a malformed message has an answer that says why, and is acknowledged") {

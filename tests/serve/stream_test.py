@@ -25,59 +25,27 @@ except ImportError:
     sys.exit(77)
 
 import nats
+import programs
+from programs import PATIENCE_S, check, wait_for
 
 SERVE, TRAIN = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 HERE = pathlib.Path(__file__).resolve().parent
-PATIENCE_S = 50
 DATASET = pathlib.Path("/usr/share/datasets/fashion-mnist")
 SKIPPED = 77
-failures = []
 
 
-def check(good, what):
-    if not good:
-        failures.append(what)
-        print("FAILED:", what)
-
-
-def wait_for(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            sys.exit(f"FAILED: {what}: not within {PATIENCE_S} s; {pathlib.Path('errors.txt').read_text()}")
-        time.sleep(0.005)
-
-
-def train(out, data, *options):
-    subprocess.run([TRAIN, "--exchange", "local", "--workers", "2", "--data", data, "--model", "mlp:8", "--quiet",
-                    "--epochs", "1", "--samples", "12800", "--out", out, *options], check=True, stdout=subprocess.DEVNULL,
-                   timeout=PATIENCE_S)
-
-
-class Scorer:
+class Scorer(programs.Program):
     def __init__(self, server, *options):
-        self.errors = open("errors.txt", "w")
-        self.process = subprocess.Popen([SERVE, "m=run", "--port", "0", "--poll", "0.05", "--stream", server.url,
-                                         "--subject", "images.>", "--answers", "labels", *options],
-                                        stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        super().__init__(SERVE, "m=run", "--port", "0", "--poll", "0.05", "--stream", server.url, "--subject", "images.>",
+                         "--answers", "labels", *options)
         for line in self.process.stdout:
             if line.startswith("listening"):
                 return
         sys.exit(f"FAILED: fast-serve has not started: {self.stderr()}")
 
-    def stderr(self):
-        return pathlib.Path("errors.txt").read_text()
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
-
 
 def refused(*arguments, text):
-    done = subprocess.run([SERVE, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
-    lines = done.stderr.strip().split("\n")
-    check(done.returncode == 1 and len(lines) == 1 and text in lines[0],
-          f"{arguments}: status {done.returncode}: {done.stderr!r} has not {text!r}")
+    programs.refused(SERVE, *arguments, text=text)
 
 
 def read_idx(path, header):
@@ -289,8 +257,8 @@ def main():
             data = pathlib.Path("data")
             subprocess.run([sys.executable, HERE / "../docs/make_data.py", "idx", "data"], check=True)
         name = "fashion-mnist" if DATASET.exists() else "data"
-        train("run", name)
-        train("next", name, "--seed", "2")
+        programs.train(TRAIN, "run", name, "--samples", "12800")
+        programs.train(TRAIN, "next", name, "--samples", "12800", "--seed", "2")
         probe = subprocess.run([SERVE, "m=run", "--port", "0", "--stream", "nats://127.0.0.1:1", "--subject", "a",
                                 "--answers", "b"], capture_output=True, text=True, timeout=PATIENCE_S)
         if "built without streams" in probe.stderr:
@@ -299,16 +267,11 @@ def main():
         labels = read_idx(data / "t10k-labels-idx1-ubyte", 8)
         repeat = -(-10000 // len(images))
         images, labels = np.tile(images, (repeat, 1))[:10000], np.tile(labels, repeat)[:10000]
-        for test, arguments in ((test_refusals, ()), (test_bad_messages_and_the_end, (images[0].tobytes(),)),
-                                (test_lost_connection, (images[0].tobytes(),)),
-                                (test_each_message_is_answered_once, (images, labels))):
-            print(test.__name__, flush=True)
-            began = time.monotonic()
-            test(*arguments)
-            print(f"{time.monotonic() - began:.1f} s", flush=True)
+        image = images[0].tobytes()
+        status = programs.run_all([(test_refusals, ()), (test_bad_messages_and_the_end, (image,)),
+                                   (test_lost_connection, (image,)), (test_each_message_is_answered_once, (images, labels))])
         os.chdir("/")
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
+    return status
 
 
 sys.exit(main())

@@ -25,13 +25,18 @@ TEST_CASE("what is no address is refused, without its password") {
     INFO(text);
     CHECK_THROWS_AS(stream::read_address(text, "--stream"), Error);
   }
-  try {
-    stream::read_address("nats://me:secret@host:0", "--stream");
-    FAIL("accepted");
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    CHECK(text.find("--stream") != std::string::npos);
-    CHECK(text.find("secret") == std::string::npos);
+  // A slash ends the address, and the last @ ends the password.
+  for (const char* address : {"nats://me:secret@host:0", "nats://me:Ab/secret@host:4222",
+                              "nats://me:p@secret@host:99999", "me:secret@host"}) {
+    INFO(address);
+    try {
+      stream::read_address(address, "--stream");
+      FAIL("accepted");
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      CHECK(text.find("--stream") != std::string::npos);
+      CHECK(text.find("secret") == std::string::npos);
+    }
   }
 }
 

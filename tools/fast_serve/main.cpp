@@ -20,7 +20,7 @@
 namespace {
 
 using namespace fast;
-using fast_serve::Options;
+using fast_serve::milliseconds_of, fast_serve::Options;
 
 /// What ends the program: a signal, or a part of it that fails.
 class EndOfProgram {
@@ -75,10 +75,6 @@ class EndOfProgram {
 
 void log(LogLevel, std::string_view text) {
   fmt::print(stderr, "fast-serve: {}\n", printable(text));
-}
-
-std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1000));
 }
 
 void add_models(const Options& o, serve::Service& service, serve::Reloader& reloader) {
@@ -150,10 +146,11 @@ class Scoring {
   serve::StreamScorer& scorer() { return scorer_; }
 
  private:
-  /// All that a scorer of this name may have answered without an acknowledgment.
+  /// All that one scorer of this name may have answered without an acknowledgment. Each is a message
+  /// that the server sends whole.
   serve::ScoringOptions with_published(const fast_serve::StreamPlan& plan) const {
     serve::ScoringOptions scoring = plan.scoring;
-    scoring.published = broker_->latest_ids(scoring.answers, plan.source.most_held);
+    scoring.published = broker_->latest_ids(scoring.answers, 2 * scoring.batch);
     return scoring;
   }
 

@@ -240,11 +240,11 @@ std::vector<serve::Split> splits(const Options& o) {
   return all;
 }
 
-namespace {
-
-std::chrono::milliseconds in_milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1000) + 1);
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1000));
 }
+
+namespace {
 
 /// The only model, or the one of --stream-model.
 std::string streamed_model(const Options& o) {
@@ -303,7 +303,8 @@ std::optional<StreamPlan> stream_plan(const Options& o) {
           "--stream: \"{}\" has a subject; give it with --subject", printable(plan.address.shown));
   check_subjects(o);
   const std::string model = streamed_model(o), consumer = consumer_of(o, model);
-  plan.source = {o.subject, consumer, in_milliseconds(o.ack_wait_s),
+  plan.source = {o.subject, consumer,
+                 std::max(milliseconds_of(o.ack_wait_s), std::chrono::milliseconds(1)),
                  std::max(most_held, 2 * o.stream_batch)};
   plan.scoring = {model, o.answers, consumer, o.stream_batch, {}};
   return plan;

@@ -65,6 +65,9 @@ tools::Program command_line();
 std::string help();
 std::string markdown();
 
+/// 1e6 seconds at most.
+std::chrono::milliseconds milliseconds_of(double seconds);
+
 /// What --stream and its options say; nothing without --stream.
 struct StreamPlan {
   fast::stream::Address address;

@@ -1,6 +1,6 @@
 #include "stream/nats/source.hpp"
-#include <algorithm>
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <thread>
@@ -37,7 +37,6 @@ Message message_of_handle(natsMsg* from) {
   if (natsMsg_GetMetaData(&facts, from) == NATS_OK) {
     message.sequence = facts->Sequence.Stream;
     message.stored_ns = facts->Timestamp;
-    message.deliveries = facts->NumDelivered;
     jsMsgMetaData_Destroy(facts);
   }
   return message;
@@ -108,8 +107,13 @@ void NatsSource::trouble(natsStatus status) {
   std::this_thread::sleep_for(pause_after_trouble);
 }
 
-void NatsSource::request(std::size_t most, std::chrono::milliseconds wait,
-                         std::vector<Message>& into) {
+std::vector<Message> NatsSource::fetch(std::size_t most, std::chrono::milliseconds wait) {
+  connection_->require_alive();
+  std::vector<Message> messages;
+  if (!connection_->is_up()) {
+    std::this_thread::sleep_for(pause_after_trouble);
+    return messages;
+  }
   jsFetchRequest wanted;
   jsFetchRequest_Init(&wanted);
   wanted.Batch = static_cast<int>(most);
@@ -120,23 +124,16 @@ void NatsSource::request(std::size_t most, std::chrono::milliseconds wait,
   natsMsgList found{};
   const natsStatus status = natsSubscription_FetchRequest(&found, subscription_.get(), &wanted);
   for (int i = 0; i < found.Count; ++i) {
-    into.push_back(message_of_handle(found.Msgs[i]));
+    messages.push_back(message_of_handle(found.Msgs[i]));
     found.Msgs[i] = nullptr;
   }
   natsMsgList_Destroy(&found);
   const bool is_good = status == NATS_OK || status == NATS_TIMEOUT || status == NATS_NOT_FOUND;
-  if (is_good || !into.empty()) return trouble_since_.reset();
-  trouble(status);
-}
-
-std::vector<Message> NatsSource::fetch(std::size_t most, std::chrono::milliseconds wait) {
-  connection_->require_alive();
-  std::vector<Message> messages;
-  if (!connection_->is_up()) {
-    std::this_thread::sleep_for(pause_after_trouble);
-    return messages;
+  if (is_good || !messages.empty()) {
+    trouble_since_.reset();
+  } else {
+    trouble(status);
   }
-  request(most, wait, messages);
   return messages;
 }
 

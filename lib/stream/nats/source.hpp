@@ -19,8 +19,6 @@ class NatsSource final : public Source {
  private:
   void make_consumer(const std::string& stream, const SourceOptions& options);
   void subscribe(const std::string& stream, const SourceOptions& options);
-  /// `wait` of 0: only what is there.
-  void request(std::size_t most, std::chrono::milliseconds wait, std::vector<Message>& into);
   void trouble(natsStatus status);
 
   std::shared_ptr<const Connection> connection_;
