@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 
+#include "core/split_text.hpp"
 #include "options/value.hpp"
 
 namespace fast::train {
@@ -13,14 +14,11 @@ namespace {
 /// Empty if some part is not a positive number.
 std::vector<double> read_speeds(std::string_view text) {
   std::vector<double> speeds;
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(',');
-    more = comma != std::string_view::npos;
+  for (const std::string_view part : split_text(text, ',')) {
     double speed = 0;
-    const bool good = options::reads(text.substr(0, comma), speed);
+    const bool good = options::reads(part, speed);
     if (!good || !std::isfinite(speed) || speed <= 0) return {};
     speeds.push_back(speed);
-    if (more) text.remove_prefix(comma + 1);
   }
   return speeds;
 }

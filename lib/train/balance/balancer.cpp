@@ -89,6 +89,7 @@ Metadata Balancer::to_metadata() const {
 void Balancer::take_shares(const Metadata& metadata) {
   const auto found = metadata.find(batches_key);
   if (!measures() || found == metadata.end()) return;
+  // With the epoch in 20 digits, the largest text is that of the last epoch.
   saved_ = fmt::format("{:020} {}", metadata_number(metadata, epoch_key), found->second);
 }
 

@@ -6,7 +6,8 @@
 //      how fast it is, and that it begins no epoch after e before division k is settled.
 //   2. tick() on the lowest worker that is running and not silent: once all such workers have said
 //      so, it settles the division. Division k is in force from the epoch after the largest e on.
-//      Silent workers, and those that have left, are away in it.
+//      Silent workers, those that have left, and those that are more than one division behind are
+//      away in it.
 //   3. may_begin() on each worker, before an epoch: the worker holds if it is the epoch after e and
 //      division k is not settled.
 //   4. take() on each worker, before an epoch: the division that comes into force there.

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/split_text.hpp"
 #include "options/value.hpp"
 
 namespace fast::train {
@@ -108,11 +109,8 @@ Shares Shares::in_proportion(std::span<const double> speeds, std::size_t batch_s
 std::optional<Shares> Shares::from_text(std::string_view text, int workers,
                                         std::size_t batch_size) {
   std::vector<std::size_t> batches;
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(',');
-    more = comma != std::string_view::npos;
-    if (!options::reads(text.substr(0, comma), batches.emplace_back())) return std::nullopt;
-    if (more) text.remove_prefix(comma + 1);
+  for (const std::string_view part : split_text(text, ',')) {
+    if (!options::reads(part, batches.emplace_back())) return std::nullopt;
   }
   const std::size_t all = static_cast<std::size_t>(workers) * batch_size;
   std::size_t sum = 0;

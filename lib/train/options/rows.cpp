@@ -3,6 +3,8 @@
 #include <fast/core/error.hpp>
 #include <utility>
 
+#include "core/split_text.hpp"
+
 namespace fast::train {
 namespace {
 
@@ -61,17 +63,13 @@ Value<CheckpointOptions> interval() {
 
 Fit read_slow_workers(std::string_view text, std::map<int, double>& into) {
   std::map<int, double> slow;
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(',');
-    more = comma != std::string_view::npos;
-    const std::string_view one = text.substr(0, comma);
+  for (const std::string_view one : split_text(text, ',')) {
     const std::size_t colon = one.find(':');
     int worker = -1;
     double factor = 0;
     const bool good = colon != std::string_view::npos && reads(one.substr(0, colon), worker) &&
                       reads(one.substr(colon + 1), factor) && worker >= 0;
     if (!good || !slow.emplace(worker, factor).second) return Fit::unreadable;
-    if (more) text.remove_prefix(comma + 1);
   }
   into = std::move(slow);
   return Fit::good;

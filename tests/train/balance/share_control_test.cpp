@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
 
+#include <thread>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -66,6 +67,28 @@ TEST_CASE("a worker that never measures is an error at the deadline") {
       CHECK_THROWS_WITH(control.begin_epoch(1), ContainsSubstring("before epoch 2"));
     }
     group.barrier(Deadline(Seconds(30)), "both have ended");
+  };
+  local::run(2, wait);
+}
+
+TEST_CASE("the deadline begins again with each round of another worker") {
+  constexpr Seconds deadline(2);
+  const auto wait = [&](const Group& group) {
+    ShareControl control(group, Shares::even(2, batch_size), control_options(deadline));
+    if (group.rank() == 1) {
+      control.measured(0, 1);
+      const auto began = std::chrono::steady_clock::now();
+      CHECK(control.begin_epoch(1));
+      CHECK(std::chrono::steady_clock::now() - began > deadline);
+    } else {  // a slow worker
+      for (const Deadline slow(2 * deadline); !slow.expired();) {
+        control.count_round();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      control.measured(0, 1);
+      CHECK(control.begin_epoch(1));
+    }
+    group.barrier(Deadline(Seconds(30)), "both have shares");
   };
   local::run(2, wait);
 }
