@@ -27,6 +27,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t longest_path = 1024, header_bytes = std::size_t{64} << 10;
+/// Clients that connect at the same moment. The system resets some connections of more.
+constexpr int most_new_connections = 1024;
 /// An idle connection ends after this time if others wait, or if the server ends.
 constexpr milliseconds short_patience{200};
 
@@ -279,6 +281,7 @@ class HttpServer::Server final : public httplib::Server {
             "{} port {} cannot be listened on{}{}; choose another port or address",
             printable(options_.address), options_.port, errno == 0 ? "" : ": ",
             errno == 0 ? "" : std::strerror(errno));
+    ::listen(svr_sock_, most_new_connections);  // httplib allows 5
   }
 
   /// Connections that clients have made and that wait in the system's queue.

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <httplib.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -319,6 +320,38 @@ TEST_CASE("more connections than threads are all answered") {
   }
   threads.clear();
   CHECK(answered == 8);
+}
+
+TEST_CASE("connections that are made while the server accepts none are answered later") {
+  serve::HttpOptions http;
+  http.port = 0;
+  serve::HttpServer server(http, [](const serve::Request&) { return serve::Reply{}; });
+  std::vector<int> sockets;
+  for (int c = 0; c < 100; ++c) {
+    sockets.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(server.port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connect(sockets.back(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  }
+  int made = 0;
+  for (const int socket : sockets) {
+    pollfd ready{socket, POLLOUT, 0};
+    made += poll(&ready, 1, 500) == 1 && (ready.revents & (POLLERR | POLLHUP)) == 0 ? 1 : 0;
+  }
+  CHECK(made == 100);
+  server.start();
+  constexpr std::string_view request = "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n";
+  for (const int socket : sockets) {
+    send(socket, request.data(), request.size(), MSG_NOSIGNAL);
+    pollfd ready{socket, POLLIN, 0};
+    char first[4]{};
+    REQUIRE(poll(&ready, 1, 20'000) == 1);
+    CHECK(recv(socket, first, sizeof first, 0) == 4);
+    CHECK(std::string_view(first, 4) == "HTTP");
+    close(socket);
+  }
 }
 
 TEST_CASE("a port that is taken is refused") {
