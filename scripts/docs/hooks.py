@@ -1,6 +1,6 @@
 """What MkDocs does not do for the site: pages of files outside docs/, and the API from Doxygen's XML.
 
-CONTRIBUTING.md and CHANGELOG.md become pages. So does each source that a page links to or names in
+CONTRIBUTING.md, CHANGELOG.md and the README.md of each study become pages. So does each source that a page links to or names in
 backquotes (`lib/worker/worker.cpp`), which becomes a link. Links between these files are rewritten; in
 the repository they are relative to the file.
 """
@@ -16,8 +16,11 @@ import api  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = {"CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md", "README.md": "index.md"}
+STUDIES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "studies").glob("*/README.md"))
+PAGES |= {path: path for path in STUDIES}
+PICTURES = (".svg", ".png")
 FOLDERS = {"tutorial": "Tutorials", "how-to": "How-to", "reference": "Reference", "explanation": "Explanation",
-           "extending": "Extend", "": "Project"}
+           "extending": "Extend", "studies": "Studies", "": "Project"}
 LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".h": "c", ".c": "c", ".cu": "cuda", ".py": "python", ".sh": "bash", ".toml": "toml",
              ".txt": "cmake"}
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
@@ -36,14 +39,16 @@ def sections():
     found = {section: [] for section in FOLDERS.values()}
     for title, link in re.findall(r"\[([^\]]+)\]\(([^)#]+)\)", (ROOT / "docs/index.md").read_text()):
         path = PAGES.get(link.removeprefix("../"), link)
-        found[FOLDERS[posixpath.dirname(path)]].append({title: path})
+        found[FOLDERS["studies" if path in STUDIES else posixpath.dirname(path)]].append({title: path})
     return found
 
 
 def on_files(files, config):
     files.append(File.generated(config, "site.css", content=(ROOT / "scripts/docs/site.css").read_text()))
-    for path in ("CONTRIBUTING.md", "CHANGELOG.md"):
+    for path in ("CONTRIBUTING.md", "CHANGELOG.md", *STUDIES):
         files.append(File.generated(config, path, content=(ROOT / path).read_text()))
+    for picture in sorted(path for path in (ROOT / "studies").rglob("*") if path.suffix in PICTURES):
+        files.append(File.generated(config, str(picture.relative_to(ROOT)), content=picture.read_bytes()))
     for path, text in config.extra["api"].items():
         files.append(File.generated(config, path, content=text))
     for path in sorted({path for file in files.documentation_pages() for path in sources_of(file)}):
@@ -89,7 +94,7 @@ def target_of(link, page):
 
 
 def is_source(path):
-    if path is None or path in PAGES or path.startswith(("docs/", "..")):
+    if path is None or path in PAGES or path.startswith(("docs/", "..")) or path.endswith(PICTURES):
         return False
     return (ROOT / path).is_file()
 
