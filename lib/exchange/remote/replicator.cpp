@@ -42,7 +42,7 @@ PeerCounters PeerCounters::of(const WorkerHeader& header) {
 }
 
 std::byte* MirrorWriter::begin(std::int64_t first_round, std::int64_t last_round) {
-  board_.round(worker_, mirrored_ + 1).exchange(being_written);
+  begin_writing(board_.round(worker_, mirrored_ + 1));
   auto& arriving = board_.header(worker_).arriving;
   arriving.version.fetch_add(1);
   arriving.sequence.store(mirrored_ + 1, std::memory_order_release);
@@ -63,15 +63,14 @@ void MirrorWriter::arrived(std::size_t bytes) {
 void MirrorWriter::publish(std::int64_t first_round, std::int64_t last_round) {
   WorkerHeader& mirror = board_.header(worker_);
   ++mirrored_;
-  board_.until(worker_, mirrored_).store(last_round, std::memory_order_relaxed);
-  board_.round(worker_, mirrored_).store(first_round, std::memory_order_release);
-  mirror.publication.sequence.store(mirrored_, std::memory_order_release);
+  show_publication(mirror.publication, mirrored_, first_round, last_round);
   mirror.notify();
 }
 
 void MirrorWriter::extend(std::int64_t last_round) {
-  board_.until(worker_, mirrored_).store(last_round, std::memory_order_release);
-  board_.header(worker_).notify();
+  WorkerHeader& mirror = board_.header(worker_);
+  extend_publication(mirror.publication, mirrored_, last_round);
+  mirror.notify();
 }
 
 bool MirrorWriter::set_status(WorkerStatus status) {

@@ -1,10 +1,9 @@
 // The parts of all workers: shared memory of workers of this host, mirrors of the others. Pure
-// address arithmetic; the protocol is in slot_writer.cpp and slot_reader.cpp.
+// address arithmetic; the protocol is in slot_protocol.hpp.
 #pragma once
 
 #include <fast/exchange/group.hpp>
 
-#include "exchange/shared/seqlock.hpp"
 #include "exchange/shared/slot_layout.hpp"
 #include "exchange/shared/worker_header.hpp"
 
@@ -48,11 +47,7 @@ class SlotBoard {
   /// The check after an optimistic read: true when all that was read of the slot belonged to the
   /// publication `sequence`, whose first round is `round`. Orders the loads before it.
   bool still_holds(int worker, std::uint64_t sequence, std::int64_t round) const {
-    order_loads();
-    const auto& newest = header(worker).publication.sequence;
-    return round != being_written &&
-           this->round(worker, sequence).load(std::memory_order_acquire) == round &&
-           newest.load(std::memory_order_acquire) < sequence + slot_count;
+    return exchange::still_holds(header(worker).publication, sequence, round);
   }
   /// True when the worker's newest publication is for later rounds than `round` and no slot has one
   /// for `round`.

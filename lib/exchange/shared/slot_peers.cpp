@@ -98,9 +98,7 @@ Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room) const {
     const std::byte* from =
         read_optimistically(weights ? slot.weights : slot.vector(0), room.data(), bytes);
     if (from != room.data()) std::memcpy(room.data(), from, bytes);
-    order_loads();
-    if (of_round != being_written && round.load(std::memory_order_acquire) == of_round &&
-        sequence.load(std::memory_order_acquire) <= newest + 1) {
+    if (still_holds_unwaited(board_->header(worker).publication, newest, of_round)) {
       return weights ? Snapshot::weights : Snapshot::message;
     }
     std::this_thread::yield();

@@ -34,37 +34,19 @@ bool SlotReader::is_recent(std::int64_t first, std::int64_t last, std::int64_t r
 
 /// Finds the publication of exactly `round`, or the newest one if it is recent enough.
 bool SlotReader::find(Arrival& arrival, std::int64_t round) const {
-  const auto& publication = board_->header(arrival.worker).publication;
-  const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
-  const std::uint64_t depth = exact() ? slot_count : 1;
-  std::int64_t latest = -1;  // first round of the publications looked at
-  for (std::uint64_t age = 0; age < depth && age < newest; ++age) {
-    const std::uint64_t sequence = newest - age;
-    const auto& mark = board_->round(arrival.worker, sequence);
-    const std::int64_t first = mark.load(std::memory_order_acquire);
-    const std::int64_t last =
-        board_->until(arrival.worker, sequence).load(std::memory_order_acquire);
-    if (first == being_written || !is_recent(first, last, round)) {
-      if (first != being_written) latest = std::max(latest, first);
-      continue;
-    }
-    // The writer takes the oldest slot next. Then `first` may belong to the old publication and
-    // `last` to the new one, or both to the new one, whose sequence is not visible yet: try again.
-    const bool is_next = age + 1 == slot_count && latest >= 0 && first > latest;
-    if (is_next || mark.load(std::memory_order_acquire) != first) return false;
-    if (exact() && publication.sequence.load(std::memory_order_acquire) != newest) return false;
-    arrival.payload = read_only(board_->payload(arrival.worker, sequence));
-    arrival.round = exact() ? round : last;
-    arrival.first = first;
-    arrival.sequence = sequence;
-    return true;
-  }
-  return false;
+  const auto found = find_publication(
+      board_->header(arrival.worker).publication, exact(),
+      [&](std::int64_t first, std::int64_t last) { return is_recent(first, last, round); });
+  if (!found) return false;
+  arrival.payload = read_only(board_->payload(arrival.worker, found->sequence));
+  arrival.round = exact() ? round : found->last;
+  arrival.first = found->first;
+  arrival.sequence = found->sequence;
+  return true;
 }
 
 bool SlotReader::is_published(int worker, std::uint64_t sequence) const {
-  const auto& publication = board_->header(worker).publication;
-  return publication.sequence.load(std::memory_order_acquire) >= sequence;
+  return exchange::is_published(board_->header(worker).publication, sequence);
 }
 
 /// Finds the round's publication on its way into a mirror.
@@ -149,22 +131,22 @@ Arrival::State SlotReader::look(int source, std::int64_t round) {
   const Arrival::State state =
       arrival_state_of(waiter_.check(source, "looking at a neighbor", round));
   const auto& consumed = board_->header(source).reading.consumed;
-  const bool took_part = exact() && consumed.load(std::memory_order_acquire) > round;
+  const bool took_part = exact() && has_consumed(consumed, round);
   return took_part ? Arrival::State::present : state;
 }
 
 void SlotReader::complete(std::int64_t rounds) {
   WorkerHeader& header = board_->header(rank_);
-  header.reading.consumed.store(rounds, std::memory_order_release);
+  acknowledge(header.reading.consumed, rounds);
   header.reading.progress.store(rounds, std::memory_order_release);
   header.note_progress();
   header.notify();
 }
 
-/// At staleness above 0 the writer may have begun to write the slot after the next publication.
 bool SlotReader::is_intact(const Arrival& arrival) const {
-  return board_->still_holds(arrival.worker, arrival.sequence, arrival.first) &&
-         (exact() || !is_published(arrival.worker, arrival.sequence + 2));
+  const auto& publication = board_->header(arrival.worker).publication;
+  return exact() ? still_holds(publication, arrival.sequence, arrival.first)
+                 : still_holds_unwaited(publication, arrival.sequence, arrival.first);
 }
 
 }  // namespace fast::exchange

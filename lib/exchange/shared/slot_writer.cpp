@@ -21,8 +21,7 @@ void SlotWriter::wait_for_readers(const Rounds& rounds) {
     for (const int reader : plan_(round).destinations) {
       const auto& consumed = board_->header(reader).reading.consumed;
       waiter_.wait(
-          reader, [&] { return consumed.load(std::memory_order_acquire) > round; },
-          "waiting for a reader", round);
+          reader, [&] { return has_consumed(consumed, round); }, "waiting for a reader", round);
     }
   }
 }
@@ -31,8 +30,7 @@ MutablePayload SlotWriter::acquire() {
   const std::uint64_t next = sequence_ + 1;
   if (!acquired_) {
     if (waits_for_readers_) wait_for_readers(rounds_[next % slot_count]);
-    // Before any byte of the payload changes. A full barrier, because streaming stores may follow.
-    board_->round(rank_, next).exchange(being_written, std::memory_order_seq_cst);
+    begin_writing(board_->round(rank_, next));
     acquired_ = true;
   }
   return board_->payload(rank_, next);
@@ -48,7 +46,7 @@ void SlotWriter::publish(std::int64_t round, bool with_weights) {
         "publish: worker {} has published nothing yet, round {} needs a payload; call acquire() "
         "before",
         rank_, round);
-    board_->until(rank_, sequence_).store(round, std::memory_order_release);
+    extend_publication(header.publication, sequence_, round);
   }
   rounds_[sequence_ % slot_count].last = round;
   header.note_progress();
@@ -60,9 +58,7 @@ void SlotWriter::publish_acquired(std::int64_t round, bool with_weights) {
   rounds_[sequence_ % slot_count].first = round;
   mixing::stream_fence();
   board_->has_weights(rank_, sequence_).store(with_weights ? 1 : 0, std::memory_order_relaxed);
-  board_->until(rank_, sequence_).store(round, std::memory_order_relaxed);
-  board_->round(rank_, sequence_).store(round, std::memory_order_release);
-  board_->header(rank_).publication.sequence.store(sequence_, std::memory_order_release);
+  show_publication(board_->header(rank_).publication, sequence_, round, round);
 }
 
 Payload SlotWriter::published() const { return read_only(board_->payload(rank_, sequence_)); }

@@ -6,15 +6,12 @@
 #include <cstdint>
 #include <fast/core/memory.hpp>
 #include <fast/exchange/peers.hpp>
-#include <limits>
+
+#include "exchange/shared/slot_protocol.hpp"
 
 namespace fast::exchange {
 
-inline constexpr std::uint64_t slot_count = 3;
 inline constexpr std::uint64_t board_magic = 0x31304c5453414653;  // "SFASTL01"
-
-/// In place of a slot's first round while the slot is written.
-inline constexpr std::int64_t being_written = std::numeric_limits<std::int64_t>::min();
 
 /// Groups of atomics on cache lines of their own. Only the worker itself writes them, except
 /// `waiters` and `failure_claimed`.

@@ -46,7 +46,7 @@ bool KeptCopy::copy_newest() {
                         kept.first.load(std::memory_order_relaxed) == first &&
                         kept.until.load(std::memory_order_relaxed) == until;
   if (sequence == 0 || first == being_written || is_known) return false;
-  kept.first.exchange(being_written, std::memory_order_seq_cst);
+  begin_writing(kept.first);
   copy_optimistically(board.kept(edges_.rank), board.slot(edges_.rank, sequence),
                       board.layout().message_bytes());
   if (!board.still_holds(edges_.rank, sequence, first)) return false;
