@@ -30,9 +30,10 @@ void decode_any(const SparseShape& shape, const std::byte* vector, std::uint64_t
   const auto* begin = reinterpret_cast<const std::uint32_t*>(vector + indices_offset);
   const auto* end = begin + std::min<std::uint64_t>(stored, shape.capacity);
   const auto* at = std::lower_bound(begin, end, first);
-  for (; at != end && *at - first < count; ++at) {
-    to[*at - first] =
-        static_cast<T>(value_at(shape, vector, static_cast<std::uint64_t>(at - begin)));
+  for (; at != end; ++at) {
+    const std::uint64_t element = *at - first;  // loaded once: its writer may have gone on
+    if (element >= count) break;
+    to[element] = static_cast<T>(value_at(shape, vector, static_cast<std::uint64_t>(at - begin)));
   }
 }
 
