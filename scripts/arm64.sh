@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the library for arm64 with a cross compiler and runs tests of it under qemu: those that need neither speed nor
 # MPI's launcher. The compiler and arm64's libraries are in a Debian 12 of their own (scripts/bare_machine.sh). qemu shows
-# that the code compiles and computes the same; it orders memory as this machine does. Needs root, 3 GB of disk and Debian's
+# that the code compiles and computes the same; it orders memory as this machine does. Needs root, 1.6 GB of disk before the build, and Debian's
 # archive. Status 77, with the reason, where it cannot run.
 #   scripts/arm64.sh [--folder DIR] [TARGET...]     default: the tests below. DIR is kept, and used again
 set -euo pipefail
