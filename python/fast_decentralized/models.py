@@ -101,7 +101,7 @@ class TorchReplica(Replica):
 
     def __init__(self, module: Any, chosen: Chosen) -> None:
         self._module, self._chosen = module, chosen
-        self._places = self._found()
+        self._note_places()
 
     def tensors(self) -> list[Tensor]:
         return [(name, tensor.detach(), buffer, None) for name, tensor, buffer in self._named()]
@@ -125,15 +125,24 @@ class TorchReplica(Replica):
 
     def move_to(self, model: Any | None) -> None:
         self._module = self._module if model is None else model
-        self._places = self._found()
+        self._note_places()
 
     def require_in_place(self) -> None:
-        if self._found() == self._places:
+        """Twice in each round, so that it looks for names only where something differs."""
+        if self._members is not None and self._members.are_the_same():
             return
-        names = [name for name, _, _ in self._named()]
-        first = next((name for name, now, then in zip(names, self._found(), self._places) if now != then), names[-1])
+        found = self._found()
+        if found == self._places:  # integers, or what does not take part
+            self._members = _Members.of(self._module, set(found))
+            return
+        names = {name for name, _ in found.items() ^ self._places.items()}
+        first = next(name for name in [*self._places, *found] if name in names)
         raise _core.MismatchError(f"Worker: tensor \"{first}\" is not where it was; call worker.rebind() after the "
                                   "module was moved, loaded anew or changed")
+
+    def _note_places(self) -> None:
+        self._places = self._found()
+        self._members = _Members.of(self._module, set(self._places))
 
     def _named(self) -> Iterator[tuple[str, Any, bool]]:
         for name, tensor in self._module.named_parameters():
@@ -143,8 +152,35 @@ class TorchReplica(Replica):
             if self._chosen(name):
                 yield name, tensor, True
 
-    def _found(self) -> list[int]:
-        return [tensor.data_ptr() for _, tensor, _ in self._named()]
+    def _found(self) -> dict[str, tuple[int, int]]:
+        return {name: _place(tensor) for name, tensor, _ in self._named() if tensor.is_floating_point()}
+
+
+class _Members:
+    """The members of a module and of its parts, and the memory of some of its tensors."""
+
+    KINDS = ("_parameters", "_buffers", "_modules")
+
+    def __init__(self, parts: list[dict[str, Any]], tensors: list[Any]) -> None:
+        self._parts, self._tensors = parts, tensors
+        self._kept = [list(part[kind].values()) for part in parts for kind in self.KINDS]  # no other gets their ids
+        self._ids, self._places = self._found()
+
+    @classmethod
+    def of(cls, module: Any, names: set[str]) -> _Members | None:
+        """None for modules that keep their members in another way."""
+        parts = [vars(part) for part in module.modules()]
+        if not all(isinstance(part.get(kind), dict) for part in parts for kind in cls.KINDS):
+            return None
+        named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        return cls(parts, [named[name] for name in names])
+
+    def are_the_same(self) -> bool:
+        return self._found() == (self._ids, self._places)
+
+    def _found(self) -> tuple[list[int], list[tuple[int, int]]]:
+        ids = [id(value) for part in self._parts for kind in self.KINDS for value in part[kind].values()]
+        return ids, [(tensor.data_ptr(), tensor.numel()) for tensor in self._tensors]
 
 
 class JaxReplica(Replica):

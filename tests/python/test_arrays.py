@@ -1,4 +1,6 @@
 """Models of NumPy: in place, without a copy, and what is refused."""
+import ctypes
+
 import fast_decentralized as fast
 import numpy as np
 import pytest
@@ -86,6 +88,21 @@ def test_chosen_tensors_take_part_alone():
     assert fast.local.run(2, work) == [(0.5, 0), (0.5, 1)]
 
 
+class OnDevice:
+    """An array that says by DLPack that it is on another device. DLTensor has the type and number after a pointer."""
+
+    def __init__(self, device, number):
+        self.array, self.device = np.zeros(3), (ctypes.c_int32 * 2)(device, number)
+
+    def __dlpack__(self, **_):
+        capsule = self.array.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        address = pointer(capsule, b"dltensor") + ctypes.sizeof(ctypes.c_void_p)
+        ctypes.memmove(address, self.device, ctypes.sizeof(self.device))
+        return capsule
+
+
 def strided():
     return np.zeros((4, 6))[:, ::2]
 
@@ -100,6 +117,8 @@ def read_only():
     (strided, "contiguous"), (read_only, "writable"), (lambda: np.zeros(3, ">f8"), "byte order"),
     (lambda: np.zeros(3, complex), "float32, float64, bfloat16 or float16 is required"),
     (lambda: np.zeros(0), "has no elements; leave it out"),
+    (lambda: OnDevice(2, 1), "is in the memory of cuda:1; workers of Python average in the memory of the host only"),
+    (lambda: OnDevice(10, 0), "is on a device of DLPack's type 10; workers of Python average in the memory"),
     (lambda: "weights", "is a str whose memory cannot be shared"), (lambda: np.zeros(3, "O"), "cannot be shared")])
 def test_arrays_that_cannot_be_averaged_are_refused_by_name(array, text):
     with pytest.raises(fast.ArgumentError, match=text) as caught:

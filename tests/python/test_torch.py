@@ -144,6 +144,67 @@ def test_a_module_that_moved_is_told_by_name():
         fast.local.run(1, work)
 
 
+def other_memory(module):
+    module[2].bias.data = module[2].bias.data.clone()
+
+
+def replaced(module):
+    module[2].bias = torch.nn.Parameter(module[2].bias.detach().clone())
+
+
+def of_another_part(module):
+    module[2] = torch.nn.Linear(3, 2)
+
+
+def other_dict(module):
+    module[2]._parameters = {"weight": module[2].weight, "bias": torch.nn.Parameter(torch.zeros(2))}
+
+
+def added(module):
+    module.further = torch.nn.Parameter(torch.zeros(2))
+
+
+def removed(module):
+    module[2].bias = None
+
+
+def of_a_buffer(module):
+    module[1].running_mean = module[1].running_mean + 1
+
+
+@pytest.mark.parametrize("change, name", [
+    (other_memory, "2.bias"), (replaced, "2.bias"), (of_another_part, "2.weight"), (other_dict, "2.bias"), (added, "further"),
+    (removed, "2.bias"), (of_a_buffer, "1.running_mean")])
+@pytest.mark.parametrize("where", ["step", "between"])
+def test_tensors_that_were_replaced_are_told_by_name(change, name, where):
+    def work():
+        module = net()
+        worker = fast.Worker(module)
+        for step in range(3):
+            if where == "between" and step == 2:
+                change(module)
+            with worker.round():
+                if where == "step" and step == 2:
+                    change(module)
+
+    with pytest.raises(fast.MismatchError, match=f'"{name}" is not where it was; call worker.rebind'):
+        fast.local.run(1, work)
+
+
+def test_tensors_that_are_not_averaged_may_be_replaced():
+    def work():
+        module = net(fast.rank())
+        worker = fast.Worker(module, "complete", initial="as_is", participates=lambda name: not name.startswith("2."))
+        for _ in range(3):
+            with worker.round():
+                module[1].num_batches_tracked = module[1].num_batches_tracked + 1
+                replaced(module)
+        return module[0].bias[0].item()
+
+    first, second = fast.local.run(2, work)
+    assert first == pytest.approx(second) == pytest.approx((net(0)[0].bias[0] + net(1)[0].bias[0]).item() / 2)
+
+
 def test_a_module_that_moved_may_be_rebound():
     def work():
         module = net(fast.rank())
