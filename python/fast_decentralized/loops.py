@@ -86,6 +86,7 @@ class Loop:
 
     def __init__(self, module: Any, topology: Any, options: Mapping[str, Any], timeout_s: float = TIMEOUT_S) -> None:
         self.module, self._timeout_s = module, timeout_s
+        runtime.apart()  # later, its first call would meet those of a rank that has failed
         self.worker = Worker(module, topology, **options)
         self._own: dict[str, Any] | None = None  # this worker's weights while the module has the mean
         self._is_in_round = self._has_finished = False

@@ -38,31 +38,33 @@ thread = _Thread()
 
 
 def mpi() -> _core.Mpi:
-    """MPI. The first call initializes it, on all ranks together."""
-    global _mpi
+    """MPI. The first call initializes it, and makes world(), on all ranks together. So no later call of one rank alone,
+    as of world().hosts, waits for the others."""
+    global _mpi, _world
     with _lock:
         if _mpi is None:
             try:
                 torchrun.join()
                 _mpi = _core.Mpi()
+                _world = _mpi.world()
             finally:  # an error of all ranks is printed by one of them
                 _watch()
     return _mpi
 
 
 def world() -> _core.Group:
-    """The workers of this run: the threads of ``local.run()``, or all ranks. Collective."""
-    global _world
+    """The workers of this run: the threads of ``local.run()``, or all ranks. Collective in its first call, as rank() and
+    size() are."""
     if thread.group is not None:
         return thread.group
-    if _world is None:
-        _world = mpi().world()
+    mpi()
+    assert _world is not None
     return _world
 
 
 def apart() -> _core.Group:
     """As world(), for calls in the middle of training. A rank that fails leaves by calls of the world, which a call of
-    another rank there would meet. Collective."""
+    another rank there would meet. Collective in its first call."""
     global _apart
     if thread.group is not None:
         return thread.group

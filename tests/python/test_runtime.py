@@ -48,3 +48,10 @@ def test_threads_remember_workers_while_others_end_theirs():
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_a_rank_may_ask_for_the_hosts_alone(started):
+    """world() is there since MPI began. Else rank 0 would wait for the others, which are in another collective call."""
+    lines = started(3, "rendezvous.py").stdout.splitlines()
+    assert sorted(line[:6] for line in lines) == ["rank 0", "rank 1", "rank 2"]
+    assert len({line.partition(" meets at ")[2] for line in lines}) == 1 and "127.0.0.1:" in lines[0]
