@@ -122,7 +122,8 @@ class FastAccelerator(_base):  # type: ignore[misc,unused-ignore]
             self._loop.worker.republish()
 
     def finish(self) -> None:
-        """The end of training: waits for all workers. Afterwards the models have the mean, and there is no worker."""
+        """The end of training: waits for all workers. Afterwards the models have the mean, and there is no worker. While
+        an exception passes, as in a finally block, it ends the other workers instead."""
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.finish()

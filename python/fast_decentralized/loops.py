@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import socket
+import sys
 from typing import Any, Iterator, Mapping
 
 from . import _core, runtime
@@ -89,6 +90,7 @@ class Loop:
         runtime.apart()  # later, its first call would meet those of a rank that has failed
         self.worker = Worker(module, topology, **options)
         self._own: dict[str, Any] | None = None  # this worker's weights while the module has the mean
+        self._handled = sys.exc_info()[1]  # training may be a part of an except block
         self._is_in_round = self._has_finished = False
 
     # Rounds --------------------------------------------------------------------------------------
@@ -96,6 +98,7 @@ class Loop:
     def begin_round(self) -> None:
         """If none has begun."""
         self.use_own()
+        self._handled = sys.exc_info()[1]
         if not self._is_in_round:
             self.worker.begin_round()
             self._is_in_round = True
@@ -144,8 +147,15 @@ class Loop:
     # The end -------------------------------------------------------------------------------------
 
     def finish(self, keep_weights: bool = False) -> None:
-        """Waits for all workers. Afterwards the module of each has the mean, or the weights that it has now."""
+        """Waits for all workers. Afterwards the module of each has the mean, or the weights that it has now. While an
+        exception passes, as in a finally block, the worker is announced as failed instead, and nobody waits."""
         if self._has_finished:
+            return
+        passing = self._passing()
+        if passing is not None:
+            self.fail(passing)
+            runtime.remember_failure(passing)
+            self._has_finished = True
             return
         if keep_weights:
             self._own = None
@@ -154,6 +164,11 @@ class Loop:
         if not keep_weights:
             fill(self.module, self.worker._mean_tensors())
         self._has_finished = True
+
+    def _passing(self) -> BaseException | None:
+        """What was raised since the last round began. Iterators end by an exception, too."""
+        error = sys.exc_info()[1]
+        return None if error is self._handled or isinstance(error, (StopIteration, StopAsyncIteration)) else error
 
     def fail(self, error: BaseException) -> None:
         """This worker has failed, which ends the others."""

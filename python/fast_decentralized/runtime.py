@@ -20,6 +20,7 @@ _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
 _apart: _core.Group | None = None
 _failed = _quiet = False
+_failure: BaseException | None = None  # of a worker, in a program that may go on nevertheless
 _is_watching = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
 _workers: dict[int, weakref.ref[Any]] = {}  # by the order in which they were made, which is that of all ranks
@@ -220,12 +221,27 @@ def _exits(status: Any, error: SystemExit) -> None:
         print(f"fast_decentralized: {place} ends with status {status}", file=sys.stderr, flush=True)
 
 
+def remember_failure(error: BaseException) -> None:
+    """A worker was announced as failed while this exception passed. If the program does not end with it, nobody else
+    tells of it."""
+    global _failure
+    _failure = error
+
+
+def _tell_failure() -> None:
+    if _failure is not None and not _failed and not is_reported_elsewhere(_failure):
+        place = f"rank {_mpi.rank} of {_mpi.size}" if _mpi is not None else "a rank"
+        print(f"fast_decentralized: {place} ended its worker while an exception passed, which ends the others: "
+              f"{type(_failure).__name__}: {_failure}", file=sys.stderr, flush=True)
+
+
 def _leave() -> None:
     """At the end of the interpreter: the workers first, then MPI."""
     global _mpi, _world, _apart
     # Of an exception that has ended the program, though another hook has printed it.
     if sys.excepthook is not _hook and getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1"):
         leave_as_failed()
+    _tell_failure()
     close_all()
     _give_up_changed_groups()
     _world = _apart = None

@@ -50,12 +50,20 @@ def test_packages_that_are_missing_or_too_old_are_named(module, versions, text):
 
 @pytest.mark.parametrize("framework, where", [("lightning", "step"), ("lightning", "between"), ("lightning", "validation"),
                                               ("accelerate", "step"), ("accelerate", "between"),
+                                              ("accelerate", "gathers"), ("accelerate", "finally"),
                                               ("trainer", "step"), ("trainer", "between")])
 def test_a_rank_that_raises_ends_all(started, framework, where):
     require("torch", PACKAGES[framework])
     done = started(3, "frameworks.py", framework, where, status=1, timeout=400)
     assert done.stderr.count("ValueError: no more batches") == 1, done.stderr
     assert done.stderr.count("Traceback") == 1 and "ended" not in done.stdout, done.stderr
+
+
+def test_a_failure_that_the_program_swallows_is_told_once(started):
+    require("torch", "accelerate")
+    done = started(3, "frameworks.py", "accelerate", "swallowed", status=1, timeout=400)
+    assert done.stderr.count("fast_decentralized: rank 1 of 3 ended its worker while an exception passed") == 1, done.stderr
+    assert done.stderr.count("ValueError: no more batches") == 1 and "Traceback" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("framework", ["accelerate", "trainer"])

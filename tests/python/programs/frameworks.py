@@ -1,4 +1,8 @@
-"""A run of a framework in which rank 1 fails.   mpiexec -n 3 python3 frameworks.py lightning|accelerate|trainer WHERE"""
+"""A run of a framework in which rank 1 fails.   mpiexec -n 3 python3 frameworks.py lightning|accelerate|trainer WHERE
+
+WHERE is "step" or "between" two of them. For Accelerate also "gathers": in a step after which the others gather by
+torch.distributed; "finally" and "swallowed": in a step, and the program ends its worker then.
+"""
 import sys
 import tempfile
 
@@ -54,13 +58,27 @@ def accelerate():
     accelerator = FastAccelerator(cpu=where != "processes", topology="ring", worker_options={"deadline": 100})
     layer = torch.nn.Linear(3, 1)
     layer, optimizer = accelerator.prepare(layer, torch.optim.SGD(layer.parameters(), 0.1))
-    for step in range(10**9):
-        accelerator.backward(layer(torch.ones(1, 3)).mean())
-        if step == 5:
-            fail("step")
-        optimizer.step()
-        if step == 5:
-            fail("between")
+    try:
+        for step in range(10**9):
+            loss = layer(torch.ones(1, 3)).mean()
+            accelerator.backward(loss)
+            if step == 5:
+                fail("step")
+                fail("gathers")
+                fail("finally")
+                fail("swallowed")
+            optimizer.step()
+            if where == "gathers":
+                accelerator.gather(loss.detach())
+            if step == 5:
+                fail("between")
+    except ValueError:
+        if where != "swallowed":
+            raise
+        accelerator.end_training()
+    finally:
+        if where == "finally":
+            accelerator.end_training()
 
 
 def trainer():
