@@ -10,8 +10,9 @@
 
 Run it in the environment of the package, on an idle machine with a core for each rank. Methods alternate in blocks of
 steps, in an order that changes, within one run, so that all see the same disturbances. A block of several ranks takes as
-long as its slowest rank. Ratios are those of blocks of the same repeat: the median, and the middle half. decent-dp (pip
-install decent-dp) is left out with the reason where it is missing.
+long as its slowest rank. Processor time is that of all threads of a rank, the mean of the ranks; other programs disturb it
+less. Ratios are those of blocks of the same repeat: the median, and the middle half. decent-dp (pip install decent-dp) is
+left out with the reason where it is missing.
 """
 import argparse
 import json
@@ -161,13 +162,14 @@ class Rank:
                                              world_size=self.fast.size())
 
     def seconds(self, work, steps):
-        """Of a step on the slowest rank. Ranks meet first."""
+        """Of a step on the slowest rank, and the processor time of a rank. Ranks meet first."""
         self.fast.world().barrier()
-        began = time.perf_counter()
+        began, processor_began = time.perf_counter(), time.process_time()
         for _ in range(steps):
             work()
-        own = (time.perf_counter() - began) / steps
-        return max(pickle.loads(one) for one in self.fast.world().all_gather(pickle.dumps(own)))
+        own = (time.perf_counter() - began) / steps, (time.process_time() - processor_began) / steps
+        wall, processor = zip(*map(pickle.loads, self.fast.world().all_gather(pickle.dumps(own))))
+        return max(wall), statistics.mean(processor)
 
     def times(self, names, repeats, steps):
         methods, missing = {}, {}
@@ -216,18 +218,27 @@ def measured(table, ranks, options):
 
 
 def rows_of(table, ranks, result, batch):
-    seconds = result["seconds"]
+    walls = {name: [wall for wall, _ in times] for name, times in result["seconds"].items()}
+    processors = {name: [processor for _, processor in times] for name, times in result["seconds"].items()}
     base, kind = BASE[table]
-    for name, times in seconds.items():
-        pairs = zip(times, seconds[base])
-        ratios = [own / other if kind == "time" else other / own for own, other in pairs]
-        row = {"table": table, "ranks": ranks, "method": name, "step_ms": spread([1e3 * one for one in times]),
-               "samples_per_second": spread([ranks * batch / one for one in times]), f"{kind}_ratio": spread(ratios)}
-        print(f"| {ranks} | {name} | {shown([1e3 * one for one in times], 3)} | "
-              f"{shown([ranks * batch / one for one in times], 0)} | {shown(ratios, 3)} |")
+
+    def ratios(of, name):
+        return [own / other for own, other in zip(of[name], of[base])]
+
+    for name, times in walls.items():
+        compared = ratios(walls, name) if kind == "time" else [1 / one for one in ratios(walls, name)]
+        ms, processor_ms = [1e3 * one for one in times], [1e3 * one for one in processors[name]]
+        samples = [ranks * batch / one for one in times]
+        processor_ratios = ratios(processors, name)
+        row = {"table": table, "ranks": ranks, "method": name, "step_ms": spread(ms), "processor_ms": spread(processor_ms),
+               "samples_per_second": spread(samples), f"{kind}_ratio": spread(compared),
+               "processor_ratio": spread(processor_ratios)}
+        cells = [str(ranks), name, shown(ms, 3), shown(samples, 0), shown(compared, 3), shown(processor_ms, 3),
+                 shown(processor_ratios, 3)]
+        print(f"| {' | '.join(cells)} |", flush=True)
         yield row
     for name, why in result["missing"].items():
-        print(f"| {ranks} | {name} | skipped: {why} | | |")
+        print(f"| {ranks} | {name} | skipped: {why} | | | | |")
 
 
 def main():
@@ -244,8 +255,9 @@ def main():
             continue
         base, kind = BASE[table]
         print(f"\nLeNet, batch {options.batch} a rank, {options.repeats} blocks of {options.steps} steps, "
-              f"{len(os.sched_getaffinity(0))} cores\n\n| ranks | method | step, ms | samples/s of all ranks | {kind} ÷ {base} |"
-              "\n|---|---|---|---|---|", flush=True)
+              f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}\n\n| ranks | method | step, ms | "
+              f"samples/s of all ranks | {kind} ÷ {base} | processor time of a step, ms | processor time ÷ {base} |\n"
+              "|---|---|---|---|---|---|---|", flush=True)
         for ranks in counts:
             rows += rows_of(table, ranks, measured(table, ranks, options), options.batch)
     if options.json:

@@ -105,4 +105,5 @@ def test_the_comparison_with_other_libraries_runs():
     assert found == {("step", 1, "alone"), ("step", 1, "round"), *(("peers", 2, name) for name in peers)}
     assert all(row["step_ms"]["low"] > 0 for row in rows if row["table"] != "import")
     own = [row for row in rows if row.get("method") == "DDP, gloo"]
-    assert own[0]["throughput_ratio"] == {"median": 1, "low": 1, "high": 1}
+    assert own[0]["throughput_ratio"] == own[0]["processor_ratio"] == {"median": 1, "low": 1, "high": 1}
+    assert all(row["processor_ms"]["low"] > 0 for row in rows if row["table"] != "import")
