@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The Python package with PyTorch 2, Lightning, Accelerate and Transformers from PyPI (5 GB with CUDA's libraries): installs
-# all in a virtual environment, and runs the tests and the examples of these frameworks on 1 to 4 ranks.
+# The Python package with PyTorch 2, Lightning, Accelerate and Transformers from PyPI (6 GB with CUDA's libraries): installs
+# all in a virtual environment, and runs the tests and the examples of these frameworks on 1 to 4 ranks, and those of
+# PyTorch and torchrun.
 #   scripts/python_integrations.sh [FOLDER]     the folder (build/integrations) keeps the environment for the next time
 # Status 0 and the reason where Python or PyPI are missing: it is skipped.
 set -euo pipefail
@@ -28,7 +29,9 @@ for package in torch lightning accelerate transformers; do
   echo "integrations: $package $(python -c "from importlib.metadata import version; print(version('$package'))")"
 done
 test=(python -m pytest -q -p no:cacheprovider -rs -W ignore)
-"${test[@]}" "$source/tests/python/test_frameworks.py"
+for file in test_torch test_torchrun test_runtime test_frameworks; do
+  "${test[@]}" "$source/tests/python/$file.py"
+done
 for ranks in 1 2 3 4; do
   for framework in lightning accelerate transformers; do
     timeout -k 5 600 mpiexec -n "$ranks" "${test[@]}" "$source/tests/python/ranks/test_$framework.py" >"$folder/output" 2>&1 ||
