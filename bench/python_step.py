@@ -29,7 +29,7 @@ import time
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this host, whose name a resolver may not know
 RATE = 0.001
-TABLES = {"step": ["alone", "round"],
+TABLES = {"step": ["alone", "round", "round, staleness 1"],
           "peers": ["alone", "fast, ring", "fast, complete", "DDP, gloo", "decent-dp, ring", "decent-dp, complete"]}
 # The method to compare with, and what of it: the time of a step, or samples a second.
 BASE = {"step": ("alone", "time"), "peers": ("DDP, gloo", "throughput")}
@@ -117,19 +117,21 @@ class Rank:
     def method(self, name):
         """A function that makes one step. Collective."""
         library, _, topology = name.partition(", ")
+        if library == "round":
+            return self.round(network, "complete", staleness=int("staleness 1" in name))
         network = self.network()
         if library == "alone":
             return self.plain_step(network, self.optimizer(network.parameters()))
-        if library in ("round", "fast"):
-            return self.round(network, topology or "complete")
+        if library == "fast":
+            return self.round(network, topology)
         self.join_torch()
         if library == "DDP":
             network = self.torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
             return self.plain_step(network, self.optimizer(network.parameters()))
         return self.decent(network, topology)
 
-    def round(self, network, topology):
-        worker = self.fast.Worker(network, topology)
+    def round(self, network, topology, **options):
+        worker = self.fast.Worker(network, topology, **options)
         step = self.plain_step(network, self.optimizer(network.parameters()))
 
         def work():
