@@ -117,9 +117,9 @@ class Rank:
     def method(self, name):
         """A function that makes one step. Collective."""
         library, _, topology = name.partition(", ")
+        network = self.network()
         if library == "round":
             return self.round(network, "complete", staleness=int("staleness 1" in name))
-        network = self.network()
         if library == "alone":
             return self.plain_step(network, self.optimizer(network.parameters()))
         if library == "fast":
