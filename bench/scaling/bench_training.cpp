@@ -1,0 +1,157 @@
+// Trains a network of fast::nn by one of the methods of bench_scaling, so that the accuracy of a
+// parameter server can be compared. The row has the test accuracy of the workers' mean weights.
+// studies/thesis/run.sh runs it.
+#include <algorithm>
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/data/load.hpp>
+#include <fast/data/loader.hpp>
+#include <fast/mpi/environment.hpp>
+#include <fast/nn/network.hpp>
+#include <fast/nn/optimizer.hpp>
+#include <fast/train/learning_rate.hpp>
+
+#include "ranks.hpp"
+#include "report.hpp"
+#include "scaling/contender.hpp"
+#include "scaling/pace.hpp"
+
+using namespace fast;
+
+namespace {
+
+constexpr Seconds patience{300};
+constexpr std::size_t test_batch = 200;
+
+struct Options {
+  bench::MethodOptions method;
+  std::string data = "fashion-mnist", model = "lenet", staleness = "0";
+  std::size_t samples = 0, batch_size = 64;
+  int epochs = 5;
+  double learning_rate = 0.05, momentum = 0, step_ms = 0;
+  std::uint64_t seed = 1;
+};
+
+void describe(CLI::App& app, Options& o) {
+  app.add_option("--method", o.method.method,
+                 "none, neighbors, allreduce, mpi_allreduce, server or server_async")
+      ->capture_default_str();
+  app.add_option("--topology", o.method.topology, "of neighbors")->capture_default_str();
+  app.add_option("--rule", o.method.rule, "of neighbors")->capture_default_str();
+  app.add_option("--staleness", o.staleness, "of neighbors: a number or inf")
+      ->capture_default_str();
+  app.add_option("--data", o.data, "as fast-train --data has it")->capture_default_str();
+  app.add_option("--model", o.model, "a name of fast-train --model")->capture_default_str();
+  app.add_option("--samples", o.samples, "train on the first so many; 0: all")
+      ->capture_default_str();
+  app.add_option("--batch-size", o.batch_size, "of each worker")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--epochs", o.epochs)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--lr", o.learning_rate, "cosine schedule, one epoch of warm-up")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--momentum", o.momentum, "of each worker's SGD")
+      ->check(CLI::Range(0.0, 0.999))
+      ->capture_default_str();
+  app.add_option("--step-ms", o.step_ms, "shorter steps sleep")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "of weights and of the order of samples")->capture_default_str();
+}
+
+/// One worker's replica and its part of the samples.
+class Replica {
+ public:
+  Replica(const Options& o, const data::Splits& splits, int workers, int rank)
+      : network_(nn::model_by_name(o.model, splits.train.classes(), splits.train.sample_shape()),
+                 o.seed),
+        optimizer_(nn::SgdOptions{o.learning_rate, o.momentum, 0}, network_.parameter_count()),
+        loader_(splits.train, splits.normalization, workers, rank, o.batch_size, o.seed),
+        rate_{o.learning_rate, train::LearningRate::Schedule::cosine, 1},
+        epochs_(o.epochs) {}
+
+  std::span<float> weights() { return network_.parameters(); }
+  std::size_t rounds() const { return loader_.rounds() * static_cast<std::size_t>(epochs_); }
+
+  void step(std::size_t round) {
+    const std::size_t an_epoch = loader_.rounds();
+    const double epochs_done = static_cast<double>(round) / static_cast<double>(an_epoch);
+    optimizer_.set_learning_rate(rate_.at(epochs_done, epochs_));
+    const double loss =
+        network_.loss_and_gradients(loader_.batch(round / an_epoch, round % an_epoch));
+    require(std::isfinite(loss), ErrorKind::numeric, "bench_training: the loss is {}", loss);
+    optimizer_.step(network_.parameters(), network_.gradients());
+  }
+
+  /// Share of right answers.
+  double accuracy(const data::Splits& splits) {
+    data::Loader loader(splits.test, splits.normalization, test_batch);
+    std::size_t correct = 0;
+    for (const Batch& batch : loader.epoch(0)) correct += network_.evaluate(batch).correct;
+    return static_cast<double>(correct) / static_cast<double>(splits.test.size());
+  }
+
+ private:
+  nn::Network<float> network_;
+  nn::Optimizer<float> optimizer_;
+  data::Loader loader_;
+  train::LearningRate rate_;
+  int epochs_;
+};
+
+data::Splits load(const Options& o) {
+  data::Splits splits = data::load(o.data);
+  if (o.samples > 0) splits.train = splits.train.slice(0, std::min(o.samples, splits.train.size()));
+  return splits;
+}
+
+double run(const Options& o, const mpi::Communicator& world, const Group& group, Replica& replica) {
+  const auto method = bench::make_contender(world, group, o.method, replica.weights());
+  group.barrier(Deadline(patience), "training");
+  const auto start = Clock::now();
+  for (std::size_t round = 0; round < replica.rounds(); ++round) {
+    method->round([&] {
+      const Deadline begun(patience);
+      replica.step(round);
+      const double left_ms = o.step_ms - 1e3 * begun.elapsed_s();
+      if (left_ms > 0) bench::sleep_ms(left_ms);
+    });
+  }
+  const double elapsed_s = Seconds(Clock::now() - start).count();
+  method->finish();
+  group.barrier(Deadline(patience), "trained");
+  return elapsed_s;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
+    bench::Report report("bench_training");
+    Options o;
+    CLI::App app{"Trains a network by a method of bench_scaling", "bench_training"};
+    describe(app, o);
+    report.add_options(app);
+    const Group group(world);
+    if (!bench::parse(group, app, argc, argv)) return 0;
+    o.method.staleness = bench::staleness_of(o.staleness);
+    const data::Splits splits = load(o);
+    Replica replica(o, splits, world.size(), world.rank());
+    const double elapsed_s = run(o, world, group, replica);
+    if (world.size() > 1)
+      group.open_reducer(replica.weights().size_bytes(), {})->average(replica.weights());
+    const auto all = bench::gather(group, {elapsed_s});
+    if (world.rank() != 0) return 0;
+    double slowest_s = 0;
+    for (const auto& one : all) slowest_s = std::max(slowest_s, one[0]);
+    const auto samples = static_cast<double>(replica.rounds() * o.batch_size) * world.size();
+    report.add({{"method", o.method.method},
+                {"workers", world.size()},
+                {"samples", samples},
+                {"seconds", slowest_s},
+                {"samples_per_second", samples / slowest_s},
+                {"test_accuracy_mean_model", replica.accuracy(splits)}});
+    return report.finish();
+  });
+}
