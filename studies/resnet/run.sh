@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The study of a residual network on three nodes:  studies/resnet/run.sh [--small] [BIN] [FOLDER]   (build/release/bin, build/resnet)
+# Trains the network of residual.toml on 1, 2 and 3 hosts with links of 1 Gbit/s: on a ring, without a bound on staleness, and by
+# all-reduce. The hosts are network namespaces of this machine (root, iproute2). FOLDER gets the runs, table.md and the
+# picture. Finished runs are not repeated. EPOCHS (2), SAMPLES (1200) and STEP_MS (1000, of a batch of 100) change their size.
+# --small: two hosts, few samples. Needs NumPy and matplotlib.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+small=
+[[ ${1:-} != --small ]] || { small=yes && shift; }
+bin=$(readlink -f "${1:-build/release/bin}")
+folder=${2:-build/resnet}
+hosts=$PWD/tests/hosts/hosts.sh
+epochs=${EPOCHS:-2} samples=${SAMPLES:-1200} tests=400 step_ms=${STEP_MS:-1000} counts="1 2 3"
+[[ -z $small ]] || { epochs=1 samples=200 tests=50 step_ms=0 counts="2"; }
+batch=100 # of all workers together, and the rate .01, as published
+why=$("$hosts" check) || { echo "resnet: skipped: $why"; exit 77; }
+mkdir -p "$folder"
+[[ -s $folder/data/color/test_batch.bin ]] || /usr/bin/python3 studies/colored.py "$folder/data" "$samples" $tests
+# on_hosts COMMAND...: with three hosts, which are the machine's: tests that wait for them have their turn between runs.
+on_hosts() (
+  exec 9>/tmp/fasthosts.lock
+  flock -w 600 9 || { echo "resnet: others have used the hosts of this machine for ten minutes" >&2; exit 1; }
+  trap '"$hosts" down' EXIT
+  "$hosts" up 3
+  why=$("$hosts" rate 1gbit 2>&1) || { echo "resnet: skipped: a link's rate cannot be limited: $why"; exit 77; }
+  "$@" 9>&-
+)
+# train NAME HOSTS OPTIONS...: one worker on each host.
+train() {
+  local file=$folder/$1.$2.json count=$2
+  shift 2
+  [[ ! -s $file ]] || return 0
+  basename "$file" .json
+  on_hosts timeout -k 5 100 "$hosts" run "$count" -r 1 "$bin/fast-train" --data "$folder/data/color" --model studies/resnet/residual.toml \
+    --epochs $epochs --batch-size $((batch / count)) --lr 0.01 --lr-schedule constant --warmup 0 --seed 1 --quiet \
+    --step-ms $((step_ms / count)) --summary-json "$file.new" "$@" </dev/null >"$file.log" 2>&1 || { local status=$?; tail -n 2 "$file.log" >&2; exit $status; }
+  sed -i "1s/{/{ \"machine_load\": $(cut -d ' ' -f 1 /proc/loadavg),/" "$file.new"
+  mv "$file.new" "$file"
+}
+for count in $counts; do
+  if ((count == 1)); then
+    train alone 1
+    continue
+  fi
+  train ring "$count" --topology ring
+  train asynchronous "$count" --topology ring --staleness inf
+  train all-reduce "$count" --algorithm allreduce
+done
+/usr/bin/python3 studies/resnet/table.py "$folder" "$epochs"
