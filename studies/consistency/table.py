@@ -57,8 +57,10 @@ class Run:
     def __init__(self, program, folder, result, test):
         self.name, self.seed = result.stem.rsplit("-", 1)
         content = json.loads(result.read_text())
-        self.seconds, self.load, self.resumed = content["seconds"], content["load"], content["resumed"]
+        self.load, self.resumed = content["load"], content["resumed"]
+        self.training_s = content["summary"]["seconds"]
         own = folder / result.stem
+        self.stopped_s = self.from_version_on(own) if self.resumed else None
         self.final = accuracy(own / "mean-model.safetensors", test)
         said = 100 * content["summary"]["test_accuracy_mean_model"]
         if abs(said - self.final) > 0.1:
@@ -67,6 +69,12 @@ class Run:
         for version in sorted((own / "checkpoints").glob("round-*")):
             self.sizes.append(sum(file.stat().st_size for file in version.iterdir()))
             self.versions[int(version.name.removeprefix("round-"))] = self.evaluate(program, version, test)
+
+    def from_version_on(self, own):
+        """Seconds from the version that the run resumed from until it trained again."""
+        lines = [json.loads(line) for line in (own / "metrics" / "0.jsonl").open()]
+        written = next(line["time"] for line in lines if line.get("event") == "checkpoint" and line["step"] == self.resumed)
+        return [line["time"] for line in lines if line["kind"] == "start"][-1] - written
 
     @staticmethod
     def evaluate(program, version, test):
@@ -88,12 +96,19 @@ def spread(values, digits):
     return text if len(values) == 1 else f"{text} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
+def lost_of(runs, undisturbed):
+    """Seconds lost by a kill: training again, or more training than in the undisturbed run of the seed."""
+    lost = [run.stopped_s if run.resumed else run.training_s - undisturbed[run.seed] for run in runs if run.seed in undisturbed]
+    return "–" if runs[0].name == "undisturbed" or not lost else spread(lost, 1)
+
+
 def table(groups):
-    yield "| run | accuracy, % | seconds | versions | MB a version |"
+    yield "| run | accuracy, % | seconds lost | versions | MB a version |"
     yield "|---|---|---|---|---|"
+    undisturbed = {run.seed: run.training_s for run in groups["undisturbed"]}
     for name, runs in groups.items():
         sizes = sorted(size / 1e6 for run in runs for size in run.sizes)
-        yield (f"| {title_of(name)} | {spread([run.final for run in runs], 2)} | {spread([run.seconds for run in runs], 1)} | "
+        yield (f"| {title_of(name)} | {spread([run.final for run in runs], 2)} | {lost_of(runs, undisturbed)} | "
                f"{sum(len(run.versions) for run in runs)} | {sizes[0]:.1f} to {sizes[-1]:.1f} |")
 
 

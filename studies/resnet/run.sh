@@ -2,7 +2,8 @@
 # The study of a residual network on three nodes:  studies/resnet/run.sh [--small] [BIN] [FOLDER]   (build/release/bin, build/resnet)
 # Trains the network of residual.toml on 1, 2 and 3 hosts with links of 1 Gbit/s: on a ring, without a bound on staleness, and by
 # all-reduce. The hosts are network namespaces of this machine (root, iproute2). FOLDER gets the runs, table.md and the
-# picture. Finished runs are not repeated. EPOCHS (2), SAMPLES (1200) and STEP_MS (1000, of a batch of 100) change their size.
+# picture. Then threads train longer, for the accuracy. Finished runs are not repeated. EPOCHS (2, of the hosts), LONG (12,
+# of the threads), SAMPLES (1200) and STEP_MS (1000, of a batch of 100) change their size.
 # --small: two hosts, few samples. Needs NumPy and matplotlib.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,8 +12,8 @@ small=
 bin=$(readlink -f "${1:-build/release/bin}")
 folder=${2:-build/resnet}
 hosts=$PWD/tests/hosts/hosts.sh
-epochs=${EPOCHS:-2} samples=${SAMPLES:-1200} tests=400 step_ms=${STEP_MS:-1000} counts="1 2 3"
-[[ -z $small ]] || { epochs=1 samples=200 tests=50 step_ms=0 counts="2"; }
+epochs=${EPOCHS:-2} long=${LONG:-12} samples=${SAMPLES:-1200} tests=400 step_ms=${STEP_MS:-1000} counts="1 2 3"
+[[ -z $small ]] || { epochs=1 long=1 samples=200 tests=50 step_ms=0 counts="2"; }
 batch=100 # of all workers together, and the rate .01, as published
 why=$("$hosts" check) || { echo "resnet: skipped: $why"; exit 77; }
 mkdir -p "$folder"
@@ -35,9 +36,24 @@ train() {
   on_hosts timeout -k 5 100 "$hosts" run "$count" -r 1 "$bin/fast-train" --data "$folder/data/color" --model studies/resnet/residual.toml \
     --epochs $epochs --batch-size $((batch / count)) --lr 0.01 --lr-schedule constant --warmup 0 --seed 1 --quiet \
     --step-ms $((step_ms / count)) --summary-json "$file.new" "$@" </dev/null >"$file.log" 2>&1 || { local status=$?; tail -n 2 "$file.log" >&2; exit $status; }
-  sed -i "1s/{/{ \"machine_load\": $(cut -d ' ' -f 1 /proc/loadavg),/" "$file.new"
-  mv "$file.new" "$file"
+  keep "$file"
 }
+keep() {
+  sed -i "1s/{/{ \"machine_load\": $(cut -d ' ' -f 1 /proc/loadavg),/" "$1.new"
+  mv "$1.new" "$1"
+}
+# learn NAME WORKERS OPTIONS...: the same on threads of this machine, without pacing.
+learn() {
+  local file=$folder/accuracy/$1.$2.json count=$2
+  shift 2
+  [[ ! -s $file ]] || return 0
+  echo "accuracy, $(basename "$file" .json)"
+  "$bin/fast-train" --exchange local --workers "$count" --data "$folder/data/color" --model studies/resnet/residual.toml \
+    --epochs $long --batch-size $((batch / count)) --lr 0.01 --lr-schedule constant --warmup 0 --seed 1 --quiet \
+    --summary-json "$file.new" "$@" >"$file.log" 2>&1 || { tail -n 1 "$file.log" >&2 && exit 1; }
+  keep "$file"
+}
+mkdir -p "$folder/accuracy"
 for count in $counts; do
   if ((count == 1)); then
     train alone 1
@@ -47,4 +63,8 @@ for count in $counts; do
   train asynchronous "$count" --topology ring --staleness inf
   train all-reduce "$count" --algorithm allreduce
 done
-/usr/bin/python3 studies/resnet/table.py "$folder" "$epochs"
+learn alone 1
+learn ring "$count" --topology ring
+learn asynchronous "$count" --topology ring --staleness inf
+learn all-reduce "$count" --algorithm allreduce
+/usr/bin/python3 studies/resnet/table.py "$folder" "$epochs" "$long"
