@@ -38,6 +38,15 @@ Loader::Loader(Dataset dataset, Normalization normalization, WindowSampler sampl
           dataset_.size());
 }
 
+Loader::Loader(Dataset form, Normalization normalization, std::shared_ptr<SampleStream> stream,
+               std::shared_ptr<const StreamOrder> order)
+    : dataset_(std::move(form)),
+      normalization_(std::move(normalization)),
+      stream_(std::move(stream)),
+      stream_order_(std::move(order)),
+      batch_size_(stream_order_->batch_size()),
+      rounds_(stream_order_->rounds()) {}
+
 Loader::Loader(Dataset dataset, Normalization normalization, std::size_t batch_size)
     : dataset_(std::move(dataset)),
       normalization_(std::move(normalization)),
@@ -149,10 +158,30 @@ std::span<const T> pick(std::span<const T> from, std::span<const std::size_t> sa
 
 }  // namespace
 
+/// A sample comes once: its number alone says how it is augmented.
+Batch Loader::fill_from_stream(std::size_t epoch, std::size_t round, std::span<float> inputs,
+                               std::span<std::int32_t> labels, std::span<float> targets) const {
+  const auto [samples, numbers] =
+      stream_->read(stream_order_->batch_begin(epoch, round), batch_size_);
+  const std::size_t size = dataset_.sample_size(), each = dataset_.target_size();
+  inputs = inputs.first(numbers.size() * size);
+  if (numbers.empty()) return {inputs, {}, dataset_.sample_shape(), {}, dataset_.target_shape()};
+  std::vector<std::size_t> all(numbers.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  samples.gather(all, normalization_, inputs);
+  for (std::size_t i = 0; augmentation_ && i < all.size(); ++i) {
+    Rng rng(mix_seed(augmentation_seed_, 0, numbers[i]));
+    data::augment(inputs.subspan(i * size, size), dataset_.sample_shape(), *augmentation_, rng);
+  }
+  return {inputs, pick(samples.labels(), all, each, labels), dataset_.sample_shape(),
+          pick(samples.targets(), all, each, targets), dataset_.target_shape()};
+}
+
 Batch Loader::fill(std::size_t epoch, std::size_t round, std::span<float> inputs,
                    std::span<std::int32_t> labels, std::span<float> targets) {
   require(round < rounds_, ErrorKind::argument, "loader: batch {} of an epoch of {}", round,
           rounds_);
+  if (stream_) return fill_from_stream(epoch, round, inputs, labels, targets);
   std::span<const std::size_t> samples = samples_of(epoch, round);
   const std::size_t count = samples.size(), size = dataset_.sample_size();
   inputs = inputs.first(count * size);

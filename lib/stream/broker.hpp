@@ -63,6 +63,27 @@ class Sink {
   virtual std::size_t most_bytes() const = 0;
 };
 
+/// The numbers of the messages that a stream holds: from `first` to `end` - 1, if none is removed
+/// between them. Equal without messages.
+struct Extent {
+  std::uint64_t first = 1, end = 1;
+};
+
+/// Reads messages by their numbers, and leaves them in the stream.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  /// Any thread. While the connection is lost, the last one that is known. Throws Error(resource)
+  /// when it is lost for longer than the patience.
+  virtual Extent extent() = 0;
+  /// Those of the messages [begin, begin + count) that the stream holds and that have the subject,
+  /// ascending. Numbers beyond the extent are not waited for. Waits for a lost connection, and
+  /// throws as extent(), and after interrupt(). One thread.
+  virtual std::vector<Message> read(std::uint64_t begin, std::size_t count) = 0;
+  /// Any thread. Ends a read() that waits, and those that follow.
+  virtual void interrupt() = 0;
+};
+
 struct SourceOptions {
   std::string subject;
   std::string consumer;  ///< name of the durable consumer, which is made if there is none
@@ -81,6 +102,8 @@ class Broker {
   virtual ~Broker() = default;
   /// Throws Error(argument) when no stream has the subject; Error(resource) on other refusals.
   virtual std::unique_ptr<Source> source(const SourceOptions& options) = 0;
+  /// Of the stream that has the subject. Throws as source().
+  virtual std::unique_ptr<Reader> reader(const std::string& subject) = 0;
   /// Throws Error(argument) when no stream takes the subject.
   virtual std::unique_ptr<Sink> sink(const std::string& subject) = 0;
   /// The ids (Nats-Msg-Id) of the last messages of the stream of this subject, `most` at most.

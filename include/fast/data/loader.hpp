@@ -4,6 +4,7 @@
 #include <fast/core/batch.hpp>
 #include <fast/data/augment.hpp>
 #include <fast/data/dataset.hpp>
+#include <fast/data/sample_stream.hpp>
 #include <fast/data/sampler.hpp>
 #include <fast/data/window_sampler.hpp>
 
@@ -32,6 +33,12 @@ class Loader {
   /// For training on shards, or on samples in memory in the same order: the batches of `sampler`,
   /// whose shards are those of the data set.
   Loader(Dataset dataset, Normalization normalization, WindowSampler sampler);
+
+  /// For training on a stream whose samples are as `form` says: the batches of `order`, shared with
+  /// the one who lets it begin. Samples that were removed or are malformed are left out of a batch,
+  /// which is smaller then and may be empty. Waits in batch() until the stream has come to its end.
+  Loader(Dataset form, Normalization normalization, std::shared_ptr<SampleStream> stream,
+         std::shared_ptr<const StreamOrder> order);
 
   /// For evaluation: all samples in their order in every epoch, the last batch possibly shorter.
   /// Throws Error(argument) on a batch size of 0.
@@ -72,11 +79,15 @@ class Loader {
   std::span<const std::size_t> samples_of(std::size_t epoch, std::size_t round);
   std::span<const std::size_t> leave_out_damaged(std::span<const std::size_t> samples,
                                                  std::span<float>& inputs);
+  Batch fill_from_stream(std::size_t epoch, std::size_t round, std::span<float> inputs,
+                         std::span<std::int32_t> labels, std::span<float> targets) const;
 
   Dataset dataset_;
   Normalization normalization_;
   std::optional<Sampler> sampler_;
   std::optional<WindowSampler> windows_;
+  std::shared_ptr<SampleStream> stream_;  ///< null: no stream
+  std::shared_ptr<const StreamOrder> stream_order_;
   std::size_t batch_size_;
   std::size_t rounds_;
   std::vector<std::size_t> order_;

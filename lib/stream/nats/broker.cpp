@@ -1,6 +1,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 
+#include "stream/nats/reader.hpp"
 #include "stream/nats/sink.hpp"
 #include "stream/nats/source.hpp"
 
@@ -20,6 +21,10 @@ class NatsBroker final : public Broker {
 
   std::unique_ptr<Source> source(const SourceOptions& options) override {
     return std::make_unique<NatsSource>(connection_, stream_of(options.subject), options);
+  }
+
+  std::unique_ptr<Reader> reader(const std::string& subject) override {
+    return std::make_unique<NatsReader>(connection_, stream_of(subject), subject);
   }
 
   std::unique_ptr<Sink> sink(const std::string& subject) override {

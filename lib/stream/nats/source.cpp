@@ -5,6 +5,8 @@
 #include <fast/core/message.hpp>
 #include <thread>
 
+#include "stream/nats/message.hpp"
+
 namespace fast::stream {
 namespace {
 
@@ -27,6 +29,8 @@ Headers headers_of(natsMsg* message) {
   return headers;
 }
 
+}  // namespace
+
 Message message_of_handle(natsMsg* from) {
   Message message;
   message.receipt = std::shared_ptr<natsMsg>(from, natsMsg_Destroy);
@@ -48,8 +52,6 @@ ContextHandle context_of(const Connection& connection) {
   require(status == NATS_OK, ErrorKind::resource, "{}: {}", connection.shown(), text_of(status));
   return ContextHandle(made);
 }
-
-}  // namespace
 
 NatsSource::NatsSource(std::shared_ptr<const Connection> connection, const std::string& stream,
                        const SourceOptions& options)

@@ -1,0 +1,161 @@
+#include "stream/nats/reader.hpp"
+
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <thread>
+#include <utility>
+
+#include "stream/nats/message.hpp"
+
+namespace fast::stream {
+namespace {
+
+constexpr std::chrono::milliseconds pause_after_trouble{100};
+constexpr std::chrono::milliseconds fetch_wait{250};
+/// After which the server forgets the consumer of a program that is gone.
+constexpr std::chrono::seconds forget_after{30};
+constexpr std::size_t most_at_once = 1000;
+
+std::int64_t nanoseconds(std::chrono::nanoseconds time) { return time.count(); }
+
+}  // namespace
+
+NatsReader::NatsReader(std::shared_ptr<const Connection> connection, std::string stream,
+                       std::string subject)
+    : connection_(std::move(connection)),
+      stream_(std::move(stream)),
+      subject_(std::move(subject)),
+      context_(context_of(*connection_)) {
+  const natsStatus status = ask_extent(extent_);
+  require(status == NATS_OK, ErrorKind::resource, "{}: the stream {} cannot be read: {}",
+          connection_->shown(), printable(stream_), printable(text_of(status)));
+}
+
+natsStatus NatsReader::ask_extent(Extent& into) {
+  jsStreamInfo* found = nullptr;
+  jsErrCode code{};
+  const natsStatus status =
+      js_GetStreamInfo(&found, context_.get(), stream_.c_str(), nullptr, &code);
+  const StreamInfoHandle info(found);
+  if (status != NATS_OK) return status;
+  const std::uint64_t end = info->State.LastSeq + 1;
+  into = {info->State.Msgs == 0 ? end : info->State.FirstSeq, end};
+  return NATS_OK;
+}
+
+Extent NatsReader::known() {
+  const std::lock_guard lock(mutex_);
+  return extent_;
+}
+
+Extent NatsReader::extent() {
+  connection_->require_alive();
+  Extent now;
+  if (!connection_->is_up() || ask_extent(now) != NATS_OK) return known();
+  const std::lock_guard lock(mutex_);
+  return extent_ = now;
+}
+
+/// An ephemeral consumer, which the server forgets with the subscription.
+natsStatus NatsReader::subscribe(std::uint64_t begin) {
+  if (subscription_ && next_ == begin) return NATS_OK;
+  subscription_.reset();
+  jsSubOptions with;
+  jsSubOptions_Init(&with);
+  with.Stream = stream_.c_str();
+  with.Config.DeliverPolicy = js_DeliverByStartSequence;
+  with.Config.OptStartSeq = begin;
+  with.Config.AckPolicy = js_AckNone;
+  with.Config.MemoryStorage = true;
+  with.Config.InactiveThreshold = nanoseconds(forget_after);
+  natsSubscription* made = nullptr;
+  jsErrCode code{};
+  const natsStatus status = js_PullSubscribe(&made, context_.get(), subject_.c_str(), nullptr,
+                                             nullptr, &with, &code);
+  subscription_.reset(made);
+  next_ = begin;
+  delivered_ = 0;
+  return status;
+}
+
+/// Whether messages that the consumer has sent were lost on the way, or more are to come.
+natsStatus NatsReader::look_for_more() const {
+  jsConsumerInfo* found = nullptr;
+  jsErrCode code{};
+  const natsStatus status =
+      natsSubscription_GetConsumerInfo(&found, subscription_.get(), nullptr, &code);
+  const ConsumerInfoHandle info(found);
+  if (status != NATS_OK) return status;
+  if (info->Delivered.Consumer != delivered_) return NATS_MISMATCH;
+  return info->NumPending == 0 ? NATS_NOT_FOUND : NATS_TIMEOUT;
+}
+
+/// Whether it follows the one before it.
+bool NatsReader::is_next(natsMsg* message) {
+  jsMsgMetaData* facts = nullptr;
+  if (natsMsg_GetMetaData(&facts, message) != NATS_OK) return false;
+  const bool follows = facts->Sequence.Consumer == delivered_ + 1;
+  jsMsgMetaData_Destroy(facts);
+  if (follows) ++delivered_;
+  return follows;
+}
+
+natsStatus NatsReader::fetch(std::uint64_t end, std::vector<Message>& into) {
+  jsFetchRequest wanted;
+  jsFetchRequest_Init(&wanted);
+  wanted.Batch = static_cast<int>(std::min<std::uint64_t>(end - next_, most_at_once));
+  wanted.NoWait = true;
+  wanted.Expires = nanoseconds(fetch_wait);
+  natsMsgList found{};
+  const natsStatus status = natsSubscription_FetchRequest(&found, subscription_.get(), &wanted);
+  const int count = found.Count;
+  bool is_whole = true;
+  for (int i = 0; i < count && is_whole; ++i) {
+    is_whole = is_next(found.Msgs[i]);
+    if (!is_whole) break;
+    Message message = message_of_handle(std::exchange(found.Msgs[i], nullptr));
+    next_ = message.sequence + 1;
+    if (message.sequence < end) into.push_back(std::move(message));
+  }
+  natsMsgList_Destroy(&found);
+  if (!is_whole) return NATS_MISMATCH;
+  if (count > 0) return NATS_OK;
+  const bool is_empty = status == NATS_OK || status == NATS_TIMEOUT || status == NATS_NOT_FOUND;
+  return is_empty ? look_for_more() : status;
+}
+
+/// A lost connection is in require_alive(). Other troubles end the program when they last.
+void NatsReader::trouble(natsStatus status) {
+  const std::string text = text_of(status);
+  const auto now = Connection::Clock::now();
+  if (!trouble_since_) trouble_since_ = now;
+  require(now - *trouble_since_ < connection_->patience(), ErrorKind::resource,
+          "{}: the stream {} gives no messages: {}; see whether it is there", connection_->shown(),
+          printable(stream_), printable(text));
+  subscription_.reset();
+  std::this_thread::sleep_for(pause_after_trouble);
+}
+
+std::vector<Message> NatsReader::read(std::uint64_t begin, std::size_t count) {
+  std::uint64_t end = known().end;
+  if (end < begin + count) end = extent().end;
+  end = std::min(end, begin + count);
+  std::vector<Message> messages;
+  std::uint64_t at = begin;
+  while (at < end) {
+    require(!interrupted_, ErrorKind::resource, "{}: messages are not read: the program ends",
+            connection_->shown());
+    connection_->require_alive();
+    natsStatus status = connection_->is_up() ? subscribe(at) : NATS_CONNECTION_DISCONNECTED;
+    if (status == NATS_OK) {
+      status = fetch(end, messages);
+      at = next_;
+    }
+    if (status == NATS_NOT_FOUND) break;  // the rest was removed
+    status == NATS_OK ? trouble_since_.reset() : trouble(status);
+  }
+  return messages;
+}
+
+}  // namespace fast::stream

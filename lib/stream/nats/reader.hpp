@@ -1,0 +1,44 @@
+// Messages of a stream by their numbers.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "stream/nats/connection.hpp"
+
+namespace fast::stream {
+
+class NatsReader final : public Reader {
+ public:
+  /// `stream` has the subject.
+  NatsReader(std::shared_ptr<const Connection> connection, std::string stream, std::string subject);
+
+  Extent extent() override;
+  std::vector<Message> read(std::uint64_t begin, std::size_t count) override;
+  void interrupt() override { interrupted_ = true; }
+
+ private:
+  Extent known();
+  /// The server's answer, if there is one.
+  natsStatus ask_extent(Extent& into);
+  natsStatus subscribe(std::uint64_t begin);
+  /// Adds messages up to `end`. NATS_NOT_FOUND: the stream holds no further ones.
+  natsStatus fetch(std::uint64_t end, std::vector<Message>& into);
+  natsStatus look_for_more() const;
+  bool is_next(natsMsg* message);
+  void trouble(natsStatus status);
+
+  std::shared_ptr<const Connection> connection_;
+  const std::string stream_, subject_;
+  ContextHandle context_;
+  SubscriptionHandle subscription_;  ///< of a consumer that is at next_; null: none
+  std::uint64_t next_ = 0;
+  std::uint64_t delivered_ = 0;  ///< messages that this consumer has sent
+  std::optional<Connection::Clock::time_point> trouble_since_;
+  std::atomic<bool> interrupted_ = false;
+  std::mutex mutex_;  ///< guards extent_
+  Extent extent_;
+};
+
+}  // namespace fast::stream
