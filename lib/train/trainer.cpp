@@ -10,6 +10,7 @@
 #include "train/run/resume.hpp"
 #include "train/run/run_end.hpp"
 #include "train/run/run_files.hpp"
+#include "train/run/stream_begin.hpp"
 #include "train/run/training_loop.hpp"
 
 namespace fast::train {
@@ -107,11 +108,12 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   }
   Evaluator evaluator(replica, plan.data.normalization);
   BestModel best(plan, replica, evaluator);
-  RunPosition position(batches->rounds());
+  RunPosition position(batches->rounds(), batches->stream_order());
   Balancer balancer(plan, *batches, replica);
   RunState state(replica, best, position, balancer);
   Resume resume(plan, std::move(resume_point), replica, state);
   is_spare ? come_to_place(plan, control, resume, position, replica) : resume.run();
+  if (plan.options.stream) begin_stream(plan, position, *batches->stream_order());
   balancer.start();
   if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);
   look_over(plan, worker_options(plan.options).algorithm.declaration(), is_spare);

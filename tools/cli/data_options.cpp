@@ -46,7 +46,8 @@ void add_rows(OptionTable& table, DataOptions& o) {
       .agreed();
   table
       .add("test_data", o.test_data, text(),
-           "the test part: a CSV file with the same columns, or the pattern of its shards")
+           "the test part: a CSV file with the same columns, or the pattern of its shards; with a "
+           "stream, a data set whose test part is taken")
       .agreed();
   table
       .add("test_share", o.test_share, fast::options::optional(number<double>(fraction())),

@@ -1,4 +1,5 @@
-// fast-data: turns data sets into shards that are mapped into memory, and says what files hold.
+// fast-data: turns data sets into shards that are mapped into memory or into messages of a stream,
+// and says what files hold.
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +19,8 @@
 
 #include "cli/command_line.hpp"
 #include "cli/data_options.hpp"
-#include "data/files/split.hpp"
+#include "fast_data/publish.hpp"
+#include "fast_data/shuffled.hpp"
 
 using namespace fast;
 namespace fs = std::filesystem;
@@ -31,6 +33,7 @@ constexpr char footer[] =
     "  fast-data convert prices.csv packed --target price    a table; options as fast-train's\n"
     "  fast-data info packed/train-00000-of-00004.packed     one shard, all of its sums checked\n"
     "  fast-data info 'train-{000..011}.tar' --test-data 'test-*.tar'\n"
+    "  fast-data publish packed nats://127.0.0.1:4222/samples        to a stream for training\n"
     "  fast-train --data packed                              trains on the shards\n\n"
     "A shard is complete when it has its name; a conversion that was killed leaves *.part. Exit "
     "status: "
@@ -111,31 +114,6 @@ void make_directory(const fs::path& directory) {
           printable(directory.string()));
 }
 
-/// Another order of samples in memory.
-class Shuffled final : public data::SampleSource {
- public:
-  Shuffled(data::Dataset samples, std::vector<std::size_t> order)
-      : samples_(std::move(samples)), order_(std::move(order)) {}
-  bool is_bytes() const override { return samples_.is_bytes(); }
-  std::vector<std::size_t> shards() const override { return {order_.size()}; }
-  void read(std::size_t sample, std::span<std::byte> into) const override {
-    samples_.copy(order_[sample], into);
-  }
-
- private:
-  data::Dataset samples_;
-  std::vector<std::size_t> order_;
-};
-
-data::Dataset shuffled(const data::Dataset& samples, std::uint64_t seed) {
-  std::vector<std::size_t> order(samples.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  Rng(mix_seed(seed, 0xda7a)).shuffle(std::span(order));
-  data::Targets targets = data::chosen_targets(samples, order);
-  return {samples.name(), samples.sample_shape(),
-          std::make_shared<Shuffled>(samples, std::move(order)), std::move(targets)};
-}
-
 struct Conversion {
   std::string from, to, shard_size = "256MB";
   std::optional<std::uint64_t> shuffle;
@@ -154,9 +132,9 @@ void convert(const Conversion& conversion, const tools::DataOptions& reading) {
     if (const data::SampleSource* source = part->source(); source && source->left_out() > 0)
       fmt::print(stderr, "fast-data: {} samples are left out; the first: {}\n", source->left_out(),
                  source->why_left_out());
-    const auto files =
-        data::write_packed(conversion.shuffle ? shuffled(*part, *conversion.shuffle) : *part,
-                           conversion.to, name, shard_bytes, left_out);
+    const auto files = data::write_packed(
+        conversion.shuffle ? fast_data::shuffled(*part, *conversion.shuffle) : *part, conversion.to,
+        name, shard_bytes, left_out);
     if (faults > most_faults_shown)
       fmt::print(stderr, "fast-data: left out: {} more\n", faults - most_faults_shown);
     fmt::print("{}: {} in {} shard{}\n", name, form_of(data::open_packed(files)), files.size(),
@@ -208,8 +186,10 @@ int run(int argc, char** argv) {
   table.group("data");
   tools::add_rows(table, reading);
   TableOptions options(table);
-  CLI::App app("Turns data sets into shards that are mapped into memory, and says what files hold.",
-               "fast-data");
+  CLI::App app(
+      "Turns data sets into shards that are mapped into memory, or into messages of a "
+      "stream, and says what files hold.",
+      "fast-data");
   app.footer(footer);
   app.require_subcommand(1);
   Conversion conversion;
@@ -228,10 +208,16 @@ int run(int argc, char** argv) {
   CLI::App* info = app.add_subcommand("info", "what a shard or a data set holds");
   info->add_option("file", conversion.from, "a shard, or a data set as for convert")->required();
   options.add_to(*info);
+  fast_data::PublishOptions publication;
+  CLI::App* published =
+      app.add_subcommand("publish", "publishes the samples of a data set to a stream");
+  fast_data::add_options(*published, publication);
+  options.add_to(*published);
   if (const auto status = tools::parse(app, argc, argv)) return *status;
   options.take();
   if (*converted) convert(conversion, reading);
   if (*info) show(conversion.from, reading);
+  if (*published) fast_data::publish(publication, reading);
   return 0;
 }
 

@@ -25,6 +25,7 @@
 #include "fast_train/read_options.hpp"
 #include "fast_train/run_name.hpp"
 #include "fast_train/settings.hpp"
+#include "fast_train/stream_data.hpp"
 
 namespace {
 
@@ -51,7 +52,8 @@ void check_writable(const std::string& path) {
 
 /// The loss says what targets are, unless --target-type does.
 data::LoadOptions load_options(const Options& o) {
-  data::LoadOptions load = tools::load_options(o.data_options, o.samples);
+  data::LoadOptions load =
+      tools::load_options(o.data_options, fast_train::is_stream(o) ? 0 : o.samples);
   if (load.targets != data::TargetKind::automatic) return load;
   if (o.loss == nn::Loss::cross_entropy) load.targets = data::TargetKind::classes;
   if (o.loss == nn::Loss::mse || o.loss == nn::Loss::huber)
@@ -59,7 +61,14 @@ data::LoadOptions load_options(const Options& o) {
   return load;
 }
 
+/// Of a stream: what --test-data names.
 data::Splits load_data(const Options& o) {
+  if (fast_train::is_stream(o)) {
+    data::LoadOptions load = load_options(o);
+    load.test_data.clear();
+    fast_train::check_counts(o, o.samples);
+    return data::load(o.data_options.test_data, load);
+  }
   data::Splits data = data::load(o.data, load_options(o));
   fast_train::check_counts(o, data.train.size());
   return data;
@@ -77,12 +86,14 @@ data::Splits data_of(const Group& ranks, const Options& o) {
   const std::string source =
       fmt::format("{} {} {}\n{}", o.samples, o.data, static_cast<int>(load_options(o).targets),
                   tools::text_of(o.data_options));
-  return train::load_once_a_host(ranks, source, Deadline(o.trainer.worker.deadline),
-                                 [&] { return load_data(o); });
+  data::Splits data = train::load_once_a_host(ranks, source, Deadline(o.trainer.worker.deadline),
+                                              [&] { return load_data(o); });
+  return fast_train::is_stream(o) ? fast_train::stream_splits(o, std::move(data)) : data;
 }
 
 void check_start(const Group& ranks, const Options& o) {
   agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
+    fast_train::check_stream(o);
     fast_train::trainer_options(o);
     require(o.spares < ranks.size(), ErrorKind::argument,
             "--spares {}: {} ranks were started, and at least one must train; start more with "
@@ -165,6 +176,8 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data,
     replica = fast_train::backend_of(o, spec, group);
     trainer.device = replica.device;
     trainer.prefetch.memory = replica.memory;
+    if (fast_train::is_stream(o))
+      trainer.stream = fast_train::open_stream(o, data.train, trainer.worker.log);
   });
   const TopologyRule rule = topology_on_hosts(o.topology, group.hosts());
   // By all ranks, also if their options differ: the Trainer finds that out.

@@ -109,20 +109,21 @@ void add_data_rows(OptionTable& table, Options& o) {
       .add("data", o.data, text(),
            "fashion-mnist, a file (.csv, .npz, .npy), shards (\"train-*.tar\"), or a directory "
            "with shards, images in folders (train/<class>/*.png or .jpg), the binary files of "
-           "CIFAR-10 or CIFAR-100, .npy files or four IDX files (plain or .gz)")
+           "CIFAR-10 or CIFAR-100, .npy files or four IDX files (plain or .gz); or a stream of "
+           "samples (nats://HOST:PORT/SUBJECT), with --samples for an epoch and --test-data")
       .offer({"fashion-mnist", std::string(files), std::string(directories)})
       .agreed();
   tools::add_rows(table, o.data_options);
   table
       .add("samples", o.samples, number<std::size_t>(any()),
-           "train on the first so many samples only; 0: all")
+           "train on the first so many samples only; 0: all. Of a stream: samples of an epoch")
       .agreed();
   table
       .add("augment", o.augment,
            "train on crops of images padded by 4; every other image is mirrored")
       .agreed();
   table.add("prefetch", o.prefetch, options::optional(number<int>(zero_or_more())),
-            "batches that a thread makes ahead of training [2 for GPUs, else 0]");
+            "batches that a thread makes ahead of training [2 for GPUs and streams, else 0]");
 }
 
 void add_model_rows(OptionTable& table, Options& o) {
@@ -421,6 +422,8 @@ std::vector<tools::Group> groups() {
 bool is_all_reduce(const Options& o) {
   return o.exchange == "allreduce" || o.rule.name == "allreduce";
 }
+
+bool is_stream(const Options& o) { return o.data.starts_with("nats://"); }
 
 bool brings_momentum(const Options& o) {
   return !is_all_reduce(o) && o.rule.rule().declaration().needs_learning_rate;

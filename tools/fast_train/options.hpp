@@ -66,6 +66,8 @@ void add_own_rows(fast::options::OptionTable& table, Options& o);
 std::vector<tools::Group> groups();
 
 bool is_all_reduce(const Options& o);
+/// The samples come from a stream.
+bool is_stream(const Options& o);
 /// True for rules that divide by the learning rate.
 bool brings_momentum(const Options& o);
 

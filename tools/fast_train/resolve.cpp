@@ -46,7 +46,10 @@ std::string optimizer_text(const Options& o) {
   return text;
 }
 
-int prefetch_of(const Options& o) { return o.prefetch.value_or(o.device == "cpu" ? 0 : 2); }
+int prefetch_of(const Options& o) {
+  const bool waits_for_data = o.device != "cpu" || is_stream(o);
+  return o.prefetch.value_or(waits_for_data ? 2 : 0);
+}
 
 Options resolved(Options o) {
   const nn::OptimizerSpec spec = optimizer_of(o);

@@ -22,6 +22,7 @@
 #include "core/toml.hpp"
 #include "fast_train/read_options.hpp"
 #include "fast_train/resolve.hpp"
+#include "fast_train/stream_data.hpp"
 #include "nn/shape.hpp"
 
 namespace fast_train {
@@ -175,7 +176,7 @@ backends::OnDevice backend_of(const Options& o, const nn::ModelSpec& spec, const
 
 train::TrainerOptions trainer_options(const Options& o) {
   train::TrainerOptions trainer = o.trainer;
-  trainer.names = {o.data, o.model, optimizer_text(o), text_of_model_file(o), {}};
+  trainer.names = {shown_data(o), o.model, optimizer_text(o), text_of_model_file(o), {}};
   trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
   if (o.augment) trainer.augmentation.emplace();
   trainer.prefetch.ahead = static_cast<std::size_t>(prefetch_of(o));

@@ -6,6 +6,7 @@
 #include <fast/data/augment.hpp>
 #include <fast/data/load.hpp>
 #include <fast/data/prefetcher.hpp>
+#include <fast/data/sample_stream.hpp>
 #include <fast/data/sharding.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/train/balance.hpp>
@@ -61,7 +62,13 @@ struct TrainerOptions {
   int epochs = 5;
   std::size_t batch_size = 64;  ///< of each worker; the mean over all workers with `balance`
   std::uint64_t seed = 1;       ///< of the samples' order and the skewed shards
-  data::Sharding shards;        ///< which worker trains on which samples
+  /// Where the training samples come from, on this worker; null: the data set. The training part
+  /// then only says what the samples are and how many an epoch has (data::form_of_stream()). The
+  /// run begins with the first sample of the stream, or goes on after those of a checkpoint. A
+  /// worker waits before a round until the samples of all workers are there. Not with skewed
+  /// shards, balance, validation, a window, spares, an all-reduce or a rotating arena.
+  std::shared_ptr<data::SampleStream> stream;
+  data::Sharding shards;  ///< which worker trains on which samples
   /// Workers of different speeds. Not with skewed shards, with spares, or where no worker averages.
   Balance balance;
   /// So many samples are shuffled together, as data::WindowSampler does: for data in shards (empty:

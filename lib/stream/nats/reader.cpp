@@ -71,8 +71,8 @@ natsStatus NatsReader::subscribe(std::uint64_t begin) {
   with.Config.InactiveThreshold = nanoseconds(forget_after);
   natsSubscription* made = nullptr;
   jsErrCode code{};
-  const natsStatus status = js_PullSubscribe(&made, context_.get(), subject_.c_str(), nullptr,
-                                             nullptr, &with, &code);
+  const natsStatus status =
+      js_PullSubscribe(&made, context_.get(), subject_.c_str(), nullptr, nullptr, &with, &code);
   subscription_.reset(made);
   next_ = begin;
   delivered_ = 0;

@@ -122,6 +122,11 @@ std::int64_t RunControl::round_of(Request what) const {
   return agreement_.round_of(what);
 }
 
+bool RunControl::stop_is_settled() const {
+  const std::lock_guard lock(mutex_);
+  return agreement_.records().newest_settled(Request::stop).number > 0;
+}
+
 void RunControl::end(Stage stage, std::int64_t rounds) {
   const std::lock_guard lock(mutex_);
   agreement_.records().end(stage, rounds);

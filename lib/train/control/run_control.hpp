@@ -37,6 +37,8 @@ class RunControl {
   Turn take_turn(std::int64_t rounds, std::int64_t ahead);
   void saved();
   std::int64_t round_of(Request what) const;
+  /// The workers have agreed in which round all stop.
+  bool stop_is_settled() const;
   void end(Stage stage, std::int64_t rounds);
   /// Epoch `number` begins in round `round` of this worker, if the workers do not become more.
   void note_next_epoch(NumberedRound epoch);

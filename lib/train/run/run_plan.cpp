@@ -129,6 +129,26 @@ void check_balance(const TrainerOptions& options, const Group& group) {
           name);
 }
 
+/// What needs all samples at once, or another number of workers than the order of the stream.
+void check_stream(const TrainerOptions& options, const Group& group) {
+  if (!options.stream) return;
+  const std::string& name = options.stream->name();
+  const auto refuse = [&name](bool chosen, const char* what, const char* instead) {
+    require(!chosen, ErrorKind::argument, "Trainer: {} with samples of the stream {}; {}", what,
+            name, instead);
+  };
+  refuse(options.shards.dirichlet_alpha.has_value(), "skewed shards", "choose even sharding");
+  refuse(!options.balance.is_even(), "a balance by speeds", "choose even balance");
+  refuse(options.validation > 0, "a validation share", "test on the test part");
+  refuse(options.window.has_value(), "a window",
+         "samples come in the order of the stream: publish them shuffled");
+  refuse(group.spares() > 0, "spares",
+         "start no spares: a run on a stream continues without the "
+         "workers that it loses");
+  refuse(options.all_reduce, "an all-reduce", "choose a rule that averages with neighbors");
+  refuse(options.arena == Arena::rotating, "a rotating arena", "take the fixed arena");
+}
+
 Shares first_shares(const TrainerOptions& options, int workers) {
   if (options.balance.kind != Balance::Kind::given)
     return Shares::even(workers, options.batch_size);
@@ -199,6 +219,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   check_balance(options, group);
   check_arena(options, backend);
   check_sharding(options, data.train);
+  check_stream(options, group);
   require(group.spares() == 0 || !options.all_reduce, ErrorKind::argument,
           "Trainer: {} spares with the all-reduce, which ends when a worker is lost; leave the "
           "spares out or average with neighbors",

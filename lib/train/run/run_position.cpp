@@ -7,6 +7,13 @@
 
 namespace fast::train {
 
+namespace {
+
+/// The first sample of a stream that no worker has trained on.
+constexpr auto stream_next = "fast.stream_next";
+
+}  // namespace
+
 std::size_t place_in_epoch(std::int64_t round, std::int64_t of, std::size_t rounds) {
   if (of <= 0 || round >= of || rounds == 0) return 0;
   const double part = static_cast<double>(round) / static_cast<double>(of);
@@ -41,16 +48,24 @@ void RunPosition::advance(std::int64_t rounds_made) {
 }
 
 Metadata RunPosition::to_metadata() const {
-  return {{"fast.round", std::to_string(rounds_)},
-          {"fast.epoch", std::to_string(epoch_)},
-          {"fast.epoch_round", std::to_string(round_)},
-          {"fast.epoch_rounds", std::to_string(epoch_rounds_)}};
+  Metadata metadata{{"fast.round", std::to_string(rounds_)},
+                    {"fast.epoch", std::to_string(epoch_)},
+                    {"fast.epoch_round", std::to_string(round_)},
+                    {"fast.epoch_rounds", std::to_string(epoch_rounds_)}};
+  if (stream_ && stream_->has_begun())
+    metadata[stream_next] =
+        std::to_string(stream_->round_begin(static_cast<std::size_t>(epoch_), round_));
+  return metadata;
 }
 
 void RunPosition::take_place(const Metadata& metadata) {
   epoch_ = static_cast<int>(metadata_number(metadata, "fast.epoch"));
   round_ = place_in_epoch(metadata_number(metadata, "fast.epoch_round"),
                           metadata_number(metadata, "fast.epoch_rounds"), epoch_rounds_);
+  // A run on a file may go on with a stream.
+  if (!stream_ || !metadata.contains(stream_next)) return;
+  stream_->begin(static_cast<std::uint64_t>(metadata_number(metadata, stream_next)),
+                 static_cast<std::size_t>(epoch_), round_);
 }
 
 void RunPosition::take_place(int epoch, std::int64_t begins, std::int64_t round) {

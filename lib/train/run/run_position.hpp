@@ -1,10 +1,13 @@
 // How far a run is.
 #pragma once
 
+#include <fast/data/sample_stream.hpp>
 #include <fast/train/safetensors.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 namespace fast::train {
 
@@ -15,7 +18,10 @@ std::size_t place_in_epoch(std::int64_t round, std::int64_t of, std::size_t roun
 /// Epochs, rounds of the epoch, and rounds. A resumed run goes on counting.
 class RunPosition {
  public:
-  explicit RunPosition(std::size_t epoch_rounds) : epoch_rounds_(epoch_rounds) {}
+  /// `stream`: of a run on a stream, whose place belongs to the run's; else null.
+  explicit RunPosition(std::size_t epoch_rounds,
+                       std::shared_ptr<data::StreamOrder> stream = nullptr)
+      : epoch_rounds_(epoch_rounds), stream_(std::move(stream)) {}
 
   int epoch() const { return epoch_; }          ///< of the next round
   std::size_t round() const { return round_; }  ///< the next one of that epoch
@@ -43,6 +49,7 @@ class RunPosition {
 
  private:
   std::size_t epoch_rounds_;
+  std::shared_ptr<data::StreamOrder> stream_;
   int epoch_ = 0;
   std::size_t round_ = 0;
   std::int64_t rounds_ = 0, rounds_here_ = 0;

@@ -19,10 +19,12 @@ BatchPart batch_part(const RunPlan& plan, const Shares& shares) {
   return part;
 }
 
-data::Loader loader_of(const RunPlan& plan, const BatchPart& part, std::vector<std::size_t> own) {
+data::Loader loader_of(const RunPlan& plan, const BatchPart& part, std::vector<std::size_t> own,
+                       const std::shared_ptr<const data::StreamOrder>& order) {
   const TrainerOptions& options = plan.options;
   const data::Dataset& train = plan.data.train;
   const data::Normalization& normalization = plan.data.normalization;
+  if (order) return {train, normalization, options.stream, order};
   if (!options.window && !train.is_streamed()) {
     return {train, normalization,
             data::Sampler({train.size(), part.workers, part.rank, options.batch_size, options.seed,
@@ -34,12 +36,29 @@ data::Loader loader_of(const RunPlan& plan, const BatchPart& part, std::vector<s
   return {train, normalization, data::WindowSampler(std::move(windows))};
 }
 
-data::Loader make_loader(const RunPlan& plan, const BatchPart& part, std::vector<std::size_t> own) {
+data::Loader make_loader(const RunPlan& plan, const BatchPart& part, std::vector<std::size_t> own,
+                         const std::shared_ptr<const data::StreamOrder>& order = nullptr) {
   const TrainerOptions& options = plan.options;
-  data::Loader loader = loader_of(plan, part, std::move(own));
+  data::Loader loader = loader_of(plan, part, std::move(own), order);
   if (options.augmentation) loader.augment(*options.augmentation, options.seed);
   loader.threads(options.loader_threads);
   return loader;
+}
+
+/// Null without a stream.
+std::shared_ptr<data::StreamOrder> stream_order_of(const RunPlan& plan) {
+  if (!plan.options.stream) return nullptr;
+  const auto workers = static_cast<std::size_t>(plan.group.size());
+  const std::size_t batch_size = plan.options.batch_size;
+  const std::size_t rounds =
+      plan.data.train.size() / workers / std::max<std::size_t>(batch_size, 1);
+  return std::make_shared<data::StreamOrder>(plan.group.size(), plan.group.rank(), batch_size,
+                                             rounds);
+}
+
+std::shared_ptr<void> interrupter_of(const std::shared_ptr<data::SampleStream>& stream) {
+  if (!stream) return nullptr;
+  return {nullptr, [stream](void*) { stream->interrupt(); }};
 }
 
 ShardPlan make_shards(const RunPlan& plan, const Schedule& schedule) {
@@ -58,9 +77,20 @@ ShardPlan make_shards(const RunPlan& plan, const Schedule& schedule) {
 
 TrainingBatches::TrainingBatches(const RunPlan& plan)
     : shards_(make_shards(plan, plan.schedule)),
-      loader_(std::in_place, make_loader(plan, batch_part(plan, plan.shares), shards_.own()),
+      stream_(plan.options.stream),
+      stream_order_(stream_order_of(plan)),
+      loader_(std::in_place,
+              make_loader(plan, batch_part(plan, plan.shares), shards_.own(), stream_order_),
               plan.options.prefetch),
-      batch_size_(plan.shares.of(plan.group.rank()).batch_size) {}
+      batch_size_(plan.shares.of(plan.group.rank()).batch_size),
+      interrupter_(interrupter_of(stream_)) {}
+
+bool TrainingBatches::is_there(int epoch, std::size_t round) {
+  if (!stream_) return true;
+  const std::uint64_t end = stream_order_->round_end(static_cast<std::size_t>(epoch), round);
+  if (known_end_ < end) known_end_ = stream_->extent().end;
+  return known_end_ >= end;
+}
 
 void TrainingBatches::divide(const RunPlan& plan, const Shares& shares) {
   data::Loader loader = make_loader(plan, batch_part(plan, shares), {});

@@ -23,6 +23,11 @@ class TrainingBatches {
     return loader_->batch(static_cast<std::size_t>(epoch), round);
   }
 
+  /// Of a stream: which samples each round takes; null: the samples are in a data set.
+  const std::shared_ptr<data::StreamOrder>& stream_order() const { return stream_order_; }
+  /// Whether the samples of all workers for this round have come. Asks the stream.
+  bool is_there(int epoch, std::size_t round);
+
   /// A neighbor was left out of a round.
   void note_missed(int neighbor, std::int64_t round) { shards_.note_missed(neighbor, round); }
   /// The worker before this one on its seat has left out `count` batches, before (epoch, round).
@@ -56,10 +61,14 @@ class TrainingBatches {
   static const Batch* take(data::Prefetcher& loader, Span& missed);
 
   ShardPlan shards_;
+  std::shared_ptr<data::SampleStream> stream_;  ///< null: the samples are in a data set
+  std::shared_ptr<data::StreamOrder> stream_order_;
+  std::uint64_t known_end_ = 0;             ///< of the stream
   std::optional<data::Prefetcher> loader_;  ///< never empty between calls
   std::size_t batch_size_;
   Span missed_;
-  std::deque<Earlier> earlier_;  ///< the oldest first
+  std::deque<Earlier> earlier_;        ///< the oldest first
+  std::shared_ptr<void> interrupter_;  ///< of the stream; its end comes before the prefetcher's
 };
 
 }  // namespace fast::train

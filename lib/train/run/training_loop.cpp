@@ -1,6 +1,8 @@
 #include "train/run/training_loop.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "exchange/group_impl.hpp"
@@ -12,6 +14,8 @@ namespace {
 
 /// Later than the last round of any run.
 constexpr std::int64_t never = std::int64_t{1} << 36;
+constexpr auto look_again = std::chrono::milliseconds(20);
+constexpr auto told_of_wait_after = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -64,9 +68,11 @@ void TrainingLoop::begin_epoch() {
   const auto epoch_rounds = static_cast<std::int64_t>(position().epoch_rounds());
   const std::int64_t next =
       worker.round() + epoch_rounds - static_cast<std::int64_t>(position().round());
+  const bool may_grow = plan_.options.stream == nullptr;
   const std::size_t needed =
       plan_.options.batch_size * static_cast<std::size_t>(plan_.schedule.workers() + 1);
-  if (plan_.data.train.size() >= needed) worker.allow_growth(growth_rounds(next, epoch_rounds));
+  if (may_grow && plan_.data.train.size() >= needed)
+    worker.allow_growth(growth_rounds(next, epoch_rounds));
   balancer_.begin_epoch(position().epoch());
   checkpoint_.note_epoch(worker.round());
 }
@@ -108,8 +114,9 @@ void TrainingLoop::run_epoch(int epoch) {
   sums_ = {};
   skipped_ = 0;
   log_.begin_epoch();
-  while (position().epoch() == epoch && has_seat() && !leaves() &&
-         checkpoint_.may_go_on(round_s())) {
+  while (position().epoch() == epoch && has_seat()) {
+    await_samples();
+    if (leaves() || !checkpoint_.may_go_on(round_s())) return;
     const std::size_t round = position().round();
     const std::int64_t before = replica_.worker().round();
     run_round(epoch, round);
@@ -118,6 +125,27 @@ void TrainingLoop::run_epoch(int epoch) {
     after_round(epoch, round);
     if (!has_seat()) return;
     checkpoint_.after_round();
+  }
+}
+
+/// Of a stream, before the round begins: a worker that has begun it must finish it. Every worker
+/// waits for the samples of all, so that none waits for another in the round. A stop that is agreed
+/// on in a later round comes with samples, since another worker has them.
+void TrainingLoop::await_samples() {
+  const auto began = Clock::now();
+  while (!batches_.is_there(position().epoch(), position().round())) {
+    const auto& asked = plan_.options.leave_requested;
+    if (checkpoint_.stop_is_settled() || (asked && asked())) return;
+    if (Clock::now() - began > told_of_wait_after && !std::exchange(told_of_wait_, true) &&
+        plan_.group.rank() == 0) {
+      plan_.log(LogLevel::info,
+                fmt::format("{}: waits for samples: the next round needs those up to number {}",
+                            plan_.options.stream->name(),
+                            batches_.stream_order()->round_end(
+                                static_cast<std::size_t>(position().epoch()), position().round()) -
+                                1));
+    }
+    std::this_thread::sleep_for(look_again);
   }
 }
 
@@ -133,7 +161,8 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   const double load_s = Seconds(Clock::now() - load).count();
   count_damage(batch);
   const double loss = replica_.round(batch, rate_);
-  sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
+  if (batch.count() > 0)
+    sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
   figures_.seconds += Seconds(Clock::now() - start).count();
   figures_.samples += static_cast<double>(batch.count());
   figures_.all_samples += static_cast<double>(plan_.options.batch_size) * plan_.group.size();
@@ -148,7 +177,9 @@ void TrainingLoop::count_damage(const Batch& batch) {
   plan_.log(LogLevel::warning,
             fmt::format("worker {}: leaves out samples that cannot be read; the first: {} (metrics "
                         "count them as skipped_samples)",
-                        plan_.group.rank(), plan_.data.train.first_damage()));
+                        plan_.group.rank(),
+                        plan_.options.stream ? plan_.options.stream->first_damage()
+                                             : plan_.data.train.first_damage()));
 }
 
 /// A batch that the worker before this one on its seat has left out.

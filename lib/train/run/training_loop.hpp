@@ -43,6 +43,7 @@ class TrainingLoop {
   GrowthRounds growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const;
   void make_up(double rate);
   void count_damage(const Batch& batch);
+  void await_samples();
   void run_epoch(int epoch);
   void run_round(int epoch, std::size_t round);
   void after_round(int epoch, std::size_t round);
@@ -62,7 +63,7 @@ class TrainingLoop {
   EpochSums sums_;
   double rate_ = 0;          ///< of the latest step
   std::size_t skipped_ = 0;  ///< damaged samples of this epoch's batches
-  bool warned_of_damage_ = false;
+  bool warned_of_damage_ = false, told_of_wait_ = false;
   bool refused_ = false;  ///< to leave
 };
 

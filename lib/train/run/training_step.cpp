@@ -15,6 +15,7 @@ TrainingStep::TrainingStep(Backend& backend, const Pace& pace, int rank,
       reducer_(std::move(reducer)) {}
 
 double TrainingStep::train(const Batch& batch) {
+  if (batch.count() == 0) return 0;  // a stream no longer had any of its samples
   if (!reducer_) return paced(batch, [&] { return backend_.train(batch); });
   return paced(batch, [&] {
     return backend_.train(batch, [this](const auto& gradients) { average(gradients); });

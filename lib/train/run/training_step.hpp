@@ -26,7 +26,7 @@ class TrainingStep {
   void set_learning_rate(double rate) {
     backend_.set_learning_rate(all_reduces() ? rate : rate * share_);
   }
-  /// Returns the loss.
+  /// Returns the loss; 0, and no step is made, without samples.
   double train(const Batch& batch);
   /// Without the optimizer's step, for weights in slots; see SlotStep.
   double find_gradients(const void* weights, const Batch& batch);

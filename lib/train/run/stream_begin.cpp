@@ -1,0 +1,40 @@
+#include "train/run/stream_begin.hpp"
+
+#include <fast/core/error.hpp>
+#include <string>
+
+namespace fast::train {
+namespace {
+
+constexpr auto beginning = "Trainer: beginning of the stream";
+
+void begin(const RunPlan& plan, const RunPosition& position, data::StreamOrder& order) {
+  const std::string& name = plan.options.stream->name();
+  const data::SampleStream::Extent extent = plan.options.stream->extent();
+  const auto epoch = static_cast<std::size_t>(position.epoch());
+  if (!order.has_begun()) return order.begin(extent.first, epoch, position.round());
+  const std::uint64_t next = order.round_begin(epoch, position.round());
+  require(next <= extent.end, ErrorKind::data,
+          "{}: the checkpoint goes on with message {}, the stream ends with message {}; it is "
+          "another stream, or was made anew: resume on the stream of the run",
+          name, next, extent.end - 1);
+  if (next >= extent.first) return;
+  plan.log(LogLevel::warning,
+           fmt::format("{}: messages {} to {} are no longer there: the run goes on without these "
+                       "{}",
+                       name, next, extent.first - 1, extent.first - next));
+  order.begin(extent.first, epoch, position.round());
+}
+
+}  // namespace
+
+void begin_stream(const RunPlan& plan, const RunPosition& position, data::StreamOrder& order) {
+  agree(plan.group, plan.deadline(), beginning, [&] {
+    if (plan.group.rank() == 0) begin(plan, position, order);
+  });
+  const auto origins =
+      plan.group.all_gather(std::to_string(order.origin()), plan.deadline(), beginning);
+  order.begin_at_origin(std::stoll(origins.front()));
+}
+
+}  // namespace fast::train

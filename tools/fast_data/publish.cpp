@@ -1,0 +1,85 @@
+#include "fast_data/publish.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <fast/data/load.hpp>
+
+#include "fast_data/shuffled.hpp"
+#include "feed/publisher.hpp"
+#include "stream/broker.hpp"
+
+namespace fast_data {
+
+using namespace fast;
+
+namespace {
+
+constexpr std::size_t most_faults_shown = 5;
+
+stream::Address address_of(const PublishOptions& options) {
+  stream::Address address = stream::read_address(options.to, "publish");
+  require(stream::is_subject(address.subject, false), ErrorKind::argument,
+          "publish: {}: a subject without wildcards is missing; nats://HOST:PORT/SUBJECT is "
+          "required",
+          address.shown);
+  return address;
+}
+
+void log(LogLevel, std::string_view text) {
+  fmt::print(stderr, "fast-data: {}\n", printable(std::string(text)));
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, PublishOptions& options) {
+  app.add_option("from", options.from, "a data set, as fast-train --data takes them")->required();
+  app.add_option("to", options.to, "a subject of a stream: nats://HOST:PORT/SUBJECT")->required();
+  app.add_option("--part", options.part, "train or test [train]")
+      ->check(CLI::IsMember({"train", "test"}));
+  app.add_option("--shuffle", options.shuffle, "publish in a random order, by this seed");
+  app.add_option("--repeat", options.repeat,
+                 "publish all samples so many times, each time in another order with --shuffle [1]")
+      ->check(CLI::PositiveNumber);
+  app.add_option(
+      "--id", options.id,
+      "begin of the messages' ids: the stream stores a message of the same id once within "
+      "its duplicate window [the data set, part and --shuffle]");
+  app.add_option("--outstanding", options.outstanding,
+                 "messages that wait for the stream's answer [256]")
+      ->check(CLI::PositiveNumber);
+}
+
+void publish(const PublishOptions& options, const tools::DataOptions& reading) {
+  const stream::Address address = address_of(options);
+  const auto broker = stream::connect(address, {.name = "fast-data", .log = log});
+  const auto sink = broker->sink(address.subject);
+  const data::Splits splits = data::load(options.from, tools::load_options(reading, 0));
+  const data::Dataset& part = options.part == "train" ? splits.train : splits.test;
+  std::string id = options.id;
+  if (id.empty()) {
+    id = fmt::format("{}-{}-{}", options.from, options.part,
+                     options.shuffle ? fmt::format("{}", *options.shuffle) : "in-order");
+  }
+  feed::Published all;
+  std::size_t faults = 0;
+  for (std::size_t turn = 0; turn < options.repeat; ++turn) {
+    const auto left_out = [&faults](const std::string& why) {
+      if (++faults <= most_faults_shown) log(LogLevel::warning, "left out: " + why);
+    };
+    const feed::Publication publication{address.subject, fmt::format("{}-{}", id, turn),
+                                        options.outstanding};
+    const feed::Published done =
+        feed::publish(options.shuffle ? shuffled(part, *options.shuffle + turn) : part, *sink,
+                      publication, left_out);
+    all.stored += done.stored;
+    all.repeated += done.repeated;
+    all.left_out += done.left_out;
+  }
+  fmt::print("{}/{}: {} samples stored, {} were there already, {} left out\n", address.shown,
+             printable(address.subject), all.stored, all.repeated, all.left_out);
+}
+
+}  // namespace fast_data

@@ -1,0 +1,58 @@
+#include "fast_train/stream_data.hpp"
+
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <utility>
+
+#include "feed/message_stream.hpp"
+#include "stream/broker.hpp"
+
+namespace fast_train {
+
+using namespace fast;
+
+namespace {
+
+stream::Address address_of(const Options& o) {
+  stream::Address address = stream::read_address(o.data, "--data");
+  require(!address.subject.empty(), ErrorKind::argument,
+          "--data {}: a subject of the stream is missing; nats://HOST:PORT/SUBJECT is required",
+          address.shown);
+  return address;
+}
+
+}  // namespace
+
+void check_stream(const Options& o) {
+  if (!is_stream(o)) return;
+  const std::string shown = shown_data(o);
+  require(o.samples > 0, ErrorKind::argument,
+          "--data {}: a stream has no end; add --samples, the number of samples of an epoch",
+          shown);
+  require(!o.data_options.test_data.empty(), ErrorKind::argument,
+          "--data {}: nothing to test on, and nothing that says what the samples are; add "
+          "--test-data, a data set with a test part",
+          shown);
+}
+
+std::string shown_data(const Options& o) {
+  if (!is_stream(o)) return o.data;
+  const stream::Address address = address_of(o);
+  return fmt::format("{}/{}", address.shown, address.subject);
+}
+
+data::Splits stream_splits(const Options& o, data::Splits tested) {
+  tested.train = data::form_of_stream(tested.test, shown_data(o), o.samples);
+  return tested;
+}
+
+std::shared_ptr<data::SampleStream> open_stream(const Options& o, const data::Dataset& form,
+                                                const LogSink& log) {
+  const stream::Address address = address_of(o);
+  auto samples = std::make_shared<feed::MessageStream>(
+      stream::connect(address, {.name = "fast-train", .log = log}), address.subject, form);
+  samples->check_begin();
+  return samples;
+}
+
+}  // namespace fast_train

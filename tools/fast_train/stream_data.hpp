@@ -1,0 +1,30 @@
+// Samples that come from a stream, for fast-train.
+#pragma once
+
+#include <fast/core/log.hpp>
+#include <fast/data/load.hpp>
+#include <fast/data/sample_stream.hpp>
+
+#include <memory>
+
+#include "fast_train/options.hpp"
+
+namespace fast_train {
+
+/// Throws Error(argument) when an option is missing that a stream needs.
+void check_stream(const Options& o);
+
+/// What --data says, without user and password.
+std::string shown_data(const Options& o);
+
+/// The test part and the normalization of `tested`, which --test-data names, and a training part
+/// that says what the samples of the stream are.
+fast::data::Splits stream_splits(const Options& o, fast::data::Splits tested);
+
+/// A connection of this worker. Throws Error(resource) when there is none, and Error(data) when the
+/// stream has samples of another form.
+std::shared_ptr<fast::data::SampleStream> open_stream(const Options& o,
+                                                      const fast::data::Dataset& form,
+                                                      const fast::LogSink& log);
+
+}  // namespace fast_train
