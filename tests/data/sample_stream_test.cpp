@@ -7,7 +7,6 @@
 #include "support/catch.hpp"
 
 using namespace fast;
-using Catch::Matchers::ContainsSubstring;
 using data::StreamOrder;
 
 namespace {

@@ -13,7 +13,6 @@
 
 using namespace fast;
 using namespace fast::testing;
-using Catch::Matchers::ContainsSubstring;
 using namespace std::chrono_literals;
 
 namespace {

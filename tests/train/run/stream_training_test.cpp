@@ -14,7 +14,6 @@
 #include "train/training.hpp"
 
 using namespace fast;
-using Catch::Matchers::ContainsSubstring;
 using testing::train_samples;
 using testing::Trained;
 
