@@ -47,10 +47,14 @@ data::Splits stream_splits(const Options& o, data::Splits tested) {
 }
 
 std::shared_ptr<data::SampleStream> open_stream(const Options& o, const data::Dataset& form,
-                                                const LogSink& log) {
+                                                int worker, const LogSink& log) {
   const stream::Address address = address_of(o);
+  const auto log_of_worker = [worker, log](LogLevel level, std::string_view text) {
+    if (log) log(level, fmt::format("worker {}: {}", worker, text));
+  };
   auto samples = std::make_shared<feed::MessageStream>(
-      stream::connect(address, {.name = "fast-train", .log = log}), address.subject, form);
+      stream::connect(address, {.name = "fast-train", .log = log_of_worker}), address.subject,
+      form);
   samples->check_begin();
   return samples;
 }

@@ -24,7 +24,7 @@ fast::data::Splits stream_splits(const Options& o, fast::data::Splits tested);
 /// A connection of this worker. Throws Error(resource) when there is none, and Error(data) when the
 /// stream has samples of another form.
 std::shared_ptr<fast::data::SampleStream> open_stream(const Options& o,
-                                                      const fast::data::Dataset& form,
+                                                      const fast::data::Dataset& form, int worker,
                                                       const fast::LogSink& log);
 
 }  // namespace fast_train

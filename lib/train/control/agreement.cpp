@@ -70,6 +70,11 @@ void Agreement::join(std::int64_t rounds) {
   if (!exact_ || settled.round <= rounds) saved_ = settled.number;
 }
 
+/// Before the first round, the worker could not answer otherwise.
+void Agreement::wait(std::int64_t rounds) {
+  if (!begun_) begun_ = rounds;
+}
+
 Turn Agreement::take_turn(std::int64_t rounds, std::int64_t ahead) {
   ahead_ = ahead;
   if (is_due(Request::save, rounds)) return Turn::save;

@@ -61,6 +61,8 @@ class Agreement {
   /// This worker joins a run that has made `rounds` rounds: it takes no part in checkpoints of
   /// earlier ones.
   void join(std::int64_t rounds);
+  /// When `rounds` are made: this worker begins no round before take_turn(), however long that is.
+  void wait(std::int64_t rounds);
   /// Between rounds, when `rounds` are made. After `go` the worker begins another one. A checkpoint
   /// is of a round up to `ahead` rounds later, so that all workers know of it in time.
   Turn take_turn(std::int64_t rounds, std::int64_t ahead);

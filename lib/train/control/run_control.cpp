@@ -93,6 +93,11 @@ void RunControl::receive_news() {
   }
 }
 
+void RunControl::wait(std::int64_t rounds) {
+  const std::lock_guard lock(mutex_);
+  agreement_.wait(rounds);
+}
+
 void RunControl::request_save() {
   const std::lock_guard lock(mutex_);
   agreement_.request(Request::save);

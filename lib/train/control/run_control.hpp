@@ -33,6 +33,8 @@ class RunControl {
   void join(std::int64_t rounds);
   /// This worker wants a checkpoint of all workers.
   void request_save();
+  /// See Agreement::wait(). Does not wait itself.
+  void wait(std::int64_t rounds);
   /// See Agreement::take_turn(). Waits while the turn is `hold`; throws Error(deadline).
   Turn take_turn(std::int64_t rounds, std::int64_t ahead);
   void saved();

@@ -30,6 +30,8 @@ class RunCheckpoint {
   /// do so here. False: this worker makes no further round.
   bool may_go_on(double round_s);
   bool stopped() const { return stopped_; }
+  /// Before may_go_on(), where this worker waits for samples.
+  void wait() { control_.wait(position().rounds()); }
   /// may_go_on() ends the run in this round or a later one.
   bool stop_is_settled() const { return control_.stop_is_settled(); }
   /// Saves when that is due by rounds; asks all workers to save when it is due otherwise. In the

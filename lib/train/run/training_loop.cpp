@@ -133,20 +133,23 @@ void TrainingLoop::run_epoch(int epoch) {
 /// on in a later round comes with samples, since another worker has them.
 void TrainingLoop::await_samples() {
   const auto began = Clock::now();
+  const auto& asked = plan_.options.leave_requested;
   while (!batches_.is_there(position().epoch(), position().round())) {
-    const auto& asked = plan_.options.leave_requested;
+    checkpoint_.wait();
     if (checkpoint_.stop_is_settled() || (asked && asked())) return;
-    if (Clock::now() - began > told_of_wait_after && !std::exchange(told_of_wait_, true) &&
-        plan_.group.rank() == 0) {
-      plan_.log(LogLevel::info,
-                fmt::format("{}: waits for samples: the next round needs those up to number {}",
-                            plan_.options.stream->name(),
-                            batches_.stream_order()->round_end(
-                                static_cast<std::size_t>(position().epoch()), position().round()) -
-                                1));
-    }
+    if (Clock::now() - began > told_of_wait_after) tell_of_wait();
     std::this_thread::sleep_for(look_again);
   }
+}
+
+/// Once a run.
+void TrainingLoop::tell_of_wait() {
+  if (plan_.group.rank() != 0 || std::exchange(told_of_wait_, true)) return;
+  const std::uint64_t end = batches_.stream_order()->round_end(
+      static_cast<std::size_t>(position().epoch()), position().round());
+  plan_.log(LogLevel::info,
+            fmt::format("{}: waits for samples; the next round needs those up to message {}",
+                        plan_.options.stream->name(), end - 1));
 }
 
 /// The learning rate is that of the round's middle.

@@ -44,6 +44,7 @@ class TrainingLoop {
   void make_up(double rate);
   void count_damage(const Batch& batch);
   void await_samples();
+  void tell_of_wait();
   void run_epoch(int epoch);
   void run_round(int epoch, std::size_t round);
   void after_round(int epoch, std::size_t round);

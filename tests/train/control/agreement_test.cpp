@@ -299,3 +299,28 @@ TEST_CASE("ranks that take no part are not waited for, and join the requests tha
   for (auto& rank : ranks) rank->records().end(Stage::done, 10);
   CHECK(ranks[0]->all_have_ended({}));
 }
+
+TEST_CASE("workers that wait before a round stop there, also before the first round") {
+  for (const std::int64_t made : {0, 3}) {
+    std::vector<AgreementRecord> memory(2);
+    std::vector<std::unique_ptr<Agreement>> workers;
+    for (int w = 0; w < 2; ++w) {
+      workers.push_back(std::make_unique<Agreement>(AgreementRecords({&memory[0], &memory[1]}, w),
+                                                    true, silent_after_s));
+      for (std::int64_t round = 0; round < made; ++round)
+        REQUIRE(workers.back()->take_turn(round, 0) == Turn::go);
+      workers.back()->wait(made);
+    }
+    const auto settled = [&] {
+      return workers[0]->records().newest_settled(Request::stop).number > 0;
+    };
+    workers[1]->request(Request::stop);
+    for (int i = 0; i < 4; ++i) {
+      CHECK((i > 1 || !settled()));
+      workers[static_cast<std::size_t>(i % 2)]->tick(tick_s);
+    }
+    workers[0]->tick(tick_s);
+    REQUIRE(settled());
+    for (const auto& worker : workers) CHECK(worker->take_turn(made, 0) == Turn::stop);
+  }
+}

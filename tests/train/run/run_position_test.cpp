@@ -92,3 +92,27 @@ TEST_CASE("metadata without a position are no run's") {
   CHECK_THROWS_WITH(position.take_place({{"fast.epoch", "1"}}),
                     ContainsSubstring("fast.epoch_round"));
 }
+
+TEST_CASE("a position on a stream is kept as the number of the next sample, for any workers") {
+  const auto order_of = [](int workers, std::size_t rounds) {
+    return std::make_shared<data::StreamOrder>(workers, 0, 8, rounds);
+  };
+  const auto first = order_of(3, 20);
+  RunPosition saved(20, first);
+  CHECK(!saved.to_metadata().contains("fast.stream_next"));  // not begun
+  first->begin(101, 0, 0);
+  saved.advance(30);
+  CHECK(saved.to_metadata().at("fast.stream_next") == std::to_string(101 + 30 * 24));
+
+  const auto second = order_of(5, 12);
+  RunPosition other(12, second);
+  other.take_place(saved.to_metadata());
+  CHECK(other.epoch() == 1);
+  CHECK(other.round() == 6);
+  CHECK(second->round_begin(1, 6) == 101 + 30 * 24);
+
+  const auto third = order_of(5, 12);
+  RunPosition after_a_file(12, third);
+  after_a_file.take_place(RunPosition(20).to_metadata());
+  CHECK(!third->has_begun());
+}

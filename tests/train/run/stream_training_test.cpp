@@ -265,6 +265,18 @@ TEST_CASE("a run that waits for samples stops when it is asked to, and has saved
   }
 }
 
+TEST_CASE("a run that waits for its first samples stops when it is asked to") {
+  for (const std::int64_t staleness : {0, 2}) {
+    FakeLog log;
+    std::atomic<int> asked{0};
+    train_on(&log, 3, [&](train::TrainerOptions& options) {
+      options.checkpoints.stop_requested = [&asked] { return ++asked > 5; };
+      options.worker.staleness = staleness;
+    });
+    CHECK(log.read.empty());
+  }
+}
+
 TEST_CASE("what a stream cannot be trained with is refused by name") {
   FakeLog log;
   fill_in_order(log, 100);
