@@ -21,7 +21,8 @@ struct FakeServer {
 
   void add(stream::Outgoing message) {
     const std::lock_guard lock(mutex);
-    messages[++last] = {message.subject, std::move(message.body), std::move(message.headers), last};
+    ++last;
+    messages[last] = {message.subject, std::move(message.body), std::move(message.headers), last};
   }
   void remove(std::uint64_t number) {
     const std::lock_guard lock(mutex);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """fast-train trains on a stream: as on the same samples of a file, through a kill -9 and a restart of the server.
 
-  stream_training_test.py FAST_TRAIN FAST_DATA MPIEXEC
+  stream_training_test.py FAST_TRAIN FAST_DATA MPIEXEC [TEST...]
 """
 import json
 import os
@@ -131,8 +131,8 @@ def test_as_of_a_file(samples):
     check(weights("streamed") == weights("golden"), "the run on the stream ends with the weights of that on the file")
     accuracy = lines_of("streamed", "epoch")[-1]["test_accuracy"]
     check(accuracy > 0.5, f"it has learned: {accuracy}")
-    check(client.api("STREAM.INFO.SAMPLES")["state"]["consumer_count"] == 0, "no consumer is left")
-    run(ranks(3, of_stream(server, "three", "--epochs", 2)))
+    left = client.api("STREAM.INFO.SAMPLES")["state"]["consumer_count"]
+    check(left == 0, f"{left} consumers are left")
     server.stop()
 
 
@@ -228,9 +228,9 @@ def main():
                                capture_output=True, text=True, timeout=PATIENCE_S)
         if "built without streams" in probe.stderr:
             skip("fast-train was built without streams (apt-get install libnats-dev)")
-        status = run_all([(test, (samples,)) for test in (
-            test_refusals, test_as_of_a_file, test_killed_and_resumed, test_malformed_and_removed,
-            test_stopped_while_it_waits)])
+        tests = (test_as_of_a_file, test_killed_and_resumed, test_malformed_and_removed, test_stopped_while_it_waits,
+                 test_refusals)
+        status = run_all([(each, (samples,)) for each in tests if not sys.argv[4:] or each.__name__ in sys.argv[4:]])
         os.chdir("/")
     return status
 

@@ -57,10 +57,18 @@ Extent NatsReader::extent() {
   return extent_ = now;
 }
 
-/// An ephemeral consumer, which the server forgets with the subscription.
+NatsReader::~NatsReader() { unsubscribe(); }
+
+/// Removes the consumer; the server forgets one that it cannot be told of.
+void NatsReader::unsubscribe() {
+  if (subscription_ && connection_->is_up()) natsSubscription_Unsubscribe(subscription_.get());
+  subscription_.reset();
+}
+
+/// By an ephemeral consumer.
 natsStatus NatsReader::subscribe(std::uint64_t begin) {
   if (subscription_ && next_ == begin) return NATS_OK;
-  subscription_.reset();
+  unsubscribe();
   jsSubOptions with;
   jsSubOptions_Init(&with);
   with.Stream = stream_.c_str();
@@ -79,16 +87,16 @@ natsStatus NatsReader::subscribe(std::uint64_t begin) {
   return status;
 }
 
-/// Whether messages that the consumer has sent were lost on the way, or more are to come.
-natsStatus NatsReader::look_for_more() const {
+/// After an answer without messages: whether the stream has further ones, or some that the consumer
+/// has sent were lost on the way.
+NatsReader::Fetched NatsReader::look_for_more(std::uint64_t end) {
   jsConsumerInfo* found = nullptr;
   jsErrCode code{};
-  const natsStatus status =
-      natsSubscription_GetConsumerInfo(&found, subscription_.get(), nullptr, &code);
+  last_status_ = natsSubscription_GetConsumerInfo(&found, subscription_.get(), nullptr, &code);
   const ConsumerInfoHandle info(found);
-  if (status != NATS_OK) return status;
-  if (info->Delivered.Consumer != delivered_) return NATS_MISMATCH;
-  return info->NumPending == 0 ? NATS_NOT_FOUND : NATS_TIMEOUT;
+  if (last_status_ != NATS_OK) return Fetched::failed;
+  const bool is_complete = info->Delivered.Consumer == delivered_ && info->NumPending == 0;
+  return is_complete && extent().end >= end ? Fetched::none_left : Fetched::failed;
 }
 
 /// Whether it follows the one before it.
@@ -101,14 +109,14 @@ bool NatsReader::is_next(natsMsg* message) {
   return follows;
 }
 
-natsStatus NatsReader::fetch(std::uint64_t end, std::vector<Message>& into) {
+NatsReader::Fetched NatsReader::fetch(std::uint64_t end, std::vector<Message>& into) {
   jsFetchRequest wanted;
   jsFetchRequest_Init(&wanted);
   wanted.Batch = static_cast<int>(std::min<std::uint64_t>(end - next_, most_at_once));
   wanted.NoWait = true;
   wanted.Expires = nanoseconds(fetch_wait);
   natsMsgList found{};
-  const natsStatus status = natsSubscription_FetchRequest(&found, subscription_.get(), &wanted);
+  last_status_ = natsSubscription_FetchRequest(&found, subscription_.get(), &wanted);
   const int count = found.Count;
   bool is_whole = true;
   for (int i = 0; i < count && is_whole; ++i) {
@@ -119,21 +127,22 @@ natsStatus NatsReader::fetch(std::uint64_t end, std::vector<Message>& into) {
     if (message.sequence < end) into.push_back(std::move(message));
   }
   natsMsgList_Destroy(&found);
-  if (!is_whole) return NATS_MISMATCH;
-  if (count > 0) return NATS_OK;
-  const bool is_empty = status == NATS_OK || status == NATS_TIMEOUT || status == NATS_NOT_FOUND;
-  return is_empty ? look_for_more() : status;
+  if (!is_whole) return Fetched::failed;
+  if (count > 0) return Fetched::some;
+  const bool is_empty =
+      last_status_ == NATS_OK || last_status_ == NATS_TIMEOUT || last_status_ == NATS_NOT_FOUND;
+  return is_empty ? look_for_more(end) : Fetched::failed;
 }
 
 /// A lost connection is in require_alive(). Other troubles end the program when they last.
-void NatsReader::trouble(natsStatus status) {
-  const std::string text = text_of(status);
+void NatsReader::trouble() {
+  const std::string text = text_of(last_status_);
   const auto now = Connection::Clock::now();
   if (!trouble_since_) trouble_since_ = now;
   require(now - *trouble_since_ < connection_->patience(), ErrorKind::resource,
           "{}: the stream {} gives no messages: {}; see whether it is there", connection_->shown(),
           printable(stream_), printable(text));
-  subscription_.reset();
+  unsubscribe();
   std::this_thread::sleep_for(pause_after_trouble);
 }
 
@@ -147,13 +156,19 @@ std::vector<Message> NatsReader::read(std::uint64_t begin, std::size_t count) {
     require(!interrupted_, ErrorKind::resource, "{}: messages are not read: the program ends",
             connection_->shown());
     connection_->require_alive();
-    natsStatus status = connection_->is_up() ? subscribe(at) : NATS_CONNECTION_DISCONNECTED;
-    if (status == NATS_OK) {
-      status = fetch(end, messages);
-      at = next_;
+    if (!connection_->is_up()) {
+      std::this_thread::sleep_for(pause_after_trouble);
+      continue;
     }
-    if (status == NATS_NOT_FOUND) break;  // the rest was removed
-    status == NATS_OK ? trouble_since_.reset() : trouble(status);
+    last_status_ = subscribe(at);
+    if (last_status_ != NATS_OK) {
+      trouble();
+      continue;
+    }
+    const Fetched fetched = fetch(end, messages);
+    at = next_;
+    if (fetched == Fetched::none_left) break;
+    fetched == Fetched::some ? trouble_since_.reset() : trouble();
   }
   return messages;
 }

@@ -13,6 +13,7 @@ class NatsReader final : public Reader {
  public:
   /// `stream` has the subject.
   NatsReader(std::shared_ptr<const Connection> connection, std::string stream, std::string subject);
+  ~NatsReader() override;
 
   Extent extent() override;
   std::vector<Message> read(std::uint64_t begin, std::size_t count) override;
@@ -23,18 +24,21 @@ class NatsReader final : public Reader {
   /// The server's answer, if there is one.
   natsStatus ask_extent(Extent& into);
   natsStatus subscribe(std::uint64_t begin);
-  /// Adds messages up to `end`. NATS_NOT_FOUND: the stream holds no further ones.
-  natsStatus fetch(std::uint64_t end, std::vector<Message>& into);
-  natsStatus look_for_more() const;
+  void unsubscribe();
+  enum class Fetched { some, none_left, failed };
+  /// Adds messages up to `end`.
+  Fetched fetch(std::uint64_t end, std::vector<Message>& into);
+  Fetched look_for_more(std::uint64_t end);
   bool is_next(natsMsg* message);
-  void trouble(natsStatus status);
+  void trouble();
 
   std::shared_ptr<const Connection> connection_;
   const std::string stream_, subject_;
   ContextHandle context_;
   SubscriptionHandle subscription_;  ///< of a consumer that is at next_; null: none
   std::uint64_t next_ = 0;
-  std::uint64_t delivered_ = 0;  ///< messages that this consumer has sent
+  natsStatus last_status_ = NATS_OK;  ///< of the client library's latest call for messages
+  std::uint64_t delivered_ = 0;       ///< messages that this consumer has sent
   std::optional<Connection::Clock::time_point> trouble_since_;
   std::atomic<bool> interrupted_ = false;
   std::mutex mutex_;  ///< guards extent_
