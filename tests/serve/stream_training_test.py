@@ -182,7 +182,7 @@ def test_stopped_while_it_waits(samples):
     server, client = new_server("store-stop")
     publish_slowly(client, samples, 0, 100)
     job = Program(*of_stream(server, "waits", "--checkpoint-every", 1000), "--exchange", "local", "--workers", str(WORKERS))
-    wait_for(lambda: pathlib.Path("waits/metrics.jsonl").exists(), "the run begins")
+    wait_for(lambda: "needs those up to message 128" in job.stderr(), "the run says that it waits")
     check(job.end() == 0, f"SIGTERM ends a run that waits with 0: {job.stderr()}")
     check(len(checkpoints("waits")) == 1, "its place is saved")
     server.stop()
