@@ -11,13 +11,13 @@
 namespace fast::stream {
 namespace {
 
-constexpr std::chrono::milliseconds pause_after_trouble{100};
+constexpr std::chrono::milliseconds pause_between_tries{100};
 constexpr std::chrono::milliseconds fetch_wait{250};
 /// After which the server forgets the consumer of a program that is gone.
 constexpr std::chrono::seconds forget_after{30};
 constexpr std::size_t most_at_once = 1000;
 
-std::int64_t nanoseconds(std::chrono::nanoseconds time) { return time.count(); }
+std::int64_t count_of(std::chrono::nanoseconds time) { return time.count(); }
 
 }  // namespace
 
@@ -76,7 +76,7 @@ natsStatus NatsReader::subscribe(std::uint64_t begin) {
   with.Config.OptStartSeq = begin;
   with.Config.AckPolicy = js_AckNone;
   with.Config.MemoryStorage = true;
-  with.Config.InactiveThreshold = nanoseconds(forget_after);
+  with.Config.InactiveThreshold = count_of(forget_after);
   natsSubscription* made = nullptr;
   jsErrCode code{};
   const natsStatus status =
@@ -114,7 +114,7 @@ NatsReader::Fetched NatsReader::fetch(std::uint64_t end, std::vector<Message>& i
   jsFetchRequest_Init(&wanted);
   wanted.Batch = static_cast<int>(std::min<std::uint64_t>(end - next_, most_at_once));
   wanted.NoWait = true;
-  wanted.Expires = nanoseconds(fetch_wait);
+  wanted.Expires = count_of(fetch_wait);
   natsMsgList found{};
   last_status_ = natsSubscription_FetchRequest(&found, subscription_.get(), &wanted);
   const int count = found.Count;
@@ -143,7 +143,7 @@ void NatsReader::trouble() {
           "{}: the stream {} gives no messages: {}; see whether it is there", connection_->shown(),
           printable(stream_), printable(text));
   unsubscribe();
-  std::this_thread::sleep_for(pause_after_trouble);
+  std::this_thread::sleep_for(pause_between_tries);
 }
 
 std::vector<Message> NatsReader::read(std::uint64_t begin, std::size_t count) {
@@ -157,7 +157,7 @@ std::vector<Message> NatsReader::read(std::uint64_t begin, std::size_t count) {
             connection_->shown());
     connection_->require_alive();
     if (!connection_->is_up()) {
-      std::this_thread::sleep_for(pause_after_trouble);
+      std::this_thread::sleep_for(pause_between_tries);
       continue;
     }
     last_status_ = subscribe(at);

@@ -6,9 +6,9 @@
 namespace fast::train {
 namespace {
 
-constexpr auto beginning = "Trainer: beginning of the stream";
+constexpr auto beginning_of_stream = "Trainer: beginning of the stream";
 
-void begin(const RunPlan& plan, const RunPosition& position, data::StreamOrder& order) {
+void begin_here(const RunPlan& plan, const RunPosition& position, data::StreamOrder& order) {
   const std::string& name = plan.options.stream->name();
   const data::SampleStream::Extent extent = plan.options.stream->extent();
   const auto epoch = static_cast<std::size_t>(position.epoch());
@@ -29,11 +29,11 @@ void begin(const RunPlan& plan, const RunPosition& position, data::StreamOrder& 
 }  // namespace
 
 void begin_stream(const RunPlan& plan, const RunPosition& position, data::StreamOrder& order) {
-  agree(plan.group, plan.deadline(), beginning, [&] {
-    if (plan.group.rank() == 0) begin(plan, position, order);
+  agree(plan.group, plan.deadline(), beginning_of_stream, [&] {
+    if (plan.group.rank() == 0) begin_here(plan, position, order);
   });
   const auto origins =
-      plan.group.all_gather(std::to_string(order.origin()), plan.deadline(), beginning);
+      plan.group.all_gather(std::to_string(order.origin()), plan.deadline(), beginning_of_stream);
   order.begin_at_origin(std::stoll(origins.front()));
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 /// Later than the last round of any run.
 constexpr std::int64_t never = std::int64_t{1} << 36;
-constexpr auto look_again = std::chrono::milliseconds(20);
+constexpr auto samples_asked_for_every = std::chrono::milliseconds(20);
 constexpr auto told_of_wait_after = std::chrono::seconds(10);
 
 }  // namespace
@@ -138,7 +138,7 @@ void TrainingLoop::await_samples() {
     checkpoint_.wait();
     if (checkpoint_.stop_is_settled() || (asked && asked())) return;
     if (Clock::now() - began > told_of_wait_after) tell_of_wait();
-    std::this_thread::sleep_for(look_again);
+    std::this_thread::sleep_for(samples_asked_for_every);
   }
 }
 

@@ -3,7 +3,10 @@
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -101,9 +104,9 @@ void fill_in_order(FakeLog& log, std::size_t count) {
   log.end = count + 1;
 }
 
-using Change = std::function<void(train::TrainerOptions&)>;
+using ChangeOptions = std::function<void(train::TrainerOptions&)>;
 
-std::vector<Trained> train_on(FakeLog* log, int workers, const Change& change = {}) {
+std::vector<Trained> train_on_stream(FakeLog* log, int workers, const ChangeOptions& change = {}) {
   std::vector<Trained> all(static_cast<std::size_t>(workers));
   local::run(workers, [&](const Group& group) {
     train::TrainerOptions options = testing::trainer_options();
@@ -127,11 +130,13 @@ TEST_CASE("a run on a stream ends with the bits of the run on the same samples o
   for (const int workers : {1, 2, 3}) {
     for (const std::size_t ahead : {0, 2}) {
       INFO(workers << " workers, " << ahead << " batches ahead");
-      const Change change = [&](train::TrainerOptions& options) { options.prefetch.ahead = ahead; };
+      const ChangeOptions change = [&](train::TrainerOptions& options) {
+        options.prefetch.ahead = ahead;
+      };
       FakeLog log;
       fill_as_trained(log, workers, testing::trainer_options());
-      CHECK(train_on(&log, workers, change).front().mean_model ==
-            train_on(nullptr, workers).front().mean_model);
+      CHECK(train_on_stream(&log, workers, change).front().mean_model ==
+            train_on_stream(nullptr, workers).front().mean_model);
       CHECK(log.sorted_reads() == numbers_to(3 * train_samples));
     }
   }
@@ -152,9 +157,9 @@ TEST_CASE("a stream that is slower than training is waited for, with the same re
     options.worker.suspect_after = Seconds(5);
     options.prefetch.ahead = 2;
   };
-  const auto trained = train_on(&log, 3, suspect_soon);
+  const auto trained = train_on_stream(&log, 3, suspect_soon);
   CHECK(trained.front().summary.same_workers());
-  CHECK(trained.front().mean_model == train_on(nullptr, 3).front().mean_model);
+  CHECK(trained.front().mean_model == train_on_stream(nullptr, 3).front().mean_model);
 }
 
 TEST_CASE("a stopped run goes on with the sample after the last one, on any number of workers") {
@@ -165,7 +170,7 @@ TEST_CASE("a stopped run goes on with the sample after the last one, on any numb
       FakeLog log;
       fill_in_order(log, 4 * train_samples);
       std::atomic<int> asked{0};
-      train_on(&log, before, [&](train::TrainerOptions& options) {
+      train_on_stream(&log, before, [&](train::TrainerOptions& options) {
         options.checkpoints.directory = directory.path();
         options.checkpoints.stop_requested = [&asked] { return ++asked > 1; };
         options.pace.step_s = 0.01;
@@ -174,7 +179,7 @@ TEST_CASE("a stopped run goes on with the sample after the last one, on any numb
       REQUIRE(first.size() % static_cast<std::size_t>(16 * before) == 0);
       REQUIRE(first.size() < 3 * train_samples);
       REQUIRE(first == numbers_to(first.size()));
-      const auto trained = train_on(&log, after, [&](train::TrainerOptions& options) {
+      const auto trained = train_on_stream(&log, after, [&](train::TrainerOptions& options) {
         options.checkpoints.resume = directory.path();
       });
       CHECK(log.read.size() > first.size());
@@ -183,7 +188,7 @@ TEST_CASE("a stopped run goes on with the sample after the last one, on any numb
       CHECK(log.read.size() == 3 * train_samples);
       FakeLog whole;
       fill_in_order(whole, 4 * train_samples);
-      CHECK(trained.front().mean_model == train_on(&whole, after).front().mean_model);
+      CHECK(trained.front().mean_model == train_on_stream(&whole, after).front().mean_model);
     }
   }
 }
@@ -199,7 +204,7 @@ TEST_CASE("samples that were removed are left out, and their numbers still count
   }
   std::mutex mutex;
   std::vector<std::string> lines;
-  const auto trained = train_on(&log, 3, [&](train::TrainerOptions& options) {
+  const auto trained = train_on_stream(&log, 3, [&](train::TrainerOptions& options) {
     options.worker.log = [&](LogLevel level, std::string_view text) {
       const std::lock_guard lock(mutex);
       if (level == LogLevel::warning) lines.emplace_back(text);
@@ -216,7 +221,7 @@ TEST_CASE("a run begins with the first sample that the stream has, and resumes w
   fill_in_order(log, 6 * train_samples);
   log.first = 101;
   const testing::TemporaryDirectory directory;
-  train_on(&log, 2, [&](train::TrainerOptions& options) {
+  train_on_stream(&log, 2, [&](train::TrainerOptions& options) {
     options.checkpoints.directory = directory.path();
     options.checkpoints.every_rounds = 60;
     options.epochs = 2;
@@ -225,15 +230,16 @@ TEST_CASE("a run begins with the first sample that the stream has, and resumes w
   CHECK(log.sorted_reads().back() == 100 + 2 * train_samples);
   log.read.clear();
   log.first = 2500;  // messages of the third epoch were dropped
-  train_on(&log, 2,
-           [&](train::TrainerOptions& options) { options.checkpoints.resume = directory.path(); });
+  train_on_stream(&log, 2, [&](train::TrainerOptions& options) {
+    options.checkpoints.resume = directory.path();
+  });
   CHECK(log.sorted_reads().front() == 2500);
   CHECK(log.sorted_reads().back() == 2499 + train_samples);
 
   FakeLog other;
   fill_in_order(other, 50);
   CHECK_THROWS_WITH(
-      train_on(
+      train_on_stream(
           &other, 2,
           [&](train::TrainerOptions& options) { options.checkpoints.resume = directory.path(); }),
       ContainsSubstring("goes on with message 2021") && ContainsSubstring("ends with message 50"));
@@ -247,7 +253,7 @@ TEST_CASE("a run that waits for samples stops when it is asked to, and has saved
     fill_in_order(log, 3 * train_samples);
     log.end = 500;
     std::atomic<int> asked{0};
-    train_on(&log, 3, [&](train::TrainerOptions& options) {
+    train_on_stream(&log, 3, [&](train::TrainerOptions& options) {
       options.checkpoints.directory = directory.path();
       options.checkpoints.stop_requested = [&asked] { return ++asked > 20; };
       options.worker.staleness = staleness;
@@ -255,7 +261,7 @@ TEST_CASE("a run that waits for samples stops when it is asked to, and has saved
     });
     log.read.clear();
     log.end = 3 * train_samples + 1;
-    train_on(&log, 3, [&](train::TrainerOptions& options) {
+    train_on_stream(&log, 3, [&](train::TrainerOptions& options) {
       options.checkpoints.resume = directory.path();
       options.worker.staleness = staleness;
     });
@@ -269,7 +275,7 @@ TEST_CASE("a run that waits for its first samples stops when it is asked to") {
   for (const std::int64_t staleness : {0, 2}) {
     FakeLog log;
     std::atomic<int> asked{0};
-    train_on(&log, 3, [&](train::TrainerOptions& options) {
+    train_on_stream(&log, 3, [&](train::TrainerOptions& options) {
       options.checkpoints.stop_requested = [&asked] { return ++asked > 5; };
       options.worker.staleness = staleness;
     });
@@ -280,8 +286,8 @@ TEST_CASE("a run that waits for its first samples stops when it is asked to") {
 TEST_CASE("what a stream cannot be trained with is refused by name") {
   FakeLog log;
   fill_in_order(log, 100);
-  const auto refuses = [&](const Change& change, const char* text) {
-    CHECK_THROWS_WITH(train_on(&log, 2, change), ContainsSubstring(text));
+  const auto refuses = [&](const ChangeOptions& change, const char* text) {
+    CHECK_THROWS_WITH(train_on_stream(&log, 2, change), ContainsSubstring(text));
   };
   refuses([](auto& options) { options.shards.dirichlet_alpha = 1; }, "even sharding");
   refuses([](auto& options) { options.window = 10; }, "publish them shuffled");
