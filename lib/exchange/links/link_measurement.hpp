@@ -1,0 +1,55 @@
+// Finds the figures of links by trials.
+#pragma once
+
+#include <fast/exchange/measured_links.hpp>
+#include <string>
+#include <vector>
+
+#include "exchange/links/host_pairs.hpp"
+#include "exchange/links/link_trials.hpp"
+
+namespace fast::exchange {
+
+/// Used once. Decides by the times of the trials only.
+class LinkMeasurement {
+ public:
+  /// By rank: the lowest rank of its host, and the name of its host. `trials` must outlive this.
+  LinkMeasurement(LinkTrials& trials, const std::vector<int>& host_of_rank,
+                  const std::vector<std::string>& name_of_rank, const LinkMeasureOptions& options);
+
+  MeasuredLinks measure();
+
+ private:
+  struct Pair {
+    int first = 0, second = 0;  ///< indices of hosts
+    double latency_s = 0, bandwidth = 0;
+  };
+
+  std::vector<std::vector<double>> run(const std::vector<Flow>& flows, int count);
+  bool has_time(double share) const;
+  void measure_memory();
+  void measure_latencies();
+  void find_message_size();
+  void measure_bandwidths();
+  std::vector<Flow> first_ranks(const HostPairs& pairs, std::size_t size_bytes) const;
+  std::vector<Flow> all_ranks(const HostPairs& pairs) const;
+  void add_bandwidths(const HostPairs& pairs, const std::vector<Flow>& flows,
+                      const std::vector<std::vector<double>>& seconds);
+  Pair& pair_of(int first, int second);
+  const std::string& name(int host) const;
+  MeasuredLinks figures() const;
+
+  LinkTrials& trials_;
+  LinkMeasureOptions options_;
+  std::vector<std::vector<int>> ranks_;  ///< by host
+  std::vector<std::string> names_;       ///< by rank
+  std::vector<int> host_;                ///< index, by rank
+  std::vector<HostPairs> rounds_;
+  std::vector<Pair> pairs_;
+  MeasuredLinks found_;
+  std::size_t size_bytes_ = 0;      ///< of one rank's message that takes `target_s`
+  std::vector<double> deviations_;  ///< of the logarithm of times from their flow's median
+  double spent_s_ = 0;
+};
+
+}  // namespace fast::exchange
