@@ -5,6 +5,7 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+#include <fast/mpi/environment.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/analysis.hpp>
 #include <fast/topology_tools/picture.hpp>
@@ -13,7 +14,9 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +31,7 @@ namespace {
 
 constexpr int usual_workers = 16;
 constexpr int most_checked_workers = 100'000;
+constexpr Seconds start_limit{60};
 
 const std::vector<std::string> weight_words{"metropolis", "uniform_rows", "uniform_columns",
                                             "given",      "automatic",    "fastest"};
@@ -341,7 +345,19 @@ void add_options(CLI::App& command, Options& options) {
                {"<file>"});
 }
 
-int run(int argc, char** argv) {
+// Rank 0 parses first, so that what is wrong is said once.
+std::optional<int> parse(CLI::App& app, int argc, char** argv, const mpi::Communicator* world) {
+  if (world == nullptr) return tools::parse(app, argc, argv);
+  std::optional<int> status;
+  if (world->rank() == 0) status = tools::parse(app, argc, argv);
+  const auto all = world->all_gather(status ? std::to_string(*status) : "", Deadline(start_limit),
+                                     "reading options");
+  if (!all.front().empty()) return std::stoi(all.front());
+  return world->rank() == 0 ? std::nullopt : tools::parse(app, argc, argv);
+}
+
+// `world`: the ranks that measure a cluster.
+int run(int argc, char** argv, const mpi::Communicator* world = nullptr) {
   CLI::App app("Which topologies there are, what they promise and what they look like.",
                "fast-topology");
   app.require_subcommand(1);
@@ -379,9 +395,9 @@ int run(int argc, char** argv) {
                                 "Refuse what this algorithm of fast-train cannot run with"),
       tools::rule_words());
   const tools::PlanCommand plan_command(app);
-  if (const auto status = tools::parse(app, argc, argv)) return *status;
+  if (const auto status = parse(app, argc, argv, world)) return *status;
 
-  if (plan_command.parsed()) plan_command.run();
+  if (plan_command.parsed()) plan_command.run(world);
   if (list_command->parsed()) list();
   if (show_command->parsed()) show(options);
   if (compare_command->parsed()) compare(options);
@@ -394,7 +410,12 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  return run(argc, argv);
+  const auto measures = [](const char* argument) {
+    return std::string_view(argument) == "--measure";
+  };
+  if (!std::any_of(argv + 1, argv + argc, measures)) return run(argc, argv);
+  return mpi::run(argc, argv,
+                  [&](const mpi::Communicator& world) { return run(argc, argv, &world); });
 } catch (const std::exception& error) {
   fmt::print(stderr, "fast-topology: {}\n", message_of(error));
   return 1;

@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
-#include <fast/exchange/exchange.hpp>
 #include <fast/simulation/plan.hpp>
+#include <fast/topology/load.hpp>
+#include <fast/topology_tools/picture.hpp>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/program.hpp"
+#include "staleness.hpp"
 
 using namespace fast;
 using fast::simulation::Candidate;
@@ -20,6 +22,9 @@ using nlohmann::ordered_json;
 
 namespace tools {
 namespace {
+
+constexpr Seconds start_limit{60};
+constexpr Seconds plan_limit{600};
 
 std::string seconds_text(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.4g}", *seconds) : "-";
@@ -59,11 +64,52 @@ std::string verdict(const Plan& plan) {
                      other.relative_seconds);
 }
 
-void print_json(const Plan& plan, const Cluster& cluster) {
-  ordered_json json = {
-      {"workers", cluster.workers()}, {"verdict", verdict(plan)}, {"left_out", plan.left_out}};
+// Empty unless the cluster was measured.
+ordered_json json_of(const MeasuredCluster& described) {
+  const auto& [cluster, links] = described;
+  if (links.seconds == 0) return {};
+  ordered_json pairs = ordered_json::array();
+  for (const HostPairFigures& pair : links.pairs) {
+    pairs.push_back({{"hosts", {pair.first, pair.second}},
+                     {"latency_s", pair.latency_s},
+                     {"bandwidth", pair.bandwidth}});
+  }
+  return {{"seconds", links.seconds},
+          {"hosts", cluster.hosts},
+          {"workers_per_host", cluster.workers_per_host},
+          {"link_latency_s", links.latency_s},
+          {"link_bandwidth", links.bandwidth},
+          {"bandwidth_of_one_worker", links.lone_bandwidth},
+          {"link_jitter", links.jitter},
+          {"memory_bandwidth", links.memory_bandwidth},
+          {"step_s", cluster.step_s},
+          {"step_jitter", cluster.step_jitter},
+          {"payload_bytes", cluster.payload_bytes},
+          {"pairs", pairs}};
+}
+
+void print_json(const Plan& plan, const MeasuredCluster& described) {
+  ordered_json json = {{"workers", described.cluster.workers()},
+                       {"verdict", verdict(plan)},
+                       {"left_out", plan.left_out}};
+  if (const ordered_json measured = json_of(described); !measured.empty()) {
+    json["measured"] = measured;
+  }
   for (const Candidate& c : plan.candidates) json["candidates"].push_back(json_of(c));
   fmt::print("{}\n", json.dump(2));
+}
+
+void draw(const Plan& plan, const Cluster& cluster, const std::string& path) {
+  const Candidate& best = first(plan, false);
+  require(!best.is_allreduce(), ErrorKind::topology, "--svg: no topology could be planned");
+  std::vector<int> hosts;
+  for (int rank = 0; rank < cluster.workers(); ++rank)
+    hosts.push_back(rank / cluster.workers_per_host);
+  const Schedule schedule = topology_on_hosts(best.exchange, hosts).make(cluster.workers());
+  std::ofstream file(path);
+  file << svg_picture(schedule, fmt::format("{}: {:.4g} s a round", described(best), best.round_s));
+  require(file.flush().good(), ErrorKind::resource,
+          "--svg: {} cannot be written; choose another file", path);
 }
 
 void print_row(std::size_t place, const Candidate& c) {
@@ -86,24 +132,10 @@ void print_table(const Plan& plan, std::size_t most) {
 
 }  // namespace
 
-std::int64_t staleness_of(const std::string& text) {
-  if (text == "inf") return unbounded_staleness;
-  std::int64_t value = -1;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  require(error == std::errc() && stop == end && value >= 0, ErrorKind::argument,
-          "--staleness: \"{}\" is no whole number from 0 on and not inf", text);
-  return value;
-}
-
-std::string staleness_text(std::int64_t staleness) {
-  return staleness == unbounded_staleness ? "inf" : fmt::format("{}", staleness);
-}
-
 PlanCommand::PlanCommand(CLI::App& app)
-    : command_(app.add_subcommand("plan", "Rank topologies, staleness and codecs for a cluster")) {
-  offer(command_->add_option("--cluster", cluster_, "A TOML file that describes the cluster")
-            ->required(),
+    : command_(app.add_subcommand("plan", "Rank topologies, staleness and codecs for a cluster")),
+      measure_(*command_) {
+  offer(command_->add_option("--cluster", cluster_, "A TOML file that describes the cluster"),
         {"<file>"});
   offer(command_
             ->add_option("--topologies", topologies_, "Names or files; without it, the usual ones")
@@ -120,9 +152,10 @@ PlanCommand::PlanCommand(CLI::App& app)
   command_->add_option("--seed", seed_, "Seed of the jitter (1)");
   command_->add_option("--rows", rows_, "Rows of the table (15); all-reduces are always shown");
   command_->add_flag("--json", json_, "Print JSON");
+  offer(command_->add_option("--svg", svg_, "Write a picture of the best topology"), {"<file>"});
 }
 
-void PlanCommand::run() const {
+simulation::PlanOptions PlanCommand::plan_options() const {
   simulation::PlanOptions options;
   options.topologies = topologies_;
   if (!codecs_.empty()) options.codecs = codecs_;
@@ -132,11 +165,39 @@ void PlanCommand::run() const {
   options.parameters = algorithm::parameters_from(parameters_);
   options.rounds = rounds_;
   options.seed = seed_;
-  const Cluster cluster = simulation::load_cluster(cluster_);
-  const Plan plan = simulation::plan(cluster, options);
-  if (json_) return print_json(plan, cluster);
-  fmt::print("{} workers on {} hosts; all figures are simulated\n", cluster.workers(),
-             cluster.hosts);
+  return options;
+}
+
+void PlanCommand::run(const mpi::Communicator* world) const {
+  if (world == nullptr) {
+    measure_.check_unused();
+    require(!cluster_.empty(), ErrorKind::argument,
+            "plan: give --cluster FILE, or --measure under fastrun or mpiexec");
+    return print({simulation::load_cluster(cluster_), {}});
+  }
+  const Group group(*world);
+  agree(group, Deadline(start_limit), "plan", [&] {
+    require(cluster_.empty(), ErrorKind::argument,
+            "plan: --cluster and --measure exclude each other; leave one out");
+    static_cast<void>(plan_options());
+  });
+  const MeasuredCluster measured = measure_.measure(*world);
+  agree(group, Deadline(plan_limit), "plan", [&] {
+    if (group.rank() != 0) return;
+    measure_.write(measured);
+    if (!json_) fmt::print("{}", text_of(measured));
+    print(measured);
+    std::fflush(stdout);
+  });
+}
+
+void PlanCommand::print(const MeasuredCluster& described) const {
+  const Cluster& cluster = described.cluster;
+  const Plan plan = simulation::plan(cluster, plan_options());
+  if (!svg_.empty()) draw(plan, cluster, svg_);
+  if (json_) return print_json(plan, described);
+  fmt::print("{} workers on {} {}; all figures are simulated\n", cluster.workers(), cluster.hosts,
+             cluster.hosts == 1 ? "host" : "hosts");
   print_table(plan, rows_);
   fmt::print("{}\n", verdict(plan));
 }

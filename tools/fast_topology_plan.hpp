@@ -3,8 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <fast/mpi/communicator.hpp>
+#include <fast/simulation/plan.hpp>
 #include <string>
 #include <vector>
+
+#include "measure/measure_command.hpp"
 
 namespace tools {
 
@@ -13,11 +17,16 @@ class PlanCommand {
  public:
   explicit PlanCommand(CLI::App& app);
   bool parsed() const { return command_->parsed(); }
-  void run() const;
+  /// Reads or measures the cluster. `world`: the ranks that measure, null without --measure.
+  void run(const fast::mpi::Communicator* world) const;
 
  private:
+  fast::simulation::PlanOptions plan_options() const;
+  void print(const MeasuredCluster& described) const;
+
   CLI::App* command_;
-  std::string cluster_;
+  MeasureCommand measure_;
+  std::string cluster_, svg_;
   std::vector<std::string> topologies_, codecs_, staleness_, parameters_;
   std::string algorithm_ = "awc";
   std::int64_t rounds_ = 100;
@@ -25,9 +34,5 @@ class PlanCommand {
   std::size_t rows_ = 15;
   bool json_ = false;
 };
-
-/// "0", "2" or "inf" as a staleness bound. Throws Error(argument) for others.
-std::int64_t staleness_of(const std::string& text);
-std::string staleness_text(std::int64_t staleness);
 
 }  // namespace tools

@@ -6,7 +6,7 @@
 #include <fast/topology/load.hpp>
 
 #include "cli/program.hpp"
-#include "fast_topology_plan.hpp"
+#include "staleness.hpp"
 
 namespace fast_sim {
 namespace {

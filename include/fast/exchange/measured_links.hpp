@@ -18,12 +18,12 @@ struct HostPairFigures {
 
 /// Medians over the measured pairs of hosts. On one host, the figures of two of its ranks.
 struct MeasuredLinks {
-  double latency_s = 0;        ///< one way
-  double lone_bandwidth = 0;   ///< of one rank of a host that sends while the others do not
-  double bandwidth = 0;        ///< of a host in each direction, while all its ranks send
-  double jitter = 0;           ///< standard deviation of the logarithm of the time of a message
-  double memory_bandwidth = 0; ///< of messages within a host; 0: no host has two ranks
-  double seconds = 0;          ///< that the measurement took
+  double latency_s = 0;         ///< one way
+  double lone_bandwidth = 0;    ///< of one rank of a host that sends while the others do not
+  double bandwidth = 0;         ///< of a host in each direction, while all its ranks send
+  double jitter = 0;            ///< standard deviation of the logarithm of the time of a message
+  double memory_bandwidth = 0;  ///< of messages within a host; 0: no host has two ranks
+  double seconds = 0;           ///< that the measurement took
   std::vector<HostPairFigures> pairs;  ///< on rank 0
 };
 

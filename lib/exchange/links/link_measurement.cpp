@@ -9,6 +9,7 @@ namespace {
 
 constexpr int most_rounds = 8;
 constexpr std::size_t first_size_bytes = std::size_t{1} << 16;
+constexpr std::size_t least_size_bytes = first_size_bytes / 4;
 constexpr std::size_t most_size_bytes = std::size_t{1} << 24;
 constexpr double latency_share = 0.25, message_share = 0.4;  ///< of the budget
 constexpr int usual_pings = 15, least_pings = 4;
@@ -93,20 +94,15 @@ void LinkMeasurement::measure_memory() {
 }
 
 void LinkMeasurement::measure_latencies() {
+  const double round_s =
+      latency_share * options_.budget.count() / static_cast<double>(rounds_.size());
   int pings = usual_pings;
   for (const HostPairs& pairs : rounds_) {
-    const auto times = run(first_ranks(pairs, 1), pings);
-    double longest_s = 0;
-    for (std::size_t k = 0; k < pairs.size(); ++k) {
-      const double both_ways_s = warm_median(times[k]);
-      pairs_.push_back({pairs[k].first, pairs[k].second, both_ways_s / 2, 0});
-      longest_s = std::max(longest_s, both_ways_s);
-    }
+    measure_latencies_of(pairs, pings);
+    double longest_s = 1e-9;
+    for (const Pair& pair : pairs_) longest_s = std::max(longest_s, 2 * pair.latency_s);
     // So many pings that the latencies of all rounds fit in their share.
-    const double round_s =
-        latency_share * options_.budget.count() / static_cast<double>(rounds_.size());
-    pings = static_cast<int>(
-        std::clamp<double>(round_s / std::max(longest_s, 1e-9), least_pings, usual_pings));
+    pings = static_cast<int>(std::clamp<double>(round_s / longest_s, least_pings, usual_pings));
     if (!has_time(latency_share)) break;
   }
   std::vector<double> latencies;
@@ -114,11 +110,22 @@ void LinkMeasurement::measure_latencies() {
   found_.latency_s = median(latencies);
 }
 
-/// Longer and longer messages, until their time is long beside the latency.
+/// And what a short message says of the bandwidth, so that no longer one takes too long.
+void LinkMeasurement::measure_latencies_of(const HostPairs& pairs, int pings) {
+  const auto empty = run(first_ranks(pairs, 1), pings);
+  const auto full = run(first_ranks(pairs, first_size_bytes), 2);
+  for (std::size_t k = 0; k < pairs.size(); ++k) {
+    Pair pair{pairs[k].first, pairs[k].second, warm_median(empty[k]) / 2, 0, 0};
+    pair.rough_rate = rate(first_size_bytes, warm_median(full[k]), pair.latency_s);
+    pairs_.push_back(pair);
+  }
+}
+
+/// Longer and longer messages of the first pairs, until their time is long beside the latency.
 void LinkMeasurement::find_message_size() {
   const double budget_s = options_.budget.count();
   const double least_s = std::clamp(budget_s / 100, 0.005, 0.1);
-  const double target_s = std::clamp(10 * found_.latency_s, least_s, budget_s / 20);
+  target_s_ = std::clamp(10 * found_.latency_s, least_s, budget_s / 20);
   for (size_bytes_ = first_size_bytes;; size_bytes_ *= 4) {
     std::vector<double> rates, seconds;
     for (const auto& times : run(first_ranks(rounds_.front(), size_bytes_), 3)) {
@@ -126,11 +133,18 @@ void LinkMeasurement::find_message_size() {
       rates.push_back(rate(size_bytes_, seconds.back(), found_.latency_s));
     }
     found_.lone_bandwidth = median(rates);
-    const double on_the_way_s = median(seconds) - 2 * found_.latency_s;
-    if (on_the_way_s >= target_s || size_bytes_ >= most_size_bytes || !has_time(message_share)) {
+    const double longest_s = *std::max_element(seconds.begin(), seconds.end());
+    const double on_the_way_s = longest_s - 2 * found_.latency_s;
+    if (on_the_way_s >= target_s_ || size_bytes_ >= most_size_bytes || !has_time(message_share)) {
       return;
     }
   }
+}
+
+/// A short message may look slower than longer ones are, while a connection begins.
+std::size_t LinkMeasurement::size_for(const Pair& pair) const {
+  const double by_rate = 4 * pair.rough_rate * target_s_;
+  return std::min(size_bytes_, static_cast<std::size_t>(std::min(by_rate, 1e12)));
 }
 
 void LinkMeasurement::measure_bandwidths() {
@@ -152,13 +166,14 @@ std::vector<Flow> LinkMeasurement::first_ranks(const HostPairs& pairs,
 }
 
 /// In both directions. The messages of a host have as many bytes together as one rank's before.
-std::vector<Flow> LinkMeasurement::all_ranks(const HostPairs& pairs) const {
+std::vector<Flow> LinkMeasurement::all_ranks(const HostPairs& pairs) {
   std::vector<Flow> flows;
   for (const auto& [first, second] : pairs) {
     const std::vector<int>& here = ranks_[static_cast<std::size_t>(first)];
     const std::vector<int>& there = ranks_[static_cast<std::size_t>(second)];
     const std::size_t lanes = std::min(here.size(), there.size());
-    const std::size_t size_bytes = std::max(size_bytes_ / lanes, first_size_bytes);
+    const std::size_t all_bytes = size_for(pair_of(first, second));
+    const std::size_t size_bytes = std::max(all_bytes / lanes, least_size_bytes);
     for (std::size_t k = 0; k < lanes; ++k) {
       flows.push_back({here[k], there[k], size_bytes});
       flows.push_back({there[k], here[k], size_bytes});
@@ -190,7 +205,7 @@ LinkMeasurement::Pair& LinkMeasurement::pair_of(int first, int second) {
   for (Pair& pair : pairs_) {
     if (pair.first == first && pair.second == second) return pair;
   }
-  return pairs_.emplace_back(Pair{first, second, found_.latency_s, 0});
+  return pairs_.emplace_back(Pair{first, second, found_.latency_s, 0, found_.lone_bandwidth});
 }
 
 const std::string& LinkMeasurement::name(int host) const {

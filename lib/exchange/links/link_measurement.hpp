@@ -23,16 +23,19 @@ class LinkMeasurement {
   struct Pair {
     int first = 0, second = 0;  ///< indices of hosts
     double latency_s = 0, bandwidth = 0;
+    double rough_rate = 0;  ///< of a short message
   };
 
   std::vector<std::vector<double>> run(const std::vector<Flow>& flows, int count);
   bool has_time(double share) const;
   void measure_memory();
   void measure_latencies();
+  void measure_latencies_of(const HostPairs& pairs, int pings);
   void find_message_size();
   void measure_bandwidths();
   std::vector<Flow> first_ranks(const HostPairs& pairs, std::size_t size_bytes) const;
-  std::vector<Flow> all_ranks(const HostPairs& pairs) const;
+  std::size_t size_for(const Pair& pair) const;
+  std::vector<Flow> all_ranks(const HostPairs& pairs);
   void add_bandwidths(const HostPairs& pairs, const std::vector<Flow>& flows,
                       const std::vector<std::vector<double>>& seconds);
   Pair& pair_of(int first, int second);
@@ -49,6 +52,7 @@ class LinkMeasurement {
   MeasuredLinks found_;
   std::size_t size_bytes_ = 0;      ///< of one rank's message that takes `target_s`
   std::vector<double> deviations_;  ///< of the logarithm of times from their flow's median
+  double target_s_ = 0;             ///< of the longest messages
   double spent_s_ = 0;
 };
 

@@ -1,0 +1,13 @@
+// Staleness bounds as text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tools {
+
+/// "0", "2" or "inf" as a staleness bound. Throws Error(argument) for others.
+std::int64_t staleness_of(const std::string& text);
+std::string staleness_text(std::int64_t staleness);
+
+}  // namespace tools
