@@ -175,7 +175,7 @@ void PlanCommand::run(const mpi::Communicator* world) const {
             "plan: give --cluster FILE, or --measure under fastrun or mpiexec");
     return print({simulation::load_cluster(cluster_), {}});
   }
-  const Group group(*world);
+  const fast::Group group(*world);
   agree(group, Deadline(start_limit), "plan", [&] {
     require(cluster_.empty(), ErrorKind::argument,
             "plan: --cluster and --measure exclude each other; leave one out");

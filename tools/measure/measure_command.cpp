@@ -26,7 +26,7 @@ constexpr int classes = 10;
 std::function<void()> step_of(const std::string& model, int batch_size) {
   const nn::ModelSpec spec = nn::model_by_name(model, classes);
   const auto count = static_cast<std::size_t>(batch_size);
-  std::vector<float> inputs(count * static_cast<std::size_t>(elements_of(spec.input)));
+  std::vector<float> inputs(count * static_cast<std::size_t>(nn::elements_of(spec.input)));
   Rng rng(1);
   for (float& value : inputs) value = static_cast<float>(rng.uniform());
   std::vector<std::int32_t> labels(count);
@@ -76,7 +76,7 @@ void MeasureCommand::check_unused() const {
           "or state step_s and payload_bytes in the file of --cluster");
 }
 
-void MeasureCommand::check(const Group& group) const {
+void MeasureCommand::check(const fast::Group& group) const {
   const std::map<int, int> sizes = host_sizes(group.hosts());
   const auto [least, most] = std::minmax_element(
       sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -93,7 +93,7 @@ void MeasureCommand::check(const Group& group) const {
 }
 
 MeasuredCluster MeasureCommand::measure(const mpi::Communicator& world) const {
-  const Group group(world);
+  const fast::Group group(world);
   MeasuredCluster measured;
   Cluster& cluster = measured.cluster;
   agree(group, Deadline(patience), "plan --measure", [&] {
@@ -118,7 +118,7 @@ MeasuredCluster MeasureCommand::measure(const mpi::Communicator& world) const {
 }
 
 /// All ranks at the same time, as in a run.
-void MeasureCommand::time_steps_of(const Group& group, Cluster& cluster) const {
+void MeasureCommand::time_steps_of(const fast::Group& group, Cluster& cluster) const {
   StepTimes times;
   agree(group, Deadline(patience), "plan --measure: steps", [&] {
     times = step_ms_ ? StepTimes{*step_ms_ / 1e3, 0}

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# fast-topology plan --measure.
+#   plan_measure_test.sh FAST_TOPOLOGY MPIEXEC     ranks of one host, and what is wrong
+#   plan_measure_test.sh FAST_TOPOLOGY "" SWITCH   four hosts with links of known rate and delay; a host that does not
+#                                                  answer.  77: cannot be done here
+set -uo pipefail
+topology=$1 mpiexec=$2 switch=${3:-}
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+source "$(dirname "$0")/../support/expect.sh"
+plan=("$topology" plan --measure --topologies ring,base2 --codecs identity --rounds 20)
+once() { [[ $(grep -c "$2" "$directory/output") -eq 1 ]] || tell_failure "$1: \"$2\" is not there once"; }
+# within TITLE LOW VALUE HIGH
+within() { awk -v a="$2" -v b="$3" -v c="$4" 'BEGIN { exit !(a <= b && b <= c) }' || tell_failure "$1: $3 is not from $2 to $4"; }
+value() { sed -n "s/^$1 = //p" "$directory/cluster.toml"; }
+
+if [[ -n $mpiexec ]]; then
+  expect "one host" 0 "measured in " "1 host of 3 workers" "all-reduce (ring)" "best: " -- \
+    "$mpiexec" -n 3 "${plan[@]}" --measure-s 1 --model mlp:8 --write-cluster "$directory/cluster.toml" --svg "$directory/best.svg"
+  once "one host" "best: "
+  grep -q "<svg" "$directory/best.svg" || tell_failure "one host: no picture"
+  [[ $(value payload_bytes) == 25480 ]] || tell_failure "one host: payload_bytes = $(value payload_bytes)" # 785·8 + 9·10 floats
+  expect "planned again" 0 "best: " -- "$topology" plan --cluster "$directory/cluster.toml" --topologies ring --codecs identity
+  expect "json" 0 '"link_bandwidth"' -- "$mpiexec" -n 2 "${plan[@]}" --measure-s 1 --step-ms 25 --parameters 1e4 --json
+  python3 -c "
+import json, sys
+measured = json.load(open(sys.argv[1]))['measured']
+assert measured['step_s'] == 0.025 and measured['payload_bytes'] == 40000, measured" "$directory/output" ||
+    tell_failure "json: other figures"
+  expect "one rank" 1 "there is one rank" -- "$mpiexec" -n 1 "${plan[@]}"
+  expect "both" 1 "--cluster and --measure exclude each other" -- "$mpiexec" -n 2 "${plan[@]}" --cluster x.toml
+  once "both" "exclude"
+  expect "unknown option" 109 "--stap-ms" -- "$mpiexec" -n 2 "${plan[@]}" --stap-ms 3
+  once "unknown option" "there is no option"
+  expect "unknown model" 1 "error: " -- "$mpiexec" -n 2 "${plan[@]}" --model nonsense
+  once "unknown model" "error: "
+  expect "no directory" 1 "cannot be written" -- "$mpiexec" -n 2 "${plan[@]}" --write-cluster "$directory/none/c.toml"
+  once "no directory" "error: "
+  expect "nothing" 1 "give --cluster FILE, or --measure" -- "$topology" plan
+  expect "without --measure" 1 "belong to --measure" -- "$topology" plan --step-ms 3 --cluster "$directory/cluster.toml"
+  echo "$failures failures"
+  [[ $failures -eq 0 ]]
+  exit
+fi
+
+hosts=$(dirname "$(readlink -f "$0")")/hosts.sh
+why=$("$hosts" check) || { echo "skipped: $why"; exit 77; }
+[[ -c /dev/net/tun ]] || { echo "skipped: no /dev/net/tun here"; exit 77; }
+exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
+flock -w 120 9 || { echo "other tests have used the hosts of this machine for two minutes"; exit 1; }
+trap '"$hosts" down; rm -rf "$directory"' EXIT
+why=$("$hosts" up 4 --switch "$switch" 2>&1) || { echo "skipped: no TAP devices: $why"; exit 77; }
+"$hosts" link all delay=20ms
+"$hosts" rate 100mbit
+
+# A busy machine makes links slower, not faster: up to three times, until the figures are within 20 %.
+for try in 1 2 3; do
+  expect "four hosts" 0 "measured in " "4 hosts of 2 workers" "best: " -- \
+    "$hosts" run 4 -r 2 "${plan[@]}" --step-ms 40 --parameters 5e5 --measure-s 8 --write-cluster "$directory/cluster.toml"
+  grep "^measured" "$directory/output"
+  awk -v l="$(value link_latency_s)" -v b="$(value link_bandwidth)" 'BEGIN { exit !(l < 0.024 && b > 10e6) }' && break
+done
+within "latency, s" 0.016 "$(value link_latency_s)" 0.024
+within "bytes per second" 10e6 "$(value link_bandwidth)" 15e6
+[[ $(value step_s) == 0.04 && $(value hosts) == 4 && $(value workers_per_host) == 2 ]] || tell_failure "other figures"
+
+(sleep 4 && "$hosts" link 1 3 cut && "$hosts" link 2 3 cut && "$hosts" link 3 4 cut) 9>&- &
+expect "a host that does not answer" 1 "host fasthost3 (rank" "not answered" -- \
+  "$hosts" run 4 -r 2 "${plan[@]}" --step-ms 40 --measure-s 30
+echo "$failures failures"
+[[ $failures -eq 0 ]]
