@@ -36,7 +36,7 @@ struct LinkMeasureOptions {
 };
 
 /// Collective. Measures latency, bandwidth and jitter by messages: between pairs of hosts (all
-/// pairs, or a sample of them on more than 9 hosts), first with one rank of each, then with all
+/// pairs, or a sample of them on more than 8 hosts), first with one rank of each, then with all
 /// ranks of all hosts at once. Disjoint pairs are measured at the same time. `hosts` is
 /// Group::hosts(). The same figures on every rank. Throws Error(deadline) on every rank when a host
 /// does not answer; rank 0 reports it, with the host's name. Throws Error(argument) for one rank.
