@@ -9,6 +9,7 @@
 #include <fast/core/error.hpp>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "exchange/links/flow_run.hpp"
 
@@ -42,6 +43,16 @@ std::vector<double> report_of(FlowRun& run, const Deadline& deadline) {
   if (!run.run(deadline)) report.front() = run.waits_for();
   report.insert(report.end(), run.seconds().begin(), run.seconds().end());
   return report;
+}
+
+/// Tests all that is awaited in turn: a wait for each would give each its own patience.
+template <class Condition>
+bool wait_until(const Condition& is_done, const Deadline& deadline) {
+  while (!is_done()) {
+    if (deadline.expired()) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
 }
 
 /// Receives what a rank may still be sent after the deadline.
@@ -141,8 +152,16 @@ std::vector<MpiTrials::Report> MpiTrials::order_all(const std::vector<Flow>& flo
 }
 
 void MpiTrials::collect(std::vector<Report>& reports, const Deadline& deadline) {
+  const auto all_are_there = [&] {
+    bool all = true;
+    for (Report& report : reports) {
+      if (!report.is_there) report.is_there = report.request.test();
+      all = all && report.is_there;
+    }
+    return all;
+  };
+  if (wait_until(all_are_there, deadline)) return;
   for (Report& report : reports) {
-    report.is_there = report.request.wait(deadline);
     if (!report.is_there) keep_for_good(report.numbers);
   }
 }
@@ -182,11 +201,11 @@ void MpiTrials::end(std::int64_t kind, std::string_view bytes) {
     order->contents = std::string(bytes);
     send_order(static_cast<int>(rank), std::move(order));
   }
-  const Deadline deadline(end_limit);
-  for (auto& order : orders_) {
-    for (mpi::Request& request : order->requests) static_cast<void>(request.wait(deadline));
-  }
-  std::erase_if(orders_, [](const auto& order) { return order->has_left(); });
+  const auto all_have_left = [&] {
+    std::erase_if(orders_, [](const auto& order) { return order->has_left(); });
+    return orders_.empty();
+  };
+  static_cast<void>(wait_until(all_have_left, Deadline(end_limit)));
 }
 
 void MpiTrials::finish(std::string_view bytes) { end(finish_order, bytes); }
