@@ -10,7 +10,7 @@ namespace {
 
 constexpr int message_tag = 4, answer_tag = 5;
 constexpr auto without_pause = std::chrono::milliseconds(1);
-constexpr auto pause = std::chrono::microseconds(50);
+constexpr auto idle_pause = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -65,7 +65,7 @@ bool FlowRun::run(const Deadline& deadline) {
       std::this_thread::yield();
     } else {
       if (deadline.expired()) return false;
-      std::this_thread::sleep_for(pause);
+      std::this_thread::sleep_for(idle_pause);
     }
   }
   return true;
