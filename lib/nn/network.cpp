@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
 #include <fast/nn/network.hpp>
 #include <type_traits>
 
 #include "nn/batch_check.hpp"
 #include "nn/cpu.hpp"
+#include "nn/draws.hpp"
 #include "nn/sequence.hpp"
 #include "nn/shape.hpp"
 
@@ -69,22 +67,6 @@ void require_targets(const Batch& batch, const ModelSpec& spec, const Shape& out
   require_share(batch.targets);
 }
 
-template <class T>
-std::uint64_t bits_of(T value) {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
-  return bits;
-}
-
-bool has_dropout(const std::vector<LayerSpec>& layers) {
-  return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
-    const auto* residual = std::get_if<Residual>(&layer);
-    return std::holds_alternative<Dropout>(layer) ||
-           (residual != nullptr &&
-            (has_dropout(residual->body) || has_dropout(residual->shortcut)));
-  });
-}
-
 }  // namespace
 
 void require_fit(const Batch& batch, const ModelSpec& spec, const Shape& output) {
@@ -99,6 +81,10 @@ void require_fit(const Batch& batch, const ModelSpec& spec, const Shape& output)
   require(batch.inputs.size() == expected, ErrorKind::argument,
           "Network: {} input values given, {} samples of shape {} have {}", batch.inputs.size(),
           batch.count(), describe(batch.sample_shape), expected);
+  require_answers(batch, spec, output);
+}
+
+void require_answers(const Batch& batch, const ModelSpec& spec, const Shape& output) {
   if (spec.loss.kind == Loss::cross_entropy)
     require_labels(batch, spec, output);
   else
@@ -140,15 +126,7 @@ Network<T>::~Network() = default;
 template <class T>
 void Network<T>::initialize(std::uint64_t seed) {
   const std::vector<ParameterSpec> list = nn::parameters(spec_);
-  for (std::size_t p = 0; p < list.size(); ++p) {
-    const std::span<T> values = parameters().subspan(list[p].offset, list[p].count);
-    std::fill(values.begin(), values.end(), static_cast<T>(list[p].initial));
-    if (list[p].fan_in == 0) continue;
-    Rng rng(mix_seed(seed, p));
-    const double gain = list[p].layer == list.back().layer ? 1.0 : 2.0;  // no ReLU after the last
-    const double deviation = std::sqrt(gain / static_cast<double>(list[p].fan_in));
-    for (T& weight : values) weight = static_cast<T>(deviation * rng.normal());
-  }
+  draw_initial(list, 0, list.size(), seed, base_);
 }
 
 template <class T>
@@ -192,20 +170,9 @@ const T* Network<T>::load(const Batch& batch) {
   return input;
 }
 
-/// Of some parameters and of each sample's inputs: another one in every step, and the same however
-/// a batch is divided.
 template <class T>
 const std::uint64_t* Network<T>::noise_of(const Batch& batch) {
-  constexpr std::size_t looked_at = 256;
-  std::uint64_t of_model = 0;
-  for (std::size_t i = 0; i < parameter_count_; i += parameter_count_ / looked_at + 1)
-    of_model = mix_seed(of_model, bits_of(base_[i]));
-  const std::size_t size = batch.inputs.size() / batch.count();
-  noise_.assign(batch.count(), of_model);
-  for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
-    std::uint64_t& noise = noise_[i / size];
-    noise = (noise ^ bits_of(batch.inputs[i])) * 0x100000001b3;  // FNV-1a
-  }
+  draw_noise<T>(parameters(), batch.inputs, batch.count(), noise_);
   return noise_.data();
 }
 

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <fast/nn/network.hpp>
+#include <fast/nn/stage.hpp>
 
 #include <functional>
 #include <memory>
 #include <vector>
 
 namespace fast::nn {
-
-Batch part_of(const Batch& batch, std::size_t first, std::size_t count);
 
 /// Parts are whole blocks of samples. They depend only on the size of the batch and on the number
 /// of threads, and their results are summed in order. Every run therefore gives the same bits.

@@ -1,0 +1,113 @@
+#include <fast/mpi/point_to_point.hpp>
+
+#include <algorithm>
+#include <climits>
+#include <deque>
+#include <fast/core/error.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/keep.hpp"
+#include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
+#include "mpi/messages.hpp"
+
+namespace fast::mpi {
+namespace {
+
+constexpr int only_tag = 1;
+constexpr Seconds limit_at_end{0.1};
+
+}  // namespace
+
+struct PointToPoint::Impl {
+  struct Sent {
+    std::vector<std::byte> bytes;  ///< MPI's until the request is done
+    Request request;
+  };
+
+  Impl(const Communicator& of, const Deadline& deadline)
+      : communicator(of), messages(of, deadline) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl();
+
+  void check_peer(int peer, std::size_t size_bytes) const;
+  void reap();
+
+  Communicator communicator;
+  Messages messages;
+  std::deque<Sent> sent;
+  std::vector<std::vector<std::byte>> spare;  ///< buffers to be used again
+};
+
+void PointToPoint::Impl::check_peer(int peer, std::size_t size_bytes) const {
+  require(peer >= 0 && peer < communicator.size(), ErrorKind::argument,
+          "PointToPoint: rank {} of {}; 0..{} are required", peer, communicator.size(),
+          communicator.size() - 1);
+  require(size_bytes <= INT_MAX, ErrorKind::argument,
+          "PointToPoint: a message of {} bytes; at most {} are possible, send it in parts",
+          size_bytes, INT_MAX);
+}
+
+/// Requests end in any order, as the receivers take their messages.
+void PointToPoint::Impl::reap() {
+  for (std::size_t i = 0; i < sent.size();) {
+    if (!sent[i].request.test()) {
+      ++i;
+      continue;
+    }
+    spare.push_back(std::move(sent[i].bytes));
+    sent.erase(sent.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+PointToPoint::Impl::~Impl() {
+  try {
+    for (const Deadline deadline(limit_at_end); !sent.empty() && !deadline.expired();) {
+      reap();
+      std::this_thread::yield();
+    }
+  } catch (const Error&) {  // the peer is gone
+  }
+  for (Sent& one : sent) keep_for_good(std::move(one.bytes));
+}
+
+PointToPoint::PointToPoint(const Communicator& communicator, const Deadline& deadline)
+    : impl_(std::make_unique<Impl>(communicator, deadline)) {}
+PointToPoint::PointToPoint(PointToPoint&&) noexcept = default;
+PointToPoint& PointToPoint::operator=(PointToPoint&&) noexcept = default;
+PointToPoint::~PointToPoint() = default;
+
+int PointToPoint::rank() const { return impl_->communicator.rank(); }
+int PointToPoint::size() const { return impl_->communicator.size(); }
+
+void PointToPoint::send(int rank, std::span<const std::byte> bytes) {
+  impl_->check_peer(rank, bytes.size());
+  impl_->reap();
+  std::vector<std::byte> copy;
+  if (!impl_->spare.empty()) {
+    copy = std::move(impl_->spare.back());
+    impl_->spare.pop_back();
+  }
+  copy.assign(bytes.begin(), bytes.end());
+  Request request = impl_->messages.send(rank, only_tag, copy.data(), copy.size());
+  impl_->sent.push_back({std::move(copy), std::move(request)});
+}
+
+void PointToPoint::receive(int rank, std::span<std::byte> into, const Deadline& deadline) {
+  impl_->check_peer(rank, into.size());
+  Request request = impl_->messages.receive(rank, only_tag, into.data(), into.size());
+  const std::vector<int> peer = {
+      impl_->communicator.impl()->world_ranks[static_cast<std::size_t>(rank)]};
+  if (request.wait(deadline, peer)) return;
+  const bool ended = !ended_among(peer).empty();
+  require(!ended, ErrorKind::peer_failed, "PointToPoint: rank {} has ended; its message is missing",
+          peer.front());
+  fail(ErrorKind::deadline,
+       "PointToPoint: rank {} sent no message in {:.1f} s; look for one that hangs or has ended",
+       peer.front(), deadline.elapsed_s());
+}
+
+}  // namespace fast::mpi

@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/nn/stage.hpp>
+
+#include "nn/batch_check.hpp"
+#include "nn/cpu.hpp"
+#include "nn/draws.hpp"
+#include "nn/sequence.hpp"
+#include "nn/shape.hpp"
+
+namespace fast::nn {
+namespace {
+
+std::string text(LayerRange layers) { return fmt::format("{}..{}", layers.first, layers.last - 1); }
+
+bool contains(LayerRange layers, const ParameterSpec& tensor) {
+  return layers.first <= tensor.layer && tensor.layer < layers.last;
+}
+
+/// The tensors of these layers: a run of the model's list.
+LayerRange tensors_of(LayerRange layers, const std::vector<ParameterSpec>& list) {
+  LayerRange found;
+  while (found.first < list.size() && list[found.first].layer < layers.first) ++found.first;
+  found.last = found.first;
+  while (found.last < list.size() && contains(layers, list[found.last])) ++found.last;
+  return found;
+}
+
+template <class T>
+std::vector<TensorView> views_of(LayerRange layers, const std::vector<ParameterSpec>& list, T* base,
+                                 Role role) {
+  const LayerRange tensors = tensors_of(layers, list);
+  std::vector<TensorView> all;
+  for (std::size_t p = tensors.first; p < tensors.last; ++p)
+    all.push_back({list[p].name, base + (list[p].offset - list[tensors.first].offset),
+                   list[p].shape, dtype_of<T>, role, Device{}});
+  return all;
+}
+
+std::vector<LayerSpec> layers_of(const ModelSpec& model, LayerRange layers) {
+  const auto begin = model.layers.begin();
+  return {begin + static_cast<std::ptrdiff_t>(layers.first),
+          begin + static_cast<std::ptrdiff_t>(layers.last)};
+}
+
+std::size_t size_of(const Shape& shape) { return static_cast<std::size_t>(elements_of(shape)); }
+
+}  // namespace
+
+std::vector<LayerRange> stages_of(const ModelSpec& model, std::span<const std::size_t> cuts) {
+  std::vector<LayerRange> stages;
+  std::size_t first = 0;
+  for (const std::size_t cut : cuts) {
+    require(cut > first && cut < model.layers.size(), ErrorKind::argument,
+            "stages_of: a cut before layer {}; model {} has {} layers, cuts are increasing numbers "
+            "from 1 to {}",
+            cut, model.name, model.layers.size(), model.layers.size() - 1);
+    stages.push_back({first, cut});
+    first = cut;
+  }
+  stages.push_back({first, model.layers.size()});
+  const std::vector<ParameterSpec> list = parameters(model);
+  for (const LayerRange& stage : stages) {
+    const LayerRange tensors = tensors_of(stage, list);
+    require(tensors.first < tensors.last, ErrorKind::argument,
+            "stages_of: layers {} of model {} have no parameters; choose other cuts", text(stage),
+            model.name);
+  }
+  return stages;
+}
+
+/// A micro-batch between its two passes.
+template <class T>
+struct Stage<T>::Place {
+  Sequence<T> layers;
+  AlignedBuffer input{};   ///< as the layers take it
+  AlignedBuffer output{};  ///< row-major, of images
+  std::span<const T> outputs{};
+  std::vector<std::uint64_t> noise{};
+  Index count = 0;  ///< of samples; 0: none waits for backward()
+};
+
+template <class T>
+Stage<T>::Stage(ModelSpec model, LayerRange layers, std::uint64_t seed, std::size_t places)
+    : model_(std::move(model)), layers_(layers) {
+  require_processor(processor_fits());
+  const std::vector<Shape> all = shapes(model_);
+  require(layers.first < layers.last && layers.last <= model_.layers.size(), ErrorKind::argument,
+          "Stage: layers [{}, {}) of model {}, which has {} layers", layers.first, layers.last,
+          model_.name, model_.layers.size());
+  require(places > 0, ErrorKind::argument, "Stage: 0 places; at least 1 is required");
+  input_ = all[layers.first];
+  output_ = all[layers.last];
+  const std::vector<ParameterSpec> list = nn::parameters(model_);
+  const LayerRange tensors = tensors_of(layers, list);
+  for (std::size_t p = tensors.first; p < tensors.last; ++p) count_ += list[p].count;
+  require(count_ > 0, ErrorKind::argument, "Stage: layers {} of model {} have no parameters",
+          text(layers), model_.name);
+  const std::vector<LayerSpec> own = layers_of(model_, layers);
+  has_noise_ = has_dropout(own);
+  for (AlignedBuffer* buffer : {&parameters_, &gradients_, &part_})
+    *buffer = AlignedBuffer(count_ * sizeof(T));
+  draw_initial(list, tensors.first, tensors.last, seed, parameters_.as<T>().data());
+  for (std::size_t i = 0; i < places; ++i)
+    places_.push_back(std::make_unique<Place>(Place{Sequence<T>(own, input_)}));
+  buffers_ = AlignedBuffer(static_cast<std::size_t>(places_[0]->layers.buffer_count()) * sizeof(T));
+  const std::vector<ParameterSpec> statistics = nn::buffers(model_);
+  const LayerRange kept = tensors_of(layers, statistics);
+  draw_initial(statistics, kept.first, kept.last, seed, buffers_.as<T>().data());
+}
+
+template <class T>
+Stage<T>::Stage(Stage&&) noexcept = default;
+template <class T>
+Stage<T>& Stage<T>::operator=(Stage&&) noexcept = default;
+template <class T>
+Stage<T>::~Stage() = default;
+
+template <class T>
+std::size_t Stage<T>::input_size() const {
+  return size_of(input_);
+}
+template <class T>
+std::size_t Stage<T>::output_size() const {
+  return size_of(output_);
+}
+
+template <class T>
+std::vector<TensorView> Stage<T>::parameter_views() {
+  return views_of(layers_, nn::parameters(model_), parameters_.as<T>().data(), Role::parameter);
+}
+
+template <class T>
+std::vector<TensorView> Stage<T>::buffer_views() {
+  return views_of(layers_, nn::buffers(model_), buffers_.as<T>().data(), Role::buffer);
+}
+
+template <class T>
+typename Stage<T>::Place& Stage<T>::at(std::size_t place) {
+  require(place < places_.size(), ErrorKind::argument, "Stage: place {} of {}", place,
+          places_.size());
+  return *places_[place];
+}
+
+template <class T>
+const T* Stage<T>::load(Place& place, std::span<const T> inputs) const {
+  grow<T>(place.input, stored_elements<T>(input_, place.count));
+  T* stored = place.input.template as<T>().data();
+  if (input_.size() == 3)
+    to_blocks(inputs.data(), stored, place.count, elements_of(input_));
+  else
+    std::copy(inputs.begin(), inputs.end(), stored);
+  return stored;
+}
+
+template <class T>
+std::span<const T> Stage<T>::forward(std::size_t index, std::span<const T> inputs, bool training) {
+  Place& place = at(index);
+  require(!inputs.empty() && inputs.size() % input_size() == 0, ErrorKind::argument,
+          "Stage: {} input values; a positive multiple of {} is required, for samples of shape {}",
+          inputs.size(), input_size(), describe(input_));
+  const std::size_t samples = inputs.size() / input_size();
+  place.count = static_cast<Index>(samples);
+  const bool noisy = training && has_noise_;
+  if (noisy) draw_noise<T>(parameters(), inputs, samples, place.noise);
+  const T* found = place.layers.forward(
+      parameters_.as<T>().data(), load(place, inputs),
+      {place.count, training, buffers_.as<T>().data(), noisy ? place.noise.data() : nullptr});
+  if (output_.size() == 3) {
+    grow<T>(place.output, place.count * elements_of(output_));
+    T* rows = place.output.template as<T>().data();
+    from_blocks(found, rows, place.count, elements_of(output_));
+    found = rows;
+  }
+  place.outputs = {found, samples * output_size()};
+  if (!training) place.count = 0;
+  return place.outputs;
+}
+
+template <class T>
+LossResult Stage<T>::loss(std::size_t index, const Batch& batch) {
+  const Place& place = at(index);
+  require(is_last(), ErrorKind::argument, "Stage: layers {} of model {} have no loss; the last do",
+          text(layers_), model_.name);
+  require_answers(batch, model_, output_);
+  require(batch.count() * output_size() == place.outputs.size(), ErrorKind::argument,
+          "Stage: labels of {} samples, outputs of {}", batch.count(),
+          place.outputs.size() / output_size());
+  loss_gradients_.resize(place.outputs.size());
+  return loss_of<T>(model_.loss, place.outputs, batch, loss_gradients_);
+}
+
+template <class T>
+std::span<const T> Stage<T>::backward(std::size_t index, std::span<const T> output_gradients,
+                                      double share) {
+  Place& place = at(index);
+  const Index count = std::exchange(place.count, 0);
+  require(count > 0, ErrorKind::argument,
+          "Stage: place {} has no forward pass in training to go back through", index);
+  require(output_gradients.size() == place.outputs.size(), ErrorKind::argument,
+          "Stage: {} gradients for {} outputs", output_gradients.size(), place.outputs.size());
+  const T* dy = output_gradients.data();
+  if (output_.size() == 3) {
+    grow<T>(stored_gradients_, stored_elements<T>(output_, count));
+    to_blocks(dy, stored_gradients_.as<T>().data(), count, elements_of(output_));
+    dy = stored_gradients_.as<T>().data();
+  }
+  T* dx = nullptr;
+  if (!is_first()) {
+    grow<T>(input_gradients_, stored_elements<T>(input_, count));
+    dx = input_gradients_.as<T>().data();
+  }
+  place.layers.backward(parameters_.as<T>().data(), part_.as<T>().data(), dy, dx, count);
+  add_scaled(gradients_.as<T>().data(), part_.as<T>().data(), static_cast<T>(share), count_,
+             std::exchange(fresh_, false));
+  if (is_first()) return {};
+  const std::size_t values = static_cast<std::size_t>(count) * input_size();
+  if (input_.size() != 3) return {dx, values};
+  grow<T>(rows_, static_cast<Index>(values));
+  from_blocks(dx, rows_.as<T>().data(), count, elements_of(input_));
+  return {rows_.as<T>().data(), values};
+}
+
+template class Stage<float>;
+template class Stage<double>;
+
+}  // namespace fast::nn
