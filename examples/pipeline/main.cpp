@@ -11,6 +11,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/mpi/environment.hpp>
+#include <fast/topology/load.hpp>
 #include <fast/train/model_note.hpp>
 #include <numeric>
 

@@ -1,8 +1,9 @@
 #include "pipeline/settings.hpp"
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <fast/core/error.hpp>
+#include <fast/nn/model_file.hpp>
 #include <string_view>
 
 using namespace fast;
@@ -85,7 +86,9 @@ Settings settings_from(int argc, char** argv) {
 }
 
 nn::ModelSpec model_of(const Settings& settings) {
-  nn::ModelSpec model = nn::model_by_name(settings.model, 10, {1, 28, 28});
+  nn::ModelSpec model = settings.model.ends_with(".toml")
+                            ? nn::read_model(settings.model, {{1, 28, 28}, 10})
+                            : nn::model_by_name(settings.model, 10, {1, 28, 28});
   require(nn::takes(model, {1, 28, 28}), ErrorKind::argument,
           "--model {}: it takes samples of shape {}, this example has images of 28x28 pixels",
           settings.model, nn::describe(model.input));

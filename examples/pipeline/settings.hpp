@@ -12,7 +12,7 @@ namespace pipeline {
 
 struct Settings {
   std::string model = "lenet";
-  std::vector<std::size_t> cuts{7};  ///< before these layers, counted from 0
+  std::vector<std::size_t> cuts{7};  ///< after so many layers
   std::size_t micro_batches = 4;
   std::size_t batch = 32;  ///< samples of a replica's step
   int steps = 200;
@@ -31,8 +31,8 @@ struct Settings {
 
 inline constexpr const char* usage =
     "usage: mpiexec -n RANKS pipeline [options]\n"
-    "  --model NAME        lenet, mlp, mlp:512-256, resnet20 ...                      lenet\n"
-    "  --cut LAYERS        the model is cut before these layers, for example 3,7      7\n"
+    "  --model NAME        lenet, mlp, mlp:512-256, resnet20 ..., or FILE.toml        lenet\n"
+    "  --cut LAYERS        the model is cut after so many layers, for example 3,7     7\n"
     "  --micro-batches N   parts of a batch that follow each other through the stages 4\n"
     "  --batch N           samples of a replica's step                                32\n"
     "  --steps N                                                                      200\n"

@@ -65,16 +65,17 @@ std::vector<File> files_of(const fs::path& directory, const std::vector<std::str
   return files;
 }
 
-Image image_of(const fs::path& path) {
-  return decode_image(read_text(path, "image folder"), path.string());
+Image image_of(const fs::path& path, const std::optional<ImageSize>& resize) {
+  return resized_image(decode_image(read_text(path, "image folder"), path.string()), resize);
 }
 
 /// Images that are decoded when they are needed. Each is a shard, so that workers own others in
 /// each epoch.
 class FolderSource final : public SampleSource {
  public:
-  explicit FolderSource(std::vector<File> files) : files_(std::move(files)) {
-    const Image first = image_of(files_.front().path);
+  FolderSource(std::vector<File> files, std::optional<ImageSize> resize)
+      : files_(std::move(files)), resize_(resize) {
+    const Image first = image_of(files_.front().path, resize_);
     rows_ = first.rows;
     columns_ = first.columns;
   }
@@ -85,9 +86,9 @@ class FolderSource final : public SampleSource {
   }
   void read(std::size_t sample, std::span<std::byte> into) const override {
     const fs::path& path = files_[sample].path;
-    const Image image = image_of(path);
+    const Image image = image_of(path, resize_);
     require(image.rows == rows_ && image.columns == columns_, ErrorKind::data,
-            "image folder: {} is {}x{}, {} is {}x{}; bring all to one size",
+            "image folder: {} is {}x{}, {} is {}x{}; bring all to one size, or give one (--resize)",
             files_.front().path.string(), rows_, columns_, path.string(), image.rows,
             image.columns);
     image.copy_planes({reinterpret_cast<std::uint8_t*>(into.data()), into.size()});
@@ -95,6 +96,7 @@ class FolderSource final : public SampleSource {
 
  private:
   std::vector<File> files_;
+  std::optional<ImageSize> resize_;
   std::int64_t rows_ = 0, columns_ = 0;
 };
 
@@ -112,21 +114,21 @@ std::vector<std::string> class_folders(const fs::path& directory) {
 }
 
 Dataset read_image_folder(const fs::path& directory, const std::vector<std::string>& classes,
-                          std::size_t limit) {
+                          std::size_t limit, std::optional<ImageSize> resize) {
   const std::vector<File> files = files_of(directory, classes, limit);
   std::vector<std::uint8_t> values;
   std::vector<std::int32_t> labels;
   std::int64_t rows = 0, columns = 0;
   for (const File& file : files) {
-    const Image image = image_of(file.path);
+    const Image image = image_of(file.path, resize);
     if (rows == 0) {
       rows = image.rows;
       columns = image.columns;
       values.reserve(files.size() * image.pixels.size());
     }
     require(image.rows == rows && image.columns == columns, ErrorKind::data,
-            "image folder: {} is {}x{}, {} is {}x{}; bring all to one size", files[0].path.string(),
-            rows, columns, file.path.string(), image.rows, image.columns);
+            "image folder: {} is {}x{}, {} is {}x{}; bring all to one size, or give one (--resize)",
+            files[0].path.string(), rows, columns, file.path.string(), image.rows, image.columns);
     values.resize(values.size() + image.pixels.size());
     image.copy_planes(std::span(values).last(image.pixels.size()));
     labels.push_back(file.label);
@@ -139,11 +141,11 @@ Dataset read_image_folder(const fs::path& directory, const std::vector<std::stri
 }
 
 Dataset open_image_folder(const fs::path& directory, const std::vector<std::string>& classes,
-                          std::size_t limit) {
+                          std::size_t limit, std::optional<ImageSize> resize) {
   std::vector<File> files = files_of(directory, classes, limit);
   std::vector<std::int32_t> labels;
   for (const File& file : files) labels.push_back(file.label);
-  auto source = std::make_shared<FolderSource>(std::move(files));
+  auto source = std::make_shared<FolderSource>(std::move(files), resize);
   const std::vector<std::int64_t> shape = source->shape();
   return {directory.filename().string(), shape, std::move(source),
           Targets{std::move(labels), {}, static_cast<int>(classes.size())}};

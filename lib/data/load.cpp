@@ -178,8 +178,8 @@ Splits load_images(const fs::path& directory, const LoadOptions& options) {
             directory.string(), name, names.test, names.train);
   }
   const auto read = options.stream ? open_image_folder : read_image_folder;
-  return {read(directory / names.train, classes, options.limit),
-          read(directory / names.test, classes, options.limit),
+  return {read(directory / names.train, classes, options.limit, options.resize),
+          read(directory / names.test, classes, options.limit, options.resize),
           {}};
 }
 
@@ -314,6 +314,14 @@ void check_alike(const Splits& splits, const std::string& from) {
           fmt::join(test.target_shape(), ", "));
 }
 
+/// What has another size still. Images of folders and tar files have the size already.
+void resize(Splits& splits, ImageSize to) {
+  Dataset train = resized(splits.train, to), test = resized(splits.test, to);
+  if (train.sample_shape() != splits.train.sample_shape()) splits.normalization = train.measure();
+  splits.train = std::move(train);
+  splits.test = std::move(test);
+}
+
 }  // namespace
 
 std::vector<std::string_view> dataset_names() {
@@ -335,10 +343,12 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
     own.classes = each.classes;
     Splits splits = load_layout(directory, own);
     splits.normalization = {{each.mean}, {each.stddev}};
+    if (options.resize) resize(splits, *options.resize);
     return splits;
   }
   Splits splits = present(name_or_path) ? load_directory(name_or_path, options)
                                         : load_file(name_or_path, options);
+  if (options.resize) resize(splits, *options.resize);
   check_alike(splits, name_or_path);
   return splits;
 }

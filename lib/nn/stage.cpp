@@ -11,7 +11,8 @@
 namespace fast::nn {
 namespace {
 
-std::string text(LayerRange layers) { return fmt::format("{}..{}", layers.first, layers.last - 1); }
+/// Counted from 1, as nn::describe() does.
+std::string text(LayerRange layers) { return fmt::format("{}..{}", layers.first + 1, layers.last); }
 
 bool contains(LayerRange layers, const ParameterSpec& tensor) {
   return layers.first <= tensor.layer && tensor.layer < layers.last;
@@ -52,7 +53,7 @@ std::vector<LayerRange> stages_of(const ModelSpec& model, std::span<const std::s
   std::size_t first = 0;
   for (const std::size_t cut : cuts) {
     require(cut > first && cut < model.layers.size(), ErrorKind::argument,
-            "stages_of: a cut before layer {}; model {} has {} layers, cuts are increasing numbers "
+            "stages_of: a cut after {} layers; model {} has {} layers, cuts are increasing numbers "
             "from 1 to {}",
             cut, model.name, model.layers.size(), model.layers.size() - 1);
     stages.push_back({first, cut});

@@ -88,7 +88,7 @@ std::vector<CutModel> cut_models() {
 
 template <class T>
 void check_as_whole(const CutModel& cut, std::size_t count) {
-  INFO(cut.model.name << ", first cut before layer " << cut.cuts.front() << ", " << count
+  INFO(cut.model.name << ", first cut after layer " << cut.cuts.front() << ", " << count
                       << " samples");
   const Samples samples(static_cast<std::int64_t>(count), cut.model, 3);
   Network<T> whole(cut.model, 7);
@@ -167,10 +167,11 @@ TEST_CASE("cuts that are no layers, and stages without parameters, are refused")
     CHECK_THROWS_WITH(stages_of(model, cuts), ContainsSubstring(text));
   };
   refuse({0},
-         "a cut before layer 0; model mlp has 3 layers, cuts are increasing numbers from 1 to 2");
-  refuse({3}, "a cut before layer 3");
-  refuse({2, 2}, "a cut before layer 2");
-  refuse({1, 2}, "layers 1..1 of model mlp have no parameters");
+         "a cut after 0 layers; model mlp 4-3-2 has 3 layers, cuts are increasing numbers from 1 "
+         "to 2");
+  refuse({3}, "a cut after 3 layers");
+  refuse({2, 2}, "a cut after 2 layers");
+  refuse({1, 2}, "layers 2..2 of model mlp 4-3-2 have no parameters");
   CHECK(stages_of(model, {}).size() == 1);
   CHECK_THROWS_WITH(Stage<float>(model, {1, 1}, 1), ContainsSubstring("layers [1, 1)"));
   CHECK_THROWS_WITH(Stage<float>(model, {1, 2}, 1), ContainsSubstring("no parameters"));

@@ -93,6 +93,10 @@ check_data() {
   refused "shares" "--test-share: 1;" "[0, 1)" -- --test-share 1
   refused "window" "--window: 0;" "at least 1" -- --window 0
   refused "skewed windows" "choose even sharding" -- --window 5 --shards dirichlet:1
+  refused "no size of images" "--resize: " "\"28\"" "ROWSxCOLUMNS" -- --resize 28
+  refused "a size of no model" "--resize model: model mlp takes samples of shape [784]" -- --resize model --model mlp
+  printf 'a,price\n1,2\n1,3\n2,3\n' >"$directory/numbers.csv"
+  refused "a table that is resized" "the samples of" "they are no images" -- --data "$directory/numbers.csv" --target price --resize 8x8
   differ "windows" "window auto" "window 5" -- --window 5
   differ "data missing on one rank" "\"/no/such\"" "directory" -- --data /no/such
 }
@@ -101,7 +105,7 @@ check_names() {
   refused "model" "\"vgg\"" "choose lenet, mlp, mlp:A-B-..., lstm, lstm:HIDDEN, resnet20 or resnet50, or give a file" -- --model vgg
   refused "widths" "\"mlp:8-x\"" "widths of hidden layers" -- --model mlp:8-x
   refused "hidden units" "\"lstm:x\"" "number of hidden units" -- --model lstm:x
-  refused "images of another size" "--model resnet50" "[3x224x224]" "[1x28x28]" "not resized" -- --model resnet50
+  refused "images of another size" "--model resnet50" "[3x224x224]" "[1x28x28]" "--resize" -- --model resnet50
   refused "path" "\"fax\"" "choose measured, two_sided or pull" -- --remote-path fax
   refused "backend" "\"jax\"" "choose nn, torch or dlib" -- --backend jax
   refused "a backend without the model, or not built" "--backend dlib: " -- --backend dlib --model lstm

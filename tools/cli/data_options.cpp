@@ -1,5 +1,7 @@
 #include "cli/data_options.hpp"
 
+#include <fast/core/error.hpp>
+
 #include "core/split_text.hpp"
 
 namespace tools {
@@ -20,6 +22,24 @@ std::vector<std::string> names_in(const std::string& list) {
   std::vector<std::string_view> parts = fast::split_text(list, ',');
   if (parts.back().empty()) parts.pop_back();
   return {parts.begin(), parts.end()};
+}
+
+fast::options::Value<fast::data::ImageSize> image_size() {
+  using fast::data::ImageSize;
+  const Value<ImageSize> size{
+      .required = "ROWSxCOLUMNS, each from 1 to 16384",
+      .parse =
+          [](std::string_view text, ImageSize& into) {
+            try {
+              into = fast::data::image_size_from(text);
+              return Fit::good;
+            } catch (const fast::Error&) {
+              return Fit::unreadable;
+            }
+          },
+      .format =
+          [](const ImageSize& size) { return fmt::format("{}x{}", size.rows, size.columns); }};
+  return or_word(size, "model", size_of_model);
 }
 
 }  // namespace
@@ -70,9 +90,15 @@ void add_rows(OptionTable& table, DataOptions& o) {
       .add("stream", o.stream,
            "decode images of folders when they are needed, instead of holding them in memory")
       .agreed();
+  table
+      .add("resize", o.resize, fast::options::optional(image_size()),
+           "size that all images get, by bilinear interpolation: ROWSxCOLUMNS, or model: the size "
+           "that the model of this name was made for, or that its file gives")
+      .agreed();
 }
 
-fast::data::LoadOptions load_options(const DataOptions& o, std::size_t limit) {
+fast::data::LoadOptions load_options(const DataOptions& o, std::size_t limit,
+                                     const std::optional<fast::data::ImageSize>& model) {
   fast::data::LoadOptions load;
   load.limit = limit;
   load.classes = o.classes;
@@ -85,6 +111,12 @@ fast::data::LoadOptions load_options(const DataOptions& o, std::size_t limit) {
   load.train_split = o.train_split;
   load.test_split = o.test_split;
   load.stream = o.stream;
+  load.resize = o.resize;
+  if (o.resize == size_of_model) {
+    fast::require(model.has_value(), fast::ErrorKind::argument,
+                  "--resize model: there is no model here; give a size, as --resize 224x224");
+    load.resize = model;
+  }
   return load;
 }
 

@@ -51,13 +51,20 @@ void check_writable(const std::string& path) {
 }
 
 /// The loss says what targets are, unless --target-type does.
+data::TargetKind targets_of(const Options& o) {
+  const data::TargetKind kind = o.data_options.target_type;
+  if (kind != data::TargetKind::automatic) return kind;
+  if (o.loss == nn::Loss::cross_entropy) return data::TargetKind::classes;
+  if (o.loss == nn::Loss::mse || o.loss == nn::Loss::huber) return data::TargetKind::numbers;
+  return kind;
+}
+
 data::LoadOptions load_options(const Options& o) {
+  std::optional<data::ImageSize> size;
+  if (o.data_options.resize == tools::size_of_model) size = fast_train::image_size_of_model(o);
   data::LoadOptions load =
-      tools::load_options(o.data_options, fast_train::is_stream(o) ? 0 : o.samples);
-  if (load.targets != data::TargetKind::automatic) return load;
-  if (o.loss == nn::Loss::cross_entropy) load.targets = data::TargetKind::classes;
-  if (o.loss == nn::Loss::mse || o.loss == nn::Loss::huber)
-    load.targets = data::TargetKind::numbers;
+      tools::load_options(o.data_options, fast_train::is_stream(o) ? 0 : o.samples, size);
+  load.targets = targets_of(o);
   return load;
 }
 
@@ -84,7 +91,7 @@ int workers_here(const Group& ranks, int spares) {
 /// One copy for all threads of a process, and for all processes of a host.
 data::Splits data_of(const Group& ranks, const Options& o) {
   const std::string source =
-      fmt::format("{} {} {}\n{}", o.samples, o.data, static_cast<int>(load_options(o).targets),
+      fmt::format("{} {} {} {}\n{}", o.samples, o.data, static_cast<int>(targets_of(o)), o.model,
                   tools::text_of(o.data_options));
   data::Splits data = train::load_once_a_host(ranks, source, Deadline(o.trainer.worker.deadline),
                                               [&] { return load_data(o); });

@@ -129,14 +129,25 @@ std::string agreement(const Options& o) {
 
 }  // namespace
 
-/// Images are not resized: what a model sees should be what was chosen for it.
+data::ImageSize image_size_of_model(const Options& o) {
+  const nn::ModelSpec spec = o.model.ends_with(".toml") ? nn::read_model(o.model, {{}, 10})
+                                                        : nn::model_by_name(o.model, 10);
+  require(
+      spec.input.size() == 3, ErrorKind::argument,
+      "--resize model: model {} takes samples of shape {}, which are no images; give a size, as "
+      "--resize 28x28",
+      o.model, nn::describe(spec.input));
+  return {spec.input[1], spec.input[2]};
+}
+
+/// Images are resized only on request: what a model sees should be what was chosen for it.
 nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
   const Task task = task_of(o, data);
   nn::ModelSpec spec = model_of(o.model, task);
   spec.loss = task.loss;
   require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
           "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "
-          "model, or images of that size (they are not resized)",
+          "model, or images of that size (--resize)",
           o.model, nn::describe(spec.input), o.data, nn::describe(data.sample_shape()));
   const nn::Shape output = nn::shapes(spec).back();
   require(

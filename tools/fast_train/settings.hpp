@@ -13,6 +13,9 @@
 namespace fast_train {
 
 fast::train::TrainerOptions trainer_options(const Options& o);
+/// The size that the model is made for, for --resize model. Throws Error(argument) if it takes no
+/// images.
+fast::data::ImageSize image_size_of_model(const Options& o);
 /// With the loss for that data.
 fast::nn::ModelSpec model_for(const Options& o, const fast::data::Dataset& data);
 /// On the device that the options name.

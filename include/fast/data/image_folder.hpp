@@ -3,9 +3,11 @@
 #pragma once
 
 #include <fast/data/dataset.hpp>
+#include <fast/data/resize.hpp>
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,14 +21,16 @@ std::vector<std::string> class_folders(const std::filesystem::path& directory);
 /// three equal channels, alpha laid on black), the first `limit` if that is not 0: the first image
 /// of every class by name, then the second, so that a part has all classes. Throws Error(data),
 /// naming the file, when a class has no folder or no image, an image cannot be read or sizes
-/// differ.
+/// differ. With `resize` sizes may differ: all images get this one.
 Dataset read_image_folder(const std::filesystem::path& directory,
-                          const std::vector<std::string>& classes, std::size_t limit = 0);
+                          const std::vector<std::string>& classes, std::size_t limit = 0,
+                          std::optional<ImageSize> resize = {});
 
 /// The same images, which are decoded when they are needed: one shard. An image that cannot be read
 /// or has another size than the first one is a damaged sample. Throws Error(data) when the first
 /// one cannot be read.
 Dataset open_image_folder(const std::filesystem::path& directory,
-                          const std::vector<std::string>& classes, std::size_t limit = 0);
+                          const std::vector<std::string>& classes, std::size_t limit = 0,
+                          std::optional<ImageSize> resize = {});
 
 }  // namespace fast::data

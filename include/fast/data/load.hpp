@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/data/dataset.hpp>
+#include <fast/data/resize.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,9 @@ struct LoadOptions {
   std::uint64_t split_seed = 1;                   ///< which samples are the test part
   std::string train_split = {}, test_split = {};  ///< folders or shards; empty: see load()
   bool stream = false;  ///< images of folders are decoded when they are needed, not held in memory
+  /// Images of both parts get this size; see Resizer. Images of folders and tar files may then
+  /// differ in size. The normalization is then measured.
+  std::optional<ImageSize> resize = {};
 };
 
 struct Splits {

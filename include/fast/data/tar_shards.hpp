@@ -19,7 +19,8 @@ namespace fast::data {
 ///
 /// The first sample determines the shape. A sample without values or target, or with a target that
 /// is none of these, is left out (SampleSource::left_out()). A sample whose image cannot be decoded
-/// or has another shape is damaged.
+/// or has another shape is damaged. With `options.resize` all images get this size; arrays keep
+/// theirs.
 ///
 /// Throws Error(data), naming the file, for a damaged, truncated or compressed tar file, and for
 /// files without samples.

@@ -25,7 +25,7 @@ struct LayerRange {
   std::size_t last = 0;
 };
 
-/// The stages of a model that is cut before each of these layers: one more than there are cuts.
+/// The stages of a model that is cut after so many layers: one more than there are cuts.
 /// Throws Error(argument) unless the cuts increase and lie in 1..layers - 1, or if a stage would
 /// have no parameters.
 std::vector<LayerRange> stages_of(const ModelSpec& model, std::span<const std::size_t> cuts);

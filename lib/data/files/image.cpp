@@ -124,6 +124,21 @@ void Image::copy_planes(std::span<std::uint8_t> into) const {
   }
 }
 
+Image resized_image(Image image, const std::optional<ImageSize>& to) {
+  if (!to || image.size() == *to) return image;
+  std::vector<std::uint8_t> planes(image.pixels.size());
+  image.copy_planes(planes);
+  const Resizer resizer(image.size(), *to);
+  std::vector<std::uint8_t> changed(3 * resizer.to_size());
+  resizer.resize(std::span<const std::uint8_t>(planes), changed);
+  Image result{to->rows, to->columns, std::vector<std::uint8_t>(changed.size())};
+  for (std::size_t i = 0; i < resizer.to_size(); ++i) {
+    for (std::size_t channel = 0; channel < 3; ++channel)
+      result.pixels[3 * i + channel] = changed[channel * resizer.to_size() + i];
+  }
+  return result;
+}
+
 Image decode_image(std::string_view bytes, const std::string& name) {
   if (bytes.starts_with(png_begin)) return decode_png(bytes, name);
   if (bytes.starts_with(jpeg_begin)) return decode_jpeg(bytes, name);

@@ -44,14 +44,15 @@ struct Decoded {
   Dataset::Values values;
 };
 
-Decoded decode(std::string_view bytes, const std::string& name) {
+Decoded decode(std::string_view bytes, const std::string& name,
+               const std::optional<ImageSize>& resize) {
   if (bytes.starts_with("\x93NUMPY")) {
     NpyArray array = parse_npy(bytes, name);
     array.shape.insert(array.shape.begin(), 1);
     NpySamples sample = npy_samples(std::move(array), name);
     return {std::move(sample.shape), std::move(sample.values)};
   }
-  const Image image = decode_image(bytes, name);
+  const Image image = resized_image(decode_image(bytes, name), resize);
   std::vector<std::uint8_t> planes(image.pixels.size());
   image.copy_planes(planes);
   return {{3, image.rows, image.columns}, std::move(planes)};
@@ -59,8 +60,12 @@ Decoded decode(std::string_view bytes, const std::string& name) {
 
 class TarSource final : public SampleSource {
  public:
-  TarSource(std::vector<TarShard> shards, std::size_t left_out, std::string why_left_out)
-      : shards_(std::move(shards)), left_out_(left_out), why_left_out_(std::move(why_left_out)) {
+  TarSource(std::vector<TarShard> shards, std::optional<ImageSize> resize, std::size_t left_out,
+            std::string why_left_out)
+      : shards_(std::move(shards)),
+        resize_(resize),
+        left_out_(left_out),
+        why_left_out_(std::move(why_left_out)) {
     for (const TarShard& shard : shards_) places_.add(shard.places.size());
     take_shape();
   }
@@ -79,7 +84,8 @@ class TarSource final : public SampleSource {
     const Decoded decoded = decoded_at(sample);
     const bool fits = decoded.shape == shape_ && (decoded.values.index() == 0) == is_bytes_;
     require(fits, ErrorKind::data,
-            "{}: its shape is {}, that of the first sample is {}; bring all to one shape and type",
+            "{}: its shape is {}, that of the first sample is {}; bring all to one shape and type, "
+            "or give a size of images (--resize)",
             name_of(sample), fmt::join(decoded.shape, "x"), fmt::join(shape_, "x"));
     std::visit(
         [&](const auto& values) {
@@ -112,9 +118,9 @@ class TarSource final : public SampleSource {
     const auto [shard, place] = place_of(sample);
     const std::string_view bytes = text_of(shard->file).substr(place.at, place.bytes);
     try {
-      return decode(bytes, "");
+      return decode(bytes, "", resize_);
     } catch (const Error&) {
-      return decode(bytes, name_of(sample));  // the same error, with the name
+      return decode(bytes, name_of(sample), resize_);  // the same error, with the name
     }
   }
   /// Names are not kept: they would take more memory than all else.
@@ -128,6 +134,7 @@ class TarSource final : public SampleSource {
   }
 
   std::vector<TarShard> shards_;
+  std::optional<ImageSize> resize_;
   ShardPlaces places_;
   std::vector<std::int64_t> shape_;
   bool is_bytes_ = true;
@@ -150,7 +157,9 @@ std::pair<std::string, std::string> key_and_ending(const std::string& name) {
 class TarSamples {
  public:
   explicit TarSamples(const LoadOptions& options)
-      : kind_(options.targets), label_key_(options.target.empty() ? "label" : options.target) {}
+      : kind_(options.targets),
+        label_key_(options.target.empty() ? "label" : options.target),
+        resize_(options.resize) {}
 
   void read(const std::filesystem::path& path) {
     shards_.push_back({MappedFile(path)});
@@ -166,7 +175,7 @@ class TarSamples {
         !targets_.empty(), ErrorKind::data,
         "tar: {}: no samples; members KEY.jpg, .png or .npy with KEY.cls or .json are required{}",
         printable(name), why_.empty() ? "" : ". The first that was left out: " + why_);
-    auto source = std::make_shared<TarSource>(std::move(shards_), left_out_, why_);
+    auto source = std::make_shared<TarSource>(std::move(shards_), resize_, left_out_, why_);
     const std::vector<std::int64_t> shape = source->shape();
     if (!are_classes())
       return {name, shape, std::move(source),
@@ -244,6 +253,7 @@ class TarSamples {
 
   TargetKind kind_;
   std::string label_key_;
+  std::optional<ImageSize> resize_;
   std::vector<TarShard> shards_;
   std::vector<double> targets_;
   std::optional<Sample> sample_;

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# The pipeline example: bad input, a saved model, and deaths.   pipeline_test.sh MPIEXEC FASTRUN PIPELINE FAST_MODEL
+set -uo pipefail
+mpiexec=$1 fastrun=$2 pipeline=$3 model=$4
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+source "$(dirname "$0")/../support/expect.sh"
+
+# refused TITLE RANKS TEXT -- OPTION...: one line of error, status not 0.
+refused() {
+  local title=$1 ranks=$2 text=$3
+  shift 4
+  expect "$title" 1 "error: " "$text" -- "$mpiexec" -n "$ranks" "$pipeline" --steps 2 "$@"
+  [[ $(grep -c "error: " "$directory/output") -eq 1 ]] || tell_failure "$title: not one error line"
+}
+refused "ranks and stages" 3 "3 ranks for 2 stages; a multiple of 2 is required" --
+refused "a cut that is no layer" 2 "a cut after 99 layers; model lenet5 has 12 layers" -- --cut 99
+refused "cuts that decrease" 3 "a cut after 3 layers" -- --cut 7,3
+refused "a stage without parameters" 3 "have no parameters" -- --cut 6,7
+refused "no number" 2 "--cut: \"x\"" -- --cut x
+refused "no option" 2 "--stages: there is no such option" -- --stages 2
+refused "no model" 2 "\"vgg\"" -- --model vgg
+refused "no rule" 2 "\"mean\"" -- --algorithm mean
+
+# The stages' mean models are one model.
+expect "training" 0 "replica 0 of 2: loss " "replica 1 of 2: loss " "% of the test samples right" -- \
+  "$mpiexec" -n 4 "$pipeline" --steps 60 --save "$directory/mean.safetensors"
+expect "the saved model" 0 "conv1.weight" "fc3.bias" "1x28x28" -- "$model" info "$directory/mean.safetensors"
+
+# Rank 2 is stage 0 of replica 1. It is killed once it trains.
+cat >"$directory/rank" <<'END'
+#!/usr/bin/env bash
+[[ $PMI_RANK != 2 ]] || echo $$ >"$directory/victim"
+exec "$@"
+END
+chmod +x "$directory/rank"
+export directory
+# killed TITLE STATUS TEXT... -- OPTION...: the same as expect, of a run of 2 x 2 ranks.
+killed() {
+  local title=$1 status=$2 texts=() found started
+  shift 2
+  while [[ $1 != -- ]]; do texts+=("$1") && shift; done
+  shift
+  rm -f "$directory/victim"
+  timeout -k 5 60 "$fastrun" -n 4 "$directory/rank" "$pipeline" --losses --step-ms 10 "$@" \
+    </dev/null >"$directory/output" 2>&1 &
+  started=$!
+  for ((i = 0; i < 300; ++i)); do
+    grep -q "replica 1 step 20 " "$directory/output" && break
+    sleep 0.1
+  done
+  kill -9 "$(cat "$directory/victim")"
+  wait $started
+  found=$?
+  [[ $found -eq $status ]] || tell_failure "$title: status $found"
+  for text in "${texts[@]}"; do
+    grep -qF -e "$text" "$directory/output" || tell_failure "$title: no \"$text\""
+  done
+}
+killed "a stage is killed" 0 "rank 3: replica 1 ends: PointToPoint: rank 2 has ended" \
+  "replica 0 step 300 loss" "replica 0 of 2: loss" "2 of 4 ranks ended well" -- --steps 300
+grep -qF "replica 1 of 2: loss" "$directory/output" && tell_failure "a stage is killed: its replica goes on"
+killed "a stage is killed, with a rule that averages over all" 1 "has ended" "0 of 4 ranks ended well" -- \
+  --steps 300 --algorithm allreduce --deadline 10
+echo "$failures failures"
+[[ $failures -eq 0 ]]
