@@ -43,7 +43,7 @@ Plan plan_of(const mpi::Communicator& world, const Settings& settings) {
 
 Task make_task(std::uint64_t seed) {
   const auto all = data::synthetic_classification(train_samples + test_samples, {1, 28, 28}, 10,
-                                                  seed, /*noise*/ 3);
+                                                  seed, /*noise*/ 1);
   return {all.slice(0, train_samples), all.slice(train_samples, test_samples)};
 }
 

@@ -44,6 +44,17 @@ std::vector<LayerSpec> layers_of(const ModelSpec& model, LayerRange layers) {
           begin + static_cast<std::ptrdiff_t>(layers.last)};
 }
 
+constexpr std::size_t alignment_bytes = 64;
+
+/// In the layout of layers, in memory that is aligned as theirs.
+template <class T>
+void store(const Shape& shape, std::span<const T> rows, T* to, Index count) {
+  if (shape.size() == 3)
+    to_blocks(rows.data(), to, count, elements_of(shape));
+  else
+    std::copy(rows.begin(), rows.end(), to);
+}
+
 std::size_t size_of(const Shape& shape) { return static_cast<std::size_t>(elements_of(shape)); }
 
 }  // namespace
@@ -97,11 +108,12 @@ Stage<T>::Stage(ModelSpec model, LayerRange layers, std::uint64_t seed, std::siz
   for (std::size_t p = tensors.first; p < tensors.last; ++p) count_ += list[p].count;
   require(count_ > 0, ErrorKind::argument, "Stage: layers {} of model {} have no parameters",
           text(layers), model_.name);
+  shift_ = list[tensors.first].offset % (alignment_bytes / sizeof(T));
   const std::vector<LayerSpec> own = layers_of(model_, layers);
   has_noise_ = has_dropout(own);
   for (AlignedBuffer* buffer : {&parameters_, &gradients_, &part_})
-    *buffer = AlignedBuffer(count_ * sizeof(T));
-  draw_initial(list, tensors.first, tensors.last, seed, parameters_.as<T>().data());
+    *buffer = AlignedBuffer((shift_ + count_) * sizeof(T));
+  draw_initial(list, tensors.first, tensors.last, seed, at_offset(parameters_));
   for (std::size_t i = 0; i < places; ++i)
     places_.push_back(std::make_unique<Place>(Place{Sequence<T>(own, input_)}));
   buffers_ = AlignedBuffer(static_cast<std::size_t>(places_[0]->layers.buffer_count()) * sizeof(T));
@@ -128,7 +140,7 @@ std::size_t Stage<T>::output_size() const {
 
 template <class T>
 std::vector<TensorView> Stage<T>::parameter_views() {
-  return views_of(layers_, nn::parameters(model_), parameters_.as<T>().data(), Role::parameter);
+  return views_of(layers_, nn::parameters(model_), at_offset(parameters_), Role::parameter);
 }
 
 template <class T>
@@ -147,10 +159,7 @@ template <class T>
 const T* Stage<T>::load(Place& place, std::span<const T> inputs) const {
   grow<T>(place.input, stored_elements<T>(input_, place.count));
   T* stored = place.input.template as<T>().data();
-  if (input_.size() == 3)
-    to_blocks(inputs.data(), stored, place.count, elements_of(input_));
-  else
-    std::copy(inputs.begin(), inputs.end(), stored);
+  store(input_, inputs, stored, place.count);
   return stored;
 }
 
@@ -165,7 +174,7 @@ std::span<const T> Stage<T>::forward(std::size_t index, std::span<const T> input
   const bool noisy = training && has_noise_;
   if (noisy) draw_noise<T>(parameters(), inputs, samples, place.noise);
   const T* found = place.layers.forward(
-      parameters_.as<T>().data(), load(place, inputs),
+      at_offset(parameters_), load(place, inputs),
       {place.count, training, buffers_.as<T>().data(), noisy ? place.noise.data() : nullptr});
   if (output_.size() == 3) {
     grow<T>(place.output, place.count * elements_of(output_));
@@ -187,7 +196,8 @@ LossResult Stage<T>::loss(std::size_t index, const Batch& batch) {
   require(batch.count() * output_size() == place.outputs.size(), ErrorKind::argument,
           "Stage: labels of {} samples, outputs of {}", batch.count(),
           place.outputs.size() / output_size());
-  loss_gradients_.resize(place.outputs.size());
+  grow<T>(loss_memory_, static_cast<Index>(place.outputs.size()));
+  loss_gradients_ = loss_memory_.as<T>().first(place.outputs.size());
   return loss_of<T>(model_.loss, place.outputs, batch, loss_gradients_);
 }
 
@@ -200,19 +210,16 @@ std::span<const T> Stage<T>::backward(std::size_t index, std::span<const T> outp
           "Stage: place {} has no forward pass in training to go back through", index);
   require(output_gradients.size() == place.outputs.size(), ErrorKind::argument,
           "Stage: {} gradients for {} outputs", output_gradients.size(), place.outputs.size());
-  const T* dy = output_gradients.data();
-  if (output_.size() == 3) {
-    grow<T>(stored_gradients_, stored_elements<T>(output_, count));
-    to_blocks(dy, stored_gradients_.as<T>().data(), count, elements_of(output_));
-    dy = stored_gradients_.as<T>().data();
-  }
+  grow<T>(stored_gradients_, stored_elements<T>(output_, count));
+  T* dy = stored_gradients_.as<T>().data();
+  store(output_, output_gradients, dy, count);
   T* dx = nullptr;
   if (!is_first()) {
     grow<T>(input_gradients_, stored_elements<T>(input_, count));
     dx = input_gradients_.as<T>().data();
   }
-  place.layers.backward(parameters_.as<T>().data(), part_.as<T>().data(), dy, dx, count);
-  add_scaled(gradients_.as<T>().data(), part_.as<T>().data(), static_cast<T>(share), count_,
+  place.layers.backward(at_offset(parameters_), at_offset(part_), dy, dx, count);
+  add_scaled(at_offset(gradients_), at_offset(part_), static_cast<T>(share), count_,
              std::exchange(fresh_, false));
   if (is_first()) return {};
   const std::size_t values = static_cast<std::size_t>(count) * input_size();

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/nn/backend.hpp>
@@ -16,6 +18,16 @@ namespace {
 template <class T>
 std::vector<T> values_of(std::span<const T> values) {
   return {values.begin(), values.end()};
+}
+
+/// Vectors have thousands of values: a failure shows the difference alone.
+template <class T>
+double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  return largest;
 }
 
 /// All stages of a model on this thread, one micro-batch after the other.
@@ -83,7 +95,7 @@ std::vector<CutModel> cut_models() {
   return {{lenet5(), {3}},    {lenet5(), {1}},           {lenet5(), {6}},
           {lenet5(), {3, 7}}, {mlp({12, 9, 8, 3}), {2}}, {mlp({12, 9, 8, 3}), {1, 3}},
           {residual, {1}},    {residual, {2, 4}},        {residual, {3}},
-          {sequence, {1}},    {sequence, {2, 4}}};
+          {sequence, {1}},    {sequence, {1, 4}}};
 }
 
 template <class T>
@@ -93,16 +105,18 @@ void check_as_whole(const CutModel& cut, std::size_t count) {
   const Samples samples(static_cast<std::int64_t>(count), cut.model, 3);
   Network<T> whole(cut.model, 7);
   Line<T> line(cut.model, cut.cuts, 7, 1);
-  CHECK(line.joined(&Stage<T>::parameters) == values_of<T>(whole.parameters()));
+  CHECK(largest_difference(line.joined(&Stage<T>::parameters), values_of<T>(whole.parameters())) ==
+        0);
   CHECK(line.train(samples.batch(), 1) == whole.loss_and_gradients(samples.batch()));
-  CHECK(line.joined(&Stage<T>::gradients) == values_of<T>(whole.gradients()));
+  CHECK(largest_difference(line.joined(&Stage<T>::gradients), values_of<T>(whole.gradients())) ==
+        0);
   std::vector<T> statistics;
   for (Stage<T>& stage : line.stages)
     for (const TensorView& view : stage.buffer_views()) {
       const auto* values = static_cast<const T*>(view.data);
       statistics.insert(statistics.end(), values, values + view.element_count());
     }
-  CHECK(statistics == values_of<T>(whole.buffers()));
+  CHECK(largest_difference(statistics, values_of<T>(whole.buffers())) == 0);
 }
 
 }  // namespace
@@ -131,7 +145,7 @@ TEST_CASE("micro-batches of stages have the gradients that a backend accumulates
     });
     Line<float> line(lenet5(), {3}, 3, parts);
     CHECK(line.train(samples.batch(), parts) == Approx(loss).epsilon(1e-12));
-    CHECK(line.joined(&Stage<float>::gradients) == expected);
+    CHECK(largest_difference(line.joined(&Stage<float>::gradients), expected) == 0);
   }
 }
 
@@ -156,7 +170,7 @@ TEST_CASE("a stage evaluates without changing its statistics") {
   Line<double> line(cut.model, cut.cuts, 2, 1);
   std::vector<double> values(samples.inputs.begin(), samples.inputs.end());
   for (Stage<double>& stage : line.stages) values = values_of(stage.forward(0, values, false));
-  CHECK(values == values_of(whole.forward(samples.batch())));
+  CHECK(largest_difference(values, values_of(whole.forward(samples.batch()))) == 0);
   CHECK_THROWS_WITH(line.stages[0].backward(0, values, 1),
                     ContainsSubstring("no forward pass in training"));
 }

@@ -56,8 +56,8 @@ class Stage {
   bool is_first() const { return layers_.first == 0; }
   bool is_last() const { return layers_.last == model_.layers.size(); }
 
-  std::span<T> parameters() { return parameters_.as<T>().first(count_); }
-  std::span<T> gradients() { return gradients_.as<T>().first(count_); }
+  std::span<T> parameters() { return {at_offset(parameters_), count_}; }
+  std::span<T> gradients() { return {at_offset(gradients_), count_}; }
   std::vector<TensorView> parameter_views();
   std::vector<TensorView> buffer_views();  ///< running statistics
 
@@ -81,6 +81,7 @@ class Stage {
  private:
   struct Place;
 
+  T* at_offset(AlignedBuffer& buffer) { return buffer.as<T>().data() + shift_; }
   Place& at(std::size_t place);
   const T* load(Place& place, std::span<const T> inputs) const;
 
@@ -88,11 +89,13 @@ class Stage {
   LayerRange layers_;
   Shape input_, output_;
   std::size_t count_ = 0;  ///< of parameters
+  std::size_t shift_ = 0;  ///< parameters are aligned as in the whole model: sums have one order
   bool has_noise_ = false;
   bool fresh_ = true;
   AlignedBuffer parameters_, gradients_, part_, buffers_;
   AlignedBuffer stored_gradients_, input_gradients_, rows_;
-  std::vector<T> loss_gradients_;
+  AlignedBuffer loss_memory_;
+  std::span<T> loss_gradients_;
   std::vector<std::unique_ptr<Place>> places_;
 };
 
