@@ -85,12 +85,13 @@ std::optional<double> SplitRun::step() {
 /// Publishes the weights as they were before this step, and leaves.
 void SplitRun::leave(const Error& reason) {
   try {
-    require(reason.kind() == ErrorKind::peer_failed || reason.kind() == ErrorKind::deadline,
-            reason.kind(), "{}", reason.what());
+    if (reason.kind() != ErrorKind::peer_failed && reason.kind() != ErrorKind::deadline)
+      throw reason;
     worker_.end_round(options_);
     worker_.leave();
-  } catch (...) {
-    fail_together();
+  } catch (const Error&) {  // the rule averages over all workers, or the group is gone, too
+    worker_.abandon();
+    throw reason;
   }
   group_.give_up();
   why_left_ = reason.what();

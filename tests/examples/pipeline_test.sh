@@ -24,7 +24,7 @@ refused "no rule" 2 "\"mean\"" -- --algorithm mean
 
 # The stages' mean models are one model.
 expect "training" 0 "replica 0 of 2: loss " "replica 1 of 2: loss " "% of the test samples right" -- \
-  "$mpiexec" -n 4 "$pipeline" --steps 60 --save "$directory/mean.safetensors"
+  "$mpiexec" -n 4 "$pipeline" --steps 30 --save "$directory/mean.safetensors"
 expect "the saved model" 0 "conv1.weight" "fc3.bias" "1x28x28" -- "$model" info "$directory/mean.safetensors"
 
 # Rank 2 is stage 0 of replica 1. It is killed once it trains.
@@ -42,11 +42,11 @@ killed() {
   while [[ $1 != -- ]]; do texts+=("$1") && shift; done
   shift
   rm -f "$directory/victim"
-  timeout -k 5 60 "$fastrun" -n 4 "$directory/rank" "$pipeline" --losses --step-ms 10 "$@" \
+  timeout -k 5 60 "$fastrun" -n 4 "$directory/rank" "$pipeline" --losses --step-ms 20 "$@" \
     </dev/null >"$directory/output" 2>&1 &
   started=$!
   for ((i = 0; i < 300; ++i)); do
-    grep -q "replica 1 step 20 " "$directory/output" && break
+    grep -q "replica 1 step 5 " "$directory/output" && break
     sleep 0.1
   done
   kill -9 "$(cat "$directory/victim")"
@@ -58,9 +58,9 @@ killed() {
   done
 }
 killed "a stage is killed" 0 "rank 3: replica 1 ends: PointToPoint: rank 2 has ended" \
-  "replica 0 step 300 loss" "replica 0 of 2: loss" "2 of 4 ranks ended well" -- --steps 300
+  "replica 0 step 60 loss" "replica 0 of 2: loss" "2 of 4 ranks ended well" -- --steps 60
 grep -qF "replica 1 of 2: loss" "$directory/output" && tell_failure "a stage is killed: its replica goes on"
-killed "a stage is killed, with a rule that averages over all" 1 "has ended" "0 of 4 ranks ended well" -- \
-  --steps 300 --algorithm allreduce --deadline 10
+killed "a stage is killed, with a rule that averages over all" 1 "all-reduce: worker 1 is gone" "0 of 4 ranks ended well" -- \
+  --steps 60 --algorithm allreduce --deadline 10
 echo "$failures failures"
 [[ $failures -eq 0 ]]
