@@ -51,26 +51,32 @@ Resizer::Resizer(ImageSize from, ImageSize to) : from_(from), to_(to) {
   columns_ = side(from.columns, to.columns);
 }
 
+/// Samples of a new pixel: equally spaced, at most one old pixel apart. Each is interpolated
+/// between the centers of two old pixels. All weights are for exact positions: sample k of pixel i
+/// is at (2 (i samples + k) + 1) from / (2 samples to).
 Resizer::Side Resizer::side(std::int64_t from, std::int64_t to) {
-  const double scale = static_cast<double>(from) / static_cast<double>(to);
-  const double reach = std::max(scale, 1.0);
+  const std::int64_t samples = (from + to - 1) / to;
   Side side;
   side.begin.push_back(0);
   for (std::int64_t i = 0; i < to; ++i) {
-    const double center = (static_cast<double>(i) + 0.5) * scale;
-    const auto least = static_cast<std::int64_t>(std::floor(center - reach));
-    const auto most = static_cast<std::int64_t>(std::ceil(center + reach));
-    std::int64_t first = -1;
-    double sum = 0;
-    for (std::int64_t p = std::max<std::int64_t>(least, 0); p < std::min(most, from); ++p) {
-      const double weight = 1 - std::abs(static_cast<double>(p) + 0.5 - center) / reach;
-      if (weight <= 0) continue;
-      if (first < 0) first = p;
-      side.weights.push_back(weight);
-      sum += weight;
+    const std::size_t begin = side.weights.size();
+    std::int64_t first = 0;
+    const auto add = [&](std::int64_t pixel, double weight) {
+      if (weight == 0) return;
+      if (side.weights.size() == begin) first = pixel;
+      const std::size_t place = begin + static_cast<std::size_t>(pixel - first);
+      if (side.weights.size() <= place) side.weights.resize(place + 1);
+      side.weights[place] += weight / static_cast<double>(samples);
+    };
+    for (std::int64_t k = 0; k < samples; ++k) {
+      const double position = static_cast<double>((2 * (i * samples + k) + 1) * from) /
+                              static_cast<double>(2 * samples * to);
+      const double place = std::clamp(position - 0.5, 0.0, static_cast<double>(from - 1));
+      const double before = std::floor(place);
+      add(static_cast<std::int64_t>(before), 1 - (place - before));
+      add(static_cast<std::int64_t>(before) + 1, place - before);
     }
     side.first.push_back(static_cast<std::size_t>(first));
-    for (std::size_t w = side.begin.back(); w < side.weights.size(); ++w) side.weights[w] /= sum;
     side.begin.push_back(side.weights.size());
   }
   return side;
