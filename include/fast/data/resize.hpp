@@ -22,14 +22,14 @@ struct ImageSize {
 ImageSize image_size_from(std::string_view text);
 
 /// Bilinear interpolation of planes of one size, with pixels as squares: pixel i covers [i, i + 1).
-/// A new pixel is the average of the old ones around its center, weighted by a triangle. The
-/// triangle reaches one old pixel to either side, or one new pixel if the plane shrinks, so that
-/// all old pixels count (as Pillow's BILINEAR). Beyond the edge there are no pixels: the weights of
-/// the others sum up to 1.
+/// A point between four centers has the weighted mean of their pixels. Beyond the outermost centers
+/// the value stays. A new pixel is the mean of points that lie at equal distances in it, at most
+/// one old pixel apart: one point a side if the plane grows, and ceil(old / new) if it shrinks, so
+/// that all old pixels count.
 ///
-/// A size that stays changes no bit, constants stay, and a linear ramp stays one where the
-/// triangles do not reach beyond an edge. Sums are computed in double; bytes are rounded to the
-/// nearest, halves up. The same bits on every machine. Threads may share an object.
+/// A size that stays changes no bit. Constants stay. A linear ramp stays one, where the points lie
+/// between the outermost centers. Sums are computed in double. Bytes are rounded to the nearest
+/// value, halves up. The same bits on every machine. Threads may share an object.
 class Resizer {
  public:
   /// Throws Error(argument) unless all sides are positive.
