@@ -54,7 +54,7 @@ Settings settings_from(int argc, char** argv);
 /// The model for images of 28x28 pixels and 10 classes.
 fast::nn::ModelSpec model_of(const Settings& settings);
 
-/// The options of a Worker. `parameters` must be equal everywhere.
+/// The options of a Worker.
 fast::WorkerOptions worker_options(const Settings& settings);
 
 }  // namespace pipeline

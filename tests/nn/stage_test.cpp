@@ -32,11 +32,11 @@ double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
 
 /// All stages of a model on this thread, one micro-batch after the other.
 template <class T>
-struct Line {
+struct StageLine {
   std::vector<Stage<T>> stages;
 
-  Line(const ModelSpec& model, const std::vector<std::size_t>& cuts, std::uint64_t seed,
-       std::size_t places) {
+  StageLine(const ModelSpec& model, const std::vector<std::size_t>& cuts, std::uint64_t seed,
+            std::size_t places) {
     for (const LayerRange layers : stages_of(model, cuts))
       stages.emplace_back(model, layers, seed, places);
   }
@@ -104,7 +104,7 @@ void check_as_whole(const CutModel& cut, std::size_t count) {
                       << " samples");
   const Samples samples(static_cast<std::int64_t>(count), cut.model, 3);
   Network<T> whole(cut.model, 7);
-  Line<T> line(cut.model, cut.cuts, 7, 1);
+  StageLine<T> line(cut.model, cut.cuts, 7, 1);
   CHECK(largest_difference(line.joined(&Stage<T>::parameters), values_of<T>(whole.parameters())) ==
         0);
   CHECK(line.train(samples.batch(), 1) == whole.loss_and_gradients(samples.batch()));
@@ -143,7 +143,7 @@ TEST_CASE("micro-batches of stages have the gradients that a backend accumulates
         expected.insert(expected.end(), values, values + view.element_count());
       }
     });
-    Line<float> line(lenet5(), {3}, 3, parts);
+    StageLine<float> line(lenet5(), {3}, 3, parts);
     CHECK(line.train(samples.batch(), parts) == Approx(loss).epsilon(1e-12));
     CHECK(largest_difference(line.joined(&Stage<float>::gradients), expected) == 0);
   }
@@ -151,7 +151,7 @@ TEST_CASE("micro-batches of stages have the gradients that a backend accumulates
 
 TEST_CASE("tensors of stages have the names and shapes of the whole model") {
   Network<float> whole(resnet20(), 1);
-  Line<float> line(resnet20(), {3, 6}, 1, 1);
+  StageLine<float> line(resnet20(), {3, 6}, 1, 1);
   std::size_t place = 0;
   for (Stage<float>& stage : line.stages)
     for (const TensorView& view : stage.parameter_views()) {
@@ -167,7 +167,7 @@ TEST_CASE("a stage evaluates without changing its statistics") {
   const CutModel cut = cut_models()[7];
   const Samples samples(6, cut.model, 3);
   Network<double> whole(cut.model, 2);
-  Line<double> line(cut.model, cut.cuts, 2, 1);
+  StageLine<double> line(cut.model, cut.cuts, 2, 1);
   std::vector<double> values(samples.inputs.begin(), samples.inputs.end());
   for (Stage<double>& stage : line.stages) values = values_of(stage.forward(0, values, false));
   CHECK(largest_difference(values, values_of(whole.forward(samples.batch()))) == 0);
