@@ -146,8 +146,8 @@ class Scoring {
   serve::StreamScorer& scorer() { return scorer_; }
 
  private:
-  /// All that one scorer of this name may have answered without an acknowledgment. Each is a message
-  /// that the server sends whole.
+  /// All that one scorer of this name may have answered without an acknowledgment. Each is a
+  /// message that the server sends whole.
   serve::ScoringOptions with_published(const fast_serve::StreamPlan& plan) const {
     serve::ScoringOptions scoring = plan.scoring;
     scoring.published = broker_->latest_ids(scoring.answers, 2 * scoring.batch);
