@@ -411,7 +411,8 @@ int run(int argc, char** argv, const mpi::Communicator* world = nullptr) {
 
 int main(int argc, char** argv) try {
   const auto measures = [](const char* argument) {
-    return std::string_view(argument) == "--measure";
+    const std::string_view text(argument);
+    return text == "--measure" || text.starts_with("--measure=");
   };
   if (!std::any_of(argv + 1, argv + argc, measures)) return run(argc, argv);
   return mpi::run(argc, argv,

@@ -24,7 +24,7 @@ namespace tools {
 namespace {
 
 constexpr Seconds start_limit{60};
-constexpr Seconds plan_limit{600};
+constexpr Seconds plan_limit{3600};
 
 std::string seconds_text(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.4g}", *seconds) : "-";
@@ -180,6 +180,8 @@ void PlanCommand::run(const mpi::Communicator* world) const {
     require(cluster_.empty(), ErrorKind::argument,
             "plan: --cluster and --measure exclude each other; leave one out");
     static_cast<void>(plan_options());
+    require(svg_.empty() || group.rank() != 0 || std::ofstream(svg_, std::ios::app).good(),
+            ErrorKind::resource, "--svg: {} cannot be written; choose another file", svg_);
   });
   const MeasuredCluster measured = measure_.measure(*world);
   agree(group, Deadline(plan_limit), "plan", [&] {

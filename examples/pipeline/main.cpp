@@ -13,6 +13,7 @@
 #include <fast/mpi/environment.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/train/model_note.hpp>
+#include <fstream>
 #include <numeric>
 
 #include "pipeline/runs.hpp"
@@ -84,6 +85,7 @@ int train_in_stages(const mpi::Communicator& world, const Settings& settings, co
   if (!finish.all) world.give_up();
   report(run, task, losses);
   if (!settings.save.empty() && finish.is_first) save(run, settings);
+  run.pipeline().part();
   return 0;
 }
 
@@ -156,6 +158,10 @@ Settings read_settings(const mpi::Communicator& world, int argc, char** argv) {
     if (!settings.whole) plan_of(world, settings);
     (void)worker_options(settings);
     topology_by_name(settings.topology);
+    require(settings.save.empty() || world.rank() != 0 ||
+                std::ofstream(settings.save, std::ios::app).good(),
+            ErrorKind::resource, "--save: {} cannot be written; choose another file",
+            settings.save);
   });
   return settings;
 }
@@ -163,6 +169,8 @@ Settings read_settings(const mpi::Communicator& world, int argc, char** argv) {
 int run(const mpi::Communicator& world, int argc, char** argv) {
   const Settings settings = read_settings(world, argc, argv);
   const Task task = make_task(settings.seed);
+  agree(Group(world), Deadline(long_wait), "dividing the samples",
+        [&] { check_batches(world, settings, task); });
   if (settings.whole) return train_whole(world, settings, task);
   if (settings.compare > 0) return compare(world, settings, task);
   return train_in_stages(world, settings, task);

@@ -136,4 +136,16 @@ std::vector<TensorView> Pipeline::gather(const std::vector<TensorView>& own,
   return parameters;
 }
 
+/// A word goes from the last stage to the first one, and back.
+void Pipeline::part() {
+  const float word = 0;
+  const auto before = static_cast<int>(index_) - 1, after = static_cast<int>(index_) + 1;
+  if (!stage_.is_last()) receive(after, 1);
+  if (!stage_.is_first()) {
+    send(before, {&word, 1});
+    receive(before, 1);
+  }
+  if (!stage_.is_last()) send(after, {&word, 1});
+}
+
 }  // namespace pipeline

@@ -42,6 +42,9 @@ class Pipeline {
   std::vector<fast::TensorView> gather(const std::vector<fast::TensorView>& own,
                                        std::deque<std::vector<float>>& memory);
 
+  /// Before this rank's program ends: waits until the other stages have all that they were sent.
+  void part();
+
  private:
   void forward(const fast::Batch& batch, std::size_t part);
   void backward(const fast::Batch& batch, std::size_t part);

@@ -47,6 +47,11 @@ Task make_task(std::uint64_t seed) {
   return {all.slice(0, train_samples), all.slice(train_samples, test_samples)};
 }
 
+void check_batches(const mpi::Communicator& world, const Settings& settings, const Task& task) {
+  const auto stages = settings.whole ? 1 : static_cast<int>(settings.cuts.size()) + 1;
+  loader_of(settings, task, world.size() / stages, 0);
+}
+
 SplitRun::SplitRun(const mpi::Communicator& world, const Settings& settings, const Task& task)
     : SplitRun(world, settings, task, plan_of(world, settings)) {}
 
@@ -90,7 +95,8 @@ void SplitRun::leave(const Error& reason) {
     worker_.end_round(options_);
     worker_.leave();
   } catch (const Error&) {  // the rule averages over all workers, or the group is gone, too
-    worker_.abandon();
+    const bool is_first = worker_.abandon();
+    if (is_first) throw Error(ErrorKind::mpi, reason.what());
     throw reason;
   }
   group_.give_up();

@@ -22,6 +22,10 @@ struct Task {
 };
 Task make_task(std::uint64_t seed);
 
+/// Throws Error(argument) when the replicas have no batch of the task's samples.
+void check_batches(const fast::mpi::Communicator& world, const Settings& settings,
+                   const Task& task);
+
 /// Rank r has stage r % stages of replica r / stages: the stages of a replica are next to each
 /// other, usually on one host. The ranks of each stage are workers that average with each other.
 class SplitRun {

@@ -82,6 +82,9 @@ Settings settings_from(int argc, char** argv) {
     set(settings, argv[i], argv[i + 1]);
     ++i;
   }
+  require(settings.micro_batches <= settings.batch, ErrorKind::argument,
+          "--micro-batches {}: more than the {} samples of a batch", settings.micro_batches,
+          settings.batch);
   return settings;
 }
 

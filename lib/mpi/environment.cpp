@@ -37,6 +37,12 @@ std::string host_name() {
   return {name, static_cast<std::size_t>(length)};
 }
 
+std::unique_ptr<Communicator> copy_of_world() {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+  return std::make_unique<Communicator>(std::make_shared<Communicator::Impl>(copy));
+}
+
 /// Where the process manager has ended, telling it raises SIGPIPE, by which the rank would die.
 void abort_all() {
   std::signal(SIGPIPE, SIG_IGN);
@@ -61,9 +67,8 @@ Environment::Environment(int& argc, char**& argv) {
           "use a build of MPI that has it",
           provided, MPI_THREAD_MULTIPLE);
   std::signal(SIGUSR1, SIG_IGN);
-  MPI_Comm copy = MPI_COMM_NULL;
-  check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  world_ = std::make_unique<Communicator>(std::make_shared<Communicator::Impl>(copy));
+  world_ = copy_of_world();
+  leaving_ = copy_of_world();
 }
 
 Environment::~Environment() { depart(); }
@@ -77,7 +82,7 @@ bool Environment::depart() {
   bool several_hosts = false, all_ready = !world_->impl()->given_up;
   try {
     if (all_ready)
-      several_hosts = on_several_hosts(world_->all_gather(host_name(), deadline, "leaving"));
+      several_hosts = on_several_hosts(leaving_->all_gather(host_name(), deadline, "leaving"));
     if (several_hosts) settle();
   } catch (const Error&) {
     if (failing || !some_rank_has_ended()) abort_all();
@@ -85,17 +90,19 @@ bool Environment::depart() {
   }
   if (!all_ready) {
     world_->give_up();
+    leaving_->give_up();
     tell_process_manager();
     return false;
   }
   world_.reset();
+  leaving_.reset();
   leave(several_hosts);
   return true;
 }
 
 /// Makes progress for ranks that still wait for the last messages.
 void Environment::settle() const {
-  world_->barrier(Deadline(limit_after_failure), "leaving");
+  leaving_->barrier(Deadline(limit_after_failure), "leaving");
   for (const Deadline served(settling); !served.expired();) {
     int flag = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_->impl()->comm, &flag, MPI_STATUS_IGNORE);

@@ -35,6 +35,11 @@ struct PointToPoint::Impl {
 
   void check_peer(int peer, std::size_t size_bytes) const;
   void reap();
+  /// False after the deadline.
+  bool receive(int rank, std::span<std::byte> into, const Deadline& deadline,
+               const std::vector<int>& peer);
+  /// A copy of `bytes` in memory of an earlier message, if there is one.
+  std::vector<std::byte> copy_of(std::span<const std::byte> bytes);
 
   Communicator communicator;
   Messages messages;
@@ -63,6 +68,37 @@ void PointToPoint::Impl::reap() {
   }
 }
 
+std::vector<std::byte> PointToPoint::Impl::copy_of(std::span<const std::byte> bytes) {
+  std::vector<std::byte> copy;
+  if (!spare.empty()) {
+    copy = std::move(spare.back());
+    spare.pop_back();
+  }
+  copy.assign(bytes.begin(), bytes.end());
+  return copy;
+}
+
+/// A message that is under way at the deadline may arrive later: its memory stays.
+bool PointToPoint::Impl::receive(int rank, std::span<std::byte> into, const Deadline& deadline,
+                                 const std::vector<int>& peer) {
+  std::vector<std::byte> arrived = copy_of(into);
+  Request request = messages.receive(rank, only_tag, arrived.data(), arrived.size());
+  bool is_there = false;
+  try {
+    is_there = request.wait(deadline, peer);
+  } catch (const Error&) {
+    keep_for_good(std::move(arrived));
+    throw;
+  }
+  if (is_there) {
+    std::copy(arrived.begin(), arrived.end(), into.begin());
+    spare.push_back(std::move(arrived));
+  } else {
+    keep_for_good(std::move(arrived));
+  }
+  return is_there;
+}
+
 PointToPoint::Impl::~Impl() {
   try {
     for (const Deadline deadline(limit_at_end); !sent.empty() && !deadline.expired();) {
@@ -86,22 +122,16 @@ int PointToPoint::size() const { return impl_->communicator.size(); }
 void PointToPoint::send(int rank, std::span<const std::byte> bytes) {
   impl_->check_peer(rank, bytes.size());
   impl_->reap();
-  std::vector<std::byte> copy;
-  if (!impl_->spare.empty()) {
-    copy = std::move(impl_->spare.back());
-    impl_->spare.pop_back();
-  }
-  copy.assign(bytes.begin(), bytes.end());
+  std::vector<std::byte> copy = impl_->copy_of(bytes);
   Request request = impl_->messages.send(rank, only_tag, copy.data(), copy.size());
   impl_->sent.push_back({std::move(copy), std::move(request)});
 }
 
 void PointToPoint::receive(int rank, std::span<std::byte> into, const Deadline& deadline) {
   impl_->check_peer(rank, into.size());
-  Request request = impl_->messages.receive(rank, only_tag, into.data(), into.size());
   const std::vector<int> peer = {
       impl_->communicator.impl()->world_ranks[static_cast<std::size_t>(rank)]};
-  if (request.wait(deadline, peer)) return;
+  if (impl_->receive(rank, into, deadline, peer)) return;
   const bool ended = !ended_among(peer).empty();
   require(!ended, ErrorKind::peer_failed, "PointToPoint: rank {} has ended; its message is missing",
           peer.front());

@@ -38,12 +38,15 @@ ranks() {
     [[ $(cat "/proc/$one/comm" 2>/dev/null) != fast-train ]] || echo "$one"
   done
 }
-# await_workers: until all have started; their processes are then $started, by rank.
-await_workers() {
+# await_rank RANK: until it has started; its process is then $started.
+await_rank() {
+  local one
   started=
-  while (($(wc -w <<<"$started") < workers)); do
+  while [[ -z $started ]]; do
     kill -0 $job 2>/dev/null || { echo "consistency: the run has not started" >&2 && exit 1; }
-    started=$(ranks | sort -n)
+    for one in $(ranks); do
+      [[ $(tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | sed -n 's/^PMI_RANK=//p') != "$1" ]] || started=$one
+    done
   done
 }
 # await_version OUT: until the run has written version $kill_round, and some rounds more.
@@ -79,9 +82,9 @@ one_killed() { # NAME SEED: the last worker dies; with FASTRUN_OPTIONS, a spare 
   is_done "$out" && return
   began=$(date +%s.%N)
   begin "$out" $workers "$2"
-  await_workers
+  await_rank $((workers - 1))
   await_version "$out"
-  kill -9 "$(sed -n "${workers}p" <<<"$started")"
+  kill -9 "$started" || { echo "consistency: the run has ended too early" >&2 && exit 1; }
   wait $job || true
   result "$out" "$began" $workers
 }
@@ -90,7 +93,7 @@ all_killed() { # SEED WORKERS: all workers die, and the run goes on with so many
   is_done "$out" && return
   began=$(date +%s.%N)
   begin "$out" $workers "$1"
-  await_workers
+  await_rank $((workers - 1))
   all=$(descendants $job)
   await_version "$out"
   kill -9 $all 2>/dev/null || true # some have ended with their parents

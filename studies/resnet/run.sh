@@ -21,9 +21,9 @@ mkdir -p "$folder"
 # on_hosts COMMAND...: with three hosts, which are the machine's: tests that wait for them have their turn between runs.
 on_hosts() (
   exec 9>/tmp/fasthosts.lock
-  flock -w 600 9 || { echo "resnet: others have used the hosts of this machine for ten minutes" >&2; exit 1; }
+  flock -w "${HOSTS_WAIT:-600}" 9 || { echo "resnet: others use the hosts of this machine" >&2; exit 1; }
   trap '"$hosts" down' EXIT
-  "$hosts" up 3
+  "$hosts" up 3 || exit 1
   why=$("$hosts" rate 1gbit 2>&1) || { echo "resnet: skipped: a link's rate cannot be limited: $why"; exit 77; }
   "$@" 9>&-
 )

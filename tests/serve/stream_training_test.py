@@ -200,7 +200,6 @@ def test_refusals(samples):
     refused(*words(f"{server.url}/samples", "refused", "--test-data", "file", *local), text="add --samples")
     refused(*words(f"{server.url}/samples", "refused", "--samples", 640, *local), text="add --test-data")
     refused(*sound, "--validation", "0.1", text="validation")
-    refused(*sound, "--resize", "14x14", text="not resized")
     refused(*sound, "--balance", "measured", text="even balance")
     refused(str(DATA), "publish", "file", f"{server.url}/other", text="no stream has the subject other")
     client.request("samples", bytes(100), {"X-Tensor-Type": "u8", "X-Label": "1"})

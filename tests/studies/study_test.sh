@@ -9,6 +9,7 @@ root=$(dirname "$(readlink -f "$0")")/../..
 [[ -d /usr/share/datasets/fashion-mnist ]] || { echo "skipped: apt-get install dataset-fashion-mnist"; exit 77; }
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
+export HOSTS_WAIT=120
 timeout -k 5 240 "$root/studies/$study/run.sh" --small "$bin" "$place" >"$place/out" || { status=$?; cat "$place/out"; exit $status; }
 for row in "$@"; do
   grep -qE "^\| .*$row.* \| .*[0-9]" "$place/table.md" || { echo "the table has no row \"$row\":" && cat "$place/table.md" && exit 1; }

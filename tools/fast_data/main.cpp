@@ -186,10 +186,8 @@ int run(int argc, char** argv) {
   table.group("data");
   tools::add_rows(table, reading);
   TableOptions options(table);
-  CLI::App app(
-      "Turns data sets into shards that are mapped into memory, or into messages of a "
-      "stream, and says what files hold.",
-      "fast-data");
+  CLI::App app("Makes shards or messages of a stream from data sets, and says what files hold.",
+               "fast-data");
   app.footer(footer);
   app.require_subcommand(1);
   Conversion conversion;

@@ -6,6 +6,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/data/load.hpp>
+#include <functional>
 
 #include "fast_data/shuffled.hpp"
 #include "feed/publisher.hpp"
@@ -46,7 +47,7 @@ void add_options(CLI::App& app, PublishOptions& options) {
   app.add_option(
       "--id", options.id,
       "begin of the messages' ids: the stream stores a message of the same id once within "
-      "its duplicate window [the data set, part and --shuffle]");
+      "its duplicate window [of the subject, the data set, its options, part and --shuffle]");
   app.add_option("--outstanding", options.outstanding,
                  "messages that wait for the stream's answer [256]")
       ->check(CLI::PositiveNumber);
@@ -60,8 +61,10 @@ void publish(const PublishOptions& options, const tools::DataOptions& reading) {
   const data::Dataset& part = options.part == "train" ? splits.train : splits.test;
   std::string id = options.id;
   if (id.empty()) {
-    id = fmt::format("{}-{}-{}", options.from, options.part,
-                     options.shuffle ? fmt::format("{}", *options.shuffle) : "in-order");
+    const std::string how = address.subject + "\n" + tools::text_of(reading);
+    id = fmt::format("{}-{}-{}-{:016x}", options.from, options.part,
+                     options.shuffle ? fmt::format("{}", *options.shuffle) : "in-order",
+                     std::hash<std::string>()(how));
   }
   feed::Published all;
   std::size_t faults = 0;

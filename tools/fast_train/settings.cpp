@@ -58,17 +58,17 @@ Task task_of(const Options& o, const data::Dataset& data) {
   if (task.loss.kind == nn::Loss::cross_entropy) {
     require(labels, ErrorKind::argument,
             "--loss {}: the samples of --data {} have float targets; choose mse or huber", loss,
-            o.data);
+            shown_data(o));
     if (data.target_shape().empty()) task.output.clear();
     task.output.push_back(data.classes());
   } else if (task.loss.kind == nn::Loss::binary_cross_entropy) {
     require(!labels || data.classes() <= 2, ErrorKind::argument,
-            "--loss {}: --data {} has {} classes; it takes 2, choose cross_entropy", loss, o.data,
-            data.classes());
+            "--loss {}: --data {} has {} classes; it takes 2, choose cross_entropy", loss,
+            shown_data(o), data.classes());
   } else {
     require(!labels, ErrorKind::argument,
             "--loss {}: the samples of --data {} have class labels; choose cross_entropy", loss,
-            o.data);
+            shown_data(o));
   }
   return task;
 }
@@ -122,6 +122,7 @@ std::string model_agreement(const Options& o) {
 /// What the workers must have in common.
 std::string agreement(const Options& o) {
   Options rows = resolved(o);
+  rows.data = shown_data(o);
   OptionTable table;
   add_own_rows(table, rows);
   return table.agreement() + model_agreement(o);
@@ -148,7 +149,7 @@ nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
   require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
           "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "
           "model, or images of that size (--resize)",
-          o.model, nn::describe(spec.input), o.data, nn::describe(data.sample_shape()));
+          o.model, nn::describe(spec.input), shown_data(o), nn::describe(data.sample_shape()));
   const nn::Shape output = nn::shapes(spec).back();
   require(
       spec.loss.kind == nn::Loss::cross_entropy
@@ -157,7 +158,8 @@ nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
       ErrorKind::argument,
       "--model {}: its outputs are {}, --data {} with --loss {} needs {}; choose another model, "
       "or change its last layer",
-      o.model, nn::describe(output), o.data, nn::name(spec.loss.kind), nn::describe(task.output));
+      o.model, nn::describe(output), shown_data(o), nn::name(spec.loss.kind),
+      nn::describe(task.output));
   return spec;
 }
 
@@ -199,7 +201,11 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.momentum = momentum_of(o);
   trainer.worker.algorithm = o.rule.rule();
   trainer.worker.must_agree = agreement(o);
-  if (trainer.out) trainer.configuration = heading_of_config() + config_of(o);
+  if (trainer.out) {
+    Options shown = o;
+    shown.data = shown_data(o);
+    trainer.configuration = heading_of_config() + config_of(shown);
+  }
   if (o.tensorboard || o.trace || o.metrics_port > 0) {
     trainer.make_observer = [o](int worker, const LogSink& log) {
       return observer_of(o, worker, log);

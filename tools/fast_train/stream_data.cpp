@@ -33,10 +33,6 @@ void check_stream(const Options& o) {
           "--data {}: nothing to test on, and nothing that says what the samples are; add "
           "--test-data, a data set with a test part",
           shown);
-  require(!o.data_options.resize, ErrorKind::argument,
-          "--data {}: messages of a stream are not resized; leave --resize out and give it to "
-          "fast-data publish",
-          shown);
 }
 
 std::string shown_data(const Options& o) {

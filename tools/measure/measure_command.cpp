@@ -19,6 +19,7 @@ using simulation::Cluster;
 namespace {
 
 constexpr Seconds patience{60};
+constexpr Seconds longest_steps{3600};  ///< of a large model
 constexpr Seconds step_budget{2};
 constexpr int classes = 10;
 
@@ -120,7 +121,7 @@ MeasuredCluster MeasureCommand::measure(const mpi::Communicator& world) const {
 /// All ranks at the same time, as in a run.
 void MeasureCommand::time_steps_of(const fast::Group& group, Cluster& cluster) const {
   StepTimes times;
-  agree(group, Deadline(patience), "plan --measure: steps", [&] {
+  agree(group, Deadline(longest_steps), "plan --measure: steps", [&] {
     times = step_ms_ ? StepTimes{*step_ms_ / 1e3, 0}
                      : time_steps(step_of(model_, batch_size_), step_budget);
   });

@@ -32,6 +32,8 @@ class Environment {
 
   bool owner_ = false;
   std::unique_ptr<Communicator> world_;
+  /// For the end alone: a rank that fails leaves while others may be in a call of world().
+  std::unique_ptr<Communicator> leaving_;
 };
 
 /// A main function: makes an Environment, runs `program` and returns its result. If `program`

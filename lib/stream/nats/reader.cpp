@@ -16,6 +16,11 @@ constexpr std::chrono::milliseconds fetch_wait{250};
 /// After which the server forgets the consumer of a program that is gone.
 constexpr std::chrono::seconds forget_after{30};
 constexpr std::size_t most_at_once = 1000;
+/// The server cuts a connection for which 64 MB wait.
+constexpr std::size_t most_bytes_at_once = std::size_t{16} << 20;
+/// Of a message beside its body.
+constexpr std::size_t bytes_of_headers = 512;
+constexpr std::chrono::milliseconds asks_every{20};
 
 std::int64_t count_of(std::chrono::nanoseconds time) { return time.count(); }
 
@@ -49,12 +54,28 @@ Extent NatsReader::known() {
   return extent_;
 }
 
+/// A stream that a server in reach does not show for long is gone.
 Extent NatsReader::extent() {
   connection_->require_alive();
-  Extent now;
-  if (!connection_->is_up() || ask_extent(now) != NATS_OK) return known();
+  const auto now = Connection::Clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (now - asked_at_ < asks_every) return extent_;
+    asked_at_ = now;
+  }
+  Extent found;
+  const bool asks = connection_->is_up();
+  const natsStatus status = asks ? ask_extent(found) : NATS_OK;
   const std::lock_guard lock(mutex_);
-  return extent_ = now;
+  if (status == NATS_OK) {
+    hidden_since_.reset();
+    return asks ? extent_ = found : extent_;
+  }
+  if (!hidden_since_) hidden_since_ = now;
+  require(now - *hidden_since_ < connection_->patience(), ErrorKind::resource,
+          "{}: the stream {} cannot be read: {}; see whether it is there", connection_->shown(),
+          printable(stream_), printable(text_of(status)));
+  return extent_;
 }
 
 NatsReader::~NatsReader() { unsubscribe(); }
@@ -112,7 +133,8 @@ bool NatsReader::is_next(natsMsg* message) {
 NatsReader::Fetched NatsReader::fetch(std::uint64_t end, std::vector<Message>& into) {
   jsFetchRequest wanted;
   jsFetchRequest_Init(&wanted);
-  wanted.Batch = static_cast<int>(std::min<std::uint64_t>(end - next_, most_at_once));
+  const std::size_t fit = std::clamp<std::size_t>(most_bytes_at_once / largest_, 1, most_at_once);
+  wanted.Batch = static_cast<int>(std::min<std::uint64_t>(end - next_, fit));
   wanted.NoWait = true;
   wanted.Expires = count_of(fetch_wait);
   natsMsgList found{};
@@ -124,6 +146,7 @@ NatsReader::Fetched NatsReader::fetch(std::uint64_t end, std::vector<Message>& i
     if (!is_whole) break;
     Message message = message_of_handle(std::exchange(found.Msgs[i], nullptr));
     next_ = message.sequence + 1;
+    largest_ = std::max(largest_, message.body.size() + bytes_of_headers);
     if (message.sequence < end) into.push_back(std::move(message));
   }
   natsMsgList_Destroy(&found);
@@ -147,6 +170,7 @@ void NatsReader::trouble() {
 }
 
 std::vector<Message> NatsReader::read(std::uint64_t begin, std::size_t count) {
+  trouble_since_.reset();
   std::uint64_t end = known().end;
   if (end < begin + count) end = extent().end;
   end = std::min(end, begin + count);

@@ -41,8 +41,11 @@ class NatsReader final : public Reader {
   std::uint64_t delivered_ = 0;       ///< messages that this consumer has sent
   std::optional<Connection::Clock::time_point> trouble_since_;
   std::atomic<bool> interrupted_ = false;
-  std::mutex mutex_;  ///< guards extent_
+  std::size_t largest_ = std::size_t{1} << 20;  ///< bytes of a message, not less
+  std::mutex mutex_;                            ///< guards what follows
   Extent extent_;
+  Connection::Clock::time_point asked_at_{};
+  std::optional<Connection::Clock::time_point> hidden_since_;  ///< by a server in reach
 };
 
 }  // namespace fast::stream

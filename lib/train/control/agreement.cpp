@@ -7,9 +7,10 @@ namespace {
 constexpr Request requests[] = {Request::save, Request::stop};
 }
 
+/// A checkpoint that is settled and not yet taken is the one that is asked for.
 void Agreement::request(Request what) {
-  const std::uint64_t next =
-      what == Request::stop ? 1 : std::max(saved_, records_.newest_settled(what).number) + 1;
+  if (what == Request::save && records_.newest_settled(what).number > saved_) return;
+  const std::uint64_t next = what == Request::stop ? 1 : saved_ + 1;
   records_.want(what, next);
 }
 
@@ -73,6 +74,7 @@ void Agreement::join(std::int64_t rounds) {
 /// Before the first round, the worker could not answer otherwise.
 void Agreement::wait(std::int64_t rounds) {
   if (!begun_) begun_ = rounds;
+  ahead_ = 0;
 }
 
 Turn Agreement::take_turn(std::int64_t rounds, std::int64_t ahead) {

@@ -62,10 +62,13 @@ class Agreement {
   /// earlier ones.
   void join(std::int64_t rounds);
   /// When `rounds` are made: this worker begins no round before take_turn(), however long that is.
+  /// A checkpoint that is asked for now is of this round.
   void wait(std::int64_t rounds);
   /// Between rounds, when `rounds` are made. After `go` the worker begins another one. A checkpoint
   /// is of a round up to `ahead` rounds later, so that all workers know of it in time.
   Turn take_turn(std::int64_t rounds, std::int64_t ahead);
+  /// When `rounds` are made: a checkpoint that take_turn() would ask for.
+  bool save_is_due(std::int64_t rounds) const { return is_due(Request::save, rounds); }
   /// The checkpoint that take_turn() asked for has been taken.
   void saved();
   /// The round of the request that take_turn() has returned.

@@ -122,6 +122,11 @@ void RunControl::saved() {
   agreement_.saved();
 }
 
+bool RunControl::save_is_due(std::int64_t rounds) const {
+  const std::lock_guard lock(mutex_);
+  return agreement_.save_is_due(rounds);
+}
+
 std::int64_t RunControl::round_of(Request what) const {
   const std::lock_guard lock(mutex_);
   return agreement_.round_of(what);

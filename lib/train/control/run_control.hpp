@@ -37,6 +37,8 @@ class RunControl {
   void wait(std::int64_t rounds);
   /// See Agreement::take_turn(). Waits while the turn is `hold`; throws Error(deadline).
   Turn take_turn(std::int64_t rounds, std::int64_t ahead);
+  /// See Agreement::save_is_due().
+  bool save_is_due(std::int64_t rounds) const;
   void saved();
   std::int64_t round_of(Request what) const;
   /// The workers have agreed in which round all stop.

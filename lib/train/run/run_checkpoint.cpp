@@ -39,15 +39,31 @@ bool RunCheckpoint::may_go_on(double round_s) {
   }
 }
 
+void RunCheckpoint::wait() {
+  const std::int64_t rounds = position().rounds();
+  control_.wait(rounds);
+  if (!saves()) return;
+  if (control_.save_is_due(rounds)) {
+    const std::int64_t round = control_.round_of(Request::save);
+    if (lacks(round)) save(round);
+    control_.saved();
+  } else if (rounds > last_saved_ && is_due_by_time()) {
+    control_.request_save();
+  }
+}
+
+bool RunCheckpoint::is_due_by_time() const {
+  const double every_s = plan_.options.checkpoints.every_s;
+  return every_s > 0 && Seconds(Clock::now() - saved_at_).count() >= every_s;
+}
+
 void RunCheckpoint::after_round() {
   if (!saves()) return;
   const CheckpointOptions& options = plan_.options.checkpoints;
   const std::int64_t rounds = position().rounds();
   const bool exact = plan_.options.worker.staleness == 0;
-  const bool by_time =
-      options.every_s > 0 && Seconds(Clock::now() - saved_at_).count() >= options.every_s;
   const bool by_rounds = options.every_rounds > 0 && rounds >= last_saved_ + options.every_rounds;
-  if (by_time || (by_rounds && !exact)) control_.request_save();
+  if (is_due_by_time() || (by_rounds && !exact)) control_.request_save();
   const bool grows = plan_.group.size() != plan_.schedule.workers();
   if (is_due() && !grows) save(rounds);
 }

@@ -30,8 +30,8 @@ class RunCheckpoint {
   /// do so here. False: this worker makes no further round.
   bool may_go_on(double round_s);
   bool stopped() const { return stopped_; }
-  /// Before may_go_on(), where this worker waits for samples.
-  void wait() { control_.wait(position().rounds()); }
+  /// Before may_go_on(), again and again while this worker waits for samples. Saves what is due.
+  void wait();
   /// may_go_on() ends the run in this round or a later one.
   bool stop_is_settled() const { return control_.stop_is_settled(); }
   /// Saves when that is due by rounds; asks all workers to save when it is due otherwise. In the
@@ -58,6 +58,7 @@ class RunCheckpoint {
   void save(std::int64_t round);
   bool lacks(std::int64_t round) const { return round != last_saved_ || lacks_last_; }
   bool is_due() const;
+  bool is_due_by_time() const;
 
   const RunPlan& plan_;
   RunControl& control_;

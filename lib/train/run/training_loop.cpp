@@ -116,7 +116,7 @@ void TrainingLoop::run_epoch(int epoch) {
   log_.begin_epoch();
   while (position().epoch() == epoch && has_seat()) {
     await_samples();
-    if (leaves() || !checkpoint_.may_go_on(round_s())) return;
+    if (figures_.left || leaves() || !checkpoint_.may_go_on(round_s())) return;
     const std::size_t round = position().round();
     const std::int64_t before = replica_.worker().round();
     run_round(epoch, round);
@@ -133,13 +133,13 @@ void TrainingLoop::run_epoch(int epoch) {
 /// on in a later round comes with samples, since another worker has them.
 void TrainingLoop::await_samples() {
   const auto began = Clock::now();
-  const auto& asked = plan_.options.leave_requested;
   while (!batches_.is_there(position().epoch(), position().round())) {
     checkpoint_.wait();
-    if (checkpoint_.stop_is_settled() || (asked && asked())) return;
+    if (checkpoint_.stop_is_settled() || leaves()) return;
     if (Clock::now() - began > told_of_wait_after) tell_of_wait();
     std::this_thread::sleep_for(samples_asked_for_every);
   }
+  waited_s_ += Seconds(Clock::now() - began).count();
 }
 
 /// Once a run.
@@ -218,7 +218,7 @@ void TrainingLoop::show(int epoch, std::size_t round) {
 }
 
 double TrainingLoop::round_s() const {
-  return figures_.seconds /
+  return (figures_.seconds + waited_s_) /
          static_cast<double>(std::max<std::int64_t>(1, position().rounds_here()));
 }
 

@@ -63,6 +63,7 @@ class TrainingLoop {
   LoopFigures figures_;
   EpochSums sums_;
   double rate_ = 0;          ///< of the latest step
+  double waited_s_ = 0;      ///< for samples of a stream
   std::size_t skipped_ = 0;  ///< damaged samples of this epoch's batches
   bool warned_of_damage_ = false, told_of_wait_ = false;
   bool refused_ = false;  ///< to leave
