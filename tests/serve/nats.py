@@ -60,6 +60,7 @@ class Client:
     def __init__(self, server):
         self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
         self.socket.settimeout(None)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb")
         self.file.readline()  # INFO
         self.lock = threading.Lock()
