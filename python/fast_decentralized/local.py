@@ -1,12 +1,44 @@
 """Workers as threads of this process: quick starts, notebooks, tests. Needs no mpiexec."""
 from __future__ import annotations
 
+import signal
 import threading
 from typing import Any, Callable
 
 from . import _core, runtime
 
 __all__ = ["run"]
+
+
+class _Stop:
+    """As an event that a signal handler may set at any moment: it has no lock."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+
+class _Interrupts:
+    """Within it, Ctrl-C sets ``stop`` and raises nothing: an exception could come between any two lines, or in a callback
+    that drops it. Handlers of the program stay, and so do those of other threads."""
+
+    def __init__(self, stop: _Stop) -> None:
+        self._stop = stop
+        is_main = threading.current_thread() is threading.main_thread()
+        self._takes = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def __enter__(self) -> None:
+        if self._takes:
+            signal.signal(signal.SIGINT, lambda number, frame: self._stop.set())
+
+    def __exit__(self, *_: object) -> None:
+        if self._takes:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -17,7 +49,7 @@ def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any
     workers end at their next round.
     """
     results: list[Any] = [None] * max(0, workers)
-    stop, ended = threading.Event(), threading.Event()
+    stop, ended = _Stop(), threading.Event()
     failure: list[BaseException] = []
 
     def work(group: _core.Group) -> None:
@@ -40,17 +72,12 @@ def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any
             ended.set()
 
     runner = threading.Thread(target=run_all, name="fast_decentralized.local")
-    runner.start()
-    interrupt: KeyboardInterrupt | None = None
-    while not ended.is_set():  # also after a second Ctrl-C: the workers use what this thread would close
-        try:
-            ended.wait()  # Python 3.11 forgets a thread whose join() is interrupted
-        except KeyboardInterrupt as error:
-            interrupt = error
-            stop.set()
-    runner.join()
-    if interrupt is not None:
-        raise interrupt
+    with _Interrupts(stop):  # also a second Ctrl-C does not end it: the workers use what this thread would close
+        runner.start()
+        ended.wait()  # Python 3.11 forgets a thread whose join() is interrupted
+        runner.join()
+    if stop.is_set():
+        raise KeyboardInterrupt
     if failure:
         if isinstance(failure[0], _core.Error):
             failure[0].everywhere = False  # all threads raised it, but this call alone raises it here

@@ -32,7 +32,7 @@ _lock = threading.Lock()
 class _Thread(threading.local):
     """What a thread of local.run() knows; None elsewhere."""
     group: _core.Group | None = None
-    stop: threading.Event | None = None
+    stop: Any = None  # local.run() asks its workers to end
 
 
 thread = _Thread()
