@@ -16,12 +16,10 @@ import subprocess
 import sys
 import tempfile
 
-import matplotlib
+import numpy as np
 
-matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "fast"  # the same picture from the same figures
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from output import plt, save, write_table  # noqa: E402
 
 SOURCE = pathlib.Path("/usr/share/datasets/fashion-mnist")
 OF_VERSIONS = 1000  # test images
@@ -124,9 +122,7 @@ def draw(groups, path):
     axes.set(xlabel="round of the version", ylabel="test accuracy (%)")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8)
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    figure.savefig(path.with_suffix(".png"), bbox_inches="tight", dpi=90)
-    plt.close(figure)
+    save(figure, path)
 
 
 def main():
@@ -142,8 +138,7 @@ def main():
     lines = [*table(groups), "", f"{sum(len(run.versions) for run in runs)} versions were loaded and evaluated. "
              f"The machine's load was {min(run.load for run in runs):.0f} to {max(run.load for run in runs):.0f}."]
     draw(groups, folder / "versions.svg")
-    (folder / "table.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    write_table(folder, lines)
 
 
 if __name__ == "__main__":

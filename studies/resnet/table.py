@@ -7,11 +7,8 @@ import json
 import pathlib
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "fast"  # the same picture from the same figures
-import matplotlib.pyplot as plt  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from output import plt, save, write_table  # noqa: E402
 
 TITLES = {"alone": "one node", "ring": "ring", "asynchronous": "ring, staleness inf", "all-reduce": "all-reduce"}
 
@@ -54,9 +51,7 @@ def draw(times, epochs, path):
     axes.set_xticks([1, 2, 3])
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8)
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    figure.savefig(path.with_suffix(".png"), bbox_inches="tight", dpi=90)
-    plt.close(figure)
+    save(figure, path)
 
 
 def main():
@@ -64,8 +59,7 @@ def main():
     times = read(folder)
     lines = [*times_table(times, epochs), "", *accuracy_table(read(folder / "accuracy"), long)]
     draw(times, epochs, folder / "epoch.svg")
-    (folder / "table.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    write_table(folder, lines)
 
 
 if __name__ == "__main__":

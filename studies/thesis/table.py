@@ -6,11 +6,8 @@ import pathlib
 import statistics
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "fast"  # the same picture from the same figures
-import matplotlib.pyplot as plt  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from output import plt, save, write_table  # noqa: E402
 
 SETS = {"gray": "Fashion-MNIST, ring", "color": "color images, grid"}
 NAMES = {"one": "1 worker", "all-reduce": "all-reduce", "server": "parameter server", "server_async": "the same, asynchronous",
@@ -115,12 +112,6 @@ def draw_rounds(rounds, path):
     save(figure, path)
 
 
-def save(figure, path):
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    figure.savefig(path.with_suffix(".png"), bbox_inches="tight", dpi=90)
-    plt.close(figure)
-
-
 def main():
     folder = pathlib.Path(sys.argv[1])
     found, rounds = accuracies(folder / "runs"), rounds_of(folder / "rounds")
@@ -132,8 +123,7 @@ def main():
     if rounds:
         lines += ["Milliseconds of a round by number of workers", "", *rounds_table(rounds)]
         draw_rounds(rounds, folder / "rounds.svg")
-    (folder / "table.md").write_text("\n".join(lines) + "\n")
-    print((folder / "table.md").read_text(), end="")
+    write_table(folder, lines)
 
 
 if __name__ == "__main__":
