@@ -19,7 +19,6 @@ struct MeasuredCluster {
 class MeasureCommand {
  public:
   explicit MeasureCommand(CLI::App& command);
-  bool asked() const { return asked_; }
   /// Throws Error(argument) for options that ask for nothing without --measure.
   void check_unused() const;
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/median.hpp"
+
 namespace tools {
 
 using namespace fast;
@@ -12,12 +14,6 @@ using namespace fast;
 namespace {
 
 constexpr std::size_t most_steps = 200;
-
-double middle(std::vector<double> values) {
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
-}
 
 double seconds_of(const std::function<void()>& step) {
   const auto began = Clock::now();
@@ -34,11 +30,11 @@ StepTimes time_steps(const std::function<void()>& step, Seconds budget) {
   for (double sum = 0; sum < budget.count() && times.size() < most_steps; sum += times.back()) {
     times.push_back(seconds_of(step));
   }
-  const double usual_s = middle(times);
+  const double usual_s = median(times);
   for (const double each : times) deviations.push_back(std::abs(std::log(each / usual_s)));
   const double mean_s =
       std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  return {mean_s, 1.4826 * middle(deviations)};
+  return {mean_s, sigma_of_median_deviation * median(deviations)};
 }
 
 }  // namespace tools

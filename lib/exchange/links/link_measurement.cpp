@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "core/median.hpp"
+
 namespace fast::exchange {
 namespace {
 
@@ -14,14 +16,6 @@ constexpr std::size_t most_size_bytes = std::size_t{1} << 24;
 constexpr double latency_share = 0.25, message_share = 0.4;  ///< of the budget
 constexpr int usual_pings = 15, least_pings = 4;
 constexpr int usual_messages = 5;  ///< the first one does not count
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 /// The first message of a flow opens connections and windows.
 std::vector<double> warm(const std::vector<double>& seconds) {
@@ -220,7 +214,7 @@ MeasuredLinks LinkMeasurement::figures() const {
     if (pair.bandwidth > 0) rates.push_back(pair.bandwidth);
   }
   if (!rates.empty()) figures.bandwidth = median(rates);
-  figures.jitter = 1.4826 * median(deviations_);  // of a normal distribution: its sigma
+  figures.jitter = sigma_of_median_deviation * median(deviations_);
   figures.seconds = spent_s_;
   return figures;
 }
