@@ -1,7 +1,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
@@ -9,6 +8,8 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+
+#include "options/value.hpp"
 
 namespace fast::data {
 namespace {
@@ -18,9 +19,8 @@ constexpr std::int64_t longest_side = 16384;
 /// 0: it is no number from 1 to longest_side.
 std::int64_t side_from(std::string_view text) {
   std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  return is_number && value <= longest_side ? std::max<std::int64_t>(value, 0) : 0;
+  return options::reads(text, value) && value <= longest_side ? std::max<std::int64_t>(value, 0)
+                                                              : 0;
 }
 
 template <class T>

@@ -2,12 +2,12 @@
 
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 
 #include "core/split_text.hpp"
+#include "options/value.hpp"
 
 namespace fast::feed {
 namespace {
@@ -44,8 +44,7 @@ std::vector<T> numbers_in(const stream::Message& message, const char* name, std:
   bool is_good = true;
   for (const std::string_view part : split_text(header(message, name), ' ')) {
     T number{};
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    is_good = is_good && error == std::errc() && end == part.data() + part.size();
+    is_good = options::reads(part, number) && is_good;
     numbers.push_back(number);
   }
   require(is_good && numbers.size() == count, ErrorKind::data,

@@ -38,8 +38,8 @@ struct PointToPoint::Impl {
   /// False after the deadline.
   bool receive(int rank, std::span<std::byte> into, const Deadline& deadline,
                const std::vector<int>& peer);
-  /// A copy of `bytes` in memory of an earlier message, if there is one.
-  std::vector<std::byte> copy_of(std::span<const std::byte> bytes);
+  /// Memory of an earlier message, if there is one.
+  std::vector<std::byte> memory();
 
   Communicator communicator;
   Messages messages;
@@ -68,20 +68,18 @@ void PointToPoint::Impl::reap() {
   }
 }
 
-std::vector<std::byte> PointToPoint::Impl::copy_of(std::span<const std::byte> bytes) {
-  std::vector<std::byte> copy;
-  if (!spare.empty()) {
-    copy = std::move(spare.back());
-    spare.pop_back();
-  }
-  copy.assign(bytes.begin(), bytes.end());
-  return copy;
+std::vector<std::byte> PointToPoint::Impl::memory() {
+  if (spare.empty()) return {};
+  std::vector<std::byte> found = std::move(spare.back());
+  spare.pop_back();
+  return found;
 }
 
 /// A message that is under way at the deadline may arrive later: its memory stays.
 bool PointToPoint::Impl::receive(int rank, std::span<std::byte> into, const Deadline& deadline,
                                  const std::vector<int>& peer) {
-  std::vector<std::byte> arrived = copy_of(into);
+  std::vector<std::byte> arrived = memory();
+  arrived.resize(into.size());
   Request request = messages.receive(rank, only_tag, arrived.data(), arrived.size());
   bool is_there = false;
   try {
@@ -122,7 +120,8 @@ int PointToPoint::size() const { return impl_->communicator.size(); }
 void PointToPoint::send(int rank, std::span<const std::byte> bytes) {
   impl_->check_peer(rank, bytes.size());
   impl_->reap();
-  std::vector<std::byte> copy = impl_->copy_of(bytes);
+  std::vector<std::byte> copy = impl_->memory();
+  copy.assign(bytes.begin(), bytes.end());
   Request request = impl_->messages.send(rank, only_tag, copy.data(), copy.size());
   impl_->sent.push_back({std::move(copy), std::move(request)});
 }

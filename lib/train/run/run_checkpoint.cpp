@@ -32,11 +32,16 @@ bool RunCheckpoint::may_go_on(double round_s) {
     const Turn turn = control_.take_turn(position().rounds(), rounds_ahead(round_s));
     if (turn == Turn::go) return true;
     stopped_ = turn == Turn::stop;
-    const std::int64_t round = control_.round_of(stopped_ ? Request::stop : Request::save);
-    if (saves() && lacks(round)) save(round);
+    save_settled(stopped_ ? Request::stop : Request::save);
     if (stopped_) return false;
     control_.saved();
   }
+}
+
+/// In the round on which the workers have agreed.
+void RunCheckpoint::save_settled(Request what) {
+  const std::int64_t round = control_.round_of(what);
+  if (saves() && lacks(round)) save(round);
 }
 
 void RunCheckpoint::wait() {
@@ -44,8 +49,7 @@ void RunCheckpoint::wait() {
   control_.wait(rounds);
   if (!saves()) return;
   if (control_.save_is_due(rounds)) {
-    const std::int64_t round = control_.round_of(Request::save);
-    if (lacks(round)) save(round);
+    save_settled(Request::save);
     control_.saved();
   } else if (rounds > last_saved_ && is_due_by_time()) {
     control_.request_save();

@@ -56,6 +56,7 @@ class RunCheckpoint {
 
  private:
   void save(std::int64_t round);
+  void save_settled(Request what);
   bool lacks(std::int64_t round) const { return round != last_saved_ || lacks_last_; }
   bool is_due() const;
   bool is_due_by_time() const;

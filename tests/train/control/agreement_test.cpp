@@ -324,3 +324,25 @@ TEST_CASE("workers that wait before a round stop there, also before the first ro
     for (const auto& worker : workers) CHECK(worker->take_turn(made, 0) == Turn::stop);
   }
 }
+
+TEST_CASE(
+    "a checkpoint that is asked for while the worker waits is of this round, and comes once") {
+  std::vector<AgreementRecord> memory(1);
+  Agreement worker(AgreementRecords({&memory[0]}, 0), true, silent_after_s);
+  for (std::int64_t round = 0; round < 3; ++round)
+    REQUIRE(worker.take_turn(round, 500) == Turn::go);
+  worker.wait(3);
+  worker.request(Request::save);
+  worker.tick(tick_s);
+  REQUIRE(worker.save_is_due(3));
+  CHECK(worker.round_of(Request::save) == 3);
+  worker.request(Request::save);  // it is to come
+  worker.tick(tick_s);
+  worker.saved();
+  worker.tick(tick_s);
+  CHECK_FALSE(worker.save_is_due(3));
+  CHECK(worker.take_turn(3, 500) == Turn::go);
+  worker.request(Request::save);  // another one
+  worker.tick(tick_s);
+  CHECK(worker.round_of(Request::save) > 3);
+}
