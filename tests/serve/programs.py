@@ -6,6 +6,7 @@ import sys
 import time
 
 PATIENCE_S = 50
+SKIPPED = 77
 failures = []
 
 
@@ -26,6 +27,11 @@ def wait_for(condition, what):
 def train(program, out, data, *options):
     subprocess.run([program, "--exchange", "local", "--workers", "2", "--data", data, "--model", "mlp:8", "--quiet",
                     "--epochs", "1", "--out", out, *options], check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
 
 
 class Program:

@@ -26,12 +26,11 @@ except ImportError:
 
 import nats
 import programs
-from programs import PATIENCE_S, check, wait_for
+from programs import PATIENCE_S, check, skip, wait_for
 
 SERVE, TRAIN = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 HERE = pathlib.Path(__file__).resolve().parent
 DATASET = pathlib.Path("/usr/share/datasets/fashion-mnist")
-SKIPPED = 77
 
 
 class Scorer(programs.Program):
@@ -240,11 +239,6 @@ def test_refusals():
     server = nats.Server("store5", streams=False)
     refused(*stream, server.url, *both, text="start it with JetStream")
     server.stop()
-
-
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
 
 
 def main():

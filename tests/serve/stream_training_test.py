@@ -14,13 +14,12 @@ import sys
 import tempfile
 
 import nats
-from programs import PATIENCE_S, Program, check, refused, run_all, wait_for
+from programs import PATIENCE_S, Program, check, refused, run_all, skip, wait_for
 
 TRAIN, DATA, MPIEXEC = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 WORKERS, BATCH, ROUNDS, EPOCHS = 2, 16, 20, 3
 SAMPLES = WORKERS * BATCH * ROUNDS
 SIDE = 28
-SKIPPED = 77
 
 
 def make_samples(count):
@@ -128,6 +127,8 @@ def test_as_of_a_file(samples):
     said = publish(server, "in-order", "--repeat", EPOCHS)
     check(f"0 samples stored, {EPOCHS * SAMPLES} were there already" in said, said)
     run(ranks(WORKERS, of_stream(server, "streamed")))
+    said = publish(server, "in-order", "--resize", "14x14")
+    check(f"{SAMPLES} samples stored" in said, f"samples of another size are others: {said}")
     check(weights("streamed") == weights("golden"), "the run on the stream ends with the weights of that on the file")
     accuracy = lines_of("streamed", "epoch")[-1]["test_accuracy"]
     check(accuracy > 0.5, f"it has learned: {accuracy}")
@@ -178,6 +179,23 @@ def test_malformed_and_removed(samples):
     server.stop()
 
 
+def test_saved_while_it_waits(samples):
+    """A checkpoint by time. The address has a password, which stands in no file."""
+    server, client = new_server("store-save")
+    publish_slowly(client, samples, 0, 100)
+    data = f"{server.url}/samples".replace("nats://", "nats://me:secret@")
+    job = Program(*words(data, "saves", "--samples", SAMPLES, "--test-data", "file", "--checkpoint-every", "1s",
+                         "--exchange", "local", "--workers", WORKERS))
+    wait_for(lambda: checkpoints("saves"), "a checkpoint while the run waits")
+    check([each.name for each in checkpoints("saves")] == ["round-000000000003"], f"{checkpoints('saves')}")
+    check(job.end() == 0, f"SIGTERM ends a run that waits with 0: {job.stderr()}")
+    texts = {str(path): path.read_bytes() for path in pathlib.Path("saves").rglob("*") if path.is_file()}
+    check("saves/config.toml" in texts, f"{sorted(texts)}")
+    told = [name for name, text in {**texts, "errors": job.stderr().encode()}.items() if b"secret" in text]
+    check(not told, f"the password is in {told}")
+    server.stop()
+
+
 def test_stopped_while_it_waits(samples):
     server, client = new_server("store-stop")
     publish_slowly(client, samples, 0, 100)
@@ -210,11 +228,6 @@ def test_refusals(samples):
     server.stop()
 
 
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
-
 def main():
     if not nats.is_installed():
         skip("no nats-server (apt-get install nats-server)")
@@ -228,7 +241,8 @@ def main():
                                capture_output=True, text=True, timeout=PATIENCE_S)
         if "built without streams" in probe.stderr:
             skip("fast-train was built without streams (apt-get install libnats-dev)")
-        tests = (test_as_of_a_file, test_killed_and_resumed, test_malformed_and_removed, test_stopped_while_it_waits,
+        tests = (test_as_of_a_file, test_killed_and_resumed, test_malformed_and_removed, test_saved_while_it_waits,
+                 test_stopped_while_it_waits,
                  test_refusals)
         status = run_all([(each, (samples,)) for each in tests if not sys.argv[4:] or each.__name__ in sys.argv[4:]])
         os.chdir("/")
