@@ -3,7 +3,8 @@
 
   bench/serve.py [--build build/release] [--model lenet] [--seconds 5] [--repeats 5] [--json FILE]
 
-Rows: raw batches of 64 with one client and with two, raw single images, JSON single images; p50 and p99 of a request,
+Rows: raw batches of 64 with one client and with two, also with two computing threads (--threads 2), raw single images,
+JSON single images; p50 and p99 of a request,
 images per second, and the ratio of images per second to the loop's. Loop and server are measured in turn, `repeats`
 times, so that what disturbs one disturbs the other; figures are medians. The ratio of images per second of processor
 time, loop and server alone, depends less on other programs of the machine.
@@ -94,25 +95,29 @@ def main():
     image = [round(random.random(), 4) for _ in range(PIXELS)]
     raw = struct.pack(f"<{PIXELS}f", *image)
     predict, octets = "/v1/models/m:predict", "application/octet-stream"
-    cases = [("raw, 64 images, 1 client", octets, 64 * raw, 64, 1),
-             ("raw, 64 images, 2 clients", octets, 64 * raw, 64, 2),
-             ("raw, 1 image, 1 client", octets, raw, 1, 1),
-             ("raw, 1 image, 16 clients", octets, raw, 1, 16),
-             ("JSON, 1 image, 1 client", "application/json", json.dumps({"instances": [image]}), 1, 1),
-             ("JSON, 64 images, 1 client", "application/json", json.dumps({"instances": 64 * [image]}), 64, 1)]
+    cases = [("raw, 64 images, 1 client", 1, octets, 64 * raw, 64, 1),
+             ("raw, 64 images, 2 clients", 1, octets, 64 * raw, 64, 2),
+             ("raw, 64 images, 2 clients, --threads 2", 2, octets, 64 * raw, 64, 2),
+             ("raw, 1 image, 1 client", 1, octets, raw, 1, 1),
+             ("raw, 1 image, 16 clients", 1, octets, raw, 1, 16),
+             ("JSON, 1 image, 1 client", 1, "application/json", json.dumps({"instances": [image]}), 1, 1),
+             ("JSON, 64 images, 1 client", 1, "application/json", json.dumps({"instances": 64 * [image]}), 64, 1)]
     with tempfile.TemporaryDirectory() as folder:
         weights = pathlib.Path(folder) / "m.safetensors"
         subprocess.run([options.build / "bin/bench_serve_loop", "--model", options.model, "--save", weights], check=True)
-        server = Server(options.build, weights, "--max-delay", options.max_delay)
+        servers = {threads: Server(options.build, weights, "--max-delay", options.max_delay, "--threads", str(threads))
+                   for threads in (1, 2)}
         found = {name: [] for name, *_ in cases}
         for _ in range(options.repeats):
-            for name, content_type, body, images, clients in cases:
+            for name, threads, content_type, body, images, clients in cases:
+                server = servers[threads]
                 loop, loop_processor = loop_images_per_s(options.build, options.model, options.seconds)
                 used = -server.processor_s()
                 p50, p99, rate = measured(server.port, predict, content_type, body, images, clients, options.seconds)
                 used += server.processor_s()
                 found[name].append((p50, p99, rate, rate / loop, loop, rate * options.seconds / used / loop_processor))
-        server.end()
+        for server in servers.values():
+            server.end()
     rows = []
     print(f"load at the end {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
     print("| request | p50 ms | p99 ms | images/s | ratio to evaluate() | of processor time |\n|---|---|---|---|---|---|")
