@@ -15,10 +15,12 @@ any_of() { # ctest's pattern for these names, and for their parts
 memory_tests=(-R "$(any_of "${memory[@]}")")
 # The address sanitizer finds these too, at less cost for the compiler.
 left_out="null,object-size,vptr"
+export FAST_FEW_WORKER_COUNTS=1 # other counts run without sanitizers
 action=${1:-}
 [[ $action != all && $action != build ]] || shift
 if [[ $action == all ]]; then
   memory=(unit_tests) memory_tests=(-L unit) left_out=""
+  unset FAST_FEW_WORKER_COUNTS
 fi
 
 scripts/setup.sh test
