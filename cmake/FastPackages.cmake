@@ -29,7 +29,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME libfast-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # What the installed CMake package and the files for pkg-config look for.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-  "libfast-c0 (= ${PROJECT_VERSION}), libcpp-httplib-dev, libfmt-dev, libhwy-dev, libjpeg-dev, libmpich-dev, libpng-dev, libtbb-dev, pkgconf | pkg-config, prometheus-cpp-dev, zlib1g-dev")
+  "libfast-c0 (= ${PROJECT_VERSION}), libcpp-httplib-dev, libfmt-dev, libhwy-dev, libjpeg-dev, ${FAST_MPI_DEV_PACKAGE}, libpng-dev, libtbb-dev, pkgconf | pkg-config, prometheus-cpp-dev, zlib1g-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "cmake, fast-tools")
 set(CPACK_COMPONENT_DEV_DESCRIPTION
 "FAST trains deep networks on several workers. Each worker averages its
@@ -41,7 +41,7 @@ files for pkg-config.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME fast-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS mpich)  # mpiexec; shlibdeps adds the libraries
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS ${FAST_MPI_PACKAGE})  # mpiexec; shlibdeps adds the libraries
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "dataset-fashion-mnist, openssh-client")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION
 "FAST trains deep networks on several workers. Each worker averages its

@@ -1,6 +1,6 @@
 # Files for pkg-config: fast.pc and fast-COMPONENT.pc of the components that need none of LibTorch, dlib, CUDA and SimGrid.
 # The libraries are static, so that each file names all that a program links with. They can be moved with the installation.
-set(fast_requires_fast fmt mpich libhwy)
+set(fast_requires_fast fmt ${FAST_MPI_PKG_CONFIG} libhwy)
 set(fast_requires_nn fast tbb)
 set(fast_requires_observe fast prometheus-cpp-core cpp-httplib)
 set(fast_requires_train fast libjpeg libpng tbb zlib)

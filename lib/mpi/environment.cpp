@@ -15,9 +15,10 @@
 #include <vector>
 
 #include "mpi/impl.hpp"
+#include "mpi/implementation.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/leave.hpp"
-#include "mpi/transport.hpp"
+#include "mpi/started.hpp"
 
 namespace fast::mpi {
 namespace {
@@ -56,7 +57,7 @@ Environment::Environment(int& argc, char**& argv) {
   MPI_Initialized(&initialized);
   int provided = MPI_THREAD_SINGLE;
   if (initialized == 0) {
-    prepare_transport();
+    implementation::prepare_transport();
     check(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     owner_ = true;
   } else {
@@ -68,6 +69,7 @@ Environment::Environment(int& argc, char**& argv) {
           provided, MPI_THREAD_MULTIPLE);
   std::signal(SIGUSR1, SIG_IGN);
   world_ = copy_of_world();
+  if (owner_) require_own_process_manager(world_->size(), library_version().c_str());
   leaving_ = copy_of_world();
 }
 
@@ -91,7 +93,7 @@ bool Environment::depart() {
   if (!all_ready) {
     world_->give_up();
     leaving_->give_up();
-    tell_process_manager();
+    implementation::tell_process_manager();
     return false;
   }
   world_.reset();
@@ -113,28 +115,39 @@ void Environment::settle() const {
 namespace {
 
 /// Prints the error. The library's own errors name ranks; a program's errors get the rank here.
-void report(const std::exception& error, const Communicator& world) {
+void report(const std::exception& error, int rank, int size) {
   const auto* known = dynamic_cast<const Error*>(&error);
-  if (known != nullptr && !known->to_be_reported_by(world.rank())) return;
-  const bool unplaced = known == nullptr && world.size() > 1;
-  const std::string where =
-      unplaced ? fmt::format("rank {} of {}: ", world.rank(), world.size()) : std::string();
+  if (known != nullptr && !known->to_be_reported_by(rank)) return;
+  const bool unplaced = known == nullptr && size > 1;
+  const std::string where = unplaced ? fmt::format("rank {} of {}: ", rank, size) : std::string();
   std::fprintf(stderr, "error: %s%s\n", where.c_str(), message_of(error).c_str());
   std::fflush(stderr);
+}
+
+/// Nothing if MPI cannot be used. The reason is printed then.
+std::unique_ptr<Environment> begin(int& argc, char**& argv) {
+  try {
+    return std::make_unique<Environment>(argc, argv);
+  } catch (const std::exception& error) {
+    const Started self = started().value_or(Started{});
+    report(error, self.rank, self.size);
+    return nullptr;
+  }
 }
 
 }  // namespace
 
 int run(int& argc, char**& argv, const std::function<int(const Communicator& world)>& program) {
   try {
-    Environment environment(argc, argv);
+    const std::unique_ptr<Environment> environment = begin(argc, argv);
+    if (!environment) return 1;
     try {
-      const int status = program(environment.world());
-      if (environment.depart()) return status;
+      const int status = program(environment->world());
+      if (environment->depart()) return status;
       std::fflush(nullptr);
       _exit(status);
     } catch (const std::exception& error) {  // before leaving: that waits for the other ranks
-      report(error, environment.world());
+      report(error, environment->world().rank(), environment->world().size());
       throw;
     }
   } catch (const std::exception& error) {

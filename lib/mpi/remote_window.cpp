@@ -7,16 +7,11 @@
 
 #include "core/keep.hpp"
 #include "mpi/impl.hpp"
-#include "mpi/transport.hpp"
+#include "mpi/implementation.hpp"
 
 namespace fast::mpi {
 namespace {
 
-#if defined(MPICH_NUMVERSION)
-constexpr bool prefers_dynamic = true;
-#else
-constexpr bool prefers_dynamic = false;
-#endif
 constexpr const char* purpose = "opening the remote window";
 
 /// What a rank tells the others of its window.
@@ -43,15 +38,19 @@ RemoteWindow::RemoteWindow(const Communicator& communicator, std::byte* base,
       own_(duplicate(communicator, deadline, purpose)),
       bases_(static_cast<std::size_t>(communicator.size())),
       keep_(std::move(keep)) {
-  create(base, size_bytes, deadline);
-  check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
-  check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
+  if (implementation::reads() == implementation::Reads::messages) {
+    server_ = std::make_unique<ReadServer>(own_, base, size_bytes);
+  } else {
+    create(base, size_bytes, deadline);
+    check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
+  }
   own_.barrier(deadline, purpose);
 }
 
 void RemoteWindow::create(std::byte* base, std::size_t size_bytes, const Deadline& deadline) {
   const auto size = static_cast<MPI_Aint>(size_bytes);
-  Share own{0, prefers_dynamic && !has_rdma()};
+  Share own{0, implementation::reads() == implementation::Reads::dynamic_window};
   check(MPI_Get_address(base, &own.base), "MPI_Get_address");
   const std::vector<Share> all = all_gather(own_, own, deadline);
   const auto is_dynamic = [](const Share& share) { return share.dynamic; };
@@ -67,6 +66,12 @@ void RemoteWindow::create(std::byte* base, std::size_t size_bytes, const Deadlin
                  [](const Share& share) { return share.base; });
 }
 
+void RemoteWindow::free() {
+  if (server_) return server_.reset();
+  MPI_Win_unlock_all(window_);
+  MPI_Win_free(&window_);
+}
+
 RemoteWindow::~RemoteWindow() {
   try {
     require(!communicator_.impl()->given_up, ErrorKind::mpi, "ranks are gone");
@@ -75,8 +80,7 @@ RemoteWindow::~RemoteWindow() {
     const Deadline deadline(Seconds(10));
     own_.barrier(deadline, "closing the remote window");
     own_.barrier(deadline, "closing the remote window");
-    MPI_Win_unlock_all(window_);
-    MPI_Win_free(&window_);
+    free();
   } catch (const Error&) {
     keep_for_good(std::pair(std::move(keep_), own_));  // other ranks may still read
   }
@@ -86,9 +90,10 @@ Request RemoteWindow::get(int rank, std::size_t offset, void* to, std::size_t si
   require(size_bytes <= INT_MAX, ErrorKind::internal,
           "RemoteWindow::get: a read has {} bytes, MPI allows at most {}; read in parts",
           size_bytes, INT_MAX);
-  MPI_Request request = MPI_REQUEST_NULL;
   const int count = static_cast<int>(size_bytes);
+  if (server_) return server_->get(rank, offset, to, count);
   const MPI_Aint at = bases_[static_cast<std::size_t>(rank)] + static_cast<MPI_Aint>(offset);
+  MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Rget(to, count, MPI_BYTE, rank, at, count, MPI_BYTE, window_, &request), "MPI_Rget");
   return {request, "MPI_Rget", rank};
 }

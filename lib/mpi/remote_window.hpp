@@ -1,4 +1,4 @@
-// Memory of every rank that the other ranks read with MPI_Rget.
+// Memory of every rank that the other ranks read.
 #pragma once
 
 #include <mpi.h>
@@ -8,13 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "mpi/read_server.hpp"
 #include "mpi/request.hpp"
 
 namespace fast::mpi {
 
-/// Without RDMA, UCX 1.13 ends a process that answers the read of a rank that dies, and MPICH 4.0
-/// ends the reader of a rank that dies. The window is then a dynamic one: MPICH moves the reads of
-/// such windows by its own messages, whose failures do not end a process.
+/// What an implementation of MPI does well decides how (implementation::reads): an MPI window, a
+/// dynamic one, or messages that a thread of the rank that is read answers.
 class RemoteWindow {
  public:
   /// Collective. Exposes this rank's `size_bytes` at `base` for passive reads. `keep` owns that
@@ -33,11 +33,13 @@ class RemoteWindow {
 
  private:
   void create(std::byte* base, std::size_t size_bytes, const Deadline& deadline);
+  void free();
 
   Communicator communicator_;
   Communicator own_;  ///< of this window alone: no other collective call mixes with its barriers
   std::vector<MPI_Aint> bases_;  ///< by rank; 0 unless the window is dynamic
   MPI_Win window_ = MPI_WIN_NULL;
+  std::unique_ptr<ReadServer> server_;  ///< in place of the window, where messages are better
   std::shared_ptr<void> keep_;
 };
 

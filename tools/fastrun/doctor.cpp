@@ -12,6 +12,7 @@
 
 #include "channel.hpp"
 #include "fastrun.hpp"
+#include "process_manager.hpp"
 
 namespace fastrun {
 namespace {
@@ -56,13 +57,28 @@ class Doctor {
   bool all_well_ = true;
 };
 
+/// How to get the mpiexec of this program's MPI, if `found` is that of another, or is null.
+std::string remedy_for(const ProcessManager* found) {
+  const ProcessManager& own = own_process_manager();
+  const std::string choose = fmt::format(
+      "name its mpiexec by --mpiexec {}, or choose it for all programs by "
+      "update-alternatives --config mpirun",
+      own.command);
+  if (found == nullptr)
+    return fmt::format("install {} (apt-get install {}), or {}", own.mpi, own.package, choose);
+  return fmt::format("it is {}'s, but FAST is built with {}: each rank would be rank 0 of 1; {}",
+                     found->mpi, own.mpi, choose);
+}
+
 void check_mpi(Doctor& doctor, const Options& options) {
+  const ProcessManager& own = own_process_manager();
   const Outcome version = run("timeout 20 " + shell_word(options.mpiexec) + " --version");
-  const bool hydra = version.output.find("HYDRA") != std::string::npos;
-  doctor.say(hydra, fmt::format("{} is MPICH's hydra", options.mpiexec),
-             "install MPICH (apt-get install mpich), or name its mpiexec by --mpiexec");
-  if (!hydra) return;
-  const Outcome two = run("timeout 20 " + shell_word(options.mpiexec) + " -n 2 echo started");
+  const ProcessManager* found = process_manager_that_says(version.output);
+  doctor.say(found == &own, fmt::format("{} is {}", options.mpiexec, own.title), remedy_for(found));
+  if (found != &own) return;
+  std::string command = "timeout 20 " + shell_word(options.mpiexec);
+  for (const std::string& word : own.always) command += " " + word;
+  const Outcome two = run(command + " -n 2 echo started");
   doctor.say(two.output == "started\nstarted\n", "two processes can be started here",
              "it answers: " + two.output.substr(0, 200));
 }

@@ -30,6 +30,9 @@ inline int all_ranks(const Options& options) { return options.ranks + options.sp
 /// Environment variable that tells a program how many of its ranks are spares.
 inline constexpr const char* spares_variable = "FASTRUN_SPARES";
 
+/// Environment variable that tells a program its rank, whichever MPI it uses.
+inline constexpr const char* rank_variable = "FASTRUN_RANK";
+
 /// Environment variable: set when fastrun shows how far the ranks are. They then say so.
 inline constexpr const char* watch_variable = "FASTRUN_WATCH";
 

@@ -22,6 +22,7 @@
 #include "environment.hpp"
 #include "fastrun.hpp"
 #include "keep_alive.hpp"
+#include "mpi/started.hpp"
 #include "output.hpp"
 #include "ranks.hpp"
 #include "requests.hpp"
@@ -337,9 +338,10 @@ int ranks_on_a_host(const Options& options) {
 }
 
 int launch(const Options& options) {
-  fast::require(std::getenv("PMI_RANK") == nullptr, ErrorKind::argument,
-                "fastrun: a process manager has started this already (PMI_RANK is set); start "
-                "fastrun once, within salloc or sbatch rather than by srun or mpiexec");
+  fast::require(!fast::mpi::started(), ErrorKind::argument,
+                "fastrun: a process manager has started this already (it has set PMI_RANK, "
+                "PMIX_RANK or OMPI_COMM_WORLD_RANK); start fastrun once, within salloc or sbatch "
+                "rather than by srun or mpiexec");
   return Launcher(options).run();
 }
 

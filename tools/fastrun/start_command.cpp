@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <fast/core/error.hpp>
 
+#include "process_manager.hpp"
+
 namespace fastrun {
 namespace {
 
@@ -23,14 +25,14 @@ bool in_slurm_job_of_several_nodes() {
   return std::getenv("SLURM_JOB_ID") != nullptr && nodes != nullptr && std::atoi(nodes) > 1;
 }
 
-/// Slurm's way to connect MPICH's ranks.
-bool srun_has_pmi2() {
+/// Slurm's way to connect the ranks of this MPI.
+bool srun_has(const char* plugin) {
   FILE* list = popen("srun --mpi=list 2>&1", "r");
   if (list == nullptr) return false;
   std::string text;
   std::array<char, 512> buffer;
   while (std::fgets(buffer.data(), buffer.size(), list) != nullptr) text += buffer.data();
-  return pclose(list) == 0 && text.find("pmi2") != std::string::npos;
+  return pclose(list) == 0 && text.find(plugin) != std::string::npos;
 }
 
 void add(std::vector<std::string>& words, const std::vector<std::string>& more) {
@@ -38,8 +40,8 @@ void add(std::vector<std::string>& words, const std::vector<std::string>& more) 
 }
 
 std::vector<std::string> by_srun(const Options& options) {
-  std::vector<std::string> words{"srun", "--mpi=pmi2", "--no-kill", "--kill-on-bad-exit=0",
-                                 "--export=ALL"};
+  std::vector<std::string> words{"srun", fmt::format("--mpi={}", own_process_manager().srun_plugin),
+                                 "--no-kill", "--kill-on-bad-exit=0", "--export=ALL"};
   add(words, {"--wait=0", "--overcommit", "--overlap", "--input=none"});
   add(words, {"-n", std::to_string(all_ranks(options))});
   if (options.ranks_per_host > 0)
@@ -48,10 +50,8 @@ std::vector<std::string> by_srun(const Options& options) {
 }
 
 std::vector<std::string> by_mpiexec(const Options& options) {
-  std::vector<std::string> words{options.mpiexec, "-disable-auto-cleanup", "-n",
-                                 std::to_string(all_ranks(options))};
-  if (!options.hosts.empty()) add(words, {"-hosts", options.hosts});
-  if (options.ranks_per_host > 0) add(words, {"-ppn", std::to_string(options.ranks_per_host)});
+  std::vector<std::string> words{options.mpiexec};
+  add(words, own_process_manager().words(options));
   add(words, options.mpiexec_options);
   return words;
 }
@@ -59,8 +59,9 @@ std::vector<std::string> by_mpiexec(const Options& options) {
 }  // namespace
 
 bool starts_by_srun(const Options& options) {
-  static const bool has_pmi2 = in_slurm_job_of_several_nodes() && srun_has_pmi2();
-  return has_pmi2 && options.hosts.empty() && options.mpiexec == Options().mpiexec &&
+  static const bool has_plugin =
+      in_slurm_job_of_several_nodes() && srun_has(own_process_manager().srun_plugin);
+  return has_plugin && options.hosts.empty() && options.mpiexec == Options().mpiexec &&
          options.mpiexec_options.empty();
 }
 

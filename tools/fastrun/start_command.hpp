@@ -1,4 +1,5 @@
-// The command that starts the wrappers of all ranks: MPICH's mpiexec, or Slurm's srun.
+// The command that starts the wrappers of all ranks: the mpiexec of this program's
+// MPI, or Slurm's srun.
 #pragma once
 
 #include <string>

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "process_manager.hpp"
 #include "start_command.hpp"
 
 namespace fastrun {
@@ -29,9 +30,8 @@ namespace {
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
-  std::fprintf(stderr,
-               "fastrun: %s cannot be started (%s); install MPICH or name it by --mpiexec\n",
-               arguments[0], std::strerror(errno));
+  std::fprintf(stderr, "fastrun: %s cannot be started (%s); install %s or name it by --mpiexec\n",
+               arguments[0], std::strerror(errno), own_process_manager().mpi);
   _exit(127);
 }
 

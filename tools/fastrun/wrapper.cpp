@@ -20,6 +20,7 @@
 #include "fastrun.hpp"
 #include "keep_alive.hpp"
 #include "mpi/launcher.hpp"
+#include "mpi/started.hpp"
 #include "output.hpp"
 #include "rank_reports.hpp"
 #include "session.hpp"
@@ -271,9 +272,11 @@ int run_rank(const std::string& rank, const std::vector<std::string>& program) {
 }  // namespace
 
 int wrap(const std::vector<std::string>& program) {
-  const char* rank = std::getenv("PMI_RANK");
-  fast::require(rank != nullptr && !program.empty(), fast::ErrorKind::argument,
+  const auto self = fast::mpi::started();
+  fast::require(self && !program.empty(), fast::ErrorKind::argument,
                 "fastrun --wrap is started by fastrun only");
+  const std::string rank = std::to_string(self->rank);
+  setenv(rank_variable, rank.c_str(), 1);
   return in_own_session([&] { return run_rank(rank, program); });
 }
 

@@ -1,0 +1,34 @@
+// What the library does differently with each implementation of MPI. A source for each defines all
+// of this: mpich.cpp, which MPICH's derivatives have too, and open_mpi.cpp. <mpi.h> decides.
+#pragma once
+
+#include <string_view>
+
+namespace fast::mpi::implementation {
+
+/// "MPICH" or "Open MPI".
+std::string_view name();
+
+/// Call it before MPI_Init. Sets what the transport below MPI needs. Values that are set already
+/// have priority.
+void prepare_transport();
+
+/// Whether MPI_Finalize may wait forever after all ranks have reached their end.
+bool finalize_may_hang(bool several_hosts);
+
+/// Whether this process's process manager has ended.
+bool process_manager_has_gone();
+
+/// Tells the process manager that this rank has ended well, where MPI_Finalize would wait for lost
+/// ranks. False if that is not possible.
+bool tell_process_manager();
+
+/// How a rank reads the memory of ranks of other hosts.
+enum class Reads {
+  window,          ///< by MPI_Rget from a window of MPI_Win_create
+  dynamic_window,  ///< by MPI_Rget from a window of MPI_Win_create_dynamic
+  messages,        ///< by messages that a thread answers. Either all ranks say this or none does
+};
+Reads reads();
+
+}  // namespace fast::mpi::implementation

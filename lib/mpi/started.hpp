@@ -1,0 +1,25 @@
+// What the process manager that started this process says of it, by environment variables.
+#pragma once
+
+#include <optional>
+
+namespace fast::mpi {
+
+/// A rank as its process manager numbers it, before MPI begins.
+struct Started {
+  const char* by = "";  ///< the MPI whose process manager it is: "MPICH" or "Open MPI"
+  int rank = 0;
+  int size = 1;
+  int here = 0;  ///< ranks of this host; 0: not said
+};
+
+/// None if no process manager has started this process. Reads the variables of mpiexec, and of
+/// srun with --mpi=pmi2 or --mpi=pmix, whichever MPI this library is built with.
+std::optional<Started> started();
+
+/// Throws Error if MPI has found one rank where a process manager has started several: the usual
+/// cause is the mpiexec of another MPI. Rank 0 gets Error(mpi), the others Error(peer_failed).
+/// `library` is the MPI of this program, as library_version() names it.
+void require_own_process_manager(int found_size, const char* library);
+
+}  // namespace fast::mpi
