@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from . import __version__, _core
+from . import __version__, _core, implementation
 
 FRAMEWORKS = ("numpy", "torch", "jax", "mpi4py", "networkx", "scipy")
 TRIAL = """
@@ -49,10 +49,19 @@ class Doctor:
         print(f"ok    {what}" if well else f"MEND  {what}: {remedy}")
         self.is_well = self.is_well and well
 
+    def is_own(self, mpiexec: str) -> bool:
+        """False, with what to do, for the mpiexec of another MPI."""
+        found, own = implementation.named_in(said([mpiexec, "--version"])), implementation.of_this_package()
+        if found is not None and own is not None and found != own:
+            self.say(False, f"mpiexec is {own}'s", f"it is {found}'s, with which each rank would be rank 0 of 1; choose it by "
+                     "update-alternatives --config mpirun, or put that of " + own + " first in PATH")
+            return False
+        return True
+
     def examine(self) -> None:
         mpiexec = shutil.which("mpiexec")
         self.say(mpiexec is not None, "mpiexec is in the path", "install MPICH (apt-get install mpich)")
-        if mpiexec is not None:
+        if mpiexec is not None and self.is_own(mpiexec):
             output = said([mpiexec, "-n", "2", sys.executable, "-c", TRIAL])
             self.say(output.strip() == "averaged 2", "two processes average their weights",
                      "mpiexec and the MPI library of this package are not the same, or /dev/shm is full; it printed: "

@@ -16,7 +16,9 @@ from . import _core
 
 __all__ = ["spawn"]
 
-OF_LAUNCHERS = ("PMI_", "MPI_LOCAL", "HYDI", "FASTRUN")  # variables of the launcher that started this process
+# Variables of the launcher that started this process. Users set Open MPI's OMPI_MCA_ and OMPI_ALLOW_.
+OF_LAUNCHERS = ("PMI_", "PMIX_", "MPI_LOCAL", "HYDI", "FASTRUN", "OMPI_")
+OF_USERS = ("OMPI_MCA_", "OMPI_ALLOW_")
 
 
 def spawn(workers: int, function: Callable[..., Any], *arguments: Any, launcher: str | None = None) -> list[Any]:
@@ -32,13 +34,14 @@ def spawn(workers: int, function: Callable[..., Any], *arguments: Any, launcher:
     program = shutil.which(launcher or "mpiexec")
     if program is None:
         raise _core.ResourceError(f"spawn: {launcher or 'mpiexec'} is not in the path; install MPICH (apt-get install "
-                                  "mpich)")
+                                  "mpich), or Open MPI if FAST is built with it")
     with tempfile.TemporaryDirectory(prefix="fast-spawn-") as folder:
         place = pathlib.Path(folder)
         main = multiprocessing.spawn.get_preparation_data("fast_decentralized.spawn")
         main.pop("authkey", None)  # of multiprocessing's own connections; it refuses to be pickled
         (place / "task").write_bytes(pickle.dumps(main) + pickle.dumps((function, arguments)))
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_LAUNCHERS)}
+        environment = {name: value for name, value in os.environ.items()
+                       if name.startswith(OF_USERS) or not name.startswith(OF_LAUNCHERS)}
         rank = f"from fast_decentralized.launch import _run; _run({folder!r})"
         status = subprocess.run([program, "-n", str(workers), sys.executable, "-c", rank],
                                 env=environment, stdin=subprocess.DEVNULL).returncode

@@ -10,7 +10,7 @@ import socket
 import time
 from typing import Mapping
 
-from . import _core
+from . import _core, implementation
 from .process_manager import Server, line_of
 
 LAUNCHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -33,6 +33,7 @@ def join() -> None:
     """Gives this process its rank, before MPI begins. Does nothing without torchrun."""
     if is_launcher(os.environ):
         size = _number(os.environ, "WORLD_SIZE", 1, MOST_RANKS)
+        _require_mpich()
         _number(os.environ, "MASTER_PORT", 0, MOST_PORTS - PORTS)
         connection = _connect(_number(os.environ, "RANK", 0, size - 1), size)
         os.environ.update(PMI_FD=str(connection.detach()), PMI_RANK=os.environ["RANK"],
@@ -60,6 +61,15 @@ def _number(environment: Mapping[str, str], name: str, least: int, most: int) ->
     error.everywhere = name != "RANK"  # the other ranks have the same value
     error.rank = int(rank) if rank.isdecimal() else 0
     raise error
+
+
+def _require_mpich() -> None:
+    """Ranks of Open MPI ask by another protocol (PMIx), which the server here does not have."""
+    if implementation.of_this_package() == "Open MPI":
+        error = _core.ArgumentError("torchrun: this package uses Open MPI, whose ranks torchrun cannot connect; start by "
+                                    "mpiexec, or build the package with MPICH")
+        error.everywhere, error.rank = True, _number(os.environ, "RANK", 0, MOST_RANKS)
+        raise error
 
 
 def _run() -> str:

@@ -10,7 +10,7 @@ source "$(dirname "$0")/../support/expect.sh"
 # Tells its process, which becomes fast-train's. The slow one, of rank 1, comes last: process2.
 cat >"$directory/rank" <<'EOS'
 #!/usr/bin/env bash
-echo $$ >"$directory/process$(((PMI_RANK + 1) % 3))"
+echo $$ >"$directory/process$(((${PMI_RANK:-$OMPI_COMM_WORLD_RANK} + 1) % 3))"
 exec "$@"
 EOS
 chmod +x "$directory/rank"

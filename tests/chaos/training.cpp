@@ -15,6 +15,7 @@
 
 #include "chaos/bounds.hpp"
 #include "chaos/work.hpp"
+#include "mpi/started.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace chaos {
@@ -247,8 +248,8 @@ Verdict run_training(const Programs& programs, const Plan& plan, const std::stri
 
 int become_training(char** argv, const Plan& plan, const std::string& directory) {
   fake_clock(argv, plan, directory);
-  const char* rank = std::getenv("PMI_RANK");
-  std::ofstream(fmt::format("{}/process-{}", directory, rank == nullptr ? "0" : rank)) << getpid();
+  const auto self = fast::mpi::started();
+  std::ofstream(fmt::format("{}/process-{}", directory, self ? self->rank : 0)) << getpid();
   execv(argv[4], argv + 4);
   return 127;
 }

@@ -78,7 +78,7 @@ cat >"$directory/shared/by_ssh" <<'END'
 /usr/sbin/sshd -De -f /home/fast/.sshd_config 2>/tmp/sshd.log &
 for ((i = 0; i < 100; ++i)); do ssh -o BatchMode=yes 127.0.0.1 true 2>/dev/null && break || sleep 0.1; done
 ssh -o BatchMode=yes 127.0.0.1 'echo "ssh as $(id -un)"'
-HYDRA_HOST_FILE=/shared/hostfile HYDRA_LAUNCHER=ssh fastrun -n 2 bash -c 'echo "rank $PMI_RANK"'
+HYDRA_HOST_FILE=/shared/hostfile HYDRA_LAUNCHER=ssh fastrun -n 2 bash -c 'echo "rank $FASTRUN_RANK"'
 status=$?
 [[ $status -eq 0 ]] || cat /tmp/sshd.log
 kill $!

@@ -7,26 +7,35 @@ trap 'rm -rf "$directory"' EXIT
 source "$(dirname "$0")/../support/expect.sh"
 
 small=(--samples 600 --model mlp --epochs 1 --quiet)
-expect "all end well" 0 "rank 0" "rank 2" -- "$fastrun" -n 3 bash -c 'echo "rank $PMI_RANK"'
+expect "all end well" 0 "rank 0" "rank 2" -- "$fastrun" -n 3 bash -c 'echo "rank $FASTRUN_RANK"'
 expect "one is killed" 0 "rank 1 (process" "signal 9" "rank 1 said: last words" "rank 2 survived" "2 of 3" -- \
-  "$fastrun" -n 3 bash -c 'if [[ $PMI_RANK = 1 ]]; then echo "last words" >&2; kill -9 $$; fi; sleep 1; echo "rank $PMI_RANK survived"'
-expect "too few end well" 1 "1 of 3 ranks ended well; 2 are required" -- "$fastrun" --min-workers 2 -n 3 bash -c 'exit $PMI_RANK'
+  "$fastrun" -n 3 bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then echo "last words" >&2; kill -9 $$; fi; sleep 1; echo "rank $FASTRUN_RANK survived"'
+expect "too few end well" 1 "1 of 3 ranks ended well; 2 are required" -- "$fastrun" --min-workers 2 -n 3 bash -c 'exit $FASTRUN_RANK'
 expect "only a spare that slept ends well" 1 "1 of 2 ranks ended well (1 of these had no part in the end); 1 is required" -- \
-  "$fastrun" -n 1 --spares 1 bash -c '[[ $PMI_RANK = 1 ]]'
+  "$fastrun" -n 1 --spares 1 bash -c '[[ $FASTRUN_RANK = 1 ]]'
 expect "a spare that took a seat ends well" 0 "1 of 2 ranks ended well; 1 is required" -- \
-  "$fastrun" -n 1 --spares 1 bash -c 'if [[ $PMI_RANK = 1 ]]; then printf t >&$FASTRUN_FD; else false; fi'
+  "$fastrun" -n 1 --spares 1 bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then printf t >&$FASTRUN_FD; else false; fi'
 expect "none ends well" 1 "0 of 2" -- "$fastrun" -n 2 false
 expect "no such program" 1 "/no/such cannot be started" -- "$fastrun" -n 2 /no/such
 expect "no program" 2 "no program given" -- "$fastrun" -n 2
 expect "started by another" 1 "PMI_RANK" -- env PMI_RANK=0 "$fastrun" -n 2 true
-expect "no mpiexec" 1 "install MPICH" -- "$fastrun" --mpiexec /no/mpiexec -n 2 true
+expect "no mpiexec" 1 "cannot be started" "or name it by --mpiexec" -- "$fastrun" --mpiexec /no/mpiexec -n 2 true
 printf '#!/bin/sh\nexec sleep 50\n' >"$directory/sleeper"
 chmod +x "$directory/sleeper"
 expect "an mpiexec that starts nobody" 1 "2 of 2 ranks have not been started within 1 s" "ranks 0, 1 never started" -- \
   "$fastrun" --mpiexec "$directory/sleeper" --launch-deadline 1 -n 2 true
 expect "the same, interrupted" 1 "0 of 2 ranks ended well" -- \
   timeout --preserve-status -s INT 1 "$fastrun" --mpiexec "$directory/sleeper" -n 2 true
-expect "doctor" 0 "MPICH's hydra" "/dev/shm" "cores" -- "$fastrun" --doctor -n 1
+expect "doctor" 0 "ok    mpiexec is " "ok    two processes" "/dev/shm" "cores" -- "$fastrun" --doctor -n 1
+# One of these is the mpiexec of another MPI.
+printf '#!/bin/sh\necho "HYDRA build details:"\n' >"$directory/hydra"
+printf '#!/bin/sh\necho "mpiexec (OpenRTE) 4.1.4"\n' >"$directory/open_mpi"
+chmod +x "$directory/hydra" "$directory/open_mpi"
+other=hydra own="Open MPI" wrong=MPICH
+grep -qF hydra "$directory/output" && other=open_mpi own=MPICH wrong="Open MPI"
+expect "doctor of another MPI" 1 "MEND  $directory/$other is " "it is $wrong's, but FAST is built with $own: each rank would be rank 0 of 1" \
+  "--mpiexec mpiexec." -- "$fastrun" --doctor --mpiexec "$directory/$other" -n 1
+expect "doctor of no MPI" 1 "MEND  cat is " "install $own" -- "$fastrun" --doctor --mpiexec cat -n 1
 # The hosts of --hosts are examined, not this machine. This ssh answers as a host of 64 cores, and for one of the two alone.
 printf '#!/bin/sh\ncase $* in *nohost1*) exec env PATH="%s:$PATH" sh -c "$6" ;; esac\nexit 255\n' "$directory/bin" >"$directory/ssh"
 mkdir "$directory/bin"
@@ -42,7 +51,7 @@ grep -qF "MEND" "$directory/output" && tell_failure "doctor of more ranks than c
 expect "training" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" "${small[@]}"
 expect "bad input" 1 "error: --lr: -1" "0 of 2" -- "$fastrun" -n 2 "$train" "${small[@]}" --lr -1
 expect "a rank that never begins" 1 "before training began" -- "$fastrun" --start-deadline 1 -n 2 \
-  bash -c 'if [[ $PMI_RANK = 1 ]]; then kill -9 $$; fi; exec sleep 50'
+  bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then kill -9 $$; fi; exec sleep 50'
 
 # SIGTERM to fastrun: all save and end; then they go on.
 terminate() { kill -TERM "$(pgrep -P "$1")"; }
@@ -66,7 +75,7 @@ expect_on_the_way "mpiexec is killed" "mpiexec has ended; the ranks go on withou
 grep -qF "workers                       2" "$directory/output" || tell_failure "mpiexec is killed: no summary of both"
 cat >"$directory/sleepy" <<'EOF'
 #!/bin/sh
-echo $$ >"$directory/sleepy$PMI_RANK"
+echo $$ >"$directory/sleepy$FASTRUN_RANK"
 exec sleep 50
 EOF
 chmod +x "$directory/sleepy"
@@ -94,7 +103,7 @@ sleepers_end || tell_failure "fastrun is killed: its ranks live"
 # Runs whose ranks of $victims tell their processes, to be killed.
 cat >"$directory/rank" <<'EOF'
 #!/usr/bin/env bash
-[[ " $victims " != *" $PMI_RANK "* ]] || echo $$ >"$directory/victim$PMI_RANK"
+[[ " $victims " != *" $FASTRUN_RANK "* ]] || echo $$ >"$directory/victim$FASTRUN_RANK"
 exec "$@"
 EOF
 chmod +x "$directory/rank"

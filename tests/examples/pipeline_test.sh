@@ -30,7 +30,7 @@ expect "the saved model" 0 "conv1.weight" "fc3.bias" "1x28x28" -- "$model" info 
 # Rank 2 is stage 0 of replica 1. It is killed once it trains.
 cat >"$directory/rank" <<'END'
 #!/usr/bin/env bash
-[[ $PMI_RANK != 2 ]] || echo $$ >"$directory/victim"
+[[ $FASTRUN_RANK != 2 ]] || echo $$ >"$directory/victim"
 exec "$@"
 END
 chmod +x "$directory/rank"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Several hosts on one Linux machine, for tests: network namespaces on a bridge, each with an address, hostname, process
-# table and /dev/shm of its own, so that ranks on two of them share nothing but TCP. Needs root, iproute2 and MPICH.
-#   hosts.sh check              0 when this machine can do it; else says why not
+# table and /dev/shm of its own, so that ranks on two of them share nothing but TCP. Needs root, iproute2 and MPI.
+#   hosts.sh check [any]        0 when this machine can do it; else says why not. any: with Open MPI too, for run alone
 #   hosts.sh up [N] [--switch PROGRAM]    N hosts (2), 10.99.0.1 ... 10.99.0.N; with PROGRAM (tests/hosts/switch.cpp) between them
 #                               in place of the bridge
 #   hosts.sh link I J SETTING...          with --switch, the link between two hosts, or  link all SETTING...  all of them:
@@ -18,6 +18,7 @@
 set -euo pipefail
 self=$(readlink -f "$0")
 bridge=fasthosts
+network=10.99.0.0/24
 socket=/tmp/fasthosts.switch # of a switch in place of the bridge; .pid and .program beside it
 
 in_network() { nsenter --net="/run/netns/$1" "${@:2}"; }
@@ -46,6 +47,8 @@ enter() {
     while others; do sleep 0.05; done
     exit \$status"
 }
+
+is_open_mpi() { mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI"; }
 
 hosts() { ip netns list | sed -n 's/^\(fasthost[0-9]*\).*/\1/p' | sort -V; }
 
@@ -79,6 +82,7 @@ attach() {
 case ${1:-} in
 check)
   [[ $(id -u) -eq 0 ]] || { echo "network namespaces need root"; exit 1; }
+  [[ ${2:-} == any ]] || ! is_open_mpi || { echo "this test starts MPICH's mpiexec, and the one here is Open MPI's"; exit 1; }
   command -v ip >/dev/null || { echo "iproute2 is not installed"; exit 1; }
   ip netns add fastcheck 2>/dev/null || { echo "this kernel or container has no network namespaces"; exit 1; }
   why=$(enter fastcheck true 2>&1) || { ip netns del fastcheck; echo "hosts cannot have mounts of their own: $why"; exit 1; }
@@ -136,6 +140,11 @@ lose)
 run)
   count=$2 ranks=$4
   shift 4
+  if is_open_mpi; then
+    list=$(seq -f "10.99.0.%g:$ranks" -s , "$count")
+    exec mpiexec --mca plm_rsh_agent "$self" --mca oob_tcp_if_include $network --mca btl_tcp_if_include $network \
+      --oversubscribe --bind-to none --host "$list" -n $((count * ranks)) "$@"
+  fi
   list=$(seq -f '10.99.0.%g' -s , "$count")
   exec mpiexec -launcher ssh -launcher-exec "$self" -iface $bridge -hosts "$list" \
     -n $((count * ranks)) -ppn "$ranks" "$@"

@@ -72,7 +72,7 @@ done
 # Before training nobody can do without the host.
 cat >"$directory/rank" <<'EOF'
 #!/usr/bin/env bash
-[[ $PMI_RANK != 2 ]] || { echo waiting >"$directory/last" && sleep 50; }
+[[ $FASTRUN_RANK != 2 ]] || { echo waiting >"$directory/last" && sleep 50; }
 exec "$@"
 EOF
 chmod +x "$directory/rank"

@@ -8,7 +8,7 @@ trap 'rm -rf "$directory"' EXIT
 source "$(dirname "$0")/../support/expect.sh"
 cat >"$directory/rank" <<'EOR'
 #!/usr/bin/env bash
-[[ $PMI_RANK != 1 ]] || echo $$ >"$directory/victim"
+[[ $FASTRUN_RANK != 1 ]] || echo $$ >"$directory/victim"
 exec "$@"
 EOR
 chmod +x "$directory/rank"

@@ -102,9 +102,9 @@ if [[ $part == files ]]; then
 fi
 
 expect "srun" 0 "test accuracy" "workers                       4" -- srun -N 2 --ntasks-per-node=2 --mpi=pmi2 "$train" "${small[@]}"
-expect "srun fastrun" 1 "PMI_RANK is set" -- srun -n 2 --mpi=pmi2 "$fastrun" -n 2 true
+expect "srun fastrun" 1 "has started this already" -- srun -n 2 --mpi=pmi2 "$fastrun" -n 2 true
 expect "salloc" 0 "rank 0 on fasthost1" "rank 1 on fasthost2" -- \
-  salloc -N 2 --ntasks-per-node=1 "$fastrun" -n 2 bash -c 'echo "rank $PMI_RANK on $(hostname)"'
+  salloc -N 2 --ntasks-per-node=1 "$fastrun" -n 2 bash -c 'echo "rank $FASTRUN_RANK on $(hostname)"'
 
 batch() { sbatch -W -o "$directory/job" "$@" && cat "$directory/job"; }
 export -f batch
@@ -114,7 +114,7 @@ expect "sbatch" 0 "test accuracy" "workers                       4" -- bash -c '
 
 cat >rank.sh <<'EOF'
 #!/bin/bash
-[[ $PMI_RANK = 0 ]] || echo "$(hostname) $$" >"$directory/victim"
+[[ $FASTRUN_RANK = 0 ]] || echo "$(hostname) $$" >"$directory/victim"
 exec "$@"
 EOF
 chmod +x rank.sh

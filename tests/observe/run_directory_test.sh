@@ -56,7 +56,7 @@ expect "a full disk" 0 "test accuracy" "metrics/1.jsonl cannot be written" "logs
 # fastrun shows a stopped rank, without a terminal and on one.
 cat >rank <<'EOF'
 #!/usr/bin/env bash
-echo $$ >"$directory/process$PMI_RANK"
+echo $$ >"$directory/process$FASTRUN_RANK"
 exec "$@"
 EOF
 chmod +x rank

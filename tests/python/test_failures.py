@@ -45,7 +45,7 @@ def test_a_failure_that_another_hook_prints_ends_all_ranks(started):
 
 def statuses_of(ranks, program, *arguments):
     """What each rank ends with."""
-    rank = 'python -B "$@"; status=$?; echo "rank $PMI_RANK ended with $status" >&2; exit $status'
+    rank = 'python -B "$@"; status=$?; echo "rank ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} ended with $status" >&2; exit $status'
     done = subprocess.run(["mpiexec", "-n", str(ranks), "sh", "-c", rank, "sh", PROGRAMS / program, *arguments],
                           capture_output=True, text=True, timeout=150, stdin=subprocess.DEVNULL)
     found = re.findall(r"^rank (\d) ended with (\d+)$", done.stderr, re.MULTILINE)

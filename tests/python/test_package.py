@@ -7,6 +7,7 @@ import sys
 
 import fast_decentralized as fast
 import pytest
+from fast_decentralized import implementation
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = pathlib.Path(fast.__file__).parent
@@ -30,6 +31,24 @@ def test_the_doctor_prints_versions_and_findings():
 def test_the_doctor_says_what_to_mend():
     done = run(sys.executable, "-m", "fast_decentralized", env={**os.environ, "PATH": "/nowhere"})
     assert done.returncode == 1 and "MEND  mpiexec is in the path: install MPICH" in done.stdout
+
+
+@pytest.mark.parametrize("text, name", [
+    ("HYDRA build details:\n    Version: 4.0.2", "MPICH"), ("mpiexec (OpenRTE) 4.1.4", "Open MPI"),
+    ("mpirun (Open MPI) 5.0.3", "Open MPI"), ("MPICH Version:\t4.0.2", "MPICH"), ("Open MPI v4.1.4, package: Debian", "Open MPI"),
+    ("something else", None)])
+def test_implementations_of_mpi_are_known_by_their_texts(text, name):
+    assert implementation.named_in(text) == name
+
+
+def test_the_doctor_names_the_mpiexec_of_another_mpi(tmp_path):
+    own = implementation.of_this_package()
+    other, text = ("Open MPI", "mpiexec (OpenRTE) 4.1.4") if own == "MPICH" else ("MPICH", "HYDRA build details:")
+    (tmp_path / "mpiexec").write_text(f"#!/bin/sh\necho '{text}'\n")
+    (tmp_path / "mpiexec").chmod(0o755)
+    done = run(sys.executable, "-m", "fast_decentralized", env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"MEND  mpiexec is {own}'s: it is {other}'s, with which each rank would be rank 0 of 1" in done.stdout
 
 
 def test_the_module_has_no_mpi_of_its_own():

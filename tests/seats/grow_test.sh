@@ -61,7 +61,7 @@ requests() {
   # on the new seat by then.
   cat >"$directory/rank" <<'EOS'
 #!/usr/bin/env bash
-echo $$ >"$directory/process$PMI_RANK"
+echo $$ >"$directory/process$FASTRUN_RANK"
 exec "$@"
 EOS
   chmod +x "$directory/rank"

@@ -9,7 +9,7 @@ source "$(dirname "$0")/../support/expect.sh"
 # Ranks of $victims tell their processes, to be killed.
 cat >"$directory/rank" <<'EOS'
 #!/usr/bin/env bash
-[[ " $victims " != *" $PMI_RANK "* ]] || echo $$ >"$directory/victim$PMI_RANK"
+[[ " $victims " != *" $FASTRUN_RANK "* ]] || echo $$ >"$directory/victim$FASTRUN_RANK"
 exec "$@"
 EOS
 chmod +x "$directory/rank"

@@ -251,8 +251,8 @@ def main():
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
-        (directory / "rank").write_text(f'#!/bin/bash\necho $$ >{name}/new-$PMI_RANK\n'
-                                        f'mv {name}/new-$PMI_RANK {name}/process-$PMI_RANK\nexec "$@"\n')
+        (directory / "rank").write_text(f'#!/bin/bash\necho $$ >{name}/new-$FASTRUN_RANK\n'
+                                        f'mv {name}/new-$FASTRUN_RANK {name}/process-$FASTRUN_RANK\nexec "$@"\n')
         (directory / "rank").chmod(0o755)
         return Soak(options, directory).go()
 

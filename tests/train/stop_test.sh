@@ -10,7 +10,7 @@ source "$(dirname "$0")/../support/expect.sh"
 # Ranks that write down their process numbers.
 cat >"$directory/rank" <<'EOF'
 #!/usr/bin/env bash
-echo $$ >"$directory/pid${PMI_RANK:-0}"
+echo $$ >"$directory/pid${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-0}}"
 exec "$@"
 EOF
 chmod +x "$directory/rank"
