@@ -117,7 +117,7 @@ tools::Program command_line() {
   described.notes =
       "Topologies are listed by fast-train --help and shown by fast-topology(1). Rules and their "
       "options are listed by fast-train --help-markdown.\n\n"
-      "Workers are started by fastrun(1) or by mpiexec of MPICH.";
+      "Workers are started by fastrun(1) or by mpiexec.";
   return described;
 }
 

@@ -42,7 +42,9 @@ void describe(CLI::App& app, Options& options, bool& doctor) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", options.threads,
                  "OMP_NUM_THREADS and its kin for each rank; 0: the cores divided by the ranks");
-  tools::offer(app.add_option("--mpiexec", options.mpiexec, "MPICH's mpiexec"), {"<file>"});
+  tools::offer(
+      app.add_option("--mpiexec", options.mpiexec, "mpiexec of the MPI that FAST is built with"),
+      {"<file>"});
   app.add_option("--mpiexec-option", options.mpiexec_options,
                  "passed on to mpiexec; may be repeated")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
