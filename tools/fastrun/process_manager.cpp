@@ -51,8 +51,8 @@ Words exported_variables() {
         std::any_of(std::begin(prefixes), std::end(prefixes), [&](const char* prefix) {
           return std::strncmp(*variable, prefix, std::strlen(prefix)) == 0;
         });
-    const char* end = std::strchr(*variable, '=');
-    if (is_wanted && end != nullptr) add(words, {"-x", std::string(*variable, end)});
+    const std::string_view text(*variable);
+    if (is_wanted) add(words, {"-x", std::string(text.substr(0, text.find('=')))});
   }
   return words;
 }

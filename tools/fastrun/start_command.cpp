@@ -35,24 +35,24 @@ bool srun_has(const char* plugin) {
   return pclose(list) == 0 && text.find(plugin) != std::string::npos;
 }
 
-void add(std::vector<std::string>& words, const std::vector<std::string>& more) {
+void append(std::vector<std::string>& words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
 }
 
 std::vector<std::string> by_srun(const Options& options) {
   std::vector<std::string> words{"srun", fmt::format("--mpi={}", own_process_manager().srun_plugin),
                                  "--no-kill", "--kill-on-bad-exit=0", "--export=ALL"};
-  add(words, {"--wait=0", "--overcommit", "--overlap", "--input=none"});
-  add(words, {"-n", std::to_string(all_ranks(options))});
+  append(words, {"--wait=0", "--overcommit", "--overlap", "--input=none"});
+  append(words, {"-n", std::to_string(all_ranks(options))});
   if (options.ranks_per_host > 0)
-    add(words, {"--ntasks-per-node", std::to_string(options.ranks_per_host)});
+    append(words, {"--ntasks-per-node", std::to_string(options.ranks_per_host)});
   return words;
 }
 
 std::vector<std::string> by_mpiexec(const Options& options) {
   std::vector<std::string> words{options.mpiexec};
-  add(words, own_process_manager().words(options));
-  add(words, options.mpiexec_options);
+  append(words, own_process_manager().words(options));
+  append(words, options.mpiexec_options);
   return words;
 }
 
@@ -67,8 +67,8 @@ bool starts_by_srun(const Options& options) {
 
 std::vector<std::string> start_command(const Options& options) {
   std::vector<std::string> words = starts_by_srun(options) ? by_srun(options) : by_mpiexec(options);
-  add(words, {own_path(), "--wrap"});
-  add(words, options.program);
+  append(words, {own_path(), "--wrap"});
+  append(words, options.program);
   return words;
 }
 
