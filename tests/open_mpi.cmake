@@ -1,4 +1,6 @@
-# ctest reads this before it starts a test of a build with Open MPI. As MPICH does, tests start more ranks than there are
-# cores, and ranks keep to no core.
+# ctest reads this before it starts a test of a build with Open MPI. As with MPICH, tests start more ranks than there are
+# cores, ranks keep to no core, and ranks of this host meet on the loopback: other tests make and remove network devices.
 set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
 set(ENV{OMPI_MCA_hwloc_base_binding_policy} none)
+set(ENV{OMPI_MCA_btl_tcp_if_include} lo)
+set(ENV{OMPI_MCA_oob_tcp_if_include} lo)
