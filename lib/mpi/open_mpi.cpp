@@ -2,13 +2,21 @@
 
 #if defined(OPEN_MPI)
 
+#include <csignal>
+
 #include "mpi/implementation.hpp"
 
 namespace fast::mpi::implementation {
 
 std::string_view name() { return "Open MPI"; }
 
-void prepare_transport() {}
+/// Writing to the connection of a rank that has died raises SIGPIPE (btl/tcp), which would end this
+/// rank too. A handler of the program stays.
+void prepare_transport() {
+  struct sigaction now {};
+  if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
+    std::signal(SIGPIPE, SIG_IGN);
+}
 
 bool finalize_may_hang(bool /*several_hosts*/) { return false; }
 

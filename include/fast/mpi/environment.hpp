@@ -11,7 +11,9 @@ namespace fast::mpi {
 /// Initializes MPI (MPI_THREAD_MULTIPLE) unless the program has, and finalizes what it initialized.
 /// MPICH before 4.2 on several hosts is an exception: its MPI_Finalize may hang and is not called.
 /// Without mpiexec there is one rank. SIGUSR1, which MPICH's process manager sends to the survivors
-/// of a death, is ignored. Throws Error(mpi) if MPI lacks MPI_THREAD_MULTIPLE.
+/// of a death, is ignored; with Open MPI SIGPIPE too, which a broken connection raises. Throws
+/// Error(mpi) if MPI lacks MPI_THREAD_MULTIPLE, and if the mpiexec of another MPI has started this
+/// program: each rank would be alone (Error(peer_failed) on all ranks but one).
 class Environment {
  public:
   Environment(int& argc, char**& argv);
