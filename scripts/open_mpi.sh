@@ -51,7 +51,7 @@ settings=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CCACHE_BASED
 in_machine() {
   local status=0
   BIND=${ccache:+$ccache:/root/.cache/ccache} scripts/bare_machine.sh run "$root" \
-    env "${settings[@]}" bash -euo pipefail -c 'cd "$0" && exec "$@"' "$place" "$@" <&0 &
+    env "${settings[@]}" bash -c 'cd "$0" && "$@"; exit $?' "$place" "$@" <&0 & # bash stays: it waits for orphans
   child=$!
   wait $child || status=$?
   child=
