@@ -70,9 +70,18 @@ expect "output" 0 "$(yes | head -c 3000000 | md5sum)" -- \
 
 # The process manager gives up: ranks that train go on without it.
 kill_mpiexec() { pkill -9 -P "$(pgrep -P "$1")" mpiexec; }
-expect_on_the_way "mpiexec is killed" "mpiexec has ended; the ranks go on without it" "$directory/alone/metrics/0.jsonl" kill_mpiexec -- \
-  "$fastrun" -n 2 "$train" --samples 4000 --model mlp --epochs 10 --step-ms 10 --quiet --out "$directory/alone"
-grep -qF "workers                       2" "$directory/output" || tell_failure "mpiexec is killed: no summary of both"
+if mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI"; then # whose library ends a rank that has lost mpiexec
+  timeout -k 5 100 "$fastrun" -n 2 "$train" --samples 4000 --model mlp --epochs 100 --step-ms 10 --quiet --out "$directory/alone" \
+    </dev/null >"$directory/output" 2>&1 &
+  for ((i = 0; i < 300 && $(results "$directory/alone/metrics/0.jsonl")0 < 1; ++i)); do sleep 0.1; done
+  kill_mpiexec $!
+  wait $! && tell_failure "mpiexec is killed: status 0"
+  grep -qF "0 of 2 ranks ended well" "$directory/output" || tell_failure "mpiexec is killed: no end is told"
+else
+  expect_on_the_way "mpiexec is killed" "mpiexec has ended; the ranks go on without it" "$directory/alone/metrics/0.jsonl" kill_mpiexec -- \
+    "$fastrun" -n 2 "$train" --samples 4000 --model mlp --epochs 10 --step-ms 10 --quiet --out "$directory/alone"
+  grep -qF "workers                       2" "$directory/output" || tell_failure "mpiexec is killed: no summary of both"
+fi
 cat >"$directory/sleepy" <<'EOF'
 #!/bin/sh
 echo $$ >"$directory/sleepy$FASTRUN_RANK"
