@@ -4,9 +4,11 @@
 #   dying_peers_test.sh FASTRUN DYING_PEERS [RUNS] [SEED]        77: cannot be done here
 set -uo pipefail
 fastrun=$1 program=$2 runs=${3:-6} seed=${4:-$RANDOM}
+if mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI"; then
+  echo "skipped: a rank of Open MPI 4.1 may hang when a rank dies with which it has a TCP connection" && exit 77
+fi
 [[ -z $(ls /sys/class/infiniband 2>/dev/null) ]] || { echo "skipped: reads go by RDMA here"; exit 77; }
 export MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp,self # ranks of one host as if each had a host of its own, with MPICH
-export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo # the same with Open MPI
 echo "seed $seed"
 failures=0
 output=$(mktemp)
