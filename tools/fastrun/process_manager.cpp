@@ -73,8 +73,8 @@ Words words_of_open_mpi(const Options& options) {
 
 const ProcessManager known[] = {
     {"MPICH", "MPICH's hydra", "HYDRA", "mpich", "mpiexec.mpich", "pmi2", {}, words_of_hydra},
-    {"Open MPI", "Open MPI's", "Open MPI", "openmpi-bin", "mpiexec.openmpi", "pmix",
-     of_open_mpi, words_of_open_mpi},
+    {"Open MPI", "Open MPI's", "Open MPI", "openmpi-bin", "mpiexec.openmpi", "pmix", of_open_mpi,
+     words_of_open_mpi},
 };
 
 template <class Condition>
