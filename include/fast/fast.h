@@ -107,7 +107,9 @@ fast_status fast_group_give_up(const fast_group* group);
  * Of fast_train besides: epochs, batch_size, learning_rate (0.05), lr_schedule or schedule,
  * warmup, seed, samples, shards, balance, window, take_over, loader_threads, validation, patience,
  * ema, arena, closing_rounds, progress (0), out, overwrite, log_level, evaluate_every,
- * checkpoint_every, checkpoints, keep, resume, strict, slow, step_ms. */
+ * checkpoint_every, checkpoints, keep, resume, strict, slow, step_ms.
+ * How fast_train reads its data: target, features, target_type (auto, classes or numbers),
+ * test_data, test_share. */
 fast_status fast_options_create(fast_options** options);
 fast_status fast_options_set(fast_options* options, const char* name, const char* value);
 void fast_options_free(fast_options* options);
@@ -269,11 +271,35 @@ void fast_worker_free(fast_worker* worker);    /* leaves as finished, if it has 
  * end the run. */
 typedef struct fast_batch {
   const float* inputs;         /* count x product(sample shape) */
-  const int32_t* labels;       /* count */
+  const int32_t* labels;       /* count x targets_per_sample; NULL where there are targets */
   const int64_t* sample_shape; /* sample_sides numbers */
   size_t count, values_per_sample;
   int32_t sample_sides;
+  /* Of tasks other than one class label a sample: labels for each step, or numbers to be predicted.
+   * Backends without evaluate_task() see no such batch. */
+  int32_t target_sides;        /* 0: one label or one number a sample */
+  const float* targets;        /* count x targets_per_sample; NULL where there are labels */
+  const int64_t* target_shape; /* target_sides numbers */
+  size_t targets_per_sample;   /* 1 for one label a sample */
 } fast_batch;
+
+/* What evaluate_task() measures, as sums that are added over batches and workers. */
+typedef struct fast_measures fast_measures;
+typedef enum fast_measure_form {
+  FAST_MEASURE_SHARE = 0,    /* sum / count, a number from 0 to 1 */
+  FAST_MEASURE_MEAN,         /* sum / count */
+  FAST_MEASURE_ROOT_OF_MEAN, /* the square root of that */
+  FAST_MEASURE_EXP_OF_MEAN   /* e to the power of that */
+} fast_measure_form;
+/* Adds to the measure of this name, which the first call makes. The measure that was made first is
+ * the most important one. A name has letters, digits and _, and is neither "loss" nor "samples". */
+fast_status fast_measures_add(fast_measures* measures, const char* name, fast_measure_form form,
+                              double sum, double count);
+/* The same for the area under the ROC curve, by a score of a sample of class 0 or 1. Scores in the
+ * same 1/64 count as equal, and so do those beyond -32 and 32. */
+fast_status fast_measures_add_score(fast_measures* measures, const char* name, double score,
+                                    int is_class_1);
+
 typedef struct fast_backend_functions {
   size_t struct_size; /* sizeof(fast_backend_functions) */
   const char* name;
@@ -290,6 +316,12 @@ typedef struct fast_backend_functions {
    * parameters, after the hook and before clipping, which is asked for once an epoch. */
   int (*correct_in_step)(void* user, size_t* correct);
   int (*gradient_norm)(void* user, double* norm);
+  /* In place of evaluate(), which may then be NULL, for all tasks: class labels, labels for each
+   * step, numbers. Adds measures by name; the same ones for each batch. Without any, the mean loss
+   * is reported. NULL: evaluate() is called, and other tasks than one class label a sample are
+   * refused. */
+  int (*evaluate_task)(void* user, const fast_batch* batch, double* loss_sum,
+                       fast_measures* measures);
 } fast_backend_functions;
 /* `destroy` is called by fast_backend_free(), and when this fails. */
 fast_status fast_backend_create(const fast_backend_functions* functions, void* user,
@@ -297,7 +329,8 @@ fast_status fast_backend_create(const fast_backend_functions* functions, void* u
                                 fast_backend** backend);
 void fast_backend_free(fast_backend* backend);
 
-/* Collective. Trains on "fashion-mnist" or a directory and leaves the mean model in the tensors.
+/* Collective. Trains on data that docs/reference/data.md describes ("fashion-mnist", "table.csv",
+ * a directory), and leaves the mean model in the tensors.
  * The summary, a table, is there until this thread's next call of this function; may be NULL. */
 fast_status fast_train(const fast_group* group, const char* topology, fast_backend* backend,
                        const char* data, const fast_options* options, const char** summary);

@@ -1,7 +1,8 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
-#include "c/handles.hpp"
+#include "c/measures.hpp"
 
 using namespace fast;
 
@@ -12,11 +13,14 @@ int call_hook(void* context, const fast_tensor* gradients, size_t count) {
       [&] { (*static_cast<const GradientHook*>(context))(c::views_of(gradients, count)); });
 }
 
-/// A caller that was compiled with an older header has no functions for metrics.
+/// A caller that was compiled with an older header lacks the functions for metrics, or
+/// evaluate_task().
 fast_backend_functions backend_functions_of(const fast_backend_functions& given) {
-  constexpr std::size_t first_size = offsetof(fast_backend_functions, correct_in_step);
+  constexpr std::size_t sizes[] = {offsetof(fast_backend_functions, correct_in_step),
+                                   offsetof(fast_backend_functions, evaluate_task),
+                                   sizeof(fast_backend_functions)};
   const std::size_t size = given.struct_size;
-  require(size == sizeof(fast_backend_functions) || size == first_size, ErrorKind::argument,
+  require(std::ranges::find(sizes, size) != std::end(sizes), ErrorKind::argument,
           "fast_backend_create: struct_size is {}; set it to sizeof(fast_backend_functions), {}",
           size, sizeof(fast_backend_functions));
   fast_backend_functions functions{};
@@ -40,7 +44,7 @@ class CallbackBackend final : public Backend {
   std::vector<TensorView> parameters() override { return views_; }
 
   double train(const Batch& batch, const GradientHook& hook) override {
-    const Handed handed(batch);
+    const Handed handed(batch, takes_all_tasks());
     double loss = 0;
     std::exception_ptr failure;
     const GradientHook kept = [&](const std::vector<TensorView>& gradients) {
@@ -59,8 +63,17 @@ class CallbackBackend final : public Backend {
   }
 
   Evaluation evaluate(const Batch& batch) override {
-    const Handed handed(batch);
+    const Handed handed(batch, takes_all_tasks());
     Evaluation evaluation;
+    if (takes_all_tasks()) {
+      fast_measures measures;
+      c::require_success(
+          functions_.evaluate_task(user_, &handed.batch, &evaluation.loss_sum, &measures),
+          "evaluate_task");
+      evaluation.measures =
+          c::measures_or_loss(std::move(measures), evaluation.loss_sum, batch.count());
+      return evaluation;
+    }
     c::require_success(
         functions_.evaluate(user_, &handed.batch, &evaluation.loss_sum, &evaluation.correct),
         "evaluate");
@@ -86,10 +99,12 @@ class CallbackBackend final : public Backend {
   }
 
  private:
+  bool takes_all_tasks() const { return functions_.evaluate_task != nullptr; }
+
   /// Empty batches and such that lack values do not reach the caller's code.
   struct Handed {
-    explicit Handed(const Batch& from) {
-      require_class_labels(from, "fast_backend");
+    Handed(const Batch& from, bool any_task) {
+      if (!any_task) require_class_labels(from, "fast_backend");
       std::size_t values = 1;
       for (const std::int64_t side : from.sample_shape) values *= static_cast<std::size_t>(side);
       require(from.count() > 0 && from.inputs.size() == from.count() * values, ErrorKind::argument,
@@ -97,11 +112,15 @@ class CallbackBackend final : public Backend {
               "required",
               from.count(), from.inputs.size(), values);
       batch = {from.inputs.data(),
-               from.labels.data(),
+               from.labels.empty() ? nullptr : from.labels.data(),
                from.sample_shape.data(),
                from.count(),
                values,
-               static_cast<std::int32_t>(from.sample_shape.size())};
+               static_cast<std::int32_t>(from.sample_shape.size()),
+               static_cast<std::int32_t>(from.target_shape.size()),
+               from.targets.empty() ? nullptr : from.targets.data(),
+               from.target_shape.data(),
+               from.target_size()};
     }
     fast_batch batch;
   };
@@ -126,7 +145,9 @@ fast_status fast_backend_create(const fast_backend_functions* functions, void* u
     c::require_given(functions->name, "functions->name");
     auto made = std::make_unique<CallbackBackend>(known, user);
     c::require_given(functions->train, "functions->train");
-    c::require_given(functions->evaluate, "functions->evaluate");
+    if (known.evaluate_task == nullptr) {
+      c::require_given(functions->evaluate, "functions->evaluate");
+    }
     c::require_given(functions->set_learning_rate, "functions->set_learning_rate");
     std::vector<TensorView> views = c::views_of(tensors, tensor_count);
     const ParameterLayout checked(views);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/closest.hpp"
+#include "core/split_text.hpp"
 #include "train/options/rows.hpp"
 #include "worker/options/rows.hpp"
 
@@ -29,10 +30,40 @@ options::Value<LogSink> log_to() {
           .format = [](const LogSink& from) { return from ? "1" : "0"; }};
 }
 
+/// Separated by commas.
+options::Value<std::vector<std::string>> names() {
+  return {.kind = options::Kind::text,
+          .required = "names, with commas between them",
+          .parse =
+              [](std::string_view text, std::vector<std::string>& into) {
+                into.clear();
+                for (const std::string_view name : split_text(text, ',')) into.emplace_back(name);
+                return options::Fit::good;
+              },
+          .format = [](const std::vector<std::string>& all) -> std::optional<std::string> {
+            return fmt::format("{}", fmt::join(all, ","));
+          }};
+}
+
 void add_worker_rows(OptionTable& table, WorkerOptions& worker, RuleChoice& rule) {
   add_rows(table, rule);
   add_rows(table, worker);
   table.add("log", worker.log, log_to(), "1: messages of the library go to standard error");
+}
+
+void add_data_rows(OptionTable& table, data::LoadOptions& load) {
+  using data::TargetKind;
+  table.add("target", load.target, options::text(), "what is to be predicted");
+  table.add("features", load.features, names(), "columns or an array that are the samples");
+  table.add("target_type", load.targets,
+            options::choice<TargetKind>({{"auto", TargetKind::automatic},
+                                         {"classes", TargetKind::classes},
+                                         {"numbers", TargetKind::numbers}}),
+            "what the target is");
+  table.add("test_data", load.test_data, options::text(), "the test part, in files of its own");
+  table.add("test_share", load.test_share,
+            options::optional(options::number<double>(options::fraction())),
+            "share of a table that is the test part");
 }
 
 void add_train_rows(OptionTable& table, TrainSettings& settings) {
@@ -42,9 +73,10 @@ void add_train_rows(OptionTable& table, TrainSettings& settings) {
             "samples per step and worker");
   table.add("learning_rate", trainer.learning_rate.base,
             options::number<double>(options::positive()), "learning rate");
-  table.add("samples", settings.samples, options::number<std::size_t>(options::any()),
+  table.add("samples", settings.load.limit, options::number<std::size_t>(options::any()),
             "train on the first so many samples only; 0: all");
   table.add("progress", trainer.progress, "print progress");
+  add_data_rows(table, settings.load);
 }
 
 void set(OptionTable& table, const std::string& name, const std::string& value) {

@@ -1,6 +1,7 @@
 // Settings by name.
 #pragma once
 
+#include <fast/data/load.hpp>
 #include <fast/train/trainer.hpp>
 
 #include "c/handles.hpp"
@@ -12,7 +13,7 @@ WorkerOptions worker_options(const fast_options* options);
 
 struct TrainSettings {
   train::TrainerOptions trainer;
-  std::size_t samples = 0;
+  data::LoadOptions load;
 };
 TrainSettings train_settings(const fast_options* options);
 

@@ -32,9 +32,7 @@ fast_status fast_train(const fast_group* group, const char* topology, fast_backe
       c::require_given(data_name, "data");
       settings = c::train_settings(options);
       rule = topology_from(topology);
-      data::LoadOptions load;
-      load.limit = settings->samples;
-      data = data::load(data_name, load);
+      data = data::load(data_name, settings->load);
     });
     table =
         train::train(group->group, *rule, *backend->backend, data, settings->trainer).to_table();

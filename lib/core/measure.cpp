@@ -23,6 +23,10 @@ double area_under(const std::vector<double>& counts) {
   return pairs / (below * ones);
 }
 
+bool is_of_names(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 }  // namespace
 
 double Measure::value() const {
@@ -59,6 +63,24 @@ void add(std::vector<Measure>& to, const std::vector<Measure>& from) {
           "measures: {} and {} of them do not add up; evaluate all batches by one backend",
           to.size(), from.size());
   for (std::size_t i = 0; i < to.size(); ++i) to[i].add(from[i]);
+}
+
+void require_valid(const std::vector<Measure>& measures) {
+  for (auto measure = measures.begin(); measure != measures.end(); ++measure) {
+    const std::string& name = measure->name;
+    require(!name.empty() && name != "loss" && name != "samples" &&
+                std::all_of(name.begin(), name.end(), is_of_names),
+            ErrorKind::argument,
+            "measures: the name \"{}\"; letters, digits and _ are required, and not \"loss\" or "
+            "\"samples\"",
+            name);
+    const auto is_again = [&](const Measure& other) { return other.name == name; };
+    require(std::none_of(measures.begin(), measure, is_again), ErrorKind::argument,
+            "measures: there are two of the name \"{}\"; give each a name of its own", name);
+    const std::size_t sums = measure->form == Measure::Form::area ? 2 * score_bins : 2;
+    require(measure->sums.size() == sums, ErrorKind::argument,
+            "measures: \"{}\" has {} sums; its form requires {}", name, measure->sums.size(), sums);
+  }
 }
 
 std::vector<std::pair<std::string, double>> values_of(const std::vector<Measure>& measures) {

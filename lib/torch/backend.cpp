@@ -153,16 +153,19 @@ class ModuleBackend final : public Backend {
     const std::vector<Outputs> trained = std::exchange(outputs_, {});
     Evaluation result;
     const at::Tensor mean = loss_of(batch, 0, batch.count());
-    result.loss_sum = mean.item<double>() * static_cast<double>(batch.count());
-    if (classifies()) result.correct = correct_in(outputs_.front());
+    result.loss_sum = mean.item<double>() * samples_in(batch);
+    if (classifies(outputs_.front())) result.correct = correct_in(outputs_.front());
     result.measures = measures_in(outputs_.front(), batch);
+    if (result.measures.empty() && !classifies(outputs_.front())) {
+      result.measures = {{"mean_loss", Form::mean, {result.loss_sum, samples_in(batch)}}};
+    }
     outputs_ = trained;
     return result;
   }
 
   /// Counted when it is asked for: a device would have to be waited for.
   std::optional<std::size_t> correct_in_step() override {
-    if (outputs_.empty() || !classifies() || outputs_.front().per_step) return {};
+    if (outputs_.empty() || !classifies(outputs_.front()) || outputs_.front().per_step) return {};
     std::size_t correct = 0;
     for (const Outputs& outputs : outputs_) correct += correct_in(outputs);
     return correct;
@@ -189,13 +192,20 @@ class ModuleBackend final : public Backend {
   }
 
  private:
+  using Form = Measure::Form;
+
   /// Logits and labels, one row each, or outputs and targets.
   struct Outputs {
     at::Tensor logits, labels;
     bool per_step = false;
   };
 
-  bool classifies() const { return options_.loss == Loss::cross_entropy; }
+  /// Whether there is a row of logits for each label.
+  bool classifies(const Outputs& found) const {
+    if (!options_.own_loss) return options_.loss == Loss::cross_entropy;
+    return found.labels.scalar_type() == at::kLong && found.labels.dim() == 1 &&
+           found.logits.dim() == 2;
+  }
 
   static std::size_t correct_in(const Outputs& outputs) {
     const at::NoGradGuard no_gradients;
@@ -207,7 +217,12 @@ class ModuleBackend final : public Backend {
   at::Tensor loss_of(const Batch& batch, std::size_t first, std::size_t count) {
     at::Tensor outputs = forward_(inputs(batch, first, count));
     const bool per_step = !batch.target_shape.empty();
-    if (!classifies()) {
+    if (options_.own_loss) {
+      const at::Tensor targets = as_given(batch, first, count, outputs);
+      outputs_.push_back({outputs.detach(), targets, per_step});
+      return own_loss_of(outputs, targets);
+    }
+    if (options_.loss != Loss::cross_entropy) {
       const at::Tensor targets = targets_of(batch, first, count, outputs);
       outputs_.push_back({outputs.detach(), targets, per_step});
       return loss_of(outputs, targets);
@@ -218,6 +233,48 @@ class ModuleBackend final : public Backend {
     return F::cross_entropy(outputs, labels);
   }
 
+  at::Tensor own_loss_of(const at::Tensor& outputs, const at::Tensor& targets) const {
+    const at::Tensor loss = calling_own("own_loss", outputs, targets,
+                                        [&] { return options_.own_loss(outputs, targets); });
+    require(loss.defined() && loss.numel() == 1, ErrorKind::argument,
+            "torch: own_loss returned {} numbers; one is required, the mean over the samples",
+            loss.defined() ? loss.numel() : 0);
+    require(loss.requires_grad() || !at::GradMode::is_enabled(), ErrorKind::argument,
+            "torch: own_loss returned a number without a gradient; compute it from the outputs");
+    return loss.sum();
+  }
+
+  /// A function of the caller's, whose errors of LibTorch become one line.
+  template <class Call>
+  static auto calling_own(const char* what, const at::Tensor& outputs, const at::Tensor& targets,
+                          const Call& call) {
+    try {
+      return call();
+    } catch (const c10::Error& error) {
+      const std::string text = error.what_without_backtrace();
+      std::ostringstream shapes;
+      shapes << outputs.sizes() << " and targets " << targets.sizes();
+      fail(ErrorKind::argument, "torch: {} failed with outputs {}: {}", what, shapes.str(),
+           text.substr(0, text.find('\n')));
+    }
+  }
+
+  /// What a sample has, unchanged.
+  static at::Tensor as_given(const Batch& batch, std::size_t first, std::size_t count,
+                             const at::Tensor& outputs) {
+    const std::size_t each = batch.target_size();
+    std::vector<std::int64_t> shape{static_cast<std::int64_t>(count)};
+    shape.insert(shape.end(), batch.target_shape.begin(), batch.target_shape.end());
+    if (!batch.targets.empty()) {
+      auto* data = const_cast<float*>(batch.targets.data()) + first * each;
+      return at::from_blob(data, shape, at::kFloat)
+          .clone()
+          .to(outputs.device(), outputs.scalar_type());
+    }
+    auto* data = const_cast<std::int32_t*>(batch.labels.data()) + first * each;
+    return at::from_blob(data, shape, at::kInt).to(outputs.device(), at::kLong);
+  }
+
   at::Tensor loss_of(const at::Tensor& outputs, const at::Tensor& targets) const {
     if (options_.loss == Loss::mse) return at::mse_loss(outputs, targets);
     if (options_.loss == Loss::huber)
@@ -225,7 +282,7 @@ class ModuleBackend final : public Backend {
     return at::binary_cross_entropy_with_logits(outputs, targets);
   }
 
-  using Form = Measure::Form;
+  static double samples_in(const Batch& batch) { return static_cast<double>(batch.count()); }
   static double sum_of(const at::Tensor& values) {
     return values.to(at::kDouble).sum().item<double>();
   }
@@ -233,8 +290,13 @@ class ModuleBackend final : public Backend {
   /// As nn::measures_of().
   std::vector<Measure> measures_in(const Outputs& found, const Batch& batch) const {
     const at::Tensor &outputs = found.logits, &targets = found.labels;
+    if (options_.own_measures) {
+      return calling_own("own_measures", outputs, targets,
+                         [&] { return options_.own_measures(outputs, targets); });
+    }
+    if (options_.own_loss) return {};
     const auto count = static_cast<double>(targets.numel());
-    if (classifies()) {
+    if (options_.loss == Loss::cross_entropy) {
       constexpr std::int64_t few_classes = 10, top = 5;
       if (batch.target_shape.empty() && outputs.size(1) <= few_classes) return {};
       const Measure accuracy{

@@ -85,7 +85,8 @@ class Metrics(Ready):
 
     def epoch(self, samples: int = 0, **results: float) -> None:
         """An epoch has ended on this worker, with so many samples. Names of results are those of fast-train:
-        loss, accuracy, test_loss, test_accuracy, learning_rate, consensus_distance."""
+        loss, accuracy, test_loss, test_accuracy, learning_rate, consensus_distance. A measure of your own has a name
+        such as test_mae; fast-report draws it."""
         self._epochs, self._samples = self._epochs + 1, self._samples + samples
         self._results = {name: float(value) for name, value in results.items()}
         self._lines.after_round(self._round, self._epochs, self._samples)

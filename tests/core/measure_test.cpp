@@ -58,3 +58,17 @@ TEST_CASE("an area needs samples of both classes, and takes any score") {
   CHECK(score_bin(-1e30) == 0);
   CHECK(score_bin(1e30) == score_bins - 1);
 }
+
+TEST_CASE("names of measures are words, once each, and their sums are those of their form") {
+  const auto measure = [](const char* name, std::size_t sums = 2) {
+    return Measure{name, Form::mean, std::vector<double>(sums, 1)};
+  };
+  CHECK_NOTHROW(require_valid({measure("mae"), measure("p_90"), empty_area("auc")}));
+  for (const char* name : {"", "loss", "samples", "f1 score", "a/b"}) {
+    CHECK_THROWS_WITH(require_valid({measure(name)}),
+                      ContainsSubstring("letters, digits and _ are required"));
+  }
+  CHECK_THROWS_WITH(require_valid({measure("mae"), measure("mae")}),
+                    ContainsSubstring("two of the name \"mae\""));
+  CHECK_THROWS_WITH(require_valid({measure("mae", 1)}), ContainsSubstring("has 1 sums"));
+}

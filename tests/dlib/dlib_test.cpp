@@ -26,6 +26,53 @@ std::unique_ptr<fast::Backend> small(std::uint64_t seed) {
       });
 }
 
+using Column = dlib::input<dlib::matrix<float>>;
+
+/// All weights 0.
+template <class Net>
+std::unique_ptr<fast::dlib::Model<Net, dlib::sgd>> from_zero(std::vector<std::int64_t> shape,
+                                                             double rate,
+                                                             fast::dlib::Task<Net> task = {}) {
+  const auto clear = [](const std::vector<fast::TensorView>& layers) {
+    for (const fast::TensorView& layer : layers)
+      std::fill_n(static_cast<float*>(layer.data), layer.element_count(), 0.0F);
+  };
+  return std::make_unique<fast::dlib::Model<Net, dlib::sgd>>(
+      nullptr, std::move(shape), dlib::sgd(0, 0), rate, clear, std::move(task));
+}
+
+/// A loss layer that dlib does not have: the pinball loss of the quantile 3/4, of one output.
+struct PinballLayer {
+  using training_label_type = float;
+  using output_label_type = float;
+
+  template <class Labels, class Below>
+  double compute_loss_value_and_gradient(const dlib::tensor&, Labels truth, Below& below) const {
+    const dlib::tensor& outputs = below.get_output();
+    float* gradient = below.get_gradient_input().host_write_only();
+    const float share = 1 / static_cast<float>(outputs.num_samples());
+    double loss = 0;
+    for (long i = 0; i < outputs.num_samples(); ++i, ++truth) {
+      const float above = *truth - outputs.host()[i];
+      loss += double{share} * (above > 0 ? 0.75 : -0.25) * double{above};
+      gradient[i] = above > 0 ? -0.75F * share : 0.25F * share;
+    }
+    return loss;
+  }
+  template <class Below, class Labels>
+  void to_label(const dlib::tensor&, const Below& below, Labels to) const {
+    for (long i = 0; i < below.get_output().num_samples(); ++i)
+      *to++ = below.get_output().host()[i];
+  }
+  friend void serialize(const PinballLayer&, std::ostream&) {}
+  friend void deserialize(PinballLayer&, std::istream&) {}
+  friend std::ostream& operator<<(std::ostream& out, const PinballLayer&) {
+    return out << "pinball";
+  }
+  friend void to_xml(const PinballLayer&, std::ostream&) {}
+};
+using Pinball = dlib::add_loss_layer<PinballLayer, dlib::fc<1, Column>>;
+
 }  // namespace
 
 TEST_CASE("dlib's nets pass the suite") {
@@ -109,4 +156,73 @@ TEST_CASE("what dlib has not is refused with what has it") {
                     ContainsSubstring("choose nn or torch"));
   CHECK_THROWS_WITH(backends::make_dlib(lenet5(), 1, {fast::nn::SgdOptions{0.1, 0.9, 0, true}}),
                     ContainsSubstring("Nesterov"));
+}
+
+TEST_CASE("a regression of dlib finds the least squares lines, measured as a hand does") {
+  // Over x = 0, 1, 2, 3: t = 1, 3, 2, 5 has the line 1.1 x + 1.1, and 2 x - 1 is a line itself.
+  const std::vector<float> inputs{0, 1, 2, 3}, one{1, 3, 2, 5}, two{1, -1, 3, 1, 2, 3, 5, 5};
+  const auto line = from_zero<dlib::loss_mean_squared<dlib::fc<1, Column>>>({1}, 0.2);
+  const auto lines = from_zero<dlib::loss_mean_squared_multioutput<dlib::fc<2, Column>>>({1}, 0.2);
+  const fast::Evaluation before = line->evaluate({inputs, {}, {1}, one, {}});
+  CHECK(before.loss_sum == Approx(1 + 9 + 4 + 25));
+  CHECK(before.measures.at(0).value() == Approx(11 / 4.0));
+  CHECK(before.measures.at(1).value() == Approx(std::sqrt(39 / 4.0)));
+  for (int step = 0; step < 1000; ++step) {
+    line->train({inputs, {}, {1}, one, {}}, {});
+    lines->train({inputs, {}, {1}, two, {2}}, {});
+  }
+  const auto* found = static_cast<const float*>(line->parameters()[0].data);
+  CHECK(found[0] == Approx(1.1).margin(1e-3));
+  CHECK(found[1] == Approx(1.1).margin(1e-3));
+  found = static_cast<const float*>(lines->parameters()[0].data);
+  for (const float expected : {1.1F, 2.0F, 1.1F, -1.0F})
+    CHECK(*found++ == Approx(expected).margin(1e-3));
+  CHECK_FALSE(line->correct_in_step());
+  CHECK_THROWS_WITH(line->train({inputs, {}, {1}, two, {2}}, {}),
+                    ContainsSubstring("2 targets a sample"));
+}
+
+TEST_CASE("a loss layer of one's own finds the quantile, with a measure of one's own") {
+  // Of 1 to 8, the pinball loss of 3/4 is least between 6 and 7, where it is 6/8.
+  const std::vector<float> inputs(8), targets{8, 1, 7, 2, 6, 3, 5, 4};
+  const fast::Batch batch{inputs, {}, {1}, targets, {}};
+  fast::dlib::Task<Pinball> task;
+  task.measures = [](const dlib::tensor& outputs, const fast::Batch& of) {
+    double below = 0;
+    for (std::size_t i = 0; i < of.count(); ++i)
+      below += of.targets[i] <= outputs.host()[i] ? 1 : 0;
+    return std::vector<fast::Measure>{
+        {"covered", fast::Measure::Form::share, {below, static_cast<double>(of.count())}}};
+  };
+  const auto net = from_zero<Pinball>({1}, 0.05, task);
+  CHECK(net->evaluate(batch).loss_sum == Approx(0.75 * 36));
+  for (int step = 0; step < 2000; ++step) net->train(batch, {});
+  const fast::Evaluation found = net->evaluate(batch);
+  CHECK(found.loss_sum == Approx(6).epsilon(0.01));
+  REQUIRE(found.measures.size() == 1);
+  CHECK(found.measures[0].value() == Approx(0.75).margin(0.126));
+}
+
+TEST_CASE("a net of dlib learns a label for each step") {
+  // A step of two values has the class of the larger one: a convolution over a step suffices.
+  using Steps = dlib::loss_multiclass_log_per_pixel<dlib::con<2, 1, 2, 1, 1, Column>>;
+  fast::Rng rng(3);
+  std::vector<float> inputs(40 * 5 * 2);
+  std::vector<std::int32_t> labels;
+  for (float& value : inputs) value = static_cast<float>(rng.normal());
+  for (std::size_t i = 0; i < inputs.size(); i += 2)
+    labels.push_back(inputs[i] > inputs[i + 1] ? 0 : 1);
+  const fast::Batch batch{inputs, labels, {5, 2}, {}, {5}};
+  const auto net = from_zero<Steps>({5, 2}, 1);
+  CHECK(net->evaluate(batch).loss_sum == Approx(40 * std::log(2)).epsilon(1e-4));
+  for (int step = 0; step < 300; ++step) net->train(batch, {});
+  const fast::Measure accuracy = net->evaluate(batch).measures.at(0);
+  CHECK(accuracy.name == "accuracy");
+  CHECK(accuracy.sums.at(1) == 200);
+  CHECK(accuracy.value() > 0.97);
+  labels[7] = 2;
+  CHECK_THROWS_WITH(net->train(batch, {}), ContainsSubstring("a label of 2"));
+  const std::vector<std::int32_t> few(40 * 4);
+  CHECK_THROWS_WITH(net->train({inputs, few, {5, 2}, {}, {4}}, {}),
+                    ContainsSubstring("4 labels a sample, the net has outputs at 5 places"));
 }

@@ -101,6 +101,38 @@ std::string accuracy_of(const Run& run, Figures& figures) {
                      "After each epoch." + validated_on(run) + thin_and_thick(run));
 }
 
+/// Names of the task's measures, without those that have figures of their own.
+std::vector<std::string> measures_in(const Run& run) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& field) {
+    for (const std::string part : {"validation_", "test_"}) {
+      if (!field.starts_with(part)) continue;
+      const std::string name = field.substr(part.size());
+      const bool is_known = name == "loss" || name == "accuracy" || name == "samples";
+      if (!is_known && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  };
+  for (const auto& [rank, worker] : run.workers) {
+    for (const Part& part : worker.parts) {
+      for (const Measurement& epoch : part.epochs) {
+        for (const auto& [field, value] : epoch.fields.object().items()) add(field);
+      }
+    }
+  }
+  return names;
+}
+
+std::string measure_of(const Run& run, const std::string& name, Figures& figures) {
+  const Curves found =
+      curves(run, {{"validation_" + name, "validation"}, {"test_" + name, "test"}});
+  if (found.empty()) return "";
+  const std::string shown = found.mean.back()["measure"];
+  return figures.add(
+      "curve", curve_data(found, name.c_str(), ".4~g", axes({"epoch", "seconds"})),
+      name + ": " + shown + " " + change_of(means(run, shown + "_" + name), short_number),
+      "After each epoch." + validated_on(run) + thin_and_thick(run));
+}
+
 /// A small figure over one axis.
 std::string small_curve(const Run& run, Figures& figures, const Measure& measure,
                         const char* format, const std::string& title, const char* about) {
@@ -135,6 +167,7 @@ bool is_positive(const Run& run, const std::string& field) {
 std::string learning_of(const Run& run, Figures& figures) {
   std::string html = loss_of(run, figures);
   html += accuracy_of(run, figures);
+  for (const std::string& name : measures_in(run)) html += measure_of(run, name, figures);
   if (html.empty()) html = element("p", "No epoch was finished: there are no curves.");
   html += "<div class=\"columns\">\n";
   html += small_curve(run, figures, {"learning_rate", "learning rate"}, ".3~g", "Learning rate",

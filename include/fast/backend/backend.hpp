@@ -22,8 +22,9 @@ using GradientHook = std::function<void(const std::vector<TensorView>& gradients
 struct Evaluation {
   double loss_sum = 0;
   std::size_t correct = 0;  ///< samples whose largest output is their label's
-  /// What the task is measured by, the most important one first. Empty: by the accuracy, which is
-  /// `correct` divided by the number of samples.
+  /// What the task is measured by, the most important one first; see require_valid(). Empty: by the
+  /// accuracy, which is `correct` divided by the number of samples, and other tasks than one class
+  /// label a sample by the mean loss.
   std::vector<Measure> measures = {};
 
   void add(const Evaluation& other) {

@@ -46,6 +46,10 @@ Measure empty_area(std::string_view name);
 /// Error(mismatch) if they are not the same.
 void add(std::vector<Measure>& to, const std::vector<Measure>& from);
 
+/// Throws Error(argument) unless each name is of letters, digits and _, differs from the others and
+/// is neither "loss" nor "samples", and each measure has the sums of its form.
+void require_valid(const std::vector<Measure>& measures);
+
 /// Names and values.
 std::vector<std::pair<std::string, double>> values_of(const std::vector<Measure>& measures);
 

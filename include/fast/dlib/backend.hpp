@@ -1,10 +1,11 @@
-// A classifier of dlib behind the adapter that the Trainer drives, header only.
+// Nets of dlib behind the adapter that the Trainer drives, header only.
 #pragma once
 
 #include <dlib/dnn.h>
 #include <fast/backend/backend.hpp>
 #include <fast/core/error.hpp>
 #include <fast/dlib/replica.hpp>
+#include <fast/dlib/task.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -17,23 +18,28 @@
 
 namespace fast::dlib {
 
-/// A net that ends in loss_multiclass_log and begins with input<matrix<float>>, with a solver
-/// (::dlib::sgd, ::dlib::adam) for each of its layers. Samples are [channels x rows x columns], or
-/// a vector. evaluate() runs the net as it is: for dropout and bn_ layers, dlib's nets for training
-/// and for testing are different types, and such nets want an evaluation of their own.
+/// A net that begins with input<matrix<float>> and ends in a loss layer, one of dlib's or your own,
+/// with a solver (::dlib::sgd, ::dlib::adam) for each of its layers. The task says how samples
+/// become the labels of the loss layer, and what the net is measured by; see Task. Samples are
+/// [values], [rows x columns] or [channels x rows x columns]. evaluate() runs the net as it is: for
+/// dropout and bn_ layers, dlib's nets for training and for testing are different types, and such
+/// nets want an evaluation of their own.
 template <class Net, class Solver>
-class Classifier final : public Backend {
+class Model final : public Backend {
  public:
   /// Null `net`: a new one. Its parameters come to be here; `initialize` may fill them in.
-  Classifier(std::unique_ptr<Net> net, std::vector<std::int64_t> sample_shape, const Solver& solver,
-             double learning_rate = 0.05,
-             const std::function<void(const std::vector<TensorView>&)>& initialize = {})
+  Model(std::unique_ptr<Net> net, std::vector<std::int64_t> sample_shape, const Solver& solver,
+        double learning_rate = 0.05,
+        const std::function<void(const std::vector<TensorView>&)>& initialize = {},
+        Task<Net> task = {})
       : net_(net ? std::move(net) : std::make_unique<Net>()),
         shape_(std::move(sample_shape)),
         learning_rate_(learning_rate),
-        solvers_(Net::num_computational_layers, solver) {
-    require(shape_.size() == 1 || shape_.size() == 3, ErrorKind::argument,
-            "dlib: samples of {} sides; [values] or [channels x rows x columns] is required",
+        solvers_(Net::num_computational_layers, solver),
+        task_(std::move(task)) {
+    require(!shape_.empty() && shape_.size() <= 3, ErrorKind::argument,
+            "dlib: samples of {} sides; [values], [rows x columns] or [channels x rows x columns] "
+            "is required",
             shape_.size());
     const ::dlib::matrix<float> sample = ::dlib::zeros_matrix<float>(1, 1);
     ::dlib::resizable_tensor ignored;
@@ -55,10 +61,11 @@ class Classifier final : public Backend {
 
   double train(const Batch& batch, const GradientHook& hook) override {
     const ::dlib::tensor& inputs = load(batch);
-    const std::vector<unsigned long> labels = labels_of(batch);
+    const std::vector<Label<Net>> labels = task_.labels(batch, net_->subnet().get_output());
     replica_->sync();
     const double loss = net_->compute_parameter_gradients(inputs, labels.begin());
-    correct_ = correct_in(net_->subnet().get_output(), labels);
+    correct_ = task_.correct_in(net_->subnet().get_output(), labels);
+    has_stepped_ = true;
     if (hook) call(hook);
     net_->update_parameters(::dlib::make_sstack(solvers_), learning_rate_);
     replica_->sync();
@@ -67,27 +74,20 @@ class Classifier final : public Backend {
 
   Evaluation evaluate(const Batch& batch) override {
     const ::dlib::tensor& inputs = load(batch);
-    const std::vector<unsigned long> labels = labels_of(batch);
-    const ::dlib::tensor& outputs = net_->subnet().forward(inputs);
+    const std::vector<Label<Net>> labels = task_.labels(batch, net_->subnet().get_output());
     Evaluation result;
-    const auto classes = static_cast<std::size_t>(outputs.k());
-    for (std::size_t i = 0; i < batch.count(); ++i) {
-      const float* logits = outputs.host() + i * classes;
-      const float* best = std::max_element(logits, logits + classes);
-      double sum = 0;
-      for (std::size_t c = 0; c < classes; ++c)
-        sum += std::exp(static_cast<double>(logits[c]) - static_cast<double>(*best));
-      result.loss_sum +=
-          std::log(sum) + static_cast<double>(*best) - static_cast<double>(logits[labels[i]]);
-    }
-    result.correct = correct_in(outputs, labels);
+    result.loss_sum =
+        net_->compute_loss(inputs, labels.begin()) * static_cast<double>(batch.count());
+    const ::dlib::tensor& outputs = net_->subnet().get_output();
+    result.correct = task_.correct_in(outputs, labels).value_or(0);
+    result.measures = task_.measures_of(outputs, batch, result.loss_sum);
     return result;
   }
 
   std::optional<std::size_t> correct_in_step() override { return correct_; }
 
   std::optional<double> gradient_norm() override {
-    if (!correct_) return {};
+    if (!has_stepped_) return {};
     double square = 0;
     ::dlib::visit_layer_parameter_gradients(*net_, [&](std::size_t, ::dlib::tensor& gradients) {
       const float* values = gradients.size() == 0 ? nullptr : gradients.host();
@@ -111,41 +111,16 @@ class Classifier final : public Backend {
   }
 
   const ::dlib::tensor& load(const Batch& batch) {
-    require_class_labels(batch, "dlib");
     const std::size_t values = values_per_sample();
     require(batch.count() > 0 && batch.inputs.size() == batch.count() * values, ErrorKind::argument,
             "dlib: a batch of {} samples and {} values; at least one sample of {} is required",
             batch.count(), batch.inputs.size(), values);
     const auto count = static_cast<long long>(batch.count());
-    if (shape_.size() == 1)
-      inputs_.set_size(count, 1, shape_[0], 1);
-    else
-      inputs_.set_size(count, shape_[0], shape_[1], shape_[2]);
+    if (shape_.size() == 1) inputs_.set_size(count, 1, shape_[0], 1);
+    if (shape_.size() == 2) inputs_.set_size(count, 1, shape_[0], shape_[1]);
+    if (shape_.size() == 3) inputs_.set_size(count, shape_[0], shape_[1], shape_[2]);
     std::copy(batch.inputs.begin(), batch.inputs.end(), inputs_.host_write_only());
     return inputs_;
-  }
-
-  static std::size_t correct_in(const ::dlib::tensor& outputs,
-                                const std::vector<unsigned long>& labels) {
-    const auto classes = static_cast<std::size_t>(outputs.k());
-    std::size_t correct = 0;
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      const float* logits = outputs.host() + i * classes;
-      const float* best = std::max_element(logits, logits + classes);
-      correct += static_cast<std::size_t>(best - logits) == labels[i] ? 1 : 0;
-    }
-    return correct;
-  }
-
-  std::vector<unsigned long> labels_of(const Batch& batch) const {
-    const auto classes = static_cast<std::int32_t>(net_->subnet().get_output().k());
-    std::vector<unsigned long> labels;
-    for (const std::int32_t label : batch.labels) {
-      require(label >= 0 && label < classes, ErrorKind::argument,
-              "dlib: a label of {}, the net has classes 0..{}", label, classes - 1);
-      labels.push_back(static_cast<unsigned long>(label));
-    }
-    return labels;
   }
 
   void call(const GradientHook& hook) {
@@ -164,9 +139,15 @@ class Classifier final : public Backend {
   std::vector<std::int64_t> shape_;
   double learning_rate_;
   std::vector<Solver> solvers_;
+  Task<Net> task_;
   std::unique_ptr<Replica<Net>> replica_;
   ::dlib::resizable_tensor inputs_;
   std::optional<std::size_t> correct_;  ///< in the latest step
+  bool has_stepped_ = false;
 };
+
+/// A net that ends in loss_multiclass_log, and learns one class label a sample.
+template <class Net, class Solver>
+using Classifier = Model<Net, Solver>;
 
 }  // namespace fast::dlib

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/backend/backend.hpp>
+#include <fast/core/measure.hpp>
 #include <fast/torch/replica.hpp>
 
 #include <cstdint>
@@ -27,6 +28,18 @@ using Forward = std::function<at::Tensor(const at::Tensor& inputs)>;
 /// definitions and measures are those of nn::Loss.
 enum class Loss { cross_entropy, mse, huber, binary_cross_entropy };
 
+/// A loss of your own: one number with a gradient, the mean over the samples. `targets` are what
+/// the batch has, on the device of the outputs: labels as i64, or numbers of the outputs' element
+/// type; [count] for one a sample, else [count x target shape].
+using LossFunction =
+    std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
+
+/// Measures of your own, as sums over the samples. Gets what the loss gets: for a LossFunction the
+/// tensors above; for cross_entropy a row of logits and a label each; else targets in the shape of
+/// the outputs. Called without gradients.
+using MeasureFunction =
+    std::function<std::vector<Measure>(const at::Tensor& outputs, const at::Tensor& targets)>;
+
 /// How a module is trained.
 struct ModuleOptions {
   /// What samples are reshaped to before forward(); empty: what the batch says.
@@ -37,7 +50,11 @@ struct ModuleOptions {
   int threads = 1;     ///< at::set_num_threads, of the whole process; 0: leave it
   ReplicaOptions replica;
   Loss loss = Loss::cross_entropy;
-  double huber_delta = 1;  ///< positive
+  double huber_delta = 1;      ///< positive
+  LossFunction own_loss = {};  ///< in place of `loss`
+  /// In place of the measures of the loss. Without them, an own loss is measured by the accuracy if
+  /// outputs are [count x classes] of one label a sample, else by its mean.
+  MeasureFunction own_measures = {};
 };
 
 /// Trains with the loss of the options. The optimizer has been given the module's parameters; its

@@ -5,8 +5,21 @@
 
 namespace fast::train {
 namespace {
+
 constexpr std::size_t evaluation_batch = 500;
+
+/// A backend that measures nothing of another task than one class label a sample: its mean loss.
+Evaluation measured(Evaluation found, const Batch& batch) {
+  require_valid(found.measures);
+  const bool has_accuracy = batch.targets.empty() && batch.target_shape.empty();
+  if (found.measures.empty() && !has_accuracy) {
+    const auto count = static_cast<double>(batch.count());
+    found.measures = {{"mean_loss", Measure::Form::mean, {found.loss_sum, count}}};
+  }
+  return found;
 }
+
+}  // namespace
 
 Score score_of(const Tested& sums, std::size_t samples) {
   return {sums.loss_sum / static_cast<double>(sums.samples),
@@ -32,7 +45,7 @@ Tested Evaluator::own(const data::Dataset& samples) {
   Tested total;
   for (std::size_t r = 0; r < loader.rounds(); ++r) {
     const Batch& batch = loader.batch(0, r);
-    total.add(replica_.backend().evaluate(batch));
+    total.add(measured(replica_.backend().evaluate(batch), batch));
     total.samples += batch.count();
   }
   return total;
