@@ -31,7 +31,8 @@ std::string head(const ProgressState& s) {
 }
 
 std::string tail(const ProgressState& s) {
-  std::string text = fmt::format("{}/{} | loss {:.4f}", s.round, s.rounds, s.loss);
+  std::string text = fmt::format("{}/{} | loss {}", s.round, s.rounds,
+                                 s.loss ? fmt::format("{:.4f}", *s.loss) : "-");
   if (s.accuracy)
     text += fmt::format(" | {} {}{}{}", s.accuracy->samples, s.accuracy->name,
                         s.accuracy->name.empty() ? "" : " ",

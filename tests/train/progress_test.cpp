@@ -54,6 +54,8 @@ TEST_CASE("odd states are still printed") {
   ProgressState state = halfway;
   state.loss = std::numeric_limits<double>::quiet_NaN();
   CHECK_THAT(progress_line(state), ContainsSubstring("loss nan"));
+  state.loss.reset();
+  CHECK_THAT(progress_line(state), ContainsSubstring("| loss - |"));
   state.elapsed_s = 10000;
   CHECK_THAT(progress_line(state), ContainsSubstring("4:37:47 left"));
   state.epoch = 4;

@@ -19,12 +19,12 @@ struct ProgressState {
     Measure::Form form = Measure::Form::share;
     std::string name = {};  ///< of another measure than the accuracy
   };
-  std::size_t epoch = 0;   ///< epochs finished before the current one
-  std::size_t epochs = 0;  ///< of the run
-  std::size_t round = 0;   ///< rounds finished in the current epoch
-  std::size_t rounds = 0;  ///< of an epoch
-  double loss = 0;
-  double samples_per_second = 0;  ///< of all workers
+  std::size_t epoch = 0;           ///< epochs finished before the current one
+  std::size_t epochs = 0;          ///< of the run
+  std::size_t round = 0;           ///< rounds finished in the current epoch
+  std::size_t rounds = 0;          ///< of an epoch
+  std::optional<double> loss = 0;  ///< mean of the current epoch; empty: it had no samples so far
+  double samples_per_second = 0;   ///< of all workers
   double elapsed_s = 0;
   std::optional<Accuracy> accuracy{};  ///< the latest, of the mean model
 };

@@ -16,8 +16,11 @@ class EpochSums {
     correct_ = steps_ == 1 || correct_ ? sum(correct) : std::nullopt;
   }
 
-  /// Over the steps; NaN without any.
-  double mean_loss() const { return loss_sum_ / static_cast<double>(steps_); }
+  /// Over the steps. Empty without any: none of the samples could be read.
+  std::optional<double> mean_loss() const {
+    if (steps_ == 0) return {};
+    return loss_sum_ / static_cast<double>(steps_);
+  }
   /// A share of the samples, 0..1. Empty unless it is known of all steps.
   std::optional<double> accuracy() const {
     if (!correct_) return {};

@@ -13,7 +13,8 @@
 namespace fast::train {
 namespace {
 constexpr auto between_scalars = std::chrono::milliseconds(200);
-}
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+}  // namespace
 
 RunLog::RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator,
                std::shared_ptr<RunMetrics> metrics, std::shared_ptr<LogFile> file)
@@ -66,7 +67,7 @@ void RunLog::show(ProgressState state, double rate, double samples) {
   if (metrics_ && metrics_->after_round(figures)) note(progress_line(state), LogLevel::debug);
   if (!events_.wanted() || Clock::now() - told_ < between_scalars) return;
   told_ = Clock::now();
-  events_.scalar("train/loss", state.loss, round());
+  if (state.loss) events_.scalar("train/loss", *state.loss, round());
   events_.scalar("train/learning_rate", rate, round());
   events_.scalar("train/samples_per_second", state.samples_per_second / plan_.group.size(),
                  round());
@@ -108,8 +109,8 @@ void RunLog::end_epoch(const Trained& trained, const std::optional<Score>& valid
     for (const auto& [name, value] : validated->results())
       events_.scalar("validation/mean_model_" + name, value, round());
   }
-  note(fmt::format("epoch {} ended in round {}: loss {:.4f}, {} {} {}", trained.epoch + 1, round(),
-                   trained.loss, accuracy_->samples,
+  note(fmt::format("epoch {} ended in round {}: loss {}, {} {} {}", trained.epoch + 1, round(),
+                   trained.loss ? fmt::format("{:.4f}", *trained.loss) : "-", accuracy_->samples,
                    accuracy_->name.empty() ? "accuracy" : accuracy_->name,
                    measure_text(accuracy_->form, accuracy_->part)));
   if (metrics_) {
@@ -146,14 +147,14 @@ void RunLog::tell_values(const AlignedBuffer& mean_model, int epoch) const {
 std::vector<Metric> RunLog::tell_results(const Trained& trained, const Score& mean) const {
   if (!metrics_ && !events_.wanted()) return {};
   const double distance = plan_.all_reduces() ? 0 : replica_.worker().consensus_distance();
-  events_.scalar("train/epoch_loss", trained.loss, round());
+  if (trained.loss) events_.scalar("train/epoch_loss", *trained.loss, round());
   for (const auto& [name, value] : mean.results())
     events_.scalar("test/mean_model_" + name, value, round());
   events_.scalar("test/mean_model_loss", mean.loss, round());
   if (!plan_.all_reduces()) events_.scalar("consensus_distance", distance, round());
   std::vector<Metric> line = {{"epoch", trained.epoch + 1},
                               {"step", round()},
-                              {"loss", trained.loss},
+                              {"loss", trained.loss.value_or(unknown)},
                               {"test_loss", mean.loss}};
   for (const auto& [name, value] : mean.results()) line.emplace_back("test_" + name, value);
   for (const Metric& metric :
@@ -188,7 +189,6 @@ void RunLog::end(const Summary& summary, double loop_s) {
                            : fmt::format(", without workers {}", fmt::join(summary.lost, ", "))));
   if (!metrics_) return;
   if (summary.stopped) metrics_->event("stopped", step);
-  const double unknown = std::numeric_limits<double>::quiet_NaN();
   std::vector<Metric> line = {
       {"test_loss", summary.evaluated ? summary.test_loss_mean_model : unknown}};
   for (const TestMeasure& measure : summary.results())

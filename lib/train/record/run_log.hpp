@@ -21,8 +21,8 @@ class RunLog {
  public:
   /// Of the epoch so far.
   struct Trained {
-    int epoch = 0;  ///< from 0 on
-    double loss = 0;
+    int epoch = 0;                             ///< from 0 on
+    std::optional<double> loss = 0;            ///< empty: the epoch had no samples
     double learning_rate = 0;                  ///< of the latest round
     double loop_s = 0;                         ///< in rounds, since this program began
     std::optional<double> accuracy = {};       ///< of the training samples, 0..1

@@ -205,9 +205,19 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
   RunLog::Trained trained{epoch, sums_.mean_loss(), rate_, figures_.seconds, sums_.accuracy()};
   trained.skipped = skipped_;
   if (!log_.is_silent()) trained.gradient_norm = replica_.step().gradient_norm();
+  if (epoch_is_over) tell_of_no_loss(trained);
   if (!epoch_is_over) return log_.evaluate(trained);
   log_.end_rounds();
   log_.end_epoch(trained, best_.validate(epoch));
+}
+
+void TrainingLoop::tell_of_no_loss(const RunLog::Trained& trained) {
+  if (trained.loss || std::exchange(told_of_no_loss_, true)) return;
+  plan_.log(
+      LogLevel::warning,
+      fmt::format("worker {}: none of its samples of epoch {} could be read: the epoch has no "
+                  "loss, shown as -",
+                  plan_.group.rank(), trained.epoch + 1));
 }
 
 void TrainingLoop::show(int epoch, std::size_t round) {

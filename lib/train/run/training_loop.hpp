@@ -48,6 +48,7 @@ class TrainingLoop {
   void run_epoch(int epoch);
   void run_round(int epoch, std::size_t round);
   void after_round(int epoch, std::size_t round);
+  void tell_of_no_loss(const RunLog::Trained& trained);
   void show(int epoch, std::size_t round);
   double round_s() const;
   RunPosition& position() const { return checkpoint_.position(); }
@@ -65,7 +66,7 @@ class TrainingLoop {
   double rate_ = 0;          ///< of the latest step
   double waited_s_ = 0;      ///< for samples of a stream
   std::size_t skipped_ = 0;  ///< damaged samples of this epoch's batches
-  bool warned_of_damage_ = false, told_of_wait_ = false;
+  bool warned_of_damage_ = false, told_of_wait_ = false, told_of_no_loss_ = false;
   bool refused_ = false;  ///< to leave
 };
 

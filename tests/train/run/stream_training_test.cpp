@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <numeric>
@@ -214,6 +215,33 @@ TEST_CASE("samples that were removed are left out, and their numbers still count
   CHECK(lines.size() == 3);  // one of each worker
   for (const std::string& line : lines) CHECK_THAT(line, ContainsSubstring("a message is gone"));
   for (const double value : trained.front().mean_model) REQUIRE(std::isfinite(value));
+}
+
+TEST_CASE("an epoch whose samples were all removed has no loss, and each worker says so once") {
+  FakeLog log;
+  fill_in_order(log, 3 * train_samples);
+  for (std::uint64_t number = train_samples + 1; number <= 3 * train_samples; ++number) {
+    log.removed.insert(number);
+  }
+  const testing::TemporaryDirectory directory;
+  std::mutex mutex;
+  int told = 0;
+  train_on_stream(&log, 3, [&](train::TrainerOptions& options) {
+    options.out = directory.path();
+    options.worker.log = [&](LogLevel, std::string_view text) {
+      const std::lock_guard lock(mutex);
+      if (text.find("samples of epoch 2 could be read") != text.npos) ++told;
+    };
+  });
+  CHECK(told == 3);
+  std::ifstream file(directory / "metrics/0.jsonl");
+  std::vector<bool> has_loss;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("\"kind\":\"epoch\"") == line.npos) continue;
+    has_loss.push_back(line.find("\"loss\":null") == line.npos);
+    CHECK(line.find("\"test_loss\":null") == line.npos);
+  }
+  CHECK(has_loss == std::vector{true, false, false});
 }
 
 TEST_CASE("a run begins with the first sample that the stream has, and resumes with it") {
