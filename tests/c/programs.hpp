@@ -145,7 +145,8 @@ inline const fast_backend_functions functions{
     [](void* user, double* norm) {
       *norm = static_cast<const Regression*>(user)->norm();
       return 0;
-    }};
+    },
+    nullptr};
 
 inline fast_backend* make_regression(std::size_t inputs, std::size_t classes, std::uint64_t seed) {
   auto* model = new Regression(inputs, classes, seed);

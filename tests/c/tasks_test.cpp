@@ -45,7 +45,7 @@ struct Line {
       *loss += distance * distance / count;
       for (std::size_t v = 0; v < weights.size(); ++v) {
         const bool is_offset = v == batch.values_per_sample;
-        const float x = is_offset ? 1 : batch.inputs[i * batch.values_per_sample + v];
+        const float x = is_offset ? 1.0F : batch.inputs[i * batch.values_per_sample + v];
         slopes[v] += 2 * distance * double{x} / count;
       }
     }
@@ -216,11 +216,15 @@ TEST_CASE("workers train a regression in C from a table, and the summary has its
       return 1;
     }
     const std::string text = summary;
-    return text.find("rmse") != text.npos && text.find("too_high") != text.npos ? 0 : 2;
+    const std::string row = "test rmse, mean model";
+    if (text.find(row) == text.npos || text.find("test too_high, worst worker") == text.npos) {
+      return 2;
+    }
+    return std::stod(text.substr(text.find(row) + row.size())) < 0.01 ? 0 : 3;
   });
   INFO(fast_last_error());
   REQUIRE(status == FAST_OK);
-  // Inputs are normalized, but offsets and slopes of the plane give its targets all the same.
+  // The plane gives all targets, so the best rmse is 0. Inputs are normalized.
   CHECK(lines[0].weights == lines[1].weights);
   CHECK(lines[0].weights == lines[2].weights);
   CHECK(lines[0].weights[0] > 0);
@@ -235,7 +239,7 @@ TEST_CASE("an older backend in C refuses other tasks than one class label a samp
   older.struct_size = offsetof(fast_backend_functions, evaluate_task);
   const TaskBackend<Line> backend(line, line.weights, older);
   CHECK_THROWS_WITH((*backend).train({inputs, {}, {1}, targets, {}}),
-                    ContainsSubstring("one class label a sample"));
+                    ContainsSubstring("this model learns class labels"));
 }
 
 TEST_CASE("measures in C with a wrong form, count or name are refused in one line") {
@@ -243,8 +247,7 @@ TEST_CASE("measures in C with a wrong form, count or name are refused in one lin
   struct Wrong : Line {
     int evaluate(const fast_batch&, double*, fast_measures* measures) {
       const auto refused = [](fast_status status, const char* text) {
-        return status == FAST_ERROR_ARGUMENT &&
-               std::string(fast_last_error()).find(text) != std::string::npos;
+        return status != FAST_OK && std::string(fast_last_error()).find(text) != std::string::npos;
       };
       const auto add = [&](const char* name, int form, double count) {
         return fast_measures_add(measures, name, static_cast<fast_measure_form>(form), 1, count);
