@@ -75,18 +75,23 @@ exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
 [[ -n $machines || $counts == 1 ]] || flock -w "${HOSTS_WAIT:-600}" 9 || { echo "multinode: others use the hosts of this machine" >&2; exit 1; }
 torch=yes
 /usr/bin/python3 -c 'import torch' 2>/dev/null || { torch= && echo "multinode: DDP is skipped: apt-get install python3-torch"; }
-pace=0 train unpaced 1 1
+# ddp HOSTS WORKERS: the same with PyTorch, if it is there.
+ddp() {
+  [[ -n $torch ]] || return 0
+  once "ddp.$1.$2" launch "$1" "$2" /usr/bin/python3 studies/multinode/ddp.py --data "$folder/data/color" --model "$model" \
+    --batch-size "$batch" --rounds "$rounds" --step-ms "$pace" --device "$device" --json "$folder/ddp.$1.$2.json.new"
+}
+pace=0
+train unpaced 1 1
 pace=$step_ms
+train alone 1 1
+ddp 1 1
 for count in $counts; do
   for each in $workers; do
-    if ((count * each == 1)); then
-      train alone 1 1
-    else
-      train ring "$count" "$each" --topology ring
-      train all-reduce "$count" "$each" --algorithm allreduce
-    fi
-    [[ -z $torch ]] || once "ddp.$count.$each" launch "$count" "$each" /usr/bin/python3 studies/multinode/ddp.py --data "$folder/data/color" \
-      --model "$model" --batch-size "$batch" --rounds "$rounds" --step-ms "$pace" --device "$device" --json "$folder/ddp.$count.$each.json.new"
+    ((count * each > 1)) || continue
+    train ring "$count" "$each" --topology ring
+    train all-reduce "$count" "$each" --algorithm allreduce
+    ddp "$count" "$each"
   done
 done
 down

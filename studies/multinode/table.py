@@ -40,30 +40,25 @@ def read(folder):
     return dict(sorted(found.items(), key=lambda item: (item[0][:2], list(TITLES).index(item[0][2]))))
 
 
-def ideal(rows, key):
-    """Images per second of so many workers as fast as one alone."""
-    base = rows.get((1, 1, "ddp" if key[2] == "ddp" else "unpaced" if key[2] == "unpaced" else "alone"))
-    return key[0] * key[1] * base["samples_per_second"] if base else None
-
-
 def table(rows):
-    yield "| hosts | workers | exchange | images/s | share of the ideal | ms a round | step | exchange | waiting | input, other | load |"
+    yield "| hosts | workers | exchange | images/s | ms a round | step | exchange | waiting | input, other | step's share | load |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
-    for key, row in rows.items():
-        best = ideal(rows, key)
-        share = f"{row['samples_per_second'] / best:.2f}" if best else "–"
-        exchange = f"{row['exchange']:.1f}" if key[2] not in ("ddp", "all-reduce") else "–"
-        yield (f"| {key[0]} | {key[0] * key[1]} | {TITLES[key[2]]} | {row['samples_per_second']:.0f} | {share} | {row['round']:.1f} | "
-               f"{row['step']:.1f} | {exchange} | {row['wait']:.1f} | {row['rest']:.1f} | {row['machine_load']:.1f} |")
+    for (hosts, each, name), row in rows.items():
+        exchange = f"{row['exchange']:.1f}" if name not in ("ddp", "all-reduce") else "–"
+        yield (f"| {hosts} | {hosts * each} | {TITLES[name]} | {row['samples_per_second']:.0f} | {row['round']:.1f} | {row['step']:.1f} | "
+               f"{exchange} | {row['wait']:.1f} | {row['rest']:.1f} | {row['step'] / row['round']:.2f} | {row['machine_load']:.0f} |")
 
 
 def draw(rows, path):
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
     names = [name for name in ("ring", "all-reduce", "ddp") if any(key[2] == name for key in rows)]
     for name in names:
-        points = [(key[0] * key[1], row["samples_per_second"] / ideal(rows, key)) for key, row in rows.items() if key[2] == name and ideal(rows, key)]
+        points = sorted((hosts * each, row["samples_per_second"]) for (hosts, each, of), row in rows.items() if of == name)
         left.scatter(*zip(*points), s=18, label=TITLES[name])
-    left.set(xlabel="workers", ylabel="images/s, share of the ideal", ylim=(0, 1.1))
+    most = max(hosts * each for hosts, each, _ in rows)
+    one = rows[1, 1, "alone"]["samples_per_second"]
+    left.plot([1, most], [one, most * one], color="gray", linestyle="--", linewidth=0.8, label="one worker's, times workers")
+    left.set(xlabel="workers", ylabel="images/s", xlim=(0, None), ylim=(0, None))
     left.grid(alpha=0.3)
     left.legend(frameon=False, fontsize=8)
     cells = sorted({key[:2] for key in rows if key[0] * key[1] > 1})
