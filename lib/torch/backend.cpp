@@ -15,6 +15,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace fast::torch {
@@ -246,8 +247,9 @@ class ModuleBackend final : public Backend {
 
   /// A function of the caller's, whose errors of LibTorch become one line.
   template <class Call>
-  static auto calling_own(const char* what, const at::Tensor& outputs, const at::Tensor& targets,
-                          const Call& call) {
+  static std::invoke_result_t<const Call&> calling_own(const char* what, const at::Tensor& outputs,
+                                                       const at::Tensor& targets,
+                                                       const Call& call) {
     try {
       return call();
     } catch (const c10::Error& error) {

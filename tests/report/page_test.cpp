@@ -32,6 +32,7 @@ Run hostile_run() {
               {{"epoch", 1},
                {"loss", 1},
                {"accuracy", 0.5},
+               {"test_" + attack, 0.5},
                {"validated", attack},
                {"phases", {{attack, 1}}}});
   }
@@ -93,6 +94,26 @@ TEST_CASE("a page names no other file and no other host to load from") {
   const std::string page = page_of({made.done()});
   REQUIRE_FALSE(std::regex_search(before_scripts(page), std::regex("(src|href|url)[=(]")));
   REQUIRE(page.find("default-src 'none'") != std::string::npos);
+}
+
+TEST_CASE(
+    "a page draws each measure of the task, the mean over the workers' samples in the title") {
+  MadeRun made(2);
+  for (const int rank : {0, 1}) {
+    made.line(rank, "start", 0);
+    for (const int epoch : {1, 2}) {
+      made.line(rank, "epoch", epoch,
+                {{"epoch", epoch},
+                 {"loss", 1},
+                 {"test_loss", 1},
+                 {"test_samples", 100 + 200 * rank},
+                 {"test_covered", (rank + 1) / 4.0 / epoch}});
+    }
+  }
+  const std::string page = page_of({made.done()});
+  REQUIRE(page.find("covered: test 0.4375 → 0.2188") != std::string::npos);
+  REQUIRE(page.find("samples: test") == std::string::npos);
+  REQUIRE(page.find("loss: test") == std::string::npos);
 }
 
 TEST_CASE("each page has another key for its scripts") { REQUIRE(nonce() != nonce()); }

@@ -101,6 +101,8 @@ std::string accuracy_of(const Run& run, Figures& figures) {
                      "After each epoch." + validated_on(run) + thin_and_thick(run));
 }
 
+constexpr std::size_t most_measures = 20;
+
 /// Names of the task's measures, without those that have figures of their own.
 std::vector<std::string> measures_in(const Run& run) {
   std::vector<std::string> names;
@@ -109,7 +111,8 @@ std::vector<std::string> measures_in(const Run& run) {
       if (!field.starts_with(part)) continue;
       const std::string name = field.substr(part.size());
       const bool is_known = name == "loss" || name == "accuracy" || name == "samples";
-      if (!is_known && std::ranges::find(names, name) == names.end()) names.push_back(name);
+      if (is_known || names.size() >= most_measures) continue;
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   };
   for (const auto& [rank, worker] : run.workers) {
