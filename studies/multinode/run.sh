@@ -29,16 +29,15 @@ hosts=$PWD/tests/hosts/hosts.sh
 mkdir -p "$folder"
 [[ -s $folder/data/color/test_batch.bin ]] || /usr/bin/python3 studies/colored.py "$folder/data" 2000 50
 
-up=0 # hosts that are up now
-down() { ((up == 0)) || "$hosts" down; up=0; }
-trap down EXIT
-bring_up() { # HOSTS
-  ((up != $1)) || return 0
-  down
-  up=$1
+# on_hosts HOSTS WORKERS COMMAND...: the hosts are the machine's: tests that wait for them have their turn between runs.
+on_hosts() (
+  exec 9>/tmp/fasthosts.lock
+  flock -w "${HOSTS_WAIT:-600}" 9 || { echo "multinode: others use the hosts of this machine" >&2; exit 1; }
+  trap '"$hosts" down' EXIT
   "$hosts" up "$1" || exit 1
   why=$("$hosts" rate "$rate" 2>&1) || { echo "multinode: skipped: a link's rate cannot be limited: $why"; exit 77; }
-}
+  MASTER_ADDR=10.99.0.1 GLOO_SOCKET_IFNAME=eth0 timeout -k 5 100 "$hosts" run "$1" -r "${@:2}" 9>&-
+)
 # launch HOSTS WORKERS COMMAND...: so many workers on each host.
 launch() {
   local count=$1 each=$2
@@ -49,8 +48,7 @@ launch() {
   elif ((count == 1)); then
     timeout -k 5 100 mpiexec -n "$each" "$@"
   else
-    bring_up "$count"
-    MASTER_ADDR=10.99.0.1 GLOO_SOCKET_IFNAME=eth0 timeout -k 5 100 "$hosts" run "$count" -r "$each" "$@" 9>&-
+    on_hosts "$count" "$each" "$@"
   fi
 }
 # once NAME COMMAND...: the command writes FOLDER/NAME.json.new.
@@ -71,8 +69,6 @@ train() {
     --samples $((rounds * batch * count * each)) --batch-size "$batch" --lr 0.01 --lr-schedule constant --warmup 0 --seed 1 --quiet \
     --step-ms "$pace" --out "$folder/$name" --overwrite --summary-json "$folder/$name.json.new" "$@"
 }
-exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
-[[ -n $machines || $counts == 1 ]] || flock -w "${HOSTS_WAIT:-600}" 9 || { echo "multinode: others use the hosts of this machine" >&2; exit 1; }
 torch=yes
 /usr/bin/python3 -c 'import torch' 2>/dev/null || { torch= && echo "multinode: DDP is skipped: apt-get install python3-torch"; }
 # ddp HOSTS WORKERS: the same with PyTorch, if it is there.
@@ -94,5 +90,4 @@ for count in $counts; do
     ddp "$count" "$each"
   done
 done
-down
 /usr/bin/python3 studies/multinode/table.py "$folder"
