@@ -159,8 +159,8 @@ def main():
         return (time.monotonic() - began) / rounds
 
     step()
-    with trained.no_sync():  # what a step takes without an exchange
-        alone_s = seconds_of(WARM_UP) - spent["input"] / WARM_UP
+    with trained.no_sync():  # what an undisturbed step takes without an exchange
+        alone_s = min(seconds_of(1) - spent["input"] for _ in range(WARM_UP))
     pace.fill(options.step_ms / 1e3 - alone_s, model.places)
     seconds_of(1)
     round_s = seconds_of(options.rounds)
@@ -169,8 +169,8 @@ def main():
     torch.distributed.all_reduce(own)
     if rank == 0:
         means = (own / workers).tolist()
-        row = {"samples_per_second": own[3].item(), "round": means[0], "step": means[1], "rest": means[2]}
-        row["wait"] = max(0.0, row["round"] - row["step"] - row["rest"])
+        row = {"samples_per_second": own[3].item(), "round": means[0], "step": min(means[1], means[0] - means[2]), "rest": means[2]}
+        row["wait"] = row["round"] - row["step"] - row["rest"]
         options.json.write_text(json.dumps(row))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
