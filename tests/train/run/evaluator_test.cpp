@@ -1,5 +1,9 @@
 #include "train/run/evaluator.hpp"
 
+#include <fast/exchange/local.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/train/trainer.hpp>
+
 #include "support/catch.hpp"
 #include "train/run/run_parts.hpp"
 
@@ -52,4 +56,65 @@ TEST_CASE("a damaged sample counts as wrong, and is no part of the loss") {
     CHECK(score.samples == test_samples);
     CHECK(score.accuracy == static_cast<double>(found.correct) / test_samples);
   });
+}
+
+namespace {
+
+/// One number that learns the mean of all targets.
+struct MeanOfTargets final : Backend {
+  float value = 0;
+  double rate = 0;
+  std::vector<Measure> measures;  ///< that it claims
+
+  std::string name() const override { return "mean of targets"; }
+  std::vector<TensorView> parameters() override { return {view_of("value", std::span(&value, 1))}; }
+  double train(const Batch& batch, const GradientHook&) override {
+    double apart = 0;
+    for (const float target : batch.targets) apart += double{value} - double{target};
+    value -= static_cast<float>(rate * 2 * apart / static_cast<double>(batch.count()));
+    return evaluate(batch).loss_sum / static_cast<double>(batch.count());
+  }
+  Evaluation evaluate(const Batch& batch) override {
+    Evaluation found;
+    for (const float target : batch.targets) {
+      found.loss_sum += (double{value} - double{target}) * (double{value} - double{target});
+    }
+    found.measures = measures;
+    return found;
+  }
+  void set_learning_rate(double learning_rate) override { rate = learning_rate; }
+};
+
+/// Targets -1 and 1 in turn: the best number is 0, and the best mean loss 1.
+train::Summary train_to_mean(MeanOfTargets& backend) {
+  std::vector<float> inputs(80), targets(80, 1);
+  for (std::size_t i = 0; i < targets.size(); i += 2) targets[i] = -1;
+  const data::Dataset samples("signs", {1}, inputs, data::Targets{targets, {}});
+  const data::Splits data{samples.slice(0, 64), samples.slice(64, 16), {}};
+  train::TrainerOptions options;
+  options.progress = false;
+  options.batch_size = 64;
+  options.epochs = 3;
+  train::Summary summary;
+  local::run(1, [&](const Group& group) {
+    summary = train::train(group, stencil::ring(), backend, data, options);
+  });
+  return summary;
+}
+
+}  // namespace
+
+TEST_CASE("a task without measures is measured by its mean loss") {
+  MeanOfTargets backend;
+  const train::Summary summary = train_to_mean(backend);
+  REQUIRE(summary.measures.size() == 1);
+  CHECK(summary.measures[0].name == "mean_loss");
+  CHECK(summary.measures[0].mean_model == Approx(1));
+  CHECK(summary.test_loss_mean_model == Approx(1));
+}
+
+TEST_CASE("measures of a backend with a name that metrics cannot have end the run") {
+  MeanOfTargets backend;
+  backend.measures = {{"loss", Measure::Form::mean, {1, 1}}};
+  CHECK_THROWS_WITH(train_to_mean(backend), ContainsSubstring("measures: the name \"loss\""));
 }
