@@ -47,11 +47,35 @@ flock -w 120 9 || { echo "other tests have used the hosts of this machine for tw
 trap '"$hosts" down; rm -rf "$directory"' EXIT
 "$hosts" up 4
 
-chosen "4 hosts of 2" hierarchical_one_peer "4 hosts, 2 workers each: " "$hosts" run 4 -r 2 --
-chosen "2 hosts of 3" hierarchical_one_peer "2 hosts, 3 workers each: " "$hosts" run 2 -r 3 --
-chosen "3 hosts of 1" base2 "3 hosts, 1 worker each: " "$hosts" run 3 -r 1 --
-expect "staleness 1" 0 "topology: hierarchical (2 hosts, 2 workers each: " -- \
-  "$hosts" run 2 -r 2 "$train" "${training[@]}" --staleness 1 --topology auto
+# By hosts alone.
+chosen "4 hosts of 2" hierarchical_one_peer "4 hosts, 2 workers each: " "$hosts" run 4 -r 2 -- --measure-s 0
+chosen "2 hosts of 3" hierarchical_one_peer "2 hosts, 3 workers each: " "$hosts" run 2 -r 3 -- --measure-s 0
+chosen "3 hosts of 1" base2 "3 hosts, 1 worker each: " "$hosts" run 3 -r 1 -- --measure-s 0
+expect "staleness 1" 0 "topology: hierarchical (2 hosts, 2 workers each: " "not measured: --measure-s 0" -- \
+  "$hosts" run 2 -r 2 "$train" "${training[@]}" --staleness 1 --topology auto --measure-s 0
+
+# By measured links. Long steps hide 50 KB: a ring of 3, in which all read each other, agrees in fewer rounds. At 1 Mbit/s
+# its rounds would take twice as long as those of base2.
+chosen "long steps" ring "3 hosts, 1 worker each; measured " "$hosts" run 3 -r 1 -- --step-ms 100
+"$hosts" rate 1mbit
+expect "slow links" 0 "topology: base2 (3 hosts, 1 worker each: " "; measured " "no other one is 10 % faster" -- \
+  "$hosts" run 3 -r 1 "$train" "${training[@]}" --step-ms 100 --topology auto
+"$hosts" rate off
+
+# Once host 3 has sent long messages, no frame passes between hosts any more.
+sent_by_3() { nsenter --net=/run/netns/fasthost3 awk '/eth0:/ { print $10 }' /proc/net/dev; }
+cut_all() {
+  local before
+  before=$(sent_by_3)
+  for ((i = 0; i < 400 && $(sent_by_3) - before < 2000000; ++i)); do sleep 0.1; done
+  "$hosts" cut
+}
+cut_all 9>&- &
+expect "hosts that do not answer" 1 "error: measuring links: " "not answered" -- \
+  "$hosts" run 3 -r 1 "$train" "${training[@]}" --topology auto --measure-s 30
+[[ $(grep -c "error: " "$directory/output") -eq 1 ]] || tell_failure "hosts that do not answer: there is not one message"
+wait $!
+"$hosts" mend
 
 # In a cycle of 5 rounds, 2 payloads leave each host: 80 in 200 rounds. What else is sent does not depend on the rounds, but for
 # the counters that workers send each other.
@@ -61,7 +85,7 @@ sent_by() { nsenter --net="/run/netns/fasthost$1" awk '/eth0:/ { print $10 }' /p
 sends() {
   local host before=()
   for host in 1 2 3 4; do before[host]=$(sent_by $host); done
-  expect "what crosses the links" 0 "rounds                        $1" -- "$hosts" run 4 -r 2 "$train" --topology auto \
+  expect "what crosses the links" 0 "rounds                        $1" -- "$hosts" run 4 -r 2 "$train" --topology auto --measure-s 0 \
     --samples $((8 * 16 * $1)) --model mlp:256 --batch-size 16 --epochs 1 --quiet --seed 3 --closing-rounds 0
   for host in 1 2 3 4; do sent[host]=$(($(sent_by $host) - before[host])); done
 }

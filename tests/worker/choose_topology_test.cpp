@@ -45,6 +45,7 @@ TEST_CASE("the topology follows from the number of hosts and of workers on each"
   CHECK(chosen({2, 2, 2}, awc) == "hierarchical_one_peer");
   CHECK(chosen({1, 1, 1}, awc) == "base2");
   CHECK(chosen({3, 4}, awc) == "hierarchical");
+  CHECK(choose_topology(hosts_of({4, 4, 4, 4}), awc).hosts == "4 hosts, 4 workers each");
   CHECK(choose_topology(hosts_of({4, 4, 4, 4}), awc).reason ==
         "4 hosts, 4 workers each: at most one payload per host and round");
   CHECK(choose_topology(hosts_of({3, 4}), awc).reason ==
@@ -60,6 +61,17 @@ TEST_CASE("with staleness above 0 the topology does not change from round to rou
     CHECK(chosen({4, 4}, use_of("awc", staleness)) == "hierarchical");
     CHECK(chosen({1, 1, 1, 1}, use_of("awc", staleness)) == "torus2d");
   }
+}
+
+TEST_CASE("a topology suits a rule that runs on it without a notice") {
+  const std::vector<int> hosts = hosts_of({2, 2});
+  CHECK(suits("ring", hosts, use_of("awc")));
+  CHECK(suits("base2", hosts, use_of("awc")));
+  CHECK_FALSE(suits("base2", hosts, use_of("awc", 1)));  // changes from round to round
+  CHECK(suits("hierarchical", hosts, use_of("awc", 1)));
+  CHECK_FALSE(suits("ring", hosts, use_of("pairwise")));
+  CHECK_FALSE(suits("hypercube", hosts_of({3}), use_of("awc")));
+  CHECK_FALSE(suits("nonsense", hosts, use_of("awc")));
 }
 
 TEST_CASE("every rule gets a topology that it runs on, and a notice only where none does without") {

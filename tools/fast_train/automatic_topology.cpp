@@ -2,8 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <fast/worker/choose_topology.hpp>
+
+#include "fast_train/planned_topology.hpp"
+#include "measure/measured_cluster.hpp"
 
 namespace fast_train {
 
@@ -12,8 +15,102 @@ using namespace fast;
 namespace {
 
 constexpr char automatic[] = "auto";
+constexpr char purpose[] = "fast-train: choosing a topology";
+constexpr std::size_t most_planned_workers = 512;  ///< larger plans take many seconds
+constexpr std::int64_t planned_rounds = 50;
+constexpr Seconds longest_answer{10};
 
-/// Of each worker; spares come after them.
+TopologyUse use_of(const Options& o) {
+  const WorkerOptions& worker = o.trainer.worker;
+  return {o.rule.rule().declaration(), worker.staleness, worker.weights, worker.lazy_weights};
+}
+
+/// Empty where links are measured.
+std::string why_not_measured(const Trial& trial, const Options& o) {
+  const tools::HostSizes sizes(trial.hosts);
+  if (o.measure_s == 0) return "--measure-s 0";
+  if (!sizes.are_equal()) return "plans need as many workers on each host";
+  if (o.no_placement) return "plans place the ranks, and --no-placement forbids it";
+  if (o.trainer.worker.weights != WeightRule::automatic || o.trainer.worker.lazy_weights)
+    return "plans know automatic weights only";
+  if (trial.hosts.size() > most_planned_workers)
+    return fmt::format("plans of more than {} workers take long", most_planned_workers);
+  return {};
+}
+
+/// What decides whether there is a measurement, in which all ranks must take part.
+std::string settings_of(bool is_automatic, const Options& o) {
+  const WorkerOptions& worker = o.trainer.worker;
+  return fmt::format("{} {} {} {} {} {} {} {}", is_automatic, o.measure_s, o.no_placement, o.spares,
+                     static_cast<int>(worker.weights), worker.lazy_weights, o.rule.name,
+                     worker.staleness);
+}
+
+bool all_equal(const std::vector<std::string>& texts) {
+  return std::all_of(texts.begin(), texts.end(),
+                     [&](const std::string& each) { return each == texts.front(); });
+}
+
+simulation::PlanOptions plan_options(const Options& o) {
+  simulation::PlanOptions options;
+  options.staleness = {o.trainer.worker.staleness};
+  options.codecs = {codec::name(o.trainer.worker.codec)};
+  options.algorithm = o.rule.name;
+  options.parameters = algorithm::parameters_from(o.rule.options);
+  options.rounds = planned_rounds;
+  return options;
+}
+
+std::vector<std::string> others_that_fit(const Trial& trial, const Options& o) {
+  std::vector<std::string> names = compared_topologies();
+  std::erase_if(names,
+                [&](const std::string& name) { return !suits(name, trial.hosts, use_of(o)); });
+  return names;
+}
+
+tools::MeasuredCluster measured(const mpi::Communicator& workers, const Group& group,
+                                const Trial& trial, const Options& o) {
+  tools::ClusterMeasurement asked;
+  asked.hosts = trial.hosts;
+  asked.payload_bytes = trial.payload_bytes;
+  asked.steps = [&] { return trial.steps(Seconds(o.measure_s / 2)); };
+  asked.longest_steps = o.trainer.worker.deadline;
+  asked.links.budget = Seconds(o.measure_s);
+  asked.links.answer_within = std::min(longest_answer, o.trainer.worker.deadline);
+  return tools::measure_cluster(workers, group, asked);
+}
+
+/// Of the workers alone: spares wait for the choice.
+tools::MeasuredCluster measured_by_workers(const mpi::Communicator& world, const Group& ranks,
+                                           const Trial& trial, const Options& o) {
+  if (o.spares == 0) return measured(world, ranks, trial, o);
+  const bool is_spare = world.rank() >= static_cast<int>(trial.hosts.size());
+  const mpi::Communicator part = world.split(is_spare ? 1 : 0, Deadline(o.trainer.worker.deadline));
+  return is_spare ? tools::MeasuredCluster{} : measured(part, Group(part), trial, o);
+}
+
+std::string text_of(const tools::MeasuredCluster& measured) {
+  const simulation::Cluster& cluster = measured.cluster;
+  return fmt::format("measured {:.3g} ms and {} between hosts, steps of {:.3g} ms",
+                     1e3 * cluster.link_latency_s, tools::rate_text(cluster.link_bandwidth),
+                     1e3 * cluster.step_s);
+}
+
+/// "NAME REASON", by the plan.
+std::string planned(const tools::MeasuredCluster& measured, const ChosenTopology& usual,
+                    const Trial& trial, const Options& o) {
+  const PlannedTopology found =
+      planned_topology(measured.cluster, usual.name, others_that_fit(trial, o), plan_options(o));
+  const std::string& why = found.name == usual.name ? usual.reason : usual.hosts;
+  return fmt::format("{} {}; {}: {}", found.name, why, text_of(measured), found.reason);
+}
+
+void print(const Group& ranks, const std::string& name, const std::string& reason) {
+  if (ranks.rank() == 0) fmt::print(stderr, "topology: {} ({})\n", name, reason);
+}
+
+}  // namespace
+
 std::vector<int> hosts_of_workers(const Group& ranks, const Options& o) {
   if (o.exchange == "local") return std::vector<int>(static_cast<std::size_t>(o.workers));
   std::vector<int> hosts = ranks.hosts();
@@ -23,20 +120,38 @@ std::vector<int> hosts_of_workers(const Group& ranks, const Options& o) {
   return hosts;
 }
 
-}  // namespace
-
-void choose_topology(const Group& ranks, Options& o) {
-  agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: choosing a topology", [&] {
+std::optional<ChosenTopology> choose_by_hosts(const Group& ranks, Options& o) {
+  std::optional<ChosenTopology> chosen;
+  agree(ranks, Deadline(o.trainer.worker.deadline), purpose, [&] {
     if (o.topology != automatic) return;
-    const WorkerOptions& worker = o.trainer.worker;
-    const ChosenTopology chosen = fast::choose_topology(
-        hosts_of_workers(ranks, o),
-        {o.rule.rule().declaration(), worker.staleness, worker.weights, worker.lazy_weights});
-    o.topology = chosen.name;
-    if (ranks.rank() == 0) {
-      fmt::print(stderr, "topology: {} ({})\n", chosen.name, chosen.reason);
-    }
+    chosen = choose_topology(hosts_of_workers(ranks, o), use_of(o));
+    o.topology = chosen->name;
   });
+  return chosen;
+}
+
+void choose_by_links(const mpi::Communicator& world, const Group& ranks,
+                     const std::optional<ChosenTopology>& usual, const Trial& trial, Options& o) {
+  const Deadline deadline(o.trainer.worker.deadline);
+  // Ranks whose options differ find that out later, all together.
+  const bool is_agreed =
+      all_equal(ranks.all_gather(settings_of(usual.has_value(), o), deadline, purpose));
+  if (!usual) return;
+  const Options before = o;
+  o.measure_s = Options().measure_s;  // config.toml names the topology, which needs none
+  if (!is_agreed || tools::HostSizes(trial.hosts).hosts == 1)
+    return print(ranks, usual->name, usual->reason);
+  if (const std::string why = why_not_measured(trial, before); !why.empty())
+    return print(ranks, usual->name, fmt::format("{}; links not measured: {}", usual->reason, why));
+  const tools::MeasuredCluster found = measured_by_workers(world, ranks, trial, before);
+  std::string choice;
+  agree(ranks, deadline, purpose, [&] {
+    if (ranks.rank() == 0) choice = planned(found, *usual, trial, o);
+  });
+  choice = ranks.all_gather(choice, deadline, purpose).front();
+  const std::size_t end = choice.find(' ');
+  o.topology = choice.substr(0, end);
+  print(ranks, o.topology, choice.substr(end + 1));
 }
 
 }  // namespace fast_train

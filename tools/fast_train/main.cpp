@@ -26,6 +26,7 @@
 #include "fast_train/run_name.hpp"
 #include "fast_train/settings.hpp"
 #include "fast_train/stream_data.hpp"
+#include "fast_train/trial_steps.hpp"
 
 namespace {
 
@@ -140,6 +141,19 @@ std::string agreement(const data::Splits& data) {
       fmt::join(data.normalization.mean, " "), fmt::join(data.normalization.stddev, " "));
 }
 
+/// --topology auto, after the choice by hosts.
+void choose_topology(const mpi::Communicator& world, const Group& ranks,
+                     const std::optional<ChosenTopology>& usual, const nn::ModelSpec& spec,
+                     const data::Splits& data, Options& o) {
+  fast_train::Trial trial;
+  trial.hosts = fast_train::hosts_of_workers(ranks, o);
+  trial.payload_bytes = sizeof(float) * static_cast<double>(nn::parameter_count(spec));
+  trial.steps = [&](Seconds budget) {
+    return fast_train::trial_steps(o, spec, data.train, ranks, budget);
+  };
+  fast_train::choose_by_links(world, ranks, usual, trial, o);
+}
+
 /// In place of training.
 int describe_model(const Group& ranks, const Options& o) {
   const data::Splits data = data_of(ranks, o);
@@ -209,7 +223,7 @@ int main(int argc, char** argv) {
     const Group ranks(world);
     std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
     if (!options) return 0;
-    fast_train::choose_topology(ranks, *options);
+    const auto usual_topology = fast_train::choose_by_hosts(ranks, *options);
     check_start(ranks, *options);
     if (options->requests.describe) return describe_model(ranks, *options);
     if (options->exchange != "local" && ranks.size() == 1) {
@@ -217,6 +231,7 @@ int main(int argc, char** argv) {
     }
     data::Splits data = data_of(ranks, *options);
     const nn::ModelSpec spec = fit(ranks, *options, data);
+    choose_topology(world, ranks, usual_topology, spec, data, *options);
     fast_train::name_run(ranks, *options);
     if (options->exchange == "local") {
       std::atomic<int> status{0};

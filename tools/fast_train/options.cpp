@@ -218,9 +218,16 @@ void add_topology_rows(OptionTable& table, Options& o) {
   table
       .add("topology", o.topology, text(),
            "who averages with whom: a name, a .toml file, or auto: chosen by hosts, workers and "
-           "algorithm")
+           "algorithm, and on several hosts by measured links and steps")
       .offer(tools::topology_words({"auto"}))
       .only_if(only.neighbors(), no_neighbors);
+  table
+      .add("measure_s", o.measure_s, number<double>(zero_or_more()),
+           "with --topology auto on several hosts, seconds for measuring the links, and half as "
+           "many for steps; 0: the choice is by hosts, workers and algorithm alone")
+      .only_if([&o] { return o.topology == "auto"; },
+               "a topology that is named needs no measurement; leave it out or take --topology "
+               "auto");
   table
       .add("no_placement", o.no_placement,
            "rank r is worker r of the topology, even if more edges then lie between hosts")

@@ -42,6 +42,7 @@ struct Options {
   fast::observe::TraceOptions trace_options;
   fast::RuleChoice rule;
   int workers = 4, accumulate = 1, threads = 1;
+  double measure_s = 1;
   int spares = 0;
   std::int64_t batch_size = 64;
   std::size_t samples = 0;

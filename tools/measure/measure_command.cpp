@@ -1,25 +1,20 @@
 #include "measure/measure_command.hpp"
 
-#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/nn/backend.hpp>
 #include <fstream>
-#include <map>
 
 #include "cli/program.hpp"
-#include "measure/step_times.hpp"
 #include "nn/shape.hpp"
 
 namespace tools {
 
 using namespace fast;
-using simulation::Cluster;
 
 namespace {
 
 constexpr Seconds patience{60};
-constexpr Seconds longest_steps{3600};  ///< of a large model
 constexpr Seconds step_budget{2};
 constexpr int classes = 10;
 
@@ -35,21 +30,6 @@ std::function<void()> step_of(const std::string& model, int batch_size) {
   std::shared_ptr<Backend> backend = nn::make_backend<float>(spec, 1);
   return [=, shape = spec.input] { backend->train(Batch{inputs, labels, shape}); };
 }
-
-/// Ranks of each host.
-std::map<int, int> host_sizes(const std::vector<int>& hosts) {
-  std::map<int, int> sizes;
-  for (const int host : hosts) ++sizes[host];
-  return sizes;
-}
-
-double mean(const std::vector<std::string>& numbers) {
-  double sum = 0;
-  for (const std::string& each : numbers) sum += std::strtod(each.c_str(), nullptr);
-  return sum / static_cast<double>(numbers.size());
-}
-
-std::string rate_text(double bytes_per_s) { return fmt::format("{:.4g} MB/s", bytes_per_s / 1e6); }
 
 }  // namespace
 
@@ -78,15 +58,13 @@ void MeasureCommand::check_unused() const {
 }
 
 void MeasureCommand::check(const fast::Group& group) const {
-  const std::map<int, int> sizes = host_sizes(group.hosts());
-  const auto [least, most] = std::minmax_element(
-      sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const HostSizes sizes(group.hosts());
   require(group.size() > 1, ErrorKind::argument,
           "plan --measure: there is one rank; start one for each worker: fastrun -n 4 "
           "fast-topology plan --measure");
-  require(least->second == most->second, ErrorKind::argument,
-          "plan --measure: the hosts have {} to {} ranks; start as many on each", least->second,
-          most->second);
+  require(sizes.are_equal(), ErrorKind::argument,
+          "plan --measure: the hosts have {} to {} ranks; start as many on each", sizes.least,
+          sizes.most);
   require(write_cluster_.empty() || group.rank() != 0 ||
               std::ofstream(write_cluster_, std::ios::app).good(),
           ErrorKind::resource, "--write-cluster: {} cannot be written; choose another file",
@@ -95,41 +73,21 @@ void MeasureCommand::check(const fast::Group& group) const {
 
 MeasuredCluster MeasureCommand::measure(const mpi::Communicator& world) const {
   const fast::Group group(world);
-  MeasuredCluster measured;
-  Cluster& cluster = measured.cluster;
+  ClusterMeasurement asked;
   agree(group, Deadline(patience), "plan --measure", [&] {
     check(group);
-    cluster.hosts = static_cast<int>(host_sizes(group.hosts()).size());
-    cluster.workers_per_host = group.size() / cluster.hosts;
-    cluster.payload_bytes =
+    asked.payload_bytes =
         4 * (parameters_
                  ? *parameters_
                  : static_cast<double>(nn::parameter_count(nn::model_by_name(model_, classes))));
   });
-  time_steps_of(group, cluster);
-  LinkMeasureOptions options;
-  options.budget = Seconds(budget_s_);
-  measured.links = measure_links(world, group.hosts(), options);
-  cluster.link_bandwidth = measured.links.bandwidth;
-  cluster.link_latency_s = measured.links.latency_s;
-  cluster.link_jitter = std::min(measured.links.jitter, 3.0);
-  if (measured.links.memory_bandwidth > 0)
-    cluster.memory_bandwidth = measured.links.memory_bandwidth;
-  return measured;
-}
-
-/// All ranks at the same time, as in a run.
-void MeasureCommand::time_steps_of(const fast::Group& group, Cluster& cluster) const {
-  StepTimes times;
-  agree(group, Deadline(longest_steps), "plan --measure: steps", [&] {
-    times = step_ms_ ? StepTimes{*step_ms_ / 1e3, 0}
-                     : time_steps(step_of(model_, batch_size_), step_budget);
-  });
-  const auto all = [&](double value) {
-    return mean(group.all_gather(fmt::format("{}", value), Deadline(patience), "step times"));
+  asked.hosts = group.hosts();
+  asked.steps = [&] {
+    return step_ms_ ? StepTimes{*step_ms_ / 1e3, 0}
+                    : time_steps(step_of(model_, batch_size_), step_budget);
   };
-  cluster.step_s = all(times.mean_s);
-  cluster.step_jitter = std::min(all(times.jitter), 3.0);
+  asked.links.budget = Seconds(budget_s_);
+  return measure_cluster(world, group, asked);
 }
 
 void MeasureCommand::write(const MeasuredCluster& measured) const {
@@ -138,34 +96,6 @@ void MeasureCommand::write(const MeasuredCluster& measured) const {
   file << "# Written by fast-topology plan --measure\n" << cluster_text(measured.cluster);
   require(file.flush().good(), ErrorKind::resource,
           "--write-cluster: {} cannot be written; choose another file", write_cluster_);
-}
-
-std::string text_of(const MeasuredCluster& measured) {
-  const Cluster& cluster = measured.cluster;
-  const MeasuredLinks& links = measured.links;
-  std::string text =
-      fmt::format("measured in {:.1f} s: {} of {} workers; ", links.seconds,
-                  cluster.hosts == 1 ? "1 host" : fmt::format("{} hosts", cluster.hosts),
-                  cluster.workers_per_host);
-  if (cluster.hosts > 1) {
-    text += fmt::format("between hosts {:.3g} ms, {} (one worker alone {}), jitter {:.2g}; ",
-                        1e3 * links.latency_s, rate_text(links.bandwidth),
-                        rate_text(links.lone_bandwidth), links.jitter);
-  }
-  if (links.memory_bandwidth > 0)
-    text += fmt::format("within a host {}; ", rate_text(links.memory_bandwidth));
-  text += fmt::format("steps of {:.4g} ms, {:.4g} MB\n", 1e3 * cluster.step_s,
-                      cluster.payload_bytes / 1e6);
-  const HostPairFigures* slowest = nullptr;
-  for (const HostPairFigures& pair : links.pairs) {
-    if (pair.bandwidth <= 0) continue;
-    if (slowest == nullptr || pair.bandwidth < slowest->bandwidth) slowest = &pair;
-  }
-  if (slowest != nullptr && slowest->bandwidth < links.bandwidth / 2) {
-    text += fmt::format("slow: {} and {} have {} between them\n", slowest->first, slowest->second,
-                        rate_text(slowest->bandwidth));
-  }
-  return text;
 }
 
 }  // namespace tools

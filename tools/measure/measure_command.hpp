@@ -3,17 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <fast/exchange/group.hpp>
-#include <fast/exchange/measured_links.hpp>
-#include <fast/simulation/cluster.hpp>
 #include <optional>
 #include <string>
 
-namespace tools {
+#include "measure/measured_cluster.hpp"
 
-struct MeasuredCluster {
-  fast::simulation::Cluster cluster;
-  fast::MeasuredLinks links;
-};
+namespace tools {
 
 /// The options of the measurement, and what they ask for.
 class MeasureCommand {
@@ -30,7 +25,6 @@ class MeasureCommand {
 
  private:
   void check(const fast::Group& group) const;
-  void time_steps_of(const fast::Group& group, fast::simulation::Cluster& cluster) const;
 
   bool asked_ = false;
   std::string write_cluster_, model_ = "lenet";
@@ -38,9 +32,5 @@ class MeasureCommand {
   int batch_size_ = 64;
   double budget_s_ = 10;
 };
-
-/// Figures in one line, and a line for the slowest pair of hosts if it has less than half of the
-/// usual bandwidth.
-std::string text_of(const MeasuredCluster& measured);
 
 }  // namespace tools

@@ -13,6 +13,7 @@ namespace fast {
 struct ChosenTopology {
   std::string name;    ///< for topology_on_hosts()
   std::string reason;  ///< "4 hosts, 4 workers each: at most one payload per host and round"
+  std::string hosts;   ///< "4 hosts, 4 workers each"
 };
 
 /// What the rule runs with, as far as it matters for the choice.
@@ -28,5 +29,11 @@ struct TopologyUse {
 /// fit that topology, the next one that it fits. Pure: every worker comes to the same result from
 /// Group::hosts(). Throws Error(topology) if the rule fits none.
 ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const TopologyUse& use);
+
+/// Whether another choice may be that topology: the rule runs on it without a notice and, with a
+/// staleness above 0, it does not change from round to round. False for a name that is unknown or
+/// not for so many workers. Pure.
+bool suits(const std::string& topology, const std::vector<int>& host_of_rank,
+           const TopologyUse& use);
 
 }  // namespace fast

@@ -81,7 +81,15 @@ ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const Topol
           "choose_topology: algorithm {} fits none of the topologies that auto tries on {}; name a "
           "topology, or choose another algorithm or other weights",
           use.rule.name, counts.text());
-  return {best->name, fmt::format("{}: {}", counts.text(), best->advantage)};
+  return {best->name, fmt::format("{}: {}", counts.text(), best->advantage), counts.text()};
+}
+
+bool suits(const std::string& topology, const std::vector<int>& host_of_rank,
+           const TopologyUse& use) {
+  if (!fits(topology, host_of_rank, use).value_or(false)) return false;
+  if (use.staleness == 0) return true;
+  const auto workers = static_cast<int>(host_of_rank.size());
+  return topology_on_hosts(topology, host_of_rank).make(workers).is_static();
 }
 
 }  // namespace fast

@@ -1,0 +1,53 @@
+#include "fast_train/trial_steps.hpp"
+
+#include <fast/core/random.hpp>
+#include <variant>
+#include <vector>
+
+#include "fast_train/settings.hpp"
+
+namespace fast_train {
+
+using namespace fast;
+
+namespace {
+
+/// Memory for a batch.
+struct RandomBatch {
+  RandomBatch(const data::Dataset& data, std::size_t samples, bool are_tokens)
+      : inputs(samples * data.sample_size()) {
+    Rng rng(1);
+    if (!are_tokens) {  // a model has a token 0
+      for (float& value : inputs) value = static_cast<float>(rng.normal());
+    }
+    const std::size_t count = samples * data.target_size();
+    if (data.targets().empty()) {
+      labels.resize(count);
+    } else {
+      targets.resize(count);
+    }
+    batch = {inputs, labels, data.sample_shape(), targets, data.target_shape()};
+  }
+  RandomBatch(const RandomBatch&) = delete;
+  RandomBatch& operator=(const RandomBatch&) = delete;
+
+  std::vector<float> inputs, targets;
+  std::vector<std::int32_t> labels;
+  Batch batch;
+};
+
+}  // namespace
+
+tools::StepTimes trial_steps(const Options& o, const nn::ModelSpec& spec, const data::Dataset& data,
+                             const Group& group, Seconds budget) {
+  const backends::OnDevice replica = backend_of(o, spec, group);
+  const auto samples = static_cast<std::size_t>(o.batch_size * o.accumulate);
+  const bool are_tokens = std::holds_alternative<nn::Embedding>(spec.layers.front());
+  const RandomBatch random(data, samples, are_tokens);
+  const tools::StepTimes times =
+      tools::time_steps([&] { replica.backend->train(random.batch); }, budget);
+  const double paced_s = o.trainer.pace.step_s;
+  return times.mean_s < paced_s ? tools::StepTimes{paced_s, 0} : times;
+}
+
+}  // namespace fast_train

@@ -1,0 +1,95 @@
+#include "measure/measured_cluster.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace tools {
+
+using namespace fast;
+using simulation::Cluster;
+
+namespace {
+
+constexpr Seconds patience{60};
+constexpr double most_jitter = 3;
+
+double mean(const std::vector<std::string>& numbers) {
+  double sum = 0;
+  for (const std::string& each : numbers) sum += std::strtod(each.c_str(), nullptr);
+  return sum / static_cast<double>(numbers.size());
+}
+
+void add_steps(const Group& group, const ClusterMeasurement& asked, Cluster& cluster) {
+  StepTimes times;
+  agree(group, Deadline(asked.longest_steps), "measuring steps", [&] { times = asked.steps(); });
+  const auto all = [&](double value) {
+    return mean(group.all_gather(fmt::format("{}", value), Deadline(patience), "step times"));
+  };
+  cluster.step_s = all(times.mean_s);
+  cluster.step_jitter = std::min(all(times.jitter), most_jitter);
+}
+
+}  // namespace
+
+HostSizes::HostSizes(const std::vector<int>& host_of_rank) {
+  std::map<int, int> sizes;
+  for (const int host : host_of_rank) ++sizes[host];
+  hosts = static_cast<int>(sizes.size());
+  for (const auto& [unused, size] : sizes) {
+    least = least == 0 ? size : std::min(least, size);
+    most = std::max(most, size);
+  }
+}
+
+MeasuredCluster measure_cluster(const mpi::Communicator& ranks, const Group& group,
+                                const ClusterMeasurement& asked) {
+  const HostSizes sizes(asked.hosts);
+  MeasuredCluster measured;
+  Cluster& cluster = measured.cluster;
+  cluster.hosts = sizes.hosts;
+  cluster.workers_per_host = sizes.most;
+  cluster.payload_bytes = asked.payload_bytes;
+  add_steps(group, asked, cluster);
+  measured.links = measure_links(ranks, asked.hosts, asked.links);
+  cluster.link_bandwidth = measured.links.bandwidth;
+  cluster.link_latency_s = measured.links.latency_s;
+  cluster.link_jitter = std::min(measured.links.jitter, most_jitter);
+  if (measured.links.memory_bandwidth > 0)
+    cluster.memory_bandwidth = measured.links.memory_bandwidth;
+  return measured;
+}
+
+std::string rate_text(double bytes_per_s) { return fmt::format("{:.4g} MB/s", bytes_per_s / 1e6); }
+
+std::string text_of(const MeasuredCluster& measured) {
+  const Cluster& cluster = measured.cluster;
+  const MeasuredLinks& links = measured.links;
+  std::string text =
+      fmt::format("measured in {:.1f} s: {} of {} workers; ", links.seconds,
+                  cluster.hosts == 1 ? "1 host" : fmt::format("{} hosts", cluster.hosts),
+                  cluster.workers_per_host);
+  if (cluster.hosts > 1) {
+    text += fmt::format("between hosts {:.3g} ms, {} (one worker alone {}), jitter {:.2g}; ",
+                        1e3 * links.latency_s, rate_text(links.bandwidth),
+                        rate_text(links.lone_bandwidth), links.jitter);
+  }
+  if (links.memory_bandwidth > 0)
+    text += fmt::format("within a host {}; ", rate_text(links.memory_bandwidth));
+  text += fmt::format("steps of {:.4g} ms, {:.4g} MB\n", 1e3 * cluster.step_s,
+                      cluster.payload_bytes / 1e6);
+  const HostPairFigures* slowest = nullptr;
+  for (const HostPairFigures& pair : links.pairs) {
+    if (pair.bandwidth <= 0) continue;
+    if (slowest == nullptr || pair.bandwidth < slowest->bandwidth) slowest = &pair;
+  }
+  if (slowest != nullptr && slowest->bandwidth < links.bandwidth / 2) {
+    text += fmt::format("slow: {} and {} have {} between them\n", slowest->first, slowest->second,
+                        rate_text(slowest->bandwidth));
+  }
+  return text;
+}
+
+}  // namespace tools
