@@ -8,14 +8,11 @@ Rates: each rule gets four settings, one run each of a quarter of the epochs wit
 test accuracy is taken for all seeds. Runs that are in DIR are not repeated.
 """
 import argparse
-import json
 import pathlib
-import shlex
 import statistics
-import subprocess
 import sys
 
-from time_to import accuracy_of, metrics
+from runs import RunFailed, epochs_to, fast_train, words
 
 WORKERS, PERIOD, BATCH = 8, 50, 16
 RING, PAIRS, ALL = "--topology ring", "--topology random_matchings", "--topology complete"
@@ -53,35 +50,10 @@ RULES = {  # name: (label, (options, four settings))
 }
 
 
-def words(text):
-    """Of a setting, in which "rate=1" stands for an option of the rule."""
-    for word in shlex.split(text):
-        if "=" in word:
-            yield "--algorithm-option"
-        yield word
-
-
-class RunFailed(Exception):
-    pass
-
-
 def run(arguments, directory, options, epochs, seed):
     """The summary of a run, and its mean model's accuracy by epoch."""
-    directory.mkdir(parents=True, exist_ok=True)
-    told = f"{options} epochs={epochs} samples={arguments.samples}"
-    summary, known = directory / "summary.json", directory / "options"
-    if not summary.exists() or not known.exists() or known.read_text() != told:
-        summary.unlink(missing_ok=True)
-        known.write_text(told)
-        command = [arguments.program, "--exchange", "local", "--workers", str(WORKERS), "--quiet", "--samples",
-                   str(arguments.samples), "--batch-size", str(BATCH), "--epochs", str(epochs), "--seed", str(seed), "--out",
-                   str(directory), "--overwrite", "--summary-json", str(directory / "new.json"), *words(options)]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-        if done.returncode != 0:
-            raise RunFailed(f"{shlex.join(command)}: {done.stderr.strip()}")
-        (directory / "new.json").rename(summary)
-    epochs_of = [accuracy_of(lines) for lines in zip(*metrics(directory))]
-    return json.loads(summary.read_text()), epochs_of
+    return fast_train(directory, arguments.program, WORKERS,
+                      ["--samples", arguments.samples, "--batch-size", BATCH, "--epochs", epochs, "--seed", seed, *words(options)])
 
 
 def tuned(arguments, name):
@@ -101,10 +73,6 @@ def tuned(arguments, name):
     if not found:
         sys.exit(f"local_steps.py: {name}: no setting could be run")
     return max(found)[2]
-
-
-def epochs_to(accuracies, target):
-    return next((epoch for epoch, reached in enumerate(accuracies, 1) if reached >= target), None)
 
 
 def row(name, results):
