@@ -42,7 +42,9 @@ ChosenTopology usual_of(const Trial& trial) {
 /// The choice, which is the same on all ranks.
 std::string chosen(const Trial& trial, Options o) {
   const auto& world = testing::world();
-  fast_train::choose_by_links(world, Group(world), usual_of(trial), trial, o);
+  const ChosenTopology usual = usual_of(trial);
+  o.topology = usual.name;
+  fast_train::choose_by_links(world, Group(world), usual, trial, o);
   CHECK(o.measure_s == Options().measure_s);
   for (const std::string& each : world.all_gather(o.topology, patience(), "comparing")) {
     CHECK(each == o.topology);

@@ -89,7 +89,7 @@ tools::MeasuredCluster measured_by_workers(const mpi::Communicator& world, const
   return is_spare ? tools::MeasuredCluster{} : measured(part, Group(part), trial, o);
 }
 
-std::string text_of(const tools::MeasuredCluster& measured) {
+std::string figures_of(const tools::MeasuredCluster& measured) {
   const simulation::Cluster& cluster = measured.cluster;
   return fmt::format("measured {:.3g} ms and {} between hosts, steps of {:.3g} ms",
                      1e3 * cluster.link_latency_s, tools::rate_text(cluster.link_bandwidth),
@@ -102,7 +102,7 @@ std::string planned(const tools::MeasuredCluster& measured, const ChosenTopology
   const PlannedTopology found =
       planned_topology(measured.cluster, usual.name, others_that_fit(trial, o), plan_options(o));
   const std::string& why = found.name == usual.name ? usual.reason : usual.hosts;
-  return fmt::format("{} {}; {}: {}", found.name, why, text_of(measured), found.reason);
+  return fmt::format("{} {}; {}: {}", found.name, why, figures_of(measured), found.reason);
 }
 
 void print(const Group& ranks, const std::string& name, const std::string& reason) {
