@@ -59,7 +59,7 @@ expect "staleness 1" 0 "topology: hierarchical (2 hosts, 2 workers each: " "not 
 chosen "long steps" ring "3 hosts, 1 worker each; measured " "$hosts" run 3 -r 1 -- --step-ms 100
 "$hosts" rate 1mbit
 expect "slow links" 0 "topology: base2 (3 hosts, 1 worker each: " "; measured " "no other one is 10 % faster" -- \
-  "$hosts" run 3 -r 1 "$train" "${training[@]}" --step-ms 100 --topology auto
+  "$hosts" run 3 -r 1 "$train" "${training[@]}" --samples 480 --step-ms 100 --topology auto
 "$hosts" rate off
 
 # Once host 3 has sent long messages, no frame passes between hosts any more.
