@@ -20,9 +20,11 @@ struct Sparta {
             .source = "SPARTA, exo-explore/gym, strategy/sparta.py, with neighbors in place of all",
             .publish_point = PublishPoint::after_step,
             .publishes_weights_apart = true,
+            .own = Own::unused,
             .selection = {Selection::Kind::one_of_each_run, run(),
                           static_cast<std::uint64_t>(options.seed)},
-            .why_exact = "it sends few entries as they are",
+            .least_bits = 16,
+            .why_bits = "entries that travel alone share no scale",
             .parameters = fmt::format("fraction={} seed={}", options.fraction, options.seed)};
   }
   template <class T>

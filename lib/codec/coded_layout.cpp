@@ -68,7 +68,7 @@ CodedLayout::CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t s
 CodedLayout::CodedLayout(const ParameterLayout& layout, const SelectedShape& selected)
     : kind_(Kind::selected), selected_(selected) {
   selected_.elements = layout.parameter_count();
-  selected_.value_bytes = value_bytes(layout);
+  selected_.value_bytes = selected_.code == Kind::identity ? value_bytes(layout) : sizeof(BFloat16);
   size_bytes_ = selected_.size_bytes();
   place(layout);
 }

@@ -7,12 +7,13 @@ namespace fast::combine {
 
 namespace {
 
-codec::SelectedShape selected_shape(const algorithm::Selection& selection) {
+codec::SelectedShape selected_shape(const algorithm::Selection& selection, codec::Kind code) {
   const auto size = static_cast<std::uint64_t>(selection.size);
   codec::SelectedShape shape;
   const bool runs = selection.kind == algorithm::Selection::Kind::one_of_each_run;
   (runs ? shape.run : shape.parts) = size;
   shape.seed = selection.seed;
+  shape.code = code;
   return shape;
 }
 
@@ -21,7 +22,7 @@ codec::CodedLayout coded_layout(const ParameterLayout& layout,
                                 bool sums) {
   if (sums) return {layout, codec::Kind::f64};
   const algorithm::Selection& selection = declared.selection;
-  if (selection.selects()) return {layout, selected_shape(selection)};
+  if (selection.selects()) return {layout, selected_shape(selection, codec.kind)};
   if (!declared.sparsity.bounded()) return {layout, codec.kind};
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
 }

@@ -165,7 +165,8 @@ struct HostMixer::SegmentSweep {
     const std::byte* stored = read_optimistically(vector + shape.offset_bytes(range.first), room,
                                                   range.count * shape.value_bytes);
     std::copy_n(others, count, out);
-    codec::decode_selected(shape, combination, stored, piece.first + first, count, out);
+    codec::decode_selected(shape, shape.code_of(segment.dtype), combination, stored,
+                           piece.first + first, count, out);
     return out;
   }
 
@@ -318,16 +319,18 @@ struct HostMixer::SegmentSweep {
     if (keeps_own) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
     if (is_summed(k)) return emit_sum(k, first, count);
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
+    std::optional<std::uint32_t> rounding_key;
+    if (mixer.codec_.stochastic) {
+      rounding_key = static_cast<std::uint32_t>(mix_seed(mixer.codec_.seed, mixer.messages_, i));
+    }
     if (selected) {
-      return codec::encode_selected(mixer.coded_.selected(), pass.info.round, values,
-                                    piece.first + first, count, pass.next->vector(k));
+      const codec::SelectedShape& shape = mixer.coded_.selected();
+      return codec::encode_selected(shape, shape.code_of(segment.dtype), pass.info.round, values,
+                                    piece.first + first, count, pass.next->vector(k), rounding_key);
     }
     std::byte* to = pass.next->vector(k) + piece.code_offset(first);
     if (plain) return stream(reinterpret_cast<Stored*>(to), values, count);
-    codec::Rounding rounding{{}, piece.first + first};
-    if (mixer.codec_.stochastic) {
-      rounding.key = static_cast<std::uint32_t>(mix_seed(mixer.codec_.seed, mixer.messages_, i));
-    }
+    const codec::Rounding rounding{rounding_key, piece.first + first};
     if (mixer.feeds_back_) {
       codec::encode_with_feedback(piece.kind, values, kept(mixer.errors_[i], first), count,
                                   code_scratch, rounding);

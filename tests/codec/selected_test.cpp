@@ -22,7 +22,7 @@ std::vector<T> sent_and_read(const SelectedShape& shape, std::int64_t combinatio
   write_combination(vector.data(), combination);
   for (std::size_t first = 0; first < x.size(); first += write_block) {
     const std::size_t count = std::min(write_block, x.size() - first);
-    encode_selected(shape, combination, x.data() + first, first, count, vector.data());
+    encode_selected(shape, shape.code, combination, x.data() + first, first, count, vector.data());
   }
   CHECK(vector.back() == std::byte{0x5a});
   const std::int64_t read = read_combination(vector.data());
@@ -30,8 +30,8 @@ std::vector<T> sent_and_read(const SelectedShape& shape, std::int64_t combinatio
   for (std::size_t first = 0; first < x.size(); first += read_block) {
     const std::size_t count = std::min(read_block, x.size() - first);
     const auto range = shape.range(read, first, count);
-    decode_selected(shape, read, vector.data() + shape.offset_bytes(range.first), first, count,
-                    back.data() + first);
+    decode_selected(shape, shape.code, read, vector.data() + shape.offset_bytes(range.first), first,
+                    count, back.data() + first);
   }
   return back;
 }
@@ -83,4 +83,59 @@ TEST_CASE("parts travel in turn and make up the model") {
       CHECK(traveled == std::vector<int>(elements, 1));
     }
   }
+}
+
+TEMPLATE_TEST_CASE("of each run one entry travels in 16 bits, rounded, others stay", "", float,
+                   double) {
+  for (const Kind code : {Kind::bf16, Kind::fp16}) {
+    for (const std::uint64_t elements : {1, 7, 4099}) {
+      CAPTURE(bits(code), elements);
+      SelectedShape shape{.elements = elements, .run = 8, .seed = 3};
+      shape.code = code;
+      shape.value_bytes = 2;
+      CHECK(shape.size_bytes() == (8 + 2 * ((elements + 7) / 8) + 7) / 8 * 8);
+      const auto back = sent_and_read<TestType>(shape, 5, 2048, 100);
+      CHECK(back == sent_and_read<TestType>(shape, 5, 3, 2048));
+      std::vector<int> traveled(shape.capacity());
+      for (std::size_t e = 0; e < back.size(); ++e) {
+        const auto value = static_cast<float>(e + 1);
+        const float rounded =
+            code == Kind::bf16 ? to_float(to_bfloat16(value)) : to_float(to_float16(value));
+        const bool came = back[e] == rounded;
+        if (!came) REQUIRE(back[e] == value + 1000);
+        traveled[e / 8] += came ? 1 : 0;
+      }
+      CHECK(traveled == std::vector<int>(shape.capacity(), 1));
+    }
+  }
+}
+
+TEST_CASE("random roundings of entries are those of their places, whatever the blocks") {
+  SelectedShape shape{.elements = 3000, .run = 2, .seed = 3};
+  shape.code = Kind::bf16;
+  shape.value_bytes = 2;
+  std::vector<float> x(shape.elements);
+  std::iota(x.begin(), x.end(), 1.001F);
+  const auto sent = [&](std::size_t block, std::optional<std::uint32_t> key) {
+    std::vector<std::byte> vector(shape.size_bytes());
+    for (std::size_t first = 0; first < x.size(); first += block) {
+      encode_selected(shape, shape.code, 9, x.data() + first, first,
+                      std::min(block, x.size() - first), vector.data(), key);
+    }
+    return vector;
+  };
+  CHECK(sent(2048, 7) == sent(77, 7));
+  CHECK(sent(2048, 7) != sent(2048, 8));
+  CHECK(sent(2048, 7) != sent(2048, {}));
+}
+
+TEST_CASE("values of 16-bit tensors keep their type") {
+  SelectedShape shape;
+  CHECK(shape.code_of(DType::bf16) == Kind::identity);
+  shape.code = Kind::fp16;
+  CHECK(shape.code_of(DType::f32) == Kind::fp16);
+  CHECK(shape.code_of(DType::f64) == Kind::fp16);
+  CHECK(shape.code_of(DType::bf16) == Kind::bf16);
+  shape.code = Kind::bf16;
+  CHECK(shape.code_of(DType::f16) == Kind::fp16);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reference trajectories of rules that make local steps, in float64 NumPy: golden_outer.json.
+"""Reference trajectories of rules that make local steps, in float64 NumPy: golden_outer.json, golden_extra.json.
 
 Run:  tests/data/outer_oracle.py     (needs python3-numpy)
 
@@ -18,6 +18,9 @@ the list advances by exchange.  Rules that exchange in every round
 After every exchange of diloco, noloco, gasloc: theta = phi.  Parameters (letters of the formulas):
     period H, eta, beta, nesterov, fragments F, delay tau, alpha, gamma, a, p, consensus,
     momentum: of the worker's own optimizer, as in golden.json; its buffer is never reset.
+golden_extra.json has cases with one of these keys:
+    codec    bf16 or fp16, of sparta: q_i is x_i rounded, x_i + sum_j W_ij (q_j - q_i) the entries that travel
+    steps    local steps of each worker in a round (one where it is absent): t counts rounds
 Extra keys of a case: `outer` (phi after the last round), `masks` (sparta: entries by round),
 `rates` (learning rate by round; then `lr` is the largest), `consensus` (a_t by round).
 """
@@ -71,6 +74,18 @@ def matchings(rng, n, count):
     return out
 
 
+# ---- 16-bit codes -----------------------------------------------------------------------------------
+def rounded(x, codec):
+    """To the nearest value of 16 bits, ties to even."""
+    single = np.asarray(x, np.float32)
+    if codec == "fp16":
+        return single.astype(np.float16).astype(float)
+    bits = single.view(np.uint32).astype(np.uint64)
+    one, half = np.uint64(1), np.uint64(16)
+    bits = (bits + np.uint64(0x7FFF) + (bits >> half & one)) & np.uint64(0xFFFF0000)
+    return bits.astype(np.uint32).view(np.float32).astype(float)
+
+
 # ---- fragments of streaming diloco ---------------------------------------------------------------
 def fragment(f, count, n):
     return slice(f * n // count, (f + 1) * n // count)
@@ -106,8 +121,16 @@ def run(case, streaming=None):
 
     for t in range(1, case["rounds"] + 1):
         rate = rates[t - 1]
-        step = inner * step + grad(x)
-        delta = -rate * step
+        if "steps" in case:
+            moved = x.copy()
+            for k in range(max(case["steps"])):
+                here = np.array(case["steps"]) > k
+                step[here] = inner * step[here] + grad(moved)[here]
+                moved[here] -= rate * step[here]
+            delta = moved - x
+        else:
+            step = inner * step + grad(x)
+            delta = -rate * step
         w = ws[(t - 1) % len(ws)]  # of the rules that exchange in every round
         if name == "awc":
             largest = max(largest, rate)
@@ -118,7 +141,8 @@ def run(case, streaming=None):
             continue
         x = x + delta
         if name == "sparta":
-            mixed, mask = w @ x, case["masks"][t - 1]
+            sent, mask = rounded(x, case["codec"]) if "codec" in case else x, case["masks"][t - 1]
+            mixed = x + (w @ sent - sent) if "codec" in case else w @ x
             x[:, mask] = mixed[:, mask]
         elif name == "none":
             pass
@@ -222,22 +246,48 @@ def cases(seed=11, dim=5, rounds=45):
         ("awc", 5, r5, dict(p=3.0), dict(rates=cosine(rounds, 0.08, 0))),
         ("awc", 8, e8, dict(p=2.0), dict(rates=cosine(rounds, 0.08, 6))),  # a_t = 1 while the rate rises
     ]
-    for name, n, ws, par, more in table:
-        case = dict(
-            algorithm=name,
-            workers=n,
-            lr=max(more.get("rates", [0.05])),
-            rounds=rounds,
-            parameters=par,
-            weights=[np.asarray(w).tolist() for w in ws],
-            **problem(rng, n, dim),
-            **more,
-        )
-        if name == "sparta":
-            case["masks"] = [one_of_each_run(case["seed"], t, dim, case["run"]) for t in range(rounds)]
-        if name.endswith("diloco"):  # replicas start equal
-            case["start"] = [case["start"][0]] * n
-        yield case
+    for row in table:
+        yield case_of(rng, rounds, dim, *row)
+
+
+def extra_cases(seed=12, dim=7, rounds=40):
+    rng = np.random.default_rng(seed)
+    r5, r6 = ([metropolis(ring(n))] for n in (5, 6))
+    m6, e8 = matchings(rng, 6, 5), one_peer_exponential(8)
+    outer = dict(eta=0.7, beta=0.6, nesterov=True)
+    s5, s6, s8 = [4, 2, 1, 1, 3], [1, 3, 2, 1, 1, 5], [2, 1, 1, 1, 6, 1, 3, 1]
+    table = [
+        ("sparta", 6, r6, dict(), dict(run=2, seed=3, codec="bf16")),
+        ("sparta", 5, r5, dict(), dict(run=1, seed=5, codec="fp16")),
+        ("sparta", 8, e8, dict(momentum=0.9), dict(run=4, seed=1, codec="bf16")),
+        ("local", 6, r6, dict(period=3), dict(steps=s6)),
+        ("diloco", 5, complete(5), dict(period=2, **outer), dict(steps=s5)),
+        ("streaming_diloco", 5, complete(5), dict(period=4, fragments=1, delay=2, alpha=0.3, **outer), dict(steps=s5)),
+        ("noloco", 6, m6, dict(period=2, a=0.7, beta=0.5, momentum=0.4), dict(steps=s6)),
+        ("gasloc", 6, r6, dict(period=3, eta=0.9, alpha=0.7, gamma=0.3), dict(steps=s6)),
+        ("gasloc", 8, e8, dict(period=1, eta=1.0, alpha=0.8, gamma=0.2, momentum=0.5), dict(steps=s8)),
+        ("awc", 5, r5, dict(consensus=1.0), dict(steps=s5)),
+    ]
+    for row in table:
+        yield case_of(rng, rounds, dim, *row)
+
+
+def case_of(rng, rounds, dim, name, n, ws, par, more):
+    case = dict(
+        algorithm=name,
+        workers=n,
+        lr=max(more.get("rates", [0.05])),
+        rounds=rounds,
+        parameters=par,
+        weights=[np.asarray(w).tolist() for w in ws],
+        **problem(rng, n, dim),
+        **more,
+    )
+    if name == "sparta":
+        case["masks"] = [one_of_each_run(case["seed"], t, dim, case["run"]) for t in range(rounds)]
+    if name.endswith("diloco"):  # replicas start equal
+        case["start"] = [case["start"][0]] * n
+    return case
 
 
 # ---- the library's names and masks ---------------------------------------------------------------
@@ -272,7 +322,7 @@ def for_library(case):
     parameters = {names.get(k, k): v for k, v in case["parameters"].items() if k != "momentum"}
     if case["algorithm"] == "sparta":
         parameters = dict(fraction=1 / case["run"], seed=case["seed"])
-    keep = ("workers", "lr", "rounds", "weights", "a", "b", "start", "trajectory", "rates")
+    keep = ("workers", "lr", "rounds", "weights", "a", "b", "start", "trajectory", "rates", "codec", "steps")
     return dict(algorithm=case["algorithm"].removeprefix("streaming_"), parameters=parameters,
                 inner_momentum=inner, **{k: case[k] for k in keep if k in case})
 
@@ -386,6 +436,57 @@ def check_rules(log, list_of_cases):
     log("  awc: consensus 0 is none; a_t = 1 up to the largest rate")
 
 
+def check_halves(log, list_of_cases):
+    for value, bf16, fp16 in ((1 / 3, 0.333984375, 0.333251953125), (1 + 2**-8, 1.0, 1.00390625), (1 + 3 * 2**-8, 1.015625, 1.01171875)):
+        assert rounded(value, "bf16") == bf16 and rounded(value, "fp16") == fp16, value
+    for case in list_of_cases:
+        if "codec" not in case:
+            continue
+        exact = {k: v for k, v in case.items() if k != "codec"}
+        bound = 2.0**-7 if case["codec"] == "bf16" else 2.0**-10
+        assert 1e-6 < far(run(case), run(exact)) < bound * np.abs(run(case)["trajectory"]).max() * 4
+        other = dict(case, codec="fp16" if case["codec"] == "bf16" else "bf16")
+        assert far(run(case), run(other)) > 1e-5
+        # steps leave the mean alone: so does what travels, rounded or not
+        still = run(dict(case, a=[[0.0] * len(case["a"][0])] * case["workers"]))
+        means = np.mean(still["trajectory"], axis=1)
+        assert np.abs(means - means[0]).max() < 1e-14
+    log("  sparta in 16 bits: the mean stays without steps; worker's differ from exact ones by roundings")
+
+
+def weighed(counts, rate, weights, rounds=4000):
+    """Where x goes when each worker makes counts[i] steps on 1/2 (x - b_i)^2 and x becomes the weighted mean."""
+    b, x = np.arange(len(counts), dtype=float) ** 2, 0.0
+    for _ in range(rounds):
+        ends = b + (1 - rate) ** np.array(counts) * (x - b)
+        x = float(np.average(ends, weights=weights))
+    return x
+
+
+def check_steps(log, list_of_cases):
+    for case in list_of_cases:
+        if "steps" not in case:
+            continue
+        # all workers alike: rounds of k steps are k times as many rounds of one
+        if case["algorithm"] in ("local", "diloco", "noloco", "gasloc"):
+            k, par = 3, case["parameters"]
+            several = run(dict(case, steps=[k] * case["workers"]))
+            single = {key: v for key, v in case.items() if key != "steps"}
+            single = run(dict(single, rounds=k * case["rounds"], parameters=dict(par, period=k * par["period"])))
+            assert np.abs(np.array(several["trajectory"]) - np.array(single["trajectory"])[::k]).max() < 1e-12
+        assert far(run(case), run(dict(case, steps=case["steps"][::-1]))) > 1e-3
+    log("  steps: k of all workers in a round are one in each of k rounds")
+    # The plain mean already counts each step once: weights by steps would count it by their number again.
+    counts = np.array([4, 2, 1, 1, 3])
+    goal = np.arange(5.0) ** 2
+    by_samples, by_squares, alike = (float(np.average(goal, weights=w)) for w in (counts, counts**2, np.ones(5)))
+    for rate in (1e-2, 1e-3):
+        assert abs(weighed(counts, rate, np.ones(5)) - by_samples) < 20 * rate
+        assert abs(weighed(counts, rate, counts) - by_squares) < 20 * rate
+        assert abs(weighed(counts, rate, 1 / counts) - alike) < 20 * rate
+    log("  steps: the plain mean of ends goes to the optimum of all samples, up to the rate")
+
+
 def check_conventions(log, path):
     """The old cases of local, awc and atc: what a round is, and how weights are counted."""
     done = 0
@@ -443,8 +544,11 @@ if __name__ == "__main__":
     check_streaming(say)
     check_rules(say, raw)
     check_conventions(say, data / "golden.json")
-    result = [run(case) for case in raw]
-    check_sensitive(say, result)
-    path = data / "golden_outer.json"
-    path.write_text(json.dumps([for_library(case) for case in result]))
-    say(f"{len(result)} cases in {path}")
+    extra = list(extra_cases())
+    check_halves(say, extra)
+    check_steps(say, extra)
+    for name, some in (("golden_outer.json", raw), ("golden_extra.json", extra)):
+        result = [run(case) for case in some]
+        check_sensitive(say, result)
+        (data / name).write_text(json.dumps([for_library(case) for case in result]))
+        say(f"{len(result)} cases in {data / name}")

@@ -1,5 +1,7 @@
 #include "support/golden.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fast/worker/worker.hpp>
@@ -38,13 +40,16 @@ void read_cases(const char* path, std::vector<GoldenCase>& cases) {
       c.momentum = entry["parameters"].value("momentum", 0.0);
       c.parameters.erase("momentum");
     }
+    c.codec = entry.value("codec", c.codec);
+    c.steps = entry.value("steps", std::vector<int>(static_cast<std::size_t>(c.workers), 1));
     c.weights = entry["weights"].get<std::vector<Matrix>>();
     c.a = entry["a"].get<Matrix>();
     c.b = entry["b"].get<Matrix>();
     c.start = entry["start"].get<Matrix>();
     c.trajectory = entry["trajectory"].get<std::vector<Matrix>>();
-    c.text = fmt::format("{} on {} workers, {} matrices, {}", c.algorithm, c.workers,
-                         c.weights.size(), entry["parameters"].dump());
+    c.text =
+        fmt::format("{} on {} workers, {} matrices, {}, {}, steps {}", c.algorithm, c.workers,
+                    c.weights.size(), entry["parameters"].dump(), c.codec, fmt::join(c.steps, ","));
     cases.push_back(std::move(c));
   }
 }
@@ -55,6 +60,12 @@ std::vector<GoldenCase> golden_cases() {
   std::vector<GoldenCase> cases;
   read_cases(FAST_TEST_DATA "/golden.json", cases);
   read_cases(FAST_TEST_DATA "/golden_outer.json", cases);
+  return cases;
+}
+
+std::vector<GoldenCase> extra_golden_cases() {
+  std::vector<GoldenCase> cases;
+  read_cases(FAST_TEST_DATA "/golden_extra.json", cases);
   return cases;
 }
 
@@ -86,8 +97,10 @@ void run_golden(const Group& group, const GoldenCase& golden, double tolerance) 
   const std::vector<double>&a = golden.a[me], &b = golden.b[me];
   std::vector<T> x(golden.start[me].begin(), golden.start[me].end());
   std::vector<T> m(x.size());
+  const auto steps = static_cast<std::size_t>(golden.steps[me]);
   WorkerOptions options;
   options.algorithm = algorithm::by_name(golden.algorithm, golden.parameters);
+  options.codec = codec::by_name(golden.codec);
   options.initial = Initial::as_is;
   options.deadline = Seconds(30);
   Worker worker(group, golden_schedule(golden), {view_of("x", std::span(x))}, options);
@@ -95,7 +108,8 @@ void run_golden(const Group& group, const GoldenCase& golden, double tolerance) 
     const double rate = golden.rates[static_cast<std::size_t>(t)];
     worker.step(
         [&] {
-          for (std::size_t e = 0; e < x.size(); ++e) {
+          for (std::size_t step = 0; step < x.size() * steps; ++step) {
+            const std::size_t e = step % x.size();
             const T gradient = static_cast<T>(a[e]) * (x[e] - static_cast<T>(b[e]));
             m[e] = static_cast<T>(golden.momentum) * m[e] + gradient;
             x[e] -= static_cast<T>(rate) * m[e];

@@ -1,6 +1,6 @@
-// Golden trajectories: cases of tests/data/golden.json and golden_outer.json, made by independent
-// implementations in NumPy (see docs/reference/algorithms.md), run through the real Worker. Checks
-// throw, so that they may run on any thread or rank.
+// Golden trajectories: cases of tests/data/golden.json, golden_outer.json and golden_extra.json,
+// made by independent implementations in NumPy (see docs/reference/algorithms.md), run through the
+// real Worker. Checks throw, so that they may run on any thread or rank.
 #pragma once
 
 #include <fast/algorithm/rules.hpp>
@@ -21,14 +21,18 @@ struct GoldenCase {
   std::vector<double> rates;         ///< of the local steps, by round
   double momentum = 0;               ///< of the worker's own optimizer
   algorithm::Parameters parameters;  ///< of the rule
-  std::vector<Matrix> weights;       ///< of round t, cycled
-  Matrix a, b, start;                ///< f_i(x) = ½ (x - b_i)ᵀ diag(a_i) (x - b_i)
-  std::vector<Matrix> trajectory;    ///< [round][worker]
-  std::string text;                  ///< the case's parameters, for messages
+  std::string codec = "identity";
+  std::vector<int> steps;          ///< local steps of a round, by worker
+  std::vector<Matrix> weights;     ///< of round t, cycled
+  Matrix a, b, start;              ///< f_i(x) = ½ (x - b_i)ᵀ diag(a_i) (x - b_i)
+  std::vector<Matrix> trajectory;  ///< [round][worker]
+  std::string text;                ///< the case's parameters, for messages
 };
 
 /// The cases of those algorithms that the library has.
 std::vector<GoldenCase> golden_cases();
+/// With a codec, or with several local steps in a round.
+std::vector<GoldenCase> extra_golden_cases();
 
 /// The matrices as a schedule with given weights.
 Schedule golden_schedule(const GoldenCase& golden);

@@ -262,6 +262,32 @@ TEST_CASE("sparta averages one entry of each run, and all entries in time") {
   });
 }
 
+// Entries that travel are rounded, and so is what the pull is taken from: a worker's own entry is
+// not. 1 + r/512 lies between values of bf16, which are 1/128 apart.
+TEST_CASE("sparta in 16 bits adds the difference of rounded entries to the exact one") {
+  constexpr std::size_t elements = 4000;
+  for (const char* codec : {"bf16", "fp16", "bf16_stochastic"}) {
+    std::vector<std::vector<double>> ends(3);
+    local::run(3, [&](const Group& group) {
+      std::vector<double> x(elements, 1 + group.rank() / 512.0);
+      Worker worker(group, stencil::complete(), {view_of("x", std::span(x))},
+                    outer_options(algorithm::sparta({.fraction = 1.0 / 8, .seed = 4}), codec));
+      for (int t = 0; t < 200; ++t) worker.step([] {});
+      testing::expect(worker.stats().bytes_sent == 200.0 * 2 * (8 + 2 * 500), "bytes");
+      ends[static_cast<std::size_t>(group.rank())] = x;
+    });
+    const bool bf16 = codec == std::string_view("bf16");
+    for (std::size_t e = 0; e < elements; ++e) {
+      const double mean = (ends[0][e] + ends[1][e] + ends[2][e]) / 3;
+      REQUIRE(std::abs(mean - (1 + 1 / 512.0)) < 1e-14);
+      // bf16: all three round to 1, and nobody moves. fp16 has all three values: 1/1024 apart.
+      if (bf16) REQUIRE(ends[0][e] == 1);
+      if (bf16) REQUIRE(ends[2][e] == 1 + 2 / 512.0);
+    }
+    if (codec == std::string_view("fp16")) CHECK(outer_disagreement(ends, {0, 1, 2}) < 2e-3);
+  }
+}
+
 TEST_CASE("sparta at staleness 3 takes the entries of the message that it reads") {
   local::run(4, [&](const Group& group) {
     std::vector<double> x;
@@ -341,6 +367,8 @@ TEST_CASE("outer rules say what they do not run with") {
              Contains("coded weights do not converge; set changes=true"));
   CHECK_THAT(outer_refusal(stencil::ring(), outer_options(algorithm::awc(), "int2")),
              Contains("codec int2, 2 bits an element; it needs 8 at least, as weights in coarser"));
+  CHECK_THAT(outer_refusal(stencil::ring(), outer_options(algorithm::sparta(), "int8")),
+             Contains("8 bits an element; it needs 16 at least, as entries that travel alone"));
   CHECK_THAT(
       outer_refusal(schedule::random_matchings(), outer_options(algorithm::noloco(), "int4")),
       Contains("a partner that changes holds nothing"));

@@ -1,7 +1,10 @@
 // Messages with a part of a vector. The number of the combination tells all workers which elements
 // travel. A message has this number, then the values in ascending order of elements. It has no
-// indices. Values are exact.
+// indices. Values are exact, or have 16 bits each.
 #pragma once
+
+#include <fast/codec/codec.hpp>
+#include <fast/core/element.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +19,12 @@ struct SelectedShape {
   std::uint64_t run = 0;
   std::uint64_t parts = 1;
   std::uint64_t seed = 1;
-  std::size_t value_bytes = sizeof(float);  ///< or of double
+  /// Of the values: identity, bf16 or fp16.
+  Kind code = Kind::identity;
+  std::size_t value_bytes = sizeof(float);  ///< or of double; 2 with a code
+
+  /// Of the values of tensors of that type: 16-bit values travel as they are.
+  Kind code_of(DType dtype) const;
 
   std::uint64_t capacity() const;  ///< most entries of a message
   std::size_t size_bytes() const;  ///< of a message, a multiple of 8
@@ -38,14 +46,16 @@ struct SelectedShape {
 void write_combination(std::byte* vector, std::int64_t combination);
 std::int64_t read_combination(const std::byte* vector);
 
-/// Writes the elements of [first, first + count) that travel.
+/// Writes the elements of [first, first + count) that travel, in this code. Random roundings are a
+/// function of the key and the entry.
 template <class T>
-void encode_selected(const SelectedShape& shape, std::int64_t combination, const T* values,
-                     std::uint64_t first, std::size_t count, std::byte* vector);
+void encode_selected(const SelectedShape& shape, Kind code, std::int64_t combination,
+                     const T* values, std::uint64_t first, std::size_t count, std::byte* vector,
+                     std::optional<std::uint32_t> rounding_key = {});
 /// Replaces the elements of [first, first + count) that have traveled in `to`. `stored` points to
-/// the entries of range(combination, first, count).
+/// the entries of range(combination, first, count), which have this code.
 template <class T>
-void decode_selected(const SelectedShape& shape, std::int64_t combination, const std::byte* stored,
-                     std::uint64_t first, std::size_t count, T* to);
+void decode_selected(const SelectedShape& shape, Kind code, std::int64_t combination,
+                     const std::byte* stored, std::uint64_t first, std::size_t count, T* to);
 
 }  // namespace fast::codec

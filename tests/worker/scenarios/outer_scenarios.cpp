@@ -50,6 +50,8 @@ class DrawCase {
     c_.topology = ring_or_complete();
     c_.staleness = flip() ? 0 : 2;
     c_.options = {{"fraction", one_of({"0.5", "0.2", "1"})}};
+    c_.codec = one_of({"identity", "bf16", "fp16"});
+    c_.coarse = c_.codec != "identity";
   }
   void outer() {
     const bool changes = c_.rule != "noloco" && flip();
