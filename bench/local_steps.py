@@ -1,25 +1,72 @@
 #!/usr/bin/python3
-"""Local steps with an outer step, compared with all-reduce: trains LeNet-5 on Fashion-MNIST with 8
-workers by each rule, and writes a table.
+"""Local steps with an outer step, compared with all-reduce: trains a model with 8 workers by each rule, and writes a
+table. The tasks: LeNet-5 on Fashion-MNIST, and a language model of characters (bench/text.py, bench/text.toml).
 
-  bench/local_steps.py [--program FILE] [--samples N] [--epochs N] [--seeds N] [--runs DIR] [--out FILE]
+  bench/local_steps.py [--task images|text] [--program FILE] [--samples N] [--epochs N] [--seeds N] [--runs DIR] [--out FILE]
 
 Rates: each rule gets four settings, one run each of a quarter of the epochs with seed 100. The one with the best
-test accuracy is taken for all seeds. Runs that are in DIR are not repeated.
+result of the mean model is taken for all seeds. Runs that are in DIR are not repeated.
+
+  bench/local_steps.py --steps-ms FILE ...    also writes the seconds to the quality of "epochs to": FILE has the
+                                              milliseconds of a step by link and rule (bench/slow_links.sh)
 """
 import argparse
+import dataclasses
+import json
+import math
 import pathlib
+import shlex
 import statistics
+import subprocess
 import sys
 
-from runs import RunFailed, epochs_to, fast_train, words
+from time_to import metrics
 
-WORKERS, PERIOD, BATCH = 8, 50, 16
+WORKERS, PERIOD, TUNING_SEED = 8, 50, 100
 RING, PAIRS, ALL = "--topology ring", "--topology random_matchings", "--topology complete"
+HERE = pathlib.Path(__file__).parent
 
 
-def outer(rule, *options):
-    return f"--algorithm {rule} period={PERIOD} " + " ".join(options)
+@dataclasses.dataclass
+class Task:
+    """What is learned, and how good it is."""
+    arguments: list  # of fast-train
+    rates: tuple  # of rules that exchange in every step
+    local_rates: tuple  # of rules that exchange seldom
+    grid_rates: tuple  # of rules with two settings more
+    measure: str
+    unit: str
+    target: float
+    samples: int  # 0: all
+    epochs: int
+    higher_is_better: bool
+
+    def value(self, measured):
+        """The result as the table has it, of test_{measure}."""
+        return 100 * measured if self.higher_is_better else measured
+
+    def whole(self, lines):
+        """The result of parts of the test samples together."""
+        forth, back = (float, float) if self.higher_is_better else (math.log, math.exp)
+        name = f"test_{self.measure}"
+        mean = sum(forth(line[name]) * line["test_samples"] for line in lines) / sum(line["test_samples"] for line in lines)
+        return self.value(back(mean))
+
+    def reaches(self, value):
+        return value >= self.target if self.higher_is_better else value <= self.target
+
+    def best(self, values):
+        return max(values) if self.higher_is_better else min(values)
+
+
+TASKS = {
+    "images": Task(["--batch-size", "16"], (0.01, 0.02, 0.05, 0.1), (0.005, 0.01, 0.02, 0.05), (0.01, 0.03),
+                   "accuracy", "test accuracy, %", 85, 0, 50, True),
+    "text": Task(["--loss", "cross_entropy", "--model", str(HERE / "text.toml"), "--batch-size", "8", "--optimizer", "adam",
+                  "--evaluate-every", "100"], (0.01, 0.02, 0.05, 0.1), (0.005, 0.01, 0.02, 0.05), (0.01, 0.03),
+                 "perplexity", "test perplexity", 6.5, 25600, 5, False),
+}
+TEXT_STEPS = 32  # characters of a sample
 
 
 def rates(base, *values):
@@ -27,89 +74,169 @@ def rates(base, *values):
     return base, [f"--lr {value}" for value in values]
 
 
-def grid(base, options):
-    """Two learning rates by two settings of the rule."""
-    return base, [f"{option} --lr {rate}" for rate in (0.01, 0.03) for option in options]
+def rules_of(task):
+    """name: (label, (options, four settings))"""
+    def outer(rule, *options):
+        return f"--algorithm {rule} period={PERIOD} " + " ".join(options)
+
+    def grid(base, *options):
+        """Two learning rates by two settings of the rule."""
+        return base, [f"{option} --lr {rate}" for rate in task.grid_rates for option in options]
+
+    return {
+        "allreduce": ("all-reduce in every step", rates("--algorithm allreduce", *task.rates)),
+        "awc": ("`awc` in every step, ring", rates(RING, *task.rates)),
+        "local": ("`local`, ring", rates(f"{RING} {outer('local')}", *task.local_rates)),
+        "diloco": ("`diloco`", grid(f"{ALL} {outer('diloco')}", "rate=0.7 momentum=0.9", "rate=0.7 momentum=0.5")),
+        "noloco": ("`noloco`, pairs", grid(f"{PAIRS} {outer('noloco')}", "rate=0.7 momentum=0.5", "rate=1 momentum=0.3")),
+        "gasloc": ("`gasloc`, ring", grid(f"{RING} {outer('gasloc')}", "rate=1 acceleration=0", "rate=1 acceleration=0.3")),
+        "gasloc-peer": ("`gasloc`, one peer",
+                        grid(f"--topology one_peer_exponential {outer('gasloc')}", "acceleration=0", "acceleration=0.3")),
+        "gasloc-int4": ("`gasloc`, ring, 4 bits", grid(f"{RING} --codec int4 {outer('gasloc', 'changes=true')}",
+                                                        "consensus_step=1", "consensus_step=0.6")),
+        "gasloc-int2": ("`gasloc`, ring, 2 bits", grid(f"{RING} --codec int2 {outer('gasloc', 'changes=true')}",
+                                                        "consensus_step=0.3", "consensus_step=0.15")),
+        "sparta": ("`sparta` .5 %, ring", rates(f"{RING} --algorithm sparta", *task.local_rates)),
+    }
 
 
-RATES, LOCAL_RATES = (0.01, 0.02, 0.05, 0.1), (0.005, 0.01, 0.02, 0.05)
-RULES = {  # name: (label, (options, four settings))
-    "allreduce": ("all-reduce in every step", rates("--algorithm allreduce", *RATES)),
-    "awc": ("`awc` in every step, ring", rates(RING, *RATES)),
-    "local": ("`local`, ring", rates(f"{RING} {outer('local')}", *LOCAL_RATES)),
-    "diloco": ("`diloco`", grid(f"{ALL} {outer('diloco')}", ("rate=0.7 momentum=0.9", "rate=0.7 momentum=0.5"))),
-    "noloco": ("`noloco`, pairs", grid(f"{PAIRS} {outer('noloco')}", ("rate=0.7 momentum=0.5", "rate=1 momentum=0.3"))),
-    "gasloc": ("`gasloc`, ring", grid(f"{RING} {outer('gasloc')}", ("rate=1 acceleration=0", "rate=1 acceleration=0.3"))),
-    "gasloc-peer": ("`gasloc`, one peer",
-                    grid(f"--topology one_peer_exponential {outer('gasloc')}", ("acceleration=0", "acceleration=0.3"))),
-    "gasloc-int4": ("`gasloc`, ring, 4 bits", grid(f"{RING} --codec int4 {outer('gasloc', 'changes=true')}",
-                                                    ("consensus_step=1", "consensus_step=0.6"))),
-    "gasloc-int2": ("`gasloc`, ring, 2 bits", grid(f"{RING} --codec int2 {outer('gasloc', 'changes=true')}",
-                                                    ("consensus_step=0.3", "consensus_step=0.15"))),
-    "sparta": ("`sparta` .5 %, ring", rates(f"{RING} --algorithm sparta", *LOCAL_RATES)),
-}
+RULES = list(rules_of(TASKS["images"]))
 
 
-def run(arguments, directory, options, epochs, seed):
-    """The summary of a run, and its mean model's accuracy by epoch."""
-    return fast_train(directory, arguments.program, WORKERS,
-                      ["--samples", arguments.samples, "--batch-size", BATCH, "--epochs", epochs, "--seed", seed, *words(options)])
+def words(text):
+    """Of a setting, in which "rate=1" stands for an option of the rule."""
+    for word in shlex.split(text):
+        if "=" in word:
+            yield "--algorithm-option"
+        yield word
 
 
-def tuned(arguments, name):
-    """The best of the rule's four settings."""
-    base, settings = RULES[name][1]
-    assert len(settings) == 4
-    found = []
-    for number, setting in enumerate(settings):
-        options = f"{base} {setting}"
+class RunFailed(Exception):
+    pass
+
+
+class Comparison:
+    """The runs of one task."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.task = TASKS[arguments.task]
+        self.rules = rules_of(self.task)
+        self.samples = self.task.samples if arguments.samples is None else arguments.samples
+        self.epochs = arguments.epochs or self.task.epochs
+        self.data = self.text_data() if arguments.task == "text" else []
+
+    def text_data(self):
+        """Makes the windows of text, where they are not there."""
+        file = self.arguments.runs / f"text-{self.samples}-{TEXT_STEPS}.npz"
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            subprocess.run([str(HERE / "text.py"), str(file), "--windows", str(self.samples), "--steps", str(TEXT_STEPS)],
+                           check=True)
+        return ["--data", str(file)]
+
+    def run(self, directory, options, epochs, seed):
+        """The summary of a run, and the results of its mean model: (epochs, result)."""
+        directory.mkdir(parents=True, exist_ok=True)
+        told = f"{options} {shlex.join(self.task.arguments)} epochs={epochs} samples={self.samples}"
+        summary, known = directory / "summary.json", directory / "options"
+        if not summary.exists() or not known.exists() or known.read_text() != told:
+            summary.unlink(missing_ok=True)
+            known.write_text(told)
+            command = [self.arguments.program, "--exchange", "local", "--workers", str(WORKERS), "--quiet", "--samples",
+                       str(self.samples), *self.data, *self.task.arguments, "--epochs", str(epochs), "--seed", str(seed),
+                       "--out", str(directory), "--overwrite", "--summary-json", str(directory / "new.json"), *words(options)]
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+            if done.returncode != 0:
+                raise RunFailed(f"{shlex.join(command)}: {done.stderr.strip()}")
+            (directory / "new.json").rename(summary)
+        found = json.loads(summary.read_text())
+        lines = list(zip(*metrics(directory)))
+        steps = lines[-1][0]["step"] / epochs  # of an epoch
+        return found, [(line[0]["step"] / steps, self.task.whole(line)) for line in lines]
+
+    def result(self, summary):
+        return self.task.value(summary[f"test_{self.task.measure}_mean_model"])
+
+    def tuned(self, name):
+        """The best of the rule's four settings."""
+        base, settings = self.rules[name][1]
+        assert len(settings) == 4
+        found = {}
+        for number, setting in enumerate(settings):
+            options = f"{base} {setting}"
+            try:
+                summary, _ = self.run(self.arguments.runs / f"tune-{name}-{number}", options, max(1, self.epochs // 4),
+                                      TUNING_SEED)
+            except RunFailed as reason:  # such as a rate at which training diverges
+                print(f"{name}: {setting}: failed: {reason}", flush=True)
+                continue
+            found.setdefault(self.result(summary), setting)
+            print(f"{name}: {options}: {self.result(summary):.3f}", flush=True)
+        if not found:
+            sys.exit(f"local_steps.py: {name}: no setting could be run")
+        return found[self.task.best(found)]
+
+    def compare(self, name):
+        setting = self.tuned(name)
+        options = f"{self.rules[name][1][0]} {setting}"
         try:
-            summary, _ = run(arguments, arguments.runs / f"tune-{name}-{number}", options, max(1, arguments.epochs // 4), 100)
-        except RunFailed as reason:  # such as a rate at which training diverges
-            print(f"{name}: {setting}: failed: {reason}", flush=True)
-            continue
-        found.append((summary["test_accuracy_mean_model"], -number, setting))
-        print(f"{name}: {options}: {100 * found[-1][0]:.2f} %", flush=True)
-    if not found:
-        sys.exit(f"local_steps.py: {name}: no setting could be run")
-    return max(found)[2]
+            runs = [self.run(self.arguments.runs / f"{name}-{seed}", options, self.epochs, seed)
+                    for seed in range(1, self.arguments.seeds + 1)]
+        except RunFailed as reason:
+            sys.exit(f"local_steps.py: {name}: {reason}")
+        print(f"{name}: " + ", ".join(f"{self.result(summary):.3f}" for summary, _ in runs), flush=True)
+        return {"setting": setting, "runs": runs}
 
+    def epochs_to_target(self, result):
+        """The mean over seeds; None: some seed did not come there."""
+        reached = [next((epoch for epoch, value in tested if self.task.reaches(value)), None) for _, tested in result["runs"]]
+        return None if None in reached else statistics.mean(reached)
 
-def row(name, results):
-    label, setting = RULES[name][0], results[name]["setting"]
-    runs, reference = results[name]["runs"], results["allreduce"]["runs"]
-    accuracies = [100 * summary["test_accuracy_mean_model"] for summary, _ in runs]
-    sent = statistics.mean(summary["bytes_sent_per_worker_per_round"] for summary, _ in runs)
-    of_reference = statistics.mean(summary["bytes_sent_per_worker_per_round"] for summary, _ in reference)
-    epochs = [epochs_to(by_epoch, 0.85) for _, by_epoch in runs]
-    reached = f"{statistics.mean(epochs):.1f}" if all(epochs) else "–"
-    ratio = of_reference / sent if sent else 0
-    return (f"| {label} | {statistics.mean(accuracies):.2f} ({min(accuracies):.2f} – {max(accuracies):.2f}) | {reached} | "
-            f"{sent / 1e3:.2f} | 1/{ratio:.0f} | `{setting}` |")
+    def row(self, name, results):
+        sent, reference = (statistics.mean(summary["bytes_sent_per_worker_per_round"] for summary, _ in results[rule]["runs"])
+                           for rule in (name, "allreduce"))
+        values = [self.result(summary) for summary, _ in results[name]["runs"]]
+        reached = self.epochs_to_target(results[name])
+        spread = "" if len(values) == 1 else f" ({min(values):.2f} – {max(values):.2f})"
+        return (f"| {self.rules[name][0]} | {statistics.mean(values):.2f}{spread} | {reached:.2f} | " if reached else
+                f"| {self.rules[name][0]} | {statistics.mean(values):.2f}{spread} | – | ") + (
+                f"{sent / 1e3:.2f} | 1/{reference / sent if sent else 0:.0f} | `{results[name]['setting']}` |")
+
+    def table(self, results):
+        lines = [f"| rule | {self.task.unit} | epochs to {self.task.target} | kB a step | against all-reduce | setting |",
+                 "|---|---|---|---|---|---|"]
+        return lines + ([self.row(name, results) for name in results] if "allreduce" in results else [])
+
+    def seconds_table(self, results, steps_ms):
+        """Seconds to the target: epochs to it, by steps of an epoch, by the milliseconds of a step on a link."""
+        lines = ["| rule | " + " | ".join(steps_ms) + " |", "|---|" + "---|" * len(steps_ms)]
+        for name, result in results.items():
+            epochs = self.epochs_to_target(result)
+            summary = result["runs"][0][0]
+            steps = (summary["rounds"] - summary["closing_rounds"]) / summary["epochs"]
+            cells = ["–" if epochs is None or name not in by_rule else f"{epochs * steps * by_rule[name] / 1e3:.0f}"
+                     for by_rule in steps_ms.values()]
+            lines.append(f"| {self.rules[name][0]} | " + " | ".join(cells) + " |")
+        return lines
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", choices=list(TASKS), default="images")
     parser.add_argument("--program", default="build/release/bin/fast-train")
-    parser.add_argument("--samples", type=int, default=0, help="of the training set; 0: all")
-    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--samples", type=int, help="of the training set; 0: all")
+    parser.add_argument("--epochs", type=int)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("build/local_steps"))
     parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--rules", nargs="*", default=list(RULES), choices=list(RULES))
-    arguments = parser.parse_args()
-    results = {}
-    for name in arguments.rules:
-        setting = tuned(arguments, name)
-        options = f"{RULES[name][1][0]} {setting}"
-        try:
-            runs = [run(arguments, arguments.runs / f"{name}-{seed}", options, arguments.epochs, seed)
-                    for seed in range(1, arguments.seeds + 1)]
-        except RunFailed as reason:
-            sys.exit(f"local_steps.py: {name}: {reason}")
-        results[name] = {"setting": setting, "runs": runs}
-    lines = ["| rule | test accuracy, % | epochs to 85 % | kB a step | against all-reduce | setting |", "|---|---|---|---|---|---|"]
-    lines += [row(name, results) for name in results] if "allreduce" in results else []
+    parser.add_argument("--rules", nargs="*", default=RULES, choices=RULES)
+    parser.add_argument("--steps-ms", type=pathlib.Path, metavar="FILE")
+    comparison = Comparison(arguments := parser.parse_args())
+    results = {name: comparison.compare(name) for name in arguments.rules}
+    lines = comparison.table(results)
+    if arguments.steps_ms:
+        lines += ["", *comparison.seconds_table(results, json.loads(arguments.steps_ms.read_text())[arguments.task])]
     print("\n".join(lines))
     if arguments.out:
         arguments.out.write_text("\n".join(lines) + "\n")
