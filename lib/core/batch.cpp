@@ -1,7 +1,16 @@
-#include <fast/core/batch.hpp>
+#include <fast/core/batch_part.hpp>
 #include <fast/core/error.hpp>
 
 namespace fast {
+
+Batch part_of(const Batch& batch, std::size_t first, std::size_t count) {
+  const std::size_t size = batch.inputs.size() / batch.count(), each = batch.target_size();
+  const auto part = [&](auto values) {
+    return values.empty() ? values : values.subspan(first * each, count * each);
+  };
+  return {batch.inputs.subspan(first * size, count * size), part(batch.labels), batch.sample_shape,
+          part(batch.targets), batch.target_shape};
+}
 
 void require_class_labels(const Batch& batch, std::string_view who) {
   require(

@@ -22,15 +22,6 @@ void sum_parts(T* into, const std::vector<const T*>& from, const std::vector<dou
 
 }  // namespace
 
-Batch part_of(const Batch& batch, std::size_t first, std::size_t count) {
-  const std::size_t size = batch.inputs.size() / batch.count(), each = batch.target_size();
-  const auto part = [&](auto values) {
-    return values.empty() ? values : values.subspan(first * each, count * each);
-  };
-  return {batch.inputs.subspan(first * size, count * size), part(batch.labels), batch.sample_shape,
-          part(batch.targets), batch.target_shape};
-}
-
 template <class T>
 struct ParallelNetwork<T>::Arena {
   oneapi::tbb::task_arena threads;

@@ -2,7 +2,7 @@
 // on other ranks. docs/how-to/model-parallel.md shows how to train with it.
 #pragma once
 
-#include <fast/core/batch.hpp>
+#include <fast/core/batch_part.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/nn/loss.hpp>
@@ -16,8 +16,7 @@
 
 namespace fast::nn {
 
-/// Samples [first, first + count) of a batch, for micro-batches. The batch's memory stays in use.
-Batch part_of(const Batch& batch, std::size_t first, std::size_t count);
+using fast::part_of;  // for micro-batches
 
 /// Layers [first, last) of ModelSpec::layers.
 struct LayerRange {

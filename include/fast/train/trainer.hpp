@@ -71,6 +71,11 @@ struct TrainerOptions {
   data::Sharding shards;  ///< which worker trains on which samples
   /// Workers of different speeds. Not with skewed shards, with spares, or where no worker averages.
   Balance balance;
+  /// Above 0: in a round, a worker makes one optimizer step for each so many samples of its batch,
+  /// then averages. A shorter last step is scaled in proportion. So workers of larger batches make
+  /// more local steps, and each sample counts alike (docs/reference/algorithms.md). Not with an
+  /// all-reduce, a rotating arena, or rules that need the learning rate.
+  std::size_t step_samples = 0;
   /// So many samples are shuffled together, as data::WindowSampler does: for data in shards (empty:
   /// 10,000), and for data in memory if this is set. Empty, for data in memory: all are shuffled.
   std::optional<std::size_t> window;

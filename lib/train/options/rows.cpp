@@ -117,6 +117,11 @@ void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
       .offer({"even", "measured"})
       .agreed();
   table
+      .add("step_samples", trainer.step_samples, number<std::size_t>(any()),
+           "samples of an optimizer step: a worker with a larger batch makes several local steps "
+           "in a round; 0: one step with the whole batch")
+      .agreed();
+  table
       .add("window", trainer.window, optional(number<std::size_t>(one_or_more()), "auto"),
            "samples that are shuffled together: of shards (.packed, .tar) 10000, of data in memory "
            "all, unless this is given")

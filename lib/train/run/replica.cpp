@@ -20,6 +20,7 @@ Replica::Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed)
   home_->download();
   step_.emplace(backend_, plan_.options.pace, plan_.group.rank(), open_reducer(),
                 plan_.options.batch_size);
+  step_->divide(plan_.options.step_samples);
   restart_ema();
 }
 

@@ -129,6 +129,25 @@ void check_balance(const TrainerOptions& options, const Group& group) {
           name);
 }
 
+/// Gradients are averaged before each step, and steps of another number have no average.
+void check_step_samples(const TrainerOptions& options) {
+  if (options.step_samples == 0) return;
+  const algorithm::Declaration& rule = options.worker.algorithm.declaration();
+  const auto refuse = [&](bool chosen, std::string_view what, const char* instead) {
+    require(!chosen, ErrorKind::argument, "Trainer: steps of {} samples with {}; {}",
+            options.step_samples, what, instead);
+  };
+  refuse(options.all_reduce, "the all-reduce, which averages gradients in every step",
+         "choose a rule that averages weights");
+  refuse(options.arena == Arena::rotating, "a rotating arena, where a round has one step",
+         "take the fixed arena");
+  refuse(rule.needs_learning_rate,
+         fmt::format("algorithm {}, whose own momentum takes one step in a round", rule.name),
+         "choose a rule that averages weights");
+  refuse(averages_nobody(options), "the algorithm none: workers that train alone need equal steps",
+         "choose an algorithm that averages");
+}
+
 /// What needs all samples at once, or another number of workers than the order of the stream.
 void check_stream(const TrainerOptions& options, const Group& group) {
   if (!options.stream) return;
@@ -217,6 +236,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   check_pace(options.pace, group.size());
   check_averages(options);
   check_balance(options, group);
+  check_step_samples(options);
   check_arena(options, backend);
   check_sharding(options, data.train);
   check_stream(options, group);

@@ -1,6 +1,7 @@
 #include "train/run/training_step.hpp"
 
 #include <algorithm>
+#include <fast/core/batch_part.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <thread>
@@ -16,10 +17,25 @@ TrainingStep::TrainingStep(Backend& backend, const Pace& pace, int rank,
 
 double TrainingStep::train(const Batch& batch) {
   if (batch.count() == 0) return 0;  // a stream no longer had any of its samples
+  if (step_samples_ > 0) return paced(batch, [&] { return train_in_parts(batch); });
   if (!reducer_) return paced(batch, [&] { return backend_.train(batch); });
   return paced(batch, [&] {
     return backend_.train(batch, [this](const auto& gradients) { average(gradients); });
   });
+}
+
+double TrainingStep::train_in_parts(const Batch& batch) {
+  double loss = 0;
+  correct_ = 0;
+  for (std::size_t first = 0; first < batch.count(); first += step_samples_) {
+    const std::size_t count = std::min(step_samples_, batch.count() - first);
+    const auto samples = static_cast<double>(count);
+    backend_.set_learning_rate(rate_ * samples / static_cast<double>(step_samples_));
+    loss += samples * backend_.train(part_of(batch, first, count));
+    const std::optional<std::size_t> correct = backend_.correct_in_step();
+    correct_ = correct && correct_ ? std::optional(*correct_ + *correct) : std::nullopt;
+  }
+  return loss / static_cast<double>(batch.count());
 }
 
 double TrainingStep::find_gradients(const void* weights, const Batch& batch) {

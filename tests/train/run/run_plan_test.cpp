@@ -51,6 +51,19 @@ TEST_CASE("options that do not fit each other are refused by name") {
   refused([](auto& options) { options.pace.slow[0] = 0.5; }, "0.5 times slower");
   refused([](auto& options) { options.validation = 1; }, "validation share of 1");
   refused([](auto& options) { options.patience = 3; }, "stopping early needs samples");
+  const auto in_steps = [&](const auto& change, const char* text) {
+    refused(
+        [&](auto& options) {
+          options.step_samples = 8;
+          change(options);
+        },
+        text);
+  };
+  in_steps([](auto& options) { options.all_reduce = true; }, "8 samples with the all-reduce");
+  in_steps([](auto& options) { options.arena = train::Arena::rotating; }, "take the fixed arena");
+  in_steps([](auto& options) { options.worker.algorithm = algorithm::none(); }, "need equal steps");
+  in_steps([](auto& options) { options.worker.algorithm = algorithm::decentlam(); },
+           "algorithm decentlam, whose own momentum");
   refused(
       [](auto& options) {
         options.patience = 3;
