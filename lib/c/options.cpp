@@ -31,7 +31,7 @@ options::Value<LogSink> log_to() {
 }
 
 /// Separated by commas.
-options::Value<std::vector<std::string>> names() {
+options::Value<std::vector<std::string>> list_of_names() {
   return {.kind = options::Kind::text,
           .required = "names, with commas between them",
           .parse =
@@ -54,7 +54,7 @@ void add_worker_rows(OptionTable& table, WorkerOptions& worker, RuleChoice& rule
 void add_data_rows(OptionTable& table, data::LoadOptions& load) {
   using data::TargetKind;
   table.add("target", load.target, options::text(), "what is to be predicted");
-  table.add("features", load.features, names(), "columns or an array that are the samples");
+  table.add("features", load.features, list_of_names(), "columns or an array that are the samples");
   table.add("target_type", load.targets,
             options::choice<TargetKind>({{"auto", TargetKind::automatic},
                                          {"classes", TargetKind::classes},
