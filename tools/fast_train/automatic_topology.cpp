@@ -15,7 +15,7 @@ using namespace fast;
 namespace {
 
 constexpr char automatic[] = "auto";
-constexpr char purpose[] = "fast-train: choosing a topology";
+constexpr char choosing[] = "fast-train: choosing a topology";
 constexpr std::size_t most_planned_workers = 512;  ///< larger plans take many seconds
 constexpr std::int64_t planned_rounds = 50;
 constexpr Seconds longest_answer{10};
@@ -122,7 +122,7 @@ std::vector<int> hosts_of_workers(const Group& ranks, const Options& o) {
 
 std::optional<ChosenTopology> choose_by_hosts(const Group& ranks, Options& o) {
   std::optional<ChosenTopology> chosen;
-  agree(ranks, Deadline(o.trainer.worker.deadline), purpose, [&] {
+  agree(ranks, Deadline(o.trainer.worker.deadline), choosing, [&] {
     if (o.topology != automatic) return;
     chosen = choose_topology(hosts_of_workers(ranks, o), use_of(o));
     o.topology = chosen->name;
@@ -135,7 +135,7 @@ void choose_by_links(const mpi::Communicator& world, const Group& ranks,
   const Deadline deadline(o.trainer.worker.deadline);
   // Ranks whose options differ find that out later, all together.
   const bool is_agreed =
-      all_equal(ranks.all_gather(settings_of(usual.has_value(), o), deadline, purpose));
+      all_equal(ranks.all_gather(settings_of(usual.has_value(), o), deadline, choosing));
   if (!usual) return;
   const Options before = o;
   o.measure_s = Options().measure_s;  // config.toml names the topology, which needs none
@@ -145,10 +145,10 @@ void choose_by_links(const mpi::Communicator& world, const Group& ranks,
     return print(ranks, usual->name, fmt::format("{}; links not measured: {}", usual->reason, why));
   const tools::MeasuredCluster found = measured_by_workers(world, ranks, trial, before);
   std::string choice;
-  agree(ranks, deadline, purpose, [&] {
+  agree(ranks, deadline, choosing, [&] {
     if (ranks.rank() == 0) choice = planned(found, *usual, trial, o);
   });
-  choice = ranks.all_gather(choice, deadline, purpose).front();
+  choice = ranks.all_gather(choice, deadline, choosing).front();
   const std::size_t end = choice.find(' ');
   o.topology = choice.substr(0, end);
   print(ranks, o.topology, choice.substr(end + 1));

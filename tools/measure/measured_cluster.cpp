@@ -13,7 +13,7 @@ using simulation::Cluster;
 
 namespace {
 
-constexpr Seconds patience{60};
+constexpr Seconds exchange_patience{60};
 constexpr double most_jitter = 3;
 
 double mean(const std::vector<std::string>& numbers) {
@@ -22,11 +22,12 @@ double mean(const std::vector<std::string>& numbers) {
   return sum / static_cast<double>(numbers.size());
 }
 
-void add_steps(const Group& group, const ClusterMeasurement& asked, Cluster& cluster) {
+void add_steps(const fast::Group& group, const ClusterMeasurement& asked, Cluster& cluster) {
   StepTimes times;
   agree(group, Deadline(asked.longest_steps), "measuring steps", [&] { times = asked.steps(); });
   const auto all = [&](double value) {
-    return mean(group.all_gather(fmt::format("{}", value), Deadline(patience), "step times"));
+    return mean(
+        group.all_gather(fmt::format("{}", value), Deadline(exchange_patience), "step times"));
   };
   cluster.step_s = all(times.mean_s);
   cluster.step_jitter = std::min(all(times.jitter), most_jitter);
@@ -44,7 +45,7 @@ HostSizes::HostSizes(const std::vector<int>& host_of_rank) {
   }
 }
 
-MeasuredCluster measure_cluster(const mpi::Communicator& ranks, const Group& group,
+MeasuredCluster measure_cluster(const mpi::Communicator& ranks, const fast::Group& group,
                                 const ClusterMeasurement& asked) {
   const HostSizes sizes(asked.hosts);
   MeasuredCluster measured;
