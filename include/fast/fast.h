@@ -107,7 +107,7 @@ fast_status fast_group_give_up(const fast_group* group);
  * Of fast_train besides: epochs, batch_size, learning_rate (0.05), lr_schedule or schedule,
  * warmup, seed, samples, shards, balance, window, take_over, loader_threads, validation, patience,
  * ema, arena, closing_rounds, progress (0), out, overwrite, log_level, evaluate_every,
- * checkpoint_every, checkpoints, keep, resume, strict, slow, step_ms.
+ * checkpoint_every, checkpoints, keep, resume, strict, slow, step_ms, step_samples.
  * How fast_train reads its data: target, features, target_type (auto, classes or numbers),
  * test_data, test_share. */
 fast_status fast_options_create(fast_options** options);
