@@ -83,7 +83,8 @@ def run(options, model, exchange, workers, seed):
 def exchanges_of(options, workers):
     if workers == 1:
         return [ALONE]
-    return [name for name in options.exchanges if workers >= EXCHANGES[name][3]]
+    names = [name for name in options.exchanges if workers >= EXCHANGES[name][3]]
+    return [name for name in names if name != "ddp" or workers <= options.ddp_workers]
 
 
 def cells_of(options, model):
@@ -222,6 +223,7 @@ def read_options():
     parser.add_argument("--lr-power", type=float, default=0.5, help="N workers have that rate times N to this power")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--one-seed", nargs="*", default=[], choices=list(EXCHANGES), help="exchanges that get one seed only")
+    parser.add_argument("--ddp-workers", type=int, default=16, help="ddp has at most so many; each is a process with PyTorch")
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("build/curves"))
     parser.add_argument("--out", type=pathlib.Path, help="folder of pictures, tables and JSON [that of --runs]")
     parser.add_argument("--rounds", type=pathlib.Path, help="results of bench/scaling/scaling.sh")
