@@ -198,16 +198,16 @@ class Comparison:
     def row(self, name, results):
         sent, reference = (statistics.mean(summary["bytes_sent_per_worker_per_round"] for summary, _ in results[rule]["runs"])
                            for rule in (name, "allreduce"))
+        share = f"1/{reference / sent:.0f}" if sent < reference / 2 else f"{sent / reference:.3g}"
         values = [self.result(summary) for summary, _ in results[name]["runs"]]
-        reached = self.epochs_to_target(results[name])
-        spread = "" if len(values) == 1 else f" ({min(values):.2f} – {max(values):.2f})"
-        return (f"| {self.rules[name][0]} | {statistics.mean(values):.2f}{spread} | {reached:.2f} | " if reached else
-                f"| {self.rules[name][0]} | {statistics.mean(values):.2f}{spread} | – | ") + (
-                f"{sent / 1e3:.2f} | 1/{reference / sent if sent else 0:.0f} | `{results[name]['setting']}` |")
+        epochs = self.epochs_to_target(results[name])
+        cells = [self.rules[name][0], f"{statistics.mean(values):.2f}", f"{min(values):.2f}, {max(values):.2f}",
+                 f"{epochs:.2f}" if epochs else "–", f"{sent / 1e3:.2f}", share, f"`{results[name]['setting']}`"]
+        return "| " + " | ".join(cells) + " |"
 
     def table(self, results):
-        lines = [f"| rule | {self.task.unit} | epochs to {self.task.target} | kB a step | against all-reduce | setting |",
-                 "|---|---|---|---|---|---|"]
+        lines = [f"| rule | {self.task.unit} | lowest, highest | epochs to {self.task.target} | kB a step | bytes to all-reduce's "
+                 "| setting |", "|---|---|---|---|---|---|---|"]
         return lines + ([self.row(name, results) for name in results] if "allreduce" in results else [])
 
     def seconds_table(self, results, steps_ms):
