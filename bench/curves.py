@@ -23,6 +23,7 @@ import sys
 
 from runs import RunFailed, epochs_to, fast_train, trained
 from scaling.tables import read
+from time_to import accuracy_of
 
 TARGET = 0.85
 PARAMETERS = {"lenet": 61706, "lstm": 24458}
@@ -75,9 +76,11 @@ def run(options, model, exchange, workers, seed):
     rate = f"{options.lr * workers ** options.lr_power:.3g}"
     common = ["--samples", options.samples, "--batch-size", options.batch, "--epochs", options.epochs, "--seed", seed, "--lr", rate]
     if exchange == "ddp":
-        return trained(directory, [sys.executable, str(HERE / "peers" / "ddp_epochs.py")], ["--ranks", workers, *common])
-    rule = [] if exchange == ALONE else EXCHANGES[exchange][1]
-    return fast_train(directory, options.program, workers, ["--model", model, *rule, *common])
+        summary, lines = trained(directory, [sys.executable, str(HERE / "peers" / "ddp_epochs.py")], ["--ranks", workers, *common])
+    else:
+        rule = [] if exchange == ALONE else EXCHANGES[exchange][1]
+        summary, lines = fast_train(directory, options.program, workers, ["--model", model, *rule, *common])
+    return summary, [accuracy_of(each) for each in lines]
 
 
 def exchanges_of(options, workers):

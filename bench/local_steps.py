@@ -15,12 +15,11 @@ import dataclasses
 import json
 import math
 import pathlib
-import shlex
 import statistics
 import subprocess
 import sys
 
-from time_to import metrics
+from runs import RunFailed, fast_train, words
 
 WORKERS, PERIOD, TUNING_SEED = 8, 50, 100
 RING, PAIRS, ALL = "--topology ring", "--topology random_matchings", "--topology complete"
@@ -103,18 +102,6 @@ def rules_of(task):
 RULES = list(rules_of(TASKS["images"]))
 
 
-def words(text):
-    """Of a setting, in which "rate=1" stands for an option of the rule."""
-    for word in shlex.split(text):
-        if "=" in word:
-            yield "--algorithm-option"
-        yield word
-
-
-class RunFailed(Exception):
-    pass
-
-
 class Comparison:
     """The runs of one task."""
 
@@ -139,23 +126,11 @@ class Comparison:
 
     def run(self, directory, options, epochs, seed):
         """The summary of a run, and the results of its mean model: (epochs, result)."""
-        directory.mkdir(parents=True, exist_ok=True)
-        told = f"{options} {shlex.join(self.task.arguments)} epochs={epochs} samples={self.samples}"
-        summary, known = directory / "summary.json", directory / "options"
-        if not summary.exists() or not known.exists() or known.read_text() != told:
-            summary.unlink(missing_ok=True)
-            known.write_text(told)
-            command = [self.arguments.program, "--exchange", "local", "--workers", str(WORKERS), "--quiet", "--samples",
-                       str(self.samples), *self.data, *self.task.arguments, "--epochs", str(epochs), "--seed", str(seed),
-                       "--out", str(directory), "--overwrite", "--summary-json", str(directory / "new.json"), *words(options)]
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-            if done.returncode != 0:
-                raise RunFailed(f"{shlex.join(command)}: {done.stderr.strip()}")
-            (directory / "new.json").rename(summary)
-        found = json.loads(summary.read_text())
-        lines = list(zip(*metrics(directory)))
+        summary, lines = fast_train(directory, self.arguments.program, WORKERS,
+                                    ["--samples", self.samples, *self.data, *self.task.arguments, "--epochs", epochs, "--seed",
+                                     seed, *words(options)])
         steps = lines[-1][0]["step"] / epochs  # of an epoch
-        return found, [(line[0]["step"] / steps, self.task.whole(line)) for line in lines]
+        return summary, [(line[0]["step"] / steps, self.task.whole(line)) for line in lines]
 
     def result(self, summary):
         return self.task.value(summary[f"test_{self.task.measure}_mean_model"])
@@ -198,7 +173,7 @@ class Comparison:
     def row(self, name, results):
         sent, reference = (statistics.mean(summary["bytes_sent_per_worker_per_round"] for summary, _ in results[rule]["runs"])
                            for rule in (name, "allreduce"))
-        share = f"1/{reference / sent:.0f}" if sent < reference / 2 else f"{sent / reference:.3g}"
+        share = f"1/{reference / sent:.0f}" if 0 < sent < reference / 2 else f"{sent / reference:.3g}"
         values = [self.result(summary) for summary, _ in results[name]["runs"]]
         epochs = self.epochs_to_target(results[name])
         cells = [self.rules[name][0], f"{statistics.mean(values):.2f}", f"{min(values):.2f}, {max(values):.2f}",

@@ -3,7 +3,7 @@ import json
 import shlex
 import subprocess
 
-from time_to import accuracy_of, metrics
+from time_to import metrics
 
 
 class RunFailed(Exception):
@@ -19,8 +19,9 @@ def words(text):
 
 
 def trained(directory, program, options):
-    """The summary of a run, and its mean model's accuracy by epoch. `program`: the words before the options. It takes --out
-    and --summary-json as fast-train does. A run of the same options in `directory` is not repeated."""
+    """The summary of a run, and for each evaluation of the mean model the lines of all workers. `program`: the words before
+    the options. It takes --out and --summary-json as fast-train does. A run of the same options in `directory` is not
+    repeated."""
     directory.mkdir(parents=True, exist_ok=True)
     options = [str(option) for option in options]
     summary, known = directory / "summary.json", directory / "options"
@@ -32,7 +33,7 @@ def trained(directory, program, options):
         if done.returncode != 0:
             raise RunFailed(f"{shlex.join(command)}: {done.stderr.strip()}")
         (directory / "new.json").rename(summary)
-    return json.loads(summary.read_text()), [accuracy_of(lines) for lines in zip(*metrics(directory))]
+    return json.loads(summary.read_text()), list(zip(*metrics(directory)))
 
 
 def fast_train(directory, program, workers, options):
