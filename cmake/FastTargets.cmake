@@ -72,6 +72,23 @@ function(fast_header_only name target)
   target_include_directories(${name} SYSTEM INTERFACE $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
 endfunction()
 
+# In a unity build, the sources of a folder that call MPI are one unit: for tests. Programs that do not need them would load
+# MPI too, which packages are not to have, and which the thread sanitizer does not bear.
+function(fast_folder_units target)
+  if(FAST_SANITIZE MATCHES thread OR NOT FAST_BUILD_TESTS)
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/lib OUTPUT_VARIABLE path)
+    string(REGEX REPLACE "^([^/]+/[^/]+)/.*" "\\1" folder ${path})
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    if(folder MATCHES "_cpp$")
+      get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+    endif()
+    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${folder})
+  endforeach()
+endfunction()
+
 # fast_room(NAME SOURCES ... HEADERS ...): adds a room's files to target fast_NAME. SOURCES are relative to the
 # room, HEADERS to include/; each header is checked to compile alone (all_verify_interface_header_sets).
 function(fast_room name)
@@ -83,9 +100,11 @@ function(fast_room name)
   if(type STREQUAL INTERFACE_LIBRARY)
     set(scope INTERFACE)
   endif()
-  # In a unity build a room is one unit; but programs of threads only are to leave out the sources that call MPI.
+  # In a unity build a room is one unit; of the rooms that call MPI each folder is one.
   get_filename_component(room ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-  if(arg_SOURCES AND NOT room MATCHES "^(mpi|exchange)$")
+  if(arg_SOURCES AND room MATCHES "^(mpi|exchange)$")
+    fast_folder_units(fast_${name} ${arg_SOURCES})
+  elseif(arg_SOURCES)
     set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY fast_${name} PROPERTIES UNITY_GROUP ${room})
     set_target_properties(fast_${name} PROPERTIES UNITY_BUILD_MODE GROUP)
   endif()

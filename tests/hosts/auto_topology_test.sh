@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # --topology auto: one line says what was chosen and why, config.toml has the name, and a run with that file repeats the run.
-#   auto_topology_test.sh FAST_TRAIN MPIEXEC          ranks of one host
-#   auto_topology_test.sh FAST_TRAIN                  four hosts; what crosses their links, too.  77: cannot be done here
+#   auto_topology_test.sh ranks FAST_TRAIN MPIEXEC    ranks of one host
+#   auto_topology_test.sh hosts FAST_TRAIN            four hosts, not measured; what crosses their links, too
+#   auto_topology_test.sh links FAST_TRAIN            measured links of hosts.   77: hosts cannot be made here
 set -uo pipefail
-train=$1 mpiexec=${2:-}
+part=$1 train=$2 mpiexec=${3:-}
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 source "$(dirname "$0")/../support/expect.sh"
@@ -26,7 +27,7 @@ chosen() {
   cmp "$out/mean-model.safetensors" "$again/mean-model.safetensors" || tell_failure "$title: another model"
 }
 
-if [[ -n $mpiexec ]]; then
+if [[ $part == ranks ]]; then
   for ranks in 1 2 3 4; do
     workers="1 host, $ranks worker$([[ $ranks -eq 1 ]] || echo s): "
     chosen "$ranks ranks" torus2d "$workers" "$mpiexec" -n $ranks --
@@ -47,53 +48,55 @@ flock -w 120 9 || { echo "other tests have used the hosts of this machine for tw
 trap '"$hosts" down; rm -rf "$directory"' EXIT
 "$hosts" up 4
 
-# By hosts alone.
-chosen "4 hosts of 2" hierarchical_one_peer "4 hosts, 2 workers each: " "$hosts" run 4 -r 2 -- --measure-s 0
-chosen "2 hosts of 3" hierarchical_one_peer "2 hosts, 3 workers each: " "$hosts" run 2 -r 3 -- --measure-s 0
-chosen "3 hosts of 1" base2 "3 hosts, 1 worker each: " "$hosts" run 3 -r 1 -- --measure-s 0
-expect "staleness 1" 0 "topology: hierarchical (2 hosts, 2 workers each: " "not measured: --measure-s 0" -- \
-  "$hosts" run 2 -r 2 "$train" "${training[@]}" --staleness 1 --topology auto --measure-s 0
+if [[ $part == hosts ]]; then
+  # By hosts alone.
+  chosen "4 hosts of 2" hierarchical_one_peer "4 hosts, 2 workers each: " "$hosts" run 4 -r 2 -- --measure-s 0
+  chosen "2 hosts of 3" hierarchical_one_peer "2 hosts, 3 workers each: " "$hosts" run 2 -r 3 -- --measure-s 0
+  chosen "3 hosts of 1" base2 "3 hosts, 1 worker each: " "$hosts" run 3 -r 1 -- --measure-s 0
+  expect "staleness 1" 0 "topology: hierarchical (2 hosts, 2 workers each: " "not measured: --measure-s 0" -- \
+    "$hosts" run 2 -r 2 "$train" "${training[@]}" --staleness 1 --topology auto --measure-s 0
 
-# By measured links. Long steps hide 50 KB: a ring of 3, in which all read each other, agrees in fewer rounds. At 1 Mbit/s
-# its rounds would take twice as long as those of base2.
-chosen "long steps" ring "3 hosts, 1 worker each; measured " "$hosts" run 3 -r 1 -- --step-ms 100
-"$hosts" rate 1mbit
-expect "slow links" 0 "topology: base2 (3 hosts, 1 worker each: " "; measured " "no other one is 10 % faster" -- \
-  "$hosts" run 3 -r 1 "$train" "${training[@]}" --samples 480 --step-ms 100 --topology auto
-"$hosts" rate off
+  # In a cycle of 5 rounds, 2 payloads leave each host: 80 in 200 rounds. What else is sent does not depend on the rounds, but
+  # for the counters that workers send each other.
+  payload_bytes=814120
+  sent_by() { nsenter --net="/run/netns/fasthost$1" awk '/eth0:/ { print $10 }' /proc/net/dev; }
+  # sends ROUNDS: what each host sends in a run of so many rounds, in sent[HOST].
+  sends() {
+    local host before=()
+    for host in 1 2 3 4; do before[host]=$(sent_by $host); done
+    expect "what crosses the links" 0 "rounds                        $1" -- "$hosts" run 4 -r 2 "$train" --topology auto \
+      --measure-s 0 --samples $((8 * 16 * $1)) --model mlp:256 --batch-size 16 --epochs 1 --quiet --seed 3 --closing-rounds 0
+    for host in 1 2 3 4; do sent[host]=$(($(sent_by $host) - before[host])); done
+  }
+  sends 100 && short=("${sent[@]}") && sends 300
+  for host in 1 2 3 4; do
+    payloads=$(((sent[host] - short[host - 1]) / payload_bytes))
+    echo "host $host has sent $payloads payloads in 200 rounds"
+    [[ $payloads -ge 78 && $payloads -le 95 ]] || tell_failure "host $host has sent $payloads payloads, 80 are required"
+  done
+else
+  # By measured links. Long steps hide 50 KB: a ring of 3, in which all read each other, agrees in fewer rounds. At 1 Mbit/s
+  # its rounds would take twice as long as those of base2.
+  chosen "long steps" ring "3 hosts, 1 worker each; measured " "$hosts" run 3 -r 1 -- --step-ms 100
+  "$hosts" rate 1mbit
+  expect "slow links" 0 "topology: base2 (3 hosts, 1 worker each: " "; measured " "no other one is 10 % faster" -- \
+    "$hosts" run 3 -r 1 "$train" "${training[@]}" --samples 480 --step-ms 100 --topology auto
+  "$hosts" rate off
 
-# Once host 3 has sent long messages, no frame passes between hosts any more.
-sent_by_3() { nsenter --net=/run/netns/fasthost3 awk '/eth0:/ { print $10 }' /proc/net/dev; }
-cut_all() {
-  local before
-  before=$(sent_by_3)
-  for ((i = 0; i < 400 && $(sent_by_3) - before < 2000000; ++i)); do sleep 0.1; done
-  "$hosts" cut
-}
-cut_all 9>&- &
-expect "hosts that do not answer" 1 "error: measuring links: " "not answered" -- \
-  "$hosts" run 3 -r 1 "$train" "${training[@]}" --topology auto --measure-s 30
-[[ $(grep -c "error: " "$directory/output") -eq 1 ]] || tell_failure "hosts that do not answer: there is not one message"
-wait $!
-"$hosts" mend
-
-# In a cycle of 5 rounds, 2 payloads leave each host: 80 in 200 rounds. What else is sent does not depend on the rounds, but for
-# the counters that workers send each other.
-payload_bytes=814120
-sent_by() { nsenter --net="/run/netns/fasthost$1" awk '/eth0:/ { print $10 }' /proc/net/dev; }
-# sends ROUNDS: what each host sends in a run of so many rounds, in sent[HOST].
-sends() {
-  local host before=()
-  for host in 1 2 3 4; do before[host]=$(sent_by $host); done
-  expect "what crosses the links" 0 "rounds                        $1" -- "$hosts" run 4 -r 2 "$train" --topology auto --measure-s 0 \
-    --samples $((8 * 16 * $1)) --model mlp:256 --batch-size 16 --epochs 1 --quiet --seed 3 --closing-rounds 0
-  for host in 1 2 3 4; do sent[host]=$(($(sent_by $host) - before[host])); done
-}
-sends 100 && short=("${sent[@]}") && sends 300
-for host in 1 2 3 4; do
-  payloads=$(((sent[host] - short[host - 1]) / payload_bytes))
-  echo "host $host has sent $payloads payloads in 200 rounds"
-  [[ $payloads -ge 78 && $payloads -le 95 ]] || tell_failure "host $host has sent $payloads payloads, 80 are required"
-done
+  # Once host 3 has sent long messages, no frame passes between hosts any more.
+  sent_by_3() { nsenter --net=/run/netns/fasthost3 awk '/eth0:/ { print $10 }' /proc/net/dev; }
+  cut_all() {
+    local before
+    before=$(sent_by_3)
+    for ((i = 0; i < 400 && $(sent_by_3) - before < 2000000; ++i)); do sleep 0.1; done
+    "$hosts" cut
+  }
+  cut_all 9>&- &
+  expect "hosts that do not answer" 1 "error: measuring links: " "not answered" -- \
+    "$hosts" run 3 -r 1 "$train" "${training[@]}" --topology auto --measure-s 30
+  [[ $(grep -c "error: " "$directory/output") -eq 1 ]] || tell_failure "hosts that do not answer: there is not one message"
+  wait $!
+  "$hosts" mend
+fi
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -6,12 +6,12 @@
 namespace fast::exchange {
 namespace {
 
-constexpr auto look_again = std::chrono::microseconds(500);
+constexpr auto check_again = std::chrono::microseconds(500);
 
 }  // namespace
 
 bool KeptCopy::advance(Clock::time_point now) {
-  if (!edges_.board->layout().keeps_copy() || now - looked_at_ < look_again) return false;
+  if (!edges_.board->layout().keeps_copy() || now - looked_at_ < check_again) return false;
   looked_at_ = now;
   const Seconds slowest = slowest_read();
   if (slowest == Seconds(0) || now - copied_at_ < 2 * slowest || !copy_newest()) return false;
