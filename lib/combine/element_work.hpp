@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "algorithm/averaging.hpp"
-#include "algorithm/d2.hpp"
-#include "algorithm/decentlam.hpp"
-#include "algorithm/diloco.hpp"
-#include "algorithm/gasloc.hpp"
-#include "algorithm/gradient_exchange.hpp"
-#include "algorithm/gradient_tracking.hpp"
-#include "algorithm/noloco.hpp"
 #include "algorithm/partial_averaging.hpp"
-#include "algorithm/push_sum.hpp"
-#include "algorithm/quasi_global_momentum.hpp"
+#include "algorithm/rules/d2.hpp"
+#include "algorithm/rules/decentlam.hpp"
+#include "algorithm/rules/diloco.hpp"
+#include "algorithm/rules/gasloc.hpp"
+#include "algorithm/rules/gradient_exchange.hpp"
+#include "algorithm/rules/gradient_tracking.hpp"
+#include "algorithm/rules/noloco.hpp"
+#include "algorithm/rules/push_sum.hpp"
+#include "algorithm/rules/quasi_global_momentum.hpp"
 
 namespace fast::combine {
 

@@ -1,4 +1,4 @@
-#include "algorithm/d2.hpp"
+#include "algorithm/rules/d2.hpp"
 #include "algorithm/row.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-#include "algorithm/quasi_global_momentum.hpp"
+#include "algorithm/rules/quasi_global_momentum.hpp"
 
 #include "algorithm/checks.hpp"
 #include "algorithm/row.hpp"

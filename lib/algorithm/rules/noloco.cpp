@@ -1,4 +1,4 @@
-#include "algorithm/noloco.hpp"
+#include "algorithm/rules/noloco.hpp"
 
 #include "algorithm/checks.hpp"
 #include "algorithm/row.hpp"

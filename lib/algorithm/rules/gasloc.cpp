@@ -1,4 +1,4 @@
-#include "algorithm/gasloc.hpp"
+#include "algorithm/rules/gasloc.hpp"
 
 #include "algorithm/checks.hpp"
 #include "algorithm/resynchronization.hpp"

@@ -1,4 +1,4 @@
-#include "algorithm/gradient_exchange.hpp"
+#include "algorithm/rules/gradient_exchange.hpp"
 #include "algorithm/row.hpp"
 
 namespace fast::algorithm {

@@ -1,4 +1,4 @@
-#include "algorithm/decentlam.hpp"
+#include "algorithm/rules/decentlam.hpp"
 
 #include "algorithm/checks.hpp"
 #include "algorithm/row.hpp"

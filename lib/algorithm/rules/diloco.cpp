@@ -1,4 +1,4 @@
-#include "algorithm/diloco.hpp"
+#include "algorithm/rules/diloco.hpp"
 
 #include <algorithm>
 #include <fast/core/equal_parts.hpp>

@@ -1,4 +1,4 @@
-#include "algorithm/gradient_tracking.hpp"
+#include "algorithm/rules/gradient_tracking.hpp"
 #include "algorithm/row.hpp"
 
 namespace fast::algorithm {

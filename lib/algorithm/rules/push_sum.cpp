@@ -1,4 +1,4 @@
-#include "algorithm/push_sum.hpp"
+#include "algorithm/rules/push_sum.hpp"
 #include "algorithm/row.hpp"
 
 #include <algorithm>
