@@ -72,10 +72,10 @@ function(fast_header_only name target)
   target_include_directories(${name} SYSTEM INTERFACE $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
 endfunction()
 
-# In a unity build, the sources of a folder that call MPI are one unit: for tests. Programs that do not need them would load
-# MPI too, which packages are not to have, and which the thread sanitizer does not bear.
+# In a unity build for tests or Python, the sources of a folder that call MPI are one unit. Programs that do not need them load
+# MPI then, which installed ones are not to do, and which the thread sanitizer does not bear.
 function(fast_folder_units target)
-  if(FAST_SANITIZE MATCHES thread OR NOT FAST_BUILD_TESTS)
+  if(FAST_SANITIZE MATCHES thread OR NOT (FAST_BUILD_TESTS OR FAST_BUILD_PYTHON))
     return()
   endif()
   foreach(source IN LISTS ARGN)
