@@ -18,13 +18,14 @@ deb) lists=(scripts/packages.txt scripts/packages-deb.txt) ;;
 esac
 packages() { sed -e '/^#/d' -e '/^$/d' "${lists[@]}"; }
 
-# "MPICH" or "Open MPI", by what a program prints; nothing if it is not there or says neither.
+# "MPICH" or "Open MPI", by what a program prints; nothing if it is not there or says neither. The library is -lmpi with
+# either, unless Debian has built it.
 mpi_of() {
   local text
   text=$("$@" 2>&1 </dev/null) || true
   case $text in
-  *HYDRA* | *lmpich* | *MPICH*) echo MPICH ;;
-  *"Open MPI"* | *OpenRTE* | *openmpi* | *-lmpi*) echo "Open MPI" ;;
+  *HYDRA* | *MPICH* | *mpich*) echo MPICH ;;
+  *"Open MPI"* | *OpenRTE* | *openmpi*) echo "Open MPI" ;;
   esac
 }
 check_mpi() {

@@ -46,6 +46,12 @@ named=$(sed -e '/^#/d' -e '/^$/d' -e 's/ .*//' "$sources/scripts/packages-fedora
 [[ $listed == "$named" ]] || tell_failure "packages-fedora.txt: $(diff <(echo "$listed") <(echo "$named"))"
 pretend rpm "installed"
 expect "fedora, all there" 0 -- "${run[@]}" fedora && silent "fedora, all there"
+# MPICH is -lmpi elsewhere than on Debian.
+for flags in "-I/usr/include/mpich-x86_64 -L/usr/lib64/mpich/lib" "-I/usr/local/include -L/usr/local/lib"; do
+  pretend mpicc "gcc -m64 $flags -lmpi"
+  expect "MPICH with $flags" 0 -- "${run[@]}" fedora && silent "MPICH with $flags"
+done
+pretend mpicc "gcc -I/usr/include/x86_64-linux-gnu/mpich -lmpich"
 
 pretend mpiexec "mpiexec (OpenRTE) 4.1.4"
 expect "mpiexec of the other MPI" 0 "mpiexec is Open MPI's, and mpicc compiles for MPICH: each rank would be rank 0 of 1" \
