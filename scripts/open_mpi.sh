@@ -74,7 +74,7 @@ install="
 [[ -d $root ]] || scripts/bare_machine.sh make "$root"
 mkdir -p "$root$place"
 [[ -e $root/root/is-installed ]] || in_machine bash -euc "$install" </dev/null || skip "the packages cannot be installed"
-[[ -z $shell ]] || { in_machine bash && exit; }
+[[ -z $shell ]] || { in_machine bash || status=$?; exit "${status:-0}"; }
 
 # What git has, and what has changed here; times of files that are the same stay, and so do their objects.
 git ls-files -z | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$root$place"
