@@ -44,6 +44,19 @@ std::unique_ptr<Communicator> copy_of_world() {
   return std::make_unique<Communicator>(std::make_shared<Communicator::Impl>(copy));
 }
 
+/// The same on all ranks: one prints it.
+void require_threads(int provided, bool is_own) {
+  if (provided == MPI_THREAD_MULTIPLE) return;
+  let_rank_0_print();
+  const char* remedy = is_own ? "use a build of MPI that has it"
+                              : "initialize MPI by MPI_Init_thread with it, or leave that to FAST";
+  throw Error(ErrorKind::mpi,
+              fmt::format("Environment: MPI provides thread level {}, MPI_THREAD_MULTIPLE ({}) is "
+                          "required; {}",
+                          provided, MPI_THREAD_MULTIPLE, remedy),
+              true);
+}
+
 /// Where the process manager has ended, telling it raises SIGPIPE, by which the rank would die.
 void abort_all() {
   std::signal(SIGPIPE, SIG_IGN);
@@ -63,13 +76,10 @@ Environment::Environment(int& argc, char**& argv) {
   } else {
     check(MPI_Query_thread(&provided), "MPI_Query_thread");
   }
-  require(provided == MPI_THREAD_MULTIPLE, ErrorKind::mpi,
-          "Environment: this MPI provides thread level {}, MPI_THREAD_MULTIPLE ({}) is required; "
-          "use a build of MPI that has it",
-          provided, MPI_THREAD_MULTIPLE);
+  require_threads(provided, owner_);
   std::signal(SIGUSR1, SIG_IGN);
   world_ = copy_of_world();
-  if (owner_) require_own_process_manager(world_->size(), library_version().c_str());
+  require_own_process_manager(world_->size(), library_version().c_str());
   leaving_ = copy_of_world();
 }
 

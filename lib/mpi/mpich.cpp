@@ -31,7 +31,7 @@ bool send(int fd, std::string_view text) {
 
 bool is_on_one_host() {
   const std::optional<Started> ranks = started();
-  const bool all_are_here = ranks && ranks->here == ranks->size;
+  const bool all_are_here = ranks && ranks->here > 0 && ranks->here == ranks->size;
   return all_are_here && std::getenv("MPIR_CVAR_NOLOCAL") == nullptr;  // set: as if on several
 }
 

@@ -1,8 +1,11 @@
 #include "mpi/started.hpp"
 
-#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fast/core/error.hpp>
+#include <thread>
+
+#include "mpi/implementation.hpp"
 
 namespace fast::mpi {
 namespace {
@@ -10,39 +13,60 @@ namespace {
 /// Variables of a process manager.
 struct Variables {
   const char* mpi;
+  const char *by, *remedy;
   const char *rank, *size, *here;
 };
 
+constexpr const char* its_mpiexec = "the mpiexec of that MPI";
+
 constexpr Variables known[] = {
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-    {"Open MPI", "PMIX_RANK", "SLURM_NTASKS", ""},  // srun --mpi=pmix
+    {"Open MPI", "the mpiexec of Open MPI", its_mpiexec, "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MPICH", "the mpiexec of MPICH", its_mpiexec, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    // SLURM_NTASKS may be that of the job: a shell of salloc is a step of one task.
+    {"Open MPI", "srun --mpi=pmix", "the mpiexec of that MPI, or by srun --mpi=pmi2", "PMIX_RANK",
+     "SLURM_STEP_NUM_TASKS", ""},
 };
 
-int number_in(const char* name, int otherwise) {
+/// 0 if it is not set.
+int number_in(const char* name) {
   const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoi(text);
+  return text == nullptr ? 0 : std::atoi(text);
 }
+
+bool is_own(const Variables& variables) { return variables.mpi == implementation::name(); }
 
 }  // namespace
 
 std::optional<Started> started() {
-  for (const Variables& variables : known) {
-    if (std::getenv(variables.rank) == nullptr) continue;
-    return Started{variables.mpi, number_in(variables.rank, 0), number_in(variables.size, 1),
-                   number_in(variables.here, 0)};
+  for (const bool own : {true, false}) {
+    for (const Variables& variables : known) {
+      if (is_own(variables) != own || std::getenv(variables.rank) == nullptr) continue;
+      return Started{variables.by,
+                     variables.remedy,
+                     own,
+                     number_in(variables.rank),
+                     number_in(variables.size),
+                     number_in(variables.here)};
+    }
   }
   return std::nullopt;
+}
+
+void let_rank_0_print() {
+  const std::optional<Started> self = started();
+  if (self && self->rank != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
 }
 
 void require_own_process_manager(int found_size, const char* library) {
   const std::optional<Started> by = started();
   if (found_size != 1 || !by || by->size <= 1) return;
+  let_rank_0_print();
   const ErrorKind kind = by->rank == 0 ? ErrorKind::mpi : ErrorKind::peer_failed;
   fail(kind,
-       "Environment: the mpiexec of {} started {} ranks, but each of them is alone: this program's "
-       "MPI is {}; start the program by the mpiexec of that MPI",
-       by->by, by->size, library);
+       "Environment: {} started {} ranks, but each of them is alone: this program's MPI is {}; "
+       "start the program by {}",
+       by->by, by->size, library, by->remedy);
 }
 
 }  // namespace fast::mpi

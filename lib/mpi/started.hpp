@@ -7,15 +7,22 @@ namespace fast::mpi {
 
 /// A rank as its process manager numbers it, before MPI begins.
 struct Started {
-  const char* by = "";  ///< the MPI whose process manager it is: "MPICH" or "Open MPI"
+  const char* by = "";      ///< "the mpiexec of MPICH"
+  const char* remedy = "";  ///< by what ranks of another MPI are to be started
+  bool is_own = false;      ///< of the MPI that this library is built with
   int rank = 0;
-  int size = 1;
+  int size = 0;  ///< 0: not said
   int here = 0;  ///< ranks of this host; 0: not said
 };
 
 /// None if no process manager has started this process. Reads the variables of mpiexec, and of
-/// srun with --mpi=pmi2 or --mpi=pmix, whichever MPI this library is built with.
+/// srun with --mpi=pmi2 or --mpi=pmix, whichever MPI this library is built with. If there are those
+/// of several process managers, one within the other, those of the own MPI count.
 std::optional<Started> started();
+
+/// Waits, except on rank 0. Call it before an error that rank 0 alone prints, where ranks do not
+/// wait for each other: some process managers end all ranks when one has ended with an error.
+void let_rank_0_print();
 
 /// Throws Error if MPI has found one rank where a process manager has started several: the usual
 /// cause is the mpiexec of another MPI. Rank 0 gets Error(mpi), the others Error(peer_failed).
