@@ -60,7 +60,7 @@ class Doctor:
 
     def examine(self) -> None:
         mpiexec = shutil.which("mpiexec")
-        self.say(mpiexec is not None, "mpiexec is in the path", "install MPICH (apt-get install mpich)")
+        self.say(mpiexec is not None, "mpiexec is in the path", implementation.package())
         if mpiexec is not None and self.is_own(mpiexec):
             output = said([mpiexec, "-n", "2", sys.executable, "-c", TRIAL])
             self.say(output.strip() == "averaged 2", "two processes average their weights",

@@ -14,3 +14,9 @@ def named_in(text: str) -> str | None:
 def of_this_package() -> str | None:
     """The implementation whose library this package has loaded."""
     return named_in(_core.mpi_library())
+
+
+def package() -> str:
+    """How to install the mpiexec of this package's MPI."""
+    return "install Open MPI (apt-get install openmpi-bin)" if of_this_package() == "Open MPI" else \
+        "install MPICH (apt-get install mpich)"

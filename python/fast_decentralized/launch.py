@@ -12,7 +12,7 @@ import tempfile
 import traceback
 from typing import Any, Callable
 
-from . import _core
+from . import _core, implementation
 
 __all__ = ["spawn"]
 
@@ -33,8 +33,8 @@ def spawn(workers: int, function: Callable[..., Any], *arguments: Any, launcher:
         raise _core.ArgumentError(f"spawn: {workers} workers were requested, at least 1 is required")
     program = shutil.which(launcher or "mpiexec")
     if program is None:
-        raise _core.ResourceError(f"spawn: {launcher or 'mpiexec'} is not in the path; install MPICH (apt-get install "
-                                  "mpich), or Open MPI if FAST is built with it")
+        remedy = "add its folder to PATH" if launcher else implementation.package()
+        raise _core.ResourceError(f"spawn: {launcher or 'mpiexec'} is not in the path; {remedy}")
     with tempfile.TemporaryDirectory(prefix="fast-spawn-") as folder:
         place = pathlib.Path(folder)
         main = multiprocessing.spawn.get_preparation_data("fast_decentralized.spawn")

@@ -14,7 +14,8 @@ from . import _core, implementation
 from .process_manager import Server, line_of
 
 LAUNCHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-OTHERS = ("PMI_", "PMIX_", "OMPI_", "HYDI_")  # ranks of mpiexec or srun
+# Of ranks of mpiexec or srun. Images and users set others, as OMPI_MCA_btl, OMPI_ALLOW_RUN_AS_ROOT and PMIX_MCA_gds.
+OTHERS = ("PMI_RANK", "PMI_FD", "PMI_PORT", "PMI_ID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "HYDI_CONTROL_FD")
 PORTS = 16  # above MASTER_PORT; torchrun listens on that one, or torch.distributed does
 MOST_RANKS, MOST_PORTS = 2**31 - 1, 2**16 - 1
 START_UP_S, ANSWER_S, END_S, END_AFTER_FAILURE_S = 300.0, 10.0, 30.0, 10.0
@@ -24,7 +25,7 @@ _server: Server | None = None
 
 def is_launcher(environment: Mapping[str, str]) -> bool:
     """Whether torchrun, and no process manager, has started this process as one of several."""
-    if any(name.startswith(OTHERS) for name in environment) or not all(name in environment for name in LAUNCHER):
+    if any(name in environment for name in OTHERS) or not all(name in environment for name in LAUNCHER):
         return False
     return _number(environment, "WORLD_SIZE", 1, MOST_RANKS) > 1
 

@@ -7,7 +7,7 @@ import sys
 
 import fast_decentralized as fast
 import pytest
-from fast_decentralized import implementation
+from fast_decentralized import __main__, implementation
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = pathlib.Path(fast.__file__).parent
@@ -29,8 +29,17 @@ def test_the_doctor_prints_versions_and_findings():
 
 
 def test_the_doctor_says_what_to_mend():
+    own = implementation.of_this_package()
     done = run(sys.executable, "-m", "fast_decentralized", env={**os.environ, "PATH": "/nowhere"})
-    assert done.returncode == 1 and "MEND  mpiexec is in the path: install MPICH" in done.stdout
+    assert done.returncode == 1 and f"MEND  mpiexec is in the path: install {own}" in done.stdout
+
+
+def test_the_doctor_names_the_package_of_its_own_mpi(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "/nowhere")
+    for own, package in (("Open MPI", "openmpi-bin"), ("MPICH", "mpich")):
+        monkeypatch.setattr(implementation, "of_this_package", lambda own=own: own)
+        __main__.Doctor().examine()
+        assert f"MEND  mpiexec is in the path: install {own} (apt-get install {package})" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text, name", [

@@ -77,7 +77,9 @@ def test_torchrun_starts_four_ranks(tmp_path, how):
 
 
 @pytest.mark.parametrize("change, expected", [({}, True), ({"WORLD_SIZE": "1"}, False), ({"PMI_RANK": "0"}, False),
-                                              ({"OMPI_COMM_WORLD_RANK": "0"}, False), ({"MASTER_PORT": None}, False)])
+                                              ({"OMPI_COMM_WORLD_RANK": "0"}, False), ({"MASTER_PORT": None}, False),
+                                              ({"OMPI_MCA_coll_hcoll_enable": "0"}, True), ({"PMIX_MCA_gds": "hash"}, True),
+                                              ({"OMPI_ALLOW_RUN_AS_ROOT": "1"}, True)])
 def test_other_launchers_come_first(change, expected):
     environment = {name: value for name, value in {**WORLD, **change}.items() if value is not None}
     assert torchrun.is_launcher(environment) == expected
