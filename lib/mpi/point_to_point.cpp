@@ -18,6 +18,16 @@ namespace {
 
 constexpr int only_tag = 1;
 constexpr Seconds limit_at_end{0.1};
+/// The launcher reports the end of a rank a little later than its connections break.
+constexpr Seconds until_report{1};
+
+bool has_ended(const std::vector<int>& peer) {
+  for (const Deadline deadline(until_report); ended_among(peer).empty();) {
+    if (deadline.expired() || !launcher_reports_ends()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -34,6 +44,9 @@ struct PointToPoint::Impl {
   ~Impl();
 
   void check_peer(int peer, std::size_t size_bytes) const;
+  /// Its number among all ranks of the program.
+  std::vector<int> in_world(int peer) const;
+  Request start(int rank, const std::vector<std::byte>& bytes) const;
   void reap();
   /// False after the deadline.
   bool receive(int rank, std::span<std::byte> into, const Deadline& deadline,
@@ -54,6 +67,21 @@ void PointToPoint::Impl::check_peer(int peer, std::size_t size_bytes) const {
   require(size_bytes <= INT_MAX, ErrorKind::argument,
           "PointToPoint: a message of {} bytes; at most {} are possible, send it in parts",
           size_bytes, INT_MAX);
+}
+
+std::vector<int> PointToPoint::Impl::in_world(int peer) const {
+  return {communicator.impl()->world_ranks[static_cast<std::size_t>(peer)]};
+}
+
+Request PointToPoint::Impl::start(int rank, const std::vector<std::byte>& bytes) const {
+  try {
+    return messages.send(rank, only_tag, bytes.data(), bytes.size());
+  } catch (const Error&) {
+    const std::vector<int> peer = in_world(rank);
+    require(!has_ended(peer), ErrorKind::peer_failed,
+            "PointToPoint: rank {} has ended; a message to it is lost", peer.front());
+    throw;
+  }
 }
 
 /// Requests end in any order, as the receivers take their messages.
@@ -122,14 +150,13 @@ void PointToPoint::send(int rank, std::span<const std::byte> bytes) {
   impl_->reap();
   std::vector<std::byte> copy = impl_->memory();
   copy.assign(bytes.begin(), bytes.end());
-  Request request = impl_->messages.send(rank, only_tag, copy.data(), copy.size());
+  Request request = impl_->start(rank, copy);
   impl_->sent.push_back({std::move(copy), std::move(request)});
 }
 
 void PointToPoint::receive(int rank, std::span<std::byte> into, const Deadline& deadline) {
   impl_->check_peer(rank, into.size());
-  const std::vector<int> peer = {
-      impl_->communicator.impl()->world_ranks[static_cast<std::size_t>(rank)]};
+  const std::vector<int> peer = impl_->in_world(rank);
   if (impl_->receive(rank, into, deadline, peer)) return;
   const bool ended = !ended_among(peer).empty();
   require(!ended, ErrorKind::peer_failed, "PointToPoint: rank {} has ended; its message is missing",

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A worker lives on when workers die which it reads and which read it, or with which it exchanges
 # messages, over TCP.
-#   dying_peers_test.sh FASTRUN DYING_PEERS [RUNS] [SEED]        77: cannot be done here
+#   dying_peers_test.sh FASTRUN DYING_PEERS DYING_RECEIVER [RUNS] [SEED]        77: cannot be done here
 set -uo pipefail
-fastrun=$1 program=$2 runs=${3:-6} seed=${4:-$RANDOM}
+fastrun=$1 program=$2 receiver=$3 runs=${4:-6} seed=${5:-$RANDOM}
 if mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI"; then
   echo "skipped: a rank of Open MPI 4.1 may hang when a rank dies with which it has a TCP connection" && exit 77
 fi
@@ -20,6 +20,9 @@ for ((run = 0; run < runs; ++run)); do
     echo "$how, seed $((seed + run)):" && head -n 20 "$output"
   done
 done
+timeout -k 5 30 "$fastrun" -n 3 "$receiver" </dev/null >"$output" 2>&1
+grep -q "2 of 3 ranks ended well" "$output" && grep -q "PointToPoint: rank 1 has ended; a message to it is lost" "$output" ||
+  { failures=$((failures + 1)) && echo "a receiver dies:" && head -n 20 "$output"; }
 rm -f "$output"
-echo "$failures of $((2 * runs)) runs failed"
+echo "$failures of $((2 * runs + 1)) runs failed"
 [[ $failures -eq 0 ]]

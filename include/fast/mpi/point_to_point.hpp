@@ -24,7 +24,9 @@ class PointToPoint {
   int rank() const;
   int size() const;
 
-  /// Copies the bytes and returns without waiting for the receiver.
+  /// Copies the bytes and returns without waiting for the receiver. If MPI cannot reach it, throws
+  /// Error(peer_failed) if the launcher (fastrun) reports that this rank has ended, else
+  /// Error(mpi).
   void send(int rank, std::span<const std::byte> bytes);
 
   /// Blocks until the next message of `rank` has arrived, which has at most this size. Throws

@@ -1,0 +1,53 @@
+// Rank 0 sends to both others. Rank 1 dies. Rank 0 is told so, and sends to rank 2 on.
+// dying_peers_test.sh runs this program with each rank as if on a host of its own.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fast/core/deadline.hpp>
+#include <fast/core/error.hpp>
+#include <fast/mpi/environment.hpp>
+#include <fast/mpi/point_to_point.hpp>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t message_bytes = 600'000;
+constexpr int messages_before = 20, messages_after = 100;
+
+void send(fast::mpi::PointToPoint& messages, int count, const std::vector<std::byte>& bytes) {
+  int failed = 0;
+  for (int i = 0; i < count; ++i) {
+    try {
+      messages.send(1, bytes);
+    } catch (const fast::Error& error) {
+      if (error.kind() != fast::ErrorKind::peer_failed) throw;
+      if (failed++ == 0) std::printf("%s\n", error.what());
+    }
+    messages.send(2, bytes);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+void receive(fast::mpi::PointToPoint& messages, int count, std::vector<std::byte>& bytes) {
+  for (int i = 0; i < count; ++i) messages.receive(0, bytes, fast::Deadline(fast::Seconds(10)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return fast::mpi::run(argc, argv, [](const fast::mpi::Communicator& world) {
+    fast::mpi::PointToPoint messages(world, fast::Deadline(fast::Seconds(10)));
+    std::vector<std::byte> bytes(message_bytes);
+    if (world.rank() == 0) send(messages, messages_before + messages_after, bytes);
+    if (world.rank() > 0) receive(messages, messages_before, bytes);
+    if (world.rank() == 1) kill(getpid(), SIGKILL);
+    if (world.rank() == 2) receive(messages, messages_after, bytes);
+    // After a death nobody waits for all at the end: rank 0 stays until all has arrived.
+    bytes.resize(1);
+    if (world.rank() == 2) messages.send(0, bytes);
+    if (world.rank() == 0) messages.receive(2, bytes, fast::Deadline(fast::Seconds(10)));
+    return 0;
+  });
+}
