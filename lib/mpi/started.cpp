@@ -42,12 +42,8 @@ std::optional<Started> started() {
   for (const bool own : {true, false}) {
     for (const Variables& variables : known) {
       if (is_own(variables) != own || std::getenv(variables.rank) == nullptr) continue;
-      return Started{variables.by,
-                     variables.remedy,
-                     own,
-                     number_in(variables.rank),
-                     number_in(variables.size),
-                     number_in(variables.here)};
+      return Started{variables.by, variables.remedy, number_in(variables.rank),
+                     number_in(variables.size), number_in(variables.here)};
     }
   }
   return std::nullopt;

@@ -9,7 +9,6 @@ namespace fast::mpi {
 struct Started {
   const char* by = "";      ///< "the mpiexec of MPICH"
   const char* remedy = "";  ///< by what ranks of another MPI are to be started
-  bool is_own = false;      ///< of the MPI that this library is built with
   int rank = 0;
   int size = 0;  ///< 0: not said
   int here = 0;  ///< ranks of this host; 0: not said
@@ -17,7 +16,7 @@ struct Started {
 
 /// None if no process manager has started this process. Reads the variables of mpiexec, and of
 /// srun with --mpi=pmi2 or --mpi=pmix, whichever MPI this library is built with. If there are those
-/// of several process managers, one within the other, those of the own MPI count.
+/// of several process managers, one within the other, those of this library's MPI count.
 std::optional<Started> started();
 
 /// Waits, except on rank 0. Call it before an error that rank 0 alone prints, where ranks do not

@@ -59,14 +59,12 @@ TEST_CASE("a rank is known by the variables of what started it") {
     const auto self = mpi::started();
     REQUIRE(self);
     CHECK((self->rank == 1 && self->size == 2 && self->here == 2));
-    CHECK(self->is_own == !is_open_mpi());
   }
   {
     const Variables some(of_open_mpi);
     const auto self = mpi::started();
     REQUIRE(self);
     CHECK((self->rank == 3 && self->size == 4 && self->here == 1));
-    CHECK(self->is_own == is_open_mpi());
   }
   {
     const Variables some(of_srun_with_pmix);
@@ -84,7 +82,6 @@ TEST_CASE("of process managers within each other, that of the library's MPI coun
   const auto self = mpi::started();
   REQUIRE(self);
   CHECK(self->rank == (is_open_mpi() ? 3 : 1));
-  CHECK(self->is_own);
 }
 
 TEST_CASE("only ranks that are alone, though several were started, are refused") {

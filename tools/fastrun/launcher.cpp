@@ -337,18 +337,8 @@ int ranks_on_a_host(const Options& options) {
   return static_cast<int>((all_ranks(options) + hosts - 1) / hosts);
 }
 
-namespace {
-
-/// A single task of another MPI's process manager is a shell: srun --pty where pmix is the default.
-bool is_rank() {
-  const auto self = fast::mpi::started();
-  return self && (self->is_own || self->size != 1);
-}
-
-}  // namespace
-
 int launch(const Options& options) {
-  fast::require(!is_rank(), ErrorKind::argument,
+  fast::require(!fast::mpi::started(), ErrorKind::argument,
                 "fastrun: a process manager has started this already (it has set PMI_RANK, "
                 "PMIX_RANK or OMPI_COMM_WORLD_RANK); start fastrun once, within salloc or sbatch "
                 "rather than by srun or mpiexec");
