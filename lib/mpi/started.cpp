@@ -23,8 +23,9 @@ constexpr Variables known[] = {
     {"Open MPI", "the mpiexec of Open MPI", its_mpiexec, "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"MPICH", "the mpiexec of MPICH", its_mpiexec, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    // Of neither: a process of Open MPI that is alone sets PMIX_RANK itself in MPI_Init.
     // SLURM_NTASKS may be that of the job: a shell of salloc is a step of one task.
-    {"Open MPI", "srun --mpi=pmix", "the mpiexec of that MPI, or by srun --mpi=pmi2", "PMIX_RANK",
+    {"", "srun --mpi=pmix", "the mpiexec of that MPI, or by srun --mpi=pmi2", "PMIX_RANK",
      "SLURM_STEP_NUM_TASKS", ""},
 };
 

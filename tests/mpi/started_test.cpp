@@ -78,10 +78,19 @@ TEST_CASE("of process managers within each other, that of the library's MPI coun
   Environ both = of_mpich;
   both.insert(of_open_mpi.begin(), of_open_mpi.end());
   both.insert(of_srun_with_pmix.begin(), of_srun_with_pmix.end());
-  const Variables all(both);
+  {
+    const Variables all(both);
+    const auto self = mpi::started();
+    REQUIRE(self);
+    CHECK(self->rank == (is_open_mpi() ? 3 : 1));
+  }
+  // As a process of Open MPI that is alone sets it.
+  Environ with_own_pmix = of_mpich;
+  with_own_pmix["PMIX_RANK"] = "0";
+  const Variables some(with_own_pmix);
   const auto self = mpi::started();
   REQUIRE(self);
-  CHECK(self->rank == (is_open_mpi() ? 3 : 1));
+  CHECK((self->rank == 1 && self->size == 2));
 }
 
 TEST_CASE("only ranks that are alone, though several were started, are refused") {
