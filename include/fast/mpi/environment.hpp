@@ -13,7 +13,7 @@ namespace fast::mpi {
 /// Without mpiexec there is one rank. SIGUSR1, which MPICH's process manager sends to the survivors
 /// of a death, is ignored; with Open MPI SIGPIPE too, which a broken connection raises. Throws
 /// Error(mpi) if MPI lacks MPI_THREAD_MULTIPLE, and if the mpiexec of another MPI has started this
-/// program: each rank would be alone (Error(peer_failed) on all ranks but one).
+/// program: each rank would be alone (Error(peer_failed) on all ranks but one, two seconds later).
 class Environment {
  public:
   Environment(int& argc, char**& argv);
