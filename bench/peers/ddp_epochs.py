@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Accuracy over epochs of LeNet-5 on Fashion-MNIST with PyTorch's DistributedDataParallel over gloo.
+"""Accuracy over epochs on Fashion-MNIST with PyTorch's DistributedDataParallel over gloo.
 
-  bench/peers/ddp_epochs.py --out DIR --summary-json FILE [--ranks 4] [--samples N] [--epochs N] [--batch-size N] [--lr R]
-                            [--seed N]
+  bench/peers/ddp_epochs.py --out DIR --summary-json FILE [--model lenet|lstm|resnet20] [--ranks 4] [--samples N] [--epochs N]
+                            [--batch-size N] [--lr R] [--seed N] [--data DIR]
 
-One thread a rank. SGD with momentum 0.9, an epoch of warm-up, then a cosine schedule, as fast-train. Writes the lines of
-metrics and the keys of the summary that bench/runs.py reads.
+One thread a rank. As fast-train: the model and the distribution of its initial weights, SGD with momentum 0.9, an epoch of
+warm-up, then a cosine schedule, samples shuffled anew in each epoch. Writes the lines of metrics and the keys of the summary
+that bench/runs.py reads; each rank tests a part of the test images.
 """
 import argparse
+import datetime
+import functools
 import json
 import math
 import os
 import pathlib
+import sys
 import tempfile
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import numpy as np
 import torch
@@ -22,55 +26,69 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 import models
-from ddp_gloo import read
+from ddp_gloo import DATA, read
+
+MODELS = {"lenet": models.lenet, "lstm": models.lstm, "resnet20": functools.partial(models.resnet20, channels=1)}
+DEADLINE = datetime.timedelta(minutes=3)  # of each exchange
+TEST_BATCH = 250
 
 
-def part(name, count=None):
-    images = torch.from_numpy(read(f"{name}-images-idx3-ubyte", 16).reshape(-1, 1, 28, 28)[:count].copy())
-    return (images.float() / 255 - 0.286) / 0.353, torch.from_numpy(read(f"{name}-labels-idx1-ubyte", 8)[:count].astype(np.int64))
+def part(folder, name, count=None):
+    """Images and labels of "train" or "t10k"."""
+    images = torch.from_numpy(read(f"{name}-images-idx3-ubyte", 16, folder).reshape(-1, 1, 28, 28)[:count].copy())
+    labels = torch.from_numpy(read(f"{name}-labels-idx1-ubyte", 8, folder)[:count].astype(np.int64))
+    return (images.float() / 255 - 0.286) / 0.353, labels
 
 
 def rate_at(done, options):
-    """fast-train's: a linear rise, then half a cosine."""
+    """fast-train's: a linear rise, then half a cosine. `done`: epochs."""
     warmup = min(1, options.epochs / 4)
     if done < warmup:
         return options.lr * done / warmup
     return options.lr * (1 + math.cos(math.pi * (done - warmup) / (options.epochs - warmup))) / 2
 
 
-def train(rank, options, rendezvous):
+def tested(net, inputs, labels):
+    net.eval()
+    with torch.no_grad():
+        outputs = torch.cat([net(batch) for batch in inputs.split(TEST_BATCH)])
+    net.train()
+    return {"test_accuracy": (outputs.argmax(1) == labels).float().mean().item(),
+            "test_loss": torch.nn.functional.cross_entropy(outputs, labels).item(), "test_samples": len(labels)}
+
+
+def train(rank, options, rendezvous, samples, tests):
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
-    dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=options.ranks)
-    inputs, labels = part("train", options.samples or None)
-    net = models.lenet()
+    dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=options.ranks, timeout=DEADLINE)
+    inputs, labels = samples
+    net = models.initialize(MODELS[options.model]())
     model = torch.nn.parallel.DistributedDataParallel(net)
-    optimizer = torch.optim.SGD(net.parameters(), lr=options.lr, momentum=0.9)
-    steps = len(labels) // (options.ranks * options.batch_size)
-    tests = part("t10k") if rank == 0 else None
+    optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=options.lr, momentum=0.9)
+    steps = len(labels) // options.ranks // options.batch_size
     lines = []
     for epoch in range(options.epochs):
         order = torch.randperm(len(labels))[rank::options.ranks]  # of one seed: the same on all ranks
         for step in range(steps):
-            optimizer.param_groups[0]["lr"] = rate_at(epoch + step / steps, options)
+            optimizer.param_groups[0]["lr"] = rate_at(epoch + (step + 0.5) / steps, options)
             chosen = order[step * options.batch_size:(step + 1) * options.batch_size]
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(model(inputs[chosen]), labels[chosen]).backward()
             optimizer.step()
-        if rank == 0:
-            with torch.no_grad():
-                accuracy = (net(tests[0]).argmax(1) == tests[1]).float().mean().item()
-            lines.append({"kind": "epoch", "epoch": epoch + 1, "test_accuracy": accuracy, "test_samples": len(tests[1])})
+        own = [each[rank::options.ranks] for each in tests]
+        lines.append({"kind": "epoch", "epoch": epoch + 1, "step": (epoch + 1) * steps, **tested(net, *own)})
         dist.barrier()
+    (options.out / "metrics" / f"{rank}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    dist.barrier()
     if rank == 0:
-        (options.out / "metrics").mkdir(parents=True, exist_ok=True)
-        (options.out / "metrics" / "0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         options.summary_json.write_text(json.dumps({"rounds": steps * options.epochs, "epochs": options.epochs}))
     dist.destroy_process_group()
 
 
-def main():
+def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=list(MODELS), default="lenet")
+    parser.add_argument("--data", default=DATA, help="four IDX files of Fashion-MNIST, .gz")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=10)
@@ -79,9 +97,25 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--summary-json", type=pathlib.Path, required=True)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    options = read_options()
+    try:
+        samples, tests = part(options.data, "train", options.samples or None), part(options.data, "t10k")
+    except OSError as error:
+        sys.exit(f"ddp_epochs.py: {error}; apt-get install dataset-fashion-mnist")
+    if len(samples[1]) < options.ranks * options.batch_size or len(tests[1]) < options.ranks:
+        sys.exit(f"ddp_epochs.py: {len(samples[1])} samples and {len(tests[1])} for the test; {options.ranks} ranks need "
+                 f"{options.ranks * options.batch_size} and {options.ranks} at least")
+    (options.out / "metrics").mkdir(parents=True, exist_ok=True)
+    for old in (options.out / "metrics").glob("*.jsonl"):
+        old.unlink()
     with tempfile.TemporaryDirectory() as directory:
-        mp.start_processes(train, (options, f"file://{directory}/rendezvous"), options.ranks, start_method="spawn")
+        # Forked processes share PyTorch and the samples: an import takes seconds.
+        mp.start_processes(train, (options, f"file://{directory}/rendezvous", samples, tests), options.ranks,
+                           start_method="fork")
 
 
 if __name__ == "__main__":

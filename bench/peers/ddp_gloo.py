@@ -25,8 +25,8 @@ import models
 DATA = "/usr/share/datasets/fashion-mnist"
 
 
-def read(name, offset):
-    with gzip.open(f"{DATA}/{name}.gz") as file:
+def read(name, offset, folder=DATA):
+    with gzip.open(f"{folder}/{name}.gz") as file:
         return np.frombuffer(file.read(), np.uint8, offset=offset)
 
 
