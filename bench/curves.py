@@ -47,8 +47,9 @@ class Runs:
 
     def __init__(self, options, model):
         self.options, self.model = options, model
-        self.data = ["--data", with_tests(options.runs / f"tests-{options.test_samples}", options.test_samples)] \
-            if options.test_samples else []
+        self.data = []
+        if options.test_samples:
+            self.data = ["--data", with_tests(options.runs / f"tests-{options.test_samples}", options.test_samples)]
         self.rates = options.lr or MODELS[model].rates
         self.rate = self.rates[0] if len(self.rates) == 1 else self.best_rate()
 

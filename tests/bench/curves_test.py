@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""bench/curves.py: its figures by closed forms, and a small study.
+
+  curves_test.py FOLDER_OF_PROGRAMS
+"""
+import importlib.util
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+sys.path[:0] = [str(BENCH), str(BENCH / "peers")]
+
+import curves
+from accuracy import data, report, seconds
+from accuracy.cases import EXCHANGES, MODELS, Cell
+
+if not data.SOURCE.exists():
+    print("skipped: apt-get install dataset-fashion-mnist")
+    sys.exit(77)
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+HAS_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
+SUMMARY = {"rounds": 100, "epochs": 2}
+
+
+def cell(*all_curves, exchange="ring", workers=4):
+    return Cell("lenet", exchange, workers, [(SUMMARY, curve) for curve in all_curves])
+
+
+def options(**changes):
+    return types.SimpleNamespace(**{"exchanges": list(EXCHANGES), "ddp_workers": 16, **changes})
+
+
+class FiguresTest(unittest.TestCase):
+    def test_epochs_to_the_target_are_the_mean_of_seeds_that_all_reach_it(self):
+        self.assertEqual(cell([0.8, 0.86], [0.85, 0.9]).epochs(), 1.5)
+        self.assertIsNone(cell([0.8, 0.86], [0.8, 0.84]).epochs())
+
+    def test_a_curve_is_the_mean_over_seeds(self):
+        for found, expected in zip(cell([0.5, 0.8], [0.7, 0.9]).curve(), [60, 85]):
+            self.assertAlmostEqual(found, expected)
+
+    def test_seconds_are_epochs_times_rounds_times_seconds_of_a_round(self):
+        rounds = types.SimpleNamespace(seconds=lambda _: 0.02)
+        self.assertAlmostEqual(seconds.to_target(cell([0.8, 0.86]), rounds), 2 * 50 * 0.02)
+        self.assertIsNone(seconds.to_target(cell([0.8, 0.84]), rounds))
+        self.assertIsNone(seconds.to_target(cell([0.8, 0.86]), types.SimpleNamespace(seconds=lambda _: None)))
+
+    def test_a_simulated_all_reduce_takes_two_times_n_minus_1_messages(self):
+        rounds = seconds.Simulated(PROGRAMS / "fast-sim", 0.01, 1.25e8, 1e-4)
+        message_s = 2 * 1e-4 + 4 * 61706 / 8 / 1.25e8
+        for exchange in ("all-reduce", "ddp"):
+            found = rounds.seconds(cell([0.9], exchange=exchange, workers=8))
+            self.assertAlmostEqual(found, 0.01 + 14 * message_s, delta=0.05 * 14 * message_s)
+        self.assertEqual(rounds.seconds(cell([0.9], exchange="alone", workers=1)), 0.01)
+
+    def test_measured_rounds_are_those_of_the_same_workers_and_method(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, round_ms in (("n4.ring", 12), ("n8.ring", 13), ("n1.none", 10)):
+                pathlib.Path(folder, f"{name}.json").write_text(json.dumps({"rows": [{"round_ms": round_ms}]}))
+            rounds = seconds.Measured(folder)
+            self.assertEqual([rounds.seconds(each) for each in (cell([0.9]), cell([0.9], exchange="alone", workers=1),
+                                                                cell([0.9], exchange="torus"))], [0.012, 0.01, None])
+
+    def test_an_exchange_that_is_another_one_on_few_workers_is_left_out(self):
+        no_ddp = [name for name in EXCHANGES if name != "ddp"]
+        found = {n: curves.exchanges_of(options(exchanges=no_ddp), n) for n in (1, 2, 4, 8)}
+        self.assertEqual(found, {1: ["alone"], 2: ["ring", "all-reduce"], 4: ["ring", "one-peer", "all-reduce"],
+                                 8: ["ring", "torus", "one-peer", "all-reduce"]})
+
+    def test_the_table_has_a_row_an_exchange_and_a_column_a_number_of_workers(self):
+        cells = [cell([0.9], [0.8]), cell([0.7], exchange="alone", workers=1)]
+        self.assertEqual(report.table(cells, [1, 4], lambda each: report.spread(each.final())),
+                         ["| exchange | 1 | 4 |", "|---|---|---|", "| one worker | 70.0 | – |",
+                          "| `awc`, ring | – | 85.0 (80.0 – 90.0) |"])
+
+    def test_the_rate_is_the_best_one_of_one_worker(self):
+        class Known(curves.Runs):
+            def run(self, name, exchange, workers, seed, rate, epochs):
+                assert (exchange, workers, epochs) == ("alone", 1, 5)
+                return SUMMARY, [0.9, {0.02: 0.5, 0.05: 0.7, 0.1: 0.6}[rate]]
+
+        chosen = Known(types.SimpleNamespace(lr=[0.02, 0.05, 0.1], epochs=20, test_samples=0), "lstm")
+        self.assertEqual(chosen.rate, 0.05)
+
+    def test_a_cut_file_has_the_first_samples_and_says_how_many(self):
+        pixels = bytes(range(256)) * 13
+        whole = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in (4, 28, 28)) + pixels
+        self.assertEqual(data.cut(whole, 3, 784), whole[:4] + (3).to_bytes(4, "big") + whole[8:16] + pixels[:3 * 784])
+        labels = bytes([0, 0, 8, 1, 0, 0, 0, 4, 7, 8, 9, 1])
+        self.assertEqual(data.cut(labels, 2, 1), bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 8]))
+
+
+@unittest.skipUnless(HAS_TORCH, "apt-get install python3-torch")
+class DdpTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import ddp_epochs
+        cls.ddp = ddp_epochs
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.data = data.with_tests(pathlib.Path(cls.folder.name, "data"), 500)
+
+    def test_models_have_the_parameters_of_the_library(self):
+        for name, model in self.ddp.MODELS.items():
+            trained = sum(p.numel() for p in model().parameters() if p.requires_grad)
+            self.assertEqual(trained, MODELS[name].parameters, name)
+
+    def test_initial_weights_have_the_variance_of_the_library(self):
+        import torch
+        torch.manual_seed(3)
+        lstm, lenet = (self.ddp.models.initialize(self.ddp.MODELS[name]()) for name in ("lstm", "lenet"))
+        for weight, variance in ((lstm[1].layer.weight_ih_l0, 2 / 92), (lstm[1].layer.weight_hh_l0, 2 / 92),
+                                 (lstm[2].weight, 1 / 64), (lenet[3].weight, 2 / 150), (lenet[7].weight, 2 / 400),
+                                 (lenet[11].weight, 1 / 84)):
+            self.assertAlmostEqual(weight.std().item() / math.sqrt(variance), 1, delta=0.1)
+        for biases in (lstm[1].layer.bias_ih_l0, lstm[1].layer.bias_hh_l0, lenet[0].bias):
+            self.assertEqual(biases.abs().sum().item(), 0)
+
+    def test_the_rate_rises_for_an_epoch_and_then_falls_by_a_cosine(self):
+        ten, two = types.SimpleNamespace(lr=0.1, epochs=10), types.SimpleNamespace(lr=0.1, epochs=2)
+        for settings, done, expected in ((ten, 0.5, 0.05), (ten, 1, 0.1), (ten, 5.5, 0.05), (ten, 10, 0),
+                                         (ten, 4, 0.075), (two, 0.25, 0.05), (two, 0.5, 0.1), (two, 2, 0)):
+            self.assertAlmostEqual(self.ddp.rate_at(done, settings), expected)
+
+    def run_ddp(self, ranks, batch, model, samples=640):
+        out = pathlib.Path(self.folder.name, f"{model}-{ranks}")
+        program = [sys.executable, BENCH / "peers" / "ddp_epochs.py", "--model", model, "--data", self.data, "--samples", samples]
+        training = ["--ranks", ranks, "--batch-size", batch, "--epochs", 2, "--out", out, "--summary-json", out / "summary.json"]
+        return out, subprocess.run([*map(str, program + training)], capture_output=True, text=True, timeout=120,
+                                   stdin=subprocess.DEVNULL)
+
+    def last_loss(self, ranks, batch, model):
+        out, done = self.run_ddp(ranks, batch, model)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads((out / "summary.json").read_text()), {"rounds": 640 // ranks // batch * 2, "epochs": 2})
+        last = [json.loads(file.read_text().splitlines()[-1]) for file in (out / "metrics").glob("*.jsonl")]
+        self.assertEqual(sum(line["test_samples"] for line in last), 500)
+        return sum(line["test_loss"] * line["test_samples"] for line in last) / 500
+
+    def test_three_ranks_learn_as_one_rank_with_their_batches_joined(self):
+        for model in ("lenet", "lstm"):
+            with self.subTest(model):
+                alone = self.last_loss(1, 48, model)
+                self.assertLess(alone, 2.3)
+                self.assertAlmostEqual(alone, self.last_loss(3, 16, model), delta=1e-3)
+
+    def test_too_few_samples_are_refused_by_one_line(self):
+        _, done = self.run_ddp(3, 300, "lenet")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("3 ranks need 900", done.stderr)
+
+
+class StudyTest(unittest.TestCase):
+    EXCHANGES = ["ring", "all-reduce"] + ["ddp"] * HAS_TORCH
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.runs = pathlib.Path(folder.name)
+
+    def study(self, *more, program=PROGRAMS / "fast-train"):
+        command = [sys.executable, BENCH / "curves.py", "--program", program, "--samples", 640, "--test-samples", 500,
+                   "--epochs", 2, "--workers", 1, 2, "--seeds", 2, "--one-seed", "all-reduce", "--exchanges", *self.EXCHANGES,
+                   "--runs", self.runs]
+        return subprocess.run([*map(str, command), *more], capture_output=True, text=True, timeout=150, stdin=subprocess.DEVNULL)
+
+    def times(self):
+        return {file: file.stat().st_mtime_ns for file in self.runs.glob("*/summary.json")}
+
+    def test_a_small_study_has_all_rows_and_repeats_nothing(self):
+        done = self.study("--models", "lenet", "lstm", "--lr", "0.02", "0.05")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for model in ("lenet", "lstm"):
+            found = json.loads((self.runs / f"curves-{model}.json").read_text())
+            self.assertIn(found["settings"]["lr"], (0.02, 0.05))
+            seeds = {(row["exchange"], row["workers"]): len(row["accuracy"]) for row in found["cells"]}
+            self.assertEqual(seeds, {("alone", 1): 2, **{(name, 2): 1 if name == "all-reduce" else 2 for name in self.EXCHANGES}})
+            for row in found["cells"]:
+                self.assertTrue(all(len(curve) == 2 and 0.15 < curve[-1] <= 1 for curve in row["accuracy"]), row)
+            rows = (self.runs / f"curves-{model}.md").read_text().splitlines()
+            self.assertEqual(sum(line.startswith("| `awc`, ring | – | ") for line in rows), 3)
+            for name in (f"curves-{model}.svg", f"curves-{model}-workers.svg"):
+                self.assertEqual((self.runs / name).exists(), HAS_MATPLOTLIB)
+        first = self.times()
+        again = self.study("--models", "lenet", "lstm", "--lr", "0.02", "0.05")
+        self.assertEqual((again.returncode, self.times()), (0, first), again.stderr)
+
+    def test_a_missing_program_gives_one_line(self):
+        done = self.study("--models", "lenet", program=self.runs / "none")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("none", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
