@@ -31,7 +31,8 @@ def trained(directory, program, options):
         command = [*program, *options, "--out", str(directory), "--summary-json", str(directory / "new.json")]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
-            raise RunFailed(f"{shlex.join(command)}: {done.stderr.strip()}")
+            reason = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+            raise RunFailed(f"{shlex.join(command)}: {reason[-1]}")
         (directory / "new.json").rename(summary)
     return json.loads(summary.read_text()), list(zip(*metrics(directory)))
 
