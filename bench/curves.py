@@ -7,7 +7,7 @@ a round, with an all-reduce and by PyTorch's DistributedDataParallel, and writes
 
 Workers are threads (--exchange local): the accuracy of synchronous rounds does not depend on the load of the machine. The
 exchange ddp is processes with gloo (bench/peers/ddp_epochs.py); it is left out where torch is missing. Runs that are in DIR
-are not repeated.
+are not repeated; with --known, tables and pictures show these alone.
 
 The learning rate of N workers is that of one worker times N to the power of --lr-power. A model with several rates gets the
 one with which one worker is best after a quarter of the epochs, with seed 100.
@@ -54,33 +54,39 @@ class Runs:
         self.rate = self.rates[0] if len(self.rates) == 1 else self.best_rate()
 
     def run(self, name, exchange, workers, seed, rate, epochs):
-        """The summary, and the accuracy of the mean model after each epoch."""
+        """The summary, and the accuracy of the mean model after each epoch. With --known None, if there is no such run."""
         directory = self.options.runs / f"{self.model}-{name}-{workers}-{seed}"
         common = ["--samples", self.options.samples, "--batch-size", self.options.batch, "--epochs", epochs, "--seed", seed, "--lr",
                   f"{rate:.3g}", *self.data]
         model = ["--model", self.model]
         if exchange == "ddp":
             program = [sys.executable, str(HERE / "peers" / "ddp_epochs.py")]
-            summary, lines = trained(directory, program, ["--ranks", workers, *model, *common])
+            found = trained(directory, program, ["--ranks", workers, *model, *common], not self.options.known)
         else:
             rule = [] if exchange == ALONE else EXCHANGES[exchange].train
-            summary, lines = fast_train(directory, self.options.program, workers, [*model, *rule, *common])
-        return summary, [accuracy_of(each) for each in lines]
+            found = fast_train(directory, self.options.program, workers, [*model, *rule, *common], not self.options.known)
+        return found and (found[0], [accuracy_of(each) for each in found[1]])
 
     def best_rate(self):
         """Of one worker."""
         epochs = max(1, self.options.epochs // 4)
         found = {}
         for rate in self.rates:
-            found[rate] = self.run(f"rate-{rate:g}", ALONE, 1, TUNING_SEED, rate, epochs)[1][-1]
+            run = self.run(f"rate-{rate:g}", ALONE, 1, TUNING_SEED, rate, epochs)
+            if run is None:
+                raise RunFailed(f"{self.options.runs} has no run of {self.model} with rate {rate:g}; leave out --known")
+            found[rate] = run[1][-1]
             print(f"{self.model}, rate {rate:g}: {100 * found[rate]:.2f} % after {epochs} epochs", flush=True)
         return max(found, key=found.get)
 
     def cell(self, exchange, workers):
+        """None, if no seed has a run."""
         seeds = 1 if exchange in self.options.one_seed else self.options.seeds
         rate = self.rate * workers ** self.options.lr_power
-        cell = Cell(self.model, exchange, workers, [self.run(exchange, exchange, workers, seed, rate, self.options.epochs)
-                                                   for seed in range(1, seeds + 1)])
+        runs = [self.run(exchange, exchange, workers, seed, rate, self.options.epochs) for seed in range(1, seeds + 1)]
+        if not any(runs):
+            return None
+        cell = Cell(self.model, exchange, workers, [run for run in runs if run])
         print(f"{self.model}, {exchange}, {workers} workers: {statistics.mean(cell.final()):.2f} %", flush=True)
         return cell
 
@@ -104,6 +110,8 @@ def study(options, model, rounds, out):
     """Runs, and writes the table, the figures and the pictures of a model."""
     runs = Runs(options, model)
     cells = [runs.cell(exchange, workers) for workers in options.workers for exchange in exchanges_of(options, workers)]
+    if not (cells := [cell for cell in cells if cell]):
+        raise RunFailed(f"{options.runs} has no such runs of {model}; leave out --known")
     lines = list(report(model, cells, options.workers, rounds))
     print("\n".join(["", f"{model}, rate of one worker {runs.rate:g}:", "", *lines]))
     (out / f"curves-{model}.md").write_text("\n".join(lines) + "\n")
@@ -129,6 +137,7 @@ def read_options():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--one-seed", nargs="*", default=[], choices=list(EXCHANGES), help="exchanges that get one seed only")
     parser.add_argument("--ddp-workers", type=int, default=16, help="ddp has at most so many; each is a process with PyTorch")
+    parser.add_argument("--known", action="store_true", help="show the runs that are in --runs, and train nothing")
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("build/curves"))
     parser.add_argument("--out", type=pathlib.Path, help="folder of pictures, tables and JSON [that of --runs]")
     parser.add_argument("--rounds", type=pathlib.Path, help="results of bench/scaling/scaling.sh")

@@ -192,6 +192,21 @@ class StudyTest(unittest.TestCase):
         first = self.times()
         again = self.study("--models", "lenet", "lstm", "--lr", "0.02", "0.05")
         self.assertEqual((again.returncode, self.times()), (0, first), again.stderr)
+        self.known_runs_are_shown()
+
+    def known_runs_are_shown(self):
+        before = self.times()
+        (self.runs / "lenet-ring-2-1" / "summary.json").unlink()
+        for seed in (1, 2):
+            (self.runs / f"lenet-alone-1-{seed}" / "summary.json").unlink()
+        done = self.study("--models", "lenet", "--lr", "0.02", "0.05", "--known")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((self.runs / "curves-lenet.json").read_text())["cells"]
+        self.assertEqual({row["exchange"]: len(row["accuracy"]) for row in found},
+                         {name: 2 if name == "ddp" else 1 for name in self.EXCHANGES})
+        self.assertEqual(len(before) - 3, len(self.times()))
+        none = self.study("--models", "lenet", "--lr", "0.07", "--known")
+        self.assertEqual((none.returncode, none.stderr.count("\n")), (1, 1), none.stderr)
 
     def test_a_missing_program_gives_one_line(self):
         done = self.study("--models", "lenet", program=self.runs / "none")
