@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench/curves.py: its figures by closed forms, and a small study.
 
-  curves_test.py FOLDER_OF_PROGRAMS
+  curves_test.py FOLDER_OF_PROGRAMS [TEST...]
 """
 import importlib.util
 import json
@@ -168,7 +168,7 @@ class StudyTest(unittest.TestCase):
 
     def study(self, *more, program=PROGRAMS / "fast-train"):
         command = [sys.executable, BENCH / "curves.py", "--program", program, "--samples", 640, "--test-samples", 500,
-                   "--epochs", 2, "--workers", 1, 2, "--seeds", 2, "--one-seed", "all-reduce", "--exchanges", *self.EXCHANGES,
+                   "--epochs", 2, "--workers", 1, 2, "--seeds", 2, "--one-seed", "ddp", "--exchanges", *self.EXCHANGES,
                    "--runs", self.runs]
         return subprocess.run([*map(str, command), *more], capture_output=True, text=True, timeout=150, stdin=subprocess.DEVNULL)
 
@@ -182,7 +182,7 @@ class StudyTest(unittest.TestCase):
             found = json.loads((self.runs / f"curves-{model}.json").read_text())
             self.assertIn(found["settings"]["lr"], (0.02, 0.05))
             seeds = {(row["exchange"], row["workers"]): len(row["accuracy"]) for row in found["cells"]}
-            self.assertEqual(seeds, {("alone", 1): 2, **{(name, 2): 1 if name == "all-reduce" else 2 for name in self.EXCHANGES}})
+            self.assertEqual(seeds, {("alone", 1): 2, **{(name, 2): 1 if name == "ddp" else 2 for name in self.EXCHANGES}})
             for row in found["cells"]:
                 self.assertTrue(all(len(curve) == 2 and 0.15 < curve[-1] <= 1 for curve in row["accuracy"]), row)
             rows = (self.runs / f"curves-{model}.md").read_text().splitlines()
@@ -190,7 +190,7 @@ class StudyTest(unittest.TestCase):
             for name in (f"curves-{model}.svg", f"curves-{model}-workers.svg"):
                 self.assertEqual((self.runs / name).exists(), HAS_MATPLOTLIB)
         first = self.times()
-        again = self.study("--models", "lenet", "lstm", "--lr", "0.02", "0.05")
+        again = self.study("--models", "lenet", "--lr", "0.02", "0.05")
         self.assertEqual((again.returncode, self.times()), (0, first), again.stderr)
         self.known_runs_are_shown()
 
@@ -203,7 +203,7 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads((self.runs / "curves-lenet.json").read_text())["cells"]
         self.assertEqual({row["exchange"]: len(row["accuracy"]) for row in found},
-                         {name: 2 if name == "ddp" else 1 for name in self.EXCHANGES})
+                         {name: 2 if name == "all-reduce" else 1 for name in self.EXCHANGES})
         self.assertEqual(len(before) - 3, len(self.times()))
         none = self.study("--models", "lenet", "--lr", "0.07", "--known")
         self.assertEqual((none.returncode, none.stderr.count("\n")), (1, 1), none.stderr)
