@@ -37,11 +37,10 @@ double Measure::value() const {
 }
 
 void Measure::add(const Measure& other) {
-  require(name == other.name && form == other.form && sums.size() == other.sums.size(),
-          ErrorKind::mismatch,
-          "measures: \"{}\" and \"{}\" do not add up; evaluate all batches by "
-          "one backend",
-          name, other.name);
+  require(name == other.name, ErrorKind::mismatch,
+          "measures: \"{}\" and \"{}\" do not add up; their names must be equal", name, other.name);
+  require(form == other.form && sums.size() == other.sums.size(), ErrorKind::mismatch,
+          "measures: two forms of \"{}\" do not add up; give each form a name of its own", name);
   std::transform(sums.begin(), sums.end(), other.sums.begin(), sums.begin(), std::plus<>());
 }
 
@@ -55,14 +54,15 @@ Measure empty_area(std::string_view name) {
 }
 
 void add(std::vector<Measure>& to, const std::vector<Measure>& from) {
-  if (to.empty()) {
-    to = from;
-    return;
+  for (const Measure& measure : from) {
+    const auto same = std::find_if(
+        to.begin(), to.end(), [&](const Measure& other) { return other.name == measure.name; });
+    if (same == to.end()) {
+      to.push_back(measure);
+    } else {
+      same->add(measure);
+    }
   }
-  require(to.size() == from.size(), ErrorKind::mismatch,
-          "measures: {} and {} of them do not add up; evaluate all batches by one backend",
-          to.size(), from.size());
-  for (std::size_t i = 0; i < to.size(); ++i) to[i].add(from[i]);
 }
 
 void require_valid(const std::vector<Measure>& measures) {

@@ -42,8 +42,8 @@ std::size_t score_bin(double score);
 /// Without samples.
 Measure empty_area(std::string_view name);
 
-/// Adds each measure to the one of the same place. An empty `to` becomes `from`. Throws
-/// Error(mismatch) if they are not the same.
+/// Adds each measure to the one of the same name. A measure that `to` lacks becomes its last one.
+/// Throws Error(mismatch) for two forms of one name.
 void add(std::vector<Measure>& to, const std::vector<Measure>& from);
 
 /// Throws Error(argument) unless each name is of letters, digits and _, differs from the others and

@@ -85,7 +85,7 @@ void RunLog::note(const std::string& text, LogLevel level) const {
 Score RunLog::test(const AlignedBuffer& mean_model) {
   const data::Dataset part = part_of(plan_.data.test, plan_.group.rank(), plan_.schedule.workers());
   const Score mean = score_of(evaluator_.of(mean_model, part), part.size());
-  accuracy_ = mean.shown("test");
+  if (mean.samples > 0) accuracy_ = mean.shown("test");
   return mean;
 }
 
@@ -109,10 +109,8 @@ void RunLog::end_epoch(const Trained& trained, const std::optional<Score>& valid
     for (const auto& [name, value] : validated->results())
       events_.scalar("validation/mean_model_" + name, value, round());
   }
-  note(fmt::format("epoch {} ended in round {}: loss {}, {} {} {}", trained.epoch + 1, round(),
-                   trained.loss ? fmt::format("{:.4f}", *trained.loss) : "-", accuracy_->samples,
-                   accuracy_->name.empty() ? "accuracy" : accuracy_->name,
-                   measure_text(accuracy_->form, accuracy_->part)));
+  note(fmt::format("epoch {} ended in round {}: loss {}, {}", trained.epoch + 1, round(),
+                   trained.loss ? fmt::format("{:.4f}", *trained.loss) : "-", result_text()));
   if (metrics_) {
     const bool held_out = plan_.data.validation.size() > 0;
     if (const std::optional<Score> score = held_out ? validated : mean) {
@@ -126,6 +124,14 @@ void RunLog::end_epoch(const Trained& trained, const std::optional<Score>& valid
   }
   events_.milestone(MilestoneEvent::Kind::epoch_ended, "", trained.epoch, round(), epoch_began_);
   tell_values(mean_model, trained.epoch);
+}
+
+/// The latest accuracy, or another measure.
+std::string RunLog::result_text() const {
+  if (!accuracy_) return "no test samples on this worker";
+  return fmt::format("{} {} {}", accuracy_->samples,
+                     accuracy_->name.empty() ? "accuracy" : accuracy_->name,
+                     measure_text(accuracy_->form, accuracy_->part));
 }
 
 /// The worker's own weights; worker 0 also tells those of the mean model.

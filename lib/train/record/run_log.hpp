@@ -65,6 +65,7 @@ class RunLog {
   Score test(const AlignedBuffer& mean_model);
   void tell_values(const AlignedBuffer& mean_model, int epoch) const;
   void note(const std::string& text, LogLevel level = LogLevel::info) const;
+  std::string result_text() const;
   std::vector<Metric> tell_results(const Trained& trained, const Score& mean) const;
 
   const RunPlan& plan_;

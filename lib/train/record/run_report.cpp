@@ -3,74 +3,150 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace fast::train {
 
 namespace {
 
-/// The figures, and then the sums of all measures.
+/// Values in a row, as bytes.
+class Packer {
+ public:
+  template <class T>
+  void number(const T& value) {
+    text_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void measures(const std::vector<Measure>& all) {
+    number(all.size());
+    for (const Measure& measure : all) {
+      number(measure.name.size());
+      text_ += measure.name;
+      number(measure.form);
+      number(measure.sums.size());
+      for (const double sum : measure.sums) number(sum);
+    }
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+class Unpacker {
+ public:
+  explicit Unpacker(std::string_view text) : rest_(text) {}
+
+  template <class T>
+  T number() {
+    T value{};
+    std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::vector<Measure> measures() {
+    std::vector<Measure> all(number<std::size_t>());
+    for (Measure& measure : all) {
+      measure.name = bytes(number<std::size_t>());
+      measure.form = number<Measure::Form>();
+      measure.sums.resize(number<std::size_t>());
+      for (double& sum : measure.sums) sum = number<double>();
+    }
+    return all;
+  }
+
+ private:
+  std::string_view bytes(std::size_t count) {
+    const std::string_view first = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return first;
+  }
+  std::string_view rest_;
+};
+
 std::string packed(const Report& report) {
-  const ReportFigures& figures = report;
-  std::string text(reinterpret_cast<const char*>(&figures), sizeof figures);
-  for (const auto* measures : {&report.mean_model, &report.replica})
-    for (const Measure& measure : *measures)
-      text.append(reinterpret_cast<const char*>(measure.sums.data()),
-                  measure.sums.size() * sizeof(double));
-  return text;
+  Packer packer;
+  packer.number(static_cast<const ReportFigures&>(report));
+  packer.measures(report.mean_model);
+  packer.measures(report.replica);
+  return packer.take();
 }
 
-/// A worker without test samples of its own has no measures of the mean model: its sums are 0.
-Report complete(Report report) {
-  if (!report.mean_model.empty()) return report;
-  report.mean_model = report.replica;
-  for (Measure& measure : report.mean_model)
-    std::fill(measure.sums.begin(), measure.sums.end(), 0.0);
+Report unpacked(const std::string& text) {
+  Unpacker from(text);
+  Report report{from.number<ReportFigures>(), {}, {}};
+  report.mean_model = from.measures();
+  report.replica = from.measures();
   return report;
 }
 
-/// `like`: this worker's own, for the names of measures.
-Report unpacked(const std::string& text, const Report& like) {
-  Report report = like;
-  ReportFigures& figures = report;
-  const char* at = text.data();
-  std::memcpy(&figures, at, sizeof figures);
-  at += sizeof figures;
-  for (auto* measures : {&report.mean_model, &report.replica})
-    for (Measure& measure : *measures) {
-      std::memcpy(measure.sums.data(), at, measure.sums.size() * sizeof(double));
-      at += measure.sums.size() * sizeof(double);
+const Measure* find(const std::vector<Measure>& all, const std::string& name) {
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Measure& measure) { return measure.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+/// Each worker's own model has been tested on all samples: all measures that there are, without
+/// samples.
+std::vector<Measure> zeros_like_replicas(const std::vector<Report>& reports) {
+  std::vector<Measure> zeros;
+  for (const Report& report : reports) add(zeros, report.replica);
+  for (Measure& measure : zeros) std::fill(measure.sums.begin(), measure.sums.end(), 0.0);
+  return zeros;
+}
+
+/// Whether all measure something or nothing, by the same forms.
+bool measure_alike(const std::vector<Report>& reports) {
+  std::vector<Measure> all;
+  for (const Report& report : reports) {
+    if (report.replica.empty() != reports.front().replica.empty()) return false;
+    for (const auto* measures : {&report.replica, &report.mean_model}) {
+      for (const Measure& measure : *measures) {
+        const Measure* known = find(all, measure.name);
+        if (known != nullptr && known->form != measure.form) return false;
+        if (known == nullptr) all.push_back(measure);
+      }
     }
-  return report;
+  }
+  return true;
 }
 
-/// Of the model that does worst, by each measure.
+/// Of the model that does worst.
+double worst_of(const std::vector<Report>& reports, const std::string& name) {
+  std::optional<double> worst;
+  for (const Report& report : reports) {
+    const Measure* measure = find(report.replica, name);
+    if (measure == nullptr) continue;
+    const double value = measure->value();
+    if (std::isnan(value)) return value;  // it has diverged
+    const bool is_worse = !worst || (measure->more_is_better() ? value < *worst : value > *worst);
+    if (is_worse) worst = value;
+  }
+  return worst.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
 void add_measures(const std::vector<Report>& reports, Summary& summary) {
-  std::vector<Measure> mean;
-  for (const Report& report : reports) add(mean, report.mean_model);
-  for (std::size_t i = 0; i < mean.size(); ++i) {
-    double worst = reports.front().replica.at(i).value();
+  for (Measure& mean : zeros_like_replicas(reports)) {
     for (const Report& report : reports) {
-      const double value = report.replica.at(i).value();
-      if (std::isnan(value)) worst = value;  // it has diverged
-      if (std::isnan(worst)) break;
-      worst = mean[i].more_is_better() ? std::min(worst, value) : std::max(worst, value);
+      const Measure* part = find(report.mean_model, mean.name);
+      if (part != nullptr) mean.add(*part);
     }
-    summary.measures.push_back({mean[i].name, mean[i].form, mean[i].value(), worst});
+    summary.measures.push_back({mean.name, mean.form, mean.value(), worst_of(reports, mean.name)});
   }
 }
 
 }  // namespace
 
 std::vector<Report> gather(const Group& group, const Deadline& deadline, const Report& mine) {
-  Report own = complete(mine);
-  const auto texts = group.all_gather(packed(own), deadline, "Trainer: gathering results");
-  const bool alike = std::all_of(texts.begin(), texts.end(), [&](const std::string& text) {
-    return text.size() == texts.front().size();
-  });
-  if (!alike) own.mean_model = own.replica = {};
   std::vector<Report> reports;
-  for (const std::string& text : texts) reports.push_back(unpacked(text, own));
+  for (const std::string& text :
+       group.all_gather(packed(mine), deadline, "Trainer: gathering results")) {
+    reports.push_back(unpacked(text));
+  }
+  if (measure_alike(reports)) return reports;
+  for (Report& report : reports) report.mean_model = report.replica = {};
   return reports;
 }
 

@@ -21,12 +21,13 @@ struct ReportFigures {
 };
 struct Report : ReportFigures {
   /// Of other tasks than a classifier's: the mean model's on this worker's part of the test
-  /// samples, and those of the worker's own model on all of them.
+  /// samples, and those of the worker's own model on all of them. They are told apart by name: a
+  /// part of the samples may lack some, and may have another order.
   std::vector<Measure> mean_model, replica;
 };
 
-/// Collective. By rank. Where workers have different measures, as of different backends, there are
-/// none: the accuracy is what all know.
+/// Collective. By rank. Where some workers have measures and others have none, as of different
+/// backends, and for two forms of one name, there are none: the accuracy is what all know.
 std::vector<Report> gather(const Group& group, const Deadline& deadline, const Report& mine);
 
 /// Fills in what follows from the workers' reports. `test_samples`: with those that could not be

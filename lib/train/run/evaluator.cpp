@@ -7,19 +7,14 @@ namespace fast::train {
 namespace {
 
 constexpr std::size_t evaluation_batch = 500;
-
-/// A backend that measures nothing of another task than one class label a sample: its mean loss.
-Evaluation measured(Evaluation found, const Batch& batch) {
-  require_valid(found.measures);
-  const bool has_accuracy = batch.targets.empty() && batch.target_shape.empty();
-  if (found.measures.empty() && !has_accuracy) {
-    const auto count = static_cast<double>(batch.count());
-    found.measures = {{"mean_loss", Measure::Form::mean, {found.loss_sum, count}}};
-  }
-  return found;
-}
+/// What stands in the place of measures, also in the evaluations of backends.
+constexpr auto mean_loss = "mean_loss";
 
 }  // namespace
+
+bool has_one_label(const data::Dataset& samples) {
+  return samples.targets().empty() && samples.target_shape().empty();
+}
 
 Score score_of(const Tested& sums, std::size_t samples) {
   return {sums.loss_sum / static_cast<double>(sums.samples),
@@ -27,6 +22,7 @@ Score score_of(const Tested& sums, std::size_t samples) {
 }
 
 std::vector<std::pair<std::string, double>> Score::results() const {
+  if (samples == 0) return {};
   if (measures.empty()) return {{"accuracy", accuracy}};
   return values_of(measures);
 }
@@ -45,8 +41,20 @@ Tested Evaluator::own(const data::Dataset& samples) {
   Tested total;
   for (std::size_t r = 0; r < loader.rounds(); ++r) {
     const Batch& batch = loader.batch(0, r);
-    total.add(measured(replica_.backend().evaluate(batch), batch));
+    const Evaluation found = replica_.backend().evaluate(batch);
+    require_valid(found.measures);
+    total.add(found);
     total.samples += batch.count();
+  }
+  const auto count = static_cast<double>(total.samples);
+  if (total.measures.empty() && !has_one_label(samples) && total.samples > 0) {
+    total.measures = {{mean_loss, Measure::Form::mean, {total.loss_sum, count}}};
+  }
+  // Of batches without measures, while others have some.
+  if (total.measures.size() > 1) {
+    std::erase_if(total.measures, [&](const Measure& measure) {
+      return measure.name == mean_loss && measure.sums.at(1) < count;
+    });
   }
   return total;
 }

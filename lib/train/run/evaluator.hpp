@@ -27,7 +27,7 @@ struct Score {
   std::size_t samples = 0;
   std::vector<Measure> measures = {};  ///< of the task; empty: the accuracy
 
-  /// What is reported, by name: the accuracy, or all measures.
+  /// What is reported, by name: the accuracy, or all measures. Nothing without samples.
   std::vector<std::pair<std::string, double>> results() const;
   /// The most important one, as ProgressState has it.
   ProgressState::Accuracy shown(std::string_view of) const;
@@ -48,6 +48,9 @@ class Evaluator {
   Replica& replica_;
   data::Normalization normalization_;
 };
+
+/// Whether the samples have one class label each, and nothing else.
+bool has_one_label(const data::Dataset& samples);
 
 /// The contiguous part of the samples that worker `rank` tests: all parts together are the whole.
 data::Dataset part_of(const data::Dataset& samples, int rank, int workers);

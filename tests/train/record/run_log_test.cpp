@@ -96,7 +96,7 @@ TEST_CASE("an observer is told of figures, of the end of an epoch and of all wei
     log.show({0, 2, 1, 4, 0.75, 100, 1}, 0.125, 16);
     log.show({0, 2, 2, 4, 0.5, 100, 1}, 0.0625, 32);  // too soon after the other
     log.end_rounds();
-    log.end_epoch({0, 0.5, 0.0625, 1.25, 0.25, 1.5}, Score{.accuracy = 0.625});
+    log.end_epoch({0, 0.5, 0.0625, 1.25, 0.25, 1.5}, Score{.accuracy = 0.625, .samples = 8});
     parameters = parts.replica.layout().parameter_count();
   });
   CHECK(told->scalars.at("train/loss") == 0.75);

@@ -73,9 +73,33 @@ TEST_CASE("measures of all workers are gathered, also of one without test sample
     const std::lock_guard lock(mutex);
     REQUIRE(all.size() == 3);
     CHECK(all[0].mean_model.at(0).sums == std::vector<double>{1, 2});
-    CHECK(all[1].mean_model.at(0).sums == std::vector<double>{0, 0});
+    CHECK(all[1].mean_model.empty());
     CHECK(all[2].mean_model.at(0).sums == std::vector<double>{3, 2});
     CHECK(all[2].replica.at(0).value() == 20);
+  });
+}
+
+TEST_CASE("measures of parts are told apart by name, also in another order and where one lacks") {
+  using Form = fast::Measure::Form;
+  const fast::Measure recall{"recall", Form::share, {1, 4}}, mae{"mae", Form::mean, {6, 2}},
+      none{"recall", Form::share, {0, 1}};
+  std::mutex mutex;
+  local::run(3, [&](const Group& group) {
+    Report mine = report_of(1, 1, 1);
+    // The samples of worker 0 begin with another class than those of worker 1; worker 2 has one.
+    mine.mean_model = std::vector<std::vector<Measure>>{{mae, recall}, {recall, mae}, {mae}}.at(
+        static_cast<std::size_t>(group.rank()));
+    mine.replica = {group.rank() == 0 ? none : recall, mae};
+    train::Summary summary;
+    train::add_up(train::gather(group, Deadline(Seconds(30)), mine), 6, summary);
+    const std::lock_guard lock(mutex);
+    REQUIRE(summary.measures.size() == 2);
+    CHECK(summary.measures[0].name == "recall");
+    CHECK(summary.measures[0].mean_model == 2.0 / 8);
+    CHECK(summary.measures[0].worst_worker == 0);
+    CHECK(summary.measures[1].name == "mae");
+    CHECK(summary.measures[1].mean_model == 18.0 / 6);
+    CHECK(summary.measures[1].worst_worker == 3);
   });
 }
 

@@ -44,6 +44,15 @@ TEST_CASE("the workers' parts of the samples make up the whole") {
   });
 }
 
+TEST_CASE("without samples there is nothing to report") {
+  with_one_worker(trainer_options(), [](RunParts& parts) {
+    const train::Tested found = parts.evaluator.own(parts.plan.data.test.slice(0, 0));
+    CHECK(found.samples == 0);
+    CHECK(found.measures.empty());
+    CHECK(train::score_of(found, 0).results().empty());
+  });
+}
+
 TEST_CASE("a damaged sample counts as wrong, and is no part of the loss") {
   with_one_worker(trainer_options(), [](RunParts& parts) {
     const data::Dataset damaged = with_damage(parts.plan.data.test);
