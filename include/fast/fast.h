@@ -65,8 +65,9 @@ const char* fast_version(void);    /* "0.1.0" */
 const char* fast_last_error(void); /* of this thread's last call that failed; never NULL */
 const char* fast_status_name(fast_status status); /* "deadline" */
 
-/* Initializes MPI unless the program has. Without mpiexec there is one rank. Freeing waits a few
- * seconds for all ranks; when some do not come, ends those that still run. */
+/* Initializes MPI unless the program has. Without mpiexec there is one rank. Freeing waits for all
+ * ranks. If the latest call of a worker or of fast_train() failed here, it waits for a few seconds
+ * at most, and then ends the ranks that still run. */
 fast_status fast_environment_create(fast_environment** environment);
 void fast_environment_free(fast_environment* environment);
 /* Collective. All ranks of the run. */
@@ -292,7 +293,9 @@ typedef enum fast_measure_form {
   FAST_MEASURE_EXP_OF_MEAN   /* e to the power of that */
 } fast_measure_form;
 /* Adds to the measure of this name, which the first call makes. The measure that was made first is
- * the most important one. A name has letters, digits and _, and is neither "loss" nor "samples". */
+ * the most important one. A name has letters, digits and _, and is neither "loss" nor "samples".
+ * A measure that is refused ends the evaluation with that error, also if evaluate_task() returns 0.
+ */
 fast_status fast_measures_add(fast_measures* measures, const char* name, fast_measure_form form,
                               double sum, double count);
 /* The same for the area under the ROC curve, by a score of a sample of class 0 or 1. Scores in the
@@ -317,9 +320,9 @@ typedef struct fast_backend_functions {
   int (*correct_in_step)(void* user, size_t* correct);
   int (*gradient_norm)(void* user, double* norm);
   /* In place of evaluate(), which may then be NULL, for all tasks: class labels, labels for each
-   * step, numbers. Adds measures by name; the same ones for each batch. Without any, the mean loss
-   * is reported. NULL: evaluate() is called, and other tasks than one class label a sample are
-   * refused. */
+   * step, numbers. Adds measures by name. A batch may lack some of them. If no batch has any, the
+   * mean loss is reported. NULL: evaluate() is called, and other tasks than one class label a
+   * sample are refused. */
   int (*evaluate_task)(void* user, const fast_batch* batch, double* loss_sum,
                        fast_measures* measures);
 } fast_backend_functions;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <exception>
+#include <utility>
 
 #include "c/measures.hpp"
 
@@ -8,9 +10,21 @@ using namespace fast;
 
 namespace {
 
+struct HookCall {
+  const GradientHook& hook;
+  std::exception_ptr failure = {};
+};
+
 int call_hook(void* context, const fast_tensor* gradients, size_t count) {
-  return c::guarded(
-      [&] { (*static_cast<const GradientHook*>(context))(c::views_of(gradients, count)); });
+  auto& call = *static_cast<HookCall*>(context);
+  return c::guarded([&] {
+    try {
+      call.hook(c::views_of(gradients, count));
+    } catch (...) {
+      call.failure = std::current_exception();
+      throw;
+    }
+  });
 }
 
 /// A caller that was compiled with an older header lacks the functions for metrics, or
@@ -46,18 +60,10 @@ class CallbackBackend final : public Backend {
   double train(const Batch& batch, const GradientHook& hook) override {
     const Handed handed(batch, takes_all_tasks());
     double loss = 0;
-    std::exception_ptr failure;
-    const GradientHook kept = [&](const std::vector<TensorView>& gradients) {
-      try {
-        hook(gradients);
-      } catch (...) {
-        failure = std::current_exception();
-        throw;
-      }
-    };
-    const int result = functions_.train(user_, &handed.batch, hook ? call_hook : nullptr,
-                                        const_cast<void*>(static_cast<const void*>(&kept)), &loss);
-    if (failure) std::rethrow_exception(failure);
+    HookCall call{hook};
+    const int result =
+        functions_.train(user_, &handed.batch, hook ? call_hook : nullptr, &call, &loss);
+    if (call.failure) std::rethrow_exception(call.failure);
     c::require_success(result, "train");
     return loss;
   }
@@ -67,11 +73,15 @@ class CallbackBackend final : public Backend {
     Evaluation evaluation;
     if (takes_all_tasks()) {
       fast_measures measures;
-      c::require_success(
-          functions_.evaluate_task(user_, &handed.batch, &evaluation.loss_sum, &measures),
-          "evaluate_task");
-      evaluation.measures =
-          c::measures_or_loss(std::move(measures), evaluation.loss_sum, batch.count());
+      const int result =
+          functions_.evaluate_task(user_, &handed.batch, &evaluation.loss_sum, &measures);
+      if (measures.refused) std::rethrow_exception(measures.refused);
+      c::require_success(result, "evaluate_task");
+      evaluation.measures = std::move(measures.measures);
+      if (evaluation.measures.empty()) {
+        const auto count = static_cast<double>(batch.count());
+        evaluation.measures = {{"mean_loss", Measure::Form::mean, {evaluation.loss_sum, count}}};
+      }
       return evaluation;
     }
     c::require_success(

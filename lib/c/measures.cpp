@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 using namespace fast;
 using Form = Measure::Form;
@@ -23,42 +24,51 @@ Form form_of(fast_measure_form given) {
   return static_cast<Form>(form);
 }
 
-/// Of this name; `zero` if there is none yet.
-Measure& measure_of(fast_measures& all, const Measure& zero) {
-  const auto found = std::ranges::find(all.measures, zero.name, &Measure::name);
+/// Of this name. If there is none yet, it becomes make_zero().
+template <class MakeZero>
+Measure& measure_of(fast_measures& all, const char* name, const MakeZero& make_zero) {
+  const auto found = std::ranges::find(all.measures, name, &Measure::name);
   if (found != all.measures.end()) return *found;
+  Measure zero = make_zero();
   require_valid({zero});
-  return all.measures.emplace_back(zero);
+  return all.measures.emplace_back(std::move(zero));
+}
+
+/// A caller may not look at the status: the measures keep the first reason.
+template <class Part>
+fast_status adding(fast_measures* measures, const char* name, const Part& part) {
+  return c::guarded([&] {
+    c::require_given(measures, "measures");
+    try {
+      c::require_given(name, "a measure's name");
+      part();
+    } catch (...) {
+      if (!measures->refused) measures->refused = std::current_exception();
+      throw;
+    }
+  });
 }
 
 }  // namespace
-
-std::vector<Measure> c::measures_or_loss(fast_measures found, double loss_sum,
-                                         std::size_t samples) {
-  if (!found.measures.empty()) return std::move(found.measures);
-  return {{"mean_loss", Form::mean, {loss_sum, static_cast<double>(samples)}}};
-}
 
 extern "C" {
 
 fast_status fast_measures_add(fast_measures* measures, const char* name, fast_measure_form form,
                               double sum, double count) {
-  return c::guarded([&] {
-    c::require_given(measures, "measures");
-    c::require_given(name, "a measure's name");
+  return adding(measures, name, [&] {
     require(!(count < 0), ErrorKind::argument,
             "fast_measures_add: \"{}\" over a count of {}; 0 or more is required", name, count);
     const Form kind = form_of(form);
-    measure_of(*measures, {name, kind, {0, 0}}).add({name, kind, {sum, count}});
+    measure_of(*measures, name, [&] {
+      return Measure{name, kind, {0, 0}};
+    }).add({name, kind, {sum, count}});
   });
 }
 
 fast_status fast_measures_add_score(fast_measures* measures, const char* name, double score,
                                     int is_class_1) {
-  return c::guarded([&] {
-    c::require_given(measures, "measures");
-    c::require_given(name, "a measure's name");
-    Measure& area = measure_of(*measures, empty_area(name));
+  return adding(measures, name, [&] {
+    Measure& area = measure_of(*measures, name, [&] { return empty_area(name); });
     require(area.form == Form::area, ErrorKind::argument,
             "fast_measures_add_score: \"{}\" has been added by fast_measures_add; choose another "
             "name",

@@ -3,15 +3,12 @@
 
 #include <fast/core/measure.hpp>
 
+#include <exception>
+#include <vector>
+
 #include "c/handles.hpp"
 
 struct fast_measures {
   std::vector<fast::Measure> measures;
+  std::exception_ptr refused;  ///< of the first that was refused
 };
-
-namespace fast::c {
-
-/// Without measures, the mean loss.
-std::vector<Measure> measures_or_loss(fast_measures found, double loss_sum, std::size_t samples);
-
-}  // namespace fast::c
