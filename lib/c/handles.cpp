@@ -1,6 +1,7 @@
 #include "c/handles.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <fast/core/message.hpp>
@@ -9,6 +10,7 @@
 namespace fast::c {
 namespace {
 
+std::atomic<bool> run_failed{false};
 thread_local std::string last_error;
 thread_local fast_status last_status = FAST_OK;
 
@@ -45,6 +47,9 @@ fast_status status_of_exception() noexcept {
     return remember(FAST_ERROR_INTERNAL, "an exception that is no std::exception");
   }
 }
+
+void note_run(bool failed) noexcept { run_failed = failed; }
+bool run_has_failed() noexcept { return run_failed; }
 
 void run_worker(fast_worker_function function, const Group& group, void* user) {
   last_status = FAST_OK;
@@ -124,7 +129,10 @@ fast_status fast_environment_create(fast_environment** environment) {
     *environment = new fast_environment{std::make_unique<mpi::Environment>(argc, argv)};
   });
 }
-void fast_environment_free(fast_environment* environment) { delete environment; }
+void fast_environment_free(fast_environment* environment) {
+  if (environment != nullptr && c::run_has_failed()) environment->environment->end_as_failed();
+  delete environment;
+}
 
 fast_status fast_group_world(fast_environment* environment, fast_group** group) {
   return c::guarded([&] {

@@ -46,6 +46,11 @@ struct CallbackError : Error {
 /// Of the exception that is being handled; its text goes to fast_last_error().
 fast_status status_of_exception() noexcept;
 
+/// Whether this program's latest call of a worker or fast_train() failed: at its end, ranks that
+/// wait for this one do not come.
+void note_run(bool failed) noexcept;
+bool run_has_failed() noexcept;
+
 /// A number other than 0 throws CallbackError.
 void require_success(int result, const char* callback);
 

@@ -7,6 +7,27 @@
 
 using namespace fast;
 
+namespace {
+
+/// After an error that every worker has, no rank waits for another.
+train::Summary train_and_note(const fast_group& group, const TopologyRule& rule,
+                              const fast_backend& backend, const data::Splits& data,
+                              const train::TrainerOptions& options) {
+  try {
+    train::Summary summary = train::train(group.group, rule, *backend.backend, data, options);
+    c::note_run(false);
+    return summary;
+  } catch (const Error& error) {
+    if (!error.everywhere()) c::note_run(true);
+    throw;
+  } catch (...) {
+    c::note_run(true);
+    throw;
+  }
+}
+
+}  // namespace
+
 extern "C" {
 
 fast_status fast_run_local(int workers, fast_worker_function function, void* user) {
@@ -34,8 +55,7 @@ fast_status fast_train(const fast_group* group, const char* topology, fast_backe
       rule = topology_from(topology);
       data = data::load(data_name, settings->load);
     });
-    table =
-        train::train(group->group, *rule, *backend->backend, data, settings->trainer).to_table();
+    table = train_and_note(*group, *rule, *backend, data, settings->trainer).to_table();
     if (summary != nullptr) *summary = table.c_str();
   });
 }

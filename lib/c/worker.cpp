@@ -18,6 +18,7 @@ fast_status on(fast_worker* worker, const Part& part) noexcept {
       part(worker->worker);
     } catch (...) {
       worker->worker.abandon();
+      c::note_run(true);
       throw;
     }
   });
@@ -54,6 +55,7 @@ fast_status fast_worker_create(const fast_group* group, const char* topology,
     std::shared_ptr<Observer> observer = wanted->observer;
     *worker = new fast_worker{Worker(group->group, *rule, std::move(views), std::move(*wanted)),
                               std::move(observer)};
+    c::note_run(false);
   });
 }
 

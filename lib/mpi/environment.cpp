@@ -88,7 +88,7 @@ Environment::~Environment() { depart(); }
 bool Environment::depart() {
   if (!owner_) return true;
   owner_ = false;
-  const bool failing = std::uncaught_exceptions() > 0;
+  const bool failing = failed_ || std::uncaught_exceptions() > 0;
   const Deadline deadline(failing ? limit_after_failure
                                   : Seconds(std::numeric_limits<double>::infinity()));
   bool several_hosts = false, all_ready = !world_->impl()->given_up;

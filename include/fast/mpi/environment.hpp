@@ -25,6 +25,10 @@ class Environment {
 
   const Communicator& world() const { return *world_; }
 
+  /// This program ends with an error, though no exception is passing: the end waits for the other
+  /// ranks for a few seconds at most.
+  void end_as_failed() { failed_ = true; }
+
   /// Does what the destructor does. False if ranks are gone: MPI was not finalized, and the program
   /// should end with _exit.
   bool depart();
@@ -32,7 +36,7 @@ class Environment {
  private:
   void settle() const;
 
-  bool owner_ = false;
+  bool owner_ = false, failed_ = false;
   std::unique_ptr<Communicator> world_;
   /// For the end alone: a rank that fails leaves while others may be in a call of world().
   std::unique_ptr<Communicator> leaving_;
