@@ -7,16 +7,34 @@
 
 namespace fast::train {
 
+namespace {
+
+/// Nothing for tasks other than a classifier's.
+std::optional<std::int64_t> correct_in(const Tested& found, const data::Dataset& samples) {
+  if (found.measures.empty()) return static_cast<std::int64_t>(found.correct);
+  const Measure& first = found.measures.front();
+  if (!has_one_label(samples) || first.name != "accuracy" || first.form != Measure::Form::share) {
+    return std::nullopt;
+  }
+  return std::llround(first.sums.at(0));
+}
+
+}  // namespace
+
+/// The first one is the best so far; a loss that is no number is worse than any other.
+bool BestModel::is_better(double loss, const std::optional<std::int64_t>& correct) const {
+  if (!exists()) return true;
+  if (correct) return *correct > correct_;
+  return loss < loss_ || (std::isnan(loss_) && !std::isnan(loss));
+}
+
 std::optional<Score> BestModel::validate(int epoch) {
   if (!is_keeper()) return std::nullopt;
   AlignedBuffer mean = replica_.current_model();
   const Tested found = evaluator_.of(mean, plan_.data.validation);
-  const auto correct = static_cast<std::int64_t>(found.correct);
-  const bool is_better = found.measures.empty()
-                             ? correct > correct_
-                             : found.loss_sum < loss_ || std::isnan(loss_) || !exists();
-  if (is_better) {
-    correct_ = correct;
+  const std::optional<std::int64_t> correct = correct_in(found, plan_.data.validation);
+  if (is_better(found.loss_sum, correct)) {
+    correct_ = correct.value_or(0);
     loss_ = found.loss_sum;
     epoch_ = epoch;
     packed_ = std::move(mean);

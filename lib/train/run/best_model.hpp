@@ -5,6 +5,7 @@
 #include <fast/core/tensor_view.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "train/run/evaluator.hpp"
@@ -13,8 +14,9 @@
 namespace fast::train {
 
 /// Worker 0 tests the mean model on the validation samples and keeps the best one: of a classifier
-/// that with the most correct samples, of other tasks that with the smallest loss. Runs without
-/// validation samples have none.
+/// that with the most correct samples, of other tasks that with the smallest loss. A classifier has
+/// one class label a sample, and its first measure is the accuracy. Runs without validation samples
+/// have none.
 class BestModel {
  public:
   BestModel(const RunPlan& plan, Replica& replica, Evaluator& evaluator)
@@ -39,6 +41,8 @@ class BestModel {
   std::vector<TensorView> room();
 
  private:
+  bool is_better(double loss, const std::optional<std::int64_t>& correct) const;
+
   const RunPlan& plan_;
   Replica& replica_;
   Evaluator& evaluator_;

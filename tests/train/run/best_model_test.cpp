@@ -1,5 +1,7 @@
 #include "train/run/best_model.hpp"
 
+#include <limits>
+
 #include "support/catch.hpp"
 #include "train/run/run_parts.hpp"
 
@@ -47,6 +49,58 @@ TEST_CASE("of the mean models after epochs the best is kept, also when later one
     CHECK(parts.best.stops(2));
     CHECK(values_of(parts.best.hand_out()) == values_of(trained));
   });
+}
+
+namespace {
+
+/// Says of the model what the test wants.
+struct Judged final : Backend {
+  float weight = 0;
+  std::vector<Evaluation> verdicts;  ///< of the evaluations to come
+  std::size_t next = 0;
+
+  std::string name() const override { return "judged"; }
+  std::vector<TensorView> parameters() override {
+    return {view_of("weight", std::span(&weight, 1))};
+  }
+  double train(const Batch&, const GradientHook&) override { return 1; }
+  Evaluation evaluate(const Batch&) override { return verdicts.at(next++); }
+  void set_learning_rate(double) override {}
+};
+
+/// The epoch after which the best model was kept.
+std::int64_t best_epoch_of(const std::vector<Evaluation>& verdicts) {
+  std::int64_t epoch = -1;
+  local::run(1, [&](const Group& group) {
+    Judged backend;
+    backend.verdicts = verdicts;
+    train::TrainerOptions options = validated(0);
+    RunParts parts(group, backend, options);
+    for (std::size_t i = 0; i < verdicts.size(); ++i) parts.best.validate(static_cast<int>(i));
+    epoch = *static_cast<const std::int64_t*>(parts.best.state()[2].data);
+  });
+  return epoch;
+}
+
+Measure accuracy_of(double hits) { return {"accuracy", Measure::Form::share, {hits, 240}}; }
+
+}  // namespace
+
+TEST_CASE("the best model has the most correct samples, also where other measures are there") {
+  const Measure top5{"top5", Measure::Form::share, {240, 240}};
+  CHECK(best_epoch_of({{3, 10, {}}, {2, 30, {}}, {1, 20, {}}}) == 1);
+  CHECK(best_epoch_of({{3, 10, {accuracy_of(10), top5}},
+                       {2, 30, {accuracy_of(30), top5}},
+                       {1, 20, {accuracy_of(20), top5}}}) == 1);
+  // Of other measures the loss decides.
+  CHECK(best_epoch_of({{3, 0, {top5}}, {1, 0, {top5}}, {2, 0, {top5}}}) == 1);
+}
+
+TEST_CASE("a loss that is no number is no better than another") {
+  const Measure mae{"mae", Measure::Form::mean, {1, 1}};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(best_epoch_of({{nan, 0, {mae}}, {nan, 0, {mae}}}) == 0);
+  CHECK(best_epoch_of({{nan, 0, {mae}}, {2, 0, {mae}}, {nan, 0, {mae}}, {3, 0, {mae}}}) == 1);
 }
 
 TEST_CASE("the best model of a run is saved and read") {
