@@ -145,15 +145,21 @@ RunMetrics::SpanFigures RunMetrics::figures_of(RoundTally::Window window, const 
 }
 
 void RunMetrics::add(std::string_view kind, std::vector<Metric> line) {
-  const std::lock_guard lock(writing_);
-  if (!writer_ || (may_write_ && !may_write_())) return;
-  try {
-    writer_->write(kind, line);
-  } catch (const Error& error) {
-    if (std::exchange(warned_, true) || !log_) return;
-    log_(LogLevel::warning,
-         fmt::format("worker {}: {}; training goes on without such lines", rank_, error.what()));
+  std::string warning;
+  {
+    const std::lock_guard lock(writing_);
+    if (!writer_ || (may_write_ && !may_write_())) return;
+    try {
+      writer_->write(kind, line);
+    } catch (const Error& error) {
+      if (std::exchange(warned_, true)) return;
+      warning =
+          fmt::format("worker {}: {}; training goes on without such lines", rank_, error.what());
+    }
   }
+  // Without the lock: a log of Python waits for the interpreter, which another thread may hold
+  // while it adds a line.
+  if (!warning.empty() && log_) log_(LogLevel::warning, warning);
 }
 
 void RunMetrics::event(std::string_view name, std::int64_t step, int worker, std::string text) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -143,4 +144,25 @@ TEST_CASE("a full disk costs lines of metrics and gives one warning") {
   for (int epoch = 1; epoch <= 3; ++epoch) metrics.end_epoch({{"epoch", epoch}});
   REQUIRE(messages.size() == 1);
   CHECK_THAT(messages[0], ContainsSubstring("worker 2") && ContainsSubstring("free space"));
+}
+
+TEST_CASE("while the warning of a full disk is logged, other threads may add lines") {
+  if (!std::filesystem::exists("/dev/full")) {
+    WARN("skipped: there is no /dev/full");
+    return;
+  }
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "metrics");
+  std::filesystem::create_symlink("/dev/full", directory / "metrics/2.jsonl");
+  RunMetrics* all = nullptr;
+  std::future<void> line;
+  std::future_status status = std::future_status::deferred;
+  RunMetrics metrics(4, [&](LogLevel, std::string_view) {
+    line = std::async(std::launch::async, [&] { all->event("stopped", 1); });
+    status = line.wait_for(std::chrono::seconds(10));
+  });
+  all = &metrics;
+  metrics.open(directory.path(), 2);
+  metrics.end_epoch({{"epoch", 1}});
+  CHECK(status == std::future_status::ready);
 }
