@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -112,6 +113,7 @@ void TrainingLoop::run_epoch(int epoch) {
   replica_.worker().layout().require_in_place(replica_.home().tensors());
 #endif
   sums_ = {};
+  had_samples_ = false;
   skipped_ = 0;
   log_.begin_epoch();
   while (position().epoch() == epoch && has_seat()) {
@@ -164,7 +166,8 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   const double load_s = Seconds(Clock::now() - load).count();
   count_damage(batch);
   const double loss = replica_.round(batch, rate_);
-  if (batch.count() > 0)
+  had_samples_ = had_samples_ || batch.count() > 0;
+  if (batch.count() > 0 && std::isfinite(loss))  // a step that is not finite has been left out
     sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
   figures_.seconds += Seconds(Clock::now() - start).count();
   figures_.samples += static_cast<double>(batch.count());
@@ -213,11 +216,12 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
 
 void TrainingLoop::tell_of_no_loss(const RunLog::Trained& trained) {
   if (trained.loss || std::exchange(told_of_no_loss_, true)) return;
-  plan_.log(
-      LogLevel::warning,
-      fmt::format("worker {}: none of its samples of epoch {} could be read: the epoch has no "
-                  "loss, shown as -",
-                  plan_.group.rank(), trained.epoch + 1));
+  const int epoch = trained.epoch + 1;
+  const std::string why = had_samples_
+                              ? fmt::format("no step of epoch {} had a finite loss", epoch)
+                              : fmt::format("none of its samples of epoch {} could be read", epoch);
+  plan_.log(LogLevel::warning, fmt::format("worker {}: {}: the epoch has no loss, shown as -",
+                                           plan_.group.rank(), why));
 }
 
 void TrainingLoop::show(int epoch, std::size_t round) {

@@ -63,9 +63,10 @@ class TrainingLoop {
   Grow grow_;
   LoopFigures figures_;
   EpochSums sums_;
-  double rate_ = 0;          ///< of the latest step
-  double waited_s_ = 0;      ///< for samples of a stream
-  std::size_t skipped_ = 0;  ///< damaged samples of this epoch's batches
+  double rate_ = 0;           ///< of the latest step
+  double waited_s_ = 0;       ///< for samples of a stream
+  std::size_t skipped_ = 0;   ///< damaged samples of this epoch's batches
+  bool had_samples_ = false;  ///< in this epoch
   bool warned_of_damage_ = false, told_of_wait_ = false, told_of_no_loss_ = false;
   bool refused_ = false;  ///< to leave
 };

@@ -1,10 +1,65 @@
 #include "train/run/training_loop.hpp"
 
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
 #include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
 #include "train/run/run_parts.hpp"
 
 using namespace fast;
 using namespace fast::testing;
+
+namespace {
+
+/// Losses 1, 2, 3, ...; some steps have none.
+struct CountedLosses final : Backend {
+  double weight = 0;
+  int steps = 0;
+  std::set<int> without{};
+
+  std::string name() const override { return "counted losses"; }
+  std::vector<TensorView> parameters() override {
+    return {view_of("weight", std::span(&weight, 1))};
+  }
+  double train(const Batch&, const GradientHook&) override {
+    ++steps;
+    return without.contains(steps) ? std::numeric_limits<double>::quiet_NaN() : steps;
+  }
+  Evaluation evaluate(const Batch&) override { return {1, 0, {}}; }
+  void set_learning_rate(double) override {}
+};
+
+}  // namespace
+
+TEST_CASE("steps that were healed are no part of the epoch's loss") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = trainer_options();  // 60 steps an epoch
+  options.out = directory.path();
+  options.epochs = 2;
+  options.worker.not_finite = NotFinite::heal;
+  std::string warnings;
+  options.worker.log = [&](LogLevel, std::string_view text) { warnings += text; };
+  CountedLosses backend;
+  backend.without = {1, 30};
+  for (int step = 61; step <= 120; ++step) backend.without.insert(step);
+  local::run(1, [&](const Group& group) {
+    CHECK(train_small(group, stencil::ring(), options, backend).summary.healed == 62);
+  });
+  std::ifstream file(directory / "metrics/0.jsonl");
+  std::vector<nlohmann::json> losses;
+  for (std::string line; std::getline(file, line);) {
+    const auto found = nlohmann::json::parse(line);
+    if (found.at("kind") == "epoch") losses.push_back(found.at("loss"));
+  }
+  REQUIRE(losses.size() == 2);
+  CHECK(losses[0].get<double>() == Approx((1830 - 1 - 30) / 58.0));  // 1 + ... + 60
+  CHECK(losses[1].is_null());
+  CHECK_THAT(warnings, ContainsSubstring("no step of epoch 2 had a finite loss"));
+}
 
 TEST_CASE("the loop makes every round of every epoch once") {
   train::TrainerOptions options = trainer_options();
