@@ -136,7 +136,8 @@ class ModuleBackend final : public Backend {
       const std::size_t first = samples * i / parts, count = samples * (i + 1) / parts - first;
       const at::Tensor mean = loss_of(batch, first, count) *
                               (static_cast<double>(count) / static_cast<double>(samples));
-      mean.backward();
+      in_one_line(
+          "the backward pass", [] { return ""; }, [&] { mean.backward(); });
       loss += mean.item<double>();
     }
     if (hook) call(hook);
@@ -205,7 +206,7 @@ class ModuleBackend final : public Backend {
   bool classifies(const Outputs& found) const {
     if (!options_.own_loss) return options_.loss == Loss::cross_entropy;
     return found.labels.scalar_type() == at::kLong && found.labels.dim() == 1 &&
-           found.logits.dim() == 2;
+           found.logits.dim() == 2 && found.logits.size(1) > 1;
   }
 
   static std::size_t correct_in(const Outputs& outputs) {
@@ -216,7 +217,9 @@ class ModuleBackend final : public Backend {
 
   /// Adds the outputs to those of the step.
   at::Tensor loss_of(const Batch& batch, std::size_t first, std::size_t count) {
-    at::Tensor outputs = forward_(inputs(batch, first, count));
+    const at::Tensor given = inputs(batch, first, count);
+    const auto shape = [&] { return " with inputs " + text_of(given.sizes()); };
+    at::Tensor outputs = in_one_line("forward()", shape, [&] { return forward_(given); });
     const bool per_step = !batch.target_shape.empty();
     if (options_.own_loss) {
       const at::Tensor targets = as_given(batch, first, count, outputs);
@@ -245,20 +248,35 @@ class ModuleBackend final : public Backend {
     return loss.sum();
   }
 
-  /// A function of the caller's, whose errors of LibTorch become one line.
-  template <class Call>
-  static std::invoke_result_t<const Call&> calling_own(const char* what, const at::Tensor& outputs,
-                                                       const at::Tensor& targets,
+  static std::string text_of(at::IntArrayRef shape) {
+    std::ostringstream text;
+    text << shape;
+    return text.str();
+  }
+
+  /// A call into LibTorch or the caller's code, whose errors of LibTorch become one line. `with()`:
+  /// the shapes, for the message.
+  template <class With, class Call>
+  static std::invoke_result_t<const Call&> in_one_line(const char* what, const With& with,
                                                        const Call& call) {
     try {
       return call();
     } catch (const c10::Error& error) {
       const std::string text = error.what_without_backtrace();
-      std::ostringstream shapes;
-      shapes << outputs.sizes() << " and targets " << targets.sizes();
-      fail(ErrorKind::argument, "torch: {} failed with outputs {}: {}", what, shapes.str(),
+      fail(ErrorKind::argument, "torch: {} failed{}: {}", what, with(),
            text.substr(0, text.find('\n')));
     }
+  }
+
+  template <class Call>
+  static std::invoke_result_t<const Call&> calling_own(const char* what, const at::Tensor& outputs,
+                                                       const at::Tensor& targets,
+                                                       const Call& call) {
+    const auto shapes = [&] {
+      return fmt::format(" with outputs {} and targets {}", text_of(outputs.sizes()),
+                         text_of(targets.sizes()));
+    };
+    return in_one_line(what, shapes, call);
   }
 
   /// What a sample has, unchanged.

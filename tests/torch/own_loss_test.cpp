@@ -129,6 +129,51 @@ TEST_CASE("an own loss of one class label a sample is measured by the accuracy")
   CHECK(backend->correct_in_step() == 3U);
 }
 
+TEST_CASE("one output a sample has no accuracy: an own loss of it is measured by its mean") {
+  const std::vector<float> inputs{1, -1, 2, -2};
+  const std::vector<std::int32_t> labels{1, 0, 1, 0};
+  fast::torch::ModuleOptions options;
+  options.own_loss = [](const Tensor& outputs, const Tensor& given) {
+    return at::binary_cross_entropy_with_logits(outputs.squeeze(1), given.to(outputs.dtype()));
+  };
+  const auto backend = trained_for(zeros(1, 1), options);
+  const fast::Evaluation found = backend->evaluate({inputs, labels, {1}});
+  CHECK(found.correct == 0);
+  REQUIRE(found.measures.size() == 1);
+  CHECK(found.measures[0].name == "mean_loss");
+  CHECK(found.measures[0].value() == Approx(std::log(2)));
+  backend->train({inputs, labels, {1}});
+  CHECK_FALSE(backend->correct_in_step());
+}
+
+TEST_CASE("errors of LibTorch in the module and in the backward pass are one line") {
+  const std::vector<float> inputs{0, 1, 2, 3}, targets{1, 3};
+  const auto has_one_line = [](const std::string& text) { return text.find('\n') == text.npos; };
+  fast::torch::ModuleOptions options;
+  options.own_loss = squares;
+  std::string text;
+  try {
+    trained_for(zeros(1, 1), options)->train({inputs, {}, {2}, targets, {}});
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  CHECK_THAT(text, ContainsSubstring("torch: forward() failed with inputs [2, 2]: "));
+  CHECK(has_one_line(text));
+  options.own_loss = [](const Tensor& outputs, const Tensor&) {
+    const Tensor roots = (outputs + 2).sqrt();
+    const Tensor loss = roots.sum();
+    roots.zero_();  // the backward pass needs them
+    return loss;
+  };
+  try {
+    trained_for(zeros(2, 1), options)->train({inputs, {}, {2}, targets, {}});
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  CHECK_THAT(text, ContainsSubstring("torch: the backward pass failed: "));
+  CHECK(has_one_line(text));
+}
+
 TEST_CASE("workers train with an own loss, and the summary has its measures") {
   std::vector<float> inputs, targets;
   for (int i = 0; i < 90; ++i) {

@@ -53,7 +53,7 @@ struct ModuleOptions {
   double huber_delta = 1;      ///< positive
   LossFunction own_loss = {};  ///< in place of `loss`
   /// In place of the measures of the loss. Without them, an own loss is measured by the accuracy if
-  /// outputs are [count x classes] of one label a sample, else by its mean.
+  /// outputs are [count x classes] of one label a sample, with 2 classes or more, else by its mean.
   MeasureFunction own_measures = {};
 };
 
