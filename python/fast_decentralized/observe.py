@@ -15,6 +15,7 @@ __all__ = ["Metrics", "Prometheus", "Ready", "TensorBoard", "Trace"]
 
 _log = logging.getLogger("fast_decentralized")
 ALL_ROUNDS = (0, 2**63 - 1)
+OF_EACH_LINE = {"kind", "time", "seconds", "rank", "epoch", "step", "samples_per_second", "phases", "waits", "age_mean", "age_max"}
 
 
 def _warn(level: str, text: str) -> None:
@@ -86,7 +87,10 @@ class Metrics(Ready):
     def epoch(self, samples: int = 0, **results: float) -> None:
         """An epoch has ended on this worker, with so many samples. Names of results are those of fast-train:
         loss, accuracy, test_loss, test_accuracy, learning_rate, consensus_distance. A measure of your own has a name
-        such as test_mae; fast-report draws it."""
+        such as test_mae; fast-report draws it. Names that each line has, as "seconds", raise ValueError."""
+        taken = sorted(OF_EACH_LINE & results.keys())
+        if taken:
+            raise ValueError(f"Metrics.epoch: each line has its own {', '.join(taken)}; choose another name, as my_{taken[0]}")
         self._epochs, self._samples = self._epochs + 1, self._samples + samples
         self._results = {name: float(value) for name, value in results.items()}
         self._lines.after_round(self._round, self._epochs, self._samples)

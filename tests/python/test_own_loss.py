@@ -55,6 +55,25 @@ def test_the_example_finds_the_quantile_and_its_metrics_have_the_measure(tmp_pat
         assert end["kind"] == "end" and end["test_covered"] == epoch["test_covered"]
 
 
+@pytest.mark.parametrize("name", ["seconds", "step", "time", "kind", "phases"])
+def test_a_result_with_a_name_that_each_line_has_is_refused(tmp_path, name):
+    def work():
+        metrics = fast.observe.Metrics(tmp_path)
+        worker = fast.Worker({"w": np.zeros(1)}, "complete", observer=metrics, deadline=60)
+        with worker.round():
+            pass
+        with pytest.raises(ValueError, match=f"own {name}; choose another name, as my_{name}"):
+            metrics.epoch(samples=1, loss=1.0, **{name: 0.5})
+        metrics.epoch(samples=1, loss=1.0, **{f"my_{name}": 0.5})
+        worker.await_finish()
+
+    fast.local.run(2, work)
+    for rank in range(2):
+        lines = [json.loads(line) for line in (tmp_path / f"metrics/{rank}.jsonl").read_text().splitlines()]
+        epochs = [line for line in lines if line["kind"] == "epoch"]
+        assert [(line["epoch"], line["step"], line[f"my_{name}"]) for line in epochs] == [(1, 1, 0.5)]
+
+
 def test_a_label_for_each_step_is_learned_down_to_the_entropy():
     labels = np.array([[0, 1, 0], [2, 0, 1], [1, 0, 0]])  # of a worker each; 5, 3 and 1 of 9
     shares = np.bincount(labels.ravel()) / labels.size
