@@ -40,6 +40,10 @@ struct Setting {
   /// The rule passes on shares of a worker's mass (push_sum). Other rules average.
   bool passes_mass() const { return declared.mixing == algorithm::Mixing::column_stochastic; }
   bool sends_sums() const { return worker::sends_sums(declared, options); }
+  /// The rule's state refers to the mixing weights: with others it begins anew.
+  bool remembers_weights() const {
+    return declared.remembers_neighbors && declared.needs_static_topology;
+  }
   /// Steps from one combination to the next.
   std::int64_t steps() const { return options.mix_every * declared.combine_every; }
   /// The worker combines at the end of that round.

@@ -71,6 +71,7 @@ struct Worker::Impl {
   void join(const exchange::SeatOffer& offer);
   int come_to(std::int64_t rounds);
   void grow();
+  void begin_for_other_weights();
   void rejoin();
   bool keeps_seat();
   void combine(const algorithm::RoundInfo& info);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <fast/core/error.hpp>
@@ -16,6 +17,8 @@
 namespace fast {
 namespace worker {
 namespace {
+
+constexpr auto resuming = "Worker: resuming";
 
 std::unique_ptr<Reducer> open_reducer(const Setting& setting, const std::shared_ptr<Peers>& peers,
                                       std::size_t size_bytes) {
@@ -82,7 +85,7 @@ Worker::Impl::Impl(const Group& group, const worker::Wiring& wiring, WorkerOptio
       recovery(context, *link.peers, *plan, reader),
       survivors(setting, link.peers, *plan),
       growth(context, wiring, *plan, seats),
-      state(context),
+      state(context, *plan),
       mean(context, reader) {
   place.offer ? sit_down(*place.offer) : start();
 }
@@ -259,12 +262,31 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
                       setting.options.lazy_weights, setting.options.staleness);
   plan->change(schedule, progress.combinations, weights.rule, weights.lazy);
   growth.set_rule(rule);
+  begin_for_other_weights();
+}
+
+/// On all workers between the same rounds. What they hold of each other is a sum with the weights
+/// of before.
+void Worker::Impl::begin_for_other_weights() {
+  if (setting.remembers_weights()) round.begin_epoch(mixer->scalars().epoch() + 1);
 }
 
 void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   require(!left, ErrorKind::argument, "Worker: restore after finish()");
   state.restore(saved, publisher);
-  setting.barrier("Worker: resuming");
+  const bool fits = state.is_of_these_weights(saved);
+  const auto others = setting.group.all_gather(
+      fits ? "" : "other weights", Deadline(setting.options.deadline), worker::resuming);
+  const bool all_fit = std::all_of(others.begin(), others.end(),
+                                   [](const std::string& other) { return other.empty(); });
+  if (all_fit) return;
+  if (context.rank() == 0) {
+    context.warn(
+        fmt::format("algorithm {}: the topology, its weights or the places of the workers in it "
+                    "are not those of the saved state; the rule begins anew",
+                    setting.declared.name));
+  }
+  begin_for_other_weights();
 }
 
 /// The final weights may differ from the last publication: by steps since the last combination, or

@@ -8,7 +8,7 @@ namespace fast::worker {
 namespace {
 
 constexpr auto counters_name = "worker.counters", message_name = "worker.message",
-               scalars_name = "worker.message_scalars";
+               scalars_name = "worker.message_scalars", row_name = "worker.mixing_row";
 
 TensorView raw(std::string name, const std::byte* data, std::size_t size_bytes) {
   return {std::move(name),
@@ -72,7 +72,26 @@ std::vector<TensorView> WorkerState::views() {
   for (TensorView& view : worker_.mixer.state()) views.push_back(std::move(view));
   if (worker_.setting.declared.remembers_neighbors)
     views.push_back(worker_.mixer.scalars().epoch_view());
+  if (worker_.setting.remembers_weights()) views.push_back(view_of(row_name, mixing_row()));
   return views;
+}
+
+/// Of the coming combination.
+std::span<double> WorkerState::mixing_row() {
+  const std::shared_ptr<const RoundPlan::Round> round = plan_.at(worker_.progress.combinations);
+  row_ = {round->row.self};
+  for (std::size_t k = 0; k < round->row.neighbors.size(); ++k)
+    row_.insert(row_.end(), {static_cast<double>(round->row.neighbors[k]), round->row.weights[k]});
+  return row_;
+}
+
+/// A state without them is taken for one of these weights.
+bool WorkerState::is_of_these_weights(const std::vector<TensorView>& saved) {
+  if (!worker_.setting.remembers_weights() || !worker_.setting.exact()) return true;
+  const TensorView* before = by_name(saved, row_name);
+  if (before == nullptr) return true;
+  const TensorView own = view_of(row_name, mixing_row());
+  return is_like(before, own) && std::memcmp(before->data, own.data, own.size_bytes()) == 0;
 }
 
 void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publisher) {

@@ -197,7 +197,8 @@ class Worker {
   /// The framework has moved its memory: same tensors, new places. Throws Error(mismatch) when they
   /// differ.
   void rebind(std::vector<TensorView> parameters);
-  /// Another schedule from the next round on; every worker calls it between the same rounds.
+  /// Another schedule from the next round on; every worker calls it between the same rounds. Rules
+  /// that need a topology that stays, and remember their neighbors, begin their memory anew.
   void set_schedule(const TopologyRule& rule);
 
   /// From now on a spare may join as one worker more when the launcher asks for it (see
@@ -216,7 +217,8 @@ class Worker {
   /// Collective, before the first round: goes on where a worker stood whose state() was `saved`;
   /// the tensors hold its weights already. At staleness 0, with the same options and as many
   /// workers, the rounds to come are those that would have been, bit for bit; else the rule begins
-  /// anew, at the saved round. Throws Error(mismatch) when the state is not of such a worker.
+  /// anew, at the saved round. So do, of another topology or other weights, rules whose state
+  /// refers to them. Throws Error(mismatch) when the state is not of such a worker.
   void restore(const std::vector<TensorView>& saved);
 
   /// Publishes the final weights and leaves training: neighbors go on without this worker.
