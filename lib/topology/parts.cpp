@@ -7,7 +7,7 @@
 namespace fast {
 namespace {
 
-constexpr std::int64_t most_rounds = 64;  ///< looked at, of schedules without a short period
+constexpr std::int64_t rounds_of_endless = 64;  ///< that are looked at
 
 int root_of(std::vector<int>& parent, int worker) {
   while (parent[static_cast<std::size_t>(worker)] != worker) {
@@ -25,15 +25,16 @@ std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::
   for (const int worker : dead) lives[static_cast<std::size_t>(worker)] = false;
   std::vector<int> parent(static_cast<std::size_t>(workers));
   std::iota(parent.begin(), parent.end(), 0);
-  const std::int64_t period = schedule.period();
-  const std::int64_t rounds = period > 0 ? std::min(period, most_rounds) : most_rounds;
-  for (std::int64_t round = 0; round < rounds; ++round) {
+  auto left = std::count(lives.begin(), lives.end(), true);  // parts
+  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : rounds_of_endless;
+  for (std::int64_t round = 0; round < rounds && left > 1; ++round) {
     const Topology topology = schedule.at(round);
     for (int worker = 0; worker < workers; ++worker) {
       for (const int neighbor : topology.in_neighbors(worker)) {
         if (!lives[static_cast<std::size_t>(worker)] || !lives[static_cast<std::size_t>(neighbor)])
           continue;
         const int a = root_of(parent, worker), b = root_of(parent, neighbor);
+        if (a != b) --left;
         parent[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
       }
     }

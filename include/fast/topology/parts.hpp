@@ -9,8 +9,8 @@
 namespace fast {
 
 /// The workers that are not among `dead`, in parts that edges of some round connect, whichever way
-/// they point (64 rounds are looked at where a schedule does not repeat sooner). Each part is
-/// sorted; the largest comes first, of equal ones that of the lowest worker.
+/// they point (64 rounds are looked at of a schedule that never repeats). Each part is sorted; the
+/// largest comes first, of equal ones that of the lowest worker.
 std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::vector<int>& dead);
 
 /// "{0, 1, 5} and {3}": of parts as above.

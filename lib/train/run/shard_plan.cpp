@@ -8,12 +8,11 @@
 namespace fast::train {
 namespace {
 
-constexpr std::int64_t most_rounds = 64;  ///< looked at, of schedules without a short period
+constexpr std::int64_t rounds_of_endless = 64;  ///< that are looked at
 
 std::set<int> living_readers(int of, const std::set<int>& gone, const Schedule& schedule) {
   std::set<int> readers;
-  const std::int64_t period = schedule.period();
-  const std::int64_t rounds = period > 0 ? std::min(period, most_rounds) : most_rounds;
+  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : rounds_of_endless;
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (const int reader : schedule.at(round).out_neighbors(of)) {
       if (!gone.contains(reader)) readers.insert(reader);

@@ -54,6 +54,9 @@ TEST_CASE("the living train on every sample once, whoever is gone") {
     CHECK(trained_on(shards, ring, gone) == first_samples(61));
     CHECK(trained_on(shards, one_peer, gone) == first_samples(61));
   }
+  // Its edges between sites are those of rounds 99, 199, ...
+  const Schedule rare = schedule::sites(100, {0, 1, 2}).make(3);
+  CHECK(trained_on(dealt(3, 61), rare, {1}) == first_samples(61));
 }
 
 TEST_CASE("neighbors share the samples of a worker that is gone, the others keep to their own") {
