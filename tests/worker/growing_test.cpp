@@ -2,6 +2,7 @@
 // ends in time if somebody waits for a worker that does not come.
 #include <fast/exchange/local.hpp>
 #include <fast/exchange/spares.hpp>
+#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -36,6 +37,9 @@ struct GrowingRun {
   GrowthRounds allowed = {};
   int spares = 0;            ///< more than those that join
   std::int64_t dies_in = 0;  ///< the round in which worker 1 dies; 0: it lives
+  algorithm::Parameters parameters{};
+  const char* codec = "identity";
+  double margin = 0;  ///< 0: as growing_margin() has it
 };
 
 /// That of the newcomers is far away.
@@ -52,9 +56,9 @@ double growing_optimum(const GrowingRun& run) {
 
 WorkerOptions growing_options(const GrowingRun& run) {
   WorkerOptions options = testing::quick();
-  options.algorithm =
-      algorithm::by_name(run.rule, run.rule == "choco" ? algorithm::Parameters{{"fraction", "1"}}
-                                                       : algorithm::Parameters{});
+  options.algorithm = algorithm::by_name(
+      run.rule, run.rule == "choco" ? algorithm::Parameters{{"fraction", "1"}} : run.parameters);
+  options.codec = codec::by_name(run.codec);
   options.staleness = run.staleness;
   options.mix_every = run.mix_every;
   options.suspect_after = Seconds(30);
@@ -94,6 +98,7 @@ void keep_together(Grown& grown, int workers, int worker, std::int64_t rounds) {
 /// a = staleness, or `rounds_apart`, rounds old, and the last one makes at most `rounds_apart`
 /// rounds alone: each of these moves the mean by the step times the mean distance to the targets.
 double growing_margin(const GrowingRun& run) {
+  if (run.margin > 0) return run.margin;
   if (run.staleness == 0) return 1e-3;
   const std::int64_t old = std::min(run.staleness, rounds_apart) + rounds_apart;
   double distance = 0;
@@ -121,7 +126,9 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
   const Group group =
       with_spares(testing::reported(threads, 1, grown.reports), run.growths + run.spares);
   std::vector<double> x(5, 1.0);
-  const TopologyRule rule = run.topology == "ring" ? stencil::ring() : stencil::complete();
+  const TopologyRule rule = run.topology == "ring"       ? stencil::ring()
+                            : run.topology == "matching" ? schedule::random_matchings()
+                                                         : stencil::complete();
   Worker worker(group, rule, {view_of("x", std::span(x))}, growing_options(run));
   worker.allow_growth(run.allowed);
   const bool is_spare = threads.rank() >= run.workers;
@@ -200,6 +207,26 @@ TEST_CASE("rules with memory begin anew when a worker joins") {
   for (const GrowingRun& run : {GrowingRun{"push_sum"}, GrowingRun{"d2"}, GrowingRun{"choco"},
                                 GrowingRun{"gradient_tracking"}, GrowingRun{"push_sum", 0, 4}})
     check_growth(run);
+}
+
+TEST_CASE("rules with local steps or few entries grow, whatever the round") {
+  const algorithm::Parameters delayed{{"period", "4"}, {"delay", "1"}};
+  algorithm::Parameters changes = delayed, momentum = delayed;
+  changes.insert({{"changes", "true"}, {"consensus_step", "0.6"}});
+  momentum.insert({"momentum", "0.4"});
+  const auto run = [](const char* rule, const char* topology, const algorithm::Parameters& with,
+                      const char* codec = "identity") {
+    GrowingRun run{.rule = rule, .topology = topology, .parameters = with, .codec = codec};
+    run.margin = 0.1;
+    return run;
+  };
+  for (const GrowingRun& each :
+       {run("gasloc", "ring", delayed), run("gasloc", "complete", changes),
+        run("gasloc", "ring", changes, "int8"), run("diloco", "complete", momentum),
+        run("noloco", "matching", momentum),
+        run("sparta", "ring", {{"fraction", "0.4"}}, "bf16")}) {
+    check_growth(each);
+  }
 }
 
 TEST_CASE("workers that do not wait for the same round grow, too") {

@@ -1,6 +1,8 @@
 // Workers with spares, as threads. A death is what the launcher reports of it.
+#include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/exchange/spares.hpp>
+#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -12,6 +14,7 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/seed.hpp"
 #include "worker/quick.hpp"
 #include "worker/reported.hpp"
 
@@ -30,7 +33,48 @@ struct Run {
   int workers = 4;
   int spares = 1;
   bool first_fails = false;  ///< the first spare throws some rounds after it has taken the seat
+  algorithm::Parameters parameters{};
+  std::string codec = "identity";
+  TopologyRule topology = stencil::ring();
+  int dies_in = 50;
+
+  std::string text() const {
+    std::string text = fmt::format("{} {} on {} of {} at staleness {}, round {}", rule, codec,
+                                   topology.name(), workers, staleness, dies_in);
+    for (const auto& [key, value] : parameters) text += fmt::format(" {}={}", key, value);
+    return text;
+  }
 };
+
+/// Rules with local steps, and those that send a part of the entries.
+Run drawn_run(Rng& rng) {
+  const auto below = [&](int count) {
+    return static_cast<int>(rng.below(static_cast<std::uint64_t>(count)));
+  };
+  const int period = 2 + below(4);
+  const algorithm::Parameters delayed{{"period", std::to_string(period)},
+                                      {"delay", std::to_string(below(1 + period / 2))}};
+  Run run;
+  run.workers = 3 + below(3);
+  run.dies_in = 40 + below(20);
+  const int kind = below(6);
+  if (kind < 4) run.parameters = delayed;
+  if (kind < 3) run.topology = below(2) == 0 ? stencil::ring() : stencil::complete();
+  if (kind < 2) run.rule = "gasloc";
+  if (kind == 0) run.parameters.insert({{"changes", "true"}, {"consensus_step", "0.6"}});
+  if (kind == 0) run.codec = below(2) == 0 ? "identity" : "int8";
+  if (kind == 2) run.rule = "diloco";
+  if (kind == 2) run.topology = stencil::complete();
+  if (kind == 3) run.rule = "noloco";
+  if (kind == 3) run.topology = schedule::random_matchings();
+  if (kind == 2 || kind == 3) run.parameters.insert({{"momentum", "0.4"}});
+  if (kind == 4) run.rule = "sparta";
+  if (kind == 4) run.parameters = {{"fraction", "0.4"}};
+  if (kind == 4) run.codec = below(2) == 0 ? "bf16" : "fp16";
+  if (kind == 5) run.rule = "choco";
+  if (kind == 5) run.parameters = {{"fraction", "0.4"}, {"consensus_step", "0.3"}};
+  return run;
+}
 
 struct End {
   double sum = 0;
@@ -51,7 +95,7 @@ void fail_later(Worker& worker) {
   }
 }
 
-/// Gradient descent on the parabolas of all seats. In round 50, worker 1 is reported dead.
+/// Gradient descent on the parabolas of all seats. In round `dies_in`, worker 1 is reported dead.
 End train(const Run& run) {
   constexpr int rounds = 800;
   End end;
@@ -61,12 +105,13 @@ End train(const Run& run) {
     const Group group = with_spares(testing::reported(threads, lost_worker, reports), run.spares);
     std::vector<double> x(5, 1.0);
     WorkerOptions options = testing::quick();
-    options.algorithm = algorithm::by_name(run.rule);
+    options.algorithm = algorithm::by_name(run.rule, run.parameters);
+    options.codec = codec::by_name(run.codec);
     options.staleness = run.staleness;
-    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    Worker worker(group, run.topology, {view_of("x", std::span(x))}, options);
     const bool is_lost = threads.rank() == lost_worker;
     if (run.first_fails && threads.rank() == run.workers) return fail_later(worker);
-    while (worker.round() < (is_lost ? 50 : rounds)) {
+    while (worker.round() < (is_lost ? run.dies_in : rounds)) {
       worker.step(
           [&] {
             // The others do not wait for the seat that a spare has left.
@@ -127,6 +172,19 @@ TEST_CASE("with a spare on the lost worker's seat, the mean goes to the optimum 
     // Without the seat, it would be 6 and more away.
     CHECK(end.sum / run.workers ==
           Approx(optimum(run.workers)).margin(run.staleness == 0 ? 1e-3 : 1.0));
+  }
+}
+
+TEST_CASE("with a spare, rules with local steps or few entries go to the optimum of all") {
+  const std::uint64_t seed = test_seed(51);
+  Rng rng(seed);
+  for (int k = 0; k < 12; ++k) {
+    const Run run = drawn_run(rng);
+    INFO("seed " << seed << ", case " << k << ": " << run.text());
+    const End end = train(run);
+    CHECK(end.seats == run.workers);
+    CHECK(end.without == 1);
+    CHECK(end.sum / run.workers == Approx(optimum(run.workers)).margin(0.1));
   }
 }
 

@@ -120,6 +120,18 @@ TEST_CASE("outer rules go on bit for bit, with codes, parts and delays") {
     INFO(rule);
     expect_the_same_rounds({rule, "identity", 0, delayed});
   }
+  // Saved between the early message and the combination.
+  Parameters delayed_changes = delayed;
+  delayed_changes["changes"] = "true";
+  expect_the_same_rounds({"noloco", "int8", 0, delayed});
+  expect_the_same_rounds({"diloco", "int4", 0, delayed_changes});
+  expect_the_same_rounds(
+      {"diloco", "identity", 0, {{"period", "10"}, {"fragments", "2"}, {"delay", "2"}}});
+  expect_the_same_rounds({"gasloc", "int4", 0, delayed_changes});
+  for (const char* codec : {"bf16", "fp16", "bf16_stochastic"}) {
+    INFO(codec);
+    expect_the_same_rounds({"sparta", codec, 0, {{"fraction", "0.5"}}});
+  }
 }
 
 TEST_CASE("a stale worker keeps an outer rule's state") {
