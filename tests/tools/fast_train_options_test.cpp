@@ -6,6 +6,7 @@
 
 #include "fast_train/options.hpp"
 #include "fast_train/read_options.hpp"
+#include "fast_train/resolve.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
@@ -40,6 +41,19 @@ TEST_CASE("the example of each group is a command that is accepted and has an op
              group.example.find("--" + options::dashed(row.name)) != std::string_view::npos;
     });
     CHECK(shown);
+  }
+}
+
+TEST_CASE("rules that need the learning rate alone leave the optimizer its momentum") {
+  const std::string by_rate = "fast-train --algorithm awc --algorithm-option power=1";
+  CHECK(fast_train::momentum_of(read_line(by_rate)) == nn::SgdOptions{}.momentum);
+  CHECK(fast_train::momentum_of(read_line(by_rate + " --momentum 0.8")) == 0.8);
+  CHECK_NOTHROW(read_line(by_rate + " --optimizer adam"));
+  for (const char* rule : {"quasi_global_momentum", "decentlam"}) {
+    const std::string own = std::string("fast-train --algorithm ") + rule;
+    CHECK(fast_train::momentum_of(read_line(own)) == 0);
+    CHECK_THROWS_WITH(read_line(own + " --optimizer adam"),
+                      ContainsSubstring("it brings momentum itself"));
   }
 }
 

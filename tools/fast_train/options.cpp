@@ -433,7 +433,7 @@ bool is_all_reduce(const Options& o) {
 bool is_stream(const Options& o) { return o.data.starts_with("nats://"); }
 
 bool brings_momentum(const Options& o) {
-  return !is_all_reduce(o) && o.rule.rule().declaration().needs_learning_rate;
+  return !is_all_reduce(o) && o.rule.rule().declaration().own_momentum;
 }
 
 }  // namespace fast_train

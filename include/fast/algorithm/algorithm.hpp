@@ -124,6 +124,7 @@ struct Declaration {
   bool remembers_neighbors = false;
   bool needs_static_topology = false;
   bool needs_learning_rate = false;    ///< refuses a step without StepOptions::learning_rate
+  bool own_momentum = false;           ///< made of one step of plain SGD in a round
   bool strict = false;                 ///< Mixing::positive is refused, not made lazy
   std::string_view why_bounded{};      ///< why unbounded staleness is warned about; empty: it fits
   std::string_view why_synchronous{};  ///< why staleness above 0 is refused; empty: it fits

@@ -74,7 +74,7 @@ struct TrainerOptions {
   /// Above 0: in a round, a worker makes one optimizer step for each so many samples of its batch,
   /// then averages. A shorter last step is scaled in proportion. So workers of larger batches make
   /// more local steps, and each sample counts alike (docs/reference/algorithms.md). Not with an
-  /// all-reduce, a rotating arena, or rules that need the learning rate.
+  /// all-reduce, a rotating arena, or rules with a momentum of their own.
   std::size_t step_samples = 0;
   /// So many samples are shuffled together, as data::WindowSampler does: for data in shards (empty:
   /// 10,000), and for data in memory if this is set. Empty, for data in memory: all are shuffled.

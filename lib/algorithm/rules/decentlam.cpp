@@ -14,6 +14,7 @@ Declaration DecentLam::declare() const {
           .mixing = Mixing::symmetric,
           .republishes = true,
           .needs_learning_rate = true,
+          .own_momentum = true,
           .parameters = fmt::format("momentum={}", options.momentum)};
 }
 

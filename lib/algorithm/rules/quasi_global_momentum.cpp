@@ -13,6 +13,7 @@ Declaration QuasiGlobalMomentum::declare() const {
           .state_vectors = 2,
           .republishes = true,
           .needs_learning_rate = true,
+          .own_momentum = true,
           .parameters = fmt::format("momentum={} mu={}", options.momentum, options.mu)};
 }
 

@@ -141,7 +141,7 @@ void check_step_samples(const TrainerOptions& options) {
          "choose a rule that averages weights");
   refuse(options.arena == Arena::rotating, "a rotating arena, where a round has one step",
          "take the fixed arena");
-  refuse(rule.needs_learning_rate,
+  refuse(rule.own_momentum,
          fmt::format("algorithm {}, whose own momentum takes one step in a round", rule.name),
          "choose a rule that averages weights");
   refuse(averages_nobody(options), "the algorithm none: workers that train alone need equal steps",

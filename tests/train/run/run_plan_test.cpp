@@ -64,6 +64,10 @@ TEST_CASE("options that do not fit each other are refused by name") {
   in_steps([](auto& options) { options.worker.algorithm = algorithm::none(); }, "need equal steps");
   in_steps([](auto& options) { options.worker.algorithm = algorithm::decentlam(); },
            "algorithm decentlam, whose own momentum");
+  train::TrainerOptions by_rate = trainer_options();
+  by_rate.step_samples = 8;
+  by_rate.worker.algorithm = algorithm::awc({.power = 1});
+  CHECK_NOTHROW(plan_with(by_rate));
   refused(
       [](auto& options) {
         options.patience = 3;
