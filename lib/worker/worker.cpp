@@ -206,7 +206,8 @@ void Worker::Impl::end_round(const StepOptions& options) {
   const algorithm::RoundInfo info{.round = progress.combinations,
                                   .asynchronous = !setting.exact(),
                                   .workers = setting.group.size(),
-                                  .learning_rate = options.learning_rate};
+                                  .learning_rate = options.learning_rate,
+                                  .largest_rate = options.largest_rate};
   if (setting.publishes_early_in(progress.stats.rounds)) round.publish_early(info);
   if (setting.combines_in(progress.stats.rounds)) {
     combine(info);

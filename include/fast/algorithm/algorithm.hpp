@@ -144,6 +144,7 @@ struct RoundInfo {
   bool restarts = false;      ///< in start() only: in the midst of training
   int workers = 0;            ///< of the run, in combine()
   double learning_rate = 0;   ///< of the step just made; 0 when the caller gave none
+  double largest_rate = 0;    ///< of the run's steps so far, as the caller knows it; or 0
   /// W_ii, with the shares of workers that have left where weights are column-stochastic; with
   /// neighbor_weight known in combine() only.
   double self_weight = 1;

@@ -103,6 +103,9 @@ struct Departures {
 
 struct StepOptions {
   double learning_rate = 0;  ///< of this step, for the rules that need it
+  /// Of the run's steps so far, where this worker has not made all of them (a spare, a resumed
+  /// run); 0: the largest of its own.
+  double largest_rate = 0;
 };
 
 namespace worker {

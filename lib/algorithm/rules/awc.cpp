@@ -37,7 +37,7 @@ void PartialAveraging::begin_combine(const RoundInfo& info, std::span<const doub
                                      std::span<const double>) {
   step = options.consensus;
   if (options.power == 0) return;
-  largest_rate = std::max(largest_rate, info.learning_rate);
+  largest_rate = std::max({largest_rate, info.learning_rate, info.largest_rate});
   step *= std::pow(info.learning_rate / largest_rate, options.power);
 }
 

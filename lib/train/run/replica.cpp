@@ -81,9 +81,10 @@ void Replica::step_more(const Batch& batch, double rate) {
   step_->train(batch);
 }
 
-double Replica::round(const Batch& batch, double rate) {
+double Replica::round(const Batch& batch, double rate, double largest_rate) {
   step_->set_learning_rate(rate);
-  const double loss = home_->round(*worker_, *step_, batch, rate);
+  const double loss =
+      home_->round(*worker_, *step_, batch, {.learning_rate = rate, .largest_rate = largest_rate});
   if (ema_) ema_->update(worker_->layout());
   return loss;
 }

@@ -24,8 +24,8 @@ class Replica {
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
-  /// A training step and an average. Returns the loss.
-  double round(const Batch& batch, double rate);
+  /// A training step and an average. Returns the loss. See StepOptions::largest_rate.
+  double round(const Batch& batch, double rate, double largest_rate = 0);
   /// A training step without an average, before a round's own step. Weights in the model's memory
   /// only.
   void step_more(const Batch& batch, double rate);

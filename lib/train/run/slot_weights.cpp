@@ -12,7 +12,8 @@ class SlotWeights final : public WeightsHome {
 
   std::vector<TensorView> tensors() override { return backend_.parameters(); }
 
-  double round(Worker& worker, TrainingStep& step, const Batch& batch, double /*rate*/) override {
+  double round(Worker& worker, TrainingStep& step, const Batch& batch,
+               const StepOptions& /*options*/) override {
     rotating_ = &worker;
     return are_doubles(worker) ? round_of<double>(worker, step, batch)
                                : round_of<float>(worker, step, batch);

@@ -123,7 +123,9 @@ void TrainingLoop::run_epoch(int epoch) {
     const std::int64_t before = replica_.worker().round();
     run_round(epoch, round);
     if (!has_seat()) return;
-    position().advance(replica_.worker().round() - before);
+    const std::int64_t made = replica_.worker().round() - before;
+    position().advance(made);
+    if (made > 1) largest_rate_.reset();  // others have made the rounds between
     after_round(epoch, round);
     if (!has_seat()) return;
     checkpoint_.after_round();
@@ -154,18 +156,35 @@ void TrainingLoop::tell_of_wait() {
                         plan_.options.stream->name(), end - 1));
 }
 
-/// The learning rate is that of the round's middle.
-void TrainingLoop::run_round(int epoch, std::size_t round) {
-  const auto start = Clock::now();
+/// That of the round's middle.
+double TrainingLoop::rate_in(int epoch, std::size_t round) const {
   const double epochs_done =
       epoch + (static_cast<double>(round) + 0.5) / static_cast<double>(batches_.rounds());
-  rate_ = plan_.options.learning_rate.at(epochs_done, plan_.options.epochs);
+  return plan_.options.learning_rate.at(epochs_done, plan_.options.epochs);
+}
+
+/// Of the rounds that others have made, or this run before it was resumed; for rules that ask.
+double TrainingLoop::largest_rate_before(int epoch, std::size_t round) const {
+  double largest = 0;
+  if (!plan_.options.worker.algorithm.declaration().needs_learning_rate) return largest;
+  for (int e = 0; e <= epoch; ++e) {
+    const std::size_t rounds = e < epoch ? batches_.rounds() : round;
+    for (std::size_t r = 0; r < rounds; ++r) largest = std::max(largest, rate_in(e, r));
+  }
+  return largest;
+}
+
+void TrainingLoop::run_round(int epoch, std::size_t round) {
+  const auto start = Clock::now();
+  if (!largest_rate_) largest_rate_ = largest_rate_before(epoch, round);
+  rate_ = rate_in(epoch, round);
+  largest_rate_ = std::max(*largest_rate_, rate_);
   make_up(rate_);
   const auto load = Clock::now();
   const Batch& batch = batches_.batch(epoch, round);
   const double load_s = Seconds(Clock::now() - load).count();
   count_damage(batch);
-  const double loss = replica_.round(batch, rate_);
+  const double loss = replica_.round(batch, rate_, *largest_rate_);
   had_samples_ = had_samples_ || batch.count() > 0;
   if (batch.count() > 0 && std::isfinite(loss))  // a step that is not finite has been left out
     sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "train/balance/balancer.hpp"
@@ -46,6 +47,8 @@ class TrainingLoop {
   void await_samples();
   void tell_of_wait();
   void run_epoch(int epoch);
+  double rate_in(int epoch, std::size_t round) const;
+  double largest_rate_before(int epoch, std::size_t round) const;
   void run_round(int epoch, std::size_t round);
   void after_round(int epoch, std::size_t round);
   void tell_of_no_loss(const RunLog::Trained& trained);
@@ -63,10 +66,11 @@ class TrainingLoop {
   Grow grow_;
   LoopFigures figures_;
   EpochSums sums_;
-  double rate_ = 0;           ///< of the latest step
-  double waited_s_ = 0;       ///< for samples of a stream
-  std::size_t skipped_ = 0;   ///< damaged samples of this epoch's batches
-  bool had_samples_ = false;  ///< in this epoch
+  double rate_ = 0;                     ///< of the latest step
+  std::optional<double> largest_rate_;  ///< of the run's steps; empty before the first one here
+  double waited_s_ = 0;                 ///< for samples of a stream
+  std::size_t skipped_ = 0;             ///< damaged samples of this epoch's batches
+  bool had_samples_ = false;            ///< in this epoch
   bool warned_of_damage_ = false, told_of_wait_ = false, told_of_no_loss_ = false;
   bool refused_ = false;  ///< to leave
 };

@@ -16,8 +16,9 @@ class HostWeights final : public WeightsHome {
 
 }  // namespace
 
-double WeightsHome::round(Worker& worker, TrainingStep& step, const Batch& batch, double rate) {
-  return worker.step([&] { return step.train(batch); }, {.learning_rate = rate});
+double WeightsHome::round(Worker& worker, TrainingStep& step, const Batch& batch,
+                          const StepOptions& options) {
+  return worker.step([&] { return step.train(batch); }, options);
 }
 
 std::unique_ptr<WeightsHome> host_weights(Backend& backend) {

@@ -24,7 +24,8 @@ class WeightsHome {
   /// Of the device of tensors(); null: they are in host memory.
   virtual std::shared_ptr<Accelerator> accelerator() { return nullptr; }
   /// A round of the worker on tensors(): a training step and an average. Returns the loss.
-  virtual double round(Worker& worker, TrainingStep& step, const Batch& batch, double rate);
+  virtual double round(Worker& worker, TrainingStep& step, const Batch& batch,
+                       const StepOptions& options);
   /// Copies the weights to the model's memory.
   virtual void download() {}
   /// Copies the model's memory to where the weights live.

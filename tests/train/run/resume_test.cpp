@@ -65,6 +65,34 @@ auto resume_from(const std::filesystem::path& directory) {
   return [directory](train::TrainerOptions& options) { options.checkpoints.resume = directory; };
 }
 
+/// Plain averaging that notes the largest rate with which each worker's first combination is made.
+struct RateProbe {
+  struct Seen {
+    std::mutex mutex;
+    std::vector<double> rates;
+  };
+  std::shared_ptr<Seen> seen;
+  bool has_noted = false;
+
+  static algorithm::Declaration declare() {
+    return {.name = "probe", .summary = "", .source = "", .needs_learning_rate = true};
+  }
+  template <class T>
+  void publish(const algorithm::Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  void begin_combine(const algorithm::RoundInfo& info, std::span<const double>,
+                     std::span<const double>) {
+    if (std::exchange(has_noted, true)) return;
+    const std::lock_guard lock(seen->mutex);
+    seen->rates.push_back(info.largest_rate);
+  }
+  template <class T>
+  void combine(const algorithm::Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
+  }
+};
+
 /// Of the fullest checkpoint there.
 std::size_t most_shards(const std::filesystem::path& directory) {
   std::size_t most = 0;
@@ -184,6 +212,31 @@ TEST_CASE("a run goes on within the epoch, with any number of workers, from its 
     const int epoch = testing::train_samples / 16 / static_cast<std::size_t>(after);
     CHECK(left > epoch);
     CHECK(left <= epoch + 1 + epoch / rounds);
+  }
+}
+
+// The rate falls to a tenth after half of the run.
+TEST_CASE("with any number of workers, rules know the largest rate of the run that is resumed") {
+  for (const int after : {2, 3, 4}) {
+    INFO("3 to " << after);
+    const testing::TemporaryDirectory directory;
+    const auto seen = std::make_shared<RateProbe::Seen>();
+    const auto probed = [&](train::TrainerOptions& options) {
+      options.learning_rate = {.base = 0.05, .schedule = train::LearningRate::Schedule::step};
+      options.worker.algorithm = algorithm::elementwise(RateProbe{seen});
+    };
+    train_with(3, {}, [&](train::TrainerOptions& options) {
+      probed(options);
+      options.checkpoints.directory = directory.path();
+      options.checkpoints.every_rounds = 50;
+    });
+    CHECK(train::find_checkpoint(directory.path()).round == 50);
+    seen->rates.clear();
+    train_with(after, {}, [&](train::TrainerOptions& options) {
+      probed(options);
+      resume_from(directory.path())(options);
+    });
+    CHECK(seen->rates == std::vector<double>(static_cast<std::size_t>(after), 0.05));
   }
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("weights in slots come to the model's memory by a download, and at the
     const auto initial = packed(*backend);
     home->download();
     const bool unchanged = packed(*backend) == initial;
-    home->round(worker, step, loader.batch(0, 0), 0.1);
+    home->round(worker, step, loader.batch(0, 0), {.learning_rate = 0.1});
     const bool still_unchanged = packed(*backend) == initial;
     home->download();
     const auto trained = packed(*backend);

@@ -341,6 +341,11 @@ TEST_CASE("awc goes a part of the way, with the learning rate's power") {
     testing::expect_near(c.x[0], group.rank() == 0 ? 0.25 : 0.75, "at the largest rate");
     c.worker.step([] {}, {.learning_rate = 0.1});  // an eighth of it
     testing::expect_near(c.x[0], group.rank() == 0 ? 0.28125 : 0.71875, "at half the rate");
+    // A spare, and a resumed run, have not made the steps with the largest rate.
+    testing::Constant late(group, stencil::complete(), group.rank(),
+                           outer_options(algorithm::awc({.consensus = 0.5, .power = 2})));
+    late.worker.step([] {}, {.learning_rate = 0.1, .largest_rate = 0.2});
+    testing::expect_near(late.x[0], group.rank() == 0 ? 0.0625 : 0.9375, "of a run's later part");
   });
 }
 
