@@ -42,6 +42,9 @@ class Pipeline {
   std::vector<fast::TensorView> gather(const std::vector<fast::TensorView>& own,
                                        std::deque<std::vector<float>>& memory);
 
+  /// The numbers that some stage of the replica gives, ascending. Throws as train().
+  std::vector<int> of_any_stage(const std::vector<int>& own, int below);
+
   /// Before this rank's program ends: waits until the other stages have all that they were sent.
   void part();
 
@@ -54,6 +57,7 @@ class Pipeline {
   std::size_t in_flight() const { return plan_.stages.size() - index_; }
   std::span<const float> receive(int from, std::size_t values);
   void send(int to, std::span<const float> values);
+  void join_marks(std::vector<float>& marks);
 
   Plan plan_;
   std::size_t index_;  ///< of this stage

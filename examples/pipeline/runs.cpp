@@ -111,6 +111,13 @@ SplitRun::Finish SplitRun::finish() {
   const Departures gone = worker_.departed();
   std::vector<int> missing = gone.lost;
   missing.insert(missing.end(), gone.left.begin(), gone.left.end());
+  try {
+    missing = pipeline_.of_any_stage(missing, replicas());
+  } catch (const Error& error) {
+    group_.give_up();
+    why_left_ = error.what();
+    return {.all = false, .is_first = false};
+  }
   if (!missing.empty()) group_.give_up();
   Finish result{.all = missing.empty(), .is_first = true};
   for (int other = 0; other < replica_; ++other)

@@ -43,7 +43,8 @@ class SplitRun {
   std::optional<double> step();
   const std::string& why_left() const { return why_left_; }
 
-  /// Replicas that are still there when training is over, for all stages that have finished.
+  /// Replicas all of whose stages are still there when training is over. If a stage of this
+  /// replica is gone, why_left() says so.
   struct Finish {
     bool all = true;       ///< nobody is lost
     bool is_first = true;  ///< no replica with a lower number is there
