@@ -88,6 +88,24 @@ TEST_CASE("spares wait for the choice of the workers") {
   CHECK(chosen(trial_of(2, 1e3, 0.5), o) == "base2");
 }
 
+TEST_CASE("a measurement may take longer than the deadline") {
+  const int ranks = testing::world().size();
+  Options o = quick();
+  o.measure_s = 2.5;
+  o.trainer.worker.deadline = Seconds(1);
+  for (const int spares : {0, 1}) {
+    if (ranks - spares < 2) continue;
+    o.spares = spares;
+    Trial trial = trial_of(ranks - spares, 1e12, 1e-6);
+    trial.steps = [](Seconds budget) {
+      const auto began = Clock::now();
+      while (Clock::now() - began < budget) continue;
+      return tools::StepTimes{1e-6, 0};
+    };
+    CHECK(chosen(trial, o) == "base2");
+  }
+}
+
 TEST_CASE("a step that fails on one rank ends the choice on all") {
   Trial trial = trial_of(testing::world().size(), 1e3, 0.5);
   trial.steps = [](Seconds) -> tools::StepTimes {

@@ -68,13 +68,18 @@ std::vector<std::string> others_that_fit(const Trial& trial, const Options& o) {
   return names;
 }
 
+/// Of steps and links, of those who do not take part.
+Seconds longest_measurement(const Options& o) {
+  return o.trainer.worker.deadline + Seconds(4 * o.measure_s);
+}
+
 tools::MeasuredCluster measured(const mpi::Communicator& workers, const Group& group,
                                 const Trial& trial, const Options& o) {
   tools::ClusterMeasurement asked;
   asked.hosts = trial.hosts;
   asked.payload_bytes = trial.payload_bytes;
   asked.steps = [&] { return trial.steps(Seconds(o.measure_s / 2)); };
-  asked.longest_steps = o.trainer.worker.deadline;
+  asked.longest_steps = o.trainer.worker.deadline + Seconds(o.measure_s);
   asked.links.budget = Seconds(o.measure_s);
   asked.links.answer_within = std::min(longest_answer, o.trainer.worker.deadline);
   return tools::measure_cluster(workers, group, asked);
@@ -144,11 +149,13 @@ void choose_by_links(const mpi::Communicator& world, const Group& ranks,
   if (const std::string why = why_not_measured(trial, before); !why.empty())
     return print(ranks, usual->name, fmt::format("{}; links not measured: {}", usual->reason, why));
   const tools::MeasuredCluster found = measured_by_workers(world, ranks, trial, before);
+  // Spares wait here while the workers measure.
+  const Deadline afterwards(o.trainer.worker.deadline + longest_measurement(before));
   std::string choice;
-  agree(ranks, deadline, choosing, [&] {
+  agree(ranks, afterwards, choosing, [&] {
     if (ranks.rank() == 0) choice = planned(found, *usual, trial, o);
   });
-  choice = ranks.all_gather(choice, deadline, choosing).front();
+  choice = ranks.all_gather(choice, afterwards, choosing).front();
   const std::size_t end = choice.find(' ');
   o.topology = choice.substr(0, end);
   print(ranks, o.topology, choice.substr(end + 1));
