@@ -1,5 +1,7 @@
 #include "fast_train/trial_steps.hpp"
 
+#include <algorithm>
+#include <fast/core/batch_part.hpp>
 #include <fast/core/random.hpp>
 #include <variant>
 #include <vector>
@@ -36,6 +38,13 @@ struct RandomBatch {
   Batch batch;
 };
 
+/// A round's steps: of --step-samples each, if that is given.
+void train_round(Backend& backend, const Batch& batch, std::size_t step_samples) {
+  const std::size_t samples = batch.count(), each = step_samples == 0 ? samples : step_samples;
+  for (std::size_t first = 0; first < samples; first += each)
+    backend.train(part_of(batch, first, std::min(each, samples - first)));
+}
+
 }  // namespace
 
 tools::StepTimes trial_steps(const Options& o, const nn::ModelSpec& spec, const data::Dataset& data,
@@ -44,8 +53,8 @@ tools::StepTimes trial_steps(const Options& o, const nn::ModelSpec& spec, const 
   const auto samples = static_cast<std::size_t>(o.batch_size * o.accumulate);
   const bool are_tokens = std::holds_alternative<nn::Embedding>(spec.layers.front());
   const RandomBatch random(data, samples, are_tokens);
-  const tools::StepTimes times =
-      tools::time_steps([&] { replica.backend->train(random.batch); }, budget);
+  const tools::StepTimes times = tools::time_steps(
+      [&] { train_round(*replica.backend, random.batch, o.trainer.step_samples); }, budget);
   const double paced_s = o.trainer.pace.step_s;
   return times.mean_s < paced_s ? tools::StepTimes{paced_s, 0} : times;
 }

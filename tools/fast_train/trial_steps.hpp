@@ -9,8 +9,8 @@
 
 namespace fast_train {
 
-/// Steps on a random batch of the run's size, by a replica of its own that is released afterwards:
-/// the run's replica begins as without them. --step-ms counts as in the run.
+/// Rounds' steps on a random batch of the run's size, by a replica of its own that is released
+/// afterwards: the run's replica begins as without them. --step-ms counts as in the run.
 tools::StepTimes trial_steps(const Options& o, const fast::nn::ModelSpec& spec,
                              const fast::data::Dataset& data, const fast::Group& group,
                              fast::Seconds budget);
