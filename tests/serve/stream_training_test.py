@@ -206,6 +206,24 @@ def test_stopped_while_it_waits(samples):
     server.stop()
 
 
+def test_made_anew(samples):
+    """While the run waits for samples, and while it has more than enough of them."""
+    for waits in (True, False):
+        server, client = new_server(f"store-anew-{waits}")
+        publish_slowly(client, samples, 0, 100 if waits else 600)
+        out = f"anew-{waits}"
+        job = Program(*of_stream(server, out, "--exchange", "local", "--workers", WORKERS, "--step-ms", 50,
+                                 "--checkpoint-every", 3))
+        wait_for(lambda: checkpoints(out), "a run that has made three rounds")
+        client.api("STREAM.DELETE.SAMPLES")
+        client.add_stream("SAMPLES", ["samples"])
+        publish_slowly(client, samples, 0, 200)
+        wait_for(lambda: job.process.poll() is not None, "a run whose stream was made anew ends")
+        said = job.stderr().count("the stream SAMPLES was deleted and made anew")
+        check(job.process.returncode == 1 and said == 1, f"status {job.process.returncode}: {job.stderr()}")
+        server.stop()
+
+
 def test_refusals(samples):
     server, client = new_server("store-refused")
     local = ("--exchange", "local", "--workers", "2")
@@ -242,8 +260,7 @@ def main():
         if "built without streams" in probe.stderr:
             skip("fast-train was built without streams (apt-get install libnats-dev)")
         tests = (test_as_of_a_file, test_killed_and_resumed, test_malformed_and_removed, test_saved_while_it_waits,
-                 test_stopped_while_it_waits,
-                 test_refusals)
+                 test_stopped_while_it_waits, test_made_anew, test_refusals)
         status = run_all([(each, (samples,)) for each in tests if not sys.argv[4:] or each.__name__ in sys.argv[4:]])
         os.chdir("/")
     return status

@@ -37,6 +37,7 @@ NatsReader::NatsReader(std::shared_ptr<const Connection> connection, std::string
           connection_->shown(), printable(stream_), printable(text_of(status)));
 }
 
+/// A stream that was deleted and made again counts its messages anew.
 natsStatus NatsReader::ask_extent(Extent& into) {
   jsStreamInfo* found = nullptr;
   jsErrCode code{};
@@ -44,6 +45,12 @@ natsStatus NatsReader::ask_extent(Extent& into) {
       js_GetStreamInfo(&found, context_.get(), stream_.c_str(), nullptr, &code);
   const StreamInfoHandle info(found);
   if (status != NATS_OK) return status;
+  std::int64_t first_seen = 0;
+  const bool is_first = created_.compare_exchange_strong(first_seen, info->Created);
+  require(is_first || first_seen == info->Created, ErrorKind::resource,
+          "{}: the stream {} was deleted and made anew: its numbers are those of other messages; "
+          "begin a new run on it",
+          connection_->shown(), printable(stream_));
   const std::uint64_t end = info->State.LastSeq + 1;
   into = {info->State.Msgs == 0 ? end : info->State.FirstSeq, end};
   return NATS_OK;
@@ -105,7 +112,8 @@ natsStatus NatsReader::subscribe(std::uint64_t begin) {
   subscription_.reset(made);
   next_ = begin;
   delivered_ = 0;
-  return status;
+  Extent now;
+  return status == NATS_OK ? ask_extent(now) : status;
 }
 
 /// After an answer without messages: whether the stream has further ones, or some that the consumer

@@ -21,7 +21,7 @@ class NatsReader final : public Reader {
 
  private:
   Extent known();
-  /// The server's answer, if there is one.
+  /// The server's answer, if there is one. Throws Error(resource) if the stream is another one.
   natsStatus ask_extent(Extent& into);
   natsStatus subscribe(std::uint64_t begin);
   void unsubscribe();
@@ -41,6 +41,7 @@ class NatsReader final : public Reader {
   std::uint64_t delivered_ = 0;       ///< messages that this consumer has sent
   std::optional<Connection::Clock::time_point> trouble_since_;
   std::atomic<bool> interrupted_ = false;
+  std::atomic<std::int64_t> created_ = 0;  ///< when the stream was made, as the server tells it
   std::size_t largest_ = std::size_t{1} << 20;  ///< bytes of a message, not less
   std::mutex mutex_;                            ///< guards what follows
   Extent extent_;
