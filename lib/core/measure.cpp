@@ -55,8 +55,7 @@ Measure empty_area(std::string_view name) {
 
 void add(std::vector<Measure>& to, const std::vector<Measure>& from) {
   for (const Measure& measure : from) {
-    const auto same = std::find_if(
-        to.begin(), to.end(), [&](const Measure& other) { return other.name == measure.name; });
+    const auto same = std::ranges::find(to, measure.name, &Measure::name);
     if (same == to.end()) {
       to.push_back(measure);
     } else {

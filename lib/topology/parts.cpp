@@ -19,6 +19,10 @@ int root_of(std::vector<int>& parent, int worker) {
 
 }  // namespace
 
+std::int64_t rounds_with_all_edges(const Schedule& schedule) {
+  return schedule.period() > 0 ? schedule.period() : rounds_of_endless;
+}
+
 std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::vector<int>& dead) {
   const int workers = schedule.workers();
   std::vector<bool> lives(static_cast<std::size_t>(workers), true);
@@ -26,7 +30,7 @@ std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::
   std::vector<int> parent(static_cast<std::size_t>(workers));
   std::iota(parent.begin(), parent.end(), 0);
   auto left = std::count(lives.begin(), lives.end(), true);  // parts
-  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : rounds_of_endless;
+  const std::int64_t rounds = rounds_with_all_edges(schedule);
   for (std::int64_t round = 0; round < rounds && left > 1; ++round) {
     const Topology topology = schedule.at(round);
     for (int worker = 0; worker < workers; ++worker) {

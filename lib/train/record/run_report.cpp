@@ -83,8 +83,7 @@ Report unpacked(const std::string& text) {
 }
 
 const Measure* find(const std::vector<Measure>& all, const std::string& name) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Measure& measure) { return measure.name == name; });
+  const auto found = std::ranges::find(all, name, &Measure::name);
   return found == all.end() ? nullptr : &*found;
 }
 

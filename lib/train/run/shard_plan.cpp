@@ -3,16 +3,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fast/topology/parts.hpp>
 #include <utility>
 
 namespace fast::train {
 namespace {
 
-constexpr std::int64_t rounds_of_endless = 64;  ///< that are looked at
-
 std::set<int> living_readers(int of, const std::set<int>& gone, const Schedule& schedule) {
   std::set<int> readers;
-  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : rounds_of_endless;
+  const std::int64_t rounds = rounds_with_all_edges(schedule);
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (const int reader : schedule.at(round).out_neighbors(of)) {
       if (!gone.contains(reader)) readers.insert(reader);

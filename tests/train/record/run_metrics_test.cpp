@@ -22,6 +22,12 @@ std::vector<nlohmann::json> written(const TemporaryDirectory& directory) {
   return lines;
 }
 
+/// Worker 2's file.
+void put_on_full_disk(const TemporaryDirectory& directory) {
+  std::filesystem::create_directory(directory / "metrics");
+  std::filesystem::create_symlink("/dev/full", directory / "metrics/2.jsonl");
+}
+
 PhaseEvent step_of(double seconds) {
   PhaseEvent event;
   event.began = Clock::now();
@@ -136,8 +142,7 @@ TEST_CASE("a full disk costs lines of metrics and gives one warning") {
     return;
   }
   const TemporaryDirectory directory;
-  std::filesystem::create_directory(directory / "metrics");
-  std::filesystem::create_symlink("/dev/full", directory / "metrics/2.jsonl");
+  put_on_full_disk(directory);
   std::vector<std::string> messages;
   RunMetrics metrics(4, [&](LogLevel, std::string_view text) { messages.emplace_back(text); });
   metrics.open(directory.path(), 2);
@@ -152,8 +157,7 @@ TEST_CASE("while the warning of a full disk is logged, other threads may add lin
     return;
   }
   const TemporaryDirectory directory;
-  std::filesystem::create_directory(directory / "metrics");
-  std::filesystem::create_symlink("/dev/full", directory / "metrics/2.jsonl");
+  put_on_full_disk(directory);
   RunMetrics* all = nullptr;
   std::future<void> line;
   std::future_status status = std::future_status::deferred;
