@@ -99,6 +99,8 @@ class ArrayReplica(Replica):
 class TorchReplica(Replica):
     """A module's parameters and buffers, which change in place."""
 
+    _members: _Members | None
+
     def __init__(self, module: Any, chosen: Chosen) -> None:
         self._module, self._chosen = module, chosen
         self._note_places()

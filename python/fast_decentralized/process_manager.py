@@ -137,10 +137,11 @@ class Server:
             each.sendall(line_of(cmd="barrier_out", rc=0))
 
     def _finalize(self, connection: socket.socket, rank: int, words: Words) -> None:
-        with self._lock:
+        with contextlib.suppress(OSError):  # it has gone without waiting for the answer
+            connection.sendall(line_of(cmd="finalize_ack", rc=0))
+        with self._lock:  # after the answer: all connections are closed once all ranks have ended
             self._ended.add(rank)
             all_have = len(self._ended) == self._size
-        connection.sendall(line_of(cmd="finalize_ack", rc=0))
         if all_have:
             self._over.set()
 

@@ -5,10 +5,12 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 
 import fast_decentralized as fast
 import pytest
 from fast_decentralized import torchrun
+from fast_decentralized.process_manager import Server
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs/averages.py"
 WORLD = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
@@ -104,3 +106,38 @@ def test_a_rank_beyond_the_world_is_refused():
             patch.setenv(variable, value)
         with pytest.raises(fast.ArgumentError, match='RANK is "2"; a whole number from 0 to 1'):
             torchrun.join()
+
+
+class SlowConnection:
+    """Of a rank whose answer is sent when ``go`` is set."""
+
+    def __init__(self):
+        self.begun, self.go, self.sent = threading.Event(), threading.Event(), b""
+
+    def sendall(self, line):
+        self.begun.set()
+        assert self.go.wait(20)
+        self.sent += line
+
+
+class GoneConnection:
+    def sendall(self, line):
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("other", [SlowConnection, GoneConnection])
+def test_the_server_ends_after_its_last_answer(other):
+    """It closes all connections then. A rank without its answer fails in MPI_Finalize."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server, slow, last = Server(listening, 2, "run"), SlowConnection(), other()
+        ending = threading.Thread(target=server._finalize, args=(slow, 1, {}))
+        ending.start()
+        assert slow.begun.wait(20)
+        if other is SlowConnection:
+            last.go.set()
+        server._finalize(last, 0, {})
+        assert not server.wait(0.2)
+        slow.go.set()
+        assert server.wait(20) and slow.sent == b"cmd=finalize_ack rc=0\n"
+        ending.join(20)
+        server.close()
