@@ -1,7 +1,11 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 
+#include "exchange/collective/deaths.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 
@@ -46,4 +50,25 @@ TEST_CASE("more than was announced is refused") {
     std::vector<double> values(2);
     CHECK_THROWS_AS(reducer->average(std::span(values)), Error);
   });
+}
+
+TEST_CASE("deaths are reported by one survivor, also if they become known one after another") {
+  using Views = std::vector<std::vector<int>>;  // what a survivor knows: at first, a second later …
+  const auto kind_at = [](int rank, const Views& views) {
+    std::size_t call = 0;
+    try {
+      exchange::fail_without([&] { return views[std::min(call++, views.size() - 1)]; }, rank);
+    } catch (const Error& error) {
+      const std::string last = fmt::format("worker {} is gone", fmt::join(views.back(), ", "));
+      CHECK(std::string(error.what()).find(last) != std::string::npos);
+      return error.kind();
+    }
+    return ErrorKind::internal;
+  };
+  CHECK(kind_at(0, {{1}}) == ErrorKind::deadline);
+  CHECK(kind_at(2, {{1}}) == ErrorKind::peer_failed);
+  // Workers 0 and 1 of 4 have died.
+  CHECK(kind_at(2, {{1}, {0, 1}}) == ErrorKind::deadline);
+  CHECK(kind_at(3, {{1}, {0, 1}}) == ErrorKind::peer_failed);
+  CHECK_NOTHROW(exchange::fail_without([] { return std::vector<int>(); }, 1));
 }

@@ -6,21 +6,32 @@
 #include <chrono>
 #include <fast/core/error.hpp>
 #include <thread>
+#include <utility>
 
 namespace fast::exchange {
 namespace {
 constexpr auto reporting = std::chrono::seconds(1);
-}
 
-void fail_without(const std::vector<int>& dead, int rank) {
-  if (dead.empty()) return;
-  int reporter = 0;
-  while (std::count(dead.begin(), dead.end(), reporter) > 0) ++reporter;
-  if (rank != reporter) std::this_thread::sleep_for(reporting);
+int lowest_alive(const std::vector<int>& dead) {
+  int rank = 0;
+  while (std::ranges::count(dead, rank) > 0) ++rank;
+  return rank;
+}
+}  // namespace
+
+void fail_without(const std::function<std::vector<int>()>& dead, int rank) {
+  std::vector<int> known = dead();
+  if (known.empty()) return;
+  int reporter = lowest_alive(known);
+  for (int before = -1; rank != reporter && reporter != before;) {
+    std::this_thread::sleep_for(reporting);
+    known = dead();
+    before = std::exchange(reporter, lowest_alive(known));
+  }
   fail(rank == reporter ? ErrorKind::deadline : ErrorKind::peer_failed,
        "all-reduce: worker {} is gone; an all-reduce needs every worker, take a rule that averages "
        "with neighbors to go on without it",
-       fmt::join(dead, ", "));
+       fmt::join(known, ", "));
 }
 
 }  // namespace fast::exchange

@@ -53,7 +53,7 @@ void SlotReducer::await(int worker, std::int64_t phase) {
       worker, [&] { return progress.load(std::memory_order_acquire) >= phase; }, "all-reduce",
       calls_);
   if (outcome == PeerWaiter::Outcome::ready) return;
-  if (ended_) fail_without(ended_(), rank_);
+  if (ended_) fail_without(ended_, rank_);
   fail(ErrorKind::deadline,
        "all-reduce: worker {} cannot continue in call {} because worker {} has left; an "
        "all-reduce needs every worker",
