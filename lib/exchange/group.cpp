@@ -82,7 +82,7 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
       allocate(SlotLayout(shape).part_bytes(), Deadline(options.deadline)), shape);
   const auto heartbeat =
       std::make_shared<Heartbeat>(std::move(board), rank(), options.suspect_after);
-  SlotReducer::Ended ended;
+  Ended ended;
   if (impl_->knows_ends()) ended = [impl = impl_] { return impl->ended(); };
   return std::make_unique<SlotReducer>(heartbeat, options, std::move(ended));
 }

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <fast/core/error.hpp>
 #include <thread>
-#include <utility>
 
 namespace fast::exchange {
 namespace {
@@ -19,14 +18,16 @@ int lowest_alive(const std::vector<int>& dead) {
 }
 }  // namespace
 
-void fail_without(const std::function<std::vector<int>()>& dead, int rank) {
+void fail_without(const Ended& dead, int rank) {
   std::vector<int> known = dead();
   if (known.empty()) return;
   int reporter = lowest_alive(known);
-  for (int before = -1; rank != reporter && reporter != before;) {
+  while (rank != reporter) {
     std::this_thread::sleep_for(reporting);
     known = dead();
-    before = std::exchange(reporter, lowest_alive(known));
+    const int next = lowest_alive(known);
+    if (next == reporter) break;
+    reporter = next;
   }
   fail(rank == reporter ? ErrorKind::deadline : ErrorKind::peer_failed,
        "all-reduce: worker {} is gone; an all-reduce needs every worker, take a rule that averages "

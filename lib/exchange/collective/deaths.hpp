@@ -6,10 +6,13 @@
 
 namespace fast::exchange {
 
-/// Throws if `dead` gives workers. A death holds all workers alike, so one of them reports it by
-/// Error(deadline): the lowest that lives. The others throw Error(peer_failed), later: when they
-/// leave, the process manager ends all. `dead` is asked again then: a death that was not known at
-/// first may have been that of the worker that had to report.
-void fail_without(const std::function<std::vector<int>()>& dead, int rank);
+/// The workers that are known to have ended.
+using Ended = std::function<std::vector<int>()>;
+
+/// Throws if `dead` returns any rank. A death holds all workers alike, so one of them reports it by
+/// Error(deadline): the lowest that lives. The others wait for a second, because the process
+/// manager ends all ranks when one leaves. They call `dead` again then: the worker that had to
+/// report may have died too. After that, they throw Error(peer_failed).
+void fail_without(const Ended& dead, int rank);
 
 }  // namespace fast::exchange

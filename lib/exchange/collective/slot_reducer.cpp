@@ -6,8 +6,6 @@
 #include <fast/mixing/kernels.hpp>
 #include <utility>
 
-#include "exchange/collective/deaths.hpp"
-
 namespace fast::exchange {
 namespace {
 
@@ -20,7 +18,7 @@ std::size_t slice_begin(std::size_t count, int w, int workers) {
 }
 
 /// Without `ended`, waits end for suspects.
-ExchangeOptions waiting_for_all(ExchangeOptions options, const SlotReducer::Ended& ended) {
+ExchangeOptions waiting_for_all(ExchangeOptions options, const Ended& ended) {
   if (!ended) return options;
   options.has_ended = [ended](int worker) {
     const std::vector<int> dead = ended();

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <fast/exchange/reducer.hpp>
-#include <functional>
 #include <memory>
-#include <vector>
 
+#include "exchange/collective/deaths.hpp"
 #include "exchange/shared/peer_waiter.hpp"
 #include "exchange/shared/slot_peers.hpp"
 
@@ -14,9 +13,6 @@ namespace fast::exchange {
 
 class SlotReducer : public Reducer {
  public:
-  /// The workers that are known to have ended.
-  using Ended = std::function<std::vector<int>()>;
-
   /// The board's payload is one vector of the largest size that will be averaged. Slot 0 takes
   /// inputs, slot 1 results. With `ended`, a worker that is silent is waited for until it is known
   /// to have ended; without, until it is a suspect.
