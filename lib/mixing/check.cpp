@@ -52,7 +52,7 @@ class Checker {
         columns_(workers()) {}
 
   MixingCheck run() {
-    const std::int64_t rounds = schedule_.period() > 0 ? schedule_.period() : looked_at_of_endless;
+    const std::int64_t rounds = schedule_.period_or(looked_at_of_endless);
     for (std::int64_t t = 0; t < rounds; ++t) check_round(t);
     average_columns(rounds);
     check_connected();
@@ -174,7 +174,7 @@ class Checker {
 };
 
 std::string what_is_no_pair(const Schedule& schedule, WeightRule rule, bool lazy) {
-  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
+  const std::int64_t rounds = schedule.period_or(looked_at_of_endless);
   for (std::int64_t t = 0; t < rounds; ++t) {
     const Topology topology = schedule.at(t);
     for (int i = 0; i < topology.workers(); ++i) {

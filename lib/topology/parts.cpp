@@ -20,7 +20,7 @@ int root_of(std::vector<int>& parent, int worker) {
 }  // namespace
 
 std::int64_t rounds_with_all_edges(const Schedule& schedule) {
-  return schedule.period() > 0 ? schedule.period() : rounds_of_endless;
+  return schedule.period_or(rounds_of_endless);
 }
 
 std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::vector<int>& dead) {

@@ -149,7 +149,7 @@ void set_rounds(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& 
 }
 
 void set_degrees(const Schedule& schedule, Analysis& result) {
-  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
+  const std::int64_t rounds = schedule.period_or(looked_at_of_endless);
   const bool alike = closed_form_shape(schedule);
   result.least_degree = schedule.workers();
   double sum = 0, count = 0;
@@ -176,9 +176,8 @@ Analysis analyze(const Schedule& schedule, WeightRule rule, bool lazy) {
   result.workers = schedule.workers();
   result.period = schedule.period();
   set_degrees(schedule, result);
-  const double edges =
-      result.average_edges * result.workers *
-      static_cast<double>(schedule.period() > 0 ? schedule.period() : looked_at_of_endless);
+  const double edges = result.average_edges * result.workers *
+                       static_cast<double>(schedule.period_or(looked_at_of_endless));
   require(edges <= 2e8, ErrorKind::topology,
           "analyze: {} with {} workers reads about {:.1g} values, 2e8 can be analyzed; take fewer "
           "workers",

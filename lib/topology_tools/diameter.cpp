@@ -10,7 +10,7 @@ namespace {
 constexpr int most_exact_workers = 20'000;
 
 std::int64_t rounds_of(const Schedule& schedule) {
-  return schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
+  return schedule.period_or(looked_at_of_endless);
 }
 
 // Adjacency in one piece: the readers of i are to[first[i]] .. to[first[i + 1]].

@@ -101,8 +101,7 @@ void Recovery::rejoin(Publisher& publisher, std::int64_t furthest, const ComeTo&
 
 /// Of every round, of schedules with a short period.
 std::vector<int> Recovery::neighbors() const {
-  const std::int64_t period = plan_.schedule().period();
-  const std::int64_t rounds = period > 0 ? std::min(period, most_rounds) : most_rounds;
+  const std::int64_t rounds = std::min(plan_.schedule().period_or(most_rounds), most_rounds);
   std::set<int> all;
   for (std::int64_t round = 0; round < rounds; ++round) {
     const std::shared_ptr<const RoundPlan::Round> planned = plan_.at(round);

@@ -26,6 +26,11 @@ class Schedule {
   const std::string& name() const { return name_; }
   int workers() const { return workers_; }
   std::int64_t period() const { return period_; }
+  /// How many rounds show all that the schedule does: its period, or `of_endless` when it never
+  /// repeats.
+  std::int64_t period_or(std::int64_t of_endless) const {
+    return period_ > 0 ? period_ : of_endless;
+  }
   bool is_static() const { return period_ == 1; }
   /// The topology of round `round`. Throws Error(argument) when it is negative.
   Topology at(std::int64_t round) const;

@@ -58,8 +58,7 @@ std::vector<std::size_t> ShardPlan::own() const {
 /// Silent workers of this host, and neighbors that were left out when they were last due.
 std::set<int> ShardPlan::gone(const std::vector<int>& lost, std::int64_t round,
                               std::size_t epoch_rounds) const {
-  const auto period =
-      schedule_.period() > 0 ? schedule_.period() : static_cast<std::int64_t>(epoch_rounds);
+  const std::int64_t period = schedule_.period_or(static_cast<std::int64_t>(epoch_rounds));
   std::set<int> all(lost.begin(), lost.end());
   for (const auto& [worker, missed_in] : missed_) {
     if (round - missed_in <= period * options_.steps) all.insert(worker);

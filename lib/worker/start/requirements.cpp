@@ -20,7 +20,7 @@ bool is_metropolis(const Topology& topology, WeightRule rule) {
 
 /// Symmetric and doubly stochastic by construction, which spares the check.
 bool is_metropolis(const Schedule& schedule, WeightRule rule) {
-  const std::int64_t rounds = schedule.period() > 0 ? schedule.period() : looked_at_of_endless;
+  const std::int64_t rounds = schedule.period_or(looked_at_of_endless);
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (!is_metropolis(schedule.at(round), rule)) return false;
   }
