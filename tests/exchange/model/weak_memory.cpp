@@ -394,13 +394,10 @@ std::string name_of(int location) {
   return location < 0 ? "" : locations()[static_cast<std::size_t>(location)];
 }
 
-Site site_of(const char* operation, int location, const std::source_location& where) {
-  std::string function = where.function_name();
-  function.resize(function.find('('));
-  function.erase(0, function.find_last_of(": ") + 1);
+Site site_of(const char* operation, int location, const Where& where) {
   std::string name = name_of(location);
   name.resize(std::min(name.size(), name.find('[')));
-  return {function, operation, name, where.line()};
+  return {where.function, operation, name, where.line};
 }
 
 void demand(bool holds, const std::string& what) {

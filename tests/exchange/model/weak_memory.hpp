@@ -22,7 +22,6 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -30,6 +29,16 @@ namespace fast::testing::weak {
 
 using Value = std::int64_t;
 using Values = std::vector<Value>;
+
+/// As std::source_location, which libstdc++ does not have for clang 14. `function` has no types.
+struct Where {
+  const char* function;
+  unsigned line;
+  static Where current(const char* function = __builtin_FUNCTION(),
+                       unsigned line = __builtin_LINE()) {
+    return {function, line};
+  }
+};
 
 /// A place in the source that has a memory order, or a fence: "function: operation location".
 struct Site {
@@ -57,7 +66,7 @@ struct Memory {
 /// A new location, which holds 0.
 int new_location(const std::string& name);
 std::string name_of(int location);
-Site site_of(const char* operation, int location, const std::source_location& where);
+Site site_of(const char* operation, int location, const Where& where);
 
 /// A load that has begun, see above.
 class Later {
@@ -73,7 +82,6 @@ class Later {
 template <class T>
 class Atomic {
  public:
-  using Where = std::source_location;
   using Kind = Operation::Kind;
 
   explicit Atomic(const std::string& name) : location_(new_location(name)) {}
@@ -106,7 +114,6 @@ class Atomic {
 };
 
 struct Fences {
-  using Where = std::source_location;
   static void order_loads(const Where& where = Where::current()) {
     fence(std::memory_order_acquire, where);
   }
