@@ -16,7 +16,7 @@ static_assert(static_cast<int>(Form::share) == FAST_MEASURE_SHARE &&
 
 namespace {
 
-Form form_of(fast_measure_form given) {
+Form form_of(const fast_measure_form& given) {
   std::underlying_type_t<fast_measure_form> form{};  // C may put any number into an enum
   std::memcpy(&form, &given, sizeof form);
   require(form >= FAST_MEASURE_SHARE && form <= FAST_MEASURE_EXP_OF_MEAN, ErrorKind::argument,
