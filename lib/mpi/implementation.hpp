@@ -2,6 +2,7 @@
 // of this: mpich.cpp, which MPICH's derivatives have too, and open_mpi.cpp. <mpi.h> decides.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace fast::mpi::implementation {
@@ -30,5 +31,9 @@ enum class Reads {
   messages,        ///< by messages that a thread answers. Either all ranks say this or none does
 };
 Reads reads();
+
+/// How many parts of one long message to send at a time. Each part that arrives is a sign of life
+/// of its sender, so parts have to arrive one after another.
+std::size_t parts_at_a_time();
 
 }  // namespace fast::mpi::implementation

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <limits>
 #include <string>
 
 #include "mpi/implementation.hpp"
@@ -80,6 +81,9 @@ bool tell_process_manager() {
 /// ends the reader of a rank that dies. MPICH moves the reads of dynamic windows by its own
 /// messages, whose failures do not end a process.
 Reads reads() { return has_rdma() ? Reads::window : Reads::dynamic_window; }
+
+/// MPICH moves them in their order.
+std::size_t parts_at_a_time() { return std::numeric_limits<std::size_t>::max(); }
 
 }  // namespace fast::mpi::implementation
 

@@ -28,6 +28,10 @@ bool tell_process_manager() { return false; }
 /// MPI_THREAD_MULTIPLE (github.com/open-mpi/ompi/pull/5200), and osc/rdma needs RDMA.
 Reads reads() { return Reads::messages; }
 
+/// Open MPI moves all parts that are under way at the same time: on a slow link, all would arrive
+/// at the end.
+std::size_t parts_at_a_time() { return 2; }
+
 }  // namespace fast::mpi::implementation
 
 #endif

@@ -27,6 +27,8 @@ if not data.SOURCE.exists():
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 HAS_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
+SIMULATES = subprocess.run([PROGRAMS / "fast-sim", "--workers", "2", "--rounds", "1"], capture_output=True).returncode == 0
+needs_simgrid = unittest.skipUnless(SIMULATES, "fast-sim was built without SimGrid")
 SUMMARY = {"rounds": 100, "epochs": 2}
 
 
@@ -53,6 +55,7 @@ class FiguresTest(unittest.TestCase):
         self.assertIsNone(seconds.to_target(cell([0.8, 0.84]), rounds))
         self.assertIsNone(seconds.to_target(cell([0.8, 0.86]), types.SimpleNamespace(seconds=lambda _: None)))
 
+    @needs_simgrid
     def test_a_simulated_all_reduce_takes_two_times_n_minus_1_messages(self):
         rounds = seconds.Simulated(PROGRAMS / "fast-sim", 0.01, 1.25e8, 1e-4)
         message_s = 2 * 1e-4 + 4 * 61706 / 8 / 1.25e8
@@ -175,6 +178,7 @@ class StudyTest(unittest.TestCase):
     def times(self):
         return {file: file.stat().st_mtime_ns for file in self.runs.glob("*/summary.json")}
 
+    @needs_simgrid
     def test_a_small_study_has_all_rows_and_repeats_nothing(self):
         done = self.study("--models", "lenet", "lstm", "--lr", "0.02", "0.05")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -63,7 +63,7 @@ grep -qF "replica 1 of 2: loss" "$directory/output" && tell_failure "a stage is 
 killed "a stage is killed, with a rule that averages over all" 1 "all-reduce: worker 1 is gone" "0 of 4 ranks ended well" -- \
   --steps 60 --algorithm allreduce --deadline 10
 
-# Rank 2 is the last stage of replica 0. It dies as it prints the loss of its last step, when the others have made theirs: replica 1
+# Rank 2 is the last stage of replica 0. It dies of SIGPIPE as it prints the loss of its last step, when the others have made theirs: replica 1
 # ends well, and saves the model.
 cat >"$directory/mortal" <<'END'
 #!/usr/bin/env bash
@@ -73,9 +73,13 @@ kill -9 $$
 END
 chmod +x "$directory/mortal"
 rm -f "$directory/mean.safetensors"
-expect "a stage dies at the end" 0 "rank 0: replica 0 ends: " "rank 1: replica 0 ends: " "replica 1 of 2: loss " \
-  "3 of 6 ranks ended well" -- timeout -k 5 60 "$fastrun" -n 6 --min-workers 3 "$directory/mortal" "$pipeline" --cut 3,7 --losses \
-  --steps 12 --step-ms 50 --batch 4 --micro-batches 4 --save "$directory/mean.safetensors"
-expect "the model of the replica that is left" 0 "conv1.weight" "fc3.bias" -- "$model" info "$directory/mean.safetensors"
+if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
+  echo "skipped: a stage that dies at the end: with Open MPI, ranks ignore SIGPIPE"
+else
+  expect "a stage dies at the end" 0 "rank 0: replica 0 ends: " "rank 1: replica 0 ends: " "replica 1 of 2: loss " \
+    "3 of 6 ranks ended well" -- timeout -k 5 60 "$fastrun" -n 6 --min-workers 3 "$directory/mortal" "$pipeline" --cut 3,7 --losses \
+    --steps 12 --step-ms 50 --batch 4 --micro-batches 4 --save "$directory/mean.safetensors"
+  expect "the model of the replica that is left" 0 "conv1.weight" "fc3.bias" -- "$model" info "$directory/mean.safetensors"
+fi
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "exchange/remote/messages/frame.hpp"
+#include "mpi/implementation.hpp"
 
 namespace fast::exchange {
 namespace {
-constexpr int parts_at_once = 4;
+constexpr int parts_started_at_once = 4;
 }
 
 void PayloadSender::begin(std::shared_ptr<SendBuffer> buffer) {
@@ -16,7 +17,9 @@ void PayloadSender::begin(std::shared_ptr<SendBuffer> buffer) {
 
 bool PayloadSender::start_parts() {
   const std::size_t before = started_bytes_;
-  for (int i = 0; i < parts_at_once && !all_started() && throttle_.open(); ++i) {
+  const std::size_t most = mpi::implementation::parts_at_a_time();
+  for (int i = 0; i < parts_started_at_once && under_way_.size() < most; ++i) {
+    if (all_started() || !throttle_.open()) break;
     const std::size_t size = std::min(part_bytes, buffer_->size() - started_bytes_);
     const std::byte* part = buffer_->first(started_bytes_ + size) + started_bytes_;
     under_way_.push_back(messages_.send(reader_, publication_tag, part, size));

@@ -10,8 +10,8 @@
 
 namespace fast::exchange {
 
-/// Parts are sent without waiting for the earlier ones: an answer would wait behind the data in the
-/// other direction.
+/// With MPICH, parts are sent without waiting for the earlier ones: an answer would wait behind the
+/// data in the other direction. With Open MPI, two are under way.
 class PayloadSender {
  public:
   PayloadSender(const mpi::Messages& messages, int reader, Throttle& throttle)
