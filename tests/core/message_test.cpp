@@ -54,7 +54,7 @@ TEST_CASE("what cannot be read is named with its reason") {
   CHECK(why_unreadable_directory(directory / "file/below") == "there is no such directory");
   chmod((directory / "file").c_str(), 0);
   if (geteuid() == 0) {
-    WARN("skipped in part: root reads what nobody may; bad_input_test runs as another user");
+    WARN("skipped in part: root reads what nobody may; bad_input_files_test runs as another user");
     return;
   }
   CHECK(why_unreadable_file(directory / "file") == "Permission denied");

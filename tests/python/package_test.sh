@@ -2,7 +2,8 @@
 # Installs the Python package in a fresh virtual environment, and runs its tests there.
 #   package_test.sh install BUILD LIBRARY [CMAKE_BUILD_TYPE] [FAST_WERROR]    LIBRARY: the folder in which CMake has built
 #                                      libfast and fastrun, which the package takes from there; CC and CXX: the compilers
-#   package_test.sh threads BUILD      tests of one process, its threads and what it spawns
+#   package_test.sh threads BUILD      tests of one process and its threads
+#   package_test.sh programs BUILD     tests that start programs: examples, ranks, the notebook
 #   package_test.sh ranks BUILD        tests on 3 and 4 ranks
 # Skipped with the reason (status 77) where Python or PyPI are missing. BUILD keeps compiled objects for the next time, and the
 # environment.
@@ -68,8 +69,13 @@ if [[ $mpich ]]; then
 fi
 cd "$directory" # not the source: what is tested is what was installed
 test=(python -m pytest -q -x -p no:cacheprovider -rs)
+programs=("$source"/tests/python/test_{failures,notebook,package,spares,spawn,torchrun}.py)
+if [[ $what == programs ]]; then
+  step "tests" "${test[@]}" --durations 10 --durations-min 2 "${programs[@]}"
+  exit
+fi
 if [[ $what == threads ]]; then
-  step "tests" "${test[@]}" --durations 10 --durations-min 2 "$source/tests/python" --ignore "$source/tests/python/ranks"
+  step "tests" "${test[@]}" "$source/tests/python" --ignore "$source/tests/python/ranks" "${programs[@]/#/--ignore=}"
   exit
 fi
 for ranks in 3 4; do # an odd and an even number; threads are one and two

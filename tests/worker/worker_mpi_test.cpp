@@ -1,13 +1,5 @@
-#include "support/catch.hpp"
-#include "support/mpi_main.hpp"
-#include "worker/scenarios/scenarios.hpp"
+#include "worker/scenarios/on_ranks.hpp"
 
 using namespace fast;
 
-TEST_CASE("every scenario holds on ranks") {
-  const Group group(testing::world());
-  for (const auto& scenario : testing::scenarios()) {
-    INFO(scenario.name);
-    CHECK_NOTHROW(scenario.run(group));
-  }
-}
+TEST_CASE("every scenario holds on ranks") { testing::hold_on_ranks(testing::scenarios()); }

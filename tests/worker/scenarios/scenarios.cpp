@@ -11,9 +11,10 @@
 
 namespace fast::testing {
 
-const std::vector<NamedScenario>& scenarios() {
 #define FAST_SCENARIO(name) \
   NamedScenario { #name, name }
+
+const std::vector<NamedScenario>& scenarios() {
   static const std::vector<NamedScenario> all{
       FAST_SCENARIO(one_round_closed_forms),
       FAST_SCENARIO(mean_is_kept),
@@ -51,6 +52,19 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(a_rotating_arena_trains_as_a_fixed_one),
       FAST_SCENARIO(a_rotating_arena_is_not_torn),
       FAST_SCENARIO(misfits_do_not_rotate),
+      FAST_SCENARIO(devices_train_as_hosts_do),
+      FAST_SCENARIO(devices_read_each_other_by_mpi),
+      FAST_SCENARIO(memory_that_mpi_misreads_is_staged),
+      FAST_SCENARIO(every_remote_path_gives_the_same_bits),
+      FAST_SCENARIO(no_remote_path_tears),
+      FAST_SCENARIO(republished_weights_replace_those_under_way),
+      FAST_SCENARIO(a_capped_worker_sends_no_faster),
+  };
+  return all;
+}
+
+const std::vector<NamedScenario>& scenarios_of_codecs() {
+  static const std::vector<NamedScenario> all{
       FAST_SCENARIO(every_codec_keeps_the_mean_and_comes_to_agree),
       FAST_SCENARIO(coded_rules_train_to_the_common_optimum),
       FAST_SCENARIO(weights_are_adopted_and_finished_exactly_under_any_codec),
@@ -60,16 +74,10 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(memory_may_lie_differently_on_each_worker_under_any_codec),
       FAST_SCENARIO(not_a_number_is_passed_on_by_every_codec),
       FAST_SCENARIO(codecs_that_do_not_fit_are_refused_everywhere),
-      FAST_SCENARIO(devices_train_as_hosts_do),
-      FAST_SCENARIO(devices_read_each_other_by_mpi),
-      FAST_SCENARIO(memory_that_mpi_misreads_is_staged),
-      FAST_SCENARIO(every_remote_path_gives_the_same_bits),
-      FAST_SCENARIO(no_remote_path_tears),
-      FAST_SCENARIO(republished_weights_replace_those_under_way),
-      FAST_SCENARIO(a_capped_worker_sends_no_faster),
   };
-#undef FAST_SCENARIO
   return all;
 }
+
+#undef FAST_SCENARIO
 
 }  // namespace fast::testing
