@@ -308,7 +308,7 @@ int run(Request& request) {
   std::unique_ptr<Hosts> hosts;
   const bool needs_hosts =
       std::any_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.hosts > 1; });
-  if (!request.hosts.empty() && call(request.hosts + " check") != 0) return skipped;
+  if (!request.hosts.empty() && call(request.hosts + " check switch") != 0) return skipped;
   if (needs_hosts && !request.refused) {
     hosts = std::make_unique<Hosts>(request.hosts, request.link_switch, request.host_count);
   }

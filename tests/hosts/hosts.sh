@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Several hosts on one Linux machine, for tests: network namespaces on a bridge, each with an address, hostname, process
 # table and /dev/shm of its own, so that ranks on two of them share nothing but TCP. Needs root, iproute2 and MPI.
-#   hosts.sh check [any]        0 when this machine can do it; else says why not. any: with Open MPI too, for run alone
+#   hosts.sh check [any|switch]  0 when this machine can do it; else says why not. any: with Open MPI too, for run alone. switch:
+#                               for up --switch
 #   hosts.sh up [N] [--switch PROGRAM]    N hosts (2), 10.99.0.1 ... 10.99.0.N; with PROGRAM (tests/hosts/switch.cpp) between them
 #                               in place of the bridge
 #   hosts.sh link I J SETTING...          with --switch, the link between two hosts, or  link all SETTING...  all of them:
@@ -82,6 +83,7 @@ attach() {
 case ${1:-} in
 check)
   [[ $(id -u) -eq 0 ]] || { echo "network namespaces need root"; exit 1; }
+  [[ ${2:-} != switch || -c /dev/net/tun ]] || { echo "there is no /dev/net/tun"; exit 1; }
   [[ ${2:-} == any ]] || ! is_open_mpi || { echo "this test starts MPICH's mpiexec, and the one here is Open MPI's"; exit 1; }
   command -v ip >/dev/null || { echo "iproute2 is not installed"; exit 1; }
   ip netns add fastcheck 2>/dev/null || { echo "this kernel or container has no network namespaces"; exit 1; }
