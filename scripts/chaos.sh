@@ -20,7 +20,7 @@ done
 set -- "${arguments[@]}"
 [[ " $* " == *" --count"* ]] || set -- --count 500 "$@"
 [[ " $* " == *" --rules"* ]] || set -- --rules all "$@"
-why=$(tests/hosts/hosts.sh check) || { echo "schedules are on one host: $why"; hosts=(); }
+why=$(tests/hosts/hosts.sh check switch) || { echo "schedules are on one host: $why"; hosts=(); }
 scripts/setup.sh test
 scripts/build.sh release chaos fastrun fast-train switch
 exec build/release/bin/chaos build/release/bin/fastrun "${hosts[@]}" "$@"
