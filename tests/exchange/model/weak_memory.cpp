@@ -395,9 +395,12 @@ std::string name_of(int location) {
 }
 
 Site site_of(const char* operation, int location, const Where& where) {
+  std::string function = where.function_name();
+  function.resize(function.find('('));
+  function.erase(0, function.find_last_of(": ") + 1);
   std::string name = name_of(location);
   name.resize(std::min(name.size(), name.find('[')));
-  return {where.function, operation, name, where.line};
+  return {function, operation, name, where.line()};
 }
 
 void demand(bool holds, const std::string& what) {

@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -30,15 +31,24 @@ namespace fast::testing::weak {
 using Value = std::int64_t;
 using Values = std::vector<Value>;
 
-/// As std::source_location, which libstdc++ does not have for clang 14. `function` has no types.
-struct Where {
-  const char* function;
-  unsigned line;
+#ifdef __cpp_lib_source_location
+using Where = std::source_location;
+#else  // clang 14 with libstdc++. The name of a function that has a lambda is lost.
+class Where {
+ public:
   static Where current(const char* function = __builtin_FUNCTION(),
                        unsigned line = __builtin_LINE()) {
     return {function, line};
   }
+  std::string function_name() const { return function_ + std::string("()"); }
+  unsigned line() const { return line_; }
+
+ private:
+  Where(const char* function, unsigned line) : function_(function), line_(line) {}
+  const char* function_;
+  unsigned line_;
 };
+#endif
 
 /// A place in the source that has a memory order, or a fence: "function: operation location".
 struct Site {
