@@ -44,7 +44,7 @@ expect "lines under fastrun" 0 "epoch 2/2 | 18/18 | loss" -- "$fastrun" -n 1 "$t
 # A run that fails says so where it ends.
 expect "a loss that is not finite" 1 "the loss of worker" -- \
   "$mpiexec" -n 2 "$train" "${small[@]}" --lr 1e30 --out failed
-cat failed/metrics/*.jsonl | grep -q '^{"kind":"end".*"state":"failed"' || tell_failure "no line says that the run has failed"
+grep -q '^{"kind":"end".*"state":"failed"' failed/metrics/*.jsonl || tell_failure "no line says that the run has failed"
 
 # A full disk: a warning for metrics and one for the log of each rank, and training goes on.
 mkdir -p full/metrics full/logs
