@@ -43,7 +43,7 @@ gone() { "$hosts" lose "$1"; }      # nobody is told
 cut_off() { "$hosts" unplug "$1"; } # its rank lives on, alone
 ways=(killed gone cut_off)
 
-still_trains() { ip netns pids "fasthost$1" | xargs -r -I{} cat /proc/{}/comm 2>/dev/null | grep -q fast-train; }
+still_trains() { [[ $(ip netns pids "fasthost$1" | xargs -r -I{} cat /proc/{}/comm 2>/dev/null) == *fast-train* ]]; }
 lose() {
   sleep "$moment_s"
   "$way" "$victim"
