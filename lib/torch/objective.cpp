@@ -1,0 +1,126 @@
+#include "torch/objective.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/nn/functional/loss.h>
+
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <utility>
+
+#include "torch/batch_tensors.hpp"
+#include "torch/calls.hpp"
+
+namespace fast::torch {
+namespace {
+
+namespace F = ::torch::nn::functional;
+using Form = Measure::Form;
+
+double sum_of(const at::Tensor& values) { return values.to(at::kDouble).sum().item<double>(); }
+
+std::vector<Measure> binary_measures(const at::Tensor& outputs, const at::Tensor& targets) {
+  const at::Tensor ones = targets.gt(0.5);
+  const auto count = static_cast<double>(targets.numel());
+  Measure area = empty_area("auc");
+  const at::Tensor scores = outputs.to(at::kCPU, at::kDouble).contiguous(),
+                   classes = ones.to(at::kCPU).contiguous();
+  for (std::int64_t i = 0; i < scores.numel(); ++i) {
+    const double score = scores.data_ptr<double>()[i];
+    const std::size_t bin = std::isnan(score) ? 0 : score_bin(score);
+    area.sums[bin + (classes.data_ptr<bool>()[i] ? score_bins : 0)] +=
+        std::isnan(score) ? score : 1;
+  }
+  return {{"accuracy", Form::share, {sum_of(outputs.gt(0).eq(ones)), count}}, std::move(area)};
+}
+
+}  // namespace
+
+std::size_t correct_in(const Outputs& found) {
+  const at::NoGradGuard no_gradients;
+  return static_cast<std::size_t>(
+      found.values.argmax(1).eq(found.targets).sum().item<std::int64_t>());
+}
+
+Objective::Objective(const ModuleOptions& options)
+    : loss_(options.loss),
+      huber_delta_(options.huber_delta),
+      own_loss_(options.own_loss),
+      own_measures_(options.own_measures) {
+  require(huber_delta_ > 0, ErrorKind::argument,
+          "torch: a delta of {} of the huber loss; a positive number is required", huber_delta_);
+}
+
+Outputs Objective::outputs_of(const Batch& batch, std::size_t first, std::size_t count,
+                              at::Tensor outputs) const {
+  const bool per_step = !batch.target_shape.empty();
+  if (own_loss_) return {outputs, as_given(batch, first, count, outputs), per_step};
+  if (loss_ != Loss::cross_entropy) {
+    const bool binary = loss_ == Loss::binary_cross_entropy;
+    return {outputs, targets_of(batch, first, count, outputs, binary), per_step};
+  }
+  if (per_step && outputs.dim() == 3) outputs = outputs.flatten(0, 1);
+  return {outputs, labels_of(batch, first, count, outputs), per_step};
+}
+
+at::Tensor Objective::loss_of(const Outputs& found) const {
+  if (own_loss_) return own_loss_of(found.values, found.targets);
+  switch (loss_) {
+    case Loss::mse:
+      return at::mse_loss(found.values, found.targets);
+    case Loss::huber:
+      return at::huber_loss(found.values, found.targets, at::Reduction::Mean, huber_delta_);
+    case Loss::binary_cross_entropy:
+      return at::binary_cross_entropy_with_logits(found.values, found.targets);
+    case Loss::cross_entropy:
+      break;
+  }
+  return F::cross_entropy(found.values, found.targets);
+}
+
+at::Tensor Objective::own_loss_of(const at::Tensor& outputs, const at::Tensor& targets) const {
+  const at::Tensor loss =
+      calling_own("own_loss", outputs, targets, [&] { return own_loss_(outputs, targets); });
+  require(loss.defined() && loss.numel() == 1, ErrorKind::argument,
+          "torch: own_loss returned {} numbers; one is required, the mean over the samples",
+          loss.defined() ? loss.numel() : 0);
+  require(loss.requires_grad() || !at::GradMode::is_enabled(), ErrorKind::argument,
+          "torch: own_loss returned a number without a gradient; compute it from the outputs");
+  return loss.sum();
+}
+
+bool Objective::classifies(const Outputs& found) const {
+  if (!own_loss_) return loss_ == Loss::cross_entropy;
+  return found.targets.scalar_type() == at::kLong && found.targets.dim() == 1 &&
+         found.values.dim() == 2 && found.values.size(1) > 1;
+}
+
+std::vector<Measure> Objective::measures_of(const Outputs& found) const {
+  const at::Tensor &outputs = found.values, &targets = found.targets;
+  if (own_measures_) {
+    return calling_own("own_measures", outputs, targets,
+                       [&] { return own_measures_(outputs, targets); });
+  }
+  if (own_loss_) return {};
+  if (loss_ == Loss::cross_entropy) return class_measures(found);
+  if (loss_ == Loss::binary_cross_entropy) return binary_measures(outputs, targets);
+  const auto count = static_cast<double>(targets.numel());
+  const at::Tensor apart = (outputs - targets).to(at::kDouble);
+  return {{"mae", Form::mean, {sum_of(apart.abs()), count}},
+          {"rmse", Form::root_of_mean, {sum_of(apart.square()), count}}};
+}
+
+std::vector<Measure> Objective::class_measures(const Outputs& found) const {
+  const at::Tensor &logits = found.values, &labels = found.targets;
+  constexpr std::int64_t few_classes = 10, top = 5;
+  if (!found.per_step && logits.size(1) <= few_classes) return {};
+  const auto count = static_cast<double>(labels.numel());
+  const Measure accuracy{"accuracy", Form::share, {static_cast<double>(correct_in(found)), count}};
+  if (found.per_step) {
+    const double loss = F::cross_entropy(logits, labels).item<double>();
+    return {accuracy, {"perplexity", Form::exp_of_mean, {loss * count, count}}};
+  }
+  const at::Tensor best = std::get<1>(logits.topk(top, 1));
+  return {accuracy, {"top5", Form::share, {sum_of(best.eq(labels.unsqueeze(1))), count}}};
+}
+
+}  // namespace fast::torch

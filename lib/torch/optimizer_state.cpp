@@ -1,0 +1,83 @@
+#include "torch/optimizer_state.hpp"
+
+#include <torch/nn/module.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace fast::torch {
+namespace {
+
+const void* impl(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl(); }
+
+/// Keys are pointers from LibTorch 2 on, their text before.
+template <class State, class States>
+State& state_of(States& states, const at::Tensor& parameter) {
+  auto* place = parameter.unsafeGetTensorImpl();
+  typename States::key_type key{};
+  if constexpr (std::is_same_v<typename States::key_type, std::string>) {
+    std::ostringstream text;
+    text << place;
+    key = text.str();
+  } else {
+    key = place;
+  }
+  auto& state = states[key];
+  if (!state) state = std::make_unique<State>();
+  return static_cast<State&>(*state);
+}
+
+}  // namespace
+
+OptimizerState::OptimizerState(::torch::optim::Optimizer& optimizer,
+                               const ::torch::nn::Module& module,
+                               const std::vector<TensorView>& views) {
+  namespace optim = ::torch::optim;
+  const at::NoGradGuard no_gradients;
+  std::map<const void*, std::size_t> places;
+  std::size_t i = 0;
+  for (const auto& item : module.named_parameters()) places.emplace(impl(item.value()), i++);
+  for (auto& group : optimizer.param_groups())
+    for (const at::Tensor& p : group.params()) {
+      const auto place = places.find(impl(p));
+      if (place == places.end() || !p.is_cpu()) continue;
+      const TensorView& view = views[place->second];
+      if (const auto* sgd = dynamic_cast<optim::SGDOptions*>(&group.options())) {
+        if (sgd->momentum() == 0 || sgd->dampening() != 0) continue;
+        add("momentum.", view,
+            state_of<optim::SGDParamState>(optimizer.state(), p).momentum_buffer(), p);
+      } else if (const auto* adam = dynamic_cast<optim::AdamOptions*>(&group.options())) {
+        if (adam->amsgrad()) continue;
+        add_moments(view, state_of<optim::AdamParamState>(optimizer.state(), p), p);
+      } else if (const auto* adamw = dynamic_cast<optim::AdamWOptions*>(&group.options())) {
+        if (adamw->amsgrad()) continue;
+        add_moments(view, state_of<optim::AdamWParamState>(optimizer.state(), p), p);
+      }
+    }
+}
+
+template <class State>
+void OptimizerState::add_moments(const TensorView& view, State& state,
+                                 const at::Tensor& parameter) {
+  add("exp_avg.", view, state.exp_avg(), parameter);
+  add("exp_avg_sq.", view, state.exp_avg_sq(), parameter);
+  views_.push_back({"step." + view.name, &state.step(), {}, DType::i64, Role::parameter, {}, {}});
+}
+
+void OptimizerState::add(const char* prefix, const TensorView& view, at::Tensor& tensor,
+                         const at::Tensor& parameter) {
+  if (!tensor.defined())
+    tensor = at::zeros_like(parameter, parameter.options().requires_grad(false));
+  TensorView mine = view;
+  mine.name = prefix + view.name;
+  mine.data = tensor.data_ptr();
+  views_.push_back(std::move(mine));
+}
+
+}  // namespace fast::torch
