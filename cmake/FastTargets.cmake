@@ -89,9 +89,9 @@ function(fast_folder_units target)
   endforeach()
 endfunction()
 
-# fast_room(NAME SOURCES ... HEADERS ...): adds a room's files to target fast_NAME. SOURCES are relative to the
-# room, HEADERS to include/; each header is checked to compile alone (all_verify_interface_header_sets).
-function(fast_room name)
+# fast_module(NAME SOURCES ... HEADERS ...): adds a module's files to target fast_NAME. SOURCES are relative to the
+# module, HEADERS to include/; each header is checked to compile alone (all_verify_interface_header_sets).
+function(fast_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;HEADERS" ${ARGN})
   list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/)
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
@@ -100,34 +100,34 @@ function(fast_room name)
   if(type STREQUAL INTERFACE_LIBRARY)
     set(scope INTERFACE)
   endif()
-  # In a unity build a room is one unit; of the rooms that call MPI each folder is one.
-  get_filename_component(room ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-  if(arg_SOURCES AND room MATCHES "^(mpi|exchange)$")
+  # In a unity build a module is one unit; of the modules that call MPI each folder is one.
+  get_filename_component(module ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  if(arg_SOURCES AND module MATCHES "^(mpi|exchange)$")
     fast_folder_units(fast_${name} ${arg_SOURCES})
   elseif(arg_SOURCES)
-    set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY fast_${name} PROPERTIES UNITY_GROUP ${room})
+    set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY fast_${name} PROPERTIES UNITY_GROUP ${module})
     set_target_properties(fast_${name} PROPERTIES UNITY_BUILD_MODE GROUP)
   endif()
   target_sources(fast_${name} PRIVATE ${arg_SOURCES} ${scope} FILE_SET HEADERS FILES ${arg_HEADERS})
 endfunction()
 
-# fast_rows(SOURCES ROOM name...): a registry whose rows are sources of the room. Sets SOURCES to name.cpp... and writes
-# ROOM/rows.inc, which has FAST_ROW(name) for each.
-function(fast_rows sources room)
+# fast_rows(SOURCES MODULE name...): a registry whose rows are sources of the module. Sets SOURCES to name.cpp... and writes
+# MODULE/rows.inc, which has FAST_ROW(name) for each.
+function(fast_rows sources module)
   list(TRANSFORM ARGN REPLACE "(.+)" "FAST_ROW(\\1)" OUTPUT_VARIABLE rows)
   list(JOIN rows "\n" rows)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rows/${room}/rows.inc CONTENT "${rows}\n" @ONLY)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rows/${module}/rows.inc CONTENT "${rows}\n" @ONLY)
   list(TRANSFORM ARGN APPEND .cpp)
   set(${sources} ${ARGN} PARENT_SCOPE)
 endfunction()
 
-# fast_row_files(SOURCES ROOM FOLDER): the same where each source of a folder is a row, so that a new row needs no line here.
-# SOURCES are relative to the room; the global property FAST_ROWS_room has the names.
-macro(fast_row_files sources room folder)
+# fast_row_files(SOURCES MODULE FOLDER): the same where each source of a folder is a row, so that a new row needs no line here.
+# SOURCES are relative to the module; the global property FAST_ROWS_module has the names.
+macro(fast_row_files sources module folder)
   file(GLOB row_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${folder}/*.cpp)
   list(TRANSFORM row_files REPLACE "[.]cpp$" "")
-  set_property(GLOBAL PROPERTY FAST_ROWS_${room} ${row_files})
-  fast_rows(${sources} ${room} ${row_files})
+  set_property(GLOBAL PROPERTY FAST_ROWS_${module} ${row_files})
+  fast_rows(${sources} ${module} ${row_files})
   list(TRANSFORM ${sources} PREPEND ${folder}/)
 endmacro()
 
