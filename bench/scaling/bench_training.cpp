@@ -1,8 +1,11 @@
 // Trains a network of fast::nn by one of the methods of bench_scaling, so that the accuracy of a
 // parameter server can be compared. The row has the test accuracy of the workers' mean weights.
-// studies/thesis/run.sh runs it.
+// With
+// --curve there is a row for each epoch, with its seconds. studies/thesis/run.sh and
+// bench/scaling/accuracy.sh run it.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <fast/core/error.hpp>
 #include <fast/data/load.hpp>
 #include <fast/data/loader.hpp>
@@ -10,6 +13,9 @@
 #include <fast/nn/network.hpp>
 #include <fast/nn/optimizer.hpp>
 #include <fast/train/learning_rate.hpp>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "ranks.hpp"
 #include "report.hpp"
@@ -28,7 +34,9 @@ struct Options {
   std::string data = "fashion-mnist", model = "lenet", staleness = "0";
   std::size_t samples = 0, batch_size = 64;
   int epochs = 5;
-  double learning_rate = 0.05, momentum = 0, step_ms = 0;
+  bool curve = false;
+  double learning_rate = 0.05, momentum = 0;
+  bench::PaceOptions pace{.step_ms = 0};
   std::uint64_t seed = 1;
 };
 
@@ -54,9 +62,13 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--momentum", o.momentum, "of each worker's SGD")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
-  app.add_option("--step-ms", o.step_ms, "shorter steps sleep")
+  app.add_option("--step-ms", o.pace.step_ms, "shorter steps sleep")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--slow", o.pace.slow, "how many times as slow the last worker is")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--curve", o.curve, "a row for each epoch");
   app.add_option("--seed", o.seed, "of weights and of the order of samples")->capture_default_str();
 }
 
@@ -72,7 +84,8 @@ class Replica {
         epochs_(o.epochs) {}
 
   std::span<float> weights() { return network_.parameters(); }
-  std::size_t rounds() const { return loader_.rounds() * static_cast<std::size_t>(epochs_); }
+  std::size_t epoch_rounds() const { return loader_.rounds(); }
+  std::size_t rounds() const { return epoch_rounds() * static_cast<std::size_t>(epochs_); }
 
   void step(std::size_t round) {
     const std::size_t an_epoch = loader_.rounds();
@@ -106,22 +119,69 @@ data::Splits load(const Options& o) {
   return splits;
 }
 
-double run(const Options& o, const mpi::Communicator& world, const Group& group, Replica& replica) {
+/// One worker's weights after an epoch, and the seconds since the start.
+struct Mark {
+  double elapsed_s = 0;
+  std::vector<float> weights;
+};
+
+/// The marks of all epochs, or of the last one.
+std::vector<Mark> run(const Options& o, const mpi::Communicator& world, const Group& group,
+                      Replica& replica) {
   const auto method = bench::make_contender(world, group, o.method, replica.weights());
+  bench::Pace pace(o.pace, world.rank(), world.size());
+  std::vector<Mark> marks;
   group.barrier(Deadline(patience), "training");
   const auto start = Clock::now();
   for (std::size_t round = 0; round < replica.rounds(); ++round) {
     method->round([&] {
       const Deadline begun(patience);
       replica.step(round);
-      const double left_ms = o.step_ms - 1e3 * begun.elapsed_s();
+      const double left_ms = 1e3 * (pace.next().count() - begun.elapsed_s());
       if (left_ms > 0) bench::sleep_ms(left_ms);
     });
+    const bool is_last = round + 1 == replica.rounds();
+    if (!is_last && !(o.curve && (round + 1) % replica.epoch_rounds() == 0)) continue;
+    marks.push_back({Seconds(Clock::now() - start).count(), {}});
+    if (!is_last) marks.back().weights.assign(replica.weights().begin(), replica.weights().end());
   }
-  const double elapsed_s = Seconds(Clock::now() - start).count();
   method->finish();
   group.barrier(Deadline(patience), "trained");
-  return elapsed_s;
+  marks.back().weights.assign(replica.weights().begin(), replica.weights().end());
+  return marks;
+}
+
+/// The seconds of the worker that took longest; of all but the slow one, where there is one.
+double longest_s(const Options& o, const std::vector<std::vector<double>>& all) {
+  const bool is_uneven = o.pace.slow != 1 && all.size() > 1;
+  double longest = 0;
+  for (std::size_t i = 0; i + (is_uneven ? 1 : 0) < all.size(); ++i)
+    longest = std::max(longest, all[i][0]);
+  return longest;
+}
+
+/// A row for each mark, on rank 0. Collective. Overwrites the replica's weights.
+void add_rows(bench::Report& report, const Options& o, const Group& group,
+              const data::Splits& splits, Replica& replica, std::vector<Mark>& marks) {
+  const auto reducer =
+      group.size() > 1 ? group.open_reducer(replica.weights().size_bytes(), {}) : nullptr;
+  std::size_t epoch = replica.rounds() / replica.epoch_rounds() - marks.size();
+  for (Mark& mark : marks) {
+    ++epoch;
+    if (reducer) reducer->average(std::span(mark.weights));
+    const double elapsed_s = longest_s(o, bench::gather(group, {mark.elapsed_s}));
+    if (group.rank() != 0) continue;
+    std::copy(mark.weights.begin(), mark.weights.end(), replica.weights().begin());
+    const auto samples =
+        static_cast<double>(epoch * replica.epoch_rounds() * o.batch_size) * group.size();
+    report.add({{"method", o.method.method},
+                {"workers", group.size()},
+                {"epoch", epoch},
+                {"samples", samples},
+                {"seconds", elapsed_s},
+                {"samples_per_second", samples / elapsed_s},
+                {"test_accuracy_mean_model", replica.accuracy(splits)}});
+  }
 }
 
 }  // namespace
@@ -138,20 +198,9 @@ int main(int argc, char** argv) {
     o.method.staleness = bench::staleness_of(o.staleness);
     const data::Splits splits = load(o);
     Replica replica(o, splits, world.size(), world.rank());
-    const double elapsed_s = run(o, world, group, replica);
-    if (world.size() > 1)
-      group.open_reducer(replica.weights().size_bytes(), {})->average(replica.weights());
-    const auto all = bench::gather(group, {elapsed_s});
+    std::vector<Mark> marks = run(o, world, group, replica);
+    add_rows(report, o, group, splits, replica, marks);
     if (world.rank() != 0) return 0;
-    double slowest_s = 0;
-    for (const auto& one : all) slowest_s = std::max(slowest_s, one[0]);
-    const auto samples = static_cast<double>(replica.rounds() * o.batch_size) * world.size();
-    report.add({{"method", o.method.method},
-                {"workers", world.size()},
-                {"samples", samples},
-                {"seconds", slowest_s},
-                {"samples_per_second", samples / slowest_s},
-                {"test_accuracy_mean_model", replica.accuracy(splits)}});
     return report.finish();
   });
 }

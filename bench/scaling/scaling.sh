@@ -78,6 +78,14 @@ for name in none ring ring-inf all-reduce mpi-all-reduce; do
   base "100mb/$name" 1gbit 4 1 "$name" --mb 100 --step-ms 400
 done
 
+# Training: an MLP of 2.1 MB on 12,800 images of Fashion-MNIST, 50 rounds in an epoch, the accuracy after each epoch. The
+# same beside a worker that is 4 times as slow.
+for name in ring one-peer hierarchical-one-peer ring-inf all-reduce mpi-all-reduce server server-async; do
+  base "train/$name" 1gbit 4 4 "$name" --curve
+  base "train-slow/$name" 1gbit 4 4 "$name" --curve --slow 4
+done
+trained=(--model mlp:512-256 --samples 12800 --batch-size 16 --epochs 10 --lr 0.1 --momentum 0.5 --step-ms 40)
+
 if [[ -n $list ]]; then
   for one in "${cells[@]}"; do echo "$one"; done
   exit
@@ -112,16 +120,17 @@ while read -r name link count ranks arguments; do
   bring_up "$link" "$count"
   run=(mpiexec -n "$ranks")
   [[ $link == none ]] || run=("$hosts" run "$count" -r "$ranks")
-  slow_rounds=$rounds
+  slow_rounds=$rounds limit_s=180
   [[ $name != 100mb/* && $name != 100mbit/* ]] || slow_rounds=$(((rounds + 3) / 4))
-  program=("$bin/bench_scaling")
+  program=("$bin/bench_scaling" --rounds "$slow_rounds")
+  [[ $name != train* ]] || { program=("$bin/bench_training" "${trained[@]}") && limit_s=400; }
   if [[ $arguments == ddp* ]]; then # PyTorch's own, where it is installed
     /usr/bin/python3 -c 'import torch' 2>/dev/null || { echo "scaling.sh: $name: no PyTorch; apt-get install python3-torch" >&2; continue; }
-    program=(/usr/bin/python3 "$here/ddp.py") arguments=${arguments#ddp}
+    program=(/usr/bin/python3 "$here/ddp.py" --rounds "$slow_rounds") arguments=${arguments#ddp}
     export MASTER_ADDR=10.99.0.1 GLOO_SOCKET_IFNAME=eth0
     [[ $link != none ]] || export MASTER_ADDR=127.0.0.1 GLOO_SOCKET_IFNAME=lo
   fi
-  if timeout -k 5 180 "${run[@]}" "${program[@]}" $arguments --rounds "$slow_rounds" --json "$file.new" \
+  if timeout -k 5 "$limit_s" "${run[@]}" "${program[@]}" $arguments --json "$file.new" \
     </dev/null >"$file.log" 2>&1 9>&-; then
     mv "$file.new" "$file" && rm -f "$file.log"
     done_now=$((done_now + 1))

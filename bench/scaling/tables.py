@@ -16,13 +16,13 @@ PARTS = ["compute_ms", "publish_ms", "mix_ms", "wait_ms", "rest_ms"]
 
 
 def read(directory):
-    """{cell: {method: row}}; a cell's file is CELL.METHOD.json."""
+    """{cell: {method: row}}; a cell's file is CELL.METHOD.json. Cells of training have a list of rows, one an epoch."""
     cells = {}
     for file in sorted(pathlib.Path(directory).glob("*.json")):
         cell, method = file.name.removesuffix(".json").split(".", 1)
         content = json.loads(file.read_text())
         rows = content["rows"] if isinstance(content, dict) else content
-        cells.setdefault(cell, {})[method] = rows[0]
+        cells.setdefault(cell, {})[method] = rows if cell.startswith("train") else rows[0]
     return cells
 
 
@@ -80,6 +80,21 @@ def slow_worker(cells):
     table(["method", "rate kept", "fresh reads"], rows)
 
 
+def training(cells, share=0.85):
+    """Seconds to an accuracy, and the last one. The seconds are those of the first epoch that ends above it."""
+    for name, what in ("train", "Training, 16 workers on 4 hosts"), ("train-slow", "The same beside a worker that is 4 times as slow"):
+        if name not in cells:
+            continue
+        print(f"{what}:\n")
+        found = []
+        for method in present(cells, [name]):
+            rows = cells[name][method]
+            first = next((row for row in rows if row["test_accuracy_mean_model"] >= share), None)
+            reached = [f"{first['seconds']:.1f}", f"{first['epoch']}"] if first else ["not reached", "–"]
+            found.append([method, f"{rows[-1]['seconds']:.1f}", *reached, f"{100 * rows[-1]['test_accuracy_mean_model']:.1f}"])
+        table(["method", "seconds in all", f"seconds to {share:.0%}", "epochs", "last accuracy, %"], found)
+
+
 def draw(cells, out):
     try:
         import matplotlib
@@ -131,6 +146,7 @@ def main():
     conditions(cells)
     anatomy(cells)
     slow_worker(cells)
+    training(cells)
     if options.out:
         draw(cells, options.out)
 
