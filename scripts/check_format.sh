@@ -2,8 +2,8 @@
 # Fails when a C++ file differs from what clang-format makes of it;  --fix  rewrites them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mapfile -t files < <(git ls-files '*.hpp' '*.cpp' '*.h' '*.c' '*.cu' '*.cuh')
-[[ ${#files[@]} -eq 0 ]] && exit 0
+names=$(git ls-files '*.hpp' '*.cpp' '*.h' '*.c' '*.cu' '*.cuh')
+mapfile -t files <<<"$names"
 if [[ ${1:-} == --fix ]]; then
   clang-format -i "${files[@]}"
 else

@@ -1,18 +1,11 @@
 #!/usr/bin/env bash
-# Feeds mutations of topology/, of models, of data files and of requests to their readers under libFuzzer and the sanitizers:  scripts/fuzz.sh [SECONDS]   (60 each)
-# Skips, saying why, where there is no clang++ with libFuzzer. Inputs that crash are left in build/fuzz.
+# Feeds mutations of topology/, of models, of data files and of requests to their readers, under libFuzzer and the sanitizers:
+#   scripts/fuzz.sh [SECONDS]   (60 each)
+# Installs clang. Inputs that crash are left in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-if ! command -v clang++ >/dev/null; then
-  echo "fuzz: skipped: no clang++ (apt-get install clang)"
-  exit 0
-fi
-if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
-  clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null 2>/dev/null; then
-  echo "fuzz: skipped: clang++ cannot link libFuzzer (apt-get install clang libclang-rt-dev)"
-  exit 0
-fi
+scripts/setup.sh clang
 scripts/setup.sh test
 scripts/build.sh fuzz topology_fuzz safetensors_fuzz data_fuzz request_fuzz
 # fuzz NAME CORPUS: what is found to be of interest is added to build/fuzz/NAME.

@@ -68,12 +68,18 @@ packages() {
 install="
   export DEBIAN_FRONTEND=noninteractive
   echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/fast # the machine can be made again
-  apt-get update -qq
+  apt-get update -qq -o APT::Update::Error-Mode=any || exit 77
   apt-get install -y -qq --no-install-recommends $(packages | tr '\n' ' ') >/dev/null
   touch /root/is-installed"
+install_packages() {
+  local status=0
+  in_machine bash -euc "$install" </dev/null || status=$?
+  [[ $status -ne 77 ]] || skip "Debian's archive cannot be reached"
+  return $status
+}
 [[ -d $root ]] || scripts/bare_machine.sh make "$root"
 mkdir -p "$root$place"
-[[ -e $root/root/is-installed ]] || in_machine bash -euc "$install" </dev/null || skip "the packages cannot be installed"
+[[ -e $root/root/is-installed ]] || install_packages
 [[ -z $shell ]] || { in_machine bash || status=$?; exit "${status:-0}"; }
 
 # What git has, and what has changed here; times of files that are the same stay, and so do their objects.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a build of FAST needs (scripts/packages.txt);  scripts/setup.sh test  those of the
 # tests too (scripts/packages-test.txt);  scripts/setup.sh docs  those of the documentation site alone
-# (scripts/packages-docs.txt);  scripts/setup.sh deb  what packing needs (scripts/packages-deb.txt). Idempotent: does nothing when all are there. Without root or sudo it prints the one line
-# to run and stops. Only apt is used. Ubuntu has the same names. On Fedora it prints the line to run, with Fedora's names
+# (scripts/packages-docs.txt);  scripts/setup.sh deb  what packing needs (scripts/packages-deb.txt);  scripts/setup.sh clang
+# what fuzzing needs (scripts/packages-clang.txt). Idempotent: does nothing when all are there. Without root or sudo it prints
+# the one line to run and stops. Only apt is used. Ubuntu has the same names. On Fedora it prints the line to run, with Fedora's names
 # (scripts/packages-fedora.txt). At the end it says so if mpiexec and mpicc are of two implementations of MPI.
 #   FAST_OS_RELEASE=FILE     another file than /etc/os-release, for tests
 set -euo pipefail
@@ -14,7 +15,8 @@ case "$*" in
 test) lists+=(scripts/packages-test.txt) ;;
 docs) lists=(scripts/packages-docs.txt) ;;
 deb) lists=(scripts/packages.txt scripts/packages-deb.txt) ;;
-*) echo "setup: $* is not a list of packages; give nothing, test, docs or deb" >&2 && exit 2 ;;
+clang) lists=(scripts/packages-clang.txt) ;;
+*) echo "setup: $* is not a list of packages; give nothing, test, docs, deb or clang" >&2 && exit 2 ;;
 esac
 packages() { sed -e '/^#/d' -e '/^$/d' "${lists[@]}"; }
 
