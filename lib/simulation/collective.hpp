@@ -20,8 +20,13 @@ class Collective {
   CollectiveStep at(int worker, int step) const;
 
  private:
+  bool rings() const { return pattern_ == Pattern::ring_allreduce; }
+  int rest() const { return workers_ - core_; }
+  bool folds() const { return rest() > 0; }
+  int place_of(int worker) const;
+  int worker_at(int place) const;
   CollectiveStep ring_step(int worker) const;
-  CollectiveStep doubling_step(int worker, int step) const;
+  CollectiveStep exchange_step(int worker, int exchange) const;
   CollectiveStep fold(int worker, bool inwards) const;
 
   Pattern pattern_;
