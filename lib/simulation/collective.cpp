@@ -1,4 +1,5 @@
 #include "simulation/collective.hpp"
+#include <algorithm>
 #include <bit>
 
 namespace fast::simulation {
@@ -6,8 +7,9 @@ namespace fast::simulation {
 Collective::Collective(Pattern pattern, int workers, double payload_bytes)
     : pattern_(pattern), workers_(workers), payload_bytes_(payload_bytes) {
   core_ = static_cast<int>(std::bit_floor(static_cast<unsigned>(workers)));
-  const int doublings = std::countr_zero(static_cast<unsigned>(core_));
-  steps_ = rings() ? 2 * (workers - 1) : doublings + (folds() ? 2 : 0);
+  doublings_ = std::countr_zero(static_cast<unsigned>(core_));
+  const int exchanges = halves() ? 2 * doublings_ : doublings_;
+  steps_ = rings() ? 2 * (workers - 1) : exchanges + (folds() ? 2 : 0);
 }
 
 CollectiveStep Collective::ring_step(int worker) const {
@@ -32,11 +34,14 @@ CollectiveStep Collective::fold(int worker, bool inwards) const {
   return {sends ? other : nobody, sends ? nobody : other, payload_bytes_};
 }
 
+// Halving: half of the payload to the next worker, a quarter over a distance of two, and so on.
+// Then the same way back.
 CollectiveStep Collective::exchange_step(int worker, int exchange) const {
   const int place = place_of(worker);
   if (place == nobody) return {};
-  const int partner = worker_at(place ^ (1 << exchange));
-  return {partner, partner, payload_bytes_};
+  const int bit = halves() ? std::min(exchange, 2 * doublings_ - 1 - exchange) : exchange;
+  const int partner = worker_at(place ^ (1 << bit));
+  return {partner, partner, halves() ? payload_bytes_ / (2 << bit) : payload_bytes_};
 }
 
 CollectiveStep Collective::at(int worker, int step) const {
@@ -44,6 +49,14 @@ CollectiveStep Collective::at(int worker, int step) const {
   if (!folds()) return exchange_step(worker, step);
   if (step == 0 || step == steps_ - 1) return fold(worker, step == 0);
   return exchange_step(worker, step - 1);
+}
+
+int Collective::step_between(int from, int to) const {
+  if (rings()) return 0;
+  const int a = place_of(from), b = place_of(to);
+  if (a == nobody) return 0;
+  if (b == nobody) return steps_ - 1;
+  return std::countr_zero(static_cast<unsigned>(a ^ b)) + (folds() ? 1 : 0);
 }
 
 }  // namespace fast::simulation

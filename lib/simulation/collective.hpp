@@ -18,9 +18,12 @@ class Collective {
   Collective(Pattern pattern, int workers, double payload_bytes);
   int steps() const { return steps_; }
   CollectiveStep at(int worker, int step) const;
+  /// The first step in which `from` sends to `to`.
+  int step_between(int from, int to) const;
 
  private:
   bool rings() const { return pattern_ == Pattern::ring_allreduce; }
+  bool halves() const { return pattern_ == Pattern::halving_allreduce; }
   int rest() const { return workers_ - core_; }
   bool folds() const { return rest() > 0; }
   int place_of(int worker) const;
@@ -33,6 +36,7 @@ class Collective {
   int workers_;
   double payload_bytes_;
   int core_ = 1;  ///< largest power of two
+  int doublings_ = 0;
   int steps_ = 0;
 };
 

@@ -9,10 +9,11 @@
 namespace fast::simulation {
 namespace {
 
-constexpr std::array<std::pair<Pattern, std::string_view>, 4> patterns = {
+constexpr std::array<std::pair<Pattern, std::string_view>, 5> patterns = {
     {{Pattern::neighbors, "neighbors"},
      {Pattern::ring_allreduce, "ring"},
      {Pattern::doubling_allreduce, "doubling"},
+     {Pattern::halving_allreduce, "halving"},
      {Pattern::nobody, "none"}}};
 
 void check_steps(const WorkTimes& work, int workers) {

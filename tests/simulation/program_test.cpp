@@ -76,6 +76,26 @@ TEST_CASE("all-reduces take the known times on a star") {
   CHECK(median(simulated(network + "ring")) == Approx(1 + 2 * 7.0 / 8 * 0.4 + 14 * 0.002));
   CHECK(median(simulated(network + "doubling")) == Approx(1 + 3 * (0.4 + 0.002)));
   CHECK(median(simulated(network + "none")) == Approx(1));
+  const nlohmann::json halving = simulated(network + "halving");
+  CHECK(median(halving) == Approx(1 + 2 * 7.0 / 8 * 0.4 + 6 * 0.002));
+  CHECK(halving["link_bytes"]["link0_UP"] == Approx(4 * 2 * 7.0 / 8 * 4e6));
+}
+
+TEST_CASE("an all-reduce by halving sends its largest messages within a host") {
+  const std::string network =
+      "-n 16 --workers-per-host 4 --step 1 --payload 4e6 --bandwidth 1e7 --latency 0.001 "
+      "--memory-bandwidth 1e9 --rounds 4 --exchange halving";
+  const nlohmann::json halving = simulated(network);
+  // Of payload/8 and payload/16, four share the link.
+  CHECK(median(halving) == Approx(1 + 2 * (0.004 * 3 / 4 + 4 * 0.4 * 3 / 16 + 2 * 0.002)));
+  CHECK(halving["link_bytes"]["link0_UP"] == Approx(4 * 2 * 4 * 3.0 / 16 * 4e6));
+  // Six workers on three hosts, of which 0 and 2 fold into 1 and 3 on their hosts: 1 exchanges with
+  // 3 and 4, and 5 with 3.
+  const nlohmann::json six =
+      simulated("-n 6 --workers-per-host 2 --step 1 --payload 4e6 --rounds 4 --exchange doubling");
+  for (const char* link : {"link0_UP", "link1_UP", "link2_UP"}) {
+    CHECK(six["link_bytes"][link] == Approx(4 * 2 * 4e6));
+  }
 }
 
 TEST_CASE("workers of a host exchange through memory") {
@@ -124,6 +144,25 @@ TEST_CASE("SimGrid agrees with the recurrence where messages do not meet") {
           Approx(recurrence["seconds"].get<double>()).epsilon(0.02));
     CHECK(exact["waiting_share"].get<double>() ==
           Approx(recurrence["waiting_share"].get<double>()).margin(0.02));
+  }
+}
+
+TEST_CASE("SimGrid agrees with the recurrence on all-reduces of workers with their own links") {
+  const std::uint64_t seed = test_seed(8);
+  INFO("seed " << seed);
+  fast::Rng rng(seed);
+  const std::array<const char*, 3> exchanges = {"ring", "doubling", "halving"};
+  for (std::size_t trial = 0; trial < 12; ++trial) {
+    const std::string arguments = fmt::format(
+        "-n {} --exchange {} --jitter {:.3f} --step 0.1 --payload 1e6 --bandwidth 1e7 --latency "
+        "{:.5f} --rounds 30 --seed {}",
+        2 + rng.below(18), exchanges[trial % 3], rng.uniform(0, 0.5), rng.uniform(0, 0.02),
+        1 + rng.below(1000));
+    INFO(arguments);
+    const nlohmann::json exact = simulated(arguments);
+    const nlohmann::json recurrence = simulated(arguments + " --model recurrence");
+    CHECK(exact["seconds"].get<double>() ==
+          Approx(recurrence["seconds"].get<double>()).epsilon(0.02));
   }
 }
 

@@ -172,19 +172,50 @@ TEST_CASE("all-reduces take the known times") {
   const RoundFigures doubling =
       recur(allreduce(Pattern::doubling_allreduce, 8, payload), link(latency_s, bandwidth));
   CHECK(doubling.median_s == Approx(1 + 3 * (payload / bandwidth + latency_s)));
-  // Six workers: four and two that give and get.
-  const RoundFigures folded =
-      recur(allreduce(Pattern::doubling_allreduce, 6, payload), link(latency_s, bandwidth));
-  CHECK(folded.total_s >= Approx(40 * (1 + 4 * (payload / bandwidth + latency_s))));
-  CHECK(folded.total_s <= Approx(40 * (1 + 4 * (payload / bandwidth + latency_s)) + 1e-9));
+  const RoundFigures halving =
+      recur(allreduce(Pattern::halving_allreduce, 8, payload), link(latency_s, bandwidth));
+  CHECK(halving.median_s == Approx(1 + 2.0 * 7 / 8 * payload / bandwidth + 6 * latency_s));
   CHECK(recur(allreduce(Pattern::nobody, 8, payload), link(latency_s, bandwidth)).median_s == 1);
 }
 
-TEST_CASE("a ring of many workers takes the same closed form as one of few") {
+TEST_CASE("workers beyond a power of two give their payload first and get the result at the end") {
+  const double latency_s = 1e-3, bandwidth = 1e6, payload = 4e6;
+  const double whole_s = payload / bandwidth + latency_s;
+  // Six workers: four that exchange, and two that give and get.
+  const RoundFigures doubling =
+      recur(allreduce(Pattern::doubling_allreduce, 6, payload), link(latency_s, bandwidth));
+  CHECK(doubling.total_s == Approx(40 * (1 + 4 * whole_s)));
+  const RoundFigures halving =
+      recur(allreduce(Pattern::halving_allreduce, 6, payload), link(latency_s, bandwidth));
+  const double exchanges_s = 2.0 * 3 / 4 * payload / bandwidth + 4 * latency_s;
+  CHECK(halving.total_s == Approx(40 * (1 + 2 * whole_s + exchanges_s)));
+}
+
+TEST_CASE("workers of a power of two send 2 (N-1)/N payloads in a ring and by halving") {
+  for (const int workers : {2, 4, 8, 32}) {
+    for (const Pattern pattern : {Pattern::ring_allreduce, Pattern::halving_allreduce}) {
+      std::vector<double> sent(static_cast<std::size_t>(workers), 0);
+      Workload load = allreduce(pattern, workers, 1e6);
+      load.rounds = 3;
+      recur(load, [&](std::int64_t, int from, int, double size_bytes) {
+        sent[static_cast<std::size_t>(from)] += size_bytes;
+        return 1.0;
+      });
+      INFO(workers << " workers, " << name(pattern));
+      for (const double each : sent) CHECK(each == Approx(3 * 2 * (workers - 1.0) / workers * 1e6));
+    }
+  }
+}
+
+TEST_CASE("all-reduces of many workers take the same closed form as those of few") {
   Workload many = allreduce(Pattern::ring_allreduce, 20'000, 1e6);
   many.rounds = 3;
   CHECK(recur(many, link(1e-5, 1e6)).median_s ==
         Approx(1 + 2.0 * 19'999 / 20'000 + 2 * 19'999 * 1e-5));
+  many = allreduce(Pattern::halving_allreduce, 1 << 19, 1e6);  // too many messages to follow each
+  many.rounds = 11;
+  const double workers = 1 << 19;
+  CHECK(recur(many, link(1e-5, 1e6)).median_s == Approx(1 + 2 * (workers - 1) / workers + 38e-5));
 }
 
 TEST_CASE(

@@ -71,6 +71,7 @@ expect "torus2d torus3d" fast-topology show torus
 expect "uniform_columns uniform_rows" fast-topology show ring --weights u
 expect "a file.toml a folder" fast-topology check --algorithm awc a
 expect "doubling" fast-sim --exchange d
+expect "halving" fast-sim --exchange h
 expect "a folder" fast-trace merge a
 expect "a file.toml a folder" fast-model info a
 expect "--spares --start-deadline" fastrun --s

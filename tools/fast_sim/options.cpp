@@ -20,8 +20,9 @@ void add_run(CLI::App& app, Options& o) {
         tools::topology_words());
   app.add_option("-n,--workers", o.workers, "Number of workers (16)")
       ->check(CLI::Range(1, 1'000'000));
-  offer(app.add_option("--exchange", o.exchange, "neighbors, ring, doubling (all-reduces) or none"),
-        {"neighbors", "ring", "doubling", "none"});
+  offer(app.add_option("--exchange", o.exchange,
+                       "neighbors, ring, doubling, halving (all-reduces) or none"),
+        {"neighbors", "ring", "doubling", "halving", "none"});
   offer(app.add_option("--algorithm", o.algorithm,
                        "Algorithm of fast-train: when it publishes (awc)"),
         tools::rule_words());

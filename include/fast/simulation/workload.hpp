@@ -16,8 +16,12 @@ namespace fast::simulation {
 enum class Pattern {
   neighbors,           ///< by the schedule
   ring_allreduce,      ///< 2(N-1) messages of payload/N to the next worker
-  doubling_allreduce,  ///< recursive doubling: ⌈log₂N⌉ messages of the whole payload
-  nobody,              ///< no exchange
+  doubling_allreduce,  ///< recursive doubling: log₂N messages of the whole payload
+  /// Recursive halving, then doubling (Rabenseifner; Thakur, Rabenseifner & Gropp 2005): messages
+  /// of payload/2, payload/4, ..., payload/N, then payload/N, ..., payload/2. In both, workers
+  /// beyond a power of two give their payload to the next worker and get the result from it.
+  halving_allreduce,
+  nobody,  ///< no exchange
 };
 
 std::string_view name(Pattern pattern) noexcept;
