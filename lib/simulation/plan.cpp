@@ -15,53 +15,13 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include "simulation/read_lists.hpp"
+#include "simulation/host_flows.hpp"
 
 namespace fast::simulation {
 namespace {
 
 constexpr int longest_delay = 16;
 constexpr double most_planned_edges = 4e7;
-
-// How many messages leave and enter each host in a round.
-class HostFlows {
- public:
-  HostFlows(const Schedule& schedule, int workers_per_host)
-      : reads_(schedule), workers_per_host_(workers_per_host) {}
-
-  int between(std::int64_t round, int from, int to) {
-    if (round != round_) count(round);
-    return std::max(leaving_[host(from)], entering_[host(to)]);
-  }
-
- private:
-  std::size_t host(int worker) const {
-    return static_cast<std::size_t>(worker / workers_per_host_);
-  }
-
-  void count(std::int64_t round) {
-    round_ = round;
-    const std::shared_ptr<const ReadLists> lists = reads_.at(round);
-    if (lists == counted_) return;
-    counted_ = lists;
-    const int workers = reads_.schedule().workers();
-    leaving_.assign(host(workers - 1) + 1, 0);
-    entering_ = leaving_;
-    for (int i = 0; i < workers; ++i) {
-      for (const int j : lists->of(i)) {
-        if (host(i) == host(j)) continue;
-        ++leaving_[host(j)];
-        ++entering_[host(i)];
-      }
-    }
-  }
-
-  RoundReads reads_;
-  int workers_per_host_;
-  std::int64_t round_ = -1;
-  std::shared_ptr<const ReadLists> counted_;
-  std::vector<int> leaving_, entering_;
-};
 
 double message_s(const Cluster& cluster, double flows, double size_bytes, double factor) {
   return cluster.link_latency_s + factor * size_bytes * flows / cluster.link_bandwidth;
@@ -116,6 +76,7 @@ class Planner {
   Plan make() {
     add_allreduce(Pattern::ring_allreduce, "all-reduce (ring)");
     add_allreduce(Pattern::doubling_allreduce, "all-reduce (doubling)");
+    add_allreduce(Pattern::halving_allreduce, "all-reduce (halving)");
     std::vector<std::string> names = options_.topologies;
     if (names.empty()) names = planned_topologies();
     for (const std::string& name : names) try_topology(name);
@@ -261,7 +222,7 @@ double relative_rounds(double effective_neighbors, int workers, double critical_
 }
 
 TransferTime shared_links(const Cluster& cluster, const Schedule& schedule) {
-  const auto flows = std::make_shared<HostFlows>(schedule, cluster.workers_per_host);
+  const auto flows = std::make_shared<RoundFlows>(schedule, cluster.workers_per_host);
   return [cluster, flows](std::int64_t round, int from, int to, double size_bytes) {
     if (from / cluster.workers_per_host == to / cluster.workers_per_host) {
       return size_bytes / cluster.memory_bandwidth;
@@ -272,12 +233,14 @@ TransferTime shared_links(const Cluster& cluster, const Schedule& schedule) {
 }
 
 TransferTime allreduce_links(const Cluster& cluster, Pattern pattern) {
-  const int flows = pattern == Pattern::ring_allreduce ? 1 : cluster.workers_per_host;
+  const auto flows =
+      std::make_shared<StepFlows>(pattern, cluster.workers(), cluster.workers_per_host);
   return [cluster, flows](std::int64_t round, int from, int to, double size_bytes) {
     if (from / cluster.workers_per_host == to / cluster.workers_per_host) {
       return size_bytes / cluster.memory_bandwidth;
     }
-    return message_s(cluster, flows, size_bytes, link_factor(cluster, round, from, to));
+    return message_s(cluster, flows->between(from, to), size_bytes,
+                     link_factor(cluster, round, from, to));
   };
 }
 

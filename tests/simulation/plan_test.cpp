@@ -75,6 +75,62 @@ TEST_CASE("a ring of several workers a host is as fast as its slowest link") {
   CHECK(found(made, "all-reduce (ring)").round_s <= 0.1 + 2 * 31.0 / 32 * 0.4 + 1e-9);
 }
 
+TEST_CASE("messages of a step of an all-reduce share the links of their hosts") {
+  Cluster cluster = fast_network();
+  cluster.workers_per_host = 4;
+  const double link_s = 4e6 / 1e9, memory_s = 4e6 / cluster.memory_bandwidth;
+  CHECK(allreduce_links(cluster, Pattern::ring_allreduce)(0, 3, 4, 4e6) == Approx(link_s));
+  for (const Pattern pattern : {Pattern::doubling_allreduce, Pattern::halving_allreduce}) {
+    const TransferTime links = allreduce_links(cluster, pattern);
+    CHECK(links(0, 1, 3, 4e6) == Approx(memory_s));
+    CHECK(links(0, 1, 5, 4e6) == Approx(4 * link_s));
+  }
+}
+
+TEST_CASE("hosts may have any number of workers, and pairs that fold are on one host") {
+  Cluster cluster = fast_network();
+  cluster.workers_per_host = 6;  // 48 workers, of which 16 fold into 1, 3, ..., 31
+  const double link_s = 4e6 / 1e9, memory_s = 4e6 / cluster.memory_bandwidth;
+  const TransferTime links = allreduce_links(cluster, Pattern::halving_allreduce);
+  CHECK(links(0, 0, 1, 4e6) == Approx(memory_s));
+  CHECK(links(0, 1, 0, 4e6) == Approx(memory_s));
+  // Of the first hosts, three workers each exchange: 1, 3, 5 and 7, 9, 11 with the places 0 to 5.
+  // Over a distance of two places, one message enters host 0 and three enter host 1.
+  CHECK(links(0, 1, 5, 4e6) == Approx(memory_s));
+  CHECK(links(0, 3, 7, 4e6) == Approx(3 * link_s));
+  // Of the last hosts, all six do.
+  CHECK(links(0, 46, 44, 4e6) == Approx(memory_s));
+  CHECK(links(0, 46, 38, 4e6) == Approx(6 * link_s));
+}
+
+TEST_CASE("halving and doubling take the known times on hosts with several workers") {
+  Cluster cluster = fast_network();
+  cluster.workers_per_host = 4;
+  cluster.link_latency_s = 1e-3;
+  cluster.link_bandwidth = 1e7;
+  cluster.allreduce_overlap = 0;
+  const Plan made = plan(cluster, one("ring"));
+  const double link_s = 4e6 / 1e7, memory_s = 4e6 / cluster.memory_bandwidth;
+  // Of the steps to the next 1, 2, 4, 8 and 16 workers, those from 4 on leave the host, and all of
+  // its workers send.
+  const double halved_s = 2 * (memory_s * 3 / 4 + 4 * link_s * 7 / 32 + 3e-3);
+  CHECK(found(made, "all-reduce (halving)").round_s == Approx(0.1 + halved_s));
+  const double doubled_s = 2 * memory_s + 3 * (4 * link_s + 1e-3);
+  CHECK(found(made, "all-reduce (doubling)").round_s == Approx(0.1 + doubled_s));
+}
+
+TEST_CASE("with large delays, short messages are doubled and long ones are halved") {
+  Cluster cluster = fast_network();
+  cluster.link_latency_s = 0.02;
+  const auto best_allreduce = [&] {
+    const Plan made = plan(cluster, one("ring"));
+    return std::ranges::find_if(made.candidates, &Candidate::is_allreduce)->exchange;
+  };
+  CHECK(best_allreduce() == "all-reduce (doubling)");
+  cluster.payload_bytes = 4e8;
+  CHECK(best_allreduce() == "all-reduce (halving)");
+}
+
 TEST_CASE("where the network costs nothing, all-reduce is best") {
   Cluster cluster = fast_network();
   cluster.link_bandwidth = 1e14;

@@ -60,7 +60,7 @@ Plan plan(const Cluster& cluster, const PlanOptions& options = {});
 /// The transfer times that plan() uses for a schedule that is already placed; rank r is on host
 /// r / workers_per_host.
 TransferTime shared_links(const Cluster& cluster, const Schedule& schedule);
-/// The same for an all-reduce, in which `flows` messages at a time share a link.
+/// The same for an all-reduce: the messages of one of its steps share the links.
 TransferTime allreduce_links(const Cluster& cluster, Pattern pattern);
 
 }  // namespace fast::simulation
