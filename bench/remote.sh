@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # remote.sh BIN [RATE]: what workers on two hosts reach over links of RATE (1gbit; "off": no limit), the hosts being
 # network namespaces of this machine (root, iproute2). BIN is the folder of the built programs. Tables on the terminal,
-# results under $OUT (a temporary folder). TRAIN=0 leaves the training runs out.
+# results under $OUT (a temporary folder). TRAIN=0 leaves the training runs out. NetPIPE sends the same 10 MB, where it is
+# installed (apt-get install netpipe-mpich2).
 set -euo pipefail
 bin=$(readlink -f "${1:?the folder of the built programs}")
 rate=${2:-1gbit}
@@ -16,6 +17,11 @@ trap '"$hosts" down' EXIT
 "$hosts" rate "$rate"
 echo "two hosts, links of $rate"
 timeout -k 5 300 "$hosts" run 2 -r 1 "$bin/bench_remote" --json "$out/remote.json" </dev/null 9>&-
+netpipe=${NETPIPE:-$(command -v NPmpich2 || true)}
+if [[ -n $netpipe ]]; then # half of the time there and back
+  timeout -k 5 120 "$hosts" run 2 -r 1 "$netpipe" -l 10000000 -u 10000000 -p 0 -n 10 -o "$out/netpipe" </dev/null 9>&- |
+    sed -n 's/.*\( [0-9.]*\) usec.*/\1/p' | awk '{ printf "NetPIPE: %.1f ms for 10 MB in one direction\n", $1 / 1000 }'
+fi
 [[ ${TRAIN:-1} == 0 ]] && exit 0
 
 # Training to 85 %: neighbors' weights, as they are and coded, against averaged gradients.
