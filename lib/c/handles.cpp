@@ -44,7 +44,7 @@ fast_status status_of_exception() noexcept {
   } catch (const std::exception& error) {
     return remember(FAST_ERROR_INTERNAL, message_of(error).c_str());
   } catch (...) {
-    return remember(FAST_ERROR_INTERNAL, "an exception that is no std::exception");
+    return remember(FAST_ERROR_INTERNAL, "an exception that is not a std::exception");
   }
 }
 

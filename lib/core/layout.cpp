@@ -31,11 +31,12 @@ void check(const std::vector<TensorView>& views, Device device) {
             "parameters: {} has strides [{}]; contiguous row-major memory is required, hand over a "
             "contiguous copy that the model uses",
             describe(view), fmt::join(view.strides, ", "));
-    require(reinterpret_cast<std::uintptr_t>(view.data) % size_bytes(view.dtype) == 0,
-            ErrorKind::argument,
-            "parameters: {} begins at an address that is no multiple of its elements' size; hand "
-            "over aligned memory",
-            describe(view));
+    require(
+        reinterpret_cast<std::uintptr_t>(view.data) % size_bytes(view.dtype) == 0,
+        ErrorKind::argument,
+        "parameters: {} begins at an address that is not a multiple of its elements' size; hand "
+        "over aligned memory",
+        describe(view));
     require(view.device == device, ErrorKind::argument,
             "parameters: {} is in {}; {} is required, hand over a mirror of it there",
             describe(view), describe(view.device), describe(device));

@@ -86,7 +86,7 @@ std::string why_unreadable_file(const fs::path& path) {
   if (status.type() == fs::file_type::not_found) return "there is no such file";
   if (error) return error.message();
   if (fs::is_directory(status)) return "it is a directory";
-  if (!fs::is_regular_file(status)) return "it is no regular file";
+  if (!fs::is_regular_file(status)) return "it is not a regular file";
   return why_not(path, R_OK);
 }
 
@@ -95,7 +95,7 @@ std::string why_unreadable_directory(const fs::path& path) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) return "there is no such directory";
   if (error) return error.message();
-  if (!fs::is_directory(status)) return "it is no directory";
+  if (!fs::is_directory(status)) return "it is not a directory";
   return why_not(path, R_OK | X_OK);
 }
 

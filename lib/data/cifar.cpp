@@ -32,13 +32,13 @@ struct Records {
 std::uintmax_t records_in(const std::filesystem::path& path, const CifarForm& form) {
   const std::string problem = why_unreadable_file(path);
   require(problem.empty(), ErrorKind::data,
-          "read_{}: {}: {}; the binary version of {} has {}, get it anew", form.name, path.string(),
-          problem, form.name, form.files);
+          "read_{}: {}: {}; the binary version of {} has {}, download it again", form.name,
+          path.string(), problem, form.name, form.files);
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   require(!error && size > 0 && size % form.record_bytes() == 0, ErrorKind::data,
-          "read_{}: {}: {} bytes are no whole number of records of {}; it is truncated or no "
-          "{} file in the binary version, get it anew",
+          "read_{}: {}: {} bytes are not a whole number of records of {}; it is truncated, or "
+          "not a {} file in the binary version, download it again",
           form.name, path.string(), size, form.record_bytes(), form.name);
   return size / form.record_bytes();
 }

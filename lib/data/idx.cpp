@@ -39,7 +39,7 @@ class IdxFile {
   std::uint32_t word() {
     unsigned char b[4];
     require(read(b, 4) == 4, ErrorKind::data,
-            "read_idx: {}: the file ends within its header; get it anew", path_);
+            "read_idx: {}: the file ends within its header; download it again", path_);
     return std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];
   }
 
@@ -56,7 +56,7 @@ class IdxFile {
     const bool plain = gzdirect(file_.get()) == 1;
     require(count / (plain ? 1 : largest_expansion) <= file_bytes_, ErrorKind::data,
             "read_idx: {}: the header announces {} bytes, more than a file of {} bytes can hold; "
-            "it is truncated or damaged, get it anew",
+            "it is truncated or damaged, download it again",
             path_, count, file_bytes_);
     std::vector<std::uint8_t> bytes;
     while (bytes.size() < wanted) {
@@ -64,8 +64,8 @@ class IdxFile {
       bytes.resize(std::min<std::uint64_t>(wanted, old + chunk_bytes));
       const std::size_t got = read(bytes.data() + old, bytes.size() - old);
       require(got == bytes.size() - old, ErrorKind::data,
-              "read_idx: {}: truncated: the header announces {} bytes, the file holds {}; get it "
-              "anew",
+              "read_idx: {}: truncated: the header announces {} bytes, the file holds {}; download "
+              "it again",
               path_, count, old + got);
     }
     if (wanted < count) return bytes;
@@ -84,7 +84,7 @@ class IdxFile {
     const char* text = gzerror(file_.get(), &code);
     if (code == Z_ERRNO) text = std::strerror(errno);
     require(got >= 0 && (code == Z_OK || code == Z_STREAM_END), ErrorKind::data,
-            "read_idx: {}: damaged or truncated ({}); get it anew", path_, text);
+            "read_idx: {}: damaged or truncated ({}); download it again", path_, text);
     return static_cast<std::size_t>(got);
   }
 
@@ -105,7 +105,8 @@ Dataset read_idx(const std::filesystem::path& images, const std::filesystem::pat
   require(count > 0 && rows > 0 && columns > 0 &&
               !__builtin_mul_overflow(count, rows * columns, &image_bytes),
           ErrorKind::data,
-          "read_idx: {}: the header announces {} images of {}x{}; the file is damaged, get it anew",
+          "read_idx: {}: the header announces {} images of {}x{}; the file is damaged, download it "
+          "again",
           images.string(), count, rows, columns);
 
   IdxFile label_file(labels);

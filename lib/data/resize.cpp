@@ -38,7 +38,7 @@ ImageSize image_size_from(std::string_view text) {
   const ImageSize size{side_from(text.substr(0, x)),
                        side_from(text.substr(std::min(x + 1, text.size())))};
   require(size.rows > 0 && size.columns > 0, ErrorKind::argument,
-          "\"{}\" is no size of images; ROWSxCOLUMNS is required, as 224x224, each from 1 to {}",
+          "\"{}\" is not a size of images; ROWSxCOLUMNS is required, as 224x224, each from 1 to {}",
           printable(text), longest_side);
   return size;
 }
@@ -169,7 +169,7 @@ Targets targets_of(const Dataset& dataset) {
 Dataset resized(const Dataset& dataset, ImageSize to) {
   std::vector<std::int64_t> shape = dataset.sample_shape();
   require(shape.size() == 3, ErrorKind::argument,
-          "resize: the samples of {} have the shape [{}], they are no images [channels x rows x "
+          "resize: the samples of {} have the shape [{}], they are not images [channels x rows x "
           "columns]; leave the option out",
           printable(dataset.name()), fmt::join(shape, "x"));
   const ImageSize from{shape[1], shape[2]};

@@ -168,7 +168,7 @@ TraceContent read_traces(const std::filesystem::path& directory) {
     try {
       content.cut += read_trace(content_of(file), content) ? 0 : 1;
     } catch (const protozero::exception& problem) {
-      fail(ErrorKind::mismatch, "{} is no trace: {}; remove it", file.string(), problem.what());
+      fail(ErrorKind::mismatch, "{} is not a trace: {}; remove it", file.string(), problem.what());
     }
   }
   std::set<std::uint64_t> known;

@@ -35,7 +35,7 @@ void check_finite_weights(const std::vector<TensorView>& tensors, const std::str
     const auto values = values_of(view);
     const bool good =
         std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-    require(good, ErrorKind::data, "{}: {} has values that are not finite; save the model anew",
+    require(good, ErrorKind::data, "{}: {} has values that are not finite; save the model again",
             source, printable(view.name));
   }
 }

@@ -176,7 +176,7 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
     std::string why = error.what();
     const std::size_t colon = why.find(": ");
     if (colon != std::string::npos) why = why.substr(colon + 2);
-    refuse(400, "the body is no JSON: byte {}: {}", place, printable(why.substr(0, longest_text)));
+    refuse(400, "the body is not JSON: byte {}: {}", place, printable(why.substr(0, longest_text)));
   }
 
  private:

@@ -137,7 +137,7 @@ void name_version(Reply& reply, const std::string& model, const ModelVersion& ve
 std::string predicted_model(std::string_view path) {
   const std::size_t around = models_path.size() + 1 + predict_end.size();
   if (!path.starts_with(models_path) || !path.ends_with(predict_end) || path.size() < around)
-    refuse(404, "\"{}\" is no path of predictions", shortened(path));
+    refuse(404, "\"{}\" is not a path of predictions", shortened(path));
   return std::string(path.substr(models_path.size() + 1, path.size() - around));
 }
 

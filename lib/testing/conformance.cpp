@@ -103,7 +103,7 @@ Report check_backend(const BackendMaker& make, const Problem& problem) {
       } catch (const std::exception& error) {
         result.failure = error.what();
       } catch (...) {
-        result.failure = "an exception that is no std::exception";
+        result.failure = "an exception that is not a std::exception";
       }
     }
   }

@@ -31,7 +31,8 @@ void loss_falls(const Context& context) {
   const auto chance =
       context.test.labels.size() / static_cast<std::size_t>(context.problem.classes);
   require(!correct || *correct > 2 * chance || *correct == context.test.labels.size(),
-          ErrorKind::numeric, "{} of {} samples are told right after training; chance tells {}",
+          ErrorKind::numeric,
+          "{} of {} samples are classified correctly after training; chance gives {}",
           correct.value_or(0), context.test.labels.size(), chance);
 }
 
@@ -54,7 +55,7 @@ void evaluations_add_up(const Context& context) {
   const Evaluation a = backend->evaluate(context.test.batch(0, head));
   const Evaluation b = backend->evaluate(context.test.batch(head, count - head));
   require(whole.correct == a.correct + b.correct && whole.correct <= count, ErrorKind::mismatch,
-          "{} of {} samples are told right, of two parts {} and {}", whole.correct, count,
+          "{} of {} samples are classified correctly, of two parts {} and {}", whole.correct, count,
           a.correct, b.correct);
   const double parts = a.loss_sum + b.loss_sum;
   require(std::abs(whole.loss_sum - parts) <= 1e-4 * std::abs(parts), ErrorKind::mismatch,

@@ -75,9 +75,9 @@ const std::vector<Entry>& entries() {
        [] { return schedule::alternating_pairs_torus(); }},
       {{"exponential_ring", "one_peer_exponential and the ring in turn", true},
        schedule::exponential_ring},
-      {{"random_matchings", "pairs drawn anew every round", true},
+      {{"random_matchings", "pairs drawn again every round", true},
        [] { return schedule::random_matchings(); }},
-      {{"equidyn", "reads the one u before it, u drawn anew every round", true},
+      {{"equidyn", "reads the one u before it, u drawn again every round", true},
        [] { return schedule::equidyn(); }},
   };
   return all;
@@ -126,7 +126,7 @@ std::optional<std::int64_t> every_of_sites(std::string_view name) {
   std::int64_t every = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), every);
   require(error == std::errc() && end == digits.data() + digits.size(), ErrorKind::topology,
-          "topology \"{}\": \"{}\" is no number of rounds; write sites:50", name, digits);
+          "topology \"{}\": \"{}\" is not a number of rounds; write sites:50", name, digits);
   return every;
 }
 

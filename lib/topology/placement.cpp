@@ -202,7 +202,7 @@ Schedule placed(const Schedule& schedule, const std::vector<int>& worker_of_rank
   for (std::size_t r = 0; r < worker_of_rank.size(); ++r) {
     const auto worker = static_cast<std::size_t>(worker_of_rank[r]);
     require(worker < inverse.size() && inverse[worker] < 0, ErrorKind::topology,
-            "placed: rank {} takes place {}, which is no place of its own among {}", r,
+            "placed: rank {} takes place {}, which is taken or is not among the {} places", r,
             worker_of_rank[r], inverse.size());
     inverse[worker] = static_cast<int>(r);
   }

@@ -233,14 +233,14 @@ void Replica::require_in_place() const {
   for (const Part& part : impl_->parts)
     require(part.tensor.data_ptr() == part.place, ErrorKind::mismatch,
             "torch: the memory of \"{}\" has moved since the Replica was made; make it after "
-            "Module::to() and loading, and make it anew when tensors are replaced",
+            "Module::to() and loading, and make it again when tensors are replaced",
             part.name);
 #ifndef NDEBUG
   const std::vector<Part> now = parts_of(impl_->module);
   for (std::size_t i = 0; i < now.size(); ++i)
     require(now.size() == impl_->parts.size() && now[i].tensor.is_same(impl_->parts[i].tensor),
             ErrorKind::mismatch,
-            "torch: the module has replaced \"{}\" since the Replica was made; make it anew",
+            "torch: the module has replaced \"{}\" since the Replica was made; make it again",
             now[i].name);
 #endif
 }

@@ -40,7 +40,7 @@ class Entries {
 
   [[noreturn]] void refuse(const char* key) const {
     fail(ErrorKind::data,
-         "{}: its metadata has {} \"{}\", which cannot be read; save the model anew", file_, key,
+         "{}: its metadata has {} \"{}\", which cannot be read; save the model again", file_, key,
          printable(text(key)));
   }
 

@@ -284,7 +284,7 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   if (context.rank() == 0) {
     context.warn(
         fmt::format("algorithm {}: the topology, its weights or the places of the workers in it "
-                    "are not those of the saved state; the rule begins anew",
+                    "are not those of the saved state; the rule restarts without its saved state",
                     setting.declared.name));
   }
   begin_for_other_weights();

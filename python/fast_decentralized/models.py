@@ -140,7 +140,7 @@ class TorchReplica(Replica):
         names = {name for name, _ in found.items() ^ self._places.items()}
         first = next(name for name in [*self._places, *found] if name in names)
         raise _core.MismatchError(f"Worker: tensor \"{first}\" is not where it was; call worker.rebind() after the "
-                                  "module was moved, loaded anew or changed")
+                                  "module was moved, loaded again or changed")
 
     def _note_places(self) -> None:
         self._places = self._found()

@@ -307,7 +307,7 @@ class Worker:
     def allow_growth(self, first: int = 0, every: int = 1) -> None:
         """From now on a spare may join as one worker more when fastrun asks for it: before round ``first``,
         ``first + every`` and so on. Every worker calls it, with the same rounds. ``size`` changes between two
-        rounds, so choose data by ``rank`` and ``size`` in each round, or anew when ``size`` has changed. With
+        rounds, so choose data by ``rank`` and ``size`` in each round, or again when ``size`` has changed. With
         ``every`` above 1 each further growth needs another call. Without spares it does nothing."""
         self._calling(lambda core: core.allow_growth(first, every))
 

@@ -45,11 +45,11 @@ TEST_CASE("what cannot be read is named with its reason") {
   const testing::TemporaryDirectory directory;
   CHECK(why_unreadable_file(directory / "none") == "there is no such file");
   CHECK(why_unreadable_file(directory.path()) == "it is a directory");
-  CHECK(why_unreadable_file("/dev/null") == "it is no regular file");
+  CHECK(why_unreadable_file("/dev/null") == "it is not a regular file");
   std::ofstream(directory / "file") << "text";
   CHECK(why_unreadable_file(directory / "file").empty());
   CHECK(why_unreadable_directory(directory.path()).empty());
-  CHECK(why_unreadable_directory(directory / "file") == "it is no directory");
+  CHECK(why_unreadable_directory(directory / "file") == "it is not a directory");
   CHECK(why_unreadable_directory(directory / "none") == "there is no such directory");
   CHECK(why_unreadable_directory(directory / "file/below") == "there is no such directory");
   chmod((directory / "file").c_str(), 0);

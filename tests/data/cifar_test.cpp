@@ -96,7 +96,7 @@ TEST_CASE("CIFAR-100 has a hundred classes, and a group before each class") {
   std::filesystem::resize_file(directory / "test.bin", 3074 + 3073);
   CHECK_THROWS_WITH(
       data::load(directory.path().string()),
-      ContainsSubstring("test.bin: 6147 bytes are no whole number of records of 3074"));
+      ContainsSubstring("test.bin: 6147 bytes are not a whole number of records of 3074"));
   std::filesystem::remove(directory / "train.bin");
   CHECK_THROWS_WITH(data::load(directory.path().string()),
                     ContainsSubstring("cifar-100 has train.bin and test.bin"));

@@ -69,7 +69,7 @@ TEST_CASE("of a compressed file only what a limit asks for is read") {
 TEST_CASE("an unknown name lists the choices") {
   CHECK_THROWS_WITH(data::load("imagenet"),
                     ContainsSubstring("\"imagenet\"") && ContainsSubstring("fashion-mnist"));
-  CHECK_THROWS_WITH(data::load("/dev/null"), ContainsSubstring("it is no directory"));
+  CHECK_THROWS_WITH(data::load("/dev/null"), ContainsSubstring("it is not a directory"));
   CHECK_THROWS_WITH(data::load("/no/such"), ContainsSubstring("there is no such directory"));
 }
 

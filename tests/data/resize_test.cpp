@@ -262,7 +262,7 @@ TEST_CASE("samples that are no images are not resized") {
   const data::Dataset table("flowers", {4}, std::vector<float>(8), {0, 1}, 2);
   CHECK_THROWS_WITH(
       data::resized(table, {3, 3}),
-      ContainsSubstring("the samples of flowers have the shape [4], they are no images"));
+      ContainsSubstring("the samples of flowers have the shape [4], they are not images"));
   const data::Dataset floats("floats", {1, 1, 2}, std::vector<float>{0, 8, 1, 1},
                              data::Targets{std::vector<float>{5, 6}, {}});
   const data::Dataset wide = data::resized(floats, {1, 4});

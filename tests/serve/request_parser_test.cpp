@@ -56,8 +56,8 @@ TEST_CASE("instances stand one after the other, and members in any order") {
 }
 
 TEST_CASE("JSON that is no request is refused with the place of the mistake") {
-  refused("", 400, "no JSON");
-  refused("{", 400, "no JSON");
+  refused("", 400, "not JSON");
+  refused("{", 400, "not JSON");
   refused("[1]", 400, "an object is required");
   refused("7", 400, "an object is required");
   refused("{}", 400, "\"instances\" is missing");
@@ -75,7 +75,7 @@ TEST_CASE("JSON that is no request is refused with the place of the mistake") {
   refused(R"({"instances": [[[[[1]]]]]})", 400, "deep");
   refused(R"({"instances": [[1,2,3,4]], "instance": 1})", 400, "did you mean \"instances\"?");
   refused(R"({"instances": [[1,2,3,4]], "instances": [[1,2,3,4]]})", 400, "twice");
-  refused(R"({"instances": [[1,2,3,4]]} x)", 400, "no JSON");
+  refused(R"({"instances": [[1,2,3,4]]} x)", 400, "not JSON");
   refused(R"({"instances": [[1,2,3,4],[1,2,3,4],[1,2,3,4],[1,2,3,4]]})", 413, "3 at most");
   refused(R"({"instances": [[1,2,3,4.5]], "type": "u8"})", 400, "0 to 255");
   refused(R"({"instances": [[1,2,3,256]], "type": "u8"})", 400, "0 to 255");

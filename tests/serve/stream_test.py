@@ -168,7 +168,7 @@ def test_bad_messages_and_the_end(image):
     add_streams(client)
     scorer = Scorer(server)
     raw = {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"}
-    cases = [(b"{", {}, "400", "no JSON"), (b"", {}, "400", "JSON"), (b"abc", raw, "400", "samples of 784 bytes"),
+    cases = [(b"{", {}, "400", "not JSON"), (b"", {}, "400", "JSON"), (b"abc", raw, "400", "samples of 784 bytes"),
              (b"{}", {"Content-Type": "text/plain"}, "415", "content type"),
              (b'{"instances": []}', {}, "400", "no instances"),
              (image, {**raw, "X-Model-Version": "0"}, "404", "no version"),

@@ -219,7 +219,7 @@ def test_made_anew(samples):
         client.add_stream("SAMPLES", ["samples"])
         publish_slowly(client, samples, 0, 200)
         wait_for(lambda: job.process.poll() is not None, "a run whose stream was made anew ends")
-        said = job.stderr().count("the stream SAMPLES was deleted and made anew")
+        said = job.stderr().count("the stream SAMPLES was deleted and made again")
         check(job.process.returncode == 1 and said == 1, f"status {job.process.returncode}: {job.stderr()}")
         server.stop()
 

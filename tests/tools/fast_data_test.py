@@ -71,7 +71,7 @@ def numpy_files(folder):
         check_moments(text, x.transpose(0, 3, 1, 2) / 255, save.__name__)
     whole = file.read_bytes()
     (folder / "cut.npz").write_bytes(whole[:len(whole) // 2])
-    refused("cut npz", "info", folder / "cut.npz", says="no whole ZIP archive")
+    refused("cut npz", "info", folder / "cut.npz", says="not a complete ZIP archive")
     (folder / "damaged.npz").write_bytes(whole[:200] + bytes([whole[200] ^ 255]) + whole[201:])
     refused("damaged npz", "info", folder / "damaged.npz", says="is damaged")
     numpy.savez(folder / "objects.npz", x=numpy.array([{}, {}], dtype=object), y=y[:2])

@@ -338,7 +338,7 @@ TEST_CASE("sites are chosen by name, with the rounds between exchanges, or by a 
       parse_topology("schedule = \"sites\"\nevery = 10\nworkers_per_site = 3", "a.toml");
   CHECK(file.make(6).period() == 10 * 3);
   CHECK_THROWS_WITH(topology_by_name("sites:2"), Contains("at least 3 are required"));
-  CHECK_THROWS_WITH(topology_by_name("sites:x"), Contains("is no number of rounds"));
+  CHECK_THROWS_WITH(topology_by_name("sites:x"), Contains("is not a number of rounds"));
   CHECK_THROWS_WITH(topology_on_hosts("sites", {0, 1, 1}).make(3),
                     Contains("the same number of workers"));
 }

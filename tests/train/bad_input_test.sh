@@ -75,18 +75,18 @@ make_data() {
 check_data() {
   refused "no directory" "\"/no/such\"" "fashion-mnist" "directory" -- --data /no/such
   refused "a file is missing" "absent has no t10k-images" -- --data "$directory/absent"
-  refused "truncated" "train-images-idx3-ubyte" "47040 bytes" "get it anew" \
+  refused "truncated" "train-images-idx3-ubyte" "47040 bytes" "download it again" \
     -- --data "$directory/truncated"
   refused "wrong magic" "train-labels-idx1-ubyte" 0x00000803 0x00000801 -- --data "$directory/magic"
   refused "a label outside the classes" "t10k-labels" "11" "10 classes" -- --data "$directory/label"
   printf 'a,price\n1,2\n1,x\n' >"$directory/table.csv"
   refused "a table without a target" "table.csv" "--target" -- --data "$directory/table.csv"
   refused "no such column" "no column \"prise\"" "did you mean" -- --data "$directory/table.csv" --target prise
-  refused "a field that is no number" "table.csv:3: column 2 (price): \"x\" is no number" \
+  refused "a field that is no number" "table.csv:3: column 2 (price): \"x\" is not a number" \
     -- --data "$directory/table.csv" --target a --test-share 0.5
-  refused "no NumPy file" "table.npz" "no whole ZIP archive" -- --data "$directory/table.npz"
+  refused "no NumPy file" "table.npz" "not a complete ZIP archive" -- --data "$directory/table.npz"
   refused "no array" "table.npy" "does not begin" -- --data "$directory/table.npy" --target "$directory/table.npy"
-  refused "no tar file" "table.tar" "no tar archive" -- --data "$directory/table.tar" --test-data "$directory/table.tar"
+  refused "no tar file" "table.tar" "not a tar archive" -- --data "$directory/table.tar" --test-data "$directory/table.tar"
   refused "no packed file" "table.packed" "does not begin with FASTPACK" -- --data "$directory/table.packed" --test-data "$directory/table.packed"
   refused "shards without a test part" "--test-data" -- --data "$directory/table.tar"
   refused "no shards" "no file matches" -- --data "$directory/none-*.tar" --test-data "$directory/table.tar"
@@ -97,7 +97,7 @@ check_data() {
   refused "no size of images" "--resize: " "\"28\"" "ROWSxCOLUMNS" -- --resize 28
   refused "a size of no model" "--resize model: model mlp takes samples of shape [784]" -- --resize model --model mlp
   printf 'a,price\n1,2\n1,3\n2,3\n' >"$directory/numbers.csv"
-  refused "a table that is resized" "the samples of" "they are no images" -- --data "$directory/numbers.csv" --target price --resize 8x8
+  refused "a table that is resized" "the samples of" "they are not images" -- --data "$directory/numbers.csv" --target price --resize 8x8
   differ "windows" "window auto" "window 5" -- --window 5
   differ "data missing on one rank" "\"/no/such\"" "directory" -- --data /no/such
 }

@@ -152,7 +152,8 @@ TEST_CASE("a saved state goes on to the mean with other mixing weights, and says
       WorkerOptions options = changed_options(c);
       options.log = [&](LogLevel, std::string_view text) {
         const std::lock_guard lock(mutex);
-        if (text.find("begins anew") != std::string_view::npos) said.emplace_back(text);
+        if (text.find("restarts without its saved state") != std::string_view::npos)
+          said.emplace_back(text);
       };
       Worker worker(group, c.after, {view_of("x", std::span(mine.x))}, options);
       worker.restore(mine.views);

@@ -147,10 +147,11 @@ void convert(const Conversion& conversion, const tools::DataOptions& reading) {
 void show_shard(const std::string& path) {
   const data::PackedInfo info = data::read_packed_info(path);
   const std::vector<std::size_t> damaged = data::damaged_in(path);
-  require(damaged.empty(), ErrorKind::data,
-          "packed: {}: {} damaged samples, the first is sample {}; convert the data anew, or go on "
-          "without them",
-          printable(path), damaged.size(), damaged.empty() ? 0 : damaged.front());
+  require(
+      damaged.empty(), ErrorKind::data,
+      "packed: {}: {} damaged samples, the first is sample {}; convert the data again, or go on "
+      "without them",
+      printable(path), damaged.size(), damaged.empty() ? 0 : damaged.front());
   fmt::print("{}: shard {} of {} of \"{}\"\n", printable(path), info.index, info.shards,
              printable(info.name));
   fmt::print("{} samples of {} {}\n", info.samples, fmt::join(info.sample_shape, "x"),

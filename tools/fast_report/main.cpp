@@ -49,7 +49,7 @@ int run(int argc, char** argv) {
       app.add_option("--html", file, "the page to write; a report that is there is replaced")
           ->capture_default_str(),
       {"<file>"});
-  app.add_flag("--overwrite", overwrite, "replace the file even if it is no report");
+  app.add_flag("--overwrite", overwrite, "replace the file even if it is not a report");
   if (const auto status = tools::parse(app, argc, argv)) return *status;
   fast_report::require_writable(file, overwrite);
   const std::vector<fast_report::Run> runs = read_all(directories);

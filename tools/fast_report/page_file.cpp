@@ -62,10 +62,11 @@ void require_writable(const fs::path& path, bool overwrite) {
     fail_to_write(path, "there is no directory " + folder.string());
   }
   if (overwrite || !fs::is_regular_file(path, problem) || fs::file_size(path, problem) == 0) return;
-  fast::require(is_report(path), fast::ErrorKind::argument,
-                "{}: the file exists and is no report of fast-report; choose another file or add "
-                "--overwrite",
-                path.string());
+  fast::require(
+      is_report(path), fast::ErrorKind::argument,
+      "{}: the file exists and is not a report of fast-report; choose another file or add "
+      "--overwrite",
+      path.string());
 }
 
 void write_page(const fs::path& path, const std::string& text) {

@@ -279,12 +279,13 @@ void check_subjects(const Options& o) {
   require(!o.subject.empty() && !o.answers.empty(), ErrorKind::argument,
           "--stream: --subject and --answers are required, the subjects of messages and answers");
   require(stream::is_subject(o.subject, true), ErrorKind::argument,
-          "--subject: \"{}\" is no subject; names with dots between them are required",
+          "--subject: \"{}\" is not a subject; names with dots between them are required",
           printable(o.subject));
-  require(stream::is_subject(o.answers, false), ErrorKind::argument,
-          "--answers: \"{}\" is no subject; names with dots between them are required, without * "
-          "and >",
-          printable(o.answers));
+  require(
+      stream::is_subject(o.answers, false), ErrorKind::argument,
+      "--answers: \"{}\" is not a subject; names with dots between them are required, without * "
+      "and >",
+      printable(o.answers));
   require(!stream::subject_matches(o.subject, o.answers), ErrorKind::argument,
           "--answers {}: answers would be messages of --subject {}; choose another subject",
           printable(o.answers), printable(o.subject));

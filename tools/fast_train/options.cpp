@@ -364,7 +364,7 @@ void add_needs(OptionTable& table, const Options& o) {
                "some");
   table.at("take_over")
       .only_if([&o] { return o.trainer.shards.dirichlet_alpha.has_value(); },
-               "with even shards all samples are dealt anew every epoch, so that nothing is to be "
+               "with even shards all samples are dealt again every epoch, so that nothing is to be "
                "taken over; leave it out or take --shards dirichlet:ALPHA")
       .only_if(only.no_all_reduce(),
                "an all-reduce cannot go on without a worker, so that nobody's samples are left; "

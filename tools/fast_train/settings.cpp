@@ -135,7 +135,7 @@ data::ImageSize image_size_of_model(const Options& o) {
                                                         : nn::model_by_name(o.model, 10);
   require(
       spec.input.size() == 3, ErrorKind::argument,
-      "--resize model: model {} takes samples of shape {}, which are no images; give a size, as "
+      "--resize model: model {} takes samples of shape {}, which are not images; give a size, as "
       "--resize 28x28",
       o.model, nn::describe(spec.input));
   return {spec.input[1], spec.input[2]};

@@ -42,7 +42,7 @@ ControlFile::ControlFile(std::string path) : path_(std::move(path)) {
   std::error_code ignored;
   fast::require(!std::filesystem::exists(path_, ignored) || S_ISREG(status_of(path_).st_mode),
                 fast::ErrorKind::argument,
-                "fastrun: --control {} is no regular file; choose another file", path_);
+                "fastrun: --control {} is not a regular file; choose another file", path_);
   const bool made = std::ofstream(path_, std::ios::app).good();
   std::ifstream in(path_, std::ios::binary | std::ios::ate);
   fast::require(made && in.good(), fast::ErrorKind::argument,

@@ -57,12 +57,12 @@ class Replica {
                   values.size() == views_[i].element_count(),
               ErrorKind::mismatch,
               "dlib: the parameters of layer {} have moved or changed their size since the Replica "
-              "was made; make it after loading, and make it anew when layers change",
+              "was made; make it after loading, and make it again when layers change",
               layer);
       ++i;
     });
     require(i == views_.size(), ErrorKind::mismatch,
-            "dlib: {} layers have parameters, {} had when the Replica was made; make it anew", i,
+            "dlib: {} layers have parameters, {} had when the Replica was made; make it again", i,
             views_.size());
   }
 

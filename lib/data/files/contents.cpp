@@ -18,8 +18,8 @@ std::string read_text(const std::filesystem::path& path, std::string_view who) {
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), static_cast<std::streamsize>(size));
   require(file.gcount() == static_cast<std::streamsize>(size), ErrorKind::data,
-          "{}: {}: {} of its {} bytes can be read; get it anew", who, printable(path.string()),
-          file.gcount(), size);
+          "{}: {}: {} of its {} bytes can be read; copy the file again", who,
+          printable(path.string()), file.gcount(), size);
   return bytes;
 }
 

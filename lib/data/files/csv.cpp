@@ -58,10 +58,11 @@ std::vector<float> numbers_of(const CsvTable& table) {
     const std::string& text = table.targets()[row];
     const bool is_number = read_number(text, number);
     const auto value = static_cast<float>(number);
-    require(is_number && std::isfinite(value), ErrorKind::data,
-            "csv: {}: \"{}\" is no finite number, which this loss needs as a target; correct it, "
-            "or take --loss cross_entropy for classes",
-            table.place_of_target(row), printable(text));
+    require(
+        is_number && std::isfinite(value), ErrorKind::data,
+        "csv: {}: \"{}\" is not a finite number, which this loss needs as a target; correct it, "
+        "or take --loss cross_entropy for classes",
+        table.place_of_target(row), printable(text));
     values.push_back(value);
   }
   return values;
@@ -74,10 +75,11 @@ std::vector<std::int32_t> numbered_classes(const CsvTable& table, int classes) {
   for (std::size_t row = 0; row < table.rows(); ++row) {
     double number = 0;
     const std::string& text = table.targets()[row];
-    require(read_number(text, number) && is_class(number, limit), ErrorKind::data,
-            "csv: {}: \"{}\" is no class; whole numbers from 0 to {} are required (--classes), or "
-            "names; for numbers take another loss (--loss mse)",
-            table.place_of_target(row), printable(text), limit - 1);
+    require(
+        read_number(text, number) && is_class(number, limit), ErrorKind::data,
+        "csv: {}: \"{}\" is not a class; whole numbers from 0 to {} are required (--classes), or "
+        "names; for numbers take another loss (--loss mse)",
+        table.place_of_target(row), printable(text), limit - 1);
     labels.push_back(static_cast<std::int32_t>(number));
   }
   return labels;

@@ -52,7 +52,7 @@ std::string CsvReader::quoted() {
 std::string CsvReader::plain() {
   const std::size_t begin = at_;
   while (!ends_line() && text_[at_] != ',') {
-    if (text_[at_] == '\0') refuse("a NUL byte; the file is no text");
+    if (text_[at_] == '\0') refuse("a NUL byte; the file is not text");
     ++at_;
   }
   return std::string(text_.substr(begin, at_ - begin));

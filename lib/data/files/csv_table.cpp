@@ -95,12 +95,13 @@ std::string CsvTable::place(std::size_t line, std::size_t column) const {
 void CsvTable::add(const std::vector<std::string>& fields, std::size_t line) {
   for (const std::size_t c : features_) {
     double number = 0;
-    require(read_number(fields[c], number), ErrorKind::data,
-            "csv: {}: \"{}\" is no number; correct it, or name the --features without this column",
-            place(line, c), shown(fields[c]));
+    require(
+        read_number(fields[c], number), ErrorKind::data,
+        "csv: {}: \"{}\" is not a number; correct it, or name the --features without this column",
+        place(line, c), shown(fields[c]));
     const auto value = static_cast<float>(number);
     require(std::isfinite(value), ErrorKind::data,
-            "csv: {}: \"{}\" is no finite number; correct the value or remove the row",
+            "csv: {}: \"{}\" is not a finite number; correct the value or remove the row",
             place(line, c), shown(fields[c]));
     values_.push_back(value);
   }

@@ -20,7 +20,7 @@ constexpr std::string_view png_begin = "\x89PNG\r\n\x1a\n", jpeg_begin = "\xff\x
 constexpr std::int64_t most_pixels = std::int64_t{1} << 28;
 
 [[noreturn]] void refuse_image(const std::string& name, std::string_view why) {
-  fail(ErrorKind::data, "image {}: cannot be read: {}; get it anew", printable(name),
+  fail(ErrorKind::data, "image {}: cannot be read: {}; copy the file again", printable(name),
        printable(why));
 }
 

@@ -46,7 +46,7 @@ class NpyHeader {
     return sides;
   }
   [[noreturn]] void refuse(std::string_view why) const {
-    fail(ErrorKind::data, "numpy: {}: {}; save the array anew with numpy.save", printable(name_),
+    fail(ErrorKind::data, "numpy: {}: {}; save the array again with numpy.save", printable(name_),
          why);
   }
 
@@ -79,7 +79,7 @@ std::string_view take_header(std::string_view& bytes, const std::string& name) {
   if (version > 1) length |= std::size_t{byte(10)} << 16U | std::size_t{byte(11)} << 24U;
   const std::size_t begin = version > 1 ? 12 : 10;
   require(length <= bytes.size() - begin, ErrorKind::data,
-          "numpy: {}: truncated within its header; get it anew", name);
+          "numpy: {}: truncated within its header; copy the file again", name);
   bytes.remove_prefix(begin + length);
   return all.substr(begin, length);
 }
@@ -150,7 +150,7 @@ NpyArray parse_npy(std::string_view bytes, std::string_view from) {
   require(bytes.size() / type.size_bytes == count && bytes.size() % type.size_bytes == 0,
           ErrorKind::data,
           "numpy: {}: {} bytes of values, shape ({}) of {} needs {}; the file is truncated or "
-          "damaged, get it anew",
+          "damaged, copy the file again",
           name, bytes.size(), fmt::join(array.shape, ", "), type.name, count * type.size_bytes);
   array.values = type.read(bytes);
   return array;

@@ -89,10 +89,11 @@ std::vector<std::int32_t> classes_in(const NpyArray& array, const std::string& n
   const auto read = [&](const auto& values) {
     for (const auto value : values) {
       const auto number = static_cast<double>(value);
-      require(is_class(number, limit), ErrorKind::data,
-              "numpy: {}: target {} is {}, which is no class; whole numbers from 0 on are required "
-              "(--classes), for numbers take another loss (--loss mse)",
-              printable(name), labels.size(), value);
+      require(
+          is_class(number, limit), ErrorKind::data,
+          "numpy: {}: target {} is {}, which is not a class; whole numbers from 0 on are required "
+          "(--classes), for numbers take another loss (--loss mse)",
+          printable(name), labels.size(), value);
       labels.push_back(static_cast<std::int32_t>(number));
     }
   };

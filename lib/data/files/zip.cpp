@@ -25,7 +25,7 @@ constexpr std::uint64_t most_expansion = 1032;
 }  // namespace
 
 void ZipArchive::demand(bool holds) const {
-  require(holds, ErrorKind::data, "npz: {}: it is no whole ZIP archive; get it anew",
+  require(holds, ErrorKind::data, "npz: {}: it is not a complete ZIP archive; copy the file again",
           printable(name_));
 }
 
@@ -127,7 +127,7 @@ std::string ZipArchive::read(std::string_view name) const {
           printable(name_), printable(name), member.method);
   const std::string_view packed = bytes_.substr(begin, member.packed_bytes);
   const auto damaged = [&] {
-    fail(ErrorKind::data, "npz: {}: {} is damaged; get the file anew", printable(name_),
+    fail(ErrorKind::data, "npz: {}: {} is damaged; copy the file again", printable(name_),
          printable(name));
   };
   if (member.bytes / most_expansion > packed.size()) damaged();

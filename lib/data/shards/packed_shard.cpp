@@ -39,7 +39,8 @@ class Product {
 
  private:
   [[noreturn]] void refuse() const {
-    fail(ErrorKind::data, "packed: {}: its description has numbers that no file has; get it anew",
+    fail(ErrorKind::data,
+         "packed: {}: its description has numbers that no file has; copy the file again",
          printable(path_));
   }
   const std::string& path_;
@@ -90,14 +91,14 @@ std::string_view description_of(std::string_view shard, const std::string& path)
           "packed: {}: it does not begin with {}; give a file that fast-data convert wrote",
           printable(path), head_magic);
   require(shard.size() >= head_bytes + tail_bytes && shard.ends_with(tail_magic), ErrorKind::data,
-          "packed: {}: truncated: it has {} bytes and no end; get it anew", printable(path),
+          "packed: {}: truncated: it has {} bytes and no end; copy the file again", printable(path),
           shard.size());
   const std::uint64_t length = word_at(shard, shard.size() - tail_bytes);
   const bool fits = length <= shard.size() - head_bytes - tail_bytes;
   const std::string_view text =
       fits ? shard.substr(shard.size() - tail_bytes - length, length) : std::string_view();
   require(fits && hash_of(text) == word_at(shard, shard.size() - 16), ErrorKind::data,
-          "packed: {}: its description is damaged; get it anew", printable(path));
+          "packed: {}: its description is damaged; copy the file again", printable(path));
   return text;
 }
 
@@ -106,7 +107,7 @@ PackedInfo read_description(std::string_view text, const std::string& path) {
     const nlohmann::json json = nlohmann::json::parse(text);
     const int version = json.at("version").get<int>();
     require(version == packed_version, ErrorKind::data,
-            "packed: {}: version {} of the form, this program reads {}; convert the data anew",
+            "packed: {}: version {} of the form, this program reads {}; convert the data again",
             printable(path), version, packed_version);
     return info_of(json);
   } catch (const nlohmann::json::exception& error) {
@@ -163,7 +164,8 @@ PackedInfo parse_packed(std::span<const std::byte> shard, const std::string& pat
               info.sums.size() == channels && info.squares.size() == channels &&
               info.index < info.shards && info.classes >= 0,
           ErrorKind::data,
-          "packed: {}: {} bytes do not fit its description ({} samples of {} bytes); get it anew",
+          "packed: {}: {} bytes do not fit its description ({} samples of {} bytes); copy the file "
+          "again",
           printable(path), shard.size(), info.samples, places.sample_bytes);
   return info;
 }
@@ -179,7 +181,7 @@ std::span<const std::byte> PackedShard::sample(std::size_t index) const {
   std::uint64_t wanted = 0;
   std::memcpy(&wanted, file_.bytes().data() + places_.sums + index * sizeof wanted, sizeof wanted);
   require(sum_of(values) == wanted, ErrorKind::data,
-          "packed: {}: sample {} is damaged (its sum differs); get the file anew",
+          "packed: {}: sample {} is damaged (its sum differs); copy the file again",
           printable(path()), index);
   return values;
 }

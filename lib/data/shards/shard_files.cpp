@@ -30,7 +30,7 @@ std::vector<std::string> expand_braces(std::string_view inside, const std::strin
     require(
         read_digits(first, from) && read_digits(last, to) && from <= to && to - from < most_files,
         ErrorKind::argument,
-        "shards: \"{}\": {{{}}} is no range; two numbers are required, as in {{000..011}}",
+        "shards: \"{}\": {{{}}} is not a range; two numbers are required, as in {{000..011}}",
         printable(pattern), printable(inside));
     for (std::uint64_t i = 0; i <= to - from; ++i)
       texts.push_back(fmt::format("{:0{}}", from + i, first.size()));

@@ -34,7 +34,8 @@ class TarHeader {
     for (std::size_t i = 0; i < tar_block; ++i)
       sum += i >= 148 && i < 156 ? std::uint64_t{' '} : static_cast<unsigned char>(block_[i]);
     require(sum == number(148, 8), ErrorKind::data,
-            "tar: {}: the header at byte {} is damaged, or the file is no tar archive; get it anew",
+            "tar: {}: the header at byte {} is damaged, or the file is not a tar archive; copy the "
+            "file again",
             printable(path_), at_);
   }
 
@@ -105,8 +106,8 @@ void for_each_member(std::string_view archive, const std::string& path,
   TarNotes notes;
   for (std::size_t at = 0;;) {
     require(archive.size() - at >= tar_block, ErrorKind::data,
-            "tar: {}: truncated: it has {} bytes and no end mark; get it anew", printable(path),
-            archive.size());
+            "tar: {}: truncated: it has {} bytes and no end mark; copy the file again",
+            printable(path), archive.size());
     const TarHeader header(archive.substr(at, tar_block), path, at);
     if (header.is_end()) return;
     header.check();
@@ -114,7 +115,7 @@ void for_each_member(std::string_view archive, const std::string& path,
     const std::uint64_t size = notes.size.value_or(header.size());
     const std::string name = notes.name.value_or(header.name());
     require(size <= archive.size() - at, ErrorKind::data,
-            "tar: {}: truncated within \"{}\": {} of its {} bytes are there; get it anew",
+            "tar: {}: truncated within \"{}\": {} of its {} bytes are there; copy the file again",
             printable(path), printable(name), archive.size() - at, size);
     const std::string_view contents = archive.substr(at, size);
     switch (header.type()) {

@@ -223,8 +223,8 @@ class TarSamples {
     if (must_be_class ? is_class(value) : std::isfinite(static_cast<float>(value))) {
       sample_->target = value;
     } else if (!sample_->target) {
-      sample_->fault = must_be_class ? "its label is no whole number from 0 on"
-                                     : "its label or target is no finite number";
+      sample_->fault = must_be_class ? "its label is not a whole number from 0 on"
+                                     : "its label or target is not a finite number";
     }
   }
 

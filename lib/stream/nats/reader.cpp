@@ -48,7 +48,7 @@ natsStatus NatsReader::ask_extent(Extent& into) {
   std::int64_t first_seen = 0;
   const bool is_first = created_.compare_exchange_strong(first_seen, info->Created);
   require(is_first || first_seen == info->Created, ErrorKind::resource,
-          "{}: the stream {} was deleted and made anew: its numbers are those of other messages; "
+          "{}: the stream {} was deleted and made again: its numbers are those of other messages; "
           "begin a new run on it",
           connection_->shown(), printable(stream_));
   const std::uint64_t end = info->State.LastSeq + 1;

@@ -120,7 +120,7 @@ Manifest parse_manifest(const std::string& text, const std::filesystem::path& fi
     check(manifest);
     return manifest;
   } catch (const std::exception& error) {
-    fail(ErrorKind::data, "{} is no manifest of a checkpoint: {}; take another checkpoint",
+    fail(ErrorKind::data, "{} is not a manifest of a checkpoint: {}; take another checkpoint",
          file.string(), error.what());
   }
 }

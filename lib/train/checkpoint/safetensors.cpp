@@ -86,15 +86,15 @@ class HeaderReader {
             return check_event(depth, event, parsed);
           });
     } catch (const SortedJson::exception& error) {
-      refuse("its header is no JSON ({})", error.what());
+      refuse("its header is not JSON ({})", error.what());
     }
   }
 
   Metadata metadata(const SortedJson& json) const {
-    demand(json.is_object(), "its __metadata__ is no object");
+    demand(json.is_object(), "its __metadata__ is not an object");
     Metadata metadata;
     for (const auto& [name, value] : json.items()) {
-      demand(value.is_string(), "its metadata \"{}\" is no text", shown(name));
+      demand(value.is_string(), "its metadata \"{}\" is not text", shown(name));
       metadata[name] = value.get<std::string>();
     }
     return metadata;
@@ -124,7 +124,7 @@ class HeaderReader {
 
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> what, Args&&... args) const {
-    fail(ErrorKind::data, "{} is no safetensors file: {}; write it anew", file_,
+    fail(ErrorKind::data, "{} is not a safetensors file: {}; write it again", file_,
          fmt::format(what, std::forward<Args>(args)...));
   }
 
@@ -155,11 +155,11 @@ class HeaderReader {
   }
 
   std::vector<std::int64_t> shape(const std::string& shown, const SortedJson& json) const {
-    demand(json.is_array() && json.size() <= 64, "tensor \"{}\": its shape is no list", shown);
+    demand(json.is_array() && json.size() <= 64, "tensor \"{}\": its shape is not a list", shown);
     std::vector<std::int64_t> shape;
     for (const SortedJson& side : json) {
       demand(side.is_number_unsigned() && side.get<std::uint64_t>() <= INT64_MAX,
-             "tensor \"{}\": a side of its shape is no number from 0 on", shown);
+             "tensor \"{}\": a side of its shape is not a whole number from 0 on", shown);
       shape.push_back(side.get<std::int64_t>());
     }
     return shape;
@@ -207,7 +207,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> beginning, std::u
                 "its header is to have {} bytes, the file has {}", length, file_bytes);
   const SortedJson json =
       reader.parse({reinterpret_cast<const char*>(beginning.data()) + length_bytes, length});
-  reader.demand(json.is_object(), "its header is no object");
+  reader.demand(json.is_object(), "its header is not an object");
   SafetensorsHeader header;
   header.data_offset_bytes = length_bytes + length;
   for (const auto& [name, value] : json.items()) {
@@ -231,7 +231,7 @@ AlignedBuffer read_bytes(std::ifstream& in, std::size_t count, const std::string
   AlignedBuffer bytes(count);
   in.seekg(0);
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(count));
-  require(in.good(), ErrorKind::data, "{} cannot be read to its end; get it anew", file);
+  require(in.good(), ErrorKind::data, "{} cannot be read to its end; copy the file again", file);
   return bytes;
 }
 

@@ -16,7 +16,7 @@ void begin_here(const RunPlan& plan, const RunPosition& position, data::StreamOr
   const std::uint64_t next = order.round_begin(epoch, position.round());
   require(next <= extent.end, ErrorKind::data,
           "{}: the checkpoint goes on with message {}, the stream ends with message {}; it is "
-          "another stream, or was made anew: resume on the stream of the run",
+          "another stream, or was made again: resume on the stream of the run",
           name, next, extent.end - 1);
   if (next >= extent.first) return;
   plan.log(LogLevel::warning,

@@ -116,20 +116,20 @@ TEST_CASE("numbers are predicted as numbers, or are classes if they are whole") 
   CHECK(parsed(text, options).test.classes() == 7);
   options.classes = 2;
   CHECK_THROWS_WITH(parsed(text, options),
-                    ContainsSubstring("t.csv:3: column 3 (k): \"2\" is no class"));
+                    ContainsSubstring("t.csv:3: column 3 (k): \"2\" is not a class"));
   options.targets = data::TargetKind::numbers;
   CHECK(parsed(text, options).train.targets().size() == 3);
   options = predict("y");
   options.targets = data::TargetKind::classes;
   CHECK_THROWS_WITH(parsed(text, options),
-                    ContainsSubstring("t.csv:2: column 2 (y): \"0.5\" is no class"));
+                    ContainsSubstring("t.csv:2: column 2 (y): \"0.5\" is not a class"));
 }
 
 TEST_CASE("a missing target is named, and numbers beside NA are no classes") {
   CHECK_THROWS_WITH(parsed("x,y\n1,0.5\n2,\n3,1.5\n", predict("y")),
                     ContainsSubstring("t.csv:3: column 2 (y): the target is missing"));
   CHECK_THROWS_WITH(parsed("x,y\n1,0.5\n2,NA\n3,1.5\n", predict("y")),
-                    ContainsSubstring("\"NA\" is no finite number"));
+                    ContainsSubstring("\"NA\" is not a finite number"));
   std::string classes = "x,y\n";
   for (int i = 0; i < 20; ++i) classes += fmt::format("{},{}\n", i, i % 2 == 0 ? "yes" : "no");
   CHECK(parsed(classes, predict("y")).train.classes() == 2);
@@ -178,11 +178,11 @@ TEST_CASE("bad tables are refused with file, line and column") {
     CHECK_THROWS_WITH(parsed(text, predict(target)), ContainsSubstring(message));
   };
   refused("a,b\n1,2\n1\n", "b", "t.csv:3: 1 fields, the first line names 2 columns");
-  refused("a,b\n1,2\nx,2\n", "b", "t.csv:3: column 1 (a): \"x\" is no number");
-  refused("a,b\n1,2\n,2\n", "b", "t.csv:3: column 1 (a): \"\" is no number");
-  refused("a,b\n1,2\nnan,2\n", "b", "t.csv:3: column 1 (a): \"nan\" is no finite number");
-  refused("a,b\n1,2\n1e99,2\n", "b", "t.csv:3: column 1 (a): \"1e99\" is no finite number");
-  refused("a,b\n1,2.5\n1,nan\n", "b", "t.csv:3: column 2 (b): \"nan\" is no finite number");
+  refused("a,b\n1,2\nx,2\n", "b", "t.csv:3: column 1 (a): \"x\" is not a number");
+  refused("a,b\n1,2\n,2\n", "b", "t.csv:3: column 1 (a): \"\" is not a number");
+  refused("a,b\n1,2\nnan,2\n", "b", "t.csv:3: column 1 (a): \"nan\" is not a finite number");
+  refused("a,b\n1,2\n1e99,2\n", "b", "t.csv:3: column 1 (a): \"1e99\" is not a finite number");
+  refused("a,b\n1,2.5\n1,nan\n", "b", "t.csv:3: column 2 (b): \"nan\" is not a finite number");
   refused("length,b\n1,2\n", "lenght",
           "no column \"lenght\" among its 2; did you mean \"length\"?");
   refused("a,a,b\n1,2,3\n", "a", "two columns are called \"a\"");

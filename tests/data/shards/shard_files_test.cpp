@@ -26,10 +26,10 @@ TEST_CASE("patterns name shards by globs, ranges and lists") {
   CHECK(names("b-08.tar") == "b-08 ");
   CHECK_THROWS_WITH(names("c-*.tar"), ContainsSubstring("no file matches"));
   CHECK_THROWS_WITH(names("a-{08..11}.tar"), ContainsSubstring("a-11.tar: there is no such file"));
-  CHECK_THROWS_WITH(names("a-{08..}.tar"), ContainsSubstring("{08..} is no range"));
-  CHECK_THROWS_WITH(names("a-{9..1}.tar"), ContainsSubstring("is no range"));
+  CHECK_THROWS_WITH(names("a-{08..}.tar"), ContainsSubstring("{08..} is not a range"));
+  CHECK_THROWS_WITH(names("a-{9..1}.tar"), ContainsSubstring("is not a range"));
   CHECK_THROWS_WITH(names("a-{08"), ContainsSubstring("a brace without an end"));
-  CHECK_THROWS_WITH(names("a-{0..9999999}.tar"), ContainsSubstring("is no range"));
+  CHECK_THROWS_WITH(names("a-{0..9999999}.tar"), ContainsSubstring("is not a range"));
   CHECK(data::is_pattern("a{0..1}"));
   CHECK_FALSE(data::is_pattern("a-0.tar"));
 }

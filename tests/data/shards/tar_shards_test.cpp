@@ -77,7 +77,7 @@ TEST_CASE("what is no whole tar archive is refused by name") {
   CHECK_THROWS_WITH(members_of(good.substr(0, 1536)), ContainsSubstring("no end mark"));
   CHECK_THROWS_WITH(members_of(""), ContainsSubstring("truncated: it has 0 bytes"));
   CHECK_THROWS_WITH(members_of(std::string(2000, 'x')),
-                    ContainsSubstring("the header at byte 0 is damaged, or the file is no tar"));
+                    ContainsSubstring("the header at byte 0 is damaged, or the file is not a tar"));
   CHECK_THROWS_WITH(members_of("\x1f\x8b" + good), ContainsSubstring("compressed"));
   CHECK_THROWS_WITH(members_of(tar_member("a", "", 'S') + tar_end()), ContainsSubstring("sparse"));
 }

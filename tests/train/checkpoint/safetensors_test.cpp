@@ -90,8 +90,8 @@ TEST_CASE("files that are not as published are refused with what is wrong") {
   const std::string data(16, 'x');
   const std::pair<std::string, std::string> cases[] = {
       {"abc", "3 bytes"},
-      {file_of("[]", ""), "no object"},
-      {file_of("{", ""), "no JSON"},
+      {file_of("[]", ""), "not an object"},
+      {file_of("{", ""), "not JSON"},
       {std::string(8, '\xff') + "{}", "its header is to have"},
       {file_of(object({tensor("a", "[0,8]")}), data), "8 bytes, 16 follow"},
       {file_of(object({tensor("a", "[0,8]"), tensor("b", "[4,12]")}), data), "begins at 4"},
@@ -102,7 +102,7 @@ TEST_CASE("files that are not as published are refused with what is wrong") {
       {file_of(object({tensor("a", "[0,8]", "[-2]")}), data), "a side"},
       {file_of(object({tensor("a", "[0,8]", "[4294967296,4294967296]")}), data), "shape and type"},
       {file_of(object({tensor("a", "[0,8]", "[[2]]")}), data), "nested"},
-      {file_of(R"({"__metadata__":{"a":1}})", ""), "no text"},
+      {file_of(R"({"__metadata__":{"a":1}})", ""), "not text"},
       {file_of(fmt::format("{{\"a\":{}", std::string(100000, '[')), ""), "nested"},
   };
   for (const auto& [bytes, text] : cases) {
