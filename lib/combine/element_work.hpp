@@ -1,5 +1,5 @@
 // What a sweep of a rule does to a run of elements, for devices that do each apart:
-// lib/cuda/rule_elements.hpp does it.
+// lib/cuda/averaging/rule_elements.hpp does it.
 #pragma once
 
 #include <fast/core/element.hpp>

@@ -27,7 +27,7 @@ class Problem {
 
 /// Gradient descent on a parabola: weights that are all equal at any time; the result is their
 /// value. Or LeNet on 6,000 images of Fashion-MNIST, at a rate that falls to 0: the share of the
-/// 10,000 test images told right.
+/// 10,000 test images classified correctly.
 std::unique_ptr<Problem> problem_of(const Plan& plan, int workers, int rank);
 
 }  // namespace chaos

@@ -40,7 +40,7 @@ struct Verdict {
   }
 };
 
-/// `undisturbed`: LeNet's share of images told right when nothing happens.
+/// `undisturbed`: LeNet's share of images classified correctly when nothing happens.
 Verdict judge(const Plan& plan, const Ending& ending, double undisturbed);
 
 /// What is wrong with a run that has to end with an error: it ends by itself, all ranks, and tells

@@ -1,5 +1,5 @@
-// The library's rules. Sources, memory and bytes stand in each rule's declaration and in
-// lib/algorithm/<name>.cpp; P is the model's size in bytes, one payload travels per neighbor and
+// The library's rules. Each rule's declaration and lib/algorithm/rules/<name>.cpp have its source,
+// memory and bytes. P is the model's size in bytes. One payload travels per neighbor and
 // combination. Factories throw Error(argument) on options out of range.
 #pragma once
 
