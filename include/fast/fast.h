@@ -98,19 +98,13 @@ fast_status fast_group_joined(const fast_group* group, int* workers, size_t room
 /* No collective call is made any more, nor at the end. */
 fast_status fast_group_give_up(const fast_group* group);
 
-/* Settings by name, all with defaults. A name or value that is not known is refused when the
- * options are used. docs/reference/fast-train.md describes the options; fast-train has the same
- * names with dashes. 0 and 1 stand for false and true.
- * Of a worker: algorithm, algorithm.KEY (an option of the rule), staleness, codec, codec_seed,
- * mix_every, remote_path, remote_rate, weights, lazy_weights, deadline, suspect_after,
- * rejoin_after, nan, initial (broadcast or as_is), must_agree (text that is equal on all workers),
- * log (1: to standard error). suspect_after is "auto" (the default) or seconds ("2.5").
- * Of fast_train besides: epochs, batch_size, learning_rate (0.05), lr_schedule or schedule,
- * warmup, seed, samples, shards, balance, window, take_over, loader_threads, validation, patience,
- * ema, arena, closing_rounds, progress (0), out, overwrite, log_level, evaluate_every,
- * checkpoint_every, checkpoints, keep, resume, strict, slow, step_ms, step_samples.
- * How fast_train reads its data: target, features, target_type (auto, classes or numbers),
- * test_data, test_share. */
+/* Settings by name, all with defaults. docs/reference/fast-train.md describes the options of
+ * fast-train; a setting has the same name, with _ for -. 0 and 1 stand for false and true. A name
+ * or value that is not known is refused when the options are used; the error lists the names.
+ * Of a worker: the settings of the rule, the messages, the mixing weights and failures. Here alone:
+ * algorithm.KEY (an option of the rule), initial (broadcast or as_is), must_agree (text that is
+ * equal on all workers), log (1: to standard error).
+ * Of fast_train besides: data, learning rate (0.05), progress (0), output and checkpoints. */
 fast_status fast_options_create(fast_options** options);
 fast_status fast_options_set(fast_options* options, const char* name, const char* value);
 void fast_options_free(fast_options* options);
