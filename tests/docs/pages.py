@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks and runs the commands and the code blocks of README.md, CONTRIBUTING.md and docs/.
 
-  pages.py check SOURCE                     blocks run in a test or say why not; links and files are there
+  pages.py check SOURCE                     blocks run in a test or say why not; links and files are there;
+                                            lines are at most 100 columns wide, sentences short
   pages.py extract SOURCE OUT               writes C and C++ blocks as sources, and OUT/blocks.cmake
   pages.py run SOURCE BUILD OUT PAGE        runs the blocks of a page in order; OUT: of extract
 
@@ -25,6 +26,7 @@ import re
 import shlex
 import shutil
 import stat
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,7 @@ RUNNABLE = {"bash": None, "cpp": ".cpp", "c": ".c", "python": ".py"}
 DATA = {"toml", "cmake", "json", "ini"}
 SHOWN = {"text", "console"}
 DIRECTIVES = ("not run", "in", "from", "save as", "first", "run with", "prints", "prints in any order")
+WIDEST = 100  # columns
 GENERATED = ("options", "rules", "end")  # tables that scripts/docs_tables.sh writes
 LIBRARIES = {"torch": "torch", "dlib": "dlib", "cuda": "cuda", "testing": "testing", "train": "train", "data": "train",
              "nn": "nn", "observe": "observe", "fast.h": "c"}
@@ -176,10 +179,48 @@ def faults_of_names(source, page):
                 yield f"{page}:{number}: there is no {name}"
 
 
+def may_be_wide(line):
+    """Rows of tables, comments, and lines that have one link or address alone."""
+    return re.match(r"\s*(\||<!--)", line) or re.fullmatch(r"\s*([-*] )?(\[[^]]*\]\(\S*\)|https?://\S*)[.,;:]?", line)
+
+
+def faults_of_width(source, page):
+    shown = {block.line + i for block in blocks_of(source, page) if block.language in SHOWN
+             for i in range(1, block.text.count("\n") + 1)}  # a program decides how wide its output is
+    for number, line in enumerate((source / page).read_text().splitlines(), 1):
+        if len(line) > WIDEST and number not in shown and not may_be_wide(line):
+            yield f"{page}:{number}: {len(line)} columns; {WIDEST} at most"
+
+
+def sentences_of(source, page):
+    """The numbers of words of the page's sentences; headings, tables and blocks have none."""
+    paragraphs = [""]
+    for _, line in prose_of(source, page):
+        if not line.strip() or re.match(r"\s*([-*]|\d+\.) ", line) or re.match(r"\s*(```|\||#|!|<!--)", line):
+            paragraphs.append("")
+        if not re.match(r"\s*(```|\||#|!|<!--)", line):
+            paragraphs[-1] += " " + re.sub(r"^\s*([-*]|\d+\.) ", "", line.strip())
+    for paragraph in paragraphs:
+        text = re.sub(r"(!?\[[^]]*\])\([^)\s]*\)", r"\1", paragraph)
+        for sentence in re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*(\[])", text):
+            if (words := len(re.findall(r"[\w`'-]+", sentence))) >= 3:
+                yield words
+
+
+def faults_of_sentences(source):
+    lengths = sorted(words for page in pages_of(source) for words in sentences_of(source, page))
+    median, long = statistics.median(lengths), 100 * sum(words > 30 for words in lengths) / len(lengths)
+    most = lengths[int(0.95 * (len(lengths) - 1))]
+    print(f"documentation: {len(lengths)} sentences; words: median {median:.0f}, 95 % at most {most}; above 30 words {long:.1f} %")
+    for name, found, largest in [("median", median, 13), ("95 %", most, 25), ("share above 30 words, in %", long, 3)]:
+        if found > largest:
+            yield f"words in a sentence: {name}: {found:.1f}; {largest} at most; write shorter sentences"
+
+
 def check(source):
-    faults = list(faults_of_links(source, "CHANGELOG.md"))
+    faults = [*faults_of_links(source, "CHANGELOG.md"), *faults_of_sentences(source)]
     for page in pages_of(source):
-        faults += [*faults_of_links(source, page), *faults_of_names(source, page)]
+        faults += [*faults_of_links(source, page), *faults_of_names(source, page), *faults_of_width(source, page)]
     for page in pages_of(source):
         faults += [f"{block.place}: {fault}" for block in blocks_of(source, page) if (fault := fault_of(source, block))]
     print("\n".join([*faults, f"documentation: {len(faults)} faults"]))
