@@ -131,7 +131,7 @@ def fault_of(source, block):
         tomllib.loads(block.text)
     if block.language in DATA:
         return None if block.has("save as") else "nothing uses the block; say where to save it, or why it is not run"
-    return f"\"{block.language}\" is no language that a test runs; choose from {', '.join([*RUNNABLE, *DATA, *SHOWN])}"
+    return f"\"{block.language}\" is not a language that a test runs; choose from {', '.join([*RUNNABLE, *DATA, *SHOWN])}"
 
 
 def fault_of_quotation(file, block):
