@@ -3,11 +3,11 @@
 #include <cstring>
 #include <fast/codec/block.hpp>
 #include <fast/codec/selected.hpp>
-#include <fast/core/equal_parts.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/core/random.hpp>
 
 #include "codec/record.hpp"
+#include "core/equal_parts.hpp"
 
 namespace fast::codec {
 namespace {

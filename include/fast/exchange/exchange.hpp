@@ -91,7 +91,7 @@ struct ExchangeOptions {
 /// One neighbor's payload for a round.
 struct Arrival {
   enum class State {
-    present,   ///< `payload` may be read until complete(); call stands() after reading
+    present,   ///< `payload` may be read until complete(); call is_intact() after reading
     suspect,   ///< shows no sign of life; left out
     finished,  ///< has left training; left out
     missed,    ///< continued without this worker (staleness 0): its payload of the round is gone
@@ -160,7 +160,7 @@ class Exchange {
   }
 
   /// True when all that was read of `arrival` so far belongs to that publication.
-  virtual bool stands(const Arrival& arrival) const = 0;
+  virtual bool is_intact(const Arrival& arrival) const = 0;
 
   /// This worker does not read the fetched payloads any more; `rounds` rounds are finished.
   virtual void complete(std::int64_t rounds) = 0;

@@ -1,10 +1,10 @@
 #include "algorithm/rules/diloco.hpp"
 
 #include <algorithm>
-#include <fast/core/equal_parts.hpp>
 
 #include "algorithm/checks.hpp"
 #include "algorithm/row.hpp"
+#include "core/equal_parts.hpp"
 
 namespace fast::algorithm {
 
