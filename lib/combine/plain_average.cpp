@@ -57,7 +57,7 @@ bool PlainAverage::run(std::vector<Arrival>& arrivals, const MixingRow& row,
     return average_arriving(arrivals, row, next, times);
   const Stopwatch watch(times.mix_s);
   average_whole(arrivals, row, next);
-  return all_stand(arrivals);
+  return all_intact(arrivals);
 }
 
 void PlainAverage::average_whole(const std::vector<Arrival>& arrivals, const MixingRow& row,
@@ -81,7 +81,7 @@ bool PlainAverage::average_arriving(std::vector<Arrival>& arrivals, const Mixing
   for (Arrival& arrival : arrivals) {
     if (is_present(arrival) && !await(arrival, whole_payload, times)) return false;
   }
-  if (!all_stand(arrivals)) return false;
+  if (!all_intact(arrivals)) return false;
   const Stopwatch watch(times.mix_s);
   layout_.scatter(next.data);
   return true;
@@ -114,9 +114,9 @@ bool PlainAverage::average_parts(const Segment& segment, std::vector<Arrival>& a
   return true;
 }
 
-bool PlainAverage::all_stand(const std::vector<Arrival>& arrivals) const {
+bool PlainAverage::all_intact(const std::vector<Arrival>& arrivals) const {
   return std::all_of(arrivals.begin(), arrivals.end(), [this](const Arrival& arrival) {
-    return !is_present(arrival) || exchange_.stands(arrival);
+    return !is_present(arrival) || exchange_.is_intact(arrival);
   });
 }
 

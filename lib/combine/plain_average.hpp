@@ -38,7 +38,7 @@ class PlainAverage {
   template <class T>
   bool average_parts(const Segment& segment, std::vector<Arrival>& arrivals, const MixingRow& row,
                      const MutablePayload& next, const Times& times);
-  bool all_stand(const std::vector<Arrival>& arrivals) const;
+  bool all_intact(const std::vector<Arrival>& arrivals) const;
   bool await(Arrival& arrival, std::size_t bytes, const Times& times);
 
   Exchange& exchange_;

@@ -1,6 +1,7 @@
 #include "mpi/launcher.hpp"
 
 #include <fmt/core.h>
+
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 
 namespace fast::mpi {
 
-void tell_launcher(LauncherNote note) {
+void notify_launcher(LauncherNote note) {
   const char* descriptor = std::getenv(launcher_descriptor);
   if (descriptor == nullptr) return;
   [[maybe_unused]] const ssize_t ignored = write(std::atoi(descriptor), &note, 1);
@@ -21,7 +22,7 @@ void tell_launcher(LauncherNote note) {
 
 bool launcher_watches() { return std::getenv(launcher_watch) != nullptr; }
 
-void tell_launcher_status(std::string_view status) {
+void notify_launcher_status(std::string_view status) {
   const char* descriptor = std::getenv(launcher_descriptor);
   if (descriptor == nullptr) return;
   const std::string line = fmt::format("s{}\n", status.substr(0, 1000));

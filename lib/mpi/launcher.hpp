@@ -21,14 +21,14 @@ enum class LauncherNote : char {
 };
 
 /// Without a launcher it does nothing.
-void tell_launcher(LauncherNote note);
+void notify_launcher(LauncherNote note);
 
 /// Environment variable: set when the launcher shows how far the ranks are.
 inline constexpr const char* launcher_watch = "FASTRUN_WATCH";
 bool launcher_watches();
 /// One line of at most 1,000 characters: names and values, as fastrun --watch takes them. Does not
 /// block: the line is left out when the launcher reads slowly. Without a launcher it does nothing.
-void tell_launcher_status(std::string_view status);
+void notify_launcher_status(std::string_view status);
 
 /// Environment variable: a descriptor of memory in which the launcher lists the ranks that have
 /// ended, one per line: "3 died" or "3 left"; "3 asked" if it asks rank 3, whose memory it is, to

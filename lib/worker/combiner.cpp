@@ -32,7 +32,7 @@ class ExactCombiner final : public Combiner {
       worker_.mixer.combine(near, info, fused ? &next : nullptr);
     }
     return std::all_of(arrivals.begin(), arrivals.end(), [&](const Arrival& arrival) {
-      return !is_present(arrival) || worker_.exchange.stands(arrival);
+      return !is_present(arrival) || worker_.exchange.is_intact(arrival);
     });
   }
 
@@ -91,7 +91,7 @@ class OptimisticCombiner final : public Combiner {
   std::vector<std::size_t> torn_of(const std::vector<Arrival>& arrivals) const {
     std::vector<std::size_t> torn;
     for (std::size_t k = 0; k < arrivals.size(); ++k) {
-      if (is_present(arrivals[k]) && !worker_.exchange.stands(arrivals[k])) torn.push_back(k);
+      if (is_present(arrivals[k]) && !worker_.exchange.is_intact(arrivals[k])) torn.push_back(k);
     }
     return torn;
   }

@@ -50,9 +50,9 @@ void Growth::hear_launcher() {
     const std::string reason = why_not();
     if (reason.empty()) {
       keeper_->growth().request();
-      mpi::tell_launcher(mpi::LauncherNote::grows);
+      mpi::notify_launcher(mpi::LauncherNote::grows);
     } else {
-      mpi::tell_launcher(mpi::LauncherNote::refuses_growth);
+      mpi::notify_launcher(mpi::LauncherNote::refuses_growth);
       worker_.warn(fmt::format("worker {}: no worker can join: {}; training goes on",
                                worker_.rank(), reason));
     }

@@ -103,7 +103,7 @@ void Worker::Impl::start() {
   link.peers->announce(WorkerStatus::running);
   setting.barrier("Worker: first publication");
   if (seats) seats->note_status(WorkerStatus::running);
-  mpi::tell_launcher(mpi::LauncherNote::training_began);
+  mpi::notify_launcher(mpi::LauncherNote::training_began);
 }
 
 void Worker::Impl::sit_down(const exchange::SeatOffer& offer) {
@@ -123,7 +123,7 @@ void Worker::Impl::join(const exchange::SeatOffer& offer) {
   recovery.join(publisher, offer, *round, [this](std::int64_t rounds) { return come_to(rounds); });
   link.peers->announce(WorkerStatus::running);
   seats->note_status(WorkerStatus::running);
-  mpi::tell_launcher(mpi::LauncherNote::joined);
+  mpi::notify_launcher(mpi::LauncherNote::joined);
   if (!setting.options.log) return;
   setting.options.log(LogLevel::info,
                       fmt::format("worker {}: joins in round {}; the workers are {} now",
@@ -144,7 +144,7 @@ void Worker::Impl::begin_on_seat(const exchange::SeatOffer& offer) {
   seats->note_status(WorkerStatus::running);
   seated = seats->take();
   if (!seated) return;
-  mpi::tell_launcher(mpi::LauncherNote::took_seat);
+  mpi::notify_launcher(mpi::LauncherNote::took_seat);
   context.warn(fmt::format(
       "worker {}: a spare has taken this seat in round {}; the worker before had made {} rounds",
       offer.seat, progress.stats.rounds, progress.stats.predecessor_rounds));
@@ -157,7 +157,7 @@ bool Worker::Impl::keeps_seat() {
       "worker {}: a spare has taken its seat while it showed no sign of life; it leaves",
       setting.group.rank()));
   replaced = left = true;
-  mpi::tell_launcher(mpi::LauncherNote::lost_seat);
+  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
   link.peers->announce(WorkerStatus::finished);
   return false;
 }
@@ -310,7 +310,7 @@ void Worker::Impl::leave() {
   if (left) return;
   link.exchange->flush();
   link.peers->announce(WorkerStatus::left);
-  mpi::tell_launcher(mpi::LauncherNote::lost_seat);
+  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
   left = departed = true;
   if (seats) seats->spread_news();
 }
@@ -330,7 +330,7 @@ bool Worker::Impl::abandon() noexcept {
 void Worker::Impl::vacate() noexcept {
   seats->release();
   setting.group.give_up();
-  mpi::tell_launcher(mpi::LauncherNote::lost_seat);
+  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
 }
 
 Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,

@@ -146,7 +146,7 @@ TEST_CASE("a slot is announced after the device has written it, read slots after
 
       const Arrival arrival = side.exchange().fetch(0).front();
       side.work().enqueue([&] { mine.late = true; });
-      mine.stood = side.exchange().stands(arrival) && mine.late;
+      mine.stood = side.exchange().is_intact(arrival) && mine.late;
       side.work().enqueue([&] {
         mine.progress = side.peers().peer(rank).progress;
         mine.read = reinterpret_cast<const float*>(arrival.payload.data)[0];

@@ -51,7 +51,7 @@ TEST_CASE("a payload is read part by part while it comes") {
   rest.join();
   CHECK(arrival.arriving == 0);
   CHECK(testing::whole(arrival.payload.data, bytes));
-  CHECK(host.reader.stands(arrival));
+  CHECK(host.reader.is_intact(arrival));
 }
 
 TEST_CASE("a payload that starts again is not taken for the one before") {

@@ -36,7 +36,7 @@ TEST_CASE("no torn read under a continuous writer") {
     const Arrival arrival = reader.fetch(round).front();
     const std::byte* data = read_optimistically(arrival.payload.data, copy.data(), bytes);
     if (data != copy.data()) std::memcpy(copy.data(), data, bytes);
-    if (!reader.stands(arrival)) {
+    if (!reader.is_intact(arrival)) {
       ++rejected;
       continue;
     }
@@ -58,13 +58,13 @@ TEST_CASE("a slot overwritten while it is read is rejected") {
   const Arrival arrival = reader.fetch(1).front();
   write(writer, 2, bytes);
   std::memset(writer.acquire().data, 3, bytes / 2);  // a writer that pauses in mid-slot
-  CHECK(reader.stands(arrival));                     // in another slot
+  CHECK(reader.is_intact(arrival));                  // in another slot
   CHECK(whole(arrival.payload.data, bytes));
   writer.publish(3);
-  CHECK_FALSE(reader.stands(arrival));               // the next write may come any moment
+  CHECK_FALSE(reader.is_intact(arrival));            // the next write may come any moment
   std::memset(writer.acquire().data, 4, bytes / 2);  // pauses in the very slot being read
   CHECK_FALSE(whole(arrival.payload.data, bytes));
-  CHECK_FALSE(reader.stands(arrival));
+  CHECK_FALSE(reader.is_intact(arrival));
   CHECK(reader.fetch(2).front().round == 3);
 }
 
@@ -77,10 +77,10 @@ TEST_CASE("a writer that skips acknowledgements is caught at staleness 0") {
   for (int round = 0; round < 3; ++round) write(writer, round, bytes);
   const Arrival arrival = reader.fetch(0).front();
   CHECK(arrival.round == 0);
-  CHECK(reader.stands(arrival));
+  CHECK(reader.is_intact(arrival));
   std::memset(writer.acquire().data, 9, bytes / 2);
   CHECK_FALSE(whole(arrival.payload.data, bytes));
-  CHECK_FALSE(reader.stands(arrival));
+  CHECK_FALSE(reader.is_intact(arrival));
 }
 
 TEST_CASE("a slot that holds weights alone instead of the round that was read is rejected") {
@@ -91,9 +91,9 @@ TEST_CASE("a slot that holds weights alone instead of the round that was read is
   SlotExchange reader = pair.end(Pair::reader_rank, staleness(0));
   for (int round = 0; round < 3; ++round) write(writer, round, bytes);
   const Arrival arrival = reader.fetch(0).front();
-  CHECK(reader.stands(arrival));
+  CHECK(reader.is_intact(arrival));
   write(writer, weights_alone, bytes);  // while the reader reads
-  CHECK_FALSE(reader.stands(arrival));
+  CHECK_FALSE(reader.is_intact(arrival));
 }
 
 TEST_CASE("a slot that is written again for an equal round is rejected") {
@@ -104,9 +104,9 @@ TEST_CASE("a slot that is written again for an equal round is rejected") {
   write(writer, 0, bytes);
   const Arrival arrival = reader.fetch(0).front();
   writer.publish(5);  // the same payload, for more rounds
-  CHECK(reader.stands(arrival));
+  CHECK(reader.is_intact(arrival));
   for (int time = 0; time < 3; ++time) write(writer, 0, bytes);
-  CHECK_FALSE(reader.stands(arrival));
+  CHECK_FALSE(reader.is_intact(arrival));
 }
 
 TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exactly its round") {
@@ -124,7 +124,7 @@ TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exac
     const Arrival arrival = reader.fetch(round).front();
     if (arrival.round != round || !whole(arrival.payload.data, bytes) ||
         arrival.payload.data[0] != static_cast<std::byte>(round & 0xff) ||
-        !reader.stands(arrival)) {
+        !reader.is_intact(arrival)) {
       ++wrong;
     }
     reader.complete(round + 1);
@@ -287,6 +287,6 @@ TEST_CASE("what is published beyond 4 GiB arrives") {
     for (const std::size_t place : places) {
       CHECK(arrival.payload.data[place] == static_cast<std::byte>(round + 1));
     }
-    CHECK(reader.stands(arrival));
+    CHECK(reader.is_intact(arrival));
   }
 }

@@ -106,7 +106,7 @@ void die_later(int rank, std::uint64_t seed) {
 /// With rank 0, or of rank 0 with all others.
 template <class Kind, class Through>
 int exchange(const fast::mpi::Communicator& world, const Through& through, std::uint64_t seed) {
-  fast::mpi::tell_launcher(fast::mpi::LauncherNote::training_began);
+  fast::mpi::notify_launcher(fast::mpi::LauncherNote::training_began);
   if (world.rank() > 0) die_later(world.rank(), seed);
   std::deque<Kind> peers;
   for (int peer = 0; peer < world.size(); ++peer) {

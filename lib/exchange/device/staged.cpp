@@ -187,11 +187,11 @@ class StagedExchange final : public Exchange {
     return std::move(fetch->arrivals);
   }
 
-  bool stands(const Arrival& arrival) const override {
+  bool is_intact(const Arrival& arrival) const override {
     work_->settle();
-    bool stands = false;
-    executor_->run([&] { stands = host_->stands(arrival); });
-    return stands;
+    bool intact = false;
+    executor_->run([&] { intact = host_->is_intact(arrival); });
+    return intact;
   }
 
   void complete(std::int64_t rounds) override {

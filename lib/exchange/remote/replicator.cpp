@@ -63,7 +63,7 @@ void MirrorWriter::arrived(std::size_t bytes) {
 void MirrorWriter::publish(std::int64_t first_round, std::int64_t last_round) {
   WorkerHeader& mirror = board_.header(worker_);
   ++mirrored_;
-  show_publication(mirror.publication, mirrored_, first_round, last_round);
+  store_publication(mirror.publication, mirrored_, first_round, last_round);
   mirror.notify();
 }
 

@@ -32,10 +32,10 @@ class SeatedExchange final : public Exchange {
   Arrival::State look(int neighbor, std::int64_t round) override {
     return ranks_->look(keeper_->table().holder(neighbor), round);
   }
-  bool stands(const Arrival& arrival) const override {
+  bool is_intact(const Arrival& arrival) const override {
     Arrival by_rank = arrival;
     by_rank.worker = arrival.rank;
-    return ranks_->stands(by_rank);
+    return ranks_->is_intact(by_rank);
   }
   void complete(std::int64_t rounds) override {
     ranks_->complete(rounds);

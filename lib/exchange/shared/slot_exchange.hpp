@@ -34,7 +34,7 @@ class SlotExchange : public Exchange {
   Arrival::State look(int source, std::int64_t round) override {
     return reader_.look(source, round);
   }
-  bool stands(const Arrival& arrival) const override { return reader_.is_intact(arrival); }
+  bool is_intact(const Arrival& arrival) const override { return reader_.is_intact(arrival); }
   void complete(std::int64_t rounds) override { reader_.complete(rounds); }
 
  private:

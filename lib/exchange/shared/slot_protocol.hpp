@@ -41,8 +41,8 @@ void begin_writing(Word& first) {
 
 /// After all bytes of the slot, and after a fence if there were streaming stores.
 template <class Publication>
-void show_publication(Publication& to, std::uint64_t sequence, std::int64_t first,
-                      std::int64_t last) {
+void store_publication(Publication& to, std::uint64_t sequence, std::int64_t first,
+                       std::int64_t last) {
   to.until[sequence % slot_count].store(last, std::memory_order_relaxed);
   to.rounds[sequence % slot_count].store(first, std::memory_order_release);
   to.sequence.store(sequence, std::memory_order_release);

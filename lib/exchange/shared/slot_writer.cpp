@@ -58,7 +58,7 @@ void SlotWriter::publish_acquired(std::int64_t round, bool with_weights) {
   rounds_[sequence_ % slot_count].first = round;
   mixing::stream_fence();
   board_->has_weights(rank_, sequence_).store(with_weights ? 1 : 0, std::memory_order_relaxed);
-  show_publication(board_->header(rank_).publication, sequence_, round, round);
+  store_publication(board_->header(rank_).publication, sequence_, round, round);
 }
 
 Payload SlotWriter::published() const { return read_only(board_->payload(rank_, sequence_)); }

@@ -92,7 +92,7 @@ void RunMetrics::join(std::int64_t step) {
 }
 
 void RunMetrics::begin_intervals() {
-  if (tells_launcher_) mpi::tell_launcher_status("");
+  if (notifies_launcher_) mpi::notify_launcher_status("");
   interval_ = {};
   tally_.take(RoundTally::Window::interval);
 }
@@ -116,8 +116,8 @@ void RunMetrics::add_interval() {
   std::vector<Metric> line = {{"step", now_.step}};
   append(line, figures.line());
   add("interval", std::move(line));
-  if (tells_launcher_) {
-    mpi::tell_launcher_status(
+  if (notifies_launcher_) {
+    mpi::notify_launcher_status(
         fmt::format("step {} epoch {} {}", now_.step, now_.epoch, figures.status()));
   }
   interval_ = {.samples = now_.samples};
@@ -136,7 +136,7 @@ void RunMetrics::end(std::int64_t step, const char* state, std::vector<Metric> r
   std::vector<Metric> line = {{"state", state}, {"step", step}};
   append(line, std::move(results));
   add("end", std::move(line));
-  if (tells_launcher_) mpi::tell_launcher_status(fmt::format("step {}", step));
+  if (notifies_launcher_) mpi::notify_launcher_status(fmt::format("step {}", step));
 }
 
 RunMetrics::SpanFigures RunMetrics::figures_of(RoundTally::Window window, const Span& span) {

@@ -33,7 +33,7 @@ class RunMetrics final : public Observer {
   /// suspended may have lost its seat meanwhile.
   RunMetrics(int workers, LogSink log, std::function<bool()> may_write = {});
   /// Tells the launcher, too, how far this worker is, for fastrun --watch.
-  void tell_launcher() { tells_launcher_ = true; }
+  void notify_launcher() { notifies_launcher_ = true; }
   /// Throws as MetricsWriter does.
   void open(const std::filesystem::path& directory, int rank);
   bool is_open() const { return writer_.has_value(); }
@@ -83,7 +83,7 @@ class RunMetrics final : public Observer {
   std::mutex writing_;
   std::optional<MetricsWriter> writer_;
   int rank_ = -1;
-  bool warned_ = false, tells_launcher_ = false;
+  bool warned_ = false, notifies_launcher_ = false;
   // Of the worker's thread alone:
   RunFigures now_;
   Span epoch_, interval_;

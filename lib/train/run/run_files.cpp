@@ -96,7 +96,7 @@ RunFiles prepare_files(RunPlan& plan) {
   };
   files.metrics = std::make_shared<RunMetrics>(plan.group.size(), worker.log,
                                                [group = plan.group] { return group.has_seat(); });
-  if (is_watched) files.metrics->tell_launcher();
+  if (is_watched) files.metrics->notify_launcher();
   worker.observer =
       all_of({worker.observer, files.metrics, std::make_shared<LogObserver>(files.log)});
   return files;

@@ -97,7 +97,7 @@ bool TrainingLoop::leaves() {
                         refused_ ? "cannot leave training" : "leaves training", position().rounds(),
                         refused_ ? ": " + reason : ""));
   if (refused_) {
-    mpi::tell_launcher(mpi::LauncherNote::stays);
+    mpi::notify_launcher(mpi::LauncherNote::stays);
     return false;
   }
   replica_.worker().leave();

@@ -70,7 +70,7 @@ std::optional<Place> PlaceTaker::take_another(Link link) {
 
 std::optional<Place> PlaceTaker::wait(Place place) {
   place.offer =
-      keeper_->wait_for_seat([] { mpi::tell_launcher(mpi::LauncherNote::training_began); });
+      keeper_->wait_for_seat([] { mpi::notify_launcher(mpi::LauncherNote::training_began); });
   if (place.offer) {
     prepare(place);
     return place;

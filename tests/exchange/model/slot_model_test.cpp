@@ -62,7 +62,7 @@ Thread::Stage publishes(Part& part, std::size_t number, std::size_t waits_for) {
     part.low[slot].store(static_cast<Value>(sequence), by_machine);
     part.high[slot].store(static_cast<Value>(sequence), by_machine);
     const Rounds rounds = published[number];
-    exchange::show_publication(part.publication, sequence, rounds.first, rounds.first);
+    exchange::store_publication(part.publication, sequence, rounds.first, rounds.first);
     if (rounds.last > rounds.first)
       exchange::extend_publication(part.publication, sequence, rounds.last);
     return Values{};
@@ -239,8 +239,8 @@ TEST_CASE("each of these orders is needed alone") {
 }
 
 TEST_CASE("of each of these pairs, one order is needed") {
-  const std::vector<std::string> stores{"show_publication: store rounds",
-                                        "show_publication: store sequence"};
+  const std::vector<std::string> stores{"store_publication: store rounds",
+                                        "store_publication: store sequence"};
   for (const Model model : models) CHECK(fault_of(model, stores) == another);
   CHECK(fault_of(exact, {"acknowledge: store consumed", "still_holds: fence"}) == torn);
   CHECK(fault_of(overtaken, {"find_publication: load sequence",
@@ -262,13 +262,13 @@ TEST_CASE("no run shows that these orders are needed") {
 TEST_CASE("the tests above name every order of the protocol") {
   std::set<std::string> names;
   for (const auto& [name, site] : all_sites()) names.insert(name);
-  CHECK(names ==
-        std::set<std::string>{"acknowledge: store consumed", "begin_writing: exchange rounds",
-                              "begin_writing: fence", "extend_publication: store until",
-                              "find_publication: load rounds", "find_publication: load rounds 2",
-                              "find_publication: load sequence",
-                              "find_publication: load sequence 2", "find_publication: load until",
-                              "has_consumed: load consumed", "is_published: load sequence",
-                              "show_publication: store rounds", "show_publication: store sequence",
-                              "still_holds: fence", "still_holds: load rounds"});
+  CHECK(names == std::set<std::string>{
+                     "acknowledge: store consumed", "begin_writing: exchange rounds",
+                     "begin_writing: fence", "extend_publication: store until",
+                     "find_publication: load rounds", "find_publication: load rounds 2",
+                     "find_publication: load sequence", "find_publication: load sequence 2",
+                     "find_publication: load until", "has_consumed: load consumed",
+                     "is_published: load sequence", "store_publication: store rounds",
+                     "store_publication: store sequence", "still_holds: fence",
+                     "still_holds: load rounds"});
 }

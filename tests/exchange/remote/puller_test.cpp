@@ -32,7 +32,7 @@ struct Pulling : testing::TwoHosts {
     CHECK(arrival.round == round);
     CHECK(whole(arrival.payload.data, bytes));
     CHECK(arrival.payload.data[0] == static_cast<std::byte>(content));
-    CHECK(reader.stands(arrival));
+    CHECK(reader.is_intact(arrival));
   }
 };
 

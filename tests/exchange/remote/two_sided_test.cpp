@@ -59,7 +59,7 @@ struct End {
     CHECK(arrival.state == Arrival::State::present);
     CHECK(testing::whole(arrival.payload.data, bytes));
     CHECK(arrival.payload.data[0] == static_cast<std::byte>(round));
-    CHECK(exchange.stands(arrival));
+    CHECK(exchange.is_intact(arrival));
     exchange.complete(round + 1);
   }
   void close() {

@@ -93,7 +93,7 @@ class FakeExchange final : public Exchange {
     return std::count(gone.begin(), gone.end(), neighbor) > 0 ? Arrival::State::suspect
                                                               : Arrival::State::present;
   }
-  bool stands(const Arrival& arrival) const override {
+  bool is_intact(const Arrival& arrival) const override {
     return std::count(torn.begin(), torn.end(), arrival.worker) == 0;
   }
   void complete(std::int64_t rounds) override { completed = rounds; }
