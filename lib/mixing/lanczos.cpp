@@ -1,4 +1,4 @@
-#include <mixing/lanczos.hpp>
+#include "mixing/lanczos.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,8 +6,9 @@
 #include <fast/mixing/spectrum.hpp>
 #include <fast/topology/stencil.hpp>
 #include <limits>
-#include <mixing/lanczos.hpp>
 #include <numbers>
+
+#include "mixing/lanczos.hpp"
 
 namespace fast {
 namespace {

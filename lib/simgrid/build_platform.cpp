@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <core/closest.hpp>
 #include <fast/core/error.hpp>
 #include <fstream>
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <sstream>
+
+#include "core/closest.hpp"
 #include "simgrid/build_platform.hpp"
 
 namespace fast::simgrid {

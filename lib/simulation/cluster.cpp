@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <core/closest.hpp>
-#include <core/toml.hpp>
 #include <fast/simulation/cluster.hpp>
 #include <variant>
+
+#include "core/closest.hpp"
+#include "core/toml.hpp"
 
 namespace fast::simulation {
 namespace {

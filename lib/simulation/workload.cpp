@@ -1,10 +1,11 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <core/closest.hpp>
 #include <fast/core/error.hpp>
 #include <fast/simulation/workload.hpp>
 #include <utility>
+
+#include "core/closest.hpp"
 
 namespace fast::simulation {
 namespace {

@@ -1,4 +1,4 @@
-#include <topology/edge_list.hpp>
+#include "topology/edge_list.hpp"
 
 #include <algorithm>
 #include <fast/core/error.hpp>

@@ -1,4 +1,4 @@
-#include <topology/grid_reader.hpp>
+#include "topology/grid_reader.hpp"
 
 #include <fast/topology/stencil.hpp>
 #include <utility>

@@ -1,9 +1,9 @@
 // Grids and tori as a topology file describes them.
 #pragma once
 
-#include <topology/reader.hpp>
-
 #include <fast/topology/schedule.hpp>
+
+#include "topology/reader.hpp"
 
 namespace fast {
 

@@ -1,7 +1,7 @@
-#include <topology/matrix_market.hpp>
-#include <topology/rule_reader.hpp>
-
 #include <fast/topology/load.hpp>
+
+#include "topology/matrix_market.hpp"
+#include "topology/rule_reader.hpp"
 
 namespace fast {
 namespace {

@@ -1,4 +1,4 @@
-#include <topology/matchings.hpp>
+#include "topology/matchings.hpp"
 
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>

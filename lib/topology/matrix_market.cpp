@@ -1,5 +1,4 @@
-#include <topology/edge_list.hpp>
-#include <topology/matrix_market.hpp>
+#include "topology/matrix_market.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +8,8 @@
 #include <filesystem>
 #include <string_view>
 #include <vector>
+
+#include "topology/edge_list.hpp"
 
 namespace fast {
 namespace {

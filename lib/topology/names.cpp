@@ -1,6 +1,5 @@
-#include <core/closest.hpp>
-
 #include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fast/core/error.hpp>
@@ -12,6 +11,8 @@
 #include <functional>
 #include <optional>
 #include <utility>
+
+#include "core/closest.hpp"
 
 namespace fast {
 namespace {

@@ -1,10 +1,12 @@
-#include <topology/reader.hpp>
+#include "topology/reader.hpp"
 
 #include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
-#include <core/closest.hpp>
 #include <fast/core/message.hpp>
+
+#include "core/closest.hpp"
 
 namespace fast {
 

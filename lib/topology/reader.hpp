@@ -1,14 +1,14 @@
 // Values of a TOML table, with errors that name file, line and key.
 #pragma once
 
-#include <core/toml.hpp>
-
 #include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/toml.hpp"
 
 namespace fast {
 

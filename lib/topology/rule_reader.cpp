@@ -1,6 +1,4 @@
-#include <topology/edge_list.hpp>
-#include <topology/grid_reader.hpp>
-#include <topology/rule_reader.hpp>
+#include "topology/rule_reader.hpp"
 
 #include <algorithm>
 #include <fast/topology/graphs.hpp>
@@ -9,6 +7,9 @@
 #include <fast/topology/stencil.hpp>
 #include <filesystem>
 #include <utility>
+
+#include "topology/edge_list.hpp"
+#include "topology/grid_reader.hpp"
 
 namespace fast {
 namespace {

@@ -1,9 +1,9 @@
 // Rules from the tables of a topology file.
 #pragma once
 
-#include <topology/reader.hpp>
-
 #include <fast/topology/schedule.hpp>
+
+#include "topology/reader.hpp"
 
 namespace fast {
 

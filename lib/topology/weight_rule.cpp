@@ -1,10 +1,11 @@
-#include <core/closest.hpp>
-
 #include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
 #include <fast/topology/weight_rule.hpp>
+
+#include "core/closest.hpp"
 
 namespace fast {
 namespace {

@@ -1,14 +1,14 @@
-#include <topology_tools/diameter.hpp>
-#include <topology_tools/eigen.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/mixing/spectrum.hpp>
 #include <fast/topology_tools/analysis.hpp>
-#include <mixing/lanczos.hpp>
 #include <numeric>
+
+#include "mixing/lanczos.hpp"
+#include "topology_tools/diameter.hpp"
+#include "topology_tools/eigen.hpp"
 
 namespace fast {
 namespace {

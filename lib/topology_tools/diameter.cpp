@@ -1,4 +1,4 @@
-#include <topology_tools/diameter.hpp>
+#include "topology_tools/diameter.hpp"
 
 #include <algorithm>
 #include <fast/topology/stencil.hpp>

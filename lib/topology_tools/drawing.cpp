@@ -1,4 +1,4 @@
-#include <topology_tools/drawing.hpp>
+#include "topology_tools/drawing.hpp"
 
 #include <fmt/core.h>
 

@@ -1,9 +1,9 @@
 // The few SVG elements that pictures are made of.
 #pragma once
 
-#include <topology_tools/layout.hpp>
-
 #include <string>
+
+#include "topology_tools/layout.hpp"
 
 namespace fast {
 

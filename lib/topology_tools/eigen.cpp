@@ -1,5 +1,4 @@
-#include <mixing/lanczos.hpp>
-#include <topology_tools/eigen.hpp>
+#include "topology_tools/eigen.hpp"
 
 #include <Spectra/SymEigsSolver.h>
 #include <Eigen/Core>
@@ -7,6 +6,8 @@
 #include <Eigen/SparseCholesky>
 #include <algorithm>
 #include <cmath>
+
+#include "mixing/lanczos.hpp"
 
 namespace fast {
 namespace {

@@ -1,9 +1,9 @@
-#include <topology_tools/eigen.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/topology_tools/analysis.hpp>
+
+#include "topology_tools/eigen.hpp"
 
 namespace fast {
 namespace {

@@ -1,4 +1,4 @@
-#include <topology_tools/layout.hpp>
+#include "topology_tools/layout.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
-#include <topology_tools/drawing.hpp>
-
 #include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <numeric>
+
+#include "topology_tools/drawing.hpp"
 
 namespace fast {
 namespace {

@@ -1,10 +1,9 @@
-#include <core/serial_executor.hpp>
-
 #include <atomic>
 #include <latch>
 #include <stdexcept>
 #include <string>
 
+#include "core/serial_executor.hpp"
 #include "support/catch.hpp"
 
 using fast::SerialExecutor;

@@ -1,8 +1,8 @@
 #include <array>
-#include <cuda/network/convolution.hpp>
-#include <cuda/network/matrix_product.hpp>
 #include <fast/core/error.hpp>
 
+#include "cuda/network/convolution.hpp"
+#include "cuda/network/matrix_product.hpp"
 #include "cuda/network_checks.hpp"
 #include "support/catch.hpp"
 

@@ -1,7 +1,7 @@
-#include <cuda/device/runtime.hpp>
 #include <fast/core/error.hpp>
 #include <fast/cuda/device.hpp>
 
+#include "cuda/device/runtime.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

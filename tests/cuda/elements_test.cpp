@@ -1,11 +1,11 @@
 // The kernels' bodies, run thread by thread on the host.
 #include <algorithm>
-#include <cuda/kernels/elements.hpp>
 #include <limits>
-#include <nn/kernels/rules.hpp>
 #include <tuple>
 
+#include "cuda/kernels/elements.hpp"
 #include "cuda/samples.hpp"
+#include "nn/kernels/rules.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

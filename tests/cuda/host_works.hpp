@@ -5,12 +5,13 @@
 
 #include <cmath>
 #include <cstring>
-#include <cuda/network/program.hpp>
 #include <fast/core/batch.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/nn/network.hpp>
 #include <memory>
 #include <vector>
+
+#include "cuda/network/program.hpp"
 
 namespace fast::testing {
 

@@ -1,8 +1,8 @@
-#include <cuda/network/recurrence.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <numeric>
 
+#include "cuda/network/recurrence.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -1,7 +1,7 @@
-#include <cuda/network/builder.hpp>
 #include <fast/core/error.hpp>
 
 #include "cuda/host_works.hpp"
+#include "cuda/network/builder.hpp"
 #include "cuda/network_checks.hpp"
 #include "support/catch.hpp"
 

@@ -1,10 +1,10 @@
-#include <cuda/network/replay.hpp>
-#include <cuda/network/tuning.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cuda/network/replay.hpp"
+#include "cuda/network/tuning.hpp"
 #include "support/catch.hpp"
 
 using namespace fast::cuda;

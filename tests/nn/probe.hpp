@@ -1,10 +1,9 @@
 // One layer on its own, and what its gradients must be.
 #pragma once
 
-#include <nn/layer.hpp>
-
 #include <fast/core/memory.hpp>
 
+#include "nn/layer.hpp"
 #include "nn/samples.hpp"
 #include "support/catch.hpp"
 

@@ -1,10 +1,10 @@
 // What holds for every layer of the library.
 #include <fstream>
-#include <nn/layers/row.hpp>
 #include <set>
 #include <sstream>
 
 #include "nn/layer_examples.hpp"
+#include "nn/layers/row.hpp"
 #include "nn/probe.hpp"
 
 using namespace fast;

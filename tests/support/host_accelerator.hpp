@@ -7,13 +7,14 @@
 
 #include <atomic>
 #include <cstring>
-#include <cuda/averaging/rule_elements.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <functional>
 #include <mutex>
 #include <vector>
+
 #include "combine/accelerator.hpp"
+#include "cuda/averaging/rule_elements.hpp"
 
 namespace fast::testing {
 

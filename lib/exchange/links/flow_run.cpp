@@ -1,9 +1,10 @@
 #include "exchange/links/flow_run.hpp"
 
 #include <algorithm>
-#include <core/keep.hpp>
 #include <string>
 #include <thread>
+
+#include "core/keep.hpp"
 
 namespace fast::exchange {
 namespace {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <core/keep.hpp>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <map>
 #include <set>
 #include <thread>
 
+#include "core/keep.hpp"
 #include "exchange/links/flow_run.hpp"
 
 namespace fast::exchange {
