@@ -20,9 +20,9 @@ Loader::Loader(Dataset dataset, Normalization normalization, Sampler sampler)
       sampler_(std::move(sampler)),
       batch_size_(sampler_->batch_size()),
       rounds_(sampler_->rounds()) {
-  require(sampler_->shard().samples == dataset_.size(), ErrorKind::argument,
-          "loader: a shard of {} samples for a data set of {}; they must match",
-          sampler_->shard().samples, dataset_.size());
+  require(sampler_->part().samples == dataset_.size(), ErrorKind::argument,
+          "loader: a part of {} samples for a data set of {}; they must match",
+          sampler_->part().samples, dataset_.size());
 }
 
 Loader::Loader(Dataset dataset, Normalization normalization, WindowSampler sampler)
@@ -65,9 +65,9 @@ void Loader::augment(const Augmentation& augmentation, std::uint64_t seed) {
 void Loader::own(std::vector<std::size_t> samples) {
   require(sampler_.has_value(), ErrorKind::argument,
           "loader: samples of its own for a loader that hands out all; make one for training");
-  Shard shard = sampler_->shard();
-  shard.own = std::move(samples);
-  sampler_.emplace(std::move(shard));
+  WorkerPart part = sampler_->part();
+  part.own = std::move(samples);
+  sampler_.emplace(std::move(part));
   epoch_.reset();
 }
 

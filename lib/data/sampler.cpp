@@ -19,43 +19,42 @@ RoundShare share_of(const std::optional<RoundShare>& given, int workers, int ran
   return *given;
 }
 
-Sampler::Sampler(const Shard& shard) : shard_(shard) {
-  require(shard.workers > 0 && shard.rank >= 0 && shard.rank < shard.workers, ErrorKind::argument,
-          "sampler: worker {} of {}; ranks go from 0 to the number of workers - 1", shard.rank,
-          shard.workers);
-  require(shard.batch_size > 0, ErrorKind::argument,
-          "sampler: batch size 0; it must be at least 1");
-  const std::size_t smallest = shard.samples / static_cast<std::size_t>(shard.workers);
+Sampler::Sampler(const WorkerPart& part) : part_(part) {
+  require(part.workers > 0 && part.rank >= 0 && part.rank < part.workers, ErrorKind::argument,
+          "sampler: worker {} of {}; ranks go from 0 to the number of workers - 1", part.rank,
+          part.workers);
+  require(part.batch_size > 0, ErrorKind::argument, "sampler: batch size 0; it must be at least 1");
+  const std::size_t smallest = part.samples / static_cast<std::size_t>(part.workers);
   require(smallest > 0, ErrorKind::argument,
           "sampler: {} samples for {} workers; each needs at least one, use fewer workers or more "
           "data",
-          shard.samples, shard.workers);
-  require(shard.batch_size <= smallest, ErrorKind::argument,
-          "sampler: batch size {} is larger than a worker's shard ({} samples over {} workers: {} "
+          part.samples, part.workers);
+  require(part.batch_size <= smallest, ErrorKind::argument,
+          "sampler: batch size {} is larger than a worker's part ({} samples over {} workers: {} "
           "each); use a batch size of at most {}, fewer workers or more data",
-          shard.batch_size, shard.samples, shard.workers, smallest, smallest);
-  require(shard.own.empty() || shard.own.size() >= smallest, ErrorKind::argument,
+          part.batch_size, part.samples, part.workers, smallest, smallest);
+  require(part.own.empty() || part.own.size() >= smallest, ErrorKind::argument,
           "sampler: worker {} has {} samples of its own, {} are needed for equal rounds everywhere",
-          shard.rank, shard.own.size(), smallest);
-  require(shard.own.empty() || !shard.share, ErrorKind::argument,
+          part.rank, part.own.size(), smallest);
+  require(part.own.empty() || !part.share, ErrorKind::argument,
           "sampler: worker {} has samples of its own and a share of each round; choose one of them",
-          shard.rank);
-  share_ = share_of(shard.share, shard.workers, shard.rank, shard.batch_size);
-  rounds_ = smallest / shard.batch_size;
+          part.rank);
+  share_ = share_of(part.share, part.workers, part.rank, part.batch_size);
+  rounds_ = smallest / part.batch_size;
 }
 
 std::vector<std::size_t> Sampler::order(std::size_t epoch) const {
   const std::size_t count = rounds_ * share_.batch_size;
-  if (!shard_.own.empty()) {
-    std::vector<std::size_t> own = shard_.own;
-    Rng(mix_seed(shard_.seed, epoch, static_cast<std::uint64_t>(shard_.rank)))
+  if (!part_.own.empty()) {
+    std::vector<std::size_t> own = part_.own;
+    Rng(mix_seed(part_.seed, epoch, static_cast<std::uint64_t>(part_.rank)))
         .shuffle(std::span(own));
     own.resize(count);
     return own;
   }
-  std::vector<std::size_t> all(shard_.samples);
+  std::vector<std::size_t> all(part_.samples);
   std::iota(all.begin(), all.end(), std::size_t{0});
-  Rng(mix_seed(shard_.seed, epoch)).shuffle(std::span(all));
+  Rng(mix_seed(part_.seed, epoch)).shuffle(std::span(all));
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rounds_ * share_.before);
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }

@@ -86,28 +86,28 @@ Sharding sharding_from(std::string_view text) {
   return {alpha};
 }
 
-std::vector<std::vector<std::size_t>> dirichlet_shards(std::span<const std::int32_t> labels,
-                                                       int classes, int workers, double alpha,
-                                                       std::uint64_t seed) {
+std::vector<std::vector<std::size_t>> dirichlet_parts(std::span<const std::int32_t> labels,
+                                                      int classes, int workers, double alpha,
+                                                      std::uint64_t seed) {
   require(std::isfinite(alpha) && alpha > 0, ErrorKind::argument,
-          "dirichlet shards: alpha {}; a positive number is required", alpha);
+          "dirichlet parts: alpha {}; a positive number is required", alpha);
   require(workers > 0 && labels.size() >= static_cast<std::size_t>(workers), ErrorKind::argument,
-          "dirichlet shards: {} samples for {} workers; each needs at least one, use fewer workers "
+          "dirichlet parts: {} samples for {} workers; each needs at least one, use fewer workers "
           "or more data",
           labels.size(), workers);
   Rng rng(mix_seed(seed, 0x5ead));
   Samples left = by_class(labels, classes, rng);
   std::vector<std::vector<double>> shares;
   for (int w = 0; w < workers; ++w) shares.push_back(dirichlet_draw(classes, alpha, rng));
-  Samples shards(static_cast<std::size_t>(workers));
+  Samples parts(static_cast<std::size_t>(workers));
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const std::size_t worker = i % shards.size();
+    const std::size_t worker = i % parts.size();
     auto& chosen = left[draw_class(shares[worker], left, rng)];
-    shards[worker].push_back(chosen.back());
+    parts[worker].push_back(chosen.back());
     chosen.pop_back();
   }
-  for (auto& shard : shards) std::sort(shard.begin(), shard.end());
-  return shards;
+  for (auto& part : parts) std::sort(part.begin(), part.end());
+  return parts;
 }
 
 }  // namespace fast::data

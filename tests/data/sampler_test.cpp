@@ -8,7 +8,6 @@
 
 using namespace fast;
 using data::Sampler;
-using data::Shard;
 
 TEST_CASE("no sample is seen twice in an epoch and all workers make the same rounds") {
   const std::uint64_t seed = test_seed(11);
@@ -62,7 +61,7 @@ TEST_CASE("every first sample is about equally likely") {
   for (const int c : count) CHECK(std::abs(c - 1000) < 150);  // 5 standard deviations
 }
 
-TEST_CASE("batch sizes that no shard can fill are refused with the numbers") {
+TEST_CASE("batch sizes that no part can fill are refused with the numbers") {
   CHECK_THROWS_WITH(Sampler({100, 4, 0, 0, 0}), ContainsSubstring("batch size 0"));
   CHECK_THROWS_WITH(Sampler({100, 4, 0, 26, 0}),
                     ContainsSubstring("batch size 26") &&

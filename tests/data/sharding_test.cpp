@@ -10,7 +10,7 @@
 #include "support/seed.hpp"
 
 using namespace fast;
-using data::dirichlet_shards;
+using data::dirichlet_parts;
 
 namespace {
 
@@ -22,21 +22,21 @@ std::vector<std::int32_t> labels_of(std::size_t samples, int classes) {
   return labels;
 }
 
-/// The mean over workers of the largest class's share of a shard.
-double skew(const std::vector<std::vector<std::size_t>>& shards,
+/// The mean over workers of the largest class's share of a part.
+double skew(const std::vector<std::vector<std::size_t>>& parts,
             const std::vector<std::int32_t>& labels, int classes) {
   double sum = 0;
-  for (const auto& shard : shards) {
+  for (const auto& part : parts) {
     std::vector<int> count(static_cast<std::size_t>(classes));
-    for (const std::size_t i : shard) ++count[static_cast<std::size_t>(labels[i])];
-    sum += *std::max_element(count.begin(), count.end()) / static_cast<double>(shard.size());
+    for (const std::size_t i : part) ++count[static_cast<std::size_t>(labels[i])];
+    sum += *std::max_element(count.begin(), count.end()) / static_cast<double>(part.size());
   }
-  return sum / static_cast<double>(shards.size());
+  return sum / static_cast<double>(parts.size());
 }
 
 }  // namespace
 
-TEST_CASE("every sample is in one skewed shard, and no shard is empty") {
+TEST_CASE("every sample is in one skewed part, and no part is empty") {
   const std::uint64_t seed = test_seed(31);
   CAPTURE(seed);
   Rng rng(seed);
@@ -46,13 +46,13 @@ TEST_CASE("every sample is in one skewed shard, and no shard is empty") {
     const auto labels = labels_of(static_cast<std::size_t>(workers) + rng.below(300), classes);
     const double alpha = std::pow(10, rng.uniform(-4, 2));
     CAPTURE(workers, classes, labels.size(), alpha);
-    const auto shards = dirichlet_shards(labels, classes, workers, alpha, rng());
-    REQUIRE(shards.size() == static_cast<std::size_t>(workers));
+    const auto parts = dirichlet_parts(labels, classes, workers, alpha, rng());
+    REQUIRE(parts.size() == static_cast<std::size_t>(workers));
     std::set<std::size_t> seen;
-    for (const auto& shard : shards) {
-      const std::size_t least = labels.size() / shards.size();
-      CHECK((shard.size() == least || shard.size() == least + 1));
-      for (const std::size_t sample : shard) REQUIRE(seen.insert(sample).second);
+    for (const auto& part : parts) {
+      const std::size_t least = labels.size() / parts.size();
+      CHECK((part.size() == least || part.size() == least + 1));
+      for (const std::size_t sample : part) REQUIRE(seen.insert(sample).second);
     }
     CHECK(seen.size() == labels.size());
     CHECK(*seen.rbegin() == labels.size() - 1);
@@ -61,30 +61,30 @@ TEST_CASE("every sample is in one skewed shard, and no shard is empty") {
 
 TEST_CASE("a smaller alpha skews labels more, a large one hardly") {
   const auto labels = labels_of(20000, 10);
-  const double slight = skew(dirichlet_shards(labels, 10, 8, 1000, 1), labels, 10);
-  const double some = skew(dirichlet_shards(labels, 10, 8, 1, 1), labels, 10);
-  const double strong = skew(dirichlet_shards(labels, 10, 8, 0.1, 1), labels, 10);
+  const double slight = skew(dirichlet_parts(labels, 10, 8, 1000, 1), labels, 10);
+  const double some = skew(dirichlet_parts(labels, 10, 8, 1, 1), labels, 10);
+  const double strong = skew(dirichlet_parts(labels, 10, 8, 0.1, 1), labels, 10);
   CHECK(slight < 0.13);
   CHECK((some > 0.2 && some < 0.6));
   CHECK(strong > 0.4);
 }
 
-TEST_CASE("skewed shards are the same for the same seed and others for another") {
+TEST_CASE("skewed parts are the same for the same seed and others for another") {
   const auto labels = labels_of(1000, 10);
-  CHECK(dirichlet_shards(labels, 10, 4, 0.1, 7) == dirichlet_shards(labels, 10, 4, 0.1, 7));
-  CHECK(dirichlet_shards(labels, 10, 4, 0.1, 7) != dirichlet_shards(labels, 10, 4, 0.1, 8));
+  CHECK(dirichlet_parts(labels, 10, 4, 0.1, 7) == dirichlet_parts(labels, 10, 4, 0.1, 7));
+  CHECK(dirichlet_parts(labels, 10, 4, 0.1, 7) != dirichlet_parts(labels, 10, 4, 0.1, 8));
 }
 
-TEST_CASE("a loader of a shard hands out only the shard's samples, anew every epoch") {
+TEST_CASE("a loader of a part hands out only the part's samples, anew every epoch") {
   const data::Dataset all = data::synthetic_classification(103, {1}, 3, 1);
-  const auto shards = dirichlet_shards(all.labels(), 3, 4, 0.1, 1);
+  const auto parts = dirichlet_parts(all.labels(), 3, 4, 0.1, 1);
   for (int rank = 0; rank < 4; ++rank) {
-    const auto& shard = shards[static_cast<std::size_t>(rank)];
-    const data::Sampler sampler({103, 4, rank, 8, 5, shard});
+    const auto& part = parts[static_cast<std::size_t>(rank)];
+    const data::Sampler sampler({103, 4, rank, 8, 5, part});
     CHECK(sampler.rounds() == 3);
     const auto order = sampler.order(0);
     CHECK(std::set(order.begin(), order.end()).size() == 24);
-    for (const std::size_t i : order) CHECK(std::binary_search(shard.begin(), shard.end(), i));
+    for (const std::size_t i : order) CHECK(std::binary_search(part.begin(), part.end(), i));
     CHECK(order != sampler.order(1));
   }
   CHECK_THROWS_WITH(data::Sampler({103, 4, 0, 8, 5, {1, 2, 3}}),

@@ -23,11 +23,11 @@ class Loader {
  public:
   class Epoch;
 
-  /// For training: this worker's shuffled shard of every epoch (of its `own` samples if it has
+  /// For training: this worker's shuffled part of every epoch (of its `own` samples if it has
   /// any), full batches only. Throws as Sampler does.
   Loader(Dataset dataset, Normalization normalization, int workers, int rank,
          std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own = {});
-  /// The same, for the shard of `sampler`, which is one of the data set.
+  /// The same, for the part of `sampler`, which is one of the data set.
   Loader(Dataset dataset, Normalization normalization, Sampler sampler);
 
   /// For training on shards, or on samples in memory in the same order: the batches of `sampler`,

@@ -1,4 +1,4 @@
-// Who trains on which samples: shards that never overlap, shuffled anew every epoch.
+// Who trains on which samples: parts that never overlap, shuffled again in every epoch.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 namespace fast::data {
 
 /// One worker's part of the samples of each round, if workers have batches of different sizes: the
-/// sizes of all workers sum up to workers × Shard::batch_size.
+/// sizes of all workers sum up to workers × WorkerPart::batch_size.
 struct RoundShare {
   std::size_t before = 0;      ///< samples of all workers with a lower rank
   std::size_t batch_size = 0;  ///< samples of this worker
 };
 
 /// One worker's part of a data set.
-struct Shard {
+struct WorkerPart {
   std::size_t samples = 0;  ///< of the whole data set
   int workers = 1;
   int rank = 0;
@@ -38,18 +38,18 @@ class Sampler {
   /// Throws Error(argument) on a batch size of 0 or larger than samples / workers, on a rank
   /// outside [0, workers), on fewer own samples than samples / workers, on a share of no samples or
   /// outside of a round's samples, and on a share together with own samples.
-  explicit Sampler(const Shard& shard);
+  explicit Sampler(const WorkerPart& part);
 
-  const Shard& shard() const { return shard_; }
+  const WorkerPart& part() const { return part_; }
   std::size_t rounds() const { return rounds_; }                ///< an epoch, on every worker
   std::size_t batch_size() const { return share_.batch_size; }  ///< of this worker
 
   /// This worker's samples of an epoch in the order of its batches: rounds() × batch_size() indices
-  /// into the data set. A function of the shard and the epoch alone.
+  /// into the data set. A function of the part and the epoch alone.
   std::vector<std::size_t> order(std::size_t epoch) const;
 
  private:
-  Shard shard_;
+  WorkerPart part_;
   RoundShare share_;
   std::size_t rounds_ = 0;
 };

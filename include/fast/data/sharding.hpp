@@ -24,14 +24,14 @@ struct Sharding {
 /// that is not a positive number.
 Sharding sharding_from(std::string_view text);
 
-/// Every worker's samples, ascending. Each sample belongs to one worker, and shards differ by one
+/// Every worker's samples, ascending. Each sample belongs to one worker, and parts differ by one
 /// sample at most. Worker r's shares of the classes are drawn from Dirichlet(alpha); then the
 /// workers take turns to draw a class by their shares, among the classes that have samples left,
 /// and take one of its samples (Hsu et al. 2019, arXiv 1909.06335, whose clients draw one after
 /// the other). A function of its arguments alone. Throws Error(argument) on fewer samples than
 /// workers and on an alpha that is not positive; labels lie in [0, classes).
-std::vector<std::vector<std::size_t>> dirichlet_shards(std::span<const std::int32_t> labels,
-                                                       int classes, int workers, double alpha,
-                                                       std::uint64_t seed);
+std::vector<std::vector<std::size_t>> dirichlet_parts(std::span<const std::int32_t> labels,
+                                                      int classes, int workers, double alpha,
+                                                      std::uint64_t seed);
 
 }  // namespace fast::data

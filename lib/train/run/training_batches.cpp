@@ -61,7 +61,7 @@ std::shared_ptr<void> interrupter_of(const std::shared_ptr<data::SampleStream>& 
   return {nullptr, [stream](void*) { stream->interrupt(); }};
 }
 
-ShardPlan make_shards(const RunPlan& plan, const Schedule& schedule) {
+PartPlan make_parts(const RunPlan& plan, const Schedule& schedule) {
   const TrainerOptions& options = plan.options;
   return {plan.data.train,
           schedule,
@@ -76,11 +76,11 @@ ShardPlan make_shards(const RunPlan& plan, const Schedule& schedule) {
 }  // namespace
 
 TrainingBatches::TrainingBatches(const RunPlan& plan)
-    : shards_(make_shards(plan, plan.schedule)),
+    : parts_(make_parts(plan, plan.schedule)),
       stream_(plan.options.stream),
       stream_order_(stream_order_of(plan)),
       loader_(std::in_place,
-              make_loader(plan, batch_part(plan, plan.shares), shards_.own(), stream_order_),
+              make_loader(plan, batch_part(plan, plan.shares), parts_.own(), stream_order_),
               plan.options.prefetch),
       batch_size_(plan.shares.of(plan.group.rank()).batch_size),
       interrupter_(interrupter_of(stream_)) {}
@@ -110,8 +110,8 @@ void TrainingBatches::note_left_out(std::int64_t count, int epoch, std::size_t r
 
 void TrainingBatches::note_left_out(const RunPlan& plan, int workers, std::int64_t count,
                                     int epoch) {
-  const ShardPlan shards = make_shards(plan, plan.rule.make(workers));
-  data::Prefetcher loader(make_loader(plan, {workers, plan.group.rank(), {}}, shards.own()),
+  const PartPlan parts = make_parts(plan, plan.rule.make(workers));
+  data::Prefetcher loader(make_loader(plan, {workers, plan.group.rank(), {}}, parts.own()),
                           {.ahead = 0});
   const auto rounds = static_cast<std::int64_t>(loader.rounds());
   earlier_.push_back({std::move(loader), span_before(epoch * rounds, count)});
@@ -136,7 +136,7 @@ void TrainingBatches::grow(const RunPlan& plan) {
 }
 
 void TrainingBatches::take_over(const std::vector<int>& lost, std::int64_t round) {
-  if (auto samples = shards_.take_over(lost, round, rounds())) loader_->own(std::move(*samples));
+  if (auto samples = parts_.take_over(lost, round, rounds())) loader_->own(std::move(*samples));
 }
 
 }  // namespace fast::train

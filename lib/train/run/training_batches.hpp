@@ -5,12 +5,12 @@
 
 #include <deque>
 
+#include "train/run/part_plan.hpp"
 #include "train/run/run_plan.hpp"
-#include "train/run/shard_plan.hpp"
 
 namespace fast::train {
 
-/// Made ahead by a thread when the options say so, of the samples that ShardPlan gives the worker.
+/// Made ahead by a thread when the options say so, of the samples that PartPlan gives the worker.
 class TrainingBatches {
  public:
   /// Throws as data::Loader does.
@@ -29,7 +29,7 @@ class TrainingBatches {
   bool is_there(int epoch, std::size_t round);
 
   /// A neighbor was left out of a round.
-  void note_missed(int neighbor, std::int64_t round) { shards_.note_missed(neighbor, round); }
+  void note_missed(int neighbor, std::int64_t round) { parts_.note_missed(neighbor, round); }
   /// The worker before this one on its seat has left out `count` batches, before (epoch, round).
   void note_left_out(std::int64_t count, int epoch, std::size_t round);
   /// The same of batches before epoch `epoch`, in which the workers became more than `workers`.
@@ -43,7 +43,7 @@ class TrainingBatches {
   /// Between epochs: the samples of the rounds to come are divided by these shares. Only with even
   /// sharding.
   void divide(const RunPlan& plan, const Shares& shares);
-  /// Between epochs, as ShardPlan::take_over().
+  /// Between epochs, as PartPlan::take_over().
   void take_over(const std::vector<int>& lost, std::int64_t round);
 
  private:
@@ -60,7 +60,7 @@ class TrainingBatches {
   static Span span_before(std::int64_t end, std::int64_t count);
   static const Batch* take(data::Prefetcher& loader, Span& missed);
 
-  ShardPlan shards_;
+  PartPlan parts_;
   std::shared_ptr<data::SampleStream> stream_;  ///< null: the samples are in a data set
   std::shared_ptr<data::StreamOrder> stream_order_;
   std::uint64_t known_end_ = 0;             ///< of the stream

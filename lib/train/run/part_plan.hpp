@@ -15,15 +15,15 @@
 
 namespace fast::train {
 
-/// The samples of worker `rank` when the workers in `gone` are gone: its own samples of `shards`,
+/// The samples of worker `rank` when the workers in `gone` are gone: its own samples of `parts`,
 /// and its part of theirs. The living workers that read a gone worker in some round divide its
 /// samples evenly. Ascending. Workers that agree about who is gone take every sample once.
 std::vector<std::size_t> samples_with_those_of(const std::set<int>& gone,
-                                               const std::vector<std::vector<std::size_t>>& shards,
+                                               const std::vector<std::vector<std::size_t>>& parts,
                                                const Schedule& schedule, int rank);
 
-/// Of one worker. Only skewed shards have owners; even ones are dealt anew in every epoch.
-class ShardPlan {
+/// Of one worker. Only skewed parts have owners; even ones are dealt again in every epoch.
+class PartPlan {
  public:
   struct Options {
     data::Sharding sharding;
@@ -32,9 +32,9 @@ class ShardPlan {
     bool take_over = false;  ///< of samples whose owner is gone
     LogSink log;
   };
-  ShardPlan(data::Dataset samples, Schedule schedule, int rank, Options options);
+  PartPlan(data::Dataset samples, Schedule schedule, int rank, Options options);
 
-  /// The worker's own samples; empty with even shards.
+  /// The worker's own samples; empty with even parts.
   std::vector<std::size_t> own() const;
 
   /// A neighbor was left out of a round.

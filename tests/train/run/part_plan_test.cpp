@@ -1,4 +1,4 @@
-#include "train/run/shard_plan.hpp"
+#include "train/run/part_plan.hpp"
 
 #include <fast/data/synthetic.hpp>
 #include <fast/topology/schedules.hpp>
@@ -77,8 +77,8 @@ TEST_CASE("the samples of a worker whose neighbors are gone, too, are nobody's")
 
 namespace {
 
-train::ShardPlan plan_of(int rank, const char* sharding, bool take_over = true,
-                         std::int64_t steps = 1) {
+train::PartPlan plan_of(int rank, const char* sharding, bool take_over = true,
+                        std::int64_t steps = 1) {
   const data::Dataset samples = data::synthetic_classification(240, {4}, 3, 1);
   return {samples,
           stencil::ring().make(4),
@@ -89,7 +89,7 @@ train::ShardPlan plan_of(int rank, const char* sharding, bool take_over = true,
 }  // namespace
 
 TEST_CASE("a worker takes over from a neighbor that missed its last turn, until that returns") {
-  train::ShardPlan plan = plan_of(1, "dirichlet:0.5");
+  train::PartPlan plan = plan_of(1, "dirichlet:0.5");
   const auto own = plan.own();
   CHECK(own.size() == 60);
   CHECK_FALSE(plan.take_over({}, 10, 20));
@@ -104,7 +104,7 @@ TEST_CASE("a worker takes over from a neighbor that missed its last turn, until 
 }
 
 TEST_CASE("without owners, or where that is not wanted, nobody takes over samples") {
-  for (train::ShardPlan plan : {plan_of(1, "even"), plan_of(1, "dirichlet:0.5", false)}) {
+  for (train::PartPlan plan : {plan_of(1, "even"), plan_of(1, "dirichlet:0.5", false)}) {
     plan.note_missed(2, 10);
     CHECK_FALSE(plan.take_over({0}, 10, 20));
   }
@@ -112,7 +112,7 @@ TEST_CASE("without owners, or where that is not wanted, nobody takes over sample
 }
 
 TEST_CASE("a neighbor that is read every few steps counts as gone until it is due again") {
-  train::ShardPlan plan = plan_of(1, "dirichlet:0.5", true, 4);
+  train::PartPlan plan = plan_of(1, "dirichlet:0.5", true, 4);
   plan.note_missed(0, 8);
   CHECK(plan.take_over({}, 11, 20));  // not due in rounds 9 to 11
   CHECK(plan.take_over({}, 13, 20) == plan.own());
