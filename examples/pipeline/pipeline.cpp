@@ -36,11 +36,11 @@ void Pipeline::send(int to, std::span<const float> values) {
 }
 
 /// The forward pass of this stage; its outputs go to the next one.
-std::span<const float> Pipeline::run(const Batch& part, std::size_t place, bool training) {
+std::span<const float> Pipeline::run(const Batch& part, std::size_t micro_batch, bool training) {
   const std::span<const float> inputs =
       stage_.is_first() ? part.inputs
                         : receive(messages_.rank() - 1, part.count() * stage_.input_size());
-  const std::span<const float> outputs = stage_.forward(place, inputs, training);
+  const std::span<const float> outputs = stage_.forward(micro_batch, inputs, training);
   if (!stage_.is_last()) send(messages_.rank() + 1, outputs);
   return outputs;
 }
@@ -51,18 +51,19 @@ void Pipeline::forward(const Batch& batch, std::size_t part) {
 
 void Pipeline::backward(const Batch& batch, std::size_t part) {
   const Batch samples = part_at(batch, part);
-  const std::size_t place = part % in_flight();
+  const std::size_t micro_batch = part % in_flight();
   const double whole = static_cast<double>(batch.count());
   std::span<const float> gradients;
   if (stage_.is_last()) {
-    const double mean = stage_.loss(place, samples).sum / static_cast<double>(samples.count());
+    const double mean =
+        stage_.loss(micro_batch, samples).sum / static_cast<double>(samples.count());
     loss_ += static_cast<double>(samples.count()) / whole * mean;
     gradients = stage_.loss_gradients();
   } else {
     gradients = receive(messages_.rank() + 1, samples.count() * stage_.output_size());
   }
   const std::span<const float> before =
-      stage_.backward(place, gradients, static_cast<double>(samples.count()) / whole);
+      stage_.backward(micro_batch, gradients, static_cast<double>(samples.count()) / whole);
   if (!stage_.is_first()) send(messages_.rank() - 1, before);
 }
 

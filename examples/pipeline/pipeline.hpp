@@ -51,7 +51,7 @@ class Pipeline {
  private:
   void forward(const fast::Batch& batch, std::size_t part);
   void backward(const fast::Batch& batch, std::size_t part);
-  std::span<const float> run(const fast::Batch& part, std::size_t place, bool training);
+  std::span<const float> run(const fast::Batch& part, std::size_t micro_batch, bool training);
   fast::Batch part_at(const fast::Batch& batch, std::size_t part) const;
   std::size_t parts_of(const fast::Batch& batch) const;
   std::size_t in_flight() const { return plan_.stages.size() - index_; }

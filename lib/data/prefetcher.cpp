@@ -13,9 +13,9 @@ namespace fast::data {
 /// The executor makes each batch in a task of its own. A restart begins a new run: tasks of earlier
 /// runs do nothing.
 struct Prefetcher::Impl {
-  struct Place {
+  struct Position {
     std::size_t epoch, round;
-    bool operator==(const Place&) const = default;
+    bool operator==(const Position&) const = default;
   };
   struct Slot {
     std::shared_ptr<float> inputs;
@@ -49,17 +49,17 @@ struct Prefetcher::Impl {
     auto own = std::make_shared<std::vector<float>>(values());
     return {own, own->data()};
   }
-  Place after(Place place) const {
-    return place.round + 1 < loader.rounds() ? Place{place.epoch, place.round + 1}
-                                             : Place{place.epoch + 1, 0};
+  Position after(Position position) const {
+    return position.round + 1 < loader.rounds() ? Position{position.epoch, position.round + 1}
+                                                : Position{position.epoch + 1, 0};
   }
 
-  void make(Slot& slot, Place place) {
+  void make(Slot& slot, Position position) {
     slot.failure = nullptr;
     try {
       if (options.memory) options.memory->refill(slot.inputs.get());
-      slot.batch = loader.fill(place.epoch, place.round, {slot.inputs.get(), values()}, slot.labels,
-                               slot.targets);
+      slot.batch = loader.fill(position.epoch, position.round, {slot.inputs.get(), values()},
+                               slot.labels, slot.targets);
       if (options.memory) options.memory->filled(slot.batch);
     } catch (...) {
       slot.failure = std::current_exception();
@@ -67,13 +67,13 @@ struct Prefetcher::Impl {
   }
 
   /// After a failure the later batches of the run are not made.
-  void make_ahead(Slot& slot, Place place, std::size_t in_run) {
+  void make_ahead(Slot& slot, Position position, std::size_t in_run) {
     if (run != in_run) return;
-    make(slot, place);
+    make(slot, position);
     if (slot.failure) run.compare_exchange_strong(in_run, in_run + 1);
   }
 
-  void restart(std::optional<Place> from) {
+  void restart(std::optional<Position> from) {
     ++run;
     made.clear();
     next = from;
@@ -83,8 +83,9 @@ struct Prefetcher::Impl {
   void submit() {
     while (made.size() < slots.size()) {
       Slot& slot = slots[turn++ % slots.size()];
-      const auto task = executor->submit(
-          [this, &slot, place = *next, in_run = run.load()] { make_ahead(slot, place, in_run); });
+      const auto task = executor->submit([this, &slot, position = *next, in_run = run.load()] {
+        make_ahead(slot, position, in_run);
+      });
       made.push_back({&slot, task});
       next = after(*next);
     }
@@ -97,22 +98,22 @@ struct Prefetcher::Impl {
             options.deadline.count());
   }
 
-  const Batch& take(Place place) {
-    if (expected != place) restart(place);
+  const Batch& take(Position position) {
+    if (expected != position) restart(position);
     expected.reset();
     submit();
     const Made first = made.front();
     await(first.task);
     made.pop_front();
     if (first.slot->failure) std::rethrow_exception(first.slot->failure);
-    expected = after(place);
+    expected = after(position);
     return first.slot->batch;
   }
 
-  const Batch& batch(Place place) {
-    if (executor) return take(place);
-    if (slots.empty()) return loader.batch(place.epoch, place.round);
-    make(slots[0], place);
+  const Batch& batch(Position position) {
+    if (executor) return take(position);
+    if (slots.empty()) return loader.batch(position.epoch, position.round);
+    make(slots[0], position);
     if (slots[0].failure) std::rethrow_exception(slots[0].failure);
     return slots[0].batch;
   }
@@ -130,8 +131,8 @@ struct Prefetcher::Impl {
   std::atomic<std::size_t> run = 0;  ///< tasks of earlier runs do nothing
   std::size_t turn = 0;
   std::deque<Made> made;
-  std::optional<Place> next;                 ///< to be submitted next
-  std::optional<Place> expected;             ///< the next batch without a restart
+  std::optional<Position> next;              ///< to be submitted next
+  std::optional<Position> expected;          ///< the next batch without a restart
   std::unique_ptr<SerialExecutor> executor;  ///< declared last: it ends first
 };
 

@@ -14,16 +14,16 @@
 namespace fast::nn {
 namespace {
 
-/// A place in a file, for messages.
-struct Place {
+/// A location in a file, for messages.
+struct SourceLocation {
   std::string path;
   unsigned line = 0;
   std::string layer = {};  ///< "layer 3 (conv2d)"
 
-  Place at(const toml::node& node) const {
-    Place place = *this;
-    place.line = static_cast<unsigned>(node.source().begin.line);
-    return place;
+  SourceLocation at(const toml::node& node) const {
+    SourceLocation location = *this;
+    location.line = static_cast<unsigned>(node.source().begin.line);
+    return location;
   }
   std::string text() const {
     return fmt::format("{}:{}: {}{}", printable(path), line, layer, layer.empty() ? "" : ": ");
@@ -31,55 +31,63 @@ struct Place {
 };
 
 template <class... Args>
-void need(bool condition, const Place& place, fmt::format_string<Args...> format, Args&&... args) {
+void need(bool condition, const SourceLocation& location, fmt::format_string<Args...> format,
+          Args&&... args) {
   if (condition) return;
-  fail(ErrorKind::argument, "{}{}", place.text(), fmt::format(format, std::forward<Args>(args)...));
+  fail(ErrorKind::argument, "{}{}", location.text(),
+       fmt::format(format, std::forward<Args>(args)...));
 }
 
 /// Reads layers and follows the shape of what goes through them.
 class LayerReader {
  public:
-  LayerReader(Place place, const ModelEnds& ends) : place_(std::move(place)), ends_(ends) {}
+  LayerReader(SourceLocation location, const ModelEnds& ends)
+      : location_(std::move(location)), ends_(ends) {}
 
   /// `prefix` comes before the number of each layer: "body: ".
   std::vector<LayerSpec> list(const toml::node& node, Shape shape, const std::string& prefix) const;
 
  private:
-  LayerSpec layer(const toml::table& table, const Place& place, const Shape& shape) const;
+  LayerSpec layer(const toml::table& table, const SourceLocation& location,
+                  const Shape& shape) const;
 
-  Place place_;
+  SourceLocation location_;
   const ModelEnds& ends_;
 };
 
 /// The keys of one layer's table.
 class TableKeys final : public Keys {
  public:
-  TableKeys(const toml::table& table, Place place, const Shape& shape, const ModelEnds& ends,
-            const LayerReader& reader)
-      : table_(table), place_(std::move(place)), shape_(shape), ends_(ends), reader_(reader) {}
+  TableKeys(const toml::table& table, SourceLocation location, const Shape& shape,
+            const ModelEnds& ends, const LayerReader& reader)
+      : table_(table),
+        location_(std::move(location)),
+        shape_(shape),
+        ends_(ends),
+        reader_(reader) {}
 
   void required(const char* key, std::int64_t& value) override {
-    need(table_.contains(key), place_, "\"{}\" is missing; a whole number is required", key);
+    need(table_.contains(key), location_, "\"{}\" is missing; a whole number is required", key);
     optional(key, value);
   }
   void optional(const char* key, std::int64_t& value) override {
     if (const toml::node* node = take(key)) {
       const auto* number = node->as_integer();
-      need(number != nullptr, place_.at(*node), "{}: a {} was found; a whole number is required",
+      need(number != nullptr, location_.at(*node), "{}: a {} was found; a whole number is required",
            key, toml_type(*node));
       value = number->get();
     }
   }
   void optional(const char* key, double& value) override {
     if (const toml::node* node = take(key)) {
-      need(node->is_number(), place_.at(*node), "{}: a {} was found; a number is required", key,
+      need(node->is_number(), location_.at(*node), "{}: a {} was found; a number is required", key,
            toml_type(*node));
       value = *node->value<double>();
     }
   }
   void optional(const char* key, bool& value) override {
     if (const toml::node* node = take(key)) {
-      need(node->is_boolean(), place_.at(*node), "{}: a {} was found; true or false is required",
+      need(node->is_boolean(), location_.at(*node), "{}: a {} was found; true or false is required",
            key, toml_type(*node));
       value = node->as_boolean()->get();
     }
@@ -90,14 +98,14 @@ class TableKeys final : public Keys {
   }
   void layers(const char* key, std::vector<LayerSpec>& value) override {
     if (const toml::node* node = take(key))
-      value = reader_.list(*node, shape_, fmt::format("{}: {}: ", place_.layer, key));
+      value = reader_.list(*node, shape_, fmt::format("{}: {}: ", location_.layer, key));
   }
 
   /// Refuses keys that the layer has not asked for.
   void finish() const {
     for (const auto& [key, node] : table_) {
       const bool known = std::find(known_.begin(), known_.end(), key.str()) != known_.end();
-      need(known, place_.at(node), "there is no key \"{}\"{}", printable(key.str()),
+      need(known, location_.at(node), "there is no key \"{}\"{}", printable(key.str()),
            known_.size() == 1 ? "; this layer has none"
                               : did_you_mean(key.str(), known_) + choices());
     }
@@ -116,24 +124,24 @@ class TableKeys final : public Keys {
   }
 
   const toml::table& table_;
-  Place place_;
+  SourceLocation location_;
   const Shape& shape_;
   const ModelEnds& ends_;
   const LayerReader& reader_;
   std::vector<std::string_view> known_{"type"};
 };
 
-LayerSpec LayerReader::layer(const toml::table& table, const Place& place,
+LayerSpec LayerReader::layer(const toml::table& table, const SourceLocation& location,
                              const Shape& shape) const {
   const toml::node* type = table.get("type");
-  need(type != nullptr && type->is_string(), place,
+  need(type != nullptr && type->is_string(), location,
        "\"type\" is missing; the name of a layer is required (type = \"dense\")");
   const std::string& name = type->as_string()->get();
   const NamedRow* row = row_named(name);
-  need(row != nullptr, place.at(*type),
+  need(row != nullptr, location.at(*type),
        "there is no layer \"{}\"{}; docs/reference/layers.md has all", printable(name),
        did_you_mean(name, layer_names()));
-  Place named = place;
+  SourceLocation named = location;
   named.layer += fmt::format(" ({})", name);
   TableKeys keys(table, named, shape, ends_, *this);
   LayerSpec spec = row->row->read(keys);
@@ -144,40 +152,40 @@ LayerSpec LayerReader::layer(const toml::table& table, const Place& place,
 std::vector<LayerSpec> LayerReader::list(const toml::node& node, Shape shape,
                                          const std::string& prefix) const {
   const toml::array* array = node.as_array();
-  need(array != nullptr, place_.at(node), "{}a {} was found; a list of layers is required", prefix,
-       toml_type(node));
+  need(array != nullptr, location_.at(node), "{}a {} was found; a list of layers is required",
+       prefix, toml_type(node));
   std::vector<LayerSpec> layers;
   for (const toml::node& entry : *array) {
-    Place place = place_.at(entry);
-    place.layer = fmt::format("{}layer {}", prefix, layers.size() + 1);
-    need(entry.is_table(), place, "a {} was found; a layer is a table with the key \"type\"",
+    SourceLocation location = location_.at(entry);
+    location.layer = fmt::format("{}layer {}", prefix, layers.size() + 1);
+    need(entry.is_table(), location, "a {} was found; a layer is a table with the key \"type\"",
          toml_type(entry));
-    layers.push_back(layer(*entry.as_table(), place, shape));
+    layers.push_back(layer(*entry.as_table(), location, shape));
     try {
       shape = row_of(layers.back()).output(layers.back(), shape);
     } catch (const Error& error) {
-      place.layer += fmt::format(" ({})", describe(layers.back()));
-      need(false, place, "{}", error.what());
+      location.layer += fmt::format(" ({})", describe(layers.back()));
+      need(false, location, "{}", error.what());
     }
   }
   return layers;
 }
 
-Shape input_of(const toml::table& file, const Place& place, const Shape& sample) {
+Shape input_of(const toml::table& file, const SourceLocation& location, const Shape& sample) {
   const toml::node* node = file.get("input");
-  need(node != nullptr || !sample.empty(), place,
+  need(node != nullptr || !sample.empty(), location,
        "\"input\" is missing; the shape of a sample is required here (input = [1, 28, 28])");
   if (node == nullptr) return sample;
   const toml::array* array = node->as_array();
-  need(array != nullptr, place.at(*node), "input: a {} was found; a list of sides is required",
+  need(array != nullptr, location.at(*node), "input: a {} was found; a list of sides is required",
        toml_type(*node));
   Shape shape;
   for (const toml::node& side : *array) {
-    need(side.is_integer() && side.as_integer()->get() > 0, place.at(*node),
+    need(side.is_integer() && side.as_integer()->get() > 0, location.at(*node),
          "input: sides are positive whole numbers");
     shape.push_back(side.as_integer()->get());
   }
-  need(!shape.empty() && shape.size() <= 3, place.at(*node),
+  need(!shape.empty() && shape.size() <= 3, location.at(*node),
        "input: {} sides; [features], [steps, features] or [channels, height, width] are required",
        shape.size());
   return shape;
@@ -216,29 +224,30 @@ class KeyLister final : public Keys {
 
 ModelSpec parse_model(const std::string& text, const std::string& path, const ModelEnds& ends) {
   const toml::table file = toml_table(text, {path, ErrorKind::argument, "--model"});
-  const Place place{path, 1};
+  const SourceLocation location{path, 1};
   for (const auto& [key, node] : file)
-    need(key == "name" || key == "input" || key == "layers", place.at(node),
+    need(key == "name" || key == "input" || key == "layers", location.at(node),
          "there is no key \"{}\"{}; a model has name, input and layers", printable(key.str()),
          did_you_mean(key.str(), {"name", "input", "layers"}));
   ModelSpec spec{
-      std::filesystem::path(path).stem().string(), input_of(file, place, ends.sample), {}};
+      std::filesystem::path(path).stem().string(), input_of(file, location, ends.sample), {}};
   if (const toml::node* name = file.get("name")) {
-    need(name->is_string(), place.at(*name), "name: a {} was found; a string is required",
+    need(name->is_string(), location.at(*name), "name: a {} was found; a string is required",
          toml_type(*name));
     spec.name = name->as_string()->get();
   }
   const toml::node* layers = file.get("layers");
-  need(layers != nullptr, place, "\"layers\" is missing; a list of layers is required");
+  need(layers != nullptr, location, "\"layers\" is missing; a list of layers is required");
   if (spec.input.size() == 2 && begins_with_image_layer(*layers))
     spec.input.insert(spec.input.begin(), 1);
-  spec.layers = LayerReader(place, ends).list(*layers, spec.input, "");
-  need(!spec.layers.empty(), place.at(*layers), "layers: the list is empty");
+  spec.layers = LayerReader(location, ends).list(*layers, spec.input, "");
+  need(!spec.layers.empty(), location.at(*layers), "layers: the list is empty");
   try {
-    need(parameter_count(spec) > 0, place.at(*layers), "layers: none has parameters to be trained");
+    need(parameter_count(spec) > 0, location.at(*layers),
+         "layers: none has parameters to be trained");
   } catch (const Error& error) {
     if (std::string_view(error.what()).starts_with(printable(path))) throw;
-    need(false, place.at(*layers), "{}", error.what());
+    need(false, location.at(*layers), "{}", error.what());
   }
   return spec;
 }

@@ -81,9 +81,9 @@ std::vector<LayerRange> stages_of(const ModelSpec& model, std::span<const std::s
   return stages;
 }
 
-/// A micro-batch between its two passes.
+/// The values between the two passes.
 template <class T>
-struct Stage<T>::Place {
+struct Stage<T>::MicroBatch {
   Sequence<T> layers;
   AlignedBuffer input{};   ///< as the layers take it
   AlignedBuffer output{};  ///< row-major, of images
@@ -93,14 +93,14 @@ struct Stage<T>::Place {
 };
 
 template <class T>
-Stage<T>::Stage(ModelSpec model, LayerRange layers, std::uint64_t seed, std::size_t places)
+Stage<T>::Stage(ModelSpec model, LayerRange layers, std::uint64_t seed, std::size_t micro_batches)
     : model_(std::move(model)), layers_(layers) {
   require_processor(processor_fits());
   const std::vector<Shape> all = shapes(model_);
   require(layers.first < layers.last && layers.last <= model_.layers.size(), ErrorKind::argument,
           "Stage: layers [{}, {}) of model {}, which has {} layers", layers.first, layers.last,
           model_.name, model_.layers.size());
-  require(places > 0, ErrorKind::argument, "Stage: 0 places; at least 1 is required");
+  require(micro_batches > 0, ErrorKind::argument, "Stage: 0 micro-batches; at least 1 is required");
   input_ = all[layers.first];
   output_ = all[layers.last];
   const std::vector<ParameterSpec> list = nn::parameters(model_);
@@ -114,9 +114,10 @@ Stage<T>::Stage(ModelSpec model, LayerRange layers, std::uint64_t seed, std::siz
   for (AlignedBuffer* buffer : {&parameters_, &gradients_, &part_})
     *buffer = AlignedBuffer((shift_ + count_) * sizeof(T));
   draw_initial(list, tensors.first, tensors.last, seed, at_offset(parameters_));
-  for (std::size_t i = 0; i < places; ++i)
-    places_.push_back(std::make_unique<Place>(Place{Sequence<T>(own, input_)}));
-  buffers_ = AlignedBuffer(static_cast<std::size_t>(places_[0]->layers.buffer_count()) * sizeof(T));
+  for (std::size_t i = 0; i < micro_batches; ++i)
+    micro_batches_.push_back(std::make_unique<MicroBatch>(MicroBatch{Sequence<T>(own, input_)}));
+  buffers_ =
+      AlignedBuffer(static_cast<std::size_t>(micro_batches_[0]->layers.buffer_count()) * sizeof(T));
   const std::vector<ParameterSpec> statistics = nn::buffers(model_);
   const LayerRange kept = tensors_of(layers, statistics);
   draw_initial(statistics, kept.first, kept.last, seed, buffers_.as<T>().data());
@@ -149,67 +150,72 @@ std::vector<TensorView> Stage<T>::buffer_views() {
 }
 
 template <class T>
-typename Stage<T>::Place& Stage<T>::at(std::size_t place) {
-  require(place < places_.size(), ErrorKind::argument, "Stage: place {} of {}", place,
-          places_.size());
-  return *places_[place];
+typename Stage<T>::MicroBatch& Stage<T>::at(std::size_t number) {
+  require(number < micro_batches_.size(), ErrorKind::argument,
+          "Stage: micro-batch {} was asked for; the stage holds {} (0..{}); construct it with more",
+          number, micro_batches_.size(), micro_batches_.size() - 1);
+  return *micro_batches_[number];
 }
 
 template <class T>
-const T* Stage<T>::load(Place& place, std::span<const T> inputs) const {
-  grow<T>(place.input, stored_elements<T>(input_, place.count));
-  T* stored = place.input.template as<T>().data();
-  store(input_, inputs, stored, place.count);
+const T* Stage<T>::load(MicroBatch& micro_batch, std::span<const T> inputs) const {
+  grow<T>(micro_batch.input, stored_elements<T>(input_, micro_batch.count));
+  T* stored = micro_batch.input.template as<T>().data();
+  store(input_, inputs, stored, micro_batch.count);
   return stored;
 }
 
 template <class T>
-std::span<const T> Stage<T>::forward(std::size_t index, std::span<const T> inputs, bool training) {
-  Place& place = at(index);
+std::span<const T> Stage<T>::forward(std::size_t micro_batch, std::span<const T> inputs,
+                                     bool training) {
+  MicroBatch& values = at(micro_batch);
   require(!inputs.empty() && inputs.size() % input_size() == 0, ErrorKind::argument,
           "Stage: {} input values; a positive multiple of {} is required, for samples of shape {}",
           inputs.size(), input_size(), describe(input_));
   const std::size_t samples = inputs.size() / input_size();
-  place.count = static_cast<Index>(samples);
+  values.count = static_cast<Index>(samples);
   const bool noisy = training && has_noise_;
-  if (noisy) draw_noise<T>(parameters(), inputs, samples, place.noise);
-  const T* found = place.layers.forward(
-      at_offset(parameters_), load(place, inputs),
-      {place.count, training, buffers_.as<T>().data(), noisy ? place.noise.data() : nullptr});
+  if (noisy) draw_noise<T>(parameters(), inputs, samples, values.noise);
+  const T* found = values.layers.forward(
+      at_offset(parameters_), load(values, inputs),
+      {values.count, training, buffers_.as<T>().data(), noisy ? values.noise.data() : nullptr});
   if (output_.size() == 3) {
-    grow<T>(place.output, place.count * elements_of(output_));
-    T* rows = place.output.template as<T>().data();
-    from_blocks(found, rows, place.count, elements_of(output_));
+    grow<T>(values.output, values.count * elements_of(output_));
+    T* rows = values.output.template as<T>().data();
+    from_blocks(found, rows, values.count, elements_of(output_));
     found = rows;
   }
-  place.outputs = {found, samples * output_size()};
-  if (!training) place.count = 0;
-  return place.outputs;
+  values.outputs = {found, samples * output_size()};
+  if (!training) values.count = 0;
+  return values.outputs;
 }
 
 template <class T>
-LossResult Stage<T>::loss(std::size_t index, const Batch& batch) {
-  const Place& place = at(index);
+LossResult Stage<T>::loss(std::size_t micro_batch, const Batch& batch) {
+  const MicroBatch& values = at(micro_batch);
   require(is_last(), ErrorKind::argument, "Stage: layers {} of model {} have no loss; the last do",
           text(layers_), model_.name);
   require_answers(batch, model_, output_);
-  require(batch.count() * output_size() == place.outputs.size(), ErrorKind::argument,
+  require(batch.count() * output_size() == values.outputs.size(), ErrorKind::argument,
           "Stage: labels of {} samples, outputs of {}", batch.count(),
-          place.outputs.size() / output_size());
-  grow<T>(loss_memory_, static_cast<Index>(place.outputs.size()));
-  loss_gradients_ = loss_memory_.as<T>().first(place.outputs.size());
-  return loss_of<T>(model_.loss, place.outputs, batch, loss_gradients_);
+          values.outputs.size() / output_size());
+  grow<T>(loss_memory_, static_cast<Index>(values.outputs.size()));
+  loss_gradients_ = loss_memory_.as<T>().first(values.outputs.size());
+  return loss_of<T>(model_.loss, values.outputs, batch, loss_gradients_);
 }
 
 template <class T>
-std::span<const T> Stage<T>::backward(std::size_t index, std::span<const T> output_gradients,
+std::span<const T> Stage<T>::backward(std::size_t micro_batch, std::span<const T> output_gradients,
                                       double share) {
-  Place& place = at(index);
-  const Index count = std::exchange(place.count, 0);
-  require(count > 0, ErrorKind::argument,
-          "Stage: place {} has no forward pass in training to go back through", index);
-  require(output_gradients.size() == place.outputs.size(), ErrorKind::argument,
-          "Stage: {} gradients for {} outputs", output_gradients.size(), place.outputs.size());
+  MicroBatch& values = at(micro_batch);
+  const Index count = std::exchange(values.count, 0);
+  require(
+      count > 0, ErrorKind::argument,
+      "Stage: micro-batch {} has no forward pass in training to go back through; call forward() "
+      "before",
+      micro_batch);
+  require(output_gradients.size() == values.outputs.size(), ErrorKind::argument,
+          "Stage: {} gradients for {} outputs", output_gradients.size(), values.outputs.size());
   grow<T>(stored_gradients_, stored_elements<T>(output_, count));
   T* dy = stored_gradients_.as<T>().data();
   store(output_, output_gradients, dy, count);
@@ -218,15 +224,15 @@ std::span<const T> Stage<T>::backward(std::size_t index, std::span<const T> outp
     grow<T>(input_gradients_, stored_elements<T>(input_, count));
     dx = input_gradients_.as<T>().data();
   }
-  place.layers.backward(at_offset(parameters_), at_offset(part_), dy, dx, count);
+  values.layers.backward(at_offset(parameters_), at_offset(part_), dy, dx, count);
   add_scaled(at_offset(gradients_), at_offset(part_), static_cast<T>(share), count_,
              std::exchange(fresh_, false));
   if (is_first()) return {};
-  const std::size_t values = static_cast<std::size_t>(count) * input_size();
-  if (input_.size() != 3) return {dx, values};
-  grow<T>(rows_, static_cast<Index>(values));
+  const std::size_t elements = static_cast<std::size_t>(count) * input_size();
+  if (input_.size() != 3) return {dx, elements};
+  grow<T>(rows_, static_cast<Index>(elements));
   from_blocks(dx, rows_.as<T>().data(), count, elements_of(input_));
-  return {rows_.as<T>().data(), values};
+  return {rows_.as<T>().data(), elements};
 }
 
 template class Stage<float>;

@@ -9,37 +9,38 @@ Reloader::Reloader(LogSink log, OnReload on_reload)
     : log_(std::move(log)), on_reload_(std::move(on_reload)) {}
 
 void Reloader::add(ModelSource source, ServedModel& model, Becomes role) {
-  Place place{std::move(source), &model, role};
-  place.read = place.seen = place.source.fingerprint();
-  model.install(place.source.load(), role);
-  places_.push_back(std::move(place));
+  Watched watched{std::move(source), &model, role};
+  watched.read = watched.seen = watched.source.fingerprint();
+  model.install(watched.source.load(), role);
+  watched_.push_back(std::move(watched));
 }
 
 void Reloader::look() {
-  for (Place& place : places_) look_at(place);
+  for (Watched& watched : watched_) look_at(watched);
 }
 
-void Reloader::look_at(Place& place) {
-  std::string found = place.source.fingerprint();
-  const bool is_new = !found.empty() && found != place.read;
-  const bool is_settled = found == place.seen;
-  place.seen = std::move(found);
-  if (is_new && is_settled) reload(place);
+void Reloader::look_at(Watched& watched) {
+  std::string found = watched.source.fingerprint();
+  const bool is_new = !found.empty() && found != watched.read;
+  const bool is_settled = found == watched.seen;
+  watched.seen = std::move(found);
+  if (is_new && is_settled) reload(watched);
 }
 
-void Reloader::reload(Place& place) {
-  const std::string& model = place.model->name();
+void Reloader::reload(Watched& watched) {
+  const std::string& model = watched.model->name();
   try {
-    auto version = place.source.load();
-    if (place.source.fingerprint() != place.seen) return;  // written to meanwhile: the next look
-    place.read = place.seen;
+    auto version = watched.source.load();
+    if (watched.source.fingerprint() != watched.seen)
+      return;  // written to meanwhile: the next look
+    watched.read = watched.seen;
     const std::string hash = version->hash(), source = version->source();
-    if (!place.model->install(std::move(version), place.role)) return;
+    if (!watched.model->install(std::move(version), watched.role)) return;
     log_(LogLevel::info, fmt::format("{}: version {} from {}", model, hash, source));
     if (on_reload_) on_reload_(model, true);
   } catch (const std::exception& error) {
-    if (place.source.fingerprint() != place.seen) return;
-    place.read = place.seen;
+    if (watched.source.fingerprint() != watched.seen) return;
+    watched.read = watched.seen;
     log_(LogLevel::warning,
          fmt::format("{}: refused, the version before it goes on: {}", model, message_of(error)));
     if (on_reload_) on_reload_(model, false);

@@ -16,7 +16,7 @@
 
 namespace fast::serve {
 
-/// Each place is looked at in turn. A file that changed is read once it has stayed the same from
+/// Each source is looked at in turn. A file that changed is read once it has stayed the same from
 /// one look to the next, so that nobody reads what is still being written.
 class Reloader {
  public:
@@ -30,7 +30,8 @@ class Reloader {
   /// Loads the model that is there now. Throws as ModelSource::load() and ServedModel::install().
   void add(ModelSource source, ServedModel& model, Becomes role = Becomes::newest);
 
-  /// Looks at all places once. A model that is refused is logged once, and the one before it stays.
+  /// Looks at all sources once. A model that is refused is logged once, and the one before it
+  /// stays.
   void look();
 
   /// Looks every `period`, from a thread of its own, until the end or stop().
@@ -38,19 +39,19 @@ class Reloader {
   void stop();
 
  private:
-  struct Place {
+  struct Watched {
     ModelSource source;
     ServedModel* model;
     Becomes role;
     std::string read{};  ///< fingerprint of what was read last
     std::string seen{};  ///< and of what the last look saw
   };
-  void look_at(Place& place);
-  void reload(Place& place);
+  void look_at(Watched& watched);
+  void reload(Watched& watched);
 
   LogSink log_;
   OnReload on_reload_;
-  std::vector<Place> places_;
+  std::vector<Watched> watched_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::jthread thread_;

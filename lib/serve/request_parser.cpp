@@ -96,7 +96,7 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return wrong("null"); }
   bool boolean(bool value) override {
-    if (place_ == Place::normalized && !normalized_) {
+    if (part_ == Part::normalized && !normalized_) {
       normalized_ = value;
       return true;
     }
@@ -110,7 +110,7 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(number_float_t value, const string_t&) override { return number(value); }
   bool string(string_t& value) override {
-    if (place_ == Place::type && !type_) {
+    if (part_ == Part::type && !type_) {
       type_ = element_type(value);
       return true;
     }
@@ -119,17 +119,17 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return wrong("binary data"); }
 
   bool start_object(std::size_t) override {
-    if (place_ != Place::start) wrong("an object");
-    place_ = Place::member;
+    if (part_ != Part::start) wrong("an object");
+    part_ = Part::member;
     return true;
   }
   bool key(string_t& name) override {
     if (name == "instances" && !seen_instances_) {
-      place_ = Place::instances;
+      part_ = Part::instances;
     } else if (name == "type" && !type_) {
-      place_ = Place::type;
+      part_ = Part::type;
     } else if (name == "normalized" && !normalized_) {
-      place_ = Place::normalized;
+      part_ = Part::normalized;
     } else {
       const bool known = name == "instances" || name == "type" || name == "normalized";
       if (known) refuse(400, "the member \"{}\" is there twice", name);
@@ -139,12 +139,12 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
-    place_ = Place::end;
+    part_ = Part::end;
     return true;
   }
 
   bool start_array(std::size_t) override {
-    if (place_ != Place::instances) wrong("a list");
+    if (part_ != Part::instances) wrong("a list");
     if (!in_list_) {
       in_list_ = seen_instances_ = true;
       return true;
@@ -163,7 +163,7 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool end_array() override {
     if (nesting_.depth() == 0) {
-      place_ = Place::member;
+      part_ = Part::member;
       return true;
     }
     nesting_.close(count_);
@@ -171,20 +171,20 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  bool parse_error(std::size_t place, const std::string&,
+  bool parse_error(std::size_t byte, const std::string&,
                    const nlohmann::detail::exception& error) override {
     std::string why = error.what();
     const std::size_t colon = why.find(": ");
     if (colon != std::string::npos) why = why.substr(colon + 2);
-    refuse(400, "the body is not JSON: byte {}: {}", place, printable(why.substr(0, longest_text)));
+    refuse(400, "the body is not JSON: byte {}: {}", byte, printable(why.substr(0, longest_text)));
   }
 
  private:
-  enum class Place { start, member, instances, type, normalized, end };
+  enum class Part { start, member, instances, type, normalized, end };
   static constexpr std::size_t longest_shown = 40, longest_text = 160;
 
   bool number(double value) {
-    if (place_ != Place::instances || nesting_.depth() == 0) return wrong("a number");
+    if (part_ != Part::instances || nesting_.depth() == 0) return wrong("a number");
     const auto narrow = static_cast<float>(value);
     if (!std::isfinite(value) || std::abs(value) > std::numeric_limits<float>::max()) {
       refuse(400, "instance {} has a number that no float32 can hold", count_);
@@ -223,13 +223,13 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   [[noreturn]] bool wrong(const char* what) const {
-    switch (place_) {
-      case Place::start:
-      case Place::end:
+    switch (part_) {
+      case Part::start:
+      case Part::end:
         refuse(400, "the body is {}; an object is required: {{\"instances\": [[...], ...]}}", what);
-      case Place::type:
+      case Part::type:
         refuse(400, "\"type\" is {}; \"f32\" or \"u8\" is required", what);
-      case Place::normalized:
+      case Part::normalized:
         refuse(400, "\"normalized\" is {}; true or false is required", what);
       default:
         if (!in_list_) refuse(400, "\"instances\" is {}; a list of instances is required", what);
@@ -242,7 +242,7 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
 
   const InputForm& form_;
   std::size_t sample_values_;
-  Place place_ = Place::start;
+  Part part_ = Part::start;
   bool in_list_ = false, seen_instances_ = false;
   std::optional<ElementType> type_;
   std::optional<bool> normalized_;

@@ -11,13 +11,13 @@ using namespace fast::cuda;
 namespace {
 
 /// The parts one after the other in an order of the seed, with gaps.
-LstmPlaces shuffled_places(const LstmSizes& sizes, std::uint64_t seed, Index& space) {
-  LstmPlaces places{};
+LstmOffsets shuffled_offsets(const LstmSizes& sizes, std::uint64_t seed, Index& space) {
+  LstmOffsets offsets{};
   std::vector<std::pair<Index*, Index>> parts;
   for (int gate = 0; gate < 4; ++gate) {
-    parts.emplace_back(&places.inputs[gate], sizes.hidden * sizes.inputs);
-    parts.emplace_back(&places.hidden[gate], sizes.hidden * sizes.hidden);
-    parts.emplace_back(&places.bias[gate], sizes.hidden);
+    parts.emplace_back(&offsets.inputs[gate], sizes.hidden * sizes.inputs);
+    parts.emplace_back(&offsets.hidden[gate], sizes.hidden * sizes.hidden);
+    parts.emplace_back(&offsets.bias[gate], sizes.hidden);
   }
   Rng rng(seed);
   space = 0;
@@ -27,7 +27,7 @@ LstmPlaces shuffled_places(const LstmSizes& sizes, std::uint64_t seed, Index& sp
     space += chosen->second + static_cast<Index>(rng.below(3));
     parts.erase(chosen);
   }
-  return places;
+  return offsets;
 }
 
 template <class Elements>
@@ -43,22 +43,22 @@ TEST_CASE("an LSTM's weights lie gate by gate where cuDNN says, and come back") 
   for (const std::uint64_t seed : {1, 2, 3}) {
     INFO("seed " << seed);
     Index space = 0;
-    const LstmPlaces places = shuffled_places(sizes, seed, space);
+    const LstmOffsets offsets = shuffled_offsets(sizes, seed, space);
     std::vector<float> weights(48), there(static_cast<std::size_t>(space), -1), back(48);
     std::iota(weights.begin(), weights.end(), 1.0F);
-    run(PackLstm<float>{weights.data(), there.data(), sizes, places});
-    const auto at = [&](Index place) { return there.at(static_cast<std::size_t>(place)); };
+    run(PackLstm<float>{weights.data(), there.data(), sizes, offsets});
+    const auto at = [&](Index offset) { return there.at(static_cast<std::size_t>(offset)); };
     for (Index gate = 0; gate < 4; ++gate)
       for (Index unit = 0; unit < 2; ++unit) {
         for (Index i = 0; i < 3; ++i)
-          CHECK(at(places.inputs[gate] + unit * 3 + i) ==
+          CHECK(at(offsets.inputs[gate] + unit * 3 + i) ==
                 static_cast<float>(1 + (gate * 2 + unit) * 3 + i));
         for (Index j = 0; j < 2; ++j)
-          CHECK(at(places.hidden[gate] + unit * 2 + j) ==
+          CHECK(at(offsets.hidden[gate] + unit * 2 + j) ==
                 static_cast<float>(25 + (gate * 2 + unit) * 2 + j));
-        CHECK(at(places.bias[gate] + unit) == static_cast<float>(41 + gate * 2 + unit));
+        CHECK(at(offsets.bias[gate] + unit) == static_cast<float>(41 + gate * 2 + unit));
       }
-    run(UnpackLstm<float>{there.data(), back.data(), sizes, places});
+    run(UnpackLstm<float>{there.data(), back.data(), sizes, offsets});
     CHECK(back == weights);
   }
 }

@@ -36,9 +36,9 @@ struct StageLine {
   std::vector<Stage<T>> stages;
 
   StageLine(const ModelSpec& model, const std::vector<std::size_t>& cuts, std::uint64_t seed,
-            std::size_t places) {
+            std::size_t micro_batches) {
     for (const LayerRange layers : stages_of(model, cuts))
-      stages.emplace_back(model, layers, seed, places);
+      stages.emplace_back(model, layers, seed, micro_batches);
   }
 
   /// The mean loss. All micro-batches go forward before the first goes back.
@@ -192,6 +192,9 @@ TEST_CASE("cuts that are no layers, and stages without parameters, are refused")
   Stage<float> first(model, {0, 1}, 1);
   const std::array<float, 3> odd{};
   CHECK_THROWS_WITH(first.forward(0, odd), ContainsSubstring("3 input values"));
-  CHECK_THROWS_WITH(first.forward(1, odd), ContainsSubstring("place 1 of 1"));
+  CHECK_THROWS_WITH(
+      first.forward(1, odd),
+      ContainsSubstring(
+          "micro-batch 1 was asked for; the stage holds 1 (0..0); construct it with more"));
   CHECK_THROWS_WITH(first.loss(0, {}), ContainsSubstring("no loss"));
 }

@@ -49,20 +49,20 @@ class WindowSampler {
 
  private:
   struct Deal;
-  struct Place {
+  struct Position {
     std::size_t epoch = 0, window = 0;
-    bool operator==(const Place&) const = default;
+    bool operator==(const Position&) const = default;
   };
-  std::size_t place_of(std::size_t batches, std::size_t block) const;
+  std::size_t end_of(std::size_t batches, std::size_t block) const;
   Deal deal(std::size_t epoch) const;
-  const std::vector<std::size_t>& window(Place place);
+  const std::vector<std::size_t>& window(Position position);
 
   Windows windows_;
   std::vector<std::size_t> first_;  ///< sample of each shard
   RoundShare share_;
   std::size_t begin_ = 0, end_ = 0;  ///< of this worker's block, in the order of an epoch
   std::size_t rounds_ = 0;
-  std::optional<Place> at_;  ///< whose samples shuffled_ are
+  std::optional<Position> at_;  ///< whose samples shuffled_ are
   std::vector<std::size_t> shuffled_;
 };
 

@@ -34,15 +34,15 @@ std::vector<LayerRange> stages_of(const ModelSpec& model, std::span<const std::s
 /// then computes what the Network computes, bit for bit. Dropout is an exception: a stage draws
 /// from its own parameters and inputs.
 ///
-/// Values between stages are row-major [samples x elements], images as C×H×W. A stage has several
-/// *places*: each holds the values of one micro-batch between its forward and its backward pass.
-/// All work runs on the calling thread. Not thread-safe. T is float or double.
+/// Values between stages are row-major [samples x elements], images as C×H×W. A stage holds the
+/// values of several micro-batches, each between its forward and its backward pass. Their numbers
+/// begin at 0. All work runs on the calling thread. Not thread-safe. T is float or double.
 template <class T>
 class Stage {
  public:
-  /// `places` micro-batches may be between their two passes. Throws Error(argument) as Network
+  /// `micro_batches` of them may be between their two passes. Throws Error(argument) as Network
   /// does, and on a range without layers or without parameters.
-  Stage(ModelSpec model, LayerRange layers, std::uint64_t seed, std::size_t places = 1);
+  Stage(ModelSpec model, LayerRange layers, std::uint64_t seed, std::size_t micro_batches = 1);
   Stage(Stage&&) noexcept;
   Stage& operator=(Stage&&) noexcept;
   ~Stage();
@@ -60,29 +60,31 @@ class Stage {
   std::vector<TensorView> parameter_views();
   std::vector<TensorView> buffer_views();  ///< running statistics
 
-  /// The outputs of `inputs`, which hold whole samples, valid until the next call with this place.
-  /// In training, the place then waits for backward(). Evaluation changes no buffers.
-  std::span<const T> forward(std::size_t place, std::span<const T> inputs, bool training = true);
+  /// The outputs of `inputs`, which hold whole samples, valid until the next call for this
+  /// micro-batch. In training, it then waits for backward(). Evaluation changes no buffers.
+  std::span<const T> forward(std::size_t micro_batch, std::span<const T> inputs,
+                             bool training = true);
 
-  /// Of the last stage: the loss of the micro-batch of this place. `batch` has its labels or
-  /// targets. Throws Error(argument) if they do not fit.
-  LossResult loss(std::size_t place, const Batch& batch);
+  /// Of the last stage: the loss of this micro-batch. `batch` has its labels or targets.
+  /// Throws Error(argument) if they do not fit.
+  LossResult loss(std::size_t micro_batch, const Batch& batch);
   /// Of the last loss(): the gradients of the mean loss with respect to the outputs.
   std::span<const T> loss_gradients() const { return loss_gradients_; }
 
   /// The next backward() begins new gradients.
   void begin_gradients() { fresh_ = true; }
-  /// Adds `share` times the gradients of the micro-batch of this place to gradients().
+  /// Adds `share` times the gradients of this micro-batch to gradients().
   /// `output_gradients` are those of the outputs. Returns those of the inputs, valid until the next
   /// backward(), or nothing in the first stage.
-  std::span<const T> backward(std::size_t place, std::span<const T> output_gradients, double share);
+  std::span<const T> backward(std::size_t micro_batch, std::span<const T> output_gradients,
+                              double share);
 
  private:
-  struct Place;
+  struct MicroBatch;
 
   T* at_offset(AlignedBuffer& buffer) { return buffer.as<T>().data() + shift_; }
-  Place& at(std::size_t place);
-  const T* load(Place& place, std::span<const T> inputs) const;
+  MicroBatch& at(std::size_t number);
+  const T* load(MicroBatch& micro_batch, std::span<const T> inputs) const;
 
   ModelSpec model_;
   LayerRange layers_;
@@ -95,7 +97,7 @@ class Stage {
   AlignedBuffer stored_gradients_, input_gradients_, rows_;
   AlignedBuffer loss_memory_;
   std::span<T> loss_gradients_;
-  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<MicroBatch>> micro_batches_;
 };
 
 extern template class Stage<float>;

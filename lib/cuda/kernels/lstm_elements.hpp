@@ -6,9 +6,9 @@
 
 namespace fast::cuda {
 
-/// The places of the matrices and biases of the gates i, f, g, o in the weight space of cuDNN, in
+/// The offsets of the matrices and biases of the gates i, f, g, o in the weight space of cuDNN, in
 /// elements. Matrices are row-major, [hidden][inputs] and [hidden][hidden].
-struct LstmPlaces {
+struct LstmOffsets {
   Index inputs[4], hidden[4], bias[4];
 };
 
@@ -18,14 +18,14 @@ struct LstmSizes {
   Index inputs, hidden;
 
   FAST_HOST_DEVICE Index count() const { return 4 * hidden * (inputs + hidden + 1); }
-  /// The place of element e in the weight space of cuDNN.
-  FAST_HOST_DEVICE Index place(const LstmPlaces& places, Index e) const {
+  /// The offset of element e in the weight space of cuDNN.
+  FAST_HOST_DEVICE Index offset(const LstmOffsets& offsets, Index e) const {
     const Index matrix = hidden * inputs, square = hidden * hidden;
-    if (e < 4 * matrix) return places.inputs[e / matrix] + e % matrix;
+    if (e < 4 * matrix) return offsets.inputs[e / matrix] + e % matrix;
     e -= 4 * matrix;
-    if (e < 4 * square) return places.hidden[e / square] + e % square;
+    if (e < 4 * square) return offsets.hidden[e / square] + e % square;
     e -= 4 * square;
-    return places.bias[e / hidden] + e % hidden;
+    return offsets.bias[e / hidden] + e % hidden;
   }
 };
 
@@ -34,10 +34,10 @@ struct PackLstm {
   const float* weights;
   V* space;
   LstmSizes sizes;
-  LstmPlaces places;
+  LstmOffsets offsets;
 
   Index size() const { return sizes.count(); }
-  FAST_HOST_DEVICE void at(Index e) const { put(weights[e], space, sizes.place(places, e)); }
+  FAST_HOST_DEVICE void at(Index e) const { put(weights[e], space, sizes.offset(offsets, e)); }
 };
 
 template <class V>
@@ -45,10 +45,10 @@ struct UnpackLstm {
   const V* space;
   float* weights;
   LstmSizes sizes;
-  LstmPlaces places;
+  LstmOffsets offsets;
 
   Index size() const { return sizes.count(); }
-  FAST_HOST_DEVICE void at(Index e) const { weights[e] = get(space, sizes.place(places, e)); }
+  FAST_HOST_DEVICE void at(Index e) const { weights[e] = get(space, sizes.offset(offsets, e)); }
 };
 
 template <class V>

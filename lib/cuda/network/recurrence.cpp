@@ -86,7 +86,7 @@ bool Recurrences::Less::operator()(const LstmShape& a, const LstmShape& b) const
   return key(a) < key(b);
 }
 
-void Recurrences::read_places(const LstmShape& shape, const void* space, Plan& plan) {
+void Recurrences::read_offsets(const LstmShape& shape, const void* space, Plan& plan) {
   decltype(LstmDescription::state) matrix, bias;
   make(matrix, &cudnnCreateTensorDescriptor);
   make(bias, &cudnnCreateTensorDescriptor);
@@ -98,9 +98,9 @@ void Recurrences::read_places(const LstmShape& shape, const void* space, Plan& p
         "finding the weights of a recurrent layer");
     require(matrix_place != nullptr && (gate >= 4 || bias_place != nullptr), ErrorKind::internal,
             "cuda: cuDNN {} shows no weights of gate {} of an LSTM", cudnnGetVersion(), gate);
-    const Index place = elements_between(space, matrix_place, shape.type);
-    (gate < 4 ? plan.places.inputs : plan.places.hidden)[gate % 4] = place;
-    if (gate < 4) plan.places.bias[gate] = elements_between(space, bias_place, shape.type);
+    const Index offset = elements_between(space, matrix_place, shape.type);
+    (gate < 4 ? plan.offsets.inputs : plan.offsets.hidden)[gate % 4] = offset;
+    if (gate < 4) plan.offsets.bias[gate] = elements_between(space, bias_place, shape.type);
   }
 }
 
@@ -130,7 +130,7 @@ std::size_t Recurrences::prepare(const Recurrence& work) {
     grow(kept.reserve, plan.reserve_bytes);
     grow(gradients_, plan.space_bytes);
   }
-  read_places(work.shape, kept.weights.data(), plan);
+  read_offsets(work.shape, kept.weights.data(), plan);
   return plan.workspace_bytes[training ? 1 : 0];
 }
 
@@ -171,14 +171,14 @@ void Recurrences::run_on(const Recurrence& work, const Plan& plan, void* workspa
   const LstmSizes sizes{work.shape.inputs, work.shape.hidden};
   check(cudnnSetStream(handle_.get(), on), "cudnnSetStream");
   if (work.kind != Recurrence::Kind::grads) {
-    const PackLstm<V> pack{work.weights, kept.weights.as<V>().data(), sizes, plan.places};
+    const PackLstm<V> pack{work.weights, kept.weights.as<V>().data(), sizes, plan.offsets};
     check(launch_each(pack, on), "packing a recurrent layer's weights");
     forward(work, plan, kept, workspace);
     return;
   }
   check(cudaMemsetAsync(gradients_.data(), 0, plan.space_bytes, on), "cudaMemsetAsync");
   backward(work, plan, kept, workspace);
-  const UnpackLstm<V> unpack{gradients_.as<V>().data(), work.gradients, sizes, plan.places};
+  const UnpackLstm<V> unpack{gradients_.as<V>().data(), work.gradients, sizes, plan.offsets};
   check(launch_each(unpack, on), "unpacking a recurrent layer's gradients");
 }
 

@@ -49,7 +49,7 @@ class Recurrences {
     LstmDescription description;
     std::size_t space_bytes = 0, workspace_bytes[2] = {},
                 reserve_bytes = 0;  // evaluation, training
-    LstmPlaces places = {};
+    LstmOffsets offsets = {};
   };
   struct Kept {
     DeviceBuffer weights, reserve;
@@ -58,7 +58,7 @@ class Recurrences {
     bool operator()(const LstmShape& a, const LstmShape& b) const;
   };
   Plan& plan_of(const LstmShape& shape);
-  void read_places(const LstmShape& shape, const void* space, Plan& plan);
+  void read_offsets(const LstmShape& shape, const void* space, Plan& plan);
   void grow(DeviceBuffer& buffer, std::size_t size_bytes);
   template <class V>
   void run_on(const Recurrence& work, const Plan& plan, void* workspace, void* stream);

@@ -122,22 +122,22 @@ std::uint64_t sum_of(std::span<const std::byte> values) {
   return XXH3_64bits(values.data(), values.size());
 }
 
-PackedPlaces places_of(const PackedInfo& info, const std::string& path) {
+PackedOffsets offsets_of(const PackedInfo& info, const std::string& path) {
   const Product product(path);
-  PackedPlaces places;
+  PackedOffsets offsets;
   const std::size_t samples = info.samples;
   require(samples < most_samples, ErrorKind::data, "packed: {}: {} samples; no file has so many",
           printable(path), samples);
-  places.sample_bytes =
+  offsets.sample_bytes =
       product.of(info.is_bytes ? std::size_t{1} : sizeof(float), info.sample_shape);
-  places.target_bytes = product.of(sizeof(float), info.target_shape);
-  places.samples = head_bytes;
-  places.targets =
-      round_up(places.samples + product.of(samples, places.sample_bytes), cache_line_bytes);
-  places.sums =
-      round_up(places.targets + product.of(samples, places.target_bytes), cache_line_bytes);
-  places.description = places.sums + product.of(samples, sizeof(std::uint64_t));
-  return places;
+  offsets.target_bytes = product.of(sizeof(float), info.target_shape);
+  offsets.samples = head_bytes;
+  offsets.targets =
+      round_up(offsets.samples + product.of(samples, offsets.sample_bytes), cache_line_bytes);
+  offsets.sums =
+      round_up(offsets.targets + product.of(samples, offsets.target_bytes), cache_line_bytes);
+  offsets.description = offsets.sums + product.of(samples, sizeof(std::uint64_t));
+  return offsets;
 }
 
 std::string packed_head() {
@@ -157,29 +157,29 @@ PackedInfo parse_packed(std::span<const std::byte> shard, const std::string& pat
   const std::string_view bytes(reinterpret_cast<const char*>(shard.data()), shard.size());
   const std::string_view text = description_of(bytes, path);
   PackedInfo info = read_description(text, path);
-  const PackedPlaces places = places_of(info, path);
+  const PackedOffsets offsets = offsets_of(info, path);
   const std::size_t channels =
       info.sample_shape.empty() ? 1 : static_cast<std::size_t>(info.sample_shape.front());
-  require(places.description + text.size() + tail_bytes == shard.size() &&
+  require(offsets.description + text.size() + tail_bytes == shard.size() &&
               info.sums.size() == channels && info.squares.size() == channels &&
               info.index < info.shards && info.classes >= 0,
           ErrorKind::data,
           "packed: {}: {} bytes do not fit its description ({} samples of {} bytes); copy the file "
           "again",
-          printable(path), shard.size(), info.samples, places.sample_bytes);
+          printable(path), shard.size(), info.samples, offsets.sample_bytes);
   return info;
 }
 
 PackedShard::PackedShard(const std::filesystem::path& path)
     : file_(path),
       info_(parse_packed(file_.bytes(), file_.path())),
-      places_(places_of(info_, file_.path())) {}
+      offsets_(offsets_of(info_, file_.path())) {}
 
 std::span<const std::byte> PackedShard::sample(std::size_t index) const {
-  const std::span<const std::byte> values =
-      file_.bytes().subspan(places_.samples + index * places_.sample_bytes, places_.sample_bytes);
+  const std::span<const std::byte> values = file_.bytes().subspan(
+      offsets_.samples + index * offsets_.sample_bytes, offsets_.sample_bytes);
   std::uint64_t wanted = 0;
-  std::memcpy(&wanted, file_.bytes().data() + places_.sums + index * sizeof wanted, sizeof wanted);
+  std::memcpy(&wanted, file_.bytes().data() + offsets_.sums + index * sizeof wanted, sizeof wanted);
   require(sum_of(values) == wanted, ErrorKind::data,
           "packed: {}: sample {} is damaged (its sum differs); copy the file again",
           printable(path()), index);
@@ -187,7 +187,7 @@ std::span<const std::byte> PackedShard::sample(std::size_t index) const {
 }
 
 std::span<const std::byte> PackedShard::targets() const {
-  return file_.bytes().subspan(places_.targets, info_.samples * places_.target_bytes);
+  return file_.bytes().subspan(offsets_.targets, info_.samples * offsets_.target_bytes);
 }
 
 }  // namespace fast::data

@@ -14,12 +14,12 @@
 namespace fast::data {
 
 /// Where the parts of a shard begin, and how long it is before its description.
-struct PackedPlaces {
+struct PackedOffsets {
   std::size_t sample_bytes = 0, target_bytes = 0;  ///< of one sample
   std::size_t samples = 0, targets = 0, sums = 0, description = 0;
 };
 /// Throws Error(data), which names `path`, for numbers that no file has.
-PackedPlaces places_of(const PackedInfo& info, const std::string& path);
+PackedOffsets offsets_of(const PackedInfo& info, const std::string& path);
 
 std::string packed_head();
 /// The description with what follows it.
@@ -36,7 +36,7 @@ class PackedShard {
 
   const PackedInfo& info() const { return info_; }
   const std::string& path() const { return file_.path(); }
-  std::size_t sample_bytes() const { return places_.sample_bytes; }
+  std::size_t sample_bytes() const { return offsets_.sample_bytes; }
   /// Throws Error(data) when the sum of a sample's values differs.
   std::span<const std::byte> sample(std::size_t index) const;
   /// Labels or floats of all samples.
@@ -45,7 +45,7 @@ class PackedShard {
  private:
   MappedFile file_;
   PackedInfo info_;
-  PackedPlaces places_;
+  PackedOffsets offsets_;
 };
 
 }  // namespace fast::data

@@ -8,7 +8,7 @@
 
 #include "data/channel_sums.hpp"
 #include "data/shards/packed_shard.hpp"
-#include "data/shards/shard_places.hpp"
+#include "data/shards/shard_positions.hpp"
 
 namespace fast::data {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 class PackedSource final : public SampleSource {
  public:
   explicit PackedSource(std::vector<PackedShard> shards) : shards_(std::move(shards)) {
-    for (const PackedShard& shard : shards_) places_.add(shard.info().samples);
+    for (const PackedShard& shard : shards_) positions_.add(shard.info().samples);
   }
   bool is_bytes() const override { return shards_.front().info().is_bytes; }
   std::vector<std::size_t> shards() const override {
@@ -26,14 +26,14 @@ class PackedSource final : public SampleSource {
     return counts;
   }
   void read(std::size_t sample, std::span<std::byte> into) const override {
-    const ShardPlaces::Place place = places_.of(sample);
-    const std::span<const std::byte> values = shards_[place.shard].sample(place.sample);
+    const ShardPosition position = positions_.of(sample);
+    const std::span<const std::byte> values = shards_[position.shard].sample(position.sample);
     std::memcpy(into.data(), values.data(), values.size());
   }
 
  private:
   std::vector<PackedShard> shards_;
-  ShardPlaces places_;
+  ShardPositions positions_;
 };
 
 void check_one_set(const std::vector<PackedShard>& shards) {

@@ -49,10 +49,10 @@ class PackedWriter {
   void finish() {
     info_.sums = moments_.sums;
     info_.squares = moments_.squares;
-    const PackedPlaces places = places_of(info_, path_.string());
-    fill_to(places.targets);
+    const PackedOffsets offsets = offsets_of(info_, path_.string());
+    fill_to(offsets.targets);
     put(targets_);
-    fill_to(places.sums);
+    fill_to(offsets.sums);
     put(sums_);
     put(packed_tail(info_));
     file_.close();
@@ -75,7 +75,7 @@ class PackedWriter {
     written_ += bytes.size();
     check();
   }
-  void fill_to(std::size_t place) { put(std::string(place - written_, '\0')); }
+  void fill_to(std::size_t offset) { put(std::string(offset - written_, '\0')); }
   void check() const {
     require(file_.good(), ErrorKind::resource, "packed: {} cannot be written: {}",
             printable(path_.string()), std::strerror(errno));

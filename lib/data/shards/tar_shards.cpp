@@ -17,7 +17,7 @@
 #include "data/files/image.hpp"
 #include "data/files/npy_samples.hpp"
 #include "data/shards/mapped_file.hpp"
-#include "data/shards/shard_places.hpp"
+#include "data/shards/shard_positions.hpp"
 #include "data/shards/tar_index.hpp"
 
 namespace fast::data {
@@ -28,14 +28,14 @@ std::string_view text_of(const MappedFile& file) {
 }
 
 /// Where a sample's values lie in its file.
-struct TarPlace {
+struct TarRange {
   std::size_t at = 0, bytes = 0;
 };
 
 /// The samples of one file.
 struct TarShard {
   MappedFile file;
-  std::vector<TarPlace> places{};
+  std::vector<TarRange> ranges{};
 };
 
 /// A sample's values in the form of a Dataset.
@@ -66,7 +66,7 @@ class TarSource final : public SampleSource {
         resize_(resize),
         left_out_(left_out),
         why_left_out_(std::move(why_left_out)) {
-    for (const TarShard& shard : shards_) places_.add(shard.places.size());
+    for (const TarShard& shard : shards_) positions_.add(shard.ranges.size());
     take_shape();
   }
 
@@ -74,7 +74,7 @@ class TarSource final : public SampleSource {
   bool is_bytes() const override { return is_bytes_; }
   std::vector<std::size_t> shards() const override {
     std::vector<std::size_t> counts;
-    for (const TarShard& shard : shards_) counts.push_back(shard.places.size());
+    for (const TarShard& shard : shards_) counts.push_back(shard.ranges.size());
     return counts;
   }
   std::size_t left_out() const override { return left_out_; }
@@ -99,24 +99,24 @@ class TarSource final : public SampleSource {
   /// Of the first sample that can be read.
   void take_shape() {
     constexpr std::size_t most_tries = 100;
-    for (std::size_t i = 0; i < places_.samples(); ++i) {
+    for (std::size_t i = 0; i < positions_.samples(); ++i) {
       try {
         const Decoded decoded = decoded_at(i);
         shape_ = decoded.shape;
         is_bytes_ = decoded.values.index() == 0;
         return;
       } catch (const Error&) {
-        if (i + 1 == std::min(places_.samples(), most_tries)) throw;
+        if (i + 1 == std::min(positions_.samples(), most_tries)) throw;
       }
     }
   }
-  std::pair<const TarShard*, TarPlace> place_of(std::size_t sample) const {
-    const auto [shard, place] = places_.of(sample);
-    return {&shards_[shard], shards_[shard].places[place]};
+  std::pair<const TarShard*, TarRange> range_of(std::size_t sample) const {
+    const auto [shard, within] = positions_.of(sample);
+    return {&shards_[shard], shards_[shard].ranges[within]};
   }
   Decoded decoded_at(std::size_t sample) const {
-    const auto [shard, place] = place_of(sample);
-    const std::string_view bytes = text_of(shard->file).substr(place.at, place.bytes);
+    const auto [shard, range] = range_of(sample);
+    const std::string_view bytes = text_of(shard->file).substr(range.at, range.bytes);
     try {
       return decode(bytes, "", resize_);
     } catch (const Error&) {
@@ -125,9 +125,9 @@ class TarSource final : public SampleSource {
   }
   /// Names are not kept: they would take more memory than all else.
   std::string name_of(std::size_t sample) const {
-    const auto [shard, place] = place_of(sample);
+    const auto [shard, range] = range_of(sample);
     std::string name;
-    for_each_member(text_of(shard->file), shard->file.path(), [&, at = place.at](TarMember member) {
+    for_each_member(text_of(shard->file), shard->file.path(), [&, at = range.at](TarMember member) {
       if (member.at == at) name = std::move(member.name);
     });
     return fmt::format("{}: {}", shard->file.path(), name);
@@ -135,7 +135,7 @@ class TarSource final : public SampleSource {
 
   std::vector<TarShard> shards_;
   std::optional<ImageSize> resize_;
-  ShardPlaces places_;
+  ShardPositions positions_;
   std::vector<std::int64_t> shape_;
   bool is_bytes_ = true;
   std::size_t left_out_ = 0;
@@ -188,7 +188,7 @@ class TarSamples {
  private:
   struct Sample {
     std::string key;
-    std::optional<TarPlace> values{};
+    std::optional<TarRange> values{};
     std::optional<double> target{};
     std::string fault{};
   };
@@ -200,7 +200,7 @@ class TarSamples {
       sample_ = Sample{key};
     }
     if (ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "npy") {
-      if (!sample_->values) sample_->values = TarPlace{member.at, member.bytes};
+      if (!sample_->values) sample_->values = TarRange{member.at, member.bytes};
     } else if (ending == "cls" || ending == "json") {
       read_target(contents, ending == "json");
     }
@@ -232,7 +232,7 @@ class TarSamples {
     if (!sample_) return;
     const Sample sample = *std::exchange(sample_, std::nullopt);
     if (sample.values && sample.target) {
-      shards_.back().places.push_back(*sample.values);
+      shards_.back().ranges.push_back(*sample.values);
       targets_.push_back(*sample.target);
       return;
     }

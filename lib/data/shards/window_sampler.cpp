@@ -10,7 +10,7 @@ namespace fast::data {
 /// The shards in the order of an epoch.
 struct WindowSampler::Deal {
   std::vector<std::size_t> order;  ///< shards
-  std::vector<std::size_t> begin;  ///< place of each one's first sample in that order
+  std::vector<std::size_t> begin;  ///< number of each one's first sample in that order
 };
 
 WindowSampler::WindowSampler(Windows windows) : windows_(std::move(windows)) {
@@ -35,14 +35,14 @@ WindowSampler::WindowSampler(Windows windows) : windows_(std::move(windows)) {
       w.batch_size, samples, w.workers, block);
   share_ = share_of(w.share, w.workers, w.rank, w.batch_size);
   rounds_ = block / w.batch_size;
-  begin_ = place_of(share_.before, block);
-  end_ = place_of(share_.before + share_.batch_size, block);
+  begin_ = end_of(share_.before, block);
+  end_ = end_of(share_.before + share_.batch_size, block);
 }
 
 /// Where the samples of workers end whose batches have `batches` samples in all, if even shares
 /// have blocks of `block` samples. In two parts, as the product of all samples and a batch may not
 /// fit a number.
-std::size_t WindowSampler::place_of(std::size_t batches, std::size_t block) const {
+std::size_t WindowSampler::end_of(std::size_t batches, std::size_t block) const {
   const std::size_t whole = batches / windows_.batch_size, rest = batches % windows_.batch_size;
   return whole * block + rest * block / windows_.batch_size;
 }
@@ -52,18 +52,18 @@ WindowSampler::Deal WindowSampler::deal(std::size_t epoch) const {
   deal.order.resize(windows_.shards.size());
   std::iota(deal.order.begin(), deal.order.end(), std::size_t{0});
   Rng(mix_seed(windows_.seed, epoch)).shuffle(std::span(deal.order));
-  std::size_t place = 0;
+  std::size_t samples = 0;
   for (const std::size_t shard : deal.order) {
-    deal.begin.push_back(place);
-    place += windows_.shards[shard];
+    deal.begin.push_back(samples);
+    samples += windows_.shards[shard];
   }
   return deal;
 }
 
-const std::vector<std::size_t>& WindowSampler::window(Place place) {
-  if (at_ == place) return shuffled_;
-  const Deal order = deal(place.epoch);
-  const std::size_t begin = begin_ + place.window * windows_.window;
+const std::vector<std::size_t>& WindowSampler::window(Position position) {
+  if (at_ == position) return shuffled_;
+  const Deal order = deal(position.epoch);
+  const std::size_t begin = begin_ + position.window * windows_.window;
   const std::size_t end = std::min(begin + windows_.window, end_);
   shuffled_.clear();
   auto next = std::upper_bound(order.begin.begin(), order.begin.end(), begin);
@@ -73,9 +73,9 @@ const std::vector<std::size_t>& WindowSampler::window(Place place) {
     shuffled_.push_back(first_[order.order[turn]] + at - order.begin[turn]);
   }
   const std::uint64_t seed =
-      mix_seed(windows_.seed, place.epoch, 1 + static_cast<std::uint64_t>(windows_.rank));
-  Rng(mix_seed(seed, place.window)).shuffle(std::span(shuffled_));
-  at_ = place;
+      mix_seed(windows_.seed, position.epoch, 1 + static_cast<std::uint64_t>(windows_.rank));
+  Rng(mix_seed(seed, position.window)).shuffle(std::span(shuffled_));
+  at_ = position;
   return shuffled_;
 }
 

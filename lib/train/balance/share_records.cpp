@@ -29,8 +29,8 @@ double seconds_in(std::uint64_t bits) {
 
 }  // namespace
 
-std::uint64_t ShareRecords::read(std::size_t worker, std::size_t place) const {
-  return records_[worker][place].load(std::memory_order_acquire);
+std::uint64_t ShareRecords::read(std::size_t worker, std::size_t offset) const {
+  return records_[worker][offset].load(std::memory_order_acquire);
 }
 
 std::uint64_t ShareRecords::beat_of(std::size_t worker) const { return read(worker, beat_at); }
@@ -108,16 +108,16 @@ void ShareRecords::settle(Settled settled, const Shares& shares) {
 void ShareRecords::copy_to(std::span<std::uint64_t> words) const {
   const std::size_t each = ShareRecords::words(static_cast<int>(size()));
   for (std::size_t worker = 0; worker < size(); ++worker) {
-    for (std::size_t place = 0; place < each; ++place)
-      words[worker * each + place] = read(worker, place);
+    for (std::size_t offset = 0; offset < each; ++offset)
+      words[worker * each + offset] = read(worker, offset);
   }
 }
 
 void ShareRecords::take_over(std::span<const std::uint64_t> words, const std::vector<bool>& here) {
   const std::size_t each = ShareRecords::words(static_cast<int>(size()));
   for (std::size_t worker = 0; worker < size(); ++worker) {
-    for (std::size_t place = each; place-- > 0;) {
-      if (!here[worker]) raise_share(records_[worker][place], words[worker * each + place]);
+    for (std::size_t offset = each; offset-- > 0;) {
+      if (!here[worker]) raise_share(records_[worker][offset], words[worker * each + offset]);
     }
   }
 }

@@ -63,7 +63,7 @@ class ShareRecords {
   void take_over(std::span<const std::uint64_t> words, const std::vector<bool>& here);
 
  private:
-  enum Place : std::size_t {
+  enum Offset : std::size_t {
     beat_at,
     rounds_at,
     stage_at,
@@ -72,8 +72,8 @@ class ShareRecords {
     settled_at,
     first_share
   };
-  Word& own(std::size_t place) const { return records_[rank_][place]; }
-  std::uint64_t read(std::size_t worker, std::size_t place) const;
+  Word& own(std::size_t offset) const { return records_[rank_][offset]; }
+  std::uint64_t read(std::size_t worker, std::size_t offset) const;
 
   std::vector<Word*> records_;
   std::size_t rank_;

@@ -14,22 +14,22 @@ using train::samples_with_those_of;
 
 namespace {
 
-using Shards = std::vector<std::vector<std::size_t>>;
+using Parts = std::vector<std::vector<std::size_t>>;
 
 /// Worker w has samples w, w + workers, ...
-Shards dealt(std::size_t workers, std::size_t samples) {
-  Shards shards(workers);
-  for (std::size_t s = 0; s < samples; ++s) shards[s % workers].push_back(s);
-  return shards;
+Parts dealt(std::size_t workers, std::size_t samples) {
+  Parts parts(workers);
+  for (std::size_t s = 0; s < samples; ++s) parts[s % workers].push_back(s);
+  return parts;
 }
 
 /// What all that live train on, sorted: a sample twice when two do.
-std::vector<std::size_t> trained_on(const Shards& shards, const Schedule& schedule,
+std::vector<std::size_t> trained_on(const Parts& parts, const Schedule& schedule,
                                     const std::set<int>& gone) {
   std::vector<std::size_t> all;
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     if (gone.contains(worker)) continue;
-    const auto samples = samples_with_those_of(gone, shards, schedule, worker);
+    const auto samples = samples_with_those_of(gone, parts, schedule, worker);
     CHECK(std::is_sorted(samples.begin(), samples.end()));
     all.insert(all.end(), samples.begin(), samples.end());
   }
@@ -46,13 +46,13 @@ std::vector<std::size_t> first_samples(std::size_t samples) {
 }  // namespace
 
 TEST_CASE("the living train on every sample once, whoever is gone") {
-  const Shards shards = dealt(6, 61);
+  const Parts parts = dealt(6, 61);
   const Schedule ring = stencil::ring().make(6);
   const Schedule one_peer = schedule::one_peer_exponential().make(6);
   for (const std::set<int>& gone :
        {std::set<int>{}, std::set<int>{0}, std::set<int>{2, 3}, std::set<int>{1, 4}}) {
-    CHECK(trained_on(shards, ring, gone) == first_samples(61));
-    CHECK(trained_on(shards, one_peer, gone) == first_samples(61));
+    CHECK(trained_on(parts, ring, gone) == first_samples(61));
+    CHECK(trained_on(parts, one_peer, gone) == first_samples(61));
   }
   // Its edges between sites are those of rounds 99, 199, ...
   const Schedule rare = schedule::sites(100, {0, 1, 2}).make(3);
@@ -60,19 +60,18 @@ TEST_CASE("the living train on every sample once, whoever is gone") {
 }
 
 TEST_CASE("neighbors share the samples of a worker that is gone, the others keep to their own") {
-  const Shards shards = dealt(6, 60);
+  const Parts parts = dealt(6, 60);
   const Schedule ring = stencil::ring().make(6);
-  CHECK(samples_with_those_of({2}, shards, ring, 1).size() == 15);
-  CHECK(samples_with_those_of({2}, shards, ring, 3).size() == 15);
+  CHECK(samples_with_those_of({2}, parts, ring, 1).size() == 15);
+  CHECK(samples_with_those_of({2}, parts, ring, 3).size() == 15);
   for (const int other : {0, 4, 5})
-    CHECK(samples_with_those_of({2}, shards, ring, other) ==
-          shards[static_cast<std::size_t>(other)]);
-  CHECK(samples_with_those_of({2, 3}, shards, ring, 1).size() == 20);
+    CHECK(samples_with_those_of({2}, parts, ring, other) == parts[static_cast<std::size_t>(other)]);
+  CHECK(samples_with_those_of({2, 3}, parts, ring, 1).size() == 20);
 }
 
 TEST_CASE("the samples of a worker whose neighbors are gone, too, are nobody's") {
-  const Shards shards = dealt(6, 60);
-  CHECK(trained_on(shards, stencil::ring().make(6), {1, 2, 3}).size() == 50);
+  const Parts parts = dealt(6, 60);
+  CHECK(trained_on(parts, stencil::ring().make(6), {1, 2, 3}).size() == 50);
 }
 
 namespace {

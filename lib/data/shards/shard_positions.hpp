@@ -7,12 +7,12 @@
 
 namespace fast::data {
 
-class ShardPlaces {
- public:
-  struct Place {
-    std::size_t shard, sample;  ///< the latter counts from the beginning of the shard
-  };
+struct ShardPosition {
+  std::size_t shard, sample;  ///< the latter counts from the beginning of the shard
+};
 
+class ShardPositions {
+ public:
   /// The next shard has so many samples.
   void add(std::size_t samples) {
     first_.push_back(samples_);
@@ -20,7 +20,7 @@ class ShardPlaces {
   }
   std::size_t samples() const { return samples_; }
   /// `sample` counts from the beginning of the set.
-  Place of(std::size_t sample) const {
+  ShardPosition of(std::size_t sample) const {
     const auto next = std::upper_bound(first_.begin(), first_.end(), sample);
     const auto shard = static_cast<std::size_t>(next - first_.begin()) - 1;
     return {shard, sample - first_[shard]};
