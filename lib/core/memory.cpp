@@ -25,8 +25,10 @@ AlignedBuffer::AlignedBuffer(std::size_t size_bytes) : size_(size_bytes) {
   if (size_bytes == 0) return;
   const std::size_t alignment = is_large(size_bytes) ? huge_page_bytes : cache_line_bytes;
   data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, round_up(size_bytes, alignment)));
-  require(data_ != nullptr, ErrorKind::resource, "AlignedBuffer: no memory for {} bytes",
-          size_bytes);
+  require(
+      data_ != nullptr, ErrorKind::resource,
+      "AlignedBuffer: no memory for {} bytes; use a smaller model or fewer workers on this host",
+      size_bytes);
   ask_for_huge_pages(data_, size_bytes);
   std::memset(data_, 0, size_bytes);
 }

@@ -31,7 +31,8 @@ class IdxFile {
     std::error_code error;
     file_bytes_ = std::filesystem::file_size(path, error);
     file_.reset(gzopen(path_.c_str(), "rb"));
-    require(file_ != nullptr, ErrorKind::data, "read_idx: {}: cannot be opened: {}", path_,
+    require(file_ != nullptr, ErrorKind::data,
+            "read_idx: {}: cannot be opened: {}; check the path of --data", path_,
             std::strerror(errno));
     gzbuffer(file_.get(), 1U << 17);
   }

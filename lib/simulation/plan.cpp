@@ -67,7 +67,9 @@ class Planner {
         options_(options),
         rule_(algorithm::by_name(options.algorithm, options.parameters).declaration()) {
     require(rule_.scope == algorithm::Scope::neighbors, ErrorKind::argument,
-            "plan: the algorithm {} does not exchange with neighbors", options.algorithm);
+            "plan: the algorithm {} does not exchange with neighbors; choose a rule that averages "
+            "with neighbors, for example awc",
+            options.algorithm);
     for (const std::string& codec : options.codecs) static_cast<void>(codec::by_name(codec));
     require(!options.staleness.empty() && !options.codecs.empty(), ErrorKind::argument,
             "plan: give at least one staleness and one codec");
