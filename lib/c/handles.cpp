@@ -98,16 +98,6 @@ std::vector<TensorView> views_of(const fast_tensor* tensors, std::size_t count) 
   return views;
 }
 
-fast_tensor tensor_of(const TensorView& view) {
-  return {view.name.c_str(),
-          view.data,
-          view.shape.data(),
-          view.strides.empty() ? nullptr : view.strides.data(),
-          static_cast<std::int32_t>(view.shape.size()),
-          static_cast<fast_dtype>(view.dtype),
-          view.role == Role::buffer ? FAST_BUFFER : FAST_PARAMETER};
-}
-
 }  // namespace fast::c
 
 using namespace fast;

@@ -79,7 +79,5 @@ void tell_scalar(Observer* observer, const char* name, double value, int worker,
 void log_to_stderr(LogLevel level, std::string_view text);
 
 std::vector<TensorView> views_of(const fast_tensor* tensors, std::size_t count);
-/// Points into `view`.
-fast_tensor tensor_of(const TensorView& view);
 
 }  // namespace fast::c

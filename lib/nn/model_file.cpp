@@ -202,24 +202,6 @@ bool begins_with_image_layer(const toml::node& layers) {
   return name == "conv2d" || name == "max_pool" || name == "average_pool";
 }
 
-/// The values that stand for the keys of a layer.
-class KeyLister final : public Keys {
- public:
-  void required(const char* key, std::int64_t&) override { keys.emplace_back(key); }
-  void optional(const char* key, std::int64_t& value) override { add(key, value); }
-  void optional(const char* key, double& value) override { add(key, value); }
-  void optional(const char* key, bool& value) override { add(key, value); }
-  void outputs(const char* key, std::int64_t&) override { add(key, "outputs of the data"); }
-  void layers(const char* key, std::vector<LayerSpec>&) override { add(key, "[]"); }
-  std::vector<std::string> keys;
-
- private:
-  template <class T>
-  void add(const char* key, const T& value) {
-    keys.push_back(fmt::format("{} = {}", key, value));
-  }
-};
-
 }  // namespace
 
 ModelSpec parse_model(const std::string& text, const std::string& path, const ModelEnds& ends) {
@@ -254,16 +236,6 @@ ModelSpec parse_model(const std::string& text, const std::string& path, const Mo
 
 ModelSpec read_model(const std::string& path, const ModelEnds& ends) {
   return parse_model(text_of_file(path, "--model", "give a TOML file of layers"), path, ends);
-}
-
-std::vector<LayerKeys> layer_keys() {
-  std::vector<LayerKeys> all;
-  for (const std::string_view name : layer_names()) {
-    KeyLister lister;
-    row_named(name)->row->read(lister);
-    all.push_back({name, lister.keys});
-  }
-  return all;
 }
 
 std::string describe(const ModelSpec& spec) {

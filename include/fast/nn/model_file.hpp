@@ -24,13 +24,6 @@ ModelSpec parse_model(const std::string& text, const std::string& path, const Mo
 /// The names of all layers in model files, as "conv2d".
 std::vector<std::string_view> layer_names();
 
-/// A layer in model files.
-struct LayerKeys {
-  std::string_view name;
-  std::vector<std::string> keys;  ///< "channels", "stride = 1": with the value that stands
-};
-std::vector<LayerKeys> layer_keys();
-
 /// A table for people: each layer with the shape of its output and the number of its parameters.
 std::string describe(const ModelSpec& spec);
 

@@ -59,10 +59,9 @@ struct OwnedTensors {
 OwnedTensors average_shards(const Manifest& manifest, const std::vector<int>& workers,
                             std::string_view prefix, const LogSink& log = {});
 
-/// Prefixes of tensor names in a checkpoint: the replica's parameters and buffers, the optimizer's
-/// state, and Worker::state().
-inline constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimizer.",
-                                  worker_prefix = "worker.";
+/// Prefixes of tensor names in a checkpoint: the replica's parameters and buffers, and the
+/// optimizer's state.
+inline constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimizer.";
 
 /// Writes one worker's files from a background thread.
 class CheckpointWriter {

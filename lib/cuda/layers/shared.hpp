@@ -51,7 +51,5 @@ void add_column_sums(Builder<V>& build, const V* x, Index rows, Index columns, f
   build.add(ColumnShares<V>{x, parts.get(), shares});
   build.add(ColumnTotals{parts.get(), totals, Shares::of_sums(shares.parts, columns)});
 }
-template <class V>
-using ColumnSumWorks = WorkList<ColumnShares<V>, ColumnTotals>;
 
 }  // namespace fast::cuda

@@ -17,7 +17,7 @@ inline constexpr std::uint64_t board_magic = 0x31304c5453414653;  // "SFASTL01"
 /// `waiters` and `failure_claimed`.
 struct WorkerHeader {
   struct alignas(cache_line_bytes) Constant {
-    std::atomic<std::uint64_t> magic, shape_hash;
+    std::atomic<std::uint64_t> magic;
   } constant;
   struct alignas(cache_line_bytes) Publication {
     std::atomic<std::uint64_t> sequence;  ///< publications; the newest is in slot sequence mod 3

@@ -77,27 +77,15 @@ void sync_directory(const std::filesystem::path& directory) {
   close(descriptor);
 }
 
-namespace {
-
-void write(const std::filesystem::path& path, const std::vector<Bytes>& parts, bool durably) {
+void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts) {
   TemporaryFile file(path);
   bool written = file.opened();
   for (const Bytes& part : parts) written = written && file.write(part);
-  written = written && (!durably || file.reach_disk()) && file.rename_to(path);
+  written = written && file.reach_disk() && file.rename_to(path);
   const int reason = errno;
   require(written, ErrorKind::resource,
           "{} cannot be written ({}); check the directory and its free space", path.string(),
           std::strerror(reason));
-}
-
-}  // namespace
-
-void write_whole(const std::filesystem::path& path, const std::vector<Bytes>& parts) {
-  write(path, parts, false);
-}
-
-void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts) {
-  write(path, parts, true);
   sync_directory(path.parent_path());
 }
 

@@ -18,9 +18,8 @@ inline constexpr std::string_view temporary_suffix = ".tmp-";
 
 /// Writes the parts one after the other to a temporary file and renames it. Throws Error(resource)
 /// with the system's reason when the file cannot be written; nothing is left then. No process ever
-/// sees a part of the file. It may be lost when the machine crashes.
-void write_whole(const std::filesystem::path& path, const std::vector<Bytes>& parts);
-/// The same, and waits until the data is on disk: the file outlives a crash of the machine.
+/// sees a part of the file. Waits until the data is on disk: the file outlives a crash of the
+/// machine.
 void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts);
 /// Writes a directory's names to disk, so that they outlive a crash of the machine.
 void sync_directory(const std::filesystem::path& directory);

@@ -254,12 +254,12 @@ TEST_CASE("the name of a new checkpoint reaches the disk before an older checkpo
 
 TEST_CASE("a temporary file of another writer is never taken, whatever its name") {
   const testing::TemporaryDirectory directory;
-  write_whole(directory / "file", {bytes_of("first")});
+  write_durably(directory / "file", {bytes_of("first")});
   const auto other = [&](int k) {  // a container with the same process number counts from 0, too
     return directory / fmt::format("file.tmp-{}-{}", getpid(), k);
   };
   for (int k = 0; k < 1000; ++k) std::ofstream(other(k)) << "another writer's";
-  write_whole(directory / "file", {bytes_of("second")});
+  write_durably(directory / "file", {bytes_of("second")});
   CHECK(contents(directory / "file") == "second");
   for (int k = 0; k < 1000; ++k) REQUIRE(contents(other(k)) == "another writer's");
 }
