@@ -18,7 +18,7 @@ std::vector<bool> on_this_host(const Group& group) {
 Gossip::Gossip(const Group& group, std::size_t words, const Deadline& deadline)
     : here_(on_this_host(group)),
       words_(here_.size() * words),
-      notes_(group.impl().open_notes(words_.size() * sizeof(std::uint64_t), deadline)),
+      notes_(GroupImpl::of(group).open_notes(words_.size() * sizeof(std::uint64_t), deadline)),
       random_(static_cast<unsigned>(group.rank()) + 1) {
   for (int rank = 0; rank < group.size(); ++rank)
     if (!here_[static_cast<std::size_t>(rank)]) elsewhere_.push_back(rank);

@@ -18,6 +18,10 @@ class SeatKeeper;
 class GroupImpl {
  public:
   virtual ~GroupImpl() = default;
+  // The library's own access to a Group.
+  static Group group(std::shared_ptr<GroupImpl> impl) { return Group(std::move(impl)); }
+  static GroupImpl& of(const Group& group) { return *group.impl_; }
+
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;

@@ -113,7 +113,7 @@ class LocalGroup : public GroupImpl {
 std::vector<Group> groups_of(const std::shared_ptr<Rendezvous>& rendezvous) {
   std::vector<Group> groups;
   for (int rank = 0; rank < rendezvous->size; ++rank) {
-    groups.emplace_back(std::make_shared<LocalGroup>(rendezvous, rank));
+    groups.push_back(GroupImpl::group(std::make_shared<LocalGroup>(rendezvous, rank)));
   }
   return groups;
 }

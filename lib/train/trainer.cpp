@@ -47,7 +47,7 @@ RunLog::Beginning beginning_of(const RunPlan& plan, bool is_spare) {
 /// epoch are known.
 void note_left_out(const RunPlan& plan, std::int64_t count, const WorkerStats& stats,
                    const RunPosition& position, TrainingBatches& batches) {
-  const exchange::GrowthKeeper& growth = plan.group.impl().seats()->growth();
+  const exchange::GrowthKeeper& growth = GroupImpl::of(plan.group).seats()->growth();
   if (growth.entered() == 0)
     return batches.note_left_out(count, position.epoch(), position.round());
   const auto in_epoch = static_cast<std::int64_t>(position.round());
@@ -71,15 +71,16 @@ void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPo
   const std::int64_t under_way = worker.mix_every * worker.algorithm.declaration().combine_every;
   const std::int64_t again =
       std::max<std::int64_t>(0, -left_out) + (left_out <= 0 || can_make_up ? under_way : 0);
-  plan.group.impl().seats()->note_repeated(static_cast<std::uint64_t>(again) *
-                                           plan.options.batch_size);
+  GroupImpl::of(plan.group)
+      .seats()
+      ->note_repeated(static_cast<std::uint64_t>(again) * plan.options.batch_size);
 }
 
 /// A spare that has a seat comes to the run's place.
 void come_to_place(const RunPlan& plan, RunControl& control, Resume& resume, RunPosition& position,
                    const Replica& replica) {
   std::optional<NumberedRound> next;
-  if (plan.group.impl().seats()->growth().entered() > 0)
+  if (GroupImpl::of(plan.group).seats()->growth().entered() > 0)
     next = control.next_epoch(replica.worker().round());
   resume.join(next);
   const bool joins = beginning_of(plan, true) == RunLog::Beginning::joins;

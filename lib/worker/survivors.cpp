@@ -38,7 +38,7 @@ void Survivors::grow() { census_ = Census(peers_, others_of_this_host(setting_.g
 
 /// A worker that is about to join has no weights yet.
 bool Survivors::has_begun(int worker) const {
-  const auto seats = setting_.group.impl().seats();
+  const auto seats = GroupImpl::of(setting_.group).seats();
   return !seats || worker < seats->table().founders() ||
          seats->has_begun(seats->table().holder(worker));
 }

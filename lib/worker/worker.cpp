@@ -53,7 +53,7 @@ void tell_step(const Context& worker, Clock::time_point began) {
 /// A spare that finds no weights does not end the others' training.
 void leave_empty(const Group& group, const WorkerOptions& options, const Error& error) {
   if (options.log) options.log(LogLevel::warning, error.what());
-  group.impl().seats()->release();
+  GroupImpl::of(group).seats()->release();
   group.give_up();
 }
 
@@ -76,7 +76,7 @@ Worker::Impl::Impl(const Group& group, const worker::Wiring& wiring, WorkerOptio
       setting{group, options, options.algorithm.declaration(), place.shape},
       plan(std::move(place.plan)),
       link(std::move(place.link)),
-      seats(group.impl().seats()),
+      seats(GroupImpl::of(group).seats()),
       context{setting, progress, *link.exchange, *mixer},
       publisher(context),
       reader(*link.exchange, link.peers, *mixer, setting.shape),

@@ -25,7 +25,9 @@ struct Ends {
   int idle = 0;
 };
 
-void request_growth(const fast_group* group) { group->group.impl().seats()->growth().request(); }
+void request_growth(const fast_group* group) {
+  fast::GroupImpl::of(group->group).seats()->growth().request();
+}
 
 /// Worker k pulls its weight to 10 k. With one growth, the mean of all three workers' targets is
 /// 10; without, that of both is 5.

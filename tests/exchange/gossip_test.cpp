@@ -62,7 +62,7 @@ class FiveWorkers final : public GroupImpl {
 };
 
 Gossip news_of(Mail& mail, int rank, int first_of_second) {
-  return {Group(std::make_shared<FiveWorkers>(mail, rank, first_of_second)), 8,
+  return {GroupImpl::group(std::make_shared<FiveWorkers>(mail, rank, first_of_second)), 8,
           Deadline(Seconds(30))};
 }
 

@@ -42,7 +42,8 @@ std::vector<double> train_on_two_hosts(const TopologyRule& rule, bool placement)
   local::run(8, [&](const Group& group) {
     train::TrainerOptions options = testing::trainer_options();
     options.placement = placement;
-    auto trained = testing::train_small(Group(std::make_shared<TwoHosts>(group)), rule, options);
+    auto trained =
+        testing::train_small(GroupImpl::group(std::make_shared<TwoHosts>(group)), rule, options);
     if (group.rank() == 0) mean_model = std::move(trained.mean_model);
   });
   return mean_model;

@@ -142,7 +142,7 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
   std::int64_t end = dies ? run.dies_in : size == all ? changed + rounds_after : most_rounds_before;
   while (worker.round() < end) {
     if (threads.rank() == 0 && worker.round() == asks_in) {
-      for (int k = 0; k < run.growths; ++k) group.impl().seats()->growth().request();
+      for (int k = 0; k < run.growths; ++k) GroupImpl::of(group).seats()->growth().request();
     }
     if (run.staleness != 0 && size == all)
       keep_together(grown, all, worker.rank(), worker.round() - changed);
@@ -261,7 +261,7 @@ TEST_CASE("a program that does not allow it does not grow, and the spare ends wi
     const Group group = with_spares(threads, 1);
     std::vector<double> x(5, 1.0);
     Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, growing_options({"awc"}));
-    if (threads.rank() == 0) group.impl().seats()->growth().request();
+    if (threads.rank() == 0) GroupImpl::of(group).seats()->growth().request();
     while (worker.round() < 400) {
       worker.step([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
     }

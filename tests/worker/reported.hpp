@@ -29,7 +29,7 @@ class Reported final : public GroupImpl {
     return threads_.allocate(bytes, deadline);
   }
   std::shared_ptr<GroupImpl> subgroup(int color, const Deadline& deadline) override {
-    return threads_.impl().subgroup(color, deadline);
+    return GroupImpl::of(threads_).subgroup(color, deadline);
   }
   std::vector<int> died() const override {
     return reports_ ? std::vector<int>{worker_} : std::vector<int>{};
@@ -43,7 +43,7 @@ class Reported final : public GroupImpl {
 
 /// The death of that worker is reported as soon as `reports` is true.
 inline Group reported(const Group& threads, int worker, const std::atomic<bool>& reports) {
-  return Group(std::make_shared<Reported>(threads, worker, reports));
+  return GroupImpl::group(std::make_shared<Reported>(threads, worker, reports));
 }
 
 }  // namespace fast::testing

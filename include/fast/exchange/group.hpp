@@ -34,7 +34,6 @@ struct Link {
 /// worker of the group, in the same order. It ends by its deadline with Error(deadline).
 class Group {
  public:
-  explicit Group(std::shared_ptr<GroupImpl> impl) : impl_(std::move(impl)) {}
   /// Collective. The ranks of a communicator: shared windows within a host; reads (MPI_Rget) and
   /// messages between hosts.
   explicit Group(const mpi::Communicator& communicator);
@@ -81,10 +80,11 @@ class Group {
   /// Collective. Opens an all-reduce of up to `size_bytes`.
   std::unique_ptr<Reducer> open_reducer(std::size_t size_bytes,
                                         const ExchangeOptions& options) const;
-  /// What this handle shares, for the library's own parts.
-  GroupImpl& impl() const { return *impl_; }
 
  private:
+  friend class GroupImpl;
+  explicit Group(std::shared_ptr<GroupImpl> impl) : impl_(std::move(impl)) {}
+
   std::shared_ptr<GroupImpl> impl_;
 };
 

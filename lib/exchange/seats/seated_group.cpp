@@ -12,9 +12,9 @@ SeatedGroup::SeatedGroup(Group everyone, int spares, const Deadline& deadline)
     : everyone_(std::move(everyone)) {
   const int seats = everyone_.size() - spares;
   const bool founds = everyone_.rank() < seats;
-  auto same = everyone_.impl().subgroup(founds ? 0 : 1, deadline);
-  if (founds) founders_.emplace(std::move(same));
-  if (!founds) everyone_.impl().leave_untouched();
+  auto same = GroupImpl::of(everyone_).subgroup(founds ? 0 : 1, deadline);
+  if (founds) founders_ = GroupImpl::group(std::move(same));
+  if (!founds) GroupImpl::of(everyone_).leave_untouched();
   keeper_ = std::make_shared<SeatKeeper>(everyone_, seats, deadline);
 }
 
@@ -64,7 +64,8 @@ Group with_spares(const Group& everyone, int spares, Seconds deadline) {
           "spares: {} of {} ranks; at least one rank must train, start more", spares,
           everyone.size());
   if (spares == 0) return everyone;
-  return Group(std::make_shared<exchange::SeatedGroup>(everyone, spares, Deadline(deadline)));
+  return GroupImpl::group(
+      std::make_shared<exchange::SeatedGroup>(everyone, spares, Deadline(deadline)));
 }
 
 int spares_of_launcher() {

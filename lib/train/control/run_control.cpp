@@ -18,7 +18,7 @@ constexpr Seconds for_notes{1};
 }  // namespace
 
 RunControl::RunControl(const Group& group, Options options)
-    : seats_(group.impl().seats()),
+    : seats_(GroupImpl::of(group).seats()),
       group_(group.everyone()),
       options_(std::move(options)),
       region_(group_.allocate(sizeof(AgreementRecord), Deadline(options_.deadline))),

@@ -207,7 +207,8 @@ void RunEnd::describe_run(Summary& summary) const {
   summary.left = left_;
   summary.replaced = replaced_;
   summary.joined = joined_;
-  if (const auto seats = plan_.group.impl().seats()) summary.repeated_samples = seats->repeated();
+  if (const auto seats = GroupImpl::of(plan_.group).seats())
+    summary.repeated_samples = seats->repeated();
   if (!gone().empty()) summary.parts = living_parts(plan_.schedule, gone());
 }
 

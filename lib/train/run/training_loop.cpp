@@ -58,7 +58,8 @@ void TrainingLoop::grow() {
   grow_();
   position().begin_epochs_of(batches_.rounds());
   const std::int64_t round = replica_.worker().round();
-  if (round > plan_.group.impl().seats()->growth().entered_in()) checkpoint_.come_to_place(round);
+  if (round > GroupImpl::of(plan_.group).seats()->growth().entered_in())
+    checkpoint_.come_to_place(round);
 }
 
 /// The workers become more at the beginning of an epoch only, so that each one's batches are those

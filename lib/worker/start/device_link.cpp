@@ -85,8 +85,9 @@ class DeviceLink {
     if (!maps_all) why_not = "not all workers of a host read each other's device memory";
     why_not = common(why_not.empty() ? why_not_asked() : why_not);
     if (why_not.empty()) {
-      region_.reads = group_.impl().expose(region_.parts[static_cast<std::size_t>(group_.rank())],
-                                           region_.part_bytes, region_.owner, deadline_);
+      region_.reads =
+          GroupImpl::of(group_).expose(region_.parts[static_cast<std::size_t>(group_.rank())],
+                                       region_.part_bytes, region_.owner, deadline_);
       why_not = common(region_.reads ? why_not_proved() : "this group has no such reads");
     }
     if (!why_not.empty()) region_.reads.reset();

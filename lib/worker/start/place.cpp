@@ -47,7 +47,7 @@ PlaceTaker::PlaceTaker(const Group& group, const Schedule& schedule, const Wirin
       wiring_(wiring),
       layout_(layout),
       options_(options),
-      keeper_(group.impl().seats()),
+      keeper_(GroupImpl::of(group).seats()),
       edges_(std::make_shared<SeatPlan>(options.algorithm.declaration(), keeper_)) {}
 
 std::optional<Place> PlaceTaker::take() {

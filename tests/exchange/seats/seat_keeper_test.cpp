@@ -95,8 +95,8 @@ struct Keepers {
 
   Keepers() {
     for (int rank = 0; rank < 3; ++rank) {
-      all.push_back(std::make_unique<SeatKeeper>(Group(std::make_shared<Apart>(post, rank)), 2,
-                                                 Deadline(Seconds(30))));
+      all.push_back(std::make_unique<SeatKeeper>(
+          GroupImpl::group(std::make_shared<Apart>(post, rank)), 2, Deadline(Seconds(30))));
       all.back()->watch(Seconds(30), 1);
     }
     for (int worker = 0; worker < 2; ++worker) {

@@ -131,16 +131,17 @@ class FakePeers final : public Peers {
   void note_progress() override {}
   bool announce(WorkerStatus) override { return true; }
   Snapshot snapshot(int worker, std::span<std::byte> room) const override {
-    const auto& found = weights[static_cast<std::size_t>(worker)];
-    if (!found) return Snapshot::none;
-    std::memcpy(room.data(), found->data(), found->size() * sizeof(double));
-    return Snapshot::message;
+    const auto& there = weights[static_cast<std::size_t>(worker)];
+    if (!there) return Snapshot::none;
+    std::memcpy(room.data(), there->data(), there->size() * sizeof(double));
+    return found;
   }
 
   std::vector<PeerState> states;
   std::vector<int> suspects;
   Seconds patience{5};                                      ///< with all workers
   std::vector<std::optional<std::vector<double>>> weights;  ///< published
+  Snapshot found = Snapshot::message;                       ///< what these are
 };
 
 /// Worker `rank` of `size` workers on a schedule, with a model of `count` doubles.
@@ -154,7 +155,7 @@ struct Scene {
         exchange(count, options.algorithm.declaration().publishes_weights_apart,
                  options.algorithm.declaration().payload_vectors),
         peers(std::make_shared<FakePeers>(size)),
-        setting{Group(std::make_shared<FakeGroup>(rank, size)),
+        setting{GroupImpl::group(std::make_shared<FakeGroup>(rank, size)),
                 with_log(std::move(options)),
                 mixer_rule(),
                 {}},
