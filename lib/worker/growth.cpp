@@ -93,8 +93,7 @@ void Growth::prepare(std::int64_t rounds) {
   change(number, std::max((coming->round + steps - 1) / steps, worker_.progress.combinations));
 }
 
-bool Growth::look() {
-  if (!keeper_) return false;
+bool Growth::look_around() {
   hear_launcher();
   const std::int64_t rounds = worker_.progress.stats.rounds;
   const GrowthTurn turn =

@@ -36,9 +36,10 @@ class Growth {
   /// After each round. Passes on what the launcher asks for, or refuses it by a warning. Blocks
   /// while the others agree, which is rare: they are asked in time. True when the workers are more
   /// from the next round on. Throws Error(deadline).
-  bool look();
+  bool look() { return keeper_ && look_around(); }
 
  private:
+  bool look_around();
   void hear_launcher();
   std::string why_not() const;
   void change(int growths, std::int64_t from);

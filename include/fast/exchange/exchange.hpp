@@ -30,7 +30,11 @@ struct PayloadShape {
 
   std::size_t stride_bytes() const;   ///< from one vector to the next
   std::size_t vectors_bytes() const;  ///< from the first's beginning to the last's end
-  std::size_t payload_bytes() const;  ///< sent along an edge in a round
+  /// Sent along an edge in a round.
+  std::size_t payload_bytes() const {
+    return static_cast<std::size_t>(vectors) * vector_bytes +
+           static_cast<std::size_t>(scalars) * sizeof(double);
+  }
 };
 
 /// A payload in a slot. Not owning; the call that returned it says how long it is valid.

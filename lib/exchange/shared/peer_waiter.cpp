@@ -67,9 +67,9 @@ PeerWaiter::Outcome PeerWaiter::check(int worker, std::string_view operation, st
   return left_out ? Outcome::suspect : Outcome::ready;
 }
 
-PeerWaiter::Outcome PeerWaiter::wait(int worker, const std::function<bool()>& ready,
-                                     std::string_view operation, std::int64_t round) {
-  if (ready()) return Outcome::ready;
+/// Tells the observer of the wait.
+PeerWaiter::Outcome PeerWaiter::wait_until(int worker, const std::function<bool()>& ready,
+                                           std::string_view operation, std::int64_t round) {
   if (!options_.observer) return wait_longer(worker, ready, operation, round);
   PhaseEvent event{Phase::wait, own_name(), round, named(worker), Clock::now(), {}};
   const Outcome outcome = wait_longer(worker, ready, operation, round);

@@ -23,14 +23,18 @@ class PeerWaiter {
 
   /// Blocks until ready() is true or the worker is suspect or finished. Throws as Exchange does.
   /// `operation` and `round` are for messages.
-  Outcome wait(int worker, const std::function<bool()>& ready, std::string_view operation,
-               std::int64_t round);
+  template <class IsReady>
+  Outcome wait(int worker, const IsReady& ready, std::string_view operation, std::int64_t round) {
+    return ready() ? Outcome::ready : wait_until(worker, ready, operation, round);
+  }
 
  private:
   PeerState own() const;
   int named(int worker) const;
   int own_name() const { return named(heartbeat_->rank()); }
   bool is_suspect(int worker, std::int64_t round);
+  Outcome wait_until(int worker, const std::function<bool()>& ready, std::string_view operation,
+                     std::int64_t round);
   Outcome wait_longer(int worker, const std::function<bool()>& ready, std::string_view operation,
                       std::int64_t round);
   void tell(PeerEvent::Kind kind, int worker, std::int64_t round) const;

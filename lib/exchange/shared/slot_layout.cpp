@@ -12,11 +12,6 @@ std::size_t PayloadShape::vectors_bytes() const {
   return static_cast<std::size_t>(vectors - 1) * stride_bytes() + vector_bytes;
 }
 
-std::size_t PayloadShape::payload_bytes() const {
-  return static_cast<std::size_t>(vectors) * vector_bytes +
-         static_cast<std::size_t>(scalars) * sizeof(double);
-}
-
 }  // namespace fast
 
 namespace fast::exchange {

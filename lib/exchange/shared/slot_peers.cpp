@@ -45,8 +45,6 @@ bool SlotPeers::is_suspect(int worker) const { return heartbeat_->is_suspect(wor
 
 Seconds SlotPeers::suspect_after(int worker) const { return heartbeat_->suspect_after(worker); }
 
-void SlotPeers::note_progress() { board_->header(rank_).note_progress(); }
-
 bool SlotPeers::announce(WorkerStatus status) {
   bool first = false;
   if (status == WorkerStatus::failed) {

@@ -25,7 +25,7 @@ class SlotPeers : public Peers {
   PeerState peer(int worker) const override;
   bool is_suspect(int worker) const override;
   Seconds suspect_after(int worker) const override;
-  void note_progress() override;
+  void note_progress() override { board_->header(rank_).note_progress(); }
   bool announce(WorkerStatus status) override;
   Snapshot snapshot(int worker, std::span<std::byte> room) const override;
 
