@@ -6,16 +6,18 @@
 
 #include "exchange/seats/seat_keeper.hpp"
 #include "worker/context.hpp"
+#include "worker/entry.hpp"
 #include "worker/global_average.hpp"
 #include "worker/growth.hpp"
 #include "worker/lag.hpp"
 #include "worker/mean_model.hpp"
+#include "worker/membership.hpp"
 #include "worker/model_reader.hpp"
 #include "worker/publisher.hpp"
 #include "worker/recovery.hpp"
 #include "worker/round.hpp"
 #include "worker/round_plan.hpp"
-#include "worker/start/place.hpp"
+#include "worker/start/preparation.hpp"
 #include "worker/survivors.hpp"
 #include "worker/worker_state.hpp"
 
@@ -24,10 +26,12 @@ namespace fast {
 /// The parts refer to each other, so it stays in place.
 struct Worker::Impl {
   /// Collective. All that has to agree has been checked.
-  Impl(const Group& group, const worker::Wiring& wiring, WorkerOptions options,
-       worker::Place place);
+  Impl(const Group& group, const worker::Agreed& agreed, worker::Ready ready);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+  /// The same, with the wait of a spare, which tries one seat after the other. Null in a spare that
+  /// was not needed.
+  static std::unique_ptr<Impl> make(const Group& group, const worker::Agreed& agreed);
 
   void begin_round();
   void end_round(const StepOptions& options);
@@ -36,8 +40,8 @@ struct Worker::Impl {
   void set_schedule(const TopologyRule& rule);
   void restore(const std::vector<TensorView>& saved);
   void finish();
-  void leave();
-  bool abandon() noexcept;
+  /// See Survivors::own_part().
+  std::vector<int> own_part() const { return survivors.own_part(membership.has_ended()); }
 
   std::unique_ptr<combine::Mixer> mixer;
   worker::Setting setting;
@@ -56,26 +60,20 @@ struct Worker::Impl {
   worker::Growth growth;
   worker::WorkerState state;
   worker::MeanModel mean;
-  bool rotates = false;   ///< the weights live in slots (RotatingArena)
-  bool replaced = false;  ///< a spare has this worker's seat
-  bool left = false;      ///< finished, abandoned, or by leave()
-  bool departed = false;  ///< by leave()
-  bool seated = true;     ///< false in a spare whose seat was not vacant any more
-  bool needed = true;     ///< false in a spare that was to join when training ended
+  worker::Membership membership;
+  worker::Entered entered = worker::Entered::trains;
+  bool rotates = false;  ///< the weights live in slots (RotatingArena)
 
  private:
-  void start();
-  void vacate() noexcept;
-  void sit_down(const exchange::SeatOffer& offer);
-  void begin_on_seat(const exchange::SeatOffer& offer);
-  void join(const exchange::SeatOffer& offer);
-  int come_to(std::int64_t rounds);
+  static std::unique_ptr<Impl> try_seats(const Group& group, const worker::Agreed& agreed,
+                                         worker::Preparation& preparation,
+                                         std::optional<worker::Ready> ready);
+  void open_average();
+  void enter(const std::optional<exchange::SeatOffer>& offer);
   void grow();
   void begin_for_other_weights();
   void rejoin();
-  bool keeps_seat();
   void combine(const algorithm::RoundInfo& info);
-  void adopt_initial();
 
   Clock::time_point step_began;
 };

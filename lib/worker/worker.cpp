@@ -5,12 +5,10 @@
 #include <fast/worker/requirements.hpp>
 #include <fast/worker/worker.hpp>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "combine/accelerator.hpp"
 #include "exchange/group_impl.hpp"
-#include "mpi/launcher.hpp"
 #include "worker/impl.hpp"
 #include "worker/start/startup.hpp"
 
@@ -38,8 +36,8 @@ Impl& needed(const std::unique_ptr<Impl>& impl) {
 /// False in a spare that was not needed, in a worker that a spare has replaced, and in one that has
 /// left.
 template <class Impl>
-bool sits(const std::unique_ptr<Impl>& impl) {
-  return impl && !impl->replaced && !impl->departed;
+bool is_active(const std::unique_ptr<Impl>& impl) {
+  return impl && impl->membership.is_active();
 }
 
 void tell_step(const Context& worker, Clock::time_point began) {
@@ -70,12 +68,11 @@ void rethrow_as_failed(bool first) {
 
 }  // namespace worker
 
-Worker::Impl::Impl(const Group& group, const worker::Wiring& wiring, WorkerOptions options,
-                   worker::Place place)
-    : mixer(std::move(place.mixer)),
-      setting{group, options, options.algorithm.declaration(), place.shape},
-      plan(std::move(place.plan)),
-      link(std::move(place.link)),
+Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Ready ready)
+    : mixer(std::move(ready.mixer)),
+      setting{group, agreed.options, agreed.options.algorithm.declaration(), ready.shape},
+      plan(std::move(ready.plan)),
+      link(std::move(ready.link)),
       seats(GroupImpl::of(group).seats()),
       context{setting, progress, *link.exchange, *mixer},
       publisher(context),
@@ -84,101 +81,71 @@ Worker::Impl::Impl(const Group& group, const worker::Wiring& wiring, WorkerOptio
       round(context, *plan, lag, publisher),
       recovery(context, *link.peers, *plan, reader),
       survivors(setting, link.peers, *plan),
-      growth(context, wiring, *plan, seats),
+      growth(context, agreed.wiring, *plan, seats),
       state(context, *plan),
-      mean(context, reader) {
-  place.offer ? sit_down(*place.offer) : start();
+      mean(context, reader),
+      membership(context, link.peers, seats) {
+  enter(ready.offer);
 }
 
-void Worker::Impl::start() {
+std::unique_ptr<Worker::Impl> Worker::Impl::make(const Group& group, const worker::Agreed& agreed) {
+  worker::Preparation preparation(group, agreed);
+  std::optional<worker::Ready> ready = preparation.make();
+  const bool is_spare = !ready || ready->offer.has_value();
+  try {
+    return try_seats(group, agreed, preparation, std::move(ready));
+  } catch (const Error& error) {
+    if (!is_spare || error.kind() == ErrorKind::peer_failed) throw;
+    worker::leave_empty(group, agreed.options, error);
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Worker::Impl> Worker::Impl::try_seats(const Group& group,
+                                                      const worker::Agreed& agreed,
+                                                      worker::Preparation& preparation,
+                                                      std::optional<worker::Ready> ready) {
+  while (ready) {
+    auto impl = std::make_unique<Impl>(group, agreed, std::move(*ready));
+    if (impl->entered == worker::Entered::trains) return impl;
+    if (impl->entered == worker::Entered::not_needed) {
+      impl.reset();
+      preparation.leave();
+      return nullptr;
+    }
+    Link link = std::move(impl->link);
+    impl.reset();
+    ready = preparation.make_again(std::move(link));
+  }
+  return nullptr;
+}
+
+void Worker::Impl::enter(const std::optional<exchange::SeatOffer>& offer) {
+  worker::Entry entry(context, *link.peers, seats, publisher, reader, recovery);
+  if (!offer) {
+    open_average();
+    entry.begin();
+    return;
+  }
+  // The run may have grown since this spare was offered its seat.
+  entered = entry.take_seat(*offer, [this](std::int64_t rounds) {
+    const int growths = growth.begin(rounds);
+    survivors.grow();
+    return growths;
+  });
+}
+
+/// Collective, if the rule averages over all workers.
+void Worker::Impl::open_average() {
   const algorithm::Declaration& declared = setting.declared;
-  if (declared.scope == algorithm::Scope::everybody || declared.average_every > 0) {
-    average.emplace(context,
-                    worker::open_reducer(setting, link.peers, mixer->layout().size_bytes()));
-  }
-  const bool equal = setting.options.initial == Initial::broadcast;
-  if (equal) adopt_initial();
-  mixer->start(equal);
-  publisher.begin(0);
-  link.peers->announce(WorkerStatus::running);
-  setting.barrier("Worker: first publication");
-  if (seats) seats->note_status(WorkerStatus::running);
-  mpi::notify_launcher(mpi::LauncherNote::training_began);
-}
-
-void Worker::Impl::sit_down(const exchange::SeatOffer& offer) {
-  mixer->start(false);
-  const bool joins = offer.growth > seats->growth().begun();
-  joins ? join(offer) : begin_on_seat(offer);
-}
-
-/// Nobody may begin the growth's rounds without a spare on the seat, so it takes the seat first.
-/// Its neighbors wait for what it publishes for that round.
-void Worker::Impl::join(const exchange::SeatOffer& offer) {
-  seated = seats->take();
-  if (!seated) return;
-  const std::optional<std::int64_t> round = seats->growth().wait_for(offer.growth);
-  needed = round.has_value();
-  if (!needed) return;
-  recovery.join(publisher, offer, *round, [this](std::int64_t rounds) { return come_to(rounds); });
-  link.peers->announce(WorkerStatus::running);
-  seats->note_status(WorkerStatus::running);
-  mpi::notify_launcher(mpi::LauncherNote::joined);
-  if (!setting.options.log) return;
-  setting.options.log(LogLevel::info,
-                      fmt::format("worker {}: joins in round {}; the workers are {} now",
-                                  offer.seat, progress.stats.rounds, setting.group.size()));
-}
-
-/// The run may have grown since this spare was offered its seat.
-int Worker::Impl::come_to(std::int64_t rounds) {
-  const int growths = growth.begin(rounds);
-  survivors.grow();
-  return growths;
-}
-
-/// The others read this spare's publications when it has taken the seat: it publishes before.
-void Worker::Impl::begin_on_seat(const exchange::SeatOffer& offer) {
-  recovery.take_seat(publisher, offer, [this](std::int64_t rounds) { return come_to(rounds); });
-  link.peers->announce(WorkerStatus::running);
-  seats->note_status(WorkerStatus::running);
-  seated = seats->take();
-  if (!seated) return;
-  mpi::notify_launcher(mpi::LauncherNote::took_seat);
-  context.warn(fmt::format(
-      "worker {}: a spare has taken this seat in round {}; the worker before had made {} rounds",
-      offer.seat, progress.stats.rounds, progress.stats.predecessor_rounds));
-}
-
-bool Worker::Impl::keeps_seat() {
-  if (departed) return false;
-  if (!seats || left || seats->table().has_seat()) return !replaced;
-  context.warn(fmt::format(
-      "worker {}: a spare has taken its seat while it showed no sign of life; it leaves",
-      setting.group.rank()));
-  replaced = left = true;
-  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
-  link.peers->announce(WorkerStatus::finished);
-  return false;
-}
-
-/// All workers take worker 0's weights.
-void Worker::Impl::adopt_initial() {
-  const bool is_first = context.rank() == 0;
-  if (is_first) publisher.publish_weights();
-  setting.barrier("Worker: adopting worker 0's weights");
-  if (!is_first) {
-    const AlignedBuffer packed(mixer->layout().size_bytes());
-    require(reader.read(0, packed), ErrorKind::internal,
-            "Worker: worker 0's initial weights could not be read");
-    mixer->memory().copy_weights_from(packed.data());
-  }
-  setting.barrier("Worker: adopting worker 0's weights");
+  if (declared.scope != algorithm::Scope::everybody && declared.average_every == 0) return;
+  average.emplace(context, worker::open_reducer(setting, link.peers, mixer->layout().size_bytes()));
 }
 
 void Worker::Impl::begin_round() {
-  if (!keeps_seat()) return;
-  require(!left, ErrorKind::argument, "Worker: begin_round after finish()");
+  if (!membership.keeps_seat()) return;
+  require(!membership.has_ended(), ErrorKind::argument,
+          "Worker: begin_round() was called after finish(); make a new Worker to continue");
   step_began = Clock::now();
   if (setting.combines_in(progress.stats.rounds) &&
       worker::reads_neighbors(setting.declared, progress.combinations))
@@ -186,7 +153,7 @@ void Worker::Impl::begin_round() {
 }
 
 void Worker::Impl::check_loss(double loss) {
-  if (std::isfinite(loss) || replaced || departed) return;
+  if (std::isfinite(loss) || !membership.is_active()) return;
   if (setting.options.not_finite == NotFinite::heal) return recovery.note_bad_loss();
   fail(ErrorKind::numeric,
        "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
@@ -196,7 +163,7 @@ void Worker::Impl::check_loss(double loss) {
 }
 
 void Worker::Impl::end_round(const StepOptions& options) {
-  if (!keeps_seat()) return;
+  if (!membership.keeps_seat()) return;
   worker::tell_step(context, step_began);
   require(!setting.declared.needs_learning_rate || options.learning_rate > 0, ErrorKind::argument,
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
@@ -232,7 +199,7 @@ void Worker::Impl::combine(const algorithm::RoundInfo& info) {
   } else if (setting.declared.scope == algorithm::Scope::everybody) {
     average->combine(info, publisher);
   } else if (setting.declared.scope == algorithm::Scope::neighbors) {
-    if (!round.run(info) && keeps_seat()) rejoin();
+    if (!round.run(info) && membership.keeps_seat()) rejoin();
   }
 }
 
@@ -273,7 +240,8 @@ void Worker::Impl::begin_for_other_weights() {
 }
 
 void Worker::Impl::restore(const std::vector<TensorView>& saved) {
-  require(!left, ErrorKind::argument, "Worker: restore after finish()");
+  require(!membership.has_ended(), ErrorKind::argument,
+          "Worker: restore() was called after finish(); make a new Worker to continue");
   state.restore(saved, publisher);
   const bool fits = state.is_of_these_weights(saved);
   const auto others = setting.group.all_gather(
@@ -290,97 +258,16 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   begin_for_other_weights();
 }
 
-/// The final weights may differ from the last publication: by steps since the last combination, or
-/// where the rule publishes after the step.
 void Worker::Impl::finish() {
-  if (left) return;
+  if (membership.has_ended()) return;
   if (rotates) mixer->memory().copy_weights_from(link.exchange->published().data);
-  publisher.publish_weights();
-  link.peers->announce(WorkerStatus::finished);
-  left = true;
-}
-
-void Worker::Impl::leave() {
-  require(
-      setting.declared.scope != algorithm::Scope::everybody && setting.declared.average_every == 0,
-      ErrorKind::argument,
-      "Worker: worker {} cannot leave: algorithm {} averages over all workers; stop the run "
-      "and resume it with fewer",
-      context.rank(), setting.declared.name);
-  if (left) return;
-  link.exchange->flush();
-  link.peers->announce(WorkerStatus::left);
-  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
-  left = departed = true;
-  if (seats) seats->spread_news();
-}
-
-bool Worker::Impl::abandon() noexcept {
-  if (departed) return true;  // nobody waits for this worker any more; it reports its own errors
-  if (left) return false;
-  left = true;
-  if (seats && seats->table().is_spare(seats->table().rank())) {
-    vacate();
-    return true;
-  }
-  return link.peers->announce(WorkerStatus::failed);
-}
-
-/// The others go on as if they had no such spare.
-void Worker::Impl::vacate() noexcept {
-  seats->release();
-  setting.group.give_up();
-  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
+  membership.finish(publisher);
 }
 
 Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,
-               WorkerOptions options) {
-  const Deadline deadline(options.deadline);
-  const Group everyone = group.everyone();
-  const worker::Wiring wiring{rule, options.weights, options.lazy_weights};
-  ParameterLayout layout;
-  std::unique_ptr<Schedule> schedule;
-  std::string notice;
-  agree(everyone, deadline, "Worker: starting up", [&] {
-    worker::check_options(options, options.algorithm.declaration());
-    worker::check_for_spares(group, options);
-    schedule = std::make_unique<Schedule>(rule.make(group.size()));
-    const FittingWeights weights =
-        fitting_weights(*schedule, options.algorithm.declaration(), options.weights,
-                        options.lazy_weights, options.staleness);
-    options.weights = weights.rule;
-    options.lazy_weights = weights.lazy;
-    notice = weights.notice;
-    const int seat = group.rank() < group.size() ? group.rank() : 0;
-    mixing_row(schedule->at(0), seat, options.weights, options.lazy_weights);
-    const Device device = options.accelerator ? options.accelerator->device() : Device{};
-    layout = ParameterLayout(worker::participating(std::move(parameters), options), device);
-    if (options.accelerator) worker::check_for_device(layout, options);
-  });
-  worker::require_agreement(
-      everyone, worker::fingerprint(layout, options.algorithm.declaration(), *schedule, options),
-      deadline);
-  if (!notice.empty() && group.rank() == 0 && options.log) options.log(LogLevel::warning, notice);
-  worker::PlaceTaker places(group, *schedule, wiring, layout, options);
-  auto place = places.take();
-  const bool is_spare = !place || place->offer.has_value();
-  try {
-    while (place && !impl_) {
-      impl_ = std::make_unique<Impl>(group, wiring, options, std::move(*place));
-      if (!impl_->needed) {
-        impl_.reset();
-        places.leave();
-        break;
-      }
-      if (impl_->seated) break;
-      Link link = std::move(impl_->link);
-      impl_.reset();
-      place = places.take_another(std::move(link));
-    }
-  } catch (const Error& error) {
-    if (!is_spare || error.kind() == ErrorKind::peer_failed) throw;
-    worker::leave_empty(group, options, error);
-  }
+               WorkerOptions options)
+    : impl_(Impl::make(
+          group, worker::agree_on_start(group, rule, std::move(parameters), std::move(options)))) {
   if (!impl_) unneeded_.emplace(std::move(group));
 }
 
@@ -411,8 +298,8 @@ void Worker::end_round(double loss, const StepOptions& options) {
 }
 
 std::int64_t Worker::round() const {
-  return worker::sits(impl_) ? impl_->progress.stats.rounds
-                             : std::numeric_limits<std::int64_t>::max();
+  return worker::is_active(impl_) ? impl_->progress.stats.rounds
+                                  : std::numeric_limits<std::int64_t>::max();
 }
 int Worker::rank() const { return unneeded_ ? unneeded_->rank() : impl_->setting.group.rank(); }
 int Worker::size() const { return unneeded_ ? unneeded_->size() : impl_->setting.group.size(); }
@@ -420,24 +307,24 @@ WorkerStats Worker::stats() const { return impl_ ? impl_->progress.stats : Worke
 const ParameterLayout& Worker::layout() const { return worker::needed(impl_).mixer->layout(); }
 
 void Worker::mean_model(std::span<std::byte> packed) const {
-  worker::needed(impl_).mean.read(impl_->survivors.own_part(impl_->left), packed);
+  worker::needed(impl_).mean.read(impl_->own_part(), packed);
 }
 void Worker::mean_model(const std::vector<TensorView>& out) const {
-  worker::needed(impl_).mean.read(impl_->survivors.own_part(impl_->left), out);
+  worker::needed(impl_).mean.read(impl_->own_part(), out);
 }
 double Worker::consensus_distance() const {
-  return worker::needed(impl_).reader.distance_among(impl_->survivors.own_part(impl_->left));
+  return worker::needed(impl_).reader.distance_among(impl_->own_part());
 }
 
 void Worker::republish() {
-  if (worker::sits(impl_)) impl_->republish();
+  if (worker::is_active(impl_)) impl_->republish();
 }
 void Worker::rebind(std::vector<TensorView> parameters) {
   worker::needed(impl_).mixer->rebind(
       layout().rebound(worker::participating(std::move(parameters), impl_->setting.options)));
 }
 void Worker::allow_growth(const GrowthRounds& rounds) {
-  if (worker::sits(impl_)) impl_->growth.allow(rounds);
+  if (worker::is_active(impl_)) impl_->growth.allow(rounds);
 }
 void Worker::set_schedule(const TopologyRule& rule) { worker::needed(impl_).set_schedule(rule); }
 
@@ -448,17 +335,17 @@ void Worker::finish() {
   if (impl_) impl_->finish();
 }
 void Worker::leave() {
-  if (worker::sits(impl_)) impl_->leave();
+  if (worker::is_active(impl_)) impl_->membership.leave();
 }
 void Worker::await_finish() {
   finish();
-  if (!worker::sits(impl_)) return;
+  if (!worker::is_active(impl_)) return;
   impl_->survivors.await_finish();
   if (impl_->seats) impl_->seats->await_end();
 }
 Departures Worker::departed(const std::vector<int>& ask) const {
   return worker::needed(impl_).survivors.departed(ask);
 }
-bool Worker::abandon() noexcept { return impl_ && impl_->abandon(); }
+bool Worker::abandon() noexcept { return impl_ && impl_->membership.abandon(); }
 
 }  // namespace fast

@@ -163,6 +163,7 @@ TEST_CASE("a worker that has left takes no state") {
     std::vector<double> x(3);
     Worker worker(group, stencil::ring(), {view_of("x", std::span(x))});
     worker.finish();
-    CHECK_THROWS_WITH(worker.restore(worker.state()), Catch::Contains("restore after finish"));
+    CHECK_THROWS_WITH(worker.restore(worker.state()),
+                      Catch::Contains("restore() was called after finish()"));
   });
 }

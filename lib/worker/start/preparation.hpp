@@ -1,5 +1,5 @@
-// How a worker comes to its place: it opens its link to the others, and a spare waits until there
-// is a seat for it.
+// How a worker gets ready for its first round: it opens its link to the others, and a spare waits
+// until there is a seat for it.
 #pragma once
 
 #include <fast/worker/worker.hpp>
@@ -9,13 +9,13 @@
 #include "combine/mixer.hpp"
 #include "exchange/seats/seat_keeper.hpp"
 #include "worker/round_plan.hpp"
+#include "worker/start/agreed.hpp"
 #include "worker/start/seat_plan.hpp"
-#include "worker/start/wiring.hpp"
 
 namespace fast::worker {
 
 /// What a worker has before its first round.
-struct Place {
+struct Ready {
   std::unique_ptr<combine::Mixer> mixer;
   PayloadShape shape;
   std::shared_ptr<RoundPlan> plan;  ///< shared with the exchange's edge plan
@@ -23,32 +23,29 @@ struct Place {
   std::optional<exchange::SeatOffer> offer;  ///< of a spare that is to take a seat
 };
 
-/// `layout`, `schedule`, the same of `wiring`, and `options` have been checked, and outlive this.
-class PlaceTaker {
+class Preparation {
  public:
-  PlaceTaker(const Group& group, const Schedule& schedule, const Wiring& wiring,
-             const ParameterLayout& layout, const WorkerOptions& options);
+  /// Both outlive this.
+  Preparation(const Group& group, const Agreed& agreed);
 
-  /// Collective over all ranks. A spare returns when it is needed, or without a place when training
+  /// Collective over all ranks. A spare returns when it is needed, or with nothing when training
   /// has ended. Throws Error(peer_failed) in a spare when a worker fails.
-  std::optional<Place> take();
-  /// Of a spare whose seat was not vacant any more: waits for another one, as take(). `link` is
-  /// that of the place before.
-  std::optional<Place> take_another(Link link);
+  std::optional<Ready> make();
+  /// Of a spare whose seat was not vacant any more: waits for another one, as make(). `link` is
+  /// that of the time before.
+  std::optional<Ready> make_again(Link link);
   /// Of a spare that was not needed.
   void leave();
 
  private:
-  int seat(const Place& place) const;
-  void prepare(Place& place);
+  int seat(const Ready& ready) const;
+  void fill(Ready& ready);
   Wired wired() const;
   Link open(const PayloadShape& shape);
-  std::optional<Place> wait(Place place);
+  std::optional<Ready> wait(Ready ready);
 
   const Group& group_;
-  const Schedule& schedule_;
-  const Wiring& wiring_;
-  const ParameterLayout& layout_;
+  const Agreed& agreed_;
   const WorkerOptions& options_;
   std::shared_ptr<exchange::SeatKeeper> keeper_;  ///< null without spares
   std::shared_ptr<SeatPlan> edges_;

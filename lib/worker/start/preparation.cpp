@@ -1,4 +1,4 @@
-#include "worker/start/place.hpp"
+#include "worker/start/preparation.hpp"
 
 #include <algorithm>
 #include <fast/core/error.hpp>
@@ -40,73 +40,70 @@ PayloadShape shape_of(combine::Mixer& mixer, const WorkerOptions& options) {
 
 }  // namespace
 
-PlaceTaker::PlaceTaker(const Group& group, const Schedule& schedule, const Wiring& wiring,
-                       const ParameterLayout& layout, const WorkerOptions& options)
+Preparation::Preparation(const Group& group, const Agreed& agreed)
     : group_(group),
-      schedule_(schedule),
-      wiring_(wiring),
-      layout_(layout),
-      options_(options),
+      agreed_(agreed),
+      options_(agreed.options),
       keeper_(GroupImpl::of(group).seats()),
-      edges_(std::make_shared<SeatPlan>(options.algorithm.declaration(), keeper_)) {}
+      edges_(std::make_shared<SeatPlan>(options_.algorithm.declaration(), keeper_)) {}
 
-std::optional<Place> PlaceTaker::take() {
-  Place place;
+std::optional<Ready> Preparation::make() {
+  Ready ready;
   const bool waits = group_.rank() >= group_.size();
-  if (!waits) prepare(place);
-  place.shape = waits ? shape_of(*make_mixer(layout_, options_, 0), options_)
-                      : shape_of(*place.mixer, options_);
-  place.link = open(place.shape);
-  if (!waits) return place;
-  return wait(std::move(place));
+  if (!waits) fill(ready);
+  ready.shape = waits ? shape_of(*make_mixer(agreed_.layout, options_, 0), options_)
+                      : shape_of(*ready.mixer, options_);
+  ready.link = open(ready.shape);
+  if (!waits) return ready;
+  return wait(std::move(ready));
 }
 
-std::optional<Place> PlaceTaker::take_another(Link link) {
-  Place place;
-  place.shape = shape_of(*make_mixer(layout_, options_, 0), options_);
-  place.link = std::move(link);
-  return wait(std::move(place));
+std::optional<Ready> Preparation::make_again(Link link) {
+  Ready ready;
+  ready.shape = shape_of(*make_mixer(agreed_.layout, options_, 0), options_);
+  ready.link = std::move(link);
+  return wait(std::move(ready));
 }
 
-std::optional<Place> PlaceTaker::wait(Place place) {
-  place.offer =
+std::optional<Ready> Preparation::wait(Ready ready) {
+  ready.offer =
       keeper_->wait_for_seat([] { mpi::notify_launcher(mpi::LauncherNote::training_began); });
-  if (place.offer) {
-    prepare(place);
-    return place;
+  if (ready.offer) {
+    fill(ready);
+    return ready;
   }
   leave();
   return std::nullopt;
 }
 
-void PlaceTaker::leave() {
+void Preparation::leave() {
   const bool leaves = mpi::asked_to_leave();
   if (leaves || group_.some_are_gone() || keeper_->some_are_missing()) group_.give_up();
 }
 
 /// A run that has not grown keeps the schedule that all have agreed on.
-Wired PlaceTaker::wired() const {
+Wired Preparation::wired() const {
   if (!keeper_ || keeper_->growth().entered() == 0)
-    return {schedule_, {options_.weights, options_.lazy_weights, {}}};
-  return wiring_.of(keeper_->table().seats(), options_);
+    return {agreed_.schedule, {options_.weights, options_.lazy_weights, {}}};
+  return agreed_.wiring.of(keeper_->table().seats(), options_);
 }
 
-int PlaceTaker::seat(const Place& place) const {
-  return place.offer ? place.offer->seat : group_.rank();
+int Preparation::seat(const Ready& ready) const {
+  return ready.offer ? ready.offer->seat : group_.rank();
 }
 
-void PlaceTaker::prepare(Place& place) {
-  place.mixer = make_mixer(layout_, options_, seat(place));
+void Preparation::fill(Ready& ready) {
+  ready.mixer = make_mixer(agreed_.layout, options_, seat(ready));
   const bool passes_mass =
       options_.algorithm.declaration().mixing == algorithm::Mixing::column_stochastic;
-  if (place.offer) keeper_->growth().enter(std::max(place.offer->growth, keeper_->growth().past()));
+  if (ready.offer) keeper_->growth().enter(std::max(ready.offer->growth, keeper_->growth().past()));
   const Wired wired = this->wired();
-  place.plan = std::make_shared<RoundPlan>(wired.schedule, seat(place), wired.weights.rule,
+  ready.plan = std::make_shared<RoundPlan>(wired.schedule, seat(ready), wired.weights.rule,
                                            wired.weights.lazy, passes_mass);
-  edges_->set(place.plan);
+  edges_->set(ready.plan);
 }
 
-Link PlaceTaker::open(const PayloadShape& shape) {
+Link Preparation::open(const PayloadShape& shape) {
   ExchangeOptions exchange = exchange_options(options_);
   if (keeper_) {
     keeper_->watch(options_.suspect_after.value_or(suspect_after_at_first),
@@ -117,8 +114,7 @@ Link PlaceTaker::open(const PayloadShape& shape) {
     exchange.number_of = [keeper = keeper_](int rank) { return keeper->number_of(rank); };
   }
   const bool plain = options_.codec.kind == codec::Kind::identity;
-  EdgePlan edges = [edges = edges_](std::int64_t combination) { return edges->edges(combination); };
-  Link link = open_link(group_.everyone(), shape, plain, std::move(edges), std::move(exchange),
+  Link link = open_link(group_.everyone(), shape, plain, edges_of(edges_), std::move(exchange),
                         options_.accelerator);
   return keeper_ ? exchange::seated(std::move(link), keeper_) : std::move(link);
 }

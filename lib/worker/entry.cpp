@@ -1,0 +1,78 @@
+#include "worker/entry.hpp"
+
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <optional>
+
+#include "mpi/launcher.hpp"
+
+namespace fast::worker {
+
+void Entry::begin() {
+  const bool equal = worker_.options().initial == Initial::broadcast;
+  if (equal) adopt_initial();
+  worker_.mixer.start(equal);
+  publisher_.begin(0);
+  peers_.announce(WorkerStatus::running);
+  worker_.setting.barrier("Worker: first publication");
+  if (seats_) seats_->note_status(WorkerStatus::running);
+  mpi::notify_launcher(mpi::LauncherNote::training_began);
+}
+
+/// All workers take worker 0's weights.
+void Entry::adopt_initial() {
+  const bool is_first = worker_.rank() == 0;
+  if (is_first) publisher_.publish_weights();
+  worker_.setting.barrier("Worker: adopting worker 0's weights");
+  if (!is_first) {
+    const AlignedBuffer packed(worker_.mixer.layout().size_bytes());
+    require(reader_.read(0, packed), ErrorKind::internal,
+            "Worker: worker 0's initial weights could not be read");
+    worker_.mixer.memory().copy_weights_from(packed.data());
+  }
+  worker_.setting.barrier("Worker: adopting worker 0's weights");
+}
+
+Entered Entry::take_seat(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
+  worker_.mixer.start(false);
+  const bool joins = offer.growth > seats_->growth().begun();
+  return joins ? join(offer, come_to) : replace(offer, come_to);
+}
+
+void Entry::announce_running() {
+  peers_.announce(WorkerStatus::running);
+  seats_->note_status(WorkerStatus::running);
+}
+
+/// Nobody may begin the growth's rounds without a spare on the seat, so it takes the seat first.
+/// Its neighbors wait for what it publishes for that round.
+Entered Entry::join(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
+  if (!seats_->take()) return Entered::seat_taken;
+  const std::optional<std::int64_t> round = seats_->growth().wait_for(offer.growth);
+  if (!round) return Entered::not_needed;
+  recovery_.join(publisher_, offer, *round, come_to);
+  announce_running();
+  mpi::notify_launcher(mpi::LauncherNote::joined);
+  if (worker_.options().log) {
+    worker_.options().log(
+        LogLevel::info,
+        fmt::format("worker {}: joins in round {}; the workers are {} now", offer.seat,
+                    worker_.progress.stats.rounds, worker_.setting.group.size()));
+  }
+  return Entered::trains;
+}
+
+/// The others read this spare's publications when it has taken the seat: it publishes before.
+Entered Entry::replace(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
+  recovery_.take_seat(publisher_, offer, come_to);
+  announce_running();
+  if (!seats_->take()) return Entered::seat_taken;
+  mpi::notify_launcher(mpi::LauncherNote::took_seat);
+  const WorkerStats& stats = worker_.progress.stats;
+  worker_.warn(fmt::format(
+      "worker {}: a spare has taken this seat in round {}; the worker before had made {} rounds",
+      offer.seat, stats.rounds, stats.predecessor_rounds));
+  return Entered::trains;
+}
+
+}  // namespace fast::worker

@@ -1,0 +1,51 @@
+// How a worker comes to its first round: with all others, or as a spare on a seat.
+#pragma once
+
+#include <memory>
+
+#include "exchange/seats/seat_keeper.hpp"
+#include "worker/context.hpp"
+#include "worker/model_reader.hpp"
+#include "worker/publisher.hpp"
+#include "worker/recovery.hpp"
+
+namespace fast::worker {
+
+enum class Entered {
+  trains,
+  seat_taken,  ///< the spare's seat was not vacant any more
+  not_needed,  ///< training ended before the spare joined
+};
+
+class Entry {
+ public:
+  /// `seats` may be null: then there are no spares. The others outlive this.
+  Entry(const Context& context, Peers& peers, std::shared_ptr<exchange::SeatKeeper> seats,
+        Publisher& publisher, const ModelReader& reader, Recovery& recovery)
+      : worker_(context),
+        peers_(peers),
+        seats_(std::move(seats)),
+        publisher_(publisher),
+        reader_(reader),
+        recovery_(recovery) {}
+
+  /// Collective. The worker begins with all others.
+  void begin();
+  /// The worker was a spare. `come_to`: see Recovery.
+  Entered take_seat(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);
+
+ private:
+  void adopt_initial();
+  void announce_running();
+  Entered join(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);
+  Entered replace(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);
+
+  Context worker_;
+  Peers& peers_;
+  std::shared_ptr<exchange::SeatKeeper> seats_;
+  Publisher& publisher_;
+  const ModelReader& reader_;
+  Recovery& recovery_;
+};
+
+}  // namespace fast::worker

@@ -1,0 +1,62 @@
+#include "worker/membership.hpp"
+
+#include <fast/core/error.hpp>
+
+#include "mpi/launcher.hpp"
+
+namespace fast::worker {
+
+bool Membership::looks_at_seat() {
+  if (seats_->table().has_seat()) return true;
+  worker_.warn(fmt::format(
+      "worker {}: a spare has taken its seat while it showed no sign of life; it leaves",
+      worker_.rank()));
+  replaced_ = ended_ = true;
+  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
+  peers_->announce(WorkerStatus::finished);
+  return false;
+}
+
+/// The final weights may differ from the last publication: by steps since the last combination, or
+/// where the rule publishes after the step.
+void Membership::finish(Publisher& publisher) {
+  if (ended_) return;
+  publisher.publish_weights();
+  peers_->announce(WorkerStatus::finished);
+  ended_ = true;
+}
+
+void Membership::leave() {
+  const algorithm::Declaration& declared = worker_.setting.declared;
+  require(declared.scope != algorithm::Scope::everybody && declared.average_every == 0,
+          ErrorKind::argument,
+          "Worker: worker {} cannot leave: algorithm {} averages over all workers; stop the run "
+          "and resume it with fewer",
+          worker_.rank(), declared.name);
+  if (ended_) return;
+  worker_.exchange.flush();
+  peers_->announce(WorkerStatus::left);
+  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
+  departed_ = ended_ = true;
+  if (seats_) seats_->spread_news();
+}
+
+bool Membership::abandon() noexcept {
+  if (departed_) return true;  // nobody waits for this worker any more; it reports its own errors
+  if (ended_) return false;
+  ended_ = true;
+  if (seats_ && seats_->table().is_spare(seats_->table().rank())) {
+    vacate();
+    return true;
+  }
+  return peers_->announce(WorkerStatus::failed);
+}
+
+/// The others go on as if they had no such spare.
+void Membership::vacate() noexcept {
+  seats_->release();
+  worker_.setting.group.give_up();
+  mpi::notify_launcher(mpi::LauncherNote::lost_seat);
+}
+
+}  // namespace fast::worker

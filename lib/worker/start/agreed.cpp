@@ -1,0 +1,64 @@
+#include "worker/start/agreed.hpp"
+
+#include <fast/core/error.hpp>
+#include <optional>
+#include <utility>
+
+#include "combine/accelerator.hpp"
+#include "worker/start/preparation.hpp"
+#include "worker/start/startup.hpp"
+
+namespace fast::worker {
+namespace {
+
+/// Of the tensors that take part. Throws if they or the options do not fit their device.
+ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOptions& options) {
+  const Device device = options.accelerator ? options.accelerator->device() : Device{};
+  ParameterLayout layout(participating(std::move(parameters), options), device);
+  if (options.accelerator) check_for_device(layout, options);
+  return layout;
+}
+
+void check_own_row(const Group& group, const Schedule& schedule, const WorkerOptions& options) {
+  const int seat = group.rank() < group.size() ? group.rank() : 0;
+  mixing_row(schedule.at(0), seat, options.weights, options.lazy_weights);
+}
+
+/// The part of each rank alone. Returns what the user should know.
+std::string check_own_part(const Group& group, std::optional<Agreed>& agreed,
+                           const TopologyRule& rule, std::vector<TensorView> parameters,
+                           WorkerOptions options) {
+  check_options(options, options.algorithm.declaration());
+  check_for_spares(group, options);
+  Wiring wiring{rule, options.weights, options.lazy_weights};
+  Wired wired = wiring.of(group.size(), options);
+  options.weights = wired.weights.rule;
+  options.lazy_weights = wired.weights.lazy;
+  check_own_row(group, wired.schedule, options);
+  ParameterLayout layout = layout_of(std::move(parameters), options);
+  agreed.emplace(
+      Agreed{std::move(options), std::move(wiring), std::move(layout), std::move(wired.schedule)});
+  return wired.weights.notice;
+}
+
+}  // namespace
+
+Agreed agree_on_start(const Group& group, const TopologyRule& rule,
+                      std::vector<TensorView> parameters, WorkerOptions options) {
+  const Deadline deadline(options.deadline);
+  const Group everyone = group.everyone();
+  std::optional<Agreed> agreed;
+  std::string notice;
+  agree(everyone, deadline, "Worker: starting up", [&] {
+    notice = check_own_part(group, agreed, rule, std::move(parameters), std::move(options));
+  });
+  const WorkerOptions& checked = agreed->options;
+  require_agreement(
+      everyone,
+      fingerprint(agreed->layout, checked.algorithm.declaration(), agreed->schedule, checked),
+      deadline);
+  if (!notice.empty() && group.rank() == 0 && checked.log) checked.log(LogLevel::warning, notice);
+  return std::move(*agreed);
+}
+
+}  // namespace fast::worker

@@ -1,0 +1,23 @@
+// What the workers of a run agree on before they open their links.
+#pragma once
+
+#include <fast/worker/worker.hpp>
+#include <vector>
+
+#include "worker/start/wiring.hpp"
+
+namespace fast::worker {
+
+struct Agreed {
+  WorkerOptions options;  ///< with the mixing weights that fit
+  Wiring wiring;
+  ParameterLayout layout;
+  Schedule schedule;
+};
+
+/// Collective over all ranks, spares among them. Throws on every rank: as Worker's constructor.
+/// Worker 0 logs what the user should know of the weights.
+Agreed agree_on_start(const Group& group, const TopologyRule& rule,
+                      std::vector<TensorView> parameters, WorkerOptions options);
+
+}  // namespace fast::worker
