@@ -129,7 +129,10 @@ class FakePeers final : public Peers {
   }
   Seconds suspect_after(int) const override { return patience; }
   void note_progress() override {}
-  bool announce(WorkerStatus) override { return true; }
+  bool announce(WorkerStatus status) override {
+    announced.push_back(status);
+    return fails_first;
+  }
   Snapshot snapshot(int worker, std::span<std::byte> room) const override {
     const auto& there = weights[static_cast<std::size_t>(worker)];
     if (!there) return Snapshot::none;
@@ -139,6 +142,8 @@ class FakePeers final : public Peers {
 
   std::vector<PeerState> states;
   std::vector<int> suspects;
+  std::vector<WorkerStatus> announced;                      ///< by this worker
+  bool fails_first = true;                                  ///< no other worker has failed before
   Seconds patience{5};                                      ///< with all workers
   std::vector<std::optional<std::vector<double>>> weights;  ///< published
   Snapshot found = Snapshot::message;                       ///< what these are
