@@ -258,3 +258,96 @@ TEST_CASE("a round in two halves hands the learning rate to the rule") {
   CHECK(end(0) == FAST_ERROR_CALLBACK);
   CHECK_THAT(fast_last_error(), ContainsSubstring("learning_rate"));
 }
+
+namespace {
+
+/// A worker of two that begins with its rank as its only weight.
+struct OneWeight {
+  explicit OneWeight(fast_group* group) : weight(fast_group_rank(group)) {
+    Options options;
+    options.set("initial", "as_is");
+    options.set("deadline", "30");
+    const fast_tensor view = view_of(weight);
+    created = fast_worker_create(group, "complete", &view, 1, options.handle, &worker);
+  }
+  ~OneWeight() { fast_worker_free(worker); }
+  OneWeight(const OneWeight&) = delete;
+  OneWeight& operator=(const OneWeight&) = delete;
+
+  static fast_tensor view_of(double& value) {
+    static const std::int64_t shape[] = {1};
+    return tensor("w", &value, shape, 1, FAST_F64);
+  }
+  bool makes_round() const {
+    return fast_worker_begin_round(worker) == FAST_OK &&
+           fast_worker_end_round(worker, 0, 0) == FAST_OK;
+  }
+  bool rebinds(double& to) const {
+    const fast_tensor view = view_of(to);
+    return fast_worker_rebind(worker, &view, 1) == FAST_OK;
+  }
+
+  double weight;
+  fast_status created = FAST_OK;
+  fast_worker* worker = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("weights that were changed by hand are averaged when they have been republished") {
+  const fast_status status = run_local(2, [](fast_group* group) {
+    OneWeight one(group);
+    if (one.created != FAST_OK || !one.makes_round()) return 1;
+    if (one.weight != 0.5) return 2;
+    one.weight = fast_group_rank(group) == 0 ? 2 : 6;
+    if (fast_worker_republish(one.worker) != FAST_OK) return 3;
+    if (!one.makes_round()) return 4;
+    return one.weight == 4 ? 0 : 5;
+  });
+  INFO(fast_last_error());
+  CHECK(status == FAST_OK);
+  CHECK(fast_worker_republish(nullptr) == FAST_ERROR_ARGUMENT);
+}
+
+TEST_CASE("a worker goes on in the memory that it is rebound to") {
+  const fast_status status = run_local(2, [](fast_group* group) {
+    OneWeight one(group);
+    if (one.created != FAST_OK || !one.makes_round()) return 1;
+    double moved = one.weight - fast_group_rank(group);  // 0.5 and -0.5
+    one.weight = 99;
+    if (!one.rebinds(moved)) return 2;
+    // The messages in force are 0.5 on both workers, so the steps are averaged a round later.
+    if (!one.makes_round() || moved != 0.5 - fast_group_rank(group)) return 3;
+    if (!one.makes_round() || moved != 0 || one.weight != 99) return 4;
+    float other = 0;
+    const std::int64_t shape[] = {1};
+    const fast_tensor wrong = tensor("w", &other, shape, 1);
+    if (fast_worker_rebind(one.worker, &wrong, 1) != FAST_ERROR_MISMATCH) return 5;
+    return one.makes_round() ? 0 : 6;
+  });
+  INFO(fast_last_error());
+  CHECK(status == FAST_OK);
+  CHECK(fast_worker_rebind(nullptr, nullptr, 0) == FAST_ERROR_ARGUMENT);
+}
+
+TEST_CASE("a worker that finishes publishes its last weights, and makes no round afterwards") {
+  const fast_status status = run_local(2, [](fast_group* group) {
+    OneWeight one(group);
+    if (one.created != FAST_OK || !one.makes_round()) return 1;
+    one.weight = fast_group_rank(group) == 0 ? 10 : 20;
+    for (int again = 0; again < 2; ++again) {
+      if (fast_worker_finish(one.worker) != FAST_OK) return 2;
+    }
+    const std::string expected = "begin_round() was called after finish(); make a new Worker";
+    if (fast_worker_begin_round(one.worker) != FAST_ERROR_ARGUMENT) return 3;
+    if (std::string(fast_last_error()).find(expected) == std::string::npos) return 4;
+    if (fast_worker_await_finish(one.worker) != FAST_OK) return 5;
+    double mean = 0;
+    const fast_tensor out = OneWeight::view_of(mean);
+    if (fast_worker_mean_model(one.worker, &out, 1) != FAST_OK) return 6;
+    return mean == 15 ? 0 : 7;
+  });
+  INFO(fast_last_error());
+  CHECK(status == FAST_OK);
+  CHECK(fast_worker_finish(nullptr) == FAST_ERROR_ARGUMENT);
+}
