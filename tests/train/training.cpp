@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
 #include <fast/data/synthetic.hpp>
+#include <fast/exchange/local.hpp>
 #include <fast/nn/backend.hpp>
 
 namespace fast::testing {
@@ -62,6 +63,14 @@ Trained train_small(const Group& group, const TopologyRule& rule,
   trained.mean_model.resize(layout.size_bytes() / sizeof(double));
   layout.gather(reinterpret_cast<std::byte*>(trained.mean_model.data()));
   return trained;
+}
+
+std::vector<Trained> train_four(const train::TrainerOptions& options, const TopologyRule& rule) {
+  std::vector<Trained> all(4);
+  local::run(4, [&](const Group& group) {
+    all[static_cast<std::size_t>(group.rank())] = train_small(group, rule, options);
+  });
+  return all;
 }
 
 }  // namespace fast::testing

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/exchange/group.hpp>
+#include <fast/topology/stencil.hpp>
 #include <fast/train/trainer.hpp>
 #include <memory>
 #include <vector>
@@ -29,5 +30,8 @@ Trained train_small(const Group& group, const TopologyRule& rule,
                     const train::TrainerOptions& options, Backend& backend);
 Trained train_small(const Group& group, const TopologyRule& rule,
                     const train::TrainerOptions& options);
+/// Four workers as threads; what each of them ends with.
+std::vector<Trained> train_four(const train::TrainerOptions& options,
+                                const TopologyRule& rule = stencil::torus2d());
 
 }  // namespace fast::testing
