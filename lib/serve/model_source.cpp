@@ -11,7 +11,7 @@
 #include <fast/train/model_note.hpp>
 #include <optional>
 
-#include "train/checkpoint/run_places.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 namespace fast::serve {
 namespace {

@@ -5,7 +5,7 @@
 #include <fast/core/error.hpp>
 #include <nlohmann/json.hpp>
 
-#include "train/checkpoint/run_places.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 namespace fast::train {
 

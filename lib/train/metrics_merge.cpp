@@ -13,7 +13,7 @@
 #include <queue>
 
 #include "train/checkpoint/durable_file.hpp"
-#include "train/checkpoint/run_places.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 namespace fast::train {
 namespace {

@@ -77,8 +77,8 @@ void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPo
 }
 
 /// A spare that has a seat comes to the run's place.
-void come_to_place(const RunPlan& plan, RunControl& control, Resume& resume, RunPosition& position,
-                   const Replica& replica) {
+void come_to_seat(const RunPlan& plan, RunControl& control, Resume& resume, RunPosition& position,
+                  const Replica& replica) {
   std::optional<NumberedRound> next;
   if (GroupImpl::of(plan.group).seats()->growth().entered() > 0)
     next = control.next_epoch(replica.worker().round());
@@ -113,7 +113,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   Balancer balancer(plan, *batches, replica);
   RunState state(replica, best, position, balancer);
   Resume resume(plan, std::move(resume_point), replica, state);
-  is_spare ? come_to_place(plan, control, resume, position, replica) : resume.run();
+  is_spare ? come_to_seat(plan, control, resume, position, replica) : resume.run();
   if (plan.options.stream) begin_stream(plan, position, *batches->stream_order());
   balancer.start();
   if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);
@@ -154,8 +154,8 @@ Summary train(const Group& group, const TopologyRule& rule, Backend& backend,
   agree(group.everyone(), Deadline(options.worker.deadline), "Trainer: starting up", [&] {
     plan.emplace(plan_run(group, rule, backend, data, options));
     if (group.has_seat()) batches.emplace(*plan);
-    const RunPlaces places = places_of(options);
-    if (plan->is_first_of_host()) require_free(places);
+    const RunDirectories directories = directories_of(options);
+    if (plan->is_first_of_host()) require_free(directories);
   });
   RunFiles files = prepare_files(*plan);
   try {

@@ -8,7 +8,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 
-#include "train/checkpoint/run_places.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 namespace fast::train {
 namespace {

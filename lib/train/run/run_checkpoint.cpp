@@ -87,7 +87,7 @@ void RunCheckpoint::note_epoch(std::int64_t worker_round) {
   if (is_due() && lacks(position().rounds())) save(position().rounds());
 }
 
-void RunCheckpoint::come_to_place(std::int64_t worker_round) {
+void RunCheckpoint::come_to_seat(std::int64_t worker_round) {
   const NumberedRound next = control_.next_epoch(worker_round);
   position().take_place(static_cast<int>(next.number), next.round, worker_round);
 }

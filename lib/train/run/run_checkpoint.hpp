@@ -41,7 +41,7 @@ class RunCheckpoint {
   /// At the beginning of an epoch, and after a growth: tells the others when the next one begins.
   void note_epoch(std::int64_t worker_round);
   /// Of a worker that has left out a growth: goes to the others' place at that round.
-  void come_to_place(std::int64_t worker_round);
+  void come_to_seat(std::int64_t worker_round);
   /// This worker makes no further round; `left`: it leaves the others.
   void end(bool left);
   /// See RunControl::left().

@@ -10,7 +10,7 @@
 
 #include "exchange/group_impl.hpp"
 #include "exchange/seats/seat_keeper.hpp"
-#include "train/checkpoint/run_places.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 namespace fast::train {
 namespace {

@@ -23,10 +23,10 @@ std::string draw_number(const RunPlan& plan) {
   return plan.group.all_gather(random, plan.deadline(), "Trainer: numbering the run")[0];
 }
 
-void claim_places(const RunPlaces& places, const std::string& fresh) {
+void claim_directories(const RunDirectories& directories, const std::string& fresh) {
   std::optional<std::int64_t> from;
-  if (places.resume) from = find_checkpoint(*places.resume).round;
-  claim(places, number_of(places, fresh), from);
+  if (directories.resume) from = find_checkpoint(*directories.resume).round;
+  claim(directories, number_of(directories, fresh), from);
 }
 
 CheckpointWriter::Options writer_options(const RunPlan& plan, std::filesystem::path directory) {
@@ -62,18 +62,18 @@ void write_configuration(const std::filesystem::path& directory, const std::stri
 
 }  // namespace
 
-RunPlaces places_of(const TrainerOptions& options) {
+RunDirectories directories_of(const TrainerOptions& options) {
   const CheckpointOptions& checkpoints = options.checkpoints;
   require(checkpoints.every_rounds >= 0 && checkpoints.every_s >= 0, ErrorKind::argument,
           "Trainer: checkpoints every {} rounds or {} s; 0 or more are required",
           checkpoints.every_rounds, checkpoints.every_s);
-  RunPlaces places{options.out, std::nullopt, checkpoints.resume, options.overwrite};
-  if (!saves(checkpoints)) return places;
+  RunDirectories directories{options.out, std::nullopt, checkpoints.resume, options.overwrite};
+  if (!saves(checkpoints)) return directories;
   require(checkpoints.directory || options.out, ErrorKind::argument,
           "Trainer: checkpoints without a directory; name one for them or for the run's output");
-  places.checkpoints =
+  directories.checkpoints =
       checkpoints.directory ? *checkpoints.directory : *options.out / "checkpoints";
-  return places;
+  return directories;
 }
 
 namespace {
@@ -103,13 +103,14 @@ RunFiles prepare_files(RunPlan& plan) {
 }
 
 void continue_files(const RunPlan& plan, RunFiles& files) {
-  const RunPlaces places = places_of(plan.options);
-  if (places.out) {
-    files.log->open(*places.out, plan.group.rank());
-    files.metrics->open(*places.out, plan.group.rank());
+  const RunDirectories directories = directories_of(plan.options);
+  if (directories.out) {
+    files.log->open(*directories.out, plan.group.rank());
+    files.metrics->open(*directories.out, plan.group.rank());
   }
-  if (!places.checkpoints) return;
-  files.checkpoints = std::make_unique<CheckpointWriter>(writer_options(plan, *places.checkpoints));
+  if (!directories.checkpoints) return;
+  files.checkpoints =
+      std::make_unique<CheckpointWriter>(writer_options(plan, *directories.checkpoints));
 }
 
 void attend_opening(const RunPlan& plan) {
@@ -119,15 +120,15 @@ void attend_opening(const RunPlan& plan) {
 }
 
 void open_files(const RunPlan& plan, RunFiles& files) {
-  const RunPlaces places = places_of(plan.options);
+  const RunDirectories directories = directories_of(plan.options);
   const Group everyone = plan.group.everyone();
   const std::string fresh = draw_number(plan);
   agree(everyone, plan.deadline(), directories, [&] {
-    if (plan.is_first_of_host()) claim_places(places, fresh);
+    if (plan.is_first_of_host()) claim_directories(directories, fresh);
   });
   agree(everyone, plan.deadline(), files_of_run, [&] {
-    if (places.out && plan.group.rank() == 0) {
-      write_configuration(*places.out, plan.options.configuration);
+    if (directories.out && plan.group.rank() == 0) {
+      write_configuration(*directories.out, plan.options.configuration);
     }
     continue_files(plan, files);
   });

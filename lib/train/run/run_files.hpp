@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "train/checkpoint/run_places.hpp"
+#include "train/checkpoint/run_directories.hpp"
 #include "train/record/log_file.hpp"
 #include "train/record/run_metrics.hpp"
 #include "train/run/run_plan.hpp"
@@ -19,7 +19,7 @@ struct RunFiles {
 };
 
 /// Throws Error(argument) when checkpoints are wanted too often, or without a directory.
-RunPlaces places_of(const TrainerOptions& options);
+RunDirectories directories_of(const TrainerOptions& options);
 
 /// Makes what will write the files. The plan's Worker gets the metrics as an observer, and what it
 /// has to say also goes to the log.

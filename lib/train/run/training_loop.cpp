@@ -59,7 +59,7 @@ void TrainingLoop::grow() {
   position().begin_epochs_of(batches_.rounds());
   const std::int64_t round = replica_.worker().round();
   if (round > GroupImpl::of(plan_.group).seats()->growth().entered_in())
-    checkpoint_.come_to_place(round);
+    checkpoint_.come_to_seat(round);
 }
 
 /// The workers become more at the beginning of an epoch only, so that each one's batches are those

@@ -14,11 +14,11 @@ using namespace fast::testing;
 TEST_CASE("checkpoints are beside a run's output unless they have a directory of their own") {
   train::TrainerOptions options = trainer_options();
   options.checkpoints.every_rounds = -1;
-  CHECK_THROWS_WITH(train::places_of(options), ContainsSubstring("-1 rounds"));
+  CHECK_THROWS_WITH(train::directories_of(options), ContainsSubstring("-1 rounds"));
   options.checkpoints.every_rounds = 5;
-  CHECK_THROWS_WITH(train::places_of(options), ContainsSubstring("without a directory"));
+  CHECK_THROWS_WITH(train::directories_of(options), ContainsSubstring("without a directory"));
   options.out = "out";
-  CHECK(train::places_of(options).checkpoints == std::filesystem::path("out/checkpoints"));
+  CHECK(train::directories_of(options).checkpoints == std::filesystem::path("out/checkpoints"));
 }
 
 TEST_CASE("a run opens the files that its options name, and marks the directories as its own") {

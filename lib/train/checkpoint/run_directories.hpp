@@ -18,7 +18,7 @@
 namespace fast::train {
 
 /// Where a run writes, and what it resumes from.
-struct RunPlaces {
+struct RunDirectories {
   std::optional<std::filesystem::path> out;
   std::optional<std::filesystem::path> checkpoints;
   std::optional<std::filesystem::path> resume;  ///< a checkpoint, or a directory of them
@@ -43,16 +43,16 @@ std::string log_name(int worker);
 /// run than the resumed one (metrics of epochs or of all workers, a mean model, a checkpoint) and
 /// overwriting is not allowed. The run in a directory is the resumed one when the numbers or the
 /// directories are the same. Changes nothing.
-void require_free(const RunPlaces& places);
+void require_free(const RunDirectories& directories);
 
 /// The resumed run's number if the run continues in that run's directory; otherwise `fresh`.
-std::string number_of(const RunPlaces& places, const std::string& fresh);
+std::string number_of(const RunDirectories& directories, const std::string& fresh);
 
 /// After require_free(): creates the directories and writes the run's number. With `overwrite`
 /// removes another run's files of the names above. Removes the resumed run's checkpoints of rounds
 /// later than `resumed_round`. Throws Error(resource) when a directory cannot be made or written
 /// to.
-void claim(const RunPlaces& places, const std::string& number,
+void claim(const RunDirectories& directories, const std::string& number,
            std::optional<std::int64_t> resumed_round);
 
 }  // namespace fast::train

@@ -1,4 +1,4 @@
-#include "train/checkpoint/run_places.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -101,10 +101,10 @@ bool are_same(const path& a, const path& b) {
 }
 
 /// The directory of the checkpoints from which the run resumes.
-std::optional<path> resumed_directory(const RunPlaces& places) {
-  if (!places.resume) return std::nullopt;
+std::optional<path> resumed_directory(const RunDirectories& directories) {
+  if (!directories.resume) return std::nullopt;
   std::error_code problem;
-  const path whole = std::filesystem::weakly_canonical(*places.resume, problem);
+  const path whole = std::filesystem::weakly_canonical(*directories.resume, problem);
   return std::filesystem::exists(whole / manifest_name, problem) ? whole.parent_path() : whole;
 }
 
@@ -115,23 +115,23 @@ bool is_resumed_run(const path& directory, const path& resumed, bool of_checkpoi
 }
 
 /// A file of another run, if there is one.
-std::optional<path> in_the_way(const RunPlaces& places, const path& directory,
+std::optional<path> in_the_way(const RunDirectories& directories, const path& directory,
                                bool of_checkpoints) {
-  const auto resumed = resumed_directory(places);
+  const auto resumed = resumed_directory(directories);
   if (resumed && is_resumed_run(directory, *resumed, of_checkpoints)) return std::nullopt;
   return of_checkpoints ? checkpoint_in(directory) : result_in(directory);
 }
 
-void require_free(const RunPlaces& places, const path& directory, bool of_checkpoints) {
-  const auto found = in_the_way(places, directory, of_checkpoints);
-  if (!found || places.overwrite) return;
+void require_free(const RunDirectories& directories, const path& directory, bool of_checkpoints) {
+  const auto found = in_the_way(directories, directory, of_checkpoints);
+  if (!found || directories.overwrite) return;
   constexpr const char* advice = "choose another directory, or overwrite that run (--overwrite)";
-  require(places.resume.has_value(), ErrorKind::argument,
+  require(directories.resume.has_value(), ErrorKind::argument,
           "Trainer: {} holds a run already ({}); resume from its checkpoints, {}",
           directory.string(), found->lexically_relative(directory).string(), advice);
   fail(ErrorKind::argument, "Trainer: {} holds another run ({}) than {}, which is resumed; {}",
-       directory.string(), found->lexically_relative(directory).string(), places.resume->string(),
-       advice);
+       directory.string(), found->lexically_relative(directory).string(),
+       directories.resume->string(), advice);
 }
 
 void make(const path& directory) {
@@ -184,10 +184,10 @@ void remove_results(const path& out) {
 }
 
 /// What was left by a run that ended before its first result, or by one that is overwritten.
-bool is_of_another_run(const RunPlaces& places, const std::string& number) {
-  const std::string before = read_number(*places.out);
+bool is_of_another_run(const RunDirectories& directories, const std::string& number) {
+  const std::string before = read_number(*directories.out);
   if (!before.empty() && before != number) return true;
-  return in_the_way(places, *places.out, false).has_value();
+  return in_the_way(directories, *directories.out, false).has_value();
 }
 
 }  // namespace
@@ -195,34 +195,36 @@ bool is_of_another_run(const RunPlaces& places, const std::string& number) {
 bool is_metrics_name(const std::string& name) { return is_numbered(name, metrics_end); }
 std::string log_name(int worker) { return std::to_string(worker) + log_end; }
 
-void require_free(const RunPlaces& places) {
-  if (places.out) require_free(places, *places.out, false);
-  if (places.checkpoints) require_free(places, *places.checkpoints, true);
+void require_free(const RunDirectories& directories) {
+  if (directories.out) require_free(directories, *directories.out, false);
+  if (directories.checkpoints) require_free(directories, *directories.checkpoints, true);
 }
 
-std::string number_of(const RunPlaces& places, const std::string& fresh) {
-  const auto resumed = resumed_directory(places);
+std::string number_of(const RunDirectories& directories, const std::string& fresh) {
+  const auto resumed = resumed_directory(directories);
   if (!resumed) return fresh;
-  const bool goes_on = (places.out && is_resumed_run(*places.out, *resumed, false)) ||
-                       (places.checkpoints && is_resumed_run(*places.checkpoints, *resumed, true));
+  const bool goes_on =
+      (directories.out && is_resumed_run(*directories.out, *resumed, false)) ||
+      (directories.checkpoints && is_resumed_run(*directories.checkpoints, *resumed, true));
   const std::string number = read_number(*resumed);
   return goes_on && !number.empty() ? number : fresh;
 }
 
-void claim(const RunPlaces& places, const std::string& number,
+void claim(const RunDirectories& directories, const std::string& number,
            std::optional<std::int64_t> resumed_round) {
-  if (places.out) {
-    const bool of_another = is_of_another_run(places, number);
-    if (of_another) remove_results(*places.out);
-    if (of_another && places.overwrite) remove_logs(*places.out);  // else they say why it ended
-    make(*places.out);
-    write_number(*places.out, number);
+  if (directories.out) {
+    const bool of_another = is_of_another_run(directories, number);
+    if (of_another) remove_results(*directories.out);
+    if (of_another && directories.overwrite)
+      remove_logs(*directories.out);  // else they say why it ended
+    make(*directories.out);
+    write_number(*directories.out, number);
   }
-  if (places.checkpoints) {
-    const bool others = in_the_way(places, *places.checkpoints, true).has_value();
-    remove_checkpoints_after(*places.checkpoints, others ? -1 : resumed_round.value_or(-1));
-    make(*places.checkpoints);
-    write_number(*places.checkpoints, number);
+  if (directories.checkpoints) {
+    const bool others = in_the_way(directories, *directories.checkpoints, true).has_value();
+    remove_checkpoints_after(*directories.checkpoints, others ? -1 : resumed_round.value_or(-1));
+    make(*directories.checkpoints);
+    write_number(*directories.checkpoints, number);
   }
 }
 
