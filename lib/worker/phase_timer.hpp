@@ -11,7 +11,7 @@ class PhaseTimer {
   PhaseTimer(const Context& worker, Phase phase, double& total_s)
       : observer_(worker.options().observer.get()),
         total_s_(total_s),
-        event_{phase, worker.rank(), worker.progress.combinations, -1, Clock::now(), {}} {}
+        event_{phase, rank_of(worker), worker.progress.combinations, -1, Clock::now(), {}} {}
   PhaseTimer(const PhaseTimer&) = delete;
   PhaseTimer& operator=(const PhaseTimer&) = delete;
   ~PhaseTimer() {
@@ -21,6 +21,11 @@ class PhaseTimer {
   }
 
  private:
+  /// Asked for where somebody is told.
+  static int rank_of(const Context& worker) {
+    return worker.options().observer ? worker.rank() : 0;
+  }
+
   Observer* observer_;
   double& total_s_;
   PhaseEvent event_;

@@ -78,7 +78,7 @@ RunDirectories directories_of(const TrainerOptions& options) {
 
 namespace {
 
-constexpr auto directories = "Trainer: opening the run's directories";
+constexpr auto opening_directories = "Trainer: opening the run's directories";
 constexpr auto files_of_run = "Trainer: opening the run's files";
 
 }  // namespace
@@ -115,7 +115,7 @@ void continue_files(const RunPlan& plan, RunFiles& files) {
 
 void attend_opening(const RunPlan& plan) {
   const Group everyone = plan.group.everyone();
-  for (const auto* purpose : {directories, files_of_run})
+  for (const auto* purpose : {opening_directories, files_of_run})
     agree(everyone, plan.deadline(), purpose, [] {});
 }
 
@@ -123,7 +123,7 @@ void open_files(const RunPlan& plan, RunFiles& files) {
   const RunDirectories directories = directories_of(plan.options);
   const Group everyone = plan.group.everyone();
   const std::string fresh = draw_number(plan);
-  agree(everyone, plan.deadline(), directories, [&] {
+  agree(everyone, plan.deadline(), opening_directories, [&] {
     if (plan.is_first_of_host()) claim_directories(directories, fresh);
   });
   agree(everyone, plan.deadline(), files_of_run, [&] {
