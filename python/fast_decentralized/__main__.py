@@ -46,7 +46,7 @@ class Doctor:
         self.is_well = True
 
     def say(self, well: bool, what: str, remedy: str) -> None:
-        print(f"ok    {what}" if well else f"MEND  {what}: {remedy}")
+        print(f"ok    {what}" if well else f"FIX   {what}: {remedy}")
         self.is_well = self.is_well and well
 
     def is_own(self, mpiexec: str) -> bool:

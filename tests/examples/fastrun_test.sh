@@ -34,21 +34,21 @@ printf '#!/bin/sh\necho "mpiexec (OpenRTE) 4.1.4"\n' >"$directory/open_mpi"
 chmod +x "$directory/hydra" "$directory/open_mpi"
 other=hydra own="Open MPI" wrong=MPICH
 grep -qF hydra "$directory/output" && other=open_mpi own=MPICH wrong="Open MPI"
-expect "doctor of another MPI" 1 "MEND  $directory/$other is " "it is $wrong's, but FAST is built with $own: each rank would be rank 0 of 1" \
+expect "doctor of another MPI" 1 "FIX   $directory/$other is " "it is $wrong's, but FAST is built with $own: each rank would be rank 0 of 1" \
   "--mpiexec mpiexec." -- "$fastrun" --doctor --mpiexec "$directory/$other" -n 1
-expect "doctor of no MPI" 1 "MEND  cat is " "install $own" -- "$fastrun" --doctor --mpiexec cat -n 1
+expect "doctor of no MPI" 1 "FIX   cat is " "install $own" -- "$fastrun" --doctor --mpiexec cat -n 1
 # The hosts of --hosts are examined, not this machine. This ssh answers as a host of 64 cores, and for one of the two alone.
 printf '#!/bin/sh\ncase $* in *nohost1*) exec env PATH="%s:$PATH" sh -c "$6" ;; esac\nexit 255\n' "$directory/bin" >"$directory/ssh"
 mkdir "$directory/bin"
 printf '#!/bin/sh\necho 64\n' >"$directory/bin/nproc"
 chmod +x "$directory/ssh" "$directory/bin/nproc"
-expect "doctor of other hosts" 1 "ok    host nohost1 answers to ssh" "64 cores for 2 ranks on nohost1" "MEND  host nohost2 answers" -- \
+expect "doctor of other hosts" 1 "ok    host nohost1 answers to ssh" "64 cores for 2 ranks on nohost1" "FIX   host nohost2 answers" -- \
   env PATH="$directory:$PATH" "$fastrun" --doctor --hosts nohost1,nohost2:2 -n 4
 grep -qF "ranks here" "$directory/output" && tell_failure "doctor of other hosts: this machine is examined"
 expect "doctor of this host by name" 0 "cores for 1 ranks here" -- "$fastrun" --doctor --hosts localhost -n 1
 expect "doctor of more ranks than cores" 0 "note  " "cores for $(($(nproc) + 1)) ranks here: ranks share cores" -- \
   "$fastrun" --doctor -n "$(($(nproc) + 1))"
-grep -qF "MEND" "$directory/output" && tell_failure "doctor of more ranks than cores: runs work"
+grep -qF "FIX" "$directory/output" && tell_failure "doctor of more ranks than cores: runs work"
 expect "training" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" "${small[@]}"
 expect "bad input" 1 "error: --lr: -1" "0 of 2" -- "$fastrun" -n 2 "$train" "${small[@]}" --lr -1
 expect "a rank that never begins" 1 "before training began" -- "$fastrun" --start-deadline 1 -n 2 \

@@ -40,7 +40,7 @@ expect "doctor" 0 "ok    host 10.99.0.1 answers to ssh" "ok    host 10.99.0.2 an
 expect "training" 0 "test accuracy" "workers                       2" -- "$fastrun" "${pair[@]}" "$train" "${small[@]}"
 expect "one is killed" 0 "rank 1 (process" "on fasthost2" "signal 9" "rank 1 said: last words" "rank 0 survived" "1 of 2" -- \
   "$fastrun" "${pair[@]}" bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then echo "last words" >&2; kill -9 $$; fi; sleep 1; echo "rank 0 survived"'
-expect "a host that is not there" 1 "MEND  host 10.99.0.9 answers to ssh" -- "$fastrun" --doctor --hosts 10.99.0.1,10.99.0.9 --ppn 1 -n 2
+expect "a host that is not there" 1 "FIX   host 10.99.0.9 answers to ssh" -- "$fastrun" --doctor --hosts 10.99.0.1,10.99.0.9 --ppn 1 -n 2
 
 # SIGTERM to fastrun reaches the ranks of both hosts: all save and end.
 terminate() { kill -TERM "$(pgrep -P "$1")"; }

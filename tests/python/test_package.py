@@ -31,7 +31,7 @@ def test_the_doctor_prints_versions_and_findings():
 def test_the_doctor_says_what_to_mend():
     own = implementation.of_this_package()
     done = run(sys.executable, "-m", "fast_decentralized", env={**os.environ, "PATH": "/nowhere"})
-    assert done.returncode == 1 and f"MEND  mpiexec is in the path: install {own}" in done.stdout
+    assert done.returncode == 1 and f"FIX   mpiexec is in the path: install {own}" in done.stdout
 
 
 def test_the_doctor_names_the_package_of_its_own_mpi(monkeypatch, capsys):
@@ -39,7 +39,7 @@ def test_the_doctor_names_the_package_of_its_own_mpi(monkeypatch, capsys):
     for own, package in (("Open MPI", "openmpi-bin"), ("MPICH", "mpich")):
         monkeypatch.setattr(implementation, "of_this_package", lambda own=own: own)
         __main__.Doctor().examine()
-        assert f"MEND  mpiexec is in the path: install {own} (apt-get install {package})" in capsys.readouterr().out
+        assert f"FIX   mpiexec is in the path: install {own} (apt-get install {package})" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text, name", [
@@ -57,7 +57,7 @@ def test_the_doctor_names_the_mpiexec_of_another_mpi(tmp_path):
     (tmp_path / "mpiexec").chmod(0o755)
     done = run(sys.executable, "-m", "fast_decentralized", env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert done.returncode == 1, done.stdout + done.stderr
-    assert f"MEND  mpiexec is {own}'s: it is {other}'s, with which each rank would be rank 0 of 1" in done.stdout
+    assert f"FIX   mpiexec is {own}'s: it is {other}'s, with which each rank would be rank 0 of 1" in done.stdout
 
 
 def test_the_module_has_no_mpi_of_its_own():

@@ -46,7 +46,7 @@ std::string shell_word(const std::string& word) {
 class Doctor {
  public:
   void say(bool well, const std::string& what, const std::string& remedy) {
-    std::printf("%-5s %s%s%s\n", well ? "ok" : "MEND", what.c_str(), well ? "" : ": ",
+    std::printf("%-5s %s%s%s\n", well ? "ok" : "FIX", what.c_str(), well ? "" : ": ",
                 well ? "" : remedy.c_str());
     all_well_ = all_well_ && well;
   }

@@ -55,7 +55,7 @@ inline constexpr const char* launcher_variable = "FASTRUN_AT";
 /// When the launcher has gone, the rank is killed.
 int wrap(const std::vector<std::string>& program);
 
-/// Checks what runs need, prints it with what would mend it. 0 when all is well.
+/// Checks what runs need, prints it with what would fix it. 0 when all is well.
 int examine(const Options& options);
 
 }  // namespace fastrun
