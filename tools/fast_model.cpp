@@ -1,6 +1,5 @@
 // fast-model: looks into saved models and turns them into what other programs read.
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <fast/core/error.hpp>
@@ -16,7 +15,6 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
-#include "cli/program.hpp"
 
 using namespace fast;
 
@@ -121,36 +119,52 @@ void export_model(const std::string& from, const std::string& to, const std::str
   }
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Looks into saved models and turns them into what other programs read.",
-               "fast-model");
-  app.require_subcommand(1);
+struct Files {
   std::string from, to, model;
-  CLI::App* info = app.add_subcommand("info", "what is in a safetensors file or a checkpoint");
+};
+
+tools::Command& add_info(tools::Command& program, Files& files) {
+  tools::Command& info =
+      program.add_command("info", "Shows what is in a safetensors file or a checkpoint",
+                          "fast-model info run/mean-model.safetensors");
+  tools::offer(info.add_option("file", files.from, "a safetensors file or a checkpoint's directory")
+                   ->required(),
+               {"<file>"});
+  return info;
+}
+
+tools::Command& add_export(tools::Command& program, Files& files) {
+  tools::Command& exported =
+      program.add_command("export",
+                          "Writes a model for use elsewhere: lenet, resnet20, mlp and lstm as "
+                          "ONNX, any as safetensors");
+  tools::offer(exported
+                   .add_option("file", files.from,
+                               "a safetensors file (mean-model.safetensors) or a checkpoint, of "
+                               "which the workers' mean is taken")
+                   ->required(),
+               {"<file>"});
+  exported.begin_group("Export", "fast-model export run/mean-model.safetensors --to lenet.onnx");
   tools::offer(
-      info->add_option("file", from, "a safetensors file or a checkpoint's directory")->required(),
-      {"<file>"});
-  CLI::App* exported = app.add_subcommand("export",
-                                          "writes a model for use elsewhere: lenet, resnet20, mlp "
-                                          "and lstm as ONNX, any as safetensors");
-  tools::offer(
-      exported
-          ->add_option(
-              "file", from,
-              "a safetensors file (mean-model.safetensors) or a checkpoint, of which the workers' "
-              "mean is taken")
-          ->required(),
+      exported.add_option("--to", files.to, "the file to write: .onnx or .safetensors")->required(),
       {"<file>"});
   tools::offer(
-      exported->add_option("--to", to, "the file to write: .onnx or .safetensors")->required(),
+      exported.add_option("--model", files.model,
+                          "for ONNX, the TOML file of the model's layers, with the key input"),
       {"<file>"});
-  tools::offer(
-      exported->add_option("--model", model,
-                           "for ONNX, the TOML file of the model's layers, with the key input"),
-      {"<file>"});
-  if (const auto status = tools::parse(app, argc, argv)) return *status;
-  if (*info) show(from);
-  if (*exported) export_model(from, to, model);
+  return exported;
+}
+
+int run(int argc, char** argv) {
+  tools::Command program("fast-model",
+                         "Looks into saved models and turns them into what other programs read.",
+                         "fast-model info run/mean-model.safetensors");
+  Files files;
+  const tools::Command& info = add_info(program, files);
+  const tools::Command& exported = add_export(program, files);
+  if (const auto status = tools::parse(program, argc, argv)) return *status;
+  if (info.parsed()) show(files.from);
+  if (exported.parsed()) export_model(files.from, files.to, files.model);
   return 0;
 }
 

@@ -1,6 +1,5 @@
 // fast-trace: joins the timelines of a run's workers, and says where the time went.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fast/core/message.hpp>
 #include <fast/observe/trace_files.hpp>
@@ -8,7 +7,6 @@
 #include <string>
 
 #include "cli/command_line.hpp"
-#include "cli/program.hpp"
 
 using namespace fast;
 
@@ -31,26 +29,30 @@ void merge(const std::filesystem::path& run, std::filesystem::path to) {
   fmt::print("open it at https://ui.perfetto.dev\n");
 }
 
+void add_run(tools::Command& command, std::string& directory) {
+  tools::offer(command.add_option("run", directory, "the directory of a run (--out)")->required(),
+               {"<directory>"});
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("Joins the timelines of a run's workers, and says where the time went.",
-               "fast-trace");
-  app.require_subcommand(1);
+  tools::Command program("fast-trace",
+                         "Joins the timelines of a run's workers, and says where the time went.",
+                         "fast-trace merge run");
   std::string directory, to;
-  CLI::App* merged = app.add_subcommand("merge", "one file of all workers, for ui.perfetto.dev");
-  const auto add_run = [&directory](CLI::App& command) {
-    tools::offer(command.add_option("run", directory, "the directory of a run (--out)")->required(),
-                 {"<directory>"});
-  };
-  add_run(*merged);
-  tools::offer(merged->add_option(
-                   "--to", to, "the file to write; without it, merged.pftrace beside the traces"),
+  tools::Command& merged =
+      program.add_command("merge", "Writes one file of all workers, for ui.perfetto.dev");
+  add_run(merged, directory);
+  merged.begin_group("Output", "fast-trace merge run --to timeline.pftrace");
+  tools::offer(merged.add_option("--to", to,
+                                 "the file to write; without it, merged.pftrace beside the traces"),
                {"<file>"});
-  CLI::App* summary = app.add_subcommand(
-      "summary", "who waited for whom, and what held up the slowest 1 % of rounds");
-  add_run(*summary);
-  if (const auto status = tools::parse(app, argc, argv)) return *status;
-  if (*merged) merge(directory, to);
-  if (*summary) {
+  tools::Command& summary = program.add_command(
+      "summary", "Says who waited for whom, and what held up the slowest 1 % of rounds",
+      "fast-trace summary run");
+  add_run(summary, directory);
+  if (const auto status = tools::parse(program, argc, argv)) return *status;
+  if (merged.parsed()) merge(directory, to);
+  if (summary.parsed()) {
     fmt::print("{}", observe::to_text(observe::summarize_traces(traces_of(directory))));
   }
   return 0;

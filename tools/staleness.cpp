@@ -1,27 +1,38 @@
 #include "staleness.hpp"
 
-#include <fmt/format.h>
-
-#include <charconv>
-#include <fast/core/error.hpp>
-#include <fast/exchange/exchange.hpp>
+#include "worker/options/rows.hpp"
 
 namespace tools {
 
 using namespace fast;
 
+namespace {
+
+/// The row of a worker's options.
+class Staleness {
+ public:
+  Staleness() { add_rows(table_, worker_); }
+  void read(const std::string& text) { table_.set(table_.at("staleness"), {text}, "--staleness"); }
+  std::int64_t& value() { return worker_.staleness; }
+  std::string text() { return table_.at("staleness").text(); }
+
+ private:
+  WorkerOptions worker_;
+  options::OptionTable table_;
+};
+
+}  // namespace
+
 std::int64_t staleness_of(const std::string& text) {
-  if (text == "inf") return unbounded_staleness;
-  std::int64_t value = -1;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  require(error == std::errc() && stop == end && value >= 0, ErrorKind::argument,
-          "--staleness: \"{}\" is no whole number from 0 on and not inf", text);
-  return value;
+  Staleness staleness;
+  staleness.read(text);
+  return staleness.value();
 }
 
-std::string staleness_text(std::int64_t staleness) {
-  return staleness == unbounded_staleness ? "inf" : fmt::format("{}", staleness);
+std::string staleness_text(std::int64_t bound) {
+  Staleness staleness;
+  staleness.value() = bound;
+  return staleness.text();
 }
 
 }  // namespace tools

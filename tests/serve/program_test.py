@@ -71,7 +71,7 @@ def test_refusals():
     refused("m=run", "--listen", "192.0.2.1", text="cannot be listened on")
     refused("m=run", "--normalize", "0.5", text="MEAN:STDDEV")
     shown = subprocess.run([SERVE, "--help"], capture_output=True, text=True, check=True).stdout
-    check(shown.count("Example:") == 5 and "--split" in shown, "the help")
+    check(shown.count("  Example:") == 5 and "\nExample:" in shown and "--split" in shown, "the help")
 
 
 def test_predictions_and_reload():

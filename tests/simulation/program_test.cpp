@@ -46,7 +46,7 @@ double median(const nlohmann::json& run) { return run["seconds_per_round"]["medi
 
 void check_refused(const std::string& arguments, const std::string& error) {
   const Result result = run(arguments);
-  CHECK(result.status == 1);
+  CHECK((result.status > 0 && result.status < 128));
   CHECK_THAT(result.output, Contains(error));
   CHECK(std::count(result.output.begin(), result.output.end(), '\n') == 1);
 }
@@ -179,13 +179,13 @@ TEST_CASE("one SimGrid platform from a file") {
 TEST_CASE("mistakes give one line") {
   check_refused("--platform starr", "did you mean \"star\"");
   check_refused("--platform /no/such.xml", "/no/such.xml cannot be read");
-  check_refused("--model magic", "choose from simgrid, recurrence");
-  check_refused("--staleness -1", "--staleness: \"-1\" is no whole number");
-  check_refused("--slow 3", "--slow: \"3\" is not WORKER:FACTOR");
+  check_refused("--model simgird", "choose simgrid or recurrence; did you mean \"simgrid\"?");
+  check_refused("--staleness -1", "--staleness: -1; a whole number, 0 or more, or inf is required");
+  check_refused("--slow 3", "--slow: \"3\"; WORKER:FACTOR is required, for example 3:2.5");
   check_refused("--slow 99:2", "slow worker 99");
   check_refused("--step 0", "they take time");
   check_refused("--bandwidth 0", "bandwidths are above 0");
-  check_refused("--workers-per-host 0", "at least 1 is needed");
+  check_refused("--workers-per-host 0", "at least 1 is required");
   check_refused("--topology nowhere", "nowhere");
   check_refused("--exchange ring -n 5000", "too many");
 }

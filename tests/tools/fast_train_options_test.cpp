@@ -79,8 +79,9 @@ TEST_CASE("every option that a user may set is in the help and in the Markdown")
   Options o;
   OptionTable table;
   fast_train::add_rows(table, o);
-  const std::string help = tools::help_text(table, fast_train::groups());
-  const std::string markdown = tools::help_markdown(table, fast_train::groups());
+  const tools::Program program = fast_train::command_line();
+  const std::string help = tools::help_text(program, program.name);
+  const std::string markdown = tools::options_markdown(program);
   for (const Row& row : table.rows()) {
     const std::string name = "--" + options::dashed(row.name);
     INFO(name);
@@ -90,10 +91,8 @@ TEST_CASE("every option that a user may set is in the help and in the Markdown")
 }
 
 TEST_CASE("lines of the help have at most 100 columns") {
-  Options o;
-  OptionTable table;
-  fast_train::add_rows(table, o);
-  std::istringstream help(tools::help_text(table, fast_train::groups()));
+  const tools::Program program = fast_train::command_line();
+  std::istringstream help(tools::help_text(program, program.name));
   for (std::string line; std::getline(help, line);) {
     INFO(line);
     CHECK(line.size() <= 100);

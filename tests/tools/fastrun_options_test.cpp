@@ -15,7 +15,7 @@ namespace {
 Words program_of(const Words& words) {
   fastrun::Options options;
   bool doctor = false;
-  CLI::App app("", "fastrun");
+  tools::Command app("fastrun", "");
   fastrun::describe(app, options, doctor);
   app.parse(Words(words.rbegin(), words.rend()));  // CLI11 wants them from the last one
   return app.remaining();
@@ -26,7 +26,7 @@ Words program_of(const Words& words) {
 TEST_CASE("no option of fastrun takes the program for its value") {
   fastrun::Options options;
   bool doctor = false;
-  CLI::App app("", "fastrun");
+  tools::Command app("fastrun", "");
   fastrun::describe(app, options, doctor);
   const Words program{"./train", "--spares", "7", "more"};
   int found = 0;

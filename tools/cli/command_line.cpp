@@ -5,7 +5,6 @@
 #include <fast/core/version.hpp>
 #include <map>
 
-#include "cli/program.hpp"
 #include "core/closest.hpp"
 
 namespace tools {
@@ -72,9 +71,9 @@ std::string unknown_among(const std::string& argument, const std::vector<std::st
 
 }  // namespace
 
-std::string unknown_option(const CLI::App& app, const std::string& argument) {
-  std::vector<std::string> names = names_of(app);
-  for (const CLI::App* command : app.get_subcommands()) {
+std::string unknown_option(const Command& program, const std::string& argument) {
+  std::vector<std::string> names = names_of(program);
+  for (const CLI::App* command : program.get_subcommands()) {
     const auto more = names_of(*command);
     names.insert(names.end(), more.begin(), more.end());
   }
@@ -138,29 +137,56 @@ void set(OptionTable& table, const std::vector<GivenOption>& options) {
 
 namespace {
 
+/// Of a word where a subcommand is required.
+std::string unknown_command(const Command& program, const std::string& word) {
+  std::vector<std::string> names;
+  for (const Command* command : program.commands()) names.push_back(command->get_name());
+  return fmt::format("there is no subcommand \"{}\"; choose {}{}", printable(word),
+                     choice_of(names), did_you_mean(word, {names.begin(), names.end()}));
+}
+
 /// What neither the program nor its subcommand knows comes before what is missing.
-std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
-  for (const std::string& argument : app.remaining(true)) {
-    if (argument.starts_with("-")) return unknown_option(app, argument);
+std::string message_of(const Command& program, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = program.remaining(true);
+  const bool needs_command = !program.commands().empty() && program.get_subcommands().empty();
+  if (needs_command && !unknown.empty() && !unknown.front().starts_with("-")) {
+    return unknown_command(program, unknown.front());
+  }
+  for (const std::string& argument : unknown) {
+    if (argument.starts_with("-")) return unknown_option(program, argument);
   }
   return fmt::format("{}; --help lists the options", printable(error.what()));
 }
 
+/// That the only argument asks for.
+std::optional<std::string> page_of(Command& program, int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--help-markdown") {
+    return program_markdown(program_of(program));
+  }
+  return requested_page([&program] { return program_of(program); }, argc, argv);
+}
+
 }  // namespace
 
-std::optional<int> parse(CLI::App& app, int argc, char** argv) {
-  app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version()));
-  if (const auto page = requested_page([&app] { return program_of(app); }, argc, argv)) {
+std::optional<int> parse(Command& program, int argc, char** argv) {
+  program.set_version_flag("--version", fmt::format("{} {}", program.get_name(), version()))
+      ->description("print the version")
+      ->group("Options");
+  if (const auto page = page_of(program, argc, argv)) {
     fmt::print("{}", *page);
     return 0;
   }
   try {
-    app.parse(argc, argv);
+    program.parse(argc, argv);
     return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    Command& command = program.chosen();
+    fmt::print("{}", help_text(program_of(command), command.full_name()));
+    return 0;
   } catch (const CLI::Success& text) {
-    return app.exit(text);
+    return program.exit(text);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}\n", app.get_name(), message_of(app, error));
+    fmt::print(stderr, "{}: {}\n", program.get_name(), message_of(program, error));
     return error.get_exit_code();
   }
 }

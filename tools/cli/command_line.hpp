@@ -1,10 +1,10 @@
 // Command lines: of a table of options, and of programs that name their options to CLI11.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "options/option_table.hpp"
 
 namespace tools {
@@ -31,12 +31,13 @@ std::vector<GivenOption> parse_command_line(fast::options::OptionTable& table,
 /// Sets the rows.
 void set(fast::options::OptionTable& table, const std::vector<GivenOption>& options);
 
-/// Adds --version and parses. Prints the manual page for --help-man, and the completion of bash for
-/// --help-bash, if that is the only argument. For an unknown option, the error names the closest
-/// one. Returns the exit status when the program is to end.
-std::optional<int> parse(CLI::App& app, int argc, char** argv);
+/// Adds --version and parses. Prints the help of the program or its subcommand; the manual page for
+/// --help-man, the completion of bash for --help-bash and the part of the documentation for
+/// --help-markdown, if that is the only argument. For an unknown option or subcommand, the error
+/// names the closest one. Returns the exit status when the program is to end.
+std::optional<int> parse(Command& command, int argc, char** argv);
 
 /// "there is no option ...", with the closest option of the program or its subcommand.
-std::string unknown_option(const CLI::App& app, const std::string& argument);
+std::string unknown_option(const Command& command, const std::string& argument);
 
 }  // namespace tools

@@ -13,6 +13,10 @@ namespace tools {
 /// `--resize model`: the size that the model takes.
 inline constexpr fast::data::ImageSize size_of_model{-1, -1};
 
+/// Of an argument that names a data set.
+inline constexpr char data_help[] =
+    "a data set, a file, a pattern or a directory, as fast-train --data takes them";
+
 struct DataOptions {
   std::string target, features, test_data, train_split, test_split;
   fast::data::TargetKind target_type = fast::data::TargetKind::automatic;

@@ -6,27 +6,6 @@ namespace tools {
 
 using namespace fast::options;
 
-namespace {
-
-constexpr std::size_t help_column = 28;
-
-std::string option_names(const Row& row) {
-  std::string text = "--" + dashed(row.name);
-  for (const std::string& alias : row.aliases) {
-    text += fmt::format(", {}{}", alias.size() == 1 ? "-" : "--", dashed(alias));
-  }
-  return text;
-}
-
-template <class Visit>
-void for_each_row(const OptionTable& table, const Group& group, const Visit& visit) {
-  for (const Row& row : table.rows()) {
-    if (row.group == group.name && !row.is_internal) visit(row);
-  }
-}
-
-}  // namespace
-
 std::string cell(std::string_view from) {
   std::string text(from);
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
@@ -86,38 +65,6 @@ std::string full_help(const Row& row) {
       row.names.begin(), row.names.end(),
       [&](const std::string& name) { return row.help.find(name) != std::string::npos; });
   return all_told ? row.help : fmt::format("{}: {}", row.help, row.required);
-}
-
-std::string help_text(const OptionTable& table, const std::vector<Group>& groups) {
-  std::string text;
-  for (const Group& group : groups) {
-    text += fmt::format("\n{}:\n", group.title);
-    for_each_row(table, group, [&](const Row& row) {
-      std::string left = "  " + option_names(row);
-      if (!placeholder(row).empty()) left += ' ' + placeholder(row);
-      if (left.size() + 2 > help_column) left += '\n' + std::string(help_column, ' ');
-      std::string help = full_help(row);
-      if (!default_of(row).empty()) help += fmt::format(" [{}]", default_of(row));
-      text += fmt::format("{:<{}}{}\n", left, help_column, wrapped(help, help_column));
-    });
-    text += fmt::format("  Example: {}\n", group.example);
-  }
-  return text;
-}
-
-std::string help_markdown(const OptionTable& table, const std::vector<Group>& groups) {
-  std::string text;
-  for (const Group& group : groups) {
-    text += fmt::format("<!-- options: {} -->\n| option | default | meaning |\n|---|---|---|\n",
-                        group.name);
-    for_each_row(table, group, [&](const Row& row) {
-      const std::string value = default_of(row);
-      text += fmt::format("| `{}` | {} | {} |\n", option_names(row),
-                          value.empty() ? "" : fmt::format("`{}`", value), cell(full_help(row)));
-    });
-    text += fmt::format("\nExample: `{}`\n<!-- end -->\n", group.example);
-  }
-  return text;
 }
 
 }  // namespace tools

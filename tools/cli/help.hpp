@@ -1,4 +1,4 @@
-// A table of options as a text for terminals, and as Markdown for the documentation.
+// The parts of help texts: groups of options, and what is said about a row.
 #pragma once
 
 #include <string>
@@ -30,12 +30,5 @@ std::string placeholder(const fast::options::Row& row);
 
 /// As a text; nothing where there is no default, or where it is off.
 std::string default_of(const fast::options::Row& row);
-
-/// All rows that users see, by groups.
-std::string help_text(const fast::options::OptionTable& table, const std::vector<Group>& groups);
-
-/// A table of each group, between the lines "<!-- options: NAME -->" and "<!-- end -->".
-std::string help_markdown(const fast::options::OptionTable& table,
-                          const std::vector<Group>& groups);
 
 }  // namespace tools

@@ -1,6 +1,7 @@
 #include <fast/core/version.hpp>
 
 #include "cli/program.hpp"
+#include "core/split_text.hpp"
 
 namespace tools {
 
@@ -30,18 +31,14 @@ std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR";
 /// Text and, where lines are indented, the lines as they are.
 std::string paragraphs(const std::string& text) {
   std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    const bool as_it_is = line.starts_with("  ");
-    if (as_it_is) {
+  for (const std::string_view line : fast::split_text(text, '\n')) {
+    if (line.starts_with("  ")) {
       result += ".PP\n.nf\n" + roff(line) + "\n.fi\n";
     } else if (line.empty()) {
       result += ".PP\n";
     } else {
       result += roff(line) + '\n';
     }
-    at = end + 1;
   }
   return result;
 }
@@ -54,28 +51,32 @@ std::string item(const Argument& argument) {
   }
   const bool is_named = argument.names.front().starts_with("-");
   if (is_named && !argument.value.empty()) names += ' ' + italic(argument.value);
-  return fmt::format(".TP\n{}\n{}\n", names, roff(argument.help));
+  return fmt::format(".TP\n{}\n{}\n", names, roff(help_of(argument)));
 }
 
-std::string items(const Program& program) {
-  std::string text;
+std::string example(const std::string& command) {
+  if (command.empty()) return {};
+  return fmt::format(".PP\nExample:\n.PP\n.nf\n  {}\n.fi\n", roff(command));
+}
+
+/// Sections of a subcommand are paragraphs of its section.
+std::string items(const Program& program, const char* heading) {
+  std::string text = example(program.example);
   for (const Argument& argument : program.arguments) text += item(argument);
   for (const Section& section : program.sections) {
-    if (!section.title.empty()) text += fmt::format(".SS \"{}\"\n", roff(section.title));
+    text += fmt::format("{} \"{}\"\n", heading, roff(section.title));
     for (const Argument& option : section.options) text += item(option);
-    if (!section.example.empty()) {
-      text += fmt::format(".PP\nExample:\n.PP\n.nf\n  {}\n.fi\n", roff(section.example));
-    }
+    text += example(section.example);
   }
   return text;
 }
 
 /// What is written after the name of a program or a subcommand.
-std::string synopsis(const Program& program) {
+std::string roff_synopsis(const Program& program) {
   std::string text;
   if (!program.sections.empty()) text += " [" + italic("OPTIONS") + ']';
   for (const Argument& argument : program.arguments) {
-    text += ' ' + italic(argument.names.front());
+    text += ' ' + italic(argument.names.front()) + (argument.is_repeated ? "..." : "");
   }
   if (program.starts_another) text += ' ' + italic("PROGRAM") + " [" + italic("ARGUMENTS") + "...]";
   return text;
@@ -91,8 +92,8 @@ std::string in_short(const Program& program) {
 std::string commands(const Program& program) {
   std::string text;
   for (const Program& command : program.commands) {
-    text += fmt::format(".SS \"{}{}\"\n", roff(command.name), synopsis(command));
-    text += roff(command.text) + '\n' + items(command);
+    text += fmt::format(".SS \"{}{}\"\n", roff(command.name), roff_synopsis(command));
+    text += roff(command.text) + '\n' + items(command, ".PP\n.B");
   }
   return text;
 }
@@ -110,14 +111,14 @@ std::string manual_page(const Program& program) {
   text += fmt::format(".SH NAME\n{} \\- {}\n", roff(program.name), roff(in_short(program)));
   text += ".SH SYNOPSIS\n";
   if (program.commands.empty()) {
-    text += fmt::format("{}{}\n", bold(program.name), synopsis(program));
+    text += fmt::format("{}{}\n", bold(program.name), roff_synopsis(program));
   }
   for (const Program& command : program.commands) {
-    text +=
-        fmt::format("{} {}{}\n.br\n", bold(program.name), bold(command.name), synopsis(command));
+    text += fmt::format("{} {}{}\n.br\n", bold(program.name), bold(command.name),
+                        roff_synopsis(command));
   }
   text += ".SH DESCRIPTION\n" + paragraphs(program.text);
-  text += ".SH OPTIONS\n" + items(program);
+  text += ".SH OPTIONS\n" + items(program, ".SS");
   if (!program.commands.empty()) text += ".SH COMMANDS\n" + commands(program);
   if (!program.notes.empty()) text += ".SH NOTES\n" + paragraphs(program.notes);
   return text;

@@ -1,8 +1,7 @@
-// What the command line of a program takes. Its manual page and its completion by bash are made
-// from this.
+// What the command line of a program takes. Its help, its manual page, its completion by bash and
+// its part of the documentation are made from this.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,10 +18,13 @@ struct Argument {
   std::vector<std::string> names{};  ///< "--epochs", "-n"; of an argument without a name: "run"
   std::string value{};               ///< what stands for its value: "N"; empty: it takes none
   std::string help{};
+  std::string initial{};              ///< the default as a text; may be empty
   std::vector<std::string> offers{};  ///< see Row::offers
+  bool is_repeated = false;           ///< of an argument without a name
 };
 
 struct Section {
+  std::string name{};  ///< "data"
   std::string title{};
   std::vector<Argument> options{};
   std::string example{};  ///< a command; may be empty
@@ -30,7 +32,9 @@ struct Section {
 
 struct Program {
   std::string name{};
-  std::string text{};  ///< what it does: the first sentence, then the rest
+  std::string text{};                ///< what it does: the first sentence, then the rest
+  std::vector<std::string> usage{};  ///< command lines with a note each; empty: made from the rest
+  std::string example{};             ///< a command; may be empty
   std::vector<Section> sections{};
   std::vector<Argument> arguments{};  ///< those without names, in their order
   std::vector<Program> commands{};    ///< "show" of "fast-topology show"
@@ -39,22 +43,28 @@ struct Program {
   std::string notes{};  ///< after the options; may be empty
 };
 
+/// The name of the section of --help and --version.
+inline constexpr std::string_view common_options = "common";
+
 /// The rows that users see, by groups.
 Program program_of(const fast::options::OptionTable& table, const std::vector<Group>& groups,
                    const std::string& name, const std::string& text);
-
-/// The options, arguments and subcommands of a program that names them to CLI11.
-Program program_of(CLI::App& app);
-
-/// Tells completion what to offer for an option of CLI11: words, options::files or
-/// options::directories. Does not restrict what is allowed.
-void offer(CLI::Option* option, const std::vector<std::string>& words);
 
 /// The words, the names of topologies, and options::files.
 std::vector<std::string> topology_words(std::vector<std::string> words = {});
 
 /// The names of rules.
 std::vector<std::string> rule_words();
+
+/// The help in a terminal, of 100 columns. `name`: with those of the programs it belongs to, as
+/// "fast-topology show".
+std::string help_text(const Program& program, const std::string& name);
+
+/// A table of each section, between the lines "<!-- options: NAME -->" and "<!-- end -->".
+std::string options_markdown(const Program& program);
+
+/// The program with its subcommands, between the lines "<!-- program: NAME -->" and "<!-- end -->".
+std::string program_markdown(const Program& program);
 
 /// A manual page in the macros of man(7), section 1.
 std::string manual_page(const Program& program);
@@ -68,5 +78,11 @@ std::string bash_completion(const Program& program);
 /// command lines do not call `describe`.
 std::optional<std::string> requested_page(const std::function<Program()>& describe, int argc,
                                           const char* const* argv);
+
+/// What is written after the name of a program.
+std::string synopsis(const Program& program);
+
+/// The help of an option or argument, with its default.
+std::string help_of(const Argument& argument);
 
 }  // namespace tools

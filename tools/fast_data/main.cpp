@@ -2,7 +2,6 @@
 // and says what files hold.
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <fast/core/error.hpp>
@@ -12,7 +11,6 @@
 #include <fast/data/load.hpp>
 #include <fast/data/packed_shards.hpp>
 #include <filesystem>
-#include <list>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -21,6 +19,7 @@
 #include "cli/data_options.hpp"
 #include "fast_data/publish.hpp"
 #include "fast_data/shuffled.hpp"
+#include "fast_data/table_options.hpp"
 
 using namespace fast;
 namespace fs = std::filesystem;
@@ -28,16 +27,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr char footer[] =
-    "Examples:\n"
-    "  fast-data convert images packed --shard-size 256MB    folders of images to shards\n"
-    "  fast-data convert prices.csv packed --target price    a table; options as fast-train's\n"
-    "  fast-data info packed/train-00000-of-00004.packed     one shard, all of its sums checked\n"
-    "  fast-data info 'train-{000..011}.tar' --test-data 'test-*.tar'\n"
-    "  fast-data publish packed nats://127.0.0.1:4222/samples        to a stream for training\n"
-    "  fast-train --data packed                              trains on the shards\n\n"
     "A shard is complete when it has its name; a conversion that was killed leaves *.part. Exit "
-    "status: "
-    "0,\nor 1 with one line that says what is wrong. docs/reference/data.md describes all formats.";
+    "status: 0, or another number with one line that says what is wrong. docs/reference/data.md "
+    "describes all formats. Shards are trained on by:\n"
+    "  fast-train --data packed";
 
 constexpr int most_faults_shown = 5;
 
@@ -57,42 +50,6 @@ std::size_t bytes_of(const std::string& text) {
   fail(ErrorKind::argument, "--shard-size: \"{}\"; a size is required (256MB, 1GiB)",
        printable(text));
 }
-
-/// The options of a table, for CLI11.
-class TableOptions {
- public:
-  explicit TableOptions(options::OptionTable& table) : table_(table) {}
-
-  void add_to(CLI::App& app) {
-    for (const options::Row& row : table_.rows()) {
-      const std::string name = options::dashed(row.name);
-      std::vector<std::string>& texts = texts_.emplace_back();
-      CLI::Option* option = nullptr;
-      if (row.kind == options::Kind::flag) {
-        option = app.add_flag_callback(
-            "--" + name, [&texts] { texts = {"true"}; }, row.help);
-      } else {
-        option = app.add_option("--" + name, texts, row.help)->expected(1);
-      }
-      option->group("Reading");
-    }
-  }
-  /// After parsing. Of the options of several commands, those that were given.
-  void take() {
-    auto texts = texts_.begin();
-    while (texts != texts_.end()) {
-      for (const options::Row& row : table_.rows()) {
-        if (!texts->empty())
-          table_.set(table_.at(row.name), *texts, "--" + options::dashed(row.name));
-        ++texts;
-      }
-    }
-  }
-
- private:
-  options::OptionTable& table_;
-  std::list<std::vector<std::string>> texts_;  // places stay
-};
 
 std::string form_of(const data::Dataset& part) {
   return fmt::format("{} samples of {} {}, {}", part.size(), fmt::join(part.sample_shape(), "x"),
@@ -181,42 +138,54 @@ void show(const std::string& from, const tools::DataOptions& reading) {
              fmt::join(splits.normalization.stddev, " "));
 }
 
+tools::Command& add_convert(tools::Command& program, Conversion& conversion) {
+  tools::Command& command = program.add_command(
+      "convert", "Writes the training and the test part of a data set as shards");
+  tools::offer(command.add_option("from", conversion.from, tools::data_help)->required(),
+               {"<file>", "<directory>"});
+  command.add_option("to", conversion.to, "a new directory for the shards")->required();
+  command.begin_group("Writing", "fast-data convert images packed --shard-size 64MB --shuffle 7");
+  command.add_option("--shard-size", conversion.shard_size, "most bytes of values in a shard");
+  command.add_option("--shuffle", conversion.shuffle,
+                     "write the samples in a random order, by this seed");
+  return command;
+}
+
+tools::Command& add_info(tools::Command& program, Conversion& conversion) {
+  tools::Command& command =
+      program.add_command("info", "Says what a shard or a data set holds",
+                          "fast-data info packed/train-00000-of-00004.packed");
+  tools::offer(command.add_option("file", conversion.from, "a shard, or a data set as for convert")
+                   ->required(),
+               {"<file>", "<directory>"});
+  return command;
+}
+
 int run(int argc, char** argv) {
   tools::DataOptions reading;
   options::OptionTable table;
-  table.group("data");
   tools::add_rows(table, reading);
-  TableOptions options(table);
-  CLI::App app("Makes shards or messages of a stream from data sets, and says what files hold.",
-               "fast-data");
-  app.footer(footer);
-  app.require_subcommand(1);
+  fast_data::TableOptions options(table);
+  tools::Command program(
+      "fast-data", "Makes shards or messages of a stream from data sets, and says what files hold.",
+      "fast-data convert images packed");
+  program.footer(footer);
   Conversion conversion;
-  CLI::App* converted = app.add_subcommand(
-      "convert", "writes the training and the test part of a data set as shards");
-  converted
-      ->add_option("from", conversion.from,
-                   "a data set, a file, a pattern or a directory, as fast-train --data takes them")
-      ->required();
-  converted->add_option("to", conversion.to, "a new directory for the shards")->required();
-  converted->add_option("--shard-size", conversion.shard_size,
-                        "most bytes of values in a shard [256MB]");
-  converted->add_option("--shuffle", conversion.shuffle,
-                        "write the samples in a random order, by this seed");
-  options.add_to(*converted);
-  CLI::App* info = app.add_subcommand("info", "what a shard or a data set holds");
-  info->add_option("file", conversion.from, "a shard, or a data set as for convert")->required();
-  options.add_to(*info);
+  tools::Command& converted = add_convert(program, conversion);
+  options.add_to(converted, "fast-data convert prices.csv packed --target price");
+  tools::Command& info = add_info(program, conversion);
+  options.add_to(info, "fast-data info 'train-{000..011}.tar' --test-data 'test-*.tar'");
   fast_data::PublishOptions publication;
-  CLI::App* published =
-      app.add_subcommand("publish", "publishes the samples of a data set to a stream");
-  fast_data::add_options(*published, publication);
-  options.add_to(*published);
-  if (const auto status = tools::parse(app, argc, argv)) return *status;
+  tools::Command& published =
+      program.add_command("publish", "Publishes the samples of a data set to a stream");
+  fast_data::add_options(published, publication);
+  options.add_to(published,
+                 "fast-data publish prices.csv nats://127.0.0.1:4222/prices --target price");
+  if (const auto status = tools::parse(program, argc, argv)) return *status;
   options.take();
-  if (*converted) convert(conversion, reading);
-  if (*info) show(conversion.from, reading);
-  if (*published) fast_data::publish(publication, reading);
+  if (converted.parsed()) convert(conversion, reading);
+  if (info.parsed()) show(conversion.from, reading);
+  if (published.parsed()) fast_data::publish(publication, reading);
   return 0;
 }
 

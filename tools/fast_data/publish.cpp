@@ -35,21 +35,26 @@ void log(LogLevel, std::string_view text) {
 
 }  // namespace
 
-void add_options(CLI::App& app, PublishOptions& options) {
-  app.add_option("from", options.from, "a data set, as fast-train --data takes them")->required();
-  app.add_option("to", options.to, "a subject of a stream: nats://HOST:PORT/SUBJECT")->required();
-  app.add_option("--part", options.part, "train or test [train]")
-      ->check(CLI::IsMember({"train", "test"}));
-  app.add_option("--shuffle", options.shuffle, "publish in a random order, by this seed");
-  app.add_option("--repeat", options.repeat,
-                 "publish all samples so many times, each time in another order with --shuffle [1]")
+void add_options(tools::Command& command, PublishOptions& options) {
+  tools::offer(command.add_option("from", options.from, tools::data_help)->required(),
+               {"<file>", "<directory>"});
+  command.add_option("to", options.to, "a subject of a stream: nats://HOST:PORT/SUBJECT")
+      ->required();
+  command.begin_group("Publishing",
+                      "fast-data publish packed nats://127.0.0.1:4222/samples --shuffle 7");
+  tools::restrict(command.add_option("--part", options.part, "train or test"), {"train", "test"});
+  command.add_option("--shuffle", options.shuffle, "publish in a random order, by this seed");
+  command
+      .add_option("--repeat", options.repeat,
+                  "publish all samples so many times, each time in another order with --shuffle")
       ->check(CLI::PositiveNumber);
-  app.add_option(
+  command.add_option(
       "--id", options.id,
       "begin of the messages' ids: the stream stores a message of the same id once within "
       "its duplicate window [of the subject, the data set, its options, part and --shuffle]");
-  app.add_option("--outstanding", options.outstanding,
-                 "messages that wait for the stream's answer [256]")
+  command
+      .add_option("--outstanding", options.outstanding,
+                  "messages that wait for the stream's answer")
       ->check(CLI::PositiveNumber);
 }
 

@@ -1,11 +1,11 @@
 // Fills a stream with the samples of a data set.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "cli/command.hpp"
 #include "cli/data_options.hpp"
 
 namespace fast_data {
@@ -17,7 +17,7 @@ struct PublishOptions {
   std::size_t repeat = 1;
 };
 
-void add_options(CLI::App& app, PublishOptions& options);
+void add_options(tools::Command& command, PublishOptions& options);
 
 void publish(const PublishOptions& options, const tools::DataOptions& reading);
 

@@ -1,7 +1,6 @@
 // fast-report: one HTML page about one or more training runs.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
@@ -9,7 +8,6 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
-#include "cli/program.hpp"
 #include "fast_report/numbers.hpp"
 #include "fast_report/page.hpp"
 #include "fast_report/page_file.hpp"
@@ -33,29 +31,39 @@ std::vector<fast_report::Run> read_all(const std::vector<std::string>& directori
   return runs;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app(
-      "Writes one HTML page about training runs: curves, topology, waiting, events, options.\n"
-      "The page needs no network and no other file. Several runs are compared.",
-      "fast-report");
+struct Options {
   std::vector<std::string> directories;
   std::string file = "report.html";
   bool overwrite = false;
-  tools::offer(app.add_option("run", directories,
-                              "directories of runs (fast-train --out); they may still train")
+};
+
+void add_options(tools::Command& program, Options& options) {
+  tools::offer(program
+                   .add_option("run", options.directories,
+                               "directories of runs (fast-train --out); they may still train")
                    ->required(),
                {"<directory>"});
-  tools::offer(
-      app.add_option("--html", file, "the page to write; a report that is there is replaced")
-          ->capture_default_str(),
-      {"<file>"});
-  app.add_flag("--overwrite", overwrite, "replace the file even if it is not a report");
-  if (const auto status = tools::parse(app, argc, argv)) return *status;
-  fast_report::require_writable(file, overwrite);
-  const std::vector<fast_report::Run> runs = read_all(directories);
+  program.begin_group("Output", "fast-report runs/ring runs/torus --html compare.html");
+  tools::offer(program.add_option("--html", options.file,
+                                  "the page to write; a report that is there is replaced"),
+               {"<file>"});
+  program.add_flag("--overwrite", options.overwrite, "replace the file even if it is not a report");
+}
+
+int run(int argc, char** argv) {
+  tools::Command program(
+      "fast-report",
+      "Writes one HTML page about training runs: curves, topology, waiting, events, options.\n"
+      "The page needs no network and no other file. Several runs are compared.",
+      "fast-report run");
+  Options options;
+  add_options(program, options);
+  if (const auto status = tools::parse(program, argc, argv)) return *status;
+  fast_report::require_writable(options.file, options.overwrite);
+  const std::vector<fast_report::Run> runs = read_all(options.directories);
   const std::string page = fast_report::page_of(runs);
-  fast_report::write_page(file, page);
-  fmt::print("{}: {}, {:.1f} MB; open it in a browser\n", printable(file),
+  fast_report::write_page(options.file, page);
+  fmt::print("{}: {}, {:.1f} MB; open it in a browser\n", printable(options.file),
              fast_report::counted(static_cast<std::int64_t>(runs.size()), "run"),
              1e-6 * static_cast<double>(page.size()));
   return 0;

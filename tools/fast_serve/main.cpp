@@ -219,12 +219,14 @@ void keep_freed_memory() {
   mallopt(M_ARENA_MAX, 2);  // each keeps that much
 }
 
+void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
 int run(int argc, char** argv) {
   if (const auto page = tools::requested_page(fast_serve::command_line, argc, argv))
-    return std::fputs(page->c_str(), stdout), 0;
+    return print(*page), 0;
   const Options o = fast_serve::read_options(argc, argv);
-  if (o.help) return std::fputs(fast_serve::help().c_str(), stdout), 0;
-  if (o.help_markdown) return std::fputs(fast_serve::markdown().c_str(), stdout), 0;
+  if (o.help) return print(tools::help_text(fast_serve::command_line(), "fast-serve")), 0;
+  if (o.help_markdown) return print(tools::program_markdown(fast_serve::command_line())), 0;
   if (o.version) return fmt::print("fast-serve {}\n", version()), 0;
   return serve_models(o);
 }

@@ -16,10 +16,6 @@ namespace {
 
 constexpr char program[] = "fast-serve";
 constexpr std::size_t most_held = 1000;  ///< messages, by all programs of one consumer
-constexpr char heading[] =
-    "Serves trained models over HTTP. A model is a file of weights or the directory of a run.\n\n"
-    "Usage: fast-serve NAME=PATH... [OPTIONS]\n"
-    "       fast-serve PATH [OPTIONS]                the name is that of the file or directory\n";
 
 Fit read_time(std::string_view text, std::chrono::microseconds& into) {
   double factor = 0;
@@ -194,29 +190,22 @@ tools::Program command_line() {
   Options o;
   OptionTable table;
   add_rows(table, o);
-  tools::Program described = tools::program_of(table, groups(), program,
-                                               "Answers requests over HTTP with trained models.");
+  tools::Program described =
+      tools::program_of(table, groups(), program,
+                        "Answers requests over HTTP with trained models. A model is a file of "
+                        "weights or the directory of a run.");
+  described.usage = {"fast-serve NAME=PATH... [OPTIONS]",
+                     "fast-serve PATH [OPTIONS]                the name is that of the file or "
+                     "directory"};
+  described.example = "fast-serve digits=run";
   described.arguments.push_back(
-      {{"models"},
-       "NAME=PATH",
-       "A model: a file of weights, the directory of a run, or checkpoints. Without NAME, the name "
-       "of the file",
-       {std::string(fast::options::files), std::string(fast::options::directories)}});
+      {.names = {"models"},
+       .value = "NAME=PATH",
+       .help = "a model as NAME=PATH: a file of weights, the directory of a run, or checkpoints. "
+               "Without NAME, the name of the file",
+       .offers = {std::string(fast::options::files), std::string(fast::options::directories)},
+       .is_repeated = true});
   return described;
-}
-
-std::string help() {
-  Options o;
-  OptionTable table;
-  add_rows(table, o);
-  return heading + tools::help_text(table, groups());
-}
-
-std::string markdown() {
-  Options o;
-  OptionTable table;
-  add_rows(table, o);
-  return tools::help_markdown(table, groups());
 }
 
 std::vector<serve::Split> splits(const Options& o) {

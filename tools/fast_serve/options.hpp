@@ -59,11 +59,8 @@ std::vector<tools::Group> groups();
 /// Reads the command line. Throws fast::Error (argument) for what cannot be.
 Options read_options(int argc, const char* const* argv);
 
-/// For its manual page and its completion.
+/// For its help, its manual page, its completion and the documentation.
 tools::Program command_line();
-
-std::string help();
-std::string markdown();
 
 /// 1e6 seconds at most.
 std::chrono::milliseconds milliseconds_of(double seconds);

@@ -1,5 +1,4 @@
 // fast-sim: training runs without weights, on simulated networks.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
@@ -26,12 +25,11 @@ fast_sim::Result recur(const simulation::Workload& load, const fast_sim::Options
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Training runs without weights, on simulated networks.", "fast-sim");
+  tools::Command command("fast-sim", "Simulates training runs on networks. Weights are left out.",
+                         "fast-sim -n 16 --topology torus2d --rounds 100");
   fast_sim::Options options;
-  fast_sim::add_options(app, options);
-  if (const auto status = tools::parse(app, argc, argv)) return *status;
-  require(options.model == "simgrid" || options.model == "recurrence", ErrorKind::argument,
-          "--model: there is no \"{}\"; choose from simgrid, recurrence", options.model);
+  fast_sim::add_options(command, options);
+  if (const auto status = tools::parse(command, argc, argv)) return *status;
   const simulation::Workload load = fast_sim::workload_of(options);
   const bool recurs = options.model == "recurrence";
   print_result(recurs ? recur(load, options) : run_on_network(load, options), load, options);

@@ -5,7 +5,6 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 
-#include "cli/program.hpp"
 #include "staleness.hpp"
 
 namespace fast_sim {
@@ -13,51 +12,72 @@ namespace {
 
 using namespace fast;
 using simulation::Pattern;
+using tools::Command;
 using tools::offer;
 
-void add_run(CLI::App& app, Options& o) {
-  offer(app.add_option("--topology", o.topology, "Topology: a name or a file (torus2d)"),
+void add_run(Command& command, Options& o) {
+  command.begin_group("Run", "fast-sim -n 64 --topology exponential --staleness 2 --rounds 50");
+  offer(command.add_option("--topology", o.topology, "topology: a name or a file"),
         tools::topology_words());
-  app.add_option("-n,--workers", o.workers, "Number of workers (16)")
+  command.add_option("-n,--workers", o.workers, "number of workers")
       ->check(CLI::Range(1, 1'000'000));
-  offer(app.add_option("--exchange", o.exchange,
-                       "neighbors, ring, doubling, halving (all-reduces) or none"),
+  offer(command.add_option("--exchange", o.exchange,
+                           "neighbors, ring, doubling or halving (all-reduces), or none"),
         {"neighbors", "ring", "doubling", "halving", "none"});
-  offer(app.add_option("--algorithm", o.algorithm,
-                       "Algorithm of fast-train: when it publishes (awc)"),
+  offer(command.add_option("--algorithm", o.algorithm,
+                           "algorithm of fast-train; it says when a worker publishes"),
         tools::rule_words());
-  offer(app.add_option("--staleness", o.staleness, "Staleness bound, or inf (0)"), {"inf"});
-  app.add_option("--payload", o.payload_bytes, "Bytes of a message (4e6)");
-  app.add_option("--rounds", o.rounds, "Rounds (100)");
-  app.add_option("--seed", o.seed, "Seed of jitter and failures (1)");
+  offer(command.add_option("--staleness", o.staleness,
+                           "how many rounds old a neighbor's weights may be, or inf"),
+        {"inf"});
+  command.add_option("--payload", o.payload_bytes, "bytes of a message");
+  command.add_option("--rounds", o.rounds, "rounds");
+  command.add_option("--seed", o.seed, "seed of jitter and failures");
 }
 
-void add_steps(CLI::App& app, Options& o) {
-  app.add_option("--step", o.step_s, "Seconds of a step (0.1)");
-  app.add_option("--jitter", o.jitter, "Lognormal: standard deviation of the logarithm (0)");
-  app.add_option("--slow", o.slow, "WORKER:FACTOR, also several times");
-  offer(app.add_option("--measured", o.measured,
-                       "Steps of a run of fast-train: its directory (--out)"),
+void add_steps(Command& command, Options& o) {
+  command.begin_group("Steps", "fast-sim --step 0.02 --jitter 0.3 --slow 3:2.5");
+  command.add_option("--step", o.step_s, "seconds of a step");
+  command.add_option("--jitter", o.jitter,
+                     "steps are lognormal: standard deviation of the logarithm");
+  command.add_option("--slow", o.slow,
+                     "WORKER:FACTOR, a worker whose steps take FACTOR times as long; may be "
+                     "repeated");
+  offer(command.add_option("--measured", o.measured,
+                           "take the steps of a run of fast-train: its directory (--out)"),
         {"<directory>"});
-  app.add_option("--failures", o.failures_per_hour, "Failures of a worker in an hour (0)");
-  app.add_option("--absent", o.absent_s, "Seconds until a failed worker is back (60)");
-  app.add_option("--suspect-after", o.suspect_after_s,
-                 "Seconds until neighbors go on without it (5)");
 }
 
-void add_network(CLI::App& app, Options& o) {
-  offer(app.add_option("--model", o.model, "simgrid, or recurrence: messages do not share links"),
-        {"simgrid", "recurrence"});
-  offer(app.add_option("--platform", o.platform.kind,
-                       "star, fat_tree, dragonfly, sites, or a platform of SimGrid (.xml)"),
+void add_failures(Command& command, Options& o) {
+  command.begin_group("Failures", "fast-sim --failures 5 --absent 30 --suspect-after 2");
+  command.add_option("--failures", o.failures_per_hour, "failures of a worker in an hour");
+  command.add_option("--absent", o.absent_s, "seconds until a failed worker is back");
+  command.add_option("--suspect-after", o.suspect_after_s,
+                     "seconds until neighbors go on without a failed worker");
+}
+
+void add_network(Command& command, Options& o) {
+  command.begin_group("Network", "fast-sim --platform fat_tree --bandwidth 1.25e8");
+  tools::restrict(
+      command.add_option("--model", o.model, "simgrid, or recurrence: messages do not share links"),
+      {"simgrid", "recurrence"});
+  offer(command.add_option("--platform", o.platform.kind,
+                           "star, fat_tree, dragonfly, sites, or a platform of SimGrid (.xml)"),
         {"star", "fat_tree", "dragonfly", "sites", "<file>"});
-  app.add_option("--workers-per-host", o.workers_per_host, "Workers on each host (1)");
-  app.add_option("--bandwidth", o.platform.bandwidth, "Bytes per second of a link (1.25e9)");
-  app.add_option("--latency", o.platform.latency_s, "Seconds of a link (25e-6)");
-  app.add_option("--memory-bandwidth", o.memory_bandwidth, "Bytes per second in a host (1e10)");
-  app.add_option("--sites", o.platform.sites, "Sites of the platform sites (2)");
-  app.add_option("--wan-bandwidth", o.platform.wan_bandwidth, "Bytes per second (1.25e8)");
-  app.add_option("--wan-latency", o.platform.wan_latency_s, "Seconds between sites (0.01)");
+  command.add_option("--workers-per-host", o.workers_per_host, "workers on each host");
+  command.add_option("--bandwidth", o.platform.bandwidth, "bytes per second of a link");
+  command.add_option("--latency", o.platform.latency_s, "seconds of a link");
+  command.add_option("--memory-bandwidth", o.memory_bandwidth, "bytes per second in a host");
+  command.add_option("--sites", o.platform.sites, "sites of the platform sites");
+  command.add_option("--wan-bandwidth", o.platform.wan_bandwidth,
+                     "bytes per second of a link between sites");
+  command.add_option("--wan-latency", o.platform.wan_latency_s, "seconds of a link between sites");
+}
+
+void add_output(Command& command, Options& o) {
+  command.begin_group("Output", "fast-sim -n 64 --links 3 --json");
+  command.add_option("--links", o.links, "links of the table, most used first");
+  command.add_flag("--json", o.json, "print JSON");
 }
 
 template <class T>
@@ -74,7 +94,8 @@ std::pair<int, double> slow_worker(const std::string& text) {
   const auto factor = colon == std::string::npos
                           ? std::nullopt
                           : number<double>(std::string_view(text).substr(colon + 1));
-  require(worker && factor, ErrorKind::argument, "--slow: \"{}\" is not WORKER:FACTOR", text);
+  require(worker && factor, ErrorKind::argument,
+          "--slow: \"{}\"; WORKER:FACTOR is required, for example 3:2.5", text);
   return {*worker, *factor};
 }
 
@@ -93,18 +114,18 @@ Schedule schedule_of(const Options& o, Pattern pattern) {
 
 }  // namespace
 
-void add_options(CLI::App& app, Options& options) {
-  add_run(app, options);
-  add_steps(app, options);
-  add_network(app, options);
-  app.add_option("--links", options.links, "Links of the table, most used first (10)");
-  app.add_flag("--json", options.json, "Print JSON");
+void add_options(Command& command, Options& options) {
+  add_run(command, options);
+  add_steps(command, options);
+  add_failures(command, options);
+  add_network(command, options);
+  add_output(command, options);
 }
 
 simulation::Workload workload_of(const Options& o) {
   const Pattern pattern = simulation::pattern_by_name(o.exchange);
   require(o.workers_per_host >= 1, ErrorKind::argument,
-          "--workers-per-host: {}; at least 1 is needed", o.workers_per_host);
+          "--workers-per-host: {}; at least 1 is required", o.workers_per_host);
   simulation::Workload load{schedule_of(o, pattern)};
   load.pattern = pattern;
   load.staleness = tools::staleness_of(o.staleness);

@@ -1,12 +1,13 @@
 // The options of fast-sim.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <fast/simgrid/platform.hpp>
 #include <fast/simulation/workload.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/command.hpp"
 
 namespace fast_sim {
 
@@ -29,7 +30,7 @@ struct Options {
   bool json = false;
 };
 
-void add_options(CLI::App& app, Options& options);
+void add_options(tools::Command& command, Options& options);
 /// Throws fast::Error for what cannot be simulated.
 fast::simulation::Workload workload_of(const Options& options);
 

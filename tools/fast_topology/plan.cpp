@@ -1,4 +1,4 @@
-#include "fast_topology_plan.hpp"
+#include "fast_topology/plan.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/program.hpp"
 #include "staleness.hpp"
 
 using namespace fast;
@@ -20,7 +19,11 @@ using fast::simulation::Cluster;
 using fast::simulation::Plan;
 using nlohmann::ordered_json;
 
-namespace tools {
+namespace fast_topology {
+
+using tools::MeasuredCluster;
+using tools::staleness_text;
+
 namespace {
 
 constexpr Seconds start_limit{60};
@@ -132,39 +135,50 @@ void print_table(const Plan& plan, std::size_t most) {
 
 }  // namespace
 
-PlanCommand::PlanCommand(CLI::App& app)
-    : command_(app.add_subcommand("plan", "Rank topologies, staleness and codecs for a cluster")),
-      measure_(*command_) {
-  offer(command_->add_option("--cluster", cluster_, "A TOML file that describes the cluster"),
-        {"<file>"});
+PlanCommand::PlanCommand(tools::Command& program)
+    : command_(program.add_command("plan", "Rank topologies, staleness and codecs for a cluster")),
+      measure_(command_, cluster_) {
+  for (const std::int64_t bound : options_.staleness) staleness_.push_back(staleness_text(bound));
+  add_candidates();
+  add_output();
+}
+
+void PlanCommand::add_candidates() {
+  using tools::offer;
+  command_.begin_group("Candidates",
+                       "fast-topology plan --cluster my.toml --topologies ring,torus2d");
   offer(command_
-            ->add_option("--topologies", topologies_, "Names or files; without it, the usual ones")
+            .add_option("--topologies", options_.topologies,
+                        "names or files; without it, the usual ones")
             ->delimiter(','),
-        topology_words());
-  command_->add_option("--staleness", staleness_, "Bounds, with inf for none (0,1)")
-      ->delimiter(',');
-  command_->add_option("--codecs", codecs_, "Codecs (identity,bf16,int8)")->delimiter(',');
-  offer(command_->add_option("--algorithm", algorithm_, "Algorithm of fast-train (awc)"),
-        rule_words());
-  command_->add_option("--algorithm-option", parameters_, "An option of the algorithm, KEY=VALUE");
-  command_->add_option("--rounds", rounds_, "Simulated rounds (100)")
+        tools::topology_words());
+  command_.add_option("--staleness", staleness_, "bounds, with inf for none")->delimiter(',');
+  command_.add_option("--codecs", options_.codecs, "codecs")->delimiter(',');
+  offer(command_.add_option("--algorithm", options_.algorithm, "algorithm of fast-train"),
+        tools::rule_words());
+  command_.add_option("--algorithm-option", parameters_,
+                      "KEY=VALUE, an option of the algorithm; may be repeated");
+}
+
+void PlanCommand::add_output() {
+  command_.begin_group("Simulation and output",
+                       "fast-topology plan --cluster my.toml --rounds 200 --rows 5");
+  command_.add_option("--rounds", options_.rounds, "simulated rounds")
       ->check(CLI::Range(1, 100'000));
-  command_->add_option("--seed", seed_, "Seed of the jitter (1)");
-  command_->add_option("--rows", rows_, "Rows of the table (15); all-reduces are always shown");
-  command_->add_flag("--json", json_, "Print JSON");
-  offer(command_->add_option("--svg", svg_, "Write a picture of the best topology"), {"<file>"});
+  command_.add_option("--seed", options_.seed, "seed of the jitter");
+  command_.add_option("--rows", rows_, "rows of the table; all-reduces are always shown");
+  command_.add_flag("--json", json_, "print JSON");
+  tools::offer(command_.add_option("--svg", svg_, "write a picture of the best topology"),
+               {"<file>"});
 }
 
 simulation::PlanOptions PlanCommand::plan_options() const {
-  simulation::PlanOptions options;
-  options.topologies = topologies_;
-  if (!codecs_.empty()) options.codecs = codecs_;
-  if (!staleness_.empty()) options.staleness.clear();
-  for (const std::string& text : staleness_) options.staleness.push_back(staleness_of(text));
-  options.algorithm = algorithm_;
+  simulation::PlanOptions options = options_;
+  options.staleness.clear();
+  for (const std::string& text : staleness_) {
+    options.staleness.push_back(tools::staleness_of(text));
+  }
   options.parameters = algorithm::parameters_from(parameters_);
-  options.rounds = rounds_;
-  options.seed = seed_;
   return options;
 }
 
@@ -204,4 +218,4 @@ void PlanCommand::print(const MeasuredCluster& described) const {
   fmt::print("{}\n", verdict(plan));
 }
 
-}  // namespace tools
+}  // namespace fast_topology

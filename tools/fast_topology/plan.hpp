@@ -1,38 +1,38 @@
 // fast-topology plan: which topology, staleness and codec suit a cluster.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <fast/mpi/communicator.hpp>
 #include <fast/simulation/plan.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "measure/measure_command.hpp"
 
-namespace tools {
+namespace fast_topology {
 
 /// The options of the subcommand.
 class PlanCommand {
  public:
-  explicit PlanCommand(CLI::App& app);
-  bool parsed() const { return command_->parsed(); }
+  explicit PlanCommand(tools::Command& program);
+  bool parsed() const { return command_.parsed(); }
   /// Reads or measures the cluster. `world`: the ranks that measure, null without --measure.
   void run(const fast::mpi::Communicator* world) const;
 
  private:
+  void add_candidates();
+  void add_output();
   fast::simulation::PlanOptions plan_options() const;
-  void print(const MeasuredCluster& described) const;
+  void print(const tools::MeasuredCluster& described) const;
 
-  CLI::App* command_;
-  MeasureCommand measure_;
+  tools::Command& command_;
   std::string cluster_, svg_;
-  std::vector<std::string> topologies_, codecs_, staleness_, parameters_;
-  std::string algorithm_ = "awc";
-  std::int64_t rounds_ = 100;
-  std::uint64_t seed_ = 1;
+  tools::MeasureCommand measure_;
+  fast::simulation::PlanOptions options_;  ///< besides the next two
+  std::vector<std::string> staleness_, parameters_;
   std::size_t rows_ = 15;
   bool json_ = false;
 };
 
-}  // namespace tools
+}  // namespace fast_topology

@@ -24,30 +24,21 @@ namespace {
 
 constexpr char program[] = "fast-train";
 constexpr char purpose[] =
-    "Trains a classifier on several workers. Each worker has a replica, trains on its own shard "
-    "and averages\nweights with its neighbors in a topology only.";
-constexpr char usage[] =
-    "\n\nUsage: mpiexec -n 4 fast-train [OPTIONS]\n"
-    "       fast-train --exchange local [OPTIONS]     workers are threads of one process\n";
+    "Trains a model on several workers. Each worker has a replica, trains on its own shard and "
+    "averages weights with its neighbors in a topology only.";
 
+/// With the names of the topologies, for which a manual page has another program.
 std::string help() {
-  Options o;
-  OptionTable table;
-  add_rows(table, o);
-  std::string text =
-      purpose + std::string(usage) + tools::help_text(table, groups()) + "\nTopologies:\n";
+  tools::Program described = command_line();
+  described.notes.clear();
+  std::string text = tools::help_text(described, program) + "\nTopologies:\n";
   for (const auto& topology : topology_names()) {
     text += fmt::format("  {:<26}{}\n", topology.name, tools::wrapped(topology.help, 28));
   }
   return text;
 }
 
-std::string markdown() {
-  Options o;
-  OptionTable table;
-  add_rows(table, o);
-  return tools::help_markdown(table, groups()) + rules_markdown();
-}
+std::string markdown() { return tools::options_markdown(command_line()) + rules_markdown(); }
 
 bool asks_for_text(const Requests& requests) {
   return requests.help || requests.help_markdown || requests.version;
@@ -114,6 +105,10 @@ tools::Program command_line() {
   OptionTable table;
   add_rows(table, o);
   tools::Program described = tools::program_of(table, groups(), program, purpose);
+  described.usage = {
+      "mpiexec -n 4 fast-train [OPTIONS]",
+      "fast-train --exchange local [OPTIONS]     workers are threads of one process"};
+  described.example = "mpiexec -n 4 fast-train --epochs 5";
   described.notes =
       "Topologies are listed by fast-train --help and shown by fast-topology(1). Rules and their "
       "options are listed by fast-train --help-markdown.\n\n"

@@ -13,7 +13,7 @@ namespace fast_train {
 /// fast::Error (argument) for what is unknown, out of range or without effect.
 void read_into(Options& o, int argc, const char* const* argv);
 
-/// What the command line takes, for the manual page and for completion.
+/// What the command line takes, for the help, the manual page and completion.
 tools::Program command_line();
 
 /// The options as a configuration file.

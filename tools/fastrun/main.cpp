@@ -4,7 +4,6 @@
 // job when a rank goes without farewell; the wrappers never go before all ranks have ended. It also
 // gives up when a whole host is lost; the wrappers then go on without it, in sessions of their own.
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 
@@ -20,16 +19,15 @@ int run(int argc, char** argv) {
   }
   fastrun::Options options;
   bool doctor = false;
-  CLI::App app(
-      "Starts the ranks of a job so that those that live go on when one dies:\n"
-      "  fastrun -n 8 ./program arguments...",
-      "fastrun");
-  fastrun::describe(app, options, doctor);
-  if (const auto status = tools::parse(app, argc, argv)) return *status;
-  options.program = app.remaining();
+  tools::Command command("fastrun",
+                         "Starts the ranks of a job. When a rank dies, the others go on.",
+                         "fastrun -n 8 ./program arguments...");
+  fastrun::describe(command, options, doctor);
+  if (const auto status = tools::parse(command, argc, argv)) return *status;
+  options.program = command.remaining();
   const bool begins_with_option = !options.program.empty() && options.program[0].starts_with("-");
   if (begins_with_option && options.program[0] != "--") {
-    fmt::print(stderr, "fastrun: {}\n", tools::unknown_option(app, options.program[0]));
+    fmt::print(stderr, "fastrun: {}\n", tools::unknown_option(command, options.program[0]));
     return 2;
   }
   if (!options.program.empty() && options.program.front() == "--") {

@@ -1,65 +1,99 @@
 #include "options.hpp"
 
-#include "cli/program.hpp"
-
 namespace fastrun {
 
-void describe(CLI::App& app, Options& options, bool& doctor) {
-  app.option_defaults()->always_capture_default();
-  app.prefix_command();
-  app.add_option("-n,--ranks", options.ranks, "workers to start")->check(CLI::PositiveNumber);
-  app.add_option("--spares", options.spares,
-                 "ranks besides -n that sleep until a worker is lost and then take its place, or "
-                 "join; the program must know spares, as fast-train does")
+namespace {
+
+/// Takes one value at a time, so that the program that follows is none.
+CLI::Option* repeated(CLI::Option* option) {
+  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->expected(1)
+      ->allow_extra_args(false);
+}
+
+void add_ranks(tools::Command& command, Options& options) {
+  command.begin_group("Ranks", "fastrun -n 8 --hosts node1,node2 --ppn 4 fast-train");
+  command.add_option("-n,--ranks", options.ranks, "workers to start")->check(CLI::PositiveNumber);
+  command.add_option("--hosts", options.hosts,
+                     "names of hosts, separated by commas; without it, this host");
+  command.add_option("--ppn", options.ranks_per_host,
+                     "ranks on each host; 0: mpiexec decides how many");
+  command.add_option("--threads", options.threads,
+                     "OMP_NUM_THREADS and similar variables for each rank; 0: the cores divided by "
+                     "the ranks");
+}
+
+void add_changes(tools::Command& command, Options& options) {
+  command.begin_group("Spares and changes", "fastrun -n 4 --spares 1 fast-train --epochs 3");
+  command
+      .add_option("--spares", options.spares,
+                  "ranks besides -n that sleep until a worker is lost and then take its place, or "
+                  "join; the program must know spares, as fast-train does")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--hosts", options.hosts,
-                 "names of hosts, separated by commas; default: this one");
-  app.add_option("--ppn", options.ranks_per_host, "ranks on each host; 0: as mpiexec has it");
-  app.add_option("--start-deadline", options.start_deadline_s,
-                 "seconds after which the others are ended when a rank dies before training began");
-  app.add_option("--launch-deadline", options.launch_deadline_s,
-                 "seconds in which mpiexec must have started all ranks")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--lost-after", options.lost_after_s,
-                 "seconds without an answer after which a host is lost and its ranks end")
-      ->check(CLI::Range(2.0, 1e6));
-  app.add_option("--min-workers", options.min_workers,
-                 "ranks that must end well for the job to have succeeded; a spare counts only if "
-                 "it has taken a seat");
+  repeated(command.add_option("--grow-at", options.grow_at,
+                              "seconds after training began when a spare joins as one worker more; "
+                              "may be repeated, --spares times at most"))
+      ->check(CLI::NonNegativeNumber);
   tools::offer(
-      app.add_option(
+      command.add_option(
           "--control", options.control,
           "a file for requests to the running job: after echo leave 2 >> FILE, rank 2 ends "
           "with status 0 and the others go on; after echo grow >> FILE, a spare joins as one "
           "worker more"),
       {"<file>"});
-  app.add_option("--grow-at", options.grow_at,
-                 "seconds after training began when a spare joins as one worker more; may be "
-                 "repeated, --spares times at most")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--threads", options.threads,
-                 "OMP_NUM_THREADS and its kin for each rank; 0: the cores divided by the ranks");
-  tools::offer(
-      app.add_option("--mpiexec", options.mpiexec, "mpiexec of the MPI that FAST is built with"),
-      {"<file>"});
-  app.add_option("--mpiexec-option", options.mpiexec_options,
-                 "passed on to mpiexec; may be repeated")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->expected(1)
-      ->allow_extra_args(false);
-  app.add_flag(
+}
+
+void add_failures(tools::Command& command, Options& options) {
+  command.begin_group("Failures", "fastrun -n 8 --min-workers 6 --lost-after 10 fast-train");
+  command.add_option("--min-workers", options.min_workers,
+                     "ranks that must end well for the job to have succeeded; a spare counts only "
+                     "if it has taken a seat");
+  command
+      .add_option("--lost-after", options.lost_after_s,
+                  "seconds without an answer after which a host is lost and its ranks end, 2 or "
+                  "more")
+      ->check(CLI::Range(2.0, 1e6));
+  command.add_option(
+      "--start-deadline", options.start_deadline_s,
+      "seconds after which the others are ended when a rank dies before training began");
+  command
+      .add_option("--launch-deadline", options.launch_deadline_s,
+                  "seconds in which mpiexec must have started all ranks")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_mpi(tools::Command& command, Options& options) {
+  command.begin_group("MPI", "fastrun -n 2 --mpiexec mpiexec.hydra fast-train");
+  tools::offer(command.add_option("--mpiexec", options.mpiexec,
+                                  "mpiexec of the MPI that FAST is built with"),
+               {"<file>"});
+  repeated(command.add_option("--mpiexec-option", options.mpiexec_options,
+                              "passed on to mpiexec; may be repeated"));
+}
+
+void add_looks(tools::Command& command, Options& options, bool& doctor) {
+  command.begin_group("Checks and progress", "fastrun --doctor -n 8 --hosts node1,node2");
+  command.add_flag(
       "--watch", options.watch,
       "show a table of all ranks: round, samples/s, share of time waiting, age of what was "
       "read, state and last words; a few lines every 3 s if standard error is no terminal");
-  app.add_flag("--doctor", doctor,
-               "check what runs need here and on the hosts, and say what to mend");
-  app.footer(
+  command.add_flag("--doctor", doctor,
+                   "check what runs need here and on the hosts, and say what to fix");
+}
+
+}  // namespace
+
+void describe(tools::Command& command, Options& options, bool& doctor) {
+  command.prefix_command();
+  add_ranks(command, options);
+  add_changes(command, options);
+  add_failures(command, options);
+  add_mpi(command, options);
+  add_looks(command, options, doctor);
+  command.footer(
       "SIGTERM, SIGINT and SIGUSR2 are passed on to the ranks; a second SIGINT kills them.\n"
-      "Works from a plain shell; in Slurm within salloc or sbatch, where mpiexec finds the hosts;\n"
-      "over ssh with --hosts.");
+      "fastrun works from a plain shell. In Slurm it works within salloc or sbatch, where mpiexec "
+      "finds the hosts. With --hosts it uses ssh.");
 }
 
 }  // namespace fastrun

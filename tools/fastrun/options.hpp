@@ -1,14 +1,13 @@
 // The command line of fastrun.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/command.hpp"
 #include "fastrun.hpp"
 
 namespace fastrun {
 
 /// Adds the options. What follows them is the program: CLI::App::remaining(). No option takes it
 /// for a value of its own.
-void describe(CLI::App& app, Options& options, bool& doctor);
+void describe(tools::Command& command, Options& options, bool& doctor);
 
 }  // namespace fastrun

@@ -5,7 +5,6 @@
 #include <fast/nn/backend.hpp>
 #include <fstream>
 
-#include "cli/program.hpp"
 #include "nn/shape.hpp"
 
 namespace tools {
@@ -33,20 +32,25 @@ std::function<void()> step_of(const std::string& model, int batch_size) {
 
 }  // namespace
 
-MeasureCommand::MeasureCommand(CLI::App& command) {
-  command.add_flag("--measure", asked_,
-                   "Measure the cluster: start one rank for each worker, under fastrun or mpiexec");
-  offer(command.add_option("--write-cluster", write_cluster_,
-                           "Write what was measured to a file for --cluster"),
+MeasureCommand::MeasureCommand(Command& command, std::string& cluster) {
+  command.begin_group("Cluster", "fast-topology plan --cluster my.toml");
+  offer(command.add_option("--cluster", cluster, "a TOML file that describes the cluster"),
         {"<file>"});
-  command.add_option("--step-ms", step_ms_, "Milliseconds of a step; without it, steps of --model")
+  command.begin_group("Measurement",
+                      "fastrun -n 8 fast-topology plan --measure --write-cluster my.toml");
+  command.add_flag("--measure", asked_,
+                   "measure the cluster: start one rank for each worker, under fastrun or mpiexec");
+  offer(command.add_option("--write-cluster", write_cluster_,
+                           "write what was measured to a file for --cluster"),
+        {"<file>"});
+  command.add_option("--step-ms", step_ms_, "milliseconds of a step; without it, steps of --model")
       ->check(CLI::Range(1e-6, 1e9));
-  command.add_option("--model", model_, "A model of fast-train by name (lenet)");
-  command.add_option("--batch-size", batch_size_, "Samples of a measured step (64)")
+  command.add_option("--model", model_, "a model of fast-train by name");
+  command.add_option("--batch-size", batch_size_, "samples of a measured step")
       ->check(CLI::Range(1, 1'000'000));
-  command.add_option("--parameters", parameters_, "Parameters; without it, those of --model")
+  command.add_option("--parameters", parameters_, "parameters; without it, those of --model")
       ->check(CLI::Range(1.0, 2.5e13));
-  command.add_option("--measure-s", budget_s_, "Seconds for the links (10)")
+  command.add_option("--measure-s", budget_s_, "seconds for the links")
       ->check(CLI::Range(0.1, 600.0));
 }
 

@@ -1,11 +1,11 @@
 // fast-topology plan --measure: the cluster on which the ranks run.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <fast/exchange/group.hpp>
 #include <optional>
 #include <string>
 
+#include "cli/command.hpp"
 #include "measure/measured_cluster.hpp"
 
 namespace tools {
@@ -13,7 +13,8 @@ namespace tools {
 /// The options of the measurement, and what they ask for.
 class MeasureCommand {
  public:
-  explicit MeasureCommand(CLI::App& command);
+  /// `cluster`: the file of a cluster that is not measured.
+  MeasureCommand(Command& command, std::string& cluster);
   /// Throws Error(argument) for options that ask for nothing without --measure.
   void check_unused() const;
 

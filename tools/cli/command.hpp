@@ -1,0 +1,50 @@
+// Programs and subcommands that name their options to CLI11.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/program.hpp"
+
+namespace tools {
+
+/// A program or a subcommand. Its options are in groups with an example each; defaults are part of
+/// the help.
+class Command : public CLI::App {
+ public:
+  /// `example`: a command line; it may be empty where each group has one.
+  Command(const std::string& name, const std::string& text, const std::string& example = {});
+  /// The group of the options that are added from here on.
+  void begin_group(const std::string& title, const std::string& example);
+  /// Adds a subcommand. One of them is then required.
+  Command& add_command(const std::string& name, const std::string& text,
+                       const std::string& example = {});
+
+  /// "fast-topology show"
+  std::string full_name() const;
+  /// Of the group of this title; empty for the group of --help and --version.
+  std::string example_of(const std::string& group) const;
+  const std::string& example() const { return example_; }
+  std::vector<Command*> commands() const { return commands_; }
+  /// That was chosen on the command line, or this.
+  Command& chosen();
+
+ private:
+  std::string example_;
+  std::map<std::string, std::string> examples_;  ///< by the titles of groups
+  std::vector<Command*> commands_;
+};
+
+/// The options, arguments and subcommands.
+Program program_of(Command& command);
+
+/// Tells completion what to offer for an option of CLI11: words, options::files or
+/// options::directories. Does not restrict what is allowed.
+CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& words);
+
+/// The option takes one of the words. The error for another one names the closest.
+CLI::Option* restrict(CLI::Option* option, const std::vector<std::string>& words);
+
+}  // namespace tools

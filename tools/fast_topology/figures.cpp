@@ -1,0 +1,131 @@
+#include "fast_topology/figures.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace fast_topology {
+
+using namespace fast;
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json json_of(const std::optional<Figure>& figure) {
+  return figure ? ordered_json(figure->value) : ordered_json();
+}
+
+/// The names of the figures that are bounds.
+ordered_json bounds_of(const Analysis& a) {
+  ordered_json bounds = ordered_json::array();
+  const std::pair<const char*, const std::optional<Figure>*> figures[] = {
+      {"gap", &a.gap},
+      {"smallest_eigenvalue", &a.smallest_eigenvalue},
+      {"diameter", &a.diameter},
+      {"rounds_to_1e-3", &a.rounds_to_consensus}};
+  for (const auto& [name, figure] : figures) {
+    if (*figure && (*figure)->is_bound) bounds.push_back(name);
+  }
+  return bounds;
+}
+
+std::int64_t rounds_shown(const Analysis& a) { return std::max<std::int64_t>(1, a.period); }
+
+void line(const char* label, const std::string& value) { fmt::print("{:<24}{}\n", label, value); }
+
+const char* doubly_stochastic(const MixingCheck& check) {
+  if (check.doubly_stochastic()) return "yes";
+  return check.doubly_stochastic_on_average() ? "on average over the rounds" : "no";
+}
+
+void print_graph(const Analysis& a) {
+  line("topology", a.name);
+  line("workers", std::to_string(a.workers));
+  line("rounds before repeating", a.period == 0 ? "never repeats" : std::to_string(a.period));
+  line("neighbors read a round", neighbors_of(a));
+  line("directed", a.directed ? "yes" : "no");
+}
+
+void print_mixing(const Analysis& a) {
+  line("doubly stochastic", doubly_stochastic(a.check));
+  line("gap", shown(a.gap, "at most"));
+  line("smallest eigenvalue", shown(a.smallest_eigenvalue, "at most"));
+  line("diameter", shown(a.diameter, "at least"));
+  line("rounds to 1e-3", shown(a.rounds_to_consensus, a.period == 0 ? "about" : "at least"));
+}
+
+/// For the options that were given.
+void print_training(const Analysis& a, const Options& options) {
+  if (a.smallest_eigenvalue) {
+    line("awc is stable for",
+         fmt::format("learning rate x curvature < {:.3g} (momentum {})",
+                     awc_stability_factor(a.smallest_eigenvalue->value, options.momentum),
+                     options.momentum));
+  }
+  if (options.parameters > 0) {
+    line("bytes read a round",
+         fmt::format("{:.4g} MB a worker ({:.4g} f32 parameters)",
+                     4e-6 * options.parameters * a.average_edges, options.parameters));
+  }
+}
+
+void print_matrix(const Subject& subject, std::int64_t round) {
+  fmt::print("\nround {}\n", round);
+  const std::vector<double> matrix = matrix_of(subject, round);
+  const auto columns = static_cast<std::size_t>(subject.schedule.workers());
+  for (std::size_t k = 0; k < matrix.size(); ++k) {
+    fmt::print("{:7.4f}{}", matrix[k], (k + 1) % columns == 0 ? "\n" : " ");
+  }
+}
+
+}  // namespace
+
+std::string shown(const std::optional<Figure>& figure, const char* bound, int digits) {
+  if (!figure) return "-";
+  return fmt::format("{}{:.{}g}", figure->is_bound ? std::string(bound) + " " : "", figure->value,
+                     digits);
+}
+
+std::string neighbors_of(const Analysis& a) {
+  if (a.least_degree == a.most_degree) return std::to_string(a.most_degree);
+  return fmt::format("{} to {}", a.least_degree, a.most_degree);
+}
+
+ordered_json json_of(const Analysis& a, const Subject& subject, const Options& options) {
+  ordered_json json = {{"name", a.name},
+                       {"workers", a.workers},
+                       {"period", a.period},
+                       {"degree", {{"least", a.least_degree}, {"most", a.most_degree}}},
+                       {"directed", a.directed},
+                       {"connected", a.check.connected},
+                       {"doubly_stochastic", a.check.doubly_stochastic()},
+                       {"doubly_stochastic_on_average", a.check.doubly_stochastic_on_average()},
+                       {"symmetric", a.check.symmetric},
+                       {"gap", json_of(a.gap)},
+                       {"smallest_eigenvalue", json_of(a.smallest_eigenvalue)},
+                       {"diameter", json_of(a.diameter)},
+                       {"rounds_to_1e-3", json_of(a.rounds_to_consensus)},
+                       {"bounds", bounds_of(a)}};
+  if (a.smallest_eigenvalue) {
+    json["awc_stability_factor"] =
+        awc_stability_factor(a.smallest_eigenvalue->value, options.momentum);
+  }
+  if (options.parameters > 0) {
+    json["bytes_read_per_round"] = 4 * options.parameters * a.average_edges;
+  }
+  json["warnings"] = warnings_of(subject, a);
+  if (!options.matrix) return json;
+  for (std::int64_t t = 0; t < rounds_shown(a); ++t)
+    json["matrix"].push_back(matrix_of(subject, t));
+  return json;
+}
+
+void print(const Analysis& a, const Subject& subject, const Options& options) {
+  print_graph(a);
+  print_mixing(a);
+  print_training(a, options);
+  for (const std::string& warning : warnings_of(subject, a)) fmt::print("note: {}\n", warning);
+  if (!options.matrix) return;
+  for (std::int64_t t = 0; t < rounds_shown(a); ++t) print_matrix(subject, t);
+}
+
+}  // namespace fast_topology
