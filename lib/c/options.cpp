@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "core/closest.hpp"
-#include "core/split_text.hpp"
+#include "data/options/rows.hpp"
 #include "train/options/rows.hpp"
 #include "worker/options/rows.hpp"
 
@@ -30,53 +30,30 @@ options::Value<LogSink> log_to() {
           .format = [](const LogSink& from) { return from ? "1" : "0"; }};
 }
 
-/// Separated by commas.
-options::Value<std::vector<std::string>> list_of_names() {
-  return {.kind = options::Kind::text,
-          .required = "names, with commas between them",
-          .parse =
-              [](std::string_view text, std::vector<std::string>& into) {
-                into.clear();
-                for (const std::string_view name : split_text(text, ',')) into.emplace_back(name);
-                return options::Fit::good;
-              },
-          .format = [](const std::vector<std::string>& all) -> std::optional<std::string> {
-            return fmt::format("{}", fmt::join(all, ","));
-          }};
-}
-
 void add_worker_rows(OptionTable& table, WorkerOptions& worker, RuleChoice& rule) {
   add_rows(table, rule);
   add_rows(table, worker);
   table.add("log", worker.log, log_to(), "1: messages of the library go to standard error");
 }
 
-void add_data_rows(OptionTable& table, data::LoadOptions& load) {
-  using data::TargetKind;
-  table.add("target", load.target, options::text(), "what is to be predicted");
-  table.add("features", load.features, list_of_names(), "columns or an array that are the samples");
-  table.add("target_type", load.targets,
-            options::choice<TargetKind>({{"auto", TargetKind::automatic},
-                                         {"classes", TargetKind::classes},
-                                         {"numbers", TargetKind::numbers}}),
-            "what the target is");
-  table.add("test_data", load.test_data, options::text(), "the test part, in files of its own");
-  table.add("test_share", load.test_share,
-            options::optional(options::number<double>(options::fraction())),
-            "share of a table that is the test part");
+/// 0 and 1 are none and auto.
+void let_numbers_say_progress(OptionTable& table) {
+  options::Row& row = table.at("progress");
+  row.read = [read = row.read](const std::vector<std::string>& texts) {
+    const std::string& text = texts.back();
+    return read({text == "0" ? "none" : text == "1" ? "auto" : text});
+  };
 }
 
-void add_train_rows(OptionTable& table, TrainSettings& settings) {
+/// `rate`: stays empty where it is not set.
+void add_train_rows(OptionTable& table, TrainSettings& settings, std::optional<double>& rate) {
   train::TrainerOptions& trainer = settings.trainer;
   add_rows(table, trainer);
-  table.add("batch_size", trainer.batch_size, options::number<std::size_t>(options::one_or_more()),
-            "samples per step and worker");
-  table.add("learning_rate", trainer.learning_rate.base,
-            options::number<double>(options::positive()), "learning rate");
-  table.add("samples", settings.load.limit, options::number<std::size_t>(options::any()),
-            "train on the first so many samples only; 0: all");
-  table.add("progress", trainer.progress, "print progress");
-  add_data_rows(table, settings.load);
+  let_numbers_say_progress(table);
+  train::add_batch_size(table, trainer.batch_size);
+  train::add_learning_rate(table, rate, fmt::format("{}", trainer.learning_rate.base));
+  data::add_rows(table, settings.load);
+  data::add_limit(table, settings.load);
 }
 
 void set(OptionTable& table, const std::string& name, const std::string& value) {
@@ -119,13 +96,18 @@ WorkerOptions worker_options(const fast_options* options) {
 
 TrainSettings train_settings(const fast_options* options) {
   TrainSettings settings;
-  settings.trainer.progress = false;
-  settings.trainer.learning_rate = {0.05, train::learning_rate_schedule("cosine"), 1};
+  train::TrainerOptions& trainer = settings.trainer;
+  trainer.learning_rate = train::usual_learning_rate();
+  trainer.progress_style = train::ProgressStyle::none;
+  std::optional<double> rate;
   RuleChoice rule;
   OptionTable table;
-  add_worker_rows(table, settings.trainer.worker, rule);
-  add_train_rows(table, settings);
-  apply(options, table, settings.trainer.worker, rule);
+  add_worker_rows(table, trainer.worker, rule);
+  add_train_rows(table, settings, rate);
+  apply(options, table, trainer.worker, rule);
+  trainer.learning_rate.base = rate.value_or(trainer.learning_rate.base);
+  trainer.progress = trainer.progress_style != train::ProgressStyle::none;
+  data::resolve_size(settings.load);
   return settings;
 }
 

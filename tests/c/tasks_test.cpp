@@ -105,6 +105,7 @@ TEST_CASE("workers train a regression in C from a table, and the summary has its
     options.set("features", "a,b");
     options.set("target_type", "numbers");
     options.set("test_share", "0.2");
+    options.set("split_seed", "2");
     options.set("epochs", "60");
     options.set("batch_size", "4");
     options.set("learning_rate", "0.2");

@@ -70,7 +70,7 @@ TEST_CASE("a file sets options by the names of the command line, with either das
       "algorithm-option = [\"period=8\"]\naugment = true\nseed = \"18446744073709551615\"\n"
       "closing-rounds = 3\ntopology = \"ring\" # a comment\nsuspect-after = 2.5\n");
   CHECK(o.learning_rate == 1.0);
-  CHECK(o.batch_size == 32);
+  CHECK(o.batch_size == 32U);
   CHECK(o.trainer.worker.mix_every == 2);
   CHECK(o.trainer.worker.staleness == unbounded_staleness);
   CHECK(o.trainer.checkpoints.every_s == 600);

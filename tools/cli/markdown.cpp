@@ -1,5 +1,7 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "cli/program.hpp"
 #include "core/split_text.hpp"
 
@@ -39,17 +41,61 @@ std::string markdown_arguments(const Program& program) {
   return text;
 }
 
-/// Without the options that all programs have.
-std::string markdown_body(const Program& program, const std::string& name) {
+bool are_equal(const Section& one, const Section& other) {
+  const auto same = [](const Argument& a, const Argument& b) {
+    return a.names == b.names && a.help == b.help && a.initial == b.initial;
+  };
+  return one.title == other.title && std::equal(one.options.begin(), one.options.end(),
+                                                other.options.begin(), other.options.end(), same);
+}
+
+/// The name of the first subcommand with such a section.
+std::string owner_of(const Section& section, const Program& program) {
+  for (const Program& command : program.commands) {
+    for (const Section& each : command.sections) {
+      if (are_equal(each, section)) return command.name;
+    }
+  }
+  return program.name;
+}
+
+/// Options that an earlier subcommand has are not shown again.
+std::string reference(const Section& section, const std::string& program,
+                      const std::string& owner) {
+  std::string text = fmt::format("{0}: see [{1} {2}](#{1}-{2}).\n", section.title, program, owner);
+  if (!section.example.empty()) text += fmt::format("\nExample: `{}`\n", section.example);
+  return text;
+}
+
+std::string markdown_head(const Program& program, const std::string& name) {
   std::string text = markdown_lines(program.text) + '\n';
   std::vector<std::string> usage = program.usage;
   if (usage.empty()) usage.push_back(name + synopsis(program));
   text += fmt::format("Usage: `{}`\n", fmt::join(usage, "`\nor `"));
   if (!program.example.empty()) text += fmt::format("\nExample: `{}`\n", program.example);
-  text += markdown_arguments(program);
+  return text + markdown_arguments(program);
+}
+
+/// Without the options that all programs have.
+std::string markdown_sections(const Program& program) {
+  std::string text;
   for (const Section& section : program.sections) {
     if (section.name == common_options) continue;
     text += fmt::format("\n{}:\n\n{}", section.title, markdown_table(section));
+  }
+  return text;
+}
+
+std::string markdown_command(const Program& command, const Program& program) {
+  const std::string name = program.name + ' ' + command.name;
+  std::string text = fmt::format("\n### {}\n{}", name, markdown_head(command, name));
+  for (const Section& section : command.sections) {
+    if (section.name == common_options) continue;
+    const std::string owner = owner_of(section, program);
+    text += '\n';
+    text += owner == command.name
+                ? fmt::format("{}:\n\n{}", section.title, markdown_table(section))
+                : reference(section, program.name, owner);
   }
   return text;
 }
@@ -66,12 +112,10 @@ std::string options_markdown(const Program& program) {
 }
 
 std::string program_markdown(const Program& program) {
-  std::string text =
-      fmt::format("<!-- program: {} -->\n{}", program.name, markdown_body(program, program.name));
-  for (const Program& command : program.commands) {
-    const std::string name = program.name + ' ' + command.name;
-    text += fmt::format("\n### {}\n{}", name, markdown_body(command, name));
-  }
+  std::string text = fmt::format("<!-- program: {} -->\n{}", program.name,
+                                 markdown_head(program, program.name));
+  text += markdown_sections(program);
+  for (const Program& command : program.commands) text += markdown_command(command, program);
   if (!program.notes.empty()) text += '\n' + markdown_lines(program.notes);
   return text + "<!-- end -->\n";
 }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
-#include "cli/data_options.hpp"
+#include "data/options/rows.hpp"
 #include "fast_data/publish.hpp"
 #include "fast_data/shuffled.hpp"
 #include "fast_data/table_options.hpp"
@@ -76,9 +76,9 @@ struct Conversion {
   std::optional<std::uint64_t> shuffle;
 };
 
-void convert(const Conversion& conversion, const tools::DataOptions& reading) {
+void convert(const Conversion& conversion, const data::LoadOptions& reading) {
   const std::size_t shard_bytes = bytes_of(conversion.shard_size);
-  const data::Splits splits = data::load(conversion.from, tools::load_options(reading, 0));
+  const data::Splits splits = data::load(conversion.from, reading);
   make_directory(conversion.to);
   for (const auto& [name, part] :
        {std::pair("train", &splits.train), std::pair("test", &splits.test)}) {
@@ -121,11 +121,11 @@ void show_shard(const std::string& path) {
   fmt::print("all samples whole\n");
 }
 
-void show(const std::string& from, const tools::DataOptions& reading) {
+void show(const std::string& from, const data::LoadOptions& reading) {
   std::error_code ignored;
   if (from.ends_with(data::packed_ending) && fs::is_regular_file(from, ignored))
     return show_shard(from);
-  const data::Splits splits = data::load(from, tools::load_options(reading, 0));
+  const data::Splits splits = data::load(from, reading);
   for (const auto& [name, part] :
        {std::pair("train", &splits.train), std::pair("test", &splits.test)}) {
     fmt::print("{}: {}", name, form_of(*part));
@@ -141,7 +141,7 @@ void show(const std::string& from, const tools::DataOptions& reading) {
 tools::Command& add_convert(tools::Command& program, Conversion& conversion) {
   tools::Command& command = program.add_command(
       "convert", "Writes the training and the test part of a data set as shards");
-  tools::offer(command.add_option("from", conversion.from, tools::data_help)->required(),
+  tools::offer(command.add_option("from", conversion.from, fast_data::data_help)->required(),
                {"<file>", "<directory>"});
   command.add_option("to", conversion.to, "a new directory for the shards")->required();
   command.begin_group("Writing", "fast-data convert images packed --shard-size 64MB --shuffle 7");
@@ -162,9 +162,9 @@ tools::Command& add_info(tools::Command& program, Conversion& conversion) {
 }
 
 int run(int argc, char** argv) {
-  tools::DataOptions reading;
+  data::LoadOptions reading;
   options::OptionTable table;
-  tools::add_rows(table, reading);
+  data::add_rows(table, reading);
   fast_data::TableOptions options(table);
   tools::Command program(
       "fast-data", "Makes shards or messages of a stream from data sets, and says what files hold.",
@@ -183,6 +183,7 @@ int run(int argc, char** argv) {
                  "fast-data publish prices.csv nats://127.0.0.1:4222/prices --target price");
   if (const auto status = tools::parse(program, argc, argv)) return *status;
   options.take();
+  data::resolve_size(reading);
   if (converted.parsed()) convert(conversion, reading);
   if (info.parsed()) show(conversion.from, reading);
   if (published.parsed()) fast_data::publish(publication, reading);

@@ -8,6 +8,7 @@
 #include <fast/data/load.hpp>
 #include <functional>
 
+#include "data/options/rows.hpp"
 #include "fast_data/shuffled.hpp"
 #include "feed/publisher.hpp"
 #include "stream/broker.hpp"
@@ -36,7 +37,7 @@ void log(LogLevel, std::string_view text) {
 }  // namespace
 
 void add_options(tools::Command& command, PublishOptions& options) {
-  tools::offer(command.add_option("from", options.from, tools::data_help)->required(),
+  tools::offer(command.add_option("from", options.from, data_help)->required(),
                {"<file>", "<directory>"});
   command.add_option("to", options.to, "a subject of a stream: nats://HOST:PORT/SUBJECT")
       ->required();
@@ -58,15 +59,15 @@ void add_options(tools::Command& command, PublishOptions& options) {
       ->check(CLI::PositiveNumber);
 }
 
-void publish(const PublishOptions& options, const tools::DataOptions& reading) {
+void publish(const PublishOptions& options, const data::LoadOptions& reading) {
   const stream::Address address = address_of(options);
   const auto broker = stream::connect(address, {.name = "fast-data", .log = log});
   const auto sink = broker->sink(address.subject);
-  const data::Splits splits = data::load(options.from, tools::load_options(reading, 0));
+  const data::Splits splits = data::load(options.from, reading);
   const data::Dataset& part = options.part == "train" ? splits.train : splits.test;
   std::string id = options.id;
   if (id.empty()) {
-    const std::string how = address.subject + "\n" + tools::text_of(reading);
+    const std::string how = address.subject + "\n" + data::text_of(reading);
     id = fmt::format("{}-{}-{}-{:016x}", options.from, options.part,
                      options.shuffle ? fmt::format("{}", *options.shuffle) : "in-order",
                      std::hash<std::string>()(how));

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <fast/data/load.hpp>
 #include <optional>
 #include <string>
 
 #include "cli/command.hpp"
-#include "cli/data_options.hpp"
 
 namespace fast_data {
+
+/// Of an argument that names a data set.
+inline constexpr char data_help[] =
+    "a data set, a file, a pattern or a directory, as fast-train --data takes them";
 
 struct PublishOptions {
   std::string from, to, part = "train", id;
@@ -19,6 +23,6 @@ struct PublishOptions {
 
 void add_options(tools::Command& command, PublishOptions& options);
 
-void publish(const PublishOptions& options, const tools::DataOptions& reading);
+void publish(const PublishOptions& options, const fast::data::LoadOptions& reading);
 
 }  // namespace fast_data

@@ -80,16 +80,16 @@ void check_capacity(const Options& o, const nn::ModelSpec& spec, int workers) {
 }
 
 void check_counts(const Options& o, std::size_t samples) {
-  require(o.samples <= samples, ErrorKind::argument,
+  require(o.load.limit <= samples, ErrorKind::argument,
           "--samples {}: the training part of --data {} has {}; take at most that many, or leave "
           "--samples out for all",
-          o.samples, o.data, samples);
+          o.load.limit, o.data, samples);
   const auto of_step = static_cast<double>(o.batch_size) * o.accumulate;
   require(of_step <= static_cast<double>(samples), ErrorKind::argument,
           "--batch-size {} with --accumulate {}: {:.0f} samples a step, the training part has {}; "
           "take smaller numbers",
           o.batch_size, o.accumulate, of_step, samples);
-  require(o.threads <= o.batch_size, ErrorKind::argument,
+  require(static_cast<std::size_t>(o.threads) <= o.batch_size, ErrorKind::argument,
           "--threads {}: each takes samples of a batch, and --batch-size is {}; take at most as "
           "many threads",
           o.threads, o.batch_size);

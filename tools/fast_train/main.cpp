@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "data/options/rows.hpp"
 #include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
 #include "fast_train/clocks.hpp"
@@ -53,7 +54,7 @@ void check_writable(const std::string& path) {
 
 /// The loss says what targets are, unless --target-type does.
 data::TargetKind targets_of(const Options& o) {
-  const data::TargetKind kind = o.data_options.target_type;
+  const data::TargetKind kind = o.load.targets;
   if (kind != data::TargetKind::automatic) return kind;
   if (o.loss == nn::Loss::cross_entropy) return data::TargetKind::classes;
   if (o.loss == nn::Loss::mse || o.loss == nn::Loss::huber) return data::TargetKind::numbers;
@@ -61,10 +62,9 @@ data::TargetKind targets_of(const Options& o) {
 }
 
 data::LoadOptions load_options(const Options& o) {
-  std::optional<data::ImageSize> size;
-  if (o.data_options.resize == tools::size_of_model) size = fast_train::image_size_of_model(o);
-  data::LoadOptions load =
-      tools::load_options(o.data_options, fast_train::is_stream(o) ? 0 : o.samples, size);
+  data::LoadOptions load = o.load;
+  if (load.resize == data::size_of_model) load.resize = fast_train::image_size_of_model(o);
+  if (fast_train::is_stream(o)) load.limit = 0;
   load.targets = targets_of(o);
   return load;
 }
@@ -74,8 +74,8 @@ data::Splits load_data(const Options& o) {
   if (fast_train::is_stream(o)) {
     data::LoadOptions load = load_options(o);
     load.test_data.clear();
-    fast_train::check_counts(o, o.samples);
-    return data::load(o.data_options.test_data, load);
+    fast_train::check_counts(o, o.load.limit);
+    return data::load(o.load.test_data, load);
   }
   data::Splits data = data::load(o.data, load_options(o));
   fast_train::check_counts(o, data.train.size());
@@ -92,8 +92,8 @@ int workers_here(const Group& ranks, int spares) {
 /// One copy for all threads of a process, and for all processes of a host.
 data::Splits data_of(const Group& ranks, const Options& o) {
   const std::string source =
-      fmt::format("{} {} {} {}\n{}", o.samples, o.data, static_cast<int>(targets_of(o)), o.model,
-                  tools::text_of(o.data_options));
+      fmt::format("{} {} {} {}\n{}", o.load.limit, o.data, static_cast<int>(targets_of(o)), o.model,
+                  data::text_of(o.load));
   data::Splits data = train::load_once_a_host(ranks, source, Deadline(o.trainer.worker.deadline),
                                               [&] { return load_data(o); });
   return fast_train::is_stream(o) ? fast_train::stream_splits(o, std::move(data)) : data;

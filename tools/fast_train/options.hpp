@@ -1,8 +1,9 @@
-// The options of fast-train. A new option is a member and a row: here when it is the program's,
-// in lib/train/options/rows.cpp or lib/worker/options/rows.cpp when it is the library's.
+// The options of fast-train. A new option is a member and a row: in a *_rows.cpp here when it is
+// the program's, in options/rows.cpp of lib/data, lib/train or lib/worker when it is the library's.
 #pragma once
 
 #include <cstdint>
+#include <fast/data/load.hpp>
 #include <fast/nn/loss.hpp>
 #include <fast/observe/trace.hpp>
 #include <fast/train/trainer.hpp>
@@ -10,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/data_options.hpp"
 #include "cli/help.hpp"
 #include "options/option_table.hpp"
 #include "worker/options/rows.hpp"
@@ -27,7 +27,7 @@ struct Options {
   Options();
 
   std::string data = "fashion-mnist";
-  tools::DataOptions data_options;  ///< how that is read
+  fast::data::LoadOptions load;  ///< how that is read
   std::string backend = "nn";
   std::string model = "lenet";
   std::string device = "cpu";
@@ -44,8 +44,7 @@ struct Options {
   int workers = 4, accumulate = 1, threads = 1;
   double measure_s = 1;
   int spares = 0;
-  std::int64_t batch_size = 64;
-  std::size_t samples = 0;
+  std::size_t batch_size = 64;
   double clip_norm = 0;
   std::optional<double> learning_rate, weight_decay, momentum, beta1, beta2;
   std::optional<int> prefetch;
@@ -60,7 +59,7 @@ struct Options {
 
 /// All rows of the program, with those of the library.
 void add_rows(fast::options::OptionTable& table, Options& o);
-/// Those of the program alone.
+/// Those of the program alone, and those of its data.
 void add_own_rows(fast::options::OptionTable& table, Options& o);
 
 /// The groups of rows, in the order in which they are shown.

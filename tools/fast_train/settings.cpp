@@ -190,7 +190,7 @@ backends::OnDevice backend_of(const Options& o, const nn::ModelSpec& spec, const
 train::TrainerOptions trainer_options(const Options& o) {
   train::TrainerOptions trainer = o.trainer;
   trainer.names = {shown_data(o), o.model, optimizer_text(o), text_of_model_file(o), {}};
-  trainer.batch_size = static_cast<std::size_t>(o.batch_size * o.accumulate);
+  trainer.batch_size = o.batch_size * static_cast<std::size_t>(o.accumulate);
   if (o.augment) trainer.augmentation.emplace();
   trainer.prefetch.ahead = static_cast<std::size_t>(prefetch_of(o));
   trainer.prefetch.deadline = o.trainer.worker.deadline;

@@ -26,10 +26,10 @@ stream::Address address_of(const Options& o) {
 void check_stream(const Options& o) {
   if (!is_stream(o)) return;
   const std::string shown = shown_data(o);
-  require(o.samples > 0, ErrorKind::argument,
+  require(o.load.limit > 0, ErrorKind::argument,
           "--data {}: a stream has no end; add --samples, the number of samples of an epoch",
           shown);
-  require(!o.data_options.test_data.empty(), ErrorKind::argument,
+  require(!o.load.test_data.empty(), ErrorKind::argument,
           "--data {}: nothing to test on, and nothing that says what the samples are; add "
           "--test-data, a data set with a test part",
           shown);
@@ -42,7 +42,7 @@ std::string shown_data(const Options& o) {
 }
 
 data::Splits stream_splits(const Options& o, data::Splits tested) {
-  tested.train = data::form_of_stream(tested.test, shown_data(o), o.samples);
+  tested.train = data::form_of_stream(tested.test, shown_data(o), o.load.limit);
   return tested;
 }
 

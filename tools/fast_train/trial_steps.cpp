@@ -50,7 +50,7 @@ void train_round(Backend& backend, const Batch& batch, std::size_t step_samples)
 tools::StepTimes trial_steps(const Options& o, const nn::ModelSpec& spec, const data::Dataset& data,
                              const Group& group, Seconds budget) {
   const backends::OnDevice replica = backend_of(o, spec, group);
-  const auto samples = static_cast<std::size_t>(o.batch_size * o.accumulate);
+  const auto samples = o.batch_size * static_cast<std::size_t>(o.accumulate);
   const bool are_tokens = std::holds_alternative<nn::Embedding>(spec.layers.front());
   const RandomBatch random(data, samples, are_tokens);
   const tools::StepTimes times = tools::time_steps(

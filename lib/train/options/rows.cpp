@@ -252,4 +252,19 @@ void add_rows(OptionTable& table, TrainerOptions& trainer) {
   add_fault_rows(table, trainer);
 }
 
+void add_batch_size(OptionTable& table, std::size_t& samples) {
+  table.add("batch_size", samples, options::number<std::size_t>(options::one_or_more()),
+            "samples per step and worker");
+}
+
+void add_learning_rate(OptionTable& table, std::optional<double>& rate,
+                       std::string_view otherwise) {
+  table
+      .add("lr", rate, options::optional(options::number<double>(options::positive())),
+           fmt::format("learning rate [{}]", otherwise))
+      .also("learning_rate");
+}
+
+LearningRate usual_learning_rate() { return {0.05, LearningRate::Schedule::cosine, 1}; }
+
 }  // namespace fast::train
