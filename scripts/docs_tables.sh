@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Writes the tables of options and rules into the documentation, as fast-train prints them.
+# Writes the tables of options and rules into the documentation, as the programs print them.
 # --check fails when a page differs and names it.   docs_tables.sh [--check] [FAST_TRAIN]
+# The other programs are in the directory of fast-train.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 check=
@@ -8,7 +9,11 @@ check=
 program=${1:-build/release/bin/fast-train}
 tables=$(mktemp) page=$(mktemp) stale=0
 trap 'rm -f "$tables" "$page"' EXIT
+pages=(docs/reference/fast-train.md docs/reference/algorithms.md docs/reference/programs.md)
 "$program" --help-markdown >"$tables"
+for other in fastrun fast-topology fast-model fast-data fast-trace fast-report fast-sim fast-serve; do
+  "$(dirname "$program")/$other" --help-markdown >>"$tables"
+done
 
 # Replaces each part between "<!-- NAME -->" and "<!-- end -->" by the table of that name.
 replace='
@@ -18,7 +23,7 @@ replace='
   /^<!-- end -->$/ { inside = 0 }
   !inside { print }'
 
-for file in docs/reference/fast-train.md docs/reference/algorithms.md; do
+for file in "${pages[@]}"; do
   awk "$replace" "$tables" "$file" >"$page"
   cmp -s "$page" "$file" && continue
   if [[ $check ]]; then
@@ -31,9 +36,9 @@ for file in docs/reference/fast-train.md docs/reference/algorithms.md; do
   fi
 done
 
-# Each table of the program is in a page.
+# Each table is in a page.
 while read -r name; do
-  grep -qxF -e "$name" docs/reference/fast-train.md docs/reference/algorithms.md && continue
+  grep -qxF -e "$name" "${pages[@]}" && continue
   echo "docs/reference: no page has the line \"$name\"; add it, with a line \"<!-- end -->\" below"
   stale=1
 done < <(grep -x '<!-- .* -->' "$tables" | grep -v '<!-- end -->')

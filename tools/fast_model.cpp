@@ -125,7 +125,7 @@ struct Files {
 
 tools::Command& add_info(tools::Command& program, Files& files) {
   tools::Command& info =
-      program.add_command("info", "Shows what is in a safetensors file or a checkpoint",
+      program.add_command("info", "Shows what is in a safetensors file or a checkpoint.",
                           "fast-model info run/mean-model.safetensors");
   tools::offer(info.add_option("file", files.from, "a safetensors file or a checkpoint's directory")
                    ->required(),
@@ -137,7 +137,7 @@ tools::Command& add_export(tools::Command& program, Files& files) {
   tools::Command& exported =
       program.add_command("export",
                           "Writes a model for use elsewhere: lenet, resnet20, mlp and lstm as "
-                          "ONNX, any as safetensors");
+                          "ONNX, any as safetensors.");
   tools::offer(exported
                    .add_option("file", files.from,
                                "a safetensors file (mean-model.safetensors) or a checkpoint, of "

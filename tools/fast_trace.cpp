@@ -40,14 +40,14 @@ int run(int argc, char** argv) {
                          "fast-trace merge run");
   std::string directory, to;
   tools::Command& merged =
-      program.add_command("merge", "Writes one file of all workers, for ui.perfetto.dev");
+      program.add_command("merge", "Writes one file of all workers, for ui.perfetto.dev.");
   add_run(merged, directory);
   merged.begin_group("Output", "fast-trace merge run --to timeline.pftrace");
   tools::offer(merged.add_option("--to", to,
                                  "the file to write; without it, merged.pftrace beside the traces"),
                {"<file>"});
   tools::Command& summary = program.add_command(
-      "summary", "Says who waited for whom, and what held up the slowest 1 % of rounds",
+      "summary", "Says who waited for whom, and what held up the slowest 1 % of rounds.",
       "fast-trace summary run");
   add_run(summary, directory);
   if (const auto status = tools::parse(program, argc, argv)) return *status;

@@ -92,11 +92,15 @@ TEST_CASE("the page of a program has a table for each group, and a heading for e
   tools::Command& one = shows.add_command("one", "One <thing>");
   one.begin_group("Look", "shows one --size 3");
   one.add_option("--size", size, "its size|length");
+  tools::Command& two = shows.add_command("two", "Two things");
+  two.begin_group("Look", "shows two --size 4");
+  two.add_option("--size", size, "its size|length");
   const std::string page = tools::program_markdown(tools::program_of(shows));
-  CHECK_THAT(page, Contains("<!-- program: shows -->\n") && Contains("<!-- end -->\n"));
+  CHECK_THAT(page, Contains("<!-- options: shows -->\n") && Contains("<!-- end -->\n"));
   CHECK_THAT(page, Contains("\n### shows one\n"));
   CHECK_THAT(page, Contains("| `--size` | `3` | its size\\|length |\n"));
   CHECK_THAT(page, Contains("\nExample: `shows one --size 3`\n"));
+  CHECK_THAT(page, Contains("Look: see [shows one](#shows-one).\n\nExample: `shows two --size 4`"));
   CHECK_THAT(page, !Contains("--help"));
 }
 

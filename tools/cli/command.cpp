@@ -42,8 +42,10 @@ std::string initial_of(const CLI::Option& option) {
   std::string text = option.get_default_str();
   double number = 0;
   if (options::reads(text, number)) {
-    const std::size_t exponent = text.find("e+0");
-    if (exponent != std::string::npos) text.erase(exponent + 1, 2);
+    for (const std::string_view zero : {"e+0", "e+", "e-0"}) {
+      const std::size_t at = text.find(zero);
+      if (at != std::string::npos) text.replace(at, zero.size(), zero == "e-0" ? "e-" : "e");
+    }
   }
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   return text;

@@ -93,9 +93,8 @@ std::string markdown_command(const Program& command, const Program& program) {
     if (section.name == common_options) continue;
     const std::string owner = owner_of(section, program);
     text += '\n';
-    text += owner == command.name
-                ? fmt::format("{}:\n\n{}", section.title, markdown_table(section))
-                : reference(section, program.name, owner);
+    text += owner == command.name ? fmt::format("{}:\n\n{}", section.title, markdown_table(section))
+                                  : reference(section, program.name, owner);
   }
   return text;
 }
@@ -112,8 +111,8 @@ std::string options_markdown(const Program& program) {
 }
 
 std::string program_markdown(const Program& program) {
-  std::string text = fmt::format("<!-- program: {} -->\n{}", program.name,
-                                 markdown_head(program, program.name));
+  std::string text =
+      fmt::format("<!-- options: {} -->\n{}", program.name, markdown_head(program, program.name));
   text += markdown_sections(program);
   for (const Program& command : program.commands) text += markdown_command(command, program);
   if (!program.notes.empty()) text += '\n' + markdown_lines(program.notes);

@@ -63,7 +63,7 @@ std::string help_text(const Program& program, const std::string& name);
 /// A table of each section, between the lines "<!-- options: NAME -->" and "<!-- end -->".
 std::string options_markdown(const Program& program);
 
-/// The program with its subcommands, between the lines "<!-- program: NAME -->" and "<!-- end -->".
+/// The program with its subcommands, between the lines "<!-- options: NAME -->" and "<!-- end -->".
 std::string program_markdown(const Program& program);
 
 /// A manual page in the macros of man(7), section 1.

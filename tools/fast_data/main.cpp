@@ -29,8 +29,7 @@ namespace {
 constexpr char footer[] =
     "A shard is complete when it has its name; a conversion that was killed leaves *.part. Exit "
     "status: 0, or another number with one line that says what is wrong. docs/reference/data.md "
-    "describes all formats. Shards are trained on by:\n"
-    "  fast-train --data packed";
+    "describes all formats. fast-train --data DIRECTORY trains on the shards of a directory.";
 
 constexpr int most_faults_shown = 5;
 
@@ -140,7 +139,7 @@ void show(const std::string& from, const data::LoadOptions& reading) {
 
 tools::Command& add_convert(tools::Command& program, Conversion& conversion) {
   tools::Command& command = program.add_command(
-      "convert", "Writes the training and the test part of a data set as shards");
+      "convert", "Writes the training and the test part of a data set as shards.");
   tools::offer(command.add_option("from", conversion.from, fast_data::data_help)->required(),
                {"<file>", "<directory>"});
   command.add_option("to", conversion.to, "a new directory for the shards")->required();
@@ -153,7 +152,7 @@ tools::Command& add_convert(tools::Command& program, Conversion& conversion) {
 
 tools::Command& add_info(tools::Command& program, Conversion& conversion) {
   tools::Command& command =
-      program.add_command("info", "Says what a shard or a data set holds",
+      program.add_command("info", "Says what a shard or a data set holds.",
                           "fast-data info packed/train-00000-of-00004.packed");
   tools::offer(command.add_option("file", conversion.from, "a shard, or a data set as for convert")
                    ->required(),
@@ -177,7 +176,7 @@ int run(int argc, char** argv) {
   options.add_to(info, "fast-data info 'train-{000..011}.tar' --test-data 'test-*.tar'");
   fast_data::PublishOptions publication;
   tools::Command& published =
-      program.add_command("publish", "Publishes the samples of a data set to a stream");
+      program.add_command("publish", "Publishes the samples of a data set to a stream.");
   fast_data::add_options(published, publication);
   options.add_to(published,
                  "fast-data publish prices.csv nats://127.0.0.1:4222/prices --target price");

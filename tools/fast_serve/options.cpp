@@ -194,15 +194,13 @@ tools::Program command_line() {
       tools::program_of(table, groups(), program,
                         "Answers requests over HTTP with trained models. A model is a file of "
                         "weights or the directory of a run.");
-  described.usage = {"fast-serve NAME=PATH... [OPTIONS]",
-                     "fast-serve PATH [OPTIONS]                the name is that of the file or "
-                     "directory"};
+  described.usage = {"fast-serve NAME=PATH... [OPTIONS]", "fast-serve PATH [OPTIONS]"};
   described.example = "fast-serve digits=run";
   described.arguments.push_back(
       {.names = {"models"},
        .value = "NAME=PATH",
        .help = "a model as NAME=PATH: a file of weights, the directory of a run, or checkpoints. "
-               "Without NAME, the name of the file",
+               "Without NAME, it has the name of the file or directory",
        .offers = {std::string(fast::options::files), std::string(fast::options::directories)},
        .is_repeated = true});
   return described;

@@ -37,12 +37,14 @@ int run(int argc, char** argv, const mpi::Communicator* world = nullptr) {
                          "like.",
                          "fast-topology compare ring torus2d -n 16");
   fast_topology::Options options;
-  const tools::Command& list = program.add_command("list", "All names", "fast-topology list");
-  tools::Command& show = program.add_command("show", "Figures and pictures of one topology");
+  const tools::Command& list =
+      program.add_command("list", "Lists all names.", "fast-topology list");
+  tools::Command& show = program.add_command("show", "Shows figures and pictures of one topology.");
   fast_topology::add_show_options(show, options);
-  tools::Command& compare = program.add_command("compare", "A table, best first");
+  tools::Command& compare =
+      program.add_command("compare", "Compares topologies in a table, best first.");
   fast_topology::add_compare_options(compare, options);
-  tools::Command& check = program.add_command("check", "Read files and say what is wrong");
+  tools::Command& check = program.add_command("check", "Reads files and says what is wrong.");
   fast_topology::add_check_options(check, options);
   const fast_topology::PlanCommand plan(program);
   if (const auto status = parse(program, argc, argv, world)) return *status;

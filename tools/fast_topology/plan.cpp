@@ -136,7 +136,8 @@ void print_table(const Plan& plan, std::size_t most) {
 }  // namespace
 
 PlanCommand::PlanCommand(tools::Command& program)
-    : command_(program.add_command("plan", "Rank topologies, staleness and codecs for a cluster")),
+    : command_(
+          program.add_command("plan", "Ranks topologies, staleness and codecs for a cluster.")),
       measure_(command_, cluster_) {
   for (const std::int64_t bound : options_.staleness) staleness_.push_back(staleness_text(bound));
   add_candidates();
