@@ -133,7 +133,7 @@ std::string Summary::table(bool with_run) const {
 }
 
 bool Summary::same_workers() const {
-  return lost.empty() && replaced.empty() && left.empty() && joined.empty();
+  return !ended_alone && lost.empty() && replaced.empty() && left.empty() && joined.empty();
 }
 
 void Summary::write_json(const std::filesystem::path& path) const {

@@ -83,8 +83,19 @@ void Survivors::warn_of_parts() const {
                   rank, fmt::join(gone, ", "), parts.size(), describe_parts(parts)));
 }
 
-/// Workers that are known to be lost are not waited for again. Any other suspect gets its full time
-/// once more: of workers that are no neighbors only a look brings signs of life.
+/// Those that were lost and have shown a sign of life since, or have ended after all.
+std::vector<int> Survivors::take_back() {
+  const auto begin = std::partition(lost_.begin(), lost_.end(), [&](int worker) {
+    return !has_ended(peers_->peer(worker).status) && peers_->is_suspect(worker);
+  });
+  const std::vector<int> back(begin, lost_.end());
+  lost_.erase(begin, lost_.end());
+  return back;
+}
+
+/// Workers that are known to be lost are not waited for again, unless they are back when all others
+/// have finished. Any other suspect gets its full time once more: of workers that are no neighbors
+/// only a look brings signs of life.
 void Survivors::await_finish() {
   const int rank = setting_.group.rank();
   const auto own = [&] { return peers_->peer(rank); };
@@ -113,8 +124,9 @@ void Survivors::await_finish() {
             deadline.standstill(now).count());
     return lost;
   };
-  while (std::erase_if(awaited, is_over), !awaited.empty()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (; !awaited.empty(); awaited = take_back()) {
+    while (std::erase_if(awaited, is_over), !awaited.empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::sort(lost_.begin(), lost_.end());
   std::sort(left_.begin(), left_.end());

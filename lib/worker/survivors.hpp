@@ -31,6 +31,7 @@ class Survivors {
 
  private:
   void look_around();
+  std::vector<int> take_back();
   bool has_begun(int worker) const;
   void warn_of_parts() const;
   std::vector<int> gone() const;

@@ -155,4 +155,7 @@ TEST_CASE("workers that were lost, left, joined or replaced are not the same as 
     summary.*list = {1};
     CHECK_FALSE(summary.same_workers());
   }
+  train::Summary alone;
+  alone.ended_alone = true;
+  CHECK_FALSE(alone.same_workers());
 }

@@ -59,6 +59,8 @@ struct Summary {
   std::vector<int> left;
   /// Workers that have joined since training began. The figures are then those of one worker.
   std::vector<int> joined;
+  /// This worker has ended without the others, which may have lost it.
+  bool ended_alone = false;
   bool has_left = false;                ///< this worker is one of them: nothing else is known
   std::uint64_t repeated_samples = 0;   ///< that a spare used again, as far as is known
   std::vector<std::vector<int>> parts;  ///< without both, as living_parts() has them; else empty

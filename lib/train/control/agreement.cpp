@@ -96,29 +96,25 @@ bool Agreement::is_busy() const {
   });
 }
 
-template <class Condition>
-bool Agreement::all_but(const std::vector<int>& lost, const Condition& condition) const {
-  for (std::size_t worker = 0; worker < records_.size(); ++worker) {
-    const bool is_lost =
-        std::find(lost.begin(), lost.end(), static_cast<int>(worker)) != lost.end();
-    if (records_.takes_part(worker) && !is_lost && !condition(worker) && !signs_.is_silent(worker))
-      return false;
-  }
+/// A worker that takes part, has not left and is not given up has not come to that step.
+bool Agreement::lacks(std::size_t worker, Step step) const {
+  if (!records_.takes_part(worker) || records_.is_given_up(worker) || records_.has_left(worker))
+    return false;
+  const auto has = [&](Mark mark) { return records_.has(worker, mark); };
+  if (step == Step::end) return records_.is_running(worker);
+  if (step == Step::conclude) return !has(Mark::concluded);
+  return !has(Mark::saved) && !has(Mark::unsaved);
+}
+
+bool Agreement::all_have(Step step) const {
+  for (std::size_t worker = 0; worker < records_.size(); ++worker)
+    if (lacks(worker, step) && !signs_.is_silent(worker)) return false;
   return true;
 }
 
-bool Agreement::all_have_ended(const std::vector<int>& lost) const {
-  return all_but(lost, [&](std::size_t worker) { return !records_.is_running(worker); });
-}
-
-bool Agreement::all_have_concluded(const std::vector<int>& lost) const {
-  return all_but(lost, [&](std::size_t worker) { return records_.has(worker, Mark::concluded); });
-}
-
-bool Agreement::all_have_reported(const std::vector<int>& lost) const {
-  return all_but(lost, [&](std::size_t worker) {
-    return records_.has(worker, Mark::saved) || records_.has(worker, Mark::unsaved);
-  });
+void Agreement::give_up_without(Step step) {
+  for (std::size_t worker = 0; worker < records_.size(); ++worker)
+    if (lacks(worker, step)) records_.give_up(worker);
 }
 
 }  // namespace fast::train

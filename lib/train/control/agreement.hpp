@@ -39,6 +39,9 @@ namespace fast::train {
 /// What a worker does next.
 enum class Turn { go, hold, save, stop };
 
+/// What a worker does at the end; see Mark.
+enum class Step { end, conclude, report };
+
 /// One worker's part. Not for several threads at once.
 class Agreement {
  public:
@@ -76,15 +79,14 @@ class Agreement {
 
   /// Some request is under way: ticks should follow quickly.
   bool is_busy() const;
-  // Whether all workers have, except silent ones and those of `lost`.
-  bool all_have_ended(const std::vector<int>& lost) const;
-  bool all_have_concluded(const std::vector<int>& lost) const;
-  bool all_have_reported(const std::vector<int>& lost) const;  ///< saved or unsaved
+  /// Whether all workers have, except those that are given up and those that are silent.
+  bool all_have(Step step) const;
+  /// Gives up those that have not.
+  void give_up_without(Step step);
 
  private:
   std::uint64_t handled(Request what) const { return what == Request::save ? saved_ : 0; }
-  template <class Condition>
-  bool all_but(const std::vector<int>& lost, const Condition& condition) const;
+  bool lacks(std::size_t worker, Step step) const;
   void answer(Request what);
   void settle(Request what);
   bool is_due(Request what, std::int64_t rounds) const;

@@ -27,7 +27,7 @@ std::uint64_t read(const AgreementRecord::Word& word) {
   return word.load(std::memory_order_acquire);
 }
 
-/// In the order in which they are sent.
+/// Of the words that the worker itself writes, in the order in which they are sent.
 template <class F>
 void for_each_word(AgreementRecord& record, const F& f) {
   f(record.beat);
@@ -84,6 +84,10 @@ bool AgreementRecords::has(std::size_t worker, Mark what) const {
   return (read(records_[worker]->stage) >> mark_bits & static_cast<std::uint64_t>(what)) != 0;
 }
 
+bool AgreementRecords::is_given_up(std::size_t worker) const {
+  return read(records_[worker]->given_up) != 0;
+}
+
 NumberedRound AgreementRecords::next_epoch() const {
   std::uint64_t furthest = 0;
   for (const auto* record : records_) furthest = std::max(furthest, read(record->next_epoch));
@@ -120,11 +124,16 @@ void AgreementRecords::note_next_epoch(NumberedRound epoch) {
   raise(own().next_epoch, pack(epoch));
 }
 
+void AgreementRecords::give_up(std::size_t worker) { raise(records_[worker]->given_up, 1); }
+
+/// Whom a worker has given up comes last: it is known wherever it is known that the worker has
+/// concluded.
 void AgreementRecords::copy_to(std::span<std::uint64_t> words) const {
   auto to = words.begin();
   for (AgreementRecord* record : records_) {
     for_each_word(*record, [&](const AgreementRecord::Word& word) { *to++ = read(word); });
   }
+  for (const AgreementRecord* record : records_) *to++ = read(record->given_up);
 }
 
 void AgreementRecords::take_over(std::span<const std::uint64_t> words,
@@ -136,6 +145,7 @@ void AgreementRecords::take_over(std::span<const std::uint64_t> words,
       if (!here[worker]) raise(word, value);
     });
   }
+  for (AgreementRecord* record : records_) raise(record->given_up, *from++);
 }
 
 }  // namespace fast::train

@@ -1,5 +1,5 @@
 // What workers know of each other while they agree on a round. Each worker writes its own record
-// and reads all of them.
+// and reads all of them. Only `given_up` is written by the others.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ enum class Stage : std::uint64_t { running, done, stopped, left };
 
 /// What a worker that has ended says of itself.
 enum class Mark : std::uint64_t {
-  concluded = 1,  ///< it knows that all have ended
+  concluded = 1,  ///< it knows that all have ended, and has given up those that it has lost
   saved = 2,      ///< what it was to save is saved
   unsaved = 4,    ///< it is not
 };
@@ -32,7 +32,8 @@ struct AgreementRecord {
   Word beat, stage;
   Word next_epoch;  ///< a NumberedRound: the next epoch, and the round in which it begins
   std::array<Word, request_count> wanted, answered, settled;
-  static constexpr std::size_t words = 3 + 3 * request_count;
+  Word given_up;  ///< 1: some worker ends without this one
+  static constexpr std::size_t words = 4 + 3 * request_count;
 };
 static_assert(AgreementRecord::Word::is_always_lock_free);
 static_assert(sizeof(AgreementRecord) == AgreementRecord::words * sizeof(std::uint64_t));
@@ -67,6 +68,7 @@ class AgreementRecords {
   bool any_was_stopped() const;
   bool has_left(std::size_t worker) const;
   bool has(std::size_t worker, Mark what) const;
+  bool is_given_up(std::size_t worker) const;
   /// The furthest one of all workers.
   NumberedRound next_epoch() const;
 
@@ -79,6 +81,9 @@ class AgreementRecords {
   void end(Stage stage, std::int64_t rounds);
   void mark(Mark what);
   void note_next_epoch(NumberedRound epoch);
+
+  /// This worker ends without that one.
+  void give_up(std::size_t worker);
 
   /// All records.
   void copy_to(std::span<std::uint64_t> words) const;

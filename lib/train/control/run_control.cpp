@@ -11,7 +11,6 @@ namespace fast::train {
 namespace {
 
 constexpr auto look_again = std::chrono::milliseconds(100);
-constexpr Seconds last_moment{2};
 /// Within this time news reach all workers of other hosts.
 constexpr Seconds for_notes{1};
 
@@ -25,13 +24,6 @@ RunControl::RunControl(const Group& group, Options options)
       news_(group_, AgreementRecord::words, Deadline(options_.deadline)),
       agreement_(records(), options_.exact, silent_after().count()),
       ticker_([this](Seconds elapsed) { return tick(elapsed); }) {}
-
-RunControl::~RunControl() {
-  std::unique_lock lock(mutex_);
-  const bool ended = agreement_.all_have_ended(lost_) && !std::uncaught_exceptions();
-  if (news_.has_other_hosts() && ended)
-    changed_.wait_for(lock, last_moment, [&] { return agreement_.all_have_concluded(lost_); });
-}
 
 Seconds RunControl::silent_after() const {
   return options_.silent_after + (news_.has_other_hosts() ? for_notes : Seconds(0));
@@ -50,12 +42,16 @@ AgreementRecords RunControl::records() const {
   return {std::move(all), group_.rank(), std::move(takes_part)};
 }
 
-std::vector<int> RunControl::ranks_of(const std::vector<int>& workers) const {
-  std::vector<int> ranks = workers;
-  if (seats_)
-    std::transform(ranks.begin(), ranks.end(), ranks.begin(),
-                   [this](int seat) { return seats_->table().holder(seat); });
-  return ranks;
+int RunControl::rank_of(int worker) const {
+  return seats_ ? seats_->table().holder(worker) : worker;
+}
+
+std::vector<int> RunControl::workers_that(const std::function<bool(std::size_t rank)>& are) const {
+  std::vector<int> workers;
+  const int all = seats_ ? seats_->table().seats() : group_.size();
+  for (int worker = 0; worker < all; ++worker)
+    if (are(static_cast<std::size_t>(rank_of(worker)))) workers.push_back(worker);
+  return workers;
 }
 
 void RunControl::join(std::int64_t rounds) {
@@ -72,7 +68,7 @@ bool RunControl::tick(Seconds elapsed) {
     const std::lock_guard lock(mutex_);
     agreement_.tick(elapsed.count());
     agreement_.records().copy_to(news_.words());
-    hurry = agreement_.is_busy() || agreement_.all_have_ended(lost_);
+    hurry = agreement_.is_busy() || agreement_.all_have(Step::end);
   }
   changed_.notify_all();
   news_.send();
@@ -157,38 +153,47 @@ NumberedRound RunControl::next_epoch(std::int64_t round) {
 
 std::vector<int> RunControl::left() const {
   const std::lock_guard lock(mutex_);
-  std::vector<int> left;
-  const int workers = seats_ ? seats_->table().seats() : group_.size();
-  for (int worker = 0; worker < workers; ++worker) {
-    const int rank = seats_ ? seats_->table().holder(worker) : worker;
-    if (agreement_.records().has_left(static_cast<std::size_t>(rank))) left.push_back(worker);
-  }
-  return left;
+  return workers_that([this](std::size_t rank) { return agreement_.records().has_left(rank); });
+}
+
+std::vector<int> RunControl::given_up() const {
+  const std::lock_guard lock(mutex_);
+  return workers_that([this](std::size_t rank) { return agreement_.records().is_given_up(rank); });
 }
 
 void RunControl::spread_news() {
   if (news_.has_other_hosts()) std::this_thread::sleep_for(for_notes);
 }
 
-bool RunControl::conclude(const std::vector<int>& lost) {
+/// The launcher knows of a death at once, this worker only when a worker has long been silent.
+void RunControl::await(Step step, std::unique_lock<std::mutex>& lock) {
   const Deadline deadline(options_.deadline);
+  const auto all_have = [&] {
+    for (const int rank : group_.died())
+      agreement_.records().give_up(static_cast<std::size_t>(rank));
+    return agreement_.all_have(step);
+  };
+  while (!all_have() && !deadline.expired()) changed_.wait_for(lock, look_again);
+  agreement_.give_up_without(step);
+}
+
+bool RunControl::conclude(const std::vector<int>& lost) {
   std::unique_lock lock(mutex_);
-  lost_ = ranks_of(lost);
-  while (!agreement_.all_have_ended(lost_) && !deadline.expired())
-    changed_.wait_for(lock, look_again);
+  for (const int worker : lost)
+    agreement_.records().give_up(static_cast<std::size_t>(rank_of(worker)));
+  await(Step::end, lock);
   agreement_.records().mark(Mark::concluded);
+  await(Step::conclude, lock);
   return agreement_.records().any_was_stopped();
 }
 
 std::optional<int> RunControl::report(bool saved) {
-  const Deadline deadline(options_.deadline);
   std::unique_lock lock(mutex_);
   agreement_.records().mark(saved ? Mark::saved : Mark::unsaved);
-  while (!agreement_.all_have_reported(lost_) && !deadline.expired())
-    changed_.wait_for(lock, look_again);
-  for (int worker = 0; worker < group_.size(); ++worker)
-    if (agreement_.records().has(static_cast<std::size_t>(worker), Mark::unsaved)) return worker;
-  return std::nullopt;
+  await(Step::report, lock);
+  const auto unsaved = workers_that(
+      [this](std::size_t rank) { return agreement_.records().has(rank, Mark::unsaved); });
+  return unsaved.empty() ? std::nullopt : std::optional(unsaved.front());
 }
 
 }  // namespace fast::train

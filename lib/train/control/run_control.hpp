@@ -24,8 +24,6 @@ class RunControl {
   };
   /// Collective over all ranks, spares among them.
   RunControl(const Group& group, Options options);
-  /// Gives workers of other hosts a moment to receive the news of this worker's end.
-  ~RunControl();
   RunControl(const RunControl&) = delete;
   RunControl& operator=(const RunControl&) = delete;
 
@@ -54,9 +52,12 @@ class RunControl {
   /// Of a worker that ends before the others: waits until workers of other hosts must have heard
   /// that, a second.
   void spread_news();
-  /// Waits until every worker except those of `lost` has ended. Whether any was stopped: the same
-  /// answer on every worker.
+  /// Waits until every worker has ended and has said whom it has lost, except lost and silent
+  /// workers. `lost`: by this worker. Whether any was stopped: the same answer on every worker.
   bool conclude(const std::vector<int>& lost);
+  /// After conclude(): workers that this or another worker has lost. As long as no worker falls
+  /// silent between its own conclude() and the others', the same on every worker.
+  std::vector<int> given_up() const;
   /// After conclude(): tells the others whether this worker has saved, and waits for theirs.
   /// Returns the lowest worker that has not saved; empty: all have.
   std::optional<int> report(bool saved);
@@ -67,7 +68,9 @@ class RunControl {
   void receive_news();
   Seconds silent_after() const;
   AgreementRecords records() const;
-  std::vector<int> ranks_of(const std::vector<int>& workers) const;
+  int rank_of(int worker) const;
+  std::vector<int> workers_that(const std::function<bool(std::size_t rank)>& are) const;
+  void await(Step step, std::unique_lock<std::mutex>& lock);
 
   std::shared_ptr<exchange::SeatKeeper> seats_;  ///< null without spares
   Group group_;                                  ///< of all ranks
@@ -75,10 +78,9 @@ class RunControl {
   Region region_;
   exchange::Gossip news_;     ///< the ticker's
   bool asked_ = false;        ///< to stop
-  mutable std::mutex mutex_;  ///< guards agreement_ and lost_
+  mutable std::mutex mutex_;  ///< guards agreement_
   std::condition_variable changed_;
   Agreement agreement_;
-  std::vector<int> lost_;    ///< ranks
   exchange::Ticker ticker_;  ///< declared last: it uses all others
 };
 

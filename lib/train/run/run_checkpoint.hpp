@@ -46,8 +46,9 @@ class RunCheckpoint {
   void end(bool left);
   /// See RunControl::left().
   std::vector<int> left() const { return control_.left(); }
-  /// Waits until every worker but those of `lost` has ended. Whether any was stopped.
+  /// See RunControl::conclude() and given_up().
   bool conclude(const std::vector<int>& lost) { return control_.conclude(lost); }
+  std::vector<int> given_up() const { return control_.given_up(); }
   /// Of a run that was stopped: saves the last checkpoint. Returns why that failed; empty: it is
   /// saved.
   std::string leave();

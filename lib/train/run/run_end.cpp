@@ -22,6 +22,18 @@ void note_mean_model(Report& report, const Tested& tested) {
   report.mean_model = tested.measures;
 }
 
+std::vector<int> union_of(const std::vector<int>& a, const std::vector<int>& b) {
+  std::vector<int> all;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all));
+  return all;
+}
+
+std::vector<int> without(const std::vector<int>& all, const std::vector<int>& some) {
+  std::vector<int> others;
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(others));
+  return others;
+}
+
 }  // namespace
 
 RunEnd::RunEnd(const RunPlan& plan, Replica& replica, Evaluator& evaluator, BestModel& best,
@@ -36,30 +48,27 @@ RunEnd::RunEnd(const RunPlan& plan, Replica& replica, Evaluator& evaluator, Best
 Summary RunEnd::summary() {
   replica_.finish();
   stats_ = replica_.worker().stats();
-  note_gone();
+  note_gone({});
   replaced_ = plan_.group.replaced();
   joined_ = plan_.group.joined();
   cut_ = checkpoint_.conclude(gone());
+  note_gone(checkpoint_.given_up());
   Summary summary = cut_ && checkpoint_.saves() ? end_early() : end_with_survivors();
   describe_run(summary);
   return summary;
 }
 
-/// Workers of other hosts that have left may count as lost: only their neighbors have seen more.
-void RunEnd::note_gone() {
+/// `given_up` by any worker. Workers of other hosts that have left may count as lost: only their
+/// neighbors have seen more. Parts of a run that have given up each other end each by itself.
+void RunEnd::note_gone(const std::vector<int>& given_up) {
   const Departures departed = replica_.worker().departed();
-  const std::vector<int> known = checkpoint_.left();
-  std::set_union(departed.left.begin(), departed.left.end(), known.begin(), known.end(),
-                 std::back_inserter(left_));
-  std::set_difference(departed.lost.begin(), departed.lost.end(), left_.begin(), left_.end(),
-                      std::back_inserter(lost_));
+  left_ = union_of(departed.left, checkpoint_.left());
+  lost_ = without(union_of(departed.lost, given_up), left_);
+  if (gone().size() == static_cast<std::size_t>(plan_.group.size()))
+    lost_ = without(departed.lost, left_);
 }
 
-std::vector<int> RunEnd::gone() const {
-  std::vector<int> gone;
-  std::set_union(lost_.begin(), lost_.end(), left_.begin(), left_.end(), std::back_inserter(gone));
-  return gone;
-}
+std::vector<int> RunEnd::gone() const { return union_of(lost_, left_); }
 
 /// Until the last collective call a worker may still go.
 Summary RunEnd::end_with_survivors() {
@@ -69,8 +78,10 @@ Summary RunEnd::end_with_survivors() {
     close();
     return end_together();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::deadline || !plan_.group.some_are_gone()) throw;
-    lost_ = plan_.group.died();
+    const std::vector<int> given_up = checkpoint_.given_up();
+    if (error.kind() != ErrorKind::deadline || (!plan_.group.some_are_gone() && given_up.empty()))
+      throw;
+    note_gone(union_of(plan_.group.died(), given_up));
     failed_together_ = true;
     return end_alone(std::move(fallback));
   }
@@ -199,6 +210,7 @@ std::string RunEnd::reason(std::string unsaved) {
 void RunEnd::describe_run(Summary& summary) const {
   describe(plan_.overview, summary);
   summary.stopped = cut_;
+  summary.ended_alone = is_alone();
   summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
   const RunPosition& position = checkpoint_.position();
   summary.epochs = joined_.empty() ? summary.rounds / position.epoch_rounds()

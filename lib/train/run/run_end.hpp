@@ -39,7 +39,7 @@ class RunEnd {
   }
   /// Lost or left.
   std::vector<int> gone() const;
-  void note_gone();
+  void note_gone(const std::vector<int>& given_up);
   bool is_first_left() const;
   std::string reason(std::string unsaved);
   void describe_run(Summary& summary) const;

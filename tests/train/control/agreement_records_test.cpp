@@ -45,6 +45,14 @@ TEST_CASE("a worker's marks leave its stage and its rounds as they are") {
   CHECK(zero.records.is_running(1));
 }
 
+TEST_CASE("whom a worker has given up is known to all, to that worker too") {
+  Known zero(0), one(1);
+  zero.records.give_up(1);
+  one.records.take_over(zero.words(), {false, true});
+  CHECK(one.records.is_given_up(1));
+  CHECK_FALSE(one.records.is_given_up(0));
+}
+
 TEST_CASE("an older copy of a record changes nothing, and nobody's copy changes one's own record") {
   Known zero(0), one(1);
   const std::vector<bool> only_one = {false, true};

@@ -297,7 +297,7 @@ TEST_CASE("ranks that take no part are not waited for, and join the requests tha
   CHECK(ranks[2]->take_turn(10, 0) == Turn::save);
   // It left when it was done; a rank that never took part is no obstacle.
   for (auto& rank : ranks) rank->records().end(Stage::done, 10);
-  CHECK(ranks[0]->all_have_ended({}));
+  CHECK(ranks[0]->all_have(Step::end));
 }
 
 TEST_CASE("workers that wait before a round stop there, also before the first round") {
