@@ -2,6 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/exchange/group.hpp>
+#include <optional>
 #include <utility>
 
 #include "exchange/collective/slot_reducer.hpp"
@@ -82,9 +83,10 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
       allocate(SlotLayout(shape).part_bytes(), Deadline(options.deadline)), shape);
   const auto heartbeat =
       std::make_shared<Heartbeat>(std::move(board), rank(), options.suspect_after);
-  Ended ended;
-  if (impl_->knows_ends()) ended = [impl = impl_] { return impl->ended(); };
-  return std::make_unique<SlotReducer>(heartbeat, options, std::move(ended));
+  std::optional<Ends> ends;
+  if (impl_->knows_ends())
+    ends = {[impl = impl_] { return impl->ended(); }, [impl = impl_] { return impl->failed(); }};
+  return std::make_unique<SlotReducer>(heartbeat, options, std::move(ends));
 }
 
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,

@@ -58,6 +58,8 @@ class GroupImpl {
   virtual std::vector<int> died() const { return {}; }
   /// Workers that have ended, with success or not; none where nobody reports them.
   virtual std::vector<int> ended() const { return {}; }
+  /// Those of them that ended by themselves, with an error.
+  virtual std::vector<int> failed() const { return {}; }
   virtual bool knows_ends() const { return false; }
   virtual void give_up() {}
   /// Collective. An all-reduce over MPI; null if all workers share memory.

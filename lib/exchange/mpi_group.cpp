@@ -135,6 +135,9 @@ class MpiGroup : public GroupImpl {
   std::vector<int> ended() const override {
     return mpi::ended_among(communicator_.impl()->world_ranks);
   }
+  std::vector<int> failed() const override {
+    return mpi::failed_among(communicator_.impl()->world_ranks);
+  }
   std::vector<int> died() const override {
     return mpi::died_among(communicator_.impl()->world_ranks);
   }

@@ -56,7 +56,9 @@ std::vector<News> news() {
   return all;
 }
 
-bool is_end(const News& one) { return one.what == "died" || one.what == "left"; }
+bool is_failure(const News& one) { return one.what == "failed"; }
+bool is_death(const News& one) { return one.what == "died" || is_failure(one); }
+bool is_end(const News& one) { return one.what == "left" || is_death(one); }
 
 /// The places of those ranks of which there is such news.
 template <class Condition>
@@ -83,8 +85,10 @@ bool some_rank_has_ended() {
 
 std::vector<int> ended_among(const std::vector<int>& ranks) { return places_in(ranks, is_end); }
 
-std::vector<int> died_among(const std::vector<int>& ranks) {
-  return places_in(ranks, [](const News& one) { return one.what == "died"; });
+std::vector<int> died_among(const std::vector<int>& ranks) { return places_in(ranks, is_death); }
+
+std::vector<int> failed_among(const std::vector<int>& ranks) {
+  return places_in(ranks, is_failure);
 }
 
 bool asked_to_leave() {

@@ -31,7 +31,8 @@ bool launcher_watches();
 void notify_launcher_status(std::string_view status);
 
 /// Environment variable: a descriptor of memory in which the launcher lists the ranks that have
-/// ended, one per line: "3 died" or "3 left"; "3 asked" if it asks rank 3, whose memory it is, to
+/// ended, one per line: "3 died", "3 failed" if it ended by itself with an error, or "3 left";
+/// "3 asked" if it asks rank 3, whose memory it is, to
 /// leave; and "3 grow" each time it asks rank 3 to let a spare join.
 inline constexpr const char* launcher_news = "FASTRUN_NEWS_FD";
 
@@ -45,6 +46,8 @@ bool some_rank_has_ended();
 /// an error. The answer has their places in `ranks`. Without a launcher there are none.
 std::vector<int> ended_among(const std::vector<int>& ranks);
 std::vector<int> died_among(const std::vector<int>& ranks);
+/// Those that ended by themselves with an error: of the ranks of died_among().
+std::vector<int> failed_among(const std::vector<int>& ranks);
 
 /// How often the launcher has asked this rank to let a spare join.
 int growths_asked();

@@ -52,23 +52,52 @@ TEST_CASE("more than was announced is refused") {
   });
 }
 
-TEST_CASE("deaths are reported by one survivor, also if they become known one after another") {
-  using Views = std::vector<std::vector<int>>;  // what a survivor knows: at first, a second later …
-  const auto kind_at = [](int rank, const Views& views) {
-    std::size_t call = 0;
-    try {
-      exchange::fail_without([&] { return views[std::min(call++, views.size() - 1)]; }, rank);
-    } catch (const Error& error) {
-      const std::string last = fmt::format("worker {} is gone", fmt::join(views.back(), ", "));
-      CHECK(std::string(error.what()).find(last) != std::string::npos);
-      return error.kind();
-    }
-    return ErrorKind::internal;
+namespace {
+
+/// What a survivor knows at some time: who has ended, and who of them by itself with an error.
+struct View {
+  double after_s;
+  std::vector<int> ended, failed;
+};
+
+/// The survivor's error; internal: none. A worker that does not report counts as dead after 0.4 s.
+ErrorKind kind_at(int rank, const std::vector<View>& views) {
+  const Deadline began(Seconds(0));
+  const auto now = [&]() -> const View& {
+    const View* latest = &views.front();
+    for (const View& view : views)
+      if (began.elapsed_s() >= view.after_s) latest = &view;
+    return *latest;
   };
-  CHECK(kind_at(0, {{1}}) == ErrorKind::deadline);
-  CHECK(kind_at(2, {{1}}) == ErrorKind::peer_failed);
-  // Workers 0 and 1 of 4 have died.
-  CHECK(kind_at(2, {{1}, {0, 1}}) == ErrorKind::deadline);
-  CHECK(kind_at(3, {{1}, {0, 1}}) == ErrorKind::peer_failed);
-  CHECK_NOTHROW(exchange::fail_without([] { return std::vector<int>(); }, 1));
+  try {
+    exchange::fail_without({[&] { return now().ended; }, [&] { return now().failed; }}, rank,
+                           Seconds(0.4));
+  } catch (const Error& error) {
+    const std::string last = fmt::format("worker {} is gone", fmt::join(now().ended, ", "));
+    CHECK(std::string(error.what()).find(last) != std::string::npos);
+    return error.kind();
+  }
+  return ErrorKind::internal;
+}
+
+}  // namespace
+
+TEST_CASE("deaths are reported by one survivor, also if they become known one after another") {
+  CHECK(kind_at(0, {{0, {1}, {}}}) == ErrorKind::deadline);
+  // Worker 0 reports the death of worker 1.
+  CHECK(kind_at(2, {{0, {1}, {}}, {0.2, {0, 1}, {0}}}) == ErrorKind::peer_failed);
+  // Workers 0 and 1 of 4 die, the second at the same time or later.
+  for (const double later : {0.0, 0.2}) {
+    CHECK(kind_at(2, {{0, {1}, {}}, {later, {0, 1}, {}}}) == ErrorKind::deadline);
+    CHECK(kind_at(3, {{0, {1}, {}}, {later, {0, 1}, {}}, {later + 0.1, {0, 1, 2}, {2}}}) ==
+          ErrorKind::peer_failed);
+  }
+  CHECK(kind_at(1, {{0, {}, {}}}) == ErrorKind::internal);
+}
+
+TEST_CASE("a death is reported also if the worker that would report it does not come") {
+  CHECK(kind_at(2, {{0, {0}, {}}}) == ErrorKind::deadline);
+  // Worker 1 gives up first, worker 2 only later.
+  CHECK(kind_at(1, {{0, {3}, {}}}) == ErrorKind::deadline);
+  CHECK(kind_at(2, {{0, {3}, {}}, {0.6, {1, 3}, {1}}}) == ErrorKind::peer_failed);
 }

@@ -195,7 +195,7 @@ class Launcher {
       watch_->ended(number, one.lost ? "lost" : one.succeeded() ? "ended" : describe(status));
     }
     for (const WrapperEnd& wrapper : wrappers_) {
-      wrapper.lines.send(fmt::format("gone {} {}", number, one.succeeded() ? "left" : "died"));
+      wrapper.lines.send(fmt::format("gone {} {}", number, one.how_ended()));
     }
     requests_.ended(number);
     if (one.succeeded()) return;

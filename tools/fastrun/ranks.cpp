@@ -12,6 +12,11 @@ bool Rank::succeeded() const {
   return state == State::ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+const char* Rank::how_ended() const {
+  if (succeeded()) return "left";
+  return WIFEXITED(status) && !lost ? "failed" : "died";
+}
+
 std::string describe(int status) {
   if (WIFSIGNALED(status)) {
     return fmt::format("died of signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));

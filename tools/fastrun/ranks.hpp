@@ -22,6 +22,8 @@ struct Rank {
   std::string host;
   std::vector<std::string> said;
   bool succeeded() const;
+  /// "left"; "failed": by itself, with an error; "died".
+  const char* how_ended() const;
   bool stays() const { return state != State::ended && trains && !leaves; }
   bool is_idle() const { return state != State::ended && !trains && !leaves; }
 };

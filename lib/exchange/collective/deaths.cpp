@@ -9,30 +9,42 @@
 
 namespace fast::exchange {
 namespace {
-constexpr auto reporting = std::chrono::seconds(1);
 
-int lowest_alive(const std::vector<int>& dead) {
-  int rank = 0;
-  while (std::ranges::count(dead, rank) > 0) ++rank;
-  return rank;
+constexpr auto look_again = std::chrono::milliseconds(20);
+
+bool has(const std::vector<int>& workers, int worker) {
+  return std::ranges::count(workers, worker) > 0;
 }
+
+/// The workers below `rank` that live.
+std::vector<int> living_below(int rank, const std::vector<int>& ended) {
+  std::vector<int> living;
+  for (int worker = 0; worker < rank; ++worker)
+    if (!has(ended, worker)) living.push_back(worker);
+  return living;
+}
+
+/// Whether this worker is the one that reports.
+bool reports(const Ends& ends, int rank, Seconds patience) {
+  const std::vector<int> before_it = living_below(rank, ends.all());
+  const auto has_reported = [&](int worker) { return has(ends.failed(), worker); };
+  for (const Deadline waiting(Seconds(0));; std::this_thread::sleep_for(look_again)) {
+    if (std::ranges::any_of(before_it, has_reported)) return false;
+    const auto missing = static_cast<double>(living_below(rank, ends.all()).size());
+    if (waiting.elapsed_s() >= missing * patience.count()) return true;
+  }
+}
+
 }  // namespace
 
-void fail_without(const Ended& dead, int rank) {
-  std::vector<int> known = dead();
-  if (known.empty()) return;
-  int reporter = lowest_alive(known);
-  while (rank != reporter) {
-    std::this_thread::sleep_for(reporting);
-    known = dead();
-    const int next = lowest_alive(known);
-    if (next == reporter) break;
-    reporter = next;
-  }
-  fail(rank == reporter ? ErrorKind::deadline : ErrorKind::peer_failed,
+void fail_without(const Ends& ends, int rank, Seconds patience) {
+  if (ends.all().empty()) return;
+  const ErrorKind kind =
+      reports(ends, rank, patience) ? ErrorKind::deadline : ErrorKind::peer_failed;
+  fail(kind,
        "all-reduce: worker {} is gone; an all-reduce needs every worker, take a rule that averages "
        "with neighbors to go on without it",
-       fmt::join(known, ", "));
+       fmt::join(ends.all(), ", "));
 }
 
 }  // namespace fast::exchange

@@ -1,6 +1,8 @@
 // What an all-reduce says when a worker has died.
 #pragma once
 
+#include <fast/core/deadline.hpp>
+
 #include <functional>
 #include <vector>
 
@@ -9,10 +11,17 @@ namespace fast::exchange {
 /// The workers that are known to have ended.
 using Ended = std::function<std::vector<int>()>;
 
-/// Throws if `dead` returns any rank. A death holds all workers alike, so one of them reports it by
-/// Error(deadline): the lowest that lives. The others wait for a second, because the process
-/// manager ends all ranks when one leaves. They call `dead` again then: the worker that had to
-/// report may have died too. After that, they throw Error(peer_failed).
-void fail_without(const Ended& dead, int rank);
+/// How they have ended.
+struct Ends {
+  Ended all;
+  Ended failed;  ///< of all: those that ended by themselves, with an error that they have told
+};
+
+/// Throws if any worker has ended. A death holds all workers alike, so one of them reports it by
+/// Error(deadline): the lowest that lives. The others wait for it, because the process manager ends
+/// all ranks when one leaves: until it has failed, then they throw Error(peer_failed); or until it
+/// has died too, then the next one reports. A worker that does not come to report within `patience`
+/// counts as dead.
+void fail_without(const Ends& ends, int rank, Seconds patience = Seconds(10));
 
 }  // namespace fast::exchange

@@ -47,8 +47,10 @@ void MpiReducer::average_of(std::span<T> values) {
     if (await_all({request, "MPI_Iallreduce"}, communicator_.impl()->world_ranks, options_))
       continue;
     [[maybe_unused]] const auto* leaked = sum.release();
-    fail_without([&] { return mpi::ended_among(communicator_.impl()->world_ranks); },
-                 communicator_.rank());
+    const std::vector<int>& ranks = communicator_.impl()->world_ranks;
+    fail_without(
+        {[&] { return mpi::ended_among(ranks); }, [&] { return mpi::failed_among(ranks); }},
+        communicator_.rank());
     fail(ErrorKind::deadline,
          "all-reduce: worker {} waited {:.1f} s for the other workers, the last {:.1f} s without "
          "progress of any worker; an all-reduce needs every worker",

@@ -17,10 +17,10 @@ std::size_t slice_begin(std::size_t count, int w, int workers) {
   return w == workers ? count : even / cache_line_bytes * cache_line_bytes;
 }
 
-/// Without `ended`, waits end for suspects.
-ExchangeOptions waiting_for_all(ExchangeOptions options, const Ended& ended) {
-  if (!ended) return options;
-  options.has_ended = [ended](int worker) {
+/// Without `ends`, waits end for suspects.
+ExchangeOptions waiting_for_all(ExchangeOptions options, const std::optional<Ends>& ends) {
+  if (!ends) return options;
+  options.has_ended = [ended = ends->all](int worker) {
     const std::vector<int> dead = ended();
     return std::find(dead.begin(), dead.end(), worker) != dead.end();
   };
@@ -30,12 +30,12 @@ ExchangeOptions waiting_for_all(ExchangeOptions options, const Ended& ended) {
 }  // namespace
 
 SlotReducer::SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat,
-                         const ExchangeOptions& options, Ended ended)
+                         const ExchangeOptions& options, std::optional<Ends> ends)
     : board_(heartbeat->board()),
       rank_(heartbeat->rank()),
       peers_(heartbeat),
-      waiter_(heartbeat, waiting_for_all(options, ended)),
-      ended_(std::move(ended)) {}
+      waiter_(heartbeat, waiting_for_all(options, ends)),
+      ends_(std::move(ends)) {}
 
 void SlotReducer::arrive(std::int64_t phase) {
   mixing::stream_fence();
@@ -51,7 +51,7 @@ void SlotReducer::await(int worker, std::int64_t phase) {
       worker, [&] { return progress.load(std::memory_order_acquire) >= phase; }, "all-reduce",
       calls_);
   if (outcome == PeerWaiter::Outcome::ready) return;
-  if (ended_) fail_without(ended_, rank_);
+  if (ends_) fail_without(*ends_, rank_);
   fail(ErrorKind::deadline,
        "all-reduce: worker {} cannot continue in call {} because worker {} has left; an "
        "all-reduce needs every worker",

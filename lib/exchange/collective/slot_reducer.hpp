@@ -3,7 +3,9 @@
 #pragma once
 
 #include <fast/exchange/reducer.hpp>
+
 #include <memory>
+#include <optional>
 
 #include "exchange/collective/deaths.hpp"
 #include "exchange/shared/peer_waiter.hpp"
@@ -14,10 +16,10 @@ namespace fast::exchange {
 class SlotReducer : public Reducer {
  public:
   /// The board's payload is one vector of the largest size that will be averaged. Slot 0 takes
-  /// inputs, slot 1 results. With `ended`, a worker that is silent is waited for until it is known
+  /// inputs, slot 1 results. With `ends`, a worker that is silent is waited for until it is known
   /// to have ended; without, until it is a suspect.
   SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat, const ExchangeOptions& options,
-              Ended ended = {});
+              std::optional<Ends> ends = {});
   void average(std::span<float> values) override { average_of(values); }
   void average(std::span<double> values) override { average_of(values); }
 
@@ -31,7 +33,7 @@ class SlotReducer : public Reducer {
   int rank_;
   SlotPeers peers_;
   PeerWaiter waiter_;
-  Ended ended_;  ///< may be empty
+  std::optional<Ends> ends_;
   std::int64_t calls_ = 0;
 };
 
