@@ -108,7 +108,9 @@ bool TrainingLoop::leaves() {
 void TrainingLoop::run_epoch(int epoch) {
   const Departures departed = replica_.worker().departed();
   std::vector<int> gone = departed.lost;
-  gone.insert(gone.end(), departed.left.begin(), departed.left.end());
+  // The worker knows those of its own host, the control those of all hosts.
+  for (const auto& left : {departed.left, checkpoint_.left()})
+    gone.insert(gone.end(), left.begin(), left.end());
   batches_.take_over(gone, replica_.worker().round());
 #ifndef NDEBUG
   replica_.worker().layout().require_in_place(replica_.home().tensors());
