@@ -152,9 +152,23 @@ void Resume::load() {
     const Metadata place = first_place(point_->manifest);
     if (!place.empty()) state_.take_place(place);
   }
-  if (point_->exact) state_.read_memory(*point_->own);
+  if (point_->exact) state_.read_average_so_far(*point_->own);
+  load_best();
   replica_.home().upload();
   if (!point_->exact) replica_.restart_ema();
+}
+
+/// Worker 0's file may be whole where another one is missing, or where the workers are more or
+/// fewer.
+void Resume::load_best() {
+  if (!state_.keeps_best()) return;
+  if (point_->own) return state_.read_best(*point_->own);
+  try {
+    state_.read_best(read_shard(point_->manifest, 0));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    plan_.log(LogLevel::warning, fmt::format("{}; the best model so far is lost", error.what()));
+  }
 }
 
 /// Of as many workers: the neighbors' average, or everybody's where no neighbor's file is whole.

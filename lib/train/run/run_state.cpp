@@ -65,20 +65,23 @@ void RunState::take_place(const Metadata& metadata) {
   balancer_.take_shares(metadata);
 }
 
-void RunState::read_memory(const Safetensors& own) {
+void RunState::read_average_so_far(const Safetensors& own) {
   if (Ema* ema = replica_.ema()) {
     own.read(prefixed(ema_prefix, ema->state()));
     ema->take_state();
   }
-  const std::vector<TensorView> saved = views_of(own, best_prefix);
-  if (!best_.is_keeper() || saved.empty()) return;
+}
+
+void RunState::read_best(const Safetensors& first) {
+  const std::vector<TensorView> saved = views_of(first, best_prefix);
+  if (saved.empty()) return;
   std::vector<TensorView> room = best_.room();
   // Runs that knew class labels only have saved no loss.
   std::erase_if(room, [&](const TensorView& view) {
     return std::none_of(saved.begin(), saved.end(),
                         [&](const TensorView& other) { return other.name == view.name; });
   });
-  own.read(prefixed(best_prefix, std::move(room)));
+  first.read(prefixed(best_prefix, std::move(room)));
 }
 
 void RunState::restore_rule(const Safetensors& own) {

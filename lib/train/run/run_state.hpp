@@ -21,6 +21,7 @@ class RunState {
       : replica_(replica), best_(best), position_(position), balancer_(balancer) {}
 
   RunPosition& position() const { return position_; }
+  bool keeps_best() const { return best_.is_keeper(); }
   /// The place in the data, and the shares, of a checkpoint's file.
   void take_place(const Metadata& metadata);
 
@@ -30,8 +31,10 @@ class RunState {
 
   /// Model, optimizer and place from a worker's file.
   void read(const Safetensors& own);
-  /// The rest: moving average, best model, and the rule's state (collective).
-  void read_memory(const Safetensors& own);
+  /// The rest: moving average, best model, and the rule's state (collective). The best model is in
+  /// worker 0's file.
+  void read_average_so_far(const Safetensors& own);
+  void read_best(const Safetensors& first);
   void restore_rule(const Safetensors& own);
   /// Model and optimizer as the average of some workers' files. Throws as average_shards() does.
   void read_average(const Manifest& manifest, const std::vector<int>& workers, const LogSink& log);

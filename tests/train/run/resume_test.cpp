@@ -7,6 +7,7 @@
 #include <fast/train/checkpoint.hpp>
 
 #include <atomic>
+#include <cstring>
 #include <fstream>
 #include <mutex>
 #include <thread>
@@ -309,6 +310,37 @@ TEST_CASE("a broken file is made up for by the neighbors', or refused") {
                                  options.checkpoints.strict = true;
                                }),
                     Catch::Contains("worker-2.safetensors"));
+}
+
+TEST_CASE("the best model so far is kept without a worker's file, and with more or fewer workers") {
+  const auto best_epoch = [](const testing::TemporaryDirectory& directory) {
+    const train::Safetensors file = train::read_shard(train::find_checkpoint(directory.path()), 0);
+    std::int64_t epoch = -1;
+    for (const train::StoredTensor& tensor : file.tensors())
+      if (tensor.name == "best.epoch") std::memcpy(&epoch, file.data(tensor).data(), sizeof epoch);
+    return epoch;
+  };
+  const auto validated = [](train::TrainerOptions& options, const auto& directory, int epochs) {
+    options.validation = 0.2;
+    options.epochs = epochs;
+    options.checkpoints.directory = directory.path();
+    options.checkpoints.every_rounds = 1;
+    options.checkpoints.keep = 1;
+  };
+  for (const int after : {3, 2, 4}) {
+    INFO("3 to " << after);
+    const testing::TemporaryDirectory before, later;
+    train_with(3, {}, [&](auto& options) { validated(options, before, 2); });
+    const std::int64_t best = best_epoch(before);
+    CHECK(best == 0);
+    std::filesystem::remove(train::find_checkpoint(before.path()).file(1));
+    train_with(after, {}, [&](train::TrainerOptions& options) {
+      validated(options, later, 4);
+      options.learning_rate.base = 1e-9;  // the model does not get better
+      resume_from(before.path())(options);
+    });
+    CHECK(best_epoch(later) == best);
+  }
 }
 
 TEST_CASE("checkpoints that are not there, or of another model, are refused") {

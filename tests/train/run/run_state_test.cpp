@@ -44,7 +44,8 @@ TEST_CASE("a run that reads its saved state continues with the same bits") {
     const train::Safetensors saved(file);
     CHECK(saved.metadata().at("fast.workers") == "1");
     parts.state.read(saved);
-    parts.state.read_memory(saved);
+    parts.state.read_average_so_far(saved);
+    if (parts.state.keeps_best()) parts.state.read_best(saved);
     parts.state.restore_rule(saved);
     CHECK(parts.position.round() == 9);
     train_rounds(parts, 9, 9);
