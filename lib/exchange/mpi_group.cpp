@@ -79,7 +79,9 @@ class MpiGroup : public GroupImpl {
     };
     const std::size_t part_bytes = round_up(bytes_per_worker, page_bytes);
     auto owner = std::make_shared<Owner>();
-    owner->window = std::make_unique<mpi::SharedWindow>(host_, part_bytes, deadline);
+    require_on_all_hosts(deadline, [&] {
+      owner->window = std::make_unique<mpi::SharedWindow>(host_, part_bytes, deadline);
+    });
     const auto elsewhere = static_cast<std::size_t>(size() - host_.size());
     if (elsewhere > 0) owner->mirrors = std::make_unique<MirrorMemory>(elsewhere * part_bytes);
     Region region;
@@ -152,6 +154,22 @@ class MpiGroup : public GroupImpl {
   }
 
  private:
+  /// Collective. `allocate` may fail on all ranks of a host. Then it fails on all ranks, and rank 0
+  /// says why.
+  template <class Allocate>
+  void require_on_all_hosts(const Deadline& deadline, const Allocate& allocate) const {
+    if (!several_hosts_) return allocate();
+    std::string why;
+    try {
+      allocate();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::resource && error.kind() != ErrorKind::peer_failed) throw;
+      why = error.what();
+    }
+    for (const std::string& text : communicator_.all_gather(why, deadline, "Group: allocating"))
+      require(text.empty(), rank() == 0 ? ErrorKind::resource : ErrorKind::peer_failed, "{}", text);
+  }
+
   mpi::Communicator communicator_;
   mpi::Communicator host_;
   std::vector<int> index_on_host_;  ///< by rank; -1: on another host

@@ -33,16 +33,11 @@ void check_room(const Communicator& host, std::size_t bytes_per_rank, const Dead
   for (const std::string& text : all) least = std::min<std::size_t>(least, std::stoull(text));
   const std::size_t needed = bytes_per_rank * static_cast<std::size_t>(host.size());
   constexpr double mib = 1024.0 * 1024.0;
-  if (needed > least) {
-    throw Error(
-        ErrorKind::resource,
-        fmt::format("SharedWindow: /dev/shm has {:.1f} MiB free, {} workers on this host need "
-                    "{:.1f} MiB; enlarge it (mount -o remount,size=... /dev/shm), start fewer "
-                    "workers per host or train a smaller model",
-                    static_cast<double>(least) / mib, host.size(),
-                    static_cast<double>(needed) / mib),
-        true);
-  }
+  require(needed <= least, host.rank() == 0 ? ErrorKind::resource : ErrorKind::peer_failed,
+          "SharedWindow: /dev/shm has {:.1f} MiB free, {} workers on this host need {:.1f} MiB; "
+          "enlarge it (mount -o remount,size=... /dev/shm), start fewer workers per host or train "
+          "a smaller model",
+          static_cast<double>(least) / mib, host.size(), static_cast<double>(needed) / mib);
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ class Group {
                                       std::string_view purpose) const;
   /// Collective. Waits for every worker.
   void barrier(const Deadline& deadline, std::string_view purpose) const;
-  /// Collective. Throws Error(resource) on every worker if there is not enough memory.
+  /// Collective. If there is not enough memory on some host, throws Error(resource) on worker 0,
+  /// and Error(peer_failed) on the others.
   Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) const;
 
   /// Whether some worker's process has ended; and the workers that died or ended with an error.
