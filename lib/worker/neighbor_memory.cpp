@@ -2,24 +2,34 @@
 
 #include <algorithm>
 
+#include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
+
 namespace fast::worker {
 
 NeighborMemory::NeighborMemory(const Context& context)
     : worker_(context), presence_(context.setting.group.everyone().size()) {}
 
-/// True when the presence of any neighbor of the round has changed since the last time that this
-/// worker met it.
+/// The rank in that worker's place.
+int NeighborMemory::rank_of(int worker) const {
+  const auto seats = worker_.setting.group.impl().seats();
+  return seats ? seats->table().holder(worker) : worker;
+}
+
+/// True when any neighbor of the round has left, has come back or is another rank since the last
+/// time that this worker met it.
 bool NeighborMemory::note(const std::vector<Arrival>& arrivals, const RoundEdges& edges) {
   bool changed = false;
   for (const Arrival& arrival : arrivals) {
     const bool there = is_present(arrival) || arrival.state == Arrival::State::torn;
-    changed |= presence_.note(arrival.worker, !there);
+    changed |= presence_.note(arrival.worker, there ? std::optional(arrival.rank) : std::nullopt);
   }
   if (!worker_.setting.passes_mass()) return changed;
   for (const int reader : edges.destinations) {
     if (std::binary_search(edges.sources.begin(), edges.sources.end(), reader)) continue;
     const Arrival::State state = worker_.exchange.look(reader, worker_.progress.combinations);
-    changed |= presence_.note(reader, state != Arrival::State::present);
+    const bool there = state == Arrival::State::present;
+    changed |= presence_.note(reader, there ? std::optional(rank_of(reader)) : std::nullopt);
   }
   return changed;
 }

@@ -2,26 +2,28 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace fast::worker {
 
 class Presence {
  public:
-  /// At first all workers are taken to be there.
-  explicit Presence(int workers) : absent_(static_cast<std::size_t>(workers), false) {}
+  /// At first all workers are taken to be there, whoever they are.
+  explicit Presence(int workers) : met_(static_cast<std::size_t>(workers), anyone) {}
 
-  bool is_absent(int worker) const { return absent_[static_cast<std::size_t>(worker)]; }
-  /// True when the worker has left or come back since it was noted last.
-  bool note(int worker, bool absent) {
-    const auto noted = absent_.begin() + worker;
-    const bool changed = *noted != absent;
-    *noted = absent;
-    return changed;
+  bool is_absent(int worker) const { return !met_[static_cast<std::size_t>(worker)]; }
+  /// `rank` is there for that worker; none: it is absent. True when the worker has left or come
+  /// back since it was noted last, or when another rank is in its place.
+  bool note(int worker, std::optional<int> rank) {
+    const auto before = std::exchange(met_[static_cast<std::size_t>(worker)], rank);
+    return before != rank && !(before == anyone && rank);
   }
 
  private:
-  std::vector<bool> absent_;
+  static constexpr int anyone = -1;
+  std::vector<std::optional<int>> met_;
 };
 
 }  // namespace fast::worker

@@ -162,7 +162,8 @@ void Recovery::publish_first(Publisher& publisher, double epoch) {
   worker_.exchange.complete(worker_.progress.combinations);
 }
 
-/// The epoch is newer than any that workers have reached by counting departures.
+/// The epoch is newer than any that workers have reached by counting departures, unless spares have
+/// taken other seats before. In any case its neighbors begin an epoch when they meet another rank.
 void Recovery::take_seat(Publisher& publisher, const exchange::SeatOffer& offer,
                          const ComeTo& come_to) {
   adopt_round(offer);

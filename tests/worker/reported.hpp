@@ -4,6 +4,7 @@
 #include <fast/exchange/group.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,11 +14,13 @@
 
 namespace fast::testing {
 
-/// A group of threads whose launcher reports the death of a worker when the test says so.
+/// A group of threads whose launcher reports the deaths that the test says.
 class Reported final : public GroupImpl {
  public:
-  Reported(Group threads, int worker, const std::atomic<bool>& reports)
-      : threads_(std::move(threads)), worker_(worker), reports_(reports) {}
+  using Deaths = std::function<std::vector<int>()>;
+
+  Reported(Group threads, Deaths deaths)
+      : threads_(std::move(threads)), deaths_(std::move(deaths)) {}
   int rank() const override { return threads_.rank(); }
   int size() const override { return threads_.size(); }
   std::string name() const override { return "reported"; }
@@ -31,19 +34,18 @@ class Reported final : public GroupImpl {
   std::shared_ptr<GroupImpl> subgroup(int color, const Deadline& deadline) override {
     return GroupImpl::of(threads_).subgroup(color, deadline);
   }
-  std::vector<int> died() const override {
-    return reports_ ? std::vector<int>{worker_} : std::vector<int>{};
-  }
+  std::vector<int> died() const override { return deaths_(); }
 
  private:
   Group threads_;
-  int worker_;
-  const std::atomic<bool>& reports_;
+  Deaths deaths_;
 };
 
 /// The death of that worker is reported as soon as `reports` is true.
 inline Group reported(const Group& threads, int worker, const std::atomic<bool>& reports) {
-  return GroupImpl::group(std::make_shared<Reported>(threads, worker, reports));
+  return GroupImpl::group(std::make_shared<Reported>(threads, [worker, &reports] {
+    return reports ? std::vector<int>{worker} : std::vector<int>{};
+  }));
 }
 
 }  // namespace fast::testing

@@ -139,6 +139,54 @@ double optimum(int workers) {
   return sum / workers;
 }
 
+/// Of a run whose worker 1 and then worker 3 are lost.
+constexpr int second_lost = 3, second_dies_in = 120;
+
+/// Until a spare has the seat.
+void lose_seat(Worker& worker, const Group& group, std::atomic<int>& deaths) {
+  ++deaths;
+  const Deadline deadline(Seconds(30));
+  while (group.has_seat() && !deadline.expired()) std::this_thread::yield();
+  worker.step([] {}, {.learning_rate = 0.02});
+}
+
+/// As long as the step of a slow model: the second spare is seated before the neighbors look.
+void compute_until_replaced(const Group& group) {
+  const Deadline deadline(Seconds(30));
+  while (group.replaced().size() < 2 && !deadline.expired()) std::this_thread::yield();
+}
+
+/// The weights of all seats in the end.
+std::vector<double> train_with_two_losses(const Run& run) {
+  std::vector<double> ends;
+  std::mutex mutex;
+  std::atomic<int> deaths{0};
+  const auto died = [&] {
+    const std::vector<int> all{lost_worker, second_lost};
+    return std::vector<int>(all.begin(), all.begin() + deaths);
+  };
+  local::run(run.workers + 2, [&](const Group& threads) {
+    const Group group = with_spares(Group(std::make_shared<testing::Reported>(threads, died)), 2);
+    std::vector<double> x(5, 1.0);
+    WorkerOptions options = testing::quick();
+    options.algorithm = algorithm::by_name(run.rule, run.parameters);
+    Worker worker(group, run.topology, {view_of("x", std::span(x))}, options);
+    const bool first = threads.rank() == lost_worker, second = threads.rank() == second_lost;
+    while (worker.round() < (first ? run.dies_in : second ? second_dies_in : 800)) {
+      const auto step = [&] {
+        if (!second && worker.round() >= second_dies_in) compute_until_replaced(group);
+        for (double& value : x) value += 0.02 * (target(worker.rank()) - value);
+      };
+      worker.step(step, {.learning_rate = 0.02});
+    }
+    if (first || second) lose_seat(worker, group, deaths);
+    worker.await_finish();
+    const std::lock_guard lock(mutex);
+    if (group.has_seat()) ends.push_back(x[4]);
+  });
+  return ends;
+}
+
 }  // namespace
 
 TEST_CASE("a spare that is not needed returns without a seat when training has ended") {
@@ -172,6 +220,24 @@ TEST_CASE("with a spare on the lost worker's seat, the mean goes to the optimum 
     // Without the seat, it would be 6 and more away.
     CHECK(end.sum / run.workers ==
           Approx(optimum(run.workers)).margin(run.staleness == 0 ? 1e-3 : 1.0));
+  }
+}
+
+TEST_CASE("a second spare, on another seat, restarts the rules that remember the neighbor before") {
+  const algorithm::Parameters changes{{"period", "2"}, {"changes", "true"}};
+  const algorithm::Parameters few{{"fraction", "0.4"}, {"consensus_step", "0.3"}};
+  const TopologyRule directed = stencil::ring(true);
+  for (const Run& run : {Run{"gradient_tracking", 0, 5}, Run{"d2", 0, 5},
+                         Run{"choco", 0, 5, 2, false, few}, Run{"gasloc", 0, 5, 2, false, changes},
+                         Run{"push_sum", 0, 5, 2, false, {}, "identity", directed}}) {
+    INFO(run.text());
+    const std::vector<double> ends = train_with_two_losses(run);
+    REQUIRE(ends.size() == 5);
+    double sum = 0;
+    for (const double end : ends) sum += end / 5;
+    CHECK(sum == Approx(optimum(run.workers)).margin(0.1));
+    CAPTURE(ends[0], ends[1], ends[2], ends[3], ends[4]);
+    for (const double end : ends) CHECK(end == Approx(sum).margin(3.0));
   }
 }
 

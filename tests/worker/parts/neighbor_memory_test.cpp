@@ -38,6 +38,23 @@ TEST_CASE("an epoch begins when a neighbor leaves and when it comes back, and at
   CHECK(memory.epoch_after(there(), *round) == 1);
 }
 
+TEST_CASE("an epoch begins when another rank is in a neighbor's place, absent before or not") {
+  Scene scene(1, 3, stencil::ring(), with(algorithm::gradient_tracking()));
+  NeighborMemory memory(scene.context);
+  const auto round = scene.plan.at(0);
+  const auto from = [&](int rank, Arrival::State state = Arrival::State::present) {
+    Arrival arrival = scene.arrival(2, 1);
+    arrival.rank = rank;
+    arrival.state = state;
+    return std::vector{scene.arrival(0, 1), arrival};
+  };
+  CHECK(memory.epoch_after(from(4), *round) == 0);  // whoever is met first
+  CHECK(memory.epoch_after(from(5), *round) == 1);
+  scene.mixer.restart(1);
+  CHECK(memory.epoch_after(from(5), *round) == 1);
+  CHECK(memory.epoch_after(from(6, Arrival::State::torn), *round) == 2);
+}
+
 TEST_CASE("a torn payload is no departure") {
   Scene scene(1, 3, stencil::ring(), with(algorithm::gradient_tracking()));
   NeighborMemory memory(scene.context);
