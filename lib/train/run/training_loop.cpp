@@ -40,6 +40,7 @@ LoopFigures TrainingLoop::run() {
     run_epoch(epoch);
     if (figures_.left || checkpoint_.stopped() || best_.stops(epoch)) break;
   }
+  if (has_seat() && !figures_.left && !checkpoint_.stopped()) make_up_rest();
   log_.finish();
   balancer_.end(figures_.left);
   checkpoint_.end(figures_.left);
@@ -210,12 +211,21 @@ void TrainingLoop::count_damage(const Batch& batch) {
                                              : plan_.data.train.first_damage()));
 }
 
-/// A batch that the worker before this one on its seat has left out.
-void TrainingLoop::make_up(double rate) {
+/// A batch that the worker before this one on its seat has left out. False: none is left.
+bool TrainingLoop::make_up(double rate) {
   const Batch* missed = batches_.next_missed();
-  if (missed == nullptr) return;
+  if (missed == nullptr) return false;
   replica_.step_more(*missed, rate);
   figures_.samples += static_cast<double>(missed->count());
+  return true;
+}
+
+/// After the last round, at its rate.
+void TrainingLoop::make_up_rest() {
+  const auto start = Clock::now();
+  const double rate = rate_ > 0 ? rate_ : rate_in(plan_.options.epochs - 1, batches_.rounds() - 1);
+  while (has_seat() && make_up(rate)) continue;
+  figures_.seconds += Seconds(Clock::now() - start).count();
 }
 
 /// Rules that read no neighbors publish nothing in their rounds: the mean model needs it here.

@@ -42,7 +42,8 @@ class TrainingLoop {
   void begin_epoch();
   void grow();
   GrowthRounds growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const;
-  void make_up(double rate);
+  bool make_up(double rate);
+  void make_up_rest();
   void count_damage(const Batch& batch);
   void await_samples();
   void tell_of_wait();

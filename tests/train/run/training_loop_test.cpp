@@ -77,3 +77,17 @@ TEST_CASE("the loop makes every round of every epoch once") {
     CHECK(summary.epochs == 3);
   });
 }
+
+TEST_CASE(
+    "what a worker before has left out is made up for, also if that takes more than all rounds") {
+  train::TrainerOptions options = trainer_options();
+  with_one_worker(options, [&](RunParts& parts) {
+    const auto rounds = 3 * static_cast<std::int64_t>(parts.batches.rounds());
+    parts.batches.note_left_out(rounds + 20, 4, 0);
+    train::LoopFigures figures;
+    const train::Summary summary = run_to_the_end(parts, figures);
+    CHECK(summary.rounds == static_cast<std::uint64_t>(rounds));
+    CHECK(figures.samples == 16.0 * static_cast<double>(rounds + rounds + 20));
+    CHECK(parts.batches.next_missed() == nullptr);
+  });
+}
