@@ -67,7 +67,8 @@ Entered Entry::replace(const exchange::SeatOffer& offer, const Recovery::ComeTo&
   recovery_.take_seat(publisher_, offer, come_to);
   announce_running();
   if (!seats_->take()) return Entered::seat_taken;
-  mpi::notify_launcher(mpi::LauncherNote::took_seat);
+  mpi::notify_launcher(offer.is_unused() ? mpi::LauncherNote::joined
+                                         : mpi::LauncherNote::took_seat);
   const WorkerStats& stats = worker_.progress.stats;
   worker_.warn(fmt::format(
       "worker {}: a spare has taken this seat in round {}; the worker before had made {} rounds",

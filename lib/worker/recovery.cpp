@@ -172,9 +172,8 @@ void Recovery::take_seat(Publisher& publisher, const exchange::SeatOffer& offer,
   const int growths = come_to(stats.rounds);
   publish_first(publisher,
                 epoch_of_growth(growths) + epochs_per_version * static_cast<double>(offer.version));
-  const bool never_held = offer.growth > 0 && offer.progress == 0;  // who was to join was lost
   stats.predecessor_rounds =
-      never_held ? stats.joined_at : offer.progress * worker_.setting.steps();
+      offer.is_unused() ? stats.joined_at : offer.progress * worker_.setting.steps();
 }
 
 /// At staleness 0, the neighbors read it from the growth's round on, and keep their publications of

@@ -35,6 +35,13 @@ struct RunUnderWay {
     requests.ended(rank);
   }
 
+  /// Its seat is another's, so it ends early and with success.
+  void lose_seat(int rank) {
+    ranks[rank].trains = false;
+    ranks[rank].state = fastrun::Rank::State::ended;
+    requests.ended(rank);
+  }
+
   fast::testing::TemporaryDirectory directory;
   Options options;
   Ranks ranks;
@@ -71,6 +78,33 @@ TEST_CASE("what a rank that died was asked goes to another one") {
   run.ask("grow");
   run.die(0);
   CHECK(run.sent == Texts{"grow 0", "grow 1"});
+}
+
+TEST_CASE("what a rank that has lost its seat was asked goes to another one") {
+  RunUnderWay run;
+  run.ask("grow");
+  run.lose_seat(0);
+  CHECK(run.sent == Texts{"grow 0", "grow 1"});
+}
+
+TEST_CASE("a request that a rank leaves open as training ends goes to nobody") {
+  RunUnderWay run;
+  run.ask("grow");
+  run.ranks[0].state = fastrun::Rank::State::ended;
+  run.requests.ended(0);
+  CHECK(run.sent == Texts{"grow 0"});
+}
+
+TEST_CASE(
+    "a worker that has refused to leave counts as one that stays, however often it is asked") {
+  RunUnderWay run;
+  run.ask("leave 0");
+  run.requests.refuses_to_leave(0);
+  CHECK(run.ranks[0].stays());
+  run.ask("leave 0");
+  CHECK(run.sent == Texts{"leave 0"});
+  CHECK(run.said.back().ends_with("rank 0 cannot leave: it has refused"));
+  CHECK(run.ranks[0].stays());
 }
 
 TEST_CASE("a rank that is out of reach may have passed the request on: nobody is asked again") {

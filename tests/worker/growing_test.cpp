@@ -1,5 +1,8 @@
 // Workers that become more, as threads. All suspect nobody before half a minute has passed: no test
 // ends in time if somebody waits for a worker that does not come.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <fast/exchange/local.hpp>
 #include <fast/exchange/spares.hpp>
 #include <fast/topology/schedules.hpp>
@@ -10,11 +13,13 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 
 #include "exchange/group_impl.hpp"
 #include "exchange/seats/seat_keeper.hpp"
+#include "mpi/launcher.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "worker/quick.hpp"
@@ -195,6 +200,53 @@ void check_growth(const GrowingRun& run) {
   for (const std::int64_t round : grown.changed_in) CHECK(round == grown.changed_in.front());
 }
 
+/// What ranks tell their launcher meanwhile.
+class LauncherNotes {
+ public:
+  LauncherNotes() {
+    testing::expect(pipe2(ends_.data(), O_NONBLOCK) == 0, "no pipe");
+    setenv(mpi::launcher_descriptor, std::to_string(ends_[1]).c_str(), 1);
+  }
+  ~LauncherNotes() {
+    unsetenv(mpi::launcher_descriptor);
+    for (const int end : ends_) close(end);
+  }
+  LauncherNotes(const LauncherNotes&) = delete;
+  LauncherNotes& operator=(const LauncherNotes&) = delete;
+  /// Those of a kind, of all that were told.
+  std::ptrdiff_t count(mpi::LauncherNote note) {
+    std::array<char, 4096> bytes{};
+    for (ssize_t n = 0; (n = read(ends_[0], bytes.data(), bytes.size())) > 0;)
+      told_.append(bytes.data(), static_cast<std::size_t>(n));
+    return std::count(told_.begin(), told_.end(), static_cast<char>(note));
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+  std::string told_;
+};
+
+/// Averages. A worker that fails does so when it publishes for the first time.
+struct FailingAverage {
+  bool fails = false;
+
+  algorithm::Declaration declare() const {
+    return {.name = "failing average", .summary = "x", .source = "x", .republishes = true};
+  }
+  bool begin_publish(const algorithm::RoundInfo&, std::span<double>) const {
+    require(!fails, ErrorKind::resource, "the newcomer fails");
+    return true;
+  }
+  template <class T>
+  void publish(const algorithm::Block<T>& block) const {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  template <class T>
+  void combine(const algorithm::Block<T>& block) const {
+    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
+  }
+};
+
 }  // namespace
 
 TEST_CASE("when a worker joins, the mean goes to the optimum of all") {
@@ -270,4 +322,25 @@ TEST_CASE("a program that does not allow it does not grow, and the spare ends wi
     expect(group.joined().empty(), "somebody has joined");
     if (group.has_seat()) group.barrier(Deadline(Seconds(30)), "the workers alone");
   });
+}
+
+TEST_CASE("a spare has joined that begins in place of a newcomer that failed before") {
+  LauncherNotes notes;
+  local::run(5, [](const Group& threads) {
+    const Group group = with_spares(threads, 2);
+    const bool fails = threads.rank() == 3;
+    std::vector<double> x(5, 1.0);
+    WorkerOptions options = growing_options({"awc"});
+    options.algorithm = algorithm::elementwise(FailingAverage{fails});
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    worker.allow_growth();
+    if (threads.rank() == 0) group.impl().seats()->growth().request();
+    while (worker.round() < 1500)
+      worker.step([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+    worker.await_finish();
+    expect(group.has_seat() == !fails, "another rank has a seat");
+    if (!fails) expect(group.joined() == std::vector<int>{3}, "nobody has joined");
+  });
+  CHECK(notes.count(mpi::LauncherNote::joined) == 1);
+  CHECK(notes.count(mpi::LauncherNote::took_seat) == 0);
 }

@@ -164,7 +164,7 @@ class Launcher {
     } else if (kind == "trains" || kind == "idles") {
       one.trains = kind == "trains";
     } else if (kind == "stays") {
-      one.leaves = false;  // others may leave in its place
+      requests_.refuses_to_leave(number);
     } else if (kind == "joins") {
       one.trains = true;
       requests_.joined();

@@ -13,10 +13,11 @@ namespace fastrun {
 struct Rank {
   enum class State { starting, running, ended };
   State state = State::starting;
-  bool began = false;   ///< all ranks have met
-  bool trains = true;   ///< a spare only while it has a seat
-  bool leaves = false;  ///< it was asked to
-  bool lost = false;    ///< out of reach
+  bool began = false;    ///< all ranks have met
+  bool trains = true;    ///< a spare only while it has a seat
+  bool leaves = false;   ///< it was asked to
+  bool refuses = false;  ///< to leave
+  bool lost = false;     ///< out of reach
   long pid = 0;
   int status = 0;  ///< as of waitpid
   std::string host;

@@ -19,8 +19,14 @@ void Requests::look() {
 
 void Requests::ended(int rank) {
   const int unanswered = growths_.end(rank);
-  if (ranks_[rank].succeeded()) return;
-  for (int request = 0; request < unanswered; ++request) ask_again_to_grow(ranks_[rank]);
+  const Rank& gone = ranks_[rank];
+  if (gone.succeeded() && gone.trains) return;  // training has ended
+  for (int request = 0; request < unanswered; ++request) ask_again_to_grow(gone);
+}
+
+void Requests::refuses_to_leave(int rank) {
+  ranks_[rank].leaves = false;
+  ranks_[rank].refuses = true;
 }
 
 void Requests::hear_control() {
@@ -80,6 +86,7 @@ std::string Requests::why_not_to_leave(int number) const {
   if (one.state == Rank::State::ended) return fmt::format("rank {} has ended already", number);
   if (!ranks_.training_began())
     return fmt::format("rank {} cannot leave before training begins; ask again", number);
+  if (one.refuses) return fmt::format("rank {} cannot leave: it has refused", number);
   const int others =
       ranks_.count([&](const Rank& other) { return &other != &one && other.stays(); });
   if (one.trains && !one.leaves && others < std::max(1, options_.min_workers))

@@ -26,6 +26,8 @@ class Requests {
   void look();
   /// The rank that was asked to pass on a growth has answered.
   void answer(int rank, bool grows) { growths_.answer(rank, grows); }
+  /// The rank that was asked to leave stays. Others may leave in its place.
+  void refuses_to_leave(int rank);
   /// A spare has joined.
   void joined() { growths_.join(); }
   /// That rank has ended. What it was asked to pass on goes to another one.

@@ -31,6 +31,8 @@ struct SeatOffer {
   std::uint64_t version = 0;
   std::int64_t progress = 0;  ///< combinations that the former holder is known to have finished
   int growth = 0;             ///< the one that has opened the seat; 0: a founder began there
+  /// Nobody has trained there: who was to join was lost before.
+  bool is_unused() const { return growth > 0 && progress == 0; }
 };
 
 /// One rank's part. Calls are one thread's at a time.
