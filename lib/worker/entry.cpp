@@ -35,6 +35,8 @@ void Entry::adopt_initial() {
 
 Entered Entry::take_seat(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
   worker_.mixer.start(false);
+  worker_.progress.republished = offer.republished;
+  seats_->note_republished(offer.republished);
   const bool joins = offer.growth > seats_->growth().begun();
   return joins ? join(offer, come_to) : replace(offer, come_to);
 }

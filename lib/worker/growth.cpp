@@ -90,7 +90,8 @@ void Growth::prepare(std::int64_t rounds) {
   const auto number = static_cast<int>(coming->number);
   if (number <= prepared_) return;
   const std::int64_t steps = worker_.setting.steps();
-  change(number, std::max((coming->round + steps - 1) / steps, worker_.progress.combinations));
+  const std::int64_t first = (coming->round + steps - 1) / steps + worker_.progress.republished;
+  change(number, std::max(first, worker_.progress.combinations));
 }
 
 bool Growth::look_around() {

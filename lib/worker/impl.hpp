@@ -72,6 +72,7 @@ struct Worker::Impl {
   void enter(const std::optional<exchange::SeatOffer>& offer);
   void grow();
   void begin_for_other_weights();
+  void count_republished();
   void rejoin();
   void combine(const algorithm::RoundInfo& info);
 

@@ -153,7 +153,7 @@ void Recovery::adopt_round(const exchange::SeatOffer& offer) {
 /// Where this worker has come to, it is a new one.
 void Recovery::count_from_here() {
   Progress& progress = worker_.progress;
-  progress.stats.rounds = progress.combinations * worker_.setting.steps();
+  progress.stats.rounds = (progress.combinations - progress.republished) * worker_.setting.steps();
   progress.stats.joined_at = progress.stats.rounds;
 }
 
@@ -172,8 +172,7 @@ void Recovery::take_seat(Publisher& publisher, const exchange::SeatOffer& offer,
   const int growths = come_to(stats.rounds);
   publish_first(publisher,
                 epoch_of_growth(growths) + epochs_per_version * static_cast<double>(offer.version));
-  stats.predecessor_rounds =
-      offer.is_unused() ? stats.joined_at : offer.progress * worker_.setting.steps();
+  stats.predecessor_rounds = offer.is_unused() ? stats.joined_at : offer.rounds;
 }
 
 /// At staleness 0, the neighbors read it from the growth's round on, and keep their publications of
@@ -183,7 +182,7 @@ void Recovery::join(Publisher& publisher, const exchange::SeatOffer& offer, std:
   adopt_round(offer);
   Progress& progress = worker_.progress;
   const std::int64_t steps = worker_.setting.steps();
-  const std::int64_t first = (round + steps - 1) / steps;
+  const std::int64_t first = (round + steps - 1) / steps + progress.republished;
   const bool keeps_pace = round >= 0 && worker_.setting.exact();
   progress.combinations = keeps_pace ? first : std::max(progress.combinations, first);
   count_from_here();

@@ -214,9 +214,18 @@ void Worker::Impl::rejoin() {
 void Worker::Impl::republish() {
   // What was published for the coming round may be on its way to readers, who must not take it.
   const bool early = std::exchange(progress.published_early, false);
-  if (setting.exact() && (setting.before_step() || early))
-    link.exchange->complete(++progress.combinations);
+  if (setting.exact() && (setting.before_step() || early)) {
+    ++progress.combinations;
+    count_republished();
+    link.exchange->complete(progress.combinations);
+  }
   publisher.restart(progress.combinations);
+}
+
+/// Between rounds. Spares and growth tell rounds by combinations.
+void Worker::Impl::count_republished() {
+  progress.republished = progress.combinations - progress.stats.rounds / setting.steps();
+  if (seats) seats->note_republished(progress.republished);
 }
 
 void Worker::Impl::set_schedule(const TopologyRule& rule) {
@@ -243,6 +252,7 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   require(!membership.has_ended(), ErrorKind::argument,
           "Worker: restore() was called after finish(); make a new Worker to continue");
   state.restore(saved, publisher);
+  count_republished();
   const bool fits = state.is_of_these_weights(saved);
   const auto others = setting.group.all_gather(
       fits ? "" : "other weights", Deadline(setting.options.deadline), worker::resuming);

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "exchange/seats/seat_keeper.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/seed.hpp"
@@ -251,6 +252,39 @@ TEST_CASE("with a spare, rules with local steps or few entries go to the optimum
     CHECK(end.seats == run.workers);
     CHECK(end.without == 1);
     CHECK(end.sum / run.workers == Approx(optimum(run.workers)).margin(0.1));
+  }
+}
+
+TEST_CASE("workers that have republished and a spare end at the same combination") {
+  constexpr std::int64_t dies_in = 50, rounds = 300;
+  std::atomic<bool> reports{false};
+  for (const std::int64_t mix_every : {1, 3}) {
+    reports = false;
+    local::run(4, [&](const Group& threads) {
+      const Group group = with_spares(testing::reported(threads, lost_worker, reports), 1);
+      std::vector<double> x(5, 1.0);
+      WorkerOptions options = testing::quick();
+      options.mix_every = mix_every;
+      Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+      const bool is_lost = threads.rank() == lost_worker, is_spare = threads.rank() == 3;
+      if (!is_spare) worker.republish();
+      while (worker.round() < (is_lost ? dies_in : rounds)) worker.step([] {});
+      reports = reports || is_lost;
+      const Deadline deadline(Seconds(30));
+      while (is_lost && group.has_seat() && !deadline.expired()) std::this_thread::yield();
+      if (is_lost) worker.step([] {});
+      worker.await_finish();
+      if (is_lost) return;
+      const exchange::SeatTable& table = group.impl().seats()->table();
+      for (int seat = 0; seat < 3; ++seat) {
+        const std::int64_t combinations = table.records().progress(table.holder(seat));
+        expect(combinations == rounds / mix_every + 1,
+               fmt::format("seat {} ends at combination {}", seat, combinations));
+      }
+      if (is_spare)
+        expect(worker.stats().predecessor_rounds == dies_in - dies_in % mix_every,
+               fmt::format("{} rounds before", worker.stats().predecessor_rounds));
+    });
   }
 }
 

@@ -37,6 +37,10 @@ class SeatKeeper {
   void watch(Seconds silent_after, std::int64_t steps);
   void note_status(WorkerStatus status);
   void note_progress(std::int64_t combinations);
+  /// Of this worker's combinations: see SeatRecord.
+  void note_republished(std::int64_t combinations) {
+    table_.records().set_republished(combinations);
+  }
   /// Of this spare, and of all: see SeatRecord.
   void note_repeated(std::uint64_t amount) { table_.records().set_repeated(amount); }
   std::uint64_t repeated() const;

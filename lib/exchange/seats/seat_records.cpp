@@ -41,8 +41,9 @@ void raise_word(SeatRecord::Word& word, std::uint64_t value) {
 /// In the order in which they are sent.
 template <class F>
 void for_each_seat_word(SeatRecord& record, const F& f) {
-  for (auto* word : {&record.beat, &record.claim, &record.status, &record.progress,
-                     &record.repeated, &record.wanted, &record.answered, &record.settled})
+  for (auto* word :
+       {&record.beat, &record.claim, &record.status, &record.progress, &record.republished,
+        &record.repeated, &record.wanted, &record.answered, &record.settled})
     f(*word);
 }
 
@@ -61,6 +62,10 @@ void SeatRecords::set_status(WorkerStatus status) {
 
 void SeatRecords::set_progress(std::int64_t combinations) {
   raise_word(at(rank_).progress, static_cast<std::uint64_t>(combinations));
+}
+
+void SeatRecords::set_republished(std::int64_t combinations) {
+  raise_word(at(rank_).republished, static_cast<std::uint64_t>(combinations));
 }
 
 void SeatRecords::set_repeated(std::uint64_t amount) { raise_word(at(rank_).repeated, amount); }

@@ -38,15 +38,16 @@ struct NumberedGrowth {
 /// Zero at the beginning.
 struct SeatRecord {
   using Word = std::atomic<std::uint64_t>;
-  Word beat;      ///< counts the rank's ticks
-  Word claim;     ///< a SeatClaim
-  Word status;    ///< a WorkerStatus
-  Word progress;  ///< combinations finished
-  Word repeated;  ///< what a spare does again of its predecessor's work, in its owner's unit
-  Word wanted;    ///< growths that the rank knows to be wanted
+  Word beat;         ///< counts the rank's ticks
+  Word claim;        ///< a SeatClaim
+  Word status;       ///< a WorkerStatus
+  Word progress;     ///< combinations finished
+  Word republished;  ///< combinations, of those, that no round has made
+  Word repeated;     ///< what a spare does again of its predecessor's work, in its owner's unit
+  Word wanted;       ///< growths that the rank knows to be wanted
   Word answered;  ///< a NumberedGrowth: the last round that it begins before that growth is settled
   Word settled;   ///< a NumberedGrowth: from that round on the workers are one more
-  static constexpr std::size_t words = 8;
+  static constexpr std::size_t words = 9;
 };
 static_assert(SeatRecord::Word::is_always_lock_free);
 static_assert(sizeof(SeatRecord) == SeatRecord::words * sizeof(std::uint64_t));
@@ -67,6 +68,9 @@ class SeatRecords {
   std::int64_t progress(int rank) const {
     return static_cast<std::int64_t>(read(at(rank).progress));
   }
+  std::int64_t republished(int rank) const {
+    return static_cast<std::int64_t>(read(at(rank).republished));
+  }
   std::uint64_t repeated(int rank) const { return read(at(rank).repeated); }
   NumberedGrowth answer_of(int rank) const;
   std::uint64_t newest_wanted() const;
@@ -78,6 +82,7 @@ class SeatRecords {
   void set_claim(SeatClaim claim);
   void set_status(WorkerStatus status);
   void set_progress(std::int64_t combinations);
+  void set_republished(std::int64_t combinations);
   void set_repeated(std::uint64_t amount);
   void want(std::uint64_t growths);
   void answer(NumberedGrowth bound);

@@ -33,6 +33,12 @@ std::int64_t SeatTable::furthest_round() const {
   return furthest;
 }
 
+std::int64_t SeatTable::most_republished() const {
+  std::int64_t most = records_.republished(0);
+  for (int rank = 1; rank < founders_; ++rank) most = std::max(most, records_.republished(rank));
+  return most;
+}
+
 int SeatTable::holder(int seat) const {
   int holder = seat < founders_ ? seat : nobody;
   std::uint64_t version = 0;

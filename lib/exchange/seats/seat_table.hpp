@@ -41,7 +41,11 @@ class SeatTable {
   int open_seats() const;
   /// The furthest worker's rounds. Workers combine in every `steps`-th round.
   std::int64_t furthest_round() const;
-  std::int64_t rounds(int rank) const { return records_.progress(rank) * steps_; }
+  std::int64_t rounds(int rank) const {
+    return (records_.progress(rank) - records_.republished(rank)) * steps_;
+  }
+  /// Combinations that no round has made: at staleness 0 as many on all workers.
+  std::int64_t most_republished() const;
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
   /// `nobody` on a seat that a growth has opened and no spare has taken yet.

@@ -167,8 +167,8 @@ std::optional<SeatOffer> Seating::offered() const {
   if (own.phase != Phase::claiming || signs_.time_s() - claimed_at_s_ <= news_of_claims_s())
     return std::nullopt;
   const int before = table_.holder(own.seat);
-  return SeatOffer{own.seat, own.version, before == nobody ? 0 : records_.progress(before),
-                   std::max(0, own.seat - table_.founders() + 1)};
+  return SeatOffer{own.seat, own.version, before == nobody ? 0 : table_.rounds(before),
+                   std::max(0, own.seat - table_.founders() + 1), table_.most_republished()};
 }
 
 bool Seating::take() {

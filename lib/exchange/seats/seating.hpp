@@ -29,10 +29,11 @@ namespace fast::exchange {
 struct SeatOffer {
   int seat = 0;
   std::uint64_t version = 0;
-  std::int64_t progress = 0;  ///< combinations that the former holder is known to have finished
-  int growth = 0;             ///< the one that has opened the seat; 0: a founder began there
+  std::int64_t rounds = 0;       ///< that the former holder is known to have made
+  int growth = 0;                ///< the one that has opened the seat; 0: a founder began there
+  std::int64_t republished = 0;  ///< combinations of the workers that no round has made
   /// Nobody has trained there: who was to join was lost before.
-  bool is_unused() const { return growth > 0 && progress == 0; }
+  bool is_unused() const { return growth > 0 && rounds == 0; }
 };
 
 /// One rank's part. Calls are one thread's at a time.

@@ -42,6 +42,7 @@ TEST_CASE("copies raise the words of ranks elsewhere, and never those of this ho
   SeatRecords source = there.of(1);
   source.set_status(WorkerStatus::running);
   source.set_progress(40);
+  source.set_republished(2);
   source.add_beat();
   there.of(0).set_progress(99);
   std::vector<std::uint64_t> words(3 * SeatRecord::words);
@@ -51,6 +52,7 @@ TEST_CASE("copies raise the words of ranks elsewhere, and never those of this ho
   target.take_over(words, {true, false, false});
   CHECK(target.progress(0) == 5);
   CHECK(target.progress(1) == 40);
+  CHECK(target.republished(1) == 2);
   CHECK(target.status(1) == WorkerStatus::running);
   CHECK(target.beat(1) == 1);
   SeatRecords newer = here.of(1);

@@ -101,7 +101,7 @@ TEST_CASE("the lowest spare takes the seat of a silent worker, and all see it th
   REQUIRE(offer);
   CHECK(offer->seat == 1);
   CHECK(offer->version == 1);
-  CHECK(offer->progress == 17);
+  CHECK(offer->rounds == 17);
   CHECK(run.table(0).holder(1) == 1);  // until the spare is ready
   CHECK(run.table(3).own_seat() == 1);
   CHECK_FALSE(run.table(3).seat_of(3));

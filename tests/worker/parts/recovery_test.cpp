@@ -114,7 +114,7 @@ TEST_CASE("a spare takes a seat with the average of the living neighbors, in the
   Patient patient(options);
   patient.peers->states[0].progress = 20;
   patient.peers->states[2].progress = 22;
-  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 17}, stays);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .rounds = 34}, stays);
   CHECK(patient.x == Values(Scene::count, 10));
   CHECK(patient.exchange.rounds.back() == 22);
   CHECK(patient.exchange.completed == 22);
@@ -129,8 +129,8 @@ TEST_CASE("a worker joins in its growth's round at staleness 0, though neighbors
   options.mix_every = 2;
   Patient patient(options);
   for (const std::size_t worker : {0, 2}) patient.peers->states[worker].progress = 21;
-  patient.recovery.join(patient.publisher, {.seat = 1, .version = 1, .progress = 0, .growth = 1},
-                        39, stays);
+  patient.recovery.join(patient.publisher, {.seat = 1, .version = 1, .rounds = 0, .growth = 1}, 39,
+                        stays);
   CHECK(patient.x == Values(Scene::count, 10));
   CHECK(patient.exchange.rounds.back() == 20);
   CHECK(patient.progress.combinations == 20);
@@ -138,13 +138,28 @@ TEST_CASE("a worker joins in its growth's round at staleness 0, though neighbors
   CHECK(patient.progress.stats.predecessor_rounds == 39);  // one step is left out
 }
 
+TEST_CASE("combinations that no round has made do not count as rounds of a spare") {
+  WorkerOptions options;
+  options.mix_every = 2;
+  for (const bool joins : {false, true}) {
+    Patient patient(options);
+    patient.progress.republished = 1;
+    for (const std::size_t worker : {0, 2}) patient.peers->states[worker].progress = 21;
+    const exchange::SeatOffer offer{.seat = 1, .version = 1, .rounds = 0, .growth = 1};
+    joins ? patient.recovery.join(patient.publisher, offer, 40, stays)
+          : patient.recovery.take_seat(patient.publisher, offer, stays);
+    CHECK(patient.progress.combinations == 21);
+    CHECK(patient.progress.stats.rounds == 40);
+  }
+}
+
 TEST_CASE("a worker joins in its neighbors' round above staleness 0") {
   WorkerOptions options;
   options.staleness = 3;
   Patient patient(options);
   for (const std::size_t worker : {0, 2}) patient.peers->states[worker].progress = 21;
-  patient.recovery.join(patient.publisher, {.seat = 1, .version = 1, .progress = 0, .growth = 1},
-                        20, stays);
+  patient.recovery.join(patient.publisher, {.seat = 1, .version = 1, .rounds = 0, .growth = 1}, 20,
+                        stays);
   CHECK(patient.progress.combinations == 21);
   CHECK(patient.progress.stats.predecessor_rounds == 20);
 }
@@ -155,7 +170,7 @@ TEST_CASE("a spare adopts neighbors that have finished, and none that are gone")
   patient.peers->states[0].progress = 30;
   patient.peers->states[2].progress = 40;
   patient.peers->suspects = {2};
-  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 17}, stays);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .rounds = 17}, stays);
   CHECK(patient.x == Values(Scene::count, 0));
   CHECK(patient.progress.combinations == 30);
 }
@@ -165,10 +180,10 @@ TEST_CASE("the epoch of a spare is newer than those that workers reach by counti
   options.algorithm = algorithm::push_sum();
   Patient patient(options);
   patient.mixer.restart(1000);
-  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .progress = 0}, stays);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .rounds = 0}, stays);
   const double first = patient.mixer.scalars().epoch();
   CHECK(first > 1000);
-  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 2, .progress = 0}, stays);
+  patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 2, .rounds = 0}, stays);
   CHECK(patient.mixer.scalars().epoch() > first + 1000);
 }
 
@@ -177,7 +192,7 @@ TEST_CASE("a spare that finds no weights takes no seat") {
   options.deadline = Seconds(0.1);
   Patient patient(options);
   patient.peers->suspects = {0, 2};
-  CHECK_THROWS_WITH(patient.recovery.take_seat(patient.publisher,
-                                               {.seat = 1, .version = 1, .progress = 0}, stays),
-                    Catch::Contains("no worker whose weights"));
+  CHECK_THROWS_WITH(
+      patient.recovery.take_seat(patient.publisher, {.seat = 1, .version = 1, .rounds = 0}, stays),
+      Catch::Contains("no worker whose weights"));
 }
