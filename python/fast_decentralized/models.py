@@ -93,7 +93,7 @@ class ArrayReplica(Replica):
 
     def _of(self, model: dict[str, Any]) -> list[Tensor]:
         return [(name, _plain(array), name in self._buffers, None) for name, array in _flat(model, "")
-                if self._chosen(name)]
+                if self._chosen(name) and not _counts(array)]
 
 
 class TorchReplica(Replica):
@@ -106,7 +106,7 @@ class TorchReplica(Replica):
         self._note_places()
 
     def tensors(self) -> list[Tensor]:
-        return [(name, tensor.detach(), buffer, None) for name, tensor, buffer in self._named()]
+        return [(name, tensor.detach(), buffer, None) for name, tensor, buffer in self._named() if not _counts(tensor)]
 
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
         copies: dict[Any, Any] = {}
@@ -117,7 +117,8 @@ class TorchReplica(Replica):
                 copies[key] = tensor.detach().clone()
             return copies[key]
 
-        tensors: list[Tensor] = [(name, copied(tensor), buffer, None) for name, tensor, buffer in self._named()]
+        tensors: list[Tensor] = [(name, copied(tensor), buffer, None) for name, tensor, buffer in self._named()
+                                 if not _counts(tensor)]
         state = {name: copied(tensor) if hasattr(tensor, "data_ptr") else tensor
                  for name, tensor in self._module.state_dict().items()}
         return lambda: state, tensors
@@ -307,6 +308,14 @@ def _place(array: Any) -> tuple[int, int]:
     if hasattr(array, "__array_interface__"):
         return array.__array_interface__["data"][0], array.size
     return id(array), 0
+
+
+def _counts(array: Any) -> bool:
+    """Whether these are integers or booleans, which stay with their worker."""
+    kind = getattr(getattr(array, "dtype", None), "kind", None)
+    if kind is not None:
+        return kind in "biu"
+    return hasattr(array, "is_complex") and not (array.is_floating_point() or array.is_complex())
 
 
 def _plain(array: Any) -> Any:

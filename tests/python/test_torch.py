@@ -38,6 +38,25 @@ def test_parameters_and_buffers_are_averaged_in_place():
                 np.testing.assert_allclose(tensor.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("of_a_dict", [False, True])
+def test_integers_and_booleans_stay_with_their_worker(of_a_dict):
+    def work():
+        module = torch.nn.Linear(2, 2)
+        module.register_buffer("mask", torch.ones(2, 2).tril().bool() if fast.rank() else torch.zeros(2, 2).bool())
+        module.register_buffer("count", torch.tensor(fast.rank()))
+        model = {name: tensor.detach() for name, tensor in module.state_dict().items()} if of_a_dict else module
+        with torch.no_grad():
+            module.weight.fill_(fast.rank())
+        worker = fast.Worker(model, "complete", initial="as_is", deadline=20)
+        with worker.round():
+            pass
+        worker.await_finish()
+        mean = worker.mean_model()
+        return module.weight[0, 0].item(), [int(state["mask"].sum()) for state in (module.state_dict(), mean)], int(mean["count"])
+
+    assert fast.local.run(2, work) == [(0.5, [0, 0], 0), (0.5, [3, 3], 1)]
+
+
 def test_training_agrees_with_averaged_gradient_descent():
     """Complete averaging of plain SGD after the step is gradient descent on the mean of the losses."""
     x, y = torch.randn(12, 4, generator=torch.Generator().manual_seed(7)).double(), torch.arange(12) % 2
