@@ -140,6 +140,7 @@ class Worker:
             error.rank = self._place
             raise
         self._begun = self._failed = False
+        self._failure: _core.Error | None = None  # of calls after one that has failed
         runtime.remember(self)
         runtime.remember_group(group)
         self._model.has_started()
@@ -227,9 +228,12 @@ class Worker:
 
     def rebind(self, model: Any | None = None) -> None:
         """The framework has moved the memory of the same tensors, as ``module.to()`` does. A pytree of JAX arrays
-        is copied. Call republish() if the weights are others, too."""
+        is copied. Call republish() if the weights are others, too. After an error the worker has failed."""
+        self._calling(lambda core: self._rebind(core, model))
+
+    def _rebind(self, core: _core.Worker, model: Any | None) -> None:
         self._model.move_to(model)
-        self._open().rebind(self._model.tensors())
+        core.rebind(self._model.tensors())
 
     def set_topology(self, topology: Any) -> None:
         """Another topology from the next round on; every worker calls it between the same rounds."""
@@ -357,7 +361,10 @@ class Worker:
     def _calling(self, part: Callable[[_core.Worker], Any]) -> Any:
         """A call after whose failure the worker cannot go on."""
         try:
-            return part(self._open())
+            core = self._open()
+            if self._failure is not None:
+                raise self._failure
+            return part(core)
         except BaseException as error:
             self._fail(error)
             raise
@@ -376,6 +383,9 @@ class Worker:
         if self._failed:
             return
         is_first = self._abandon(error)
+        text = str(error) if isinstance(error, _core.Error) else f"{type(error).__name__}: {error}"
+        kind = _core.PeerFailedError if getattr(error, "kind", "") == "peer_failed" or not is_first else _core.ArgumentError
+        self._failure = kind(f"Worker: a call of this worker has failed ({text}); make a new Worker")
         if not is_first and isinstance(error, _core.Error) and error.kind != "peer_failed":
             raise _core.PeerFailedError(str(error)) from error
 

@@ -239,6 +239,21 @@ def test_a_module_that_moved_may_be_rebound():
     assert first == pytest.approx(second) == pytest.approx((net(0)[0].bias[0] + net(1)[0].bias[0]).item() / 2)
 
 
+def test_after_a_refused_rebind_no_round_averages_the_old_memory():
+    """The program drops the error."""
+    def work():
+        module = torch.nn.Linear(2, 1, bias=False)
+        worker = fast.Worker(module, "complete", deadline=20)
+        module.double()
+        with pytest.raises(fast.MismatchError, match="rebind: the tensors handed over"):
+            worker.rebind()
+        with worker.round():
+            pass
+
+    with pytest.raises(fast.Error, match="a call of this worker has failed .rebind: the tensors handed over"):
+        fast.local.run(1, work)
+
+
 def test_a_transposed_parameter_is_refused_by_name():
     def work():
         module = torch.nn.Module()
