@@ -92,7 +92,7 @@ class ArrayReplica(Replica):
                 if self._chosen(name) and "float" in str(getattr(array, "dtype", ""))}
 
     def _of(self, model: dict[str, Any]) -> list[Tensor]:
-        return [(name, _plain(array), name in self._buffers, None) for name, array in _flat(model, "")
+        return [_tensor(name, array, name in self._buffers) for name, array in _flat(model, "")
                 if self._chosen(name) and not _counts(array)]
 
 
@@ -111,11 +111,12 @@ class TorchReplica(Replica):
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
         copies: dict[Any, Any] = {}
 
-        def copied(tensor: Any) -> Any:
-            key = (tensor.data_ptr(), tuple(tensor.shape)) if tensor.numel() else id(tensor)
-            if key not in copies:  # tied tensors stay tied
+        def copied(tensor: Any) -> Any:  # tied tensors stay tied, also those of another shape
+            has_place = tensor.numel() > 0 and tensor.is_contiguous()
+            key = (*_place(tensor), tensor.dtype) if has_place else id(tensor)
+            if key not in copies:
                 copies[key] = tensor.detach().clone()
-            return copies[key]
+            return copies[key].view(tensor.shape) if has_place else copies[key]
 
         tensors: list[Tensor] = [(name, copied(tensor), buffer, None) for name, tensor, buffer in self._named()
                                  if not _counts(tensor)]
@@ -196,11 +197,13 @@ class JaxReplica(Replica):
         self._jax, self._np = jax, np
         paths, self._tree = jax.tree_util.tree_flatten_with_path(params)
         self._names = [".".join(_key(part) for part in path) or "params" for path, _ in paths]
-        self._rest = [leaf for _, leaf in paths]  # of leaves that do not take part
+        leaves = [leaf for _, leaf in paths]
         self._buffers = buffers
         self._own = {place: self._as_jax_has(leaf).copy()
-                     for place, (name, leaf) in enumerate(zip(self._names, self._rest))
+                     for place, (name, leaf) in enumerate(zip(self._names, leaves))
                      if self._takes_part(leaf) and chosen(name)}
+        self._initial = {place: array.copy() for place, array in self._own.items()}
+        self._rest = self._others(leaves)
         self._adopted = False  # whether steps begin with the weights that all workers have
         self._taken = False  # whether combine() has brought what this round's step has made
 
@@ -212,7 +215,8 @@ class JaxReplica(Replica):
         return lambda: self._pytree(copies), self._of(copies)
 
     def has_started(self) -> None:
-        self._adopted = all(self._np.array_equal(self._as_jax_has(self._rest[place]), array)
+        initial, self._initial = self._initial, {}
+        self._adopted = all(self._np.array_equal(initial[place], array, equal_nan=True)
                             for place, array in self._own.items())
 
     def give(self) -> Any:
@@ -248,30 +252,33 @@ class JaxReplica(Replica):
             if leaf.shape != own.shape or leaf.dtype != own.dtype:
                 raise _core.MismatchError(f"Worker.{call}: \"{self._names[place]}\" is {leaf.dtype}{list(leaf.shape)}; "
                                           f"{own.dtype}{list(own.shape)} is required, as the worker was made")
-        self._rest = leaves
+        self._rest = self._others(leaves)
         for place, own in self._own.items():
             own[...] = found[place]
 
     def _takes_part(self, leaf: Any) -> bool:
-        """Arrays of floating-point numbers. Numbers of Python, functions and texts stay as they are."""
+        """Arrays of floating-point numbers, and complex ones, which the library refuses. Numbers of Python, functions
+        and texts stay as they are."""
         return (isinstance(leaf, (self._jax.Array, self._np.ndarray))
-                and self._jax.numpy.issubdtype(leaf.dtype, self._jax.numpy.floating))
+                and self._jax.numpy.issubdtype(leaf.dtype, self._jax.numpy.inexact))
+
+    def _others(self, leaves: list[Any]) -> dict[int, Any]:
+        """By place, the leaves that do not take part. They are copies: a step may free the arrays that it is given
+        (donate_argnums)."""
+        return {place: leaf.copy() if isinstance(leaf, self._jax.Array) else leaf
+                for place, leaf in enumerate(leaves) if place not in self._own}
 
     def _as_jax_has(self, leaf: Any) -> Any:
         """In host memory, with the element type that JAX gives it: float64 of NumPy is float32 by default."""
         return self._np.asarray(self._jax.numpy.asarray(leaf))
 
     def _of(self, arrays: dict[int, Any]) -> list[Tensor]:
-        def tensor(place: int, array: Any) -> Tensor:
-            is_bf16 = array.dtype.name == "bfloat16"  # NumPy has no such type of its own
-            name = self._names[place]
-            return name, array.view("uint16") if is_bf16 else array, name in self._buffers, "bf16" if is_bf16 else None
-
-        return [tensor(place, array) for place, array in arrays.items()]
+        return [_tensor(self._names[place], array, self._names[place] in self._buffers) for place, array in arrays.items()]
 
     def _pytree(self, arrays: dict[int, Any]) -> Any:
-        leaves = [self._jax.numpy.array(arrays[place], copy=True) if place in arrays else leaf
-                  for place, leaf in enumerate(self._rest)]
+        rest = self._others([self._rest.get(place) for place in range(len(self._names))])
+        leaves = [self._jax.numpy.array(arrays[place], copy=True) if place in arrays else rest[place]
+                  for place in range(len(self._names))]
         return self._jax.tree_util.tree_unflatten(self._tree, leaves)
 
 
@@ -292,11 +299,19 @@ def _flat(model: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _copied(model: dict[str, Any]) -> dict[str, Any]:
+def _copied(model: dict[str, Any], copies: dict[Any, Any] | None = None) -> dict[str, Any]:
+    """Arrays of the same memory have a copy in common, as the library takes them for one."""
+    made = {} if copies is None else copies
+
     def of(value: Any) -> Any:
         if isinstance(value, dict):
-            return _copied(value)
-        return value.detach().clone() if hasattr(value, "detach") else value.copy()
+            return _copied(value, made)
+        own = value.detach().clone() if hasattr(value, "detach") else value.copy()
+        place, count = _place(value)
+        is_contiguous = value.is_contiguous() if hasattr(value, "is_contiguous") else value.flags.c_contiguous
+        if count == 0 or not is_contiguous:
+            return own
+        return made.setdefault((place, count, value.dtype), own).reshape(value.shape)
 
     return {key: of(value) for key, value in model.items()}
 
@@ -318,6 +333,10 @@ def _counts(array: Any) -> bool:
     return hasattr(array, "is_complex") and not (array.is_floating_point() or array.is_complex())
 
 
-def _plain(array: Any) -> Any:
+def _tensor(name: str, array: Any, is_buffer: bool) -> Tensor:
     """Without what keeps a framework from sharing memory."""
-    return array.detach() if hasattr(array, "detach") else array
+    if hasattr(array, "detach"):
+        return name, array.detach(), is_buffer, None
+    if getattr(getattr(array, "dtype", None), "name", "") == "bfloat16" and hasattr(array, "view"):
+        return name, array.view("uint16"), is_buffer, "bf16"  # NumPy has no such type of its own
+    return name, array, is_buffer, None

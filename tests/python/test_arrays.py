@@ -32,6 +32,39 @@ def test_half_precision_is_averaged():
         np.testing.assert_allclose(x, 2, rtol=1e-3)
 
 
+def test_bfloat16_of_ml_dtypes_is_averaged():
+    types = pytest.importorskip("ml_dtypes")
+    for x in averaged(lambda rank: np.full(4, rank + 1, types.bfloat16)):
+        assert x.tolist() == [2] * 4
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "float128", "float8_e4m3fn"])
+def test_types_that_are_not_averaged_are_named(dtype):
+    types = pytest.importorskip("ml_dtypes")
+    with pytest.raises(fast.ArgumentError, match=f'tensor "x" has elements of {dtype}; float32, float64'):
+        fast.local.run(1, lambda: fast.Worker({"x": np.zeros(3, getattr(types, dtype, dtype))}))
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_tied_arrays_stay_tied(framework):
+    """Also those of another shape."""
+    torch = pytest.importorskip("torch") if framework == "torch" else None
+
+    def work():
+        x = np.full((2, 3), float(fast.rank()))
+        if torch:
+            x = torch.from_numpy(x)
+        worker = fast.Worker({"a": x, "deep": {"b": x}, "c": x.reshape(6)}, "complete", initial="as_is", deadline=20)
+        with worker.round():
+            pass
+        worker.await_finish()
+        mean = worker.mean_model()
+        mean["a"][0, 0] = 7
+        return [float(part.reshape(-1)[0]) for part in (x, mean["deep"]["b"], mean["c"])], tuple(mean["c"].shape)
+
+    assert fast.local.run(2, work) == [([0.5, 7, 7], (6,))] * 2
+
+
 def test_integers_stay_with_their_worker():
     def work():
         model = {"x": np.full(3, float(fast.rank())), "count": np.full(2, fast.rank())}
@@ -115,7 +148,7 @@ def read_only():
 
 @pytest.mark.parametrize("array, text", [
     (strided, "contiguous"), (read_only, "writable"), (lambda: np.zeros(3, ">f8"), "byte order"),
-    (lambda: np.zeros(3, complex), "float32, float64, bfloat16 or float16 is required"),
+    (lambda: np.zeros(3, complex), "complex128; float32, float64, bfloat16 or float16 is required"),
     (lambda: np.zeros(0), "has no elements; leave it out"),
     (lambda: OnDevice(2, 1), "is in the memory of cuda:1; workers of Python average in the memory of the host only"),
     (lambda: OnDevice(10, 0), "is on a device of DLPack's type 10; workers of Python average in the memory"),

@@ -148,3 +148,40 @@ def test_rebind_takes_other_params():
 def test_rebind_refuses_what_is_another_model():
     with pytest.raises(fast.MismatchError, match="Worker.rebind: the pytree is"):
         fast.local.run(1, lambda: fast.Worker({"x": jnp.zeros(2)}).rebind({"y": jnp.zeros(2)}))
+
+
+@pytest.mark.parametrize("chosen", [None, lambda name: name == "x"])
+def test_a_step_may_free_the_arrays_that_it_is_given(chosen):
+    """By donate_argnums. "count" does not take part, nor does "h" if it is not chosen."""
+    step = jax.jit(lambda p: jax.tree_util.tree_map(lambda leaf: leaf + 1, p), donate_argnums=0)
+
+    def work():
+        mine = {"x": jnp.zeros(3), "h": jnp.zeros(3), "count": jnp.zeros((), int), "key": jax.random.PRNGKey(0)}
+        worker = fast.Worker(mine, "complete", initial="as_is", participates=chosen, deadline=20)
+        mine = step(mine)
+        assert worker.mean_model()["count"].item() == 0
+        for _ in range(3):
+            mine = step(worker.combine(mine))
+            assert not any(leaf.is_deleted() for leaf in worker.mean_model().values())
+        mean = worker.mean_model()
+        made = step(mine)
+        mine = worker.combine(made)
+        step(made)
+        mean_of_now = worker.mean_model()
+        return [int(tree["count"]) for tree in (mean, mine, mean_of_now)], mean["h"].tolist(), mine["h"].tolist()
+
+    assert [found[0] for found in fast.local.run(2, work)] == [[3, 5, 5]] * 2
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "float8_e4m3fn"])
+def test_types_that_are_not_averaged_are_refused_by_name(dtype):
+    with pytest.raises(fast.ArgumentError, match=f'tensor "c" has elements of {dtype}; float32, float64'):
+        fast.local.run(2, lambda: fast.Worker({"x": jnp.zeros(2), "c": jnp.zeros(2, dtype)}))
+
+
+def test_weights_that_are_no_numbers_are_those_of_the_start():
+    def work():
+        mine = {"x": jnp.full(3, jnp.nan), "y": jnp.full(2, jnp.nan, jnp.bfloat16), "z": jnp.ones(1)}
+        return fast.Worker(mine, "complete", initial="as_is", deadline=20).combine(mine)["z"].tolist()
+
+    assert fast.local.run(2, work) == [[1.0]] * 2

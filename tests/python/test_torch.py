@@ -128,6 +128,21 @@ def test_tied_weights_stay_tied():
     assert fast.local.run(2, work) == [(0.5, 0.5, {"a.weight", "b.weight"})] * 2
 
 
+def test_parameters_of_the_same_memory_and_another_shape_stay_tied():
+    def work():
+        module = torch.nn.Module()
+        module.a = torch.nn.Parameter(torch.full((2, 3), float(fast.rank())))
+        module.b = torch.nn.Parameter(module.a.data.view(6))
+        worker = fast.Worker(module, "complete", initial="as_is", deadline=20)
+        with worker.round():
+            pass
+        worker.await_finish()
+        mean = worker.mean_model()
+        return mean["a"][0, 0].item(), mean["b"].tolist()
+
+    assert fast.local.run(2, work) == [(0.5, [0.5] * 6)] * 2
+
+
 def test_bfloat16_and_float16_are_averaged():
     def work(dtype):
         module = torch.nn.Linear(3, 1, bias=False).to(dtype)
