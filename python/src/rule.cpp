@@ -3,10 +3,13 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cstring>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,9 +26,20 @@ using algorithm::Declaration;
 using algorithm::RoundInfo;
 using algorithm::Sweep;
 
-/// A block as Python sees it, during one call of a rule's method.
+/// Memory of a block's vector that an array in Python has a copy of.
+struct Lent {
+  const void* place;
+  void* written;  ///< where the copy goes back to; null: it is read only
+  std::size_t size_bytes;
+  const void* copy;
+  nb::object array;
+};
+
+/// A block as Python sees it, during one call of a rule's method. Its arrays have memory of their
+/// own: a rule, or the traceback of an exception, may keep them for longer than the worker lives.
 struct BlockView {
   const AnyBlock* block = nullptr;
+  std::vector<Lent> lent;
 
   const AnyBlock& get() const {
     require(block != nullptr, ErrorKind::argument,
@@ -35,6 +49,11 @@ struct BlockView {
   const RoundInfo& info() const {
     return std::visit([](const auto& b) -> const RoundInfo& { return b.info; }, get());
   }
+  void give_back() const {
+    for (const Lent& one : lent) {
+      if (one.written != nullptr) std::memcpy(one.written, one.copy, one.size_bytes);
+    }
+  }
 };
 
 /// Ends the life of a view, also when the rule raises.
@@ -42,30 +61,48 @@ struct Ending {
   explicit Ending(BlockView& view) : view(view) {}
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;
-  ~Ending() { view.block = nullptr; }
+  ~Ending() {
+    view.block = nullptr;
+    view.lent.clear();
+  }
   BlockView& view;
 };
 
+/// The same object for the same vector, as long as the call lasts.
 template <class T>
-nb::object array_of(T* values, std::size_t count) {
+nb::object array_of(BlockView& view, T* values, std::size_t count) {
+  using Value = std::remove_const_t<T>;
   if (values == nullptr) return nb::none();
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(values, {count}).cast(nb::rv_policy::reference);
+  for (const Lent& one : view.lent) {
+    if (one.place == values) return one.array;
+  }
+  auto memory = std::make_unique<Value[]>(count);
+  std::copy_n(values, count, memory.get());
+  Value* copy = memory.get();
+  const nb::capsule owner(copy, [](void* kept) noexcept { delete[] static_cast<Value*>(kept); });
+  [[maybe_unused]] const Value* owned = memory.release();
+  nb::object array = nb::ndarray<nb::numpy, T, nb::ndim<1>>(copy, {count}, owner)
+                         .cast(nb::rv_policy::reference);
+  void* written = nullptr;
+  if constexpr (!std::is_const_v<T>) written = values;
+  view.lent.push_back({values, written, count * sizeof(T), copy, array});
+  return array;
 }
 
 /// An array for each vector that is there. A tuple: an assignment to an item is an error.
 template <class Pointers>
-nb::object arrays_of(const Pointers& vectors, std::size_t count) {
+nb::object arrays_of(BlockView& view, const Pointers& vectors, std::size_t count) {
   nb::list arrays;
   for (auto* values : vectors) {
-    if (values != nullptr) arrays.append(array_of(values, count));
+    if (values != nullptr) arrays.append(array_of(view, values, count));
   }
   return nb::tuple(arrays);
 }
 
 template <class Part>
 auto member(const Part& part) {
-  return [part](const BlockView& view) {
-    return std::visit([&](const auto& block) { return part(block); }, view.get());
+  return [part](BlockView& view) {
+    return std::visit([&](const auto& block) { return part(view, block); }, view.get());
   };
 }
 
@@ -152,9 +189,10 @@ class PythonRule final : public algorithm::Algorithm {
   void apply(Sweep sweep, const AnyBlock& block) override {
     if (sweep == Sweep::survey) return;
     const nb::gil_scoped_acquire gil;
-    const nb::object view = nb::cast(BlockView{&block});
+    const nb::object view = nb::cast(BlockView{&block, {}});
     const Ending ending{nb::cast<BlockView&>(view)};
     rule_.get().attr(method(sweep))(view);
+    ending.view.give_back();
   }
   bool begin_publish(const RoundInfo& /*info*/, std::span<double> /*scalars*/) override {
     return true;
@@ -186,23 +224,23 @@ algorithm::Rule rule_of(nb::handle object) {
 
 void bind_rule(nb::module_& module) {
   nb::class_<BlockView>(module, "Block",
-                        "A run of elements of a worker's vectors, as NumPy arrays without a copy. "
-                        "Valid during the call only.")
-      .def_prop_ro("first", member([](const auto& b) { return b.first; }),
+                        "A run of elements of a worker's vectors, as NumPy arrays. What a rule writes to "
+                        "them counts during the call only.")
+      .def_prop_ro("first", member([](BlockView& /*view*/, const auto& b) { return b.first; }),
                    "Index of the first element among the model's parameters.")
-      .def_prop_ro("count", member([](const auto& b) { return b.count; }))
+      .def_prop_ro("count", member([](BlockView& /*view*/, const auto& b) { return b.count; }))
       .def_prop_rw(
-          "current", member([](const auto& b) { return array_of(b.current, b.count); }),
+          "current", member([](auto& v, const auto& b) { return array_of(v, b.current, b.count); }),
           [](nb::handle self, nb::handle values) { self.attr("current")[nb::ellipsis()] = values; },
           "The model: the weights after the worker's own step. combine() leaves the next value "
           "there.")
-      .def_prop_ro("own", member([](const auto& b) { return arrays_of(b.own, b.count); }),
+      .def_prop_ro("own", member([](auto& v, const auto& b) { return arrays_of(v, b.own, b.count); }),
                    "The worker's own publication in force, by payload vector.")
-      .def_prop_ro("pull", member([](const auto& b) { return arrays_of(b.pull, b.count); }),
+      .def_prop_ro("pull", member([](auto& v, const auto& b) { return arrays_of(v, b.pull, b.count); }),
                    "Sum over the neighbors j of W_ij (m_j - m_i), by payload vector.")
-      .def_prop_ro("state", member([](const auto& b) { return arrays_of(b.state, b.count); }),
+      .def_prop_ro("state", member([](auto& v, const auto& b) { return arrays_of(v, b.state, b.count); }),
                    "Memory kept between rounds, zero at first.")
-      .def_prop_ro("payload", member([](const auto& b) { return arrays_of(b.payload, b.count); }),
+      .def_prop_ro("payload", member([](auto& v, const auto& b) { return arrays_of(v, b.payload, b.count); }),
                    "The publication to fill, in publish() only.")
       .def_prop_ro("round", fact([](const RoundInfo& info) { return info.round; }))
       .def_prop_ro("asynchronous", fact([](const RoundInfo& info) { return info.asynchronous; }),

@@ -1,4 +1,6 @@
 """Rules and observers written in Python."""
+import subprocess
+import sys
 import threading
 
 import fast_decentralized as fast
@@ -98,6 +100,37 @@ def test_a_block_is_gone_after_a_call_that_raised():
         rounds(Keeping(), 1)
     with pytest.raises(fast.ArgumentError, match="valid during the call only"):
         kept[0].current
+
+
+def test_arrays_of_a_block_may_outlive_the_worker():
+    """Their memory would be gone, so that a look at them would end the process."""
+    program = ("import gc, fast_decentralized as fast, numpy as np\n"
+               "kept = []\n"
+               "class Keeping(fast.Rule):\n"
+               "  def combine(self, block):\n"
+               "    kept.extend([block.pull[0], block.own[0], block.current])\n"
+               "    block.current += block.pull[0]\n"
+               "def work():\n"
+               "  x = np.full(100_000, float(fast.rank()))\n"
+               "  worker = fast.Worker({'x': x}, 'complete', algorithm=Keeping(), initial='as_is', deadline=20)\n"
+               "  with worker.round(): pass\n"
+               "  worker.close()\n"
+               "fast.local.run(2, work)\n"
+               "gc.collect()\n"
+               "junk = [np.full(5000, 7.0) for _ in range(100)]\n"
+               "kept[-1][:] = 3\n"
+               "print(sorted({float(value) for array in kept for value in array}))\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == "[-0.5, 0.0, 0.5, 1.0, 3.0]\n", done
+
+
+def test_what_a_rule_only_reads_is_not_written():
+    class Writes(fast.Rule):
+        def combine(self, block):
+            block.pull[0][:] = 5
+
+    with pytest.raises(ValueError, match="read-only"):
+        rounds(Writes(), 1)
 
 
 @pytest.mark.parametrize("attribute, value, text", [
