@@ -7,7 +7,9 @@ that the others end too. An error that every rank raises is printed by one of th
 from __future__ import annotations
 
 import atexit
+import ctypes
 import itertools
+import os
 import signal
 import sys
 import threading
@@ -26,7 +28,9 @@ _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
 _workers: dict[int, weakref.ref[Any]] = {}  # by the order in which they were made, which is that of all ranks
 _made = itertools.count()
 _groups: list[_core.Group] = []  # with spares
+_communicators: list[_core.Group] = []  # of mpi4py
 _lock = threading.Lock()
+_is_child = False  # of a process that had initialized MPI, or might have
 
 
 class _Thread(threading.local):
@@ -103,7 +107,9 @@ def group_of(comm: Any) -> _core.Group:
                              "mpi4py.rc.thread_level at \"multiple\"")
     with _lock:
         _watch()
-    return _core.group_of_handle(MPI._addressof(comm))
+    group = _core.group_of_handle(MPI._addressof(comm))
+    _communicators.append(group)
+    return group
 
 
 def with_spares(everyone: _core.Group | None = None, spares: int | None = None) -> _core.Group:
@@ -114,6 +120,28 @@ def with_spares(everyone: _core.Group | None = None, spares: int | None = None) 
     the largest number, so that loops over ``worker.rounds`` end."""
     return _core.with_spares(world() if everyone is None else everyone,
                              _core.spares_of_launcher() if spares is None else spares)
+
+
+def _leave_to_the_parent() -> None:
+    """In a child that os.fork() has made, as workers of data loaders are. The workers and MPI stay those of the parent:
+    nothing is announced, and what could is never freed. rank() and size() are still known."""
+    global _lock, _is_child
+    _lock = threading.Lock()  # another thread may have held it
+    _is_child = True
+    for worker in _remembered(None):
+        _keep(worker._leave_to_the_parent())
+        _keep(worker)
+    for group in [_mpi, _world, _apart, *_groups, *_communicators]:
+        _keep(group)
+    _workers.clear()
+    _groups.clear()
+
+
+def _keep(thing: Any) -> None:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def remember_group(group: _core.Group) -> None:
@@ -184,6 +212,8 @@ def _watch_for_failure() -> None:
     before = sys.excepthook
 
     def failed(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        if _is_child:
+            return before(kind, error, trace)
         leave_as_failed(error)
         sys.stdout.flush()
         if not _quiet and not is_reported_elsewhere(error):
@@ -200,7 +230,7 @@ def _watch_for_exit() -> None:
     def code(error: SystemExit) -> Any:
         status = plain.__get__(error)
         ends = sys._getframe().f_back is None and threading.current_thread() is threading.main_thread()
-        if ends and not (status is None or (isinstance(status, int) and status == 0)):
+        if ends and not _is_child and not (status is None or (isinstance(status, int) and status == 0)):
             _exits(status, error)
         return status
 
@@ -238,6 +268,8 @@ def _tell_failure() -> None:
 def _leave() -> None:
     """At the end of the interpreter: the workers first, then MPI."""
     global _mpi, _world, _apart
+    if _is_child:
+        return
     # Of an exception that has ended the program, though another hook has printed it.
     if sys.excepthook is not _hook and getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1"):
         leave_as_failed()
@@ -245,6 +277,7 @@ def _leave() -> None:
     close_all()
     _give_up_changed_groups()
     _world = _apart = None
+    _communicators.clear()
     if _mpi is not None:
         leaving, _mpi = _mpi, None
         leaving.leave(_failed)

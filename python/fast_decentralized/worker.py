@@ -139,7 +139,7 @@ class Worker:
         except _core.Error as error:
             error.rank = self._place
             raise
-        self._begun = self._failed = False
+        self._begun = self._failed = self._is_of_parent = False
         self._failure: _core.Error | None = None  # of calls after one that has failed
         runtime.remember(self)
         runtime.remember_group(group)
@@ -353,7 +353,14 @@ class Worker:
             return "<fast_decentralized.Worker, closed>"
         return f"<fast_decentralized.Worker {self.rank} of {self.size} after {self.rounds} rounds>"
 
+    def _leave_to_the_parent(self) -> _core.Worker | None:
+        """In a process that was forked. Gives what must not be freed there."""
+        core, self._core, self._is_of_parent = self._core, None, True
+        return core
+
     def _open(self) -> _core.Worker:
+        if self._is_of_parent:
+            raise _core.ArgumentError("Worker: this process was forked from the one that has the worker; use it there")
         if self._core is None:
             raise _core.ArgumentError("Worker: it has been closed")
         return self._core

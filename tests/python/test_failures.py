@@ -101,3 +101,11 @@ def test_ranks_outside_a_communicator_need_no_worker(started):
     require_mpi4py()
     done = started(3, "part.py")
     assert sorted(done.stdout.splitlines()) == ["rank 1 has 1.5", "rank 2 has 1.5"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("how", ["exit", "raise", "status", "close", "round", "multiprocessing"])
+def test_the_end_of_a_forked_child_ends_nothing(started, how):
+    done = started(2, "forks.py", how)
+    assert done.stdout.count("ended: 201 rounds") == 2, done.stdout + done.stderr
+    assert done.stdout.count("this process was forked from the one that has the worker") == 1, done.stdout
+    assert done.stderr.count("Traceback") == (how in ("raise", "round")), done.stderr

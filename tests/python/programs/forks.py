@@ -1,0 +1,51 @@
+"""Rank 0 forks a child in the middle of a run.   mpiexec -n 2 python3 forks.py HOW"""
+import multiprocessing
+import os
+import sys
+
+import fast_decentralized as fast
+import numpy as np
+
+how = sys.argv[1]
+x = np.full(2, float(fast.rank()))
+worker = fast.Worker({"x": x}, "complete", initial="as_is", deadline=20)
+with worker.round():
+    pass
+
+
+def in_child():
+    assert (fast.rank(), fast.size()) == (0, 2)
+    try:
+        worker.rounds
+    except fast.ArgumentError as error:
+        print(error, flush=True)
+    if how == "raise":
+        raise ValueError("of the child")
+    if how == "status":
+        sys.exit(3)
+    if how == "close":
+        worker.close()
+    if how == "round":
+        with worker.round():
+            pass
+
+
+if fast.rank() == 0:
+    if how == "multiprocessing":
+        child = multiprocessing.get_context("fork").Process(target=in_child)
+        child.start()
+        child.join(20)
+        assert child.exitcode == 0
+    else:
+        child = os.fork()
+        if child == 0:
+            in_child()
+            sys.exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status == {"exit": 0, "close": 0, "raise": 1, "round": 1, "status": 3}[how], status
+for _ in range(200):
+    with worker.round():
+        x -= 0.1 * (x - fast.rank())
+worker.await_finish()
+assert worker.stats.skipped == 0
+print(f"rank {fast.rank()} ended: {worker.rounds} rounds\n", end="", flush=True)
