@@ -12,11 +12,14 @@ class Observer:
     """
     # The methods stand in the type stub alone: an observer is asked for those that it has.
 
-    def __init_subclass__(cls) -> None:
-        unknown = {name for name in vars(cls) if name.startswith("on_")} - METHODS
-        if unknown:
-            raise _core.ArgumentError(f"Observer: {cls.__name__} has {', '.join(sorted(unknown))}; "
-                                      f"choose {', '.join(sorted(METHODS))}")
-
 
 METHODS = {"on_phase", "on_message", "on_peer", "on_scalar"}
+
+
+def require_known_methods(kind: type) -> None:
+    """Of an observer that a Worker is given: there all ranks hear of the error, and one prints it."""
+    unknown = {name for one in kind.__mro__ if issubclass(one, Observer) for name in vars(one) if name.startswith("on_")}
+    unknown -= METHODS
+    if unknown:
+        raise _core.ArgumentError(f"Observer: {kind.__name__} has {', '.join(sorted(unknown))}; "
+                                  f"choose {', '.join(sorted(METHODS))}")

@@ -2,6 +2,8 @@ from ._core import MessageEvent, PeerEvent, PhaseEvent, ScalarEvent
 
 METHODS: set[str]
 
+def require_known_methods(kind: type) -> None: ...
+
 class Observer:
     """Base class. Override what you need; methods that a class does not have cost nothing."""
     def on_phase(self, event: PhaseEvent) -> None:

@@ -88,16 +88,24 @@ def size() -> int:
     return thread.group.size if thread.group is not None else mpi().size
 
 
+def is_group(comm: Any) -> bool:
+    """Whether group_of() knows what it is."""
+    of_mpi4py = any(f"{kind.__module__}.{kind.__name__}" == "mpi4py.MPI.Comm" for kind in type(comm).__mro__)
+    return comm is None or isinstance(comm, _core.Group) or of_mpi4py
+
+
 def group_of(comm: Any) -> _core.Group:
     """None: world(). A Group, or a communicator of mpi4py over whose ranks it is collective."""
     if comm is None:
         return world()
     if isinstance(comm, _core.Group):
         return comm
-    if type(comm).__module__.partition(".")[0] != "mpi4py":
-        raise _core.ArgumentError(f"Worker: comm is a {type(comm).__name__}; give a Group, a communicator of mpi4py "
-                                  "or nothing")
     from mpi4py import MPI
+    if comm == MPI.COMM_NULL:
+        raise _core.ArgumentError("Worker: comm is MPI.COMM_NULL, or was freed; give a communicator to which this rank "
+                                  "belongs, and make no Worker on the others")
+    if comm.Is_inter():
+        raise _core.ArgumentError("Worker: comm is an intercommunicator; give an intracommunicator, such as comm.Merge()")
     theirs, ours = MPI.Get_library_version().split("\n")[0].replace("\t", " "), _core.mpi_library()
     if theirs.split()[:1] != ours.split()[:1]:
         raise _core.MpiError(f"Worker: mpi4py is linked with {theirs}, this package with {ours}; install an mpi4py "

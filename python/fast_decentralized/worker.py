@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable
 
 from . import _core, models, runtime, topologies
 from .observe import Ready
+from .observers import require_known_methods
 from .rules import Rule
 
 __all__ = ["Round", "Worker", "options"]
@@ -47,12 +48,41 @@ def _number(value: Any) -> int | str:
 
 
 def _loss_of(result: Any) -> float | None:
-    """A floating-point number, or an array of one, is the loss."""
+    """A floating-point number, or an array of one, is the loss. So is the first of a tuple or list."""
+    if isinstance(result, (tuple, list)) and result:
+        result = result[0]
     if isinstance(result, float):
         return result
-    if getattr(result, "shape", None) == () and "float" in str(getattr(result, "dtype", "")):
-        return float(result)
+    shape = getattr(result, "shape", None)
+    if isinstance(shape, tuple) and math.prod(shape) == 1 and "float" in str(getattr(result, "dtype", "")):
+        return _as_number(result, "the loss")
     return None
+
+
+def _as_number(value: Any, what: str) -> float:
+    try:
+        if math.prod(getattr(value, "shape", ())) == 1 and hasattr(value, "item"):
+            return float(value.item())
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        shape = f" of shape {tuple(value.shape)}" if hasattr(value, "shape") else f" ({value!r})"
+        raise _core.ArgumentError(f"Worker: {what} is a {type(value).__name__}{shape}; a number, or an array of one, is "
+                                  "required") from None
+
+
+def _tensors_of(state: Any) -> list[Any]:
+    """What state_dict() has put there. Files of the user may have anything."""
+    tensors = state.get("tensors") if isinstance(state, dict) and state.get("format") == 1 else None
+    if not isinstance(tensors, (list, tuple)):
+        raise _core.DataError("load_state_dict: this is not what Worker.state_dict() returned")
+    for place, tensor in enumerate(tensors):
+        is_whole = (isinstance(tensor, (list, tuple)) and len(tensor) == 4
+                    and all(isinstance(part, kind) for part, kind in zip(tensor, (str, str, (list, tuple), bytes)))
+                    and all(isinstance(side, int) for side in tensor[2]))
+        if not is_whole:
+            raise _core.DataError(f"load_state_dict: tensor {place} is no name, element type, shape and bytes; the file is "
+                                  "damaged")
+    return list(tensors)
 
 
 class Round:
@@ -115,14 +145,20 @@ class Worker:
         self._thread = threading.get_ident()
         self._stop = runtime.thread.stop
         self._ready: list[Ready] = []
-        group = runtime.group_of(comm)
+        is_group = runtime.is_group(comm)
+        group = runtime.group_of(comm if is_group else None)  # all ranks hear of what is no group
         fault: Exception | None = None
         rule = tensors = values = hooks = None
         try:
+            if not is_group:
+                raise _core.ArgumentError(f"Worker: comm is a {type(comm).__name__}; give a Group, a communicator of mpi4py "
+                                          "or nothing")
             self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
             tensors, rule = self._model.tensors(), topologies.topology(topology)
             values = {name: _texts(value) for name, value in options.items()}
             observers = _listed(observer)
+            for one in observers:
+                require_known_methods(type(one))
             self._ready = [one for one in observers if isinstance(one, Ready)]
             hooks = {"observer": [one._core if isinstance(one, Ready) else one for one in observers],
                      "log": log or (lambda level, text: _log.log(_levels[level], text)),
@@ -157,8 +193,8 @@ class Worker:
         return Round(self, learning_rate)
 
     def step(self, function: Callable[..., Any], *arguments: Any, learning_rate: float = 0.0) -> Any:
-        """The same around ``function(*arguments)``, whose result it returns. A floating-point number is the loss,
-        which must be finite."""
+        """The same around ``function(*arguments)``, whose result it returns. A floating-point number, or an array of
+        one, is the loss, which must be finite. Of a tuple or list the first is looked at."""
         with self.round(learning_rate) as this:
             result = function(*arguments)
             this.loss = _loss_of(result)
@@ -168,9 +204,12 @@ class Worker:
         """The first half of a round, for loops that have no place for a with statement."""
         if self._stop is not None and self._stop.is_set():
             raise KeyboardInterrupt
-        self._model.require_in_place()
-        self._calling(lambda core: core.begin_round())
+        self._calling(self._begin)
         self._begun = True
+
+    def _begin(self, core: _core.Worker) -> None:
+        self._model.require_in_place()
+        core.begin_round()
 
     def end_round(self, loss: Any = None, learning_rate: float = 0.0) -> None:
         """The second half. ``loss`` must be finite; None: it is not looked at. Waits for neighbors."""
@@ -179,7 +218,7 @@ class Worker:
 
     def _end(self, core: _core.Worker, loss: Any, learning_rate: float) -> None:
         self._model.require_step()
-        core.end_round(None if loss is None else float(loss), float(learning_rate))
+        core.end_round(None if loss is None else _as_number(loss, "the loss"), _as_number(learning_rate, "the learning rate"))
         for observer in self._ready:
             observer.after_round(core.rounds)
 
@@ -237,14 +276,13 @@ class Worker:
 
     def set_topology(self, topology: Any) -> None:
         """Another topology from the next round on; every worker calls it between the same rounds."""
-        rule = topologies.topology(topology)
-        self._calling(lambda core: core.set_schedule(rule))
+        self._calling(lambda core: core.set_schedule(topologies.topology(topology)))
 
     # Observers -----------------------------------------------------------------------------------
 
     def scalar(self, name: str, value: Any) -> None:
         """Tells the observers of this worker a number of its round: ``worker.scalar("test/accuracy", 0.9)``."""
-        self._open().scalar(name, float(value))
+        self._calling(lambda core: core.scalar(name, _as_number(value, f"scalar \"{name}\"")))
 
     def _attach(self, rule: Any, algorithm: str, options: dict[str, Any]) -> None:
         facts = {"workers": self.size, "topology": rule.name, "algorithm": algorithm, "host": socket.gethostname(),
@@ -269,9 +307,7 @@ class Worker:
         """Collective, before the first round: goes on where such a worker stood. The model has its saved weights
         already, and the worker was made with ``initial="as_is"``. At staleness 0 the rounds to come are the same
         bit for bit."""
-        if not isinstance(state, dict) or state.get("format") != 1:
-            raise _core.DataError("load_state_dict: this is not what Worker.state_dict() returned")
-        self._calling(lambda core: core.restore(state["tensors"]))
+        self._calling(lambda core: core.restore(_tensors_of(state)))
 
     # Its place and its end -----------------------------------------------------------------------
 

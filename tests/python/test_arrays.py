@@ -235,3 +235,28 @@ def test_arrays_that_were_replaced_may_be_rebound():
         return model["w"][0]
 
     assert fast.local.run(2, work) == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("result", [float("nan"), np.array(np.nan), np.array([np.nan], np.float32), (np.array([[np.inf]]),),
+                                    [float("inf"), 3]])
+def test_a_loss_that_is_not_finite_is_refused(result):
+    with pytest.raises(fast.NumericError, match="the loss of worker 0 in round 0 is"):
+        fast.local.run(1, lambda: fast.Worker({"x": np.zeros(2)}, deadline=20).step(lambda: result))
+
+
+@pytest.mark.parametrize("result", [None, "nan", (), np.full(2, np.nan), (None, float("nan")), 3])
+def test_results_that_are_no_loss_are_returned_as_they_are(result):
+    assert fast.local.run(1, lambda: fast.Worker({"x": np.zeros(2)}).step(lambda: result))[0] is result
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda worker: worker.scalar("x", "abc"), r"scalar \"x\" is a str \('abc'\); a number"),
+    (lambda worker: worker.end_round(loss=np.zeros(3)), r"the loss is a ndarray of shape \(3,\); a number")])
+def test_what_is_no_number_is_refused(call, text):
+    def work():
+        worker = fast.Worker({"x": np.zeros(2)})
+        worker.begin_round()
+        call(worker)
+
+    with pytest.raises(fast.ArgumentError, match=text):
+        fast.local.run(1, work)

@@ -109,3 +109,14 @@ def test_the_end_of_a_forked_child_ends_nothing(started, how):
     assert done.stdout.count("ended: 201 rounds") == 2, done.stdout + done.stderr
     assert done.stdout.count("this process was forked from the one that has the worker") == 1, done.stdout
     assert done.stderr.count("Traceback") == (how in ("raise", "round")), done.stderr
+
+
+@pytest.mark.parametrize("how, text", [
+    ("comm", "ArgumentError: Worker: comm is a int"), ("observer", "ArgumentError: Observer: Listener has on_phases"),
+    ("topology", 'TopologyError: topology: there is no "nope"'), ("state", "DataError: load_state_dict"),
+    ("damaged", "DataError: load_state_dict: tensor 0"), ("rebind", "MismatchError: rebind"),
+    ("scalar", 'ArgumentError: Worker: scalar "x"'), ("moved", 'MismatchError: Worker: tensor "x" is not where it was')])
+def test_an_error_of_all_ranks_is_told_once(how, text):
+    done, statuses = statuses_of(3, "fails_alike.py", how)
+    assert done.stderr.count(text) == done.stderr.count("Traceback") == 1, done.stderr
+    assert statuses == {0: 1, 1: 1, 2: 1} and "ended" not in done.stdout, done.stderr

@@ -138,10 +138,16 @@ def test_a_state_continues_bit_for_bit():
         assert half[rank][0].tobytes() != resumed[rank][0].tobytes()
 
 
-@pytest.mark.parametrize("state", [{}, None, {"format": 2}, [1]])
+@pytest.mark.parametrize("state", [{}, None, {"format": 2}, [1], {"format": 1}])
 def test_what_is_no_state_is_refused(state):
     with pytest.raises(fast.DataError, match="state_dict"):
         fast.local.run(1, lambda: fast.Worker({"x": np.zeros(3)}).load_state_dict(state))
+
+
+@pytest.mark.parametrize("tensor", [("a", 3), 5, ("a", "f32", 2, b""), ("a", "f32", ["x"], b""), ("a", "f32", [2], "ab")])
+def test_a_damaged_state_is_refused(tensor):
+    with pytest.raises(fast.DataError, match="tensor 0 is no name, element type, shape and bytes; the file is damaged"):
+        fast.local.run(1, lambda: fast.Worker({"x": np.zeros(3)}).load_state_dict({"format": 1, "tensors": [tensor]}))
 
 
 def test_a_state_of_another_worker_is_refused():

@@ -222,10 +222,12 @@ def test_control_c_in_an_observer_or_a_log_function_is_not_lost(monkeypatch):
 
 
 def test_a_method_that_no_observer_has_is_refused():
-    with pytest.raises(fast.ArgumentError, match="on_phases; choose on_message"):
-        class Wrong(fast.Observer):
-            def on_phases(self, event):
-                pass
+    class Wrong(fast.Observer):
+        def on_phases(self, event):
+            pass
+
+    with pytest.raises(fast.ArgumentError, match="Wrong has on_phases; choose on_message"):
+        fast.local.run(2, lambda: fast.Worker({"x": np.zeros(3)}, observer=Wrong()))
 
 
 def test_messages_of_the_library_reach_a_function():

@@ -74,6 +74,31 @@ def test_bytes_of_all_ranks_are_gathered():
     assert fast.world().all_gather(b"x" * fast.rank()) == [b"x" * rank for rank in range(fast.size())]
 
 
+@pytest.mark.parametrize("kind, text", [("freed", "COMM_NULL, or was freed"), ("null", "COMM_NULL"),
+                                        ("inter", "an intercommunicator"), ("derived", None)])
+def test_communicators_that_make_no_group_are_named(kind, text):
+    try:
+        from mpi4py import MPI
+    except ImportError as error:  # not installed, or for another MPI
+        pytest.skip(str(error))
+    if kind == "inter" and fast.size() == 1:
+        pytest.skip("an intercommunicator has two sides")
+    comm = MPI.COMM_WORLD.Dup()
+    if kind == "freed":
+        comm.Free()
+    if kind == "null":
+        comm = MPI.COMM_NULL
+    if kind == "inter":
+        side = fast.rank() % 2
+        comm = MPI.COMM_WORLD.Split(side).Create_intercomm(0, MPI.COMM_WORLD, 1 - side)
+    if kind == "derived":
+        comm = type("Mine", (MPI.Intracomm,), {})(comm)
+        assert fast.Worker({"x": np.zeros(2)}, "complete", comm=comm, deadline=30).size == fast.size()
+        return
+    with pytest.raises(fast.ArgumentError, match=text):
+        fast.Worker({"x": np.zeros(2)}, "complete", comm=comm, deadline=30)
+
+
 def test_communicators_of_mpi4py_make_groups():
     try:
         from mpi4py import MPI
