@@ -4,7 +4,7 @@
 #                                      libfast and fastrun, which the package takes from there; CC and CXX: the compilers
 #   package_test.sh threads BUILD      tests of one process and its threads
 #   package_test.sh programs BUILD     tests that start programs: examples, ranks, the notebook
-#   package_test.sh ranks BUILD        tests on 3 and 4 ranks
+#   package_test.sh ranks BUILD        tests on 1, 2, 3 and 4 ranks
 # Skipped with the reason (status 77) where Python or PyPI are missing. BUILD keeps compiled objects for the next time, and the
 # environment.
 set -euo pipefail
@@ -78,7 +78,7 @@ if [[ $what == threads ]]; then
   step "tests" "${test[@]}" "$source/tests/python" --ignore "$source/tests/python/ranks" "${programs[@]/#/--ignore=}"
   exit
 fi
-for ranks in 3 4; do # an odd and an even number; threads are one and two
+for ranks in 1 2 3 4; do
   step "tests on $ranks ranks" timeout -k 5 100 mpiexec -n "$ranks" "${test[@]}" "$source/tests/python/ranks" >"$directory/output" 2>&1 ||
     { cat "$directory/output" && exit 1; }
   tail -n 1 "$directory/output"

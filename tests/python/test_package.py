@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 
 import fast_decentralized as fast
 import pytest
@@ -19,6 +20,15 @@ def run(*command, **options):
 
 def test_the_version_is_that_of_the_library():
     assert f"project(fast VERSION {fast.__version__} " in (ROOT / "CMakeLists.txt").read_text()
+
+
+def test_the_tutorial_names_the_extras_of_the_package():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    text = (ROOT / "docs/tutorial/python.md").read_text()
+    for extra in ("torch", "jax", "mpi4py", "networkx"):
+        assert f"'.[{extra}]'" in text or f"`{extra}`" in text
+        [requirement] = extras[extra]
+        assert re.fullmatch(extra + r">=[0-9.]+", requirement)
 
 
 def test_the_doctor_prints_versions_and_findings():
