@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.metadata
 import os
 import pickle
 import re
 import socket
+import struct
 import sys
 from typing import Any, Iterator, Mapping
 
@@ -47,16 +49,52 @@ def set_rendezvous() -> None:
     """Collective. Sets MASTER_ADDR and MASTER_PORT, which mpiexec does not, so that torch.distributed can begin."""
     if runtime.size() == 1 or all(name in os.environ for name in ("MASTER_ADDR", "MASTER_PORT")):
         return
+    on_one_host = len(set(runtime.world().hosts)) == 1
+    names = gather(socket.gethostname())
     place = None
     if runtime.rank() == 0:
-        on_one_host = len(set(runtime.world().hosts)) == 1
-        address = "127.0.0.1" if on_one_host else socket.gethostbyname(socket.gethostname())
+        address = "127.0.0.1" if on_one_host else _address_for(names[1:]) or names[0]
         with socket.socket() as probe:
             probe.bind(("", 0))
             place = address, str(probe.getsockname()[1])
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = broadcast(place)
-    if os.environ["MASTER_ADDR"] == "127.0.0.1":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # else gloo resolves the host's name, which may take long
+    # Else gloo resolves the host's name, which may take long, and which Debian makes 127.0.1.1.
+    interface = "lo" if on_one_host else _interface_of(_source_towards(os.environ["MASTER_ADDR"]))
+    if interface:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+
+
+def _address_for(hosts: list[str]) -> str | None:
+    """Of this host, as others reach it: the source of a route to one of them. None: no such route is known."""
+    own = socket.gethostname()
+    found = (_source_towards(host) for host in dict.fromkeys(hosts) if host != own)
+    return next((address for address in found if address is not None), None)
+
+
+def _source_towards(host: str) -> str | None:
+    """The address with which packets to a host begin. Nothing is sent. None: the host is not known, or only on this
+    machine."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, 9))
+            address = str(probe.getsockname()[0])
+    except OSError:
+        return None
+    return None if address.startswith("127.") else address
+
+
+def _interface_of(address: str | None) -> str | None:
+    """Its name, as "eth0"."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            try:
+                request = struct.pack("256s", name.encode())
+                found = fcntl.ioctl(probe.fileno(), 0x8915, request)[20:24]  # SIOCGIFADDR
+            except OSError:
+                continue
+            if socket.inet_ntoa(found) == address:
+                return name
+    return None
 
 
 def require_host_memory(module: Any, used_by: str) -> None:

@@ -2,7 +2,7 @@
 import re
 import threading
 
-from fast_decentralized import runtime
+from fast_decentralized import loops, runtime
 
 
 class Recorded:
@@ -56,3 +56,31 @@ def test_a_rank_may_ask_for_the_hosts_alone(started):
     said = started(3, "rendezvous.py").stdout  # mpiexec may join lines
     found = re.findall(r"rank (\d) meets at (127\.0\.0\.1:\d{4,5})(?!\d)", said)
     assert sorted(rank for rank, _ in found) == ["0", "1", "2"] and len({place for _, place in found}) == 1, said
+
+
+def test_hosts_meet_at_an_address_that_others_reach(monkeypatch):
+    """Debian gives a host's own name the address 127.0.1.1."""
+    sources = {"self": "127.0.0.1", "unknown": None, "other": "10.1.2.3", "here": "127.0.0.1"}
+
+    class Probe:
+        def __init__(self, *_): pass
+        def __enter__(self): return self
+        def __exit__(self, *_): pass
+
+        def connect(self, place):
+            if sources[place[0]] is None:
+                raise OSError("Name or service not known")
+            self.source = sources[place[0]]
+
+        def getsockname(self):
+            return self.source, 1
+
+    monkeypatch.setattr(loops.socket, "socket", Probe)
+    monkeypatch.setattr(loops.socket, "gethostname", lambda: "self")
+    assert loops._address_for(["self", "unknown", "here", "other"]) == "10.1.2.3"
+    assert loops._address_for(["self", "unknown", "here"]) is None  # the others are given this host's name
+
+
+def test_the_interface_of_an_address_is_known():
+    assert loops._interface_of("127.0.0.1") == "lo"
+    assert loops._interface_of("192.0.2.77") is None and loops._interface_of(None) is None
