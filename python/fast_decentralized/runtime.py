@@ -221,7 +221,8 @@ def _watch_for_failure() -> None:
 
     def failed(kind: type[BaseException], error: BaseException, trace: Any) -> None:
         if _is_child:
-            return before(kind, error, trace)
+            before(kind, error, trace)
+            return
         leave_as_failed(error)
         sys.stdout.flush()
         if not _quiet and not is_reported_elsewhere(error):

@@ -5,11 +5,12 @@ import logging
 import math
 import socket
 import threading
+import weakref
 from typing import Any, Callable, Iterable
 
 from . import _core, models, runtime, topologies
 from .observe import Ready
-from .observers import require_known_methods
+from .observers import METHODS, require_known_methods
 from .rules import Rule
 
 __all__ = ["Round", "Worker", "options"]
@@ -104,6 +105,53 @@ class Round:
             self._worker._fail(error)
 
 
+class _Hooks:
+    """What the user wants to be called. The library holds weak references: what it has is unknown to Python's garbage
+    collector, which would free no worker whose callback refers to it."""
+    NAMES = ("log", "on_round", "on_suspect", "on_healed")
+
+    def __init__(self, log: Any, on_round: Any, on_suspect: Any, on_healed: Any) -> None:
+        self.log, self.on_round, self.on_suspect, self.on_healed = log, on_round, on_suspect, on_healed
+        self.listeners: list[Any] = []
+
+    def weak(self) -> dict[str, Any]:
+        this = weakref.ref(self)
+
+        def call_of(name: str) -> Callable[..., Any]:
+            def call(*arguments: Any) -> None:
+                hooks = this()
+                if hooks is not None:
+                    getattr(hooks, name)(*arguments)
+
+            return call
+
+        return {name: None if getattr(self, name) is None else call_of(name) for name in self.NAMES}
+
+
+class _WeakListener:
+    """An observer that _Hooks keeps."""
+
+    def __init__(self, hooks: _Hooks, observer: Any) -> None:
+        self._name = repr(observer)
+        place, this = len(hooks.listeners), weakref.ref(hooks)
+        hooks.listeners.append(observer)
+
+        def method_of(name: str) -> Callable[[Any], None]:
+            def method(event: Any) -> None:
+                kept = this()
+                if kept is not None:
+                    getattr(kept.listeners[place], name)(event)
+
+            return method
+
+        for name in METHODS:
+            if hasattr(observer, name):
+                setattr(self, name, method_of(name))
+
+    def __repr__(self) -> str:  # in messages about what a method has raised
+        return self._name
+
+
 class Worker:
     """One worker of a decentralized training run. The constructor is collective.
 
@@ -160,9 +208,10 @@ class Worker:
             for one in observers:
                 require_known_methods(type(one))
             self._ready = [one for one in observers if isinstance(one, Ready)]
-            hooks = {"observer": [one._core if isinstance(one, Ready) else one for one in observers],
-                     "log": log or (lambda level, text: _log.log(_levels[level], text)),
-                     "on_round": on_round, "on_suspect": on_suspect, "on_healed": on_healed}
+            self._hooks = _Hooks(log or (lambda level, text: _log.log(_levels[level], text)), on_round, on_suspect,
+                                 on_healed)
+            listeners = [one._core if isinstance(one, Ready) else _WeakListener(self._hooks, one) for one in observers]
+            hooks = {**self._hooks.weak(), "observer": listeners}
             if isinstance(algorithm, Rule):
                 hooks["algorithm"] = algorithm._handle()
             else:

@@ -1,9 +1,11 @@
 """Workers as threads."""
+import gc
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import fast_decentralized as fast
 import numpy as np
@@ -77,6 +79,36 @@ def test_errors_of_a_group_carry_the_rank():
             fast.local.run(3, work, call)
         assert found == {0: 0, 1: 1}
         found.clear()
+
+
+@pytest.mark.parametrize("what", ["on_round", "log", "observer"])
+def test_a_worker_whose_callback_refers_to_it_is_freed(what):
+    class Listener(fast.Observer):
+        worker = None
+
+        def on_phase(self, event):
+            calls.append(self.worker)
+
+    calls, listener = [], Listener()
+
+    def work():
+        nonlocal listener
+        box = []
+        hook = {"on_round": lambda t: calls.append(box), "log": lambda level, text: box, "observer": listener}[what]
+        worker = fast.Worker({"x": np.zeros(3)}, **{what: hook})
+        listener.worker = worker
+        listener = None
+        box.append(worker)
+        with worker.round():
+            pass
+        assert calls or what == "log"
+        calls.clear()
+        reference = weakref.ref(worker)
+        del worker, box, hook
+        gc.collect()
+        return reference() is None
+
+    assert fast.local.run(1, work) == [True]
 
 
 def test_a_closed_worker_says_so():
