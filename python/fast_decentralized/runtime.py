@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import itertools
+import logging
 import os
 import signal
 import sys
@@ -22,6 +23,8 @@ _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
 _apart: _core.Group | None = None
 _failed = _quiet = False
+_has_failed_thread = False  # an exception has ended a thread that trains, but not the program
+_failed_threads: set[int] = set()  # whose workers were announced as failed
 _failure: BaseException | None = None  # of a worker, in a program that may go on nevertheless
 _is_watching = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
@@ -229,6 +232,20 @@ def _watch_for_failure() -> None:
             before(kind, error, trace)
 
     sys.excepthook = _hook = failed
+    before_in_thread = threading.excepthook
+
+    def failed_in_thread(arguments: threading.ExceptHookArgs) -> None:
+        global _has_failed_thread
+        error, place = arguments.exc_value, arguments.thread.ident if arguments.thread is not None else None
+        trains = place is not None and (place in _failed_threads or bool(_remembered(place)))
+        if trains and error is not None and not _is_child and not isinstance(error, SystemExit):
+            _has_failed_thread = True
+            abandon_all(place, error)
+            if is_reported_elsewhere(error):
+                return
+        before_in_thread(arguments)
+
+    threading.excepthook = failed_in_thread
 
 
 def _watch_for_exit() -> None:
@@ -274,6 +291,24 @@ def _tell_failure() -> None:
               f"{type(_failure).__name__}: {_failure}", file=sys.stderr, flush=True)
 
 
+def remember_failed_thread(thread: int) -> None:
+    """Its worker was announced as failed."""
+    _failed_threads.add(thread)
+
+
+def _end_with_status() -> None:
+    """The last of all at the end of the interpreter, whose status is 0 though a thread that trains has failed."""
+    if _has_failed_thread and not _failed and not _is_child:
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(1)
+
+
+atexit.register(_end_with_status)
+
+
 def _leave() -> None:
     """At the end of the interpreter: the workers first, then MPI."""
     global _mpi, _world, _apart
@@ -289,8 +324,8 @@ def _leave() -> None:
     _communicators.clear()
     if _mpi is not None:
         leaving, _mpi = _mpi, None
-        leaving.leave(_failed)
-        torchrun.leave(_failed)
+        leaving.leave(_failed or _has_failed_thread)
+        torchrun.leave(_failed or _has_failed_thread)
 
 
 def end_quietly() -> None:

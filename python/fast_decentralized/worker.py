@@ -76,9 +76,10 @@ def _tensors_of(state: Any) -> list[Any]:
     tensors = state.get("tensors") if isinstance(state, dict) and state.get("format") == 1 else None
     if not isinstance(tensors, (list, tuple)):
         raise _core.DataError("load_state_dict: this is not what Worker.state_dict() returned")
+    kinds: tuple[Any, ...] = (str, str, (list, tuple), bytes)
     for place, tensor in enumerate(tensors):
         is_whole = (isinstance(tensor, (list, tuple)) and len(tensor) == 4
-                    and all(isinstance(part, kind) for part, kind in zip(tensor, (str, str, (list, tuple), bytes)))
+                    and all(isinstance(part, kind) for part, kind in zip(tensor, kinds))
                     and all(isinstance(side, int) for side in tensor[2]))
         if not is_whole:
             raise _core.DataError(f"load_state_dict: tensor {place} is no name, element type, shape and bytes; the file is "
@@ -475,6 +476,7 @@ class Worker:
         if self._failed:
             return
         is_first = self._abandon(error)
+        runtime.remember_failed_thread(self._thread)
         text = str(error) if isinstance(error, _core.Error) else f"{type(error).__name__}: {error}"
         kind = _core.PeerFailedError if getattr(error, "kind", "") == "peer_failed" or not is_first else _core.ArgumentError
         self._failure = kind(f"Worker: a call of this worker has failed ({text}); make a new Worker")

@@ -120,3 +120,11 @@ def test_an_error_of_all_ranks_is_told_once(how, text):
     done, statuses = statuses_of(3, "fails_alike.py", how)
     assert done.stderr.count(text) == done.stderr.count("Traceback") == 1, done.stderr
     assert statuses == {0: 1, 1: 1, 2: 1} and "ended" not in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("how", ["step", "between", "closed"])
+def test_a_failure_in_a_thread_ends_all_ranks(how):
+    done, statuses = statuses_of(3, "fails_in_a_thread.py", how)
+    assert statuses == {0: 1, 1: 1, 2: 1}, done.stderr
+    assert done.stderr.count("ValueError: no more batches") == done.stderr.count("Traceback") == 1, done.stderr
+    assert "trained" not in done.stdout and done.stdout.count("at the end") == 3, done.stdout
