@@ -48,6 +48,7 @@ def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any
     raises, the others end with PeerFailedError, and its exception is raised here. After Ctrl-C the
     workers end at their next round.
     """
+    runtime.watch_end()
     results: list[Any] = [None] * max(0, workers)
     stop, ended = _Stop(), threading.Event()
     failure: list[BaseException] = []

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import weakref
 from typing import Any, Callable, NoReturn
 
@@ -24,9 +25,10 @@ _world: _core.Group | None = None
 _apart: _core.Group | None = None
 _failed = _quiet = False
 _has_failed_thread = False  # an exception has ended a thread that trains, but not the program
+_is_over = False  # the program has ended while a daemon thread trained
 _failed_threads: set[int] = set()  # whose workers were announced as failed
 _failure: BaseException | None = None  # of a worker, in a program that may go on nevertheless
-_is_watching = False
+_is_watching = _is_to_leave = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
 _workers: dict[int, weakref.ref[Any]] = {}  # by the order in which they were made, which is that of all ranks
 _made = itertools.count()
@@ -43,6 +45,7 @@ class _Thread(threading.local):
 
 
 thread = _Thread()
+LIMIT_OF_THREADS_S = 10.0  # for which the end of the program waits for a daemon thread
 
 
 def mpi() -> _core.Mpi:
@@ -210,12 +213,20 @@ def _watch() -> None:
     if _is_watching:
         return
     _is_watching = True
-    atexit.register(_leave)
+    watch_end()
     _watch_for_failure()
     _watch_for_exit()
     # MPICH's process manager sends it to the survivors of a death.
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
+def watch_end() -> None:
+    """From now on workers end with the interpreter."""
+    global _is_to_leave
+    if not _is_to_leave:
+        _is_to_leave = True
+        atexit.register(_leave)
 
 
 def _watch_for_failure() -> None:
@@ -236,6 +247,8 @@ def _watch_for_failure() -> None:
 
     def failed_in_thread(arguments: threading.ExceptHookArgs) -> None:
         global _has_failed_thread
+        if _is_over:  # what it raises follows from the end of the program
+            return
         error, place = arguments.exc_value, arguments.thread.ident if arguments.thread is not None else None
         trains = place is not None and (place in _failed_threads or bool(_remembered(place)))
         if trains and error is not None and not _is_child and not isinstance(error, SystemExit):
@@ -298,7 +311,7 @@ def remember_failed_thread(thread: int) -> None:
 
 def _end_with_status() -> None:
     """The last of all at the end of the interpreter, whose status is 0 though a thread that trains has failed."""
-    if _has_failed_thread and not _failed and not _is_child:
+    if ((_has_failed_thread and not _failed) or _is_over) and not _is_child:
         logging.shutdown()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -307,6 +320,28 @@ def _end_with_status() -> None:
 
 
 atexit.register(_end_with_status)
+
+
+def _stop_threads() -> bool:
+    """Only daemon threads are left at the end of the interpreter. One that trains has failed, as it cannot end its
+    round. False if it does not leave the library soon."""
+    global _has_failed_thread, _is_over
+    workers = [worker for worker in _remembered(None) if worker._thread != threading.get_ident() and worker._trains()]
+    if not workers:
+        return True
+    _is_over = True
+    place = f"rank {_mpi.rank} of {_mpi.size}" if _mpi is not None else "the program"
+    if not _failed:
+        sys.stdout.flush()
+        print(f"fast_decentralized: {place} ends while a daemon thread trains, which fails its worker; wait for the "
+              "thread by join()", file=sys.stderr, flush=True)
+    _has_failed_thread = True
+    for worker in workers:
+        worker._abandon(None)
+    last = time.monotonic() + LIMIT_OF_THREADS_S
+    while any(worker._is_in_call() for worker in workers) and time.monotonic() < last:
+        time.sleep(0.01)
+    return _mpi is not None and not any(worker._is_in_call() for worker in workers)
 
 
 def _leave() -> None:
@@ -318,6 +353,8 @@ def _leave() -> None:
     if sys.excepthook is not _hook and getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1"):
         leave_as_failed()
     _tell_failure()
+    if not _stop_threads():
+        return  # without MPI_Finalize, as its memory is in use; _end_with_status() ends the process
     close_all()
     _give_up_changed_groups()
     _world = _apart = None

@@ -226,6 +226,7 @@ class Worker:
             error.rank = self._place
             raise
         self._begun = self._failed = self._is_of_parent = False
+        self._calls = 0
         self._failure: _core.Error | None = None  # of calls after one that has failed
         runtime.remember(self)
         runtime.remember_group(group)
@@ -457,10 +458,21 @@ class Worker:
             core = self._open()
             if self._failure is not None:
                 raise self._failure
-            return part(core)
+            self._calls += 1
+            try:
+                return part(core)
+            finally:
+                self._calls -= 1
         except BaseException as error:
             self._fail(error)
             raise
+
+    def _trains(self) -> bool:
+        """Whether its thread is in a round, or will call it again: local.run() closes its workers."""
+        return self._begun or self._calls > 0 or self._stop is not None
+
+    def _is_in_call(self) -> bool:
+        return self._calls > 0
 
     def _abandon(self, error: BaseException | None) -> bool:
         self._failed = True

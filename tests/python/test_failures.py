@@ -128,3 +128,16 @@ def test_a_failure_in_a_thread_ends_all_ranks(how):
     assert statuses == {0: 1, 1: 1, 2: 1}, done.stderr
     assert done.stderr.count("ValueError: no more batches") == done.stderr.count("Traceback") == 1, done.stderr
     assert "trained" not in done.stdout and done.stdout.count("at the end") == 3, done.stdout
+
+
+@pytest.mark.parametrize("how", ["ranks", "local"])
+def test_a_program_that_ends_while_a_daemon_thread_trains_says_so(how):
+    ranks = 3 if how == "ranks" else 1
+    done, statuses = statuses_of(ranks, "daemon.py", how)
+    assert statuses == dict.fromkeys(range(ranks), 1), done.stderr
+    assert done.stderr.count("ends while a daemon thread trains") == 1 and "Traceback" not in done.stderr, done.stderr
+
+
+def test_a_daemon_thread_that_has_trained_may_go_on():
+    done, statuses = statuses_of(3, "daemon.py", "finished")
+    assert statuses == {0: 0, 1: 0, 2: 0} and done.stdout.count("finished") == 3, done.stderr
