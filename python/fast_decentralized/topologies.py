@@ -1,6 +1,7 @@
 """Topologies from names, files, graphs of networkx, matrices and functions."""
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, Sequence
 
 from . import _core
@@ -35,7 +36,28 @@ def topology(source: Any) -> _core.TopologyRule:
 def from_function(at_round: Callable[[int], Any], workers: int, period: int = 0, name: str = "function") -> _core.TopologyRule:
     """A schedule: ``at_round(t)`` gives the graph or matrix of round t. It depends on t alone and is called
     by every worker. ``period`` rounds repeat; 0: never."""
-    return _core.TopologyRule.function(name, workers, period, lambda t: _one(at_round(t)))
+    def called(t: int) -> _core.Topology:
+        try:
+            return _one(at_round(t))
+        except Exception as error:  # the library keeps its text alone
+            _raised.error = error
+            raise
+
+    return _core.TopologyRule.function(name, workers, period, called)
+
+
+class _Raised(threading.local):
+    """What a function of the user has raised in this thread."""
+    error: Exception | None = None
+
+
+_raised = _Raised()
+
+
+def take_raised() -> Exception | None:
+    """With its traceback, for the error that the library makes of it."""
+    error, _raised.error = _raised.error, None
+    return error
 
 
 def from_networkx(graph: Any, name: str = "networkx") -> _core.Topology:

@@ -224,7 +224,7 @@ class Worker:
             self._core: _core.Worker | None = _core.Worker(group, rule, tensors, values, hooks, fault)
         except _core.Error as error:
             error.rank = self._place
-            raise
+            raise error from error.__cause__ or fault or topologies.take_raised()
         self._begun = self._failed = self._is_of_parent = False
         self._calls = 0
         self._failure: _core.Error | None = None  # of calls after one that has failed
@@ -464,6 +464,8 @@ class Worker:
             finally:
                 self._calls -= 1
         except BaseException as error:
+            if isinstance(error, _core.Error) and error.__cause__ is None:
+                error.__cause__ = topologies.take_raised()
             self._fail(error)
             raise
 

@@ -1,4 +1,6 @@
 """Topologies from names, matrices, graphs and functions."""
+import traceback
+
 import fast_decentralized as fast
 import numpy as np
 import pytest
@@ -114,3 +116,30 @@ def test_the_topology_may_change_on_the_way():
 
 def test_names_have_help():
     assert "ring" in fast.topologies.names() and all(fast.topologies.names().values())
+
+
+def nothing(_):
+    raise KeyError("no such round")
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_the_traceback_of_a_function_that_raises_is_kept(first):
+    def at_round(t):
+        return nothing(t) if t >= first else np.full((2, 2), 0.5)
+
+    def work():
+        worker = fast.Worker({"x": np.zeros(2)}, fast.topologies.from_function(at_round, 2), deadline=20)
+        for _ in range(4):
+            with worker.round():
+                pass
+
+    with pytest.raises(fast.ArgumentError, match="no such round") as caught:
+        fast.local.run(2, work)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert "nothing" in "".join(traceback.format_exception(caught.value))
+
+
+def test_the_traceback_of_participates_is_kept():
+    with pytest.raises(fast.ArgumentError, match="no such round") as caught:
+        fast.local.run(2, lambda: fast.Worker({"x": np.zeros(2)}, participates=nothing))
+    assert isinstance(caught.value.__cause__, KeyError)
