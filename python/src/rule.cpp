@@ -81,8 +81,8 @@ nb::object array_of(BlockView& view, T* values, std::size_t count) {
   Value* copy = memory.get();
   const nb::capsule owner(copy, [](void* kept) noexcept { delete[] static_cast<Value*>(kept); });
   [[maybe_unused]] const Value* owned = memory.release();
-  nb::object array = nb::ndarray<nb::numpy, T, nb::ndim<1>>(copy, {count}, owner)
-                         .cast(nb::rv_policy::reference);
+  nb::object array =
+      nb::ndarray<nb::numpy, T, nb::ndim<1>>(copy, {count}, owner).cast(nb::rv_policy::reference);
   void* written = nullptr;
   if constexpr (!std::is_const_v<T>) written = values;
   view.lent.push_back({values, written, count * sizeof(T), copy, array});
@@ -223,9 +223,10 @@ algorithm::Rule rule_of(nb::handle object) {
 }  // namespace
 
 void bind_rule(nb::module_& module) {
-  nb::class_<BlockView>(module, "Block",
-                        "A run of elements of a worker's vectors, as NumPy arrays. What a rule writes to "
-                        "them counts during the call only.")
+  nb::class_<BlockView>(
+      module, "Block",
+      "A run of elements of a worker's vectors, as NumPy arrays. What a rule writes to "
+      "them counts during the call only.")
       .def_prop_ro("first", member([](BlockView& /*view*/, const auto& b) { return b.first; }),
                    "Index of the first element among the model's parameters.")
       .def_prop_ro("count", member([](BlockView& /*view*/, const auto& b) { return b.count; }))
@@ -234,13 +235,17 @@ void bind_rule(nb::module_& module) {
           [](nb::handle self, nb::handle values) { self.attr("current")[nb::ellipsis()] = values; },
           "The model: the weights after the worker's own step. combine() leaves the next value "
           "there.")
-      .def_prop_ro("own", member([](auto& v, const auto& b) { return arrays_of(v, b.own, b.count); }),
+      .def_prop_ro("own",
+                   member([](auto& v, const auto& b) { return arrays_of(v, b.own, b.count); }),
                    "The worker's own publication in force, by payload vector.")
-      .def_prop_ro("pull", member([](auto& v, const auto& b) { return arrays_of(v, b.pull, b.count); }),
+      .def_prop_ro("pull",
+                   member([](auto& v, const auto& b) { return arrays_of(v, b.pull, b.count); }),
                    "Sum over the neighbors j of W_ij (m_j - m_i), by payload vector.")
-      .def_prop_ro("state", member([](auto& v, const auto& b) { return arrays_of(v, b.state, b.count); }),
+      .def_prop_ro("state",
+                   member([](auto& v, const auto& b) { return arrays_of(v, b.state, b.count); }),
                    "Memory kept between rounds, zero at first.")
-      .def_prop_ro("payload", member([](auto& v, const auto& b) { return arrays_of(v, b.payload, b.count); }),
+      .def_prop_ro("payload",
+                   member([](auto& v, const auto& b) { return arrays_of(v, b.payload, b.count); }),
                    "The publication to fill, in publish() only.")
       .def_prop_ro("round", fact([](const RoundInfo& info) { return info.round; }))
       .def_prop_ro("asynchronous", fact([](const RoundInfo& info) { return info.asynchronous; }),
