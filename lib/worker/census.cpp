@@ -1,15 +1,11 @@
 #include "worker/census.hpp"
 
-#include <utility>
-
 namespace fast::worker {
-Census::Census(std::shared_ptr<Peers> peers, std::vector<int> watched)
-    : peers_(std::move(peers)), watched_(std::move(watched)) {}
 
-bool Census::look() {
+bool Census::look(const std::vector<int>& workers) {
   looked_ = Clock::now();
   std::vector<int> silent, left;
-  for (const int worker : watched_) {
+  for (const int worker : workers) {
     const WorkerStatus status = peers_->peer(worker).status;
     if (status == WorkerStatus::left) left.push_back(worker);
     if (!has_ended(status) && peers_->is_suspect(worker)) silent.push_back(worker);

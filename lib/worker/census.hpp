@@ -5,19 +5,20 @@
 #include <fast/exchange/peers.hpp>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace fast::worker {
 
 class Census {
  public:
-  /// Watches `watched`, which Peers::peer() can look at without waiting.
-  Census(std::shared_ptr<Peers> peers, std::vector<int> watched);
+  explicit Census(std::shared_ptr<Peers> peers) : peers_(std::move(peers)) {}
 
   /// False when everybody was looked at a moment ago.
   bool is_due() const { return Clock::now() - looked_ >= period; }
-  /// Looks at everybody. True when who is silent or has left has changed.
-  bool look();
+  /// Looks at these, for whom Peers::peer() does not wait. True when who is silent or has left has
+  /// changed.
+  bool look(const std::vector<int>& workers);
   /// Suspects that have not finished or left.
   const std::vector<int>& silent() const { return silent_; }
   /// By Worker::leave().
@@ -26,7 +27,6 @@ class Census {
  private:
   static constexpr Seconds period{0.05};
   std::shared_ptr<Peers> peers_;
-  std::vector<int> watched_;
   std::vector<int> silent_, left_;
   Clock::time_point looked_{};
 };

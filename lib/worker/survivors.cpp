@@ -16,12 +16,17 @@
 namespace fast::worker {
 namespace {
 
+/// Whose ranks are on this host. Seats change hands, and so their hosts.
 std::vector<int> others_of_this_host(const Group& group) {
-  const std::vector<int> hosts = group.hosts();
-  const auto host = [&](int worker) { return hosts[static_cast<std::size_t>(worker)]; };
+  const Group everyone = group.everyone();
+  const auto seats = GroupImpl::of(group).seats();
+  const std::vector<int> hosts = everyone.hosts();
+  const auto host = [&](int rank) { return hosts[static_cast<std::size_t>(rank)]; };
   std::vector<int> others;
   for (int worker = 0; worker < group.size(); ++worker) {
-    if (worker != group.rank() && host(worker) == host(group.rank())) others.push_back(worker);
+    const int rank = seats ? seats->table().holder(worker) : worker;
+    if (worker == group.rank() || rank == exchange::nobody) continue;
+    if (host(rank) == host(everyone.rank())) others.push_back(worker);
   }
   return others;
 }
@@ -29,12 +34,7 @@ std::vector<int> others_of_this_host(const Group& group) {
 }  // namespace
 
 Survivors::Survivors(const Setting& setting, std::shared_ptr<Peers> peers, const RoundPlan& plan)
-    : setting_(setting),
-      peers_(std::move(peers)),
-      plan_(plan),
-      census_(peers_, others_of_this_host(setting.group)) {}
-
-void Survivors::grow() { census_ = Census(peers_, others_of_this_host(setting_.group)); }
+    : setting_(setting), peers_(std::move(peers)), plan_(plan), census_(peers_) {}
 
 /// A worker that is about to join has no weights yet.
 bool Survivors::has_begun(int worker) const {
@@ -54,7 +54,7 @@ Departures Survivors::departed(const std::vector<int>& ask) const {
 }
 
 void Survivors::look_around() {
-  if (!census_.look()) return;
+  if (!census_.look(others_of_this_host(setting_.group))) return;
   lost_ = census_.silent();
   left_ = census_.left();
   warn_of_parts();

@@ -19,8 +19,6 @@ class Survivors {
   void look() {
     if (census_.is_due()) look_around();
   }
-  /// There are more workers to look for.
-  void grow();
   /// After this worker has finished: blocks until every worker has finished or is lost. Throws as
   /// Worker::await_finish().
   void await_finish();

@@ -128,11 +128,7 @@ void Worker::Impl::enter(const std::optional<exchange::SeatOffer>& offer) {
     return;
   }
   // The run may have grown since this spare was offered its seat.
-  entered = entry.take_seat(*offer, [this](std::int64_t rounds) {
-    const int growths = growth.begin(rounds);
-    survivors.grow();
-    return growths;
-  });
+  entered = entry.take_seat(*offer, [this](std::int64_t rounds) { return growth.begin(rounds); });
 }
 
 /// Collective, if the rule averages over all workers.
@@ -188,7 +184,6 @@ void Worker::Impl::end_round(const StepOptions& options) {
 }
 
 void Worker::Impl::grow() {
-  survivors.grow();
   if (!setting.declared.remembers_neighbors) return;
   round.begin_epoch(worker::epoch_of_growth(seats->growth().entered()));
 }

@@ -15,7 +15,7 @@
 namespace fast::testing {
 
 /// A group of threads whose launcher reports the deaths that the test says.
-class Reported final : public GroupImpl {
+class Reported : public GroupImpl {
  public:
   using Deaths = std::function<std::vector<int>()>;
 

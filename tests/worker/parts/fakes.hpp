@@ -117,7 +117,7 @@ class FakeExchange final : public Exchange {
   std::uint64_t sequence_ = 0;
 };
 
-class FakePeers final : public Peers {
+class FakePeers : public Peers {
  public:
   explicit FakePeers(int workers)
       : states(static_cast<std::size_t>(workers)), weights(static_cast<std::size_t>(workers)) {

@@ -1,11 +1,16 @@
 #include "worker/survivors.hpp"
 
+#include <fast/exchange/local.hpp>
+#include <fast/exchange/spares.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <thread>
 
+#include "exchange/seats/seat_keeper.hpp"
 #include "support/catch.hpp"
+#include "support/golden.hpp"
 #include "worker/parts/fakes.hpp"
+#include "worker/reported.hpp"
 
 using namespace fast;
 using testing::Scene;
@@ -32,7 +37,59 @@ struct Run : Scene {
   Survivors survivors;
 };
 
+/// Three workers of a host and a spare of another one, as threads.
+struct SpareElsewhere final : testing::Reported {
+  using Reported::Reported;
+  std::vector<int> hosts() const override { return {0, 0, 0, 3}; }
+};
+
+struct AskedPeers final : testing::FakePeers {
+  using FakePeers::FakePeers;
+  PeerState peer(int worker) const override {
+    asked.push_back(worker);
+    return FakePeers::peer(worker);
+  }
+  mutable Workers asked;
+};
+
+/// Looks until somebody was asked after, and then until that seat is another rank's.
+void look_until_replaced(const Group& group, std::atomic<bool>& reports) {
+  Scene scene(0, 3, stencil::ring());
+  scene.setting.group = group;
+  const auto peers = std::make_shared<AskedPeers>(3);
+  Survivors survivors(scene.setting, peers, scene.plan);
+  survivors.look();
+  testing::expect(peers->asked == Workers{1, 2}, "not all of this host are looked at");
+  reports = true;
+  const Deadline deadline(Seconds(30));
+  while (group.replaced().empty() && !deadline.expired()) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  peers->asked.clear();
+  survivors.look();
+  testing::expect(peers->asked == Workers{2}, "a rank of another host is looked at");
+}
+
 }  // namespace
+
+TEST_CASE("a seat that a spare of another host has taken is not looked at any more") {
+  std::atomic<bool> reports{false};
+  const auto died = [&] { return reports ? Workers{1} : Workers{}; };
+  local::run(4, [&](const Group& threads) {
+    const Group group = with_spares(Group(std::make_shared<SpareElsewhere>(threads, died)), 1);
+    const auto seats = group.impl().seats();
+    seats->watch(Seconds(30), 1);
+    if (threads.rank() == 3) {
+      const auto offer = seats->wait_for_seat([] {});
+      testing::expect(offer && offer->seat == 1, "no seat is offered");
+      seats->note_status(WorkerStatus::running);
+      testing::expect(seats->take(), "the seat is not vacant any more");
+    } else {
+      seats->note_status(WorkerStatus::running);
+    }
+    if (threads.rank() == 0) look_until_replaced(group, reports);
+    threads.barrier(Deadline(Seconds(30)), "the end");
+  });
+}
 
 TEST_CASE("the end waits for all, and all are its part") {
   Run run(0, 4);
