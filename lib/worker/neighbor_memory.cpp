@@ -12,7 +12,7 @@ NeighborMemory::NeighborMemory(const Context& context)
 
 /// The rank in that worker's place.
 int NeighborMemory::rank_of(int worker) const {
-  const auto seats = worker_.setting.group.impl().seats();
+  const auto seats = GroupImpl::of(worker_.setting.group).seats();
   return seats ? seats->table().holder(worker) : worker;
 }
 
