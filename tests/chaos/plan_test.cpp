@@ -13,6 +13,7 @@
 #include "chaos/refusals.hpp"
 #include "chaos/shrink.hpp"
 #include "chaos/tally.hpp"
+#include "chaos/training.hpp"
 #include "support/catch.hpp"
 
 using namespace chaos;
@@ -157,6 +158,16 @@ TEST_CASE("a rule that needs everybody ends with one message after a death") {
   CHECK(judge(plan, Ending{1, {}, "error: worker 1 is gone\n"}, 0).wrong.empty());
   CHECK_FALSE(judge(plan, Ending{1, {}, "error: a\nerror: a\n"}, 0).wrong.empty());
   CHECK_FALSE(judge(plan, Ending{0, {}, "error: a\n"}, 0).wrong.empty());
+}
+
+TEST_CASE("a training run that ended well has printed one table and no error") {
+  const std::string table = "  test accuracy, mean model     75.67 %\n",
+                    stopped = "stopped after 3 rounds";
+  CHECK(of_output("worker 1 is back\n" + table).empty());
+  CHECK(of_output(stopped).empty());
+  for (const std::string& log :
+       {std::string(), table + table, table + stopped, "error: a\n" + table})
+    CHECK_FALSE(of_output(log).empty());
 }
 
 TEST_CASE("a table has a row for each rule and counts a schedule for each kind of its events") {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "chaos/bounds.hpp"
@@ -216,12 +217,25 @@ Verdict judge_training(const Plan& plan, const Ending& ending) {
   if (bound_of(plan.rule).everybody && !plan.killed().empty()) return Verdict::of(of_error(ending));
   if (*ending.status != 0)
     return Verdict::of(fmt::format("fastrun ended with status {}", *ending.status));
-  const auto tells = [&](const char* text) { return ending.log.find(text) != std::string::npos; };
-  if (tells("stopped after") || tells("to be resumed") || tells("test accuracy")) return {};
-  return Verdict::of("it has no result");
+  return Verdict::of(of_output(ending.log));
+}
+
+std::size_t count_of(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size()))
+    ++count;
+  return count;
 }
 
 }  // namespace
+
+std::string of_output(const std::string& log) {
+  const std::size_t errors = count_of(log, "error: ");
+  if (errors > 0) return fmt::format("{} messages of an error in a run that ended well", errors);
+  const std::size_t tables =
+      count_of(log, "test accuracy, mean model") + count_of(log, "stopped after");
+  return tables == 1 ? "" : fmt::format("{} tables of results instead of one", tables);
+}
 
 std::string why_no_small_disk() {
   const fast::testing::TemporaryDirectory directory;
@@ -233,9 +247,19 @@ Verdict run_training(const Programs& programs, const Plan& plan, const std::stri
                      std::string& log) {
   const SmallDisk disk(directory + "/saved");
   TrainingFaults faults(plan, disk, directory);
-  std::vector<std::string> words{
-      programs.fastrun, "--start-deadline", "3",         "-n",      std::to_string(plan.workers),
-      programs.self,    "--rank",           write(plan), directory, programs.train};
+  const auto survivors = std::max(1, plan.workers - static_cast<int>(plan.killed().size()));
+  std::vector<std::string> words{programs.fastrun,
+                                 "--start-deadline",
+                                 "3",
+                                 "--min-workers",
+                                 std::to_string(survivors),
+                                 "-n",
+                                 std::to_string(plan.workers),
+                                 programs.self,
+                                 "--rank",
+                                 write(plan),
+                                 directory,
+                                 programs.train};
   words = joined(words, options_of_training(plan, directory));
   words = joined(words, {"--out", directory + "/out"});
   Ending ending;

@@ -11,6 +11,9 @@ namespace chaos {
 Verdict run_training(const Programs& programs, const Plan& plan, const std::string& directory,
                      std::string& log);
 
+/// What is wrong with what a run has printed that ended well: it has one table and no error.
+std::string of_output(const std::string& log);
+
 /// One rank: tells its process, and becomes fast-train.
 int become_training(char** argv, const Plan& plan, const std::string& directory);
 
