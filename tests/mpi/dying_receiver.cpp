@@ -1,5 +1,6 @@
 // Rank 0 sends to both others. Rank 1 dies. Rank 0 is told so, and sends to rank 2 on.
-// dying_peers_test.sh runs this program with each rank as if on a host of its own.
+// dying_peers_test.sh runs this program with each rank as if on a host of its own. With an
+// argument, rank 1 dies while messages to it are under way.
 #include <unistd.h>
 
 #include <csignal>
@@ -37,11 +38,14 @@ void receive(fast::mpi::PointToPoint& messages, int count, std::vector<std::byte
 }  // namespace
 
 int main(int argc, char** argv) {
-  return fast::mpi::run(argc, argv, [](const fast::mpi::Communicator& world) {
+  const bool leaves_some = argc > 1;
+  return fast::mpi::run(argc, argv, [&](const fast::mpi::Communicator& world) {
     fast::mpi::PointToPoint messages(world, fast::Deadline(fast::Seconds(10)));
     std::vector<std::byte> bytes(message_bytes);
     if (world.rank() == 0) send(messages, messages_before + messages_after, bytes);
-    if (world.rank() > 0) receive(messages, messages_before, bytes);
+    const bool takes_one = leaves_some && world.rank() == 1;
+    if (world.rank() > 0) receive(messages, takes_one ? 1 : messages_before, bytes);
+    if (takes_one) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     if (world.rank() == 1) kill(getpid(), SIGKILL);
     if (world.rank() == 2) receive(messages, messages_after, bytes);
     // After a death nobody waits for all at the end: rank 0 stays until all has arrived.
