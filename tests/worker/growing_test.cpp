@@ -334,7 +334,7 @@ TEST_CASE("a spare has joined that begins in place of a newcomer that failed bef
     options.algorithm = algorithm::elementwise(FailingAverage{fails});
     Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
     worker.allow_growth();
-    if (threads.rank() == 0) group.impl().seats()->growth().request();
+    if (threads.rank() == 0) GroupImpl::of(group).seats()->growth().request();
     while (worker.round() < 1500)
       worker.step([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
     worker.await_finish();

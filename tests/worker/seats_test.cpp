@@ -167,7 +167,8 @@ std::vector<double> train_with_two_losses(const Run& run) {
     return std::vector<int>(all.begin(), all.begin() + deaths);
   };
   local::run(run.workers + 2, [&](const Group& threads) {
-    const Group group = with_spares(Group(std::make_shared<testing::Reported>(threads, died)), 2);
+    const Group group =
+        with_spares(GroupImpl::group(std::make_shared<testing::Reported>(threads, died)), 2);
     std::vector<double> x(5, 1.0);
     WorkerOptions options = testing::quick();
     options.algorithm = algorithm::by_name(run.rule, run.parameters);
@@ -275,7 +276,7 @@ TEST_CASE("workers that have republished and a spare end at the same combination
       if (is_lost) worker.step([] {});
       worker.await_finish();
       if (is_lost) return;
-      const exchange::SeatTable& table = group.impl().seats()->table();
+      const exchange::SeatTable& table = GroupImpl::of(group).seats()->table();
       for (int seat = 0; seat < 3; ++seat) {
         const std::int64_t combinations = table.records().progress(table.holder(seat));
         expect(combinations == rounds / mix_every + 1,

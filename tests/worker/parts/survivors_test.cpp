@@ -75,8 +75,9 @@ TEST_CASE("a seat that a spare of another host has taken is not looked at any mo
   std::atomic<bool> reports{false};
   const auto died = [&] { return reports ? Workers{1} : Workers{}; };
   local::run(4, [&](const Group& threads) {
-    const Group group = with_spares(Group(std::make_shared<SpareElsewhere>(threads, died)), 1);
-    const auto seats = group.impl().seats();
+    const Group group =
+        with_spares(GroupImpl::group(std::make_shared<SpareElsewhere>(threads, died)), 1);
+    const auto seats = GroupImpl::of(group).seats();
     seats->watch(Seconds(30), 1);
     if (threads.rank() == 3) {
       const auto offer = seats->wait_for_seat([] {});
