@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs to which something happens, by a seed:  scripts/chaos.sh [--rules all] [--events all] [--count 500] [--seed 1] [--jobs 3]
 # --rules all (the default), or awc,push_sum; --events all (the default), or kill,stop,slow,start,end,clock,memory,disk,save
-# and, between hosts, cut,delay,rate,loss; host, the death of a host, only where it is named.
+# and, between hosts, cut,delay,rate,loss,host; the last one is the death of a host.
 # Some schedules are on two or three hosts (network namespaces and a switch in user space; needs root), unless --one-host.
 # --two-hosts and --three-hosts: all of them. A schedule that fails is shrunk, and its line printed for  --replay 'LINE'.
 # --from NUMBER --count 1: that schedule alone; --show: the output of all runs; --dry: the schedules only.

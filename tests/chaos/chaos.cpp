@@ -277,7 +277,7 @@ void describe(CLI::App& app, Request& request) {
   app.add_option("--jobs", request.jobs, "schedules at a time; of several hosts one")
       ->check(CLI::PositiveNumber);
   app.add_option("--rules", request.rules, "all, or names [awc,atc]")->delimiter(',');
-  app.add_option("--events", request.events, "all (all but host), or names")->delimiter(',');
+  app.add_option("--events", request.events, "all, or names")->delimiter(',');
   app.add_option("--hosts", request.hosts, "tests/hosts/hosts.sh: some schedules on several hosts");
   app.add_option("--switch", request.link_switch, "tests/hosts/switch.cpp [beside fastrun]");
   app.add_option("--host-count", request.host_count, "of --hosts, at most")

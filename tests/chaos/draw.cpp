@@ -199,7 +199,7 @@ bool has_neighbors(const std::string& rule) {
 std::vector<Kind> default_kinds(bool hosts) {
   std::vector<Kind> kinds = all_kinds();
   std::erase_if(kinds,
-                [hosts](Kind kind) { return kind == Kind::host || (is_of_links(kind) && !hosts); });
+                [hosts](Kind kind) { return (kind == Kind::host || is_of_links(kind)) && !hosts; });
   return kinds;
 }
 

@@ -23,7 +23,7 @@ struct Wish {
 /// comes again.
 Plan draw(const Wish& wish, std::uint64_t seed, std::uint64_t index);
 
-/// Kinds of the default: all but the death of a host. Without `hosts`, none of links.
+/// Kinds of the default: all. Without `hosts`, none of links, nor the death of a host.
 std::vector<Kind> default_kinds(bool hosts);
 
 /// Why the library refuses such a run, or why theory says nothing of it; empty: it runs.

@@ -160,6 +160,14 @@ TEST_CASE("a rule that needs everybody ends with one message after a death") {
   CHECK_FALSE(judge(plan, Ending{0, {}, "error: a\n"}, 0).wrong.empty());
 }
 
+TEST_CASE("all kinds of events are drawn on several hosts, and those of one host on one") {
+  CHECK(default_kinds(true) == all_kinds());
+  for (const Kind kind : default_kinds(false)) {
+    CHECK_FALSE(is_of_links(kind));
+    CHECK(kind != Kind::host);
+  }
+}
+
 TEST_CASE("a training run that ended well has printed one table and no error") {
   const std::string table = "  test accuracy, mean model     75.67 %\n",
                     stopped = "stopped after 3 rounds";
