@@ -35,10 +35,14 @@ void Entry::adopt_initial() {
 
 Entered Entry::take_seat(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
   worker_.mixer.start(false);
-  worker_.progress.republished = offer.republished;
-  seats_->note_republished(offer.republished);
+  note_republished(offer.republished);
   const bool joins = offer.growth > seats_->growth().begun();
   return joins ? join(offer, come_to) : replace(offer, come_to);
+}
+
+void Entry::note_republished(std::int64_t combinations) {
+  worker_.progress.republished = combinations;
+  seats_->note_republished(combinations);
 }
 
 void Entry::announce_running() {
@@ -52,6 +56,7 @@ Entered Entry::join(const exchange::SeatOffer& offer, const Recovery::ComeTo& co
   if (!seats_->take()) return Entered::seat_taken;
   const std::optional<std::int64_t> round = seats_->growth().wait_for(offer.growth);
   if (!round) return Entered::not_needed;
+  note_republished(seats_->table().most_republished());  // it may have waited for long
   recovery_.join(publisher_, offer, *round, come_to);
   announce_running();
   mpi::notify_launcher(mpi::LauncherNote::joined);

@@ -36,6 +36,7 @@ class Entry {
 
  private:
   void adopt_initial();
+  void note_republished(std::int64_t combinations);
   void announce_running();
   Entered join(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);
   Entered replace(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);

@@ -10,10 +10,10 @@ namespace fast::worker {
 NeighborMemory::NeighborMemory(const Context& context)
     : worker_(context), presence_(context.setting.group.everyone().size()) {}
 
-/// The rank in that worker's place.
+/// The rank in that worker's place, as Arrival::rank has it: 0 where workers are ranks.
 int NeighborMemory::rank_of(int worker) const {
   const auto seats = GroupImpl::of(worker_.setting.group).seats();
-  return seats ? seats->table().holder(worker) : worker;
+  return seats ? seats->table().holder(worker) : 0;
 }
 
 /// True when any neighbor of the round has left, has come back or is another rank since the last

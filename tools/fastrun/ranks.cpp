@@ -14,7 +14,8 @@ bool Rank::succeeded() const {
 
 const char* Rank::how_ended() const {
   if (succeeded()) return "left";
-  return WIFEXITED(status) && !lost ? "failed" : "died";
+  // A shell ends with 128 + signal where its program died of a signal.
+  return WIFEXITED(status) && WEXITSTATUS(status) < 128 && !lost ? "failed" : "died";
 }
 
 std::string describe(int status) {

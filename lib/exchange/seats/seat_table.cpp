@@ -34,8 +34,9 @@ std::int64_t SeatTable::furthest_round() const {
 }
 
 std::int64_t SeatTable::most_republished() const {
-  std::int64_t most = records_.republished(0);
-  for (int rank = 1; rank < founders_; ++rank) most = std::max(most, records_.republished(rank));
+  std::int64_t most = 0;
+  for (int rank = 0; rank < records_.size(); ++rank)
+    most = std::max(most, records_.republished(rank));
   return most;
 }
 

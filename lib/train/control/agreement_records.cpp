@@ -126,8 +126,8 @@ void AgreementRecords::note_next_epoch(NumberedRound epoch) {
 
 void AgreementRecords::give_up(std::size_t worker) { raise(records_[worker]->given_up, 1); }
 
-/// Whom a worker has given up comes last: it is known wherever it is known that the worker has
-/// concluded.
+/// Whom a worker has given up is read last and taken over first: it is known wherever it is known
+/// that the worker has concluded, also to other processes of this host.
 void AgreementRecords::copy_to(std::span<std::uint64_t> words) const {
   auto to = words.begin();
   for (AgreementRecord* record : records_) {
@@ -138,6 +138,8 @@ void AgreementRecords::copy_to(std::span<std::uint64_t> words) const {
 
 void AgreementRecords::take_over(std::span<const std::uint64_t> words,
                                  const std::vector<bool>& here) {
+  auto given_up = words.end() - static_cast<std::ptrdiff_t>(records_.size());
+  for (AgreementRecord* record : records_) raise(record->given_up, *given_up++);
   auto from = words.begin();
   for (std::size_t worker = 0; worker < records_.size(); ++worker) {
     for_each_word(*records_[worker], [&](AgreementRecord::Word& word) {
@@ -145,7 +147,6 @@ void AgreementRecords::take_over(std::span<const std::uint64_t> words,
       if (!here[worker]) raise(word, value);
     });
   }
-  for (AgreementRecord* record : records_) raise(record->given_up, *from++);
 }
 
 }  // namespace fast::train

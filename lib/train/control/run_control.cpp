@@ -49,8 +49,10 @@ int RunControl::rank_of(int worker) const {
 std::vector<int> RunControl::workers_that(const std::function<bool(std::size_t rank)>& are) const {
   std::vector<int> workers;
   const int all = seats_ ? seats_->table().seats() : group_.size();
-  for (int worker = 0; worker < all; ++worker)
-    if (are(static_cast<std::size_t>(rank_of(worker)))) workers.push_back(worker);
+  for (int worker = 0; worker < all; ++worker) {
+    const int rank = rank_of(worker);
+    if (rank != exchange::nobody && are(static_cast<std::size_t>(rank))) workers.push_back(worker);
+  }
   return workers;
 }
 
@@ -179,8 +181,10 @@ void RunControl::await(Step step, std::unique_lock<std::mutex>& lock) {
 
 bool RunControl::conclude(const std::vector<int>& lost) {
   std::unique_lock lock(mutex_);
-  for (const int worker : lost)
-    agreement_.records().give_up(static_cast<std::size_t>(rank_of(worker)));
+  for (const int worker : lost) {
+    const int rank = rank_of(worker);
+    if (rank != exchange::nobody) agreement_.records().give_up(static_cast<std::size_t>(rank));
+  }
   await(Step::end, lock);
   agreement_.records().mark(Mark::concluded);
   await(Step::conclude, lock);

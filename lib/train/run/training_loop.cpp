@@ -220,11 +220,13 @@ bool TrainingLoop::make_up(double rate) {
   return true;
 }
 
-/// After the last round, at its rate.
+/// After the last round, at its rate. The others wait meanwhile, for as long as the deadline
+/// allows: what takes longer than half of it is left out.
 void TrainingLoop::make_up_rest() {
   const auto start = Clock::now();
   const double rate = rate_ > 0 ? rate_ : rate_in(plan_.options.epochs - 1, batches_.rounds() - 1);
-  while (has_seat() && make_up(rate)) continue;
+  const Deadline latest(plan_.options.worker.deadline / 2);
+  while (has_seat() && !latest.expired() && make_up(rate)) continue;
   figures_.seconds += Seconds(Clock::now() - start).count();
 }
 

@@ -1,6 +1,7 @@
 #include "worker/neighbor_memory.hpp"
 
 #include <fast/topology/graphs.hpp>
+#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include "support/catch.hpp"
@@ -53,6 +54,20 @@ TEST_CASE("an epoch begins when another rank is in a neighbor's place, absent be
   scene.mixer.restart(1);
   CHECK(memory.epoch_after(from(5), *round) == 1);
   CHECK(memory.epoch_after(from(6, Arrival::State::torn), *round) == 2);
+}
+
+TEST_CASE("a worker that is a source in one round and only a reader in another is the same") {
+  for (const TopologyRule& rule :
+       {schedule::exponential_ring(), schedule::one_peer_exponential()}) {
+    Scene scene(1, 3, rule, with(algorithm::push_sum()));
+    NeighborMemory memory(scene.context);
+    for (std::int64_t number = 0; number < 12; ++number) {
+      const auto round = scene.plan.at(number);
+      std::vector<Arrival> arrivals;
+      for (const int source : round->edges.sources) arrivals.push_back(scene.arrival(source, 1));
+      CHECK(memory.epoch_after(arrivals, *round) == 0);
+    }
+  }
 }
 
 TEST_CASE("a torn payload is no departure") {
