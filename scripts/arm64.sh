@@ -47,7 +47,9 @@ install="
   dpkg --add-architecture arm64
   apt-get update -qq -o APT::Update::Error-Mode=any || exit 77
   apt-get install -y -qq --no-install-recommends $packages >/dev/null
-  cd /tmp && apt-get download -qq libmpich-dev:arm64 && dpkg -x libmpich-dev_*_arm64.deb /
+  cd /tmp
+  apt-get download -qq libmpich-dev:arm64
+  dpkg -x libmpich-dev_*_arm64.deb /
   touch /root/is-installed"
 install_packages() {
   local status=0

@@ -1,8 +1,7 @@
 // Trains a network of fast::nn by one of the methods of bench_scaling, so that the accuracy of a
 // parameter server can be compared. The row has the test accuracy of the workers' mean weights.
-// With
-// --curve there is a row for each epoch, with its seconds. studies/thesis/run.sh and
-// bench/scaling/accuracy.sh run it.
+// With --curve there is a row for each epoch, with its seconds. Rows leave the slow worker out.
+// studies/thesis/run.sh and bench/scaling/scaling.sh run it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -151,29 +150,33 @@ std::vector<Mark> run(const Options& o, const mpi::Communicator& world, const Gr
   return marks;
 }
 
-/// The seconds of the worker that took longest; of all but the slow one, where there is one.
-double longest_s(const Options& o, const std::vector<std::vector<double>>& all) {
-  const bool is_uneven = o.pace.slow != 1 && all.size() > 1;
-  double longest = 0;
-  for (std::size_t i = 0; i + (is_uneven ? 1 : 0) < all.size(); ++i)
-    longest = std::max(longest, all[i][0]);
-  return longest;
+/// How many of the first workers count: all but the slow one, where there is one.
+int counted(const Options& o, const Group& group) {
+  return o.pace.slow != 1 && group.size() > 1 ? group.size() - 1 : group.size();
+}
+
+/// The mean over the workers that count. Collective.
+void average(Reducer& reducer, const Group& group, int count, std::vector<float>& weights) {
+  const float share = static_cast<float>(group.size()) / static_cast<float>(count);
+  for (float& weight : weights) weight *= group.rank() < count ? share : 0.0F;
+  reducer.average(std::span(weights));
 }
 
 /// A row for each mark, on rank 0. Collective. Overwrites the replica's weights.
 void add_rows(bench::Report& report, const Options& o, const Group& group,
               const data::Splits& splits, Replica& replica, std::vector<Mark>& marks) {
+  const int count = counted(o, group);
   const auto reducer =
       group.size() > 1 ? group.open_reducer(replica.weights().size_bytes(), {}) : nullptr;
   std::size_t epoch = replica.rounds() / replica.epoch_rounds() - marks.size();
   for (Mark& mark : marks) {
     ++epoch;
-    if (reducer) reducer->average(std::span(mark.weights));
-    const double elapsed_s = longest_s(o, bench::gather(group, {mark.elapsed_s}));
+    if (reducer) average(*reducer, group, count, mark.weights);
+    const auto all = bench::gather(group, {mark.elapsed_s});
     if (group.rank() != 0) continue;
+    const double elapsed_s = (*std::max_element(all.begin(), all.begin() + count))[0];
     std::copy(mark.weights.begin(), mark.weights.end(), replica.weights().begin());
-    const auto samples =
-        static_cast<double>(epoch * replica.epoch_rounds() * o.batch_size) * group.size();
+    const auto samples = static_cast<double>(epoch * replica.epoch_rounds() * o.batch_size) * count;
     report.add({{"method", o.method.method},
                 {"workers", group.size()},
                 {"epoch", epoch},

@@ -36,12 +36,13 @@ void add_worker_rows(OptionTable& table, WorkerOptions& worker, RuleChoice& rule
   table.add("log", worker.log, log_to(), "1: messages of the library go to standard error");
 }
 
-/// 0 and 1 are none and auto.
+/// 0 and 1, false and true are none and auto.
 void let_numbers_say_progress(OptionTable& table) {
   options::Row& row = table.at("progress");
   row.read = [read = row.read](const std::vector<std::string>& texts) {
     const std::string& text = texts.back();
-    return read({text == "0" ? "none" : text == "1" ? "auto" : text});
+    const bool is_off = text == "0" || text == "false", is_on = text == "1" || text == "true";
+    return read({is_off ? "none" : is_on ? "auto" : text});
   };
 }
 

@@ -26,7 +26,7 @@ _apart: _core.Group | None = None
 _failed = _quiet = False
 _has_failed_thread = False  # an exception has ended a thread that trains, but not the program
 _is_over = False  # the program has ended while a daemon thread trained
-_failed_threads: set[int] = set()  # whose workers were announced as failed
+_failed_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # whose workers were announced as failed
 _failure: BaseException | None = None  # of a worker, in a program that may go on nevertheless
 _is_watching = _is_to_leave = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
@@ -140,8 +140,8 @@ def _leave_to_the_parent() -> None:
     """In a child that os.fork() has made, as workers of data loaders are. The workers and MPI stay those of the parent:
     nothing is announced, and what could is never freed. rank() and size() are still known."""
     global _lock, _is_child
+    _is_child = _is_child or _is_watching or _is_to_leave or _lock.locked()
     _lock = threading.Lock()  # another thread may have held it
-    _is_child = True
     for worker in _remembered(None):
         _keep(worker._leave_to_the_parent())
         _keep(worker)
@@ -250,7 +250,7 @@ def _watch_for_failure() -> None:
         if _is_over:  # what it raises follows from the end of the program
             return
         error, place = arguments.exc_value, arguments.thread.ident if arguments.thread is not None else None
-        trains = place is not None and (place in _failed_threads or bool(_remembered(place)))
+        trains = place is not None and (arguments.thread in _failed_threads or bool(_remembered(place)))
         if trains and error is not None and not _is_child and not isinstance(error, SystemExit):
             _has_failed_thread = True
             abandon_all(place, error)
@@ -306,7 +306,7 @@ def _tell_failure() -> None:
 
 def remember_failed_thread(thread: int) -> None:
     """Its worker was announced as failed."""
-    _failed_threads.add(thread)
+    _failed_threads.update(one for one in threading.enumerate() if one.ident == thread)
 
 
 def _end_with_status() -> None:

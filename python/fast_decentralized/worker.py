@@ -224,7 +224,8 @@ class Worker:
             self._core: _core.Worker | None = _core.Worker(group, rule, tensors, values, hooks, fault)
         except _core.Error as error:
             error.rank = self._place
-            raise error from error.__cause__ or fault or topologies.take_raised()
+            raised = topologies.take_raised()
+            raise error from error.__cause__ or fault or raised
         self._begun = self._failed = self._is_of_parent = False
         self._calls = 0
         self._failure: _core.Error | None = None  # of calls after one that has failed
@@ -460,6 +461,7 @@ class Worker:
                 raise self._failure
             self._calls += 1
             try:
+                topologies.take_raised()  # what an earlier call has left
                 return part(core)
             finally:
                 self._calls -= 1
@@ -471,7 +473,7 @@ class Worker:
 
     def _trains(self) -> bool:
         """Whether its thread is in a round, or will call it again: local.run() closes its workers."""
-        return self._begun or self._calls > 0 or self._stop is not None
+        return self._calls > 0 or (not self._failed and (self._begun or self._stop is not None))
 
     def _is_in_call(self) -> bool:
         return self._calls > 0

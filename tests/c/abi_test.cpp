@@ -252,7 +252,7 @@ TEST_CASE("a training run takes every option of its data and of the library's ta
     INFO(row.name);
     CHECK_THAT(error_without_data(row.name, row.text()), ContainsSubstring("/nowhere"));
   }
-  for (const char* progress : {"0", "1", "lines"}) {
+  for (const char* progress : {"0", "1", "false", "true", "lines"}) {
     CHECK_THAT(error_without_data("progress", progress), ContainsSubstring("/nowhere"));
   }
   for (const char* rate : {"learning_rate", "lr"}) {

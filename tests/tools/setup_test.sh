@@ -41,7 +41,7 @@ expect "fedora" 1 "dnf install -y gcc-c++ cmake" "mpich-devel" "highway-devel" "
 grep -qE "catch2|libeigen3-dev" "$directory/output" && tell_failure "fedora: packages of the tests, or Debian's names"
 expect "fedora, tests" 1 "catch2-devel" "python3-pyyaml" "no package of nats-server" -- "${run[@]}" fedora test
 # Every package has a line, and no line is of a package that has left the lists.
-listed=$(cd "$sources/scripts" && sed -e '/^#/d' -e '/^$/d' packages.txt packages-test.txt | sort)
+listed=$(cd "$sources/scripts" && sed -e '/^#/d' -e '/^$/d' packages.txt packages-test.txt packages-clang.txt | sort)
 named=$(sed -e '/^#/d' -e '/^$/d' -e 's/ .*//' "$sources/scripts/packages-fedora.txt" | sort)
 [[ $listed == "$named" ]] || tell_failure "packages-fedora.txt: $(diff <(echo "$listed") <(echo "$named"))"
 pretend rpm "installed"
