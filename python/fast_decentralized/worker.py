@@ -225,7 +225,9 @@ class Worker:
         except _core.Error as error:
             error.rank = self._place
             raised = topologies.take_raised()
-            raise error from error.__cause__ or fault or raised
+            # An error of the library says all that the fault does.
+            before = fault.__cause__ if isinstance(fault, _core.Error) else fault
+            raise error from error.__cause__ or before or raised
         self._begun = self._failed = self._is_of_parent = False
         self._calls = 0
         self._failure: _core.Error | None = None  # of calls after one that has failed
