@@ -4,6 +4,7 @@
 #   --out DIR         results, one JSON file a cell (build/scaling). A cell that has its file is not run again
 #   --cells REGEX     only cells whose name matches
 #   --list            prints the cells
+#   --train           cells of training too: the accuracy after each epoch (about 10 minutes more)
 #   --rounds N        of each cell but those of training (40)
 # The names of cells say what differs from the base cell: 16 workers on 4 hosts, links of 1 Gbit/s, 2 MB, steps of 40 ms,
 # ring, staleness 0. bench/scaling/tables.py makes tables and pictures of the results.
@@ -12,14 +13,15 @@ here=$(dirname "$(readlink -f "$0")")
 hosts=${HOSTS:-$here/../../tests/hosts/hosts.sh}
 bin=$(readlink -f "${1:?the folder of the built programs}")
 shift
-out=build/scaling only=. list= rounds=40
+out=build/scaling only=. list= rounds=40 train=
 while (($#)); do
   case $1 in
   --out) out=${2:?} && shift 2 ;;
   --cells) only=${2:?} && shift 2 ;;
   --rounds) rounds=${2:?} && shift 2 ;;
+  --train) train=yes && shift ;;
   --list) list=yes && shift ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
 done
 
@@ -81,6 +83,7 @@ done
 # Training: an MLP of 2.1 MB on 12,800 images of Fashion-MNIST, 50 rounds in an epoch, the accuracy after each epoch. The
 # same beside a worker that is 4 times as slow.
 for name in ring one-peer hierarchical-one-peer ring-inf all-reduce mpi-all-reduce server server-async; do
+  [[ -n $train ]] || break
   base "train/$name" 1gbit 4 4 "$name" --curve
   [[ $name != ring && $name != ring-inf && $name != all-reduce ]] || base "train-slow/$name" 1gbit 4 4 "$name" --curve --slow 4
 done
