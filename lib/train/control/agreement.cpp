@@ -41,7 +41,7 @@ void Agreement::settle(Request what) {
   std::int64_t round = exact_ ? 0
                               : 1 + std::max(records_.newest_settled(Request::save).round,
                                              records_.newest_settled(Request::stop).round);
-  for (std::size_t worker = 0; worker < records_.size(); ++worker) {
+  for (std::size_t worker = 0; worker < records_.all().size(); ++worker) {
     if (records_.is_running(worker)) {
       const bool is_awaited = !signs_.is_silent(worker);
       if (is_awaited && worker < records_.rank()) return;  // it settles
@@ -107,13 +107,13 @@ bool Agreement::lacks(std::size_t worker, Step step) const {
 }
 
 bool Agreement::all_have(Step step) const {
-  for (std::size_t worker = 0; worker < records_.size(); ++worker)
+  for (std::size_t worker = 0; worker < records_.all().size(); ++worker)
     if (lacks(worker, step) && !signs_.is_silent(worker)) return false;
   return true;
 }
 
 void Agreement::give_up_without(Step step) {
-  for (std::size_t worker = 0; worker < records_.size(); ++worker)
+  for (std::size_t worker = 0; worker < records_.all().size(); ++worker)
     if (lacks(worker, step)) records_.give_up(worker);
 }
 

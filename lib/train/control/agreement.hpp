@@ -49,7 +49,7 @@ class Agreement {
   Agreement(AgreementRecords records, bool exact, double silent_after_s)
       : records_(std::move(records)),
         exact_(exact),
-        signs_(records_.size(), records_.rank(), silent_after_s) {}
+        signs_(records_.all().size(), records_.rank(), silent_after_s) {}
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
 

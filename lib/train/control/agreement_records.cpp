@@ -128,21 +128,21 @@ void AgreementRecords::give_up(std::size_t worker) { raise(records_[worker]->giv
 
 /// Whom a worker has given up is read last and taken over first: it is known wherever it is known
 /// that the worker has concluded, also to other processes of this host.
-void AgreementRecords::copy_to(std::span<std::uint64_t> words) const {
+void copy(const AgreementRecords& records, std::span<std::uint64_t> words) {
   auto to = words.begin();
-  for (AgreementRecord* record : records_) {
+  for (AgreementRecord* record : records.all()) {
     for_each_word(*record, [&](const AgreementRecord::Word& word) { *to++ = read(word); });
   }
-  for (const AgreementRecord* record : records_) *to++ = read(record->given_up);
+  for (const AgreementRecord* record : records.all()) *to++ = read(record->given_up);
 }
 
-void AgreementRecords::take_over(std::span<const std::uint64_t> words,
-                                 const std::vector<bool>& here) {
-  auto given_up = words.end() - static_cast<std::ptrdiff_t>(records_.size());
-  for (AgreementRecord* record : records_) raise(record->given_up, *given_up++);
+void take_over(const AgreementRecords& records, std::span<const std::uint64_t> words,
+               const std::vector<bool>& here) {
+  auto given_up = words.end() - static_cast<std::ptrdiff_t>(records.all().size());
+  for (AgreementRecord* record : records.all()) raise(record->given_up, *given_up++);
   auto from = words.begin();
-  for (std::size_t worker = 0; worker < records_.size(); ++worker) {
-    for_each_word(*records_[worker], [&](AgreementRecord::Word& word) {
+  for (std::size_t worker = 0; worker < records.all().size(); ++worker) {
+    for_each_word(*records.all()[worker], [&](AgreementRecord::Word& word) {
       const std::uint64_t value = *from++;
       if (!here[worker]) raise(word, value);
     });

@@ -55,7 +55,8 @@ class AgreementRecords {
         rank_(static_cast<std::size_t>(rank)),
         takes_part_(std::move(takes_part)) {}
 
-  std::size_t size() const { return records_.size(); }
+  /// By rank.
+  const std::vector<AgreementRecord*>& all() const { return records_; }
   std::size_t rank() const { return rank_; }
 
   bool takes_part(std::size_t worker) const { return !takes_part_ || takes_part_(worker); }
@@ -85,11 +86,6 @@ class AgreementRecords {
   /// This worker ends without that one.
   void give_up(std::size_t worker);
 
-  /// All records.
-  void copy_to(std::span<std::uint64_t> words) const;
-  /// Another worker's copies of the records of workers that are not `here`.
-  void take_over(std::span<const std::uint64_t> words, const std::vector<bool>& here);
-
  private:
   AgreementRecord& own() const { return *records_[rank_]; }
 
@@ -97,5 +93,11 @@ class AgreementRecords {
   std::size_t rank_;
   TakesPart takes_part_;
 };
+
+/// All records as words, for workers of other hosts.
+void copy(const AgreementRecords& records, std::span<std::uint64_t> words);
+/// Another worker's copies of the records of workers that are not `here`.
+void take_over(const AgreementRecords& records, std::span<const std::uint64_t> words,
+               const std::vector<bool>& here);
 
 }  // namespace fast::train

@@ -69,7 +69,7 @@ bool RunControl::tick(Seconds elapsed) {
   {
     const std::lock_guard lock(mutex_);
     agreement_.tick(elapsed.count());
-    agreement_.records().copy_to(news_.words());
+    copy(agreement_.records(), news_.words());
     hurry = agreement_.is_busy() || agreement_.all_have(Step::end);
   }
   changed_.notify_all();
@@ -87,7 +87,7 @@ void RunControl::look_for_stop() {
 void RunControl::receive_news() {
   while (news_.receive()) {
     const std::lock_guard lock(mutex_);
-    agreement_.records().take_over(news_.words(), news_.here());
+    train::take_over(agreement_.records(), news_.words(), news_.here());
   }
 }
 

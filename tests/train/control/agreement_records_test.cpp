@@ -13,7 +13,7 @@ struct Known {
   explicit Known(int rank) : records({&memory[0], &memory[1]}, rank) {}
   std::vector<std::uint64_t> words() const {
     std::vector<std::uint64_t> all(2 * AgreementRecord::words);
-    records.copy_to(all);
+    copy(records, all);
     return all;
   }
 };
@@ -48,7 +48,7 @@ TEST_CASE("a worker's marks leave its stage and its rounds as they are") {
 TEST_CASE("whom a worker has given up is known to all, to that worker too") {
   Known zero(0), one(1);
   zero.records.give_up(1);
-  one.records.take_over(zero.words(), {false, true});
+  take_over(one.records, zero.words(), {false, true});
   CHECK(one.records.is_given_up(1));
   CHECK_FALSE(one.records.is_given_up(0));
 }
@@ -59,12 +59,12 @@ TEST_CASE("an older copy of a record changes nothing, and nobody's copy changes 
   const auto before = zero.words();
   zero.records.beat();
   zero.records.settle(Request::save, {1, 25});
-  one.records.take_over(zero.words(), only_one);
+  take_over(one.records, zero.words(), only_one);
   CHECK(one.records.beat_of(0) == 1);
   CHECK(one.records.newest_settled(Request::save).round == 25);
-  one.records.take_over(before, only_one);
+  take_over(one.records, before, only_one);
   CHECK(one.records.beat_of(0) == 1);
   one.records.want(Request::stop, 1);
-  one.records.take_over(zero.words(), only_one);
+  take_over(one.records, zero.words(), only_one);
   CHECK(one.records.wanted(Request::stop) == 1);
 }

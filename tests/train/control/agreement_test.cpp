@@ -56,8 +56,8 @@ class Simulation {
     std::vector<std::uint64_t> words(workers_.size() * AgreementRecord::words);
     std::vector<bool> here;
     for (int w = 0; w < size(); ++w) here.push_back(host(w) == host(to));
-    worker(from).agreement->records().copy_to(words);
-    worker(to).agreement->records().take_over(words, here);
+    copy(worker(from).agreement->records(), words);
+    take_over(worker(to).agreement->records(), words, here);
   }
   /// A step of training, if the worker can make one.
   void train(int w) {
