@@ -14,8 +14,11 @@ bool Rank::succeeded() const {
 
 const char* Rank::how_ended() const {
   if (succeeded()) return "left";
-  // A shell ends with 128 + signal where its program died of a signal.
-  return WIFEXITED(status) && WEXITSTATUS(status) < 128 && !lost ? "failed" : "died";
+  // A shell ends with 128 + signal where its program died of a signal. MPI may abort with 255.
+  constexpr int shell = 128, signals = 64;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : shell + WTERMSIG(status);
+  const bool by_signal = code > shell && code <= shell + signals;
+  return by_signal || lost ? "died" : "failed";
 }
 
 std::string describe(int status) {
