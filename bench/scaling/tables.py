@@ -142,9 +142,10 @@ def main():
     cells = read(options.results)
     if not cells:
         sys.exit(f"tables.py: no results in {options.results}; bench/scaling/scaling.sh makes them")
-    efficiency(cells)
-    conditions(cells)
-    anatomy(cells)
+    if any(not cell.startswith("train") for cell in cells):
+        efficiency(cells)
+        conditions(cells)
+        anatomy(cells)
     slow_worker(cells)
     training(cells)
     if options.out:
