@@ -3,19 +3,7 @@
 #   fastrun_hosts_test.sh FASTRUN FAST_TRAIN        77: cannot be done here
 set -uo pipefail
 fastrun=$1 train=$2
-hosts=$(dirname "$(readlink -f "$0")")/hosts.sh
-why=$("$hosts" check any) || { echo "skipped: $why"; exit 77; }
-exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
-flock -w 120 9 || { echo "other tests have used the hosts of this machine for two minutes"; exit 1; }
-directory=$(mktemp -d)
-trap '"$hosts" down; rm -rf "$directory"' EXIT
-trap 'exit 1' TERM
-source "$(dirname "$0")/../support/expect.sh"
-if mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI"; then
-  export OMPI_MCA_plm_rsh_agent=$hosts OMPI_MCA_oob_tcp_if_include=10.99.0.0/24 OMPI_MCA_btl_tcp_if_include=10.99.0.0/24
-else
-  export HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=$hosts HYDRA_IFACE=fasthosts
-fi
+source "$(dirname "$0")/../support/hosts.sh" any
 command=("$fastrun" --hosts 10.99.0.1,10.99.0.2 --ppn 2 -n 4 --min-workers 3 "$train" --model mlp --samples 2000)
 
 "$hosts" up 2

@@ -3,15 +3,8 @@
 #   take_over_test.sh FASTRUN FAST_TRAIN. 77: cannot be done here.
 set -uo pipefail
 fastrun=$1 train=$2
-hosts=$(dirname "$(readlink -f "$0")")/hosts.sh
-why=$("$hosts" check) || { echo "skipped: $why"; exit 77; }
-exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
-flock -w 120 9 || { echo "other tests have used the hosts of this machine for two minutes"; exit 1; }
-directory=$(mktemp -d)
-trap '"$hosts" down; rm -rf "$directory"' EXIT
+source "$(dirname "$0")/../support/hosts.sh" ""
 "$hosts" up 2
-source "$(dirname "$0")/../support/expect.sh"
-export HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=$hosts HYDRA_IFACE=fasthosts
 
 # Ranks 0 and 1 are on one host, rank 2 on the other.
 ask() { echo "leave 1" >>"$directory/control"; }
