@@ -15,7 +15,10 @@ expect "only a spare that slept ends well" 1 "1 of 2 ranks ended well (1 of thes
   "$fastrun" -n 1 --spares 1 bash -c '[[ $FASTRUN_RANK = 1 ]]'
 expect "a spare that took a seat ends well" 0 "1 of 2 ranks ended well; 1 is required" -- \
   "$fastrun" -n 1 --spares 1 bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then printf t >&$FASTRUN_FD; else false; fi'
-expect "none ends well" 1 "0 of 2" -- "$fastrun" -n 2 false
+expect "none ends well" 1 "ended with status 1 and printed no error" "0 of 2" -- "$fastrun" -n 2 false
+grep -q "rank 1 .* printed no error" "$directory/output" && tell_failure "none ends well: told twice"
+expect "one of two has printed why" 1 "no data" "0 of 2" -- "$fastrun" -n 2 bash -c '((FASTRUN_RANK)) || echo "no data" >&2; exit 3'
+grep -qF "printed no error" "$directory/output" && tell_failure "one of two has printed why: a second line"
 expect "no such program" 1 "/no/such cannot be started" -- "$fastrun" -n 2 /no/such
 expect "no program" 2 "no program given" -- "$fastrun" -n 2
 expect "started by another" 1 "PMI_RANK" -- env PMI_RANK=0 "$fastrun" -n 2 true

@@ -95,6 +95,12 @@ TEST_CASE("deaths are reported by one survivor, also if they become known one af
   CHECK(kind_at(1, {{0, {}, {}}}) == ErrorKind::internal);
 }
 
+TEST_CASE("a worker that has failed has told why: nobody reports it a second time") {
+  CHECK(kind_at(0, {{0, {1}, {1}}}) == ErrorKind::peer_failed);
+  CHECK(kind_at(2, {{0, {1}, {1}}}) == ErrorKind::peer_failed);
+  CHECK(kind_at(1, {{0, {2}, {}}, {0, {0, 2}, {2}}}) == ErrorKind::peer_failed);
+}
+
 TEST_CASE("a death is reported also if the worker that would report it does not come") {
   CHECK(kind_at(2, {{0, {0}, {}}}) == ErrorKind::deadline);
   // Worker 1 gives up first, worker 2 only later.

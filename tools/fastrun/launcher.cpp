@@ -291,12 +291,31 @@ class Launcher {
             fmt::format("ended with {}, before training began", starter_.name()));
     const int wanted = std::min(options_.min_workers, options_.ranks);
     if (well == all_ranks(options_)) return 0;
+    tell_of_silence();
     const int idle = well - trained;
     const std::string of_these =
         idle > 0 ? fmt::format(" ({} of these had no part in the end)", idle) : std::string();
     say("{} of {} ranks ended well{}; {} {} required", well, all_ranks(options_), of_these, wanted,
         wanted == 1 ? "is" : "are");
     return trained >= wanted ? 0 : 1;
+  }
+
+  /// If ranks have failed and none has printed why, how the first of them ended.
+  void tell_of_silence() const {
+    const auto failed = [](const Rank& one) {
+      return one.state == Rank::State::ended && !one.succeeded();
+    };
+    const auto told = [&](const Rank& one) {
+      return failed(one) && (!one.said.empty() || one.lost || WIFSIGNALED(one.status));
+    };
+    if (ranks_.count(told) > 0) return;
+    for (int number = 0; number < ranks_.size(); ++number) {
+      const Rank& one = ranks_[number];
+      if (!failed(one)) continue;
+      say("rank {} (process {} on {}) {} and printed no error", number, one.pid, one.host,
+          describe(one.status));
+      return;
+    }
   }
 
   /// One line about all ranks in this state.
