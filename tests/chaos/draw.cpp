@@ -10,6 +10,7 @@
 #include <span>
 
 #include "chaos/bounds.hpp"
+#include "chaos/features.hpp"
 #include "chaos/work.hpp"
 #include "worker/start/startup.hpp"
 
@@ -161,6 +162,18 @@ void draw_setting(Plan& plan, Rng& rng) {
   }
 }
 
+/// From numbers of its own: other choices are the same with and without it.
+void draw_features(Plan& plan, Rng rng) {
+  plan.learns_suspicion = !plan.lenet && rng.below(4) == 0;
+  if (!plan.is_training()) return;
+  for (const Feature& feature : features()) {
+    if (rng.below(4) != 0) continue;
+    Plan more = plan;
+    more.with.push_back(feature.name);
+    if (why_no_features(more).empty()) plan = more;
+  }
+}
+
 /// What the library runs and theory says nothing of.
 std::string why_no_theory(const Plan& plan, const fast::algorithm::Declaration& rule,
                           const fast::Schedule& schedule) {
@@ -212,6 +225,8 @@ std::string why_not(const Plan& plan) try {
     return "it has no neighbors";
   if (plan.workers < plan.hosts) return "a host without a worker";
   if (static_cast<int>(plan.killed().size()) >= plan.workers) return "no survivor";
+  const std::string no_features = why_no_features(plan);
+  if (!no_features.empty()) return no_features;
   const std::string refused = why_refused(plan, options, schedule);
   return refused.empty() ? why_no_theory(plan, rule, schedule) : refused;
 } catch (const fast::Error& error) {
@@ -248,6 +263,7 @@ Plan draw(const Wish& wish, std::uint64_t seed, std::uint64_t index) {
     if (has_neighbors(rule)) draw_setting(tried, rng);
     if (bound_of(rule).everybody) tried.topology = "ring";
     add_events(tried, kind, wish, rng);
+    draw_features(tried, Rng(fast::mix_seed(seed, index, 3)));
     if (why_not(tried).empty()) return tried;
   }
   plan.topology = bound_of(rule).fallback;

@@ -33,6 +33,11 @@ void read_word(Plan& plan, const std::string& key, const std::string& text) {
     plan.devices = text == "devices";
   } else if (key == "data") {
     plan.lenet = text == "lenet";
+  } else if (key == "suspect") {
+    plan.learns_suspicion = text == "auto";
+  } else if (key == "with") {
+    std::istringstream names(text);
+    for (std::string name; std::getline(names, name, ',');) plan.with.push_back(name);
   } else if (key == "seed") {
     plan.seed = std::stoull(text);
   } else {
@@ -103,11 +108,11 @@ double target(int rank) {
 
 int rounds_of(const Plan& plan) {
   if (plan.lenet) return 3000;
-  double unnoticed_s = 0, alone_s = plan.staleness < 0 ? suspect_after_s : 0;
+  double unnoticed_s = 0, alone_s = plan.staleness < 0 ? longest_unsuspected_s(plan) : 0;
   for (const Event& event : plan.events) {
     const bool away = event.kind == Kind::stop || is_of_links(event.kind);
     if (away) unnoticed_s += std::max(0.0, event.length_s - suspect_after_s);
-    if (away && plan.staleness != 0) alone_s += std::min(event.length_s, suspect_after_s) / 2;
+    if (away && plan.staleness != 0) alone_s += std::min(event.length_s, longest_unsuspected_s(plan)) / 2;
   }
   return earliest_settled + static_cast<int>(1000 * (unnoticed_s + alone_s) / pause_ms(plan));
 }
@@ -123,6 +128,8 @@ std::string write(const Plan& plan) {
       : plan.large ? "large"
                    : "small",
       plan.lenet ? "lenet" : "parabola", plan.seed);
+  if (plan.learns_suspicion) line += " suspect=auto";
+  if (!plan.with.empty()) line += fmt::format(" with={}", fmt::join(plan.with, ","));
   for (const Event& event : plan.events) line += fmt::format(" {}", write(event));
   return line;
 }

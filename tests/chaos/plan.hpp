@@ -23,6 +23,8 @@ struct Plan {
   bool large = false;             ///< weights that travel between hosts in parts
   bool devices = false;           ///< weights are on devices, made of host memory that MPI reads
   bool lenet = false;             ///< in place of a parabola
+  bool learns_suspicion = false;  ///< --suspect-after auto
+  std::vector<std::string> with;  ///< of runs of fast-train: features.hpp
   std::uint64_t seed = 1;         ///< of LeNet's weights and batches
   std::vector<Event> events;
 
@@ -55,6 +57,11 @@ inline int pause_ms(const Plan& plan) { return plan.lenet ? 1 : plan.hosts > 1 ?
 int rounds_of(const Plan& plan);
 inline constexpr double step = 0.05;  ///< of gradient descent
 inline constexpr double suspect_after_s = 1;
+/// The longest silence that makes no suspect, before the worker knows better: of auto.
+inline constexpr double learned_suspect_after_s = 5;
+inline double longest_unsuspected_s(const Plan& plan) {
+  return plan.learns_suspicion ? learned_suspect_after_s : suspect_after_s;
+}
 
 /// A round near the end, by which all that comes of what happened has settled.
 inline int settled_round(const Plan& plan) { return rounds_of(plan) - 20; }

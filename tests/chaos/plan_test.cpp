@@ -10,6 +10,7 @@
 
 #include "chaos/bounds.hpp"
 #include "chaos/draw.hpp"
+#include "chaos/features.hpp"
 #include "chaos/refusals.hpp"
 #include "chaos/shrink.hpp"
 #include "chaos/tally.hpp"
@@ -57,6 +58,8 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
   std::set<std::pair<std::string, Kind>> pairs;
   std::set<std::int64_t> staleness;
   std::set<int> workers;
+  std::set<std::string> with;
+  std::set<bool> learns;
   const Wish wish = everything();
   const std::size_t all_pairs = wish.rules.size() * wish.kinds.size();
   for (std::uint64_t index = 0; index < all_pairs; ++index) {
@@ -69,11 +72,15 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
     pairs.emplace(plan.rule, plan.events.front().kind);
     staleness.insert(plan.staleness);
     workers.insert(plan.workers);
+    with.insert(plan.with.begin(), plan.with.end());
+    learns.insert(plan.learns_suspicion);
   }
   CHECK(pairs.size() == all_pairs);
   CHECK(staleness == std::set<std::int64_t>{-1, 0, 1, 3});
   CHECK(*workers.begin() == 2);
   CHECK(*workers.rbegin() == 16);
+  CHECK(with.size() == features().size());
+  CHECK(learns.size() == 2);
 }
 
 TEST_CASE("a schedule's line that is no good names the word") {
@@ -92,6 +99,18 @@ TEST_CASE("ranks are on the hosts that the list of hosts gives them") {
   CHECK(hosts == std::vector<int>{1, 1, 1, 2, 2, 3, 3});
   plan.events = {event_from("host:2@5+0/0*0"), event_from("kill:6@5+0/0*0")};
   CHECK(plan.killed() == std::vector<int>{3, 4, 6});
+}
+
+TEST_CASE("features are of training runs, and of the rules that have them") {
+  CHECK(why_not(read("rule=awc workers=3 with=ema,mix disk:@54+0/1*0")).empty());
+  CHECK_THAT(why_not(read("rule=awc workers=3 with=ema kill:1@54+0/0*0")),
+             ContainsSubstring("fast-train alone"));
+  CHECK_THAT(why_not(read("rule=awc workers=3 with=emu disk:@54+0/1*0")),
+             ContainsSubstring("no \"emu\""));
+  CHECK_THAT(why_not(read("rule=awc workers=3 with=validation,ema disk:@54+0/1*0")),
+             ContainsSubstring("not for ema"));
+  CHECK_THAT(why_not(read("rule=none workers=3 with=mix disk:@54+0/1*0")),
+             ContainsSubstring("not for none"));
 }
 
 TEST_CASE("a failing schedule is shrunk to what makes it fail") {

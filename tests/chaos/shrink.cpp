@@ -61,6 +61,14 @@ void add_smaller(std::vector<Plan>& plans, const Plan& plan) {
   }
 }
 
+void add_fewer_features(std::vector<Plan>& plans, const Plan& plan) {
+  for (std::size_t number = 0; number < plan.with.size(); ++number) {
+    Plan fewer = plan;
+    fewer.with.erase(fewer.with.begin() + static_cast<std::ptrdiff_t>(number));
+    add(plans, plan, fewer);
+  }
+}
+
 /// The plan with one member as in a new plan.
 template <class T>
 void add_default(std::vector<Plan>& plans, const Plan& plan, T Plan::*member) {
@@ -76,6 +84,9 @@ std::vector<Plan> simpler(const Plan& plan) {
   add_fewer_events(plans, plan);
   add_smaller(plans, plan);
   add_fewer_victims(plans, plan);
+  add_default(plans, plan, &Plan::with);
+  add_fewer_features(plans, plan);
+  add_default(plans, plan, &Plan::learns_suspicion);
   add_default(plans, plan, &Plan::staleness);
   add_default(plans, plan, &Plan::codec);
   add_default(plans, plan, &Plan::rotating);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "chaos/bounds.hpp"
+#include "chaos/features.hpp"
 #include "chaos/work.hpp"
 #include "mpi/started.hpp"
 #include "support/temporary_directory.hpp"
@@ -156,6 +157,12 @@ class TrainingFaults : public Faults {
   std::optional<fast::Deadline> looked_for_;
 };
 
+std::vector<std::string> joined(std::vector<std::string> first,
+                                const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 std::vector<std::string> options_of_training(const Plan& plan, const std::string& directory) {
   const int samples = batch_size * rounds_an_epoch * plan.workers;
   std::vector<std::string> words{
@@ -163,7 +170,8 @@ std::vector<std::string> options_of_training(const Plan& plan, const std::string
       std::to_string(epochs), "--model", "mlp:16", "--lr", "0.005", "--quiet", "--step-ms",
       std::to_string(step_ms), "--algorithm", plan.rule, "--topology", plan.topology, "--staleness",
       plan.staleness < 0 ? "inf" : std::to_string(plan.staleness), "--codec", plan.codec, "--arena",
-      plan.rotating ? "rotating" : "fixed", "--suspect-after", std::to_string(suspect_after_s),
+      plan.rotating ? "rotating" : "fixed", "--suspect-after",
+      plan.learns_suspicion ? "auto" : std::to_string(suspect_after_s),
       "--deadline", "30",
       // By the clock, which no worker's wall clock may change, or by rounds.
       "--checkpoint-every", plan.seed % 2 == 0 ? "0.3s" : "40", "--keep", "3", "--checkpoints",
@@ -171,6 +179,7 @@ std::vector<std::string> options_of_training(const Plan& plan, const std::string
   for (const auto& [key, value] : parameters_of(plan)) {
     words.insert(words.end(), {"--algorithm-option", key + "=" + value});
   }
+  words = joined(words, options_of_features(plan));
   const bool exchanges = !bound_of(plan.rule).everybody && plan.rule != "none";
   if (exchanges || plan.rule == "gossip_pga") return words;
   for (const char* option : {"--topology", "--codec", "--staleness"}) {
@@ -178,12 +187,6 @@ std::vector<std::string> options_of_training(const Plan& plan, const std::string
     words.erase(at, at + 2);
   }
   return words;
-}
-
-std::vector<std::string> joined(std::vector<std::string> first,
-                                const std::vector<std::string>& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
 }
 
 /// At staleness above 0, workers that have finished by then do not save.

@@ -137,7 +137,7 @@ std::string of_waits(const Plan& plan, const std::vector<Result>& results) {
   });
   if (plan.killed().empty() || others) return "";
   for (const Result& one : results) {
-    if (one.longest_s > 2 * suspect_after_s + 2)
+    if (one.longest_s > 2 * longest_unsuspected_s(plan) + 2)
       return fmt::format("worker {} was held for {:.1f} s", one.rank, one.longest_s);
   }
   return "";

@@ -205,7 +205,7 @@ WorkerOptions options_of(const Plan& plan) {
   options.algorithm = algorithm::by_name(plan.rule, parameters_of(plan));
   options.staleness = plan.staleness < 0 ? unbounded_staleness : plan.staleness;
   options.codec = codec::by_name(plan.codec);
-  options.suspect_after = Seconds(suspect_after_s);
+  if (!plan.learns_suspicion) options.suspect_after = Seconds(suspect_after_s);
   options.deadline = Seconds(30);
   options.remote_path = plan.path == "pull"        ? RemotePathChoice::pull
                         : plan.path == "two_sided" ? RemotePathChoice::two_sided
