@@ -112,7 +112,8 @@ int rounds_of(const Plan& plan) {
   for (const Event& event : plan.events) {
     const bool away = event.kind == Kind::stop || is_of_links(event.kind);
     if (away) unnoticed_s += std::max(0.0, event.length_s - suspect_after_s);
-    if (away && plan.staleness != 0) alone_s += std::min(event.length_s, longest_unsuspected_s(plan)) / 2;
+    if (away && plan.staleness != 0)
+      alone_s += std::min(event.length_s, longest_unsuspected_s(plan)) / 2;
   }
   return earliest_settled + static_cast<int>(1000 * (unnoticed_s + alone_s) / pause_ms(plan));
 }

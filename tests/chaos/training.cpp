@@ -171,8 +171,7 @@ std::vector<std::string> options_of_training(const Plan& plan, const std::string
       std::to_string(step_ms), "--algorithm", plan.rule, "--topology", plan.topology, "--staleness",
       plan.staleness < 0 ? "inf" : std::to_string(plan.staleness), "--codec", plan.codec, "--arena",
       plan.rotating ? "rotating" : "fixed", "--suspect-after",
-      plan.learns_suspicion ? "auto" : std::to_string(suspect_after_s),
-      "--deadline", "30",
+      plan.learns_suspicion ? "auto" : std::to_string(suspect_after_s), "--deadline", "30",
       // By the clock, which no worker's wall clock may change, or by rounds.
       "--checkpoint-every", plan.seed % 2 == 0 ? "0.3s" : "40", "--keep", "3", "--checkpoints",
       directory + "/saved"};
