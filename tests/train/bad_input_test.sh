@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fast-train on bad input: every rank ends with an error, and all that is printed is one line that
 # says what was found, what was required and what to do.
-#   bad_input_test.sh values|files|runs FAST_TRAIN MPIEXEC
+#   bad_input_test.sh names|values|files|runs FAST_TRAIN MPIEXEC
 set -uo pipefail
 part=$1 program=$2 mpiexec=$3
 directory=$(mktemp -d)
@@ -339,7 +339,8 @@ check_shared_memory() {
 
 make_data
 case $part in
-values) checks="names numbers needs" ;;
+names) checks=names ;;
+values) checks="numbers needs" ;;
 files) checks="data models files topology_files permissions" ;;
 runs) checks="capacity differences runs shared_memory" ;;
 esac
