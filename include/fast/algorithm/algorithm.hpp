@@ -123,6 +123,9 @@ struct Declaration {
   /// back, all workers that can reach each other begin the state anew with Sweep::start.
   bool remembers_neighbors = false;
   bool needs_static_topology = false;
+  /// The rule keeps differences between workers' weights as they are in start(): all workers must
+  /// start equal.
+  bool needs_equal_start = false;
   bool needs_learning_rate = false;    ///< refuses a step without StepOptions::learning_rate
   bool own_momentum = false;           ///< made of one step of plain SGD in a round
   bool strict = false;                 ///< Mixing::positive is refused, not made lazy

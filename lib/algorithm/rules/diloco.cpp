@@ -23,6 +23,7 @@ Declaration DiLoCo::declare() const {
           .why_exact = exact ? why_weights_exact : std::string_view{},
           .least_bits = exact ? 8 : 1,
           .republishes = options.delay == 0 && options.fragments == 1,
+          .needs_equal_start = options.changes,
           .why_synchronous = "an outer step takes the changes of one and the same exchange",
           .combine_every = options.period / options.fragments,
           .delay = options.delay,

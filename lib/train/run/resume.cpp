@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <numeric>
 #include <sstream>
 #include <string>
 
@@ -153,6 +154,8 @@ void Resume::load() {
     if (!place.empty()) state_.take_place(place);
   }
   if (point_->exact) state_.read_average_so_far(*point_->own);
+  const algorithm::Declaration& rule = plan_.options.worker.algorithm.declaration();
+  if (!point_->exact && rule.needs_equal_start) load_average_of_all();
   load_best();
   replica_.home().upload();
   if (!point_->exact) replica_.restart_ema();
@@ -181,10 +184,14 @@ void Resume::load_average() {
     state_.read_average(manifest, sources, plan_.options.worker.log);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data || plan_.options.checkpoints.strict) throw;
-    std::vector<int> everybody;
-    for (int w = 0; w < manifest.workers; ++w) everybody.push_back(w);
-    state_.read_average(manifest, everybody, plan_.options.worker.log);
+    load_average_of_all();
   }
+}
+
+void Resume::load_average_of_all() {
+  std::vector<int> everybody(static_cast<std::size_t>(point_->manifest.workers));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  state_.read_average(point_->manifest, everybody, plan_.options.worker.log);
 }
 
 }  // namespace fast::train
