@@ -64,6 +64,7 @@ struct Progress {
   WorkerStats stats;
   std::int64_t combinations = 0;
   std::int64_t republished = 0;  ///< combinations that no round has made: see Worker::republish()
+  int earlier_growths = 0;       ///< of the run that this one resumes: in the epoch of rules
   double commit_s = 0;
   bool sent = true;              ///< the latest publication was a new message
   bool published_early = false;  ///< for the coming combination, of rules with a delay

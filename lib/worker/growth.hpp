@@ -16,6 +16,8 @@ namespace fast::worker {
 /// Of rules that remember neighbors: all begin this epoch when they enter the growth. It is newer
 /// than those of departures and of spares that took seats before.
 double epoch_of_growth(int growth);
+/// The growths before that epoch.
+int growths_before(double epoch);
 
 class Growth {
  public:

@@ -185,7 +185,8 @@ void Worker::Impl::end_round(const StepOptions& options) {
 
 void Worker::Impl::grow() {
   if (!setting.declared.remembers_neighbors) return;
-  round.begin_epoch(worker::epoch_of_growth(seats->growth().entered()));
+  const int growths = progress.earlier_growths + seats->growth().entered();
+  round.begin_epoch(worker::epoch_of_growth(growths));
 }
 
 void Worker::Impl::combine(const algorithm::RoundInfo& info) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 
+#include "worker/growth.hpp"
+
 namespace fast::worker {
 namespace {
 
@@ -124,12 +126,15 @@ void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publishe
   take_rule_state(saved);
   const TensorView epoch = worker_.mixer.scalars().epoch_view();
   if (by_name(saved, epoch.name) != nullptr) take(saved, epoch);
+  worker_.progress.earlier_growths = growths_before(worker_.mixer.scalars().epoch());
   worker_.progress.sent = counters_[2] != 0;
 }
 
-/// The rule's state is there, and does not refer to what others have sent.
+/// The rule's state is there, and does not refer to what this worker or others have sent.
 bool WorkerState::fits(const std::vector<TensorView>& saved) {
-  if (worker_.setting.declared.remembers_neighbors || worker_.setting.sends_sums()) return false;
+  const algorithm::Declaration& declared = worker_.setting.declared;
+  if (declared.remembers_neighbors || declared.surveys || worker_.setting.sends_sums())
+    return false;
   const std::vector<TensorView> state = worker_.mixer.state();
   return std::all_of(state.begin(), state.end(),
                      [&](const TensorView& own) { return is_like(by_name(saved, own.name), own); });

@@ -14,6 +14,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -22,6 +24,7 @@
 #include "mpi/launcher.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "worker/growth.hpp"
 #include "worker/quick.hpp"
 #include "worker/reported.hpp"
 
@@ -44,7 +47,8 @@ struct GrowingRun {
   std::int64_t dies_in = 0;  ///< the round in which worker 1 dies; 0: it lives
   algorithm::Parameters parameters{};
   const char* codec = "identity";
-  double margin = 0;  ///< 0: as growing_margin() has it
+  double margin = 0;     ///< 0: as growing_margin() has it
+  bool resumes = false;  ///< a run that had grown once
 };
 
 /// That of the newcomers is far away.
@@ -126,6 +130,19 @@ void die(Worker& worker, const Group& group, std::atomic<bool>& reports) {
   worker.step([] {}, {.learning_rate = growing_rate});
 }
 
+/// From the state of a worker whose run had grown once.
+void resume_grown(Worker& worker) {
+  std::deque<std::vector<std::byte>> memory;
+  std::vector<TensorView> saved = worker.state();
+  for (TensorView& view : saved) {
+    const auto* data = static_cast<const std::byte*>(view.data);
+    view.data = memory.emplace_back(data, data + view.size_bytes()).data();
+    const double epoch = worker::epoch_of_growth(1) + 2;
+    if (view.name == "mixer.epoch") std::memcpy(view.data, &epoch, sizeof epoch);
+  }
+  worker.restore(saved);
+}
+
 /// In steps of a millisecond, so that growth takes some rounds.
 void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
   const Group group =
@@ -135,6 +152,7 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
                             : run.topology == "matching" ? schedule::random_matchings()
                                                          : stencil::complete();
   Worker worker(group, rule, {view_of("x", std::span(x))}, growing_options(run));
+  if (run.resumes && threads.rank() < run.workers) resume_grown(worker);
   worker.allow_growth(run.allowed);
   const bool is_spare = threads.rank() >= run.workers;
   const bool joins = is_spare && worker.rank() >= run.workers;
@@ -259,6 +277,12 @@ TEST_CASE("rules with memory begin anew when a worker joins") {
   for (const GrowingRun& run : {GrowingRun{"push_sum"}, GrowingRun{"d2"}, GrowingRun{"choco"},
                                 GrowingRun{"gradient_tracking"}, GrowingRun{"push_sum", 0, 4}})
     check_growth(run);
+}
+
+TEST_CASE("a resumed run that had grown before grows again, and rules with memory begin anew") {
+  for (const char* rule : {"choco", "d2", "gradient_tracking", "push_sum"})
+    check_growth({.rule = rule, .resumes = true});
+  check_growth({.rule = "choco", .growths = 2, .resumes = true});
 }
 
 TEST_CASE("rules with local steps or few entries grow, whatever the round") {

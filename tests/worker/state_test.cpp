@@ -150,6 +150,19 @@ TEST_CASE("a stale worker begins anew at the saved round") {
   local::run(workers, [&](const Group& g) { run(g, setting, &half[g.rank()], 9, 20); });
 }
 
+TEST_CASE("a stale worker of event_triggered begins anew, as its last message is gone") {
+  std::vector<Saved> half(workers), resumed(workers);
+  const Setting setting{"event_triggered", "identity", 1};
+  local::run(workers, [&](const Group& g) { half[g.rank()] = run(g, setting, nullptr, 0, 9); });
+  local::run(workers,
+             [&](const Group& g) { resumed[g.rank()] = run(g, setting, &half[g.rank()], 9, 9); });
+  for (const Saved& one : resumed) {
+    for (const TensorView& view : one.views) {
+      if (view.name == "event_triggered.speed") CHECK(*static_cast<const double*>(view.data) == 0);
+    }
+  }
+}
+
 TEST_CASE("a state of another rule is not taken up") {
   std::vector<Saved> half(workers);
   local::run(workers, [&](const Group& g) { half[g.rank()] = run(g, {"awc"}, nullptr, 0, 3); });
