@@ -96,7 +96,7 @@ void Recovery::rejoin(Publisher& publisher, std::int64_t furthest, const ComeTo&
   worker_.tell_about_itself(PeerEvent::Kind::rejoined);
   worker_.warn(
       fmt::format("worker {}: was {} rounds behind its neighbors and has taken over their average",
-                  worker_.rank(), behind));
+                  worker_.rank(), behind * worker_.setting.steps()));
 }
 
 /// Of every round, of schedules with a short period.

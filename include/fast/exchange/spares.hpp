@@ -4,6 +4,7 @@
 #include <fast/exchange/group.hpp>
 
 #include <cstdint>
+#include <limits>
 
 namespace fast {
 
@@ -24,6 +25,7 @@ Group with_spares(const Group& everyone, int spares, Seconds deadline = Seconds(
 struct GrowthRounds {
   std::int64_t first = 0;
   std::int64_t every = 1;
+  std::int64_t before = std::numeric_limits<std::int64_t>::max();  ///< not from this round on
 };
 
 /// The spares that `fastrun --spares` has started; 0 without it.

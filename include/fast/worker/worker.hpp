@@ -70,8 +70,9 @@ struct WorkerOptions {
   RemotePathChoice remote_path = RemotePathChoice::measured;  ///< how other hosts are reached
   double remote_bytes_per_s = 0;  ///< this worker's cap on payloads to other hosts; 0: none
   /// A worker that was stopped for longer than suspect_after and is further behind its neighbors
-  /// than so many rounds adopts their average, and round() goes on from theirs. At staleness 0 it
-  /// does when the others' rounds of that time are gone.
+  /// than so many combinations (one every mix_every rounds, or every period of the rule) adopts
+  /// their average, and round() goes on from theirs. At staleness 0 it does when the others' rounds
+  /// of that time are gone.
   std::int64_t rejoin_after = 10;
   NotFinite not_finite = NotFinite::abort;
   std::function<void()> on_healed;  ///< the optimizer's state may not be finite either

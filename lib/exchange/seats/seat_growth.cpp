@@ -8,6 +8,8 @@ namespace {
 /// From the last round that a worker begins unknowing to the first one with more workers. The
 /// publications for that one are made in the round before it.
 constexpr std::int64_t rounds_to_prepare = 2;
+/// Later than the last round of any run: workers that have answered go on, and nobody joins.
+constexpr std::int64_t never = std::int64_t{1} << 36;
 
 }  // namespace
 
@@ -103,7 +105,8 @@ void SeatGrowth::settle() {
 std::int64_t SeatGrowth::first_round_from(std::int64_t round) const {
   const std::int64_t every = std::max<std::int64_t>(1, allowed_->every);
   const std::int64_t after = std::max<std::int64_t>(0, round - allowed_->first);
-  return allowed_->first + (after + every - 1) / every * every;
+  const std::int64_t found = allowed_->first + (after + every - 1) / every * every;
+  return found < allowed_->before ? found : never;
 }
 
 std::optional<NumberedGrowth> SeatGrowth::coming() const {

@@ -12,8 +12,10 @@ namespace {
 constexpr double hear_within_s = 0.5;
 
 /// Rounds within which every worker hears of a checkpoint that is wanted, so that none has to hold.
-std::int64_t rounds_ahead(double round_s) {
-  return static_cast<std::int64_t>(std::ceil(hear_within_s / std::max(round_s, 1e-6)));
+/// Above staleness 0 none holds: the checkpoint is of the round under way.
+std::int64_t rounds_ahead(bool exact, const std::optional<double>& round_s) {
+  if (!exact || !round_s) return 0;
+  return static_cast<std::int64_t>(std::ceil(hear_within_s / std::max(*round_s, 1e-6)));
 }
 
 }  // namespace
@@ -27,9 +29,10 @@ RunCheckpoint::RunCheckpoint(const RunPlan& plan, RunControl& control, RunState&
       last_saved_(state.position().rounds()),
       lacks_last_(joins) {}
 
-bool RunCheckpoint::may_go_on(double round_s) {
+bool RunCheckpoint::may_go_on(const std::optional<double>& round_s) {
+  const bool exact = plan_.options.worker.staleness == 0;
   for (;;) {
-    const Turn turn = control_.take_turn(position().rounds(), rounds_ahead(round_s));
+    const Turn turn = control_.take_turn(position().rounds(), rounds_ahead(exact, round_s));
     if (turn == Turn::go) return true;
     stopped_ = turn == Turn::stop;
     save_settled(stopped_ ? Request::stop : Request::save);

@@ -26,9 +26,9 @@ class RunCheckpoint {
   bool saves() const { return writer_ != nullptr; }
   RunPosition& position() const { return state_.position(); }
 
-  /// Before a round, of which each takes `round_s`. Saves or stops when the workers have agreed to
-  /// do so here. False: this worker makes no further round.
-  bool may_go_on(double round_s);
+  /// Before a round, of which each takes `round_s`; empty: that is not known. Saves or stops when
+  /// the workers have agreed to do so here. False: this worker makes no further round.
+  bool may_go_on(const std::optional<double>& round_s);
   bool stopped() const { return stopped_; }
   /// Before may_go_on(), again and again while this worker waits for samples. Saves what is due.
   void wait();

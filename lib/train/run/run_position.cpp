@@ -40,11 +40,12 @@ int RunPosition::epoch_of_past(std::int64_t rounds_back) const {
 }
 
 void RunPosition::advance(std::int64_t rounds_made) {
-  rounds_ += rounds_made;
-  rounds_here_ += rounds_made;
-  const std::size_t rounds = round_ + static_cast<std::size_t>(rounds_made);
-  epoch_ += static_cast<int>(rounds / epoch_rounds_);
-  round_ = rounds % epoch_rounds_;
+  rounds_ = std::max<std::int64_t>(0, rounds_ + rounds_made);
+  rounds_here_ = std::max<std::int64_t>(0, rounds_here_ + rounds_made);
+  take_place(epoch_, 0, static_cast<std::int64_t>(round_) + rounds_made);
+  if (epoch_ >= 0) return;
+  epoch_ = 0;
+  round_ = 0;
 }
 
 Metadata RunPosition::to_metadata() const {

@@ -33,7 +33,8 @@ class RunPosition {
   /// many rounds.
   int epoch_of_past(std::int64_t rounds_back) const;
 
-  /// More than one round when the worker was stopped for a while and caught up.
+  /// More than one round when the worker was stopped for a while and caught up. Less than none when
+  /// it takes the seat of a worker that had made more rounds than its neighbors.
   void advance(std::int64_t rounds_made);
 
   /// For a checkpoint's file.

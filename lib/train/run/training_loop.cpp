@@ -13,8 +13,6 @@
 namespace fast::train {
 namespace {
 
-/// Later than the last round of any run.
-constexpr std::int64_t never = std::int64_t{1} << 36;
 constexpr auto samples_asked_for_every = std::chrono::milliseconds(20);
 constexpr auto told_of_wait_after = std::chrono::seconds(10);
 
@@ -47,11 +45,14 @@ LoopFigures TrainingLoop::run() {
   return figures_;
 }
 
-/// Before `next`, where the next epoch begins, or later ones; not where training ends.
+/// Before `next`, where the next epoch begins, or later ones. A worker that joins begins with the
+/// next combination, which must come before the end.
 GrowthRounds TrainingLoop::growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const {
+  const WorkerOptions& options = plan_.options.worker;
+  const std::int64_t steps = options.mix_every * options.algorithm.declaration().combine_every;
   const int epochs_left = plan_.options.epochs - 1 - position().epoch();
-  if (epochs_left < 1) return {never, 1};
-  return {next, epochs_left == 1 ? never : epoch_rounds};
+  const std::int64_t end = next + epochs_left * epoch_rounds;
+  return {.first = next, .every = epoch_rounds, .before = (end - 1) / steps * steps + 1};
 }
 
 /// A worker that was away in the growth's round comes to the place of the others.
@@ -193,6 +194,7 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   if (batch.count() > 0 && std::isfinite(loss))  // a step that is not finite has been left out
     sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
   figures_.seconds += Seconds(Clock::now() - start).count();
+  ++timed_rounds_;
   figures_.samples += static_cast<double>(batch.count());
   figures_.all_samples += static_cast<double>(plan_.options.batch_size) * plan_.group.size();
   balancer_.note_round(epoch, load_s, batch.count());
@@ -265,9 +267,10 @@ void TrainingLoop::show(int epoch, std::size_t round) {
             rate_, figures_.samples);
 }
 
-double TrainingLoop::round_s() const {
-  return (figures_.seconds + waited_s_) /
-         static_cast<double>(std::max<std::int64_t>(1, position().rounds_here()));
+/// Empty before the first round of this program.
+std::optional<double> TrainingLoop::round_s() const {
+  if (timed_rounds_ == 0) return std::nullopt;
+  return (figures_.seconds + waited_s_) / static_cast<double>(timed_rounds_);
 }
 
 }  // namespace fast::train

@@ -54,7 +54,7 @@ class TrainingLoop {
   void after_round(int epoch, std::size_t round);
   void tell_of_no_loss(const RunLog::Trained& trained);
   void show(int epoch, std::size_t round);
-  double round_s() const;
+  std::optional<double> round_s() const;
   RunPosition& position() const { return checkpoint_.position(); }
 
   const RunPlan& plan_;
@@ -70,6 +70,7 @@ class TrainingLoop {
   double rate_ = 0;                     ///< of the latest step
   std::optional<double> largest_rate_;  ///< of the run's steps; empty before the first one here
   double waited_s_ = 0;                 ///< for samples of a stream
+  std::int64_t timed_rounds_ = 0;       ///< made by this program
   std::size_t skipped_ = 0;             ///< damaged samples of this epoch's batches
   bool had_samples_ = false;            ///< in this epoch
   bool warned_of_damage_ = false, told_of_wait_ = false, told_of_no_loss_ = false;

@@ -87,7 +87,7 @@ void add_fault_rows(OptionTable& table, WorkerOptions& worker) {
             "seconds without a sign of life after which a worker is left out; auto: from the gaps "
             "between each worker's signs of life, 1 to 10 s (5 s at first)");
   table.add("rejoin_after", worker.rejoin_after, number<std::int64_t>(zero_or_more()),
-            "rounds behind its neighbors from which a worker that was stopped adopts their "
+            "combinations behind its neighbors from which a worker that was stopped adopts their "
             "average");
   table.add("nan", worker.not_finite,
             choice<NotFinite>({{"abort", NotFinite::abort}, {"heal", NotFinite::heal}}),

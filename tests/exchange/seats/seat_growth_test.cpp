@@ -238,6 +238,16 @@ TEST_CASE("growths begin in the rounds that the program allows") {
   CHECK_FALSE(ranks.growth(0).is_allowed());
 }
 
+TEST_CASE("no growth is settled from the round on that the program names, and nobody waits") {
+  GrowingRanks ranks(3, 1, {.first = 40, .every = 20, .before = 60});
+  for (int k = 0; k < 45; ++k) ranks.next(1);
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(3).take());
+  ranks.pass(0.2);
+  for (const int worker : {0, 1, 2}) CHECK(ranks.run(worker, 200) == GrowthTurn::go);
+}
+
 TEST_CASE("two growths follow each other, each with the next spare") {
   GrowingRanks ranks(2, 3);
   ranks.growth(0).request();

@@ -15,6 +15,7 @@
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/checkpoint/manifest.hpp"
 #include "train/run/run_position.hpp"
 #include "train/training.hpp"
 
@@ -241,15 +242,45 @@ TEST_CASE("with any number of workers, rules know the largest rate of the run th
   }
 }
 
+TEST_CASE("diloco that sends changes agrees again when other workers resume it between exchanges") {
+  const testing::TemporaryDirectory directory;
+  const auto train_in = [&](int workers, const auto& change) {
+    std::vector<Trained> all(static_cast<std::size_t>(workers));
+    local::run(workers, [&](const Group& group) {
+      train::TrainerOptions options = options_for({});
+      options.worker.algorithm =
+          algorithm::by_name("diloco", {{"period", "10"}, {"changes", "true"}});
+      options.closing_rounds = 0;
+      options.epochs = 2;
+      change(options);
+      all[static_cast<std::size_t>(group.rank())] =
+          testing::train_small(group, stencil::complete(), options);
+    });
+    return all;
+  };
+  // An epoch has 20 rounds with 3 workers and 15 with 4: 10 rounds are left of round 27.
+  train_in(3, [&](train::TrainerOptions& options) {
+    options.checkpoints.directory = directory.path();
+    options.checkpoints.every_rounds = 27;
+  });
+  const auto resumed = train_in(4, resume_from(directory.path()));
+  CHECK(resumed[0].summary.consensus_distance < 1e-4);
+}
+
 TEST_CASE("stale workers save when one of them does, and go on from there") {
   const testing::TemporaryDirectory directory;
   const Setting stale{"awc", "identity", 0, unbounded_staleness};
   train_with(3, stale, [&](train::TrainerOptions& options) {
     options.checkpoints.directory = directory.path();
     options.checkpoints.every_rounds = 20;
+    options.checkpoints.keep = 100;
     options.epochs = 20;  // of 20 rounds: no worker ends before all have begun
     options.pace.step_s = 0.002;
   });
+  // 20 are due. Agreeing on each takes some rounds more.
+  const auto saved = train::checkpoints_in(directory.path());
+  CHECK(saved.size() >= 5);
+  CHECK(saved.front().first <= 402);  // the newest: no round after the last one
   // Later ones may lack workers that had come to their end before; the full one is kept.
   CHECK(most_shards(directory.path()) == 3);
   const auto resumed = train_with(3, stale, [&](train::TrainerOptions& options) {

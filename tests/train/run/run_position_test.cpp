@@ -21,6 +21,20 @@ TEST_CASE("a position advances over the ends of epochs, by several rounds too") 
   CHECK(position.rounds() == 52);
 }
 
+TEST_CASE("a position goes back, not beyond the beginning") {
+  RunPosition position(20);
+  position.take_place(3, 0, 0);
+  position.count_from(60);
+  position.advance(-10);
+  CHECK(position.epoch() == 2);
+  CHECK(position.round() == 10);
+  CHECK(position.rounds() == 50);
+  position.advance(-60);
+  CHECK(position.epoch() == 0);
+  CHECK(position.round() == 0);
+  CHECK(position.rounds() == 0);
+}
+
 TEST_CASE("a position is taken from a checkpoint, in part of an epoch of another length") {
   RunPosition saved(20);
   saved.advance(30);
