@@ -82,6 +82,7 @@ struct CheckpointWriter::Impl {
     std::int64_t round = 0;
     int workers = 1;
     Absent absent;
+    Deadline patience{Seconds(0)};
   };
 
   explicit Impl(Options given) : options(std::move(given)), workers(options.workers) {}
@@ -121,32 +122,30 @@ struct CheckpointWriter::Impl {
       const WorkerFile shard{options.rank, header.size() + job.size_bytes, hash_of(parts)};
       const std::string note = to_note(shard);
       write_durably(directory / note_name(options.rank), {bytes_of(note)});
-      unlisted = {job.round, job.workers, job.absent};
+      unlisted.push_back(
+          {job.round, job.workers, job.absent, Deadline(Seconds(options.patience_s))});
       problem.clear();
     } catch (const std::exception& error) {
       warn(job.round, message_of(error));
     }
   }
 
-  /// Waits for all workers' files and writes the manifest. When the wait takes too long or the next
-  /// checkpoint is due, the manifest lists the files that are there.
+  /// Waits for all workers' files and writes the manifest. When the wait takes too long, the
+  /// manifest lists the files that are there. While the next checkpoint is due, the wait pauses.
   void await_others() {
-    if (!unlisted) return;
-    const Deadline deadline{Seconds(options.patience_s)};
-    bool next_waits = false;
-    while (!list(*unlisted, deadline.expired() || next_waits)) {
-      next_waits = executor.pause(poll_period);
-    }
-    unlisted.reset();
+    do {
+      std::erase_if(unlisted, [this](const Unlisted& one) { return list(one); });
+    } while (!unlisted.empty() && !executor.pause(poll_period));
   }
 
-  bool list(const Unlisted& one, bool as_it_is) {
+  /// False: files are missing still.
+  bool list(const Unlisted& one) {
     if (!may_write()) return true;
     const std::filesystem::path directory = directory_of(one.round);
     try {
       const std::vector<WorkerFile> shards = noted_files(directory, one.workers);
       if (shards.empty()) return true;  // removed: newer checkpoints are there
-      if (!as_it_is && is_awaited(one, shards)) return false;
+      if (!one.patience.expired() && is_awaited(one, shards)) return false;
       write_manifest(directory, one.round, one.workers);
       sync_directory(options.directory);  // before older checkpoints are removed
       remove_old(options.directory, options.keep);
@@ -179,9 +178,9 @@ struct CheckpointWriter::Impl {
   std::uint64_t written = 0, listed = 0;  ///< the latest checkpoint's tasks
   // Used by the tasks until they are done:
   Job job;
-  std::optional<Unlisted> unlisted;  ///< written and not in a manifest yet
-  std::string problem;               ///< of the latest checkpoint
-  SerialExecutor executor;           ///< declared last: its tasks end first
+  std::vector<Unlisted> unlisted;  ///< written and not in a manifest yet; in the order of rounds
+  std::string problem;             ///< of the latest checkpoint
+  SerialExecutor executor;         ///< declared last: its tasks end first
 };
 
 CheckpointWriter::CheckpointWriter(Options options) {

@@ -136,6 +136,27 @@ TEST_CASE("files of workers that have left are not waited for, also when there a
   CHECK(manifest.shards.size() == 1);
 }
 
+TEST_CASE("a file that comes after the next checkpoint's is in its own manifest") {
+  const testing::TemporaryDirectory directory;
+  CheckpointWriter::Options options = options_for(directory.path(), 0, 2);
+  options.patience_s = 600;
+  CheckpointWriter fast(options);
+  fast.save(10, Model(0).views(), {});
+  fast.save(20, Model(0).views(), {});
+  fast.wait();
+  CHECK_THROWS_WITH(find_checkpoint(directory.path()), ContainsSubstring("no checkpoint"));
+  options.rank = 1;
+  CheckpointWriter slow(options);
+  slow.save(10, Model(1).views(), {});
+  CHECK(slow.finish().empty());
+  CHECK(find_checkpoint(directory.path()).round == 10);
+  CHECK(find_checkpoint(directory.path()).shards.size() == 2);
+  slow.save(20, Model(1).views(), {});
+  CHECK(slow.finish().empty());
+  CHECK(fast.finish().empty());
+  CHECK(find_checkpoint(directory.path()).round == 20);
+}
+
 TEST_CASE("a worker that never writes is not waited for") {
   const testing::TemporaryDirectory directory;
   for (const int rank : {0, 2}) {
