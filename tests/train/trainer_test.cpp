@@ -247,6 +247,18 @@ TEST_CASE("a run that gets no better ends early, with all workers") {
   }
 }
 
+TEST_CASE("a run with local steps keeps a trained model, also where epochs have no exchange") {
+  auto options = trainer_options();
+  options.worker.algorithm = algorithm::by_name("gasloc", {{"period", "40"}});
+  options.epochs = 24;
+  options.validation = 0.25;
+  options.patience = 2;
+  // An epoch of 4 workers has 11 rounds: three of four epochs have no exchange.
+  const auto best = train_four(options);
+  CHECK(best[0].summary.epochs > 4);
+  CHECK(best[0].summary.test_accuracy_mean_model > 0.9);
+}
+
 TEST_CASE("a run with averaged weights ends with these") {
   auto options = trainer_options();
   const auto plain = train_four(options)[0];

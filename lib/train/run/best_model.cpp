@@ -37,6 +37,7 @@ std::optional<Score> BestModel::validate(int epoch) {
     correct_ = correct.value_or(0);
     loss_ = found.loss_sum;
     epoch_ = epoch;
+    skipped_ = 0;
     packed_ = std::move(mean);
   }
   return score_of(found, plan_.data.validation.size());
@@ -45,7 +46,7 @@ std::optional<Score> BestModel::validate(int epoch) {
 bool BestModel::stops(int epoch) const {
   const int patience = plan_.options.patience;
   if (patience == 0) return false;
-  if (is_keeper()) return epoch - epoch_ >= patience;
+  if (is_keeper()) return exists() && epoch - epoch_ - skipped_ >= patience;
   return !replica_.worker().departed({0}).finished.empty();
 }
 
@@ -62,7 +63,7 @@ std::vector<TensorView> BestModel::state() {
   if (!exists()) return {};
   return {view_of("packed", packed_.as<std::uint8_t>()),
           view_of("correct", std::span(&correct_, 1)), view_of("epoch", std::span(&epoch_, 1)),
-          view_of("loss", std::span(&loss_, 1))};
+          view_of("loss", std::span(&loss_, 1)), view_of("skipped", std::span(&skipped_, 1))};
 }
 
 std::vector<TensorView> BestModel::room() {

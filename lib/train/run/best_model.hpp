@@ -28,6 +28,9 @@ class BestModel {
 
   /// After an epoch. On the keeper: the mean model's score on the validation samples.
   std::optional<Score> validate(int epoch);
+  /// After an epoch in which no weights were combined: the mean model is still that of the epoch
+  /// before. Such an epoch does not count for the patience.
+  void skip() { ++skipped_; }
   /// Whether this worker leaves training early: worker 0 decides, the others follow it.
   bool stops(int epoch) const;
 
@@ -49,6 +52,7 @@ class BestModel {
   std::int64_t correct_ = -1;
   double loss_ = 0;  ///< of the best one, summed over samples
   std::int64_t epoch_ = 0;
+  std::int64_t skipped_ = 0;  ///< epochs since the best one
   AlignedBuffer packed_;
 };
 

@@ -31,6 +31,7 @@ TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replic
       grow_(std::move(grow)) {}
 
 LoopFigures TrainingLoop::run() {
+  validated_ = replica_.worker().round() / steps();
   while (position().epoch() < plan_.options.epochs && has_seat()) {
     begin_epoch();
     const int epoch = position().epoch();
@@ -45,14 +46,18 @@ LoopFigures TrainingLoop::run() {
   return figures_;
 }
 
+/// Rounds from one combination to the next.
+std::int64_t TrainingLoop::steps() const {
+  const WorkerOptions& options = plan_.options.worker;
+  return options.mix_every * options.algorithm.declaration().combine_every;
+}
+
 /// Before `next`, where the next epoch begins, or later ones. A worker that joins begins with the
 /// next combination, which must come before the end.
 GrowthRounds TrainingLoop::growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const {
-  const WorkerOptions& options = plan_.options.worker;
-  const std::int64_t steps = options.mix_every * options.algorithm.declaration().combine_every;
   const int epochs_left = plan_.options.epochs - 1 - position().epoch();
   const std::int64_t end = next + epochs_left * epoch_rounds;
-  return {.first = next, .every = epoch_rounds, .before = (end - 1) / steps * steps + 1};
+  return {.first = next, .every = epoch_rounds, .before = (end - 1) / steps() * steps() + 1};
 }
 
 /// A worker that was away in the growth's round comes to the place of the others.
@@ -247,7 +252,15 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
   if (epoch_is_over) tell_of_no_loss(trained);
   if (!epoch_is_over) return log_.evaluate(trained);
   log_.end_rounds();
-  log_.end_epoch(trained, best_.validate(epoch));
+  log_.end_epoch(trained, validate(epoch));
+}
+
+/// With local steps, an epoch may have no combination.
+std::optional<Score> TrainingLoop::validate(int epoch) {
+  const std::int64_t combinations = replica_.worker().round() / steps();
+  if (std::exchange(validated_, combinations) != combinations) return best_.validate(epoch);
+  best_.skip();
+  return std::nullopt;
 }
 
 void TrainingLoop::tell_of_no_loss(const RunLog::Trained& trained) {

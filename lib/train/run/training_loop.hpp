@@ -41,6 +41,7 @@ class TrainingLoop {
   bool leaves();
   void begin_epoch();
   void grow();
+  std::int64_t steps() const;
   GrowthRounds growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const;
   bool make_up(double rate);
   void make_up_rest();
@@ -52,6 +53,7 @@ class TrainingLoop {
   double largest_rate_before(int epoch, std::size_t round) const;
   void run_round(int epoch, std::size_t round);
   void after_round(int epoch, std::size_t round);
+  std::optional<Score> validate(int epoch);
   void tell_of_no_loss(const RunLog::Trained& trained);
   void show(int epoch, std::size_t round);
   std::optional<double> round_s() const;
@@ -71,6 +73,7 @@ class TrainingLoop {
   std::optional<double> largest_rate_;  ///< of the run's steps; empty before the first one here
   double waited_s_ = 0;                 ///< for samples of a stream
   std::int64_t timed_rounds_ = 0;       ///< made by this program
+  std::int64_t validated_ = 0;          ///< combinations, at the last epoch's end
   std::size_t skipped_ = 0;             ///< damaged samples of this epoch's batches
   bool had_samples_ = false;            ///< in this epoch
   bool warned_of_damage_ = false, told_of_wait_ = false, told_of_no_loss_ = false;

@@ -115,6 +115,25 @@ TEST_CASE("the best model of a run is saved and read") {
   });
 }
 
+TEST_CASE("epochs without a combination do not count for the patience, after a resume neither") {
+  with_one_worker(validated(2), [](RunParts& parts) {
+    for (int epoch = 0; epoch < 5; ++epoch) {
+      parts.best.skip();
+      CHECK_FALSE(parts.best.stops(epoch));
+    }
+    parts.best.validate(5);
+    for (int epoch = 6; epoch < 10; ++epoch) {
+      parts.best.skip();
+      CHECK_FALSE(parts.best.stops(epoch));
+    }
+    train::BestModel other(parts.plan, parts.replica, parts.evaluator);
+    const auto from = parts.best.state();
+    train::copy_tensors(from, other.room(), "test");
+    CHECK_FALSE(other.stops(10));
+    CHECK(other.stops(11));
+  });
+}
+
 TEST_CASE("a run without validation samples keeps no best model") {
   with_one_worker(trainer_options(), [](RunParts& parts) {
     parts.best.validate(0);
