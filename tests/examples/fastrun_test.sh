@@ -113,6 +113,33 @@ start_sleepers
 kill -9 $!
 sleepers_end || tell_failure "fastrun is killed: its ranks live"
 
+# A host on which no rank starts. This mpiexec starts the first rank alone, and goes on.
+cat >"$directory/first_alone" <<'EOF'
+#!/usr/bin/env bash
+while [[ $2 != --wrap ]]; do shift; done
+PMI_RANK=0 PMI_SIZE=2 "$@" &
+exec sleep 50
+EOF
+chmod +x "$directory/first_alone"
+cat >"$directory/patient" <<'EOF'
+#!/usr/bin/env bash
+trap "" INT
+echo >"$directory/patient_is_up"
+exec sleep 50
+EOF
+chmod +x "$directory/patient"
+timeout -k 1 30 "$fastrun" --mpiexec "$directory/first_alone" -n 2 "$directory/patient" </dev/null >"$directory/output" 2>&1 &
+for ((i = 0; i < 100; ++i)); do [[ -e $directory/patient_is_up ]] && break || sleep 0.1; done
+launcher=$(pgrep -P $!)
+kill -INT "$launcher" && sleep 0.5 && kill -INT "$launcher"
+wait $!
+[[ $? -eq 1 ]] || tell_failure "interrupted twice while a rank does not start: no end with status 1"
+grep -qF "rank 1 never started" "$directory/output" || tell_failure "interrupted twice: no word of rank 1"
+grep -qF "rank 0" "$directory/output" && tell_failure "interrupted twice: the killed rank is told"
+expect "a rank fails while another does not start" 1 "a rank ended before training began" "rank 1 never started" -- \
+  "$fastrun" --mpiexec "$directory/first_alone" --start-deadline 1 -n 2 false
+grep -qF "rank 0 ended with" "$directory/output" && tell_failure "a rank fails while another does not start: its end is not known"
+
 # Runs whose ranks of $victims tell their processes, to be killed.
 cat >"$directory/rank" <<'EOF'
 #!/usr/bin/env bash

@@ -217,12 +217,14 @@ class Launcher {
     }
   }
 
-  /// Ranks that have not met yet cannot do without the one that died.
+  /// Ranks that have not met yet cannot do without the one that died. Once all that were started
+  /// have ended, the others are not waited for.
   void check_start() {
     if (ending_ && ending_->expired()) {
       pass_on(SIGKILL);
       ending_.emplace(grace);
     }
+    if (ending_ && ranks_.in_state(Rank::State::running).empty()) starter_.kill();
     if (!ending_ && launching_.expired()) give_up_launching();
     if (!first_death_ || ending_ || !first_death_->expired() || ranks_.training_began()) return;
     say("a rank ended before training began, and {:.0f} s later the others have not begun; ending "
@@ -254,6 +256,7 @@ class Launcher {
       return;
     }
     const bool again = signal == SIGINT && std::exchange(interrupted_, true);
+    if (again) ending_.emplace(grace);
     pass_on(again ? SIGKILL : signal == SIGHUP ? SIGTERM : signal);
     if (wrappers_.empty() && signal != SIGUSR2) starter_.kill();
   }
