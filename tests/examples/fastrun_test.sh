@@ -30,6 +30,10 @@ expect "an mpiexec that starts nobody" 1 "2 of 2 ranks have not been started wit
   "$fastrun" --mpiexec "$directory/sleeper" --launch-deadline 1 -n 2 true
 expect "the same, interrupted" 1 "0 of 2 ranks ended well" -- \
   timeout --preserve-status -s INT 1 "$fastrun" --mpiexec "$directory/sleeper" -n 2 true
+# bash becomes fastrun and is the process of $$.
+hang_up='exec "$0" -n 1 sh -c "kill -HUP $$; sleep 1; echo survived"'
+expect "a terminal closes" 1 "signal 15" -- env --default-signal=HUP bash -c "$hang_up" "$fastrun"
+expect "a terminal closes, with nohup" 0 "survived" -- env --ignore-signal=HUP bash -c "$hang_up" "$fastrun"
 expect "doctor" 0 "ok    mpiexec is " "ok    two processes" "/dev/shm" "cores" -- "$fastrun" --doctor -n 1
 # One of these is the mpiexec of another MPI.
 printf '#!/bin/sh\necho "HYDRA build details:"\n' >"$directory/hydra"

@@ -44,6 +44,12 @@ std::string random_token() {
   return fmt::format("{:08x}{:08x}{:08x}", device(), device(), device());
 }
 
+/// As nohup leaves SIGHUP.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /// The other end of a wrapper.
 struct WrapperEnd {
   Lines lines;
@@ -63,8 +69,8 @@ class Launcher {
             [this](int rank, const std::string& line) { send(rank, line); }) {
     sigset_t watched;
     sigemptyset(&watched);
-    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR2})
-      sigaddset(&watched, signal);
+    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&watched, signal);
+    if (!is_ignored(SIGHUP)) sigaddset(&watched, SIGHUP);
     sigprocmask(SIG_BLOCK, &watched, nullptr);
     signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC));
     std::signal(SIGPIPE, SIG_IGN);  // who reads the output may leave; the ranks go on
