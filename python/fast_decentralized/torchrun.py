@@ -5,6 +5,7 @@ MASTER_PORT that is free.
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -101,13 +102,27 @@ def _connect(rank: int, size: int) -> socket.socket:
 
 def _listen(host: str, first: int) -> socket.socket:
     for port in range(first, first + PORTS):
-        for address in (host, ""):  # a name of this host from outside may be no address of its own
+        for family, address in _places(host):
             try:
-                return socket.create_server((address, port), backlog=1024)
+                return socket.create_server((address, port), family=family, backlog=1024,
+                                            dualstack_ipv6=not address and family == socket.AF_INET6)
             except OSError:
                 continue
     raise _core.ResourceError(f"torchrun: the ports {first} to {first + PORTS - 1} above MASTER_PORT are in use; give "
                               "torchrun another --master_port")
+
+
+def _places(host: str) -> list[tuple[int, str]]:
+    """Addresses to listen on, the best one first; "": all. On its own host, a name may mean 127.0.1.1, which ranks of
+    other hosts cannot reach."""
+    found = []
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:  # all ranks are on this host
+        with contextlib.suppress(OSError):
+            found = [(int(family), str(address[0]))
+                     for family, *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    if socket.has_dualstack_ipv6():
+        found.append((socket.AF_INET6, ""))
+    return [*found, (socket.AF_INET, "")]
 
 
 def _joined(host: str, port: int, rank: int) -> socket.socket | None:

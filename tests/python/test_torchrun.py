@@ -87,6 +87,58 @@ def test_other_launchers_come_first(change, expected):
     assert torchrun.is_launcher(environment) == expected
 
 
+def answers(address, port):
+    try:
+        socket.create_connection((address, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def has_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+def listening(monkeypatch, host, local_world_size):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", local_world_size)
+    return torchrun._listen(host, free_port())
+
+
+def test_ranks_of_other_hosts_reach_rank_0_whose_own_name_means_loopback(monkeypatch):
+    """As on Debian, which has 127.0.1.1 for the name of the host. Another address stands for one of the network."""
+    with listening(monkeypatch, "127.0.1.1", "2") as found:
+        assert answers("127.0.1.1", found.getsockname()[1]) and answers("127.0.0.1", found.getsockname()[1])
+
+
+def test_rank_0_listens_at_its_name_alone_if_no_rank_is_elsewhere(monkeypatch):
+    with listening(monkeypatch, "127.0.1.1", "4") as found:
+        assert answers("127.0.1.1", found.getsockname()[1]) and not answers("127.0.0.1", found.getsockname()[1])
+
+
+def test_rank_0_listens_at_any_address_if_its_name_is_no_address_of_its_own(monkeypatch):
+    with listening(monkeypatch, "192.0.2.1", "4") as found:  # of documentation: nobody's
+        assert answers("127.0.0.1", found.getsockname()[1])
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
+@pytest.mark.parametrize("local_world_size", ["2", "4"])
+def test_rank_0_listens_at_an_address_of_ipv6(monkeypatch, local_world_size):
+    with listening(monkeypatch, "::1", local_world_size) as found:
+        assert answers("::1", found.getsockname()[1])
+        assert answers("127.0.0.1", found.getsockname()[1]) == (local_world_size == "2")
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
+def test_two_ranks_find_each_other_at_an_address_of_ipv6():
+    statuses, output, errors = run(2, MASTER_ADDR="::1")
+    assert statuses == [0] * 2 and errors == "", output + errors
+
+
 @pytest.mark.parametrize("name, value, required", [
     ("WORLD_SIZE", "two", "1 to 2147483647"), ("WORLD_SIZE", "-3", "1 to 2147483647"), ("WORLD_SIZE", "", "1 to 2147483647"),
     ("MASTER_PORT", "http", "0 to 65519"), ("MASTER_PORT", "65530", "0 to 65519")])
