@@ -8,9 +8,9 @@
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <thread>
 
 #include "channel.hpp"
+#include "cores.hpp"
 #include "fastrun.hpp"
 #include "process_manager.hpp"
 
@@ -96,7 +96,7 @@ Host this_host() {
   const double free_mib = there ? static_cast<double>(file_system.f_bavail) *
                                       static_cast<double>(file_system.f_frsize) / mib
                                 : 0;
-  return {"here", free_mib, static_cast<int>(std::thread::hardware_concurrency())};
+  return {"here", free_mib, usable_cores()};
 }
 
 /// Asks a host over ssh. None when it does not answer; `answer` is what ssh printed then.

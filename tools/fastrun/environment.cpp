@@ -5,19 +5,22 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "channel.hpp"
+#include "cores.hpp"
 #include "watch.hpp"
 
 namespace fastrun {
 namespace {
 
-/// Of libraries that would take all cores in every rank.
-void limit_threads(int threads) {
-  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
-    setenv(name, std::to_string(threads).c_str(), threads > 0 ? 1 : 0);
-  }
+/// Of libraries that would take all cores in every rank. All of them heed OMP_NUM_THREADS: what the
+/// user has set holds, unless --threads is given.
+void limit_threads(const Options& options) {
+  if (options.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  const int each = std::max(1, usable_cores() / ranks_on_a_host(options));
+  const std::string threads = std::to_string(options.threads > 0 ? options.threads : each);
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
+    setenv(name, threads.c_str(), options.threads > 0 ? 1 : 0);
 }
 
 /// All ranks are here, whatever becomes of this machine's addresses.
@@ -45,9 +48,7 @@ void set_environment(const Options& options, const ListeningAt& at) {
       fmt::format("{} {} {} {}", addresses, at.port, at.token, options.lost_after_s);
   setenv(launcher_variable, text.c_str(), 1);
   setenv(spares_variable, std::to_string(options.spares).c_str(), 1);
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const int each = std::max(1, cores / ranks_on_a_host(options));
-  limit_threads(options.threads > 0 ? options.threads : each);
+  limit_threads(options);
   tell_what_is_shown(options.watch);
 }
 

@@ -353,18 +353,6 @@ class Launcher {
 
 }  // namespace
 
-int ranks_on_a_host(const Options& options) {
-  if (options.ranks_per_host > 0) return options.ranks_per_host;
-  const char* in_slurm = std::getenv("SLURM_NNODES");
-  long hosts = 1;
-  if (!options.hosts.empty()) {
-    hosts += std::count(options.hosts.begin(), options.hosts.end(), ',');
-  } else if (in_slurm != nullptr) {
-    hosts = std::max(1, std::atoi(in_slurm));
-  }
-  return static_cast<int>((all_ranks(options) + hosts - 1) / hosts);
-}
-
 int launch(const Options& options) {
   fast::require(!fast::mpi::started(), ErrorKind::argument,
                 "fastrun: a process manager has started this already (it has set PMI_RANK, "

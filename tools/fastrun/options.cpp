@@ -18,9 +18,10 @@ void add_ranks(tools::Command& command, Options& options) {
                      "names of hosts, separated by commas; without it, this host");
   command.add_option("--ppn", options.ranks_per_host,
                      "ranks on each host; 0: mpiexec decides how many");
-  command.add_option("--threads", options.threads,
-                     "OMP_NUM_THREADS and similar variables for each rank; 0: the cores divided by "
-                     "the ranks");
+  command.add_option(
+      "--threads", options.threads,
+      "OMP_NUM_THREADS and similar variables for each rank; 0: what OMP_NUM_THREADS is, "
+      "or if it is not set, the cores divided by the ranks");
 }
 
 void add_changes(tools::Command& command, Options& options) {

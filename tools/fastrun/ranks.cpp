@@ -4,9 +4,22 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace fastrun {
+
+int ranks_on_a_host(const Options& options) {
+  if (options.ranks_per_host > 0) return options.ranks_per_host;
+  const char* in_slurm = std::getenv("SLURM_NNODES");
+  long hosts = 1;
+  if (!options.hosts.empty()) {
+    hosts += std::count(options.hosts.begin(), options.hosts.end(), ',');
+  } else if (in_slurm != nullptr) {
+    hosts = std::max(1, std::atoi(in_slurm));
+  }
+  return static_cast<int>((all_ranks(options) + hosts - 1) / hosts);
+}
 
 bool Rank::succeeded() const {
   return state == State::ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
