@@ -37,6 +37,10 @@ expect "no program" 2 "no program is given" -- env "${good[@]}" "$files/fast-pod
 for file in $(sed -n 's|.* \(deploy/[a-z/_.-]*\) .*|\1|p' "$files/Containerfile"); do
   [[ -e $files/../../$file ]] || { echo "$file" >"$directory/output" && tell_failure "the Containerfile copies what is not there"; }
 done
+# Patterns of git match at any depth, those of Docker only where ** says so.
+{ printf '%s\n' .git venv && sed 's|^/||; s|/$||; s|^\*|**/*|' "$files/../../.gitignore"; } |
+  grep -vxFf "$files/Containerfile.dockerignore" >"$directory/output" 2>&1
+[[ $? -eq 1 ]] || tell_failure "docker build takes what git ignores"
 [[ $(grep -cE '^[a-z0-9.+-]+=[^ ]+$' "$files/packages.lock") -gt 50 ]] || tell_failure "packages.lock is empty"
 ! grep -vE '^(#.*|[a-z0-9.+-]+=[^ =]+)$' "$files/packages.lock" >"$directory/output" || tell_failure "packages.lock has other lines"
 echo "$failures failures"
