@@ -30,6 +30,17 @@ expect "an mpiexec that starts nobody" 1 "2 of 2 ranks have not been started wit
   "$fastrun" --mpiexec "$directory/sleeper" --launch-deadline 1 -n 2 true
 expect "the same, interrupted" 1 "0 of 2 ranks ended well" -- \
   timeout --preserve-status -s INT 1 "$fastrun" --mpiexec "$directory/sleeper" -n 2 true
+# What connects is a rank by fastrun's token alone.
+cat >"$directory/stranger" <<'EOF'
+#!/usr/bin/env bash
+read -r addresses port token rest <<<"$FASTRUN_AT"
+exec 3<>"/dev/tcp/${addresses##*,}/$port"
+printf '%s\n' "token ${guess:-$token}" "hello 0 $$ nowhere" "ended 0 0" >&3
+read -r <&3
+EOF
+chmod +x "$directory/stranger"
+expect "a stranger who knows the token" 0 -- "$fastrun" --mpiexec "$directory/stranger" -n 1 true
+expect "a stranger who does not" 1 "rank 0 never started" -- env guess=0123456789abcdef "$fastrun" --mpiexec "$directory/stranger" -n 1 true
 # bash becomes fastrun and is the process of $$.
 hang_up='exec "$0" -n 1 sh -c "kill -HUP $$; sleep 1; echo survived"'
 expect "a terminal closes" 1 "signal 15" -- env --default-signal=HUP bash -c "$hang_up" "$fastrun"

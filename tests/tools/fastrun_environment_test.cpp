@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "fastrun/channel.hpp"
 #include "fastrun/cores.hpp"
 #include "support/catch.hpp"
 
@@ -27,6 +28,16 @@ std::string threads_of(const Options& options, const char* set_by_user) {
          value_of("MKL_NUM_THREADS");
 }
 
+constexpr const char* of_hosts[] = {"SLURM_JOB_ID", "HYDRA_HOST_FILE", "PBS_NODEFILE",
+                                    "LSB_HOSTS",    "LSB_MCPU_HOSTS",  "LSB_DJOB_HOSTFILE",
+                                    "PE_HOSTFILE",  "LOADL_HOSTFILE",  "COBALT_NODEFILE"};
+
+/// Where ranks find fastrun.
+std::string launcher_of(const Options& options) {
+  set_environment(options, {4000, "token"});
+  return value_of("FASTRUN_AT");
+}
+
 }  // namespace
 
 TEST_CASE("the user's number of threads holds, unless --threads gives another one") {
@@ -43,4 +54,19 @@ TEST_CASE("the ranks of a host share its cores") {
   CHECK(threads_of(options, nullptr) == all + " " + all + " " + all);
   options.ranks = usable_cores() + 1;
   CHECK(threads_of(options, nullptr) == "1 1 1");
+}
+
+TEST_CASE("ranks of other hosts get this host's addresses, whoever names the hosts") {
+  for (const char* name : of_hosts) unsetenv(name);
+  Options options;
+  CHECK(launcher_of(options) == "127.0.0.1 4000 token 30");
+  const std::string anywhere = own_addresses() + " 4000 token 30";
+  for (const char* name : of_hosts) {
+    setenv(name, "1", 1);
+    INFO(name);
+    CHECK(launcher_of(options) == anywhere);
+    unsetenv(name);
+  }
+  options.hosts = "node1,node2";
+  CHECK(launcher_of(options) == anywhere);
 }

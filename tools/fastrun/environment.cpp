@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "channel.hpp"
 #include "cores.hpp"
@@ -23,10 +24,17 @@ void limit_threads(const Options& options) {
     setenv(name, threads.c_str(), options.threads > 0 ? 1 : 0);
 }
 
+/// By these mpiexec finds other hosts itself: Slurm, hydra, PBS, LSF, Grid Engine, LoadLeveler,
+/// Cobalt.
+constexpr const char* of_other_hosts[] = {"SLURM_JOB_ID", "HYDRA_HOST_FILE", "PBS_NODEFILE",
+                                          "LSB_HOSTS",    "LSB_MCPU_HOSTS",  "LSB_DJOB_HOSTFILE",
+                                          "PE_HOSTFILE",  "LOADL_HOSTFILE",  "COBALT_NODEFILE"};
+
 /// All ranks are here, whatever becomes of this machine's addresses.
 bool is_on_one_host(const Options& options) {
   return options.hosts.empty() && options.mpiexec_options.empty() &&
-         std::getenv("SLURM_JOB_ID") == nullptr && std::getenv("HYDRA_HOST_FILE") == nullptr;
+         std::none_of(std::begin(of_other_hosts), std::end(of_other_hosts),
+                      [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 /// A progress bar and a table would tear each other.
