@@ -41,6 +41,19 @@ EOF
 chmod +x "$directory/stranger"
 expect "a stranger who knows the token" 0 -- "$fastrun" --mpiexec "$directory/stranger" -n 1 true
 expect "a stranger who does not" 1 "rank 0 never started" -- env guess=0123456789abcdef "$fastrun" --mpiexec "$directory/stranger" -n 1 true
+# Of 24 descriptors, fastrun needs more for 12 ranks. This mpiexec and its ranks do with fewer each.
+cat >"$directory/each_alone" <<'EOF'
+#!/usr/bin/env bash
+while [[ $2 != --wrap ]]; do shift; done
+for rank in {0..11}; do PMI_RANK=$rank PMI_SIZE=12 "$@" 2>/dev/null & done
+wait
+EOF
+chmod +x "$directory/each_alone"
+few=("$fastrun" --mpiexec "$directory/each_alone" -n 12 bash -c 'echo "rank $FASTRUN_RANK has $(ulimit -Sn)"')
+expect "few descriptors" 0 "rank 0 has 24" "rank 11 has 24" -- bash -c 'ulimit -Sn 24 && exec "$@"' - "${few[@]}"
+expect "few descriptors, and no more are allowed" 1 "(Too many open files): 24 descriptors are allowed, and 12 ranks need two each" -- \
+  bash -c 'ulimit -n 24 && exec "$@"' - "${few[@]}"
+[[ $(grep -c ^fastrun: "$directory/output") -eq 1 ]] || tell_failure "few descriptors: more than one error"
 # bash becomes fastrun and is the process of $$.
 hang_up='exec "$0" -n 1 sh -c "kill -HUP $$; sleep 1; echo survived"'
 expect "a terminal closes" 1 "signal 15" -- env --default-signal=HUP bash -c "$hang_up" "$fastrun"

@@ -6,9 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <memory>
@@ -19,6 +21,7 @@
 #include <utility>
 
 #include "channel.hpp"
+#include "descriptor_limit.hpp"
 #include "environment.hpp"
 #include "fastrun.hpp"
 #include "keep_alive.hpp"
@@ -79,7 +82,7 @@ class Launcher {
 
   int run() {
     set_environment(options_, {listener_.port, token_});
-    starter_.start(options_);
+    starter_.start(options_, descriptors_);
     while (!ranks_.all_ended() && (starter_.runs() || ranks_.trained_ones_go_on())) {
       turn();
       check_start();
@@ -109,16 +112,24 @@ class Launcher {
     for (std::size_t w = wrappers_.size(); w-- > 0;) {  // backwards: hear() may erase
       if (watched[w + 2].revents != 0) hear(w);
     }
-    if (watched[1].revents != 0) {
-      const int connection =
-          accept4(listener_.descriptor.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (connection >= 0) {
-        fail_when_lost(connection, Seconds(options_.lost_after_s));
-        wrappers_.push_back({Lines(Descriptor(connection)), -1, false});
-      }
-    }
+    if (watched[1].revents != 0) accept_wrapper();
     if (watched[0].revents != 0) hear_signal();
     if (watch_ && !finishing_) watch_->draw();
+  }
+
+  void accept_wrapper() {
+    const int connection =
+        accept4(listener_.descriptor.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection >= 0) {
+      fail_when_lost(connection, Seconds(options_.lost_after_s));
+      wrappers_.push_back({Lines(Descriptor(connection)), -1, false});
+      return;
+    }
+    const int why = errno;
+    fast::require(why != EMFILE && why != ENFILE, ErrorKind::resource,
+                  "fastrun: a rank cannot be connected ({}): {} descriptors are allowed, and {} "
+                  "ranks need two each; raise the limit (ulimit -Hn), or start fewer ranks",
+                  std::strerror(why), descriptors_.most(), all_ranks(options_));
   }
 
   void hear(std::size_t index) {
@@ -346,6 +357,7 @@ class Launcher {
   }};
   std::unique_ptr<Watch> watch_;  ///< null: not asked for
   Descriptor signals_;
+  DescriptorLimit descriptors_;
   Starter starter_;
   std::optional<Deadline> first_death_, ending_;
   bool interrupted_ = false, finishing_ = false;

@@ -17,7 +17,9 @@
 namespace fastrun {
 namespace {
 
-[[noreturn]] void become(const std::vector<std::string>& words) {
+[[noreturn]] void become(const std::vector<std::string>& words,
+                         const DescriptorLimit& descriptors) {
+  descriptors.restore();
   std::signal(SIGPIPE, SIG_DFL);
   setpgid(0, 0);  // a terminal's ^C comes to fastrun, which passes it on
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -37,11 +39,12 @@ namespace {
 
 }  // namespace
 
-void Starter::start(const Options& options) {
+void Starter::start(const Options& options, const DescriptorLimit& descriptors) {
   const std::vector<std::string> words = start_command(options);
   name_ = words.front();
   process_ = fork();
-  if (process_ == 0) become(words);
+  if (process_ == 0) become(words, descriptors);
+  setpgid(process_, process_);  // as the child does: whoever comes first
 }
 
 bool Starter::has_ended() {

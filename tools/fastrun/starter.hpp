@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "descriptor_limit.hpp"
 #include "fastrun.hpp"
 
 namespace fastrun {
@@ -15,8 +16,11 @@ class Starter {
   Starter(const Starter&) = delete;
   Starter& operator=(const Starter&) = delete;
 
-  /// Starts it in a process group of its own. It ends with fastrun.
-  void start(const Options& options);
+  ~Starter() { end(); }
+
+  /// Starts it in a process group of its own, with as many descriptors as fastrun was given. It
+  /// ends with fastrun.
+  void start(const Options& options, const DescriptorLimit& descriptors);
   /// "mpiexec", for messages.
   const std::string& name() const { return name_; }
   bool runs() const { return process_ > 0; }
