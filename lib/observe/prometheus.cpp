@@ -99,7 +99,8 @@ class MetricsServer {
           setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
         });
     server_.set_keep_alive_max_count(1);  // one thread serves all
-    require(server_.bind_to_port("0.0.0.0", port), ErrorKind::resource,
+    const bool listens = server_.bind_to_port("0.0.0.0", port);
+    require(listens, ErrorKind::resource,
             "metrics: worker {} cannot listen on port {}: {}; choose another port", worker, port,
             std::strerror(errno));
     thread_ = std::jthread([this] {

@@ -37,8 +37,8 @@ constexpr std::size_t most_words = 300;  ///< bytes
 /// A pipe's ends; the reading one is this process's alone.
 std::pair<Descriptor, Descriptor> make_pipe() {
   int ends[2];
-  fast::require(pipe(ends) == 0, fast::ErrorKind::resource, "fastrun: no pipe ({})",
-                std::strerror(errno));
+  const bool made = pipe(ends) == 0;
+  fast::require(made, fast::ErrorKind::resource, "fastrun: no pipe ({})", std::strerror(errno));
   fcntl(ends[0], F_SETFD, FD_CLOEXEC);
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
