@@ -21,6 +21,16 @@ Words program_of(const Words& words) {
   return app.remaining();
 }
 
+/// Why `fastrun WORDS...` is refused; empty: it is not.
+std::string error_of(const Words& words) {
+  try {
+    program_of(words);
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 }  // namespace
 
 TEST_CASE("no option of fastrun takes the program for its value") {
@@ -50,4 +60,48 @@ TEST_CASE("an option that may be repeated takes one value each time") {
     INFO(name);
     CHECK(program_of(words) == program);
   }
+}
+
+TEST_CASE("a number that makes no sense is refused with what is required") {
+  const std::string from_1 = "; a whole number, at least 1, is required";
+  const std::string from_0 = "; a whole number, 0 or more, is required";
+  const std::string seconds = "; a finite number, 0 or more, is required";
+  CHECK(error_of({"-n", "0"}) == "--ranks: 0" + from_1);
+  CHECK(error_of({"-n", "two"}) == "--ranks: \"two\"" + from_1);
+  CHECK(error_of({"--min-workers", "0"}) == "--min-workers: 0" + from_1);
+  CHECK(error_of({"--min-workers=-1"}) == "--min-workers: -1" + from_1);
+  CHECK(error_of({"--ppn=-1"}) == "--ppn: -1" + from_0);
+  CHECK(error_of({"--threads=-3"}) == "--threads: -3" + from_0);
+  CHECK(error_of({"--spares=-1"}) == "--spares: -1" + from_0);
+  CHECK(error_of({"--grow-at=-1"}) == "--grow-at: -1" + seconds);
+  CHECK(error_of({"--start-deadline=-5"}) == "--start-deadline: -5" + seconds);
+  CHECK(error_of({"--launch-deadline", "0"}) ==
+        "--launch-deadline: 0; a positive finite number is required");
+  CHECK(error_of({"--lost-after", "1"}) ==
+        "--lost-after: 1; a number, 2 or more and below 1000000, is required");
+}
+
+TEST_CASE("the least numbers are taken") {
+  CHECK(error_of({"-n", "1", "--min-workers", "1", "--ppn", "0", "--threads", "0", "--spares", "0",
+                  "--grow-at", "0", "--start-deadline", "0", "--launch-deadline", "0.5",
+                  "--lost-after", "2", "./train"})
+            .empty());
+}
+
+TEST_CASE("more workers than there are ranks cannot be required") {
+  fastrun::Options options;
+  options.ranks = options.min_workers = 3;
+  CHECK(fastrun::contradiction(options).empty());
+  options.min_workers = 4;
+  options.spares = 1;
+  CHECK(fastrun::contradiction(options) ==
+        "--min-workers is 4, --ranks is 3; start more ranks, or require fewer");
+}
+
+TEST_CASE("no more spares can join than there are") {
+  fastrun::Options options;
+  options.spares = 1;
+  options.grow_at = {1, 2};
+  CHECK(fastrun::contradiction(options) ==
+        "--grow-at is given 2 times, --spares is 1; start more spares");
 }

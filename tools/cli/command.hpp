@@ -47,4 +47,17 @@ CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& words);
 /// The option takes one of the words. The error for another one names the closest.
 CLI::Option* restrict(CLI::Option* option, const std::vector<std::string>& words);
 
+/// The option takes numbers in the range. The error for others says what is required.
+template <class Number>
+CLI::Option* restrict(CLI::Option* option, const fast::options::Range& range) {
+  const auto why_not = [value = fast::options::number<Number>(range)](std::string& text) {
+    Number ignored{};
+    const fast::options::Fit fit = value.parse(text, ignored);
+    if (fit == fast::options::Fit::good) return std::string();
+    const char* quote = fit == fast::options::Fit::out_of_range ? "" : "\"";
+    return fmt::format("{0}{1}{0}; {2} is required", quote, text, value.required);
+  };
+  return option->check(CLI::Validator(why_not, ""));
+}
+
 }  // namespace tools

@@ -45,18 +45,18 @@ void add_options(tools::Command& command, PublishOptions& options) {
                       "fast-data publish packed nats://127.0.0.1:4222/samples --shuffle 7");
   tools::restrict(command.add_option("--part", options.part, "train or test"), {"train", "test"});
   command.add_option("--shuffle", options.shuffle, "publish in a random order, by this seed");
-  command
-      .add_option("--repeat", options.repeat,
-                  "publish all samples so many times, each time in another order with --shuffle")
-      ->check(CLI::PositiveNumber);
+  tools::restrict<std::size_t>(
+      command.add_option(
+          "--repeat", options.repeat,
+          "publish all samples so many times, each time in another order with --shuffle"),
+      fast::options::one_or_more());
   command.add_option(
       "--id", options.id,
       "begin of the messages' ids: the stream stores a message of the same id once within "
       "its duplicate window [of the subject, the data set, its options, part and --shuffle]");
-  command
-      .add_option("--outstanding", options.outstanding,
-                  "messages that wait for the stream's answer")
-      ->check(CLI::PositiveNumber);
+  tools::restrict<std::size_t>(command.add_option("--outstanding", options.outstanding,
+                                                  "messages that wait for the stream's answer"),
+                               fast::options::one_or_more());
 }
 
 void publish(const PublishOptions& options, const data::LoadOptions& reading) {

@@ -38,9 +38,8 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "fastrun: no program given; fastrun -n 8 ./program arguments...\n");
     return 2;
   }
-  if (options.grow_at.size() > static_cast<std::size_t>(options.spares)) {
-    fmt::print(stderr, "fastrun: --grow-at is given {} times, --spares is {}; start more spares\n",
-               options.grow_at.size(), options.spares);
+  if (const std::string wrong = fastrun::contradiction(options); !wrong.empty()) {
+    fmt::print(stderr, "fastrun: {}\n", wrong);
     return 2;
   }
   return fastrun::launch(options);

@@ -1,8 +1,15 @@
 #include "options.hpp"
 
+#include <fmt/core.h>
+
 namespace fastrun {
 
 namespace {
+
+using fast::options::one_or_more;
+using fast::options::positive;
+using fast::options::zero_or_more;
+using tools::restrict;
 
 /// Takes one value at a time, so that the program that follows is none.
 CLI::Option* repeated(CLI::Option* option) {
@@ -13,28 +20,31 @@ CLI::Option* repeated(CLI::Option* option) {
 
 void add_ranks(tools::Command& command, Options& options) {
   command.begin_group("Ranks", "fastrun -n 8 --hosts node1,node2 --ppn 4 fast-train");
-  command.add_option("-n,--ranks", options.ranks, "workers to start")->check(CLI::PositiveNumber);
+  restrict<int>(command.add_option("-n,--ranks", options.ranks, "workers to start"), one_or_more());
   command.add_option("--hosts", options.hosts,
                      "names of hosts, separated by commas; without it, this host");
-  command.add_option("--ppn", options.ranks_per_host,
-                     "ranks on each host; 0: mpiexec decides how many");
-  command.add_option(
-      "--threads", options.threads,
-      "OMP_NUM_THREADS and similar variables for each rank; 0: what OMP_NUM_THREADS is, "
-      "or if it is not set, the cores divided by the ranks");
+  restrict<int>(command.add_option("--ppn", options.ranks_per_host,
+                                   "ranks on each host; 0: mpiexec decides how many"),
+                zero_or_more());
+  restrict<int>(
+      command.add_option("--threads", options.threads,
+                         "OMP_NUM_THREADS and similar variables for each rank; 0: what "
+                         "OMP_NUM_THREADS is, or if it is not set, the cores divided by the ranks"),
+      zero_or_more());
 }
 
 void add_changes(tools::Command& command, Options& options) {
   command.begin_group("Spares and changes", "fastrun -n 4 --spares 1 fast-train --epochs 3");
-  command
-      .add_option("--spares", options.spares,
-                  "ranks besides -n that sleep until a worker is lost and then take its place, or "
-                  "join; the program must know spares, as fast-train does")
-      ->check(CLI::NonNegativeNumber);
-  repeated(command.add_option("--grow-at", options.grow_at,
-                              "seconds after training began when a spare joins as one worker more; "
-                              "may be repeated, --spares times at most"))
-      ->check(CLI::NonNegativeNumber);
+  restrict<int>(command.add_option("--spares", options.spares,
+                                   "ranks besides -n that sleep until a worker is lost and then "
+                                   "take its place, or join; the program must know spares, as "
+                                   "fast-train does"),
+                zero_or_more());
+  restrict<double>(repeated(command.add_option(
+                       "--grow-at", options.grow_at,
+                       "seconds after training began when a spare joins as one worker more; may be "
+                       "repeated, --spares times at most")),
+                   zero_or_more());
   tools::offer(
       command.add_option(
           "--control", options.control,
@@ -46,21 +56,23 @@ void add_changes(tools::Command& command, Options& options) {
 
 void add_failures(tools::Command& command, Options& options) {
   command.begin_group("Failures", "fastrun -n 8 --min-workers 6 --lost-after 10 fast-train");
-  command.add_option("--min-workers", options.min_workers,
-                     "ranks that must end well for the job to have succeeded; a spare counts only "
-                     "if it has taken a seat");
-  command
-      .add_option("--lost-after", options.lost_after_s,
-                  "seconds without an answer after which a host is lost and its ranks end, 2 or "
-                  "more")
-      ->check(CLI::Range(2.0, 1e6));
-  command.add_option(
-      "--start-deadline", options.start_deadline_s,
-      "seconds after which the others are ended when a rank dies before training began");
-  command
-      .add_option("--launch-deadline", options.launch_deadline_s,
-                  "seconds in which mpiexec must have started all ranks")
-      ->check(CLI::PositiveNumber);
+  restrict<int>(command.add_option("--min-workers", options.min_workers,
+                                   "ranks that must end well for the job to have succeeded; a "
+                                   "spare counts only if it has taken a seat"),
+                one_or_more());
+  restrict<double>(
+      command.add_option(
+          "--lost-after", options.lost_after_s,
+          "seconds without an answer after which a host is lost and its ranks end, 2 or more"),
+      {.low = 2, .high = 1e6, .text = "a {}, 2 or more and below 1000000,"});
+  restrict<double>(
+      command.add_option(
+          "--start-deadline", options.start_deadline_s,
+          "seconds after which the others are ended when a rank dies before training began"),
+      zero_or_more());
+  restrict<double>(command.add_option("--launch-deadline", options.launch_deadline_s,
+                                      "seconds in which mpiexec must have started all ranks"),
+                   positive());
 }
 
 void add_mpi(tools::Command& command, Options& options) {
@@ -95,6 +107,18 @@ void describe(tools::Command& command, Options& options, bool& doctor) {
       "SIGTERM, SIGINT and SIGUSR2 are passed on to the ranks; a second SIGINT kills them.\n"
       "fastrun works from a plain shell. In Slurm it works within salloc or sbatch, where mpiexec "
       "finds the hosts. With --hosts it uses ssh.");
+}
+
+std::string contradiction(const Options& options) {
+  if (options.grow_at.size() > static_cast<std::size_t>(options.spares)) {
+    return fmt::format("--grow-at is given {} times, --spares is {}; start more spares",
+                       options.grow_at.size(), options.spares);
+  }
+  if (options.min_workers > options.ranks) {
+    return fmt::format("--min-workers is {}, --ranks is {}; start more ranks, or require fewer",
+                       options.min_workers, options.ranks);
+  }
+  return {};
 }
 
 }  // namespace fastrun

@@ -1,6 +1,8 @@
 // The command line of fastrun.
 #pragma once
 
+#include <string>
+
 #include "cli/command.hpp"
 #include "fastrun.hpp"
 
@@ -9,5 +11,8 @@ namespace fastrun {
 /// Adds the options. What follows them is the program: CLI::App::remaining(). No option takes it
 /// for a value of its own.
 void describe(tools::Command& command, Options& options, bool& doctor);
+
+/// What is wrong with options that are good each by itself; empty: nothing.
+std::string contradiction(const Options& options);
 
 }  // namespace fastrun
