@@ -93,7 +93,7 @@ if [[ $part == files ]]; then
   scancel --signal=TERM --batch "$job"
   for ((i = 0; i < 900; ++i)); do [[ -n $(squeue -h -j "$job" -o %T 2>/dev/null) ]] || break; sleep 0.1; done
   cp job output
-  for text in "stopped after" "all workers have saved; it is queued again" "resuming from round" "epochs                        30"; do
+  for text in "stopped after" "all workers have saved; asking Slurm to queue it again" "resuming from round" "epochs                        30"; do
     grep -qF -e "$text" output || tell_failure "train: no \"$text\""
   done
   [[ $(scontrol show job "$job" | grep -oE 'JobState=[A-Z]*|Restarts=[0-9]*' | sort | paste -sd' ') == "JobState=COMPLETED Restarts=1" ]] ||
