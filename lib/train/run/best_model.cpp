@@ -54,6 +54,7 @@ AlignedBuffer BestModel::hand_out() const {
   const std::string_view mine(reinterpret_cast<const char*>(packed_.data()), packed_.size_bytes());
   const std::string best =
       plan_.group.all_gather(mine, plan_.deadline(), "Trainer: handing out the best model")[0];
+  if (best.empty()) return {};
   AlignedBuffer model(best.size());
   std::memcpy(model.data(), best.data(), best.size());
   return model;

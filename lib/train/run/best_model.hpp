@@ -34,7 +34,7 @@ class BestModel {
   /// Whether this worker leaves training early: worker 0 decides, the others follow it.
   bool stops(int epoch) const;
 
-  /// Collective. Worker 0's.
+  /// Collective. Worker 0's; empty on all workers when it has none.
   AlignedBuffer hand_out() const;
   AlignedBuffer take() { return std::move(packed_); }
 

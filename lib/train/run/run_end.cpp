@@ -136,9 +136,11 @@ Summary RunEnd::end_early() {
   return summary;
 }
 
-/// Worker 0's best one, or the mean model of all as they are now. Collective.
+/// Worker 0's best one, if it has any; else the mean model of all as they are now. Collective.
 AlignedBuffer RunEnd::final_model() const {
-  return best_.is_wanted() ? best_.hand_out() : replica_.mean_model();
+  if (!best_.is_wanted()) return replica_.mean_model();
+  AlignedBuffer best = best_.hand_out();
+  return best.size_bytes() > 0 ? std::move(best) : replica_.mean_model();
 }
 
 Report RunEnd::report(const AlignedBuffer& model) {

@@ -25,6 +25,27 @@ TEST_CASE("the end of a run of one worker is its replica, tested") {
   CHECK(std::filesystem::exists(directory / "mean-model.safetensors"));
 }
 
+TEST_CASE("a run with validation that ends before an epoch is over ends with the mean model") {
+  train::TrainerOptions options = trainer_options();
+  options.validation = 0.25;
+  for (const int workers : {1, 2}) {
+    const auto number = static_cast<std::size_t>(workers);
+    std::vector<std::vector<double>> begun(number), ended(number);
+    local::run(workers, [&](const Group& group) {
+      const auto worker = static_cast<std::size_t>(group.rank());
+      const auto backend = small_backend();
+      RunParts parts(group, *backend, options);
+      begun[worker] = values_of(parts.replica.own_model());  // all workers begin alike
+      train::RunCheckpoint checkpoint(parts.plan, parts.control, parts.state, nullptr);
+      checkpoint.end(false);
+      train::RunEnd(parts.plan, parts.replica, parts.evaluator, parts.best, checkpoint, {})
+          .summary();
+      ended[worker] = values_of(parts.replica.own_model());
+    });
+    CHECK(ended == begun);
+  }
+}
+
 TEST_CASE("a mean model that cannot be saved is told in the summary") {
   const TemporaryDirectory directory;
   train::TrainerOptions options = trainer_options();
