@@ -40,6 +40,15 @@ struct ChannelSums {
     }
     values += static_cast<double>(plane);
   }
+  /// Adds sums over more values of the same channels, moved to these origins.
+  void add(const ChannelSums& more) {
+    for (std::size_t c = 0; c < sums.size(); ++c) {
+      const double apart = more.origins[c] - origins[c];
+      sums[c] += more.sums[c] + more.values * apart;
+      squares[c] += more.squares[c] + apart * (2 * more.sums[c] + more.values * apart);
+    }
+    values += more.values;
+  }
 
   /// A constant channel gets the standard deviation 1.
   Normalization normalization() const {

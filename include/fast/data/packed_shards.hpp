@@ -31,8 +31,9 @@ struct PackedInfo {
   std::size_t samples = 0;
   std::size_t index = 0, shards = 1;  ///< this is shard `index` of `shards`
   std::uint64_t set = 0;              ///< equal for the shards of one set, by their contents' form
-  /// Sums and sums of squares of each channel (bytes divided by 255), over all of its values.
-  std::vector<double> sums, squares;
+  /// Of each channel, over all of its values (bytes divided by 255), less its origin: the sum and
+  /// the sum of squares. Descriptions without origins mean 0.
+  std::vector<double> origins, sums, squares;
 };
 
 /// Reads the end of a shard. Throws Error(data), naming the file, when it is truncated, damaged, of
@@ -52,7 +53,7 @@ std::vector<std::filesystem::path> write_packed(
 /// Error(data), naming the file, for shards that differ in form and for a set that lacks one.
 Dataset open_packed(const std::vector<std::filesystem::path>& files);
 
-/// Of all values, as the descriptions have their sums.
+/// Of all values, as the descriptions have their sums. Throws as open_packed() does.
 Normalization packed_moments(const std::vector<std::filesystem::path>& files);
 
 /// Reads all samples of a shard. The numbers of those whose sums differ.

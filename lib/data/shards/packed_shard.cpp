@@ -58,6 +58,7 @@ nlohmann::json json_of(const PackedInfo& info) {
           {"shard", info.index},
           {"shards", info.shards},
           {"set", info.set},
+          {"origins", info.origins},
           {"sums", info.sums},
           {"squares", info.squares}};
 }
@@ -76,6 +77,7 @@ PackedInfo info_of(const nlohmann::json& json) {
   info.set = json.at("set").get<std::uint64_t>();
   info.sums = json.at("sums").get<std::vector<double>>();
   info.squares = json.at("squares").get<std::vector<double>>();
+  info.origins = json.value("origins", std::vector<double>(info.sums.size()));
   return info;
 }
 
@@ -162,7 +164,7 @@ PackedInfo parse_packed(std::span<const std::byte> shard, const std::string& pat
       info.sample_shape.empty() ? 1 : static_cast<std::size_t>(info.sample_shape.front());
   require(offsets.description + text.size() + tail_bytes == shard.size() &&
               info.sums.size() == channels && info.squares.size() == channels &&
-              info.index < info.shards && info.classes >= 0,
+              info.origins.size() == channels && info.index < info.shards && info.classes >= 0,
           ErrorKind::data,
           "packed: {}: {} bytes do not fit its description ({} samples of {} bytes); copy the file "
           "again",

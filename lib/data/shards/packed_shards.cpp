@@ -82,6 +82,17 @@ std::vector<T> learned_of(const std::vector<PackedShard>& shards) {
   return all;
 }
 
+ChannelSums sums_in(const PackedInfo& info) {
+  ChannelSums sums(0);
+  sums.origins = info.origins;
+  sums.sums = info.sums;
+  sums.squares = info.squares;
+  sums.values = static_cast<double>(info.samples);
+  for (std::size_t i = 1; i < info.sample_shape.size(); ++i)
+    sums.values *= static_cast<double>(info.sample_shape[i]);
+  return sums;
+}
+
 }  // namespace
 
 PackedInfo read_packed_info(const std::filesystem::path& file) { return PackedShard(file).info(); }
@@ -100,18 +111,15 @@ Dataset open_packed(const std::vector<std::filesystem::path>& files) {
 }
 
 Normalization packed_moments(const std::vector<std::filesystem::path>& files) {
+  const std::vector<PackedShard> shards = open_shards(files);
+  check_one_set(shards);
   ChannelSums total(0);
-  for (const auto& file : files) {
-    const PackedInfo info = read_packed_info(file);
-    for (auto* each : {&total.origins, &total.sums, &total.squares}) each->resize(info.sums.size());
-    double plane = 1;
-    for (std::size_t i = 1; i < info.sample_shape.size(); ++i)
-      plane *= static_cast<double>(info.sample_shape[i]);
-    total.values += plane * static_cast<double>(info.samples);
-    for (std::size_t c = 0; c < info.sums.size(); ++c) {
-      total.sums[c] += info.sums[c];
-      total.squares[c] += info.squares[c];
-    }
+  for (const PackedShard& shard : shards) {
+    const ChannelSums sums = sums_in(shard.info());
+    if (total.values == 0)
+      total = sums;
+    else
+      total.add(sums);
   }
   return total.normalization();
 }

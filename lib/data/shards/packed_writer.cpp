@@ -47,6 +47,7 @@ class PackedWriter {
   }
 
   void finish() {
+    info_.origins = moments_.origins;
     info_.sums = moments_.sums;
     info_.squares = moments_.squares;
     const PackedOffsets offsets = offsets_of(info_, path_.string());
@@ -68,7 +69,9 @@ class PackedWriter {
   template <class T>
   void add_moments(std::span<const std::byte> values) {
     const std::size_t plane = values.size() / sizeof(T) / moments_.sums.size();
-    moments_.add(reinterpret_cast<const T*>(values.data()), plane);
+    const T* sample = reinterpret_cast<const T*>(values.data());
+    if (moments_.values == 0) moments_.begin_at(sample, plane);
+    moments_.add(sample, plane);
   }
   void put(std::string_view bytes) {
     file_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -83,7 +86,7 @@ class PackedWriter {
 
   std::filesystem::path path_, part_;
   PackedInfo info_;
-  ChannelSums moments_;  ///< their origins are 0
+  ChannelSums moments_;
   std::ofstream file_;
   std::string targets_, sums_;
   std::size_t written_ = 0;

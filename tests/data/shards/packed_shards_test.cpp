@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/data/load.hpp>
@@ -6,7 +8,9 @@
 #include <fast/data/packed_shards.hpp>
 #include <fast/data/synthetic.hpp>
 #include <fstream>
+#include <iterator>
 
+#include "data/shards/packed_shard.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -48,6 +52,23 @@ void damage(const fs::path& path, std::size_t at) {
 }
 
 constexpr std::size_t head_bytes = 64;
+
+/// The shard as programs wrote it whose descriptions had no origins.
+void leave_out_origins(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t tail = bytes.size() - 24;
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data() + tail, sizeof length);
+  std::string text = bytes.substr(tail - length, length);
+  const std::size_t origins = text.find("\"origins\"");
+  REQUIRE(origins != std::string::npos);
+  text.erase(origins, text.find("],", origins) + 2 - origins);
+  const std::uint64_t words[] = {text.size(), data::sum_of(std::as_bytes(std::span(text)))};
+  std::ofstream out(path, std::ios::binary);
+  out << bytes.substr(0, tail - length) << text;
+  out.write(reinterpret_cast<const char*>(words), sizeof words) << bytes.substr(tail + 16);
+}
 
 data::Loader windowed(const Dataset& samples, const std::vector<std::size_t>& shards, int workers,
                       int rank, std::size_t window) {
@@ -91,6 +112,33 @@ TEST_CASE("shards have the samples that were written, bit for bit") {
     }
     CHECK(found.measure().mean.size() == exact.mean.size());
   }
+}
+
+TEST_CASE("shards keep the moments of large values that are close together") {
+  const TemporaryDirectory directory;
+  // Times, half of them 1024 s later than the others, and a constant. f32 has each value exactly.
+  std::vector<float> values;
+  for (std::size_t i = 0; i < 12; ++i) {
+    values.push_back(1.7e9F + (i % 2 == 0 ? 0 : 1024));
+    values.push_back(1.7e9F);
+  }
+  const Dataset times("times", {2}, values, data::Targets{std::vector<float>(12), {}});
+  // The first values of the shards differ.
+  const data::Normalization moments = data::packed_moments(write_set(times, directory.path(), 5));
+  CHECK(moments.mean == std::vector<float>{1.7e9F + 512, 1.7e9F});
+  CHECK(moments.stddev == std::vector<float>{512, 1});
+}
+
+TEST_CASE("sums of shards without origins are those of the values") {
+  const TemporaryDirectory directory;
+  std::vector<float> values{0, 3, 0, 3, 6, 6};  // mean 3, variance 6; the first values are 0
+  const Dataset samples("numbers", {1}, values, data::Targets{std::vector<float>(6), {}});
+  const auto files = write_set(samples, directory.path(), 2);
+  leave_out_origins(files[0]);
+  leave_out_origins(files[1]);
+  const data::Normalization moments = data::packed_moments(files);
+  CHECK(moments.mean[0] == Approx(3));
+  CHECK(moments.stddev[0] == Approx(std::sqrt(6.0)));
 }
 
 TEST_CASE("batches of shards are those of memory with the same windows, bit for bit") {
