@@ -133,7 +133,7 @@ std::span<const std::size_t> Loader::leave_out_damaged(std::span<const std::size
       std::copy_n(inputs.data() + i * size, size, inputs.data() + good_.size() * size);
     good_.push_back(samples[i]);
   }
-  require(!good_.empty(), ErrorKind::data,
+  require(!good_.empty() || !trains(), ErrorKind::data,
           "loader: none of the {} samples of a batch can be read; the first error: {}",
           samples.size(), dataset_.first_damage());
   inputs = inputs.first(good_.size() * size);

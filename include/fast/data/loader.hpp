@@ -60,8 +60,8 @@ class Loader {
 
   /// Batch `round` of an epoch, any in any order, so that training resumes wherever it stopped.
   /// Throws Error(argument) when round is not below rounds() or the normalization does not fit. Of
-  /// streamed samples, damaged ones are left out of the batch, which is smaller then; throws
-  /// Error(data) when all are damaged.
+  /// streamed samples, damaged ones are left out of the batch, which is smaller then. When all are
+  /// damaged, a loader for training throws Error(data), one for evaluation gives an empty batch.
   const Batch& batch(std::size_t epoch, std::size_t round);
 
   /// The same in the caller's memory, with room for a whole batch. Of labels and targets, those
@@ -74,6 +74,7 @@ class Loader {
 
  private:
   class Crew;
+  bool trains() const { return sampler_ || windows_ || stream_; }
   void make(std::size_t epoch, std::span<const std::size_t> samples, std::span<float> inputs,
             std::span<std::uint8_t> damaged) const;
   std::span<const std::size_t> samples_of(std::size_t epoch, std::size_t round);

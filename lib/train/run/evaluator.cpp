@@ -41,6 +41,7 @@ Tested Evaluator::own(const data::Dataset& samples) {
   Tested total;
   for (std::size_t r = 0; r < loader.rounds(); ++r) {
     const Batch& batch = loader.batch(0, r);
+    if (batch.count() == 0) continue;  // all of its samples are damaged
     const Evaluation found = replica_.backend().evaluate(batch);
     require_valid(found.measures);
     total.add(found);

@@ -228,12 +228,16 @@ TEST_CASE("a damaged sample is left out of its batch, and only it") {
                     ContainsSubstring("sample 3 is damaged"));
 }
 
-TEST_CASE("a batch without a whole sample is an error") {
+TEST_CASE("a batch without a whole sample is an error in training, and empty in evaluation") {
   const TemporaryDirectory directory;
   const auto files = write_set(drawn_images(4), directory.path(), 4);
   for (std::size_t i = 0; i < 4; ++i) damage(files[0], head_bytes + i * sample_values);
-  data::Loader loader(data::open_packed(files), {}, 4);
-  CHECK_THROWS_WITH(loader.batch(0, 0), ContainsSubstring("none of the 4 samples"));
+  const Dataset shards = data::open_packed(files);
+  data::Loader windows(shards, {}, data::WindowSampler({{4}, 1, 0, 4, 1, 4}));
+  data::Loader shuffled(shards, {}, 1, 0, 4, 1);
+  for (data::Loader* loader : {&windows, &shuffled})
+    CHECK_THROWS_WITH(loader->batch(0, 0), ContainsSubstring("none of the 4 samples"));
+  CHECK(data::Loader(shards, {}, 4).batch(0, 0).count() == 0);
 }
 
 TEST_CASE("damaged samples are left out of a conversion, and reported") {

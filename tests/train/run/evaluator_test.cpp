@@ -67,6 +67,16 @@ TEST_CASE("a damaged sample counts as wrong, and is no part of the loss") {
   });
 }
 
+TEST_CASE("samples of which none can be read count as wrong") {
+  with_one_worker(trainer_options(), [](RunParts& parts) {
+    const data::Dataset damaged = with_damage(parts.plan.data.test).slice(0, 1);
+    const train::Tested found = parts.evaluator.own(damaged);
+    CHECK(found.samples == 0);
+    CHECK(found.correct == 0);
+    CHECK(train::score_of(found, damaged.size()).accuracy == 0);
+  });
+}
+
 namespace {
 
 /// One number that learns the mean of all targets.
