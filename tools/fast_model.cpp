@@ -15,22 +15,13 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "serve/noted_model.hpp"
 
 using namespace fast;
 
 namespace {
 
 constexpr int most_shown = 200;
-
-/// The parameters and buffers of a file, in its memory.
-std::vector<TensorView> views_of(const train::Safetensors& file) {
-  std::vector<TensorView> views;
-  for (const train::StoredTensor& tensor : file.tensors()) {
-    void* data = const_cast<std::byte*>(file.data(tensor).data());
-    views.push_back({tensor.name, data, tensor.shape, tensor.dtype, Role::parameter, {}});
-  }
-  return views;
-}
 
 void warn(LogLevel, std::string_view text) {
   fmt::print(stderr, "fast-model: {}\n", printable(text));
@@ -65,7 +56,7 @@ void show(const std::string& path) {
     fmt::print("{:<32}  {}\n", printable(name), printable(value));
   std::size_t elements = 0;
   int shown = 0;
-  for (const TensorView& view : views_of(file)) {
+  for (const TensorView& view : serve::views_of(file)) {
     elements += view.element_count();
     if (++shown > most_shown) continue;
     fmt::print("{:<32}  {:<5} [{}]\n", printable(view.name), name(view.dtype),
@@ -83,36 +74,61 @@ void write(const std::string& path, const std::string& bytes) {
 }
 
 /// The mean of a checkpoint's workers.
-train::OwnedTensors mean_of(const std::string& directory) {
-  const train::Manifest manifest = train::find_checkpoint(directory);
+train::OwnedTensors mean_of(const train::Manifest& manifest) {
   std::vector<int> workers;
   for (int worker = 0; worker < manifest.workers; ++worker) workers.push_back(worker);
   return train::average_shards(manifest, workers, train::model_prefix, warn);
 }
 
+/// Of a file, or the mean of a checkpoint.
+struct Weights {
+  std::string source;
+  std::optional<train::Safetensors> file{};
+  train::OwnedTensors mean{};
+  std::vector<TensorView> tensors{};
+  train::Metadata metadata{};
+};
+
+serve::Note note_of(const Weights& weights) {
+  return train::model_note(weights.metadata, weights.source);
+}
+
+Weights weights_in_file(const std::string& path) {
+  Weights weights{path};
+  weights.file.emplace(path);
+  weights.tensors = serve::views_of(*weights.file);
+  weights.metadata = weights.file->metadata();
+  return weights;
+}
+
+/// Its place in the run is no part of the model.
+Weights weights_in_checkpoint(const std::string& directory) {
+  const train::Manifest manifest = train::find_checkpoint(directory);
+  Weights weights{directory};
+  weights.mean = mean_of(manifest);
+  weights.tensors = weights.mean.views;
+  weights.metadata = serve::metadata_of(manifest);
+  const serve::Note note = note_of(weights);
+  weights.metadata = note ? to_metadata(*note) : train::Metadata();
+  return weights;
+}
+
 /// Of a model file, if one is given. The last tensor with one side is the bias of the outputs.
-nn::ModelSpec spec_of(const std::vector<TensorView>& tensors, const std::string& model) {
-  if (model.empty()) return nn::recognize(tensors);
+nn::ModelSpec spec_of(const Weights& weights, const std::string& model) {
+  if (model.empty()) return serve::spec_of(note_of(weights), {}, weights.tensors, weights.source);
   std::int64_t outputs = 1;
-  for (const TensorView& tensor : tensors)
+  for (const TensorView& tensor : weights.tensors)
     if (tensor.name.ends_with(".bias") && tensor.shape.size() == 1) outputs = tensor.shape[0];
   return nn::read_model(model, {{}, outputs});
 }
 
 void export_model(const std::string& from, const std::string& to, const std::string& model) {
-  std::optional<train::Safetensors> file;
-  train::OwnedTensors mean;
-  if (is_directory(from)) {
-    mean = mean_of(from);
-  } else {
-    file.emplace(from);
-  }
-  const std::vector<TensorView> tensors = file ? views_of(*file) : mean.views;
+  const Weights weights = is_directory(from) ? weights_in_checkpoint(from) : weights_in_file(from);
   const std::filesystem::path target = to;
   if (target.extension() == ".onnx") {
-    write(to, nn::to_onnx(spec_of(tensors, model), tensors));
+    write(to, nn::to_onnx(spec_of(weights, model), weights.tensors));
   } else if (target.extension() == ".safetensors") {
-    train::save_safetensors(target, tensors, file ? file->metadata() : train::Metadata{});
+    train::save_safetensors(target, weights.tensors, weights.metadata);
   } else {
     fail(ErrorKind::argument, "--to {}: its ending names no format; choose .onnx or .safetensors",
          to);
@@ -135,9 +151,7 @@ tools::Command& add_info(tools::Command& program, Files& files) {
 
 tools::Command& add_export(tools::Command& program, Files& files) {
   tools::Command& exported =
-      program.add_command("export",
-                          "Writes a model for use elsewhere: lenet, resnet20, mlp and lstm as "
-                          "ONNX, any as safetensors.");
+      program.add_command("export", "Writes a model for use elsewhere, as ONNX or safetensors.");
   tools::offer(exported
                    .add_option("file", files.from,
                                "a safetensors file (mean-model.safetensors) or a checkpoint, of "
@@ -150,7 +164,8 @@ tools::Command& add_export(tools::Command& program, Files& files) {
       {"<file>"});
   tools::offer(
       exported.add_option("--model", files.model,
-                          "for ONNX, the TOML file of the model's layers, with the key input"),
+                          "for ONNX, the TOML file of the layers, with the key input; for files "
+                          "that do not say what model they are of"),
       {"<file>"});
   return exported;
 }

@@ -4,13 +4,10 @@
 
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
-#include <fast/nn/loss.hpp>
-#include <fast/nn/model_file.hpp>
-#include <fast/nn/onnx.hpp>
 #include <fast/train/checkpoint.hpp>
-#include <fast/train/model_note.hpp>
 #include <optional>
 
+#include "serve/noted_model.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
 namespace fast::serve {
@@ -39,44 +36,6 @@ std::optional<fs::path> newest_manifest(const fs::path& directory) {
   } catch (const Error&) {
     return std::nullopt;
   }
-}
-
-std::vector<TensorView> views_in(const train::Safetensors& file) {
-  std::vector<TensorView> views;
-  for (const train::StoredTensor& tensor : file.tensors()) {
-    void* data = const_cast<std::byte*>(file.data(tensor).data());
-    views.push_back({tensor.name, data, tensor.shape, tensor.dtype, Role::parameter, {}});
-  }
-  return views;
-}
-
-/// What the first worker's file says about the model, whose files agree.
-train::Metadata metadata_of(const train::Manifest& manifest) {
-  for (const train::WorkerFile& shard : manifest.shards) {
-    try {
-      return read_shard(manifest, shard.worker).metadata();
-    } catch (const Error&) {  // average_shards() leaves it out as well
-    }
-  }
-  return {};
-}
-
-nn::Loss loss_named(const std::string& name, const std::string& source) {
-  if (name.empty()) return nn::Loss::cross_entropy;
-  const std::optional<nn::Loss> loss = nn::loss_by_name(name);
-  require(loss.has_value(), ErrorKind::data, "{}: its metadata has the unknown loss \"{}\"",
-          printable(source), printable(name));
-  return *loss;
-}
-
-/// The length of the last dense layer's bias.
-std::int64_t classes_in(const std::vector<TensorView>& tensors) {
-  std::int64_t classes = 1;
-  for (const TensorView& view : tensors) {
-    const bool is_bias = view.name.starts_with("fc") && view.name.ends_with(".bias");
-    if (is_bias && view.shape.size() == 1 && view.shape[0] > 0) classes = view.shape[0];
-  }
-  return classes;
 }
 
 }  // namespace
@@ -126,7 +85,7 @@ std::shared_ptr<const ModelVersion> ModelSource::load() const {
 
 std::shared_ptr<const ModelVersion> ModelSource::load_file(const fs::path& file) const {
   const train::Safetensors stored(file);
-  return version_of(views_in(stored), stored.metadata(), file.string());
+  return version_of(views_of(stored), stored.metadata(), file.string());
 }
 
 std::shared_ptr<const ModelVersion> ModelSource::load_checkpoint(const fs::path& directory) const {
@@ -140,25 +99,12 @@ std::shared_ptr<const ModelVersion> ModelSource::load_checkpoint(const fs::path&
 std::shared_ptr<const ModelVersion> ModelSource::version_of(const std::vector<TensorView>& tensors,
                                                             const train::Metadata& metadata,
                                                             const std::string& source) const {
-  const auto note = train::model_note(metadata, source);
-  const std::string name = note && !note->model.empty() ? note->model : assumed_.model;
-  const nn::Loss loss = note ? loss_named(note->loss, source) : nn::Loss::cross_entropy;
-  nn::ModelSpec spec;
-  try {
-    const bool labels = note && loss == nn::Loss::cross_entropy;
-    const std::int64_t outputs = labels ? note->classes : classes_in(tensors);
-    const nn::Shape sample = note ? note->input : nn::Shape();
-    if (note && !note->layers.empty()) {
-      spec = nn::parse_model(note->layers, name, {sample, outputs});
-    } else {
-      spec = name.empty() ? nn::recognize(tensors) : nn::model_by_name(name, outputs, sample);
-    }
-  } catch (const std::exception& error) {
-    fail(ErrorKind::data, "{}: {}", printable(source), error.what());
-  }
+  const Note note = train::model_note(metadata, source);
+  const nn::ModelSpec spec = spec_of(note, assumed_.model, tensors, source);
   return std::make_shared<ModelVersion>(
       spec, note ? note->input : spec.input, tensors,
-      note ? Normalizing(note->normalization) : assumed_.normalizing, source, loss);
+      note ? Normalizing(note->normalization) : assumed_.normalizing, source,
+      loss_of(note, source));
 }
 
 }  // namespace fast::serve
