@@ -100,6 +100,10 @@ void RunCheckpoint::end(bool left) {
   control_.end(stage, position().rounds());
 }
 
+void RunCheckpoint::finish() {
+  if (saves()) writer_->finish();
+}
+
 /// A worker that had made all its rounds saves, too: the others need its file.
 std::string RunCheckpoint::leave() {
   if (!stopped_) save(control_.round_of(Request::stop));

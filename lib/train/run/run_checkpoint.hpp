@@ -49,6 +49,8 @@ class RunCheckpoint {
   /// See RunControl::conclude() and given_up().
   bool conclude(const std::vector<int>& lost) { return control_.conclude(lost); }
   std::vector<int> given_up() const { return control_.given_up(); }
+  /// Waits until the latest checkpoint is written, so that what is saved next is newer.
+  void finish();
   /// Of a run that was stopped: saves the last checkpoint. Returns why that failed; empty: it is
   /// saved.
   std::string leave();

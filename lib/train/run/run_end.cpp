@@ -102,11 +102,12 @@ void RunEnd::close() {
 Summary RunEnd::end_together() {
   const AlignedBuffer model = final_model();
   const Report mine = report(model);
+  checkpoint_.finish();
   Summary summary;
   summary.consensus_distance = replica_.worker().consensus_distance();
-  summary.unsaved = reason(save(model));
-  add_up(gather(plan_.group, plan_.deadline(), mine), static_cast<double>(plan_.data.test.size()),
-         summary);
+  const std::vector<Report> all = gather(plan_.group, plan_.deadline(), mine);
+  summary.unsaved = reason(save(model));  // no worker has a checkpoint to write any more
+  add_up(all, static_cast<double>(plan_.data.test.size()), summary);
   return summary;
 }
 
@@ -119,6 +120,7 @@ Summary RunEnd::end_alone(AlignedBuffer model) {
   note_mean_model(mine, evaluator_.of(model, plan_.data.test));
   Summary summary;
   if (replica_.has_worker()) summary.consensus_distance = replica_.worker().consensus_distance();
+  checkpoint_.finish();
   summary.unsaved = reason(save(model));
   add_up({mine}, static_cast<double>(plan_.data.test.size()), summary);
   return summary;

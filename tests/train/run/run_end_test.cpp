@@ -1,6 +1,11 @@
 #include "train/run/run_end.hpp"
 
+#include <chrono>
 #include <filesystem>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
@@ -44,6 +49,29 @@ TEST_CASE("a run with validation that ends before an epoch is over ends with the
     });
     CHECK(ended == begun);
   }
+}
+
+TEST_CASE("the mean model is saved after the last checkpoint, which takes long to write") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = trainer_options();
+  options.epochs = 1;
+  options.out = directory.path();
+  options.checkpoints.every_rounds = train_samples / options.batch_size;
+  const std::filesystem::path checkpoints = directory / "checkpoints";
+  with_one_worker(options, [&](RunParts& parts) {
+    train::CheckpointWriter::Options slow;
+    slow.directory = checkpoints;
+    slow.may_write = [] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return true;
+    };
+    parts.files.checkpoints = std::make_unique<train::CheckpointWriter>(std::move(slow));
+    train::LoopFigures figures;
+    run_to_the_end(parts, figures);
+  });
+  const auto manifest = train::find_checkpoint(checkpoints).directory / "manifest.json";
+  CHECK(std::filesystem::last_write_time(manifest) <=
+        std::filesystem::last_write_time(directory / "mean-model.safetensors"));
 }
 
 TEST_CASE("a mean model that cannot be saved is told in the summary") {
