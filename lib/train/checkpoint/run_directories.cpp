@@ -200,6 +200,11 @@ void require_free(const RunDirectories& directories) {
   if (directories.checkpoints) require_free(directories, *directories.checkpoints, true);
 }
 
+bool resumes_in_place(const RunDirectories& directories) {
+  const auto resumed = resumed_directory(directories);
+  return resumed && directories.checkpoints && are_same(*resumed, *directories.checkpoints);
+}
+
 std::string number_of(const RunDirectories& directories, const std::string& fresh) {
   const auto resumed = resumed_directory(directories);
   if (!resumed) return fresh;

@@ -45,6 +45,9 @@ std::string log_name(int worker);
 /// directories are the same. Changes nothing.
 void require_free(const RunDirectories& directories);
 
+/// Whether the run saves in the directory with the checkpoint that it is resumed from.
+bool resumes_in_place(const RunDirectories& directories);
+
 /// The resumed run's number if the run continues in that run's directory; otherwise `fresh`.
 std::string number_of(const RunDirectories& directories, const std::string& fresh);
 

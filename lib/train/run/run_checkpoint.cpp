@@ -4,7 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "train/checkpoint/run_directories.hpp"
 #include "train/record/run_events.hpp"
+#include "train/run/run_files.hpp"
 
 namespace fast::train {
 namespace {
@@ -27,7 +29,8 @@ RunCheckpoint::RunCheckpoint(const RunPlan& plan, RunControl& control, RunState&
       state_(state),
       writer_(std::move(writer)),
       last_saved_(state.position().rounds()),
-      lacks_last_(joins) {}
+      lacks_last_(joins),
+      has_any_(resumes_in_place(directories_of(plan.options))) {}
 
 bool RunCheckpoint::may_go_on(const std::optional<double>& round_s) {
   const bool exact = plan_.options.worker.staleness == 0;
@@ -44,7 +47,7 @@ bool RunCheckpoint::may_go_on(const std::optional<double>& round_s) {
 /// In the round on which the workers have agreed.
 void RunCheckpoint::save_settled(Request what) {
   const std::int64_t round = control_.round_of(what);
-  if (saves() && lacks(round)) save(round);
+  if (saves() && (lacks(round) || !has_any_)) save(round);
 }
 
 void RunCheckpoint::wait() {
@@ -122,6 +125,7 @@ void RunCheckpoint::save(std::int64_t round) {
                              position().epoch(), round, began);
   last_saved_ = round;
   lacks_last_ = false;
+  has_any_ = true;
   saved_at_ = Clock::now();
 }
 

@@ -68,8 +68,9 @@ class RunCheckpoint {
   RunControl& control_;
   RunState& state_;
   std::unique_ptr<CheckpointWriter> writer_;
-  std::int64_t last_saved_;  ///< round
+  std::int64_t last_saved_;  ///< round; at first that in which the run begins
   bool lacks_last_;          ///< this worker was not there
+  bool has_any_;             ///< the run's directory has a checkpoint to go on from
   Clock::time_point saved_at_ = Clock::now();
   bool stopped_ = false;
 };

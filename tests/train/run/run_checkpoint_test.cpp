@@ -100,6 +100,47 @@ TEST_CASE("a run that is asked to stop saves in that round, and says so") {
   CHECK(train::find_checkpoint(directory.path()).round == rounds);
 }
 
+namespace {
+
+/// Asks a run to stop before its first round.
+void stop_at_once(train::TrainerOptions options) {
+  options.checkpoints.stop_requested = [] { return true; };
+  with_one_worker(options, [](RunParts& parts) {
+    auto checkpoint = checkpoint_of(parts);
+    const Deadline deadline(Seconds(30));
+    while (!checkpoint.stop_is_settled() && !deadline.expired()) {
+      checkpoint.wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK_FALSE(checkpoint.may_go_on(0.01));
+    checkpoint.end(false);
+    CHECK(checkpoint.conclude({}));
+    CHECK(checkpoint.leave().empty());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a run that is stopped before its first round saves, where there is no checkpoint yet") {
+  const TemporaryDirectory first, second;
+  const std::vector<std::string> beginning{"round-000000000000"};
+  stop_at_once(saving_in(first));
+  CHECK(names_in(first.path()) == beginning);
+  train::TrainerOptions elsewhere = saving_in(second);
+  elsewhere.checkpoints.resume = first.path();
+  stop_at_once(elsewhere);
+  CHECK(names_in(second.path()) == beginning);
+  // A run that goes on in its own directory has the checkpoint that it goes on from.
+  for (const auto& resumed : {first.path(), first.path() / beginning.front()}) {
+    const auto file = first.path() / beginning.front() / "worker-0.safetensors";
+    const auto written = std::filesystem::last_write_time(file);
+    train::TrainerOptions in_place = saving_in(first);
+    in_place.checkpoints.resume = resumed;
+    stop_at_once(in_place);
+    CHECK(std::filesystem::last_write_time(file) == written);
+  }
+}
+
 TEST_CASE("a run without a directory for checkpoints saves none") {
   with_one_worker(trainer_options(), [](RunParts& parts) {
     auto checkpoint = checkpoint_of(parts);

@@ -299,15 +299,26 @@ TEST_CASE("a run that waits for samples stops when it is asked to, and has saved
   }
 }
 
-TEST_CASE("a run that waits for its first samples stops when it is asked to") {
+TEST_CASE("a run that waits for its first samples stops when it is asked to, and can go on") {
   for (const std::int64_t staleness : {0, 2}) {
+    INFO("staleness " << staleness);
+    const testing::TemporaryDirectory directory;
     FakeLog log;
     std::atomic<int> asked{0};
     train_on_stream(&log, 3, [&](train::TrainerOptions& options) {
+      options.checkpoints.directory = directory.path();
       options.checkpoints.stop_requested = [&asked] { return ++asked > 5; };
       options.worker.staleness = staleness;
     });
     CHECK(log.read.empty());
+    fill_as_trained(log, 3, testing::trainer_options());
+    const auto trained = train_on_stream(&log, 3, [&](train::TrainerOptions& options) {
+      options.checkpoints.resume = directory.path();
+      options.worker.staleness = staleness;
+    });
+    CHECK(log.sorted_reads() == numbers_to(3 * train_samples));
+    if (staleness == 0)
+      CHECK(trained.front().mean_model == train_on_stream(nullptr, 3).front().mean_model);
   }
 }
 
