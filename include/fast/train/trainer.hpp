@@ -117,8 +117,9 @@ struct TrainerOptions {
   /// empty; mpi::asked_to_leave fits.
   std::function<bool()> leave_requested;
   /// The share of the training samples, the last ones, on which no worker trains. After every epoch
-  /// worker 0 tests the mean model on them, and the run ends with the best one. 0: the run ends
-  /// with the last mean model.
+  /// worker 0 tests the mean model on them, and the run ends with the best one. It waits for no
+  /// worker, so that repeated runs of several workers may end with other models, at staleness 0,
+  /// too. 0: the run ends with the last mean model.
   double validation = 0;
   /// With validation: worker 0 ends training when the mean model has not improved for so many
   /// epochs. Every other worker ends with the epoch in which it sees that. No worker waits, so
