@@ -75,9 +75,7 @@ class FolderSource final : public SampleSource {
  public:
   FolderSource(std::vector<File> files, std::optional<ImageSize> resize)
       : files_(std::move(files)), resize_(resize) {
-    const Image first = image_of(files_.front().path, resize_);
-    rows_ = first.rows;
-    columns_ = first.columns;
+    take_size();
   }
   std::vector<std::int64_t> shape() const { return {3, rows_, columns_}; }
   bool is_bytes() const override { return true; }
@@ -89,15 +87,31 @@ class FolderSource final : public SampleSource {
     const Image image = image_of(path, resize_);
     require(image.rows == rows_ && image.columns == columns_, ErrorKind::data,
             "image folder: {} is {}x{}, {} is {}x{}; bring all to one size, or give one (--resize)",
-            files_.front().path.string(), rows_, columns_, path.string(), image.rows,
-            image.columns);
+            sized_.string(), rows_, columns_, path.string(), image.rows, image.columns);
     image.copy_planes({reinterpret_cast<std::uint8_t*>(into.data()), into.size()});
   }
 
  private:
+  /// Of the first image that can be read.
+  void take_size() {
+    constexpr std::size_t most_tries = 100;
+    const std::size_t tries = std::min(files_.size(), most_tries);
+    for (std::size_t i = 0; sized_.empty(); ++i) {
+      try {
+        const Image image = image_of(files_[i].path, resize_);
+        rows_ = image.rows;
+        columns_ = image.columns;
+        sized_ = files_[i].path;
+      } catch (const Error&) {
+        if (i + 1 == tries) throw;
+      }
+    }
+  }
+
   std::vector<File> files_;
   std::optional<ImageSize> resize_;
   std::int64_t rows_ = 0, columns_ = 0;
+  fs::path sized_;  ///< the image that has this size
 };
 
 }  // namespace

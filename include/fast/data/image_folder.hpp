@@ -27,8 +27,8 @@ Dataset read_image_folder(const std::filesystem::path& directory,
                           std::optional<ImageSize> resize = {});
 
 /// The same images, which are decoded when they are needed: one shard. An image that cannot be read
-/// or has another size than the first one is a damaged sample. Throws Error(data) when the first
-/// one cannot be read.
+/// or has another size than the first one that can is a damaged sample. Throws Error(data) when
+/// none of the first 100 can be read.
 Dataset open_image_folder(const std::filesystem::path& directory,
                           const std::vector<std::string>& classes, std::size_t limit = 0,
                           std::optional<ImageSize> resize = {});
