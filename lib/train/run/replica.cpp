@@ -90,8 +90,15 @@ double Replica::round(const Batch& batch, double rate, double largest_rate) {
 }
 
 void Replica::finish() {
-  if (ema_) adopt(ema_->packed());
+  if (ema_) {
+    trained_ = own_model();
+    adopt(ema_->packed());
+  }
   home_->finish(*worker_);
+}
+
+void Replica::take_back_trained() {
+  if (trained_.size_bytes() > 0) adopt(trained_);
 }
 
 void Replica::close(std::int64_t rounds) {

@@ -33,6 +33,8 @@ class Replica {
   void set_share(double share) { step_->set_share(share); }
   /// Waits for all workers. From then on the weights are the moving average, if there is one.
   void finish();
+  /// After finish(): the weights are those of training again, for a run that goes on another time.
+  void take_back_trained();
   /// Collective, after finish(). Rounds of averages only; makes another Worker.
   void close(std::int64_t rounds);
 
@@ -69,6 +71,7 @@ class Replica {
   ParameterLayout layout_;
   std::optional<TrainingStep> step_;
   std::optional<Ema> ema_;
+  AlignedBuffer trained_;  ///< the weights before the moving average took their place
 };
 
 }  // namespace fast::train

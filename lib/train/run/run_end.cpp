@@ -128,6 +128,7 @@ Summary RunEnd::end_alone(AlignedBuffer model) {
 
 /// Of a run that continues another time.
 Summary RunEnd::end_early() {
+  replica_.take_back_trained();
   std::string unsaved = checkpoint_.leave();
   if (is_alone()) plan_.group.give_up();
   Summary summary;

@@ -14,6 +14,26 @@
 using namespace fast;
 using namespace fast::testing;
 
+namespace {
+
+std::vector<double> weights_of(Backend& backend) {
+  const ParameterLayout layout(backend.parameters());
+  const AlignedBuffer packed(layout.size_bytes());
+  layout.gather(packed.data());
+  return values_of(packed);
+}
+
+/// The model in a worker's file.
+std::vector<double> saved_weights(const std::filesystem::path& directory, int worker) {
+  const auto model =
+      train::average_shards(train::find_checkpoint(directory), {worker}, train::model_prefix);
+  const auto backend = small_backend();
+  train::copy_tensors(model.views, backend->parameters(), "test");
+  return weights_of(*backend);
+}
+
+}  // namespace
+
 TEST_CASE("the end of a run of one worker is its replica, tested") {
   const TemporaryDirectory directory;
   train::TrainerOptions options = trainer_options();
@@ -84,4 +104,33 @@ TEST_CASE("a mean model that cannot be saved is told in the summary") {
     train::LoopFigures figures;
     CHECK_THAT(run_to_the_end(parts, figures).unsaved, ContainsSubstring("mean-model.safetensors"));
   });
+}
+
+TEST_CASE("where others were stopped, a worker that had ended saves its weights, not the average") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = trainer_options();
+  options.ema_decay = 0.9;
+  options.checkpoints.directory = directory.path();
+  options.checkpoints.stop_requested = [] { return true; };
+  std::vector<std::vector<double>> trained(2);
+  local::run(2, [&](const Group& group) {
+    const auto backend = small_backend();
+    RunParts parts(group, *backend, options);
+    for (std::size_t round = 0; round < 3; ++round) {
+      parts.replica.round(parts.batches.batch(0, round), 0.05);
+      parts.position.advance(1);
+    }
+    trained[static_cast<std::size_t>(group.rank())] = weights_of(*backend);
+    train::RunCheckpoint checkpoint(parts.plan, parts.control, parts.state,
+                                    std::move(parts.files.checkpoints));
+    for (const Deadline limit(Seconds(30)); !checkpoint.stop_is_settled() && !limit.expired();) {
+      checkpoint.wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (group.rank() == 1) checkpoint.may_go_on(0.01);  // stops; worker 0 has made all its rounds
+    checkpoint.end(false);
+    train::RunEnd(parts.plan, parts.replica, parts.evaluator, parts.best, checkpoint, {}).summary();
+  });
+  CHECK(saved_weights(directory.path(), 0) == trained[0]);
+  CHECK(saved_weights(directory.path(), 1) == trained[1]);
 }
