@@ -137,7 +137,16 @@ std::unique_ptr<nn::Network<float>> ModelVersion::take_network() const {
   return network;
 }
 
+bool ModelVersion::takes_tokens() const {
+  return std::holds_alternative<nn::Embedding>(spec_.layers.front());
+}
+
 std::vector<float> ModelVersion::inputs(Instances instances) const {
+  if (takes_tokens()) {
+    return std::visit(
+        [](const auto& tokens) { return std::vector<float>(tokens.begin(), tokens.end()); },
+        instances.values);
+  }
   if (auto* floats = std::get_if<std::vector<float>>(&instances.values)) {
     if (instances.normalized || !normalizing_) return std::move(*floats);
     return gathered(*floats, instances.count, sample_, *normalizing_);

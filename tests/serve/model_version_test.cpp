@@ -87,6 +87,20 @@ TEST_CASE("values are normalized as a data set does it") {
   CHECK_THROWS_AS(version->inputs({bytes, 1, true}), serve::Refusal);
 }
 
+TEST_CASE("tokens stay the numbers that they are, as floats and as bytes") {
+  const nn::ModelSpec spec{"words", {4}, {nn::Embedding{200, 2}, nn::Flatten{}, nn::Dense{2}}};
+  const std::vector<float> tokens{0, 3, 7, 199};
+  const std::vector<std::uint8_t> bytes{0, 3, 7, 199};
+  // What training on bytes notes, on floats, and files without a note.
+  const data::Normalization of_bytes{{0}, {1 / 255.0F}}, of_floats{{0}, {1}};
+  for (const serve::Normalizing& own :
+       {serve::Normalizing(of_bytes), serve::Normalizing(of_floats), serve::Normalizing()}) {
+    const auto version = version_of(spec, 1, own);
+    CHECK(same_bits(version->inputs({tokens, 1}), tokens));
+    CHECK(same_bits(version->inputs({bytes, 1}), tokens));
+  }
+}
+
 TEST_CASE("weights that are missing, of another shape or not finite are refused") {
   const auto spec = nn::mlp({4, 3, 2});
   nn::Network<float> network(spec, 1);
