@@ -64,7 +64,7 @@ const std::vector<std::size_t>& WindowSampler::window(Position position) {
   if (at_ == position) return shuffled_;
   const Deal order = deal(position.epoch);
   const std::size_t begin = begin_ + position.window * windows_.window;
-  const std::size_t end = std::min(begin + windows_.window, end_);
+  const std::size_t end = windows_.window < end_ - begin ? begin + windows_.window : end_;
   shuffled_.clear();
   auto next = std::upper_bound(order.begin.begin(), order.begin.end(), begin);
   for (std::size_t at = begin; at < end; ++at) {

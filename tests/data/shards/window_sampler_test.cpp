@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/data/window_sampler.hpp>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -80,6 +81,17 @@ TEST_CASE("samples stay within their window, and windows in their order") {
     CHECK(in_order / 20 == at / 20);
   }
   CHECK_FALSE(std::is_sorted(order.begin(), order.begin() + 20));
+}
+
+TEST_CASE("a window of any size is a worker's block at most") {
+  for (int rank = 0; rank < 3; ++rank) {
+    WindowSampler block(uneven(3, rank, 103));  // all samples
+    const std::vector<std::size_t> expected = epoch_of(block, 2);
+    for (const std::size_t less : {0, 20, 50}) {
+      WindowSampler sampler(uneven(3, rank, std::numeric_limits<std::size_t>::max() - less));
+      CHECK(epoch_of(sampler, 2) == expected);
+    }
+  }
 }
 
 TEST_CASE("a batch is a function of epoch and round alone") {
