@@ -34,6 +34,7 @@ class PartPlan {
   };
   PartPlan(data::Dataset samples, Schedule schedule, int rank, Options options);
 
+  int workers() const { return schedule_.workers(); }  ///< to whom the samples are dealt
   /// The worker's own samples; empty with even parts.
   std::vector<std::size_t> own() const;
 

@@ -73,6 +73,13 @@ PartPlan make_parts(const RunPlan& plan, const Schedule& schedule) {
            .log = options.worker.log}};
 }
 
+/// Of samples as they were dealt to the workers of `parts`. Made when they are asked for: batches
+/// that are made ahead would share the memory of batches.
+data::Prefetcher loader_of_earlier(const RunPlan& plan, const PartPlan& parts) {
+  const BatchPart part{parts.workers(), plan.group.rank(), std::nullopt};
+  return data::Prefetcher(make_loader(plan, part, parts.own()), {.ahead = 0});
+}
+
 }  // namespace
 
 TrainingBatches::TrainingBatches(const RunPlan& plan)
@@ -111,8 +118,7 @@ void TrainingBatches::note_left_out(std::int64_t count, int epoch, std::size_t r
 void TrainingBatches::note_left_out(const RunPlan& plan, int workers, std::int64_t count,
                                     int epoch) {
   const PartPlan parts = make_parts(plan, plan.rule.make(workers));
-  data::Prefetcher loader(make_loader(plan, {workers, plan.group.rank(), {}}, parts.own()),
-                          {.ahead = 0});
+  data::Prefetcher loader = loader_of_earlier(plan, parts);
   const auto rounds = static_cast<std::int64_t>(loader.rounds());
   earlier_.push_back({std::move(loader), span_before(epoch * rounds, count)});
 }
@@ -129,10 +135,11 @@ const Batch* TrainingBatches::next_missed() {
 }
 
 void TrainingBatches::grow(const RunPlan& plan) {
-  TrainingBatches now(plan);
-  std::swap(*this, now);
-  earlier_ = std::move(now.earlier_);
-  if (!now.missed_.is_empty()) earlier_.push_back({std::move(*now.loader_), now.missed_});
+  if (!missed_.is_empty()) earlier_.push_back({loader_of_earlier(plan, parts_), missed_});
+  std::deque<Earlier> earlier = std::move(earlier_);
+  loader_.reset();  // two prefetchers at once would share the memory of batches
+  *this = TrainingBatches(plan);
+  earlier_ = std::move(earlier);
 }
 
 void TrainingBatches::take_over(const std::vector<int>& lost, std::int64_t round) {

@@ -1,6 +1,10 @@
 #include "train/run/training_batches.hpp"
 
+#include <chrono>
+#include <mutex>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "support/catch.hpp"
 #include "train/run/run_parts.hpp"
@@ -101,5 +105,58 @@ TEST_CASE("batches that were left out before a growth are those of fewer workers
     CHECK(are_next(late, lost, 0, rounds - 1));
     CHECK(are_next(late, lost_after, 1, 0));
     CHECK(late.next_missed() == nullptr);
+  }
+}
+
+namespace {
+
+/// Notes when the memory of a prefetcher is used after a later one has begun to take its own.
+struct WatchedMemory final : BatchMemory {
+  std::mutex mutex;
+  std::set<const float*> now, before;
+  bool next_begins = false;
+  int late = 0;
+
+  /// The memory that is allocated from now on is that of a later prefetcher.
+  void expect_next() {
+    const std::lock_guard lock(mutex);
+    next_begins = true;
+  }
+  std::shared_ptr<float> allocate(std::size_t values) override {
+    auto own = std::make_shared<std::vector<float>>(values);
+    const std::lock_guard lock(mutex);
+    if (std::exchange(next_begins, false)) before.merge(std::exchange(now, {}));
+    before.erase(own->data());  // freed memory may come again
+    now.insert(own->data());
+    return {own, own->data()};
+  }
+  void note(const float* inputs) {
+    const std::lock_guard lock(mutex);
+    if (before.contains(inputs)) ++late;
+  }
+  void refill(const float* inputs) override {
+    note(inputs);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  void filled(const Batch& batch) override { note(batch.inputs.data()); }
+};
+
+}  // namespace
+
+TEST_CASE("when a run grows, one prefetcher uses the memory of batches at a time") {
+  for (const std::int64_t left_out : {0, 3}) {
+    const auto memory = std::make_shared<WatchedMemory>();
+    train::RunPlan before = sharded_plan(1, "even", 3), after = sharded_plan(1, "even", 4);
+    before.options.prefetch = after.options.prefetch = {.ahead = 8, .memory = memory};
+    train::TrainingBatches batches(before);
+    batches.batch(0, 0);  // the thread goes on with the next ones
+    batches.note_left_out(left_out, 1, 1);
+    memory->expect_next();
+    batches.grow(after);
+    batches.batch(1, 0);
+    std::int64_t missed = 0;
+    while (batches.next_missed() != nullptr) ++missed;
+    CHECK(missed == left_out);
+    CHECK(memory->late == 0);
   }
 }
