@@ -79,8 +79,8 @@ TEST_CASE("images that are decoded later have the size of the first one that can
   CHECK(images.sample_shape() == std::vector<std::int64_t>{3, 2, 3});
   CHECK(sample_of(images, 1)[0] == Approx(20));
   CHECK_THROWS_WITH(sample_of(images, 0), ContainsSubstring("cat/z.png"));
-  CHECK_THROWS_WITH(sample_of(images, 2), ContainsSubstring("dog/a.png is 2x3") &&
-                                              ContainsSubstring("dog/b.png is 2x4"));
+  CHECK_THROWS_WITH(sample_of(images, 2),
+                    ContainsSubstring("dog/a.png is 2x3") && ContainsSubstring("dog/b.png is 2x4"));
   for (const char* name : {"dog/a.png", "dog/b.png"}) std::ofstream(train / name) << "no image";
   CHECK_THROWS_WITH(data::open_image_folder(train, {"cat", "dog"}),
                     ContainsSubstring("dog/b.png: cannot be read"));

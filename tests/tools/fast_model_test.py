@@ -36,8 +36,9 @@ def train():
     rows = [f"{i % 7},{i % 5},{'xy'[i % 2]}" for i in range(80)]
     pathlib.Path("points.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
     pathlib.Path("silu.toml").write_text(LAYERS)
-    run(TRAIN, "--exchange", "local", "--workers", "2", "--data", "points.csv", "--target", "label", "--test-share", "0.2",
-        "--model", "silu.toml", "--batch-size", "8", "--epochs", "1", "--checkpoint-every", "2", "--quiet", "--out", "run")
+    data = ("--data", "points.csv", "--target", "label", "--test-share", "0.2", "--batch-size", "8")
+    run(TRAIN, "--exchange", "local", "--workers", "2", *data, "--model", "silu.toml", "--epochs", "1",
+        "--checkpoint-every", "2", "--quiet", "--out", "run")
 
 
 def read(path):
