@@ -114,6 +114,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   RunState state(replica, best, position, balancer);
   Resume resume(plan, std::move(resume_point), replica, state);
   is_spare ? come_to_seat(plan, control, resume, position, replica) : resume.run();
+  replica.count_events_from(position.own_rounds());
   if (plan.options.stream) begin_stream(plan, position, *batches->stream_order());
   balancer.start();
   if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);
@@ -121,8 +122,8 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   look_at_training(plan, replica.layout().parameter_count(), batches->rounds());
   const bool joins = beginning_of(plan, is_spare) == RunLog::Beginning::joins;
   RunCheckpoint checkpoint(plan, control, state, std::move(files.checkpoints), joins);
-  RunLog log(plan, replica, evaluator, files.metrics, files.log);
-  log.start(position.rounds(), beginning_of(plan, is_spare));
+  RunLog log(plan, replica, evaluator, position, files.metrics, files.log);
+  log.start(beginning_of(plan, is_spare));
   const auto more_workers = [&] {
     grow(plan);
     batches->grow(plan);

@@ -27,7 +27,7 @@ for way in "1 0" "0 inf"; do
   grep '^{"kind":"epoch"' "$run/metrics/$leaver.jsonl" | grep -q '"epoch":8,' && tell_failure "$title: it has not left"
   grep "^{\"kind\":\"epoch\"" "$run/metrics/2.jsonl" | tail -n 1 | grep -q "\"epoch\":8," || tell_failure "$title: the others end early"
   [[ -e $run/mean-model.safetensors ]] || tell_failure "$title: no mean model"
-  grep -q '"event":"left"' "$run/metrics.jsonl" || tell_failure "$title: metrics.jsonl does not say so"
+  grep -qE '"event":"left".*"step":[0-9]{1,3}[,}]' "$run/metrics.jsonl" || tell_failure "$title: metrics.jsonl does not say so"
   grep -q "metrics of each worker are whole" "$directory/output" && tell_failure "$title: metrics are not merged"
 done
 

@@ -17,22 +17,24 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 RunLog::RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator,
-               std::shared_ptr<RunMetrics> metrics, std::shared_ptr<LogFile> file)
+               const RunPosition& position, std::shared_ptr<RunMetrics> metrics,
+               std::shared_ptr<LogFile> file)
     : plan_(plan),
       replica_(replica),
       evaluator_(evaluator),
+      position_(position),
       metrics_(std::move(metrics)),
       file_(std::move(file)),
       events_(plan) {}
 
-void RunLog::start(std::int64_t step, Beginning how) {
-  if (metrics_ && how == Beginning::on_seat) metrics_->join(step);
+void RunLog::start(Beginning how) {
+  if (metrics_ && how == Beginning::on_seat) metrics_->join(round());
   if (metrics_ && how != Beginning::on_seat) {
     const bool joins = how == Beginning::joins;
-    metrics_->start(start_facts(plan_, replica_, joins ? 0 : step));
-    if (joins) metrics_->event("joined", step, plan_.group.rank());
+    metrics_->start(start_facts(plan_, replica_, joins ? 0 : round()));
+    if (joins) metrics_->event("joined", round(), plan_.group.rank());
   }
-  note(fmt::format("training begins in round {}{}: process {} on {}, {} workers, {}, {}", step,
+  note(fmt::format("training begins in round {}{}: process {} on {}, {} workers, {}, {}", round(),
                    how == Beginning::on_seat ? ", on the seat of a lost worker"
                    : how == Beginning::joins ? ", as one worker more"
                                              : "",

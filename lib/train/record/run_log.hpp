@@ -14,6 +14,7 @@
 #include "train/record/run_metrics.hpp"
 #include "train/run/evaluator.hpp"
 #include "train/run/run_plan.hpp"
+#include "train/run/run_position.hpp"
 
 namespace fast::train {
 
@@ -31,7 +32,7 @@ class RunLog {
   };
 
   /// metrics, file: null when the run has no directory.
-  RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator,
+  RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator, const RunPosition& position,
          std::shared_ptr<RunMetrics> metrics, std::shared_ptr<LogFile> file);
 
   /// Nobody asks for figures of epochs.
@@ -41,8 +42,8 @@ class RunLog {
   }
   /// How this worker has come to its seat.
   enum class Beginning { founds, on_seat, joins };
-  /// Prints the overview where progress is wanted. `step`: rounds made before this program began.
-  void start(std::int64_t step, Beginning how);
+  /// Prints the overview where progress is wanted.
+  void start(Beginning how);
   void begin_epoch();
   /// After a round. `samples`: that this worker has trained on since this program began.
   void show(ProgressState state, double rate, double samples);
@@ -60,7 +61,7 @@ class RunLog {
   void end(const Summary& summary, double loop_s);
 
  private:
-  std::int64_t round() const { return replica_.worker().round(); }
+  std::int64_t round() const { return position_.own_rounds(); }
   void warn_of_incomplete_samples() const;
   Score test(const AlignedBuffer& mean_model);
   void tell_values(const AlignedBuffer& mean_model, int epoch) const;
@@ -71,6 +72,7 @@ class RunLog {
   const RunPlan& plan_;
   Replica& replica_;
   Evaluator& evaluator_;
+  const RunPosition& position_;
   std::shared_ptr<RunMetrics> metrics_;
   std::shared_ptr<LogFile> file_;
   std::optional<Progress> progress_;

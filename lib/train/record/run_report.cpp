@@ -167,7 +167,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
     summary.wait_fraction += report.wait_s / report.loop_s / workers;
     summary.publish_fraction += report.publish_s / report.loop_s / workers;
     summary.mix_fraction += report.mix_s / report.loop_s / workers;
-    summary.bytes_sent_per_worker_per_round += report.bytes / report.rounds / workers;
+    summary.bytes_sent_per_worker_per_round += report.bytes_per_round / workers;
     summary.test_accuracy_mean_model += report.mean_model_correct / test_samples;
     loss_sum += report.mean_model_loss_sum;
     loss_samples += report.mean_model_samples;

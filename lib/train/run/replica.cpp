@@ -31,6 +31,8 @@ WorkerOptions Replica::options_on_home(WorkerOptions options) {
 
 WorkerOptions Replica::training_options(OnMissed on_missed) {
   WorkerOptions options = worker_options(plan_.options);
+  if (options.observer)
+    options.observer = events_ = std::make_shared<CountedRounds>(std::move(options.observer));
   options.on_healed = [this] { clean_optimizer(); };
   options.on_suspect = [this, on_missed = std::move(on_missed)](int neighbor) {
     on_missed(neighbor, worker_->round());
@@ -74,6 +76,14 @@ void Replica::clean_optimizer() {
 void Replica::restart_ema() {
   const double decay = plan_.options.ema_decay;
   if (decay > 0) ema_.emplace(worker_->layout(), decay, home_->accelerator());
+}
+
+/// A Worker tells how many averages it has made.
+void Replica::count_events_from(std::int64_t rounds) {
+  if (!events_) return;
+  const WorkerOptions options = worker_options(plan_.options);
+  const std::int64_t every = options.mix_every * options.algorithm.declaration().combine_every;
+  events_->set_before((rounds - worker_->round()) / every);
 }
 
 void Replica::step_more(const Batch& batch, double rate) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "train/ema.hpp"
+#include "train/record/counted_rounds.hpp"
 #include "train/run/run_plan.hpp"
 #include "train/run/training_step.hpp"
 #include "train/run/weights_home.hpp"
@@ -29,6 +30,8 @@ class Replica {
   /// A training step without an average, before a round's own step. Weights in the model's memory
   /// only.
   void step_more(const Batch& batch, double rate);
+  /// Observers are told rounds of the run from here on: so many have been made.
+  void count_events_from(std::int64_t rounds);
   /// See TrainingStep::set_share().
   void set_share(double share) { step_->set_share(share); }
   /// Waits for all workers. From then on the weights are the moving average, if there is one.
@@ -67,6 +70,7 @@ class Replica {
   const RunPlan& plan_;
   Backend& backend_;
   std::unique_ptr<WeightsHome> home_;
+  std::shared_ptr<CountedRounds> events_;  ///< null: nobody observes
   std::optional<Worker> worker_;
   ParameterLayout layout_;
   std::optional<TrainingStep> step_;

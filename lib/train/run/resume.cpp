@@ -33,6 +33,11 @@ std::int64_t rounds_in(const Safetensors& file) {
   return 0;
 }
 
+/// Of the whole run.
+std::int64_t own_rounds(const Safetensors& file) {
+  return metadata_number(file.metadata(), "fast.round");
+}
+
 bool is_spare(const RunPlan& plan) { return plan.group.rank() >= plan.group.size(); }
 
 /// What other workers have to know of a worker's file, in one line: empty when it has none.
@@ -121,9 +126,9 @@ void Resume::run() {
   } else {
     replica_.worker().republish();
   }
-  point_->own.reset();  // its memory
   const std::int64_t round = point_->manifest.round;
-  state_.position().count_from(round);
+  state_.position().count_from(round, point_->exact ? own_rounds(*point_->own) : round);
+  point_->own.reset();  // its memory
   if (plan_.group.rank() != 0) return;
   plan_.log(LogLevel::info, fmt::format("resuming from round {} of {}", round,
                                         point_->manifest.directory.string()));
@@ -138,7 +143,8 @@ void Resume::join(const std::optional<NumberedRound>& next) {
     const Metadata& place = point_->exact ? point_->places[has_own ? seat : 0] : point_->any_place;
     if (!place.empty()) position.take_place(place);
     if (point_->exact) before = metadata_number(place, worker_rounds);
-    position.count_from(point_->manifest.round);
+    const std::int64_t saved = point_->manifest.round;
+    position.count_from(saved, point_->exact ? metadata_number(place, "fast.round") : saved);
   }
   const std::int64_t round = replica_.worker().round();
   position.advance(round - before);

@@ -155,17 +155,17 @@ Report RunEnd::report(const AlignedBuffer& model) {
   mine.wait_s = stats_.wait_s + replica_.step().reduce_s();
   mine.publish_s = stats_.publish_s;
   mine.mix_s = stats_.mix_s;
-  mine.bytes = stats_.bytes_sent;
+  mine.bytes_per_round = stats_.bytes_sent / static_cast<double>(stats_.rounds);
   mine.reads = static_cast<double>(stats_.reads);
   mine.fresh = static_cast<double>(stats_.fresh_reads);
   mine.messages_sent = static_cast<double>(stats_.messages_sent);
   mine.messages_held = static_cast<double>(stats_.messages_held);
   mine.rejoined = static_cast<double>(stats_.rejoined);
   mine.healed = static_cast<double>(stats_.healed);
-  mine.rounds = static_cast<double>(stats_.rounds);
+  mine.rounds = static_cast<double>(checkpoint_.position().own_rounds());
   if (plan_.all_reduces()) {
-    mine.bytes = 2.0 * static_cast<double>(replica_.layout().size_bytes()) * (group.size() - 1) /
-                 group.size() * mine.rounds;
+    mine.bytes_per_round = 2.0 * static_cast<double>(replica_.layout().size_bytes()) *
+                           (group.size() - 1) / group.size();
   }
   const Evaluation own = evaluator_.own(test);
   mine.replica_accuracy = static_cast<double>(own.correct) / static_cast<double>(test.size());
@@ -217,9 +217,7 @@ void RunEnd::describe_run(Summary& summary) const {
   summary.stopped = cut_;
   summary.ended_alone = is_alone();
   summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
-  const RunPosition& position = checkpoint_.position();
-  summary.epochs = joined_.empty() ? summary.rounds / position.epoch_rounds()
-                                   : static_cast<std::uint64_t>(position.epoch());
+  summary.epochs = static_cast<std::uint64_t>(checkpoint_.position().epoch());
   summary.lost = lost_;
   summary.left = left_;
   summary.replaced = replaced_;

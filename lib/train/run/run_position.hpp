@@ -27,6 +27,8 @@ class RunPosition {
   std::size_t round() const { return round_; }  ///< the next one of that epoch
   std::size_t epoch_rounds() const { return epoch_rounds_; }
   std::int64_t rounds() const { return rounds_; }  ///< made since the run's first beginning
+  /// The same of this worker: above staleness 0, workers may have saved in different rounds.
+  std::int64_t own_rounds() const { return own_rounds_; }
   std::int64_t rounds_here() const { return rounds_here_; }  ///< made since this program began
 
   /// In which the round was that lies so many rounds back, if all epochs since then have had as
@@ -42,7 +44,11 @@ class RunPosition {
   /// Takes the place in the data from a checkpoint's file. With another number of workers an epoch
   /// has another number of rounds. Throws Error(data) when the file does not tell the place.
   void take_place(const Metadata& metadata);
-  void count_from(std::int64_t rounds) { rounds_ = rounds; }
+  /// `own`: of this worker.
+  void count_from(std::int64_t rounds, std::int64_t own) {
+    rounds_ = rounds;
+    own_rounds_ = own;
+  }
   /// The place at round `round`, if epoch `epoch` begins in round `begins`.
   void take_place(int epoch, std::int64_t begins, std::int64_t round);
   /// Epochs have so many rounds from the beginning of the present one on.
@@ -53,7 +59,7 @@ class RunPosition {
   std::shared_ptr<data::StreamOrder> stream_;
   int epoch_ = 0;
   std::size_t round_ = 0;
-  std::int64_t rounds_ = 0, rounds_here_ = 0;
+  std::int64_t rounds_ = 0, own_rounds_ = 0, rounds_here_ = 0;
 };
 
 /// A number of a checkpoint's metadata. Throws Error(data) when it is missing.

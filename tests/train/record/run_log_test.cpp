@@ -17,7 +17,8 @@ using train::Score;
 namespace {
 
 train::RunLog log_of(RunParts& parts) {
-  return {parts.plan, parts.replica, parts.evaluator, parts.files.metrics, parts.files.log};
+  return {parts.plan,     parts.replica,       parts.evaluator,
+          parts.position, parts.files.metrics, parts.files.log};
 }
 
 }  // namespace
@@ -139,4 +140,26 @@ TEST_CASE("the values of the mean model are what the workers have published") {
   });
   CHECK(told->first_values.at("mean_model_weights/" + name) == static_cast<float>(published));
   CHECK(told->first_values.at("weights/" + name) == static_cast<float>(published + 2));
+}
+
+TEST_CASE("a worker that leaves says in which round") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = trainer_options();
+  options.out = directory.path();
+  with_one_worker(options, [&](RunParts& parts) {
+    auto log = log_of(parts);
+    parts.position.advance(10);
+    parts.replica.worker().leave();
+    log.leave(1.25);
+  });
+  std::ifstream in(directory / "metrics/0.jsonl");
+  std::string text;
+  std::getline(in, text);
+  const auto event = nlohmann::json::parse(text);
+  CHECK(event.at("event") == "left");
+  CHECK(event.at("step") == 10);
+  std::getline(in, text);
+  const auto end = nlohmann::json::parse(text);
+  CHECK(end.at("state") == "left");
+  CHECK(end.at("step") == 10);
 }

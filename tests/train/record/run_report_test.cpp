@@ -16,7 +16,7 @@ Report report_of(double loop_s, double rounds, double accuracy) {
   report.loop_s = loop_s;
   report.wait_s = 1;
   report.rounds = rounds;
-  report.bytes = 100 * rounds;
+  report.bytes_per_round = 2 * rounds;
   report.samples = 1000;
   report.reads = 10;
   report.fresh = 5;
@@ -41,7 +41,7 @@ TEST_CASE("a summary has the slowest worker's time, the worst replica and means 
   CHECK(summary.test_accuracy_mean_model == Approx(0.6));
   CHECK(summary.test_loss_mean_model == Approx(24.0 / 80));
   CHECK(summary.wait_fraction == Approx((0.5 + 0.25) / 2));
-  CHECK(summary.bytes_sent_per_worker_per_round == Approx(100));
+  CHECK(summary.bytes_sent_per_worker_per_round == Approx((100 + 120) / 2));
   CHECK(summary.fresh_fraction == 0.5);
   CHECK(summary.sent_fraction == 0.75);
 }

@@ -6,10 +6,12 @@
 #include <fast/topology/stencil.hpp>
 #include <fast/train/checkpoint.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fstream>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "support/catch.hpp"
@@ -209,12 +211,57 @@ TEST_CASE("a run goes on within the epoch, with any number of workers, from its 
       resume_from(directory.path())(options);
       options.epochs = 2;
     });
-    const int counted = before == after ? rounds - 1 : 0;  // else the rule begins anew, at 0
-    const int left = static_cast<int>(resumed[0].summary.rounds) - counted;
+    const int left = static_cast<int>(resumed[0].summary.rounds) - (rounds - 1);
     const int epoch = testing::train_samples / 16 / static_cast<std::size_t>(after);
     CHECK(left > epoch);
     CHECK(left <= epoch + 1 + epoch / rounds);
+    CHECK(resumed[0].summary.epochs == 2);
   }
+}
+
+namespace {
+
+/// The rounds of steps that workers are told of.
+struct StepRounds final : Observer {
+  void on_phase(const PhaseEvent& event) noexcept override {
+    if (event.phase != Phase::step) return;
+    const std::lock_guard lock(mutex);
+    first = std::min(first, event.round);
+    last = std::max(last, event.round);
+  }
+  std::mutex mutex;
+  std::int64_t first = 1000, last = -1;
+};
+
+}  // namespace
+
+TEST_CASE("with other workers, metrics, events and the summary go on counting the run's rounds") {
+  const testing::TemporaryDirectory directory;
+  train_with(2, {}, [&](train::TrainerOptions& options) {
+    options.checkpoints.directory = directory / "saved";
+    options.checkpoints.every_rounds = 30;  // an epoch of 960 samples, 2 workers and batches of 16
+    options.epochs = 1;
+  });
+  const auto told = std::make_shared<StepRounds>();
+  const auto resumed = train_with(3, {}, [&](train::TrainerOptions& options) {
+    resume_from(directory / "saved")(options);
+    options.out = directory / "run";
+    options.epochs = 2;  // 20 rounds with 3 workers
+    options.worker.observer = told;
+  });
+  CHECK(resumed[0].summary.rounds == 50);
+  CHECK(resumed[0].summary.epochs == 2);
+  CHECK(told->first == 30);
+  CHECK(told->last == 49);
+  std::ifstream file(directory / "run/metrics/1.jsonl");
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  REQUIRE(lines.size() >= 3);
+  CHECK(lines.front().at("resumed_step") == 30);
+  CHECK(lines[lines.size() - 2].at("kind") == "epoch");
+  CHECK(lines[lines.size() - 2].at("step") == 50);
+  CHECK(lines.back().at("kind") == "end");
+  CHECK(lines.back().at("step") == 50);
 }
 
 // The rate falls to a tenth after half of the run.

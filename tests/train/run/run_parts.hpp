@@ -62,7 +62,7 @@ void with_one_worker(const train::TrainerOptions& options, const Use& use) {
 inline train::Summary run_to_the_end(RunParts& parts, train::LoopFigures& figures) {
   train::RunCheckpoint checkpoint(parts.plan, parts.control, parts.state,
                                   std::move(parts.files.checkpoints));
-  train::RunLog log(parts.plan, parts.replica, parts.evaluator, parts.files.metrics,
+  train::RunLog log(parts.plan, parts.replica, parts.evaluator, parts.position, parts.files.metrics,
                     parts.files.log);
   figures = train::TrainingLoop(parts.plan, parts.batches, parts.replica, parts.best,
                                 parts.balancer, checkpoint, log, {})

@@ -24,7 +24,7 @@ TEST_CASE("a position advances over the ends of epochs, by several rounds too") 
 TEST_CASE("a position goes back, not beyond the beginning") {
   RunPosition position(20);
   position.take_place(3, 0, 0);
-  position.count_from(60);
+  position.count_from(60, 60);
   position.advance(-10);
   CHECK(position.epoch() == 2);
   CHECK(position.round() == 10);
@@ -45,9 +45,10 @@ TEST_CASE("a position is taken from a checkpoint, in part of an epoch of another
   other.take_place(saved.to_metadata());
   CHECK(other.epoch() == 1);
   CHECK(other.round() == 4);
-  same.count_from(30);
+  same.count_from(30, 31);
   same.advance(2);
   CHECK(same.rounds() == 32);
+  CHECK(same.own_rounds() == 33);
   CHECK(same.rounds_here() == 2);
 }
 
