@@ -28,7 +28,7 @@ end_of_time() { # TITLE TEXT...
   [[ $(cat "$directory/asked") == "requeue 7" ]] || tell_failure "$1: Slurm is not asked"
   for text in "${@:2}"; do grep -qF -e "$text" "$directory/output" || tell_failure "$1: no \"$text\""; done
 }
-refusal= end_of_time "Slurm agrees" "job 7: all workers have saved; asking Slurm to queue it again"
+refusal="" end_of_time "Slurm agrees" "job 7: all workers have saved; asking Slurm to queue it again"
 grep -qF "not queued" "$directory/output" && tell_failure "Slurm agrees: a refusal is told"
 refusal="slurm_requeue error: Operation not permitted"
 end_of_time "Slurm refuses" "$refusal" "job 7: it is not queued again; submit it with FAST_RUN_FOLDER=$directory/run-7"
