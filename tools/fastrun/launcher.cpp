@@ -47,11 +47,16 @@ std::string random_token() {
   return fmt::format("{:08x}{:08x}{:08x}", device(), device(), device());
 }
 
-/// As nohup leaves SIGHUP.
-bool is_ignored(int signal) {
+/// As nohup leaves SIGHUP. Found out before the constructors of libraries, one of which (UCX) takes
+/// over that signal.
+bool hang_up_is_ignored = false;
+
+void look_at_hang_up(int, char**, char**) {
   struct sigaction action {};
-  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  hang_up_is_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
+[[gnu::section(".preinit_array"), gnu::used]] void (*const look_first)(int, char**,
+                                                                       char**) = look_at_hang_up;
 
 /// The other end of a wrapper.
 struct WrapperEnd {
@@ -73,7 +78,11 @@ class Launcher {
     sigset_t watched;
     sigemptyset(&watched);
     for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&watched, signal);
-    if (!is_ignored(SIGHUP)) sigaddset(&watched, SIGHUP);
+    if (hang_up_is_ignored) {
+      std::signal(SIGHUP, SIG_IGN);
+    } else {
+      sigaddset(&watched, SIGHUP);
+    }
     sigprocmask(SIG_BLOCK, &watched, nullptr);
     signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC));
     std::signal(SIGPIPE, SIG_IGN);  // who reads the output may leave; the ranks go on

@@ -152,12 +152,13 @@ std::vector<Report> gather(const Group& group, const Deadline& deadline, const R
 void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary) {
   const double workers = static_cast<double>(reports.size());
   double longest_s = 0, worst = 1, samples = 0, reads = 0, fresh = 0, sent = 0, held = 0;
-  double most_rounds = 0, loss_sum = 0, loss_samples = 0;
+  double most_rounds = 0, most_epochs = 0, loss_sum = 0, loss_samples = 0;
   for (const Report& report : reports) {
     longest_s = std::max(longest_s, report.loop_s);
     worst = std::min(worst, report.replica_accuracy);
     samples += report.samples;
     most_rounds = std::max(most_rounds, report.rounds);
+    most_epochs = std::max(most_epochs, report.epochs);
     reads += report.reads;
     fresh += report.fresh;
     sent += report.messages_sent;
@@ -179,6 +180,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
   summary.fresh_fraction = reads > 0 ? fresh / reads : 0;
   summary.sent_fraction = sent + held > 0 ? sent / (sent + held) : 1;
   summary.rounds = static_cast<std::uint64_t>(most_rounds);
+  summary.epochs = static_cast<std::uint64_t>(most_epochs);
   summary.seconds = longest_s;
 }
 

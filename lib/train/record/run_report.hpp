@@ -14,7 +14,7 @@ namespace fast::train {
 /// What each worker tells the others at the end.
 struct ReportFigures {
   double loop_s, wait_s, publish_s, mix_s, bytes_per_round;
-  double reads, fresh, messages_sent, messages_held, samples, rounds;
+  double reads, fresh, messages_sent, messages_held, samples, rounds, epochs;
   double rejoined, healed;
   double replica_accuracy, mean_model_correct, mean_model_loss_sum;
   double mean_model_samples;  ///< of the loss: those that could be read

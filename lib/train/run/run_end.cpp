@@ -135,6 +135,7 @@ Summary RunEnd::end_early() {
   summary.unsaved = reason(std::move(unsaved));
   summary.evaluated = false;
   summary.rounds = static_cast<std::uint64_t>(checkpoint_.position().rounds());
+  summary.epochs = static_cast<std::uint64_t>(checkpoint_.position().epoch());
   summary.seconds = figures_.seconds;
   return summary;
 }
@@ -163,6 +164,7 @@ Report RunEnd::report(const AlignedBuffer& model) {
   mine.rejoined = static_cast<double>(stats_.rejoined);
   mine.healed = static_cast<double>(stats_.healed);
   mine.rounds = static_cast<double>(checkpoint_.position().own_rounds());
+  mine.epochs = checkpoint_.position().epoch();
   if (plan_.all_reduces()) {
     mine.bytes_per_round = 2.0 * static_cast<double>(replica_.layout().size_bytes()) *
                            (group.size() - 1) / group.size();
@@ -217,7 +219,6 @@ void RunEnd::describe_run(Summary& summary) const {
   summary.stopped = cut_;
   summary.ended_alone = is_alone();
   summary.closing_rounds = static_cast<std::uint64_t>(closing_rounds_);
-  summary.epochs = static_cast<std::uint64_t>(checkpoint_.position().epoch());
   summary.lost = lost_;
   summary.left = left_;
   summary.replaced = replaced_;
