@@ -328,7 +328,9 @@ void fast_backend_free(fast_backend* backend);
 
 /* Collective. Trains on data that docs/reference/data.md describes ("fashion-mnist", "table.csv",
  * a directory), and leaves the mean model in the tensors.
- * The summary, a table, is there until this thread's next call of this function; may be NULL. */
+ * The summary, a table, is there until this thread's next call of this function; may be NULL.
+ * A spare waits in this call until it takes a seat. If fast_group_has_seat() is 0 afterwards, the
+ * summary is "". */
 fast_status fast_train(const fast_group* group, const char* topology, fast_backend* backend,
                        const char* data, const fast_options* options, const char** summary);
 

@@ -47,7 +47,7 @@ fast_status fast_train(const fast_group* group, const char* topology, fast_backe
     std::optional<c::TrainSettings> settings;
     std::optional<TopologyRule> rule;
     data::Splits data;
-    agree(group->group, Deadline(Seconds(300)), "fast_train", [&] {
+    agree(group->group.everyone(), Deadline(Seconds(300)), "fast_train", [&] {
       c::require_given(topology, "topology");
       c::require_given(backend, "backend");
       c::require_given(data_name, "data");
@@ -55,7 +55,8 @@ fast_status fast_train(const fast_group* group, const char* topology, fast_backe
       rule = topology_from(topology);
       data = data::load(data_name, settings->load);
     });
-    table = train_and_note(*group, *rule, *backend, data, settings->trainer).to_table();
+    const auto result = train_and_note(*group, *rule, *backend, data, settings->trainer);
+    table = group->group.has_seat() ? result.to_table() : "";
     if (summary != nullptr) *summary = table.c_str();
   });
 }

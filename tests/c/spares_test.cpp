@@ -1,15 +1,19 @@
 // Spares and growth through the C interface.
 #include <chrono>
+#include <fstream>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "c/handles.hpp"
 #include "c/programs.hpp"
+#include "c/tasks.hpp"
 #include "exchange/group_impl.hpp"
 #include "exchange/seats/seat_keeper.hpp"
 #include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace c_test;
 
@@ -79,6 +83,39 @@ int grow_in_c(fast_group* everyone, bool allowed, Ends& ends) {
   return 0;
 }
 
+/// t = 2 x + 1 at 60 places.
+std::string line_table(const fast::testing::TemporaryDirectory& directory) {
+  const std::string table = (directory.path() / "line.csv").string();
+  std::ofstream csv(table);
+  csv << "x,t\n";
+  for (int i = 0; i < 60; ++i) csv << i / 30.0 << ',' << 2 * (i / 30.0) + 1 << '\n';
+  return table;
+}
+
+int train_with_spare(fast_group* everyone, const std::string& table, Line& line) {
+  fast_group* group = nullptr;
+  if (fast_group_with_spares(everyone, 1, &group) != FAST_OK) return 1;
+  const bool is_spare = fast_group_rank(everyone) == founders;
+  const TaskBackend<Line> backend(line, line.weights);
+  Options options;
+  options.set("deadline", "60");
+  options.set("suspect_after", "30");
+  options.set("target", "t");
+  options.set("target_type", "numbers");
+  options.set("test_share", "0.2");
+  options.set("epochs", "40");
+  options.set("batch_size", "4");
+  const char* summary = nullptr;
+  if (fast_train(group, "complete", backend.handle, table.c_str(), options.handle, &summary) !=
+      FAST_OK) {
+    return 2;
+  }
+  if (fast_group_has_seat(group) != (is_spare ? 0 : 1)) return 3;
+  if (std::string_view(summary).empty() != is_spare) return 4;
+  fast_group_free(group);
+  return 0;
+}
+
 }  // namespace
 
 TEST_CASE("a spare joins a program in C, and the mean goes to the optimum of all") {
@@ -99,6 +136,21 @@ TEST_CASE("a spare in C that is not needed has no seat") {
   REQUIRE(status == FAST_OK);
   CHECK(ends.weights.size() == 2);
   CHECK(ends.idle == 1);
+}
+
+TEST_CASE("fast_train() with a spare that is not needed trains the workers, which all end alike") {
+  const fast::testing::TemporaryDirectory directory;
+  const std::string table = line_table(directory);
+  std::vector<Line> lines(founders + 1, {{0, 0}});
+  const fast_status status = run_local(founders + 1, [&](fast_group* everyone) {
+    return train_with_spare(everyone, table,
+                            lines[static_cast<std::size_t>(fast_group_rank(everyone))]);
+  });
+  INFO(fast_last_error());
+  REQUIRE(status == FAST_OK);
+  CHECK(lines[0].weights == lines[1].weights);
+  CHECK(lines[0].weights[0] > 0);
+  CHECK(lines[founders].weights == std::vector<float>{0, 0});
 }
 
 TEST_CASE("calls for spares refuse what is no group, and too many spares") {
