@@ -26,8 +26,6 @@ class Growth {
          std::shared_ptr<exchange::SeatKeeper> keeper)
       : worker_(context), wiring_(std::move(wiring)), plan_(plan), keeper_(std::move(keeper)) {}
 
-  /// Another topology from the next round on.
-  void set_rule(const TopologyRule& rule) { wiring_.rule = rule; }
   void allow(const GrowthRounds& rounds);
   /// Of a spare that begins to train after `rounds` rounds, before it publishes for the next one:
   /// its topology is the one that the others have in this round. Returns how often the run has

@@ -225,6 +225,9 @@ void Worker::Impl::count_republished() {
 }
 
 void Worker::Impl::set_schedule(const TopologyRule& rule) {
+  require(!seats, ErrorKind::argument,
+          "Worker: set_schedule over a group with spares, which begin with the topology that the "
+          "Worker was made with; start no spares, or make a new Worker");
   require(!setting.sends_sums(), ErrorKind::argument,
           "Worker: set_schedule with algorithm {} at staleness {}, whose messages are running sums "
           "over edges that stay; make a new Worker",
@@ -234,7 +237,6 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
       fitting_weights(schedule, setting.declared, setting.options.weights,
                       setting.options.lazy_weights, setting.options.staleness);
   plan->change(schedule, progress.combinations, weights.rule, weights.lazy);
-  growth.set_rule(rule);
   begin_for_other_weights();
 }
 

@@ -329,7 +329,8 @@ class Worker:
         core.rebind(self._model.tensors())
 
     def set_topology(self, topology: Any) -> None:
-        """Another topology from the next round on; every worker calls it between the same rounds."""
+        """Another topology from the next round on; every worker calls it between the same rounds. An error over a group
+        with spares, which do not learn of the change."""
         self._calling(lambda core: core.set_schedule(topologies.topology(topology)))
 
     # Observers -----------------------------------------------------------------------------------

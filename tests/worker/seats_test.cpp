@@ -299,6 +299,25 @@ TEST_CASE("a spare that fails leaves its seat to the next spare, and training go
   }
 }
 
+TEST_CASE("another topology is refused while there are spares, which would not learn of it") {
+  local::run(3, [](const Group& threads) {
+    const Group group = with_spares(threads, 1);
+    std::vector<double> x(5, threads.rank());
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, testing::quick());
+    if (group.has_seat()) {
+      bool refused = false;
+      try {
+        worker.set_schedule(stencil::complete());
+      } catch (const Error& error) {
+        refused = error.kind() == ErrorKind::argument;
+      }
+      expect(refused, "the topology has changed");
+    }
+    while (worker.round() < 10) worker.step([] {});
+    worker.await_finish();
+  });
+}
+
 TEST_CASE("as many spares as ranks are refused, and rules that average over all workers") {
   local::run(2, [](const Group& threads) {
     bool refused = false;

@@ -202,7 +202,8 @@ class Worker {
   /// differ.
   void rebind(std::vector<TensorView> parameters);
   /// Another schedule from the next round on; every worker calls it between the same rounds. Rules
-  /// that need a topology that stays, and remember their neighbors, begin their memory anew.
+  /// that need a topology that stays, and remember their neighbors, begin their memory anew. Throws
+  /// Error(argument) over a group with spares, which do not learn of the change.
   void set_schedule(const TopologyRule& rule);
 
   /// From now on a spare may join as one worker more when the launcher asks for it (see
