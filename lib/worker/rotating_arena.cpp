@@ -39,17 +39,20 @@ void check_for_rotation(const WorkerOptions& options) {
 
 template <class T>
 RotatingArena<T>::RotatingArena(Worker& worker) : worker_(&worker) {
+  if (!worker.impl_) return;
   check_for_rotation(worker.impl_->setting.options);
   check_tensors(worker.layout(), dtype_of<T>);
 }
 
 template <class T>
 const T* RotatingArena<T>::weights() const {
+  if (!worker_->impl_) return nullptr;
   return reinterpret_cast<const T*>(worker_->impl_->link.exchange->published().data);
 }
 
 template <class T>
 void RotatingArena<T>::end_round(const PartUpdate<T>& update) {
+  if (!worker_->impl_) return;
   Worker::Impl& parts = *worker_->impl_;
   parts.rotates = true;
   parts.mixer->take_updates(&update);
@@ -59,7 +62,7 @@ void RotatingArena<T>::end_round(const PartUpdate<T>& update) {
 
 template <class T>
 void RotatingArena<T>::end_round(double loss, const PartUpdate<T>& update) {
-  worker_->impl_->check_loss(loss);
+  if (worker_->impl_) worker_->impl_->check_loss(loss);
   end_round(update);
 }
 

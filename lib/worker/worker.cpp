@@ -334,7 +334,9 @@ void Worker::rebind(std::vector<TensorView> parameters) {
 void Worker::allow_growth(const GrowthRounds& rounds) {
   if (worker::is_active(impl_)) impl_->growth.allow(rounds);
 }
-void Worker::set_schedule(const TopologyRule& rule) { worker::needed(impl_).set_schedule(rule); }
+void Worker::set_schedule(const TopologyRule& rule) {
+  if (impl_) impl_->set_schedule(rule);
+}
 
 std::vector<TensorView> Worker::state() { return worker::needed(impl_).state.views(); }
 void Worker::restore(const std::vector<TensorView>& saved) { worker::needed(impl_).restore(saved); }
@@ -352,7 +354,7 @@ void Worker::await_finish() {
   if (impl_->seats) impl_->seats->await_end();
 }
 Departures Worker::departed(const std::vector<int>& ask) const {
-  return worker::needed(impl_).survivors.departed(ask);
+  return impl_ ? impl_->survivors.departed(ask) : Departures{};
 }
 bool Worker::abandon() noexcept { return impl_ && impl_->membership.abandon(); }
 

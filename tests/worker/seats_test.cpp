@@ -4,6 +4,7 @@
 #include <fast/exchange/spares.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
+#include <fast/worker/rotating_arena.hpp>
 #include <fast/worker/worker.hpp>
 
 #include <atomic>
@@ -297,6 +298,28 @@ TEST_CASE("a spare that fails leaves its seat to the next spare, and training go
     CHECK(end.without == 1);  // the worker that was lost
     CHECK(end.sum / run.workers == Approx(optimum(run.workers)).margin(1e-3));
   }
+}
+
+TEST_CASE("a program on slots needs no other lines for a spare that is not needed") {
+  local::run(3, [](const Group& threads) {
+    const Group group = with_spares(threads, 1);
+    std::vector<double> x(5, threads.rank());
+    Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, testing::quick());
+    RotatingArena<double> arena(worker);
+    const PartUpdate<double> nothing = [](std::size_t, std::span<double>) {};
+    expect((arena.weights() != nullptr) == group.has_seat(), "a spare has weights in slots");
+    while (worker.round() < 40) arena.step([](const double*) { return 1.0; }, nothing);
+    if (!group.has_seat()) {
+      arena.end_round(nothing);
+      worker.set_schedule(stencil::ring());
+    }
+    worker.await_finish();
+    const Departures departed = worker.departed();
+    expect(departed.finished.empty() && departed.lost.empty(), "somebody was lost");
+    // Two workers that begin with 0 and 1 have the mean 1/2; a spare keeps what it has.
+    const double end = group.has_seat() ? 0.5 : threads.rank();
+    expect(std::abs(x[0] - end) < 1e-9, fmt::format("ends with {}", x[0]));
+  });
 }
 
 TEST_CASE("another topology is refused while there are spares, which would not learn of it") {

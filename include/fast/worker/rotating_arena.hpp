@@ -22,7 +22,8 @@ class RotatingArena {
   /// step, and its codec is identity.
   explicit RotatingArena(Worker& worker);
 
-  /// The packed weights (see ParameterLayout), valid until the round ends. Read only.
+  /// The packed weights (see ParameterLayout), valid until the round ends. Read only. Null in a
+  /// spare that was not needed, whose rounds end without an update.
   const T* weights() const;
   /// A round: finds gradients at weights(), then updates and combines. Returns what find_gradients
   /// returns; a floating-point result is taken for the loss and must be finite. Blocks and throws

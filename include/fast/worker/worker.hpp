@@ -241,7 +241,7 @@ class Worker {
   /// everywhere.
   void await_finish();
   /// The workers that have left training. Does not wait, but for looking at workers of `ask` on
-  /// other hosts.
+  /// other hosts. None in a spare that was not needed.
   Departures departed(const std::vector<int>& ask = {}) const;
   /// Tells the others that this worker failed. True when it is the first: the one that reports.
   /// Does not throw.
