@@ -19,6 +19,21 @@ std::shared_ptr<Accelerator> odd_on_device(int rank) {
   return rank % 2 == 1 ? on_device(rank) : nullptr;
 }
 
+/// A rule of the caller's own, which the library knows no name of.
+struct OwnAverage {
+  algorithm::Declaration declare() const {
+    return {.name = "own average", .summary = "x", .source = "x", .republishes = true};
+  }
+  template <class T>
+  void publish(const algorithm::Block<T>& block) const {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  template <class T>
+  void combine(const algorithm::Block<T>& block) const {
+    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
+  }
+};
+
 std::string refusal(const std::string& algorithm, const std::function<void(WorkerOptions&)>& with,
                     const std::function<void(std::vector<TensorView>&)>& change = {}) {
   std::string why = "not refused";
@@ -131,6 +146,18 @@ TEST_CASE("what a device does not do is refused in one line that names it") {
              ContainsSubstring("algorithm push_sum") && ContainsSubstring("staleness above 0"));
   const auto halves = [](std::vector<TensorView>& views) { views[1].dtype = DType::f16; };
   CHECK_THAT(refusal("awc", nothing, halves), ContainsSubstring("\"tensor1\" [37] f16"));
+}
+
+TEST_CASE("a rule of the caller's own is refused on a device, and rules that run there are named") {
+  const auto own = [](WorkerOptions& options) {
+    options.algorithm = algorithm::elementwise(OwnAverage{});
+  };
+  WorkerOptions options;
+  own(options);
+  for (const std::string& why : {why_not_on_device(options), refusal("awc", own)}) {
+    CHECK_THAT(why, ContainsSubstring("algorithm own average with tensors on a device") &&
+                        ContainsSubstring("choose one of none, awc"));
+  }
 }
 
 TEST_CASE("tensors that are not where the options say are named") {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 
 #include "combine/element_work.hpp"
@@ -16,6 +17,13 @@ std::vector<std::string_view> device_algorithms() {
     if (combine::device_rule(*algorithm::by_name(name).make())) found.push_back(name);
   }
   return found;
+}
+
+/// False for a rule of the caller's own.
+bool runs_with_other_options(std::string_view name) {
+  const auto known = algorithm::names();
+  return std::find(known.begin(), known.end(), name) != known.end() &&
+         combine::device_rule(*algorithm::by_name(name).make());
 }
 
 constexpr auto or_mirror = "or hand over a mirror of the tensors in host memory";
@@ -45,7 +53,7 @@ std::string why_not_on_device(const WorkerOptions& options) {
   const std::string_view name = algorithm.declaration().name;
   const auto rule = combine::device_rule(*algorithm.make());
   if (!rule) {
-    const bool with_others = combine::device_rule(*algorithm::by_name(name).make()).has_value();
+    const bool with_others = worker::runs_with_other_options(name);
     const std::string options = with_others ? " with " + algorithm.declaration().parameters : "";
     return fmt::format("algorithm {}{} with tensors on a device; choose {}, {}", name, options,
                        with_others
