@@ -22,14 +22,19 @@ void GlobalAverage::combine(const algorithm::RoundInfo& info, Publisher& publish
   worker_.exchange.complete(info.round + 1);
 }
 
-void GlobalAverage::average(Publisher& publisher) {
+/// Neighbors read what a rule publishes before the step in the next round.
+void GlobalAverage::average(const algorithm::RoundInfo& info, Publisher& publisher) {
   const std::byte* average = average_of_weights(nullptr);
   {
     const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
     worker_.mixer.memory().copy_weights_from(average);
   }
-  publisher.publish_weights();
-  worker_.exchange.complete(worker_.progress.combinations + 1);
+  if (worker_.setting.before_step()) {
+    publisher.publish({.round = info.round + 1, .learning_rate = info.learning_rate});
+  } else {
+    publisher.publish_weights();
+  }
+  worker_.exchange.complete(info.round + 1);
 }
 
 /// The average over all workers of the weights minus `base` (packed), if there is one. Valid until

@@ -17,7 +17,7 @@ class GlobalAverage {
   /// Collective. A round of a rule of Scope::everybody: it gets the average of all workers' steps.
   void combine(const algorithm::RoundInfo& info, Publisher& publisher);
   /// Collective. The weights become the average of all workers' weights.
-  void average(Publisher& publisher);
+  void average(const algorithm::RoundInfo& info, Publisher& publisher);
 
  private:
   const std::byte* average_of_weights(const std::byte* base);

@@ -23,7 +23,8 @@ void check_for_rotation(const WorkerOptions& options) {
   const algorithm::Declaration& declared = options.algorithm.declaration();
   require(!options.accelerator, ErrorKind::argument,
           "rotating arena: the tensors are on a device; end rounds without an update");
-  require(declared.plain_average && options.mix_every == 1, ErrorKind::argument,
+  const bool averages = declared.plain_average && declared.average_every == 0;
+  require(averages && options.mix_every == 1, ErrorKind::argument,
           "rotating arena: algorithm {}, mixing every {} steps; take awc or pairwise, mixing every "
           "step",
           declared.name, options.mix_every);

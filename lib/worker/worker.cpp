@@ -191,7 +191,7 @@ void Worker::Impl::grow() {
 
 void Worker::Impl::combine(const algorithm::RoundInfo& info) {
   if (worker::averages_all(setting.declared, info.round)) {
-    average->average(publisher);
+    average->average(info, publisher);
   } else if (setting.declared.scope == algorithm::Scope::everybody) {
     average->combine(info, publisher);
   } else if (setting.declared.scope == algorithm::Scope::neighbors) {

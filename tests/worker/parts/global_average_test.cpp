@@ -38,6 +38,20 @@ WorkerOptions with_rule(algorithm::Rule rule) {
   return options;
 }
 
+struct ExactBeforeStep {
+  algorithm::Declaration declare() const {
+    return {.name = "exact before step", .summary = "x", .source = "x", .average_every = 6};
+  }
+  template <class T>
+  void publish(const algorithm::Block<T>& block) const {
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
+  }
+  template <class T>
+  void combine(const algorithm::Block<T>& block) const {
+    for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
+  }
+};
+
 /// Worker 1 of three, whose weights are 1 at first.
 struct Averaging : Scene {
   Averaging(algorithm::Rule rule, Doubles others)
@@ -65,11 +79,19 @@ TEST_CASE("a rule of all workers adds the mean of their steps to where the worke
 
 TEST_CASE("an exact average makes the weights the mean of all workers' weights") {
   Averaging worker(algorithm::gossip_pga(), {4, 10});
-  worker.progress.combinations = 5;
-  worker.average.average(worker.publisher);
+  worker.average.average({.round = 5}, worker.publisher);
   CHECK(worker.x == Doubles(Scene::count, (1 + 4 + 10) / 3.0));
   CHECK(worker.exchange.newest().values == worker.x);
   CHECK(worker.exchange.rounds.back() == worker::no_round);  // no neighbor's message
+  CHECK(worker.exchange.completed == 6);
+}
+
+TEST_CASE("after an exact average, a rule that publishes before the step does so for its readers") {
+  Averaging worker(algorithm::elementwise(ExactBeforeStep{}), {4, 10});
+  worker.average.average({.round = 5}, worker.publisher);
+  CHECK(worker.x == Doubles(Scene::count, (1 + 4 + 10) / 3.0));
+  CHECK(worker.exchange.newest().values == worker.x);
+  CHECK(worker.exchange.rounds.back() == 6);
   CHECK(worker.exchange.completed == 6);
 }
 
@@ -89,6 +111,6 @@ TEST_CASE("an average of 16-bit weights is refused with the name of their type")
   const worker::Context context{scene.setting, scene.progress, scene.exchange, mixer};
   Publisher publisher(context);
   GlobalAverage average(context, std::make_unique<ScriptedReducer>(Doubles{1, 2}));
-  CHECK_THROWS_WITH(average.average(publisher),
+  CHECK_THROWS_WITH(average.average({.round = 0}, publisher),
                     ContainsSubstring("element type bf16; f32 and f64 are supported"));
 }

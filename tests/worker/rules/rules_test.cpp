@@ -3,6 +3,8 @@
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
+
+#include <cmath>
 #include <stdexcept>
 
 #include "support/catch.hpp"
@@ -22,11 +24,13 @@ namespace {
 /// The worked example of docs/extending/algorithm.md.
 struct Damped {
   double share = 0.5;
+  std::int64_t average_every = 0;
 
   algorithm::Declaration declare() const {
     return {.name = "damped",
             .summary = "x_i + δ_i + a Σ_j W_ij (x_j - x_i)",
             .source = "-",
+            .average_every = average_every,
             .parameters = fmt::format("share={}", share)};
   }
   template <class T>
@@ -52,6 +56,26 @@ TEST_CASE("a rule of one's own runs without being registered") {
     worker.step([] {});
     if (x[2] != (group.rank() == 0 ? 0.25F : 0.75F)) throw std::runtime_error("not half-way");
   });
+}
+
+TEST_CASE("a rule of one's own averages over all workers as often as it declares") {
+  for (const std::int64_t staleness : {0, 2}) {
+    local::run(4, [&](const Group& group) {
+      std::vector<double> x(3, group.rank());
+      WorkerOptions options;
+      options.initial = Initial::as_is;
+      options.staleness = staleness;
+      options.deadline = Seconds(30);
+      options.algorithm = algorithm::elementwise(Damped{0.5, 3});
+      Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+      for (int round = 1; round <= 12; ++round) {
+        worker.step([&] { x[0] += 1; });
+        // The mean of 0, 1, 2 and 3, moved by the steps that all have made.
+        if (staleness == 0 && round % 3 == 0 && std::abs(x[0] - (1.5 + round)) > 1e-12)
+          throw std::runtime_error(fmt::format("{} in round {}", x[0], round));
+      }
+    });
+  }
 }
 
 TEST_CASE("options that differ between workers are refused") {
