@@ -133,7 +133,7 @@ double ModelReader::distance_among(const std::vector<int>& workers) const {
   });
   double of_mean = 0;
   for (const double s : sum) of_mean += (s / seen) * (s / seen);
-  return std::sqrt(std::max(0.0, squares / seen - of_mean));
+  return std::sqrt(std::max(squares / seen - of_mean, 0.0));  // the first argument if it is NaN
 }
 
 }  // namespace fast::worker

@@ -112,6 +112,16 @@ TEST_CASE("the distance is the root of the mean squared distance from the mean")
   CHECK(scene.reader.distance_among({0, 1, 2, 3}) == Approx(std::sqrt(5 * (9 + 0 + 9) / 3.0)));
 }
 
+TEST_CASE("the distance of weights that are not finite is no number") {
+  Reading scene;
+  scene.publishes(0, 1);
+  for (const double value : {std::nan(""), HUGE_VAL}) {
+    scene.publishes(1, value);
+    CHECK(std::isnan(scene.reader.distance_among({0, 1})));
+    CHECK(std::isnan(scene.reader.distance_among({1, 0})));
+  }
+}
+
 TEST_CASE("the distance of large weights that are close to each other keeps its digits") {
   Reading scene;
   scene.publishes(0, 1e9);
