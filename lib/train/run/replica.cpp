@@ -33,7 +33,10 @@ WorkerOptions Replica::training_options(OnMissed on_missed) {
   WorkerOptions options = worker_options(plan_.options);
   if (options.observer)
     options.observer = events_ = std::make_shared<CountedRounds>(std::move(options.observer));
-  options.on_healed = [this] { clean_optimizer(); };
+  options.on_healed = [this] {
+    clean_optimizer();
+    if (plan_.options.worker.on_healed) plan_.options.worker.on_healed();
+  };
   options.on_suspect = [this, on_missed = std::move(on_missed)](int neighbor) {
     on_missed(neighbor, worker_->round());
     if (plan_.options.worker.on_suspect) plan_.options.worker.on_suspect(neighbor);

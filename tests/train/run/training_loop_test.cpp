@@ -43,12 +43,15 @@ TEST_CASE("steps that were healed are no part of the epoch's loss") {
   options.worker.not_finite = NotFinite::heal;
   std::string warnings;
   options.worker.log = [&](LogLevel, std::string_view text) { warnings += text; };
+  int told = 0;
+  options.worker.on_healed = [&] { ++told; };
   CountedLosses backend;
   backend.without = {1, 30};
   for (int step = 61; step <= 120; ++step) backend.without.insert(step);
   local::run(1, [&](const Group& group) {
     CHECK(train_small(group, stencil::ring(), options, backend).summary.healed == 62);
   });
+  CHECK(told == 62);
   std::ifstream file(directory / "metrics/0.jsonl");
   std::vector<nlohmann::json> losses;
   for (std::string line; std::getline(file, line);) {
