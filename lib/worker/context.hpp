@@ -83,11 +83,11 @@ struct Context {
   void tell_published(Clock::time_point at) const {
     if (!options().observer) return;
     options().observer->on_message({MessageEvent::Kind::published, rank(), rank(),
-                                    exchange.sequence(), progress.combinations, 0, true, at});
+                                    exchange.sequence(), progress.stats.rounds, 0, true, at});
   }
   void tell_about_itself(PeerEvent::Kind kind) const {
     if (!options().observer) return;
-    options().observer->on_peer({kind, rank(), rank(), progress.combinations, Clock::now()});
+    options().observer->on_peer({kind, rank(), rank(), progress.stats.rounds, Clock::now()});
   }
   void warn(const std::string& text) const {
     if (options().log) options().log(LogLevel::warning, text);

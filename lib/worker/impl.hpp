@@ -47,6 +47,7 @@ struct Worker::Impl {
   worker::Setting setting;
   std::shared_ptr<worker::RoundPlan> plan;  ///< shared with the exchange's edge plan
   Link link;
+  std::shared_ptr<worker::RoundEvents> events;  ///< of `link`; null: nobody observes
   std::shared_ptr<exchange::SeatKeeper> seats;  ///< null without spares
   worker::Progress progress;
   worker::Context context;
@@ -70,6 +71,7 @@ struct Worker::Impl {
                                          std::optional<worker::Ready> ready);
   void open_average();
   void enter(const std::optional<exchange::SeatOffer>& offer);
+  void note_round();
   void grow();
   void begin_for_other_weights();
   void count_republished();

@@ -11,7 +11,7 @@ class PhaseTimer {
   PhaseTimer(const Context& worker, Phase phase, double& total_s)
       : observer_(worker.options().observer.get()),
         total_s_(total_s),
-        event_{phase, rank_of(worker), worker.progress.combinations, -1, Clock::now(), {}} {}
+        event_{phase, rank_of(worker), worker.progress.stats.rounds, -1, Clock::now(), {}} {}
   PhaseTimer(const PhaseTimer&) = delete;
   PhaseTimer& operator=(const PhaseTimer&) = delete;
   ~PhaseTimer() {

@@ -124,7 +124,7 @@ void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& r
 
 void Round::tell_read(const Arrival& arrival, std::int64_t age) const {
   worker_.options().observer->on_message({MessageEvent::Kind::read, worker_.rank(), arrival.worker,
-                                          arrival.sequence, worker_.progress.combinations, age,
+                                          arrival.sequence, worker_.progress.stats.rounds, age,
                                           arrival.fresh, Clock::now()});
 }
 

@@ -19,8 +19,10 @@ namespace {
 constexpr auto resuming = "Worker: resuming";
 
 std::unique_ptr<Reducer> open_reducer(const Setting& setting, const std::shared_ptr<Peers>& peers,
+                                      const std::shared_ptr<RoundEvents>& events,
                                       std::size_t size_bytes) {
   ExchangeOptions options = exchange_options(setting.options);
+  options.observer = events;
   options.activity = [peers, self = setting.group.rank()] { return peers->peer(self).activity; };
   return setting.group.open_reducer(size_bytes, options);
 }
@@ -45,7 +47,7 @@ void tell_step(const Context& worker, Clock::time_point began) {
   worker.progress.stats.step_s += Seconds(now - began).count();
   if (!worker.options().observer) return;
   worker.options().observer->on_phase(
-      {Phase::step, worker.rank(), worker.progress.combinations, -1, began, now});
+      {Phase::step, worker.rank(), worker.progress.stats.rounds, -1, began, now});
 }
 
 /// A spare that finds no weights does not end the others' training.
@@ -73,6 +75,7 @@ Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Rea
       setting{group, agreed.options, agreed.options.algorithm.declaration(), ready.shape},
       plan(std::move(ready.plan)),
       link(std::move(ready.link)),
+      events(std::move(ready.events)),
       seats(GroupImpl::of(group).seats()),
       context{setting, progress, *link.exchange, *mixer},
       publisher(context),
@@ -135,7 +138,8 @@ void Worker::Impl::enter(const std::optional<exchange::SeatOffer>& offer) {
 void Worker::Impl::open_average() {
   const algorithm::Declaration& declared = setting.declared;
   if (declared.scope != algorithm::Scope::everybody && declared.average_every == 0) return;
-  average.emplace(context, worker::open_reducer(setting, link.peers, mixer->layout().size_bytes()));
+  average.emplace(context,
+                  worker::open_reducer(setting, link.peers, events, mixer->layout().size_bytes()));
 }
 
 void Worker::Impl::begin_round() {
@@ -143,9 +147,15 @@ void Worker::Impl::begin_round() {
   require(!membership.has_ended(), ErrorKind::argument,
           "Worker: begin_round() was called after finish(); make a new Worker to continue");
   step_began = Clock::now();
+  note_round();
   if (setting.combines_in(progress.stats.rounds) &&
       worker::reads_neighbors(setting.declared, progress.combinations))
     round.begin();
+}
+
+/// For events of the link.
+void Worker::Impl::note_round() {
+  if (events) events->begin(progress.stats.rounds);
 }
 
 void Worker::Impl::check_loss(double loss) {
@@ -177,6 +187,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
     ++progress.combinations;
   }
   ++progress.stats.rounds;
+  note_round();
   link.peers->note_progress();
   survivors.look();
   if (growth.look()) grow();

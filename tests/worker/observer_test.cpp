@@ -6,6 +6,7 @@
 #include <fast/worker/worker.hpp>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "support/catch.hpp"
@@ -142,6 +143,30 @@ TEST_CASE("the phases add up to the seconds of the statistics") {
     CHECK(total_s(*all, Phase::wait, worker) == Approx(stats.wait_s).margin(1e-9));
     CHECK(total_s(*all, Phase::mix, worker) == Approx(stats.mix_s).margin(1e-9));
     CHECK(total_s(*all, Phase::publish, worker) >= stats.publish_s - 1e-9);  // and the last one
+  }
+}
+
+TEST_CASE("events have the round in which they happen, whatever combines how often") {
+  for (const bool of_rule : {false, true}) {
+    Observed run;
+    const std::int64_t steps = 4;
+    if (of_rule) run.options.algorithm = algorithm::local({.period = 4});
+    if (!of_rule) run.options.mix_every = steps;
+    CAPTURE(of_rule);
+    const auto all = record(run);
+    std::map<int, std::int64_t> next;  // by worker
+    for (const PhaseEvent& event : all->phases) {
+      if (event.phase == Phase::step) CHECK(event.round == next[event.worker]++);
+      const bool of_combination = event.phase == Phase::wait || event.phase == Phase::mix;
+      const bool after_training = event.round == run.rounds;  // the last publication
+      if (of_combination && !after_training) CHECK(event.round % steps == steps - 1);
+    }
+    for (const auto& [worker, rounds] : next) CHECK(rounds == run.rounds);
+    std::set<std::int64_t> read_in;
+    for (const MessageEvent& event : all->messages) {
+      if (event.kind == MessageEvent::Kind::read) read_in.insert(event.round);
+    }
+    CHECK(read_in == std::set<std::int64_t>{3, 7, 11, 15, 19});
   }
 }
 

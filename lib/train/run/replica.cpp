@@ -81,12 +81,8 @@ void Replica::restart_ema() {
   if (decay > 0) ema_.emplace(worker_->layout(), decay, home_->accelerator());
 }
 
-/// A Worker tells how many averages it has made.
 void Replica::count_events_from(std::int64_t rounds) {
-  if (!events_) return;
-  const WorkerOptions options = worker_options(plan_.options);
-  const std::int64_t every = options.mix_every * options.algorithm.declaration().combine_every;
-  events_->set_before((rounds - worker_->round()) / every);
+  if (events_) events_->set_before(rounds - worker_->round());
 }
 
 void Replica::step_more(const Batch& batch, double rate) {

@@ -45,10 +45,12 @@ Preparation::Preparation(const Group& group, const Agreed& agreed)
       agreed_(agreed),
       options_(agreed.options),
       keeper_(GroupImpl::of(group).seats()),
-      edges_(std::make_shared<SeatPlan>(options_.algorithm.declaration(), keeper_)) {}
+      edges_(std::make_shared<SeatPlan>(options_.algorithm.declaration(), keeper_)),
+      events_(options_.observer ? std::make_shared<RoundEvents>(options_.observer) : nullptr) {}
 
 std::optional<Ready> Preparation::make() {
   Ready ready;
+  ready.events = events_;
   const bool waits = group_.rank() >= group_.size();
   if (!waits) fill(ready);
   ready.shape = waits ? shape_of(*make_mixer(agreed_.layout, options_, 0), options_)
@@ -60,6 +62,7 @@ std::optional<Ready> Preparation::make() {
 
 std::optional<Ready> Preparation::make_again(Link link) {
   Ready ready;
+  ready.events = events_;
   ready.shape = shape_of(*make_mixer(agreed_.layout, options_, 0), options_);
   ready.link = std::move(link);
   return wait(std::move(ready));
@@ -105,6 +108,7 @@ void Preparation::fill(Ready& ready) {
 
 Link Preparation::open(const PayloadShape& shape) {
   ExchangeOptions exchange = exchange_options(options_);
+  exchange.observer = events_;
   if (keeper_) {
     keeper_->watch(options_.suspect_after.value_or(suspect_after_at_first),
                    options_.mix_every * options_.algorithm.declaration().combine_every);
@@ -127,7 +131,6 @@ ExchangeOptions exchange_options(const WorkerOptions& options) {
   exchange.remote_path = options.remote_path;
   exchange.remote_bytes_per_s = options.remote_bytes_per_s;
   exchange.log = options.log;
-  exchange.observer = options.observer;
   return exchange;
 }
 

@@ -8,6 +8,7 @@
 
 #include "combine/mixer.hpp"
 #include "exchange/seats/seat_keeper.hpp"
+#include "worker/round_events.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/agreed.hpp"
 #include "worker/start/seat_plan.hpp"
@@ -20,6 +21,7 @@ struct Ready {
   PayloadShape shape;
   std::shared_ptr<RoundPlan> plan;  ///< shared with the exchange's edge plan
   Link link;
+  std::shared_ptr<RoundEvents> events;       ///< of `link`; null: nobody observes
   std::optional<exchange::SeatOffer> offer;  ///< of a spare that is to take a seat
 };
 
@@ -49,6 +51,7 @@ class Preparation {
   const WorkerOptions& options_;
   std::shared_ptr<exchange::SeatKeeper> keeper_;  ///< null without spares
   std::shared_ptr<SeatPlan> edges_;
+  std::shared_ptr<RoundEvents> events_;
 };
 
 ExchangeOptions exchange_options(const WorkerOptions& options);
