@@ -10,13 +10,15 @@
 
 namespace fast::observe {
 
-OutputFile::OutputFile(std::string_view what, std::filesystem::path path, LogSink log)
+OutputFile::OutputFile(std::string_view what, std::filesystem::path path, LogSink log,
+                       Existing existing)
     : what_(what), path_(std::move(path)), log_(std::move(log)) {
   std::error_code error;
   std::filesystem::create_directories(path_.parent_path(), error);
   require(!error, ErrorKind::resource, "{}: the directory {} cannot be made: {}; choose another",
           what_, path_.parent_path().string(), error.message());
-  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int new_or_empty = existing == Existing::refused ? O_EXCL : O_TRUNC;
+  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, 0644);
   require(descriptor_ >= 0, ErrorKind::resource,
           "{}: {} cannot be written: {}; choose another directory", what_, path_.string(),
           std::strerror(errno));

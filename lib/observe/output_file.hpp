@@ -10,10 +10,14 @@
 
 namespace fast::observe {
 
+/// What happens to a file of that name.
+enum class Existing { emptied, refused };
+
 class OutputFile {
  public:
   /// Makes the directory and a new file. Throws Error(resource). `what` is for messages.
-  OutputFile(std::string_view what, std::filesystem::path path, LogSink log);
+  OutputFile(std::string_view what, std::filesystem::path path, LogSink log,
+             Existing existing = Existing::emptied);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <fast/core/host.hpp>
@@ -70,7 +71,7 @@ Histogram histogram_of(std::span<const float> values) {
 class TensorBoard final : public Observer {
  public:
   TensorBoard(const std::filesystem::path& directory, LogSink log)
-      : file_("tensorboard", directory / file_name(), std::move(log)) {
+      : file_("tensorboard", directory / file_name(), std::move(log), Existing::refused) {
     std::string event;
     pbf_writer writer(event);
     writer.add_double(board_event::wall_time, wall_time_s());
@@ -115,9 +116,11 @@ class TensorBoard final : public Observer {
  private:
   static constexpr std::size_t phases = 5, most_rounds = 32;
 
+  /// A process may have several, also in one second.
   static std::string file_name() {
-    return fmt::format("events.out.tfevents.{}.{}.{}", static_cast<long>(wall_time_s()),
-                       host_name(), getpid());
+    static std::atomic<int> made{0};
+    return fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<long>(wall_time_s()),
+                       host_name(), getpid(), made++);
   }
 
   /// Whole rounds; the last bin takes the rest.

@@ -26,6 +26,17 @@ TEST_CASE("bytes are in the file at once, and gone after clear") {
   CHECK(file.size_bytes() == 5);
 }
 
+TEST_CASE("a file that exists is emptied, or refused and left as it is") {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory / "a.trace";
+  CHECK(observe::OutputFile("trace", path, {}).append("one"));
+  CHECK_THROWS_WITH(observe::OutputFile("trace", path, {}, observe::Existing::refused),
+                    Catch::Matchers::Contains("cannot be written: File exists"));
+  CHECK(std::filesystem::file_size(path) == 3);
+  const observe::OutputFile again("trace", path, {});
+  CHECK(std::filesystem::file_size(path) == 0);
+}
+
 TEST_CASE("the first failure warns, the others say nothing") {
   std::vector<std::string> said;
   observe::OutputFile file("trace", "/dev/full",

@@ -188,6 +188,23 @@ TEST_CASE("an epoch ends with the seconds of its phases and the ages of what was
   CHECK(ages.buckets[2] == 2);
 }
 
+TEST_CASE("observers of one process have a file each in the same directory") {
+  const testing::TemporaryDirectory directory;
+  std::vector<std::shared_ptr<Observer>> boards;
+  for (int worker = 0; worker < 4; ++worker) {
+    boards.push_back(observe::tensorboard(directory.path()));
+    boards.back()->on_scalar({"loss", worker / 4.0, worker, 1, Clock::now()});
+  }
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    std::ostringstream text;
+    text << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+    CHECK(records_of(text.str()).size() == 2);  // the version, and the loss
+    ++files;
+  }
+  CHECK(files == 4);
+}
+
 TEST_CASE("a directory that cannot be made is refused; a full disk is told of once") {
   CHECK_THROWS_WITH(observe::tensorboard("/proc/none/run"),
                     Catch::Matchers::Contains("tensorboard: the directory /proc/none"));
