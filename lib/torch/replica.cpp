@@ -5,7 +5,6 @@
 #include <fast/core/layout.hpp>
 #include <fast/torch/replica.hpp>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 
@@ -48,12 +47,14 @@ void describe_memory(const at::Tensor& tensor, TensorView& view) {
   view.shape = tensor.sizes().vec();
   view.strides = tensor.strides().vec();
   if (!tensor.is_non_overlapping_and_dense()) return;
-  std::vector<std::size_t> order(view.shape.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return view.shape[a] > 1 && view.shape[b] > 1 && view.strides[a] > view.strides[b];
-  });
-  for (std::size_t d = 0; d < order.size(); ++d) view.shape[d] = tensor.sizes()[order[d]];
+  std::vector<std::size_t> places;  // sides of 1 stay where they are: their strides say nothing
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    if (view.shape[d] > 1) places.push_back(d);
+  }
+  std::vector<std::size_t> order = places;
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return view.strides[a] > view.strides[b]; });
+  for (std::size_t k = 0; k < order.size(); ++k) view.shape[places[k]] = tensor.sizes()[order[k]];
   view.strides.clear();
 }
 

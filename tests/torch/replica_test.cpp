@@ -120,6 +120,28 @@ TEST_CASE("a tensor in another memory format keeps it") {
   CHECK(at::equal(conv->weight, before));
 }
 
+TEST_CASE("sides of 1 do not hide the order of the others in memory") {
+  auto conv = nn::Conv2d(nn::Conv2dOptions(8, 16, {1, 3}));
+  // What PyTorch makes of such a kernel in channels_last.
+  conv->weight.set_data(at::empty_strided({16, 8, 1, 3}, {24, 1, 24, 8}).uniform_());
+  const at::Tensor before = conv->weight.detach().clone();
+  const Replica replica(*conv);
+  const TensorView& view = replica.parameters()[0];
+  CHECK(view.strides.empty());
+  std::vector<std::int64_t> above_1 = view.shape;
+  std::erase(above_1, 1);
+  CHECK(above_1 == std::vector<std::int64_t>{16, 3, 8});
+  const auto* values = static_cast<const float*>(view.data);
+  CHECK(values[(2 * 3 + 1) * 8 + 5] == before[2][5][0][1].item<float>());
+  CHECK(at::equal(conv->weight, before));
+}
+
+TEST_CASE("a row-major tensor with sides of 1 keeps its shape") {
+  auto conv = nn::Conv2d(nn::Conv2dOptions(1, 4, {1, 3}));
+  const Replica replica(*conv);
+  CHECK(replica.parameters()[0].shape == std::vector<std::int64_t>{4, 1, 1, 3});
+}
+
 TEST_CASE("memory that something else shares is left where it is") {
   auto net = two_layers();
   const at::Tensor alias = net->parameters()[4].detach();
