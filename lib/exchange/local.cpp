@@ -110,6 +110,13 @@ class LocalGroup : public GroupImpl {
   int rank_;
 };
 
+/// Waits of all workers end.
+void note_failure(Rendezvous& rendezvous) {
+  const std::lock_guard lock(rendezvous.mutex);
+  rendezvous.failed = true;
+  rendezvous.changed.notify_all();
+}
+
 std::vector<Group> groups_of(const std::shared_ptr<Rendezvous>& rendezvous) {
   std::vector<Group> groups;
   for (int rank = 0; rank < rendezvous->size; ++rank) {
@@ -148,19 +155,26 @@ void run(int workers, const std::function<void(Group)>& fn) {
   const std::vector<Group> groups = groups_of(rendezvous);
   std::vector<std::exception_ptr> errors(groups.size());
   std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < groups.size(); ++r) {
-    threads.emplace_back([&, r] {
-      try {
-        fn(groups[r]);
-      } catch (...) {
-        errors[r] = std::current_exception();
-        const std::lock_guard lock(rendezvous->mutex);
-        rendezvous->failed = true;
-        rendezvous->changed.notify_all();
-      }
-    });
+  threads.reserve(groups.size());
+  std::string why_fewer;
+  const auto work = [&](std::size_t r) {
+    try {
+      fn(groups[r]);
+    } catch (...) {
+      errors[r] = std::current_exception();
+      note_failure(*rendezvous);
+    }
+  };
+  try {
+    for (std::size_t r = 0; r < groups.size(); ++r) threads.emplace_back(work, r);
+  } catch (const std::exception& error) {
+    why_fewer = error.what();
+    note_failure(*rendezvous);
   }
   for (std::thread& thread : threads) thread.join();
+  require(threads.size() == groups.size(), ErrorKind::resource,
+          "local: the thread of worker {} of {} cannot be made: {}; take fewer workers",
+          threads.size(), workers, why_fewer);
   rethrow_first(errors);
 }
 

@@ -1,3 +1,5 @@
+#include <pthread.h>
+
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
@@ -7,6 +9,32 @@
 #include "worker/scenarios/on_threads.hpp"
 
 using namespace fast;
+
+namespace {
+
+/// From forbid() on, until its end, this process makes no threads: their stacks fit nowhere.
+class ThreadLimit {
+ public:
+  ThreadLimit() { pthread_getattr_default_np(&before_); }
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+  ~ThreadLimit() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  static void forbid() {
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 60);
+    pthread_setattr_default_np(&huge);
+    pthread_attr_destroy(&huge);
+  }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+}  // namespace
 
 TEST_CASE("every scenario holds on threads") { testing::hold_on_threads(testing::scenarios()); }
 
@@ -18,6 +46,23 @@ TEST_CASE("local::run reports the first error and refuses nobody") {
                                }),
                     "no data here");
   CHECK_THROWS_AS(local::run(0, [](const Group&) {}), Error);
+}
+
+TEST_CASE(
+    "if the system makes no more threads, workers that have begun end, and the error says so") {
+  const ThreadLimit limit;
+  std::string why;
+  try {
+    local::run(2000, [](const Group& group) {
+      ThreadLimit::forbid();
+      group.barrier(Deadline(Seconds(60)), "meeting");
+    });
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::resource);
+    why = error.what();
+  }
+  CHECK_THAT(
+      why, ContainsSubstring("of 2000 cannot be made") && ContainsSubstring("take fewer workers"));
 }
 
 TEST_CASE("a worker on a worker count that the topology does not fit is refused") {
