@@ -91,7 +91,9 @@ struct DilocoOptions {
   std::int64_t fragments = 1;  ///< F, which divides `period`: each H/F steps one part of the model
   std::int64_t delay = 0;      ///< τ, steps between taking Δ and the outer step; below period/F
   double blend = 0;            ///< α, share of the local weights that stays: in [0, 1)
-  bool changes = false;        ///< sends θ - φ in place of θ, which codecs need
+  /// Sends θ - φ in place of θ, which codecs need. Workers must start equal: what their initial
+  /// weights differ by stays to the end.
+  bool changes = false;
 };
 /// Local steps, then an outer step of momentum SGD along the mean change of all workers that are
 /// there. Needs the complete graph and staleness 0. The optimizer of the local steps is the

@@ -35,7 +35,7 @@ class RotatingArena;
 /// How the workers' initial weights relate.
 enum class Initial {
   broadcast,  ///< all adopt worker 0's
-  as_is,      ///< each keeps its own
+  as_is,      ///< each keeps its own; diloco with changes=true: these must be equal
 };
 
 /// What happens when a worker's loss or weights are not finite. They are not published either way.
