@@ -112,17 +112,6 @@ TEST_CASE("a spare begins in a run that has grown by its round, or that will") {
   }
 }
 
-TEST_CASE("a growth follows the topology that the program has chosen last") {
-  ScriptedSeats seats(4, 1, 0);
-  GrowingWorker worker(4, seats);
-  seats.settle(1, 2, 4);
-  worker.growth.set_rule(stencil::complete());
-  worker.make_round();
-  CHECK(worker.sources(1) == GrowthRanks{1, 3});
-  CHECK(worker.sources(2) == GrowthRanks{1, 2, 3, 4});
-  CHECK(worker.plan.at(2)->row.self == Approx(1 / 5.0));
-}
-
 TEST_CASE("workers cannot join every 0 rounds") {
   ScriptedSeats seats(2, 1, 0);
   GrowingWorker worker(2, seats);
