@@ -5,6 +5,7 @@
 #include <fast/core/random.hpp>
 #include <fast/mixing/spectrum.hpp>
 #include <fast/topology/stencil.hpp>
+#include <functional>
 #include <limits>
 #include <numbers>
 
@@ -47,7 +48,10 @@ class Symbol {
  public:
   Symbol(const MixingRow& row_of_0, const std::vector<int>& sides, int workers)
       : row_(row_of_0), sides_(sides) {
-    complete_ = static_cast<int>(row_.neighbors.size()) == workers - 1;
+    const auto& weights = row_.weights;
+    const bool equal =
+        std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>()) == weights.end();
+    complete_ = equal && static_cast<int>(weights.size()) == workers - 1;
     for (const int j : row_.neighbors) offsets_.push_back(place(j, sides));
   }
 
@@ -69,7 +73,7 @@ class Symbol {
   MixingRow row_;
   std::vector<int> sides_;
   std::vector<std::vector<int>> offsets_;
-  bool complete_;
+  bool complete_;  // with one weight for all neighbors: a closed form without the sum
 };
 
 Spectrum on_torus(const std::vector<Topology>& rounds, const std::vector<int>& sides,

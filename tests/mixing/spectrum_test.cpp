@@ -16,8 +16,16 @@ namespace {
 // The same graph as lists of neighbors: what takes Lanczos' way instead of the closed form.
 Topology as_lists(const Topology& topology) {
   std::vector<std::vector<int>> in;
-  for (int i = 0; i < topology.workers(); ++i) in.push_back(topology.in_neighbors(i));
-  return {topology.name(), in};
+  std::vector<std::vector<double>> weights;
+  std::vector<double> own;
+  for (int i = 0; i < topology.workers(); ++i) {
+    in.push_back(topology.in_neighbors(i));
+    if (!topology.has_given_weights()) continue;
+    weights.push_back(topology.given_weights(i));
+    own.push_back(topology.given_self_weight(i));
+  }
+  if (weights.empty()) return {topology.name(), in};
+  return {topology.name(), in, weights, own};
 }
 
 Schedule as_lists(const Schedule& schedule) {
@@ -119,6 +127,40 @@ TEST_CASE("closed forms and Lanczos agree on random tori and offsets") {
     CHECK(iterated.symmetric == closed.symmetric);
     CHECK(iterated.smallest_eigenvalue.value_or(9) ==
           Approx(closed.smallest_eigenvalue.value_or(9)).margin(1e-7));
+  }
+}
+
+TEST_CASE("workers that read all others with different weights have the known gaps") {
+  // Eigenvalues 0.1 + 0.8 cos(pi k / 2) + 0.1 cos(pi k): 0, -0.6, 0.
+  const Schedule four = stencil::on_grid("four", {{4}}, {{-1}, {1}, {2}}, {0.4, 0.4, 0.1}).make(4);
+  // 0.375 + 0.5 w + 0.125 / w with w a third root of 1: |0.0625 + i 0.375 sqrt(3) / 2|
+  const Schedule three = stencil::on_grid("upwind", {{3}}, {{-1}, {1}}, {0.5, 0.125}).make(3);
+  for (const Schedule& way : {four, as_lists(four)}) {
+    CHECK(spectrum(way).gap == Approx(0.4));
+    CHECK(spectrum(way).smallest_eigenvalue.value_or(9) == Approx(-0.6));
+  }
+  const double norm = std::hypot(0.0625, 0.375 * std::sqrt(3) / 2);
+  for (const Schedule& way : {three, as_lists(three)}) {
+    CHECK(spectrum(way).gap == Approx(1 - norm));
+    CHECK_FALSE(spectrum(way).smallest_eigenvalue);
+  }
+}
+
+TEST_CASE("closed forms and Lanczos agree on random weights of all neighbors") {
+  const std::uint64_t seed = test_seed(18);
+  INFO("FAST_TEST_SEED=" << seed);
+  Rng rng(seed);
+  for (int trial = 0; trial < 20; ++trial) {
+    const int workers = 3 + static_cast<int>(rng.below(6));
+    Offsets offsets;
+    std::vector<double> weights;
+    for (int k = 1; k < workers; ++k) {
+      offsets.push_back({k});
+      weights.push_back(rng.uniform() / workers);
+    }
+    const Schedule graph = stencil::on_grid("all", {{workers}}, offsets, weights).make(workers);
+    INFO(workers << " workers, trial " << trial);
+    CHECK(spectrum(as_lists(graph)).gap == Approx(spectrum(graph).gap).margin(1e-7));
   }
 }
 
