@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fast/mixing/check.hpp>
 #include <map>
 #include <memory>
 #include <utility>
@@ -30,6 +31,11 @@ class HostFlows {
   int between(int from, int to) const {
     return std::max(leaving_[host(from)], entering_[host(to)]);
   }
+  /// In one direction of the link that has most.
+  int most() const {
+    return std::max(*std::max_element(leaving_.begin(), leaving_.end()),
+                    *std::max_element(entering_.begin(), entering_.end()));
+  }
 
  private:
   std::size_t host(int worker) const {
@@ -39,6 +45,21 @@ class HostFlows {
   int workers_per_host_;
   std::vector<int> leaving_, entering_;
 };
+
+inline void add_flows(const ReadLists& lists, HostFlows& flows) {
+  for (int i = 0; i + 1 < static_cast<int>(lists.first.size()); ++i) {
+    for (const int j : lists.of(i)) flows.add(j, i);
+  }
+}
+
+/// Messages in a round on the link that has most, in the mean over the period.
+inline double busiest_link(const Schedule& schedule, int workers_per_host) {
+  const std::int64_t rounds = schedule.period_or(looked_at_of_endless);
+  RoundReads reads(schedule);
+  HostFlows flows(schedule.workers(), workers_per_host);
+  for (std::int64_t t = 0; t < rounds; ++t) add_flows(*reads.at(t), flows);
+  return static_cast<double>(flows.most()) / static_cast<double>(rounds);
+}
 
 /// Of the rounds of a schedule.
 class RoundFlows {
@@ -57,11 +78,8 @@ class RoundFlows {
     const std::shared_ptr<const ReadLists> lists = reads_.at(round);
     if (lists == counted_) return;
     counted_ = lists;
-    const int workers = reads_.schedule().workers();
-    flows_ = HostFlows(workers, workers_per_host_);
-    for (int i = 0; i < workers; ++i) {
-      for (const int j : lists->of(i)) flows_.add(j, i);
-    }
+    flows_ = HostFlows(reads_.schedule().workers(), workers_per_host_);
+    add_flows(*lists, flows_);
   }
 
   RoundReads reads_;

@@ -142,9 +142,9 @@ class Neighbors {
     return *known.insert(found, fresh);
   }
 
-  void send(Edge& edge, int reader, double start_s) {
+  void send(Edge& edge, int reader, std::int64_t r, double start_s) {
     edge.begin(published_, start_s);
-    edge.arrival_s = start_s + transfer_(edge.content, edge.source, reader, load_.payload_bytes);
+    edge.arrival_s = start_s + transfer_(r, edge.source, reader, load_.payload_bytes);
   }
 
   // When the worker has all that round r needs.
@@ -171,14 +171,15 @@ class Neighbors {
   double wait_for(Edge& edge, int reader, std::int64_t r, double own_s) {
     if (exact()) {
       edge.content = r - 1;  // each publication that is read, in order
-      send(edge, reader, std::max(edge.arrival_s, published_.at(r, edge.source)));
+      send(edge, reader, r, std::max(edge.arrival_s, published_.at(r, edge.source)));
       edge.content = r;
       return unless_suspected(edge.source, own_s, edge.arrival_s);
     }
     if (load_.staleness >= load_.rounds) return own_s;
     const std::int64_t needed = std::max<std::int64_t>(r - load_.staleness, 0);
     edge.resolve(published_);
-    while (edge.content < needed) send(edge, reader, edge.next_start(published_, opens(reader, r)));
+    while (edge.content < needed)
+      send(edge, reader, r, edge.next_start(published_, opens(reader, r)));
     return edge.arrived >= needed ? own_s : unless_suspected(edge.source, own_s, edge.arrival_s);
   }
 
@@ -194,7 +195,7 @@ class Neighbors {
     while (edge.arrival_s <= at_s) {
       const double start_s = edge.next_start(published_, opens(reader, r));
       if (start_s > at_s) break;
-      send(edge, reader, start_s);
+      send(edge, reader, r, start_s);
     }
     const std::int64_t newest = edge.arrival_s <= at_s ? edge.content : edge.arrived;
     if (newest < 0) return tally_.left_out();

@@ -3,6 +3,9 @@
 #include <fast/core/error.hpp>
 #include <fast/simulation/plan.hpp>
 #include <fast/simulation/recurrence.hpp>
+#include <fast/topology/load.hpp>
+#include <fast/topology/placement.hpp>
+#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include "support/catch.hpp"
@@ -30,6 +33,38 @@ const Candidate& found(const Plan& plan, const std::string& exchange) {
   throw std::runtime_error("no " + exchange);
 }
 
+std::vector<int> hosts_of(const Cluster& cluster) {
+  std::vector<int> hosts;
+  for (int r = 0; r < cluster.workers(); ++r) hosts.push_back(r / cluster.workers_per_host);
+  return hosts;
+}
+
+// As plan() places it.
+Schedule placed_schedule(const Cluster& cluster, const std::string& name) {
+  const std::vector<int> hosts = hosts_of(cluster);
+  const Schedule made = topology_on_hosts(name, hosts).make(cluster.workers());
+  return placed(made, place(made, hosts).worker_of_rank);
+}
+
+// In a round, in the mean over the period: those that leave or enter the host, the larger.
+double messages_of_busiest_host(const Schedule& schedule, int workers_per_host) {
+  std::vector<double> leaving(static_cast<std::size_t>(schedule.workers())), entering = leaving;
+  for (std::int64_t t = 0; t < schedule.period(); ++t) {
+    const Topology topology = schedule.at(t);
+    for (int i = 0; i < topology.workers(); ++i) {
+      for (const int j : topology.in_neighbors(i)) {
+        const int from = j / workers_per_host, to = i / workers_per_host;
+        if (from == to) continue;
+        ++leaving[static_cast<std::size_t>(from)];
+        ++entering[static_cast<std::size_t>(to)];
+      }
+    }
+  }
+  const double most =
+      std::max(*std::ranges::max_element(leaving), *std::ranges::max_element(entering));
+  return most / static_cast<double>(schedule.period());
+}
+
 PlanOptions one(const std::string& topology) {
   PlanOptions options;
   options.topologies = {topology};
@@ -51,6 +86,31 @@ TEST_CASE("messages of a round share the links of their hosts") {
   const TransferTime paired = shared_links(cluster, stencil::ring().make(8));
   CHECK(paired(0, 0, 1, 4e6) == Approx(4e6 / cluster.memory_bandwidth));
   CHECK(paired(0, 1, 2, 4e6) == Approx(2 * 4e6 / 1e9));
+}
+
+TEST_CASE("no schedule is planned faster than its messages pass the links") {
+  Cluster cluster = fast_network();
+  cluster.link_bandwidth = 1e6;  // a message takes 4 s, a step .1 s
+  cluster.memory_bandwidth = 1e15;
+  for (const int each : {1, 4}) {
+    cluster.workers_per_host = each;
+    for (const int hosts : {8, 10}) {
+      cluster.hosts = hosts;
+      for (const char* name : {"hierarchical_one_peer", "base2", "one_peer_exponential"}) {
+        PlanOptions options = one(name);
+        options.staleness = {0, 1};
+        const Plan made = plan(cluster, options);
+        const Schedule schedule = placed_schedule(cluster, name);
+        for (const Candidate& c : made.candidates) {
+          if (c.is_allreduce()) continue;
+          INFO(name << ", " << hosts << " hosts, staleness " << *c.staleness);
+          const double least_s = messages_of_busiest_host(schedule, each) * 4;
+          REQUIRE(least_s > 0.5);
+          CHECK(c.round_s >= least_s * (1 - 1e-9));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("rounds of a plan are the longer of step and shared messages") {

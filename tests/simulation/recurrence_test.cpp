@@ -95,6 +95,23 @@ TEST_CASE("a bound of one step hides messages of up to two steps") {
   CHECK(slow.mean_s <= 3.0 + 1e-9);
 }
 
+TEST_CASE("messages are of the round in which their reader reads their source") {
+  for (const std::int64_t staleness : {0, 1, 3}) {
+    Workload load = constant(schedule::base(1), 10, 1);
+    load.staleness = staleness;
+    load.work.jitter = 0.3;
+    int messages = 0;
+    recur(load, [&](std::int64_t round, int from, int to, double) {
+      const std::vector<int> sources = load.schedule.at(round).in_neighbors(to);
+      INFO("staleness " << staleness << ", round " << round << ", " << from << " to " << to);
+      CHECK(std::ranges::find(sources, from) != sources.end());
+      ++messages;
+      return 0.4;
+    });
+    CHECK(messages > 0);
+  }
+}
+
 TEST_CASE("the slowest worker sets the pace of bounded staleness, and delays spread by hops") {
   Workload load = constant(stencil::ring(), 9, 1);
   load.work.slow[4] = 1.5;

@@ -52,7 +52,8 @@ double relative_rounds(double effective_neighbors, int workers, double critical_
 
 /// Workers are placed on hosts as fast-train places them. The messages between two hosts share the
 /// links of these hosts: a message takes latency + bytes · flows / bandwidth, `flows` being the
-/// messages of the round that leave the source's host, or enter the reader's if those are more.
+/// messages of the round that leave the source's host, or enter the reader's if those are more. No
+/// round is shorter than the messages of a round take on the busiest link, in the mean.
 /// A rule with H local steps exchanges once in H rounds. What it publishes before its exchange, or
 /// selects of the weights, is taken into account. Throws Error(argument) for unknown names.
 Plan plan(const Cluster& cluster, const PlanOptions& options = {});

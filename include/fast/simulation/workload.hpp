@@ -49,7 +49,7 @@ struct Workload {
 void check(const Workload& workload);
 
 /// Seconds from the start of a message until it has arrived, latency included, where messages do
-/// not slow each other. `round` is that of the publication.
+/// not slow each other. `round` is that of the reader.
 using TransferTime = std::function<double(std::int64_t round, int from, int to, double size_bytes)>;
 
 /// What happened in the rounds of all workers.
