@@ -73,8 +73,6 @@ void NeighborRun::fail(int worker) {
   tally_.failure();
   self.state = State::absent;
   self.failed_s = stage_.now();
-  self.gone_from = self.published + 1;
-  self.gone_to = load_.rounds;
   stage_.after(load_.failures.suspect_after_s, [this] { retry_all(); });
   stage_.after(load_.failures.absent_s, [this, worker] { come_back(worker); });
 }
@@ -86,7 +84,7 @@ void NeighborRun::come_back(int worker) {
   std::int64_t last = load_.rounds;
   for (const int j : reads_.at(self.round)->of(worker)) last = std::min(last, at(j).round);
   self.round = std::max(next, last);
-  self.gone_to = self.round;
+  self.skipped.emplace_back(self.published + 1, self.round);
   self.begin_s = stage_.now();
   begin_or_finish(worker);
   retry_all();
@@ -150,9 +148,14 @@ bool NeighborRun::is_suspected(int worker) {
 }
 
 bool NeighborRun::is_left_out(int source, std::int64_t round) {
-  const Worker& other = at(source);
-  const bool skipped = round >= other.gone_from && round < other.gone_to;
-  return is_suspected(source) || (other.state != State::absent && skipped);
+  return is_suspected(source) || has_skipped(source, round);
+}
+
+bool NeighborRun::has_skipped(int worker, std::int64_t round) {
+  const auto& skipped = at(worker).skipped;
+  return std::any_of(skipped.begin(), skipped.end(), [round](const auto& rounds) {
+    return round >= rounds.first && round < rounds.second;
+  });
 }
 
 // Publication r is written where that of round r - 3 was: its readers must have finished.

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 #include "simgrid/stage.hpp"
 #include "simulation/read_lists.hpp"
@@ -27,7 +28,7 @@ class NeighborRun {
     double begin_s = 0, end_s = 0;
     double waited_s = 0;  // for a slot, before the step
     double failed_s = 0;
-    std::int64_t gone_from = 0, gone_to = 0;  // publications that it skipped
+    std::vector<std::pair<std::int64_t, std::int64_t>> skipped;  // publications: [first, end)
   };
 
   // From a source to a reader: one message at a time.
@@ -55,6 +56,7 @@ class NeighborRun {
   bool has_arrived(int worker, int source);
   bool is_left_out(int source, std::int64_t round);
   bool is_suspected(int worker);
+  bool has_skipped(int worker, std::int64_t round);
   bool has_slot(int worker);
   void count_reads(int worker, const simulation::ReadLists& lists);
   void end_round(int worker);

@@ -36,7 +36,11 @@ class SimulatedStage final : public Stage {
                    [this, event = std::move(arrived)] { after(0, event); });
   }
 
-  void finish() override { finished_->release(); }
+  void finish() override {
+    is_finished_ = true;
+    finished_->release();
+  }
+  bool is_finished() const { return is_finished_; }
   void wait_until_finished() { finished_->acquire(); }
 
   std::vector<LinkUse> links() const {
@@ -63,6 +67,7 @@ class SimulatedStage final : public Stage {
   RunOptions options_;
   Carriers carriers_;
   s4u::SemaphorePtr finished_ = s4u::Semaphore::create(0);
+  bool is_finished_ = false;
   std::map<std::pair<std::size_t, std::size_t>, double> sent_bytes_;
 };
 
@@ -97,6 +102,8 @@ simulation::RoundFigures figures_of(const simulation::Workload& load, SimulatedS
     stage.wait_until_finished();
   });
   engine().run();
+  require(stage.is_finished(), ErrorKind::internal,
+          "simulation: at {:.6g} s, workers wait for each other without end", stage.now());
   return workers.tally().figures();
 }
 

@@ -166,6 +166,19 @@ TEST_CASE("SimGrid agrees with the recurrence on all-reduces of workers with the
   }
 }
 
+TEST_CASE("workers that are absent several times do not stop the others") {
+  // Nobody is faster than its own steps: 1000 of 0.5 s. Workers come back after 1 s, and go on with
+  // the others.
+  const std::string failing =
+      "-n 16 --topology one_peer_exponential --failures 200 --absent 1 --step 0.5 --rounds 1000 ";
+  for (const char* more : {"--seed 1", "--seed 2", "--seed 3 --algorithm atc"}) {
+    INFO(more);
+    const nlohmann::json found = simulated(failing + more);
+    CHECK(found["failures"].get<int>() > 100);
+    CHECK(found["seconds"].get<double>() >= 500);
+  }
+}
+
 TEST_CASE("one SimGrid platform from a file") {
   const std::string file = std::string(FAST_SOURCE_DIR) + "/tests/simulation/two_hosts.xml";
   const nlohmann::json pair = simulated(
