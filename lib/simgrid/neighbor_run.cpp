@@ -81,8 +81,9 @@ void NeighborRun::fail(int worker) {
 void NeighborRun::come_back(int worker) {
   Worker& self = at(worker);
   const std::int64_t next = self.round + 1;
-  std::int64_t last = load_.rounds;
-  for (const int j : reads_.at(self.round)->of(worker)) last = std::min(last, at(j).round);
+  const std::shared_ptr<const ReadLists> lists = reads_.at(self.round);
+  std::int64_t last = lists->of(worker).empty() ? next : load_.rounds;
+  for (const int j : lists->of(worker)) last = std::min(last, at(j).round);
   self.round = std::max(next, last);
   self.skipped.emplace_back(self.published + 1, self.round);
   self.begin_s = stage_.now();

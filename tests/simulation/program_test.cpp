@@ -179,6 +179,15 @@ TEST_CASE("workers that are absent several times do not stop the others") {
   }
 }
 
+TEST_CASE("a worker that fails in a round in which it reads nobody comes back") {
+  // Of three workers, one is alone in each round. Nobody skips more rounds than its absence takes.
+  const nlohmann::json found = simulated(
+      "-n 3 --topology alternating_pairs --failures 100 --absent 5 --suspect-after 1 --step 1 "
+      "--rounds 300");
+  CHECK(found["failures"].get<int>() > 5);
+  CHECK(found["seconds"].get<double>() >= 300);
+}
+
 TEST_CASE("one SimGrid platform from a file") {
   const std::string file = std::string(FAST_SOURCE_DIR) + "/tests/simulation/two_hosts.xml";
   const nlohmann::json pair = simulated(
