@@ -101,10 +101,15 @@ class Neighbors {
 
   void round(std::int64_t r) {
     Times freed(workers_.size(), 0);
-    if (exact()) wait_for_slots(r, freed);
     const Times rounds_began = workers_.begins();
-    if (load_.publishes_before_step()) workers_.begin_not_before(freed);
-    workers_.make_steps(r, tally_);
+    if (load_.publishes_before_step()) {
+      wait_for_slots(r, rounds_began, freed);
+      workers_.begin_not_before(freed);
+      workers_.make_steps(r, tally_);
+    } else {
+      workers_.make_steps(r, tally_);
+      wait_for_slots(r, workers_.ends(), freed);
+    }
     publish(freed);
     const std::shared_ptr<const ReadLists> lists = reads_.at(r);
     Times next(workers_.size());
@@ -114,13 +119,18 @@ class Neighbors {
 
   static std::size_t at(int worker) { return static_cast<std::size_t>(worker); }
 
-  // Publication r is written where that of round r - 3 was: its readers must have finished.
-  void wait_for_slots(std::int64_t r, Times& freed) {
-    if (r < slots || (load_.schedule.is_static() && load_.schedule.at(0).is_symmetric())) return;
+  // Publication r is written where that of round r - 3 was: its readers must have finished, or be
+  // suspected. `wanted`: when each worker is ready to write.
+  void wait_for_slots(std::int64_t r, const Times& wanted, Times& freed) {
+    if (!exact() || r < slots ||
+        (load_.schedule.is_static() && load_.schedule.at(0).is_symmetric()))
+      return;
     const std::shared_ptr<const ReadLists> lists = reads_.at(r - slots);
     for (int i = 0; i < workers_.count(); ++i) {
       const double read_s = begins_.at(r - slots + 1, i);
-      for (const int j : lists->of(i)) freed[at(j)] = std::max(freed[at(j)], read_s);
+      for (const int j : lists->of(i)) {
+        freed[at(j)] = std::max(freed[at(j)], unless_suspected(i, wanted[at(j)], read_s));
+      }
     }
   }
 
@@ -183,11 +193,11 @@ class Neighbors {
     return edge.arrived >= needed ? own_s : unless_suspected(edge.source, own_s, edge.arrival_s);
   }
 
-  // Readers wait for an absent worker until they suspect it.
-  double unless_suspected(int source, double own_s, double arrival_s) const {
-    const Absence& absence = workers_.absence(source);
+  // Others wait for an absent worker until they suspect it.
+  double unless_suspected(int other, double own_s, double done_s) const {
+    const Absence& absence = workers_.absence(other);
     const double leaves_s = std::max(own_s, absence.begin_s + load_.failures.suspect_after_s);
-    return leaves_s < absence.end_s && leaves_s < arrival_s ? leaves_s : arrival_s;
+    return leaves_s < absence.end_s && leaves_s < done_s ? leaves_s : done_s;
   }
 
   void count_read(Edge& edge, int reader, std::int64_t r, double at_s) {

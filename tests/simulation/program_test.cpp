@@ -166,6 +166,24 @@ TEST_CASE("SimGrid agrees with the recurrence on all-reduces of workers with the
   }
 }
 
+TEST_CASE("SimGrid agrees with the recurrence on workers that are absent") {
+  // Two failures, of which each costs the others 2 s at most: until they suspect the worker.
+  for (const char* topology : {"one_peer_exponential", "base2", "directed_ring"}) {
+    for (const char* algorithm : {"awc", "atc"}) {
+      const std::string arguments = fmt::format(
+          "-n 16 --topology {} --algorithm {} --failures 2 --absent 60 --suspect-after 2 --step 1 "
+          "--payload 100 --rounds 300",
+          topology, algorithm);
+      INFO(arguments);
+      const double exact = simulated(arguments)["seconds"];
+      CHECK(exact >= 300);
+      CHECK(exact < 306);
+      const nlohmann::json recurrence = simulated(arguments + " --model recurrence");
+      CHECK(recurrence["seconds"].get<double>() == Approx(exact).epsilon(0.005));
+    }
+  }
+}
+
 TEST_CASE("workers that are absent several times do not stop the others") {
   // Nobody is faster than its own steps: 1000 of 0.5 s. Workers come back after 1 s, and go on with
   // the others.

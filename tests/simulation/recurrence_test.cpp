@@ -252,6 +252,23 @@ TEST_CASE(
   CHECK(ring.total_s < together.total_s);
 }
 
+TEST_CASE("a writer waits for a slot of an absent reader until it suspects the reader") {
+  // A failure costs the others the time until they suspect the worker, and the part of its step.
+  for (const TopologyRule& rule : {stencil::ring(true), schedule::one_peer_exponential()}) {
+    for (const auto point : {before, after}) {
+      Workload load = constant(rule, 16, 1);
+      load.rounds = 300;
+      load.publish_point = point;
+      load.failures = {.per_worker_hour = 2, .absent_s = 60, .suspect_after_s = 2, .seed = 1};
+      const RoundFigures found = recur(load, always(0));
+      INFO(load.schedule.name() << ", " << found.failures << " failures");
+      REQUIRE(found.failures > 0);
+      CHECK(found.total_s >= 300);
+      CHECK(found.total_s <= 300 + 3.0 * static_cast<double>(found.failures));
+    }
+  }
+}
+
 TEST_CASE("numbers out of range are refused") {
   Workload load = constant(stencil::ring(), 4, 1);
   load.work.seconds = 0;
