@@ -3,6 +3,7 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/codec/block.hpp>
 #include <fast/codec/codec.hpp>
+#include <fast/codec/sparse.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/check.hpp>
@@ -39,9 +40,13 @@ std::vector<int> hosts_of(const Cluster& cluster) {
   return hosts;
 }
 
-double coded_payload(const Cluster& cluster, const std::string& codec) {
+double coded_payload(const Cluster& cluster, const std::string& codec,
+                     const algorithm::Sparsity& sparsity) {
   const auto parameters = static_cast<std::size_t>(cluster.payload_bytes / sizeof(float));
   const codec::Kind kind = codec::by_name(codec).kind;
+  if (sparsity.bounded()) {
+    return static_cast<double>(codec::SparseShape{sparsity.of(parameters)}.size_bytes());
+  }
   if (kind == codec::Kind::identity) return cluster.payload_bytes;
   return static_cast<double>(codec::coded_bytes(kind, parameters));
 }
@@ -94,6 +99,7 @@ class Planner {
     load.work = steps_of(cluster_, options_);
     const RoundFigures figures = recur(load, allreduce_links(cluster_, pattern));
     const auto at_once = [](std::int64_t, int, int, double) { return 0.0; };
+    allreduce_s_ = std::min(allreduce_s_, figures.mean_s);
     const double steps_s = recur(load, at_once).mean_s;  // of the slowest worker in each round
     const double hidden_s = cluster_.allreduce_overlap * cluster_.step_s;
     Candidate candidate;
@@ -135,13 +141,14 @@ class Planner {
     load.staleness = staleness;
     load.publish_point =
         has_local_steps() ? algorithm::PublishPoint::after_step : rule_.publish_point;
-    load.payload_bytes = coded_payload(cluster_, codec) * rule_.payload_vectors * traveling_share();
+    load.payload_bytes =
+        coded_payload(cluster_, codec, rule_.sparsity) * rule_.payload_vectors * traveling_share();
     load.rounds = options_.rounds;
     load.work = steps_of(cluster_, options_);
     const auto steps = static_cast<double>(rule_.combine_every);
     load.work.seconds *= steps;
     load.work.jitter /= std::sqrt(steps);
-    const RoundFigures figures = on_links(recur(load, early_links(schedule)), load);
+    const RoundFigures figures = with_averages(on_links(recur(load, early_links(schedule)), load));
     Candidate candidate;
     candidate.exchange = name;
     candidate.staleness = staleness;
@@ -168,6 +175,16 @@ class Planner {
     if (figures.mean_s >= least_s) return figures;
     figures.waiting_share = 1 - (1 - figures.waiting_share) * figures.mean_s / least_s;
     figures.mean_s = least_s;
+    return figures;
+  }
+
+  // One of so many combinations is an all-reduce in place of an exchange with neighbors.
+  RoundFigures with_averages(RoundFigures figures) const {
+    if (rule_.average_every == 0) return figures;
+    const double share = 1.0 / static_cast<double>(rule_.average_every);
+    const double average_s =
+        allreduce_s_ + static_cast<double>(rule_.combine_every - 1) * cluster_.step_s;
+    figures.mean_s += share * (average_s - figures.mean_s);
     return figures;
   }
 
@@ -223,7 +240,8 @@ class Planner {
   const PlanOptions& options_;
   algorithm::Declaration rule_;
   Plan plan_;
-  std::map<int, Mixing> known_;  // by delay, of one schedule
+  double allreduce_s_ = std::numeric_limits<double>::infinity();  // the fastest, with its step
+  std::map<int, Mixing> known_;                                   // by delay, of one schedule
 };
 
 }  // namespace

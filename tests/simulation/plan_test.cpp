@@ -7,6 +7,7 @@
 #include <fast/topology/placement.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
+#include <string>
 
 #include "support/catch.hpp"
 
@@ -256,6 +257,30 @@ TEST_CASE("a plan counts the part of the weights that travels") {
   options.parameters = {{"fraction", "0.125"}};
   // awc hides the step behind the message, sparta publishes after the step.
   CHECK(found(plan(cluster, options), "ring").round_s == Approx(0.1 + whole / 8));
+}
+
+TEST_CASE("a plan counts the entries that choco sends") {
+  Cluster cluster = fast_network();
+  cluster.link_bandwidth = 1e6;
+  PlanOptions options = one("ring");
+  options.algorithm = "choco";
+  options.parameters = {{"fraction", "0.01"}};
+  // 1 % of 10^6 parameters, an index and a value of 4 bytes each. Two messages share a link.
+  CHECK(found(plan(cluster, options), "ring").round_s ==
+        Approx(0.1 + 2 * 8 * 1e4 / 1e6).epsilon(0.001));
+}
+
+TEST_CASE("a plan counts the exact averages of gossip_pga in place of neighbors") {
+  Cluster cluster = fast_network();
+  cluster.link_bandwidth = 1e7;
+  PlanOptions options = one("ring");
+  options.algorithm = "gossip_pga";
+  const double neighbors_s = 0.1 + 2 * 0.4, allreduce_s = 0.1 + 2 * 7.0 / 8 * 0.4;
+  for (const int period : {1, 4, 1000}) {
+    options.parameters = {{"period", std::to_string(period)}};
+    CHECK(found(plan(cluster, options), "ring").round_s ==
+          Approx(neighbors_s + (allreduce_s - neighbors_s) / period));
+  }
 }
 
 TEST_CASE("a plan leaves out what its algorithm does not run on or with") {
