@@ -26,7 +26,8 @@ using Rows = std::vector<MixingRow>;
 // The matrices of a schedule.
 class Matrices {
  public:
-  Matrices(const Schedule& schedule, WeightRule rule) : schedule_(schedule), rule_(rule) {}
+  Matrices(const Schedule& schedule, WeightRule rule, bool lazy)
+      : schedule_(schedule), rule_(rule), lazy_(lazy) {}
 
   const Rows& at(std::int64_t round) {
     const std::int64_t period = schedule_.period();
@@ -50,12 +51,14 @@ class Matrices {
   Rows make(std::int64_t round) const {
     const Topology topology = schedule_.at(round);
     Rows rows;
-    for (int i = 0; i < topology.workers(); ++i) rows.push_back(mixing_row(topology, i, rule_));
+    for (int i = 0; i < topology.workers(); ++i)
+      rows.push_back(mixing_row(topology, i, rule_, lazy_));
     return rows;
   }
 
   const Schedule& schedule_;
   WeightRule rule_;
+  bool lazy_;
   std::map<std::int64_t, Rows> known_;
 };
 
@@ -109,10 +112,10 @@ std::vector<int> sampled_workers(int workers, double cost_each) {
 }  // namespace
 
 double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay delay,
-                           WeightRule rule) {
+                           WeightRule rule, bool lazy) {
   require(gamma > 0 && gamma < 1, ErrorKind::argument,
           "effective neighbors: a decay of {}; it is between 0 and 1", gamma);
-  Matrices matrices(schedule, rule);
+  Matrices matrices(schedule, rule, lazy);
   const int rounds = std::max(1, static_cast<int>(std::log(negligible) / std::log(gamma)));
   const std::vector<int> starts = sampled_workers(schedule.workers(), matrices.products() * rounds);
   const auto count = static_cast<double>(starts.size());
@@ -138,12 +141,12 @@ double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay d
 }
 
 std::optional<double> rounds_to_consensus(const Schedule& schedule, MixingDelay delay,
-                                          WeightRule rule) {
+                                          WeightRule rule, bool lazy) {
   if (delay.rounds == 0) {
-    const std::optional<Figure> figure = analyze(schedule, rule).rounds_to_consensus;
+    const std::optional<Figure> figure = analyze(schedule, rule, lazy).rounds_to_consensus;
     return figure ? std::optional(figure->value) : std::nullopt;
   }
-  Matrices matrices(schedule, rule);
+  Matrices matrices(schedule, rule, lazy);
   Rng rng(1);
   Vector start(static_cast<std::size_t>(schedule.workers()));
   std::generate(start.begin(), start.end(), [&] { return rng.normal(); });

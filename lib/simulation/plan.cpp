@@ -122,10 +122,11 @@ class Planner {
     const Schedule schedule = placed(made, place(made, hosts_of(cluster_)).worker_of_rank);
     require(check_mixing(schedule).doubly_stochastic_on_average(), ErrorKind::topology,
             "its weights do not preserve the mean");
-    static_cast<void>(fitting_weights(made, rule_, WeightRule::automatic, false));
+    weights_ = fitting_weights(made, rule_, WeightRule::automatic, false);
     known_.clear();
     for (const std::int64_t staleness : options_.staleness) {
       if (staleness > 0 && !rule_.why_synchronous.empty()) continue;
+      if (!fits(made, name, staleness)) continue;
       for (const std::string& codec : options_.codecs) {
         if (takes(codec)) add(made, schedule, name, staleness, codec);
       }
@@ -133,6 +134,15 @@ class Planner {
   } catch (const Error& error) {
     if (!options_.topologies.empty() && error.kind() != ErrorKind::topology) throw;
     plan_.left_out.push_back(fmt::format("{}: {}", name, error.what()));
+  }
+
+  bool fits(const Schedule& made, const std::string& name, std::int64_t staleness) try {
+    static_cast<void>(fitting_weights(made, rule_, WeightRule::automatic, false, staleness));
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::topology) throw;
+    plan_.left_out.push_back(fmt::format("{} at staleness {}: {}", name, staleness, error.what()));
+    return false;
   }
 
   void add(const Schedule& made, const Schedule& schedule, const std::string& name,
@@ -222,8 +232,9 @@ class Planner {
     const auto found = known_.find(delay);
     if (found != known_.end()) return found->second;
     Mixing mixing;
-    mixing.neighbors = effective_neighbors(schedule, cluster_.decay, {delay});
-    mixing.rounds = rounds_to_consensus(schedule, {delay});
+    mixing.neighbors =
+        effective_neighbors(schedule, cluster_.decay, {delay}, weights_.rule, weights_.lazy);
+    mixing.rounds = rounds_to_consensus(schedule, {delay}, weights_.rule, weights_.lazy);
     return known_.emplace(delay, mixing).first->second;
   }
 
@@ -241,7 +252,9 @@ class Planner {
   algorithm::Declaration rule_;
   Plan plan_;
   double allreduce_s_ = std::numeric_limits<double>::infinity();  // the fastest, with its step
-  std::map<int, Mixing> known_;                                   // by delay, of one schedule
+  // Of one schedule: the weights with which the rule runs, and what they can do by delay.
+  FittingWeights weights_;
+  std::map<int, Mixing> known_;
 };
 
 }  // namespace

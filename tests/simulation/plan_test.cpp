@@ -299,6 +299,33 @@ TEST_CASE("a plan leaves out what its algorithm does not run on or with") {
       std::ranges::any_of(coded.candidates, [](const Candidate& c) { return c.codec == "int4"; }));
 }
 
+TEST_CASE("a plan leaves out the staleness at which its algorithm does not run") {
+  PlanOptions options = one("base2");
+  options.algorithm = "push_sum";
+  options.staleness = {0, 1};
+  const Plan made = plan(fast_network(), options);
+  CHECK(found(made, "base2").staleness == 0);
+  CHECK(std::ranges::none_of(made.candidates, [](const Candidate& c) { return c.staleness == 1; }));
+  REQUIRE(made.left_out.size() == 1);
+  CHECK_THAT(made.left_out.front(), Contains("base2 at staleness 1") && Contains("push_sum"));
+  options.topologies = {"ring"};
+  CHECK(plan(fast_network(), options).left_out.empty());
+}
+
+TEST_CASE("a plan takes the weights with which its algorithm runs") {
+  Cluster cluster = fast_network();
+  cluster.hosts = 16;
+  const auto rounds = [&](const char* algorithm) {
+    PlanOptions options = one("torus2d");
+    options.algorithm = algorithm;
+    const Candidate torus = found(plan(cluster, options), "torus2d");
+    return *torus.consensus_s / torus.round_s;
+  };
+  // The gap of a torus of 4x4 is 0.4. d2 runs with lazy weights, whose gap is half of it.
+  CHECK(rounds("atc") == Approx(std::ceil(std::log(1e-3) / std::log(0.6))));
+  CHECK(rounds("d2") == Approx(std::ceil(std::log(1e-3) / std::log(0.8))));
+}
+
 TEST_CASE("unknown names are refused, and what does not fit is left out") {
   PlanOptions options = one("ring");
   options.codecs = {"int7"};

@@ -21,12 +21,13 @@ struct MixingDelay {
 /// the workers, drawn by a fixed seed. Throws Error(argument) unless 0 < γ < 1, and Error(topology)
 /// when the rule does not fit.
 double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay delay = {},
-                           WeightRule rule = WeightRule::automatic);
+                           WeightRule rule = WeightRule::automatic, bool lazy = false);
 
 /// Rounds until a disagreement has shrunk to 1/1000. Without delay that of analyze(); with delay
 /// from the rate at which the spread of random values shrinks in the end, as far as a simulation of
 /// some seconds sees it. None when it does not shrink.
 std::optional<double> rounds_to_consensus(const Schedule& schedule, MixingDelay delay = {},
-                                          WeightRule rule = WeightRule::automatic);
+                                          WeightRule rule = WeightRule::automatic,
+                                          bool lazy = false);
 
 }  // namespace fast::simulation
