@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 namespace fast::simulation {
 namespace {
@@ -25,7 +26,7 @@ class StepMeans {
     last_step_ = step.get<double>();
     if (rounds > 0 && phase.get<double>() > 0) means_.push_back(phase.get<double>() / rounds);
   }
-  void restart() { last_step_ = 0; }
+  void begin_at(double step) { last_step_ = step; }
   const std::vector<double>& means() const { return means_; }
 
  private:
@@ -34,13 +35,29 @@ class StepMeans {
   std::vector<double> means_;
 };
 
+double number(const json& line, const char* key) {
+  const json found = line.value(key, json());
+  return found.is_number() ? found.get<double>() : 0;
+}
+
+// The round from which on the lines behind this one count; none: this line begins nothing.
+std::optional<double> begins_at(const json& line) {
+  if (line.value("kind", "") == "start") return number(line, "resumed_step");
+  const std::string event = line.value("event", "");
+  if (event == "seat taken" || event == "joined") return number(line, "step");
+  return {};
+}
+
 std::vector<double> steps_in(const std::filesystem::path& path) {
   StepMeans intervals("interval"), epochs("epoch");
   std::ifstream file(path);
   for (std::string text; std::getline(file, text);) {
     const json line = json::parse(text, nullptr, false);
     if (!line.is_object()) continue;  // a run that was killed may end within a line
-    if (line.value("kind", "") == "start") intervals.restart(), epochs.restart();
+    if (const std::optional<double> step = begins_at(line)) {
+      intervals.begin_at(*step);
+      epochs.begin_at(*step);
+    }
     intervals.take(line);
     epochs.take(line);
   }

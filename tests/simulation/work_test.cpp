@@ -53,6 +53,28 @@ TEST_CASE("failures come at their rate") {
   CHECK(Failures{}.fails_after(0, 0, 1e9) < 0);
 }
 
+TEST_CASE("rounds before a resume, a seat or a join are not counted as measured") {
+  const fast::testing::TemporaryDirectory directory;
+  std::filesystem::create_directories(directory.path() / "metrics");
+  const char* interval = R"({"kind":"interval","step":110,"phases":{"step":2.0}})";
+  const char* epoch = R"({"kind":"epoch","step":110,"phases":{"step":2.0}})";
+  const auto write = [&](const char* name, const std::vector<std::string>& lines) {
+    std::ofstream file(directory.path() / "metrics" / name);
+    for (const std::string& line : lines) file << line << "\n";
+  };
+  write("0.jsonl", {R"({"kind":"start","resumed_step":100})", interval});
+  write("1.jsonl", {R"({"kind":"start","resumed_step":100})", epoch});
+  write("2.jsonl", {R"({"kind":"event","event":"seat taken","step":100,"worker":2})", interval});
+  write("3.jsonl", {R"({"kind":"start"})", R"({"kind":"event","event":"joined","step":100})",
+                    R"({"kind":"event","event":"checkpoint","step":105})", interval});
+  // Resumed after a kill: rounds 100 to 110 once more.
+  write("4.jsonl", {R"({"kind":"start"})", R"({"kind":"interval","step":110,"phases":{"step":22}})",
+                    R"({"kind":"start","resumed_step":100})", interval});
+  const std::vector<std::vector<double>> steps = measured_steps(directory.path().string());
+  using List = std::vector<double>;
+  CHECK(steps == std::vector<List>{{0.2}, {0.2}, {0.2}, {0.2}, {0.2, 0.2}});
+}
+
 TEST_CASE("steps come from the metrics of a run") {
   const fast::testing::TemporaryDirectory directory;
   std::filesystem::create_directories(directory.path() / "metrics");
