@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t most_dense_workers = 400;
 constexpr double consensus = 1e-3;
 constexpr int most_measured_rounds = 10'000;
+constexpr double most_reads = 5e8;
+constexpr double shrinking = 0.9;  // what is left after half of the measured rounds
 constexpr double negligible = 1e-12;
 
 using Vector = std::vector<double>;
@@ -120,9 +122,33 @@ int rounds_to_exact_average(const Schedule& schedule, WeightRule rule, bool lazy
   return std::max(1, rounds);
 }
 
+// From a random start. If the disagreement shrinks too slowly to wait for: from its rate.
+std::optional<double> measured_rounds(const Schedule& schedule, WeightRule rule, bool lazy,
+                                      double edges_a_round) {
+  Vector x(static_cast<std::size_t>(schedule.workers()));
+  Rng rng(1);
+  std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
+  const double start = distance_from_mean(x);
+  if (start == 0) return 0;
+  const double most = std::min<double>(most_measured_rounds, most_reads / edges_a_round);
+  std::vector<double> left = {1};
+  MixingRows rows;
+  while (left.back() > consensus && static_cast<double>(left.size()) <= most) {
+    const auto round = static_cast<std::int64_t>(left.size()) - 1;
+    if (round == 0 || !schedule.is_static()) rows = rows_of(schedule.at(round), rule, lazy);
+    x = times(rows, x);
+    left.push_back(distance_from_mean(x) / start);
+  }
+  const std::size_t end = left.size() - 1, middle = end / 2;
+  if (left[end] <= consensus) return static_cast<double>(end);
+  if (!(left[end] < shrinking * left[middle])) return std::nullopt;
+  const double rate = std::log(left[end] / left[middle]) / static_cast<double>(end - middle);
+  return static_cast<double>(end) + std::ceil(std::log(consensus / left[end]) / rate);
+}
+
 void set_rounds(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& result) {
-  if (result.gap) {
-    if (result.gap->value <= negligible || !result.check.rows) return;
+  if (result.gap && !result.check.rows) return;
+  if (result.gap && result.gap->value > negligible) {
     if (result.gap->value == 1) {
       const int rounds = rounds_to_exact_average(schedule, rule, lazy);
       result.rounds_to_consensus = Figure{static_cast<double>(rounds), result.gap->is_bound};
@@ -135,16 +161,10 @@ void set_rounds(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& 
         Figure{periods * static_cast<double>(schedule.period()), result.gap->is_bound};
     return;
   }
-  Vector x(static_cast<std::size_t>(schedule.workers()));
-  Rng rng(1);
-  std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
-  const double start = distance_from_mean(x);
-  for (int t = 0; t < most_measured_rounds; ++t) {
-    if (distance_from_mean(x) <= consensus * start) {
-      result.rounds_to_consensus = Figure{static_cast<double>(t), true};
-      return;
-    }
-    x = times(rows_of(schedule.at(t), rule, lazy), x);
+  result.rounds_are_measured = true;
+  const double edges = result.workers * (1 + result.average_edges);
+  if (const auto rounds = measured_rounds(schedule, rule, lazy, edges)) {
+    result.rounds_to_consensus = Figure{*rounds, true};
   }
 }
 

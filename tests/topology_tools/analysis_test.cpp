@@ -48,6 +48,27 @@ TEST_CASE("rounds to consensus follow from the gap, an exact schedule takes one 
   CHECK_FALSE(analyze(Topology("apart", {{1}, {0}, {3}, {2}})).rounds_to_consensus);
 }
 
+TEST_CASE("where the gap is not above 0, rounds are measured") {
+  // Each reads 2 i and 2 i + 1 (mod 4): the exact average after two rounds, though the norm is 1.
+  const std::vector<std::vector<double>> halves = {{.5}, {.5, .5}, {.5, .5}, {.5}};
+  const Analysis de_bruijn = analyze(Topology("de Bruijn", {{1}, {2, 3}, {0, 1}, {2}}, halves));
+  CHECK(de_bruijn.gap->value == Approx(0).margin(1e-9));
+  REQUIRE(de_bruijn.rounds_to_consensus);
+  CHECK(de_bruijn.rounds_to_consensus->value == 2);
+  CHECK(de_bruijn.rounds_are_measured);
+  // Eigenvalues 1, 0.5 and -0.4: about log2 1000 rounds.
+  const Analysis star = analyze(graph::star().make(10), WeightRule::uniform_rows);
+  CHECK(star.gap->value < 0);
+  REQUIRE(star.rounds_to_consensus);
+  CHECK(star.rounds_to_consensus->value >= 8);
+  CHECK(star.rounds_to_consensus->value <= 12);
+  // Values that move around a ring never agree.
+  const std::vector<std::vector<double>> whole(3, {1.0});
+  const Analysis shift = analyze(Topology("shift", {{2}, {0}, {1}}, whole));
+  CHECK(shift.gap->value == Approx(0).margin(1e-9));
+  CHECK_FALSE(shift.rounds_to_consensus);
+}
+
 TEST_CASE("the stability factor of a 4x4 torus with momentum is the known one") {
   const Analysis torus = analyze(stencil::torus2d().make(16));
   CHECK(awc_stability_factor(torus.smallest_eigenvalue->value, 0.9) == Approx(.76));

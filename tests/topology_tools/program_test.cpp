@@ -129,6 +129,18 @@ TEST_CASE("list, show, compare and pictures do what they say") {
   CHECK_THAT(wrong.output, Contains("there is no \"rnig\"; choose from"));
 }
 
+TEST_CASE("a gap that is not above 0 is no reason to say that workers do not agree") {
+  const std::string star = run("show star -n 10 --weights uniform_rows").output;
+  CHECK_THAT(star, Contains("gives no rate") && !Contains("do not come to agree"));
+  const std::string table = run("compare ring star -n 10 --weights uniform_rows").output;
+  CHECK(table.find("\nstar") < table.find("\nring"));
+  const std::filesystem::path folder = fresh_folder();
+  const std::string path = folder / "apart.toml";
+  std::ofstream(path) << "edges = [[0, 1], [2, 3]]\n";
+  CHECK_THAT(run("show " + path).output, Contains("do not come to agree"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("pairs on a torus are drawn on a grid, a hierarchy as clusters") {
   const auto centers = [](const std::string& arguments) {
     const std::string svg = run("show " + arguments + " --svg -").output;

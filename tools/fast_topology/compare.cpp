@@ -53,7 +53,7 @@ void print_row(const Compared& each) {
   fmt::print(
       "{:<28}{:>10.3g}{:>12}{:>10}{:>10}{:>14}\n", a.name, a.average_edges,
       a.gap ? fmt::format("{:.5f}", a.gap->value) : "-", shown(a.diameter, ">="),
-      shown(a.rounds_to_consensus, a.period == 0 ? "~" : ">="),
+      shown(a.rounds_to_consensus, a.rounds_are_measured ? "~" : ">="),
       a.rounds_to_consensus ? fmt::format("{:.4g}", rounds_of(each) * a.average_edges) : "-");
 }
 

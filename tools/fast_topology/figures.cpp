@@ -50,7 +50,8 @@ void print_mixing(const Analysis& a) {
   line("gap", shown(a.gap, "at most"));
   line("smallest eigenvalue", shown(a.smallest_eigenvalue, "at most"));
   line("diameter", shown(a.diameter, "at least"));
-  line("rounds to 1e-3", shown(a.rounds_to_consensus, a.period == 0 ? "about" : "at least"));
+  line("rounds to 1e-3",
+       shown(a.rounds_to_consensus, a.rounds_are_measured ? "about" : "at least"));
 }
 
 /// For the options that were given.

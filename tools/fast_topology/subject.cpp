@@ -76,7 +76,10 @@ std::vector<std::string> warnings_of(const Subject& subject, const Analysis& ana
   std::vector<std::string> warnings = analysis.check.findings;
   if (const auto warning = warning_of_period(subject)) warnings.push_back(*warning);
   if (analysis.gap && analysis.gap->value < 1e-12) {
-    warnings.push_back("the gap is 0: workers do not come to agree with these weights");
+    warnings.push_back(analysis.rounds_to_consensus
+                           ? "the gap is not above 0 and gives no rate; rounds are measured from a "
+                             "random start"
+                           : "the gap is 0: workers do not come to agree with these weights");
   }
   return warnings;
 }

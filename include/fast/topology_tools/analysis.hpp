@@ -30,9 +30,11 @@ struct Analysis {
   /// Of the graph of all edges of a period: hops from any worker to any other; none when it is not
   /// connected. A bound: at least.
   std::optional<Figure> diameter;
-  /// Rounds until a disagreement has shrunk to 1/1000: from the gap, for the worst start; of an
-  /// endless schedule measured from a random one (is_bound: at least). None when it never does.
+  /// Rounds until a disagreement has shrunk to 1/1000: from the gap, for the worst start. Where
+  /// there is no gap or it is not above 0, measured from a random start (is_bound: at least). None
+  /// when it never does.
   std::optional<Figure> rounds_to_consensus;
+  bool rounds_are_measured = false;
   double average_edges = 0;  ///< values read by all workers in a round, divided by workers
 };
 
