@@ -8,6 +8,7 @@
 #include <fast/topology_tools/analysis.hpp>
 #include <map>
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace fast::simulation {
@@ -18,7 +19,9 @@ constexpr double consensus = 1e-3;
 constexpr double settled = 1e-7;
 constexpr double exact = 1e-12;
 constexpr double most_products = 1e8;
-constexpr std::size_t most_kept_rounds = 64;
+constexpr double most_kept_products = 1e6;
+constexpr double least_kept_rounds = 64;
+constexpr double products_to_make = 10;  // a row costs as much as so many products with it
 
 using Vector = std::vector<double>;
 using Rows = std::vector<MixingRow>;
@@ -27,27 +30,31 @@ using Rows = std::vector<MixingRow>;
 class Matrices {
  public:
   Matrices(const Schedule& schedule, WeightRule rule, bool lazy)
-      : schedule_(schedule), rule_(rule), lazy_(lazy) {}
+      : schedule_(schedule), rule_(rule), lazy_(lazy), products_(products_of(make(0))) {}
 
   const Rows& at(std::int64_t round) {
     const std::int64_t period = schedule_.period();
     const std::int64_t key = period > 0 ? round % period : round;
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
-    if (known_.size() >= most_kept_rounds) known_.erase(known_.begin());
+    if (static_cast<double>(known_.size()) >= kept_rounds()) known_.erase(known_.begin());
     return known_.emplace(key, make(key)).first->second;
   }
-  double products() {
-    double count = 0;
-    for (const MixingRow& row : at(0)) count += 1 + static_cast<double>(row.weights.size());
-    return count;
+  /// Of one round with one vector.
+  double products() const { return products_; }
+  /// The same with the work to make the rows again, where they are not kept.
+  double cost() const {
+    return products_ * (static_cast<double>(phases()) <= kept_rounds() ? 1 : products_to_make);
   }
-  std::int64_t phases() const {
-    const std::int64_t period = schedule_.period();
-    return period > 0 && period <= static_cast<std::int64_t>(most_kept_rounds) ? period : 1;
-  }
+  std::int64_t phases() const { return schedule_.period_or(1); }
 
  private:
+  double kept_rounds() const { return std::max(least_kept_rounds, most_kept_products / products_); }
+  static double products_of(const Rows& rows) {
+    double count = 0;
+    for (const MixingRow& row : rows) count += 1 + static_cast<double>(row.weights.size());
+    return count;
+  }
   Rows make(std::int64_t round) const {
     const Topology topology = schedule_.at(round);
     Rows rows;
@@ -60,6 +67,7 @@ class Matrices {
   WeightRule rule_;
   bool lazy_;
   std::map<std::int64_t, Rows> known_;
+  double products_;
 };
 
 // x, and its last rounds: the values that neighbors see are late.
@@ -99,15 +107,73 @@ double spread(const Vector& x) {
   return std::sqrt(sum);
 }
 
-std::vector<int> sampled_workers(int workers, double cost_each) {
-  std::vector<int> all(static_cast<std::size_t>(workers));
-  std::iota(all.begin(), all.end(), 0);
-  const auto most = static_cast<std::size_t>(std::max(4.0, most_products / cost_each));
-  if (all.size() <= most) return all;
-  Rng(1).shuffle(std::span(all));
-  all.resize(most);
-  return all;
+// Where an impulse starts: at a worker, in a round of the period.
+struct Start {
+  int worker = 0;
+  std::int64_t phase = 0;
+};
+
+// All pairs, or as many as the cost allows: rounds in even steps through the period, ascending, and
+// workers in random order.
+std::vector<Start> sampled_starts(int workers, std::int64_t phases, double cost_each) {
+  std::vector<int> order(static_cast<std::size_t>(workers));
+  std::iota(order.begin(), order.end(), 0);
+  Rng(1).shuffle(std::span(order));
+  const auto all = static_cast<std::int64_t>(workers) * phases;
+  const auto most = static_cast<std::int64_t>(std::max(4.0, most_products / cost_each));
+  std::int64_t count = std::min(all, most);
+  if (count > phases) count -= count % phases;
+  std::vector<Start> starts;
+  for (std::int64_t k = 0; k < count; ++k) {
+    starts.push_back({order[static_cast<std::size_t>(k % workers)], k * phases / count});
+  }
+  return starts;
 }
+
+// Means over starts, by rounds from the start.
+class Impulses {
+ public:
+  Impulses(Matrices& matrices, int workers, int rounds, MixingDelay delay)
+      : matrices_(matrices),
+        zero_(static_cast<std::size_t>(workers)),
+        delay_(delay),
+        moved_(static_cast<std::size_t>(rounds)),
+        squares_(moved_) {}
+
+  /// Those of one phase together, so that the rows of a round are made once.
+  void add(std::span<const Start> starts, double weight) {
+    std::vector<Delayed> columns;
+    for (const Start& start : starts) columns.push_back(impulse_at(start.worker));
+    for (std::size_t t = 0; t < moved_.size(); ++t) {
+      const Rows& rows = matrices_.at(starts.front().phase + static_cast<std::int64_t>(t));
+      for (Delayed& column : columns) {
+        column.mix(rows);
+        moved_[t] += weight * sum_of(column.now());
+        squares_[t] += weight * square_of(column.now());
+      }
+    }
+  }
+  double signal_to_noise(double gamma) const {
+    double signal = 0, noise = 0, decay = 1;
+    for (std::size_t t = 0; t < moved_.size(); ++t, decay *= gamma) {
+      signal += decay * moved_[t] * moved_[t];
+      noise += decay * squares_[t];
+    }
+    return signal / noise;
+  }
+
+ private:
+  Delayed impulse_at(int worker) const {
+    Vector unit = zero_;
+    unit[static_cast<std::size_t>(worker)] = 1;
+    return {std::move(unit), zero_, delay_};
+  }
+
+  Matrices& matrices_;
+  Vector zero_;
+  MixingDelay delay_;
+  Vector moved_, squares_;
+};
 
 }  // namespace
 
@@ -117,27 +183,16 @@ double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay d
           "effective neighbors: a decay of {}; it is between 0 and 1", gamma);
   Matrices matrices(schedule, rule, lazy);
   const int rounds = std::max(1, static_cast<int>(std::log(negligible) / std::log(gamma)));
-  const std::vector<int> starts = sampled_workers(schedule.workers(), matrices.products() * rounds);
-  const auto count = static_cast<double>(starts.size());
-  const Vector zero(static_cast<std::size_t>(schedule.workers()));
-  std::vector<Delayed> columns;
-  for (const int worker : starts) {
-    Vector unit = zero;
-    unit[static_cast<std::size_t>(worker)] = 1;
-    columns.emplace_back(std::move(unit), zero, delay);
+  const std::vector<Start> starts =
+      sampled_starts(schedule.workers(), matrices.phases(), matrices.cost() * rounds);
+  Impulses impulses(matrices, schedule.workers(), rounds, delay);
+  for (auto first = starts.begin(); first != starts.end();) {
+    const auto end = std::find_if(first, starts.end(),
+                                  [&](const Start& start) { return start.phase != first->phase; });
+    impulses.add({first, end}, 1 / static_cast<double>(starts.size()));
+    first = end;
   }
-  double signal = 0, noise = 0, decay = 1;
-  for (int t = 0; t < rounds; ++t, decay *= gamma) {
-    double moved = 0, squares = 0;
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      columns[c].mix(matrices.at(t + static_cast<std::int64_t>(c) % matrices.phases()));
-      moved += sum_of(columns[c].now()) / count;
-      squares += square_of(columns[c].now()) / count;
-    }
-    signal += decay * moved * moved;
-    noise += decay * squares;
-  }
-  return signal / noise;
+  return impulses.signal_to_noise(gamma);
 }
 
 std::optional<double> rounds_to_consensus(const Schedule& schedule, MixingDelay delay,

@@ -2,6 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/simulation/mixing_time.hpp>
 #include <fast/topology/graphs.hpp>
+#include <fast/topology/load.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <numbers>
@@ -53,6 +54,18 @@ TEST_CASE("effective neighbors of one-peer exponential follow from its exact ave
   const double noise = 1.0 / 2 + gamma / 4 + gamma * gamma / 8 / (1 - gamma);
   CHECK(effective_neighbors(schedule::one_peer_exponential().make(8), gamma) ==
         Approx(1 / (1 - gamma) / noise).epsilon(1e-3));
+}
+
+TEST_CASE("effective neighbors are means over all workers and rounds of a period") {
+  // By dense products of all pairs of worker and first round, apart from this library.
+  const double gamma = 0.951;
+  const auto found = [&](const TopologyRule& rule, int workers) {
+    return effective_neighbors(rule.make(workers), gamma);
+  };
+  CHECK(found(topology_from("hierarchical_one_peer"), 16) == Approx(7.1320).epsilon(1e-3));
+  CHECK(found(topology_from("base2"), 10) == Approx(6.4491).epsilon(1e-3));
+  CHECK(found(topology_from("base2"), 12) == Approx(7.6215).epsilon(1e-3));
+  CHECK(found(topology_from("sites"), 16) == Approx(4.7579).epsilon(1e-3));  // a period of 400
 }
 
 TEST_CASE("a delay makes fewer effective neighbors, and consensus slower") {

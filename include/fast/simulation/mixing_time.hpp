@@ -17,8 +17,9 @@ struct MixingDelay {
 /// random walk x ← W(√γ x + ξ) with normal noise ξ, the variance of a worker alone, 1/(1-γ),
 /// divided by the mean variance of the workers. From 1 (no mixing) to N (exact averages). With a
 /// delay, both variances are divided by the square of what a constant drift moves a worker.
-/// Exact for schedules that look alike from every worker and for few workers; else from samples of
-/// the workers, drawn by a fixed seed. Throws Error(argument) unless 0 < γ < 1, and Error(topology)
+/// In the mean over the workers and the rounds of a period in which values start. Exact for static
+/// topologies that look alike from every worker and for few workers; else from samples, drawn by a
+/// fixed seed. Throws Error(argument) unless 0 < γ < 1, and Error(topology)
 /// when the rule does not fit.
 double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay delay = {},
                            WeightRule rule = WeightRule::automatic, bool lazy = false);
