@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/simulation/workload.hpp>
 #include <utility>
@@ -18,15 +19,15 @@ constexpr std::array<std::pair<Pattern, std::string_view>, 5> patterns = {
      {Pattern::nobody, "none"}}};
 
 void check_steps(const WorkTimes& work, int workers) {
-  require(work.seconds > 0, ErrorKind::argument, "simulation: steps of {} s; they take time",
-          work.seconds);
+  require(work.seconds > 0 && std::isfinite(work.seconds), ErrorKind::argument,
+          "simulation: steps of {} s; they take time, and end", work.seconds);
   require(work.jitter >= 0 && work.jitter <= 3, ErrorKind::argument,
           "simulation: a jitter of {}; it is from 0 to 3", work.jitter);
   for (const auto& [worker, factor] : work.slow) {
     require(worker >= 0 && worker < workers, ErrorKind::argument,
             "simulation: slow worker {}, but workers are 0 to {}", worker, workers - 1);
-    require(factor > 0, ErrorKind::argument,
-            "simulation: the factor {} of worker {}; it is above 0", factor, worker);
+    require(factor > 0 && std::isfinite(factor), ErrorKind::argument,
+            "simulation: the factor {} of worker {}; it is above 0 and finite", factor, worker);
   }
 }
 
@@ -58,8 +59,11 @@ void check(const Workload& workload) {
           workload.rounds);
   check_steps(workload.work, workload.schedule.workers());
   const Failures& failures = workload.failures;
-  require(failures.per_worker_hour >= 0 && failures.absent_s >= 0 && failures.suspect_after_s >= 0,
-          ErrorKind::argument, "simulation: rates and times of failures are at least 0");
+  for (const double each :
+       {failures.per_worker_hour, failures.absent_s, failures.suspect_after_s}) {
+    require(each >= 0 && std::isfinite(each), ErrorKind::argument,
+            "simulation: {}; rates and times of failures are at least 0 and finite", each);
+  }
 }
 
 }  // namespace fast::simulation

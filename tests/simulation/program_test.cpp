@@ -224,7 +224,20 @@ TEST_CASE("mistakes give one line") {
   check_refused("--slow 3", "--slow: \"3\"; WORKER:FACTOR is required, for example 3:2.5");
   check_refused("--slow 99:2", "slow worker 99");
   check_refused("--step 0", "they take time");
-  check_refused("--bandwidth 0", "bandwidths are above 0");
+  for (const char* model : {"simgrid", "recurrence"}) {
+    const std::string rest = std::string(" --model ") + model;
+    for (const char* value : {"0", "-1", "nan", "inf"}) {
+      for (const char* option : {"--bandwidth", "--wan-bandwidth", "--memory-bandwidth"}) {
+        check_refused(fmt::format("{} {}{}", option, value, rest),
+                      fmt::format("{}: {}; a finite number above 0 is required", option, value));
+      }
+    }
+    check_refused("--latency -1" + rest, "--latency: -1; a finite number, 0 or more, is required");
+    check_refused("--wan-latency nan" + rest, "--wan-latency: nan; a finite number");
+    check_refused("--step inf" + rest, "steps of inf s; they take time, and end");
+    check_refused("--slow 1:inf" + rest, "the factor inf of worker 1");
+    check_refused("--absent inf" + rest, "at least 0 and finite");
+  }
   check_refused("--workers-per-host 0", "at least 1 is required");
   check_refused("--topology nowhere", "nowhere");
   check_refused("--exchange ring -n 5000", "too many");

@@ -6,6 +6,7 @@
 #include <fast/simulation/recurrence.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
+#include <limits>
 
 #include "support/catch.hpp"
 #include "support/seed.hpp"
@@ -273,6 +274,8 @@ TEST_CASE("numbers out of range are refused") {
   Workload load = constant(stencil::ring(), 4, 1);
   load.work.seconds = 0;
   CHECK_THROWS_WITH(recur(load, always(0)), Contains("they take time"));
+  load.work.seconds = std::numeric_limits<double>::infinity();
+  CHECK_THROWS_WITH(recur(load, always(0)), Contains("they take time, and end"));
   load.work.seconds = 1;
   load.work.slow[9] = 2;
   CHECK_THROWS_WITH(recur(load, always(0)), Contains("workers are 0 to 3"));

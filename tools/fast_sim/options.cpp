@@ -1,9 +1,11 @@
 #include "fast_sim/options.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
+#include <utility>
 
 #include "staleness.hpp"
 
@@ -99,6 +101,23 @@ std::pair<int, double> slow_worker(const std::string& text) {
   return {*worker, *factor};
 }
 
+void check_network(const Options& o) {
+  const std::pair<const char*, double> bandwidths[] = {
+      {"--bandwidth", o.platform.bandwidth},
+      {"--wan-bandwidth", o.platform.wan_bandwidth},
+      {"--memory-bandwidth", o.memory_bandwidth}};
+  for (const auto& [name, value] : bandwidths) {
+    require(value > 0 && std::isfinite(value), ErrorKind::argument,
+            "{}: {}; a finite number above 0 is required", name, value);
+  }
+  const std::pair<const char*, double> latencies[] = {{"--latency", o.platform.latency_s},
+                                                      {"--wan-latency", o.platform.wan_latency_s}};
+  for (const auto& [name, value] : latencies) {
+    require(value >= 0 && std::isfinite(value), ErrorKind::argument,
+            "{}: {}; a finite number, 0 or more, is required", name, value);
+  }
+}
+
 std::vector<int> hosts_of(const Options& o) {
   std::vector<int> hosts;
   for (int worker = 0; worker < o.workers; ++worker) hosts.push_back(worker / o.workers_per_host);
@@ -126,6 +145,7 @@ simulation::Workload workload_of(const Options& o) {
   const Pattern pattern = simulation::pattern_by_name(o.exchange);
   require(o.workers_per_host >= 1, ErrorKind::argument,
           "--workers-per-host: {}; at least 1 is required", o.workers_per_host);
+  check_network(o);
   simulation::Workload load{schedule_of(o, pattern)};
   load.pattern = pattern;
   load.staleness = tools::staleness_of(o.staleness);
