@@ -24,6 +24,7 @@ class Matrix {
     read_banner();
     read_size();
     array_ ? read_array() : read_entries();
+    check_end();
     if (is_adjacency()) {
       for (Edge& edge : edges_) edge.weight.reset();
       std::erase_if(edges_, [](const Edge& edge) { return edge.from == edge.to; });
@@ -153,8 +154,18 @@ class Matrix {
   void read_array() {
     for (int column = 1; column <= workers_; ++column) {
       for (int row = symmetric_ ? column : 1; row <= workers_; ++row) {
-        add(row, column, value<double>(next_words("another entry")[0], "a number"));
+        const auto words = next_words("another entry");
+        if (words.size() != 1) fail_here("{} numbers; 1 on each line is required", words.size());
+        add(row, column, value<double>(words[0], "a number"));
       }
+    }
+  }
+
+  void check_end() {
+    std::string_view line;
+    while (next_line(line)) {
+      const auto words = words_of(line);
+      if (!words.empty() && words[0][0] != '%') fail_here("more entries than the sizes tell");
     }
   }
 

@@ -224,6 +224,9 @@ TEST_CASE("Matrix Market files give graphs and weights") {
                   .has_given_weights());
   CHECK(matrix("%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 2 1\n2 1 1\n")
             .given_self_weight(0) == 0);
+  // Empty lines and comments may follow.
+  CHECK(matrix("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 .5\n\n% end\n \n")
+            .given_weights(0) == std::vector<double>{0.5});
 
   const std::pair<const char*, const char*> bad[] = {
       {"", "m.mtx:1: no \"%%MatrixMarket"},
@@ -235,6 +238,12 @@ TEST_CASE("Matrix Market files give graphs and weights") {
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 -1\n", ":3: the weight -1"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 .5\n1 2 .5\n", "repeats edge 1"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1.5\n", "sum to 1.5"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 .5\n2 1 .5\n",
+       ":4: more entries than the sizes tell"},
+      {"%%MatrixMarket matrix array real general\n2 2\n.5\n.5\n.5\n.5\n.5\n",
+       ":7: more entries than the sizes tell"},
+      {"%%MatrixMarket matrix array real general\n2 2\n.5 .5\n.5 .5\n",
+       ":3: 2 numbers; 1 on each line is required"},
   };
   for (const auto& [text, message] : bad) CHECK_THROWS_WITH(matrix(text), Contains(message));
 }
