@@ -86,6 +86,7 @@ class Checker {
         sum += row.weights[k];
         least = std::min(least, row.weights[k]);
         columns[j] += row.weights[k];
+        if (row.weights[k] <= 0) continue;
         in_[i].push_back(j);
         out_[j].push_back(i);
       }

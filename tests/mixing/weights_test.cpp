@@ -280,6 +280,11 @@ TEST_CASE("a check says which worker, which sum and what would mend it") {
   const Topology one_way("one way", {{}, {0}});
   CHECK_THAT(check_mixing(one_way).findings.back(), Contains("worker 1's values never reach"));
   CHECK(check_mixing(schedule::one_peer_exponential().make(12)).connected);
+  // An edge of weight 0 joins nobody.
+  const std::vector<Vector> weights = {{.5}, {.5, 0}, {0, .5}, {.5}};
+  const MixingCheck joined = check_mixing(Topology("path", {{1}, {0, 2}, {1, 3}, {2}}, weights));
+  CHECK_FALSE(joined.connected);
+  CHECK_THAT(joined.findings.back(), Contains("never reach worker 2"));
 
   const Schedule directed = stencil::ring(true).make(4);
   CHECK_NOTHROW(require_mixing(directed, WeightRule::automatic, false, {true, true}, "atc"));
