@@ -191,7 +191,7 @@ class Comparison:
         for name, result in results.items():
             epochs = self.epochs_to_target(result)
             summary = result["runs"][0][0]
-            steps = (summary["rounds"] - summary["closing_rounds"]) / summary["epochs"]
+            steps = summary["rounds"] / summary["epochs"]
             cells = ["–" if epochs is None or name not in by_rule else f"{epochs * steps * by_rule[name] / 1e3:.0f}"
                      for by_rule in steps_ms.values()]
             lines.append(f"| {self.rules[name][0]} | " + " | ".join(cells) + " |")

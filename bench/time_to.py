@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """time_to.py PERCENT RUN...: when the mean model of each run of fast-train (--out RUN --evaluate-every N) reached a test
-accuracy of PERCENT, in seconds of training (tests left out), and that time over the first run's."""
+accuracy of PERCENT, in seconds of training (tests left out), and that time over the first run's ("-": it did not)."""
 import json
 import pathlib
 import sys
@@ -39,11 +39,12 @@ def main():
     target = float(sys.argv[1]) / 100
     first = None
     print(f"{'run':24} {'to ' + sys.argv[1] + ' %, s':>12} {'/ first':>8} {'best, %':>8}")
-    for run in sys.argv[2:]:
+    for place, run in enumerate(sys.argv[2:]):
         workers = metrics(run)
         seconds = time_to(workers, target)
+        if place == 0:
+            first = seconds
         best = 100 * max(accuracy for _, accuracy in over_time(workers))
-        first = first or seconds
         ratio = f"{seconds / first:.2f}" if seconds and first else "-"
         print(f"{pathlib.Path(run).name:24} {'%.1f' % seconds if seconds else '-':>12} {ratio:>8} {best:8.2f}")
 

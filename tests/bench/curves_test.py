@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/curves.py: its figures by closed forms, and a small study.
+"""bench/curves.py, local_steps.py and time_to.py: their figures by closed forms, and a small study of curves.py.
 
   curves_test.py FOLDER_OF_PROGRAMS [TEST...]
 """
@@ -17,6 +17,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path[:0] = [str(BENCH), str(BENCH / "peers")]
 
 import curves
+import local_steps
 from accuracy import data, report, seconds
 from accuracy.cases import EXCHANGES, MODELS, Cell
 
@@ -92,6 +93,33 @@ class FiguresTest(unittest.TestCase):
 
         chosen = Known(types.SimpleNamespace(lr=[0.02, 0.05, 0.1], epochs=20, test_samples=0), "lstm")
         self.assertEqual(chosen.rate, 0.05)
+
+    def test_seconds_of_local_steps_count_all_rounds_of_an_epoch(self):
+        comparison = object.__new__(local_steps.Comparison)
+        comparison.task = types.SimpleNamespace(reaches=lambda value: value >= 85)
+        comparison.rules = {"diloco": ("DiLoCo", ())}
+        runs = [({"rounds": 100, "closing_rounds": 24, "epochs": 2}, [(1, 80), (2, 86)])]
+        lines = comparison.seconds_table({"diloco": {"runs": runs}}, {"link": {"diloco": 200}})
+        self.assertEqual(lines[-1], "| DiLoCo | 20 |")  # 2 epochs of 50 rounds of 0.2 s
+
+    def test_times_are_over_the_first_run_only(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def run(name, *accuracies):
+                metrics = pathlib.Path(folder, name, "metrics")
+                metrics.mkdir(parents=True)
+                lines = [{"kind": "epoch", "seconds_training": 10 * (k + 1), "test_accuracy": accuracy, "test_samples": 5}
+                         for k, accuracy in enumerate(accuracies)]
+                (metrics / "0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+                return metrics.parent
+
+            def ratios(*runs):
+                done = subprocess.run([sys.executable, BENCH / "time_to.py", "80", *runs], capture_output=True, text=True,
+                                      check=True)
+                return [line.split()[2] for line in done.stdout.splitlines()[1:]]
+
+            never, late, soon = run("never", 0.5, 0.7), run("late", 0.5, 0.8), run("soon", 0.9)
+            self.assertEqual(ratios(never, late, soon), ["-", "-", "-"])
+            self.assertEqual(ratios(late, never, soon), ["1.00", "-", "0.50"])
 
     def test_a_cut_file_has_the_first_samples_and_says_how_many(self):
         pixels = bytes(range(256)) * 13
