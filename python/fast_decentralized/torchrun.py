@@ -119,7 +119,7 @@ def _places(host: str) -> list[tuple[int, str]]:
     if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:  # all ranks are on this host
         with contextlib.suppress(OSError):
             found = [(int(family), str(address[0]))
-                     for family, *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+                     for family, *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[:1]]
     if socket.has_dualstack_ipv6():
         found.append((socket.AF_INET6, ""))
     return [*found, (socket.AF_INET, "")]

@@ -226,7 +226,9 @@ class Launcher {
     requests_.ended(number);
     if (one.succeeded()) return;
     if (!first_death_) first_death_.emplace(Seconds(options_.start_deadline_s));
-    if (WIFSIGNALED(status) && !one.lost && !ending_) tell(number);
+    if (one.lost || ending_) return;
+    if (!first_failed_ && WIFEXITED(status)) first_failed_ = number;
+    if (WIFSIGNALED(status)) tell(number);
   }
 
   /// A rank whose wrapper, whole host or link has gone. The wrapper, if it lives, kills the rank.
@@ -235,8 +237,9 @@ class Launcher {
     end(number, SIGKILL);
   }
 
-  void tell(int number) const {
+  void tell(int number) {
     const Rank& one = ranks_[number];
+    told_ = true;
     say("rank {} (process {} on {}) {}", number, one.pid, one.host, describe(one.status));
     for (const std::string& line : one.said) {
       say("  rank {} said: {}", number, line);
@@ -329,22 +332,18 @@ class Launcher {
     return trained >= wanted ? 0 : 1;
   }
 
-  /// If ranks have failed and none has printed why, how the first of them ended.
+  /// Of the first rank that failed, unless it has printed why, or another one has.
   void tell_of_silence() const {
-    const auto failed = [](const Rank& one) {
-      return one.state == Rank::State::ended && !one.succeeded();
+    const auto has_told = [](const Rank& one) {
+      return !one.succeeded() && std::ranges::any_of(one.said, [](const std::string& line) {
+        return line.find("rror: ") != std::string::npos;  // "error: ", "ValueError: "
+      });
     };
-    const auto told = [&](const Rank& one) {
-      return failed(one) && (!one.said.empty() || one.lost || WIFSIGNALED(one.status));
-    };
-    if (ranks_.count(told) > 0) return;
-    for (int number = 0; number < ranks_.size(); ++number) {
-      const Rank& one = ranks_[number];
-      if (!failed(one)) continue;
-      say("rank {} (process {} on {}) {} and printed no error", number, one.pid, one.host,
-          describe(one.status));
-      return;
-    }
+    if (!first_failed_ || told_ || ranks_.count(has_told) > 0) return;
+    const Rank& one = ranks_[*first_failed_];
+    if (!one.said.empty()) return;
+    say("rank {} (process {} on {}) {} and printed no error", *first_failed_, one.pid, one.host,
+        describe(one.status));
   }
 
   /// One line about all ranks in this state.
@@ -369,6 +368,8 @@ class Launcher {
   DescriptorLimit descriptors_;
   Starter starter_;
   std::optional<Deadline> first_death_, ending_;
+  std::optional<int> first_failed_;  ///< by itself, with a status above 0
+  bool told_ = false;                ///< how a rank died
   bool interrupted_ = false, finishing_ = false;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view head_magic = "FASTPACK", tail_magic = "FASTEND1";
 constexpr std::size_t head_bytes = cache_line_bytes, tail_bytes = 24;
-constexpr int packed_version = 1;
+constexpr int packed_version = 2;  ///< in version 1, sums are from 0
 constexpr std::uint64_t most_samples = std::uint64_t{1} << 40;
 
 std::uint64_t hash_of(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
@@ -108,9 +108,10 @@ PackedInfo read_description(std::string_view text, const std::string& path) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     const int version = json.at("version").get<int>();
-    require(version == packed_version, ErrorKind::data,
-            "packed: {}: version {} of the form, this program reads {}; convert the data again",
-            printable(path), version, packed_version);
+    require(
+        version >= 1 && version <= packed_version, ErrorKind::data,
+        "packed: {}: version {} of the form, this program reads 1 to {}; convert the data again",
+        printable(path), version, packed_version);
     return info_of(json);
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorKind::data, "packed: {}: its description cannot be read: {}", printable(path),

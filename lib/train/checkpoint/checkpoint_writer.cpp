@@ -133,13 +133,15 @@ struct CheckpointWriter::Impl {
   /// Waits for all workers' files and writes the manifest. When the wait takes too long, the
   /// manifest lists the files that are there. While the next checkpoint is due, the wait pauses.
   void await_others() {
+    if (unlisted.empty()) return;
+    const std::int64_t newest = unlisted.back().round;
     do {
-      std::erase_if(unlisted, [this](const Unlisted& one) { return list(one); });
+      std::erase_if(unlisted, [&](const Unlisted& one) { return list(one, one.round == newest); });
     } while (!unlisted.empty() && !executor.pause(poll_period));
   }
 
   /// False: files are missing still.
-  bool list(const Unlisted& one) {
+  bool list(const Unlisted& one, bool is_newest) {
     if (!may_write()) return true;
     const std::filesystem::path directory = directory_of(one.round);
     try {
@@ -150,7 +152,9 @@ struct CheckpointWriter::Impl {
       sync_directory(options.directory);  // before older checkpoints are removed
       remove_old(options.directory, options.keep);
     } catch (const std::exception& error) {
+      const std::string of_newest = problem;
       warn(one.round, message_of(error));
+      if (!is_newest) problem = of_newest;
     }
     return true;
   }

@@ -77,6 +77,7 @@ class Agreement {
   /// The round of the request that take_turn() has returned.
   std::int64_t round_of(Request what) const { return records_.newest_settled(what).round; }
 
+  bool is_silent(std::size_t worker) const { return signs_.is_silent(worker); }
   /// Some request is under way: ticks should follow quickly.
   bool is_busy() const;
   /// Whether all workers have, except those that are given up and those that are silent.

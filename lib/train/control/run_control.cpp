@@ -158,6 +158,14 @@ std::vector<int> RunControl::left() const {
   return workers_that([this](std::size_t rank) { return agreement_.records().has_left(rank); });
 }
 
+std::vector<int> RunControl::absent() const {
+  const std::lock_guard lock(mutex_);
+  return workers_that([this](std::size_t rank) {
+    const AgreementRecords& records = agreement_.records();
+    return records.has_left(rank) || records.is_given_up(rank) || agreement_.is_silent(rank);
+  });
+}
+
 std::vector<int> RunControl::given_up() const {
   const std::lock_guard lock(mutex_);
   return workers_that([this](std::size_t rank) { return agreement_.records().is_given_up(rank); });

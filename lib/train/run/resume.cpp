@@ -152,16 +152,17 @@ void Resume::join(const std::optional<NumberedRound>& next) {
 }
 
 void Resume::load() {
+  const bool equal =
+      !point_->exact && plan_.options.worker.algorithm.declaration().needs_equal_start;
   if (point_->own) {
     state_.read(*point_->own);
   } else {
-    load_average();
+    if (!equal) load_average();
     const Metadata place = first_place(point_->manifest);
     if (!place.empty()) state_.take_place(place);
   }
   if (point_->exact) state_.read_average_so_far(*point_->own);
-  const algorithm::Declaration& rule = plan_.options.worker.algorithm.declaration();
-  if (!point_->exact && rule.needs_equal_start) load_average_of_all();
+  if (equal) load_average_of_all(plan_.group.rank() == 0);
   load_best();
   replica_.home().upload();
   if (!point_->exact) replica_.restart_ema();
@@ -190,14 +191,15 @@ void Resume::load_average() {
     state_.read_average(manifest, sources, plan_.options.worker.log);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data || plan_.options.checkpoints.strict) throw;
-    load_average_of_all();
+    load_average_of_all(true);
   }
 }
 
-void Resume::load_average_of_all() {
+/// `tells`: of files that cannot be read.
+void Resume::load_average_of_all(bool tells) {
   std::vector<int> everybody(static_cast<std::size_t>(point_->manifest.workers));
   std::iota(everybody.begin(), everybody.end(), 0);
-  state_.read_average(point_->manifest, everybody, plan_.options.worker.log);
+  state_.read_average(point_->manifest, everybody, tells ? plan_.options.worker.log : LogSink());
 }
 
 }  // namespace fast::train

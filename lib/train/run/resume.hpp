@@ -49,7 +49,7 @@ class Resume {
  private:
   void load();
   void load_average();
-  void load_average_of_all();
+  void load_average_of_all(bool tells);
   void load_best();
 
   const RunPlan& plan_;

@@ -117,7 +117,7 @@ std::string RunCheckpoint::leave() {
 void RunCheckpoint::save(std::int64_t round) {
   if (!plan_.group.has_seat()) return;
   const auto began = Clock::now();
-  writer_->expect(plan_.schedule.workers(), [&control = control_] { return control.left(); });
+  writer_->expect(plan_.schedule.workers(), [&control = control_] { return control.absent(); });
   Metadata metadata = state_.metadata();
   metadata.merge(to_metadata(note_of(plan_)));
   writer_->save(round, state_.tensors(), metadata);

@@ -49,7 +49,7 @@ void RunPosition::advance(std::int64_t rounds_made) {
 }
 
 Metadata RunPosition::to_metadata() const {
-  Metadata metadata{{"fast.round", std::to_string(rounds_)},
+  Metadata metadata{{"fast.round", std::to_string(own_rounds_)},
                     {"fast.epoch", std::to_string(epoch_)},
                     {"fast.epoch_round", std::to_string(round_)},
                     {"fast.epoch_rounds", std::to_string(epoch_rounds_)}};

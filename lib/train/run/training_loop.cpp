@@ -31,7 +31,8 @@ TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replic
       grow_(std::move(grow)) {}
 
 LoopFigures TrainingLoop::run() {
-  validated_ = replica_.worker().round() / steps();
+  const auto begun = static_cast<std::int64_t>(position().round());  // of the epoch
+  validated_ = std::max<std::int64_t>(0, replica_.worker().round() - begun) / steps();
   while (position().epoch() < plan_.options.epochs && has_seat()) {
     begin_epoch();
     const int epoch = position().epoch();
