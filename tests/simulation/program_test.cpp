@@ -179,7 +179,8 @@ TEST_CASE("SimGrid agrees with the recurrence on workers that are absent") {
       CHECK(exact >= 300);
       CHECK(exact < 306);
       const nlohmann::json recurrence = simulated(arguments + " --model recurrence");
-      CHECK(recurrence["seconds"].get<double>() == Approx(exact).epsilon(0.005));
+      // One of four waits of 2 s at most: the models see the end of an absence in another round.
+      CHECK(recurrence["seconds"].get<double>() == Approx(exact).margin(2));
     }
   }
 }
