@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
 
 namespace fast::train {
 namespace {
@@ -14,46 +15,38 @@ constexpr auto look_again = std::chrono::milliseconds(100);
 /// Within this time news reach all workers of other hosts.
 constexpr Seconds for_notes{1};
 
+/// Null without spares.
+std::shared_ptr<const exchange::SeatTable> seat_table(const Group& group) {
+  const auto seats = GroupImpl::of(group).seats();
+  return seats ? std::shared_ptr<const exchange::SeatTable>(seats, &seats->table()) : nullptr;
+}
+
+/// The memory is zero at first, and so are valid records.
+AgreementRecords records_in(const Region& region, const Group& group,
+                            const std::shared_ptr<exchange::SeatKeeper>& seats) {
+  std::vector<AgreementRecord*> all;
+  for (std::byte* part : region.parts) all.push_back(reinterpret_cast<AgreementRecord*>(part));
+  AgreementRecords::TakesPart takes_part;
+  if (seats) {
+    takes_part = [seats](std::size_t rank) { return seats->has_begun(static_cast<int>(rank)); };
+  }
+  return {std::move(all), group.rank(), std::move(takes_part)};
+}
+
 }  // namespace
 
 RunControl::RunControl(const Group& group, Options options)
-    : seats_(GroupImpl::of(group).seats()),
-      group_(group.everyone()),
+    : group_(group.everyone()),
+      ranks_(seat_table(group), group_.size()),
       options_(std::move(options)),
       region_(group_.allocate(sizeof(AgreementRecord), Deadline(options_.deadline))),
       news_(group_, AgreementRecord::words, Deadline(options_.deadline)),
-      agreement_(records(), options_.exact, silent_after().count()),
+      agreement_(records_in(region_, group_, GroupImpl::of(group).seats()), options_.exact,
+                 silent_after().count()),
       ticker_([this](Seconds elapsed) { return tick(elapsed); }) {}
 
 Seconds RunControl::silent_after() const {
   return options_.silent_after + (news_.has_other_hosts() ? for_notes : Seconds(0));
-}
-
-/// The memory is zero at first, and so are valid records.
-AgreementRecords RunControl::records() const {
-  std::vector<AgreementRecord*> all;
-  for (std::byte* part : region_.parts) all.push_back(reinterpret_cast<AgreementRecord*>(part));
-  AgreementRecords::TakesPart takes_part;
-  if (seats_) {
-    takes_part = [seats = seats_](std::size_t rank) {
-      return seats->has_begun(static_cast<int>(rank));
-    };
-  }
-  return {std::move(all), group_.rank(), std::move(takes_part)};
-}
-
-int RunControl::rank_of(int worker) const {
-  return seats_ ? seats_->table().holder(worker) : worker;
-}
-
-std::vector<int> RunControl::workers_that(const std::function<bool(std::size_t rank)>& are) const {
-  std::vector<int> workers;
-  const int all = seats_ ? seats_->table().seats() : group_.size();
-  for (int worker = 0; worker < all; ++worker) {
-    const int rank = rank_of(worker);
-    if (rank != exchange::nobody && are(static_cast<std::size_t>(rank))) workers.push_back(worker);
-  }
-  return workers;
 }
 
 void RunControl::join(std::int64_t rounds) {
@@ -155,12 +148,13 @@ NumberedRound RunControl::next_epoch(std::int64_t round) {
 
 std::vector<int> RunControl::left() const {
   const std::lock_guard lock(mutex_);
-  return workers_that([this](std::size_t rank) { return agreement_.records().has_left(rank); });
+  return ranks_.workers_that(
+      [this](std::size_t rank) { return agreement_.records().has_left(rank); });
 }
 
 std::vector<int> RunControl::absent() const {
   const std::lock_guard lock(mutex_);
-  return workers_that([this](std::size_t rank) {
+  return ranks_.workers_that([this](std::size_t rank) {
     const AgreementRecords& records = agreement_.records();
     return records.has_left(rank) || records.is_given_up(rank) || agreement_.is_silent(rank);
   });
@@ -168,7 +162,8 @@ std::vector<int> RunControl::absent() const {
 
 std::vector<int> RunControl::given_up() const {
   const std::lock_guard lock(mutex_);
-  return workers_that([this](std::size_t rank) { return agreement_.records().is_given_up(rank); });
+  return ranks_.workers_that(
+      [this](std::size_t rank) { return agreement_.records().is_given_up(rank); });
 }
 
 void RunControl::spread_news() {
@@ -190,8 +185,7 @@ void RunControl::await(Step step, std::unique_lock<std::mutex>& lock) {
 bool RunControl::conclude(const std::vector<int>& lost) {
   std::unique_lock lock(mutex_);
   for (const int worker : lost) {
-    const int rank = rank_of(worker);
-    if (rank != exchange::nobody) agreement_.records().give_up(static_cast<std::size_t>(rank));
+    if (const auto rank = ranks_.rank_of(worker)) agreement_.records().give_up(*rank);
   }
   await(Step::end, lock);
   agreement_.records().mark(Mark::concluded);
@@ -203,7 +197,7 @@ std::optional<int> RunControl::report(bool saved) {
   std::unique_lock lock(mutex_);
   agreement_.records().mark(saved ? Mark::saved : Mark::unsaved);
   await(Step::report, lock);
-  const auto unsaved = workers_that(
+  const auto unsaved = ranks_.workers_that(
       [this](std::size_t rank) { return agreement_.records().has(rank, Mark::unsaved); });
   return unsaved.empty() ? std::nullopt : std::optional(unsaved.front());
 }

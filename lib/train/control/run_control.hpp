@@ -8,9 +8,9 @@
 #include <mutex>
 
 #include "exchange/gossip.hpp"
-#include "exchange/seats/seat_keeper.hpp"
 #include "exchange/ticker.hpp"
 #include "train/control/agreement.hpp"
+#include "train/control/ranks_of_workers.hpp"
 
 namespace fast::train {
 
@@ -69,13 +69,10 @@ class RunControl {
   void look_for_stop();
   void receive_news();
   Seconds silent_after() const;
-  AgreementRecords records() const;
-  int rank_of(int worker) const;
-  std::vector<int> workers_that(const std::function<bool(std::size_t rank)>& are) const;
   void await(Step step, std::unique_lock<std::mutex>& lock);
 
-  std::shared_ptr<exchange::SeatKeeper> seats_;  ///< null without spares
-  Group group_;                                  ///< of all ranks
+  Group group_;  ///< of all ranks
+  RanksOfWorkers ranks_;
   Options options_;
   Region region_;
   exchange::Gossip news_;     ///< the ticker's

@@ -8,6 +8,40 @@
 #include "train/run/idle_memory.hpp"
 
 namespace fast::train {
+namespace {
+
+/// Of the tensors that take part. Those of a device have a mirror in host memory.
+ParameterLayout host_layout(const ParameterLayout& averaged, Backend& backend) {
+  if (averaged.device() == Device{}) return averaged;
+  std::set<std::string> taking_part;
+  for (const TensorView& view : averaged.views()) taking_part.insert(view.name);
+  std::vector<TensorView> mirror = backend.parameters();
+  std::erase_if(mirror, [&](const TensorView& view) { return !taking_part.contains(view.name); });
+  return ParameterLayout(std::move(mirror));
+}
+
+std::unique_ptr<Reducer> open_reducer(const RunPlan& plan, std::size_t size_bytes) {
+  if (!plan.all_reduces()) return nullptr;
+  ExchangeOptions exchange;
+  exchange.deadline = plan.options.worker.deadline;
+  exchange.suspect_after = plan.options.worker.suspect_after;
+  return plan.group.open_reducer(size_bytes, exchange);
+}
+
+/// Values that are not finite in the optimizer's state would come back with the next step.
+void clean_optimizer(Backend& backend) {
+  const auto clean = []<class T>(const TensorView& view, T) {
+    for (T& value : std::span(static_cast<T*>(view.data), view.element_count())) {
+      if (!std::isfinite(value)) value = 0;
+    }
+  };
+  for (const TensorView& view : backend.optimizer_state()) {
+    if (view.dtype == DType::f32) clean(view, float{});
+    if (view.dtype == DType::f64) clean(view, double{});
+  }
+}
+
+}  // namespace
 
 Replica::Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed)
     : plan_(plan), backend_(backend), home_(weights_home(plan.options, backend)) {
@@ -16,10 +50,10 @@ Replica::Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed)
   worker_.emplace(plan_.group, worker_rule(plan_), home_->tensors(),
                   training_options(std::move(on_missed)));
   if (!plan.group.has_seat()) return;
-  layout_ = host_layout();
+  layout_ = host_layout(worker_->layout(), backend_);
   home_->download();
-  step_.emplace(backend_, plan_.options.pace, plan_.group.rank(), open_reducer(),
-                plan_.options.batch_size);
+  step_.emplace(backend_, plan_.options.pace, plan_.group.rank(),
+                open_reducer(plan_, layout_.size_bytes()), plan_.options.batch_size);
   step_->divide(plan_.options.step_samples);
   restart_ema();
 }
@@ -34,7 +68,7 @@ WorkerOptions Replica::training_options(OnMissed on_missed) {
   if (options.observer)
     options.observer = events_ = std::make_shared<CountedRounds>(std::move(options.observer));
   options.on_healed = [this] {
-    clean_optimizer();
+    clean_optimizer(backend_);
     if (plan_.options.worker.on_healed) plan_.options.worker.on_healed();
   };
   options.on_suspect = [this, on_missed = std::move(on_missed)](int neighbor) {
@@ -42,38 +76,6 @@ WorkerOptions Replica::training_options(OnMissed on_missed) {
     if (plan_.options.worker.on_suspect) plan_.options.worker.on_suspect(neighbor);
   };
   return options_on_home(std::move(options));
-}
-
-/// Of the tensors that take part. Those of a device have a mirror in host memory.
-ParameterLayout Replica::host_layout() const {
-  const ParameterLayout& averaged = worker_->layout();
-  if (averaged.device() == Device{}) return averaged;
-  std::set<std::string> taking_part;
-  for (const TensorView& view : averaged.views()) taking_part.insert(view.name);
-  std::vector<TensorView> mirror = backend_.parameters();
-  std::erase_if(mirror, [&](const TensorView& view) { return !taking_part.contains(view.name); });
-  return ParameterLayout(std::move(mirror));
-}
-
-std::unique_ptr<Reducer> Replica::open_reducer() const {
-  if (!plan_.all_reduces()) return nullptr;
-  ExchangeOptions exchange;
-  exchange.deadline = plan_.options.worker.deadline;
-  exchange.suspect_after = plan_.options.worker.suspect_after;
-  return plan_.group.open_reducer(layout_.size_bytes(), exchange);
-}
-
-/// Values that are not finite in the optimizer's state would come back with the next step.
-void Replica::clean_optimizer() {
-  const auto clean = []<class T>(const TensorView& view, T) {
-    for (T& value : std::span(static_cast<T*>(view.data), view.element_count())) {
-      if (!std::isfinite(value)) value = 0;
-    }
-  };
-  for (const TensorView& view : backend_.optimizer_state()) {
-    if (view.dtype == DType::f32) clean(view, float{});
-    if (view.dtype == DType::f64) clean(view, double{});
-  }
 }
 
 void Replica::restart_ema() {

@@ -63,9 +63,6 @@ class Replica {
  private:
   WorkerOptions options_on_home(WorkerOptions options);
   WorkerOptions training_options(OnMissed on_missed);
-  ParameterLayout host_layout() const;
-  std::unique_ptr<Reducer> open_reducer() const;
-  void clean_optimizer();
 
   const RunPlan& plan_;
   Backend& backend_;
