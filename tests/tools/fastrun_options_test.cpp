@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_line.hpp"
 #include "support/catch.hpp"
 
 using Words = std::vector<std::string>;
@@ -27,6 +28,20 @@ std::string error_of(const Words& words) {
     program_of(words);
   } catch (const CLI::ParseError& error) {
     return error.what();
+  }
+  return {};
+}
+
+/// What fastrun prints for `fastrun WORDS...`; empty: it starts the program.
+std::string refusal_of(const Words& words) {
+  fastrun::Options options;
+  bool doctor = false;
+  tools::Command app("fastrun", "");
+  fastrun::describe(app, options, doctor);
+  try {
+    app.parse(Words(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return tools::refusal(app, error);
   }
   return {};
 }
@@ -79,6 +94,22 @@ TEST_CASE("a number that makes no sense is refused with what is required") {
         "--launch-deadline: 0; a positive finite number is required");
   CHECK(error_of({"--lost-after", "1"}) ==
         "--lost-after: 1; a number, 2 or more and below 1000000, is required");
+}
+
+TEST_CASE("a refusal is about fastrun's options, not about those of the program") {
+  const std::string ranks =
+      "--ranks: 0; a whole number, at least 1, is required; --help lists the options";
+  CHECK(refusal_of({"-n", "0", "./train", "--epochs", "2"}) == ranks);
+  CHECK(refusal_of({"-n", "0", "--", "./train", "--epochs", "2"}) == ranks);
+  CHECK(refusal_of({"--wach", "-n", "0", "./train", "--epochs", "2"}) ==
+        "there is no option \"--wach\"; --help lists the options; did you mean \"--watch\"?");
+}
+
+TEST_CASE("a value that is missing, given twice or of another type is refused in plain words") {
+  const std::string help = "; --help lists the options";
+  CHECK(refusal_of({"-n"}) == "--ranks: a value is missing" + help);
+  CHECK(refusal_of({"-n", "2", "-n", "3"}) == "--ranks: one is allowed, 2 are given" + help);
+  CHECK(refusal_of({"--watch=maybe"}) == "--watch: \"maybe\"; true or false is required" + help);
 }
 
 TEST_CASE("the least numbers are taken") {

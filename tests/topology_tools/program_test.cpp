@@ -211,8 +211,25 @@ TEST_CASE("a topology that is not connected does not pass the check") {
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("a number of workers that is no number is refused with the range") {
-  CHECK_THAT(run("show ring -n 0").output, Contains("0 not in range 1 to 2147483647"));
+TEST_CASE("a number of workers that is no number is refused with what is required") {
+  const std::string required =
+      "; a whole number, at least 1, is required; --help lists the options";
+  CHECK_THAT(run("show ring -n 0").output, Contains("--workers: 0" + required));
+  CHECK_THAT(run("show ring -n x").output, Contains("--workers: \"x\"" + required));
+}
+
+TEST_CASE("a command line that is not complete or has too much is refused in plain words") {
+  CHECK(run("").output ==
+        "fast-topology: a subcommand is required; choose list, show, compare, check or plan\n");
+  CHECK(run("show ring -n").output ==
+        "fast-topology: --workers: a value is missing; --help lists the options\n");
+  CHECK(run("show ring --parameters 1e6x").output ==
+        "fast-topology: --parameters: \"1e6x\"; a number is required; --help lists the options\n");
+  CHECK(run("plan --seed 1.5").output ==
+        "fast-topology: --seed: \"1.5\"; a whole number is required; --help lists the options\n");
+  CHECK(run("list more").output ==
+        "fast-topology: the argument \"more\" is not expected; --help lists the arguments\n");
+  for (const char* arguments : {"", "show ring -n", "list more"}) CHECK(run(arguments).status > 0);
 }
 
 TEST_CASE("check says whether an algorithm can run with a file's weights, and what would mend it") {

@@ -1,9 +1,11 @@
 #include "cli/command_line.hpp"
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
 #include <map>
+#include <string_view>
 
 #include "core/closest.hpp"
 
@@ -69,6 +71,16 @@ std::string unknown_among(const std::string& argument, const std::vector<std::st
                      suggestion(argument, known));
 }
 
+/// In place of "--epochs: 1 required INT missing" and "--epochs: At Most 1 required but received
+/// 2".
+std::string mismatch(const std::string& text) {
+  const std::string name = text.substr(0, text.find(": "));
+  if (text.ends_with(" missing")) return name + ": a value is missing";
+  const std::size_t at = text.rfind(' ');
+  if (text.find(": At Most 1 required") == std::string::npos) return text;
+  return fmt::format("{}: one is allowed,{} are given", name, text.substr(at));
+}
+
 }  // namespace
 
 std::string unknown_option(const Command& program, const std::string& argument) {
@@ -95,6 +107,9 @@ std::vector<GivenOption> parse(OptionTable& table, const std::string& program, i
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ArgumentMismatch& error) {
+    fail(ErrorKind::argument, "{}: {}; --help lists the options", program,
+         printable(mismatch(error.what())));
   } catch (const CLI::ParseError& error) {
     fail(ErrorKind::argument, "{}: {}; --help lists the options", program, printable(error.what()));
   }
@@ -137,26 +152,91 @@ void set(OptionTable& table, const std::vector<GivenOption>& options) {
 
 namespace {
 
-/// Of a word where a subcommand is required.
-std::string unknown_command(const Command& program, const std::string& word) {
+std::vector<std::string> command_names(const Command& program) {
   std::vector<std::string> names;
   for (const Command* command : program.commands()) names.push_back(command->get_name());
+  return names;
+}
+
+/// Of a word where a subcommand is required.
+std::string unknown_command(const Command& program, const std::string& word) {
+  const std::vector<std::string> names = command_names(program);
   return fmt::format("there is no subcommand \"{}\"; choose {}{}", printable(word),
                      choice_of(names), did_you_mean(word, {names.begin(), names.end()}));
 }
 
-/// What neither the program nor its subcommand knows comes before what is missing.
-std::string message_of(const Command& program, const CLI::ParseError& error) {
-  const std::vector<std::string> unknown = program.remaining(true);
-  const bool needs_command = !program.commands().empty() && program.get_subcommands().empty();
-  if (needs_command && !unknown.empty() && !unknown.front().starts_with("-")) {
-    return unknown_command(program, unknown.front());
+/// Of the program or its subcommand.
+const CLI::Option* option_of(const Command& program, const std::string& name) {
+  const CLI::Option* option = program.get_option_no_throw(name);
+  for (const CLI::App* command : program.get_subcommands()) {
+    if (option == nullptr) option = command->get_option_no_throw(name);
   }
-  for (const std::string& argument : unknown) {
-    if (argument.starts_with("-")) return unknown_option(program, argument);
-  }
-  return fmt::format("{}; --help lists the options", printable(error.what()));
+  return option;
 }
+
+/// What an option of CLI11 takes.
+std::string required_by(const CLI::Option* option) {
+  if (option == nullptr) return "another value";
+  if (option->get_items_expected_max() == 0) return "true or false";
+  return option->get_type_name().starts_with("FLOAT") ? "a number" : "a whole number";
+}
+
+/// In place of "Could not convert: --epochs = x".
+std::string conversion(const Command& program, const std::string& text) {
+  constexpr std::string_view begin = "Could not convert: ";
+  const std::size_t equals = text.find(" = ");
+  if (!text.starts_with(begin) || equals == std::string::npos) return text;
+  const std::string name = text.substr(begin.size(), equals - begin.size());
+  return fmt::format("{}: \"{}\"; {} is required", name, text.substr(equals + 3),
+                     required_by(option_of(program, name)));
+}
+
+/// What CLI11 says in terms of its own, in those of users.
+std::string plain(const Command& program, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return mismatch(text);
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    return conversion(program, text);
+  }
+  return text;
+}
+
+/// What nobody has taken. Behind its first word, a program that starts another one has the options
+/// of that one.
+std::vector<std::string> unknown_of(const Command& program) {
+  std::vector<std::string> unknown = program.remaining(true);
+  if (program.get_prefix_command() && unknown.size() > 1) unknown.resize(1);
+  return unknown;
+}
+
+bool is_option(const std::string& argument) {
+  return argument.starts_with("-") && argument != "--";
+}
+
+/// A subcommand that is missing or unknown; empty if there is one, or none is required.
+std::string no_command(const Command& program, const std::vector<std::string>& unknown) {
+  if (program.commands().empty() || !program.get_subcommands().empty()) return {};
+  if (unknown.empty()) {
+    return fmt::format("a subcommand is required; choose {}", choice_of(command_names(program)));
+  }
+  return is_option(unknown.front()) ? std::string() : unknown_command(program, unknown.front());
+}
+
+}  // namespace
+
+std::string refusal(const Command& program, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = unknown_of(program);
+  if (const std::string message = no_command(program, unknown); !message.empty()) return message;
+  const auto option = std::find_if(unknown.begin(), unknown.end(), is_option);
+  if (option != unknown.end()) return unknown_option(program, *option);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
+    return fmt::format("the argument \"{}\" is not expected; --help lists the arguments",
+                       printable(unknown.front()));
+  }
+  return printable(plain(program, error)) + "; --help lists the options";
+}
+
+namespace {
 
 /// That the only argument asks for.
 std::optional<std::string> page_of(Command& program, int argc, char** argv) {
@@ -186,7 +266,7 @@ std::optional<int> parse(Command& program, int argc, char** argv) {
   } catch (const CLI::Success& text) {
     return program.exit(text);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}\n", program.get_name(), message_of(program, error));
+    fmt::print(stderr, "{}: {}\n", program.get_name(), refusal(program, error));
     return error.get_exit_code();
   }
 }

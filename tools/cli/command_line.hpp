@@ -40,4 +40,8 @@ std::optional<int> parse(Command& command, int argc, char** argv);
 /// "there is no option ...", with the closest option of the program or its subcommand.
 std::string unknown_option(const Command& command, const std::string& argument);
 
+/// Why a command line is refused. What neither the program nor its subcommand knows comes before
+/// what is missing.
+std::string refusal(const Command& program, const CLI::ParseError& error);
+
 }  // namespace tools

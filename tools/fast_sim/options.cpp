@@ -21,8 +21,8 @@ void add_run(Command& command, Options& o) {
   command.begin_group("Run", "fast-sim -n 64 --topology exponential --staleness 2 --rounds 50");
   offer(command.add_option("--topology", o.topology, "topology: a name or a file"),
         tools::topology_words());
-  command.add_option("-n,--workers", o.workers, "number of workers")
-      ->check(CLI::Range(1, 1'000'000));
+  tools::restrict<int>(command.add_option("-n,--workers", o.workers, "number of workers"),
+                       {.low = 1, .high = 1'000'001, .text = "a {} from 1 to 1000000"});
   offer(command.add_option("--exchange", o.exchange,
                            "neighbors, ring, doubling or halving (all-reduces), or none"),
         {"neighbors", "ring", "doubling", "halving", "none"});

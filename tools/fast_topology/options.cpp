@@ -1,20 +1,19 @@
 #include "fast_topology/options.hpp"
 
-#include <limits>
-
 namespace fast_topology {
 
 using tools::Command;
 using tools::offer;
+using tools::restrict;
 
 namespace {
 
 void add_workers(Command& command, Options& options) {
-  command
-      .add_option(
+  restrict<int>(
+      command.add_option(
           "-n,--workers", options.workers,
-          fmt::format("number of workers; without it, that of the topology or {}", usual_workers))
-      ->check(CLI::Range(1, std::numeric_limits<int>::max()))
+          fmt::format("number of workers; without it, that of the topology or {}", usual_workers)),
+      fast::options::one_or_more())
       ->default_str("");
 }
 
@@ -72,8 +71,8 @@ void add_compare_options(Command& command, Options& options) {
   command.add_flag("--json", options.json, "print JSON");
   command.begin_group("Files", "fast-topology compare ring torus2d --rounds 100 --svg curves.svg");
   add_svg(command, options);
-  command.add_option("--rounds", options.rounds, "rounds of the curves")
-      ->check(CLI::Range(1, 100'000));
+  restrict<int>(command.add_option("--rounds", options.rounds, "rounds of the curves"),
+                {.low = 1, .high = 100'001, .text = "a {} from 1 to 100000"});
 }
 
 void add_check_options(Command& command, Options& options) {

@@ -164,8 +164,8 @@ void PlanCommand::add_candidates() {
 void PlanCommand::add_output() {
   command_.begin_group("Simulation and output",
                        "fast-topology plan --cluster my.toml --rounds 200 --rows 5");
-  command_.add_option("--rounds", options_.rounds, "simulated rounds")
-      ->check(CLI::Range(1, 100'000));
+  tools::restrict<int>(command_.add_option("--rounds", options_.rounds, "simulated rounds"),
+                       {.low = 1, .high = 100'001, .text = "a {} from 1 to 100000"});
   command_.add_option("--seed", options_.seed, "seed of the jitter");
   command_.add_option("--rows", rows_, "rows of the table; all-reduces are always shown");
   command_.add_flag("--json", json_, "print JSON");

@@ -43,15 +43,17 @@ MeasureCommand::MeasureCommand(Command& command, std::string& cluster) {
   offer(command.add_option("--write-cluster", write_cluster_,
                            "write what was measured to a file for --cluster"),
         {"<file>"});
-  command.add_option("--step-ms", step_ms_, "milliseconds of a step; without it, steps of --model")
-      ->check(CLI::Range(1e-6, 1e9));
+  restrict<double>(command.add_option("--step-ms", step_ms_,
+                                      "milliseconds of a step; without it, steps of --model"),
+                   {.low = 1e-6, .high = 1e9, .text = "a {}, 1e-6 or more and below 1e9,"});
   command.add_option("--model", model_, "a model of fast-train by name");
-  command.add_option("--batch-size", batch_size_, "samples of a measured step")
-      ->check(CLI::Range(1, 1'000'000));
-  command.add_option("--parameters", parameters_, "parameters; without it, those of --model")
-      ->check(CLI::Range(1.0, 2.5e13));
-  command.add_option("--measure-s", budget_s_, "seconds for the links")
-      ->check(CLI::Range(0.1, 600.0));
+  restrict<int>(command.add_option("--batch-size", batch_size_, "samples of a measured step"),
+                {.low = 1, .high = 1'000'001, .text = "a {} from 1 to 1000000"});
+  restrict<double>(
+      command.add_option("--parameters", parameters_, "parameters; without it, those of --model"),
+      {.low = 1, .high = 2.5e13, .text = "a {}, 1 or more and below 2.5e13,"});
+  restrict<double>(command.add_option("--measure-s", budget_s_, "seconds for the links"),
+                   {.low = 0.1, .high = 601, .text = "a {}, 0.1 or more and below 601,"});
 }
 
 void MeasureCommand::check_unused() const {
