@@ -123,10 +123,28 @@ TEST_CASE("list, show, compare and pictures do what they say") {
   const std::string table = run("compare ring torus2d complete hypercube -n 16").output;
   CHECK(table.find("complete") < table.find("torus 4x4"));
   CHECK(table.find("torus 4x4") < table.find("\nring"));
-  CHECK_THAT(run("compare ring hypercube -n 12").output, Contains("left out: hypercube"));
+  const Result fitting = run("compare ring hypercube -n 12");
+  CHECK(fitting.status == 0);
+  CHECK_THAT(fitting.output, Contains("left out: hypercube"));
   const Result wrong = run("show rnig");
   CHECK(wrong.status == 1);
   CHECK_THAT(wrong.output, Contains("there is no \"rnig\"; choose from"));
+}
+
+TEST_CASE("compare and plan refuse a misspelled topology and print no table") {
+  const std::string folder = fresh_folder();
+  std::ofstream(folder + "/hosts.toml")
+      << "hosts = 2\nlink_bandwidth = 1e9\nstep_s = 0.1\npayload_bytes = 1e6\n";
+  for (const std::string& arguments :
+       {std::string("compare ring rnig"),
+        "plan --cluster " + folder + "/hosts.toml --topologies ring,rnig"}) {
+    const Result wrong = run(arguments);
+    INFO(arguments);
+    CHECK(wrong.status == 1);
+    CHECK(std::count(wrong.output.begin(), wrong.output.end(), '\n') == 1);
+    CHECK_THAT(wrong.output, Contains("there is no \"rnig\"; choose from"));
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a gap that is not above 0 is no reason to say that workers do not agree") {

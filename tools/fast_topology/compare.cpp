@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fast/core/error.hpp>
+#include <fast/topology/load.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <utility>
 
@@ -24,9 +25,10 @@ double rounds_of(const Compared& each) {
   return each.analysis.rounds_to_consensus ? each.analysis.rounds_to_consensus->value : 1e300;
 }
 
-/// Those that can be made, best first.
+/// Those that can be made, best first. A name that does not exist is an error.
 std::vector<Compared> all_of(const Options& options) {
   std::vector<Compared> found;
+  for (const std::string& name : options.names) static_cast<void>(topology_from(name));
   for (const std::string& name : options.names) {
     try {
       Subject subject = subject_of(name, options);

@@ -133,6 +133,11 @@ void print_table(const Plan& plan, std::size_t most) {
   for (const std::string& line : plan.left_out) fmt::print("left out: {}\n", printable(line));
 }
 
+/// Throws for a name that does not exist and a file that cannot be read.
+void check_names(const std::vector<std::string>& topologies) {
+  for (const std::string& name : topologies) static_cast<void>(topology_from(name));
+}
+
 }  // namespace
 
 PlanCommand::PlanCommand(tools::Command& program)
@@ -188,6 +193,7 @@ void PlanCommand::run(const mpi::Communicator* world) const {
     measure_.check_unused();
     require(!cluster_.empty(), ErrorKind::argument,
             "plan: give --cluster FILE, or --measure under fastrun or mpiexec");
+    check_names(options_.topologies);
     return print({simulation::load_cluster(cluster_), {}});
   }
   const fast::Group group(*world);
@@ -195,6 +201,7 @@ void PlanCommand::run(const mpi::Communicator* world) const {
     require(cluster_.empty(), ErrorKind::argument,
             "plan: --cluster and --measure exclude each other; leave one out");
     static_cast<void>(plan_options());
+    if (group.rank() == 0) check_names(options_.topologies);
     require(svg_.empty() || group.rank() != 0 || std::ofstream(svg_, std::ios::app).good(),
             ErrorKind::resource, "--svg: {} cannot be written; choose another file", svg_);
   });
