@@ -55,6 +55,7 @@ def refused(what, *words, says):
     result = run(*words)
     check(result.returncode == 1, f"{what}: status {result.returncode}")
     check(result.stderr.count("\n") == 1 and result.stdout == "", f"{what}: {result.stdout}{result.stderr}")
+    check(result.stderr.count("fast-data: ") == 1, f"{what}: {result.stderr}")
     check(says in result.stderr, f"{what}: no \"{says}\" in {result.stderr}")
 
 
@@ -94,6 +95,10 @@ def tables(folder):
     text = info("csv", folder / "t.csv", "--target", "kind", "--test-data", folder / "test.csv")
     check("train: 200 samples of 2 floats, 3 classes" in text, text)
     check_moments(text, numpy.array([[float(row[0]), float(row[1])] for row in rows]), "csv")
+    spaced = folder / "my shards"
+    result = run("convert", folder / "t.csv", spaced, "--target", "kind")
+    check(f"train with: fast-train --data '{spaced}'\n" in result.stdout, result.stdout + result.stderr)
+    check(info("shards", spaced).count(" in 1 shard\n") == 2, "one shard")
     refused("no column", "info", folder / "t.csv", "--target", "kin", says="did you mean \"kind\"?")
 
 

@@ -151,3 +151,11 @@ TEST_CASE("only one argument asks for a page") {
 }
 
 }  // namespace
+
+TEST_CASE("a path that is printed in a command is one word of a shell") {
+  CHECK(tools::shell_word("runs/ring-1.toml") == "runs/ring-1.toml");
+  CHECK(tools::shell_word("my runs/a") == "'my runs/a'");
+  CHECK(tools::shell_word("train-*.tar") == "'train-*.tar'");
+  CHECK(tools::shell_word("it's") == "'it'\\''s'");
+  CHECK(tools::shell_word("") == "''");
+}

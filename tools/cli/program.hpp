@@ -56,6 +56,9 @@ std::vector<std::string> topology_words(std::vector<std::string> words = {});
 /// The names of rules.
 std::vector<std::string> rule_words();
 
+/// As one word of a command line, in quotes if it needs them.
+std::string shell_word(const std::string& text);
+
 /// The help in a terminal, of 100 columns. `name`: with those of the programs it belongs to, as
 /// "fast-topology show".
 std::string help_text(const Program& program, const std::string& name);

@@ -62,10 +62,10 @@ std::string form_of(const data::Dataset& part) {
 void make_directory(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
-  require(!error, ErrorKind::resource, "fast-data: {} cannot be made: {}; choose another directory",
+  require(!error, ErrorKind::resource, "{} cannot be made: {}; choose another directory",
           printable(directory.string()), error.message());
   require(fs::is_empty(directory, error) && !error, ErrorKind::argument,
-          "fast-data: {} is not empty; choose a new directory, so that shards of two sets do not "
+          "{} is not empty; choose a new directory, so that shards of two sets do not "
           "mix",
           printable(directory.string()));
 }
@@ -74,6 +74,10 @@ struct Conversion {
   std::string from, to, shard_size = "256MB";
   std::optional<std::uint64_t> shuffle;
 };
+
+std::string shards_of(std::size_t count) {
+  return fmt::format("{} shard{}", count, count == 1 ? "" : "s");
+}
 
 void convert(const Conversion& conversion, const data::LoadOptions& reading) {
   const std::size_t shard_bytes = bytes_of(conversion.shard_size);
@@ -93,11 +97,10 @@ void convert(const Conversion& conversion, const data::LoadOptions& reading) {
         name, shard_bytes, left_out);
     if (faults > most_faults_shown)
       fmt::print(stderr, "fast-data: left out: {} more\n", faults - most_faults_shown);
-    fmt::print("{}: {} in {} shard{}\n", name, form_of(data::open_packed(files)), files.size(),
-               files.size() == 1 ? "" : "s");
+    fmt::print("{}: {} in {}\n", name, form_of(data::open_packed(files)), shards_of(files.size()));
   }
   fmt::print("{} written; train with: fast-train --data {}\n", printable(conversion.to),
-             printable(conversion.to));
+             tools::shell_word(conversion.to));
 }
 
 void show_shard(const std::string& path) {
@@ -128,7 +131,7 @@ void show(const std::string& from, const data::LoadOptions& reading) {
   for (const auto& [name, part] :
        {std::pair("train", &splits.train), std::pair("test", &splits.test)}) {
     fmt::print("{}: {}", name, form_of(*part));
-    if (part->is_streamed()) fmt::print(" in {} shards", part->shards().size());
+    if (part->is_streamed()) fmt::print(" in {}", shards_of(part->shards().size()));
     if (const data::SampleSource* source = part->source(); source && source->left_out() > 0)
       fmt::print(", {} left out ({})", source->left_out(), source->why_left_out());
     fmt::print("\n");

@@ -87,7 +87,8 @@ void write_config(const Options& o) {
   file << text << std::flush;
   require(file.good(), ErrorKind::resource, "--write-config: {} cannot be written; choose another",
           printable(path));
-  fmt::print("{} written; start the run with: fast-train --config {}\n", path, path);
+  fmt::print("{} written; start the run with: fast-train --config {}\n", printable(path),
+             tools::shell_word(path));
 }
 
 /// What is done in place of training.
