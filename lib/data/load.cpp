@@ -35,10 +35,10 @@ constexpr Known known[] = {{"fashion-mnist", "dataset-fashion-mnist", 10, 0.2860
 constexpr int cifar_batches = 5;
 constexpr int idx_classes = 10;
 
-/// Which options a format has, besides `limit`, `classes` and the kind of targets.
+/// Which options a format has, besides `limit` and the kind of targets.
 struct FormatOptions {
-  bool target = false, features = false, test_data = false, test_share = false, splits = false,
-       stream = false;
+  bool target = false, features = false, classes = false, test_data = false, test_share = false,
+       splits = false, stream = false;
 };
 
 void refuse_others(const LoadOptions& options, const FormatOptions& has, const std::string& from) {
@@ -49,6 +49,7 @@ void refuse_others(const LoadOptions& options, const FormatOptions& has, const s
   };
   refuse(!has.target && !options.target.empty(), "--target");
   refuse(!has.features && !options.features.empty(), "--features");
+  refuse(!has.classes && options.classes > 0, "--classes");
   refuse(!has.test_data && !options.test_data.empty(), "--test-data");
   refuse((!has.test_share || !options.test_data.empty()) && options.test_share, "--test-share");
   refuse(!has.stream && options.stream, "--stream");
@@ -248,7 +249,8 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
   require_readable(directory);
   const std::string name = directory.string();
   if (const auto shards = shards_in(directory); !shards.empty()) {
-    refuse_others(options, {.target = true, .splits = true}, name);
+    const bool are_tar = have_ending(shards.begin()->second, ".tar");
+    refuse_others(options, {.target = true, .classes = are_tar, .splits = true}, name);
     return load_shards_in(directory, shards, options);
   }
   if (has_image_folders(directory, options)) {
@@ -256,10 +258,13 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
     return load_images(directory, options);
   }
   const bool has_npy = has_npy_files(directory);
-  refuse_others(options, {.target = has_npy, .features = has_npy, .test_share = has_npy}, name);
+  refuse_others(options,
+                {.target = has_npy, .features = has_npy, .classes = true, .test_share = has_npy},
+                name);
   for (const fs::path& place :
        {directory, directory / "cifar-10-batches-bin", directory / "cifar-100-binary"}) {
     if (present(place)) require_readable(place);
+    if (is_cifar(place) || is_cifar100(place)) refuse_others(options, {}, name);
     if (is_cifar(place)) return load_cifar(place, options);
     if (is_cifar100(place)) return load_cifar100(place, options);
   }
@@ -278,16 +283,20 @@ Splits load_directory(const fs::path& directory, const LoadOptions& options) {
 Splits load_file(const std::string& path, const LoadOptions& options) {
   const fs::path ending = fs::path(path).extension();
   if (is_pattern(path) || ending == ".tar" || ending == packed_ending) {
-    refuse_others(options, {.target = true, .test_data = true}, path);
+    refuse_others(options, {.target = true, .classes = ending != packed_ending, .test_data = true},
+                  path);
     return load_pattern(path, options);
   }
   if (ending == ".csv") {
-    refuse_others(options,
-                  {.target = true, .features = true, .test_data = true, .test_share = true}, path);
+    refuse_others(
+        options,
+        {.target = true, .features = true, .classes = true, .test_data = true, .test_share = true},
+        path);
     return read_csv(path, options);
   }
   if (ending == ".npz" || ending == ".npy")
-    refuse_others(options, {.target = true, .features = true, .test_share = true}, path);
+    refuse_others(options, {.target = true, .features = true, .classes = true, .test_share = true},
+                  path);
   if (ending == ".npz") return read_npz(path, options);
   if (ending == ".npy") return read_npy(path, options);
   fail(

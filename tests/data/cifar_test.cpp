@@ -63,6 +63,8 @@ TEST_CASE("a directory in CIFAR-10's layout is recognized, unpacked as it comes 
     CHECK(splits.train.labels()[6] == 6);
     CHECK(splits.test.size() == 3);
     CHECK(splits.normalization.mean.size() == 3);
+    CHECK_THROWS_WITH(data::load(path, {.classes = 12}),
+                      ContainsSubstring("--classes: without effect"));
   }
 }
 

@@ -58,6 +58,8 @@ TEST_CASE("a folder a class is read as planes, the classes by turns") {
   CHECK(dog[1] == Approx(23));
   CHECK(dog[6] == Approx(21));
   CHECK(data::load(directory.path().string(), {.limit = 2}).train.labels()[1] == 1);
+  CHECK_THROWS_WITH(data::load(directory.path().string(), {.classes = 2}),
+                    ContainsSubstring("--classes: without effect"));
 }
 
 TEST_CASE("gray images get three equal channels") {

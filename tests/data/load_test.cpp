@@ -79,6 +79,8 @@ TEST_CASE("a named data set that is not installed says how to install it") {
                     ContainsSubstring("apt-get install dataset-fashion-mnist"));
   write_four(directory / "fashion-mnist");
   CHECK(data::load("fashion-mnist", {.system_root = directory.path()}).train.size() == 20);
+  CHECK_THROWS_WITH(data::load("fashion-mnist", {.classes = 12, .system_root = directory.path()}),
+                    ContainsSubstring("--classes: without effect"));
 }
 
 TEST_CASE("the real Fashion-MNIST is whole") {
