@@ -149,6 +149,15 @@ std::vector<Report> gather(const Group& group, const Deadline& deadline, const R
   return reports;
 }
 
+namespace {
+
+/// Of the time of a worker's loop; 0 if it has made no step since this program began.
+double share_of_loop(double part_s, const Report& report) {
+  return report.samples > 0 ? part_s / report.loop_s : 0;
+}
+
+}  // namespace
+
 void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary) {
   const double workers = static_cast<double>(reports.size());
   double longest_s = 0, worst = 1, samples = 0, reads = 0, fresh = 0, sent = 0, held = 0;
@@ -165,9 +174,9 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
     held += report.messages_held;
     summary.rejoined += static_cast<std::uint64_t>(report.rejoined);
     summary.healed += static_cast<std::uint64_t>(report.healed);
-    summary.wait_fraction += report.wait_s / report.loop_s / workers;
-    summary.publish_fraction += report.publish_s / report.loop_s / workers;
-    summary.mix_fraction += report.mix_s / report.loop_s / workers;
+    summary.wait_fraction += share_of_loop(report.wait_s, report) / workers;
+    summary.publish_fraction += share_of_loop(report.publish_s, report) / workers;
+    summary.mix_fraction += share_of_loop(report.mix_s, report) / workers;
     summary.bytes_sent_per_worker_per_round += report.bytes_per_round / workers;
     summary.test_accuracy_mean_model += report.mean_model_correct / test_samples;
     loss_sum += report.mean_model_loss_sum;

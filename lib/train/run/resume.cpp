@@ -130,8 +130,10 @@ void Resume::run() {
   state_.position().count_from(round, point_->exact ? own_rounds(*point_->own) : round);
   point_->own.reset();  // its memory
   if (plan_.group.rank() != 0) return;
-  plan_.log(LogLevel::info, fmt::format("resuming from round {} of {}", round,
-                                        point_->manifest.directory.string()));
+  const bool is_over = state_.position().epoch() >= plan_.options.epochs;
+  plan_.log(LogLevel::info, fmt::format("resuming from round {} of {}{}", round,
+                                        point_->manifest.directory.string(),
+                                        is_over ? "; all epochs are done, no step follows" : ""));
 }
 
 void Resume::join(const std::optional<NumberedRound>& next) {

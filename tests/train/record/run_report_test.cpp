@@ -46,6 +46,17 @@ TEST_CASE("a summary has the slowest worker's time, the worst replica and means 
   CHECK(summary.sent_fraction == 0.75);
 }
 
+TEST_CASE("a worker that makes no step has no shares of time") {
+  Report report = report_of(1e-6, 50, 0.5);
+  report.samples = 0;
+  report.publish_s = report.mix_s = 1;
+  train::Summary summary;
+  train::add_up({report}, 100, summary);
+  CHECK(summary.wait_fraction == 0);
+  CHECK(summary.publish_fraction == 0);
+  CHECK(summary.mix_fraction == 0);
+}
+
 TEST_CASE("measures of parts add up, and the worst worker is that of the worst value") {
   using Form = fast::Measure::Form;
   Report first = report_of(1, 1, 0), second = first;

@@ -421,6 +421,29 @@ TEST_CASE("the best model so far is kept without a worker's file, and with more 
   }
 }
 
+TEST_CASE("a checkpoint behind the last epoch is resumed without a step, and the log says so") {
+  const testing::TemporaryDirectory directory;
+  train_with(2, {}, [&](train::TrainerOptions& options) {
+    options.checkpoints.directory = directory.path();
+    options.checkpoints.every_rounds = 40;  // an epoch of two workers has 30
+    options.epochs = 2;
+  });
+  std::mutex mutex;
+  std::string messages;
+  const auto resumed = train_with(2, {}, [&](train::TrainerOptions& options) {
+    resume_from(directory.path())(options);
+    options.epochs = 1;
+    options.worker.log = [&](LogLevel, std::string_view text) {
+      const std::lock_guard lock(mutex);
+      messages += text;
+    };
+  });
+  CHECK_THAT(messages, Catch::Contains("resuming from round 40") &&
+                           Catch::Contains("all epochs are done, no step follows"));
+  CHECK(resumed[0].summary.rounds == 40);
+  CHECK(resumed[0].summary.publish_fraction == 0);
+}
+
 TEST_CASE("checkpoints that are not there, or of another model, are refused") {
   const testing::TemporaryDirectory directory;
   CHECK_THROWS_WITH(train_with(2, {}, resume_from(directory / "none")),
