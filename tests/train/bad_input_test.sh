@@ -140,13 +140,14 @@ check_names() {
   refused "balance of others" "2 numbers, this run has 3" "one for each worker" -- --balance 1,2
   refused "balance of shards" "keeps its own samples" "choose even" -- --balance measured --shards dirichlet:1
   refused "staleness" "\"old\"" "0 or more, or inf" -- --staleness old
+  refused "a port" "--metrics-port: 80000;" "from 0 to 65535 is required" -- --metrics-port 80000
   refused "closing rounds" "--closing-rounds: \"few\"" "or auto" -- --closing-rounds few
   refused "validation" "--validation: 1;" "[0, 1)" -- --validation 1
-  refused "patience" "patience of 2" "samples to validate on" -- --patience 2
+  refused "patience" "patience of 2" "samples to validate on (--validation)" -- --patience 2
   refused "patience of an all-reduce" "different rounds" -- --patience 2 --validation 0.1 --exchange allreduce
   refused "averages" "choose one" -- --validation 0.1 --ema 0.9
   refused "slow" "--slow: \"2\"" "RANK:FACTOR" -- --slow 2
-  refused "slow worker" "worker 3 shall be slow" "(0..2)" -- --slow 3:4
+  refused "slow worker" "worker 3 shall be slow" "workers are 0 to 2" -- --slow 3:4
   refused "slow factor" "0.5 times slower" "1 or more" -- --slow 1:0.5
   refused "not finite" "--nan: \"ignore\"" "abort or heal" -- --nan ignore
   refused "checkpoints" "--checkpoint-every: \"often\"" "10min" -- --checkpoint-every often
@@ -236,6 +237,7 @@ check_needs() {
   refused "samples that nobody leaves" "--take-over: without effect" -- --take-over --shards dirichlet:1 --exchange allreduce
   refused "options of no rule" "--algorithm-option: without effect" -- --algorithm allreduce --algorithm-option period=8
   refused "metrics without a directory" "--evaluate-every: without effect" "--out" -- --evaluate-every 3
+  refused "checkpoints without a directory" "without a directory" "(--checkpoints)" "(--out)" -- --checkpoint-every 3
   refused "checkpoints that nobody writes" "--keep: without effect" "--checkpoint-every" -- --keep 3
   refused "a strict start" "--strict: without effect" "--resume" -- --strict
 }

@@ -73,7 +73,8 @@ void add_output_rows(OptionTable& table, Options& o) {
            "rounds in the timeline, FIRST:LAST; without it, all")
       .only_if([&o] { return o.trace; }, needs_trace);
   table.add(
-      "metrics_port", o.metrics_port, number<int>(zero_or_more()),
+      "metrics_port", o.metrics_port,
+      number<int>({.low = 0, .high = 65536, .text = "a {} from 0 to 65535"}),
       "serve metrics to Prometheus: worker 0 at this port, worker r at this port + r; 0: none");
   table.add("quiet", o.quiet, "no opening table and progress, only the closing table");
 }

@@ -70,7 +70,8 @@ RunDirectories directories_of(const TrainerOptions& options) {
   RunDirectories directories{options.out, std::nullopt, checkpoints.resume, options.overwrite};
   if (!saves(checkpoints)) return directories;
   require(checkpoints.directory || options.out, ErrorKind::argument,
-          "Trainer: checkpoints without a directory; name one for them or for the run's output");
+          "Trainer: checkpoints without a directory; name one for them (--checkpoints) or for the "
+          "run's output (--out)");
   directories.checkpoints =
       checkpoints.directory ? *checkpoints.directory : *options.out / "checkpoints";
   return directories;

@@ -30,8 +30,7 @@ void check_pace(const Pace& pace, int workers) {
     require(std::isfinite(factor) && factor >= 1, ErrorKind::argument,
             "Trainer: a worker {} times slower; 1 or more is required", factor);
     require(worker >= 0 && worker < workers, ErrorKind::argument,
-            "Trainer: worker {} shall be slow, this run has {} (0..{})", worker, workers,
-            workers - 1);
+            "Trainer: worker {} shall be slow, but workers are 0 to {}", worker, workers - 1);
   }
 }
 
@@ -52,7 +51,7 @@ void check_averages(const TrainerOptions& options) {
   require(options.patience >= 0 && (options.patience == 0 || options.validation > 0),
           ErrorKind::argument,
           "Trainer: a patience of {} epochs with a validation share of {}; stopping early needs "
-          "samples to validate on",
+          "samples to validate on (--validation)",
           options.patience, options.validation);
   require(options.patience == 0 || !averages_everybody(options), ErrorKind::argument,
           "Trainer: stopping early lets workers end in different rounds, where an average over all "
