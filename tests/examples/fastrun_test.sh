@@ -67,6 +67,8 @@ printf '#!/bin/sh\necho "mpiexec (OpenRTE) 4.1.4"\n' >"$directory/open_mpi"
 chmod +x "$directory/hydra" "$directory/open_mpi"
 other=hydra own="Open MPI" wrong=MPICH
 grep -qF hydra "$directory/output" && other=open_mpi own=MPICH wrong="Open MPI"
+expect "doctor of a host that is not there" 1 "FIX   host nobody.invalid answers to ssh: set up ssh" -- "$fastrun" --doctor -n 1 --hosts nobody.invalid
+grep -q '^$' "$directory/output" && tell_failure "doctor of a host that is not there: an empty line"
 expect "doctor of another MPI" 1 "FIX   $directory/$other is " "it is $wrong's, but FAST is built with $own: each rank would be rank 0 of 1" \
   "--mpiexec mpiexec." -- "$fastrun" --doctor --mpiexec "$directory/$other" -n 1
 expect "doctor of no MPI" 1 "FIX   cat is " "install $own" -- "$fastrun" --doctor --mpiexec cat -n 1

@@ -1,6 +1,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fast/core/error.hpp>
@@ -43,6 +44,12 @@ std::string shell_word(const std::string& word) {
   return text + "'";
 }
 
+/// The begin of what a command has printed, without its last line end.
+std::string answered(const std::string& output) {
+  const std::size_t end = output.find_last_not_of("\r\n") + 1;
+  return "it answers: " + output.substr(0, std::min<std::size_t>(end, 200));
+}
+
 class Doctor {
  public:
   void say(bool well, const std::string& what, const std::string& remedy) {
@@ -80,7 +87,7 @@ void check_mpi(Doctor& doctor, const Options& options) {
   for (const std::string& word : own.always) command += " " + word;
   const Outcome two = run(command + " -n 2 echo started");
   doctor.say(two.output == "started\nstarted\n", "two processes can be started here",
-             "it answers: " + two.output.substr(0, 200));
+             answered(two.output));
 }
 
 /// What a host has for its ranks.
@@ -142,7 +149,7 @@ void check_other_host(Doctor& doctor, const std::string& name, int ranks) {
   std::string answer;
   const std::optional<Host> host = other_host(name, answer);
   doctor.say(host.has_value(), "host " + name + " answers to ssh",
-             "set up ssh without a password to it; it answers: " + answer.substr(0, 200));
+             "set up ssh without a password to it; " + answered(answer));
   if (host) check_host(doctor, *host, ranks);
 }
 
