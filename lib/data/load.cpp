@@ -141,9 +141,9 @@ std::string choose_split(const std::set<std::string>& names, const std::string& 
   for (const char* name : usual) {
     if (names.contains(name)) return name;
   }
-  fail(ErrorKind::data, "data: {}: of the splits {} are there, {} is required; name one ({} NAME)",
-       directory.string(), printable(fmt::format("{}", fmt::join(names, ", "))),
-       fmt::join(usual, " or "), option);
+  fail(ErrorKind::data, "data: {}: {} is required, found are the splits {}; name one ({} NAME)",
+       directory.string(), fmt::join(usual, " or "),
+       printable(fmt::format("{}", fmt::join(names, ", "))), option);
 }
 
 SplitNames choose_splits(const std::set<std::string>& names, const LoadOptions& options,
@@ -164,10 +164,10 @@ std::set<std::string> folders_in(const fs::path& directory) {
   return {names.begin(), names.end()};
 }
 
-/// Some folder has the name of a training split.
+/// Some folder has the name of a training split. A misspelled --train-split does not hide it.
 bool has_image_folders(const fs::path& directory, const LoadOptions& options) {
-  const std::string wanted = options.train_split.empty() ? "train" : options.train_split;
-  return present(directory / wanted) || present(directory / "training");
+  const bool named = !options.train_split.empty() && present(directory / options.train_split);
+  return named || present(directory / "train") || present(directory / "training");
 }
 
 Splits load_images(const fs::path& directory, const LoadOptions& options) {

@@ -88,6 +88,18 @@ TEST_CASE("images that are decoded later have the size of the first one that can
                     ContainsSubstring("dog/b.png: cannot be read"));
 }
 
+TEST_CASE("a split of image folders that is not there is refused by name") {
+  const TemporaryDirectory directory;
+  write_parts(directory.path());
+  const std::string path = directory.path().string();
+  CHECK_THROWS_WITH(
+      data::load(path, {.train_split = "trian"}),
+      ContainsSubstring("no split \"trian\"") && ContainsSubstring("did you mean \"train\"?"));
+  std::filesystem::remove_all(directory / "test");
+  CHECK_THROWS_WITH(data::load(path), ContainsSubstring("test or val or valid or validation is "
+                                                        "required, found are the splits train;"));
+}
+
 TEST_CASE("image folders that do not fit are told so, by name") {
   const TemporaryDirectory directory;
   write_parts(directory.path());
