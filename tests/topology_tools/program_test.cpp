@@ -147,6 +147,13 @@ TEST_CASE("compare and plan refuse a misspelled topology and print no table") {
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("the columns of a comparison of many workers stay apart") {
+  // The gap of a ring is (1 - cos(2 π / n)) 2/3: 1.46e-6 for 3000. It needs ln(1000) / gap rounds.
+  const std::string table = run("compare ring -n 3000").output;
+  CHECK(std::regex_search(
+      table, std::regex("\nring +2 +1\\.46e-06 +1500 +4\\.72e\\+06 +9\\.449e\\+06\n")));
+}
+
 TEST_CASE("a gap that is not above 0 is no reason to say that workers do not agree") {
   const std::string star = run("show star -n 10 --weights uniform_rows").output;
   CHECK_THAT(star, Contains("gives no rate") && !Contains("do not come to agree"));

@@ -50,12 +50,24 @@ void print_json(const std::vector<Compared>& found, const Options& options) {
   fmt::print("{}\n", all.dump(2));
 }
 
+std::string gap_of(const Analysis& a) {
+  if (!a.gap) return "-";
+  const double gap = a.gap->value;
+  return gap > 0 && gap < 1e-5 ? fmt::format("{:.2e}", gap) : fmt::format("{:.5f}", gap);
+}
+
+/// In fewer digits if the column is too narrow.
+std::string rounds_text(const Analysis& a, std::size_t width) {
+  const char* bound = a.rounds_are_measured ? "~" : ">=";
+  const std::string text = shown(a.rounds_to_consensus, bound);
+  return text.size() <= width ? text : shown(a.rounds_to_consensus, bound, 3);
+}
+
 void print_row(const Compared& each) {
   const Analysis& a = each.analysis;
   fmt::print(
-      "{:<28}{:>10.3g}{:>12}{:>10}{:>10}{:>14}\n", a.name, a.average_edges,
-      a.gap ? fmt::format("{:.5f}", a.gap->value) : "-", shown(a.diameter, ">="),
-      shown(a.rounds_to_consensus, a.rounds_are_measured ? "~" : ">="),
+      "{:<28}{:>10.3g}{:>12}{:>10} {:>9}{:>14}\n", a.name, a.average_edges, gap_of(a),
+      shown(a.diameter, ">="), rounds_text(a, 9),
       a.rounds_to_consensus ? fmt::format("{:.4g}", rounds_of(each) * a.average_edges) : "-");
 }
 
