@@ -36,6 +36,7 @@ assert measured['step_s'] == 0.025 and measured['payload_bytes'] == 40000, measu
   once "unknown model" "error: "
   expect "no directory" 1 "cannot be written" -- "$mpiexec" -n 2 "${plan[@]}" --write-cluster "$directory/none/c.toml"
   once "no directory" "error: "
+  expect "a model of a file" 1 "--model: small.toml is a file; give a model by name" -- "$mpiexec" -n 2 "${plan[@]}" --model small.toml
   expect "nothing" 1 "give --cluster FILE, or --measure" -- "$topology" plan
   expect "without --measure" 1 "belong to --measure" -- "$topology" plan --step-ms 3 --cluster "$directory/cluster.toml"
   echo "$failures failures"

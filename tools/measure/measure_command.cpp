@@ -1,6 +1,7 @@
 #include "measure/measure_command.hpp"
 
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/core/random.hpp>
 #include <fast/nn/backend.hpp>
 #include <fstream>
@@ -71,6 +72,9 @@ void MeasureCommand::check(const fast::Group& group) const {
   require(sizes.are_equal(), ErrorKind::argument,
           "plan --measure: the hosts have {} to {} ranks; start as many on each", sizes.least,
           sizes.most);
+  require(!model_.ends_with(".toml"), ErrorKind::argument,
+          "--model: {} is a file; give a model by name, or --step-ms and --parameters in its place",
+          printable(model_));
   require(write_cluster_.empty() || group.rank() != 0 ||
               std::ofstream(write_cluster_, std::ios::app).good(),
           ErrorKind::resource, "--write-cluster: {} cannot be written; choose another file",
