@@ -224,6 +224,10 @@ TEST_CASE("mistakes give one line") {
   check_refused("--staleness -1", "--staleness: -1; a whole number, 0 or more, or inf is required");
   check_refused("--slow 3", "--slow: \"3\"; WORKER:FACTOR is required, for example 3:2.5");
   check_refused("--slow 99:2", "slow worker 99");
+  check_refused("--slow 3:2 --slow 3:4", "--slow: worker 3 is given twice");
+  check_refused("--links -1", "--links: \"-1\"; a whole number, 0 or more, is required");
+  check_refused("--seed -1", "--seed: \"-1\"; a whole number from 0 to 2^64 - 1 is required");
+  check_refused("--step x", "--step: \"x\"; a number is required");
   check_refused("--step 0", "they take time");
   for (const char* model : {"simgrid", "recurrence"}) {
     const std::string rest = std::string(" --model ") + model;

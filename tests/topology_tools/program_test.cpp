@@ -250,8 +250,9 @@ TEST_CASE("a command line that is not complete or has too much is refused in pla
         "fast-topology: --workers: a value is missing; --help lists the options\n");
   CHECK(run("show ring --parameters 1e6x").output ==
         "fast-topology: --parameters: \"1e6x\"; a number is required; --help lists the options\n");
-  CHECK(run("plan --seed 1.5").output ==
-        "fast-topology: --seed: \"1.5\"; a whole number is required; --help lists the options\n");
+  CHECK(run("plan --rows -3").output ==
+        "fast-topology: --rows: \"-3\"; a whole number, 0 or more, is required; --help lists the "
+        "options\n");
   CHECK(run("list more").output ==
         "fast-topology: the argument \"more\" is not expected; --help lists the arguments\n");
   for (const char* arguments : {"", "show ring -n", "list more"}) CHECK(run(arguments).status > 0);

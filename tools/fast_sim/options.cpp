@@ -34,7 +34,8 @@ void add_run(Command& command, Options& o) {
         {"inf"});
   command.add_option("--payload", o.payload_bytes, "bytes of a message");
   command.add_option("--rounds", o.rounds, "rounds");
-  command.add_option("--seed", o.seed, "seed of jitter and failures");
+  tools::restrict<std::uint64_t>(
+      command.add_option("--seed", o.seed, "seed of jitter and failures"), options::any());
 }
 
 void add_steps(Command& command, Options& o) {
@@ -78,7 +79,9 @@ void add_network(Command& command, Options& o) {
 
 void add_output(Command& command, Options& o) {
   command.begin_group("Output", "fast-sim -n 64 --links 3 --json");
-  command.add_option("--links", o.links, "links of the table, most used first");
+  tools::restrict<std::size_t>(
+      command.add_option("--links", o.links, "links of the table, most used first"),
+      options::zero_or_more());
   command.add_flag("--json", o.json, "print JSON");
 }
 
@@ -155,7 +158,11 @@ simulation::Workload workload_of(const Options& o) {
   load.work.seconds = o.step_s;
   load.work.jitter = o.jitter;
   load.work.seed = o.seed;
-  for (const std::string& text : o.slow) load.work.slow.insert(slow_worker(text));
+  for (const std::string& text : o.slow) {
+    const auto slow = slow_worker(text);
+    require(load.work.slow.insert(slow).second, ErrorKind::argument,
+            "--slow: worker {} is given twice; give it once", slow.first);
+  }
   if (!o.measured.empty()) load.work.measured = simulation::measured_steps(o.measured);
   load.failures = {o.failures_per_hour, o.absent_s, o.suspect_after_s, o.seed};
   return load;

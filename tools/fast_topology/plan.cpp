@@ -171,8 +171,11 @@ void PlanCommand::add_output() {
                        "fast-topology plan --cluster my.toml --rounds 200 --rows 5");
   tools::restrict<int>(command_.add_option("--rounds", options_.rounds, "simulated rounds"),
                        {.low = 1, .high = 100'001, .text = "a {} from 1 to 100000"});
-  command_.add_option("--seed", options_.seed, "seed of the jitter");
-  command_.add_option("--rows", rows_, "rows of the table; all-reduces are always shown");
+  tools::restrict<std::uint64_t>(command_.add_option("--seed", options_.seed, "seed of the jitter"),
+                                 options::any());
+  tools::restrict<std::size_t>(
+      command_.add_option("--rows", rows_, "rows of the table; all-reduces are always shown"),
+      options::zero_or_more());
   command_.add_flag("--json", json_, "print JSON");
   tools::offer(command_.add_option("--svg", svg_, "write a picture of the best topology"),
                {"<file>"});
