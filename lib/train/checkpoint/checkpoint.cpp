@@ -50,11 +50,23 @@ void remove_checkpoints_after(const std::filesystem::path& directory, std::int64
   }
 }
 
+namespace {
+
+/// Of a readable directory. That of a run is easily taken for that of its checkpoints.
+std::string why_empty(const std::filesystem::path& directory) {
+  const std::filesystem::path below = directory / "checkpoints";
+  std::error_code problem;
+  if (!std::filesystem::is_directory(below, problem)) return "it has no round-.../manifest.json";
+  return fmt::format("give {}", printable(below.string()));
+}
+
+}  // namespace
+
 Manifest find_checkpoint(const std::filesystem::path& directory) {
   std::error_code problem;
   if (std::filesystem::exists(directory / manifest_name, problem)) return read_manifest(directory);
   std::string why = why_unreadable_directory(directory);
-  if (why.empty()) why = "it has no round-.../manifest.json";
+  if (why.empty()) why = why_empty(directory);
   for (const auto& [round, path] : checkpoints_in(directory)) {
     try {
       return read_manifest(path);

@@ -448,6 +448,9 @@ TEST_CASE("checkpoints that are not there, or of another model, are refused") {
   const testing::TemporaryDirectory directory;
   CHECK_THROWS_WITH(train_with(2, {}, resume_from(directory / "none")),
                     Catch::Contains("no checkpoint in"));
+  std::filesystem::create_directory(directory / "checkpoints");
+  CHECK_THROWS_WITH(train_with(2, {}, resume_from(directory.path())),
+                    Catch::Contains("give " + (directory / "checkpoints").string()));
   CHECK_THROWS_WITH(train_with(2, {}, [](auto& options) { options.checkpoints.every_rounds = 3; }),
                     Catch::Contains("without a directory"));
 }
