@@ -44,12 +44,21 @@ void check_letters(const std::string& text, const TomlOrigin& origin) {
   }
 }
 
+/// What a text without quotes is taken for depends on its first letter.
+bool begins_like_text(std::string_view description) {
+  return description.ends_with("could not determine value type") ||
+         description.find("parsing boolean") != std::string_view::npos ||
+         description.find("expected 'inf'") != std::string_view::npos ||
+         description.find("expected 'nan'") != std::string_view::npos;
+}
+
 toml::table parsed(const std::string& text, const TomlOrigin& origin) {
   toml::parse_result result = toml::parse(std::string_view(text), std::string_view(origin.path));
   if (result) return std::move(result).table();
   const toml::parse_error& found = result.error();
-  fail(origin.kind, "{}: {}:{}:{}: {}", origin.who, origin.path, found.source().begin.line,
-       found.source().begin.column, found.description());
+  fail(origin.kind, "{}: {}:{}:{}: {}{}", origin.who, origin.path, found.source().begin.line,
+       found.source().begin.column, found.description(),
+       begins_like_text(found.description()) ? "; a text needs quotes" : "");
 }
 
 }  // namespace

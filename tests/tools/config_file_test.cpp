@@ -128,6 +128,10 @@ TEST_CASE("an option that a file sets twice, by two of its names, is refused") {
 TEST_CASE("text that is not TOML is refused with line and column") {
   CHECK_THAT(refusal_of("epochs = 3\ntopology = \"ring\n"), ContainsSubstring("run.toml:2:"));
   CHECK_THAT(refusal_of("epochs = 3\nepochs = 4\n"), ContainsSubstring("run.toml:2:"));
+  for (const std::string text : {"ring", "torus2d", "fashion-mnist", "int8", "none"}) {
+    CHECK_THAT(refusal_of("topology = " + text + "\n"),
+               ContainsSubstring("run.toml:1:") && ContainsSubstring("; a text needs quotes"));
+  }
   CHECK_THAT(refusal_of("épochs = 3\n"), ContainsSubstring("run.toml:1"));
 }
 
