@@ -156,7 +156,8 @@ Report RunEnd::report(const AlignedBuffer& model) {
   mine.wait_s = stats_.wait_s + replica_.step().reduce_s();
   mine.publish_s = stats_.publish_s;
   mine.mix_s = stats_.mix_s;
-  mine.bytes_per_round = stats_.bytes_sent / static_cast<double>(stats_.rounds);
+  mine.bytes_per_round =
+      stats_.bytes_sent / static_cast<double>(std::max<std::int64_t>(1, figures_.rounds));
   mine.reads = static_cast<double>(stats_.reads);
   mine.fresh = static_cast<double>(stats_.fresh_reads);
   mine.messages_sent = static_cast<double>(stats_.messages_sent);

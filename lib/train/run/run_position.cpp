@@ -40,7 +40,7 @@ int RunPosition::epoch_of_past(std::int64_t rounds_back) const {
 }
 
 void RunPosition::advance(std::int64_t rounds_made) {
-  for (std::int64_t* rounds : {&rounds_, &own_rounds_, &rounds_here_})
+  for (std::int64_t* rounds : {&rounds_, &own_rounds_})
     *rounds = std::max<std::int64_t>(0, *rounds + rounds_made);
   take_place(epoch_, 0, static_cast<std::int64_t>(round_) + rounds_made);
   if (epoch_ >= 0) return;

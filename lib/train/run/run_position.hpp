@@ -29,7 +29,6 @@ class RunPosition {
   std::int64_t rounds() const { return rounds_; }  ///< made since the run's first beginning
   /// The same of this worker: above staleness 0, workers may have saved in different rounds.
   std::int64_t own_rounds() const { return own_rounds_; }
-  std::int64_t rounds_here() const { return rounds_here_; }  ///< made since this program began
 
   /// In which the round was that lies so many rounds back, if all epochs since then have had as
   /// many rounds.
@@ -59,7 +58,7 @@ class RunPosition {
   std::shared_ptr<data::StreamOrder> stream_;
   int epoch_ = 0;
   std::size_t round_ = 0;
-  std::int64_t rounds_ = 0, own_rounds_ = 0, rounds_here_ = 0;
+  std::int64_t rounds_ = 0, own_rounds_ = 0;
 };
 
 /// A number of a checkpoint's metadata. Throws Error(data) when it is missing.

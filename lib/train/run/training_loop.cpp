@@ -200,7 +200,7 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   if (batch.count() > 0 && std::isfinite(loss))  // a step that is not finite has been left out
     sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
   figures_.seconds += Seconds(Clock::now() - start).count();
-  ++timed_rounds_;
+  ++figures_.rounds;
   figures_.samples += static_cast<double>(batch.count());
   figures_.all_samples += static_cast<double>(plan_.options.batch_size) * plan_.group.size();
   balancer_.note_round(epoch, load_s, batch.count());
@@ -283,8 +283,8 @@ void TrainingLoop::show(int epoch, std::size_t round) {
 
 /// Empty before the first round of this program.
 std::optional<double> TrainingLoop::round_s() const {
-  if (timed_rounds_ == 0) return std::nullopt;
-  return (figures_.seconds + waited_s_) / static_cast<double>(timed_rounds_);
+  if (figures_.rounds == 0) return std::nullopt;
+  return (figures_.seconds + waited_s_) / static_cast<double>(figures_.rounds);
 }
 
 }  // namespace fast::train

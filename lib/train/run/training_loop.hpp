@@ -20,8 +20,9 @@ namespace fast::train {
 struct LoopFigures {
   double seconds = 0;
   double samples = 0;
-  double all_samples = 0;  ///< of all workers, if they make as many rounds
-  bool left = false;       ///< before the end, as it was asked to
+  double all_samples = 0;   ///< of all workers, if they make as many rounds
+  std::int64_t rounds = 0;  ///< made by this program
+  bool left = false;        ///< before the end, as it was asked to
 };
 
 class TrainingLoop {
@@ -72,7 +73,6 @@ class TrainingLoop {
   double rate_ = 0;                     ///< of the latest step
   std::optional<double> largest_rate_;  ///< of the run's steps; empty before the first one here
   double waited_s_ = 0;                 ///< for samples of a stream
-  std::int64_t timed_rounds_ = 0;       ///< made by this program
   std::int64_t validated_ = 0;          ///< combinations, at the last epoch's end
   std::size_t skipped_ = 0;             ///< damaged samples of this epoch's batches
   bool had_samples_ = false;            ///< in this epoch

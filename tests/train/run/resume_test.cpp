@@ -136,6 +136,8 @@ TEST_CASE("a run that is stopped and resumed ends with the same bits") {
     const auto resumed = train_with(3, setting, resume_from(directory.path()));
     for (std::size_t w = 0; w < 3; ++w) CHECK((resumed[w].mean_model == whole[w].mean_model));
     CHECK(resumed[0].summary.rounds == whole[0].summary.rounds);
+    CHECK(resumed[0].summary.bytes_sent_per_worker_per_round ==
+          Approx(whole[0].summary.bytes_sent_per_worker_per_round));
   }
 }
 

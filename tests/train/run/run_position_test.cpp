@@ -49,7 +49,6 @@ TEST_CASE("a position is taken from a checkpoint, in part of an epoch of another
   same.advance(2);
   CHECK(same.rounds() == 32);
   CHECK(same.own_rounds() == 33);
-  CHECK(same.rounds_here() == 2);
 }
 
 TEST_CASE("a position follows from the round in which some epoch begins") {
