@@ -88,6 +88,11 @@ EOS
   expect "by the clock, two" 0 "joined as asked to            2, 3" -- \
     "$fastrun" --grow-at 0.3 --grow-at 0.5 -n 2 --spares 2 "$train" "${small[@]}"
 
+  # An epoch has 30 rounds, with a third worker 20. It would begin in round 52, after the end.
+  expect "no combination is left for a newcomer" 0 "a spare is asked to join" "closing rounds" -- "$fastrun" --grow-at 0.3 -n 2 --spares 1 \
+    "$train" "${small[@]}" --step-ms 50 --epochs 2 --algorithm local --algorithm-option period=26
+  grep -qE "joined as asked|lost workers" "$directory/output" && tell_failure "no combination is left for a newcomer: a spare has joined"
+
   # refused TITLE TEXT OPTIONS...: no spare joins, and training goes on.
   refused() {
     local title=$1 text=$2

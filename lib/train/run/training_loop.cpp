@@ -54,11 +54,22 @@ std::int64_t TrainingLoop::steps() const {
 }
 
 /// Before `next`, where the next epoch begins, or later ones. A worker that joins begins with the
-/// next combination, which must come before the end.
+/// next combination, which must come before the end. From then on, epochs have rounds_of_more().
 GrowthRounds TrainingLoop::growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const {
-  const int epochs_left = plan_.options.epochs - 1 - position().epoch();
-  const std::int64_t end = next + epochs_left * epoch_rounds;
-  return {.first = next, .every = epoch_rounds, .before = (end - 1) / steps() * steps() + 1};
+  GrowthRounds rounds{.first = next, .every = epoch_rounds, .before = next};
+  for (int left = plan_.options.epochs - 1 - position().epoch(); left > 0; --left) {
+    const std::int64_t begins = (rounds.before + steps() - 1) / steps() * steps();
+    if (begins >= rounds.before + left * rounds_of_more()) break;
+    rounds.before += epoch_rounds;
+  }
+  return rounds;
+}
+
+/// Of an epoch with one worker more; 0: the samples do not suffice.
+std::int64_t TrainingLoop::rounds_of_more() const {
+  const std::size_t needed =
+      plan_.options.batch_size * static_cast<std::size_t>(plan_.schedule.workers() + 1);
+  return static_cast<std::int64_t>(plan_.data.train.size() / needed);
 }
 
 /// A worker that was away in the growth's round comes to the place of the others.
@@ -79,10 +90,7 @@ void TrainingLoop::begin_epoch() {
   const std::int64_t next =
       worker.round() + epoch_rounds - static_cast<std::int64_t>(position().round());
   const bool may_grow = plan_.options.stream == nullptr;
-  const std::size_t needed =
-      plan_.options.batch_size * static_cast<std::size_t>(plan_.schedule.workers() + 1);
-  if (may_grow && plan_.data.train.size() >= needed)
-    worker.allow_growth(growth_rounds(next, epoch_rounds));
+  if (may_grow && rounds_of_more() > 0) worker.allow_growth(growth_rounds(next, epoch_rounds));
   balancer_.begin_epoch(position().epoch());
   checkpoint_.note_epoch(worker.round());
 }

@@ -44,6 +44,7 @@ class TrainingLoop {
   void grow();
   std::int64_t steps() const;
   GrowthRounds growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const;
+  std::int64_t rounds_of_more() const;
   bool make_up(double rate);
   void make_up_rest();
   void count_damage(const Batch& batch);
