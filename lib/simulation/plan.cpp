@@ -59,6 +59,13 @@ WorkTimes steps_of(const Cluster& cluster, const PlanOptions& options) {
   return work;
 }
 
+// Rounds of the same work that take so long.
+RoundFigures lasting(RoundFigures figures, double seconds) {
+  figures.waiting_share = std::max(0.0, 1 - (1 - figures.waiting_share) * figures.mean_s / seconds);
+  figures.mean_s = seconds;
+  return figures;
+}
+
 // What a schedule can do at some delay.
 struct Mixing {
   double neighbors = 1;
@@ -177,25 +184,21 @@ class Planner {
   // In a round, all messages pass the busiest link. Above staleness 0, workers are in different
   // rounds, and the recurrence does not know that messages of two rounds share it. A static
   // schedule then sends fewer messages.
-  RoundFigures on_links(RoundFigures figures, const Workload& load) const {
+  RoundFigures on_links(const RoundFigures& figures, const Workload& load) const {
     const std::int64_t period = load.schedule.period_or(looked_at_of_endless);
     if (load.staleness >= period) return figures;
     const double messages = busiest_link(load.schedule, cluster_.workers_per_host);
     const double least_s = messages * load.payload_bytes / cluster_.link_bandwidth;
-    if (figures.mean_s >= least_s) return figures;
-    figures.waiting_share = 1 - (1 - figures.waiting_share) * figures.mean_s / least_s;
-    figures.mean_s = least_s;
-    return figures;
+    return figures.mean_s < least_s ? lasting(figures, least_s) : figures;
   }
 
   // One of so many combinations is an all-reduce in place of an exchange with neighbors.
-  RoundFigures with_averages(RoundFigures figures) const {
+  RoundFigures with_averages(const RoundFigures& figures) const {
     if (rule_.average_every == 0) return figures;
     const double share = 1.0 / static_cast<double>(rule_.average_every);
     const double average_s =
         allreduce_s_ + static_cast<double>(rule_.combine_every - 1) * cluster_.step_s;
-    figures.mean_s += share * (average_s - figures.mean_s);
-    return figures;
+    return lasting(figures, figures.mean_s + share * (average_s - figures.mean_s));
   }
 
   bool takes(const std::string& codec) const {
