@@ -22,8 +22,8 @@ else
   ours=(env "PATH=$PWD/build/cuda/bin:$PATH") data=()
   : "${LIMIT_S:=600}" "${STAGE_S:=100000}"
 fi
-stages=${*:-$all}
-stages=${stages/#peers/peers_lenet peers_resnet20 peers_resnet50}
+stages=" ${*:-$all} "
+stages=${stages// peers / peers_lenet peers_resnet20 peers_resnet50 }
 failed=()
 
 # attempt NAME LINES COMMAND...: shows so many last lines of what it prints.

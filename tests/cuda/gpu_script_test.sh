@@ -19,8 +19,10 @@ bench_cuda_nn\ *) echo '[2]' >"$3" && exec sleep 50 ;;
 *) echo "ran $*" ;;
 esac
 EOF2
-printf '#!/bin/sh\necho "libraries: $LD_LIBRARY_PATH"\n' >"$directory/bundle/bench/peers/lenet_torch.py"
-chmod +x "$directory/bundle/run" "$directory/bundle/bench/peers/lenet_torch.py"
+for model in lenet resnet20 resnet50; do
+  printf '#!/bin/sh\necho "libraries: $LD_LIBRARY_PATH"\n' >"$directory/bundle/bench/peers/${model}_torch.py"
+done
+chmod +x "$directory/bundle/run" "$directory"/bundle/bench/peers/*_torch.py
 gpu=(env LD_LIBRARY_PATH=its-own "OUT=$directory/results" LIMIT_S=2 "$directory/bundle/bench/gpu.sh" --bundle "$directory/bundle")
 
 expect "two stages" 1 "bench_cuda_nn: stopped after 2 s" "no such device" "libraries: its-own" "results: $directory/results.tar.gz" \
@@ -29,6 +31,9 @@ tar -xzf "$directory/results.tar.gz" -C "$directory" results/bench_cuda.json res
   tell_failure "two stages: files are missing from the results"
 [[ $(cat "$directory/results/bench_cuda_nn.json") == '[2]' ]] || tell_failure "two stages: what was measured is lost"
 expect "a stage's limit" 1 "cuda_ipc_gpu_test_n2: left out: the stage has used its 4 s" -- env STAGE_S=4 "${gpu[@]}" ipc
+expect "one peer alone" 0 "== torch_lenet_bf16" -- "${gpu[@]}" peers_lenet
+[[ $(grep -c resnet "$directory/output") -eq 0 ]] || tell_failure "one peer alone: others ran, too"
+expect "all peers, after another stage" 0 "ran cuda_gpu_test" "== torch_lenet_f32" "== torch_resnet20_f32" "== torch_resnet50_bf16" -- "${gpu[@]}" tests peers
 expect "all well" 0 "ran cuda_gpu_test" -- "${gpu[@]}" tests
 printf '#!/bin/sh\necho "skipped: cuda: no GPU here: as of today"\nexit 77\n' >"$directory/bundle/run"
 sed -i '2i [ "$1" != paths ] || exit 0' "$directory/bundle/run"
