@@ -272,6 +272,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("what is no token gives NaN and has no gradient") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> x{3, 0, 1.0005F, 0.5F, 2.4F, -1, 4, nan}, weights{5, 6, 7, 8};
+  const auto rows = static_cast<Index>(x.size());
+  const cuda::Tokens<float> tokens{x.data(), rows, 4, 1};
+  std::vector<float> y = row(rows), dweights = row(4);
+  const std::vector<float> dy(x.size(), 1);
+  run_on_host(cuda::Lookup<float>{tokens, weights.data(), y.data()});
+  run_on_host(cuda::LookupTotals<float>{tokens, dy.data(), dweights.data()});
+  CHECK(std::vector<float>(y.begin(), y.begin() + 3) == std::vector<float>{8, 5, 6});
+  for (std::size_t e = 3; e < y.size(); ++e) CHECK(std::isnan(y[e]));
+  CHECK(dweights == std::vector<float>{1, 1, 0, 1});
+}
+
 TEST_CASE("the order that is swapped is the same by numbers of 32 and 64 bits") {
   const cuda::SwapLast<float, float> swap{nullptr, nullptr, 2, 3, 5};
   std::vector<int> times(30);

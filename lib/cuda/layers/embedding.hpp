@@ -5,20 +5,21 @@
 
 namespace fast::cuda {
 
-/// Tokens [rows] as numbers. One that is not there gives -1.
+/// Tokens [rows] as numbers. What is no token gives -1, as nn refuses it.
 template <class V>
 struct Tokens {
   const V* x;
   Index rows, tokens, width;
 
   FAST_HOST_DEVICE Index at(Index row) const {
-    const float value = get(x, row);
-    if (!(value > -0.5F && value < static_cast<float>(tokens) - 0.5F)) return -1;
-    return static_cast<Index>(value + 0.5F);
+    const float value = get(x, row), nearest = ::roundf(value);
+    const bool is_whole = ::fabsf(value - nearest) < 1e-3F;
+    if (!(is_whole && nearest >= 0 && nearest < static_cast<float>(tokens))) return -1;
+    return static_cast<Index>(nearest);
   }
 };
 
-/// Rows of the weights. A token that is not there gives NaN, so that the loss shows it.
+/// Rows of the weights. What is no token gives NaN, so that the loss shows it.
 template <class V>
 struct Lookup {
   Tokens<V> tokens;
