@@ -55,4 +55,6 @@ TEST_CASE("workers of a host take its devices in turn, whatever their ranks") {
     CHECK(cuda::device_in_turn(rank, hosts, 1) == 0);
   }
   CHECK(cuda::device_in_turn(5, hosts, 4) == 3);
+  for (const int rank : {-1, 7})
+    CHECK_THROWS_WITH(cuda::device_in_turn(rank, hosts, 2), ContainsSubstring("hosts of 7 ranks"));
 }

@@ -38,7 +38,7 @@ struct OnDevice {
 struct CudaPlace {
   std::optional<int> gpu;
   int rank;
-  std::vector<int> hosts;  ///< by rank
+  std::vector<int> hosts;  ///< by rank, of spares too
   std::string precision;   ///< f32, tf32 or bf16
   bool autotune, graph, deterministic, staged;
 };

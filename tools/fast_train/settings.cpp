@@ -180,8 +180,9 @@ backends::OnDevice backend_of(const Options& o, const nn::ModelSpec& spec, const
     require(o.backend == "nn", ErrorKind::argument,
             "--device {}: only nn's models run there; leave --backend {} out, or take --device cpu",
             o.device, o.backend);
+    const std::vector<int> hosts = group.everyone().hosts();  // of spares, too
     return backends::make_cuda(spec, o.trainer.seed, options,
-                               {gpu, group.rank(), group.hosts(), o.precision, o.autotune, o.graph,
+                               {gpu, group.rank(), hosts, o.precision, o.autotune, o.graph,
                                 o.deterministic, prefetch_of(o) > 0});
   }
   return {backends::by_name(o.backend).make(spec, o.trainer.seed, options), ""};

@@ -34,7 +34,7 @@ std::vector<DeviceInfo> devices();
 DeviceInfo device(int index);
 
 /// The device for worker `rank` if the workers of a host share its devices: in turn, by rank.
-/// hosts[r] is the host of rank r.
+/// hosts[r] is the host of rank r. Throws Error(argument) on a rank without a host.
 int device_in_turn(int rank, const std::vector<int>& hosts, int device_count);
 
 /// CUDA versions such as 13000 for 13.0, and 0 for a missing driver. The version of cuDNN is 91900

@@ -69,6 +69,9 @@ DeviceInfo device(int index) {
 }
 
 int device_in_turn(int rank, const std::vector<int>& hosts, int device_count) {
+  require(rank >= 0 && rank < static_cast<int>(hosts.size()), ErrorKind::argument,
+          "cuda: the device of rank {} was asked for, hosts of {} ranks are given", rank,
+          hosts.size());
   const auto own = hosts.begin() + rank;
   return static_cast<int>(std::count(hosts.begin(), own, *own)) % device_count;
 }
