@@ -31,7 +31,7 @@ class ModuleBackend final : public Backend {
         replica_(*module_, options_.replica),
         parameters_(module_->parameters()),
         objective_(options_),
-        state_(*optimizer_, *module_, replica_.parameters()) {
+        state_(*optimizer_, *module_, replica_.parameters(), options_.replica.mirror) {
     require(std::isfinite(options_.clip_norm) && options_.clip_norm >= 0, ErrorKind::argument,
             "torch: clipping to a norm of {}; a positive number is required, or 0 for none",
             options_.clip_norm);
@@ -50,6 +50,7 @@ class ModuleBackend final : public Backend {
 
   double train(const Batch& batch, const GradientHook& hook) override {
     replica_.to_module();
+    state_.to_optimizer();
     module_->train();
     optimizer_->zero_grad();
     outputs_.clear();

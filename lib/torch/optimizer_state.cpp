@@ -37,7 +37,8 @@ State& state_of(States& states, const at::Tensor& parameter) {
 
 OptimizerState::OptimizerState(::torch::optim::Optimizer& optimizer,
                                const ::torch::nn::Module& module,
-                               const std::vector<TensorView>& views) {
+                               const std::vector<TensorView>& views, bool mirror)
+    : mirror_(mirror) {
   namespace optim = ::torch::optim;
   const at::NoGradGuard no_gradients;
   std::map<const void*, std::size_t> places;
@@ -46,7 +47,7 @@ OptimizerState::OptimizerState(::torch::optim::Optimizer& optimizer,
   for (auto& group : optimizer.param_groups())
     for (const at::Tensor& p : group.params()) {
       const auto place = places.find(impl(p));
-      if (place == places.end() || !p.is_cpu()) continue;
+      if (place == places.end()) continue;
       const TensorView& view = views[place->second];
       if (const auto* sgd = dynamic_cast<optim::SGDOptions*>(&group.options())) {
         if (sgd->momentum() == 0 || sgd->dampening() != 0) continue;
@@ -76,8 +77,33 @@ void OptimizerState::add(const char* prefix, const TensorView& view, at::Tensor&
     tensor = at::zeros_like(parameter, parameter.options().requires_grad(false));
   TensorView mine = view;
   mine.name = prefix + view.name;
-  mine.data = tensor.data_ptr();
+  mine.data = host_place(tensor);
   views_.push_back(std::move(mine));
+}
+
+void* OptimizerState::host_place(const at::Tensor& state) {
+  if (state.is_cpu() && !mirror_) return state.data_ptr();
+  const at::TensorOptions options = state.options().device(c10::kCPU);
+  at::Tensor copy =
+      at::empty_strided(state.sizes(), state.strides(), options.pinned_memory(state.is_cuda()));
+  copies_.emplace_back(state, copy);
+  return copy.data_ptr();
+}
+
+const std::vector<TensorView>& OptimizerState::views() {
+  const at::NoGradGuard no_gradients;
+  // Values that were written and not yet taken are newer.
+  for (auto& [state, copy] : copies_)
+    if (!shown_) copy.copy_(state);
+  shown_ = true;
+  return views_;
+}
+
+void OptimizerState::to_optimizer() {
+  const at::NoGradGuard no_gradients;
+  for (auto& [state, copy] : copies_)
+    if (shown_) state.copy_(copy);
+  shown_ = false;
 }
 
 }  // namespace fast::torch

@@ -179,11 +179,13 @@ TEST_CASE(
     "weights and the optimizer's state are all that a replica needs to go on where another is") {
   const auto samples = data::synthetic_classification(64, {16}, 4, 1);
   data::Loader loader(samples, {}, 1, 0, 8, 1);
-  for (const nn::OptimizerSpec& optimizer :
-       {nn::OptimizerSpec(nn::SgdOptions{0.05, 0.9, 0}), nn::OptimizerSpec(nn::AdamOptions{}),
-        nn::OptimizerSpec(nn::AdamOptions{.decoupled_decay = true})}) {
-    const auto one = make_torch<float>(small(), 1, {optimizer});
-    const auto other = make_torch<float>(small(), 2, {optimizer});
+  const std::vector<nn::OptimizerSpec> optimizers{nn::SgdOptions{0.05, 0.9, 0}, nn::AdamOptions{},
+                                                  nn::AdamOptions{.decoupled_decay = true}};
+  for (std::size_t k = 0; k < 2 * optimizers.size(); ++k) {
+    const bool mirror = k >= optimizers.size();  // as on a device
+    const nn::BackendOptions options{optimizers[k % optimizers.size()]};
+    const auto one = make_torch<float>(small(), 1, options, {.mirror = mirror});
+    const auto other = make_torch<float>(small(), 2, options, {.mirror = mirror});
     for (std::size_t step = 0; step < 4; ++step) one->train(loader.batch(0, step));
     const auto copy = [](const std::vector<TensorView>& from, const std::vector<TensorView>& to) {
       REQUIRE(from.size() == to.size());

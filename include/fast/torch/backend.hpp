@@ -60,8 +60,9 @@ struct ModuleOptions {
 /// Trains with the loss of the options. The optimizer has been given the module's parameters; its
 /// rule and state are its own, set_learning_rate() sets the rate of all its groups. Inputs take the
 /// module's element type and device. name() is "torch"; optimizer_state() has momentum of SGD
-/// (without dampening) and the moments and steps of Adam and AdamW (without amsgrad), in host
-/// memory.
+/// (without dampening) and the moments and steps of Adam and AdamW (without amsgrad). Of a module
+/// with a mirror it is the state at that call, and values written there before the next train()
+/// take effect.
 std::unique_ptr<Backend> make_backend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
                                       std::shared_ptr<::torch::optim::Optimizer> optimizer,
                                       const ModuleOptions& options = {});
