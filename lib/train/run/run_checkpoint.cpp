@@ -29,6 +29,7 @@ RunCheckpoint::RunCheckpoint(const RunPlan& plan, RunControl& control, RunState&
       state_(state),
       writer_(std::move(writer)),
       last_saved_(state.position().rounds()),
+      rounds_at_save_(last_saved_),
       lacks_last_(joins),
       has_any_(resumes_in_place(directories_of(plan.options))) {}
 
@@ -57,7 +58,7 @@ void RunCheckpoint::wait() {
   if (control_.save_is_due(rounds)) {
     save_settled(Request::save);
     control_.saved();
-  } else if (rounds > last_saved_ && is_due_by_time()) {
+  } else if (rounds > rounds_at_save_ && is_due_by_time()) {
     control_.request_save();
   }
 }
@@ -72,7 +73,8 @@ void RunCheckpoint::after_round() {
   const CheckpointOptions& options = plan_.options.checkpoints;
   const std::int64_t rounds = position().rounds();
   const bool exact = plan_.options.worker.staleness == 0;
-  const bool by_rounds = options.every_rounds > 0 && rounds >= last_saved_ + options.every_rounds;
+  const bool by_rounds =
+      options.every_rounds > 0 && rounds >= rounds_at_save_ + options.every_rounds;
   if (is_due_by_time() || (by_rounds && !exact)) control_.request_save();
   const bool grows = plan_.group.size() != plan_.schedule.workers();
   if (is_due() && !grows) save(rounds);
@@ -124,6 +126,7 @@ void RunCheckpoint::save(std::int64_t round) {
   RunEvents(plan_).milestone(MilestoneEvent::Kind::saved, fmt::format("round {}", round),
                              position().epoch(), round, began);
   last_saved_ = round;
+  rounds_at_save_ = std::min(round, position().rounds());
   lacks_last_ = false;
   has_any_ = true;
   saved_at_ = Clock::now();

@@ -69,8 +69,10 @@ class RunCheckpoint {
   RunState& state_;
   std::unique_ptr<CheckpointWriter> writer_;
   std::int64_t last_saved_;  ///< round; at first that in which the run begins
-  bool lacks_last_;          ///< this worker was not there
-  bool has_any_;             ///< the run's directory has a checkpoint to go on from
+  /// This worker's own rounds then: a slow one above staleness 0 may not come to last_saved_.
+  std::int64_t rounds_at_save_;
+  bool lacks_last_;  ///< this worker was not there
+  bool has_any_;     ///< the run's directory has a checkpoint to go on from
   Clock::time_point saved_at_ = Clock::now();
   bool stopped_ = false;
 };

@@ -58,6 +58,34 @@ TEST_CASE("a run saves after every so many rounds") {
         std::vector<std::string>{"round-000000000004", "round-000000000008"});
 }
 
+TEST_CASE("a slow stale worker asks for checkpoints after another one has ended") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = saving_in(directory);
+  options.worker.staleness = unbounded_staleness;
+  options.checkpoints.every_rounds = 5;
+  local::run(2, [&](const Group& group) {
+    const auto backend = small_backend();
+    RunParts parts(group, *backend, options);
+    auto checkpoint = checkpoint_of(parts);
+    if (group.rank() == 0) {
+      parts.position.advance(1'000'000);  // the other worker will not come to that round
+    } else {
+      const Deadline deadline(Seconds(20));
+      while (names_in(directory.path()).size() < 3 && !deadline.expired()) {
+        make_rounds(parts, checkpoint, parts.position.rounds() + 1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
+    checkpoint.end(false);
+    checkpoint.conclude({});
+  });
+  const std::vector<std::string> names = names_in(directory.path());
+  REQUIRE(names.size() >= 3);
+  CHECK(names[0] == "round-000001000000");
+  CHECK(names[1] == "round-000001000001");
+  CHECK(names[2] == "round-000001000002");
+}
+
 TEST_CASE("a worker that joins saves the checkpoint of the round in which it begins") {
   for (const bool joins : {false, true}) {
     const TemporaryDirectory directory;

@@ -22,7 +22,7 @@ struct RunParts {
         batches(plan),
         files(train::prepare_files(plan)),
         control((train::open_files(plan, files), group),
-                {.exact = true,
+                {.exact = options.worker.staleness == 0,
                  .deadline = Seconds(30),
                  .stop_requested = options.checkpoints.stop_requested}),
         replica(plan, backend,
