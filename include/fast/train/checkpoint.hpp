@@ -92,6 +92,10 @@ class CheckpointWriter {
   /// and older checkpoints stay as they are.
   void save(std::int64_t round, const std::vector<TensorView>& tensors, const Metadata& metadata);
 
+  /// The two parts of save(): the latest copy can be written again, in another round.
+  void keep(const std::vector<TensorView>& tensors, const Metadata& metadata);
+  void save_kept(std::int64_t round);
+
   /// From the next checkpoint on, the run has so many workers. Files of workers in absent() are not
   /// waited for; it is called from the writer's thread.
   void expect(int workers, std::function<std::vector<int>()> absent);

@@ -87,8 +87,7 @@ struct CheckpointWriter::Impl {
 
   explicit Impl(Options given) : options(std::move(given)), workers(options.workers) {}
 
-  void copy(std::int64_t round, const std::vector<TensorView>& tensors, const Metadata& metadata) {
-    job.round = round;
+  void copy(const std::vector<TensorView>& tensors, const Metadata& metadata) {
     job.workers = workers;
     job.absent = absent;
     job.tensors = tensors;
@@ -214,8 +213,18 @@ void CheckpointWriter::expect(int workers, std::function<std::vector<int>()> abs
 
 void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& tensors,
                             const Metadata& metadata) {
+  keep(tensors, metadata);
+  save_kept(round);
+}
+
+void CheckpointWriter::keep(const std::vector<TensorView>& tensors, const Metadata& metadata) {
   wait();
-  impl_->copy(round, tensors, metadata);
+  impl_->copy(tensors, metadata);
+}
+
+void CheckpointWriter::save_kept(std::int64_t round) {
+  wait();
+  impl_->job.round = round;
   impl_->written = impl_->executor.submit([this] { impl_->write(); });
   impl_->listed = impl_->executor.submit([this] { impl_->await_others(); });
 }

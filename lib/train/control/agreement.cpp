@@ -25,34 +25,47 @@ void Agreement::tick(double elapsed_s) {
   }
 }
 
+/// Above staleness 0, a worker that has ended saves until all have.
+bool Agreement::answers(std::size_t worker, Request what) const {
+  if (records_.is_running(worker)) return true;
+  return what == Request::save && !exact_ && records_.takes_part(worker) &&
+         !records_.has_left(worker) && !records_.has(worker, Mark::concluded);
+}
+
+/// This worker's answer; empty: it has none yet.
+std::optional<std::int64_t> Agreement::bound(Request what) const {
+  if (!records_.is_running(records_.rank())) return records_.rounds_of_ended(records_.rank());
+  if (!begun_) return std::nullopt;
+  return *begun_ + (what == Request::save ? ahead_ : 0);
+}
+
 /// A further checkpoint waits until this worker has taken the last one.
 void Agreement::answer(Request what) {
   const std::uint64_t wanted = records_.wanted(what);
   const bool behind = what == Request::save && records_.newest_settled(what).number > saved_;
-  if (behind || !begun_ || !records_.is_running(records_.rank())) return;
+  if (behind || !answers(records_.rank(), what)) return;
   if (records_.answer_of(records_.rank(), what).number >= wanted) return;
-  records_.answer(what, {wanted, *begun_ + (what == Request::save ? ahead_ : 0)});
+  if (const auto round = bound(what)) records_.answer(what, {wanted, *round});
 }
 
 void Agreement::settle(Request what) {
   const std::uint64_t wanted = records_.newest_wanted(what);
-  if (records_.newest_settled(what).number >= wanted) return;
+  if (records_.newest_settled(what).number >= wanted || !records_.is_running(records_.rank()))
+    return;
   // Stale workers' checkpoints are of different rounds: the name is one that no other has.
   std::int64_t round = exact_ ? 0
                               : 1 + std::max(records_.newest_settled(Request::save).round,
                                              records_.newest_settled(Request::stop).round);
   for (std::size_t worker = 0; worker < records_.all().size(); ++worker) {
-    if (records_.is_running(worker)) {
-      const bool is_awaited = !signs_.is_silent(worker);
-      if (is_awaited && worker < records_.rank()) return;  // it settles
-      const NumberedRound answer = records_.answer_of(worker, what);
-      if (answer.number >= wanted) round = std::max(round, answer.round);
-      if (is_awaited && answer.number < wanted) return;
-    } else {
-      round = std::max(round, records_.rounds_of_ended(worker));
-    }
+    const bool is_running = records_.is_running(worker);
+    if (!is_running) round = std::max(round, records_.rounds_of_ended(worker));
+    if (!answers(worker, what)) continue;
+    const bool is_awaited = !signs_.is_silent(worker);
+    if (is_awaited && is_running && worker < records_.rank()) return;  // it settles
+    const NumberedRound answer = records_.answer_of(worker, what);
+    if (answer.number >= wanted) round = std::max(round, answer.round);
+    if (is_awaited && answer.number < wanted) return;
   }
-  if (!records_.is_running(records_.rank())) return;
   records_.settle(what, {wanted, round});
 }
 

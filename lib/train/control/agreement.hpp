@@ -24,7 +24,8 @@
 // Step 3 leaves out silent workers. When the lowest worker is silent, the next one settles. Then,
 // or when parts of a run cannot see each other, there may be two settled rounds: workers that have
 // not reached the smaller one take the larger one. Workers with a staleness above 0 need not be in
-// the same round: they never hold, and save or stop as soon as the request is settled.
+// the same round: they never hold, and save or stop as soon as the request is settled. Such a
+// worker answers and saves after it has ended, too, until all have ended.
 #pragma once
 
 #include <cstdint>
@@ -88,6 +89,8 @@ class Agreement {
  private:
   std::uint64_t handled(Request what) const { return what == Request::save ? saved_ : 0; }
   bool lacks(std::size_t worker, Step step) const;
+  bool answers(std::size_t worker, Request what) const;
+  std::optional<std::int64_t> bound(Request what) const;
   void answer(Request what);
   void settle(Request what);
   bool is_due(Request what, std::int64_t rounds) const;

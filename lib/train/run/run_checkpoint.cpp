@@ -100,9 +100,35 @@ void RunCheckpoint::come_to_seat(std::int64_t worker_round) {
   position().take_place(static_cast<int>(next.number), next.round, worker_round);
 }
 
+/// Above staleness 0, others may train on for long.
 void RunCheckpoint::end(bool left) {
+  const bool goes_on =
+      saves() && !left && plan_.options.worker.staleness != 0 && plan_.group.has_seat();
+  if (goes_on) keep();
   const Stage stage = left ? Stage::left : stopped_ ? Stage::stopped : Stage::done;
   control_.end(stage, position().rounds());
+  if (!goes_on) return;
+  after_end_.emplace([this](Seconds) {
+    save_again();
+    return false;
+  });
+}
+
+/// What the others save after this worker's end has its last state.
+void RunCheckpoint::save_again() {
+  if (!control_.save_is_due(position().rounds())) return;
+  writer_->save_kept(control_.round_of(Request::save));
+  control_.saved();
+}
+
+/// Then no further checkpoint is settled. The last one may have been settled a moment before.
+bool RunCheckpoint::conclude(const std::vector<int>& lost) {
+  const bool any_was_stopped = control_.conclude(lost);
+  if (after_end_) {
+    after_end_.reset();
+    save_again();
+  }
+  return any_was_stopped;
 }
 
 void RunCheckpoint::finish() {
@@ -115,14 +141,19 @@ std::string RunCheckpoint::leave() {
   return writer_->finish();
 }
 
+void RunCheckpoint::keep() {
+  writer_->expect(plan_.schedule.workers(), [&control = control_] { return control.absent(); });
+  Metadata metadata = state_.metadata();
+  metadata.merge(to_metadata(note_of(plan_)));
+  writer_->keep(state_.tensors(), metadata);
+}
+
 /// A worker that was suspended may have lost its seat since the round.
 void RunCheckpoint::save(std::int64_t round) {
   if (!plan_.group.has_seat()) return;
   const auto began = Clock::now();
-  writer_->expect(plan_.schedule.workers(), [&control = control_] { return control.absent(); });
-  Metadata metadata = state_.metadata();
-  metadata.merge(to_metadata(note_of(plan_)));
-  writer_->save(round, state_.tensors(), metadata);
+  keep();
+  writer_->save_kept(round);
   RunEvents(plan_).milestone(MilestoneEvent::Kind::saved, fmt::format("round {}", round),
                              position().epoch(), round, began);
   last_saved_ = round;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "exchange/ticker.hpp"
 #include "train/control/run_control.hpp"
 #include "train/run/run_plan.hpp"
 #include "train/run/run_state.hpp"
@@ -42,12 +43,13 @@ class RunCheckpoint {
   void note_epoch(std::int64_t worker_round);
   /// Of a worker that has left out a growth: goes to the others' place at that round.
   void come_to_seat(std::int64_t worker_round);
-  /// This worker makes no further round; `left`: it leaves the others.
+  /// This worker makes no further round; `left`: it leaves the others. Above staleness 0, a thread
+  /// saves its state, as it is now, in their checkpoints until conclude().
   void end(bool left);
   /// See RunControl::left().
   std::vector<int> left() const { return control_.left(); }
   /// See RunControl::conclude() and given_up().
-  bool conclude(const std::vector<int>& lost) { return control_.conclude(lost); }
+  bool conclude(const std::vector<int>& lost);
   std::vector<int> given_up() const { return control_.given_up(); }
   /// Waits until the latest checkpoint is written, so that what is saved next is newer.
   void finish();
@@ -58,7 +60,9 @@ class RunCheckpoint {
   std::optional<int> report(bool saved) { return control_.report(saved); }
 
  private:
+  void keep();
   void save(std::int64_t round);
+  void save_again();
   void save_settled(Request what);
   bool lacks(std::int64_t round) const { return round != last_saved_ || lacks_last_; }
   bool is_due() const;
@@ -75,6 +79,7 @@ class RunCheckpoint {
   bool has_any_;     ///< the run's directory has a checkpoint to go on from
   Clock::time_point saved_at_ = Clock::now();
   bool stopped_ = false;
+  std::optional<exchange::Ticker> after_end_;  ///< declared last: it uses all others
 };
 
 }  // namespace fast::train

@@ -108,6 +108,25 @@ TEST_CASE("of several checkpoints the newest are kept") {
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 2);
 }
 
+TEST_CASE("what was copied is written again in a later round, whatever the memory holds then") {
+  const testing::TemporaryDirectory directory;
+  CheckpointWriter writer(options_for(directory.path()));
+  Model model(1);
+  writer.keep(model.views(), {{"epoch", "3"}});
+  std::fill(model.x.begin(), model.x.end(), 2.0F);
+  for (const std::int64_t round : {10, 20}) {
+    writer.save_kept(round);
+    CHECK(writer.finish().empty());
+    const Manifest manifest = find_checkpoint(directory.path());
+    CHECK(manifest.round == round);
+    const Safetensors file = read_shard(manifest, 0);
+    CHECK(file.metadata().at("epoch") == "3");
+    file.read(model.views());
+    CHECK(model.x == std::vector<float>(1000, 1));
+    std::fill(model.x.begin(), model.x.end(), 2.0F);
+  }
+}
+
 TEST_CASE("the newest checkpoint that lacks nobody outlives newer ones that do") {
   const testing::TemporaryDirectory directory;
   for (const std::int64_t round : {10, 20}) write_one(directory.path(), 2, round);

@@ -5,6 +5,7 @@
 #include <fast/core/random.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -88,6 +89,12 @@ class Simulation {
         end(one, Stage::stopped);
         break;
     }
+  }
+  /// Of a stale worker that has ended.
+  static void save_again(Worker& one) {
+    if (!one.agreement->save_is_due(one.made)) return;
+    save_once(one, one.agreement->round_of(Request::save));
+    one.agreement->saved();
   }
   static void save_once(Worker& one, std::int64_t round) {
     if (one.saves.empty() || one.saves.back() != round) one.saves.push_back(round);
@@ -240,6 +247,36 @@ TEST_CASE("stale workers stop where they are, and save under one name") {
     }
     CHECK(run.worker(slow).made < run.furthest() / 2);
   }
+}
+
+TEST_CASE("stale workers that have ended save what the others ask for, under names that grow") {
+  const std::uint64_t seed = test_seed(56);
+  constexpr std::int64_t rounds = 40;
+  int after_the_end = 0;
+  for (std::uint64_t k = 0; k < 100; ++k) {
+    INFO("FAST_TEST_SEED=" << seed << ", run " << k);
+    Rng rng(mix_seed(seed, k, 4));
+    const int workers = static_cast<int>(2 + rng.below(6));
+    Simulation run(workers, 1, false, rounds);
+    const int slow = static_cast<int>(rng.below(static_cast<std::size_t>(workers)));
+    for (std::size_t t = 0; t < 400'000 && !run.over(); ++t) {
+      if (!run.worker(slow).ended && rng.below(500) == 0)
+        run.worker(slow).agreement->request(Request::save);
+      step(run, rng, slow);
+      // Rarely, so that the others have time for more than one checkpoint.
+      Simulation::Worker& any = run.worker(static_cast<int>(rng.below(run.workers().size())));
+      if (any.ended && rng.below(300) == 0) Simulation::save_again(any);
+    }
+    REQUIRE(run.over());
+    for (auto& one : run.workers()) {
+      Simulation::save_again(one);  // what was settled just before the last one ended
+      CHECK(one.saves == run.worker(0).saves);
+      CHECK(std::adjacent_find(one.saves.begin(), one.saves.end(), std::greater_equal<>()) ==
+            one.saves.end());
+    }
+    for (const std::int64_t name : run.worker(slow).saves) after_the_end += name > rounds ? 1 : 0;
+  }
+  CHECK(after_the_end > 100);
 }
 
 TEST_CASE("workers that are all stopped for a while do not take each other for dead") {

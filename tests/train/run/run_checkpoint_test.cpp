@@ -58,11 +58,14 @@ TEST_CASE("a run saves after every so many rounds") {
         std::vector<std::string>{"round-000000000004", "round-000000000008"});
 }
 
-TEST_CASE("a slow stale worker asks for checkpoints after another one has ended") {
+TEST_CASE(
+    "a slow stale worker saves after another one has ended, which saves its last state, too") {
   const TemporaryDirectory directory;
   train::TrainerOptions options = saving_in(directory);
   options.worker.staleness = unbounded_staleness;
+  options.worker.suspect_after = Seconds(30);  // files of others are waited for twice as long
   options.checkpoints.every_rounds = 5;
+  const Deadline limit(Seconds(40));
   local::run(2, [&](const Group& group) {
     const auto backend = small_backend();
     RunParts parts(group, *backend, options);
@@ -84,6 +87,12 @@ TEST_CASE("a slow stale worker asks for checkpoints after another one has ended"
   CHECK(names[0] == "round-000001000000");
   CHECK(names[1] == "round-000001000001");
   CHECK(names[2] == "round-000001000002");
+  CHECK_FALSE(limit.expired());
+  for (const std::string& name : names) {
+    const train::Manifest manifest = train::read_manifest(directory / name);
+    REQUIRE(manifest.shards.size() == 2);
+    CHECK(train::read_shard(manifest, 0).metadata().at("fast.round") == "1000000");
+  }
 }
 
 TEST_CASE("a worker that joins saves the checkpoint of the round in which it begins") {

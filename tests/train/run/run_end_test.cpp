@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -92,6 +93,29 @@ TEST_CASE("the mean model is saved after the last checkpoint, which takes long t
   const auto manifest = train::find_checkpoint(checkpoints).directory / "manifest.json";
   CHECK(std::filesystem::last_write_time(manifest) <=
         std::filesystem::last_write_time(directory / "mean-model.safetensors"));
+}
+
+TEST_CASE("the end of a stale run does not wait for files of workers that ended long before") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = trainer_options();
+  options.epochs = 2;  // of 30 rounds
+  options.worker.staleness = unbounded_staleness;
+  options.worker.suspect_after = Seconds(30);  // files are waited for twice as long
+  options.pace = {0.001, {{1, 30.0}}};
+  options.checkpoints.directory = directory.path();
+  options.checkpoints.every_rounds = 20;
+  const Deadline limit(Seconds(40));
+  local::run(2, [&](const Group& group) {
+    const auto backend = small_backend();
+    RunParts parts(group, *backend, options);
+    train::LoopFigures figures;
+    run_to_the_end(parts, figures);
+  });
+  CHECK_FALSE(limit.expired());
+  const train::Manifest manifest = train::find_checkpoint(directory.path());
+  REQUIRE(manifest.shards.size() == 2);
+  CHECK(train::read_shard(manifest, 0).metadata().at("fast.epoch") == "2");
+  CHECK(std::stoi(train::read_shard(manifest, 1).metadata().at("fast.round")) >= 20);
 }
 
 TEST_CASE("a mean model that cannot be saved is told in the summary") {
