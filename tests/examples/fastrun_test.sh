@@ -21,7 +21,11 @@ expect "one fails in silence, and MPI ends the other" 1 "rank 1 (process" "ended
   "$fastrun" -n 2 bash -c '((FASTRUN_RANK)) && exit 3; sleep 0.5; echo "Abort(1) on node 0" >&2; exit 1'
 expect "one of two has printed why" 1 "no data" "0 of 2" -- "$fastrun" -n 2 bash -c '((FASTRUN_RANK)) || echo "error: no data" >&2; exit 3'
 grep -qF "printed no error" "$directory/output" && tell_failure "one of two has printed why: a second line"
-expect "no such program" 1 "/no/such cannot be started" -- "$fastrun" -n 2 /no/such
+expect "no such program" 1 "/no/such cannot be started (No such file or directory)" -- "$fastrun" -n 2 /no/such
+[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no such program: more than one line"
+expect "no such program among those of PATH" 1 "fastrun: nosuchprogram cannot be started" -- "$fastrun" -n 2 nosuchprogram
+[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no such program among those of PATH: more than one line"
+expect "a program that other hosts may have" 1 "/no/such cannot be started" "0 of 1 ranks ended well" -- "$fastrun" --hosts localhost -n 1 /no/such
 expect "no program" 2 "no program given" -- "$fastrun" -n 2
 expect "started by another" 1 "PMI_RANK" -- env PMI_RANK=0 "$fastrun" -n 2 true
 expect "started by srun --mpi=pmix" 1 "PMIX_RANK" -- env PMIX_RANK=0 SLURM_STEP_NUM_TASKS=1 "$fastrun" -n 2 true

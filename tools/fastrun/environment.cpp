@@ -30,13 +30,6 @@ constexpr const char* of_other_hosts[] = {"SLURM_JOB_ID", "HYDRA_HOST_FILE", "PB
                                           "LSB_HOSTS",    "LSB_MCPU_HOSTS",  "LSB_DJOB_HOSTFILE",
                                           "PE_HOSTFILE",  "LOADL_HOSTFILE",  "COBALT_NODEFILE"};
 
-/// All ranks are here, whatever becomes of this machine's addresses.
-bool is_on_one_host(const Options& options) {
-  return options.hosts.empty() && options.mpiexec_options.empty() &&
-         std::none_of(std::begin(of_other_hosts), std::end(of_other_hosts),
-                      [](const char* name) { return std::getenv(name) != nullptr; });
-}
-
 /// A progress bar and a table would tear each other.
 void tell_what_is_shown(bool watch) {
   unsetenv(watch_variable);
@@ -49,6 +42,12 @@ void tell_what_is_shown(bool watch) {
 }
 
 }  // namespace
+
+bool is_on_one_host(const Options& options) {
+  return options.hosts.empty() && options.mpiexec_options.empty() &&
+         std::none_of(std::begin(of_other_hosts), std::end(of_other_hosts),
+                      [](const char* name) { return std::getenv(name) != nullptr; });
+}
 
 void set_environment(const Options& options, const ListeningAt& at) {
   const std::string addresses = is_on_one_host(options) ? "127.0.0.1" : own_addresses();

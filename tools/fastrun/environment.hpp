@@ -13,6 +13,9 @@ struct ListeningAt {
   std::string token;
 };
 
+/// All ranks are here, whatever becomes of this machine's addresses.
+bool is_on_one_host(const Options& options);
+
 /// Sets the variables of this process, which the ranks inherit: where the launcher is, how many
 /// spares there are, how many threads to take, and what fastrun shows.
 void set_environment(const Options& options, const ListeningAt& at);

@@ -6,12 +6,23 @@
 #include <fmt/core.h>
 #include <cstdio>
 #include <exception>
+#include <fast/core/error.hpp>
 
 #include "cli/command_line.hpp"
+#include "environment.hpp"
 #include "fastrun.hpp"
 #include "options.hpp"
+#include "program_file.hpp"
 
 namespace {
+
+/// One error in place of one for each rank. Other hosts may have a program that this one lacks.
+void check_program(const fastrun::Options& options) {
+  if (!fastrun::is_on_one_host(options)) return;
+  const std::string why = fastrun::why_not_startable(options.program.front());
+  fast::require(why.empty(), fast::ErrorKind::argument, "fastrun: {} cannot be started ({})",
+                options.program.front(), why);
+}
 
 int run(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "--wrap") {
@@ -42,6 +53,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "fastrun: {}\n", wrong);
     return 2;
   }
+  check_program(options);
   return fastrun::launch(options);
 }
 

@@ -1,0 +1,43 @@
+#include "program_file.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+namespace fastrun {
+namespace {
+
+/// An error number; 0: the file may be executed.
+int problem_of(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return EACCES;
+  return access(path.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
+/// The same of a name that is in one of `directories`.
+int problem_in(const char* directories, const std::string& name) {
+  std::istringstream list(directories);
+  int problem = ENOENT;
+  for (std::string directory; std::getline(list, directory, ':');) {
+    const int here = problem_of((directory.empty() ? "." : directory) + "/" + name);
+    if (here == 0) return 0;
+    if (here == EACCES) problem = EACCES;
+  }
+  return problem;
+}
+
+}  // namespace
+
+std::string why_not_startable(const std::string& program) {
+  const char* directories = std::getenv("PATH");
+  const bool is_path = program.find('/') != std::string::npos;
+  if (!is_path && directories == nullptr) return {};  // the system has directories of its own
+  const int problem = is_path ? problem_of(program) : problem_in(directories, program);
+  return problem == 0 ? std::string() : std::strerror(problem);
+}
+
+}  // namespace fastrun
