@@ -36,6 +36,15 @@ expect "an mpiexec that starts nobody" 1 "2 of 2 ranks have not been started wit
   "$fastrun" --mpiexec "$directory/sleeper" --launch-deadline 1 -n 2 true
 expect "the same, interrupted" 1 "0 of 2 ranks ended well" -- \
   timeout --preserve-status -s INT 1 "$fastrun" --mpiexec "$directory/sleeper" -n 2 true
+# hydra waits on for a host that ssh does not reach. Open MPI ends by itself.
+mkdir "$directory/unreachable"
+printf '#!/bin/sh\necho "ssh: no route to $2" >&2\nexit 255\n' >"$directory/unreachable/ssh"
+chmod +x "$directory/unreachable/ssh"
+not_reached=("ssh: no route to nohost2" "ssh to nohost2 ended with status 255; 1 of 2 ranks are not started" "rank 1 never started")
+mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI" && not_reached=("never started")
+expect "a host that ssh does not reach" 1 "${not_reached[@]}" -- \
+  env PATH="$directory/unreachable:$PATH" "$fastrun" --hosts localhost,nohost2 --start-deadline 3 -n 2 sleep 50
+grep -qF "within" "$directory/output" && tell_failure "a host that ssh does not reach: fastrun waits for --launch-deadline"
 # What connects is a rank by fastrun's token alone.
 cat >"$directory/stranger" <<'EOF'
 #!/usr/bin/env bash

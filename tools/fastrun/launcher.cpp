@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "channel.hpp"
+#include "connections.hpp"
 #include "descriptor_limit.hpp"
 #include "environment.hpp"
 #include "fastrun.hpp"
@@ -254,7 +255,7 @@ class Launcher {
       ending_.emplace(grace);
     }
     if (ending_ && ranks_.in_state(Rank::State::running).empty()) starter_.kill();
-    if (!ending_ && launching_.expired()) give_up_launching();
+    if (!ending_) check_launching();
     if (!first_death_ || ending_ || !first_death_->expired() || ranks_.training_began()) return;
     say("a rank ended before training began, and {:.0f} s later the others have not begun; ending "
         "them",
@@ -263,13 +264,22 @@ class Launcher {
     ending_.emplace(grace);
   }
 
-  /// What mpiexec says is all there is to tell why.
-  void give_up_launching() {
+  void check_launching() {
     const std::size_t missing = ranks_.in_state(Rank::State::starting).size();
     if (missing == 0) return;
-    say("{} of {} ranks have not been started within {:.0f} s; ending the others; look for what {} "
-        "says, or try fastrun --doctor",
-        missing, all_ranks(options_), launching_.elapsed_s(), starter_.name());
+    const std::string some = fmt::format("{} of {} ranks", missing, all_ranks(options_));
+    if (const auto lost = connections_.failure(starter_.process(), fast::Clock::now())) {
+      give_up_launching(fmt::format("{}; {} are not started", *lost, some));
+    } else if (launching_.expired()) {
+      give_up_launching(
+          fmt::format("{} have not been started within {:.0f} s", some, launching_.elapsed_s()));
+    }
+  }
+
+  /// What mpiexec says is all there is to tell why.
+  void give_up_launching(const std::string& why) {
+    say("{}; ending the others; look for what {} says, or try fastrun --doctor", why,
+        starter_.name());
     pass_on(SIGTERM);
     starter_.kill();
     ending_.emplace(grace);
@@ -367,6 +377,7 @@ class Launcher {
   Descriptor signals_;
   DescriptorLimit descriptors_;
   Starter starter_;
+  Connections connections_{options_.hosts};
   std::optional<Deadline> first_death_, ending_;
   std::optional<int> first_failed_;  ///< by itself, with a status above 0
   bool told_ = false;                ///< how a rank died

@@ -24,6 +24,8 @@ class Starter {
   /// "mpiexec", for messages.
   const std::string& name() const { return name_; }
   bool runs() const { return process_ > 0; }
+  /// -1: it does not run.
+  pid_t process() const { return process_; }
   /// After SIGCHLD: true when it has ended now.
   bool has_ended();
   void kill() const;
