@@ -96,6 +96,17 @@ TEST_CASE("a number that makes no sense is refused with what is required") {
         "--lost-after: 1; a number, 2 or more and below 1000000, is required");
 }
 
+TEST_CASE("hosts without a name are refused, as of an empty variable of a shell") {
+  const std::string names = "; names of hosts, separated by commas, are required";
+  for (const std::string hosts : {"", ",", "node1,", ",node1", "node1,,node2", ":2"}) {
+    INFO(hosts);
+    CHECK(error_of({"--hosts", hosts, "./train"}) == "--hosts: \"" + hosts + "\"" + names);
+  }
+  CHECK(error_of({"--hosts=", "-n", "2", "./train"}) == "--hosts: \"-n\"" + names);
+  for (const std::string hosts : {"node1", "node1,node2:2", "me@node1,10.0.0.1"})
+    CHECK(error_of({"--hosts", hosts, "./train"}).empty());
+}
+
 TEST_CASE("a refusal is about fastrun's options, not about those of the program") {
   const std::string ranks =
       "--ranks: 0; a whole number, at least 1, is required; --help lists the options";

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <string_view>
+
 namespace fastrun {
 
 namespace {
@@ -18,11 +21,25 @@ CLI::Option* repeated(CLI::Option* option) {
       ->allow_extra_args(false);
 }
 
+/// Of an empty variable of a shell, too.
+std::string why_no_hosts(const std::string& hosts) {
+  for (std::size_t begin = 0; begin <= hosts.size();) {
+    const std::size_t end = std::min(hosts.find(',', begin), hosts.size());
+    const std::string_view name = std::string_view(hosts).substr(begin, end - begin);
+    if (name.empty() || name.starts_with('-') || name.starts_with(':'))
+      return fmt::format("\"{}\"; names of hosts, separated by commas, are required", hosts);
+    begin = end + 1;
+  }
+  return {};
+}
+
 void add_ranks(tools::Command& command, Options& options) {
   command.begin_group("Ranks", "fastrun -n 8 --hosts node1,node2 --ppn 4 fast-train");
   restrict<int>(command.add_option("-n,--ranks", options.ranks, "workers to start"), one_or_more());
-  command.add_option("--hosts", options.hosts,
-                     "names of hosts, separated by commas; without it, this host");
+  command
+      .add_option("--hosts", options.hosts,
+                  "names of hosts, separated by commas; without it, this host")
+      ->check(CLI::Validator([](std::string& text) { return why_no_hosts(text); }, ""));
   restrict<int>(command.add_option("--ppn", options.ranks_per_host,
                                    "ranks on each host; 0: mpiexec decides how many"),
                 zero_or_more());
