@@ -105,6 +105,9 @@ TEST_CASE("an unknown option is refused with the closest one") {
                         ContainsSubstring("did you mean \"--epochs\"?"));
   CHECK_THROWS_WITH(read_line("fast-train --stalness=3"),
                     ContainsSubstring("did you mean \"--staleness\"?"));
+  CHECK_THROWS_WITH(read_line("fast-train -help"),
+                    ContainsSubstring("there is no option \"-help\"") &&
+                        ContainsSubstring("did you mean \"--help\"?"));
   CHECK_THROWS_WITH(read_line("fast-train ring"), ContainsSubstring("\"ring\""));
   CHECK_THROWS_WITH(read_line("fast-train --lr"), ContainsSubstring("--lr"));
 }

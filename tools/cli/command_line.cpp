@@ -81,6 +81,20 @@ std::string mismatch(const std::string& text) {
   return fmt::format("{}: one is allowed,{} are given", name, text.substr(at));
 }
 
+/// "-help", of which CLI11 takes "-h" and leaves "-elp".
+std::vector<std::string> as_typed(std::vector<std::string> left, int argc,
+                                  const char* const* argv) {
+  const std::vector<std::string> typed(argv + 1, argv + argc);
+  for (std::string& each : left) {
+    if (std::find(typed.begin(), typed.end(), each) != typed.end()) continue;
+    const auto whole = std::find_if(typed.begin(), typed.end(), [&](const std::string& word) {
+      return word.starts_with('-') && word.ends_with(each.substr(1));
+    });
+    if (whole != typed.end()) each = *whole;
+  }
+  return left;
+}
+
 }  // namespace
 
 std::string unknown_option(const Command& program, const std::string& argument) {
@@ -113,7 +127,7 @@ std::vector<GivenOption> parse(OptionTable& table, const std::string& program, i
   } catch (const CLI::ParseError& error) {
     fail(ErrorKind::argument, "{}: {}; --help lists the options", program, printable(error.what()));
   }
-  others = app.remaining();
+  others = as_typed(app.remaining(), argc, argv);
   std::vector<GivenOption> given;
   for (const auto& [option, name] : rows) {
     if (option->count() > 0) given.push_back({&table.at(name), option->results()});
