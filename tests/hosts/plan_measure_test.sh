@@ -38,7 +38,10 @@ assert measured['step_s'] == 0.025 and measured['payload_bytes'] == 40000, measu
   once "no directory" "error: "
   expect "a model of a file" 1 "--model: small.toml is a file; give a model by name" -- "$mpiexec" -n 2 "${plan[@]}" --model small.toml
   expect "nothing" 1 "give --cluster FILE, or --measure" -- "$topology" plan
-  expect "without --measure" 1 "belong to --measure" -- "$topology" plan --step-ms 3 --cluster "$directory/cluster.toml"
+  for option in "--step-ms 3" "--parameters 10" "--write-cluster c.toml" "--model mlp" "--batch-size 8" "--measure-s 2"; do
+    # shellcheck disable=SC2086
+    expect "$option without --measure" 1 "plan: ${option% *} belongs to --measure" -- "$topology" plan $option --cluster "$directory/cluster.toml"
+  done
   echo "$failures failures"
   [[ $failures -eq 0 ]]
   exit

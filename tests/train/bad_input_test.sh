@@ -239,6 +239,7 @@ check_needs() {
   refused "metrics without a directory" "--evaluate-every: without effect" "--out" -- --evaluate-every 3
   refused "checkpoints without a directory" "without a directory" "(--checkpoints)" "(--out)" -- --checkpoint-every 3
   refused "checkpoints that nobody writes" "--keep: without effect" "--checkpoint-every" -- --keep 3
+  refused "nothing to overwrite" "--overwrite: without effect" "add --out" -- --overwrite
   refused "a strict start" "--strict: without effect" "--resume" -- --strict
 }
 

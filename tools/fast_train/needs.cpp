@@ -67,6 +67,9 @@ void add_needs_of_files(OptionTable& table, const Options& o) {
         return checkpoints.every_rounds > 0 || checkpoints.every_s > 0 || checkpoints.directory;
       },
       "this run writes no checkpoints; add --checkpoint-every or --checkpoints, or leave it out");
+  table.at("overwrite")
+      .only_if([&o] { return o.trainer.out || o.trainer.checkpoints.directory; },
+               "this run writes no files; add --out DIRECTORY, or leave it out");
   table.at("strict").only_if(
       [&checkpoints] { return checkpoints.resume.has_value(); },
       "it is about the checkpoint that a run resumes from; add --resume or leave it out");

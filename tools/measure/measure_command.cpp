@@ -41,27 +41,34 @@ MeasureCommand::MeasureCommand(Command& command, std::string& cluster) {
                       "fastrun -n 8 fast-topology plan --measure --write-cluster my.toml");
   command.add_flag("--measure", asked_,
                    "measure the cluster: start one rank for each worker, under fastrun or mpiexec");
-  offer(command.add_option("--write-cluster", write_cluster_,
-                           "write what was measured to a file for --cluster"),
-        {"<file>"});
-  restrict<double>(command.add_option("--step-ms", step_ms_,
-                                      "milliseconds of a step; without it, steps of --model"),
-                   {.low = 1e-6, .high = 1e9, .text = "a {}, 1e-6 or more and below 1e9,"});
-  command.add_option("--model", model_, "a model of fast-train by name");
-  restrict<int>(command.add_option("--batch-size", batch_size_, "samples of a measured step"),
-                {.low = 1, .high = 1'000'001, .text = "a {} from 1 to 1000000"});
-  restrict<double>(
-      command.add_option("--parameters", parameters_, "parameters; without it, those of --model"),
-      {.low = 1, .high = 2.5e13, .text = "a {}, 1 or more and below 2.5e13,"});
-  restrict<double>(command.add_option("--measure-s", budget_s_, "seconds for the links"),
-                   {.low = 0.1, .high = 601, .text = "a {}, 0.1 or more and below 601,"});
+  add_measurement(command);
+}
+
+void MeasureCommand::add_measurement(Command& command) {
+  of_measurement_ = {
+      offer(command.add_option("--write-cluster", write_cluster_,
+                               "write what was measured to a file for --cluster"),
+            {"<file>"}),
+      restrict<double>(command.add_option("--step-ms", step_ms_,
+                                          "milliseconds of a step; without it, steps of --model"),
+                       {.low = 1e-6, .high = 1e9, .text = "a {}, 1e-6 or more and below 1e9,"}),
+      command.add_option("--model", model_, "a model of fast-train by name"),
+      restrict<int>(command.add_option("--batch-size", batch_size_, "samples of a measured step"),
+                    {.low = 1, .high = 1'000'001, .text = "a {} from 1 to 1000000"}),
+      restrict<double>(command.add_option("--parameters", parameters_,
+                                          "parameters; without it, those of --model"),
+                       {.low = 1, .high = 2.5e13, .text = "a {}, 1 or more and below 2.5e13,"}),
+      restrict<double>(command.add_option("--measure-s", budget_s_, "seconds for the links"),
+                       {.low = 0.1, .high = 601, .text = "a {}, 0.1 or more and below 601,"})};
 }
 
 void MeasureCommand::check_unused() const {
-  const bool unused = write_cluster_.empty() && !step_ms_ && !parameters_;
-  require(unused, ErrorKind::argument,
-          "plan: --write-cluster, --step-ms and --parameters belong to --measure; add --measure, "
-          "or state step_s and payload_bytes in the file of --cluster");
+  for (const CLI::Option* option : of_measurement_) {
+    require(option->count() == 0, ErrorKind::argument,
+            "plan: {} belongs to --measure; add --measure, or leave it out: the file of --cluster "
+            "states step_s and payload_bytes",
+            option->get_name());
+  }
 }
 
 void MeasureCommand::check(const fast::Group& group) const {

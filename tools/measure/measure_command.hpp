@@ -4,6 +4,7 @@
 #include <fast/exchange/group.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "measure/measured_cluster.hpp"
@@ -25,8 +26,10 @@ class MeasureCommand {
   void write(const MeasuredCluster& measured) const;
 
  private:
+  void add_measurement(Command& command);
   void check(const fast::Group& group) const;
 
+  std::vector<const CLI::Option*> of_measurement_;  ///< that ask for nothing without --measure
   bool asked_ = false;
   std::string write_cluster_, model_ = "lenet";
   std::optional<double> step_ms_, parameters_;
