@@ -217,6 +217,23 @@ TEST_CASE("one SimGrid platform from a file") {
   check_refused("-n 3 --topology ring --platform " + file, "has 2 hosts, the workers need 3");
 }
 
+TEST_CASE("an option without effect is refused") {
+  for (const char* exchange : {"ring", "doubling", "halving", "none"}) {
+    for (const char* option :
+         {"--topology ring", "--algorithm atc", "--staleness 2", "--suspect-after 2"}) {
+      check_refused(fmt::format("--failures 1 --exchange {} {}", exchange, option),
+                    "without effect: only neighbors have it");
+    }
+  }
+  for (const char* option : {"--sites 3", "--wan-bandwidth 1e8", "--wan-latency 0.1"}) {
+    check_refused(option, "without effect: this network has no sites");
+    check_refused(std::string("--platform fat_tree ") + option, "--platform sites");
+  }
+  check_refused("--absent 30", "--absent: without effect: nobody fails in this run");
+  check_refused("--suspect-after 2", "--suspect-after: without effect: nobody fails");
+  CHECK(run("-n 2 --exchange ring --failures 1 --absent 30 --rounds 2").status == 0);
+}
+
 TEST_CASE("mistakes give one line") {
   check_refused("--platform starr", "did you mean \"star\"");
   check_refused("--platform /no/such.xml", "/no/such.xml cannot be read");
@@ -241,7 +258,7 @@ TEST_CASE("mistakes give one line") {
     check_refused("--wan-latency nan" + rest, "--wan-latency: nan; a finite number");
     check_refused("--step inf" + rest, "steps of inf s; they take time, and end");
     check_refused("--slow 1:inf" + rest, "the factor inf of worker 1");
-    check_refused("--absent inf" + rest, "at least 0 and finite");
+    check_refused("--failures 1 --absent inf" + rest, "at least 0 and finite");
   }
   check_refused("--workers-per-host 0", "at least 1 is required");
   check_refused("--topology nowhere", "nowhere");

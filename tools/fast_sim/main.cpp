@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   fast_sim::add_options(command, options);
   if (const auto status = tools::parse(command, argc, argv)) return *status;
   const simulation::Workload load = fast_sim::workload_of(options);
+  fast_sim::check_effects(command, options);
   const bool recurs = options.model == "recurrence";
   print_result(recurs ? recur(load, options) : run_on_network(load, options), load, options);
   return 0;

@@ -144,6 +144,35 @@ void add_options(Command& command, Options& options) {
   add_output(command, options);
 }
 
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// Throws Error(argument) for the first of the options that was given.
+void refuse(const Command& command, const Names& names, const char* why) {
+  for (const std::string& name : names) {
+    require(command.get_option(name)->count() == 0, ErrorKind::argument, "{}: without effect: {}",
+            name, why);
+  }
+}
+
+}  // namespace
+
+void check_effects(const Command& command, const Options& o) {
+  if (o.exchange != "neighbors") {
+    refuse(command, {"--topology", "--algorithm", "--staleness", "--suspect-after"},
+           "only neighbors have it; leave it out, or take --exchange neighbors");
+  }
+  if (o.platform.kind != "sites") {
+    refuse(command, {"--sites", "--wan-bandwidth", "--wan-latency"},
+           "this network has no sites; leave it out, or take --platform sites");
+  }
+  if (o.failures_per_hour == 0) {
+    refuse(command, {"--absent", "--suspect-after"},
+           "nobody fails in this run; leave it out, or take --failures");
+  }
+}
+
 simulation::Workload workload_of(const Options& o) {
   const Pattern pattern = simulation::pattern_by_name(o.exchange);
   require(o.workers_per_host >= 1, ErrorKind::argument,

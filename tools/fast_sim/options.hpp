@@ -31,6 +31,8 @@ struct Options {
 };
 
 void add_options(tools::Command& command, Options& options);
+/// Throws Error(argument) for an option that was given and has no effect.
+void check_effects(const tools::Command& command, const Options& options);
 /// Throws fast::Error for what cannot be simulated.
 fast::simulation::Workload workload_of(const Options& options);
 
