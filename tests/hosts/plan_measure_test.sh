@@ -37,6 +37,12 @@ assert measured['step_s'] == 0.025 and measured['payload_bytes'] == 40000, measu
   expect "no directory" 1 "cannot be written" -- "$mpiexec" -n 2 "${plan[@]}" --write-cluster "$directory/none/c.toml"
   once "no directory" "error: "
   expect "a model of a file" 1 "--model: small.toml is a file; give a model by name" -- "$mpiexec" -n 2 "${plan[@]}" --model small.toml
+  echo "hosts = two" >"$directory/bad.toml"
+  expect "a bad file, on two ranks" 1 "bad.toml" -- "$mpiexec" -n 2 "$topology" plan --cluster "$directory/bad.toml"
+  once "a bad file, on two ranks" "fast-topology: "
+  expect "a plan on two ranks" 0 "best: " -- \
+    "$mpiexec" -n 2 "$topology" plan --cluster "$directory/cluster.toml" --topologies ring --codecs identity --rounds 20
+  once "a plan on two ranks" "best: "
   expect "nothing" 1 "give --cluster FILE, or --measure" -- "$topology" plan
   for option in "--step-ms 3" "--parameters 10" "--write-cluster c.toml" "--model mlp" "--batch-size 8" "--measure-s 2"; do
     # shellcheck disable=SC2086

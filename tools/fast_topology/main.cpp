@@ -11,6 +11,7 @@
 #include "fast_topology/commands.hpp"
 #include "fast_topology/options.hpp"
 #include "fast_topology/plan.hpp"
+#include "mpi/started.hpp"
 
 using namespace fast;
 
@@ -60,10 +61,18 @@ bool asks_to_measure(const char* argument) {
   return text == "--measure" || text.starts_with("--measure=");
 }
 
+/// Of a plan without a measurement, which mpiexec may start, too: all ranks have the same one.
+bool is_one_too_many(int argc, char** argv) {
+  const auto started = mpi::started();
+  return argc > 1 && std::string_view(argv[1]) == "plan" && started && started->rank > 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (!std::any_of(argv + 1, argv + argc, asks_to_measure)) return run(argc, argv);
+  if (!std::any_of(argv + 1, argv + argc, asks_to_measure)) {
+    return is_one_too_many(argc, argv) ? 0 : run(argc, argv);
+  }
   return mpi::run(argc, argv,
                   [&](const mpi::Communicator& world) { return run(argc, argv, &world); });
 } catch (const std::exception& error) {
