@@ -38,6 +38,14 @@ std::optional<fs::path> newest_manifest(const fs::path& directory) {
   }
 }
 
+/// Of a path without a file of weights; empty: reading it tells more.
+std::string why_not_model(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return "there is no such file or directory";
+  if (!fs::is_directory(path, ignored)) return {};
+  return fmt::format("it has neither a {} nor a whole checkpoint", train::mean_model_name);
+}
+
 }  // namespace
 
 /// The file that is read, and whether it is the manifest of a checkpoint.
@@ -73,12 +81,10 @@ std::string ModelSource::fingerprint() const {
 
 std::shared_ptr<const ModelVersion> ModelSource::load() const {
   const Newest found = newest();
-  std::error_code ignored;
-  if (!found.stamp && fs::is_directory(path_, ignored)) {
+  if (const std::string why = found.stamp ? "" : why_not_model(path_); !why.empty()) {
     fail(ErrorKind::data,
-         "{}: it has neither a {} nor a whole checkpoint; give a file of weights or the directory "
-         "of a run (fast-train --out)",
-         printable(path_.string()), train::mean_model_name);
+         "{}: {}; give a file of weights or the directory of a run (fast-train --out)",
+         printable(path_.string()), why);
   }
   return found.is_checkpoint ? load_checkpoint(found.file.parent_path()) : load_file(found.file);
 }

@@ -64,7 +64,9 @@ TEST_CASE("a file that does not say it is recognized, or taken as assumed") {
   save_model(directory / "odd", nn::ModelSpec{"odd", {4}, {nn::Dense{3}, nn::Silu{}, nn::Dense{2}}},
              1);
   CHECK(ModelSource(directory / "odd", {}).load()->spec().name == "mlp 4-3-2");
-  CHECK_THROWS_WITH(ModelSource(directory / "none", {}).load(), ContainsSubstring("none"));
+  CHECK_THROWS_WITH(ModelSource(directory / "none", {}).load(),
+                    ContainsSubstring("none: there is no such file or directory; give a file of "
+                                      "weights or the directory of a run"));
   CHECK_THROWS_WITH(ModelSource(directory.path(), {}).load(),
                     ContainsSubstring("whole checkpoint"));
 }
