@@ -4,6 +4,7 @@
 #include <fast/core/error.hpp>
 #include <fstream>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -27,6 +28,23 @@ void claim_directories(const RunDirectories& directories, const std::string& fre
   std::optional<std::int64_t> from;
   if (directories.resume) from = find_checkpoint(*directories.resume).round;
   claim(directories, number_of(directories, fresh), from);
+}
+
+/// Of the output and of the checkpoints, which may be the same.
+std::vector<std::unique_ptr<DirectoryLock>> locks_of(const RunDirectories& directories) {
+  std::set<std::filesystem::path> places;
+  std::error_code ignored;
+  for (const auto& directory : {directories.out, directories.checkpoints}) {
+    if (directory) places.insert(std::filesystem::weakly_canonical(*directory, ignored));
+  }
+  std::vector<std::unique_ptr<DirectoryLock>> locks;
+  for (const auto& place : places) locks.push_back(std::make_unique<DirectoryLock>(place));
+  return locks;
+}
+
+void lock_alone(const RunDirectories& directories, RunFiles& files) {
+  files.locks = locks_of(directories);
+  for (const auto& lock : files.locks) lock->require_alone();
 }
 
 CheckpointWriter::Options writer_options(const RunPlan& plan, std::filesystem::path directory) {
@@ -79,6 +97,7 @@ RunDirectories directories_of(const TrainerOptions& options) {
 
 namespace {
 
+constexpr auto locking_directories = "Trainer: locking the run's directories";
 constexpr auto opening_directories = "Trainer: opening the run's directories";
 constexpr auto files_of_run = "Trainer: opening the run's files";
 
@@ -105,6 +124,7 @@ RunFiles prepare_files(RunPlan& plan) {
 
 void continue_files(const RunPlan& plan, RunFiles& files) {
   const RunDirectories directories = directories_of(plan.options);
+  files.locks = locks_of(directories);
   if (directories.out) {
     files.log->open(*directories.out, plan.group.rank());
     files.metrics->open(*directories.out, plan.group.rank());
@@ -116,7 +136,7 @@ void continue_files(const RunPlan& plan, RunFiles& files) {
 
 void attend_opening(const RunPlan& plan) {
   const Group everyone = plan.group.everyone();
-  for (const auto* purpose : {opening_directories, files_of_run})
+  for (const auto* purpose : {locking_directories, opening_directories, files_of_run})
     agree(everyone, plan.deadline(), purpose, [] {});
 }
 
@@ -124,6 +144,9 @@ void open_files(const RunPlan& plan, RunFiles& files) {
   const RunDirectories directories = directories_of(plan.options);
   const Group everyone = plan.group.everyone();
   const std::string fresh = draw_number(plan);
+  agree(everyone, plan.deadline(), locking_directories, [&] {
+    if (plan.group.rank() == 0) lock_alone(directories, files);
+  });
   agree(everyone, plan.deadline(), opening_directories, [&] {
     if (plan.is_first_of_host()) claim_directories(directories, fresh);
   });

@@ -4,7 +4,9 @@
 #include <fast/train/checkpoint.hpp>
 
 #include <memory>
+#include <vector>
 
+#include "train/checkpoint/directory_lock.hpp"
 #include "train/checkpoint/run_directories.hpp"
 #include "train/record/log_file.hpp"
 #include "train/record/run_metrics.hpp"
@@ -13,9 +15,10 @@
 namespace fast::train {
 
 struct RunFiles {
-  std::shared_ptr<RunMetrics> metrics;            ///< null: nobody asks for them
-  std::shared_ptr<LogFile> log;                   ///< null: nobody asks for them
-  std::unique_ptr<CheckpointWriter> checkpoints;  ///< null: the run saves none
+  std::shared_ptr<RunMetrics> metrics;                ///< null: nobody asks for them
+  std::shared_ptr<LogFile> log;                       ///< null: nobody asks for them
+  std::unique_ptr<CheckpointWriter> checkpoints;      ///< null: the run saves none
+  std::vector<std::unique_ptr<DirectoryLock>> locks;  ///< of the run's directories
 };
 
 /// Throws Error(argument) when checkpoints are wanted too often, or without a directory.
@@ -26,7 +29,7 @@ RunDirectories directories_of(const TrainerOptions& options);
 RunFiles prepare_files(RunPlan& plan);
 
 /// Collective, after require_free(). One worker of each host makes the directories the run's before
-/// any worker writes there.
+/// any worker writes there. Throws Error(argument) if another run writes to one of them now.
 void open_files(const RunPlan& plan, RunFiles& files);
 /// Of a spare, while the workers call open_files(). Throws what that throws.
 void attend_opening(const RunPlan& plan);

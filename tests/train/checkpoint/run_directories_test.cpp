@@ -6,6 +6,7 @@
 #include <fast/train/metrics.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "support/catch.hpp"
 #include "support/contents.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/checkpoint/directory_lock.hpp"
 #include "train/training.hpp"
 
 using namespace fast;
@@ -130,6 +132,45 @@ TEST_CASE("a run that goes on in its place says so and adds to its metrics") {
   CHECK(std::count(said.begin(), said.end(), '\n') == 1);
   CHECK(epochs_in(out / "metrics/1.jsonl") == 3);
   CHECK(epochs_in(out / "metrics/0.jsonl") == 3);
+}
+
+TEST_CASE("a directory to which another run writes now is refused, also for a run that resumes") {
+  const testing::TemporaryDirectory directory;
+  const path out = directory / "out", saved = directory / "saved";
+  const auto beside = [&](const auto& change) {
+    return [&, change](train::TrainerOptions& options) {
+      options.checkpoints.directory = saved;
+      change(options);
+    };
+  };
+  run_to(out, beside([](auto& options) { options.epochs = 2; }));
+  for (const path& busy : {out, saved}) {
+    const train::DirectoryLock other(busy);
+    const auto before = everything(directory.path());
+    CHECK_THROWS_WITH(run_to(out, beside(resuming(saved))),
+                      ContainsSubstring("another run writes to " + busy.string()));
+    CHECK((everything(directory.path()) == before));
+  }
+  CHECK_NOTHROW(run_to(out, beside(resuming(saved))));
+}
+
+TEST_CASE("a run holds its directories while it trains, which may be one directory") {
+  const testing::TemporaryDirectory directory;
+  const path out = directory / "out";
+  std::atomic<int> refused{0};
+  run_to(out, [&](train::TrainerOptions& options) {
+    options.checkpoints.directory = out;
+    options.worker.on_round = [&](std::int64_t round) {
+      if (round != 5) return;
+      try {
+        train::DirectoryLock(out).require_alone(Seconds(0.1));
+      } catch (const Error&) {
+        ++refused;
+      }
+    };
+  });
+  CHECK(refused == 2);
+  CHECK_NOTHROW(train::DirectoryLock(out).require_alone(Seconds(0.1)));
 }
 
 TEST_CASE("overwriting removes what a run has written and nothing else") {
