@@ -4,6 +4,8 @@
 
 #include <fast/core/message.hpp>
 
+#include "core/split_text.hpp"
+#include "options/value.hpp"
 #include "serve/answer.hpp"
 
 namespace fast::serve {
@@ -26,6 +28,14 @@ std::string header(const stream::Message& message, const char* name) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> answered_message(std::string_view identity,
+                                              std::string_view consumer) {
+  const std::vector<std::string_view> parts = split_text(identity, '.');
+  std::uint64_t number = 0;
+  const bool is_own = parts.size() == 3 && parts[0] == consumer && options::reads(parts[1], number);
+  return is_own ? std::optional(number) : std::nullopt;
+}
 
 StreamScorer::StreamScorer(Service& service, stream::Source& source, stream::Sink& sink,
                            ScoringOptions options)

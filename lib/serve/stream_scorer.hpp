@@ -3,10 +3,13 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "serve/service.hpp"
@@ -23,6 +26,9 @@ struct ScoringOptions {
   /// acknowledged only. The stream itself knows identities for a while.
   std::set<std::string> published{};
 };
+
+/// The number of the message whose answer has this identity. Empty: another consumer's, or none.
+std::optional<std::uint64_t> answered_message(std::string_view identity, std::string_view consumer);
 
 /// A message is a prediction request: its body, and the headers Content-Type (JSON without it),
 /// X-Tensor-Shape, X-Tensor-Type, X-Tensor-Output, X-Normalized and X-Model-Version. The answer has

@@ -5,11 +5,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stream/address.hpp"
@@ -47,6 +49,8 @@ class Source {
   virtual std::vector<Message> fetch(std::size_t most, std::chrono::milliseconds wait) = 0;
   /// The message is not delivered again. Lost acknowledgments are no error: it is then.
   virtual void acknowledge(const Message& message) = 0;
+  /// When this object was made, all messages up to this number had been acknowledged.
+  virtual std::uint64_t acknowledged_before() const = 0;
 };
 
 /// One thread uses it; interrupt() is for any.
@@ -99,6 +103,8 @@ struct BrokerOptions {
 
 class Broker {
  public:
+  using IsWanted = std::function<bool(std::string_view id)>;
+
   virtual ~Broker() = default;
   /// Throws Error(argument) when no stream has the subject; Error(resource) on other refusals.
   virtual std::unique_ptr<Source> source(const SourceOptions& options) = 0;
@@ -106,8 +112,10 @@ class Broker {
   virtual std::unique_ptr<Reader> reader(const std::string& subject) = 0;
   /// Throws Error(argument) when no stream takes the subject.
   virtual std::unique_ptr<Sink> sink(const std::string& subject) = 0;
-  /// The ids (Nats-Msg-Id) of the last messages of the stream of this subject, `most` at most.
-  virtual std::set<std::string> latest_ids(const std::string& subject, std::size_t most) = 0;
+  /// The wanted ids (Nats-Msg-Id) of messages of the stream of this subject. Begins with the last
+  /// message, and ends before `others` messages in a row without a wanted id, or after 10,000 ids.
+  virtual std::set<std::string> latest_ids(const std::string& subject, std::size_t others,
+                                           const IsWanted& is_wanted) = 0;
   /// In which the stream of this subject drops messages of the same id.
   virtual std::chrono::milliseconds duplicate_window(const std::string& subject) = 0;
 };

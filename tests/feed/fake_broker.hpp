@@ -84,7 +84,9 @@ class FakeBroker final : public stream::Broker {
   std::unique_ptr<stream::Sink> sink(const std::string&) override {
     return std::make_unique<FakeSink>(server_);
   }
-  std::set<std::string> latest_ids(const std::string&, std::size_t) override { return {}; }
+  std::set<std::string> latest_ids(const std::string&, std::size_t, const IsWanted&) override {
+    return {};
+  }
   std::chrono::milliseconds duplicate_window(const std::string&) override { return {}; }
 
  private:

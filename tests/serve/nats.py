@@ -48,6 +48,10 @@ class Server:
         self.process.terminate()
         self.process.wait(PATIENCE_S)
 
+    def kill(self):
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
 
 class Message:
     def __init__(self, subject, headers, body):

@@ -43,6 +43,7 @@ class FakeSource final : public stream::Source {
   void acknowledge(const stream::Message& message) override {
     acknowledged.insert(message.sequence);
   }
+  std::uint64_t acknowledged_before() const override { return 0; }
 
   std::vector<stream::Message> all;
   std::deque<std::size_t> waiting;
@@ -151,6 +152,19 @@ TEST_CASE(
   CHECK(next.turn(0ms) == 8);
   CHECK(forgetful.answers.size() == 3);
   CHECK(before.source.acknowledged.size() == 8);
+}
+
+TEST_CASE("identities of answers name the consumer and the number of the message") {
+  Scored scored;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) scored.source.add(raw_sample(seed), raw_headers);
+  while (scored.scorer.turn(0ms) > 0) {
+  }
+  REQUIRE(scored.sink.answers.size() == 12);
+  CHECK(serve::answered_message(scored.sink.answers[0].id, "c") == 1);
+  CHECK(serve::answered_message(scored.sink.answers[11].id, "c") == 12);
+  CHECK_FALSE(serve::answered_message(scored.sink.answers[0].id, "d").has_value());
+  for (const char* other : {"", "c", "c.1", "c.x.1", "c.1.2.3", "cc.1.2"})
+    CHECK_FALSE(serve::answered_message(other, "c").has_value());
 }
 
 TEST_CASE("messages of one number in a stream that was made anew have answers of their own") {

@@ -220,6 +220,32 @@ def test_lost_connection(image):
     check("lost for 0.5" in scorer.stderr(), scorer.stderr())
 
 
+def test_long_outage(image):
+    """Scorer and server are killed. The server has lost acknowledgments, and the stream has forgotten identities."""
+    count, window_s = 6000, 0.5
+    server = nats.Server("store6")
+    client = nats.Client(server)
+    client.add_stream("QUESTIONS", ["images.>"])
+    client.add_stream("ANSWERS", ["labels"], duplicate_window=int(window_s * 10**9))
+    for _ in range(count):
+        client.publish("images.a", image, {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"})
+    wait_for(lambda: client.stored("QUESTIONS") == count, "all messages")
+    scorer = Scorer(server, "--ack-wait", "1", "--stream-batch", "200")
+    wait_for(lambda: client.stored("ANSWERS") > count // 2, "the first answers")
+    server.kill()
+    scorer.end(signal.SIGKILL)
+    time.sleep(2 * window_s)
+    server.start()
+    client = nats.Client(server)
+    at_start, floor = client.stored("ANSWERS"), client.consumer("QUESTIONS", "fast-serve-m")["ack_floor"]["stream_seq"]
+    print(f"{at_start} answers at the kill, {floor} of them acknowledged")
+    scorer = Scorer(server, "--ack-wait", "1", "--stream-batch", "50")
+    wait_for(lambda: is_settled(client, count), "all answers")
+    check(sorted(answers_of(client)) == list(range(1, count + 1)), "each message is answered")
+    check(scorer.end() == 0, f"SIGTERM ends with 0: {scorer.stderr()}")
+    server.stop()
+
+
 def test_refusals():
     server = nats.Server("store4")
     client = nats.Client(server)
@@ -263,7 +289,8 @@ def main():
         images, labels = np.tile(images, (repeat, 1))[:10000], np.tile(labels, repeat)[:10000]
         image = images[0].tobytes()
         status = programs.run_all([(test_refusals, ()), (test_bad_messages_and_the_end, (image,)),
-                                   (test_lost_connection, (image,)), (test_each_message_is_answered_once, (images, labels))])
+                                   (test_lost_connection, (image,)), (test_long_outage, (image,)),
+                                   (test_each_message_is_answered_once, (images, labels))])
         os.chdir("/")
     return status
 

@@ -146,11 +146,15 @@ class Scoring {
   serve::StreamScorer& scorer() { return scorer_; }
 
  private:
-  /// All that one scorer of this name may have answered without an acknowledgment. Each is a
-  /// message that the server sends whole.
+  /// The answers of messages that the server may deliver again. A server that was killed has
+  /// forgotten its latest acknowledgments. Each answer is a message that it sends whole.
   serve::ScoringOptions with_published(const fast_serve::StreamPlan& plan) const {
     serve::ScoringOptions scoring = plan.scoring;
-    scoring.published = broker_->latest_ids(scoring.answers, 2 * scoring.batch);
+    const auto is_open = [&](std::string_view identity) {
+      const auto number = serve::answered_message(identity, scoring.consumer);
+      return number && *number > source_->acknowledged_before();
+    };
+    scoring.published = broker_->latest_ids(scoring.answers, 2 * scoring.batch, is_open);
     return scoring;
   }
 

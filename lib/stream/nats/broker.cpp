@@ -8,6 +8,8 @@
 namespace fast::stream {
 namespace {
 
+constexpr std::size_t most_ids = 10'000;
+
 class NatsBroker final : public Broker {
  public:
   NatsBroker(const Address& address, const BrokerOptions& options)
@@ -32,24 +34,21 @@ class NatsBroker final : public Broker {
     return std::make_unique<NatsSink>(connection_);
   }
 
-  std::set<std::string> latest_ids(const std::string& subject, std::size_t most) override {
+  std::set<std::string> latest_ids(const std::string& subject, std::size_t others,
+                                   const IsWanted& is_wanted) override {
     const std::string stream = stream_of(subject);
     const auto [first, last] = [&] {
       const StreamInfoHandle info = info_of(stream);
       return std::pair(info->State.FirstSeq, info->State.LastSeq);
     }();
     std::set<std::string> ids;
+    std::size_t in_a_row = 0;
     for (std::uint64_t number = last; number >= first && number > 0; --number) {
-      if (last - number >= most) break;
-      natsMsg* found = nullptr;
-      jsErrCode code{};
-      const natsStatus status =
-          js_GetMsg(&found, context_.get(), stream.c_str(), number, nullptr, &code);
-      const MessageHandle owned(found);
-      if (status == NATS_NOT_FOUND) continue;  // it was removed
-      check(status, code);
-      const char* id = nullptr;
-      if (natsMsgHeader_Get(found, "Nats-Msg-Id", &id) == NATS_OK) ids.insert(id);
+      if (in_a_row == others || ids.size() == most_ids) break;
+      std::string id = id_of(stream, number);
+      const bool wanted = is_wanted(id);
+      in_a_row = wanted ? 0 : in_a_row + 1;
+      if (wanted) ids.insert(std::move(id));
     }
     return ids;
   }
@@ -60,6 +59,19 @@ class NatsBroker final : public Broker {
   }
 
  private:
+  /// Empty: the message has none, or was removed.
+  std::string id_of(const std::string& stream, std::uint64_t number) const {
+    natsMsg* found = nullptr;
+    jsErrCode code{};
+    const natsStatus status =
+        js_GetMsg(&found, context_.get(), stream.c_str(), number, nullptr, &code);
+    const MessageHandle owned(found);
+    if (status == NATS_NOT_FOUND) return {};
+    check(status, code);
+    const char* id = nullptr;
+    return natsMsgHeader_Get(found, "Nats-Msg-Id", &id) == NATS_OK ? id : "";
+  }
+
   StreamInfoHandle info_of(const std::string& stream) const {
     jsStreamInfo* found = nullptr;
     jsErrCode code{};

@@ -80,6 +80,7 @@ void NatsSource::make_consumer(const std::string& stream, const SourceOptions& o
           "remove the one that is there",
           connection_->shown(), printable(stream), printable(consumer_),
           printable(text_of(status)));
+  acknowledged_before_ = made->AckFloor.Stream;
 }
 
 void NatsSource::subscribe(const std::string& stream, const SourceOptions& options) {

@@ -15,6 +15,7 @@ class NatsSource final : public Source {
 
   std::vector<Message> fetch(std::size_t most, std::chrono::milliseconds wait) override;
   void acknowledge(const Message& message) override;
+  std::uint64_t acknowledged_before() const override { return acknowledged_before_; }
 
  private:
   void make_consumer(const std::string& stream, const SourceOptions& options);
@@ -25,6 +26,7 @@ class NatsSource final : public Source {
   const std::string consumer_;
   ContextHandle context_;
   SubscriptionHandle subscription_;
+  std::uint64_t acknowledged_before_ = 0;
   std::optional<Connection::Clock::time_point> trouble_since_;
 };
 
