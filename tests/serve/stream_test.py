@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -35,10 +36,12 @@ DATASET = pathlib.Path("/usr/share/datasets/fashion-mnist")
 
 class Scorer(programs.Program):
     def __init__(self, server, *options):
+        self.port = None
         super().__init__(SERVE, "m=run", "--port", "0", "--poll", "0.05", "--stream", server.url, "--subject", "images.>",
                          "--answers", "labels", *options)
         for line in self.process.stdout:
             if line.startswith("listening"):
+                self.port = int(line.rsplit(":", 1)[1])
                 return
         sys.exit(f"FAILED: fast-serve has not started: {self.stderr()}")
 
@@ -220,6 +223,34 @@ def test_lost_connection(image):
     check("lost for 0.5" in scorer.stderr(), scorer.stderr())
 
 
+def accepts(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+def test_end_without_a_stream_of_answers(image):
+    """An answer waits for its stream, which was deleted. Clients over HTTP are refused at once."""
+    server = nats.Server("store7")
+    client = nats.Client(server)
+    add_streams(client)
+    scorer = Scorer(server, "--grace", "5")
+    client.api("STREAM.DELETE.ANSWERS")
+    client.publish("images.a", image, {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"})
+    wait_for(lambda: client.consumer("QUESTIONS", "fast-serve-m")["num_ack_pending"] == 1, "the message is taken")
+    check(accepts(scorer.port), "clients are accepted before the end")
+    scorer.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: "then ends" in scorer.stderr(), "the end has begun")
+    time.sleep(1.5)
+    check(scorer.process.poll() is None, "the answer waits for its stream")
+    check(not accepts(scorer.port), "no client is accepted at the end")
+    check(scorer.process.wait(PATIENCE_S) == 1, "messages that are not answered are status 1")
+    check("messages of the stream are not answered" in scorer.stderr() and "cut off" not in scorer.stderr(), scorer.stderr())
+    server.stop()
+
+
 def test_long_outage(image):
     """Scorer and server are killed. The server has lost acknowledgments, and the stream has forgotten identities."""
     count, window_s = 6000, 0.5
@@ -290,6 +321,7 @@ def main():
         image = images[0].tobytes()
         status = programs.run_all([(test_refusals, ()), (test_bad_messages_and_the_end, (image,)),
                                    (test_lost_connection, (image,)), (test_long_outage, (image,)),
+                                   (test_end_without_a_stream_of_answers, (image,)),
                                    (test_each_message_is_answered_once, (images, labels))])
         os.chdir("/")
     return status

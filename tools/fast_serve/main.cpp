@@ -9,6 +9,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
+#include <future>
 #include <mutex>
 #include <optional>
 
@@ -164,15 +165,13 @@ class Scoring {
   serve::StreamScorer scorer_;  // last: it ends before what it uses
 };
 
-/// The exit status.
+/// The exit status. Requests and messages end at the same time, each within the grace.
 int end(const Options& o, serve::Service& service, serve::HttpServer& server, Scoring* scoring) {
-  const auto deadline = std::chrono::steady_clock::now() + milliseconds_of(o.grace_s);
-  bool all_answered = true;
-  if (scoring != nullptr) all_answered = scoring->scorer().end(milliseconds_of(o.grace_s));
-  const auto left = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
-                                 deadline - std::chrono::steady_clock::now()),
-                             std::chrono::milliseconds(0));
-  const int cut = server.end(left, [&service] { service.abandon(); });
+  const auto grace = milliseconds_of(o.grace_s);
+  std::future<int> cut_off = std::async(
+      std::launch::async, [&] { return server.end(grace, [&service] { service.abandon(); }); });
+  const bool all_answered = scoring == nullptr || scoring->scorer().end(grace);
+  const int cut = cut_off.get();
   if (!all_answered) {
     log(LogLevel::warning,
         "messages of the stream are not answered; the server delivers them again");
