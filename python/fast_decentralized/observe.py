@@ -76,10 +76,9 @@ class Metrics(Ready):
     them. A line every 2 s, and one for each call of epoch(). ``facts`` are for the first line: the model, the
     data, the batch."""
 
-    def __init__(self, directory: Any, worker: int | None = None, *, workers: int | None = None,
-                 **facts: Any) -> None:
-        worker, workers = (runtime.rank() if worker is None else worker), workers or runtime.size()
-        self._lines = _core.Metrics(str(directory), worker, workers, _warn)
+    def __init__(self, directory: Any, worker: int | None = None, **facts: Any) -> None:
+        worker = runtime.rank() if worker is None else worker
+        self._lines = _core.Metrics(str(directory), worker, _warn)
         self._facts, self._round, self._epochs, self._samples = facts, 0, 0, 0.0
         self._results: dict[str, float] = {}
         super().__init__(self._lines.observer, worker)

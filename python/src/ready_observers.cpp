@@ -60,8 +60,8 @@ std::vector<Metric> metrics_of(const nb::dict& values) {
 
 /// Lines of metrics, as those of fast-train. The object and its workers share them.
 struct Metrics {
-  Metrics(const std::string& directory, int worker, int workers, nb::handle log)
-      : lines(std::make_shared<RunMetrics>(workers, log_to(log))) {
+  Metrics(const std::string& directory, int worker, nb::handle log)
+      : lines(std::make_shared<RunMetrics>(log_to(log))) {
     lines->open(directory, worker);
   }
   ReadyObserver observer() const { return {lines}; }
@@ -81,8 +81,8 @@ struct Metrics {
 
 void bind_metrics(nb::module_& module) {
   nb::class_<Metrics>(module, "Metrics", "The lines of metrics of a worker.")
-      .def(nb::init<const std::string&, int, int, nb::handle>(), nb::arg("directory"),
-           nb::arg("worker"), nb::arg("workers"), nb::arg("log").none())
+      .def(nb::init<const std::string&, int, nb::handle>(), nb::arg("directory"), nb::arg("worker"),
+           nb::arg("log").none())
       .def_prop_ro("observer", &Metrics::observer)
       .def(
           "start",

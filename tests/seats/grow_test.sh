@@ -32,6 +32,8 @@ joins() {
     (($(epochs "$run/metrics/3.jsonl") < 40)) || tell_failure "$title: the newcomer was there from the beginning"
     [[ $(tail -qn 1 "$run"/metrics/[0-3].jsonl | grep -o '"step":[0-9]*' | sort -u | wc -l) -eq 1 ]] ||
       tell_failure "$title: workers end in different rounds"
+    [[ $staleness -gt 0 ]] || grep -q '"waits":{[^}]*"3":' "$run"/metrics/[12].jsonl ||
+      tell_failure "$title: the newcomer's neighbors do not tell their waits for it"
     grep -q '"event":"joined"' "$run/metrics.jsonl" || tell_failure "$title: metrics.jsonl does not say so"
     [[ -e $run/mean-model.safetensors ]] || tell_failure "$title: no mean model"
     distance=$(grep "consensus distance" "$directory/output" | grep -o "[0-9.e+-]*$")

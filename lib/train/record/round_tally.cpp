@@ -11,15 +11,6 @@ double RoundFigures::age_mean() const {
   return static_cast<double>(age_sum) / static_cast<double>(reads);
 }
 
-RoundTally::RoundTally(int workers)
-    : workers_(static_cast<std::size_t>(workers)), windows_{empty(), empty()} {}
-
-RoundFigures RoundTally::empty() const {
-  RoundFigures figures;
-  figures.waits_s.resize(workers_);
-  return figures;
-}
-
 template <class Add>
 void RoundTally::add_to_both(const Add& add) {
   for (RoundFigures& window : windows_) add(window);
@@ -33,8 +24,10 @@ void RoundTally::add(const PhaseEvent& event) {
   if (event.peer >= 0) {
     if (std::this_thread::get_id() == rounds_) peers_wait_s_ += took_s;
     const auto peer = static_cast<std::size_t>(event.peer);
-    if (peer < workers_) add_to_both([&](RoundFigures& sum) { sum.waits_s[peer] += took_s; });
-    return;
+    return add_to_both([&](RoundFigures& sum) {
+      sum.waits_s.resize(std::max(sum.waits_s.size(), peer + 1));
+      sum.waits_s[peer] += took_s;
+    });
   }
   rounds_ = std::this_thread::get_id();
   const double waited_s = std::min(std::exchange(peers_wait_s_, 0), took_s);
@@ -80,7 +73,7 @@ void RoundTally::add_wait_within_step(double seconds) {
 
 RoundFigures RoundTally::take(Window window) {
   const std::lock_guard lock(mutex_);
-  return std::exchange(windows_[static_cast<std::size_t>(window)], empty());
+  return std::exchange(windows_[static_cast<std::size_t>(window)], {});
 }
 
 }  // namespace fast::train

@@ -17,7 +17,7 @@ struct RoundFigures {
   double publish_s = 0;         ///< without waits for readers
   double wait_s = 0;            ///< of the worker's thread, for other workers
   double mix_s = 0;             ///< without waits for what arrives meanwhile
-  std::vector<double> waits_s;  ///< by the worker that was waited for
+  std::vector<double> waits_s;  ///< by worker, up to the last one that was waited for
   std::int64_t reads = 0;
   std::int64_t age_sum = 0, age_max = 0;  ///< rounds, over the reads
 
@@ -29,7 +29,6 @@ class RoundTally {
  public:
   enum class Window { interval, epoch };
 
-  explicit RoundTally(int workers);
   void add(const PhaseEvent& event);
   void add(const MessageEvent& event);
   /// A part of the last steps in which the worker waited: an all-reduce of gradients.
@@ -40,9 +39,7 @@ class RoundTally {
  private:
   template <class Add>
   void add_to_both(const Add& add);
-  RoundFigures empty() const;
 
-  std::size_t workers_;
   std::mutex mutex_;
   std::array<RoundFigures, 2> windows_;
   std::thread::id rounds_;   ///< the thread that makes rounds

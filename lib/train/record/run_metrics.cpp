@@ -64,8 +64,8 @@ struct RunMetrics::SpanFigures {
   }
 };
 
-RunMetrics::RunMetrics(int workers, LogSink log, std::function<bool()> may_write)
-    : tally_(workers), log_(std::move(log)), may_write_(std::move(may_write)) {}
+RunMetrics::RunMetrics(LogSink log, std::function<bool()> may_write)
+    : log_(std::move(log)), may_write_(std::move(may_write)) {}
 
 void RunMetrics::open(const std::filesystem::path& directory, int rank) {
   const std::lock_guard lock(writing_);

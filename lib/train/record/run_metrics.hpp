@@ -31,7 +31,7 @@ class RunMetrics final : public Observer {
  public:
   /// Writes nothing before open(), and nothing while `may_write` answers false: a worker that was
   /// suspended may have lost its seat meanwhile.
-  RunMetrics(int workers, LogSink log, std::function<bool()> may_write = {});
+  explicit RunMetrics(LogSink log, std::function<bool()> may_write = {});
   /// Tells the launcher, too, how far this worker is, for fastrun --watch.
   void notify_launcher() { notifies_launcher_ = true; }
   /// Throws as MetricsWriter does.

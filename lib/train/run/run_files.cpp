@@ -114,8 +114,8 @@ RunFiles prepare_files(RunPlan& plan) {
     if (log) log(level, text);
     file->write(level, text);
   };
-  files.metrics = std::make_shared<RunMetrics>(plan.group.size(), worker.log,
-                                               [group = plan.group] { return group.has_seat(); });
+  files.metrics =
+      std::make_shared<RunMetrics>(worker.log, [group = plan.group] { return group.has_seat(); });
   if (is_watched) files.metrics->notify_launcher();
   worker.observer =
       all_of({worker.observer, files.metrics, std::make_shared<LogObserver>(files.log)});

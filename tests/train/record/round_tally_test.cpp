@@ -28,7 +28,7 @@ MessageEvent read_at_age(std::int64_t age) {
 }  // namespace
 
 TEST_CASE("phases and waits are added up, a window at a time") {
-  RoundTally tally(3);
+  RoundTally tally;
   tally.add(span(Phase::step, 0, 100));
   tally.add(span(Phase::wait, 100, 130, 2));
   tally.add(span(Phase::wait, 100, 140));
@@ -46,7 +46,7 @@ TEST_CASE("phases and waits are added up, a window at a time") {
 }
 
 TEST_CASE("a wait for a single worker within a phase is taken out of it") {
-  RoundTally tally(2);
+  RoundTally tally;
   tally.add(span(Phase::step, 0, 10));
   tally.add(span(Phase::wait, 12, 15, 1));  // a payload that arrives while others are averaged
   tally.add(span(Phase::mix, 10, 20));
@@ -61,8 +61,20 @@ TEST_CASE("a wait for a single worker within a phase is taken out of it") {
   CHECK(all.waits_s[1] == Approx(0.008));
 }
 
+TEST_CASE("a worker that joined later is waited for, too") {
+  RoundTally tally;
+  tally.add(span(Phase::wait, 0, 10, 0));
+  CHECK(tally.take(Window::interval).waits_s.size() == 1);
+  tally.add(span(Phase::wait, 10, 30, 7));
+  for (const Window window : {Window::interval, Window::epoch}) {
+    const auto all = tally.take(window);
+    REQUIRE(all.waits_s.size() == 8);
+    CHECK(all.waits_s[7] == Approx(0.02));
+  }
+}
+
 TEST_CASE("a wait of another thread runs beside the phases") {
-  RoundTally tally(2);
+  RoundTally tally;
   tally.add(span(Phase::step, 0, 10));
   std::thread([&] { tally.add(span(Phase::wait, 0, 8, 1)); }).join();
   tally.add(span(Phase::mix, 10, 20));
@@ -73,7 +85,7 @@ TEST_CASE("a wait of another thread runs beside the phases") {
 }
 
 TEST_CASE("waits within a step are none of its work") {
-  RoundTally tally(2);
+  RoundTally tally;
   tally.add(span(Phase::step, 0, 10));
   tally.add_wait_within_step(0.004);
   const auto all = tally.take(Window::interval);
@@ -82,7 +94,7 @@ TEST_CASE("waits within a step are none of its work") {
 }
 
 TEST_CASE("ages are those of reads") {
-  RoundTally tally(2);
+  RoundTally tally;
   CHECK(std::isnan(tally.take(Window::epoch).age_mean()));
   for (const std::int64_t age : {0, 3, 1}) tally.add(read_at_age(age));
   tally.add({.kind = MessageEvent::Kind::published, .age = 50, .at = zero});

@@ -46,7 +46,7 @@ MilestoneEvent in_round_20(MilestoneEvent::Kind kind) {
 
 TEST_CASE("what happens to workers becomes lines of events") {
   const TemporaryDirectory directory;
-  RunMetrics metrics(4, {});
+  RunMetrics metrics({});
   metrics.on_peer({PeerEvent::Kind::suspected, 2, 3, 17, Clock::now()});  // before there is a file
   metrics.open(directory.path(), 2);
   metrics.on_peer({PeerEvent::Kind::suspected, 2, 3, 17, Clock::now()});
@@ -67,7 +67,7 @@ TEST_CASE("what happens to workers becomes lines of events") {
 
 TEST_CASE("a spare that takes a seat continues the lines of the worker before it") {
   const TemporaryDirectory directory;
-  RunMetrics metrics(4, {});
+  RunMetrics metrics({});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   metrics.open(directory.path(), 2);
   metrics.join(21);
@@ -79,7 +79,7 @@ TEST_CASE("a spare that takes a seat continues the lines of the worker before it
 
 TEST_CASE("a line of an epoch has what was added since the epoch began, until its rounds ended") {
   const TemporaryDirectory directory;
-  RunMetrics metrics(4, {});
+  RunMetrics metrics({});
   metrics.open(directory.path(), 2);
   metrics.start({{"workers", 4}});
   metrics.after_round({1, 1, 100, 0});
@@ -107,7 +107,7 @@ TEST_CASE("a line of an epoch has what was added since the epoch began, until it
 
 TEST_CASE("a run that fails ends with its message and a last line that says so") {
   const TemporaryDirectory directory;
-  RunMetrics metrics(4, {});
+  RunMetrics metrics({});
   metrics.open(directory.path(), 2);
   metrics.start({{"workers", 4}});
   metrics.after_round({7, 1, 100, 0});
@@ -124,7 +124,7 @@ TEST_CASE("a run that fails ends with its message and a last line that says so")
 /// The thread sanitizer looks at this one.
 TEST_CASE("another thread may tell events while training begins, each in a line of its own") {
   const TemporaryDirectory directory;
-  RunMetrics metrics(4, {});
+  RunMetrics metrics({});
   metrics.open(directory.path(), 2);
   std::thread other([&] {
     for (int i = 0; i < 100; ++i) {
@@ -144,7 +144,7 @@ TEST_CASE("a full disk costs lines of metrics and gives one warning") {
   const TemporaryDirectory directory;
   put_on_full_disk(directory);
   std::vector<std::string> messages;
-  RunMetrics metrics(4, [&](LogLevel, std::string_view text) { messages.emplace_back(text); });
+  RunMetrics metrics([&](LogLevel, std::string_view text) { messages.emplace_back(text); });
   metrics.open(directory.path(), 2);
   for (int epoch = 1; epoch <= 3; ++epoch) metrics.end_epoch({{"epoch", epoch}});
   REQUIRE(messages.size() == 1);
@@ -161,7 +161,7 @@ TEST_CASE("while the warning of a full disk is logged, other threads may add lin
   RunMetrics* all = nullptr;
   std::future<void> line;
   std::future_status status = std::future_status::deferred;
-  RunMetrics metrics(4, [&](LogLevel, std::string_view) {
+  RunMetrics metrics([&](LogLevel, std::string_view) {
     line = std::async(std::launch::async, [&] { all->event("stopped", 1); });
     status = line.wait_for(std::chrono::seconds(10));
   });
