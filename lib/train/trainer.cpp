@@ -25,12 +25,13 @@ RunControl::Options control_options(const TrainerOptions& options) {
   return control;
 }
 
-/// Adds the observer that the options make.
-void add_observer(RunPlan& plan) {
+/// Adds the observer that the options make, and returns it. Null: they make none.
+std::shared_ptr<Observer> add_observer(RunPlan& plan) {
   TrainerOptions& options = plan.options;
-  if (!options.make_observer) return;
-  options.worker.observer = all_of(
-      {options.worker.observer, options.make_observer(plan.group.rank(), options.worker.log)});
+  if (!options.make_observer) return nullptr;
+  auto made = options.make_observer(plan.group.rank(), options.worker.log);
+  options.worker.observer = all_of({options.worker.observer, made});
+  return made;
 }
 
 RunLog::Beginning beginning_of(const RunPlan& plan, bool is_spare) {
@@ -101,10 +102,11 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
     if (batches) batches->note_missed(neighbor, round);
   });
   if (!plan.group.has_seat()) return {};
+  std::shared_ptr<Observer> of_seat;  ///< its Worker was made without it
   if (is_spare) {
     if (plan.group.size() != plan.schedule.workers()) grow(plan);
     continue_files(plan, files);
-    add_observer(plan);  // of epochs and figures; its Worker was made without one
+    of_seat = add_observer(plan);
     batches.emplace(plan);
   }
   Evaluator evaluator(replica, plan.data.normalization);
@@ -115,6 +117,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   Resume resume(plan, std::move(resume_point), replica, state);
   is_spare ? come_to_seat(plan, control, resume, position, replica) : resume.run();
   replica.count_events_from(position.own_rounds());
+  replica.add_observer(of_seat);
   if (plan.options.stream) begin_stream(plan, position, *batches->stream_order());
   balancer.start();
   if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);

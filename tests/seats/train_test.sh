@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fast-train with spares: needed or not, refused options, a resumed run.   train_test.sh FASTRUN FAST_TRAIN MPIEXEC
+# fast-train with spares: needed or not, refused options, a resumed run.   train_test.sh FASTRUN FAST_TRAIN MPIEXEC FAST_TRACE
 set -uo pipefail
-fastrun=$1 train=$2 mpiexec=$3
+fastrun=$1 train=$2 mpiexec=$3 trace=$4
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 source "$(dirname "$0")/../support/expect.sh"
@@ -31,12 +31,16 @@ has_last_epoch() { grep '^{"kind":"epoch"' "$1" | tail -n 1 | grep -q '"epoch":1
 
 # An epoch has 20 rounds of 3 x 10 samples. Worker 0 dies, too, whose rank speaks for the run.
 for victims in 1 0; do
-  run=("$directory/rank" "$train" "${small[@]}" --epochs 12 --step-ms 20 --out "$directory/run$victims" --checkpoint-every 100)
+  run=("$directory/rank" "$train" "${small[@]}" --epochs 12 --step-ms 20 --out "$directory/run$victims" --checkpoint-every 100 --trace)
   expect_on_the_way "rank $victims is killed" "replaced by spares            $victims; 10 samples used again" \
     "$directory/run$victims/metrics/0.jsonl" kill_victims -- "$fastrun" -n 3 --spares 1 "${run[@]}"
   grep -q "lost workers" "$directory/output" && tell_failure "rank $victims is killed: a seat is empty"
   has_last_epoch "$directory/run$victims/metrics/$victims.jsonl" ||
     tell_failure "rank $victims is killed: its seat's metrics end early"
+  # The worker before the spare has made some 25 rounds of 240.
+  "$trace" summary "$directory/run$victims" >"$directory/output" 2>&1
+  awk -v seat="$victims" '$1 == seat && $2 ~ /^[0-9]+$/ { rounds = $2 } END { exit !(rounds > 150) }' "$directory/output" ||
+    tell_failure "rank $victims is killed: its seat's timeline lacks rounds"
   [[ $(find "$directory/run$victims/checkpoints" -path '*200*' -name 'worker-*.safetensors' | wc -l) -eq 3 ]] ||
     tell_failure "rank $victims is killed: the last checkpoint lacks a worker ($(find "$directory/run$victims/checkpoints"))"
 done

@@ -10,28 +10,38 @@
 
 namespace fast::train {
 
-/// Tells an observer what a Worker tells, with rounds as the run counts them: a Worker may count
-/// from 0 in a run that was resumed.
+/// Tells observers what a Worker tells, with rounds as the run counts them: a Worker may count from
+/// 0 in a run that was resumed.
 class CountedRounds final : public Observer {
  public:
-  explicit CountedRounds(std::shared_ptr<Observer> observer) : observer_(std::move(observer)) {}
+  /// Null: there is none at the beginning.
+  explicit CountedRounds(std::shared_ptr<Observer> observer) : first_(std::move(observer)) {}
+  /// One more, at most once, while events may come.
+  void add(std::shared_ptr<Observer> observer) {
+    second_ = std::move(observer);
+    added_ = second_.get();
+  }
   /// As many were made before those of the Worker.
   void set_before(std::int64_t rounds) { before_ = rounds; }
 
-  void on_phase(const PhaseEvent& event) noexcept override { observer_->on_phase(counted(event)); }
+  void on_phase(const PhaseEvent& event) noexcept override { tell(&Observer::on_phase, event); }
   void on_message(const MessageEvent& event) noexcept override {
-    observer_->on_message(counted(event));
+    tell(&Observer::on_message, event);
   }
-  void on_peer(const PeerEvent& event) noexcept override { observer_->on_peer(counted(event)); }
+  void on_peer(const PeerEvent& event) noexcept override { tell(&Observer::on_peer, event); }
 
  private:
   template <class Event>
-  Event counted(Event event) const {
+  void tell(void (Observer::*function)(const Event&) noexcept, Event event) const noexcept {
     event.round += before_;
-    return event;
+    for (Observer* observer : {first_.get(), added_.load()}) {
+      if (observer != nullptr) (observer->*function)(event);
+    }
   }
 
-  std::shared_ptr<Observer> observer_;
+  const std::shared_ptr<Observer> first_;
+  std::shared_ptr<Observer> second_;
+  std::atomic<Observer*> added_{nullptr};  ///< second_, for the Worker's threads
   std::atomic<std::int64_t> before_{0};
 };
 

@@ -65,7 +65,7 @@ WorkerOptions Replica::options_on_home(WorkerOptions options) {
 
 WorkerOptions Replica::training_options(OnMissed on_missed) {
   WorkerOptions options = worker_options(plan_.options);
-  if (options.observer)
+  if (options.observer || plan_.has_observer)
     options.observer = events_ = std::make_shared<CountedRounds>(std::move(options.observer));
   options.on_healed = [this] {
     clean_optimizer(backend_);
@@ -85,6 +85,10 @@ void Replica::restart_ema() {
 
 void Replica::count_events_from(std::int64_t rounds) {
   if (events_) events_->set_before(rounds - worker_->round());
+}
+
+void Replica::add_observer(std::shared_ptr<Observer> observer) {
+  if (events_) events_->add(std::move(observer));
 }
 
 void Replica::step_more(const Batch& batch, double rate) {

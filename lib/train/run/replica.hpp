@@ -32,6 +32,8 @@ class Replica {
   void step_more(const Batch& batch, double rate);
   /// Observers are told rounds of the run from here on: so many have been made.
   void count_events_from(std::int64_t rounds);
+  /// One more observer of the rounds from here on: a spare has it once it knows its seat.
+  void add_observer(std::shared_ptr<Observer> observer);
   /// See TrainingStep::set_share().
   void set_share(double share) { step_->set_share(share); }
   /// Waits for all workers. From then on the weights are the moving average, if there is one.
