@@ -1,5 +1,8 @@
 #include "fastrun/environment.hpp"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -38,6 +41,16 @@ std::string launcher_of(const Options& options) {
   return value_of("FASTRUN_AT");
 }
 
+/// Where fastrun listens.
+std::uint32_t address_of(const Options& options) {
+  const Listener listener = listen_for_ranks(is_on_one_host(options));
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  getsockname(listener.descriptor.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  CHECK(ntohs(address.sin_port) == listener.port);
+  return ntohl(address.sin_addr.s_addr);
+}
+
 }  // namespace
 
 TEST_CASE("the user's number of threads holds, unless --threads gives another one") {
@@ -69,4 +82,12 @@ TEST_CASE("ranks of other hosts get this host's addresses, whoever names the hos
   }
   options.hosts = "node1,node2";
   CHECK(launcher_of(options) == anywhere);
+}
+
+TEST_CASE("other hosts cannot reach a run of this host alone") {
+  for (const char* name : of_hosts) unsetenv(name);
+  Options options;
+  CHECK(address_of(options) == INADDR_LOOPBACK);
+  options.hosts = "node1,node2";
+  CHECK(address_of(options) == INADDR_ANY);
 }

@@ -57,11 +57,11 @@ std::pair<Descriptor, std::string> Lines::release() {
   return {std::move(descriptor_), std::move(begun_)};
 }
 
-Listener listen_anywhere() {
+Listener listen_for_ranks(bool are_on_this_host) {
   Listener listener{Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), 0};
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  address.sin_addr.s_addr = htonl(are_on_this_host ? INADDR_LOOPBACK : INADDR_ANY);
   auto* any = reinterpret_cast<sockaddr*>(&address);
   socklen_t length = sizeof address;
   const bool listening = bind(listener.descriptor.get(), any, length) == 0 &&

@@ -48,7 +48,8 @@ struct Listener {
   Descriptor descriptor;
   int port = 0;
 };
-Listener listen_anywhere();
+/// At the loopback, or at all addresses of this machine.
+Listener listen_for_ranks(bool are_on_this_host);
 
 /// This machine's addresses, loopback last, separated by commas.
 std::string own_addresses();

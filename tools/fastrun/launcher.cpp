@@ -71,7 +71,7 @@ class Launcher {
   explicit Launcher(const Options& options)
       : options_(options),
         token_(random_token()),
-        listener_(listen_anywhere()),
+        listener_(listen_for_ranks(is_on_one_host(options))),
         ranks_(options),
         requests_(
             options, ranks_, [this](const std::string& line) { say("{}", line); },
