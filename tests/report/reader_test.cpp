@@ -82,6 +82,15 @@ TEST_CASE("what is missing in a run is said, and the rest is read") {
   REQUIRE(has_fault(run, "no config.toml"));
 }
 
+TEST_CASE("workers that joined a run are counted") {
+  RunDirectory directory;
+  for (const int rank : {0, 1}) directory.line(rank, {{"kind", "start"}, {"workers", 2}});
+  directory.line(2, {{"kind", "start"}, {"workers", 3}});
+  const Run run = read_run(directory.path());
+  REQUIRE(run.size == 3);
+  REQUIRE(run.missing.empty());
+}
+
 TEST_CASE("metrics.jsonl gives the workers that have no file of their own") {
   RunDirectory directory;
   directory.line(0, {{"kind", "start"}, {"rank", 0}, {"workers", 2}});
@@ -146,6 +155,24 @@ TEST_CASE("a worker that came with the second part belongs to it") {
   const Run& run = made.done();
   REQUIRE(run.workers.at(1).parts.at(0).number == 1);
   REQUIRE(run.workers.at(1).parts.at(0).offset_s == Approx(10));
+}
+
+TEST_CASE("workers that saved in different rounds, or joined later, are of one part") {
+  MadeRun made(3);
+  for (const int rank : {0, 1}) made.line(rank, "start", 0).line(rank, "epoch", 10);
+  const auto starts = [&](int rank, int time, const nlohmann::json& facts) {
+    nlohmann::json line{{"kind", "start"}, {"time", time}, {"seconds", 0}, {"resumed_from", 7}};
+    line.update(facts);
+    fast_report::take_line(made.run.workers.at(rank), line);
+  };
+  for (const int rank : {0, 1}) starts(rank, 5000, {{"resumed_step", 7 + rank}});
+  starts(2, 5000, nlohmann::json::object());
+  const Run& run = made.done();
+  REQUIRE(fast_report::parts_of(run.workers) == 2);
+  for (const int rank : {0, 1, 2}) {
+    REQUIRE(run.workers.at(rank).parts.back().number == 1);
+    REQUIRE(run.workers.at(rank).parts.back().offset_s == Approx(10));
+  }
 }
 
 TEST_CASE("workers are aligned by their clocks, unless the clocks are wrong") {

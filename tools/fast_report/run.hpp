@@ -67,7 +67,7 @@ struct Run {
   std::filesystem::path directory;
   std::map<int, Worker> workers;     ///< those with at least one line
   std::vector<int> missing;          ///< ranks of which there is no line
-  int size = 0;                      ///< workers at the (last) start
+  int size = 0;                      ///< workers of the newest part, with those that joined
   std::vector<Option> options;       ///< of the newest configuration file
   std::vector<std::string> remarks;  ///< the comments above them: version, host and the like
   std::vector<std::string> faults;   ///< what could not be read, one sentence each

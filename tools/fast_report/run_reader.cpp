@@ -75,10 +75,16 @@ std::vector<std::string> remarks_of(const std::string& text) {
   return remarks;
 }
 
+/// As many as the newest part has come to: workers that join say how many there are then.
 int size_of(const Run& run) {
-  const auto told = run.start().integer("workers");
-  if (told && *told > 0 && *told <= most_ranks) return static_cast<int>(*told);
-  return run.workers.rbegin()->first + 1;
+  std::int64_t most = 0;
+  for (const auto& [rank, worker] : run.workers) {
+    const Part& last = worker.parts.back();
+    if (last.number + 1 == parts_of(run.workers))
+      most = std::max(most, last.start.integer("workers").value_or(0));
+  }
+  const bool is_told = most > 0 && most <= most_ranks;
+  return is_told ? static_cast<int>(most) : run.workers.rbegin()->first + 1;
 }
 
 std::string name_of(const fs::path& directory) {

@@ -8,17 +8,23 @@ namespace fast_report {
 
 namespace {
 
-/// The step that was resumed from, and how often a worker had done so before.
+/// The round that was resumed from, and how often a worker had done so before.
 using Key = std::pair<std::int64_t, int>;
 using Parts = std::vector<Part*>;
+
+/// Runs of older versions have the rounds that each worker had made.
+std::int64_t resumed_from(const Part& part) {
+  const auto round = part.start.integer("resumed_from");
+  return round ? *round : part.start.integer("resumed_step").value_or(0);
+}
 
 std::map<Key, Parts> together(std::map<int, Worker>& workers) {
   std::map<Key, Parts> parts;
   for (auto& [rank, worker] : workers) {
     std::map<std::int64_t, int> before;
     for (Part& part : worker.parts) {
-      const std::int64_t step = part.start.integer("resumed_step").value_or(0);
-      parts[{step, before[step]++}].push_back(&part);
+      const std::int64_t round = resumed_from(part);
+      parts[{round, before[round]++}].push_back(&part);
     }
   }
   return parts;

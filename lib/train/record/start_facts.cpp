@@ -32,7 +32,8 @@ std::vector<int> neighbors_of(const Schedule& schedule, int worker) {
   return {found.begin(), found.end()};
 }
 
-std::vector<Metric> start_facts(const RunPlan& plan, const Replica& replica, std::int64_t step) {
+std::vector<Metric> start_facts(const RunPlan& plan, const Replica& replica,
+                                const MadeBefore& before) {
   const Overview& overview = plan.overview;
   const TrainerOptions& options = plan.options;
   std::vector<Metric> facts = {
@@ -58,7 +59,8 @@ std::vector<Metric> start_facts(const RunPlan& plan, const Replica& replica, std
     if (!text->empty()) facts.emplace_back(name, *text);
   }
   if (options.clock_offset_s) facts.emplace_back("clock_offset", *options.clock_offset_s);
-  if (step > 0) facts.emplace_back("resumed_step", step);
+  if (before.by_run > 0) facts.emplace_back("resumed_from", before.by_run);
+  if (before.by_worker > 0) facts.emplace_back("resumed_step", before.by_worker);
   return facts;
 }
 

@@ -10,8 +10,15 @@
 
 namespace fast::train {
 
-/// After look_over(). `step`: rounds that the run had made when this program began.
-std::vector<Metric> start_facts(const RunPlan& plan, const Replica& replica, std::int64_t step);
+/// Rounds that had been made when this program began; 0: none, or the run was not resumed.
+struct MadeBefore {
+  std::int64_t by_run = 0;     ///< those of the checkpoint, the same for all workers
+  std::int64_t by_worker = 0;  ///< those of this worker; a worker that joins has made none
+};
+
+/// After look_over().
+std::vector<Metric> start_facts(const RunPlan& plan, const Replica& replica,
+                                const MadeBefore& before);
 
 /// The workers that a worker reads in the first period of the schedule, sorted; of a schedule that
 /// never repeats, in its first round.

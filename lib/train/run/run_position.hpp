@@ -29,6 +29,9 @@ class RunPosition {
   std::int64_t rounds() const { return rounds_; }  ///< made since the run's first beginning
   /// The same of this worker: above staleness 0, workers may have saved in different rounds.
   std::int64_t own_rounds() const { return own_rounds_; }
+  /// Those of the checkpoint from which the run was resumed, the same on all workers; 0: it was
+  /// not.
+  std::int64_t resumed_from() const { return rounds_ - rounds_here_; }
 
   /// In which the round was that lies so many rounds back, if all epochs since then have had as
   /// many rounds.

@@ -35,7 +35,7 @@ TEST_CASE("the facts of a run are those of its options, with the names that were
   options.learning_rate.base = 0.25;
   options.clock_offset_s = -1.5;
   with_one_worker(options, [&](RunParts& parts) {
-    const auto facts = train::start_facts(parts.plan, parts.replica, 0);
+    const auto facts = train::start_facts(parts.plan, parts.replica, {});
     CHECK(std::get<std::string>(find(facts, "data")->value) == "made up");
     CHECK(std::get<std::string>(find(facts, "optimizer")->value) == "sgd, momentum 0.9");
     CHECK(find(facts, "model") == nullptr);
@@ -48,7 +48,9 @@ TEST_CASE("the facts of a run are those of its options, with the names that were
     CHECK(std::get<std::int64_t>(find(facts, "batch")->value) == 16);
     CHECK(find(facts, "resumed_step") == nullptr);
     CHECK(std::get<double>(find(facts, "clock_offset")->value) == -1.5);
-    const auto resumed = train::start_facts(parts.plan, parts.replica, 60);
-    CHECK(std::get<std::int64_t>(find(resumed, "resumed_step")->value) == 60);
+    CHECK(find(facts, "resumed_from") == nullptr);
+    const auto resumed = train::start_facts(parts.plan, parts.replica, {60, 62});
+    CHECK(std::get<std::int64_t>(find(resumed, "resumed_from")->value) == 60);
+    CHECK(std::get<std::int64_t>(find(resumed, "resumed_step")->value) == 62);
   });
 }

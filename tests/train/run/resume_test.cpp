@@ -247,6 +247,7 @@ TEST_CASE("with other workers, metrics, events and the summary go on counting th
   std::vector<nlohmann::json> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
   REQUIRE(lines.size() >= 3);
+  CHECK(lines.front().at("resumed_from") == 30);
   CHECK(lines.front().at("resumed_step") == 30);
   CHECK(lines[lines.size() - 2].at("kind") == "epoch");
   CHECK(lines[lines.size() - 2].at("step") == 50);

@@ -49,6 +49,7 @@ TEST_CASE("a position is taken from a checkpoint, in part of an epoch of another
   same.advance(2);
   CHECK(same.rounds() == 32);
   CHECK(same.own_rounds() == 33);
+  CHECK(same.resumed_from() == 30);
 }
 
 TEST_CASE("a position follows from the round in which some epoch begins") {
