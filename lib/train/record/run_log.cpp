@@ -31,7 +31,8 @@ void RunLog::start(Beginning how) {
   if (metrics_ && how == Beginning::on_seat) metrics_->join(round());
   if (metrics_ && how != Beginning::on_seat) {
     const bool joins = how == Beginning::joins;
-    metrics_->start(start_facts(plan_, replica_, {position_.resumed_from(), joins ? 0 : round()}));
+    metrics_->start(start_facts(plan_, replica_, {position_.resumed_from(), joins ? 0 : round()}),
+                    round());
     if (joins) metrics_->event("joined", round(), plan_.group.rank());
   }
   note(fmt::format("training begins in round {}{}: process {} on {}, {} workers, {}, {}", round(),

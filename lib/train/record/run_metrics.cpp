@@ -73,7 +73,8 @@ void RunMetrics::open(const std::filesystem::path& directory, int rank) {
   rank_ = rank;
 }
 
-void RunMetrics::start(std::vector<Metric> facts) {
+void RunMetrics::start(std::vector<Metric> facts, std::int64_t step) {
+  now_.step = step;
   begin(Clock::now());
   add("start", std::move(facts));
   begin_intervals();
@@ -86,6 +87,7 @@ void RunMetrics::begin(Clock::time_point at) {
 }
 
 void RunMetrics::join(std::int64_t step) {
+  now_.step = step;
   begin(made_);
   event("seat taken", step, rank_);
   begin_intervals();

@@ -38,8 +38,8 @@ class RunMetrics final : public Observer {
   void open(const std::filesystem::path& directory, int rank);
   bool is_open() const { return writer_.has_value(); }
 
-  /// Training begins.
-  void start(std::vector<Metric> facts);
+  /// Training begins, after `step` rounds.
+  void start(std::vector<Metric> facts, std::int64_t step = 0);
   /// A spare has taken a seat. Its lines continue those of the worker before it: "seconds" count
   /// from the making of this object.
   void join(std::int64_t step);

@@ -121,6 +121,19 @@ TEST_CASE("a run that fails ends with its message and a last line that says so")
   CHECK(lines[2].at("step") == 7);
 }
 
+TEST_CASE("a run that fails before its first round has made those that it was resumed from") {
+  for (const bool takes_seat : {false, true}) {
+    const TemporaryDirectory directory;
+    RunMetrics metrics({});
+    metrics.open(directory.path(), 2);
+    takes_seat ? metrics.join(40) : metrics.start({{"workers", 4}}, 40);
+    metrics.fail("its samples cannot be read");
+    const auto lines = written(directory);
+    REQUIRE(lines.size() == 3);
+    for (const std::size_t line : {1, 2}) CHECK(lines[line].at("step") == 40);
+  }
+}
+
 /// The thread sanitizer looks at this one.
 TEST_CASE("another thread may tell events while training begins, each in a line of its own") {
   const TemporaryDirectory directory;
