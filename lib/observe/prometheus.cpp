@@ -1,23 +1,19 @@
 #include <fast/observe/prometheus.hpp>
 
 #include <prometheus/counter.h>
-
-#include <httplib.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
 #include <array>
-#include <atomic>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <fast/core/error.hpp>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
+
+#include "observe/metrics_server.hpp"
 
 namespace fast::observe {
 namespace {
@@ -83,48 +79,12 @@ class Metrics {
   std::array<prometheus::Counter*, phases.size()> phases_{};
 };
 
-/// Serves a registry's metrics until its end.
-class MetricsServer {
- public:
-  /// Throws Error(resource) when the port cannot be listened on.
-  MetricsServer(int port, int worker, const prometheus::Registry& registry) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(1); };
-    server_.Get("/metrics", [&registry](const httplib::Request&, httplib::Response& response) {
-      response.set_content(prometheus::TextSerializer().Serialize(registry.Collect()),
-                           "text/plain; version=0.0.4");
-    });
-    server_.set_socket_options(
-        [](socket_t socket) {  // not REUSEPORT: a port in use stays its owner's
-          const int yes = 1;
-          setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-        });
-    server_.set_keep_alive_max_count(1);  // one thread serves all
-    const bool listens = server_.bind_to_port("0.0.0.0", port);
-    require(listens, ErrorKind::resource,
-            "metrics: worker {} cannot listen on port {}: {}; choose another port", worker, port,
-            std::strerror(errno));
-    thread_ = std::jthread([this] {
-      server_.listen_after_bind();
-      ended_ = true;
-    });
-  }
-  MetricsServer(const MetricsServer&) = delete;
-  MetricsServer& operator=(const MetricsServer&) = delete;
-  ~MetricsServer() {
-    while (!server_.is_running() && !ended_) std::this_thread::yield();  // else stop() does nothing
-    server_.stop();
-  }
-
- private:
-  httplib::Server server_;
-  std::atomic<bool> ended_{false};
-  std::jthread thread_;
-};
-
 class Prometheus final : public Observer {
  public:
   Prometheus(int port, int worker)
-      : metrics_(worker), server_(port, worker, *metrics_.registry()) {}
+      : metrics_(worker), server_(port, worker, [registry = metrics_.registry()] {
+          return prometheus::TextSerializer().Serialize(registry->Collect());
+        }) {}
 
   void on_phase(const PhaseEvent& event) noexcept override {
     const double took_s = Seconds(event.ended - event.began).count();

@@ -1,0 +1,26 @@
+// Serves a text over HTTP, for Prometheus.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace fast::observe {
+
+/// GET /metrics, a client at a time, on a thread of its own. A client that is slow is cut off.
+class MetricsServer {
+ public:
+  using Text = std::function<std::string()>;
+  /// Throws Error(resource) when the port cannot be listened on.
+  MetricsServer(int port, int worker, Text text);
+  /// Waits for no client.
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+ private:
+  class Server;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace fast::observe

@@ -1,0 +1,118 @@
+#include "observe/metrics_server.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <fast/core/deadline.hpp>
+#include <memory>
+#include <string_view>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using observe::MetricsServer;
+
+namespace {
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+/// One that nobody listens on now.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = loopback(0);
+  socklen_t length = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  REQUIRE(bind(socket, any, length) == 0);
+  REQUIRE(getsockname(socket, any, &length) == 0);
+  close(socket);
+  return ntohs(address.sin_port);
+}
+
+class Client {
+ public:
+  explicit Client(int port) {
+    const sockaddr_in address = loopback(port);
+    REQUIRE(connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() { close(socket_); }
+
+  void send(std::string_view text) const {
+    REQUIRE(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(text.size()));
+  }
+  /// All that comes until the server closes the connection.
+  std::string answer() const {
+    std::string all;
+    std::array<char, 4096> part{};
+    for (ssize_t got = 0; (got = recv(socket_, part.data(), part.size(), 0)) > 0;)
+      all.append(part.data(), static_cast<std::size_t>(got));
+    return all;
+  }
+
+ private:
+  int socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+};
+
+std::string answer_to(int port, std::string_view request) {
+  const Client client(port);
+  client.send(request);
+  return client.answer();
+}
+
+double seconds_since(Clock::time_point began) { return Seconds(Clock::now() - began).count(); }
+
+constexpr std::string_view get = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+
+}  // namespace
+
+TEST_CASE("a client gets the present text of /metrics, and nothing else") {
+  const int port = free_port();
+  int asked = 0;
+  const MetricsServer server(port, 0, [&asked] { return "asked " + std::to_string(++asked); });
+  const std::string first = answer_to(port, get), second = answer_to(port, get);
+  CHECK_THAT(first, ContainsSubstring("200 OK") && ContainsSubstring("asked 1"));
+  CHECK_THAT(first, ContainsSubstring("text/plain; version=0.0.4"));
+  CHECK_THAT(second, ContainsSubstring("asked 2"));
+  CHECK_THAT(answer_to(port, "GET / HTTP/1.1\r\nHost: here\r\n\r\n"), ContainsSubstring("404"));
+  CHECK_THAT(answer_to(port, "POST /metrics HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n"),
+             ContainsSubstring("405"));
+}
+
+TEST_CASE("a text that is longer than the system's buffers comes whole") {
+  const int port = free_port();
+  const std::string text(std::size_t{8} << 20, 'x');
+  const MetricsServer server(port, 0, [&text] { return text; });
+  const std::string answer = answer_to(port, get);
+  REQUIRE(answer.size() > text.size());
+  CHECK(answer.ends_with(text));
+}
+
+TEST_CASE("a client that sends nothing is cut off, and others are answered") {
+  const int port = free_port();
+  const MetricsServer server(port, 0, [] { return "here"; });
+  const Client silent(port);
+  const auto began = Clock::now();
+  CHECK_THAT(answer_to(port, get), ContainsSubstring("here"));
+  CHECK(seconds_since(began) < 4);
+}
+
+TEST_CASE("the end waits for no client") {
+  const int port = free_port();
+  auto server = std::make_unique<MetricsServer>(port, 0, [] { return "here"; });
+  const Client slow(port), waiting(port);
+  slow.send("GET /metrics HTTP/1.1\r\n");
+  waiting.send("GET ");
+  const auto began = Clock::now();
+  server.reset();
+  CHECK(seconds_since(began) < 1);
+}
