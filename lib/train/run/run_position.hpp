@@ -31,7 +31,7 @@ class RunPosition {
   std::int64_t own_rounds() const { return own_rounds_; }
   /// Those of the checkpoint from which the run was resumed, the same on all workers; 0: it was
   /// not.
-  std::int64_t resumed_from() const { return rounds_ - rounds_here_; }
+  std::int64_t resumed_from() const { return resumed_from_; }
 
   /// In which the round was that lies so many rounds back, if all epochs since then have had as
   /// many rounds.
@@ -48,7 +48,7 @@ class RunPosition {
   void take_place(const Metadata& metadata);
   /// `own`: of this worker.
   void count_from(std::int64_t rounds, std::int64_t own) {
-    rounds_ = rounds;
+    rounds_ = resumed_from_ = rounds;
     own_rounds_ = own;
   }
   /// The place at round `round`, if epoch `epoch` begins in round `begins`.
@@ -61,7 +61,7 @@ class RunPosition {
   std::shared_ptr<data::StreamOrder> stream_;
   int epoch_ = 0;
   std::size_t round_ = 0;
-  std::int64_t rounds_ = 0, own_rounds_ = 0;
+  std::int64_t rounds_ = 0, own_rounds_ = 0, resumed_from_ = 0;
 };
 
 /// A number of a checkpoint's metadata. Throws Error(data) when it is missing.
