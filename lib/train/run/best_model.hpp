@@ -42,6 +42,8 @@ class BestModel {
   std::vector<TensorView> state();
   /// Views like those of state(), to be written to.
   std::vector<TensorView> room();
+  /// There is no best model so far.
+  void forget() { packed_ = AlignedBuffer(); }
 
  private:
   bool is_better(double loss, const std::optional<std::int64_t>& correct) const;

@@ -1,6 +1,7 @@
 #include "train/run/run_state.hpp"
 
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <utility>
 
 namespace fast::train {
@@ -81,7 +82,12 @@ void RunState::read_best(const Safetensors& first) {
     return std::none_of(saved.begin(), saved.end(),
                         [&](const TensorView& other) { return other.name == view.name; });
   });
-  first.read(prefixed(best_prefix, std::move(room)));
+  try {
+    first.read(prefixed(best_prefix, std::move(room)));
+  } catch (const Error&) {
+    best_.forget();
+    throw;
+  }
 }
 
 void RunState::restore_rule(const Safetensors& own) {

@@ -32,7 +32,7 @@ class RunState {
   /// Model, optimizer and place from a worker's file.
   void read(const Safetensors& own);
   /// The rest: moving average, best model, and the rule's state (collective). The best model is in
-  /// worker 0's file.
+  /// worker 0's file; if that has one of another model, there is none, and Error(data) is thrown.
   void read_average_so_far(const Safetensors& own);
   void read_best(const Safetensors& first);
   void restore_rule(const Safetensors& own);

@@ -54,6 +54,25 @@ TEST_CASE("a run that reads its saved state continues with the same bits") {
   });
 }
 
+TEST_CASE("a best model that cannot be read leaves none behind") {
+  const TemporaryDirectory directory;
+  const auto file = directory / "state.safetensors";
+  std::vector<std::uint8_t> packed(8);
+  std::int64_t count = 0;
+  const std::vector<TensorView> of_another_model{
+      view_of("best.packed", std::span(packed)), view_of("best.correct", std::span(&count, 1)),
+      view_of("best.epoch", std::span(&count, 1)), view_of("best.skipped", std::span(&count, 1))};
+  train::save_safetensors(file, of_another_model);
+  train::TrainerOptions options = trainer_options();
+  options.validation = 0.2;
+  with_one_worker(options, [&](RunParts& parts) {
+    CHECK_THROWS_WITH(parts.state.read_best(train::Safetensors(file)),
+                      ContainsSubstring("of another model"));
+    CHECK_FALSE(parts.best.exists());
+    CHECK(parts.best.state().empty());
+  });
+}
+
 TEST_CASE("workers that resume with another number of workers use every file, in even groups") {
   for (const int before : {1, 2, 3, 5, 8}) {
     for (const int after : {1, 2, 3, 5, 8}) {
