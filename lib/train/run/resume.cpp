@@ -77,10 +77,22 @@ Metadata first_place(const Manifest& manifest) {
   return {};
 }
 
+/// Of the files that this worker takes. Throws Error(data) for one that is missing or broken.
+void require_whole(const RunPlan& plan, const Manifest& manifest) {
+  for (const int source : sources_of(manifest, plan.group.rank(), plan.group.size()))
+    read_shard(manifest, source);
+}
+
 void find(const RunPlan& plan, ResumePoint& point) {
   point.manifest = find_checkpoint(*plan.options.checkpoints.resume);
-  if (is_spare(plan)) point.any_place = first_place(point.manifest);
-  if (is_spare(plan) || point.manifest.workers != plan.group.size()) return;
+  if (is_spare(plan)) {
+    point.any_place = first_place(point.manifest);
+    return;
+  }
+  if (point.manifest.workers != plan.group.size()) {
+    if (plan.options.checkpoints.strict) require_whole(plan, point.manifest);
+    return;
+  }
   try {
     point.own = read_shard(point.manifest, plan.group.rank());
   } catch (const Error& error) {

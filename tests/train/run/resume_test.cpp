@@ -382,6 +382,25 @@ TEST_CASE("a broken file is made up for by the neighbors', or refused") {
                     Catch::Contains("worker-2.safetensors"));
 }
 
+TEST_CASE("a strict run refuses a missing file with any number of workers") {
+  const testing::TemporaryDirectory directory;
+  train_with(3, {}, [&](train::TrainerOptions& options) {
+    options.checkpoints.directory = directory.path();
+    options.checkpoints.every_rounds = 20;
+    options.epochs = 1;
+  });
+  const auto strictly = [&](train::TrainerOptions& options) {
+    resume_from(directory.path())(options);
+    options.checkpoints.strict = true;
+  };
+  CHECK(train_with(2, {}, strictly)[0].summary.workers == 2);
+  std::filesystem::remove(train::find_checkpoint(directory.path()).file(1));
+  for (const int after : {1, 2, 3, 4, 5}) {
+    INFO("3 to " << after);
+    CHECK_THROWS_WITH(train_with(after, {}, strictly), ContainsSubstring("worker-1.safetensors"));
+  }
+}
+
 TEST_CASE("the best model so far is kept without a worker's file, and with more or fewer workers") {
   const auto best_epoch = [](const testing::TemporaryDirectory& directory) {
     const train::Safetensors file = train::read_shard(train::find_checkpoint(directory.path()), 0);
