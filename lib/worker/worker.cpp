@@ -2,6 +2,7 @@
 #include <cmath>
 #include <exception>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <fast/worker/requirements.hpp>
 #include <fast/worker/worker.hpp>
 #include <limits>
@@ -50,9 +51,16 @@ void tell_step(const Context& worker, Clock::time_point began) {
       {Phase::step, worker.rank(), worker.progress.stats.rounds, -1, began, now});
 }
 
-/// A spare that finds no weights does not end the others' training.
-void leave_empty(const Group& group, const WorkerOptions& options, const Error& error) {
-  if (options.log) options.log(LogLevel::warning, error.what());
+/// A spare that cannot begin does not end the others' training. Rethrows that another worker has
+/// failed.
+void leave_empty(const Group& group, const WorkerOptions& options) {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    const auto* known = dynamic_cast<const Error*>(&error);
+    if (known != nullptr && known->kind() == ErrorKind::peer_failed) throw;
+    if (options.log) options.log(LogLevel::warning, message_of(error));
+  }
   GroupImpl::of(group).seats()->release();
   group.give_up();
 }
@@ -97,9 +105,9 @@ std::unique_ptr<Worker::Impl> Worker::Impl::make(const Group& group, const worke
   const bool is_spare = !ready || ready->offer.has_value();
   try {
     return try_seats(group, agreed, preparation, std::move(ready));
-  } catch (const Error& error) {
-    if (!is_spare || error.kind() == ErrorKind::peer_failed) throw;
-    worker::leave_empty(group, agreed.options, error);
+  } catch (const std::exception&) {
+    if (!is_spare) throw;
+    worker::leave_empty(group, agreed.options);
   }
   return nullptr;
 }
@@ -109,6 +117,7 @@ std::unique_ptr<Worker::Impl> Worker::Impl::try_seats(const Group& group,
                                                       worker::Preparation& preparation,
                                                       std::optional<worker::Ready> ready) {
   while (ready) {
+    if (ready->offer) preparation.fill(*ready);
     auto impl = std::make_unique<Impl>(group, agreed, std::move(*ready));
     if (impl->entered == worker::Entered::trains) return impl;
     if (impl->entered == worker::Entered::not_needed) {

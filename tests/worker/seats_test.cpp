@@ -300,6 +300,39 @@ TEST_CASE("a spare that fails leaves its seat to the next spare, and training go
   }
 }
 
+TEST_CASE("a spare whose rule cannot be made leaves its seat to the next spare") {
+  constexpr int failing = 3;
+  std::atomic<bool> reports{false};
+  std::string warnings;  // of the spare that fails
+  local::run(5, [&](const Group& threads) {
+    const Group group = with_spares(testing::reported(threads, lost_worker, reports), 2);
+    std::vector<double> x(5, 1.0);
+    WorkerOptions options = testing::quick();
+    const bool fails = threads.rank() == failing;
+    const algorithm::Rule awc = algorithm::awc();
+    options.algorithm = algorithm::Rule([=] {  // of a spare: it fails on a seat
+      if (fails && group.rank() < group.size()) throw std::runtime_error("the disk is full");
+      return awc.make();
+    });
+    if (fails) options.log = [&](LogLevel, std::string_view text) { warnings += text; };
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    expect(!fails || !group.has_seat(), "the spare that fails has a seat");
+    const bool is_lost = threads.rank() == lost_worker;
+    while (worker.round() < (is_lost ? 50 : 300)) worker.step([] {});
+    if (is_lost) {
+      reports = true;
+      const Deadline deadline(Seconds(30));
+      while (group.has_seat() && !deadline.expired()) std::this_thread::yield();
+      worker.step([] {});
+    }
+    worker.await_finish();
+    const bool trains = !is_lost && !fails;
+    expect(group.has_seat() == trains, "another rank has a seat");
+    if (trains) expect(group.replaced() == std::vector<int>{lost_worker}, "no spare has the seat");
+  });
+  CHECK_THAT(warnings, ContainsSubstring("the disk is full"));
+}
+
 TEST_CASE("a program on slots needs no other lines for a spare that is not needed") {
   local::run(3, [](const Group& threads) {
     const Group group = with_spares(threads, 1);

@@ -71,10 +71,7 @@ std::optional<Ready> Preparation::make_again(Link link) {
 std::optional<Ready> Preparation::wait(Ready ready) {
   ready.offer =
       keeper_->wait_for_seat([] { mpi::notify_launcher(mpi::LauncherNote::training_began); });
-  if (ready.offer) {
-    fill(ready);
-    return ready;
-  }
+  if (ready.offer) return ready;
   leave();
   return std::nullopt;
 }

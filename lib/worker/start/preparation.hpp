@@ -30,18 +30,20 @@ class Preparation {
   /// Both outlive this.
   Preparation(const Group& group, const Agreed& agreed);
 
-  /// Collective over all ranks. A spare returns when it is needed, or with nothing when training
-  /// has ended. Throws Error(peer_failed) in a spare when a worker fails.
+  /// Collective over all ranks. A spare returns when it is needed, with an offer that fill() needs,
+  /// or with nothing when training has ended. Throws Error(peer_failed) in a spare when a worker
+  /// fails.
   std::optional<Ready> make();
   /// Of a spare whose seat was not vacant any more: waits for another one, as make(). `link` is
   /// that of the time before.
   std::optional<Ready> make_again(Link link);
+  /// Of a spare with an offer: makes what depends on the seat. Throws what the rule throws.
+  void fill(Ready& ready);
   /// Of a spare that was not needed.
   void leave();
 
  private:
   int seat(const Ready& ready) const;
-  void fill(Ready& ready);
   Wired wired() const;
   Link open(const PayloadShape& shape);
   std::optional<Ready> wait(Ready ready);
