@@ -19,6 +19,11 @@ void RoundPlan::change(Schedule schedule, std::int64_t from, WeightRule rule, bo
   rounds_.clear();
 }
 
+void RoundPlan::skip_to(std::int64_t next) {
+  const std::lock_guard lock(mutex_);
+  if (schedules_.back().from >= next) ++schedules_.back().from;
+}
+
 const RoundPlan::Piece& RoundPlan::piece(std::int64_t combination) const {
   std::size_t last = schedules_.size() - 1;
   while (schedules_[last].from > combination) --last;

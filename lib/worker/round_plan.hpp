@@ -20,6 +20,9 @@ class RoundPlan {
   const Schedule& schedule() const { return schedules_.back().schedule; }
   /// Another schedule from combination `from` on.
   void change(Schedule schedule, std::int64_t from, WeightRule rule, bool lazy);
+  /// One combination is left out: the coming one is `next`. A change that had not begun before
+  /// begins one combination later, in the same round of training.
+  void skip_to(std::int64_t next);
   struct Round {
     MixingRow row;
     RoundEdges edges;

@@ -232,6 +232,7 @@ void Worker::Impl::republish() {
   const bool early = std::exchange(progress.published_early, false);
   if (setting.exact() && (setting.before_step() || early)) {
     ++progress.combinations;
+    plan->skip_to(progress.combinations);
     count_republished();
     link.exchange->complete(progress.combinations);
   }

@@ -47,8 +47,9 @@ struct GrowingRun {
   std::int64_t dies_in = 0;  ///< the round in which worker 1 dies; 0: it lives
   algorithm::Parameters parameters{};
   const char* codec = "identity";
-  double margin = 0;     ///< 0: as growing_margin() has it
-  bool resumes = false;  ///< a run that had grown once
+  double margin = 0;         ///< 0: as growing_margin() has it
+  bool resumes = false;      ///< a run that had grown once
+  bool republishes = false;  ///< before the last round of the smaller run
 };
 
 /// That of the newcomers is far away.
@@ -143,6 +144,12 @@ void resume_grown(Worker& worker) {
   worker.restore(saved);
 }
 
+/// If the workers become more after the coming round.
+void republish_before_growth(Worker& worker, const Group& group) {
+  const auto coming = GroupImpl::of(group).seats()->growth().coming();
+  if (coming && worker.round() + 1 == coming->round) worker.republish();
+}
+
 /// In steps of a millisecond, so that growth takes some rounds.
 void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
   const Group group =
@@ -167,6 +174,7 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
     if (threads.rank() == 0 && worker.round() == asks_in) {
       for (int k = 0; k < run.growths; ++k) GroupImpl::of(group).seats()->growth().request();
     }
+    if (run.republishes) republish_before_growth(worker, group);
     if (run.staleness != 0 && size == all)
       keep_together(grown, all, worker.rank(), worker.round() - changed);
     worker.step(
@@ -283,6 +291,15 @@ TEST_CASE("a resumed run that had grown before grows again, and rules with memor
   for (const char* rule : {"choco", "d2", "gradient_tracking", "push_sum"})
     check_growth({.rule = rule, .resumes = true});
   check_growth({.rule = "choco", .growths = 2, .resumes = true});
+}
+
+TEST_CASE("workers that republish before the round of a growth are more from the same round on") {
+  for (const std::int64_t mix_every : {1, 3}) {
+    GrowingRun run{.rule = "awc", .mix_every = mix_every};
+    run.republishes = true;
+    run.margin = mix_every == 1 ? 0 : 0.1;
+    check_growth(run);
+  }
 }
 
 TEST_CASE("rules with local steps or few entries grow, whatever the round") {

@@ -29,6 +29,18 @@ TEST_CASE("a changed schedule holds from its round on; earlier rounds stay as th
   CHECK(plan.at(5)->edges.sources == std::vector<int>{1, 2, 3, 4, 5});
 }
 
+TEST_CASE("a combination that is left out moves a change that has not begun, and no other") {
+  const std::vector<int> all{1, 2, 3, 4, 5};
+  RoundPlan plan(stencil::ring().make(6), 0, WeightRule::automatic, false, false);
+  plan.change(stencil::complete().make(6), 5, WeightRule::automatic, false);
+  plan.skip_to(5);  // in the place of 4, of the ring
+  CHECK(plan.at(5)->edges.sources == std::vector<int>{1, 5});
+  CHECK(plan.at(6)->edges.sources == all);
+  plan.skip_to(7);  // in the place of 6, of the complete topology
+  CHECK(plan.at(6)->edges.sources == all);
+  CHECK(plan.at(7)->edges.sources == all);
+}
+
 TEST_CASE("what a worker keeps and gives away of its mass sums to 1") {
   for (int worker = 0; worker < 5; ++worker) {
     RoundPlan plan(stencil::ring(true).make(5), worker, WeightRule::uniform_columns, false, true);
