@@ -5,7 +5,9 @@
 namespace fast::train {
 namespace {
 constexpr Request requests[] = {Request::save, Request::stop};
-}
+/// Times `ahead`: so many rounds are not far.
+constexpr std::int64_t near_rounds = 10;
+}  // namespace
 
 /// A checkpoint that is settled and not yet taken is the one that is asked for.
 void Agreement::request(Request what) {
@@ -66,7 +68,13 @@ void Agreement::settle(Request what) {
     if (answer.number >= wanted) round = std::max(round, answer.round);
     if (is_awaited && answer.number < wanted) return;
   }
-  records_.settle(what, {wanted, round});
+  records_.settle(what, {wanted, with_newcomers(round)});
+}
+
+/// Before newcomers begin, a checkpoint has no file of theirs.
+std::int64_t Agreement::with_newcomers(std::int64_t round) const {
+  const bool is_near = newcomers_begin_ - round <= near_rounds * ahead_;
+  return exact_ && is_near ? std::max(round, newcomers_begin_) : round;
 }
 
 bool Agreement::is_due(Request what, std::int64_t rounds) const {

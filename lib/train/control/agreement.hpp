@@ -65,6 +65,9 @@ class Agreement {
   /// This worker joins a run that has made `rounds` rounds: it takes no part in checkpoints of
   /// earlier ones.
   void join(std::int64_t rounds);
+  /// Workers that have joined begin in round `begin`, some rounds after the growth. A request that
+  /// would be settled on a round between is settled on `begin`, if that is not far.
+  void note_newcomers(std::int64_t begin) { newcomers_begin_ = begin; }
   /// When `rounds` are made: this worker begins no round before take_turn(), however long that is.
   /// A checkpoint that is asked for now is of this round.
   void wait(std::int64_t rounds);
@@ -93,6 +96,7 @@ class Agreement {
   std::optional<std::int64_t> bound(Request what) const;
   void answer(Request what);
   void settle(Request what);
+  std::int64_t with_newcomers(std::int64_t round) const;
   bool is_due(Request what, std::int64_t rounds) const;
   bool holds(Request what, std::int64_t round) const;
 
@@ -102,6 +106,7 @@ class Agreement {
   std::optional<std::int64_t> begun_;  ///< the round under way; before the first, none is bounded
   std::int64_t ahead_ = 0;
   std::uint64_t saved_ = 0;  ///< number of the latest checkpoint taken
+  std::int64_t newcomers_begin_ = 0;
 };
 
 }  // namespace fast::train

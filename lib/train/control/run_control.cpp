@@ -33,6 +33,10 @@ AgreementRecords records_in(const Region& region, const Group& group,
   return {std::move(all), group.rank(), std::move(takes_part)};
 }
 
+Seconds silent_after(const RunControl::Options& options, bool has_other_hosts) {
+  return options.silent_after + (has_other_hosts ? for_notes : Seconds(0));
+}
+
 }  // namespace
 
 RunControl::RunControl(const Group& group, Options options)
@@ -42,16 +46,17 @@ RunControl::RunControl(const Group& group, Options options)
       region_(group_.allocate(sizeof(AgreementRecord), Deadline(options_.deadline))),
       news_(group_, AgreementRecord::words, Deadline(options_.deadline)),
       agreement_(records_in(region_, group_, GroupImpl::of(group).seats()), options_.exact,
-                 silent_after().count()),
+                 silent_after(options_, news_.has_other_hosts()).count()),
       ticker_([this](Seconds elapsed) { return tick(elapsed); }) {}
-
-Seconds RunControl::silent_after() const {
-  return options_.silent_after + (news_.has_other_hosts() ? for_notes : Seconds(0));
-}
 
 void RunControl::join(std::int64_t rounds) {
   const std::lock_guard lock(mutex_);
   agreement_.join(rounds);
+}
+
+void RunControl::note_newcomers(std::int64_t begin) {
+  const std::lock_guard lock(mutex_);
+  agreement_.note_newcomers(begin);
 }
 
 /// True while the workers agree on something, or end.

@@ -29,6 +29,8 @@ class RunControl {
 
   /// See Agreement::join().
   void join(std::int64_t rounds);
+  /// See Agreement::note_newcomers().
+  void note_newcomers(std::int64_t begin);
   /// This worker wants a checkpoint of all workers.
   void request_save();
   /// See Agreement::wait(). Does not wait itself.
@@ -68,7 +70,6 @@ class RunControl {
   bool tick(Seconds elapsed);
   void look_for_stop();
   void receive_news();
-  Seconds silent_after() const;
   void await(Step step, std::unique_lock<std::mutex>& lock);
 
   Group group_;  ///< of all ranks

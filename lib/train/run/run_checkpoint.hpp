@@ -41,6 +41,10 @@ class RunCheckpoint {
 
   /// At the beginning of an epoch, and after a growth: tells the others when the next one begins.
   void note_epoch(std::int64_t worker_round);
+  /// Workers that have joined begin in that round of the run. See Agreement::note_newcomers().
+  void note_newcomers(std::int64_t round) {
+    if (saves()) control_.note_newcomers(round);
+  }
   /// Of a worker that has left out a growth: goes to the others' place at that round.
   void come_to_seat(std::int64_t worker_round);
   /// This worker makes no further round; `left`: it leaves the others. Above staleness 0, a thread

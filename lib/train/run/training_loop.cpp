@@ -77,8 +77,12 @@ void TrainingLoop::grow() {
   grow_();
   position().begin_epochs_of(batches_.rounds());
   const std::int64_t round = replica_.worker().round();
-  if (round > GroupImpl::of(plan_.group).seats()->growth().entered_in())
-    checkpoint_.come_to_seat(round);
+  const std::int64_t grown_in =
+      GroupImpl::of(plan_.group).seats()->growth().entered_in().value_or(0);
+  if (round > grown_in) checkpoint_.come_to_seat(round);
+  // Newcomers begin with the first combination from the growth's round on.
+  const std::int64_t begins = (grown_in + steps() - 1) / steps() * steps();
+  checkpoint_.note_newcomers(position().rounds() + begins - round);
 }
 
 /// The workers become more at the beginning of an epoch only, so that each one's batches are those

@@ -139,6 +139,49 @@ void step(Simulation& run, Rng& rng, int slow) {
 
 }  // namespace
 
+TEST_CASE("a stop is put off to the round in which newcomers begin, unless that is far") {
+  for (const auto& [begins, expected] : {std::pair<std::int64_t, std::int64_t>{9, 9},
+                                         {21, 21},   // 20 rounds are 10 times as far as `ahead`
+                                         {22, 1},    // far
+                                         {1, 1},     // they begin in the growth's round
+                                         {0, 1}}) {  // they have begun
+    INFO("newcomers begin in round " << begins);
+    Simulation run(3, 1, true, 100);
+    for (int w = 0; w < 3; ++w) {
+      run.worker(w).agreement->note_newcomers(begins);
+      run.train(w);  // begins its first round
+    }
+    run.worker(2).agreement->request(Request::stop);
+    while (!run.over()) {
+      for (int w = 0; w < 3; ++w) {
+        run.tick(w);
+        run.train(w);
+      }
+    }
+    for (const Simulation::Worker& one : run.workers()) {
+      CHECK(one.made == expected);
+      CHECK(one.saves == std::vector<std::int64_t>{expected});
+    }
+  }
+}
+
+TEST_CASE("a checkpoint is put off to the round in which newcomers begin, too") {
+  Simulation run(3, 1, true, 30);
+  for (int w = 0; w < 3; ++w) {
+    run.worker(w).agreement->note_newcomers(15);
+    run.train(w);
+  }
+  run.worker(1).agreement->request(Request::save);
+  while (!run.over()) {
+    for (int w = 0; w < 3; ++w) {
+      run.tick(w);
+      run.train(w);
+    }
+  }
+  for (const Simulation::Worker& one : run.workers())
+    CHECK(one.saves == std::vector<std::int64_t>{15});
+}
+
 TEST_CASE("all stop in one round that none has passed, whoever was asked and however slow one is") {
   const std::uint64_t seed = test_seed(51);
   for (std::uint64_t k = 0; k < 300; ++k) {
