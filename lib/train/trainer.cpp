@@ -60,18 +60,37 @@ void note_left_out(const RunPlan& plan, std::int64_t count, const WorkerStats& s
                         position.epoch_of_past(stats.joined_at - grown_in));
 }
 
-/// A spare that has taken a seat: what the worker before it left out is made up for, and what both
+/// What was left out on this seat before the last worker there, and spares have not made up for.
+/// Not in a run that has grown: the batches of before were others. Returns how many there are.
+std::int64_t note_left_out_before(const RunPlan& plan, const WorkerStats& stats,
+                                  const RunPosition& position, TrainingBatches& batches) {
+  const auto seats = GroupImpl::of(plan.group).seats();
+  if (seats->growth().entered() > 0) return 0;
+  std::int64_t count = 0;
+  for (const exchange::RoundSpan& span : seats->table().left_out_before(plan.group.rank())) {
+    batches.note_left_out(span.end - span.begin, position.epoch(), position.round(),
+                          stats.joined_at - span.end);
+    count += span.end - span.begin;
+  }
+  return count;
+}
+
+/// A spare that has taken a seat: what the workers before it left out is made up for, and what both
 /// may have used is counted.
 void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPosition& position,
                       TrainingBatches& batches) {
   const std::int64_t left_out = stats.joined_at - stats.predecessor_rounds;
   const bool can_make_up = !plan.rotates();
+  const std::int64_t left_before =
+      can_make_up ? note_left_out_before(plan, stats, position, batches) : 0;
   if (left_out > 0 && can_make_up) note_left_out(plan, left_out, stats, position, batches);
   if (beginning_of(plan, true) == RunLog::Beginning::joins) return;  // nobody was there before
   const WorkerOptions& worker = plan.options.worker;
   const std::int64_t under_way = worker.mix_every * worker.algorithm.declaration().combine_every;
-  const std::int64_t again =
-      std::max<std::int64_t>(0, -left_out) + (left_out <= 0 || can_make_up ? under_way : 0);
+  // The spare before may have made up for one more batch in each round under way.
+  const std::int64_t again = std::max<std::int64_t>(0, -left_out) +
+                             (left_out <= 0 || can_make_up ? under_way : 0) +
+                             std::min(left_before, under_way);
   GroupImpl::of(plan.group)
       .seats()
       ->note_repeated(static_cast<std::uint64_t>(again) * plan.options.batch_size);

@@ -41,9 +41,9 @@ void raise_word(SeatRecord::Word& word, std::uint64_t value) {
 /// In the order in which they are sent.
 template <class F>
 void for_each_seat_word(SeatRecord& record, const F& f) {
-  for (auto* word :
-       {&record.beat, &record.claim, &record.status, &record.progress, &record.republished,
-        &record.repeated, &record.wanted, &record.answered, &record.settled})
+  for (auto* word : {&record.beat, &record.claim, &record.status, &record.progress,
+                     &record.republished, &record.repeated, &record.began, &record.made_up,
+                     &record.wanted, &record.answered, &record.settled})
     f(*word);
 }
 
@@ -69,6 +69,19 @@ void SeatRecords::set_republished(std::int64_t combinations) {
 }
 
 void SeatRecords::set_repeated(std::uint64_t amount) { raise_word(at(rank_).repeated, amount); }
+
+std::optional<std::int64_t> SeatRecords::began_in(int rank) const {
+  const auto word = static_cast<std::int64_t>(read(at(rank).began));
+  return word == 0 ? std::nullopt : std::optional(word - 1);
+}
+
+void SeatRecords::set_began_in(std::int64_t round) {
+  raise_word(at(rank_).began, static_cast<std::uint64_t>(round) + 1);
+}
+
+void SeatRecords::set_made_up(std::int64_t batches) {
+  raise_word(at(rank_).made_up, static_cast<std::uint64_t>(batches));
+}
 
 NumberedGrowth SeatRecords::answer_of(int rank) const { return growth_in(read(at(rank).answered)); }
 

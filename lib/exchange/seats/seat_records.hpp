@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -44,10 +45,12 @@ struct SeatRecord {
   Word progress;     ///< combinations finished
   Word republished;  ///< combinations, of those, that no round has made
   Word repeated;     ///< what a spare does again of its predecessor's work, in its owner's unit
+  Word began;        ///< of a spare on a seat: the round in which it began, plus 1
+  Word made_up;      ///< batches of its predecessors that a spare has made up for
   Word wanted;       ///< growths that the rank knows to be wanted
   Word answered;  ///< a NumberedGrowth: the last round that it begins before that growth is settled
   Word settled;   ///< a NumberedGrowth: from that round on the workers are one more
-  static constexpr std::size_t words = 9;
+  static constexpr std::size_t words = 11;
 };
 static_assert(SeatRecord::Word::is_always_lock_free);
 static_assert(sizeof(SeatRecord) == SeatRecord::words * sizeof(std::uint64_t));
@@ -72,6 +75,9 @@ class SeatRecords {
     return static_cast<std::int64_t>(read(at(rank).republished));
   }
   std::uint64_t repeated(int rank) const { return read(at(rank).repeated); }
+  /// Empty: that rank was not a spare, or has not begun.
+  std::optional<std::int64_t> began_in(int rank) const;
+  std::int64_t made_up(int rank) const { return static_cast<std::int64_t>(read(at(rank).made_up)); }
   NumberedGrowth answer_of(int rank) const;
   std::uint64_t newest_wanted() const;
   NumberedGrowth newest_settled() const;
@@ -84,6 +90,8 @@ class SeatRecords {
   void set_progress(std::int64_t combinations);
   void set_republished(std::int64_t combinations);
   void set_repeated(std::uint64_t amount);
+  void set_began_in(std::int64_t round);
+  void set_made_up(std::int64_t batches);
   void want(std::uint64_t growths);
   void answer(NumberedGrowth bound);
   void settle(NumberedGrowth settled);

@@ -110,9 +110,10 @@ TrainingBatches::Span TrainingBatches::span_before(std::int64_t end, std::int64_
   return {std::max<std::int64_t>(0, end - count), end};
 }
 
-void TrainingBatches::note_left_out(std::int64_t count, int epoch, std::size_t round) {
+void TrainingBatches::note_left_out(std::int64_t count, int epoch, std::size_t round,
+                                    std::int64_t back) {
   const auto rounds = static_cast<std::int64_t>(this->rounds());
-  missed_ = span_before(epoch * rounds + static_cast<std::int64_t>(round), count);
+  missed_.push_back(span_before(epoch * rounds + static_cast<std::int64_t>(round) - back, count));
 }
 
 void TrainingBatches::note_left_out(const RunPlan& plan, int workers, std::int64_t count,
@@ -131,11 +132,17 @@ const Batch* TrainingBatches::take(data::Prefetcher& loader, Span& missed) {
 const Batch* TrainingBatches::next_missed() {
   while (!earlier_.empty() && earlier_.front().missed.is_empty()) earlier_.pop_front();
   if (!earlier_.empty()) return take(earlier_.front().loader, earlier_.front().missed);
-  return missed_.is_empty() ? nullptr : take(*loader_, missed_);
+  return next_of_now();
+}
+
+const Batch* TrainingBatches::next_of_now() {
+  while (!missed_.empty() && missed_.front().is_empty()) missed_.pop_front();
+  return missed_.empty() ? nullptr : take(*loader_, missed_.front());
 }
 
 void TrainingBatches::grow(const RunPlan& plan) {
-  if (!missed_.is_empty()) earlier_.push_back({loader_of_earlier(plan, parts_), missed_});
+  for (const Span& missed : missed_)
+    if (!missed.is_empty()) earlier_.push_back({loader_of_earlier(plan, parts_), missed});
   std::deque<Earlier> earlier = std::move(earlier_);
   loader_.reset();  // two prefetchers at once would share the memory of batches
   *this = TrainingBatches(plan);

@@ -30,8 +30,9 @@ class TrainingBatches {
 
   /// A neighbor was left out of a round.
   void note_missed(int neighbor, std::int64_t round) { parts_.note_missed(neighbor, round); }
-  /// The worker before this one on its seat has left out `count` batches, before (epoch, round).
-  void note_left_out(std::int64_t count, int epoch, std::size_t round);
+  /// Workers before this one on its seat have left out `count` batches, until `back` rounds before
+  /// (epoch, round). The oldest ones are noted first.
+  void note_left_out(std::int64_t count, int epoch, std::size_t round, std::int64_t back = 0);
   /// The same of batches before epoch `epoch`, in which the workers became more than `workers`.
   void note_left_out(const RunPlan& plan, int workers, std::int64_t count, int epoch);
   /// The next of those, in their order; null: none is left. Valid until the next batch is asked
@@ -59,6 +60,7 @@ class TrainingBatches {
   };
   static Span span_before(std::int64_t end, std::int64_t count);
   static const Batch* take(data::Prefetcher& loader, Span& missed);
+  const Batch* next_of_now();
 
   PartPlan parts_;
   std::shared_ptr<data::SampleStream> stream_;  ///< null: the samples are in a data set
@@ -66,7 +68,7 @@ class TrainingBatches {
   std::uint64_t known_end_ = 0;             ///< of the stream
   std::optional<data::Prefetcher> loader_;  ///< never empty between calls
   std::size_t batch_size_;
-  Span missed_;
+  std::deque<Span> missed_;
   std::deque<Earlier> earlier_;        ///< the oldest first
   std::shared_ptr<void> interrupter_;  ///< of the stream; its end comes before the prefetcher's
 };

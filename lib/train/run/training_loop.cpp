@@ -208,6 +208,7 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   const double load_s = Seconds(Clock::now() - load).count();
   count_damage(batch);
   const double loss = replica_.round(batch, rate_, *largest_rate_);
+  note_made_up();
   had_samples_ = had_samples_ || batch.count() > 0;
   if (batch.count() > 0 && std::isfinite(loss))  // a step that is not finite has been left out
     sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
@@ -231,11 +232,19 @@ void TrainingLoop::count_damage(const Batch& batch) {
                                              : plan_.data.train.first_damage()));
 }
 
-/// A batch that the worker before this one on its seat has left out. False: none is left.
+/// A spare that takes the seat later need not make up for these. With local steps, the others have
+/// what it has learned after the next exchange.
+void TrainingLoop::note_made_up() {
+  const auto seats = GroupImpl::of(plan_.group).seats();
+  if (seats && replica_.worker().round() % steps() == 0) seats->note_made_up(made_up_);
+}
+
+/// A batch that the workers before this one on its seat have left out. False: none is left.
 bool TrainingLoop::make_up(double rate) {
   const Batch* missed = batches_.next_missed();
   if (missed == nullptr) return false;
   replica_.step_more(*missed, rate);
+  ++made_up_;
   figures_.samples += static_cast<double>(missed->count());
   return true;
 }

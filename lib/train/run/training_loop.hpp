@@ -47,6 +47,7 @@ class TrainingLoop {
   std::int64_t rounds_of_more() const;
   bool make_up(double rate);
   void make_up_rest();
+  void note_made_up();
   void count_damage(const Batch& batch);
   void await_samples();
   void tell_of_wait();
@@ -71,6 +72,7 @@ class TrainingLoop {
   Grow grow_;
   LoopFigures figures_;
   EpochSums sums_;
+  std::int64_t made_up_ = 0;            ///< batches of workers before on this seat
   double rate_ = 0;                     ///< of the latest step
   std::optional<double> largest_rate_;  ///< of the run's steps; empty before the first one here
   double waited_s_ = 0;                 ///< for samples of a stream

@@ -81,6 +81,22 @@ TEST_CASE("batches that a lost worker has left out come in their order, each onc
   CHECK(batches.next_missed() == nullptr);
 }
 
+TEST_CASE("batches that several workers have left out come in their order, also after a growth") {
+  const train::RunPlan before = sharded_plan(1, "even", 3), after = sharded_plan(1, "even", 4);
+  train::TrainingBatches lost(before);
+  for (const bool grows : {false, true}) {
+    INFO((grows ? "grows" : "does not grow"));
+    train::TrainingBatches batches(before);
+    batches.note_left_out(2, 1, 3, 5);
+    batches.note_left_out(1, 1, 3);
+    CHECK(are_next(batches, lost, 0, lost.rounds() - 4));
+    if (grows) batches.grow(after);
+    CHECK(are_next(batches, lost, 0, lost.rounds() - 3));
+    CHECK(are_next(batches, lost, 1, 2));
+    CHECK(batches.next_missed() == nullptr);
+  }
+}
+
 TEST_CASE("batches that were left out before a growth are those of fewer workers") {
   for (const char* shards : {"even", "dirichlet:0.5"}) {
     INFO(shards);
