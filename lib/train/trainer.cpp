@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exchange/group_impl.hpp"
+#include "exchange/seats/left_out.hpp"
 #include "exchange/seats/seat_keeper.hpp"
 #include "train/control/run_control.hpp"
 #include "train/run/resume.hpp"
@@ -67,7 +68,8 @@ std::int64_t note_left_out_before(const RunPlan& plan, const WorkerStats& stats,
   const auto seats = GroupImpl::of(plan.group).seats();
   if (seats->growth().entered() > 0) return 0;
   std::int64_t count = 0;
-  for (const exchange::RoundSpan& span : seats->table().left_out_before(plan.group.rank())) {
+  for (const exchange::RoundSpan& span :
+       exchange::left_out_before(seats->table(), plan.group.rank())) {
     batches.note_left_out(span.end - span.begin, position.epoch(), position.round(),
                           stats.joined_at - span.end);
     count += span.end - span.begin;
@@ -93,7 +95,7 @@ void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPo
                              std::min(left_before, under_way);
   GroupImpl::of(plan.group)
       .seats()
-      ->note_repeated(static_cast<std::uint64_t>(again) * plan.options.batch_size);
+      ->note_work({.repeated = static_cast<std::uint64_t>(again) * plan.options.batch_size});
 }
 
 /// A spare that has a seat comes to the run's place.

@@ -46,7 +46,7 @@ void Entry::note_republished(std::int64_t combinations) {
 }
 
 void Entry::announce_running() {
-  seats_->note_began_in(worker_.progress.stats.joined_at);
+  seats_->note_work({.began_in = worker_.progress.stats.joined_at});
   peers_.announce(WorkerStatus::running);
   seats_->note_status(WorkerStatus::running);
 }

@@ -1,4 +1,4 @@
-#include "fastrun/connections.hpp"
+#include "fastrun/host/connections.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "fastrun/cores.hpp"
+#include "fastrun/host/cores.hpp"
 
 #include <algorithm>
 #include <fstream>

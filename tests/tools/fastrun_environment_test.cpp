@@ -8,7 +8,7 @@
 #include <string>
 
 #include "fastrun/channel.hpp"
-#include "fastrun/cores.hpp"
+#include "fastrun/host/cores.hpp"
 #include "support/catch.hpp"
 
 using namespace fastrun;

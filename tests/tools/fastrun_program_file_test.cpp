@@ -1,4 +1,4 @@
-#include "fastrun/program_file.hpp"
+#include "fastrun/host/program_file.hpp"
 
 #include <sys/stat.h>
 

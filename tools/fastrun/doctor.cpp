@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "channel.hpp"
-#include "cores.hpp"
 #include "fastrun.hpp"
+#include "host/cores.hpp"
 #include "process_manager.hpp"
 
 namespace fastrun {

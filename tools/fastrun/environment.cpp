@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "channel.hpp"
-#include "cores.hpp"
+#include "host/cores.hpp"
 #include "watch.hpp"
 
 namespace fastrun {

@@ -21,10 +21,10 @@
 #include <utility>
 
 #include "channel.hpp"
-#include "connections.hpp"
-#include "descriptor_limit.hpp"
 #include "environment.hpp"
 #include "fastrun.hpp"
+#include "host/connections.hpp"
+#include "host/descriptor_limit.hpp"
 #include "keep_alive.hpp"
 #include "mpi/started.hpp"
 #include "output.hpp"

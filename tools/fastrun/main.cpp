@@ -11,8 +11,8 @@
 #include "cli/command_line.hpp"
 #include "environment.hpp"
 #include "fastrun.hpp"
+#include "host/program_file.hpp"
 #include "options.hpp"
-#include "program_file.hpp"
 
 namespace {
 

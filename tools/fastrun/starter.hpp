@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "descriptor_limit.hpp"
 #include "fastrun.hpp"
+#include "host/descriptor_limit.hpp"
 
 namespace fastrun {
 

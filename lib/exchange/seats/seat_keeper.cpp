@@ -83,7 +83,8 @@ void SeatKeeper::note_progress(std::int64_t combinations) {
 
 std::uint64_t SeatKeeper::repeated() const {
   std::uint64_t sum = 0;
-  for (int rank = 0; rank < table_.records().size(); ++rank) sum += table_.records().repeated(rank);
+  for (int rank = 0; rank < table_.records().size(); ++rank)
+    sum += table_.records().work_of(rank).repeated;
   return sum;
 }
 

@@ -41,11 +41,10 @@ class SeatKeeper {
   void note_republished(std::int64_t combinations) {
     table_.records().set_republished(combinations);
   }
-  /// Of this spare, and of all: see SeatRecord.
-  void note_repeated(std::uint64_t amount) { table_.records().set_repeated(amount); }
+  /// Of this spare: see SeatRecords::set_work().
+  void note_work(const SpareWork& work) { table_.records().set_work(work); }
+  /// Of all spares: see SpareWork.
   std::uint64_t repeated() const;
-  void note_began_in(std::int64_t round) { table_.records().set_began_in(round); }
-  void note_made_up(std::int64_t batches) { table_.records().set_made_up(batches); }
   /// A spare will probably take the seat of that lost worker soon.
   bool is_awaited(int seat) const;
   /// Ranks are missing, so that calls that are collective over all ranks would not end: some rank

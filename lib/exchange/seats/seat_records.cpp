@@ -68,19 +68,20 @@ void SeatRecords::set_republished(std::int64_t combinations) {
   raise_word(at(rank_).republished, static_cast<std::uint64_t>(combinations));
 }
 
-void SeatRecords::set_repeated(std::uint64_t amount) { raise_word(at(rank_).repeated, amount); }
-
-std::optional<std::int64_t> SeatRecords::began_in(int rank) const {
-  const auto word = static_cast<std::int64_t>(read(at(rank).began));
-  return word == 0 ? std::nullopt : std::optional(word - 1);
+SpareWork SeatRecords::work_of(int rank) const {
+  const SeatRecord& record = at(rank);
+  SpareWork work{.made_up = static_cast<std::int64_t>(read(record.made_up)),
+                 .repeated = read(record.repeated)};
+  if (const std::uint64_t began = read(record.began); began > 0)
+    work.began_in = static_cast<std::int64_t>(began) - 1;
+  return work;
 }
 
-void SeatRecords::set_began_in(std::int64_t round) {
-  raise_word(at(rank_).began, static_cast<std::uint64_t>(round) + 1);
-}
-
-void SeatRecords::set_made_up(std::int64_t batches) {
-  raise_word(at(rank_).made_up, static_cast<std::uint64_t>(batches));
+void SeatRecords::set_work(const SpareWork& work) {
+  SeatRecord& record = at(rank_);
+  raise_word(record.repeated, work.repeated);
+  raise_word(record.made_up, static_cast<std::uint64_t>(work.made_up));
+  if (work.began_in) raise_word(record.began, static_cast<std::uint64_t>(*work.began_in) + 1);
 }
 
 NumberedGrowth SeatRecords::answer_of(int rank) const { return growth_in(read(at(rank).answered)); }

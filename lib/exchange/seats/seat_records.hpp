@@ -27,6 +27,8 @@ struct SeatClaim {
   std::uint64_t version = 0;  ///< 1 for the first spare on the seat, and so on
   int seat = 0;
   Phase phase = Phase::none;
+  /// It has held the seat, or holds it.
+  bool was_seated() const { return phase == Phase::seated || phase == Phase::vacated; }
   bool operator==(const SeatClaim&) const = default;
 };
 
@@ -34,6 +36,14 @@ struct SeatClaim {
 struct NumberedGrowth {
   std::uint64_t number = 0;
   std::int64_t round = 0;
+};
+
+/// Of a spare on a seat. Numbers only grow.
+struct SpareWork {
+  /// The round; empty: it has not begun, or was no spare.
+  std::optional<std::int64_t> began_in{};
+  std::int64_t made_up = 0;    ///< batches of its predecessors that it has made up for
+  std::uint64_t repeated = 0;  ///< what it does again of their work, in its owner's unit
 };
 
 /// Zero at the beginning.
@@ -44,10 +54,10 @@ struct SeatRecord {
   Word status;       ///< a WorkerStatus
   Word progress;     ///< combinations finished
   Word republished;  ///< combinations, of those, that no round has made
-  Word repeated;     ///< what a spare does again of its predecessor's work, in its owner's unit
-  Word began;        ///< of a spare on a seat: the round in which it began, plus 1
-  Word made_up;      ///< batches of its predecessors that a spare has made up for
-  Word wanted;       ///< growths that the rank knows to be wanted
+  Word repeated;     ///< a SpareWork, as are the next two
+  Word began;        ///< the round plus 1
+  Word made_up;
+  Word wanted;    ///< growths that the rank knows to be wanted
   Word answered;  ///< a NumberedGrowth: the last round that it begins before that growth is settled
   Word settled;   ///< a NumberedGrowth: from that round on the workers are one more
   static constexpr std::size_t words = 11;
@@ -74,10 +84,7 @@ class SeatRecords {
   std::int64_t republished(int rank) const {
     return static_cast<std::int64_t>(read(at(rank).republished));
   }
-  std::uint64_t repeated(int rank) const { return read(at(rank).repeated); }
-  /// Empty: that rank was not a spare, or has not begun.
-  std::optional<std::int64_t> began_in(int rank) const;
-  std::int64_t made_up(int rank) const { return static_cast<std::int64_t>(read(at(rank).made_up)); }
+  SpareWork work_of(int rank) const;
   NumberedGrowth answer_of(int rank) const;
   std::uint64_t newest_wanted() const;
   NumberedGrowth newest_settled() const;
@@ -89,9 +96,8 @@ class SeatRecords {
   void set_status(WorkerStatus status);
   void set_progress(std::int64_t combinations);
   void set_republished(std::int64_t combinations);
-  void set_repeated(std::uint64_t amount);
-  void set_began_in(std::int64_t round);
-  void set_made_up(std::int64_t batches);
+  /// What is left empty or 0 stays as it is.
+  void set_work(const SpareWork& work);
   void want(std::uint64_t growths);
   void answer(NumberedGrowth bound);
   void settle(NumberedGrowth settled);

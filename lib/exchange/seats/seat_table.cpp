@@ -1,29 +1,10 @@
 #include "exchange/seats/seat_table.hpp"
 
 #include <algorithm>
-#include <map>
 
 namespace fast::exchange {
 
 using Phase = SeatClaim::Phase;
-
-namespace {
-
-bool was_seated(const SeatClaim& claim) {
-  return claim.phase == Phase::seated || claim.phase == Phase::vacated;
-}
-
-/// The first so many rounds.
-void drop_rounds(std::vector<RoundSpan>& spans, std::int64_t count) {
-  for (RoundSpan& span : spans) {
-    const std::int64_t dropped = std::min(count, std::max<std::int64_t>(0, span.end - span.begin));
-    span.begin += dropped;
-    count -= dropped;
-  }
-  std::erase_if(spans, [](const RoundSpan& span) { return span.begin >= span.end; });
-}
-
-}  // namespace
 
 SeatTable::SeatTable(SeatRecords records, int founders)
     : records_(std::move(records)), founders_(founders) {}
@@ -64,7 +45,7 @@ int SeatTable::holder(int seat) const {
   std::uint64_t version = 0;
   for (int spare = founders_; spare < records_.size(); ++spare) {
     const SeatClaim claim = records_.claim(spare);
-    if (!was_seated(claim) || claim.seat != seat || claim.version <= version) continue;
+    if (!claim.was_seated() || claim.seat != seat || claim.version <= version) continue;
     holder = spare;
     version = claim.version;
   }
@@ -74,7 +55,7 @@ int SeatTable::holder(int seat) const {
 std::optional<int> SeatTable::seat_of(int rank) const {
   if (!is_spare(rank)) return rank;
   const SeatClaim claim = records_.claim(rank);
-  if (!was_seated(claim)) return std::nullopt;
+  if (!claim.was_seated()) return std::nullopt;
   return claim.seat;
 }
 
@@ -96,31 +77,6 @@ bool SeatTable::has_seat() const {
 bool SeatTable::is_replaced(int rank) const {
   const auto seat = seat_of(rank);
   return seat && (holder(*seat) != rank || !takes_part(rank));
-}
-
-/// Those that have trained there, in their order. Of spares with equal claims the lower rank held
-/// it.
-std::vector<int> SeatTable::past_holders(int seat) const {
-  std::map<std::uint64_t, int> by_version;
-  if (seat < founders_) by_version[0] = seat;
-  for (int spare = founders_; spare < records_.size(); ++spare) {
-    const SeatClaim claim = records_.claim(spare);
-    if (was_seated(claim) && claim.seat == seat && records_.began_in(spare))
-      by_version.try_emplace(claim.version, spare);
-  }
-  std::vector<int> holders;
-  for (const auto& [version, rank] : by_version) holders.push_back(rank);
-  return holders;
-}
-
-std::vector<RoundSpan> SeatTable::left_out_before(int seat) const {
-  std::vector<RoundSpan> spans;
-  const std::vector<int> holders = past_holders(seat);
-  for (std::size_t k = 1; k + 1 < holders.size(); ++k) {
-    spans.push_back({rounds(holders[k - 1]), *records_.began_in(holders[k])});
-    drop_rounds(spans, records_.made_up(holders[k]));
-  }
-  return spans;
 }
 
 std::vector<int> SeatTable::taken() const {

@@ -18,12 +18,6 @@ namespace fast::exchange {
 
 inline constexpr int nobody = -1;
 
-/// From `begin` to before `end`.
-struct RoundSpan {
-  std::int64_t begin = 0, end = 0;
-  bool operator==(const RoundSpan&) const = default;
-};
-
 /// Any thread may ask. What changes the own record is one thread's at a time.
 class SeatTable {
  public:
@@ -67,9 +61,6 @@ class SeatTable {
   bool has_seat() const;
   /// Whether that rank has lost or left the seat that it had.
   bool is_replaced(int rank) const;
-  /// Rounds of that seat that were left out before its last holder but one began, and that spares
-  /// have not made up for. They make up for the first ones first.
-  std::vector<RoundSpan> left_out_before(int seat) const;
   /// Seats that spares have taken from workers.
   std::vector<int> taken() const;
 
@@ -79,8 +70,6 @@ class SeatTable {
   std::uint64_t newest_version(int seat) const;
 
  private:
-  std::vector<int> past_holders(int seat) const;
-
   SeatRecords records_;
   int founders_;
   std::atomic<int> entered_{0};

@@ -7,6 +7,24 @@ namespace {
 constexpr Request requests[] = {Request::save, Request::stop};
 /// Times `ahead`: so many rounds are not far.
 constexpr std::int64_t near_rounds = 10;
+
+/// Above staleness 0, a worker that has ended saves until all have.
+bool answers(const AgreementRecords& records, std::size_t worker, Request what, bool exact) {
+  if (records.is_running(worker)) return true;
+  return what == Request::save && !exact && records.takes_part(worker) &&
+         !records.has_left(worker) && !records.has(worker, Mark::concluded);
+}
+
+/// A worker that takes part, has not left and is not given up has not come to that step.
+bool lacks(const AgreementRecords& records, std::size_t worker, Step step) {
+  if (!records.takes_part(worker) || records.is_given_up(worker) || records.has_left(worker))
+    return false;
+  const auto has = [&](Mark mark) { return records.has(worker, mark); };
+  if (step == Step::end) return records.is_running(worker);
+  if (step == Step::conclude) return !has(Mark::concluded);
+  return !has(Mark::saved) && !has(Mark::unsaved);
+}
+
 }  // namespace
 
 /// A checkpoint that is settled and not yet taken is the one that is asked for.
@@ -27,13 +45,6 @@ void Agreement::tick(double elapsed_s) {
   }
 }
 
-/// Above staleness 0, a worker that has ended saves until all have.
-bool Agreement::answers(std::size_t worker, Request what) const {
-  if (records_.is_running(worker)) return true;
-  return what == Request::save && !exact_ && records_.takes_part(worker) &&
-         !records_.has_left(worker) && !records_.has(worker, Mark::concluded);
-}
-
 /// This worker's answer; empty: it has none yet.
 std::optional<std::int64_t> Agreement::bound(Request what) const {
   if (!records_.is_running(records_.rank())) return records_.rounds_of_ended(records_.rank());
@@ -45,7 +56,7 @@ std::optional<std::int64_t> Agreement::bound(Request what) const {
 void Agreement::answer(Request what) {
   const std::uint64_t wanted = records_.wanted(what);
   const bool behind = what == Request::save && records_.newest_settled(what).number > saved_;
-  if (behind || !answers(records_.rank(), what)) return;
+  if (behind || !answers(records_, records_.rank(), what, exact_)) return;
   if (records_.answer_of(records_.rank(), what).number >= wanted) return;
   if (const auto round = bound(what)) records_.answer(what, {wanted, *round});
 }
@@ -61,7 +72,7 @@ void Agreement::settle(Request what) {
   for (std::size_t worker = 0; worker < records_.all().size(); ++worker) {
     const bool is_running = records_.is_running(worker);
     if (!is_running) round = std::max(round, records_.rounds_of_ended(worker));
-    if (!answers(worker, what)) continue;
+    if (!answers(records_, worker, what, exact_)) continue;
     const bool is_awaited = !signs_.is_silent(worker);
     if (is_awaited && is_running && worker < records_.rank()) return;  // it settles
     const NumberedRound answer = records_.answer_of(worker, what);
@@ -117,25 +128,15 @@ bool Agreement::is_busy() const {
   });
 }
 
-/// A worker that takes part, has not left and is not given up has not come to that step.
-bool Agreement::lacks(std::size_t worker, Step step) const {
-  if (!records_.takes_part(worker) || records_.is_given_up(worker) || records_.has_left(worker))
-    return false;
-  const auto has = [&](Mark mark) { return records_.has(worker, mark); };
-  if (step == Step::end) return records_.is_running(worker);
-  if (step == Step::conclude) return !has(Mark::concluded);
-  return !has(Mark::saved) && !has(Mark::unsaved);
-}
-
 bool Agreement::all_have(Step step) const {
   for (std::size_t worker = 0; worker < records_.all().size(); ++worker)
-    if (lacks(worker, step) && !signs_.is_silent(worker)) return false;
+    if (lacks(records_, worker, step) && !signs_.is_silent(worker)) return false;
   return true;
 }
 
 void Agreement::give_up_without(Step step) {
   for (std::size_t worker = 0; worker < records_.all().size(); ++worker)
-    if (lacks(worker, step)) records_.give_up(worker);
+    if (lacks(records_, worker, step)) records_.give_up(worker);
 }
 
 }  // namespace fast::train

@@ -91,8 +91,6 @@ class Agreement {
 
  private:
   std::uint64_t handled(Request what) const { return what == Request::save ? saved_ : 0; }
-  bool lacks(std::size_t worker, Step step) const;
-  bool answers(std::size_t worker, Request what) const;
   std::optional<std::int64_t> bound(Request what) const;
   void answer(Request what);
   void settle(Request what);

@@ -28,6 +28,11 @@ std::unique_ptr<Reducer> open_reducer(const RunPlan& plan, std::size_t size_byte
   return plan.group.open_reducer(size_bytes, exchange);
 }
 
+WorkerOptions options_on(WeightsHome& home, WorkerOptions options) {
+  if (auto accelerator = home.accelerator()) options.accelerator = std::move(accelerator);
+  return options;
+}
+
 /// Values that are not finite in the optimizer's state would come back with the next step.
 void clean_optimizer(Backend& backend) {
   const auto clean = []<class T>(const TensorView& view, T) {
@@ -58,11 +63,6 @@ Replica::Replica(const RunPlan& plan, Backend& backend, OnMissed on_missed)
   restart_ema();
 }
 
-WorkerOptions Replica::options_on_home(WorkerOptions options) {
-  if (auto accelerator = home_->accelerator()) options.accelerator = std::move(accelerator);
-  return options;
-}
-
 WorkerOptions Replica::training_options(OnMissed on_missed) {
   WorkerOptions options = worker_options(plan_.options);
   if (options.observer || plan_.has_observer)
@@ -75,7 +75,7 @@ WorkerOptions Replica::training_options(OnMissed on_missed) {
     on_missed(neighbor, worker_->round());
     if (plan_.options.worker.on_suspect) plan_.options.worker.on_suspect(neighbor);
   };
-  return options_on_home(std::move(options));
+  return options_on(*home_, std::move(options));
 }
 
 void Replica::restart_ema() {
@@ -122,7 +122,7 @@ void Replica::close(std::int64_t rounds) {
   options.observer.reset();  // its rounds are those of training
   worker_.reset();
   worker_.emplace(close_training(plan_.group.founders(), plan_.schedule, spectrum, home_->tensors(),
-                                 rounds, options_on_home(std::move(options))));
+                                 rounds, options_on(*home_, std::move(options))));
 }
 
 AlignedBuffer Replica::own_model() const {

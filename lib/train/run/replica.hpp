@@ -63,7 +63,6 @@ class Replica {
   const ParameterLayout& layout() const { return layout_; }  ///< of the model's host memory
 
  private:
-  WorkerOptions options_on_home(WorkerOptions options);
   WorkerOptions training_options(OnMissed on_missed);
 
   const RunPlan& plan_;

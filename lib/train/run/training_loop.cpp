@@ -16,6 +16,12 @@ namespace {
 constexpr auto samples_asked_for_every = std::chrono::milliseconds(20);
 constexpr auto told_of_wait_after = std::chrono::seconds(10);
 
+/// Batches that a spare has made up for, and what it learned from them reached the others. Another
+/// spare that takes the seat later need not make up for these.
+void note_made_up(const Group& group, std::int64_t batches) {
+  if (const auto seats = GroupImpl::of(group).seats()) seats->note_work({.made_up = batches});
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replica& replica,
@@ -208,7 +214,8 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   const double load_s = Seconds(Clock::now() - load).count();
   count_damage(batch);
   const double loss = replica_.round(batch, rate_, *largest_rate_);
-  note_made_up();
+  // With local steps, the others have what it has learned after the next exchange.
+  if (replica_.worker().round() % steps() == 0) note_made_up(plan_.group, made_up_);
   had_samples_ = had_samples_ || batch.count() > 0;
   if (batch.count() > 0 && std::isfinite(loss))  // a step that is not finite has been left out
     sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
@@ -230,13 +237,6 @@ void TrainingLoop::count_damage(const Batch& batch) {
                         plan_.group.rank(),
                         plan_.options.stream ? plan_.options.stream->first_damage()
                                              : plan_.data.train.first_damage()));
-}
-
-/// A spare that takes the seat later need not make up for these. With local steps, the others have
-/// what it has learned after the next exchange.
-void TrainingLoop::note_made_up() {
-  const auto seats = GroupImpl::of(plan_.group).seats();
-  if (seats && replica_.worker().round() % steps() == 0) seats->note_made_up(made_up_);
 }
 
 /// A batch that the workers before this one on its seat have left out. False: none is left.

@@ -47,7 +47,6 @@ class TrainingLoop {
   std::int64_t rounds_of_more() const;
   bool make_up(double rate);
   void make_up_rest();
-  void note_made_up();
   void count_damage(const Batch& batch);
   void await_samples();
   void tell_of_wait();

@@ -43,8 +43,8 @@ TEST_CASE("copies raise the words of ranks elsewhere, and never those of this ho
   source.set_status(WorkerStatus::running);
   source.set_progress(40);
   source.set_republished(2);
-  source.set_began_in(0);
-  source.set_made_up(7);
+  source.set_work({.began_in = 0});
+  source.set_work({.made_up = 7});
   source.add_beat();
   there.of(0).set_progress(99);
   std::vector<std::uint64_t> words(3 * SeatRecord::words);
@@ -55,9 +55,9 @@ TEST_CASE("copies raise the words of ranks elsewhere, and never those of this ho
   CHECK(target.progress(0) == 5);
   CHECK(target.progress(1) == 40);
   CHECK(target.republished(1) == 2);
-  CHECK(target.began_in(1) == 0);
-  CHECK_FALSE(target.began_in(2).has_value());
-  CHECK(target.made_up(1) == 7);
+  CHECK(target.work_of(1).began_in == 0);
+  CHECK_FALSE(target.work_of(2).began_in.has_value());
+  CHECK(target.work_of(1).made_up == 7);
   CHECK(target.status(1) == WorkerStatus::running);
   CHECK(target.beat(1) == 1);
   SeatRecords newer = here.of(1);

@@ -80,7 +80,7 @@ TEST_CASE("a spare joins in its growth's round with its neighbors' average") {
   CHECK(beginner.progress.stats.rounds == 7);
   CHECK(beginner.peers->announced == Announced{WorkerStatus::running});
   CHECK(seats.of(3).status(3) == WorkerStatus::running);
-  CHECK(seats.of(3).began_in(3) == 7);
+  CHECK(seats.of(3).work_of(3).began_in == 7);
   REQUIRE(beginner.said.size() == 1);
   CHECK(beginner.said[0] == "worker 3: joins in round 7; the workers are 4 now");
 }
