@@ -33,6 +33,7 @@ void NeighborRun::start() {
 }
 
 void NeighborRun::begin_round(int worker) {
+  at(worker).arrived = at(worker).freed = 0;
   expect(worker, at(worker).round);
   expect(worker, at(worker).round + 1);
   if (load_.publishes_before_step() && !has_slot(worker)) {
@@ -77,18 +78,27 @@ void NeighborRun::fail(int worker) {
   stage_.after(load_.failures.absent_s, [this, worker] { come_back(worker); });
 }
 
-// It goes on with the last of its neighbors.
+// It goes on in the round of its furthest neighbor.
 void NeighborRun::come_back(int worker) {
   Worker& self = at(worker);
-  const std::int64_t next = self.round + 1;
-  const std::shared_ptr<const ReadLists> lists = reads_.at(self.round);
-  std::int64_t last = lists->of(worker).empty() ? next : load_.rounds;
-  for (const int j : lists->of(worker)) last = std::min(last, at(j).round);
-  self.round = std::max(next, last);
-  self.skipped.emplace_back(self.published + 1, self.round);
+  std::int64_t next = self.round + 1;
+  for (const int j : reads_.at(self.round)->of(worker)) next = std::max(next, at(j).round);
+  self.skipped.emplace_back(self.published + 1, next);
+  self.round = next;
   self.begin_s = stage_.now();
   begin_or_finish(worker);
+  receive_again(worker);
   retry_all();
+}
+
+// What it needs for its round and later ones.
+void NeighborRun::receive_again(int worker) {
+  for (auto& readers : links_) {
+    const auto found = readers.find(worker);
+    if (found == readers.end()) continue;
+    std::erase_if(found->second->queued, [&](std::int64_t r) { return r < at(worker).round; });
+    pump(*found->second);
+  }
 }
 
 void NeighborRun::publish(int worker) {
@@ -112,8 +122,9 @@ void NeighborRun::expect(int worker, std::int64_t round) {
   }
 }
 
+// Nothing is sent to an absent reader.
 void NeighborRun::pump(Link& link) {
-  if (link.busy) return;
+  if (link.busy || at(link.reader).state == State::absent) return;
   std::int64_t content = at(link.source).published;
   if (load_.is_exact()) {
     if (link.queued.empty()) return;
@@ -139,17 +150,14 @@ bool NeighborRun::has_arrived(int worker, int source) {
   const std::int64_t round = at(worker).round;
   if (load_.staleness >= load_.rounds) return true;
   const std::int64_t needed = std::max<std::int64_t>(round - load_.staleness, 0);
-  return link(source, worker).arrived >= needed || is_left_out(source, needed);
+  return link(source, worker).arrived >= needed || is_suspected(source) ||
+         has_skipped(source, needed);
 }
 
 bool NeighborRun::is_suspected(int worker) {
   const Worker& other = at(worker);
   return other.state == State::absent &&
          stage_.now() >= other.failed_s + load_.failures.suspect_after_s;
-}
-
-bool NeighborRun::is_left_out(int source, std::int64_t round) {
-  return is_suspected(source) || has_skipped(source, round);
 }
 
 bool NeighborRun::has_skipped(int worker, std::int64_t round) {
@@ -159,38 +167,49 @@ bool NeighborRun::has_skipped(int worker, std::int64_t round) {
   });
 }
 
-// Publication r is written where that of round r - 3 was: its readers must have finished.
+// Publication r is written where that of round r - 3 was: its readers must have finished. The
+// worker waits for one after another.
 bool NeighborRun::has_slot(int worker) {
-  const std::int64_t round = at(worker).round;
-  if (!load_.is_exact() || round < slots) return true;
-  const std::vector<int> readers = load_.schedule.at(round - slots).out_neighbors(worker);
-  return std::all_of(readers.begin(), readers.end(), [&](int reader) {
-    return at(reader).round > round - slots || is_suspected(reader);
-  });
+  Worker& self = at(worker);
+  const std::int64_t old = self.round - slots;
+  if (!load_.is_exact() || old < 0 || has_skipped(worker, old)) return true;
+  const std::vector<int> readers = load_.schedule.at(old).out_neighbors(worker);
+  for (; self.freed < readers.size(); ++self.freed) {
+    const int reader = readers[self.freed];
+    if (at(reader).round <= old && !is_suspected(reader)) return false;
+  }
+  return true;
 }
 
+// The worker waits for one source after another.
 void NeighborRun::try_combine(int worker) {
-  if (at(worker).state != State::waiting) return;
-  const std::shared_ptr<const ReadLists> lists = reads_.at(at(worker).round);
-  for (const int j : lists->of(worker)) {
-    if (!has_arrived(worker, j)) return;
+  Worker& self = at(worker);
+  if (self.state != State::waiting) return;
+  const std::shared_ptr<const ReadLists> lists = reads_.at(self.round);
+  const std::span<const int> sources = lists->of(worker);
+  for (; self.arrived < sources.size(); ++self.arrived) {
+    if (!has_arrived(worker, sources[self.arrived])) return;
   }
   count_reads(worker, *lists);
   end_round(worker);
-  for (const int j : lists->of(worker)) retry(j);
+  for (const int j : sources) retry(j);
 }
 
 void NeighborRun::count_reads(int worker, const ReadLists& lists) {
   const std::int64_t round = at(worker).round;
   for (const int j : lists.of(worker)) {
-    const std::int64_t arrived = link(j, worker).arrived;
-    const bool whole = load_.is_exact() ? arrived >= round : arrived >= 0;
-    if (whole) {
-      tally_.read(round - arrived);
+    const Link& from = link(j, worker);
+    if (reads(from, round)) {
+      tally_.read(round - from.arrived);
     } else {
       tally_.left_out();
     }
   }
+}
+
+bool NeighborRun::reads(const Link& from, std::int64_t round) {
+  if (load_.is_exact()) return from.arrived >= round && !has_skipped(from.source, round);
+  return from.arrived >= 0;
 }
 
 void NeighborRun::end_round(int worker) {

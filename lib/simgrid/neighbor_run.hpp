@@ -1,6 +1,7 @@
 // Workers that average with their neighbors, as events on a stage.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -28,6 +29,7 @@ class NeighborRun {
     double begin_s = 0, end_s = 0;
     double waited_s = 0;  // for a slot, before the step
     double failed_s = 0;
+    std::size_t arrived = 0, freed = 0;  // sources and readers that it waits for no more
     std::vector<std::pair<std::int64_t, std::int64_t>> skipped;  // publications: [first, end)
   };
 
@@ -48,17 +50,18 @@ class NeighborRun {
   void finish_step(int worker);
   void fail(int worker);
   void come_back(int worker);
+  void receive_again(int worker);
   void publish(int worker);
   void pump(Link& link);
   void arrive(Link& link, std::int64_t content);
   void expect(int worker, std::int64_t round);
   void try_combine(int worker);
   bool has_arrived(int worker, int source);
-  bool is_left_out(int source, std::int64_t round);
   bool is_suspected(int worker);
   bool has_skipped(int worker, std::int64_t round);
   bool has_slot(int worker);
   void count_reads(int worker, const simulation::ReadLists& lists);
+  bool reads(const Link& from, std::int64_t round);
   void end_round(int worker);
   void begin_or_finish(int worker);
   void retry(int worker);

@@ -7,6 +7,7 @@
 #include "simulation/edge.hpp"
 #include "simulation/read_lists.hpp"
 #include "simulation/tally.hpp"
+#include "simulation/workers.hpp"
 
 namespace fast::simulation {
 namespace {
@@ -14,63 +15,6 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr std::int64_t slots = 3;
 constexpr double most_messages = 2e8;
-
-using Times = std::vector<double>;
-
-// A worker's last absence.
-struct Absence {
-  double begin_s = -never, end_s = -never;
-  bool catches_up = false;  ///< it skips rounds until it is as far as its neighbors
-};
-
-// What all patterns share: when the workers begin, and finish their steps.
-class Workers {
- public:
-  explicit Workers(const Workload& load)
-      : load_(load),
-        count_(load.schedule.workers()),
-        begin_s_(size(), 0),
-        end_s_(size(), 0),
-        absences_(size()) {}
-
-  std::size_t size() const { return static_cast<std::size_t>(count_); }
-  int count() const { return count_; }
-  const Times& begins() const { return begin_s_; }
-  const Times& ends() const { return end_s_; }
-  const Absence& absence(int worker) const { return absences_[static_cast<std::size_t>(worker)]; }
-
-  void make_steps(std::int64_t round, Tally& tally) {
-    for (int i = 0; i < count_; ++i)
-      end_s_[static_cast<std::size_t>(i)] = step_end(i, round, tally);
-  }
-  void begin_not_before(const Times& times) {
-    for (std::size_t i = 0; i < times.size(); ++i) begin_s_[i] = std::max(begin_s_[i], times[i]);
-  }
-  void begin_next(Times begins) { begin_s_ = std::move(begins); }
-  void catch_up(int worker, bool behind) {
-    absences_[static_cast<std::size_t>(worker)].catches_up = behind;
-  }
-
- private:
-  double step_end(int worker, std::int64_t round, Tally& tally) {
-    const auto at = static_cast<std::size_t>(worker);
-    Absence& absence = absences_[at];
-    if (absence.catches_up) return begin_s_[at];
-    const double step_s = load_.work.of(worker, round);
-    const double share = load_.failures.fails_after(worker, round, step_s);
-    if (share < 0) return begin_s_[at] + step_s;
-    tally.failure();
-    const double failed_s = begin_s_[at] + share * step_s;
-    absence = {failed_s, failed_s + load_.failures.absent_s,
-               load_.pattern == Pattern::neighbors && load_.failures.absent_s > 0};
-    return absence.end_s;
-  }
-
-  const Workload& load_;
-  int count_;
-  Times begin_s_, end_s_;
-  std::vector<Absence> absences_;
-};
 
 // Neighbor averaging.
 class Neighbors {
@@ -102,19 +46,21 @@ class Neighbors {
   void round(std::int64_t r) {
     Times freed(workers_.size(), 0);
     const Times rounds_began = workers_.begins();
+    const std::vector<int> absent = workers_.absent();
+    const std::shared_ptr<const ReadLists> lists = reads_.at(r);
     if (load_.publishes_before_step()) {
       wait_for_slots(r, rounds_began, freed);
       workers_.begin_not_before(freed);
-      workers_.make_steps(r, tally_);
+      workers_.make_steps(r, lists.get(), tally_);
     } else {
-      workers_.make_steps(r, tally_);
+      workers_.make_steps(r, lists.get(), tally_);
       wait_for_slots(r, workers_.ends(), freed);
     }
     publish(freed);
-    const std::shared_ptr<const ReadLists> lists = reads_.at(r);
+    bring_back(absent, r, *lists, freed);
     Times next(workers_.size());
     for (int i = 0; i < workers_.count(); ++i) next[at(i)] = combine(i, r, *lists, freed[at(i)]);
-    finish(*lists, rounds_began, std::move(next));
+    finish(rounds_began, std::move(next));
   }
 
   static std::size_t at(int worker) { return static_cast<std::size_t>(worker); }
@@ -129,9 +75,33 @@ class Neighbors {
     for (int i = 0; i < workers_.count(); ++i) {
       const double read_s = begins_.at(r - slots + 1, i);
       for (const int j : lists->of(i)) {
-        freed[at(j)] = std::max(freed[at(j)], unless_suspected(i, wanted[at(j)], read_s));
+        if (workers_.is_absent(j) || skipping(j, r - slots) != nullptr) continue;
+        const double from_s = std::max(wanted[at(j)], freed[at(j)]);
+        freed[at(j)] = std::max(freed[at(j)], unless_suspected(i, from_s, read_s));
       }
     }
+  }
+
+  // Each absent worker goes on in the round in which its furthest neighbor is when it is back. What
+  // happens until then does not depend on its round.
+  void bring_back(std::vector<int> absent, std::int64_t r, const ReadLists& lists,
+                  const Times& freed) {
+    std::stable_sort(absent.begin(), absent.end(),
+                     [this](int a, int b) { return back_s(a) < back_s(b); });
+    for (const int i : absent) {
+      const std::vector<int>& sources = workers_.absences(i).last().sources;
+      const bool is_behind = std::any_of(sources.begin(), sources.end(), [&](int j) {
+        const double over_s =
+            workers_.is_absent(j) ? back_s(j) : ready_s(j, r, lists, freed[at(j)], false);
+        return over_s < back_s(i);
+      });
+      if (!is_behind) workers_.bring_back(i, r, lists, tally_);
+    }
+  }
+
+  double back_s(int worker) const { return workers_.absences(worker).last().end_s; }
+  const Absence* skipping(int worker, std::int64_t round) const {
+    return workers_.absences(worker).skipping(round);
   }
 
   void publish(const Times& freed) {
@@ -157,51 +127,72 @@ class Neighbors {
     edge.arrival_s = start_s + transfer_(r, edge.source, reader, load_.payload_bytes);
   }
 
-  // When the worker has all that round r needs.
+  // When the worker begins its next round.
   double combine(int i, std::int64_t r, const ReadLists& lists, double freed_s) {
-    const double own_s =
-        std::max(workers_.ends()[at(i)], load_.publishes_before_step() ? 0 : freed_s);
-    if (workers_.absence(i).catches_up) return own_s;
+    if (workers_.is_absent(i)) return back_s(i);
+    const double at_s = ready_s(i, r, lists, freed_s, true);
     const std::span<const int> sources = lists.of(i);
-    double ready_s = own_s;
-    for (std::size_t k = 0; k < sources.size(); ++k) {
-      ready_s = std::max(ready_s, wait_for(edge(i, k, sources[k]), i, r, own_s));
-    }
-    for (std::size_t k = 0; k < sources.size(); ++k)
-      count_read(edge(i, k, sources[k]), i, r, ready_s);
-    return ready_s;
+    for (std::size_t k = 0; k < sources.size(); ++k) count_read(edge(i, k, sources[k]), i, r, at_s);
+    return at_s;
   }
 
-  // From when on the reader is in this round or the one before, in which sources send to it.
+  // When the worker has all that round r needs. It waits for one source after another.
+  double ready_s(int i, std::int64_t r, const ReadLists& lists, double freed_s, bool sends) {
+    double at_s = std::max(workers_.ends()[at(i)], load_.publishes_before_step() ? 0 : freed_s);
+    const std::span<const int> sources = lists.of(i);
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      Edge& known = edge(i, k, sources[k]);
+      Edge trial = known;
+      at_s = wait_for(sends ? known : trial, i, r, at_s);
+    }
+    return at_s;
+  }
+
+  // From when on the reader is in this round or the one before, in which sources send to it. They
+  // send nothing to an absent reader.
   double opens(int reader, std::int64_t r) const {
-    return load_.schedule.is_static() ? -never
-                                      : begins_.at(std::max<std::int64_t>(r - 1, 0), reader);
+    const double begun_s =
+        load_.schedule.is_static() ? -never : begins_.at(std::max<std::int64_t>(r - 1, 0), reader);
+    return std::max(begun_s, back_s(reader));
   }
 
   double wait_for(Edge& edge, int reader, std::int64_t r, double own_s) {
-    if (exact()) {
-      edge.content = r - 1;  // each publication that is read, in order
-      send(edge, reader, r, std::max(edge.arrival_s, published_.at(r, edge.source)));
-      edge.content = r;
-      return unless_suspected(edge.source, own_s, edge.arrival_s);
-    }
     if (load_.staleness >= load_.rounds) return own_s;
+    const std::int64_t needed = std::max<std::int64_t>(r - load_.staleness, 0);
+    if (const Absence* absence = skipping(edge.source, needed)) {
+      return unless_suspected(edge.source, own_s, std::max(own_s, absence->end_s));
+    }
+    return exact() ? wait_for_exact(edge, reader, r, own_s)
+                   : wait_for_recent(edge, reader, r, own_s);
+  }
+
+  double wait_for_exact(Edge& edge, int reader, std::int64_t r, double own_s) {
+    edge.content = r - 1;  // each publication that is read, in order
+    send(edge, reader, r,
+         std::max({edge.arrival_s, published_.at(r, edge.source), back_s(reader)}));
+    edge.content = r;
+    return unless_suspected(edge.source, own_s, std::max(own_s, edge.arrival_s));
+  }
+
+  double wait_for_recent(Edge& edge, int reader, std::int64_t r, double own_s) {
     const std::int64_t needed = std::max<std::int64_t>(r - load_.staleness, 0);
     edge.resolve(published_);
     while (edge.content < needed)
       send(edge, reader, r, edge.next_start(published_, opens(reader, r)));
-    return edge.arrived >= needed ? own_s : unless_suspected(edge.source, own_s, edge.arrival_s);
+    if (edge.arrived >= needed) return own_s;
+    return unless_suspected(edge.source, own_s, std::max(own_s, edge.arrival_s));
   }
 
   // Others wait for an absent worker until they suspect it.
   double unless_suspected(int other, double own_s, double done_s) const {
-    const Absence& absence = workers_.absence(other);
-    const double leaves_s = std::max(own_s, absence.begin_s + load_.failures.suspect_after_s);
-    return leaves_s < absence.end_s && leaves_s < done_s ? leaves_s : done_s;
+    return workers_.absences(other).awaited_until(done_s, own_s, load_.failures.suspect_after_s);
   }
 
   void count_read(Edge& edge, int reader, std::int64_t r, double at_s) {
-    if (exact()) return edge.arrival_s <= at_s ? tally_.read(0) : tally_.left_out();
+    if (exact()) {
+      const bool is_there = skipping(edge.source, r) == nullptr && edge.arrival_s <= at_s;
+      return is_there ? tally_.read(0) : tally_.left_out();
+    }
     while (edge.arrival_s <= at_s) {
       const double start_s = edge.next_start(published_, opens(reader, r));
       if (start_s > at_s) break;
@@ -212,23 +203,15 @@ class Neighbors {
     tally_.read(r - newest);
   }
 
-  void finish(const ReadLists& lists, const Times& rounds_began, Times next) {
+  void finish(const Times& rounds_began, Times next) {
     for (int i = 0; i < workers_.count(); ++i) {
+      if (workers_.is_absent(i)) continue;
       const double began_s = rounds_began[at(i)];
-      if (workers_.absence(i).catches_up) {
-        workers_.catch_up(i, is_behind(lists.of(i), next, i));
-        continue;
-      }
       tally_.round(began_s, next[at(i)],
                    next[at(i)] - workers_.ends()[at(i)] + workers_.begins()[at(i)] - began_s);
     }
     begins_.push(next);
     workers_.begin_next(std::move(next));
-  }
-
-  static bool is_behind(std::span<const int> sources, const Times& next, int worker) {
-    return std::any_of(sources.begin(), sources.end(),
-                       [&](int j) { return next[at(j)] < next[at(worker)]; });
   }
 
   const Workload& load_;
@@ -255,7 +238,7 @@ class Together {
     const bool by_messages = messages * static_cast<double>(load_.rounds) <= most_messages;
     const double together_s = by_messages || alone() ? 0 : seconds_together();
     for (std::int64_t r = 0; r < load_.rounds; ++r) {
-      workers_.make_steps(r, tally_);
+      workers_.make_steps(r, nullptr, tally_);
       Times next = workers_.ends();
       if (!alone() && by_messages) reduce(r, next);
       if (!alone() && !by_messages) {

@@ -167,21 +167,43 @@ TEST_CASE("SimGrid agrees with the recurrence on all-reduces of workers with the
 }
 
 TEST_CASE("SimGrid agrees with the recurrence on workers that are absent") {
-  // Two failures, of which each costs the others 2 s at most: until they suspect the worker.
-  for (const char* topology : {"one_peer_exponential", "base2", "directed_ring"}) {
+  // Two failures, of which each costs the others 2 s at most until they suspect the worker, and 1 s
+  // at most when it is back. No worker is back when another one begins a round.
+  for (const char* topology : {"ring", "one_peer_exponential", "base2", "directed_ring"}) {
     for (const char* algorithm : {"awc", "atc"}) {
       const std::string arguments = fmt::format(
-          "-n 16 --topology {} --algorithm {} --failures 2 --absent 60 --suspect-after 2 --step 1 "
-          "--payload 100 --rounds 300",
+          "-n 16 --topology {} --algorithm {} --failures 2 --absent 60.3 --suspect-after 2 --step "
+          "1 --payload 100 --rounds 300",
           topology, algorithm);
       INFO(arguments);
-      const double exact = simulated(arguments)["seconds"];
-      CHECK(exact >= 300);
-      CHECK(exact < 306);
+      const nlohmann::json exact = simulated(arguments);
+      const double seconds = exact["seconds"], waiting = exact["waiting_share"];
+      CHECK(exact["failures"].get<int>() == 2);
+      CHECK(seconds >= 300);
+      CHECK(seconds < 306);
       const nlohmann::json recurrence = simulated(arguments + " --model recurrence");
-      // One of four waits of 2 s at most: the models see the end of an absence in another round.
-      CHECK(recurrence["seconds"].get<double>() == Approx(exact).margin(2));
+      // Messages of 100 bytes hardly slow each other.
+      CHECK(recurrence["seconds"].get<double>() == Approx(seconds).epsilon(1e-6));
+      CHECK(recurrence["waiting_share"].get<double>() == Approx(waiting).margin(1e-6));
+      CHECK(recurrence["left_out"].get<int>() == exact["left_out"].get<int>());
+      CHECK(recurrence["reads"].get<int>() == exact["reads"].get<int>());
     }
+  }
+}
+
+TEST_CASE("nothing is sent to an absent worker") {
+  // Worker 3 fails in round 87. It is back in round 147, or 146 where its neighbors had to wait for
+  // its publication of round 87. So each neighbor sends it 101 of 160 messages.
+  for (const char* algorithm : {"awc", "atc"}) {
+    INFO(algorithm);
+    const nlohmann::json ring = simulated(fmt::format(
+        "-n 16 --topology ring --algorithm {} --failures 2 --absent 60.3 --suspect-after 2 --step "
+        "1 --payload 100 --rounds 160",
+        algorithm));
+    REQUIRE(ring["failures"].get<int>() == 1);
+    CHECK(ring["link_bytes"]["link3_DOWN"] == Approx(2 * 101 * 100));
+    CHECK(ring["link_bytes"]["link3_UP"] == Approx(2 * 101 * 100));
+    CHECK(ring["link_bytes"]["link9_DOWN"] == Approx(2 * 160 * 100));
   }
 }
 

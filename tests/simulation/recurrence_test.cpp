@@ -7,6 +7,7 @@
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <limits>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/seed.hpp"
@@ -42,6 +43,27 @@ Workload allreduce(Pattern pattern, int workers, double payload_bytes) {
   load.pattern = pattern;
   load.payload_bytes = payload_bytes;
   return load;
+}
+
+/// 16 workers of a ring, of which one fails once, is suspected 2 s later and back after 60.3 s.
+Workload with_one_failure() {
+  Workload load = constant(stencil::ring(), 16, 1);
+  load.rounds = 160;
+  load.failures = {.per_worker_hour = 2, .absent_s = 60.3, .suspect_after_s = 2, .seed = 1};
+  return load;
+}
+
+/// What part of its step passes before the worker fails, in a run with one failure.
+double only_failure(const Workload& load) {
+  std::vector<double> shares;
+  for (int i = 0; i < load.schedule.workers(); ++i) {
+    for (std::int64_t r = 0; r < load.rounds; ++r) {
+      const double share = load.failures.fails_after(i, r, load.work.seconds);
+      if (share >= 0) shares.push_back(share);
+    }
+  }
+  REQUIRE(shares.size() == 1);
+  return shares.front();
 }
 
 }  // namespace
@@ -251,6 +273,23 @@ TEST_CASE(
   CHECK(ring.left_out > 0);
   CHECK(ring.median_s == Approx(1));
   CHECK(ring.total_s < together.total_s);
+}
+
+TEST_CASE("a worker that is back goes on in the round of its neighbors") {
+  // It fails in round f, after the part x of its step. Its neighbors suspect it at f + x + 2, and
+  // end a round then, and one in each second after that. It is back 0.3 s after the last of them.
+  Workload load = with_one_failure();
+  const double part_s = only_failure(load);
+  // Before the step: round f + 1 has ended at f + x + 2. The worker publishes at once, and ends its
+  // step 0.3 s after its neighbors.
+  const RoundFigures early = recur(load, always(0));
+  CHECK(early.total_s == Approx(160 + part_s + 0.3).epsilon(1e-12));
+  CHECK(early.left_out == 2 * 59);
+  // After the step: round f has ended at f + x + 2. The neighbors wait 0.3 s for the worker's step.
+  load.publish_point = after;
+  const RoundFigures late = recur(load, always(0));
+  CHECK(late.total_s == Approx(160 + 1 + part_s + 0.3).epsilon(1e-12));
+  CHECK(late.left_out == 2 * 59);
 }
 
 TEST_CASE("a writer waits for a slot of an absent reader until it suspects the reader") {

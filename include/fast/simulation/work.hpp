@@ -30,7 +30,7 @@ double lognormal_factor(double sigma, std::uint64_t seed, std::uint64_t a, std::
 /// when there are none.
 std::vector<std::vector<double>> measured_steps(const std::string& directory);
 
-/// Workers that fail at a rate and return.
+/// Workers that fail at a rate and return, in the round of their furthest neighbor.
 struct Failures {
   double per_worker_hour = 0;  ///< failures of a worker in an hour of its steps
   double absent_s = 60;        ///< from a failure to the return
