@@ -198,18 +198,20 @@ void NeighborRun::try_combine(int worker) {
 void NeighborRun::count_reads(int worker, const ReadLists& lists) {
   const std::int64_t round = at(worker).round;
   for (const int j : lists.of(worker)) {
-    const Link& from = link(j, worker);
+    Link& from = link(j, worker);
     if (reads(from, round)) {
       tally_.read(round - from.arrived);
+      from.read = from.arrived;
     } else {
       tally_.left_out();
     }
   }
 }
 
+// Nobody reads the last publication of a suspect again.
 bool NeighborRun::reads(const Link& from, std::int64_t round) {
   if (load_.is_exact()) return from.arrived >= round && !has_skipped(from.source, round);
-  return from.arrived >= 0;
+  return from.arrived > from.read || (from.arrived >= 0 && !is_suspected(from.source));
 }
 
 void NeighborRun::end_round(int worker) {

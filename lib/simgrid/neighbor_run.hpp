@@ -38,6 +38,7 @@ class NeighborRun {
     int source = 0, reader = 0;
     bool busy = false;
     std::int64_t sent = -1, arrived = -1;
+    std::int64_t read = -1;           // the newest that was read
     std::int64_t due = -1;            // the last round known in which the reader reads the source
     std::deque<std::int64_t> queued;  // at staleness 0
   };

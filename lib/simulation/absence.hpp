@@ -34,6 +34,11 @@ class Absences {
     });
     return found == known_.end() ? nullptr : &*found;
   }
+  bool is_suspected(double at_s, double suspect_after_s) const {
+    return std::any_of(known_.begin(), known_.end(), [=](const Absence& one) {
+      return one.begin_s + suspect_after_s <= at_s && at_s < one.end_s;
+    });
+  }
   /// Until when others wait for something that happens at `done_s`: at most until they suspect the
   /// worker. They begin to wait at `own_s`.
   double awaited_until(double done_s, double own_s, double suspect_after_s) const {

@@ -12,6 +12,7 @@ struct Edge {
   int source = 0;
   std::int64_t content = -1;  ///< round of the publication on its way, or arrived last
   std::int64_t arrived = -1;  ///< the one before
+  std::int64_t read = -1;     ///< the newest that was read
   double start_s = -std::numeric_limits<double>::infinity();
   double arrival_s = -std::numeric_limits<double>::infinity();
 

@@ -198,8 +198,17 @@ class Neighbors {
       if (start_s > at_s) break;
       send(edge, reader, r, start_s);
     }
+    count_recent(edge, r, at_s);
+  }
+
+  // Nobody reads the last publication of a suspect again.
+  void count_recent(Edge& edge, std::int64_t r, double at_s) {
     const std::int64_t newest = edge.arrival_s <= at_s ? edge.content : edge.arrived;
-    if (newest < 0) return tally_.left_out();
+    const bool is_new = newest > edge.read;
+    edge.read = std::max(edge.read, newest);
+    const bool is_suspect =
+        workers_.absences(edge.source).is_suspected(at_s, load_.failures.suspect_after_s);
+    if (newest < 0 || (!is_new && is_suspect)) return tally_.left_out();
     tally_.read(r - newest);
   }
 

@@ -292,6 +292,20 @@ TEST_CASE("a worker that is back goes on in the round of its neighbors") {
   CHECK(late.left_out == 2 * 59);
 }
 
+TEST_CASE("above staleness 0, nobody reads the last publication of a suspect again") {
+  // Rounds are whole seconds. The worker fails in round f, after more than 0.7 s. Neighbors read it
+  // in the rounds f and f + 1, and again from round f + 61 on, in which it is back.
+  Workload load = with_one_failure();
+  REQUIRE(only_failure(load) > 0.7);
+  for (const std::int64_t staleness : {std::int64_t{1}, std::int64_t{4}, unbounded_staleness}) {
+    INFO(staleness);
+    load.staleness = staleness;
+    const RoundFigures found = recur(load, always(0));
+    CHECK(found.total_s == Approx(160 + only_failure(load) - 0.7));
+    CHECK(found.left_out == 2 * 59);
+  }
+}
+
 TEST_CASE("a writer waits for a slot of an absent reader until it suspects the reader") {
   // A failure costs the others the time until they suspect the worker, and the part of its step.
   for (const TopologyRule& rule : {stencil::ring(true), schedule::one_peer_exponential()}) {
