@@ -29,7 +29,9 @@ NeighborRun::Link& NeighborRun::link(int source, int reader) {
 }
 
 void NeighborRun::start() {
-  for (int i = 0; i < load_.schedule.workers(); ++i) begin_round(i);
+  const int workers = load_.schedule.workers();
+  for (int i = 0; load_.begins_published() && i < workers; ++i) publish(i);
+  for (int i = 0; i < workers; ++i) begin_round(i);
 }
 
 void NeighborRun::begin_round(int worker) {
@@ -148,7 +150,6 @@ void NeighborRun::arrive(Link& link, std::int64_t content) {
 
 bool NeighborRun::has_arrived(int worker, int source) {
   const std::int64_t round = at(worker).round;
-  if (load_.staleness >= load_.rounds) return true;
   const std::int64_t needed = std::max<std::int64_t>(round - load_.staleness, 0);
   return link(source, worker).arrived >= needed || is_suspected(source) ||
          has_skipped(source, needed);

@@ -107,6 +107,7 @@ class Neighbors {
   void publish(const Times& freed) {
     Times times = load_.publishes_before_step() ? workers_.begins() : workers_.ends();
     for (std::size_t j = 0; j < times.size(); ++j) times[j] = std::max(times[j], freed[j]);
+    if (load_.begins_published() && published_.newest() < 0) times.assign(times.size(), 0);
     published_.push(std::move(times));
   }
 
@@ -157,7 +158,6 @@ class Neighbors {
   }
 
   double wait_for(Edge& edge, int reader, std::int64_t r, double own_s) {
-    if (load_.staleness >= load_.rounds) return own_s;
     const std::int64_t needed = std::max<std::int64_t>(r - load_.staleness, 0);
     if (const Absence* absence = skipping(edge.source, needed)) {
       return unless_suspected(edge.source, own_s, std::max(own_s, absence->end_s));

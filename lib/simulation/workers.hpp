@@ -76,9 +76,10 @@ class Workers {
     const double failed_s = begin_s_[at] + share * step_s;
     end_s_[at] = failed_s + load_.failures.absent_s;
     if (lists == nullptr) return;
-    const std::int64_t first = load_.publishes_before_step() ? round + 1 : round;
+    const bool published =
+        load_.publishes_before_step() || (round == 0 && load_.begins_published());
     const std::span<const int> sources = lists->of(worker);
-    absences_[at].begin({failed_s, end_s_[at], first, Absence::not_over,
+    absences_[at].begin({failed_s, end_s_[at], published ? round + 1 : round, Absence::not_over,
                          std::vector<int>(sources.begin(), sources.end())});
   }
 

@@ -84,7 +84,7 @@ TEST_CASE("a synchronous round after the step lasts as long as step and message"
   CHECK(recur(load, always(0.25)).median_s == Approx(1.25));
 }
 
-TEST_CASE("unbounded staleness never waits, and ages are how late messages are") {
+TEST_CASE("unbounded staleness does not wait, and ages are how late messages are") {
   Workload load = constant(stencil::ring(), 8, 1);
   load.staleness = unbounded_staleness;
   load.rounds = 1000;
@@ -103,6 +103,39 @@ TEST_CASE("unbounded staleness never waits, and ages are how late messages are")
   // Readers at 5, 6, 7, 8, 9 have 2, 2, 2, 5, 5, in rounds 4 to 8: ages 2, 3, 4, 2, 3.
   CHECK(aged.mean_age == Approx((2 + 3 + 4 + 2 + 3) / 5.0).epsilon(0.02));
   CHECK(*aged.fresh_share == Approx(0).margin(0.01));
+}
+
+TEST_CASE("at unbounded staleness, a worker waits once for the first message of each source") {
+  Workload load = constant(stencil::ring(), 8, 1);
+  load.staleness = unbounded_staleness;
+  for (const auto point : {before, after}) {
+    load.publish_point = point;
+    const RoundFigures found = recur(load, always(2.5));
+    CHECK(found.total_s == Approx(2.5 + 39));
+    CHECK(found.left_out == 0);
+  }
+  // Another source in each of three rounds. Each begins to send in the round before, so that the
+  // first three rounds end at 2.5, 3.5 and 2.5 + 2.5.
+  Workload hops = constant(schedule::one_peer_exponential(), 8, 1);
+  hops.staleness = unbounded_staleness;
+  const RoundFigures found = recur(hops, always(2.5));
+  CHECK(found.total_s == Approx(5 + 37));
+  CHECK(found.left_out == 0);
+}
+
+TEST_CASE("above staleness 0, a source's first weights serve the first rounds") {
+  // Worker 3 is slow. Its neighbors publish after the step, and read its first weights in the
+  // rounds 0 and 1. Their round 2 waits for its round 1.
+  Workload load = constant(stencil::ring(), 8, 1);
+  load.publish_point = after;
+  load.work.slow[3] = 100;
+  load.rounds = 2;
+  load.staleness = 1;
+  CHECK(recur(load, always(0)).waiting_share == 0);
+  load.rounds = 3;
+  const RoundFigures found = recur(load, always(0));
+  CHECK(found.total_s == Approx(300));
+  CHECK(found.waiting_share == Approx(2 * 197 / (300 + 2 * 200 + 5 * 3.0)));
 }
 
 TEST_CASE("a bound of one step hides messages of up to two steps") {

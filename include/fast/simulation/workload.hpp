@@ -43,6 +43,9 @@ struct Workload {
   bool publishes_before_step() const {
     return publish_point == algorithm::PublishPoint::before_step;
   }
+  /// Workers publish their first weights at the start. Above staleness 0, they are those of round
+  /// 0.
+  bool begins_published() const { return !is_exact() && !publishes_before_step(); }
 };
 
 /// Throws Error(argument) for numbers out of range.
@@ -62,7 +65,7 @@ struct RoundFigures {
   std::optional<double> fresh_share;  ///< of reads: the publication of the reader's own round
   double mean_age = 0;                ///< rounds between a read publication and its reader
   std::int64_t reads = 0;
-  std::int64_t left_out = 0;  ///< reads that had nothing: of absent workers, or too early ones
+  std::int64_t left_out = 0;  ///< reads that had nothing, of absent workers
   std::int64_t failures = 0;
 };
 
