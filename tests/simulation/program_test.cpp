@@ -283,6 +283,9 @@ TEST_CASE("mistakes give one line") {
     check_refused("--failures 1 --absent inf" + rest, "at least 0 and finite");
   }
   check_refused("--workers-per-host 0", "at least 1 is required");
+  for (const char* rule : {"allreduce", "none"}) {
+    check_refused(std::string("--algorithm ") + rule, "does not exchange with neighbors");
+  }
   check_refused("--topology nowhere", "nowhere");
   check_refused("--exchange ring -n 5000", "too many");
 }

@@ -134,6 +134,17 @@ Schedule schedule_of(const Options& o, Pattern pattern) {
   return Topology("none", std::vector<std::vector<int>>(static_cast<std::size_t>(o.workers)));
 }
 
+algorithm::Declaration rule_of(const Options& o, Pattern pattern) {
+  algorithm::Declaration rule = algorithm::by_name(o.algorithm).declaration();
+  require(
+      pattern != Pattern::neighbors || rule.scope == algorithm::Scope::neighbors,
+      ErrorKind::argument,
+      "--algorithm: {} does not exchange with neighbors; choose another one, or give --exchange "
+      "ring, doubling, halving or none",
+      o.algorithm);
+  return rule;
+}
+
 }  // namespace
 
 void add_options(Command& command, Options& options) {
@@ -181,7 +192,7 @@ simulation::Workload workload_of(const Options& o) {
   simulation::Workload load{schedule_of(o, pattern)};
   load.pattern = pattern;
   load.staleness = tools::staleness_of(o.staleness);
-  load.publish_point = algorithm::by_name(o.algorithm).declaration().publish_point;
+  load.publish_point = rule_of(o, pattern).publish_point;
   load.payload_bytes = o.payload_bytes;
   load.rounds = o.rounds;
   load.work.seconds = o.step_s;
