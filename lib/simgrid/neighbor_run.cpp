@@ -152,7 +152,7 @@ bool NeighborRun::has_arrived(int worker, int source) {
   const std::int64_t round = at(worker).round;
   const std::int64_t needed = std::max<std::int64_t>(round - load_.staleness, 0);
   return link(source, worker).arrived >= needed || is_suspected(source) ||
-         has_skipped(source, needed);
+         at(source).has_skipped(needed);
 }
 
 bool NeighborRun::is_suspected(int worker) {
@@ -161,10 +161,9 @@ bool NeighborRun::is_suspected(int worker) {
          stage_.now() >= other.failed_s + load_.failures.suspect_after_s;
 }
 
-bool NeighborRun::has_skipped(int worker, std::int64_t round) {
-  const auto& skipped = at(worker).skipped;
-  return std::any_of(skipped.begin(), skipped.end(), [round](const auto& rounds) {
-    return round >= rounds.first && round < rounds.second;
+bool NeighborRun::Worker::has_skipped(std::int64_t published_in) const {
+  return std::any_of(skipped.begin(), skipped.end(), [published_in](const auto& rounds) {
+    return published_in >= rounds.first && published_in < rounds.second;
   });
 }
 
@@ -173,7 +172,7 @@ bool NeighborRun::has_skipped(int worker, std::int64_t round) {
 bool NeighborRun::has_slot(int worker) {
   Worker& self = at(worker);
   const std::int64_t old = self.round - slots;
-  if (!load_.is_exact() || old < 0 || has_skipped(worker, old)) return true;
+  if (!load_.is_exact() || old < 0 || self.has_skipped(old)) return true;
   const std::vector<int> readers = load_.schedule.at(old).out_neighbors(worker);
   for (; self.freed < readers.size(); ++self.freed) {
     const int reader = readers[self.freed];
@@ -211,7 +210,7 @@ void NeighborRun::count_reads(int worker, const ReadLists& lists) {
 
 // Nobody reads the last publication of a suspect again.
 bool NeighborRun::reads(const Link& from, std::int64_t round) {
-  if (load_.is_exact()) return from.arrived >= round && !has_skipped(from.source, round);
+  if (load_.is_exact()) return from.arrived >= round && !at(from.source).has_skipped(round);
   return from.arrived > from.read || (from.arrived >= 0 && !is_suspected(from.source));
 }
 

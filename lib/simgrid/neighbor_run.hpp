@@ -31,6 +31,8 @@ class NeighborRun {
     double failed_s = 0;
     std::size_t arrived = 0, freed = 0;  // sources and readers that it waits for no more
     std::vector<std::pair<std::int64_t, std::int64_t>> skipped;  // publications: [first, end)
+
+    bool has_skipped(std::int64_t published_in) const;
   };
 
   // From a source to a reader: one message at a time.
@@ -59,7 +61,6 @@ class NeighborRun {
   void try_combine(int worker);
   bool has_arrived(int worker, int source);
   bool is_suspected(int worker);
-  bool has_skipped(int worker, std::int64_t round);
   bool has_slot(int worker);
   void count_reads(int worker, const simulation::ReadLists& lists);
   bool reads(const Link& from, std::int64_t round);
