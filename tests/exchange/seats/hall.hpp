@@ -5,7 +5,9 @@
 
 #include "exchange/seats/seat_table.hpp"
 
-namespace fast::exchange::testing {
+namespace fast::testing {
+
+using exchange::SeatClaim, exchange::SeatRecord, exchange::SeatRecords, exchange::SeatTable;
 
 /// Rank 0's table of a run with so many founders; ranks may write to their records.
 struct Hall {
@@ -26,4 +28,4 @@ struct Hall {
   std::optional<SeatTable> table;
 };
 
-}  // namespace fast::exchange::testing
+}  // namespace fast::testing

@@ -5,7 +5,7 @@
 
 using namespace fast;
 using namespace fast::exchange;
-using fast::exchange::testing::Hall;
+using fast::testing::Hall;
 using ClaimPhase = SeatClaim::Phase;
 
 TEST_CASE("what was left out before the last holder is known until spares have made up for it") {

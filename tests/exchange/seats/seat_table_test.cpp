@@ -5,7 +5,7 @@
 
 using namespace fast;
 using namespace fast::exchange;
-using fast::exchange::testing::Hall;
+using fast::testing::Hall;
 using ClaimPhase = SeatClaim::Phase;
 
 TEST_CASE("the newest claim that was seated holds a seat, and the lower rank of equals") {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ranks.hpp"
+#include "fastrun/ranks.hpp"
 
 namespace fastrun {
 namespace {
