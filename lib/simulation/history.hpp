@@ -1,9 +1,9 @@
 // When each worker published, for the last rounds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <vector>
 
 namespace fast::simulation {
@@ -19,10 +19,11 @@ class History {
     ++first_;
   }
   std::int64_t newest() const { return first_ + static_cast<std::int64_t>(rounds_.size()) - 1; }
-  /// Of rounds that are no longer kept: long ago.
+  /// A round that is no longer kept counts as published with the oldest one that is: an absent
+  /// worker's rounds all count as published when it is back.
   double at(std::int64_t round, int worker) const {
-    if (round < first_) return -std::numeric_limits<double>::infinity();
-    return rounds_[static_cast<std::size_t>(round - first_)][static_cast<std::size_t>(worker)];
+    const std::int64_t kept = std::max(round, first_);
+    return rounds_[static_cast<std::size_t>(kept - first_)][static_cast<std::size_t>(worker)];
   }
 
  private:
