@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "support/catch.hpp"
@@ -32,6 +33,20 @@ class Path {
   std::string before_ = std::getenv("PATH");
 };
 
+/// The one in which this program works, until the end.
+class WorkingDirectory {
+ public:
+  explicit WorkingDirectory(const std::filesystem::path& directory) {
+    std::filesystem::current_path(directory);
+  }
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  WorkingDirectory& operator=(const WorkingDirectory&) = delete;
+  ~WorkingDirectory() { std::filesystem::current_path(before_); }
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
+};
+
 }  // namespace
 
 TEST_CASE("a program with a slash is a file that may be executed") {
@@ -56,4 +71,16 @@ TEST_CASE("a program without a slash is looked for in all directories of PATH") 
   CHECK(why_not_startable("both").empty());
   CHECK(why_not_startable("notes") == forbidden);
   CHECK(why_not_startable("neither") == missing);
+}
+
+TEST_CASE("an empty name in PATH is the working directory, also as the last one") {
+  const fast::testing::TemporaryDirectory directory;
+  make_file(directory / "program", 0755);
+  const WorkingDirectory here(directory.path());
+  for (const char* value : {"", ":/nowhere", "/nowhere:", "/nowhere::/none"}) {
+    INFO("PATH=" << value);
+    const Path path(value);
+    CHECK(why_not_startable("program").empty());
+    CHECK(why_not_startable("programs") == missing);
+  }
 }

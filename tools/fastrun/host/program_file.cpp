@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
+#include <string_view>
+
+#include "core/split_text.hpp"
 
 namespace fastrun {
 namespace {
@@ -18,12 +20,11 @@ int problem_of(const std::string& path) {
   return access(path.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
-/// The same of a name that is in one of `directories`.
+/// The same of a name that is in one of `directories`. An empty one is the working directory.
 int problem_in(const char* directories, const std::string& name) {
-  std::istringstream list(directories);
   int problem = ENOENT;
-  for (std::string directory; std::getline(list, directory, ':');) {
-    const int here = problem_of((directory.empty() ? "." : directory) + "/" + name);
+  for (const std::string_view directory : fast::split_text(directories, ':')) {
+    const int here = problem_of(std::string(directory.empty() ? "." : directory) + "/" + name);
     if (here == 0) return 0;
     if (here == EACCES) problem = EACCES;
   }
