@@ -134,11 +134,14 @@ Schedule schedule_of(const Options& o, Pattern pattern) {
   return Topology("none", std::vector<std::vector<int>>(static_cast<std::size_t>(o.workers)));
 }
 
+bool is_of_neighbors(const algorithm::Declaration& rule) {
+  return rule.scope == algorithm::Scope::neighbors;
+}
+
 algorithm::Declaration rule_of(const Options& o, Pattern pattern) {
   algorithm::Declaration rule = algorithm::by_name(o.algorithm).declaration();
   require(
-      pattern != Pattern::neighbors || rule.scope == algorithm::Scope::neighbors,
-      ErrorKind::argument,
+      pattern != Pattern::neighbors || is_of_neighbors(rule), ErrorKind::argument,
       "--algorithm: {} does not exchange with neighbors; choose another one, or give --exchange "
       "ring, doubling, halving or none",
       o.algorithm);
@@ -171,8 +174,10 @@ void refuse(const Command& command, const Names& names, const char* why) {
 
 void check_effects(const Command& command, const Options& o) {
   if (o.exchange != "neighbors") {
-    refuse(command, {"--topology", "--algorithm", "--staleness", "--suspect-after"},
-           "only neighbors have it; leave it out, or take --exchange neighbors");
+    Names names{"--topology", "--staleness", "--suspect-after"};
+    if (is_of_neighbors(algorithm::by_name(o.algorithm).declaration()))
+      names.push_back("--algorithm");
+    refuse(command, names, "only neighbors have it; leave it out, or take --exchange neighbors");
   }
   if (o.platform.kind != "sites") {
     refuse(command, {"--sites", "--wan-bandwidth", "--wan-latency"},
