@@ -26,6 +26,11 @@ expect "no such program" 1 "/no/such cannot be started (No such file or director
 expect "no such program among those of PATH" 1 "fastrun: nosuchprogram cannot be started" -- "$fastrun" -n 2 nosuchprogram
 [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no such program among those of PATH: more than one line"
 expect "a program that other hosts may have" 1 "/no/such cannot be started" "0 of 1 ranks ended well" -- "$fastrun" --hosts localhost -n 1 /no/such
+mkdir "$directory/programs"
+printf '#!/bin/sh\necho "it is found"\n' >"$directory/programs/hidden"
+printf '#!/bin/sh\nexport PATH="%s:$PATH"\nexec mpiexec "$@"\n' "$directory/programs" >"$directory/with_path"
+chmod +x "$directory/programs/hidden" "$directory/with_path"
+expect "a program that a script of --mpiexec finds" 0 "it is found" -- "$fastrun" --mpiexec "$directory/with_path" -n 2 hidden
 expect "no program" 2 "no program given" -- "$fastrun" -n 2
 expect "started by another" 1 "PMI_RANK" -- env PMI_RANK=0 "$fastrun" -n 2 true
 expect "started by srun --mpi=pmix" 1 "PMIX_RANK" -- env PMIX_RANK=0 SLURM_STEP_NUM_TASKS=1 "$fastrun" -n 2 true

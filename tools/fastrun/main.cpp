@@ -16,9 +16,11 @@
 
 namespace {
 
-/// One error in place of one for each rank. Other hosts may have a program that this one lacks.
+/// One error in place of one for each rank. Other hosts, and a script in place of mpiexec, may have
+/// a program that this process does not find.
 void check_program(const fastrun::Options& options) {
-  if (!fastrun::is_on_one_host(options)) return;
+  const bool is_usual = options.mpiexec == fastrun::Options().mpiexec;
+  if (!is_usual || !fastrun::is_on_one_host(options)) return;
   const std::string why = fastrun::why_not_startable(options.program.front());
   fast::require(why.empty(), fast::ErrorKind::argument, "fastrun: {} cannot be started ({})",
                 options.program.front(), why);
