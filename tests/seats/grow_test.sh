@@ -88,23 +88,25 @@ EOS
     tell_failure "a worker is away when the run grows: workers end in different rounds"
 
   # A newcomer begins with the first exchange after the growth's round. A run that is asked to stop between the two stops there. With
-  # the newcomer, an epoch has 15 rounds.
-  title="a stop between a growth and the exchange"
-  run=$directory/run-stopped
+  # the newcomer, an epoch has 15 rounds. A slow worker 0, which settles the round, has not come to the growth then.
   has_grown() { grep '^{"kind":"epoch"' "$1" | grep -o '"step":[1-9][0-9]*' | cut -d: -f2 | awk '{ d = $1 - last; last = $1 } END { exit d != 15 }'; }
   stop_after_growth() {
     for ((i = 0; i < 1000; ++i)); do
-      has_grown "$run/metrics/0.jsonl" && break
+      has_grown "$run/metrics/1.jsonl" && break
       sleep 0.02
     done
     kill -TERM "$(cat "$directory/process0")"
   }
-  expect_on_the_way "$title" "to be resumed" "$run/metrics/0.jsonl" stop_after_growth -- \
-    "$fastrun" --grow-at 0.3 -n 3 --spares 1 "$directory/rank" "$train" "${small[@]}" --step-ms 20 --epochs 99 --mix-every 130 --out "$run" \
-    --checkpoint-every 100000
-  newest=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -type d | sort | tail -n 1)
-  (($((10#${newest##*round-})) % 130 == 0)) || tell_failure "$title: it is saved in ${newest##*/}"
-  [[ $(find "$newest" -name 'worker-*.safetensors' | wc -l) -eq 4 ]] || tell_failure "$title: the checkpoint lacks a worker"
+  for slow in 1 2; do
+    title="a stop between a growth and the exchange, worker 0 $slow times as slow"
+    run=$directory/run-stopped-$slow
+    expect_on_the_way "$title" "to be resumed" "$run/metrics/1.jsonl" stop_after_growth -- \
+      "$fastrun" --grow-at 0.3 -n 3 --spares 1 "$directory/rank" "$train" "${small[@]}" --step-ms 20 --slow "0:$slow" --epochs 99 \
+      --mix-every 130 --out "$run" --checkpoint-every 100000
+    newest=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -type d | sort | tail -n 1)
+    (($((10#${newest##*round-})) % 130 == 0)) || tell_failure "$title: it is saved in ${newest##*/}"
+    [[ $(find "$newest" -name 'worker-*.safetensors' | wc -l) -eq 4 ]] || tell_failure "$title: the checkpoint lacks a worker"
+  done
 
   expect "by the clock, two" 0 "joined as asked to            2, 3" -- \
     "$fastrun" --grow-at 0.3 --grow-at 0.5 -n 2 --spares 2 "$train" "${small[@]}"

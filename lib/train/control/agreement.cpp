@@ -82,10 +82,11 @@ void Agreement::settle(Request what) {
   records_.settle(what, {wanted, with_newcomers(round)});
 }
 
-/// Before newcomers begin, a checkpoint has no file of theirs.
+/// Before newcomers begin, a checkpoint has no file of theirs. It needs none before the growth.
 std::int64_t Agreement::with_newcomers(std::int64_t round) const {
+  const bool has_grown = round >= grown_in_;
   const bool is_near = newcomers_begin_ - round <= near_rounds * ahead_;
-  return exact_ && is_near ? std::max(round, newcomers_begin_) : round;
+  return exact_ && has_grown && is_near ? std::max(round, newcomers_begin_) : round;
 }
 
 bool Agreement::is_due(Request what, std::int64_t rounds) const {

@@ -65,9 +65,13 @@ class Agreement {
   /// This worker joins a run that has made `rounds` rounds: it takes no part in checkpoints of
   /// earlier ones.
   void join(std::int64_t rounds);
-  /// Workers that have joined begin in round `begin`, some rounds after the growth. A request that
-  /// would be settled on a round between is settled on `begin`, if that is not far.
-  void note_newcomers(std::int64_t begin) { newcomers_begin_ = begin; }
+  /// Workers that join in round `grown_in`, which is perhaps yet to come here, begin in round
+  /// `begin`. A request that would be settled on a round between is settled on `begin`, if that is
+  /// not far.
+  void note_newcomers(std::int64_t grown_in, std::int64_t begin) {
+    grown_in_ = grown_in;
+    newcomers_begin_ = begin;
+  }
   /// When `rounds` are made: this worker begins no round before take_turn(), however long that is.
   /// A checkpoint that is asked for now is of this round.
   void wait(std::int64_t rounds);
@@ -104,7 +108,7 @@ class Agreement {
   std::optional<std::int64_t> begun_;  ///< the round under way; before the first, none is bounded
   std::int64_t ahead_ = 0;
   std::uint64_t saved_ = 0;  ///< number of the latest checkpoint taken
-  std::int64_t newcomers_begin_ = 0;
+  std::int64_t grown_in_ = 0, newcomers_begin_ = 0;
 };
 
 }  // namespace fast::train

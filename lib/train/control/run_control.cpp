@@ -54,9 +54,9 @@ void RunControl::join(std::int64_t rounds) {
   agreement_.join(rounds);
 }
 
-void RunControl::note_newcomers(std::int64_t begin) {
+void RunControl::note_newcomers(std::int64_t grown_in, std::int64_t begin) {
   const std::lock_guard lock(mutex_);
-  agreement_.note_newcomers(begin);
+  agreement_.note_newcomers(grown_in, begin);
 }
 
 /// True while the workers agree on something, or end.

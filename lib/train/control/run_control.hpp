@@ -30,7 +30,7 @@ class RunControl {
   /// See Agreement::join().
   void join(std::int64_t rounds);
   /// See Agreement::note_newcomers().
-  void note_newcomers(std::int64_t begin);
+  void note_newcomers(std::int64_t grown_in, std::int64_t begin);
   /// This worker wants a checkpoint of all workers.
   void request_save();
   /// See Agreement::wait(). Does not wait itself.

@@ -41,9 +41,9 @@ class RunCheckpoint {
 
   /// At the beginning of an epoch, and after a growth: tells the others when the next one begins.
   void note_epoch(std::int64_t worker_round);
-  /// Workers that have joined begin in that round of the run. See Agreement::note_newcomers().
-  void note_newcomers(std::int64_t round) {
-    if (saves()) control_.note_newcomers(round);
+  /// In rounds of the run. See Agreement::note_newcomers().
+  void note_newcomers(std::int64_t grown_in, std::int64_t begin) {
+    if (saves()) control_.note_newcomers(grown_in, begin);
   }
   /// Of a worker that has left out a growth: goes to the others' place at that round.
   void come_to_seat(std::int64_t worker_round);

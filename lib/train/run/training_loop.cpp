@@ -22,6 +22,24 @@ void note_made_up(const Group& group, std::int64_t batches) {
   if (const auto seats = GroupImpl::of(group).seats()) seats->note_work({.made_up = batches});
 }
 
+/// The first round with a combination from that one on: workers that join begin in it.
+std::int64_t first_combined(std::int64_t round, std::int64_t steps) {
+  return (round + steps - 1) / steps * steps;
+}
+
+/// A growth that is agreed on, or else the last one: with local steps, others may have come to its
+/// round long before this worker, which may be the one that settles when all stop.
+void note_newcomers(const Group& group, std::int64_t worker_round, std::int64_t steps,
+                    RunCheckpoint& checkpoint) {
+  const auto seats = GroupImpl::of(group).seats();
+  if (!seats || steps == 1) return;
+  const auto coming = seats->growth().coming();
+  const auto grown_in = coming ? coming->round : seats->growth().entered_in();
+  if (!grown_in) return;
+  const std::int64_t before = checkpoint.position().rounds() - worker_round;
+  checkpoint.note_newcomers(before + *grown_in, before + first_combined(*grown_in, steps));
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replica& replica,
@@ -83,12 +101,8 @@ void TrainingLoop::grow() {
   grow_();
   position().begin_epochs_of(batches_.rounds());
   const std::int64_t round = replica_.worker().round();
-  const std::int64_t grown_in =
-      GroupImpl::of(plan_.group).seats()->growth().entered_in().value_or(0);
-  if (round > grown_in) checkpoint_.come_to_seat(round);
-  // Newcomers begin with the first combination from the growth's round on.
-  const std::int64_t begins = (grown_in + steps() - 1) / steps() * steps();
-  checkpoint_.note_newcomers(position().rounds() + begins - round);
+  if (round > GroupImpl::of(plan_.group).seats()->growth().entered_in())
+    checkpoint_.come_to_seat(round);
 }
 
 /// The workers become more at the beginning of an epoch only, so that each one's batches are those
@@ -147,6 +161,7 @@ void TrainingLoop::run_epoch(int epoch) {
   log_.begin_epoch();
   while (position().epoch() == epoch && has_seat()) {
     await_samples();
+    note_newcomers(plan_.group, replica_.worker().round(), steps(), checkpoint_);
     if (figures_.left || leaves() || !checkpoint_.may_go_on(round_s())) return;
     const std::size_t round = position().round();
     const std::int64_t before = replica_.worker().round();

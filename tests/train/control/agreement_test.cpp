@@ -148,7 +148,7 @@ TEST_CASE("a stop is put off to the round in which newcomers begin, unless that 
     INFO("newcomers begin in round " << begins);
     Simulation run(3, 1, true, 100);
     for (int w = 0; w < 3; ++w) {
-      run.worker(w).agreement->note_newcomers(begins);
+      run.worker(w).agreement->note_newcomers(1, begins);
       run.train(w);  // begins its first round
     }
     run.worker(2).agreement->request(Request::stop);
@@ -165,10 +165,32 @@ TEST_CASE("a stop is put off to the round in which newcomers begin, unless that 
   }
 }
 
+TEST_CASE(
+    "a stop before the growth is not put off, a stop after it is, also by a worker before it") {
+  constexpr std::int64_t grown_in = 5, begins = 9;
+  for (const auto& [furthest, expected] :
+       {std::pair<std::int64_t, std::int64_t>{4, 4}, {5, 9}, {7, 9}, {9, 9}, {12, 12}}) {
+    INFO("the furthest worker is in round " << furthest);
+    Simulation run(2, 1, true, 100);
+    for (Simulation::Worker& one : run.workers()) {
+      one.agreement->note_newcomers(grown_in, begins);
+      one.agreement->take_turn(0, 2);  // begins round 1
+    }
+    for (std::int64_t made = 1; made < furthest; ++made)  // with local steps
+      run.worker(1).agreement->take_turn(made, 2);
+    run.worker(1).agreement->request(Request::stop);
+    for (int k = 0; k < 3; ++k) {
+      for (const int w : {1, 0}) run.tick(w);  // worker 0 settles
+    }
+    for (const Simulation::Worker& one : run.workers())
+      CHECK(one.agreement->round_of(Request::stop) == expected);
+  }
+}
+
 TEST_CASE("a checkpoint is put off to the round in which newcomers begin, too") {
   Simulation run(3, 1, true, 30);
   for (int w = 0; w < 3; ++w) {
-    run.worker(w).agreement->note_newcomers(15);
+    run.worker(w).agreement->note_newcomers(0, 15);
     run.train(w);
   }
   run.worker(1).agreement->request(Request::save);
