@@ -4,7 +4,6 @@
 #include <fast/core/error.hpp>
 #include <fstream>
 #include <random>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -30,15 +29,16 @@ void claim_directories(const RunDirectories& directories, const std::string& fre
   claim(directories, number_of(directories, fresh), from);
 }
 
-/// Of the output and of the checkpoints, which may be the same.
+/// Of the output and of the checkpoints, which may be the same, also under two names. Locks make
+/// their directories: two names of one are found after the first lock.
 std::vector<std::unique_ptr<DirectoryLock>> locks_of(const RunDirectories& directories) {
-  std::set<std::filesystem::path> places;
-  std::error_code ignored;
-  for (const auto& directory : {directories.out, directories.checkpoints}) {
-    if (directory) places.insert(std::filesystem::weakly_canonical(*directory, ignored));
-  }
+  const auto& out = directories.out;
+  const auto& checkpoints = directories.checkpoints;
   std::vector<std::unique_ptr<DirectoryLock>> locks;
-  for (const auto& place : places) locks.push_back(std::make_unique<DirectoryLock>(place));
+  if (out) locks.push_back(std::make_unique<DirectoryLock>(*out));
+  std::error_code ignored;
+  if (checkpoints && !(out && std::filesystem::equivalent(*out, *checkpoints, ignored)))
+    locks.push_back(std::make_unique<DirectoryLock>(*checkpoints));
   return locks;
 }
 

@@ -173,6 +173,19 @@ TEST_CASE("a run holds its directories while it trains, which may be one directo
   CHECK_NOTHROW(train::DirectoryLock(out).require_alone(Seconds(0.1)));
 }
 
+TEST_CASE("a run's output and checkpoints may be one new directory under two names") {
+  const testing::TemporaryDirectory directory;
+  const path out = directory / "out";
+  const path other_name = out / "";  // with a slash at the end
+  std::filesystem::create_directory_symlink(directory.path(), directory / "link");
+  for (const path& name : {other_name, directory / "link/out"}) {
+    CHECK_NOTHROW(
+        run_to(out, [&](train::TrainerOptions& options) { options.checkpoints.directory = name; }));
+    CHECK_NOTHROW(train::find_checkpoint(out));
+    std::filesystem::remove_all(out);
+  }
+}
+
 TEST_CASE("overwriting removes what a run has written and nothing else") {
   const testing::TemporaryDirectory directory;
   const path out = directory / "out";
