@@ -31,7 +31,8 @@ class RunCheckpoint {
   /// the workers have agreed to do so here. False: this worker makes no further round.
   bool may_go_on(const std::optional<double>& round_s);
   bool stopped() const { return stopped_; }
-  /// Before may_go_on(), again and again while this worker waits for samples. Saves what is due.
+  /// Before may_go_on() or end(), again and again while this worker makes no round. Saves what is
+  /// due.
   void wait();
   /// may_go_on() ends the run in this round or a later one.
   bool stop_is_settled() const { return control_.stop_is_settled(); }

@@ -265,12 +265,18 @@ bool TrainingLoop::make_up(double rate) {
 }
 
 /// After the last round, at its rate. The others wait meanwhile, for as long as the deadline
-/// allows: what takes longer than half of it is left out.
+/// allows: what takes longer than half of it is left out. Above staleness 0, they may train
+/// meanwhile, save and stop.
 void TrainingLoop::make_up_rest() {
   const auto start = Clock::now();
   const double rate = rate_ > 0 ? rate_ : rate_in(plan_.options.epochs - 1, batches_.rounds() - 1);
   const Deadline latest(plan_.options.worker.deadline / 2);
-  while (has_seat() && !latest.expired() && make_up(rate)) continue;
+  const bool others_train = plan_.options.worker.staleness != 0;
+  while (has_seat() && !latest.expired() && make_up(rate)) {
+    if (!others_train) continue;
+    checkpoint_.wait();
+    if (checkpoint_.stop_is_settled()) break;
+  }
   figures_.seconds += Seconds(Clock::now() - start).count();
 }
 

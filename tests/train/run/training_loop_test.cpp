@@ -1,6 +1,7 @@
 #include "train/run/training_loop.hpp"
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -93,4 +94,34 @@ TEST_CASE(
     CHECK(figures.samples == 16.0 * static_cast<double>(rounds + rounds + 20));
     CHECK(parts.batches.next_missed() == nullptr);
   });
+}
+
+TEST_CASE("stale workers save while one makes up for batches after its last round") {
+  const TemporaryDirectory directory;
+  train::TrainerOptions options = trainer_options();
+  options.epochs = 2;
+  options.worker.staleness = unbounded_staleness;
+  options.worker.suspect_after = Seconds(30);  // files are waited for twice as long
+  options.pace = {0.04, {{0, 2.0}}};           // worker 0 makes up until the other has ended
+  options.checkpoints.directory = directory.path();
+  options.checkpoints.every_rounds = 10;
+  options.checkpoints.keep = 99;
+  local::run(2, [&](const Group& group) {
+    const auto backend = small_backend();
+    RunParts parts(group, *backend, options);
+    if (group.rank() == 0) {
+      const auto rounds = 2 * static_cast<std::int64_t>(parts.batches.rounds());
+      parts.batches.note_left_out(rounds, 2, 0);
+      parts.position.advance(rounds - 1);
+    }
+    train::LoopFigures figures;
+    run_to_the_end(parts, figures);
+  });
+  std::size_t saved = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    if (!entry.is_directory()) continue;
+    ++saved;
+    CHECK(train::read_manifest(entry.path()).shards.size() == 2);
+  }
+  CHECK(saved >= 3);  // without worker 0's answers, one
 }
