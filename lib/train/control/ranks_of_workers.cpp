@@ -8,6 +8,10 @@ std::optional<std::size_t> RanksOfWorkers::rank_of(int worker) const {
   return static_cast<std::size_t>(rank);
 }
 
+bool RanksOfWorkers::is_on_seat(std::size_t rank) const {
+  return !seats_ || seats_->takes_part(static_cast<int>(rank));
+}
+
 std::vector<int> RanksOfWorkers::workers_that(
     const std::function<bool(std::size_t rank)>& are) const {
   std::vector<int> workers;

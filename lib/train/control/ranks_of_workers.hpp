@@ -18,6 +18,8 @@ class RanksOfWorkers {
 
   /// Empty while nobody holds that seat.
   std::optional<std::size_t> rank_of(int worker) const;
+  /// False of a spare that has no seat, or has left it.
+  bool is_on_seat(std::size_t rank) const;
   /// Ascending. `are`: true for the ranks to choose.
   std::vector<int> workers_that(const std::function<bool(std::size_t rank)>& are) const;
 

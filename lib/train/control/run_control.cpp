@@ -161,7 +161,8 @@ std::vector<int> RunControl::absent() const {
   const std::lock_guard lock(mutex_);
   return ranks_.workers_that([this](std::size_t rank) {
     const AgreementRecords& records = agreement_.records();
-    return records.has_left(rank) || records.is_given_up(rank) || agreement_.is_silent(rank);
+    return !ranks_.is_on_seat(rank) || records.has_left(rank) || records.is_given_up(rank) ||
+           agreement_.is_silent(rank);
   });
 }
 

@@ -51,7 +51,7 @@ class RunControl {
   NumberedRound next_epoch(std::int64_t round);
   /// Workers that have left, of all hosts, as far as is known.
   std::vector<int> left() const;
-  /// These, and those that are given up or silent.
+  /// These, those that are given up or silent, and spares that have left their seats.
   std::vector<int> absent() const;
   /// Of a worker that ends before the others: waits until workers of other hosts must have heard
   /// that, a second.

@@ -1,10 +1,14 @@
 #include "train/control/run_control.hpp"
 
 #include <fast/exchange/local.hpp>
+#include <fast/exchange/spares.hpp>
 
 #include <mutex>
+#include <stdexcept>
 #include <vector>
 
+#include "exchange/group_impl.hpp"
+#include "exchange/seats/seat_keeper.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
@@ -42,5 +46,28 @@ TEST_CASE("a worker that could not save is named by all") {
     control.conclude({});
     const auto unsaved = control.report(group.rank() == 0);
     if (unsaved != 1) throw std::runtime_error("not worker 1");
+  });
+}
+
+TEST_CASE("a spare that leaves its seat before it begins is absent at once") {
+  local::run(3, [](const Group& threads) {
+    const Group group = with_spares(threads, 1);
+    const bool joins = !group.has_seat();
+    RunControl control(group, options());
+    const auto seats = GroupImpl::of(group).seats();
+    const auto meet = [&] { threads.barrier(Deadline(Seconds(30)), "meeting"); };
+    if (!joins) seats->note_status(WorkerStatus::running);
+    if (group.rank() == 0) seats->growth().request();
+    if (joins && !(seats->wait_for_seat([] {}) && seats->take()))
+      throw std::runtime_error("the spare has no seat");
+    meet();
+    seats->growth().enter(1);
+    if (!control.absent().empty()) throw std::runtime_error("a worker is absent");
+    meet();
+    if (joins) seats->release();
+    meet();
+    if (control.absent() != std::vector<int>{2})
+      throw std::runtime_error("the spare that has left is waited for");
+    meet();  // nobody ends before
   });
 }
