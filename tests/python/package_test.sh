@@ -3,7 +3,9 @@
 #   package_test.sh install BUILD LIBRARY [CMAKE_BUILD_TYPE] [FAST_WERROR]    LIBRARY: the folder in which CMake has built
 #                                      libfast and fastrun, which the package takes from there; CC and CXX: the compilers
 #   package_test.sh threads BUILD      tests of one process and its threads
-#   package_test.sh programs BUILD     tests that start programs: examples, ranks, the notebook
+#   package_test.sh programs BUILD     tests that start the examples
+#   package_test.sh launchers BUILD    tests that start ranks: spawn(), torchrun, spares
+#   package_test.sh notebook BUILD     tests that run the notebook
 #   package_test.sh failures BUILD     tests of programs that fail
 #   package_test.sh ranks BUILD        tests on 1, 2, 3 and 4 ranks
 # Skipped with the reason (status 77) where Python or PyPI are missing. BUILD keeps compiled objects for the next time, and the
@@ -70,16 +72,19 @@ if [[ $mpich ]]; then
 fi
 cd "$directory" # not the source: what is tested is what was installed
 test=(python -m pytest -q -x -p no:cacheprovider -rs)
-programs=("$source"/tests/python/test_{notebook,package,spares,spawn,torchrun}.py)
+programs=("$source"/tests/python/test_package.py)
+launchers=("$source"/tests/python/test_{spares,spawn,torchrun}.py)
+notebook=("$source"/tests/python/test_notebook.py)
 failures=("$source"/tests/python/test_failures.py)
-for part in programs failures; do
+starting=("${programs[@]}" "${launchers[@]}" "${notebook[@]}" "${failures[@]}")
+for part in programs launchers notebook failures; do
   [[ $what == "$part" ]] || continue
   declare -n files=$part
   step "tests" "${test[@]}" --durations 10 --durations-min 2 "${files[@]}"
   exit
 done
 if [[ $what == threads ]]; then
-  step "tests" "${test[@]}" "$source/tests/python" --ignore "$source/tests/python/ranks" "${programs[@]/#/--ignore=}" "${failures[@]/#/--ignore=}"
+  step "tests" "${test[@]}" "$source/tests/python" --ignore "$source/tests/python/ranks" "${starting[@]/#/--ignore=}"
   exit
 fi
 for ranks in 1 2 3 4; do
