@@ -19,7 +19,7 @@ const std::vector<Feature>& features() {
       {"adamw", {"--optimizer", "adamw"}, {"quasi_global_momentum", "decentlam"}},
       {"balance", {"--balance", "measured"}, {"none", "take_over"}},
       {"clip", {"--clip-norm", "1"}, {}},
-      {"ema", {"--ema", "0.9"}, {"validation"}},
+      {"ema", {"--ema", "0.9"}, {"rotating", "validation"}},
       {"mix", {"--mix-every", "2"}, {"none", "allreduce"}},
       {"take_over", {"--take-over", "--shards", "dirichlet:0.5"}, {"allreduce", "balance"}},
       {"validation", {"--validation", "0.2"}, {"ema"}},
@@ -43,8 +43,8 @@ std::string why_no_features(const Plan& plan) {
                                     [&](const Feature& one) { return one.name == name; });
     if (found == features().end()) return fmt::format("there is no \"{}\"", name);
     for (const std::string& other : found->not_with) {
-      if (other == plan.rule || has(plan.with, other))
-        return fmt::format("{} is not for {}", name, other);
+      const bool in_use = other == "rotating" ? plan.rotating : other == plan.rule;
+      if (in_use || has(plan.with, other)) return fmt::format("{} is not for {}", name, other);
     }
   }
   return "";

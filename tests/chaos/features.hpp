@@ -12,7 +12,7 @@ namespace chaos {
 struct Feature {
   std::string name;  ///< as in a schedule's "with"
   std::vector<std::string> options;
-  std::vector<std::string> not_with;  ///< rules, and other features
+  std::vector<std::string> not_with;  ///< rules, arenas, and other features
 };
 
 /// Sorted by name.
