@@ -2,8 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <string_view>
+
+#include "core/split_text.hpp"
 
 namespace fastrun {
 
@@ -23,12 +24,9 @@ CLI::Option* repeated(CLI::Option* option) {
 
 /// Of an empty variable of a shell, too.
 std::string why_no_hosts(const std::string& hosts) {
-  for (std::size_t begin = 0; begin <= hosts.size();) {
-    const std::size_t end = std::min(hosts.find(',', begin), hosts.size());
-    const std::string_view name = std::string_view(hosts).substr(begin, end - begin);
+  for (const std::string_view name : fast::split_text(hosts, ',')) {
     if (name.empty() || name.starts_with('-') || name.starts_with(':'))
       return fmt::format("\"{}\"; names of hosts, separated by commas, are required", hosts);
-    begin = end + 1;
   }
   return {};
 }

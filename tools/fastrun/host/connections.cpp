@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/split_text.hpp"
 #include "fastrun/ranks.hpp"
 
 namespace fastrun {
@@ -57,13 +59,12 @@ std::size_t first_failed(const std::vector<Child>& children) {
 }  // namespace
 
 std::string host_at(std::size_t k, const std::string& hosts) {
-  std::istringstream list(hosts);
-  std::vector<std::string> names;
-  for (std::string name; std::getline(list, name, ',');) {
+  std::vector<std::string_view> names;
+  for (std::string_view name : fast::split_text(hosts, ',')) {
     name = name.substr(0, name.find(':'));
-    if (names.empty() || names.back() != name) names.push_back(name);
+    if (!name.empty() && (names.empty() || names.back() != name)) names.push_back(name);
   }
-  return k < names.size() ? names[k] : "a host";
+  return std::string(k < names.size() ? names[k] : "a host");
 }
 
 std::optional<std::string> Connections::failure(pid_t mpiexec, fast::Clock::time_point now) {
