@@ -10,9 +10,11 @@ namespace fast::algorithm {
 
 /// A worker that reads a message of a newer epoch begins that epoch and does not use the message.
 /// So the first messages of an epoch are empty, and nothing is lost. Workers begin an epoch one
-/// after another, on directed edges up to N exchanges apart: only then does each one send
-/// differences, because a reader subtracts its own for each neighbor that is in its epoch only.
-/// Until all have sent, N exchanges later, differences change the copies, not the weights.
+/// after another: on directed edges, N - 1 exchanges may lie between the first and the last. A
+/// worker sends differences when all have begun, N exchanges after it began. Before that, its own
+/// difference would be lost: a worker subtracts it once for each neighbor of its epoch, and not for
+/// neighbors of an older one. After N more exchanges, all have sent. Until then, differences change
+/// the copies, not the weights.
 class Resynchronization {
  public:
   void start(const RoundInfo& info) { numbers_ = {info.restarts ? 1.0 : 0.0, 0}; }
