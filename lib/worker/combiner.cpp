@@ -12,7 +12,7 @@ constexpr int most_passes = 3;
 /// Staleness 0: published slots do not change before this worker has completed the round.
 class ExactCombiner final : public Combiner {
  public:
-  explicit ExactCombiner(const Context& context) : worker_(context), memory_(context) {}
+  explicit ExactCombiner(const Context& context) : Combiner(context) {}
 
   bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                const algorithm::RoundInfo& info) override {
@@ -25,27 +25,25 @@ class ExactCombiner final : public Combiner {
     const double epoch = std::max(least_epoch_, memory_.epoch_after(arrivals, round));
     const bool restarts = epoch != worker_.mixer.scalars().epoch();
     if (restarts) worker_.mixer.restart(epoch);
-    if (!restarts || worker_.setting.passes_mass()) {
+    if (!restarts || worker_.setting.declared.passes_mass) {
       const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
       combine::Neighborhood near = memory_.neighborhood(arrivals, round);
+      algorithm::RoundInfo now = info;
+      now.restarts = restarts;
       if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
-      worker_.mixer.combine(near, info, fused ? &next : nullptr);
+      worker_.mixer.combine(near, now, fused ? &next : nullptr);
     }
     return std::all_of(arrivals.begin(), arrivals.end(), [&](const Arrival& arrival) {
       return !is_present(arrival) || worker_.exchange.is_intact(arrival);
     });
   }
-
- private:
-  Context worker_;
-  NeighborMemory memory_;
 };
 
 /// Staleness above 0: a slot may be written to while it is read. What was read is checked, and read
 /// again, at most three times, before it is used.
 class OptimisticCombiner final : public Combiner {
  public:
-  explicit OptimisticCombiner(const Context& context) : worker_(context), memory_(context) {}
+  explicit OptimisticCombiner(const Context& context) : Combiner(context) {}
 
   bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                const algorithm::RoundInfo& info) override {
@@ -95,9 +93,6 @@ class OptimisticCombiner final : public Combiner {
     }
     return torn;
   }
-
-  Context worker_;
-  NeighborMemory memory_;
 };
 
 }  // namespace

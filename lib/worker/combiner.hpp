@@ -18,8 +18,14 @@ class Combiner {
                        const algorithm::RoundInfo& info) = 0;
   /// In the coming round, rules that remember neighbors are in that epoch or in a newer one.
   void begin_epoch(double epoch) { least_epoch_ = epoch; }
+  /// See NeighborMemory.
+  void leave_out_rounds() { memory_.leave_out_rounds(); }
 
  protected:
+  explicit Combiner(const Context& context) : worker_(context), memory_(context) {}
+
+  Context worker_;
+  NeighborMemory memory_;
   double least_epoch_ = 0;
 };
 

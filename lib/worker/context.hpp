@@ -37,8 +37,6 @@ struct Setting {
   }
   /// The pass that combines writes the next publication, too.
   bool fused() const { return before_step() && !declared.surveys; }
-  /// The rule passes on shares of a worker's mass (push_sum). Other rules average.
-  bool passes_mass() const { return declared.mixing == algorithm::Mixing::column_stochastic; }
   bool sends_sums() const { return worker::sends_sums(declared, options); }
   /// The rule's state refers to the mixing weights: with others it begins anew.
   bool remembers_weights() const {

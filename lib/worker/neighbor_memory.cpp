@@ -16,34 +16,45 @@ int NeighborMemory::rank_of(int worker) const {
   return seats ? seats->table().holder(worker) : 0;
 }
 
-/// True when any neighbor of the round has left, has come back or is another rank since the last
-/// time that this worker met it.
-bool NeighborMemory::note(const std::vector<Arrival>& arrivals, const RoundEdges& edges) {
-  bool changed = false;
+/// Whether any neighbor of the round has left, has come back or is another rank since the last time
+/// that this worker met it.
+NeighborMemory::Changes NeighborMemory::note(const std::vector<Arrival>& arrivals,
+                                             const RoundEdges& edges) {
+  Changes changes;
   for (const Arrival& arrival : arrivals) {
     const bool there = is_present(arrival) || arrival.state == Arrival::State::torn;
-    changed |= presence_.note(arrival.worker, there ? std::optional(arrival.rank) : std::nullopt);
+    const auto rank = there ? std::optional(arrival.rank) : std::nullopt;
+    const Presence::Change change = presence_.note(arrival.worker, rank);
+    changes.any |= change != Presence::Change::none;
+    changes.source_came |= change == Presence::Change::came;
   }
-  if (!worker_.setting.passes_mass()) return changed;
+  if (!worker_.setting.declared.passes_mass) return changes;
   for (const int reader : edges.destinations) {
     if (std::binary_search(edges.sources.begin(), edges.sources.end(), reader)) continue;
     const Arrival::State state = worker_.exchange.look(reader, worker_.progress.combinations);
     const bool there = state == Arrival::State::present;
-    changed |= presence_.note(reader, there ? std::optional(rank_of(reader)) : std::nullopt);
+    const auto rank = there ? std::optional(rank_of(reader)) : std::nullopt;
+    changes.any |= presence_.note(reader, rank) != Presence::Change::none;
   }
-  return changed;
+  return changes;
 }
 
 double NeighborMemory::epoch_after(const std::vector<Arrival>& arrivals,
                                    const RoundPlan::Round& round) {
-  double newest = worker_.mixer.scalars().epoch();
-  if (!worker_.setting.declared.remembers_neighbors) return newest;
-  if (note(arrivals, round.edges)) ++newest;
+  const double own = worker_.mixer.scalars().epoch();
+  if (!worker_.setting.declared.remembers_neighbors) return own;
+  const Changes changes = note(arrivals, round.edges);
+  double heard = 0;
+  bool any_present = false;
   for (const Arrival& arrival : arrivals) {
-    if (is_present(arrival))
-      newest = std::max(newest, worker_.mixer.scalars().epoch_of(arrival.payload));
+    if (!is_present(arrival)) continue;
+    any_present = true;
+    heard = std::max(heard, worker_.mixer.scalars().epoch_of(arrival.payload));
   }
-  return newest;
+  // What was sent in the neighbors' epoch before is lost to this worker: all begin another one.
+  const bool left_out = any_present && std::exchange(left_out_rounds_, false);
+  if (left_out || changes.source_came) heard += 1;
+  return std::max(own + (changes.any ? 1 : 0), heard);
 }
 
 /// The shares of absent readers stay with this worker.

@@ -14,11 +14,13 @@ class Presence {
   explicit Presence(int workers) : met_(static_cast<std::size_t>(workers), anyone) {}
 
   bool is_absent(int worker) const { return !met_[static_cast<std::size_t>(worker)]; }
-  /// `rank` is there for that worker; none: it is absent. True when the worker has left or come
-  /// back since it was noted last, or when another rank is in its place.
-  bool note(int worker, std::optional<int> rank) {
+  enum class Change { none, left, came, other };  ///< other: another rank is in its place
+  /// `rank` is there for that worker; none: it is absent. What has changed since it was noted last.
+  Change note(int worker, std::optional<int> rank) {
     const auto before = std::exchange(met_[static_cast<std::size_t>(worker)], rank);
-    return before != rank && !(before == anyone && rank);
+    if (before == rank || (before == anyone && rank)) return Change::none;
+    if (!rank) return Change::left;
+    return before ? Change::other : Change::came;
   }
 
  private:

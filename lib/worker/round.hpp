@@ -25,6 +25,8 @@ class Round {
   bool run(const algorithm::RoundInfo& info);
   /// See Combiner::begin_epoch().
   void begin_epoch(double epoch) { combiner_->begin_epoch(epoch); }
+  /// See NeighborMemory.
+  void leave_out_rounds() { combiner_->leave_out_rounds(); }
 
  private:
   bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,

@@ -141,6 +141,7 @@ void Worker::Impl::enter(const std::optional<exchange::SeatOffer>& offer) {
   }
   // The run may have grown since this spare was offered its seat.
   entered = entry.take_seat(*offer, [this](std::int64_t rounds) { return growth.begin(rounds); });
+  if (!offer->is_unused()) round.leave_out_rounds();
 }
 
 /// Collective, if the rule averages over all workers.
@@ -225,6 +226,7 @@ void Worker::Impl::rejoin() {
     growth.prepare(rounds);
     return seats ? seats->growth().entered() : 0;
   });
+  round.leave_out_rounds();
 }
 
 void Worker::Impl::republish() {

@@ -146,21 +146,24 @@ double tolerance(const Plan& plan) {
   if (plan.staleness != 0) most = std::max(most, bound.stale);
   if (plan.staleness < 0) most = std::max(most, bound.unbounded);
   const fast::Schedule schedule = schedule_of(plan);
-  if (!schedule.is_static() || !is_undirected(schedule)) most = std::max(most, bound.changing);
+  const bool balances_directed = plan.rule == "gradient_tracking" && schedule.is_static();
+  if (!balances_directed && (!schedule.is_static() || !is_undirected(schedule)))
+    most = std::max(most, bound.changing);
   return most;
-}
-
-bool keeps_mean_without_some(const Plan& plan) {
-  if (plan.rule == "none") return true;
-  const fast::Schedule schedule = schedule_of(plan);
-  if (plan.rule == "push_sum") return schedule.is_static();
-  return is_undirected(schedule);
 }
 
 bool may_stop_reaching(const Plan& plan) {
   const fast::Schedule schedule = schedule_of(plan);
   const bool directed = schedule.is_static() && !schedule.at(0).is_symmetric();
   return directed && (has_links(plan) || !parts_are_strong(plan, schedule));
+}
+
+bool keeps_mean_without_some(const Plan& plan) {
+  if (plan.rule == "none") return true;
+  const fast::Schedule schedule = schedule_of(plan);
+  if (plan.rule == "push_sum") return schedule.is_static();
+  if (is_undirected(schedule)) return true;
+  return plan.rule == "gradient_tracking" && schedule.is_static() && !may_stop_reaching(plan);
 }
 
 }  // namespace chaos

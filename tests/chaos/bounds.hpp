@@ -29,8 +29,9 @@ const Bound& bound_of(std::string_view rule);
 
 /// Of the plan's staleness, topology and codec.
 double tolerance(const Plan& plan);
-/// Whether the mean is kept without some workers: undirected edges, or push_sum. Otherwise each
-/// survivor ends between the lowest and the highest target.
+/// Whether the mean is kept without some workers: undirected edges, push_sum, or gradient_tracking
+/// where all can still reach each other. Otherwise each survivor ends between the lowest and the
+/// highest target.
 bool keeps_mean_without_some(const Plan& plan);
 /// Whether events can leave workers that no other one reaches along directed edges, or for a while.
 /// push_sum then keeps no mean: each worker ends between the lowest and the highest target.

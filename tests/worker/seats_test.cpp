@@ -159,7 +159,7 @@ void compute_until_replaced(const Group& group) {
 }
 
 /// The weights of all seats in the end.
-std::vector<double> train_with_two_losses(const Run& run) {
+std::vector<double> train_with_two_losses(const Run& run, int rounds = 800) {
   std::vector<double> ends;
   std::mutex mutex;
   std::atomic<int> deaths{0};
@@ -175,7 +175,7 @@ std::vector<double> train_with_two_losses(const Run& run) {
     options.algorithm = algorithm::by_name(run.rule, run.parameters);
     Worker worker(group, run.topology, {view_of("x", std::span(x))}, options);
     const bool first = threads.rank() == lost_worker, second = threads.rank() == second_lost;
-    while (worker.round() < (first ? run.dies_in : second ? second_dies_in : 800)) {
+    while (worker.round() < (first ? run.dies_in : second ? second_dies_in : rounds)) {
       const auto step = [&] {
         if (!second && worker.round() >= second_dies_in) compute_until_replaced(group);
         for (double& value : x) value += 0.02 * (target(worker.rank()) - value);
@@ -241,6 +241,16 @@ TEST_CASE("a second spare, on another seat, restarts the rules that remember the
     CHECK(sum == Approx(optimum(run.workers)).margin(0.1));
     CAPTURE(ends[0], ends[1], ends[2], ends[3], ends[4]);
     for (const double end : ends) CHECK(end == Approx(sum).margin(3.0));
+  }
+}
+
+TEST_CASE("gradient tracking goes to the optimum on directed edges, too, after spares came") {
+  const TopologyRule directed = stencil::ring(true);
+  for (const int workers : {4, 5, 7}) {
+    const Run run{"gradient_tracking", 0, workers, 2, false, {}, "identity", directed};
+    INFO(run.text());
+    for (const double end : train_with_two_losses(run, 4000))
+      CHECK(end == Approx(optimum(workers)).margin(1e-6));
   }
 }
 

@@ -122,6 +122,9 @@ struct Declaration {
   /// correction or mass that sums to a constant over all workers). When a neighbor leaves or comes
   /// back, all workers that can reach each other begin the state anew with Sweep::start.
   bool remembers_neighbors = false;
+  /// Readers divide what a worker sends, and it keeps the shares of absent readers (see
+  /// RoundInfo::self_weight). Needs columns of weights that sum to 1.
+  bool passes_mass = false;
   bool needs_static_topology = false;
   /// The rule keeps differences between workers' weights as they are in start(): all workers must
   /// start equal.
@@ -144,12 +147,14 @@ struct RoundInfo {
   std::int64_t round = 0;
   bool asynchronous = false;  ///< the staleness bound is above 0
   bool starts_equal = false;  ///< in start() only: all workers have these same weights
-  bool restarts = false;      ///< in start() only: in the midst of training
-  int workers = 0;            ///< of the run, in combine()
-  double learning_rate = 0;   ///< of the step just made; 0 when the caller gave none
-  double largest_rate = 0;    ///< of the run's steps so far, as the caller knows it; or 0
-  /// W_ii, with the shares of workers that have left where weights are column-stochastic; with
-  /// neighbor_weight known in combine() only.
+  /// In start(): in the midst of training. In combine(), of rules that pass mass: start() has just
+  /// been called, so own is of the time before, and pull is not.
+  bool restarts = false;
+  int workers = 0;           ///< of the run, in combine()
+  double learning_rate = 0;  ///< of the step just made; 0 when the caller gave none
+  double largest_rate = 0;   ///< of the run's steps so far, as the caller knows it; or 0
+  /// W_ii; of rules that pass mass, with the shares of absent readers, and 0 when the rule
+  /// restarts. Known in combine() only, as neighbor_weight.
   double self_weight = 1;
   double neighbor_weight = 0;    ///< Σ_{j≠i} W_ij of the neighbors present
   std::uint64_t parameters = 0;  ///< elements of the whole model, buffers left out

@@ -13,7 +13,14 @@ Declaration GradientTracking::declare() {
           .payload_vectors = 2,
           .state_vectors = 2,
           .remembers_neighbors = true,
+          .passes_mass = true,
           .why_bounded = "asynchronous tracking is analyzed for bounded delays only"};
+}
+
+void GradientTracking::begin_combine(const RoundInfo& info, std::span<const double>,
+                                     std::span<const double>) {
+  unheard_ = info.neighbor_weight > 0 ? 0 : unheard_ + 1;
+  is_alone_ = unheard_ > info.workers;
 }
 
 Rule gradient_tracking() { return elementwise(GradientTracking{}); }

@@ -13,7 +13,11 @@ namespace fast::algorithm {
 /// what is on its way remain that of the steps: ASY-SONATA (Tian, Sun & Scutari 2018, arXiv
 /// 1803.10359), with slots and messages of 8 bytes an element. State: where the worker stood, and
 /// W_{t-1} y_{t-1} - δ_{t-1}, so that y_t is that plus δ_t.
-struct GradientTracking {
+/// Without some workers, rows of W sum to 1 for x, and columns for y: AB, or Push-Pull (Pu, Shi, Xu
+/// & Nedić 2018, arXiv 1810.06653). A worker that has heard nobody in as many combinations as there
+/// are workers would give its tracker away and stand still. It makes its own steps.
+class GradientTracking {
+ public:
   using Arithmetic = GradientTracking;
 
   static Declaration declare();
@@ -27,20 +31,39 @@ struct GradientTracking {
     for (std::size_t e = 0; e < block.count; ++e) {
       const T x = block.state[0][e];
       block.payload[0][e] = x;
-      block.payload[1][e] = block.state[1][e] + (block.current[e] - x);
+      block.payload[1][e] = is_alone_ ? T{0} : block.state[1][e] + (block.current[e] - x);
     }
   }
+  void begin_combine(const RoundInfo& info, std::span<const double> own,
+                     std::span<const double> pull);
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {
+    if (is_alone_) return stand_still(block);
+    if (block.info.restarts) return take_shares(block);
+    // Not 0 where a neighbor is there in one direction only.
+    const T kept = static_cast<T>(block.info.self_weight + block.info.neighbor_weight - 1);
     for (std::size_t e = 0; e < block.count; ++e) {
       const T x = block.own[0][e], y = block.own[1][e];
       const T delta = block.current[e] - x;
       const T next = x + block.pull[0][e] + y;
-      block.state[1][e] = y + block.pull[1][e] - delta;
+      block.state[1][e] = y + kept * y + block.pull[1][e] - delta;
       block.state[0][e] = next;
       block.current[e] = next;
     }
   }
+
+ private:
+  /// Of neighbors that began before this worker: what they sent it is part of the trackers' sum.
+  template <class T>
+  FAST_HOST_DEVICE static void take_shares(const Block<T>& block) {
+    const T weight = static_cast<T>(block.info.neighbor_weight);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.state[1][e] = weight * block.own[1][e] + block.pull[1][e];
+    }
+  }
+
+  std::int64_t unheard_ = 0;  ///< combinations since it last heard a neighbor
+  bool is_alone_ = false;
 };
 
 }  // namespace fast::algorithm

@@ -94,8 +94,7 @@ int Preparation::seat(const Ready& ready) const {
 
 void Preparation::fill(Ready& ready) {
   ready.mixer = make_mixer(agreed_.layout, options_, seat(ready));
-  const bool passes_mass =
-      options_.algorithm.declaration().mixing == algorithm::Mixing::column_stochastic;
+  const bool passes_mass = options_.algorithm.declaration().passes_mass;
   if (ready.offer) keeper_->growth().enter(std::max(ready.offer->growth, keeper_->growth().past()));
   const Wired wired = this->wired();
   ready.plan = std::make_shared<RoundPlan>(wired.schedule, seat(ready), wired.weights.rule,

@@ -70,6 +70,26 @@ TEST_CASE("a worker that is a source in one round and only a reader in another i
   }
 }
 
+TEST_CASE("a worker that has missed messages begins a newer epoch than any of its neighbors") {
+  Scene scene(1, 3, stencil::ring(), with(algorithm::gradient_tracking()));
+  const auto round = scene.plan.at(0);
+  const auto there = [&](double epoch) {
+    return std::vector{scene.arrival(0, 1, epoch), scene.arrival(2, 1)};
+  };
+  NeighborMemory memory(scene.context);
+  memory.leave_out_rounds();
+  CHECK(memory.epoch_after({Scene::absent(0), Scene::absent(2)}, *round) == 1);
+  scene.mixer.restart(1);
+  CHECK(memory.epoch_after(there(4), *round) == 5);
+  scene.mixer.restart(5);
+  CHECK(memory.epoch_after(there(5), *round) == 5);  // once
+
+  // Worker 0 was away, and has begun epoch 6, and sent, before its return was noticed here.
+  CHECK(memory.epoch_after({Scene::absent(0), scene.arrival(2, 5)}, *round) == 6);
+  scene.mixer.restart(6);
+  CHECK(memory.epoch_after(there(6), *round) == 7);
+}
+
 TEST_CASE("a torn payload is no departure") {
   Scene scene(1, 3, stencil::ring(), with(algorithm::gradient_tracking()));
   NeighborMemory memory(scene.context);
