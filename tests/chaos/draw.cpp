@@ -21,7 +21,9 @@ using fast::Rng;
 
 constexpr int attempts = 200;
 constexpr int most_workers = 16, few_workers = 8, most_in_training = 4, most_on_hosts = 6;
-constexpr int most_tracking_directed = 8;   ///< stable at rates below .09 on a ring, .054 for nine
+constexpr int most_tracking_directed = 8;  ///< stable at rates below .09 on a ring, .054 for nine
+/// Stable with current messages, and with messages three rounds old.
+constexpr int most_momentum_directed = 11, most_momentum_stale = 4;
 constexpr int most_with_large_weights = 4;  ///< or a round takes half a second through the switch
 
 const std::vector<std::string> topologies = {"ring",
@@ -187,6 +189,9 @@ std::string why_no_theory(const Plan& plan, const fast::algorithm::Declaration& 
   if (rule.name == "gradient_tracking" && directed &&
       (plan.staleness != 0 || plan.workers > most_tracking_directed))
     return "gradient_tracking diverges on a directed ring at this rate";
+  if (rule.name == "quasi_global_momentum" && directed &&
+      plan.workers > (plan.staleness == 0 ? most_momentum_directed : most_momentum_stale))
+    return "quasi_global_momentum diverges on a directed ring at this rate";
   return "";
 }
 
