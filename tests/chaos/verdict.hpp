@@ -14,7 +14,8 @@ struct Result {
   int rank = 0;
   double mean = 0, own = 0, longest_s = 0;
   int torn = 0, lost = 0, rejoined = 0;
-  double mass = 0;  ///< of push_sum, in settled_round()
+  int since_rejoined = 0;  ///< rounds; of all where it never did
+  double mass = 0;         ///< of push_sum, in settled_round()
 };
 
 /// Of those workers that came to the end.

@@ -176,12 +176,15 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
   if (plan.rotating) arena.emplace(worker);
   int torn = 0;
   double longest_s = 0, mass = 0;
+  std::int64_t rejoined = 0, since_rejoined = 0;
   while (worker.round() < rounds_of(plan) || others_are_at_it(plan, group.rank(), directory)) {
     events.at(worker.round());
     if (worker.round() % 20 == 0)
       std::ofstream(fmt::format("{}/progress-{}", directory, group.rank())) << worker.round();
     const auto began = Clock::now();
     make_round(worker, *problem, arena, events);
+    since_rejoined =
+        std::exchange(rejoined, worker.stats().rejoined) == rejoined ? since_rejoined + 1 : 0;
     longest_s = std::max(longest_s, Seconds(Clock::now() - began).count());
     if (!arena) torn += problem->torn() ? 1 : 0;
     if (worker.round() <= settled_round(plan)) mass = mass_of(worker);
@@ -191,10 +194,9 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
   const double own = problem->result();
   worker.mean_model(problem->parameters());
   torn += problem->torn() ? 1 : 0;
-  const WorkerStats stats = worker.stats();
   std::ofstream(fmt::format("{}/result-{}", directory, group.rank()))
-      << fmt::format("{} {} {} {} {} {} {}\n", problem->result(), own, torn, longest_s,
-                     worker.departed().lost.size(), stats.rejoined, mass);
+      << fmt::format("{} {} {} {} {} {} {} {}\n", problem->result(), own, torn, longest_s,
+                     worker.departed().lost.size(), rejoined, since_rejoined, mass);
   leave(worker, group);
 }
 
