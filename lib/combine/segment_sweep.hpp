@@ -267,7 +267,8 @@ struct HostMixer::SegmentSweep {
     T* pull = keep ? kept(mixer.gathered_[i], first) : pull_scratch[i];
     if (pulls) {
       pull_towards(k, pull, is_buffer ? block.current : block.own[i], first, block.count);
-      if (keeps_own) block.own[i] = kept(mixer.sent_[i], first);
+      // Of a message before the restart nobody knows but what it says.
+      if (keeps_own && !pass.info.restarts) block.own[i] = kept(mixer.sent_[i], first);
     }
     block.pull[i] = pass.pull == nullptr ? pull
                                          : load(at<Stored>(*pass.pull, k, piece.code_offset(first)),

@@ -72,6 +72,7 @@ Entered Entry::join(const exchange::SeatOffer& offer, const Recovery::ComeTo& co
 
 /// The others read this spare's publications when it has taken the seat: it publishes before.
 Entered Entry::replace(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
+  replaces_ = true;
   recovery_.take_seat(publisher_, offer, come_to);
   announce_running();
   if (!seats_->take()) return Entered::seat_taken;

@@ -33,6 +33,8 @@ class Entry {
   void begin();
   /// The worker was a spare. `come_to`: see Recovery.
   Entered take_seat(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);
+  /// On its seat there was another worker, or was to be: the others may be in the midst of rounds.
+  bool replaces() const { return replaces_; }
 
  private:
   void adopt_initial();
@@ -47,6 +49,7 @@ class Entry {
   Publisher& publisher_;
   const ModelReader& reader_;
   Recovery& recovery_;
+  bool replaces_ = false;
 };
 
 }  // namespace fast::worker

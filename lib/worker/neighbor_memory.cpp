@@ -28,7 +28,7 @@ NeighborMemory::Changes NeighborMemory::note(const std::vector<Arrival>& arrival
     changes.any |= change != Presence::Change::none;
     changes.source_came |= change == Presence::Change::came;
   }
-  if (!worker_.setting.declared.passes_mass) return changes;
+  if (!worker_.setting.declared.divides()) return changes;
   for (const int reader : edges.destinations) {
     if (std::binary_search(edges.sources.begin(), edges.sources.end(), reader)) continue;
     const Arrival::State state = worker_.exchange.look(reader, worker_.progress.combinations);

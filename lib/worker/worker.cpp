@@ -141,7 +141,7 @@ void Worker::Impl::enter(const std::optional<exchange::SeatOffer>& offer) {
   }
   // The run may have grown since this spare was offered its seat.
   entered = entry.take_seat(*offer, [this](std::int64_t rounds) { return growth.begin(rounds); });
-  if (!offer->is_unused()) round.leave_out_rounds();
+  if (entry.replaces()) round.leave_out_rounds();
 }
 
 /// Collective, if the rule averages over all workers.

@@ -28,6 +28,7 @@ class Rule:
     mixing = "doubly_stochastic"  #: what it needs of the mixing matrix
     publishes_weights_apart = False  #: payload 0 is not what the mean model is made of
     remembers_neighbors = False  #: the state refers to what neighbors have sent
+    passes_mass = False  #: readers divide what is sent; always so with mixing "column_stochastic"
     needs_static_topology = False
     needs_learning_rate = False
     why_exact = ""  #: why codecs that lose something are refused; empty: they fit

@@ -173,6 +173,7 @@ std::shared_ptr<const Declared> declared_by(nb::handle rule) {
   d.mixing = mixing_by_name(attribute<std::string>(rule, "mixing"));
   d.publishes_weights_apart = attribute<bool>(rule, "publishes_weights_apart");
   d.remembers_neighbors = attribute<bool>(rule, "remembers_neighbors");
+  d.passes_mass = attribute<bool>(rule, "passes_mass");
   d.needs_static_topology = attribute<bool>(rule, "needs_static_topology");
   d.needs_learning_rate = attribute<bool>(rule, "needs_learning_rate");
   d.parameters = nb::cast<std::string>(nb::str(rule.attr("parameters")));
@@ -252,10 +253,14 @@ void bind_rule(nb::module_& module) {
                    "The staleness bound is above 0.")
       .def_prop_ro("starts_equal", fact([](const RoundInfo& info) { return info.starts_equal; }),
                    "In start() only: all workers have these same weights.")
+      .def_prop_ro("restarts", fact([](const RoundInfo& info) { return info.restarts; }),
+                   "In start(): in the midst of training. In combine(): start() has just been "
+                   "called.")
       .def_prop_ro("learning_rate", fact([](const RoundInfo& info) { return info.learning_rate; }),
                    "Of the step just made; 0 when none was given.")
       .def_prop_ro("self_weight", fact([](const RoundInfo& info) { return info.self_weight; }),
-                   "W_ii, in combine() only.")
+                   "W_ii, with the shares of absent readers if the rule passes mass; in combine() "
+                   "only.")
       .def_prop_ro("neighbor_weight",
                    fact([](const RoundInfo& info) { return info.neighbor_weight; }),
                    "Sum of W_ij over the neighbors present, in combine() only.");

@@ -175,6 +175,15 @@ def run(case, streaming=None):
                 d = (phi - x).mean(axis=0)
                 m = par["beta"] * m + d
                 phi = phi - par["eta"] * (d + par["beta"] * m if par["nesterov"] else m)
+            elif name == "sparse_diloco":
+                m = par["beta"] * m + x - phi
+                count = max(1, int(par["fraction"] * dim))
+                q = np.zeros_like(m)
+                for i in range(n):
+                    largest = np.argsort(-np.abs(m[i]))[:count]
+                    q[i, largest] = m[i, largest]
+                m = m - q
+                phi = phi + par["eta"] * q.mean(axis=0)
             elif name == "noloco":
                 m = par["beta"] * m + par["a"] * (w @ x - phi)
                 phi = phi + m
@@ -267,6 +276,10 @@ def extra_cases(seed=12, dim=7, rounds=40):
         ("gasloc", 6, r6, dict(period=3, eta=0.9, alpha=0.7, gamma=0.3), dict(steps=s6)),
         ("gasloc", 8, e8, dict(period=1, eta=1.0, alpha=0.8, gamma=0.2, momentum=0.5), dict(steps=s8)),
         ("awc", 5, r5, dict(consensus=1.0), dict(steps=s5)),
+        ("sparse_diloco", 5, complete(5), dict(period=4, eta=0.8, beta=0.9, fraction=0.3), {}),
+        ("sparse_diloco", 6, complete(6), dict(period=2, eta=1.0, beta=0.5, fraction=0.01, momentum=0.4), {}),
+        ("sparse_diloco", 5, complete(5), dict(period=3, eta=0.6, beta=0.95, fraction=0.6), dict(steps=s5)),
+        ("sparse_diloco", 6, complete(6), dict(period=4, eta=0.7, beta=0.0, fraction=1.0), {}),
     ]
     for row in table:
         yield case_of(rng, rounds, dim, *row)
@@ -323,7 +336,7 @@ def for_library(case):
     if case["algorithm"] == "sparta":
         parameters = dict(fraction=1 / case["run"], seed=case["seed"])
     keep = ("workers", "lr", "rounds", "weights", "a", "b", "start", "trajectory", "rates", "codec", "steps")
-    return dict(algorithm=case["algorithm"].removeprefix("streaming_"), parameters=parameters,
+    return dict(algorithm=case["algorithm"].removeprefix("streaming_").removeprefix("sparse_"), parameters=parameters,
                 inner_momentum=inner, **{k: case[k] for k in keep if k in case})
 
 
@@ -487,6 +500,18 @@ def check_steps(log, list_of_cases):
     log("  steps: the plain mean of ends goes to the optimum of all samples, up to the rate")
 
 
+def check_sparse(log, list_of_cases):
+    for case in list_of_cases:
+        if case["algorithm"] != "sparse_diloco":
+            continue
+        par = case["parameters"]
+        plain = run(like(case, "diloco", dict(par, beta=0.0, nesterov=False)))
+        assert far(run(like(case, "sparse_diloco", dict(par, fraction=1.0))), plain) < 1e-13
+        if par["fraction"] < 1:
+            assert far(run(case), plain) > 1e-3
+    log("  sparse: all entries is diloco without momentum")
+
+
 def check_conventions(log, path):
     """The old cases of local, awc and atc: what a round is, and how weights are counted."""
     done = 0
@@ -547,6 +572,7 @@ if __name__ == "__main__":
     extra = list(extra_cases())
     check_halves(say, extra)
     check_steps(say, extra)
+    check_sparse(say, extra)
     for name, some in (("golden_outer.json", raw), ("golden_extra.json", extra)):
         result = [run(case) for case in some]
         check_sensitive(say, result)

@@ -123,8 +123,10 @@ struct Declaration {
   /// back, all workers that can reach each other begin the state anew with Sweep::start.
   bool remembers_neighbors = false;
   /// Readers divide what a worker sends, and it keeps the shares of absent readers (see
-  /// RoundInfo::self_weight). Needs columns of weights that sum to 1.
+  /// RoundInfo::self_weight). Needs columns of weights that sum to 1. Always so with
+  /// Mixing::column_stochastic.
   bool passes_mass = false;
+  bool divides() const { return passes_mass || mixing == Mixing::column_stochastic; }
   bool needs_static_topology = false;
   /// The rule keeps differences between workers' weights as they are in start(): all workers must
   /// start equal.

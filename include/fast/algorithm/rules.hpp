@@ -94,6 +94,9 @@ struct DilocoOptions {
   /// Sends θ - φ in place of θ, which codecs need. Workers must start equal: what their initial
   /// weights differ by stays to the end.
   bool changes = false;
+  /// Above 0: sends this part of the entries of θ - φ, the largest ones, at least one, and adds the
+  /// rest to the next changes, `momentum` times (SparseLoCo). The outer step has no momentum.
+  double fraction = 0;
 };
 /// Local steps, then an outer step of momentum SGD along the mean change of all workers that are
 /// there. Needs the complete graph and staleness 0. The optimizer of the local steps is the

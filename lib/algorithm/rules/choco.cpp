@@ -1,10 +1,9 @@
-#include <algorithm>
-#include <cmath>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 
 #include "algorithm/resynchronization.hpp"
 #include "algorithm/row.hpp"
+#include "algorithm/top_k.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -47,21 +46,13 @@ class Choco {
   }
   template <class T>
   void survey(const Block<T>& block) {
-    if (block.first == 0) magnitudes_.clear();
+    if (block.first == 0) largest_.begin();
     for (std::size_t e = 0; e < block.count; ++e) {
-      magnitudes_.push_back(magnitude(static_cast<double>(block.current[e]) - block.state[0][e]));
+      largest_.add(static_cast<double>(block.current[e]) - block.state[0][e]);
     }
   }
   bool begin_publish(const RoundInfo&, std::span<double>) {
-    const std::size_t keep = sparsity().of(magnitudes_.size());
-    threshold_ = 0;
-    equals_left_ = 0;
-    if (keep == 0) return true;
-    const auto nth = magnitudes_.begin() + static_cast<std::ptrdiff_t>(keep) - 1;
-    std::nth_element(magnitudes_.begin(), nth, magnitudes_.end(), std::greater<>());
-    threshold_ = *nth;
-    equals_left_ = keep - static_cast<std::size_t>(std::count_if(
-                              magnitudes_.begin(), nth, [&](double m) { return m > threshold_; }));
+    largest_.choose(sparsity().of(largest_.count()));
     return true;
   }
   void begin_combine(const RoundInfo& info, std::span<const double>, std::span<const double>) {
@@ -72,9 +63,7 @@ class Choco {
     const bool sends = resynchronization_.sends();
     for (std::size_t e = 0; e < block.count; ++e) {
       const double difference = static_cast<double>(block.current[e]) - block.state[0][e];
-      const bool sent =
-          sends && (magnitude(difference) > threshold_ || is_one_of_the_equals(difference));
-      const T q = sent ? static_cast<T>(difference) : T{0};
+      const T q = sends && largest_.takes(difference) ? static_cast<T>(difference) : T{0};
       block.payload[0][e] = q;
       block.state[0][e] += q;
     }
@@ -93,22 +82,9 @@ class Choco {
 
  private:
   Sparsity sparsity() const { return {options_.top_k, options_.fraction}; }
-  /// NaN counts as the largest: it is to be seen, not kept back.
-  static double magnitude(double difference) {
-    return std::isnan(difference) ? HUGE_VAL : std::abs(difference);
-  }
-  /// Of entries as large as the smallest that is sent, those of lower index are.
-  bool is_one_of_the_equals(double difference) {
-    if (magnitude(difference) != threshold_ || equals_left_ == 0) return false;
-    --equals_left_;
-    return true;
-  }
-
   ChocoOptions options_;
   Resynchronization resynchronization_;
-  std::vector<double> magnitudes_;
-  double threshold_ = 0;
-  std::size_t equals_left_ = 0;
+  TopK largest_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "algorithm/checks.hpp"
 #include "algorithm/row.hpp"
+#include "algorithm/top_k.hpp"
 #include "core/equal_parts.hpp"
 
 namespace fast::algorithm {
@@ -77,6 +78,75 @@ struct StreamingDiLoCo {
   }
 };
 
+/// The largest entries of the changes that have not traveled, whose memory takes the place of the
+/// outer momentum. Bytes: so many entries, each with its index.
+/// State: φ, and e, what has not traveled; momentum is its decay.
+class SparseDiLoCo {
+ public:
+  explicit SparseDiLoCo(const DilocoOptions& options) : options_(options) {}
+
+  Declaration declare() const {
+    Declaration declared = DiLoCo{options_}.declare();
+    declared.summary =
+        "e ← β e + θ - φ; its top-k entries q travel; φ ← φ + η mean of q; e ← e - q";
+    declared.source = "SparseLoCo, Sarfi et al. 2025, arXiv 2508.15706, algorithm 1, without codes";
+    declared.publishes_weights_apart = true;
+    declared.own = Own::message;
+    declared.sparsity = sparsity();
+    declared.why_exact = "it sends few entries as they are";
+    declared.republishes = false;
+    declared.surveys = true;
+    declared.needs_equal_start = true;
+    declared.parameters = fmt::format("period={} rate={} momentum={} delay={} blend={} fraction={}",
+                                      options_.period, options_.rate, options_.momentum,
+                                      options_.delay, options_.blend, options_.fraction);
+    return declared;
+  }
+  template <class T>
+  void start(const Block<T>& block) {
+    stand_still(block);
+  }
+  template <class T>
+  void survey(const Block<T>& block) {
+    if (block.first == 0) largest_.begin();
+    for (std::size_t e = 0; e < block.count; ++e) largest_.add(untold(block, e));
+  }
+  bool begin_publish(const RoundInfo&, std::span<double>) {
+    largest_.choose(sparsity().of(largest_.count()));
+    return true;
+  }
+  template <class T>
+  void publish(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T all = untold(block, e);
+      const T sent = largest_.takes(all) ? all : T{0};
+      block.payload[0][e] = sent;
+      block.state[1][e] = all - sent;
+    }
+  }
+  template <class T>
+  void combine(const Block<T>& block) {
+    const T present = static_cast<T>(block.info.self_weight + block.info.neighbor_weight);
+    const T eta = static_cast<T>(options_.rate);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T phi = block.state[0][e] + eta * (block.own[0][e] + block.pull[0][e] / present);
+      block.state[0][e] = phi;
+      block.current[e] = blended(options_.blend, block.current[e], phi);
+    }
+  }
+
+ private:
+  Sparsity sparsity() const { return {0, options_.fraction}; }
+  template <class T>
+  T untold(const Block<T>& block, std::size_t e) const {
+    return static_cast<T>(options_.momentum) * block.state[1][e] + block.current[e] -
+           block.state[0][e];
+  }
+
+  DilocoOptions options_;
+  TopK largest_;
+};
+
 }  // namespace
 
 Rule diloco(const DilocoOptions& options) {
@@ -85,6 +155,12 @@ Rule diloco(const DilocoOptions& options) {
           options.fragments, options.period);
   require_outer("diloco", options, options.period / options.fragments);
   require_decay("diloco", "momentum", options.momentum);
+  require(options.fraction >= 0 && options.fraction <= 1, ErrorKind::argument,
+          "diloco: fraction {}; it must be at least 0 and at most 1", options.fraction);
+  require(options.fraction == 0 || options.fragments == 1, ErrorKind::argument,
+          "diloco: fraction {} with {} fragments; choose one of both", options.fraction,
+          options.fragments);
+  if (options.fraction > 0) return elementwise(SparseDiLoCo(options));
   if (options.fragments > 1) return elementwise(StreamingDiLoCo{{options}});
   return elementwise(DiLoCo{options});
 }
@@ -99,6 +175,7 @@ const Row rows::diloco{[](ParameterReader& reader) {
   reader.read("delay", options.delay);
   reader.read("blend", options.blend);
   reader.read("changes", options.changes);
+  reader.read("fraction", options.fraction);
   return algorithm::diloco(options);
 }};
 

@@ -2,6 +2,9 @@
 #include "algorithm/row.hpp"
 
 namespace fast::algorithm {
+namespace {
+constexpr double rounding = 1e-9;
+}
 
 Declaration GradientTracking::declare() {
   return {.name = "gradient_tracking",
@@ -19,8 +22,14 @@ Declaration GradientTracking::declare() {
 
 void GradientTracking::begin_combine(const RoundInfo& info, std::span<const double>,
                                      std::span<const double>) {
-  unheard_ = info.neighbor_weight > 0 ? 0 : unheard_ + 1;
-  is_alone_ = unheard_ > info.workers;
+  was_alone_ = is_alone_;
+  if (info.restarts) return;
+  if (info.neighbor_weight > 0) {
+    given_ = 0;
+  } else if (info.self_weight < 1 - rounding) {
+    ++given_;
+  }
+  is_alone_ = given_ > info.workers;
 }
 
 Rule gradient_tracking() { return elementwise(GradientTracking{}); }

@@ -14,8 +14,9 @@ namespace fast::algorithm {
 /// 1803.10359), with slots and messages of 8 bytes an element. State: where the worker stood, and
 /// W_{t-1} y_{t-1} - δ_{t-1}, so that y_t is that plus δ_t.
 /// Without some workers, rows of W sum to 1 for x, and columns for y: AB, or Push-Pull (Pu, Shi, Xu
-/// & Nedić 2018, arXiv 1810.06653). A worker that has heard nobody in as many combinations as there
-/// are workers would give its tracker away and stand still. It makes its own steps.
+/// & Nedić 2018, arXiv 1810.06653). A worker that has only given shares of y in more combinations
+/// than there are workers, and has got none, would stand still. It makes its own steps, without δ
+/// in y: the other trackers then sum to the steps of the others.
 class GradientTracking {
  public:
   using Arithmetic = GradientTracking;
@@ -25,27 +26,28 @@ class GradientTracking {
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
     stand_still(block);
+    given_ = 0;
+    is_alone_ = was_alone_ = false;
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) {
       const T x = block.state[0][e];
       block.payload[0][e] = x;
-      block.payload[1][e] = is_alone_ ? T{0} : block.state[1][e] + (block.current[e] - x);
+      block.payload[1][e] = block.state[1][e] + (is_alone_ ? T{0} : block.current[e] - x);
     }
   }
   void begin_combine(const RoundInfo& info, std::span<const double> own,
                      std::span<const double> pull);
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {
-    if (is_alone_) return stand_still(block);
     if (block.info.restarts) return take_shares(block);
     // Not 0 where a neighbor is there in one direction only.
     const T kept = static_cast<T>(block.info.self_weight + block.info.neighbor_weight - 1);
     for (std::size_t e = 0; e < block.count; ++e) {
       const T x = block.own[0][e], y = block.own[1][e];
-      const T delta = block.current[e] - x;
-      const T next = x + block.pull[0][e] + y;
+      const T delta = was_alone_ ? T{0} : block.current[e] - x;
+      const T next = (was_alone_ ? block.current[e] : x + y) + block.pull[0][e];
       block.state[1][e] = y + kept * y + block.pull[1][e] - delta;
       block.state[0][e] = next;
       block.current[e] = next;
@@ -62,8 +64,9 @@ class GradientTracking {
     }
   }
 
-  std::int64_t unheard_ = 0;  ///< combinations since it last heard a neighbor
+  std::int64_t given_ = 0;  ///< combinations that took shares away and brought none
   bool is_alone_ = false;
+  bool was_alone_ = false;  ///< when it published for this combination
 };
 
 }  // namespace fast::algorithm

@@ -25,7 +25,6 @@ Declaration PushSum::declare() {
           .publishes_weights_apart = true,
           .why_exact = "a rounded value would lose mass or make some",
           .remembers_neighbors = true,
-          .passes_mass = true,
           .why_bounded = "asynchronous push-sum is analyzed for bounded delays only"};
 }
 

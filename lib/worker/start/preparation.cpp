@@ -94,7 +94,7 @@ int Preparation::seat(const Ready& ready) const {
 
 void Preparation::fill(Ready& ready) {
   ready.mixer = make_mixer(agreed_.layout, options_, seat(ready));
-  const bool passes_mass = options_.algorithm.declaration().passes_mass;
+  const bool passes_mass = options_.algorithm.declaration().divides();
   if (ready.offer) keeper_->growth().enter(std::max(ready.offer->growth, keeper_->growth().past()));
   const Wired wired = this->wired();
   ready.plan = std::make_shared<RoundPlan>(wired.schedule, seat(ready), wired.weights.rule,

@@ -165,7 +165,7 @@ struct Scene {
                 mixer_rule(),
                 {}},
         plan(rule.make(size), rank, setting.options.weights, setting.options.lazy_weights,
-             setting.declared.passes_mass),
+             setting.declared.divides()),
         context{setting, progress, exchange, mixer} {
     setting.shape = {mixer.coded().size_bytes(), setting.declared.payload_vectors,
                      mixer.scalars().count(), 0};

@@ -316,6 +316,7 @@ TEST_CASE("outer rules send a payload in every H-th step") {
       {algorithm::gasloc({.period = 50, .changes = true}), "int4", 2 * (5120 / 2 + 4 * 20 + 8.0)},
       {algorithm::gasloc({.period = 50, .changes = true}), "int2", 2 * (5120 / 4 + 8 * 20 + 8.0)},
       {algorithm::diloco({.period = 50, .fragments = 2}), "identity", 4 * (8 + 4 * 2560.0)},
+      {algorithm::diloco({.period = 50, .fraction = 0.01}), "identity", 2 * (8 + 2 * 208.0)},
       {algorithm::noloco({.period = 25}), "int8", 4 * (5120 + 4 * 20.0)},
   };
   for (const Case& each : cases) {
@@ -382,6 +383,13 @@ TEST_CASE("outer rules say what they do not run with") {
              Contains("needs a topology that stays"));
   CHECK_THROWS_WITH(by_name("diloco", {{"period", "50"}, {"delay", "50"}}),
                     Contains("delay 50; it must be at least 0 and below 50"));
+  CHECK_THAT(outer_refusal(stencil::complete(),
+                           outer_options(algorithm::diloco({.fraction = 0.02}), "int8")),
+             Contains("it sends few entries as they are"));
+  CHECK_THROWS_WITH(by_name("diloco", {{"fraction", "0.02"}, {"fragments", "2"}}),
+                    Contains("fraction 0.02 with 2 fragments; choose one of both"));
+  CHECK_THROWS_WITH(by_name("diloco", {{"fraction", "1.5"}}),
+                    Contains("fraction 1.5; it must be at least 0 and at most 1"));
   CHECK_THROWS_WITH(by_name("diloco", {{"period", "50"}, {"fragments", "3"}}),
                     Contains("fragments must be 1 or more and divide the period"));
   CHECK_THROWS_WITH(by_name("gasloc", {{"consensus_step", "0"}}),

@@ -1,0 +1,150 @@
+// gradient_tracking alone, in exchanges of which some are missed. Whatever is missed, the trackers
+// sum to the steps, so that all workers end at the optimum of all.
+#include <fast/algorithm/rules.hpp>
+#include <fast/core/random.hpp>
+#include <fast/mixing/weights.hpp>
+#include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
+
+#include <functional>
+
+#include "support/catch.hpp"
+#include "support/seed.hpp"
+
+using namespace fast;
+using algorithm::Block;
+using algorithm::Sweep;
+
+namespace {
+
+constexpr double rate = 0.05;
+
+struct Worker {
+  std::shared_ptr<algorithm::Algorithm> rule = algorithm::gradient_tracking().make();
+  double x = 1, state[2] = {}, message[2] = {};
+
+  Block<double> block() {
+    Block<double> block;
+    block.count = 1;
+    block.current = &x;
+    for (int k = 0; k < 2; ++k) {
+      block.state[k] = &state[k];
+      block.own[k] = &message[k];
+      block.payload[k] = &message[k];
+    }
+    return block;
+  }
+};
+
+class Run {
+ public:
+  /// Whether `reader` takes the message of `source`.
+  using Takes = std::function<bool(int reader, int source)>;
+
+  explicit Run(Schedule schedule)
+      : schedule_(std::move(schedule)), workers_(static_cast<std::size_t>(schedule_.workers())) {
+    for (Worker& worker : workers_) worker.rule->apply(Sweep::start, worker.block());
+  }
+
+  void rounds(int count, const Takes& takes) {
+    for (int t = 0; t < count; ++t) round(takes);
+  }
+  void round(const Takes& takes) {
+    for (int i = 0; i < size(); ++i) {
+      Worker& worker = of(i);
+      worker.x += rate * (i - worker.x);
+      worker.rule->begin_publish({}, {});
+      worker.rule->apply(Sweep::publish, worker.block());
+    }
+    const std::vector<Worker> sent = workers_;
+    for (int i = 0; i < size(); ++i) combine(i, sent, takes);
+    ++round_;
+  }
+  double x(int i) const { return workers_[static_cast<std::size_t>(i)].x; }
+  /// From the optimum of all.
+  double furthest() const {
+    double furthest = 0;
+    for (const Worker& worker : workers_)
+      furthest = std::max(furthest, std::abs(worker.x - (size() - 1) / 2.0));
+    return furthest;
+  }
+
+ private:
+  int size() const { return static_cast<int>(workers_.size()); }
+  Worker& of(int i) { return workers_[static_cast<std::size_t>(i)]; }
+
+  void combine(int i, const std::vector<Worker>& sent, const Takes& takes) {
+    const Topology topology = schedule_.at(round_);
+    const MixingRow row = mixing_row(topology, i, WeightRule::automatic, false);
+    Block<double> block = of(i).block();
+    block.info.workers = size();
+    block.info.self_weight = row.self;
+    double pull[2] = {};
+    for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
+      const int source = row.neighbors[k];
+      if (!takes(i, source)) continue;
+      block.info.neighbor_weight += row.weights[k];
+      for (int v = 0; v < 2; ++v)
+        pull[v] += row.weights[k] * (sent[static_cast<std::size_t>(source)].message[v] -
+                                     sent[static_cast<std::size_t>(i)].message[v]);
+    }
+    for (int reader = 0; reader < size(); ++reader) {
+      if (reader == i || takes(reader, i)) continue;
+      const MixingRow other = mixing_row(topology, reader, WeightRule::automatic, false);
+      for (std::size_t k = 0; k < other.neighbors.size(); ++k) {
+        if (other.neighbors[k] == i) block.info.self_weight += other.weights[k];
+      }
+    }
+    block.pull[0] = &pull[0];
+    block.pull[1] = &pull[1];
+    of(i).rule->begin_combine(block.info, {}, {});
+    of(i).rule->apply(Sweep::combine, block);
+  }
+
+  Schedule schedule_;
+  std::vector<Worker> workers_;
+  std::int64_t round_ = 0;
+};
+
+bool all(int, int) { return true; }
+
+}  // namespace
+
+TEST_CASE("gradient_tracking ends at the optimum when readers have missed messages at random") {
+  const std::uint64_t seed = test_seed(77);
+  INFO("FAST_TEST_SEED=" << seed);
+  Rng rng(seed);
+  for (const TopologyRule& rule : {stencil::ring(true), stencil::exponential(), stencil::ring()}) {
+    Run run(rule.make(5));
+    run.rounds(300, [&](int, int) { return rng.below(3) != 0; });
+    run.rounds(2000, all);
+    INFO(rule.name());
+    CHECK(run.furthest() < 1e-9);
+  }
+}
+
+TEST_CASE("gradient_tracking ends at the optimum after a worker that only gave was on its own") {
+  for (const int missed : {1, 4, 5, 6, 7, 30, 300}) {
+    Run run(stencil::ring(true).make(4));
+    run.rounds(50, all);
+    run.rounds(missed, [](int reader, int) { return reader != 0; });
+    run.rounds(2000, all);
+    INFO(missed << " combinations");
+    CHECK(run.furthest() < 1e-9);
+  }
+}
+
+TEST_CASE("a worker that only gives goes to its own optimum, with gradient_tracking") {
+  Run run(stencil::ring(true).make(3));
+  run.rounds(2000, [](int reader, int) { return reader != 0; });
+  CHECK(run.x(0) == Approx(0).margin(1e-9));
+}
+
+TEST_CASE("gradient_tracking on matchings that leave a worker idle ends at the optimum") {
+  for (const int workers : {3, 5}) {
+    Run run(schedule::random_matchings().make(workers));
+    run.rounds(6000, all);
+    INFO(workers << " workers");
+    CHECK(run.furthest() < 1e-6);
+  }
+}
