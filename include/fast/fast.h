@@ -206,8 +206,11 @@ fast_status fast_observer_trace_rounds(const char* directory, int worker, size_t
                                        fast_observer** observer);
 /* An event file; TensorBoard shows each directory as a run of its own. */
 fast_status fast_observer_tensorboard(const char* directory, fast_observer** observer);
-/* Serves http://HOST:port/metrics with the label `worker` until nothing uses the observer. */
+/* Serves http://127.0.0.1:port/metrics with the label `worker` until nothing uses the observer. */
 fast_status fast_observer_prometheus(int port, int worker, fast_observer** observer);
+/* The same on another address of this host; 0.0.0.0: all. No encryption and no password. */
+fast_status fast_observer_prometheus_at(const char* address, int port, int worker,
+                                        fast_observer** observer);
 /* What uses the observer keeps it. */
 void fast_observer_free(fast_observer* observer);
 /* Workers and runs that are made with these options tell this observer, and those added before. */

@@ -190,10 +190,16 @@ fast_status fast_observer_tensorboard(const char* directory, fast_observer** obs
 }
 
 fast_status fast_observer_prometheus(int port, int worker, fast_observer** observer) {
+  return fast_observer_prometheus_at("127.0.0.1", port, worker, observer);
+}
+
+fast_status fast_observer_prometheus_at(const char* address, int port, int worker,
+                                        fast_observer** observer) {
   return make_observer(observer, [&] {
+    c::require_given(address, "address");
     require(port >= 1 && port <= 65535, ErrorKind::argument,
             "fast_observer_prometheus: port {}; a port from 1 to 65535 is required", port);
-    return observe::prometheus(port, worker);
+    return observe::prometheus(port, worker, address);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
 #include <thread>
 #include <utility>
 
@@ -58,16 +59,18 @@ class Client final : public httplib::Stream {
 
 class MetricsServer::Server final : public httplib::Server {
  public:
-  Server(int port, int worker, Text text) {
+  Server(const std::string& address, int port, int worker, Text text) {
     route(std::move(text));
     new_task_queue = [] { return new httplib::ThreadPool(1); };
     set_socket_options([](socket_t socket) {  // not REUSEPORT: a port in use stays its owner's
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
-    require(bind_to_port("0.0.0.0", port), ErrorKind::resource,
-            "metrics: worker {} cannot listen on port {}: {}; choose another port", worker, port,
-            std::strerror(errno));
+    errno = 0;
+    require(bind_to_port(address, port), ErrorKind::resource,
+            "metrics: worker {} cannot listen on {} port {}{}{}; choose another port or address",
+            worker, printable(address), port, errno == 0 ? "" : ": ",
+            errno == 0 ? "" : std::strerror(errno));
     thread_ = std::jthread([this] {
       listen_after_bind();
       ended_ = true;
@@ -107,8 +110,8 @@ class MetricsServer::Server final : public httplib::Server {
   std::jthread thread_;
 };
 
-MetricsServer::MetricsServer(int port, int worker, Text text)
-    : server_(std::make_unique<Server>(port, worker, std::move(text))) {}
+MetricsServer::MetricsServer(const std::string& address, int port, int worker, Text text)
+    : server_(std::make_unique<Server>(address, port, worker, std::move(text))) {}
 MetricsServer::~MetricsServer() = default;
 
 }  // namespace fast::observe

@@ -11,8 +11,8 @@ namespace fast::observe {
 class MetricsServer {
  public:
   using Text = std::function<std::string()>;
-  /// Throws Error(resource) when the port cannot be listened on.
-  MetricsServer(int port, int worker, Text text);
+  /// Throws Error(resource) when the address or the port cannot be listened on.
+  MetricsServer(const std::string& address, int port, int worker, Text text);
   /// Waits for no client.
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;

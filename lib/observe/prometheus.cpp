@@ -81,8 +81,8 @@ class Metrics {
 
 class Prometheus final : public Observer {
  public:
-  Prometheus(int port, int worker)
-      : metrics_(worker), server_(port, worker, [registry = metrics_.registry()] {
+  Prometheus(int port, int worker, const std::string& address)
+      : metrics_(worker), server_(address, port, worker, [registry = metrics_.registry()] {
           return prometheus::TextSerializer().Serialize(registry->Collect());
         }) {}
 
@@ -138,10 +138,10 @@ class Prometheus final : public Observer {
 
 }  // namespace
 
-std::shared_ptr<Observer> prometheus(int port, int worker) {
+std::shared_ptr<Observer> prometheus(int port, int worker, const std::string& address) {
   require(port > 0 && port < 65536, ErrorKind::argument,
           "metrics: port {}; a number from 1 to 65535 is required", port);
-  return std::make_shared<Prometheus>(port, worker);
+  return std::make_shared<Prometheus>(port, worker, address);
 }
 
 }  // namespace fast::observe

@@ -64,11 +64,14 @@ class TensorBoard(Ready):
 
 
 class Prometheus(Ready):
-    """Serves http://HOST:PORT/metrics while a worker uses it. Worker 0 has ``port``, worker 1 the next one."""
+    """Serves http://127.0.0.1:PORT/metrics while a worker uses it. Worker 0 has ``port``, worker 1 the next one.
 
-    def __init__(self, port: int, worker: int | None = None) -> None:
+    Other hosts can scrape it if it listens on another address (``listen="0.0.0.0"``: all). There is no encryption and
+    no password."""
+
+    def __init__(self, port: int, worker: int | None = None, listen: str = "127.0.0.1") -> None:
         worker = runtime.rank() if worker is None else worker
-        super().__init__(_core.prometheus(port + worker, worker), worker)
+        super().__init__(_core.prometheus(port + worker, worker, listen), worker)
 
 
 class Metrics(Ready):

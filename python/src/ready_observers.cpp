@@ -36,10 +36,10 @@ ReadyObserver tensorboard(const std::string& directory, nb::handle log) {
   return {observe::tensorboard(directory, log_to(log))};
 }
 
-ReadyObserver prometheus(int port, int worker) {
+ReadyObserver prometheus(int port, int worker, const std::string& address) {
   require(port >= 1 && port <= 65535, ErrorKind::argument,
           "observe.Prometheus: port {}; a port from 1 to 65535 is required", port);
-  return {observe::prometheus(port, worker)};
+  return {observe::prometheus(port, worker, address)};
 }
 
 Metric metric_of(const std::string& name, nb::handle value) {
@@ -121,7 +121,7 @@ void bind_ready_observers(nb::module_& module) {
   module.def("trace", &trace, nb::arg("directory"), nb::arg("worker"), nb::arg("size_bytes"),
              nb::arg("rounds"), nb::arg("log").none());
   module.def("tensorboard", &tensorboard, nb::arg("directory"), nb::arg("log").none());
-  module.def("prometheus", &prometheus, nb::arg("port"), nb::arg("worker"));
+  module.def("prometheus", &prometheus, nb::arg("port"), nb::arg("worker"), nb::arg("address"));
   bind_metrics(module);
 }
 

@@ -277,6 +277,10 @@ TEST_CASE("observers that cannot be made are refused in one line") {
           "/dev/null/board");
   refused(fast_observer_prometheus(0, 0, &observer), FAST_ERROR_ARGUMENT, "port 0");
   refused(fast_observer_prometheus(70000, 0, &observer), FAST_ERROR_ARGUMENT, "port 70000");
+  refused(fast_observer_prometheus_at(nullptr, 9400, 0, &observer), FAST_ERROR_ARGUMENT,
+          "address is NULL");
+  refused(fast_observer_prometheus_at("192.0.2.1", 9400, 0, &observer), FAST_ERROR_RESOURCE,
+          "cannot listen on 192.0.2.1 port 9400");
   CHECK(observer == nullptr);
   Options options;
   refused(fast_options_observe(options.handle, nullptr), FAST_ERROR_ARGUMENT, "observer is NULL");

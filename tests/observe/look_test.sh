@@ -32,6 +32,8 @@ cmp -s "$run/mean-model.safetensors" "$directory/again/mean-model.safetensors" |
 expect "no directory" 1 "--trace" "add --out" -- "$mpiexec" -n 2 "$train" "${small[@]}" --trace
 expect "no timeline" 1 "--trace-rounds" "add --trace" -- \
   "$mpiexec" -n 2 "$train" "${small[@]}" --trace-rounds 1:2
+expect "no port" 1 "--metrics-listen" "add --metrics-port" -- \
+  "$mpiexec" -n 2 "$train" "${small[@]}" --metrics-listen 0.0.0.0
 expect "no number" 1 "FIRST:LAST" -- \
   "$mpiexec" -n 2 "$train" "${small[@]}" --out "$directory/x" --trace --trace-rounds 5
 expect "nothing to merge" 1 "train with --trace" -- "$trace" merge "$directory"

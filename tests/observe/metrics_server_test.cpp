@@ -6,6 +6,7 @@
 
 #include <array>
 #include <fast/core/deadline.hpp>
+#include <fast/observe/prometheus.hpp>
 #include <memory>
 #include <string_view>
 
@@ -69,8 +70,20 @@ std::string answer_to(int port, std::string_view request) {
   return client.answer();
 }
 
+/// 127.0.0.2 is this machine too, but another address than 127.0.0.1.
+bool answers_at_another_address(int port) {
+  sockaddr_in address = loopback(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  const bool connected =
+      connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(socket);
+  return connected;
+}
+
 double seconds_since(Clock::time_point began) { return Seconds(Clock::now() - began).count(); }
 
+constexpr char this_host[] = "127.0.0.1";
 constexpr std::string_view get = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
 
 }  // namespace
@@ -78,7 +91,8 @@ constexpr std::string_view get = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
 TEST_CASE("a client gets the present text of /metrics, and nothing else") {
   const int port = free_port();
   int asked = 0;
-  const MetricsServer server(port, 0, [&asked] { return "asked " + std::to_string(++asked); });
+  const MetricsServer server(this_host, port, 0,
+                             [&asked] { return "asked " + std::to_string(++asked); });
   const std::string first = answer_to(port, get), second = answer_to(port, get);
   CHECK_THAT(first, ContainsSubstring("200 OK") && ContainsSubstring("asked 1"));
   CHECK_THAT(first, ContainsSubstring("text/plain; version=0.0.4"));
@@ -91,7 +105,7 @@ TEST_CASE("a client gets the present text of /metrics, and nothing else") {
 TEST_CASE("a text that is longer than the system's buffers comes whole") {
   const int port = free_port();
   const std::string text(std::size_t{8} << 20, 'x');
-  const MetricsServer server(port, 0, [&text] { return text; });
+  const MetricsServer server(this_host, port, 0, [&text] { return text; });
   const std::string answer = answer_to(port, get);
   REQUIRE(answer.size() > text.size());
   CHECK(answer.ends_with(text));
@@ -99,7 +113,7 @@ TEST_CASE("a text that is longer than the system's buffers comes whole") {
 
 TEST_CASE("a client that sends nothing is cut off, and others are answered") {
   const int port = free_port();
-  const MetricsServer server(port, 0, [] { return "here"; });
+  const MetricsServer server(this_host, port, 0, [] { return "here"; });
   const Client silent(port);
   const auto began = Clock::now();
   CHECK_THAT(answer_to(port, get), ContainsSubstring("here"));
@@ -108,11 +122,40 @@ TEST_CASE("a client that sends nothing is cut off, and others are answered") {
 
 TEST_CASE("the end waits for no client") {
   const int port = free_port();
-  auto server = std::make_unique<MetricsServer>(port, 0, [] { return "here"; });
+  auto server = std::make_unique<MetricsServer>(this_host, port, 0, [] { return "here"; });
   const Client slow(port), waiting(port);
   slow.send("GET /metrics HTTP/1.1\r\n");
   waiting.send("GET ");
   const auto began = Clock::now();
   server.reset();
   CHECK(seconds_since(began) < 1);
+}
+
+TEST_CASE("only the address that is given is listened on") {
+  const int port = free_port();
+  {
+    const MetricsServer server(this_host, port, 0, [] { return "here"; });
+    CHECK_THAT(answer_to(port, get), ContainsSubstring("here"));
+    CHECK_FALSE(answers_at_another_address(port));
+  }
+  const MetricsServer all("0.0.0.0", port, 0, [] { return "here"; });
+  CHECK_THAT(answer_to(port, get), ContainsSubstring("here"));
+  CHECK(answers_at_another_address(port));
+}
+
+TEST_CASE("the observer for Prometheus listens on the loopback alone, unless told otherwise") {
+  const int port = free_port();
+  {
+    const auto observer = observe::prometheus(port, 0);
+    CHECK_THAT(answer_to(port, get), ContainsSubstring("200 OK"));
+    CHECK_FALSE(answers_at_another_address(port));
+  }
+  const auto observer = observe::prometheus(port, 0, "0.0.0.0");
+  CHECK(answers_at_another_address(port));
+}
+
+TEST_CASE("an address of another machine is refused in one line") {  // 192.0.2.1: of examples
+  CHECK_THROWS_WITH(MetricsServer("192.0.2.1", free_port(), 3, [] { return "here"; }),
+                    ContainsSubstring("worker 3 cannot listen on 192.0.2.1 port ") &&
+                        ContainsSubstring("; choose another port or address"));
 }

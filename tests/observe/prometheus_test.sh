@@ -69,7 +69,7 @@ for panel in board["panels"]:
             print(f"{panel['title']}: no answer to {query}")
 sys.exit(failed)
 PY
-expect "a port in use" 0 "test accuracy" "cannot listen on port $port: Address already in use; choose another port" -- \
+expect "a port in use" 0 "test accuracy" "cannot listen on 127.0.0.1 port $port: Address already in use; choose another port or address" -- \
   "$mpiexec" -n 1 "$train" --samples 300 --model mlp --epochs 1 --metrics-port $port
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -112,6 +112,14 @@ TEST_CASE("an unknown option is refused with the closest one") {
   CHECK_THROWS_WITH(read_line("fast-train --lr"), ContainsSubstring("--lr"));
 }
 
+TEST_CASE("metrics are served to this host alone, unless an address is given") {
+  const std::string served = "fast-train --metrics-port 9400";
+  CHECK(read_line(served).metrics_listen == "127.0.0.1");
+  CHECK(read_line(served + " --metrics-listen 0.0.0.0").metrics_listen == "0.0.0.0");
+  CHECK_THROWS_WITH(read_line("fast-train --metrics-listen 0.0.0.0"),
+                    ContainsSubstring("add --metrics-port"));
+}
+
 TEST_CASE("the last of several values counts, and options of the rule add up") {
   const Options o = read_line(
       "fast-train --epochs 2 --epochs 3 --algorithm choco --algorithm-option top_k=5 "

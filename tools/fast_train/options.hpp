@@ -39,6 +39,7 @@ struct Options {
   std::string run_name;
   bool tensorboard = false, trace = false;
   int metrics_port = 0;
+  std::string metrics_listen = "127.0.0.1";
   fast::observe::TraceOptions trace_options;
   fast::RuleChoice rule;
   int workers = 4, accumulate = 1, threads = 1;

@@ -98,7 +98,7 @@ std::shared_ptr<Observer> observer_of(const Options& o, int worker, const LogSin
   }
   if (o.metrics_port > 0) {
     try {
-      observers.push_back(observe::prometheus(o.metrics_port + worker, worker));
+      observers.push_back(observe::prometheus(o.metrics_port + worker, worker, o.metrics_listen));
     } catch (const Error& error) {
       log(LogLevel::warning, fmt::format("{}; training goes on without them", error.what()));
     }

@@ -4,6 +4,7 @@
 #include <fast/core/observer.hpp>
 
 #include <memory>
+#include <string>
 
 namespace fast::observe {
 
@@ -23,7 +24,9 @@ namespace fast::observe {
 /// | fast_epoch | | epochs finished |
 /// | fast_scalar_NAME | | scalars: fast_scalar_train_loss for "train/loss" |
 ///
-/// Throws Error(resource) when the port cannot be listened on.
-std::shared_ptr<Observer> prometheus(int port, int worker);
+/// Other hosts can scrape it if it listens on another address; 0.0.0.0: all. There is no encryption
+/// and no password. Throws Error(resource) when the address or the port cannot be listened on.
+std::shared_ptr<Observer> prometheus(int port, int worker,
+                                     const std::string& address = "127.0.0.1");
 
 }  // namespace fast::observe
