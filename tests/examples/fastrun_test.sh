@@ -61,6 +61,23 @@ EOF
 chmod +x "$directory/stranger"
 expect "a stranger who knows the token" 0 -- "$fastrun" --mpiexec "$directory/stranger" -n 1 true
 expect "a stranger who does not" 1 "rank 0 never started" -- env guess=0123456789abcdef "$fastrun" --mpiexec "$directory/stranger" -n 1 true
+# Other users of a host see the arguments of all processes, and logs are passed on: the token is in neither.
+source "$(dirname "$0")/../support/token.sh"
+keeps_secret() { # TITLE OPTIONS...
+  forget_token
+  PATH="$secret:$PATH" timeout -k 5 100 "$fastrun" "${@:2}" -n 2 "$secret/rank" </dev/null >"$directory/output" 2>&1 &
+  look_for_token "$1" 2
+  wait $! || tell_failure "$1: status $?"
+  no_token_in "$1" "$directory/output"
+}
+keeps_secret "the token of a run on one host"
+two_hosts=nohost1,nohost2
+[[ $(mpiexec --version 2>/dev/null) == *HYDRA* ]] || two_hosts=localhost:2 # Open MPI: it connects to hosts by their names
+keeps_secret "the token of a run over ssh" --hosts "$two_hosts"
+token_is_found || tell_failure "a token in arguments is not found"
+expect "a run with all logs" 0 "test accuracy" -- \
+  env PATH="$secret:$PATH" "$fastrun" -n 2 "$train" "${small[@]}" --out "$directory/logs" --log-level debug
+no_token_in "the token of a run with all logs" "$directory/output" "$directory/logs"
 # Of 24 descriptors, fastrun needs more for 12 ranks. This mpiexec and its ranks do with fewer each.
 cat >"$directory/each_alone" <<'EOF'
 #!/usr/bin/env bash
