@@ -49,12 +49,14 @@ def check_pod(what, template, objects):
             name = volume["configMap"]["name"]
             require(name in names(objects, "ConfigMap"), f"{what}: there is no ConfigMap {name}")
         if "emptyDir" in volume:
-            require("sizeLimit" in volume["emptyDir"], f"{what}: memory without a limit")
+            require("sizeLimit" in volume["emptyDir"], f"{what}: an emptyDir without a limit")
     for container in spec["containers"]:
         require(":" in container["image"], f"{what}: the image {container['image']} has no tag")
         user = container.get("securityContext", {}).get("runAsUser", spec.get("securityContext", {}).get("runAsUser", 0))
         require(user != 0, f"{what}: it runs as root")
         require("limits" in container["resources"], f"{what}: no limits")
+        require(container.get("securityContext", {}).get("readOnlyRootFilesystem") is True, f"{what}: its file system can be written")
+        require("/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}, f"{what}: /tmp cannot be written")
         for source in container.get("envFrom", []):
             name = source["configMapRef"]["name"]
             require(name in names(objects, "ConfigMap"), f"{what}: there is no ConfigMap {name}")

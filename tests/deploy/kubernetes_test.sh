@@ -33,6 +33,11 @@ grep -q 'nvidia.com/gpu: 1' "$directory/rendered/gpus.yaml" || tell_failure "the
 # The check finds what is wrong.
 sed 's/completions: 4/completions: 3/; s/clusterIP: None/clusterIP: 10.0.0.1/' "$directory/rendered/job.yaml" >"$directory/wrong.yaml"
 expect "what is wrong" 1 "completions 3, parallelism 4, FAST_PODS 4 differ" "the Service is not headless" -- "${check[@]}" "$directory/wrong.yaml"
+for folder in job mpijob; do
+  sed '/readOnlyRootFilesystem/d; s|mountPath: /tmp|mountPath: /temporary|' "$directory/rendered/$folder.yaml" >"$directory/wrong.yaml"
+  [[ $folder == job ]] && who=Job || who="MPIJob Launcher"
+  expect "$folder: a file system that is written" 1 "$who: its file system can be written" "$who: /tmp cannot be written" -- "${check[@]}" "$directory/wrong.yaml"
+done
 if [[ -n ${MPIJOB_CRD:-} ]]; then
   expect "the MPIJob" 0 "mpijob.yaml: 3 objects, 1 of the CRD" -- "${check[@]}" --crd "$MPIJOB_CRD" "$directory/rendered/mpijob.yaml"
   sed 's/cleanPodPolicy/cleanPodPolicies/' "$directory/rendered/mpijob.yaml" >"$directory/wrong.yaml"
