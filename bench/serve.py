@@ -3,13 +3,14 @@
 
   bench/serve.py [--build build/release] [--model lenet] [--seconds 5] [--repeats 5] [--json FILE]
 
-Rows: raw batches of 64 with one client and with two, also with two computing threads (--threads 2), raw single images,
-JSON single images; p50 and p99 of a request,
-images per second, and the ratio of images per second to the loop's. Loop and server are measured in turn, `repeats`
-times, so that what disturbs one disturbs the other; figures are medians. The ratio of images per second of processor
-time, loop and server alone, depends less on other programs of the machine.
+Prints a table in Markdown. Rows: evaluate() in one loop, and in two processes at once; raw batches of 64 with one client
+and with two, also with two computing threads (--threads 2); raw single images; JSON. p50 and p99 of a request or of a batch, images per second,
+and two ratios of images per second: to one loop, and to as many loops at once as the row has computing threads. Loops and
+server are measured in turn, `repeats` times, so that what disturbs one disturbs the other; figures are medians. The last
+column compares images per second of processor time with that of as many loops: it depends less on other programs.
 """
 import argparse
+import concurrent.futures
 import http.client
 import json
 import os
@@ -19,20 +20,37 @@ import statistics
 import struct
 import subprocess
 import tempfile
-import threading
 import time
+import typing
 
-CLASSES, PIXELS = 10, 28 * 28
+PIXELS, BATCH = 28 * 28, 64
+PREDICT, OCTETS = "/v1/models/m:predict", "application/octet-stream"
+HEAD = ("| request | p50 ms | p99 ms | images/s | ÷ one loop | ÷ as many loops | of processor time |\n"
+        "|---|---|---|---|---|---|---|")
 
 
-def loop_images_per_s(build, model, seconds):
-    """Per second, and per second of processor time."""
-    before = os.times()
-    done = subprocess.run([build / "bin/bench_serve_loop", "--model", model, "--seconds", str(seconds)],
-                          capture_output=True, text=True, check=True)
-    after = os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    return float(done.stdout), float(done.stdout) * seconds / used
+class Sample(typing.NamedTuple):
+    """One measurement of a row."""
+    times_ms: list  # of each request or batch
+    images_per_s: float
+    images_per_processor_s: float
+
+
+class Case(typing.NamedTuple):
+    name: str
+    threads: int  # that compute
+    measure: typing.Callable  # seconds -> Sample
+
+
+def loops(command, count):
+    """`count` processes at once that print what bench_serve_loop prints."""
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    outputs = [process.communicate()[0].split() for process in running]
+    if any(process.returncode for process in running):
+        raise SystemExit(f"{command[0]} has failed")
+    times = [float(ms) for output in outputs for ms in output[2:]]
+    processor_s = sum(float(output[1]) for output in outputs)
+    return Sample(times, sum(float(output[0]) for output in outputs), BATCH * len(times) / processor_s)
 
 
 class Server:
@@ -54,83 +72,127 @@ class Server:
         self.process.wait()
 
 
-def client(port, path, content_type, body, until, latencies):
-    connection = http.client.HTTPConnection("127.0.0.1", port)
+def answer(connection, content_type, body):
+    connection.request("POST", PREDICT, body=body, headers={"Content-Type": content_type})
+    response = connection.getresponse()
+    found = response.read()
+    if response.status != 200:
+        raise SystemExit(f"status {response.status}")
+    return found
+
+
+def client(port, content_type, body, until):
+    """The milliseconds of each request."""
+    connection, found = http.client.HTTPConnection("127.0.0.1", port), []
     while time.monotonic() < until:
         began = time.perf_counter()
-        connection.request("POST", path, body=body, headers={"Content-Type": content_type})
-        response = connection.getresponse()
-        response.read()
-        if response.status != 200:
-            raise SystemExit(f"status {response.status}")
-        latencies.append(time.perf_counter() - began)
+        answer(connection, content_type, body)
+        found.append(1e3 * (time.perf_counter() - began))
+    return found
 
 
-def measured(port, path, content_type, body, images, clients, seconds):
-    """p50 and p99 in milliseconds, and images per second."""
-    latencies = [[] for _ in range(clients)]
+def served(server, content_type, body, images, clients, seconds):
+    used, began = -server.processor_s(), time.perf_counter()
     until = time.monotonic() + seconds
-    began = time.perf_counter()
-    threads = [threading.Thread(target=client, args=(port, path, content_type, body, until, own)) for own in latencies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        each = list(pool.map(lambda _: client(server.port, content_type, body, until), range(clients)))
     took = time.perf_counter() - began
-    all_of_them = sorted(latency for own in latencies for latency in own)
-    p99 = all_of_them[min(len(all_of_them) - 1, int(0.99 * len(all_of_them)))]
-    return 1e3 * statistics.median(all_of_them), 1e3 * p99, images * len(all_of_them) / took
+    used += server.processor_s()
+    times = [ms for own in each for ms in own]
+    return Sample(times, images * len(times) / took, images * len(times) / used if used else float("nan"))
 
 
-def main():
+def requests(servers, images):
+    """The cases of fast-serve. `servers` has one for each number of threads."""
+    raw = struct.pack(f"<{BATCH * PIXELS}f", *(value for image in images for value in image))
+    one, texts = raw[:4 * PIXELS], [json.dumps({"instances": some}) for some in (images[:1], images)]
+    rows = [("raw, 64 images, 1 client", 1, OCTETS, raw, BATCH, 1),
+            ("raw, 64 images, 2 clients", 1, OCTETS, raw, BATCH, 2),
+            ("raw, 64 images, 2 clients, `--threads 2`", 2, OCTETS, raw, BATCH, 2),
+            ("raw, 1 image, 1 client", 1, OCTETS, one, 1, 1),
+            ("raw, 1 image, 16 clients", 1, OCTETS, one, 1, 16),
+            ("JSON, 1 image, 1 client", 1, "application/json", texts[0], 1, 1),
+            ("JSON, 64 images, 1 client", 1, "application/json", texts[1], BATCH, 1)]
+    return [Case(name, threads, lambda s, server=servers[threads], rest=rest: served(server, *rest, s))
+            for name, threads, *rest in rows]
+
+
+def figures(sample, one, same):
+    """`one`: one loop; `same`: as many loops at once as the sample has computing threads."""
+    times = sorted(sample.times_ms)
+    return {"p50_ms": statistics.median(times), "p99_ms": times[min(len(times) - 1, int(0.99 * len(times)))],
+            "images_per_s": sample.images_per_s, "to_one_loop": sample.images_per_s / one.images_per_s,
+            "to_as_many_loops": sample.images_per_s / same.images_per_s,
+            "processor_ratio": sample.images_per_processor_s / same.images_per_processor_s}
+
+
+def measured(cases, loop, seconds, repeats):
+    """By row, the figures of each repeat. `loop`(count) measures evaluate(); its rows come first."""
+    found = {"`evaluate()`, 64 images, 1 loop": [], "`evaluate()`, 64 images, 2 loops": []}
+    one_row, two_row = found.values()
+    for _ in range(repeats):
+        for case in cases:
+            one = two = loop(1)
+            one_row.append(figures(one, one, one))
+            if case.threads == 2:
+                two = loop(2)
+                two_row.append(figures(two, one, two))
+            found.setdefault(case.name, []).append(figures(case.measure(seconds), one, two))
+    return found
+
+
+def row(name, all_figures):
+    """Medians, and the lowest and highest ratio."""
+    columns = {key: [each[key] for each in all_figures] for key in all_figures[0]}
+    return {"request": name, **{key: statistics.median(values) for key, values in columns.items()},
+            **{f"{end.__name__}_{key}": end(columns[key]) for key in ("to_one_loop", "to_as_many_loops") for end in (min, max)}}
+
+
+def line(row):
+    def ratio(key):
+        low, high = row[f"min_{key}"], row[f"max_{key}"]
+        return f"{row[key]:.2f} ({low:.2f} to {high:.2f})" if high >= 0.01 else "below 0.01"
+    return (f"| {row['request']} | {row['p50_ms']:.2f} | {row['p99_ms']:.2f} | {row['images_per_s']:.0f} "
+            f"| {ratio('to_one_loop')} | {ratio('to_as_many_loops')} | {row['processor_ratio']:.2f} |")
+
+
+def parsed():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
-    parser.add_argument("--model", default="lenet")
+    parser.add_argument("--model", default="lenet", help="one for 28x28 images (%(default)s)")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--max-delay", default="2ms")
-    parser.add_argument("--json")
-    options = parser.parse_args()
+    parser.add_argument("--json", type=pathlib.Path)
+    return parser.parse_args()
+
+
+def rows_of(options, weights, servers):
     random.seed(1)
-    image = [round(random.random(), 4) for _ in range(PIXELS)]
-    raw = struct.pack(f"<{PIXELS}f", *image)
-    predict, octets = "/v1/models/m:predict", "application/octet-stream"
-    cases = [("raw, 64 images, 1 client", 1, octets, 64 * raw, 64, 1),
-             ("raw, 64 images, 2 clients", 1, octets, 64 * raw, 64, 2),
-             ("raw, 64 images, 2 clients, --threads 2", 2, octets, 64 * raw, 64, 2),
-             ("raw, 1 image, 1 client", 1, octets, raw, 1, 1),
-             ("raw, 1 image, 16 clients", 1, octets, raw, 1, 16),
-             ("JSON, 1 image, 1 client", 1, "application/json", json.dumps({"instances": [image]}), 1, 1),
-             ("JSON, 64 images, 1 client", 1, "application/json", json.dumps({"instances": 64 * [image]}), 64, 1)]
+    images = [[round(random.random(), 4) for _ in range(PIXELS)] for _ in range(BATCH)]
+    loop = [options.build / "bin/bench_serve_loop", "--model", options.model, "--seconds", str(options.seconds)]
+    cases = requests(servers, images)
+    found = measured(cases, lambda count: loops(loop, count), options.seconds, options.repeats)
+    return [row(name, all_figures) for name, all_figures in found.items()]
+
+
+def main():
+    options = parsed()
     with tempfile.TemporaryDirectory() as folder:
         weights = pathlib.Path(folder) / "m.safetensors"
         subprocess.run([options.build / "bin/bench_serve_loop", "--model", options.model, "--save", weights], check=True)
         servers = {threads: Server(options.build, weights, "--max-delay", options.max_delay, "--threads", str(threads))
                    for threads in (1, 2)}
-        found = {name: [] for name, *_ in cases}
-        for _ in range(options.repeats):
-            for name, threads, content_type, body, images, clients in cases:
-                server = servers[threads]
-                loop, loop_processor = loop_images_per_s(options.build, options.model, options.seconds)
-                used = -server.processor_s()
-                p50, p99, rate = measured(server.port, predict, content_type, body, images, clients, options.seconds)
-                used += server.processor_s()
-                found[name].append((p50, p99, rate, rate / loop, loop, rate * options.seconds / used / loop_processor))
-        for server in servers.values():
-            server.end()
-    rows = []
+        try:
+            rows = rows_of(options, weights, servers)
+        finally:
+            for server in servers.values():
+                server.end()
     print(f"load at the end {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
-    print("| request | p50 ms | p99 ms | images/s | ratio to evaluate() | of processor time |\n|---|---|---|---|---|---|")
-    for name, figures in found.items():
-        p50, p99, rate, ratio, loop, of_processor = (statistics.median(column) for column in zip(*figures))
-        spread = [figure[3] for figure in figures]
-        print(f"| {name} | {p50:.2f} | {p99:.2f} | {rate:.0f} | {ratio:.2f} ({min(spread):.2f} to {max(spread):.2f}) "
-              f"| {of_processor:.2f} |")
-        rows.append({"request": name, "p50_ms": p50, "p99_ms": p99, "images_per_s": rate, "ratio": ratio,
-                     "lowest_ratio": min(spread), "highest_ratio": max(spread), "loop_images_per_s": loop,
-                     "processor_ratio": of_processor})
+    print(HEAD, *map(line, rows), sep="\n")
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
