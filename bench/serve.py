@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""How fast fast-serve answers, beside evaluate() in a loop of the same model (bench_serve_loop).
+"""How fast fast-serve answers, beside evaluate() in a loop of the same model (bench_serve_loop) and ONNX Runtime in a loop.
 
   bench/serve.py [--build build/release] [--model lenet] [--seconds 5] [--repeats 5] [--json FILE]
 
 Prints a table in Markdown. Rows: evaluate() in one loop, and in two processes at once; raw batches of 64 with one client
-and with two, also with two computing threads (--threads 2); raw single images; JSON. p50 and p99 of a request or of a batch, images per second,
+and with two, also with two computing threads (--threads 2); raw single images; JSON; ONNX Runtime's Python loop over
+batches of 64 with one thread, with two, and in two processes. p50 and p99 of a request or of a batch, images per second,
 and two ratios of images per second: to one loop, and to as many loops at once as the row has computing threads. Loops and
 server are measured in turn, `repeats` times, so that what disturbs one disturbs the other; figures are medians. The last
 column compares images per second of processor time with that of as many loops: it depends less on other programs.
+
+ONNX Runtime comes from PyPI into a virtual environment (--venv). It runs the file of fast-model export; its logits and
+those of fast-serve agree to 1e-5, or the benchmark fails. Without PyPI, its rows have the reason.
 """
 import argparse
 import concurrent.futures
@@ -19,14 +23,20 @@ import random
 import statistics
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import typing
 
 PIXELS, BATCH = 28 * 28, 64
 PREDICT, OCTETS = "/v1/models/m:predict", "application/octet-stream"
+ONNX_LOOP = pathlib.Path(__file__).resolve().parent / "serve_onnx.py"
 HEAD = ("| request | p50 ms | p99 ms | images/s | ÷ one loop | ÷ as many loops | of processor time |\n"
         "|---|---|---|---|---|---|---|")
+
+
+class Skipped(Exception):
+    pass
 
 
 class Sample(typing.NamedTuple):
@@ -102,6 +112,46 @@ def served(server, content_type, body, images, clients, seconds):
     return Sample(times, images * len(times) / took, images * len(times) / used if used else float("nan"))
 
 
+class OnnxRuntime:
+    """A virtual environment with ONNX Runtime, and what its loop reads: a model, a batch and the logits of fast-serve."""
+    def __init__(self, build, venv, weights, batch, logits):
+        self.python = install(venv)
+        model = weights.with_suffix(".onnx")
+        subprocess.run([build / "bin/fast-model", "export", weights, "--to", model], stdout=subprocess.DEVNULL, check=True)
+        files = [weights.with_suffix(suffix) for suffix in (".batch", ".logits")]
+        for file, values in zip(files, (batch, logits)):
+            file.write_bytes(values)
+        self.command = [self.python, ONNX_LOOP, model, *files]
+        subprocess.run(self.command, check=True)  # prints its version and how far logits agree
+
+    def cases(self):
+        def case(name, threads, count):
+            options = ["--threads", str(threads // count)]
+            return Case(name, threads, lambda s: loops([*self.command, *options, "--seconds", str(s)], count))
+        return [case(name, threads, count) for name, threads, count in ONNX_ROWS]
+
+
+ONNX_ROWS = [("ONNX Runtime, 64 images, 1 thread", 1, 1), ("ONNX Runtime, 64 images, 2 threads", 2, 1),
+             ("ONNX Runtime, 64 images, 2 processes", 2, 2)]
+
+
+def install(venv):
+    """The Python of a virtual environment with ONNX Runtime. Raises Skipped."""
+    python = venv.absolute() / "bin/python"
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "-q", "--retries", "1", "--timeout", "20"]
+    try:
+        if not python.exists():
+            called([sys.executable, "-m", "venv", venv])
+        called([*pip, "install", "onnxruntime", "numpy"])
+    except subprocess.CalledProcessError as error:
+        raise Skipped((error.stdout.strip().splitlines() or ["no output"])[-1]) from None
+    return python
+
+
+def called(command):
+    subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
+
+
 def requests(servers, images):
     """The cases of fast-serve. `servers` has one for each number of threads."""
     raw = struct.pack(f"<{BATCH * PIXELS}f", *(value for image in images for value in image))
@@ -113,8 +163,8 @@ def requests(servers, images):
             ("raw, 1 image, 16 clients", 1, OCTETS, one, 1, 16),
             ("JSON, 1 image, 1 client", 1, "application/json", texts[0], 1, 1),
             ("JSON, 64 images, 1 client", 1, "application/json", texts[1], BATCH, 1)]
-    return [Case(name, threads, lambda s, server=servers[threads], rest=rest: served(server, *rest, s))
-            for name, threads, *rest in rows]
+    return raw, [Case(name, threads, lambda s, server=servers[threads], rest=rest: served(server, *rest, s))
+                 for name, threads, *rest in rows]
 
 
 def figures(sample, one, same):
@@ -152,6 +202,8 @@ def line(row):
     def ratio(key):
         low, high = row[f"min_{key}"], row[f"max_{key}"]
         return f"{row[key]:.2f} ({low:.2f} to {high:.2f})" if high >= 0.01 else "below 0.01"
+    if "skipped" in row:
+        return f"| {row['request']} | skipped: {row['skipped']} | | | | | |"
     return (f"| {row['request']} | {row['p50_ms']:.2f} | {row['p99_ms']:.2f} | {row['images_per_s']:.0f} "
             f"| {ratio('to_one_loop')} | {ratio('to_as_many_loops')} | {row['processor_ratio']:.2f} |")
 
@@ -163,6 +215,7 @@ def parsed():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--max-delay", default="2ms")
+    parser.add_argument("--venv", type=pathlib.Path, default=pathlib.Path("build/serving/venv"))
     parser.add_argument("--json", type=pathlib.Path)
     return parser.parse_args()
 
@@ -171,9 +224,15 @@ def rows_of(options, weights, servers):
     random.seed(1)
     images = [[round(random.random(), 4) for _ in range(PIXELS)] for _ in range(BATCH)]
     loop = [options.build / "bin/bench_serve_loop", "--model", options.model, "--seconds", str(options.seconds)]
-    cases = requests(servers, images)
+    batch, cases = requests(servers, images)
+    skipped = []
+    try:
+        logits = answer(http.client.HTTPConnection("127.0.0.1", servers[1].port), OCTETS, batch)
+        cases += OnnxRuntime(options.build, options.venv, weights, batch, logits).cases()
+    except Skipped as why:
+        skipped = [{"request": name, "skipped": str(why)} for name, *_ in ONNX_ROWS]
     found = measured(cases, lambda count: loops(loop, count), options.seconds, options.repeats)
-    return [row(name, all_figures) for name, all_figures in found.items()]
+    return [row(name, all_figures) for name, all_figures in found.items()] + skipped
 
 
 def main():

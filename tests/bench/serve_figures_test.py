@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""bench/serve.py: its ratios by closed forms, and loops at once."""
+"""bench/serve.py: its ratios by closed forms, loops at once, and rows that are skipped."""
+import os
 import pathlib
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
@@ -45,6 +48,19 @@ class LoopsTest(unittest.TestCase):
     def test_a_loop_that_fails_ends_the_benchmark(self):
         with self.assertRaises(SystemExit):
             serve.loops([sys.executable, "-c", "raise SystemExit(1)"], 2)
+
+
+class OnnxRuntimeTest(unittest.TestCase):
+    def test_without_pypi_it_is_skipped(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"PIP_NO_INDEX": "1"}):
+            with self.assertRaises(serve.Skipped) as raised:
+                serve.install(pathlib.Path(folder) / "venv")
+        self.assertTrue(str(raised.exception))
+
+    def test_a_skipped_row_has_the_reason_and_all_columns(self):
+        line = serve.line({"request": "ONNX Runtime", "skipped": "no PyPI"})
+        self.assertIn("skipped: no PyPI", line)
+        self.assertEqual(line.count("|"), serve.HEAD.splitlines()[0].count("|"))
 
 
 unittest.main()
