@@ -1,19 +1,23 @@
 #!/usr/bin/python3
 """Great-circle errors of storm tracks:  evaluate.py FOLDER NAME=MODEL.safetensors...
 
-Prints a table as Markdown: mean errors in km after 6, 12, 18 and 24 hours on the test years. Several models with one
-NAME are several seeds: the table has their mean, and for 24 hours also the smallest and the largest. The network is
-computed here by NumPy, apart from the library.
+Writes FOLDER/table.md and FOLDER/error.svg: mean errors in km after 6, 12, 18 and 24 hours on the test years. Several
+models with one NAME are several seeds: both have their mean, and for 24 hours also the smallest and the largest. The
+network is computed here by NumPy, apart from the library.
 """
 import json
+import pathlib
 import struct
 import sys
 
 import numpy as np
 
-from prepare import KM_A_DEGREE, NEXT, SCALE_KM
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from output import plt, save, write_table  # noqa: E402
+from prepare import KM_A_DEGREE, NEXT, SCALE_KM, STEP_H  # noqa: E402
 
 EARTH_KM = 6371.0
+STAYS, STRAIGHT = "the storm stays", "constant velocity"
 
 
 def great_circle_km(a, b):
@@ -68,27 +72,69 @@ def predict(path, inputs):
     return hidden @ weights["fc.weight"].T + weights["fc.bias"]
 
 
-def main():
-    folder, *models = sys.argv[1:]
-    inputs = np.load(f"{folder}/storms.npz")["x_test"].astype(np.float64)
-    places = np.load(f"{folder}/places.npz")["test"]
+def errors_of(folder, models):
+    """By name: errors of each seed [NEXT]."""
+    inputs = np.load(folder / "storms.npz")["x_test"].astype(np.float64)
+    places = np.load(folder / "places.npz")["test"]
     here, move, truth = places[:, :2], places[:, 2:4], places[:, 4:].reshape(-1, NEXT, 2)
     straight = np.arange(1, NEXT + 1)[None, :, None] * move[:, None]
 
     def error_of(moves):
         return great_circle_km(places_at(here, moves), truth).mean(0)
 
-    errors = {"the storm stays": [error_of(0 * straight)], "constant velocity": [error_of(straight)]}
+    errors = {STAYS: [error_of(0 * straight)], STRAIGHT: [error_of(straight)]}
     for model in models:
         name, path = model.split("=", 1)
         moves = straight + SCALE_KM * predict(path, inputs).reshape(-1, NEXT, 2)
         errors.setdefault(name, []).append(error_of(moves))
-    print("| | 6 h | 12 h | 18 h | 24 h, km | smallest to largest |\n|---|---|---|---|---|---|")
-    for name, of_seeds in errors.items():
-        mean = " | ".join(f"{error:.1f}" for error in np.mean(of_seeds, 0))
-        last = [error[-1] for error in of_seeds]
-        spread = f"{min(last):.1f} to {max(last):.1f}" if len(last) > 1 else ""
-        print(f"| {name} | {mean} | {spread} |")
+    return errors
+
+
+def row_of(errors):
+    """Of all seeds: means [NEXT], and the smallest and the largest error at the end. In 0.1 km, as the table has them."""
+    last = [error[-1] for error in errors]
+    return np.round(np.mean(errors, 0), 1), round(min(last), 1), round(max(last), 1)
+
+
+def table(rows):
+    yield "| | " + " | ".join(f"{STEP_H * step} h" for step in range(1, NEXT + 1)) + " | smallest to largest |"
+    yield "|---" * (NEXT + 2) + "|"
+    for name, (means, smallest, largest) in rows.items():
+        spread = f"{smallest:.1f} to {largest:.1f}" if smallest < largest else ""
+        yield f"| {name} | " + " | ".join(f"{mean:.1f}" for mean in means) + f" | {spread} |"
+
+
+def draw(rows, path):
+    """Errors over hours; and after the last hour, with the smallest and the largest seed."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    hours = [STEP_H * step for step in range(1, NEXT + 1)]
+    color = {name: f"C{index}" for index, name in enumerate(rows)}
+    for name, (means, _, _) in rows.items():
+        left.plot(hours, means, marker="o", markersize=4, color=color[name], label=name)
+    left.set(xlabel="hours ahead", ylabel="mean great-circle error (km)", ylim=(0, None))
+    left.set_xticks(hours)
+    left.grid(alpha=0.3)
+    left.legend(frameon=False, fontsize=8)
+    names = [name for name in rows if name != STAYS]  # its error would hide the differences of the others
+    for place, name in enumerate(names):
+        means, smallest, largest = rows[name]
+        right.bar(place, means[-1], 0.6, color=color[name], alpha=0.6)
+        if smallest < largest:
+            right.errorbar(place, means[-1], [[means[-1] - smallest], [largest - means[-1]]], color="black", capsize=4)
+        right.annotate(f"{means[-1]:.1f}", (place, largest), (0, 4), textcoords="offset points", ha="center", fontsize=8)
+    right.set_xticks(range(len(names)), [name.replace(", ", "\n") for name in names], fontsize=8)
+    right.set(ylabel=f"error after {hours[-1]} h (km), smallest to largest seed")
+    right.margins(y=0.1)
+    right.grid(alpha=0.3, axis="y")
+    figure.tight_layout()
+    save(figure, path)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    rows = {name: row_of(errors) for name, errors in errors_of(folder, sys.argv[2:]).items()}
+    draw(rows, folder / "error.svg")
+    write_table(folder, table(rows))
 
 
 if __name__ == "__main__":
