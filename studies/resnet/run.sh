@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The study of a residual network on three nodes:  studies/resnet/run.sh [--small] [BIN] [FOLDER]   (build/release/bin, build/resnet)
-# Trains the network of residual.toml on 1, 2 and 3 hosts with links of 1 Gbit/s: on a ring, without a bound on staleness, and by
+# Trains a residual network on 1, 2 and 3 hosts with links of 1 Gbit/s: on a ring, without a bound on staleness, and by
 # all-reduce. The hosts are network namespaces of this machine (root, iproute2). FOLDER gets the runs, table.md and the
 # picture. Then threads train longer, for the accuracy. Finished runs are not repeated. EPOCHS (2, of the hosts), LONG (12,
-# of the threads), SAMPLES (1200) and STEP_MS (1000, of a batch of 100) change their size.
+# of the threads), SAMPLES (1200) and STEP_MS (1000, of a batch of 100) change their size. MODEL is as fast-train --model has
+# it (studies/resnet/residual.toml). If one of them changes, FOLDER must be a new one.
 # --small: two hosts, few samples. Needs NumPy and matplotlib.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -14,7 +15,10 @@ folder=${2:-build/resnet}
 hosts=$PWD/tests/hosts/hosts.sh
 epochs=${EPOCHS:-2} long=${LONG:-12} samples=${SAMPLES:-1200} tests=400 step_ms=${STEP_MS:-1000} counts="1 2 3"
 [[ -z $small ]] || { epochs=1 long=1 samples=200 tests=50 step_ms=0 counts="2"; }
+model=${MODEL:-studies/resnet/residual.toml}
 batch=100 # of all workers together, and the rate .01, as published
+batches=$(((samples + batch - 1) / batch))
+limit=$((90 + epochs * batches * (4000 + step_ms) / 1000)) # seconds of a run on hosts
 why=$("$hosts" check) || { echo "resnet: skipped: $why"; exit 77; }
 mkdir -p "$folder"
 [[ -s $folder/data/color/test_batch.bin ]] || /usr/bin/python3 studies/colored.py "$folder/data" "$samples" $tests
@@ -33,7 +37,7 @@ train() {
   shift 2
   [[ ! -s $file ]] || return 0
   basename "$file" .json
-  on_hosts timeout -k 5 100 "$hosts" run "$count" -r 1 "$bin/fast-train" --data "$folder/data/color" --model studies/resnet/residual.toml \
+  on_hosts timeout -k 5 $limit "$hosts" run "$count" -r 1 "$bin/fast-train" --data "$folder/data/color" --model "$model" \
     --epochs $epochs --batch-size $((batch / count)) --lr 0.01 --lr-schedule constant --warmup 0 --seed 1 --quiet \
     --step-ms $((step_ms / count)) --summary-json "$file.new" "$@" </dev/null >"$file.log" 2>&1 || { local status=$?; tail -n 2 "$file.log" >&2; exit $status; }
   keep "$file"
@@ -48,7 +52,7 @@ learn() {
   shift 2
   [[ ! -s $file ]] || return 0
   echo "accuracy, $(basename "$file" .json)"
-  "$bin/fast-train" --exchange local --workers "$count" --data "$folder/data/color" --model studies/resnet/residual.toml \
+  "$bin/fast-train" --exchange local --workers "$count" --data "$folder/data/color" --model "$model" \
     --epochs $long --batch-size $((batch / count)) --lr 0.01 --lr-schedule constant --warmup 0 --seed 1 --quiet \
     --summary-json "$file.new" "$@" >"$file.log" 2>&1 || { tail -n 1 "$file.log" >&2 && exit 1; }
   keep "$file"
@@ -64,7 +68,10 @@ for count in $counts; do
   train all-reduce "$count" --algorithm allreduce
 done
 learn alone 1
-learn ring "$count" --topology ring
-learn asynchronous "$count" --topology ring --staleness inf
-learn all-reduce "$count" --algorithm allreduce
+for count in $counts; do
+  ((count > 1)) || continue
+  learn ring "$count" --topology ring
+  learn asynchronous "$count" --topology ring --staleness inf
+  learn all-reduce "$count" --algorithm allreduce
+done
 /usr/bin/python3 studies/resnet/table.py "$folder" "$epochs" "$long"

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# resnet_runs_test.sh: which runs studies/resnet/run.sh starts. In place of fast-train, hosts and time limits there are
+# programs that write down what they are called with. 77: cannot be done here.
+set -euo pipefail
+root=$(dirname "$(readlink -f "$0")")/../..
+/usr/bin/python3 -c 'import matplotlib' 2>/dev/null || { echo "skipped: apt-get install python3-matplotlib"; exit 77; }
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+fail() { echo "$1:" && cat "${@:2}" && exit 1; }
+program() { mkdir -p "$(dirname "$place/$1")" && { echo '#!/usr/bin/env bash' && cat; } >"$place/$1" && chmod +x "$place/$1"; }
+mkdir -p "$place/tree" "$place/data/color"
+cp -r "$root/studies" "$place/tree"
+echo there >"$place/data/color/test_batch.bin"
+program tree/tests/hosts/hosts.sh <<<'[[ $1 != run ]] || exec "${@:5}"'
+program path/flock <<<'exit 0'
+program path/timeout <<<'echo "$3" >>"$LIMITS" && exec "${@:4}"'
+program bin/fast-train <<'END'
+echo "$*" >>"$CALLS"
+while [[ $1 != --summary-json ]]; do shift; done
+echo '{"seconds": 12, "bytes_sent_per_worker_per_round": 0, "test_accuracy_mean_model": 0.5, "test_accuracy_worst_worker": 0.5}' >"$2"
+END
+export LIMITS=$place/limits CALLS=$place/calls
+PATH=$place/path:$PATH EPOCHS=50 LONG=50 MODEL=resnet20 "$place/tree/studies/resnet/run.sh" "$place/bin" "$place" >"$place/out" 2>&1 || fail "it failed" "$place/out"
+
+# One worker alone, and 3 exchanges on each of 2 and 3 hosts; the same for the accuracy.
+[[ $(grep -c -e '--model resnet20 --epochs 50 ' "$CALLS") == 14 ]] || fail "not 14 runs of resnet20 with 50 epochs" "$CALLS"
+for workers in 2 3; do
+  for exchange in ring "ring, staleness inf" all-reduce; do
+    sed '1,/test accuracy/d' "$place/table.md" | grep -q "^| $workers | $exchange | 50.0 |" || fail "no accuracy of $workers workers, $exchange" "$place/table.md"
+  done
+done
+# 50 epochs of 12 batches, of which one takes at least 1 s on one host.
+while read -r seconds; do
+  ((seconds > 600)) || fail "too short a limit" "$LIMITS"
+done <"$LIMITS"
+[[ $(wc -l <"$LIMITS") == 7 ]] || fail "not 7 runs with a limit" "$LIMITS"
