@@ -3,7 +3,7 @@
 
 namespace fast::algorithm {
 namespace {
-constexpr double rounding = 1e-9;
+constexpr double least_given = 1e-9;  ///< above rounding
 }
 
 Declaration GradientTracking::declare() {
@@ -26,7 +26,7 @@ void GradientTracking::begin_combine(const RoundInfo& info, std::span<const doub
   if (info.restarts) return;
   if (info.neighbor_weight > 0) {
     given_ = 0;
-  } else if (info.self_weight < 1 - rounding) {
+  } else if (info.self_weight < 1 - least_given) {
     ++given_;
   }
   is_alone_ = given_ > info.workers;
