@@ -14,7 +14,8 @@ echo >"$directory/started"
 while :; do sleep 0.1; done
 EOF
 printf '#!/bin/sh\necho RUNNING\n' >"$directory/bin/squeue"
-printf '#!/bin/sh\necho "$*" >"$directory/asked"\n[ -z "$refusal" ] || { echo "$refusal" >&2; exit 1; }\n' >"$directory/bin/scontrol"
+# Slurm ends the job at once when it queues it again, scontrol too.
+printf '#!/bin/sh\necho "$*" >"$directory/asked"\n[ -n "$refusal" ] || kill -TERM $PPID $$\nsleep 0.1\n[ -z "$refusal" ] || { echo "$refusal" >&2; exit 1; }\n' >"$directory/bin/scontrol"
 chmod +x "$directory"/bin/*
 unset FAST_RUN_FOLDER SLURM_RESTART_COUNT
 export directory refusal PATH="$directory/bin:$PATH" SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_SUBMIT_DIR=$directory
@@ -29,7 +30,7 @@ end_of_time() { # TITLE TEXT...
   for text in "${@:2}"; do grep -qF -e "$text" "$directory/output" || tell_failure "$1: no \"$text\""; done
 }
 refusal="" end_of_time "Slurm agrees" "job 7: all workers have saved; asking Slurm to queue it again"
-grep -qF "not queued" "$directory/output" && tell_failure "Slurm agrees: a refusal is told"
+grep -qE "not queued|No such process" "$directory/output" && tell_failure "Slurm agrees: a refusal is told"
 refusal="slurm_requeue error: Operation not permitted"
 end_of_time "Slurm refuses" "$refusal" "job 7: it is not queued again; submit it with FAST_RUN_FOLDER=$directory/run-7"
 echo "$failures failures"
