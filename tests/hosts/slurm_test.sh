@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # fastrun and fast-train in a Slurm of four nodes (network namespaces), with daemons, keys and files of its own.
-#   slurm_test.sh FASTRUN FAST_TRAIN [files]       files: the batch scripts of deploy/slurm. 77: cannot be done here
+#   slurm_test.sh FASTRUN FAST_TRAIN [PART]      77: cannot be done here
+# PART: array, signal, requeue or first_node (the batch scripts of deploy/slurm), sixteen (4 nodes x 4 ranks) or mixed (a
+# heterogeneous job).
 set -uo pipefail
 fastrun=$1 train=$2 part=${3:-}
 deploy=$(readlink -f "$(dirname "$0")/../../deploy/slurm")
@@ -49,7 +51,9 @@ SlurmdSpoolDir=$directory/spool.%n
 SlurmdParameters=config_overrides
 SlurmdTimeout=4
 MessageTimeout=3
-NodeName=fasthost[1-4] NodeAddr=10.99.0.[1-4] CPUs=2
+SchedulerParameters=bf_interval=1,sched_interval=5
+NodeName=fasthost[1-3] NodeAddr=10.99.0.[1-3] CPUs=4
+NodeName=fasthost4 NodeAddr=10.99.0.4 CPUs=4 Feature=gpu
 PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE:4
 EOF
 export SLURM_CONF=$directory/slurm.conf
@@ -72,34 +76,93 @@ finish() {
   exit
 }
 
-if [[ $part == files ]]; then
-  mkdir bin
-  ln -s "$fastrun" bin/fastrun
-  ln -s "$train" bin/fast-train
-  export PATH=$directory/bin:$PATH
-  # A job array: each task has its seed.
+wait_for_end() { # JOB
+  for ((i = 0; i < 900; ++i)); do [[ -n $(squeue -h -j "$1" -o %T 2>/dev/null) ]] || break; sleep 0.1; done
+}
+expect_texts() { # TITLE FILE TEXT...
+  cp "$2" output
+  for text in "${@:3}"; do grep -qF -e "$text" output || tell_failure "$1: no \"$text\""; done
+}
+# start_train ARGUMENT... -- ARGUMENT OF fast-train...: deploy/slurm/train.sbatch on two nodes; sets job.
+start_train() {
+  local of_sbatch=()
+  while [[ $1 != -- ]]; do of_sbatch+=("$1") && shift; done
+  export FAST_RUN_FOLDER=$directory/again
+  sbatch -N 2 --ntasks-per-node=1 -o "$directory/job" "${of_sbatch[@]}" "$deploy/train.sbatch" fast-train "${long[@]}" "${@:2}" >output 2>&1 ||
+    tell_failure "train: status $?"
+  job=$(sed -n 's/Submitted batch job //p' output)
+}
+expect_resumed() { # once, to the end
+  wait_for_end "$job"
+  expect_texts train job "resuming from round" "epochs                        $1"
+  grep -E "not queued|No such process" job >output && tell_failure "train: a false error"
+  [[ $(scontrol show job "$job" | grep -oE 'JobState=[A-Z]*|Restarts=[0-9]*' | sort | paste -sd' ') == "JobState=COMPLETED Restarts=1" ]] ||
+    { scontrol show job "$job" >output; tell_failure "train: the job's state"; }
+}
+mkdir bin
+ln -s "$fastrun" bin/fastrun
+ln -s "$train" bin/fast-train
+export PATH=$directory/bin:$PATH
+# place.sh PROGRAM: writes the host of each rank to the file ranks.
+printf '#!/bin/bash\necho "$(hostname)" >>%s/ranks\nexec "$@"\n' "$directory" >place.sh
+chmod +x place.sh
+expect_places() { # TITLE RANKS
+  sort ranks | uniq -c | sed 's/^ *//' | paste -sd, >output
+  [[ $(cat output) == "$2" ]] || tell_failure "$1: other places of ranks"
+}
+
+case $part in
+array) # each task has its seed
   sbatch -W --array=1-2 --ntasks-per-node=2 -o "$directory/array-%a" --export=ALL,FAST_RUN_FOLDER="$directory/seeds" \
     "$deploy/array.sbatch" fast-train "${small[@]}" >output 2>&1 || tell_failure "array: status $?"
   for seed in 1 2; do
     grep -q "^seed = $seed$" "seeds/seed-$seed/config.toml" || tell_failure "array: seed $seed"
     [[ -s seeds/seed-$seed/mean-model.safetensors ]] || tell_failure "array: no model of seed $seed"
   done
-  # Slurm's signal: all save, the job is queued again, and resumes where it was.
-  export FAST_RUN_FOLDER=$directory/again
-  sbatch -N 2 --ntasks-per-node=1 -o "$directory/job" "$deploy/train.sbatch" fast-train "${long[@]}" --epochs 30 >output 2>&1 ||
-    tell_failure "train: status $?"
-  job=$(sed -n 's/Submitted batch job //p' output)
-  for ((i = 0; i < 300 && $(results "$directory/again/metrics/0.jsonl")0 < 1; ++i)); do sleep 0.1; done
-  scancel --signal=TERM --batch "$job"
-  for ((i = 0; i < 900; ++i)); do [[ -n $(squeue -h -j "$job" -o %T 2>/dev/null) ]] || break; sleep 0.1; done
-  cp job output
-  for text in "stopped after" "all workers have saved; asking Slurm to queue it again" "resuming from round" "epochs                        30"; do
-    grep -qF -e "$text" output || tell_failure "train: no \"$text\""
-  done
-  [[ $(scontrol show job "$job" | grep -oE 'JobState=[A-Z]*|Restarts=[0-9]*' | sort | paste -sd' ') == "JobState=COMPLETED Restarts=1" ]] ||
-    { scontrol show job "$job" >output; tell_failure "train: the job's state"; }
   finish
-fi
+  ;;
+signal) # Of a minute, Slurm sends the signal 10 s to 40 s after the start: all save, the job is queued again and resumes.
+  start_train --time=1 --signal=B:TERM@20 -- --epochs 150
+  for ((i = 0; i < 700; ++i)); do grep -q "asking Slurm" job 2>/dev/null && break || sleep 0.1; done
+  scontrol update JobId="$job" TimeLimit=10 # no signal after that
+  expect_texts signal job "stopped after" "all workers have saved; asking Slurm to queue it again"
+  expect_resumed 150
+  finish
+  ;;
+requeue | first_node) # The first node is lost, where the script runs. Slurm queues the job again, or with --no-kill we ask it to.
+  option=--no-kill
+  [[ $part == first_node ]] || option=--no-kill=off
+  start_train $option -- --epochs 40 --checkpoint-every 20
+  for ((i = 0; i < 300; ++i)); do compgen -G "again/checkpoints/round-*/manifest.json" >/dev/null && break || sleep 0.1; done
+  "$hosts" lose 1
+  if [[ $part == first_node ]]; then
+    for ((i = 0; i < 300; ++i)); do [[ $(sinfo -h -n fasthost1 -o %t) == down* ]] && break || sleep 0.1; done
+    scontrol requeue "$job" >output 2>&1 || tell_failure "requeue: status $?"
+  fi
+  expect_resumed 40
+  finish
+  ;;
+sixteen)
+  expect "4 x 4" 0 "workers                       16" "topology                      torus 4x4" "algorithm                     awc" -- \
+    salloc -N 4 --ntasks-per-node=4 "$fastrun" -n 16 ./place.sh "$train" --samples 1600 --batch-size 20 \
+    --model mlp --epochs 1 --quiet --algorithm awc --topology torus2d
+  expect_places "4 x 4" "4 fasthost1,4 fasthost2,4 fasthost3,4 fasthost4"
+  finish
+  ;;
+mixed) # Two components with different options; the node of the second one stands for one with a GPU.
+  cat >mixed.sh <<EOF
+#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=2
+#SBATCH hetjob
+#SBATCH --nodes=1 --ntasks-per-node=1 --constraint=gpu
+srun --mpi=pmi2 --het-group=0 ./place.sh $train ${small[*]} --balance measured : \\
+  --het-group=1 ./place.sh $train ${small[*]} --balance measured --threads 2
+EOF
+  expect "mixed" 0 "test accuracy" "workers                       5" -- bash -c 'sbatch -W -o job mixed.sh; status=$?; cat job; exit $status'
+  expect_places "mixed" "2 fasthost1,2 fasthost2,1 fasthost4"
+  finish
+  ;;
+esac
 
 expect "srun" 0 "test accuracy" "workers                       4" -- srun -N 2 --ntasks-per-node=2 --mpi=pmi2 "$train" "${small[@]}"
 expect "srun fastrun" 1 "has started this already" -- srun -n 2 --mpi=pmi2 "$fastrun" -n 2 true
