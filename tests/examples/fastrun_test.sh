@@ -33,6 +33,7 @@ chmod +x "$directory/programs/hidden" "$directory/with_path"
 expect "a program that a script of --mpiexec finds" 0 "it is found" -- "$fastrun" --mpiexec "$directory/with_path" -n 2 hidden
 expect "no program" 2 "no program given" -- "$fastrun" -n 2
 expect "started by another" 1 "PMI_RANK" -- env PMI_RANK=0 "$fastrun" -n 2 true
+expect "a heterogeneous job" 1 "this Slurm job has 2 components" -- env SLURM_HET_SIZE=2 "$fastrun" -n 2 true
 expect "started by srun --mpi=pmix" 1 "PMIX_RANK" -- env PMIX_RANK=0 SLURM_STEP_NUM_TASKS=1 "$fastrun" -n 2 true
 expect "no mpiexec" 1 "cannot be started" "or name it by --mpiexec" -- "$fastrun" --mpiexec /no/mpiexec -n 2 true
 printf '#!/bin/sh\nexec sleep 50\n' >"$directory/sleeper"

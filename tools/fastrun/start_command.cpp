@@ -25,6 +25,15 @@ bool in_slurm_job_of_several_nodes() {
   return std::getenv("SLURM_JOB_ID") != nullptr && nodes != nullptr && std::atoi(nodes) > 1;
 }
 
+/// Of heterogeneous jobs, `fastrun` would use the nodes of one component.
+void require_one_component() {
+  const char* components = std::getenv("SLURM_HET_SIZE");
+  fast::require(components == nullptr || std::atoi(components) < 2, fast::ErrorKind::argument,
+                "fastrun: this Slurm job has {} components, and fastrun starts ranks on one only; "
+                "start the program with srun --het-group, or give --hosts",
+                components == nullptr ? "" : components);
+}
+
 /// Slurm's way to connect the ranks of this MPI.
 bool srun_has(const char* plugin) {
   FILE* list = popen("srun --mpi=list 2>&1", "r");
@@ -66,6 +75,7 @@ bool starts_by_srun(const Options& options) {
 }
 
 std::vector<std::string> start_command(const Options& options) {
+  if (options.hosts.empty()) require_one_component();
   std::vector<std::string> words = starts_by_srun(options) ? by_srun(options) : by_mpiexec(options);
   append(words, {own_path(), "--wrap"});
   append(words, options.program);
