@@ -3,12 +3,13 @@
 
   bench/serve.py [--build build/release] [--model lenet] [--seconds 5] [--repeats 5] [--json FILE]
 
-Prints a table in Markdown. Rows: evaluate() in one loop, and in two processes at once; raw batches of 64 with one client
-and with two, also with two computing threads (--threads 2); raw single images; JSON; ONNX Runtime's Python loop over
-batches of 64 with one thread, with two, and in two processes. p50 and p99 of a request or of a batch, images per second,
-and two ratios of images per second: to one loop, and to as many loops at once as the row has computing threads. Loops and
-server are measured in turn, `repeats` times, so that what disturbs one disturbs the other; figures are medians. The last
-column compares images per second of processor time with that of as many loops: it depends less on other programs.
+Prints a table in Markdown. Rows: evaluate() in one loop, and in two processes at once; raw batches with one client and with
+two, also with two computing threads (--threads 2); raw single images; JSON; ONNX Runtime's Python loop with one thread,
+with two, and in two processes. Rows without a number of images have 64 in a request or batch. p50 and p99 of a request or
+of a batch, images per second, and two ratios of images per second: to one loop, and to as many loops at once as the row has
+computing threads. Loops and server are measured in turn, `repeats` times, so that what disturbs one disturbs the other;
+figures are medians. The last column compares images per second of processor time with that of as many loops: it depends
+less on other programs.
 
 ONNX Runtime comes from PyPI into a virtual environment (--venv). It runs the file of fast-model export; its logits and
 those of fast-serve agree to 1e-5, or the benchmark fails. Without PyPI, its rows have the reason.
@@ -131,8 +132,8 @@ class OnnxRuntime:
         return [case(name, threads, count) for name, threads, count in ONNX_ROWS]
 
 
-ONNX_ROWS = [("ONNX Runtime, 64 images, 1 thread", 1, 1), ("ONNX Runtime, 64 images, 2 threads", 2, 1),
-             ("ONNX Runtime, 64 images, 2 processes", 2, 2)]
+ONNX_ROWS = [("ONNX, 1 thread", 1, 1), ("ONNX, 2 threads", 2, 1),
+             ("ONNX, 2 processes", 2, 2)]
 
 
 def install(venv):
@@ -156,13 +157,13 @@ def requests(servers, images):
     """The cases of fast-serve. `servers` has one for each number of threads."""
     raw = struct.pack(f"<{BATCH * PIXELS}f", *(value for image in images for value in image))
     one, texts = raw[:4 * PIXELS], [json.dumps({"instances": some}) for some in (images[:1], images)]
-    rows = [("raw, 64 images, 1 client", 1, OCTETS, raw, BATCH, 1),
-            ("raw, 64 images, 2 clients", 1, OCTETS, raw, BATCH, 2),
-            ("raw, 64 images, 2 clients, `--threads 2`", 2, OCTETS, raw, BATCH, 2),
+    rows = [("raw, 1 client", 1, OCTETS, raw, BATCH, 1),
+            ("raw, 2 clients", 1, OCTETS, raw, BATCH, 2),
+            ("raw, 2 threads", 2, OCTETS, raw, BATCH, 2),
             ("raw, 1 image, 1 client", 1, OCTETS, one, 1, 1),
             ("raw, 1 image, 16 clients", 1, OCTETS, one, 1, 16),
             ("JSON, 1 image, 1 client", 1, "application/json", texts[0], 1, 1),
-            ("JSON, 64 images, 1 client", 1, "application/json", texts[1], BATCH, 1)]
+            ("JSON, 1 client", 1, "application/json", texts[1], BATCH, 1)]
     return raw, [Case(name, threads, lambda s, server=servers[threads], rest=rest: served(server, *rest, s))
                  for name, threads, *rest in rows]
 
@@ -178,7 +179,7 @@ def figures(sample, one, same):
 
 def measured(cases, loop, seconds, repeats):
     """By row, the figures of each repeat. `loop`(count) measures evaluate(); its rows come first."""
-    found = {"`evaluate()`, 64 images, 1 loop": [], "`evaluate()`, 64 images, 2 loops": []}
+    found = {"`evaluate()`, 1 loop": [], "`evaluate()`, 2 loops": []}
     one_row, two_row = found.values()
     for _ in range(repeats):
         for case in cases:

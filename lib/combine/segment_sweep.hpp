@@ -267,7 +267,7 @@ struct HostMixer::SegmentSweep {
     T* pull = keep ? kept(mixer.gathered_[i], first) : pull_scratch[i];
     if (pulls) {
       pull_towards(k, pull, is_buffer ? block.current : block.own[i], first, block.count);
-      // Of a message before the restart nobody knows but what it says.
+      // In a restart, the pulls refer to the coded message of before.
       if (keeps_own && !pass.info.restarts) block.own[i] = kept(mixer.sent_[i], first);
     }
     block.pull[i] = pass.pull == nullptr ? pull

@@ -8,6 +8,7 @@
 #include <fast/topology/parts.hpp>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "chaos/bounds.hpp"
 
@@ -35,14 +36,19 @@ std::string of_mass(const Plan& plan, const std::vector<Result>& results) {
   return fmt::format("{} workers have a mass of {}", workers, mass);
 }
 
-/// Directed edges without some workers keep no mean: whoever reads nobody goes where it would
-/// alone.
-std::string between_targets(const Plan& plan, const std::vector<Result>& results) {
+std::pair<double, double> range_of_targets(const std::vector<Result>& results) {
   double lowest = HUGE_VAL, highest = -HUGE_VAL;
   for (const Result& one : results) {
     lowest = std::min(lowest, target(one.rank));
     highest = std::max(highest, target(one.rank));
   }
+  return {lowest, highest};
+}
+
+/// Directed edges without some workers keep no mean: whoever reads nobody goes where it would
+/// alone.
+std::string between_targets(const Plan& plan, const std::vector<Result>& results) {
+  const auto [lowest, highest] = range_of_targets(results);
   const double slack = plan.codec == "identity" ? hull_slack : coded_slack;
   for (const Result& one : results) {
     if (!(one.own >= lowest - slack && one.own <= highest + slack))
@@ -146,11 +152,8 @@ std::string of_waits(const Plan& plan, const std::vector<Result>& results) {
 /// A worker that rejoins drops its own weights: the mean moves, by the width of the targets at
 /// most, and comes back by `step` a round.
 double moved_by_rejoining(const std::vector<Result>& results) {
-  double lowest = HUGE_VAL, highest = -HUGE_VAL, moved = 0;
-  for (const Result& one : results) {
-    lowest = std::min(lowest, target(one.rank));
-    highest = std::max(highest, target(one.rank));
-  }
+  const auto [lowest, highest] = range_of_targets(results);
+  double moved = 0;
   for (const Result& one : results) {
     if (one.rejoined > 0)
       moved = std::max(moved, (highest - lowest) * std::pow(1 - step, one.since_rejoined));

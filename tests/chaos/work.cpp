@@ -183,8 +183,8 @@ void train(const Plan& plan, const Group& group, const std::string& directory) {
       std::ofstream(fmt::format("{}/progress-{}", directory, group.rank())) << worker.round();
     const auto began = Clock::now();
     make_round(worker, *problem, arena, events);
-    since_rejoined =
-        std::exchange(rejoined, worker.stats().rejoined) == rejoined ? since_rejoined + 1 : 0;
+    const std::int64_t before = std::exchange(rejoined, worker.stats().rejoined);
+    since_rejoined = rejoined == before ? since_rejoined + 1 : 0;
     longest_s = std::max(longest_s, Seconds(Clock::now() - began).count());
     if (!arena) torn += problem->torn() ? 1 : 0;
     if (worker.round() <= settled_round(plan)) mass = mass_of(worker);

@@ -78,8 +78,7 @@ void add_output_rows(OptionTable& table, Options& o) {
       "serve metrics to Prometheus: worker 0 at this port, worker r at this port + r; 0: none");
   table
       .add("metrics_listen", o.metrics_listen, text(),
-           "address that --metrics-port listens on; 0.0.0.0: all. There is no encryption and no "
-           "password")
+           "address of --metrics-port; 0.0.0.0: all, without a password")
       .only_if([&o] { return o.metrics_port > 0; },
                "this run serves no metrics; add --metrics-port or leave it out");
   table.add("quiet", o.quiet, "no opening table and progress, only the closing table");

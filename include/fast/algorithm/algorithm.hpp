@@ -150,7 +150,7 @@ struct RoundInfo {
   bool asynchronous = false;  ///< the staleness bound is above 0
   bool starts_equal = false;  ///< in start() only: all workers have these same weights
   /// In start(): in the midst of training. In combine(), of rules that pass mass: start() has just
-  /// been called, so own is of the time before, and pull is not.
+  /// been called. Block::own is the message from before that call, Block::pull is of new messages.
   bool restarts = false;
   int workers = 0;           ///< of the run, in combine()
   double learning_rate = 0;  ///< of the step just made; 0 when the caller gave none
