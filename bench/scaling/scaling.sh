@@ -76,13 +76,20 @@ for name in "${main[@]}"; do
   # Strong scaling: 16 workers share the work of 4, so that steps are a fourth.
   base "strong/$name" 1gbit 4 4 "$name" --step-ms 10
 done
-for name in none ring ring-inf all-reduce mpi-all-reduce; do
+# Strong scaling over N: all workers together compute 160 ms a round. 4 workers are the cells n4, 16 are strong.
+for name in none ring hierarchical-one-peer ring-inf all-reduce mpi-all-reduce; do
+  [[ $name == hierarchical* ]] || base "strong1/$name" none 1 1 "$name" --step-ms 160
+  base "strong2/$name" 1gbit 2 1 "$name" --step-ms 80
+  base "strong8/$name" 1gbit 4 2 "$name" --step-ms 20
+done
+for name in none ring hierarchical-one-peer ring-inf all-reduce mpi-all-reduce; do
   base "100mb/$name" 1gbit 4 1 "$name" --mb 100 --step-ms 400
+  base "100mb8/$name" 1gbit 4 2 "$name" --mb 100 --step-ms 400
 done
 
 # Training: an MLP of 2.1 MB on 12,800 images of Fashion-MNIST, 50 rounds in an epoch, the accuracy after each epoch. The
 # same beside a worker that is 4 times as slow.
-for name in ring one-peer hierarchical-one-peer ring-inf all-reduce mpi-all-reduce server server-async; do
+for name in ring one-peer hierarchical-one-peer ring-inf all-reduce mpi-all-reduce ddp server server-async; do
   [[ -n $train ]] || break
   base "train/$name" 1gbit 4 4 "$name" --curve
   [[ $name != ring && $name != ring-inf && $name != all-reduce ]] || base "train-slow/$name" 1gbit 4 4 "$name" --curve --slow 4
@@ -124,12 +131,13 @@ while read -r name link count ranks arguments; do
   run=(mpiexec -n "$ranks")
   [[ $link == none ]] || run=("$hosts" run "$count" -r "$ranks")
   slow_rounds=$rounds limit_s=180
-  [[ $name != 100mb/* && $name != 100mbit/* ]] || slow_rounds=$(((rounds + 3) / 4))
+  [[ $name != 100mb* ]] || slow_rounds=$(((rounds + 3) / 4))
   program=("$bin/bench_scaling" --rounds "$slow_rounds")
   [[ $name != train* ]] || { program=("$bin/bench_training" "${trained[@]}") && limit_s=400; }
   if [[ $arguments == ddp* ]]; then # PyTorch's own, where it is installed
     /usr/bin/python3 -c 'import torch' 2>/dev/null || { echo "scaling.sh: $name: no PyTorch; apt-get install python3-torch" >&2; continue; }
     program=(/usr/bin/python3 "$here/ddp.py" --rounds "$slow_rounds") arguments=${arguments#ddp}
+    [[ $name != train* ]] || program=(/usr/bin/python3 "$here/ddp_training.py" "${trained[@]}")
     export MASTER_ADDR=10.99.0.1 GLOO_SOCKET_IFNAME=eth0
     [[ $link != none ]] || export MASTER_ADDR=127.0.0.1 GLOO_SOCKET_IFNAME=lo
   fi
