@@ -6,20 +6,22 @@
 #                        was built in it. Default: a temporary folder, removed at the end
 #   --ccache DIR         compiles with that folder of objects, to try this script out: the times are no longer those of a
 #                        fresh machine
+#   --extra PACKAGE      a package that the lists do not have, installed first; may be repeated
 #   -- OPTIONS           go to scripts/test.sh, as in:  --only test -- -L install
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "fresh_machine: $*" >&2; }
 stop() { say "$@" && exit 1; }
 
-only="train test" folder= ccache=
+only="train test" folder= ccache= extra=()
 while (($#)); do
   case $1 in
   --only) only=${2:-} && shift 2 ;;
   --folder) folder=${2:-} && shift 2 ;;
-  --ccache) ccache=$(realpath "${2:-}") && shift 2 ;;
+  --ccache) mkdir -p "${2:?}" && ccache=$(realpath "$2") && shift 2 ;;
+  --extra) extra+=("${2:?}") && shift 2 ;;
   --) shift && break ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
 done
 for command in $only; do [[ $command == train || $command == test ]] || stop "--only $command: choose train or test"; done
@@ -62,6 +64,9 @@ files_kb() { du -skx "$root" | cut -f 1; }
 
 [[ -d $root ]] || scripts/bare_machine.sh make "$root"
 clone
+if ((${#extra[@]})); then
+  in_machine env DEBIAN_FRONTEND=noninteractive bash -euc 'apt-get update -qq && apt-get install -y -qq "$@" >/dev/null' - "${extra[@]}"
+fi
 rows=() failed=
 for command in $only; do
   arguments=()
