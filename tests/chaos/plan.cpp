@@ -45,6 +45,12 @@ void read_word(Plan& plan, const std::string& key, const std::string& text) {
   }
 }
 
+/// TCP doubles the time until it sends again (RFC 6298), from .2 s on Linux. After a cut, a
+/// connection may therefore be silent for as long as the cut was.
+double silent_s(const Event& event) {
+  return event.kind == Kind::cut ? 2 * event.length_s + 0.2 : event.length_s;
+}
+
 }  // namespace
 
 bool Plan::has(Kind kind) const {
@@ -111,7 +117,7 @@ int rounds_of(const Plan& plan) {
   double unnoticed_s = 0, alone_s = plan.staleness < 0 ? longest_unsuspected_s(plan) : 0;
   for (const Event& event : plan.events) {
     const bool away = event.kind == Kind::stop || is_of_links(event.kind);
-    if (away) unnoticed_s += std::max(0.0, event.length_s - suspect_after_s);
+    if (away) unnoticed_s += std::max(0.0, silent_s(event) - suspect_after_s);
     if (away && plan.staleness != 0)
       alone_s += std::min(event.length_s, longest_unsuspected_s(plan)) / 2;
   }
