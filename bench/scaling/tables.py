@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Tables and pictures of the scaling study:  bench/scaling/tables.py DIR [--out docs/pictures]
 
-DIR has the results of bench/scaling/scaling.sh. Tables are printed as Markdown. With --out, pictures are written there:
+DIR has the results of bench/scaling/scaling.sh. Tables are printed as Markdown. "wire" is how long the link of a host is busy
+in a round: the bytes that it sends, divided by --link, which NetPIPE measures (bench/remote.sh). With --out, pictures are written there:
 scaling-workers.svg (a round by number of workers) and scaling-anatomy.svg (where a round's time goes). Pictures need
 matplotlib:  apt-get install python3-matplotlib
 """
@@ -12,6 +13,9 @@ import sys
 
 METHODS = ["none", "ring", "torus", "one-peer", "hierarchical", "hierarchical-one-peer", "ring-stale1", "ring-inf",
            "one-peer-inf", "ring-int8", "one-peer-int8", "all-reduce", "mpi-all-reduce", "ddp", "torch-alone", "server", "server-async"]
+TORCH = ["ddp", "torch-alone"]  # their steps are those of another program
+WORKERS = ["n1", "n2", "n4", "n8", "n16"]
+STRONG = {"strong1": 1, "strong2": 2, "n4": 4, "strong8": 8, "strong": 16}  # all workers compute 160 ms a round together
 PARTS = ["compute_ms", "publish_ms", "mix_ms", "wait_ms", "rest_ms"]
 
 
@@ -44,30 +48,61 @@ def ratio(row, base):
 
 def efficiency(cells):
     """A round without exchange ÷ a round: by number of workers."""
-    names = [n for n in ("n1", "n2", "n4", "n8", "n16") if n in cells]
+    names = [n for n in WORKERS if n in cells]
     print("Time of a round ÷ that without exchange, by number of workers:\n")
     table(["method", *(n[1:] for n in names)],
           [[m, *(ratio(cells[n].get(m), cells[n].get("none")) for n in names)] for m in present(cells, names) if m != "none"])
 
 
+def weak_speed_up(cells):
+    """Samples a second of N workers ÷ those of one worker without exchange. The efficiency is this ÷ N."""
+    alone = cells.get("n1", {}).get("none")
+    names = [n for n in WORKERS[1:] if n in cells]
+    if not alone or not names:
+        return
+
+    def shown(row, workers):
+        return f"{workers * alone['round_ms'] / row['round_ms']:.1f}" if row else "–"
+    print("Weak scaling, speed-up over one worker without exchange:\n")
+    table(["method", *(n[1:] for n in names)],
+          [[m, *(shown(cells[n].get(m), int(n[1:])) for n in names)] for m in present(cells, names) if m not in TORCH])
+
+
+def strong_speed_up(cells):
+    """The time of a round of one worker without exchange ÷ that of N workers, who share its work."""
+    alone = cells.get("strong1", {}).get("none")
+    names = [n for n in STRONG if n in cells]
+    if not alone:
+        return
+
+    def shown(row, workers):
+        if not row:
+            return "–"
+        speed_up = alone["round_ms"] / row["round_ms"]
+        return f"{speed_up:.2f} ({speed_up / workers:.2f})"
+    methods = [m for m in present(cells, [n for n in names if n not in ("n4", "strong")]) if m not in TORCH]
+    print("Strong scaling, speed-up over one worker without exchange (efficiency):\n")
+    table(["method", *(str(STRONG[n]) for n in names)], [[m, *(shown(cells[n].get(m), STRONG[n]) for n in names)] for m in methods])
+
+
 def conditions(cells):
-    names = [n for n in ("n16", "hosts1", "hosts2", "100mbit", "10gbit", "quarter-mb", "jitter", "slow", "strong", "100mb")
-             if n in cells]
-    print("16 workers (100mb: 4), time of a round ÷ that without exchange:\n")
+    names = [n for n in ("n16", "hosts1", "hosts2", "100mbit", "10gbit", "quarter-mb", "jitter", "slow", "strong", "100mb",
+                         "100mb8") if n in cells]
+    print("16 workers (100mb: 4, 100mb8: 8), time of a round ÷ that without exchange:\n")
     table(["method", *names],
           [[m, *(ratio(cells[n].get(m), cells[n].get("none")) for n in names)] for m in present(cells, names) if m != "none"])
 
 
-def anatomy(cells, name="n16"):
+def anatomy(cells, link, name="n16"):
     print(f"Where the time of a round goes, in ms ({name}):\n")
     rows = []
     for method in present(cells, [name]):
         row = cells[name].get(method)
         if not row or "wait_ms" not in row:  # DDP does not say
             continue
-        rows.append([method, f"{row['round_ms']:.1f}", *(f"{row[part]:.2f}" for part in PARTS), f"{row['fresh']:.2f}",
-                     f"{row['host_sent_mb_round']:.2f}"])
-    table(["method", "round", "compute", "publish", "mix", "wait", "rest", "fresh reads", "MB sent by a host"], rows)
+        rows.append([method, f"{row['round_ms']:.1f}", *(f"{row[part]:.2f}" for part in PARTS),
+                     f"{row['host_sent_mb_round'] / link * 1e3:.1f}", f"{row['fresh']:.2f}", f"{row['host_sent_mb_round']:.2f}"])
+    table(["method", "round", "compute", "publish", "mix", "wait", "rest", "wire", "fresh reads", "MB sent by a host"], rows)
 
 
 def slow_worker(cells):
@@ -137,6 +172,7 @@ def draw(cells, out):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("results")
+    arguments.add_argument("--link", type=float, default=118, help="MB/s of a host's link (118: what NetPIPE gives at 1 Gbit/s)")
     arguments.add_argument("--out", type=pathlib.Path)
     options = arguments.parse_args()
     cells = read(options.results)
@@ -144,8 +180,10 @@ def main():
         sys.exit(f"tables.py: no results in {options.results}; bench/scaling/scaling.sh makes them")
     if any(not cell.startswith("train") for cell in cells):
         efficiency(cells)
+        weak_speed_up(cells)
+        strong_speed_up(cells)
         conditions(cells)
-        anatomy(cells)
+        anatomy(cells, options.link)
     slow_worker(cells)
     training(cells)
     if options.out:

@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+"""Rounds of 64 to 100,000 workers, simulated:  bench/scaling/large.py [--program build/release/bin/fast-sim] [--jitter 0.2]
+
+The base cell of the study on larger clusters: hosts with four workers, links of 1 Gbit/s to one switch, 2 MB, steps of 40 ms.
+Prints as Markdown the time of a round, divided by that without exchange. Up to 10,000 workers by SimGrid (about 15 minutes),
+then by the recurrence, in which messages do not share links. A row with "recurrence" shows what it gives for fewer workers.
+An all-reduce of 10,000 workers in a ring has 200 million messages a round: it is left out above --longest-ring workers.
+"""
+import argparse
+import json
+import subprocess
+import sys
+
+from tables import table
+
+WORKERS = [64, 256, 1000, 10000, 100000]
+LARGEST_OF_SIMGRID = 10000
+METHODS = {
+    "ring": ["--topology", "ring"],
+    "ring, recurrence": ["--topology", "ring", "--model", "recurrence"],
+    "ring, staleness 1": ["--topology", "ring", "--staleness", "1"],
+    "ring, int8": ["--topology", "ring", "--payload", "0.508e6"],
+    "hierarchical_one_peer": ["--topology", "hierarchical_one_peer"],
+    "one-peer": ["--topology", "one_peer_exponential"],
+    "one-peer, recurrence": ["--topology", "one_peer_exponential", "--model", "recurrence"],
+    "all-reduce, halving": ["--exchange", "halving"],
+    "all-reduce, ring": ["--exchange", "ring"],
+}
+
+
+def seconds_a_round(options, arguments, workers):
+    command = [options.program, "--json", "--workers", str(workers), "--workers-per-host", "4", "--bandwidth", "1.25e8",
+               "--latency", "1e-4", "--step", "0.04", "--rounds", str(options.rounds), "--jitter", str(options.jitter)]
+    if "--payload" not in arguments:
+        command += ["--payload", "2e6"]
+    try:
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=options.limit)
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode != 0:
+        sys.exit(f"large.py: {' '.join([*command, *arguments])}: {done.stderr.strip()}")
+    return json.loads(done.stdout)["seconds_per_round"]["mean"]
+
+
+def cell(options, method, workers, alone):
+    arguments = METHODS[method]
+    if workers > LARGEST_OF_SIMGRID:
+        if "--exchange" in arguments or "recurrence" in method:
+            return "–"
+        arguments = [*arguments, "--model", "recurrence"]
+    if method == "all-reduce, ring" and workers > options.longest_ring:
+        return "–"
+    found = seconds_a_round(options, arguments, workers)
+    print(f"{method}, {workers} workers: {found}", file=sys.stderr, flush=True)
+    return f"{found / alone:.2f}" if found else "too long"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/release/bin/fast-sim")
+    parser.add_argument("--jitter", type=float, default=0, help="of the steps: standard deviation of the logarithm")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--longest-ring", type=int, default=256)
+    parser.add_argument("--limit", type=float, default=300, help="seconds of one simulation")
+    options = parser.parse_args()
+    alone = seconds_a_round(options, ["--exchange", "none"], WORKERS[0])
+    rows = [[method, *(cell(options, method, workers, alone) for workers in WORKERS)] for method in METHODS]
+    table(["method", *(f"{workers:,}" for workers in WORKERS)], rows)
+
+
+if __name__ == "__main__":
+    main()
