@@ -9,6 +9,7 @@ import json
 import pathlib
 import struct
 import sys
+import textwrap
 
 import numpy as np
 
@@ -106,7 +107,7 @@ def table(rows):
 
 def draw(rows, path):
     """Errors over hours; and after the last hour, with the smallest and the largest seed."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4))
     hours = [STEP_H * step for step in range(1, NEXT + 1)]
     color = {name: f"C{index}" for index, name in enumerate(rows)}
     for name, (means, _, _) in rows.items():
@@ -122,7 +123,7 @@ def draw(rows, path):
         if smallest < largest:
             right.errorbar(place, means[-1], [[means[-1] - smallest], [largest - means[-1]]], color="black", capsize=4)
         right.annotate(f"{means[-1]:.1f}", (place, largest), (0, 4), textcoords="offset points", ha="center", fontsize=8)
-    right.set_xticks(range(len(names)), [name.replace(", ", "\n") for name in names], fontsize=8)
+    right.set_xticks(range(len(names)), [textwrap.fill(name, 13) for name in names], fontsize=8)
     right.set(ylabel=f"error after {hours[-1]} h (km), smallest to largest seed")
     right.margins(y=0.1)
     right.grid(alpha=0.3, axis="y")

@@ -21,20 +21,25 @@ else
 fi
 /usr/bin/python3 $study/prepare.py "$folder/storms.csv" "$folder"
 
-train() { # NAME SEED OPTIONS...
-  local out=$folder/runs/$1-$2 seed=$2
-  shift 2
-  [[ ! -s $out/mean-model.safetensors ]] || return 0
-  "$bin/fast-train" --exchange local --data "$folder/storms.npz" --model $study/storms.toml --loss mse --optimizer adamw --weight-decay 0.1 \
-    --epochs $epochs --lr-schedule cosine --lr 0.001 --seed "$seed" --quiet --out "$out" --overwrite "$@" >"$folder/log" || { tail -n 1 "$folder/log" && return 1; }
-}
 models=()
+# train TITLE NAME SEED COMMAND...: the command trains and writes the mean model to its --out.
+train() {
+  local out=$folder/runs/$2-$3
+  models+=("$1=$out/mean-model.safetensors")
+  [[ ! -s $out/mean-model.safetensors ]] || return 0
+  "${@:4}" --data "$folder/storms.npz" --model $study/storms.toml --loss mse --optimizer adamw --weight-decay 0.1 \
+    --epochs $epochs --lr 0.001 --seed "$3" --out "$out" </dev/null >"$folder/log" 2>&1 || { tail -n 1 "$folder/log" >&2 && return 1; }
+}
+threads=("$bin/fast-train" --exchange local --lr-schedule cosine --quiet --overwrite)
+four=(--workers 4 --batch-size 16 --topology ring)
+served=(mpiexec -n 4 "$bin/bench_training" --batch-size 16)
+[[ -x $bin/bench_training ]] || echo "storms: no $bin/bench_training (scripts/build.sh release bench_training): no parameter server"
 for seed in $seeds; do
-  train one $seed --workers 1 --batch-size 64
-  train four $seed --workers 4 --batch-size 16 --topology ring
-  train asynchronous $seed --workers 4 --batch-size 16 --topology ring --staleness inf
-  models+=("1 worker=$folder/runs/one-$seed/mean-model.safetensors"
-    "4 workers, synchronous=$folder/runs/four-$seed/mean-model.safetensors"
-    "4 workers, staleness inf=$folder/runs/asynchronous-$seed/mean-model.safetensors")
+  train "1 worker" one $seed "${threads[@]}" --workers 1 --batch-size 64
+  train "4 workers, synchronous" four $seed "${threads[@]}" "${four[@]}"
+  train "4 workers, staleness inf" asynchronous $seed "${threads[@]}" "${four[@]}" --staleness inf
+  [[ -x $bin/bench_training ]] || continue
+  train "parameter server, synchronous" server $seed "${served[@]}" --method server
+  train "parameter server, asynchronous" server_async $seed "${served[@]}" --method server_async
 done
 /usr/bin/python3 $study/evaluate.py "$folder" "${models[@]}"
