@@ -119,7 +119,8 @@ def main():
     for kind, title in sets_of(found):
         lines += [f"{title}: test accuracy of the mean model in %, mean (smallest to largest seed)", ""]
         lines += [*accuracy_table(found[kind]), ""]
-    draw_accuracy(found, folder / "accuracy.svg")
+    if found:
+        draw_accuracy(found, folder / "accuracy.svg")
     if rounds:
         lines += ["Milliseconds of a round by number of workers", "", *rounds_table(rounds)]
         draw_rounds(rounds, folder / "rounds.svg")

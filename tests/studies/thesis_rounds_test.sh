@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# thesis_rounds_test.sh: studies/thesis/run.sh measures its rounds before it trains, and --rounds makes their table and picture
+# without any training. In place of fast-train, mpiexec and bench_scaling there are programs that do nothing but write a row.
+# 77: cannot be done here.
+set -euo pipefail
+root=$(dirname "$(readlink -f "$0")")/../..
+/usr/bin/python3 -c 'import matplotlib' 2>/dev/null || { echo "skipped: apt-get install python3-matplotlib"; exit 77; }
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+fail() { echo "$1:" && cat "${@:2}" && exit 1; }
+program() { mkdir -p "$(dirname "$place/$1")" && { echo '#!/usr/bin/env bash' && cat; } >"$place/$1" && chmod +x "$place/$1"; }
+mkdir -p "$place/whole/data/color"
+echo there >"$place/whole/data/color/test_batch.bin"
+program path/mpiexec <<<'shift 2 && exec "$@"'
+program bin/fast-train <<<'exit 1'
+program bin/bench_scaling <<'END'
+while [[ $1 != --json ]]; do shift; done
+echo '[{"round_ms": 41}]' >"$2"
+END
+export PATH=$place/path:$PATH
+
+# A study that ends at its first training has all rounds: 3 of 6 methods on 1, 2, 4 and 8 workers.
+! "$root/studies/thesis/run.sh" "$place/bin" "$place/whole" >"$place/out" 2>&1 || fail "it did not end" "$place/out"
+rounds=("$place"/whole/rounds/*.json)
+[[ ${#rounds[@]} == 72 ]] || fail "${#rounds[@]} rounds" "$place/out"
+
+"$root/studies/thesis/run.sh" --rounds "$place/bin" "$place/alone" >"$place/out" 2>&1 || fail "--rounds failed" "$place/out"
+[[ -s $place/alone/rounds.svg ]] || fail "there is no rounds.svg" "$place/out"
+grep -q '^| parameter server | 41.0 | 41.0 | 41.0 | 41.0 |$' "$place/alone/table.md" || fail "no row of the server" "$place/alone/table.md"
