@@ -45,7 +45,7 @@ await_rank() {
   while [[ -z $started ]]; do
     kill -0 $job 2>/dev/null || { echo "consistency: the run has not started" >&2 && exit 1; }
     for one in $(ranks); do
-      [[ $(tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | sed -n 's/^PMI_RANK=//p') != "$1" ]] || started=$one
+      [[ $(tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | sed -n 's/^FASTRUN_RANK=//p') != "$1" ]] || started=$one
     done
   done
 }
