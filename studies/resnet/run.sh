@@ -4,7 +4,7 @@
 # all-reduce. The hosts are network namespaces of this machine (root, iproute2). FOLDER gets the runs, table.md and the
 # picture. Then threads train longer, for the accuracy. Finished runs are not repeated. EPOCHS (2, of the hosts), LONG (12,
 # of the threads), SAMPLES (1200) and STEP_MS (1000, of a batch of 100) change their size. MODEL is as fast-train --model has
-# it (studies/resnet/residual.toml). If one of them changes, FOLDER must be a new one.
+# it (studies/resnet/residual.toml). If one of them changes, FOLDER must be a new one, else the study ends.
 # --small: two hosts, few samples. Needs NumPy and matplotlib.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -21,6 +21,9 @@ batches=$(((samples + batch - 1) / batch))
 limit=$((90 + epochs * batches * (4000 + step_ms) / 1000)) # seconds of a run on hosts
 why=$("$hosts" check) || { echo "resnet: skipped: $why"; exit 77; }
 mkdir -p "$folder"
+settings="EPOCHS=$epochs LONG=$long SAMPLES=$samples STEP_MS=$step_ms MODEL=$model"
+[[ ! -s $folder/settings || $(<"$folder/settings") == "$settings" ]] || { echo "resnet: $folder has runs of $(<"$folder/settings"); give another FOLDER" >&2; exit 1; }
+echo "$settings" >"$folder/settings"
 [[ -s $folder/data/color/test_batch.bin ]] || /usr/bin/python3 studies/colored.py "$folder/data" "$samples" $tests
 # on_hosts COMMAND...: with three hosts, which are the machine's: tests that wait for them have their turn between runs.
 on_hosts() (

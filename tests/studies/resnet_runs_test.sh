@@ -34,3 +34,6 @@ while read -r seconds; do
   ((seconds > 600)) || fail "too short a limit" "$LIMITS"
 done <"$LIMITS"
 [[ $(wc -l <"$LIMITS") == 7 ]] || fail "not 7 runs with a limit" "$LIMITS"
+# Runs of other settings are not mixed.
+! EPOCHS=2 LONG=50 MODEL=resnet20 "$place/tree/studies/resnet/run.sh" "$place/bin" "$place" >"$place/out" 2>&1 || fail "it took runs of other epochs" "$place/out"
+grep -q 'has runs of EPOCHS=50 LONG=50 .* MODEL=resnet20; give another FOLDER' "$place/out" || fail "it does not say why" "$place/out"
