@@ -104,7 +104,7 @@ def main():
         order = torch.randperm(len(labels))[rank::workers]  # of one seed: the same on all ranks
         began = time.monotonic()
         for index in range(steps):
-            optimizer.param_groups[0]["lr"] = rate_at(epoch + index / steps, options)
+            optimizer.param_groups[0]["lr"] = rate_at(epoch + (index + 0.5) / steps, options)
             computing_s = step(order[index * options.batch_size:(index + 1) * options.batch_size], computing_s)
         torch.distributed.barrier()
         elapsed_s += time.monotonic() - began
