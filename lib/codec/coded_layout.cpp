@@ -51,15 +51,15 @@ std::size_t Piece::code_offset(std::size_t element) const {
 }
 std::size_t Piece::code_bytes(std::size_t count) const { return bytes_of(*this, count); }
 
-CodedLayout::CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t sparse_capacity)
+CodedLayout::CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t sparse_capacity,
+                         Kind entry_code)
     : kind_(kind) {
   if (kind == Kind::sparse) {
     require(layout.parameter_count() <= std::numeric_limits<std::uint32_t>::max(),
             ErrorKind::argument,
             "codec sparse: the model has {} parameters, its indices reach {}; take another rule",
             layout.parameter_count(), std::numeric_limits<std::uint32_t>::max());
-    sparse_.capacity = sparse_capacity;
-    sparse_.value_bytes = value_bytes(layout);
+    sparse_ = {sparse_capacity, value_bytes(layout), entry_code, layout.parameter_count()};
     size_bytes_ = sparse_.size_bytes();
   }
   place(layout);

@@ -23,8 +23,8 @@ bool has_halves(const ParameterLayout& layout) {
 HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                      const codec::Options& codec, bool sums)
     : Mixer(std::make_unique<HostMemory>(std::move(layout)), std::move(algorithm), codec, sums) {
-  keeps_own_ = codec::record_of(coded_.kind()).encode != nullptr &&
-               declared().own == algorithm::Own::payload && !declared().plain_average;
+  const bool rounds = codec::record_of(coded_.kind()).encode != nullptr || coded_.sparse().coded();
+  keeps_own_ = rounds && declared().own == algorithm::Own::payload && !declared().plain_average;
   widening_ = has_halves(this->layout()) ? 2 : 1;
   feeds_back_ = codec::record_of(coded_.kind()).feeds_back && !declared().corrects_coding;
   for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
@@ -50,12 +50,20 @@ std::vector<TensorView> HostMixer::state() {
   return views;
 }
 
+/// Of payload vector k of this message.
+std::optional<std::uint32_t> HostMixer::rounding_key(int k) const {
+  if (!codec_.stochastic) return {};
+  return static_cast<std::uint32_t>(
+      mix_seed(codec_.seed, static_cast<std::uint64_t>(messages_), static_cast<std::uint64_t>(k)));
+}
+
 void HostMixer::begin_message(const Pass& pass) {
   ++messages_;
   writers_.clear();
   for (int k = 0; k < declared().payload_vectors; ++k) {
     std::byte* vector = pass.next->vector(k);
-    if (coded_.kind() == codec::Kind::sparse) writers_.emplace_back(coded_.sparse(), vector);
+    if (coded_.kind() == codec::Kind::sparse)
+      writers_.emplace_back(coded_.sparse(), vector, rounding_key(k));
     if (coded_.kind() == codec::Kind::selected) codec::write_combination(vector, pass.info.round);
   }
 }

@@ -4,6 +4,8 @@
 
 #include <fast/core/memory.hpp>
 
+#include <optional>
+
 #include "combine/mixer.hpp"
 
 namespace fast::combine {
@@ -21,6 +23,7 @@ class HostMixer final : public Mixer {
   struct SegmentSweep;
   void run(const Pass& pass) override;
   void begin_message(const Pass& pass);
+  std::optional<std::uint32_t> rounding_key(int k) const;
   AlignedBuffer kept() const;
   template <class T>
   const PartUpdate<T>* update() const {

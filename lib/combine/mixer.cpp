@@ -24,7 +24,7 @@ codec::CodedLayout coded_layout(const ParameterLayout& layout,
   const algorithm::Selection& selection = declared.selection;
   if (selection.selects()) return {layout, selected_shape(selection, codec.kind)};
   if (!declared.sparsity.bounded()) return {layout, codec.kind};
-  return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count())};
+  return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count()), codec.kind};
 }
 
 /// The same algorithm, whose declaration mixers can do.

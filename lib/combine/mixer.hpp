@@ -79,9 +79,9 @@ class Mixer {
   void combine_with_pull(const Payload& own, const Payload& pull, const algorithm::RoundInfo& info);
 
  protected:
-  /// Messages are coded with `codec`, or as entries where the algorithm sends few. The seed of
-  /// random roundings is to differ between workers. `sums`: running sums travel, of those vectors
-  /// that the algorithm declares for it; combinations are then gathered.
+  /// Messages are coded with `codec`; where the algorithm sends few entries, their values are. The
+  /// seed of random roundings is to differ between workers. `sums`: running sums travel, of those
+  /// vectors that the algorithm declares for it; combinations are then gathered.
   Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Algorithm> algorithm,
         const codec::Options& codec, bool sums);
 

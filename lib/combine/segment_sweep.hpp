@@ -320,10 +320,7 @@ struct HostMixer::SegmentSweep {
     if (keeps_own) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
     if (is_summed(k)) return emit_sum(k, first, count);
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
-    std::optional<std::uint32_t> rounding_key;
-    if (mixer.codec_.stochastic) {
-      rounding_key = static_cast<std::uint32_t>(mix_seed(mixer.codec_.seed, mixer.messages_, i));
-    }
+    const std::optional<std::uint32_t> rounding_key = mixer.rounding_key(k);
     if (selected) {
       const codec::SelectedShape& shape = mixer.coded_.selected();
       return codec::encode_selected(shape, shape.code_of(segment.dtype), pass.info.round, values,

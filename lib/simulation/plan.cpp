@@ -45,7 +45,8 @@ double coded_payload(const Cluster& cluster, const std::string& codec,
   const auto parameters = static_cast<std::size_t>(cluster.payload_bytes / sizeof(float));
   const codec::Kind kind = codec::by_name(codec).kind;
   if (sparsity.bounded()) {
-    return static_cast<double>(codec::SparseShape{sparsity.of(parameters)}.size_bytes());
+    const codec::SparseShape shape{sparsity.of(parameters), sizeof(float), kind, parameters};
+    return static_cast<double>(shape.size_bytes());
   }
   if (kind == codec::Kind::identity) return cluster.payload_bytes;
   return static_cast<double>(codec::coded_bytes(kind, parameters));

@@ -105,7 +105,9 @@ struct Declaration {
   /// payload, where neighbors do not read them.
   bool publishes_weights_apart = false;
   Own own = Own::payload;
-  Sparsity sparsity{};  ///< bounded: the payload travels as its entries, whatever the codec
+  /// Bounded: the payload travels as its entries. A codec codes their values, and what that loses
+  /// is not added to the next message.
+  Sparsity sparsity{};
   Selection selection{};
   /// Why codecs that lose something are refused; empty: they fit.
   std::string_view why_exact{};

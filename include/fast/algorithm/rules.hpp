@@ -95,7 +95,8 @@ struct DilocoOptions {
   /// weights differ by stays to the end.
   bool changes = false;
   /// Above 0: sends this part of the entries of θ - φ, the largest ones, at least one, and adds the
-  /// rest to the next changes, `momentum` times (SparseLoCo). The outer step has no momentum.
+  /// rest and what a codec has lost to the next changes, `momentum` times (SparseLoCo). The outer
+  /// step has no momentum.
   double fraction = 0;
 };
 /// Local steps, then an outer step of momentum SGD along the mean change of all workers that are

@@ -28,9 +28,10 @@ struct Piece {
 class CodedLayout {
  public:
   CodedLayout() = default;
-  /// `sparse_capacity`: entries of a message, for Kind::sparse. Throws Error(argument) when the
-  /// model has too many parameters for its 32-bit indices.
-  CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t sparse_capacity = 0);
+  /// For Kind::sparse, `sparse_capacity`: entries of a message, `entry_code`: of their values.
+  /// Throws Error(argument) when the model has too many parameters for its 32-bit indices.
+  CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t sparse_capacity = 0,
+              Kind entry_code = Kind::identity);
   /// Of Kind::selected. `elements` and `value_bytes` of the shape follow from the layout.
   CodedLayout(const ParameterLayout& layout, const SelectedShape& selected);
 

@@ -79,8 +79,9 @@ struct StreamingDiLoCo {
 };
 
 /// The largest entries of the changes that have not traveled, whose memory takes the place of the
-/// outer momentum. Bytes: so many entries, each with its index.
-/// State: φ, and e, what has not traveled; momentum is its decay.
+/// outer momentum. Bytes: so many entries, each with its index or its place in a chunk.
+/// State: φ, and e, what has not traveled; momentum is its decay. From publish to combine, e has
+/// what travels, too: only the message tells what a codec has made of it.
 class SparseDiLoCo {
  public:
   explicit SparseDiLoCo(const DilocoOptions& options) : options_(options) {}
@@ -89,11 +90,13 @@ class SparseDiLoCo {
     Declaration declared = DiLoCo{options_}.declare();
     declared.summary =
         "e ← β e + θ - φ; its top-k entries q travel; φ ← φ + η mean of q; e ← e - q";
-    declared.source = "SparseLoCo, Sarfi et al. 2025, arXiv 2508.15706, algorithm 1, without codes";
+    declared.source = "SparseLoCo, Sarfi et al. 2025, arXiv 2508.15706, algorithm 1";
     declared.publishes_weights_apart = true;
     declared.own = Own::message;
     declared.sparsity = sparsity();
-    declared.why_exact = "it sends few entries as they are";
+    declared.why_exact = {};
+    declared.least_bits = 1;
+    declared.corrects_coding = true;
     declared.republishes = false;
     declared.surveys = true;
     declared.needs_equal_start = true;
@@ -119,9 +122,8 @@ class SparseDiLoCo {
   void publish(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) {
       const T all = untold(block, e);
-      const T sent = largest_.takes(all) ? all : T{0};
-      block.payload[0][e] = sent;
-      block.state[1][e] = all - sent;
+      block.payload[0][e] = largest_.takes(all) ? all : T{0};
+      block.state[1][e] = all;
     }
   }
   template <class T>
@@ -131,6 +133,7 @@ class SparseDiLoCo {
     for (std::size_t e = 0; e < block.count; ++e) {
       const T phi = block.state[0][e] + eta * (block.own[0][e] + block.pull[0][e] / present);
       block.state[0][e] = phi;
+      block.state[1][e] -= block.own[0][e];
       block.current[e] = blended(options_.blend, block.current[e], phi);
     }
   }
