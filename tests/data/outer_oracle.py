@@ -19,7 +19,8 @@ After every exchange of diloco, noloco, gasloc: theta = phi.  Parameters (letter
     period H, eta, beta, nesterov, fragments F, delay tau, alpha, gamma, a, p, consensus,
     momentum: of the worker's own optimizer, as in golden.json; its buffer is never reset.
 golden_extra.json has cases with one of these keys:
-    codec    bf16 or fp16, of sparta: q_i is x_i rounded, x_i + sum_j W_ij (q_j - q_i) the entries that travel
+    codec    bf16 or fp16, of sparta: q_i is x_i rounded, x_i + sum_j W_ij (q_j - q_i) the entries that travel;
+             int8, int4 or int2, of sparse_diloco: of the entries that travel, in groups of 256
     steps    local steps of each worker in a round (one where it is absent): t counts rounds
 Extra keys of a case: `outer` (phi after the last round), `masks` (sparta: entries by round),
 `rates` (learning rate by round; then `lr` is the largest), `consensus` (a_t by round).
@@ -84,6 +85,31 @@ def rounded(x, codec):
     one, half = np.uint64(1), np.uint64(16)
     bits = (bits + np.uint64(0x7FFF) + (bits >> half & one)) & np.uint64(0xFFFF0000)
     return bits.astype(np.uint32).view(np.float32).astype(float)
+
+
+# ---- codes of few bits -------------------------------------------------------------------------------
+GROUP = 256  # entries that share scales
+
+
+def coded_group(x, codec):
+    """One group there and back, in floats of 32 bits as a message has them. x is not 0 everywhere."""
+    x = np.asarray(x, np.float32)
+    size = np.abs(x)
+    if codec == "int2":  # sign, and whether the size is above the mean size: each half becomes its own mean size
+        above = size > np.float32(size.sum(dtype=float) / size.size)
+        back = np.zeros_like(x)
+        for half in (above, ~above):
+            if half.any():
+                back[half] = np.float32(size[half].sum(dtype=float) / half.sum())
+        return np.copysign(back, x).astype(float)
+    most = np.float32(dict(int8=127, int4=7)[codec])
+    scale = size.max() / most
+    inverse = most / size.max() if codec == "int8" else np.float32(1) / scale
+    return (scale * np.clip(np.rint(x * inverse), -most, most)).astype(float)
+
+
+def coded(x, codec):
+    return np.concatenate([coded_group(x[k : k + GROUP], codec) for k in range(0, len(x), GROUP)])
 
 
 # ---- fragments of streaming diloco ---------------------------------------------------------------
@@ -180,8 +206,8 @@ def run(case, streaming=None):
                 count = max(1, int(par["fraction"] * dim))
                 q = np.zeros_like(m)
                 for i in range(n):
-                    largest = np.argsort(-np.abs(m[i]))[:count]
-                    q[i, largest] = m[i, largest]
+                    largest = np.sort(np.argsort(-np.abs(m[i]))[:count])  # in the order in which they travel
+                    q[i, largest] = coded(m[i, largest], case["codec"]) if "codec" in case else m[i, largest]
                 m = m - q
                 phi = phi + par["eta"] * q.mean(axis=0)
             elif name == "noloco":
@@ -280,9 +306,15 @@ def extra_cases(seed=12, dim=7, rounds=40):
         ("sparse_diloco", 6, complete(6), dict(period=2, eta=1.0, beta=0.5, fraction=0.01, momentum=0.4), {}),
         ("sparse_diloco", 5, complete(5), dict(period=3, eta=0.6, beta=0.95, fraction=0.6), dict(steps=s5)),
         ("sparse_diloco", 6, complete(6), dict(period=4, eta=0.7, beta=0.0, fraction=1.0), {}),
+        ("sparse_diloco", 5, complete(5), dict(period=4, eta=0.8, beta=0.9, fraction=0.6), dict(codec="int2")),
+        ("sparse_diloco", 6, complete(6), dict(period=2, eta=1.0, beta=0.95, fraction=0.5, momentum=0.4), dict(codec="int4")),
+        ("sparse_diloco", 5, complete(5), dict(period=3, eta=0.7, beta=0.8, fraction=0.8), dict(codec="int8", steps=s5)),
     ]
     for row in table:
         yield case_of(rng, rounds, dim, *row)
+    # 266 entries: two groups
+    groups = dict(period=2, eta=0.9, beta=0.9, fraction=0.95)
+    yield case_of(rng, 6, 280, "sparse_diloco", 2, complete(2), groups, dict(codec="int2"))
 
 
 def case_of(rng, rounds, dim, name, n, ws, par, more):
@@ -453,7 +485,7 @@ def check_halves(log, list_of_cases):
     for value, bf16, fp16 in ((1 / 3, 0.333984375, 0.333251953125), (1 + 2**-8, 1.0, 1.00390625), (1 + 3 * 2**-8, 1.015625, 1.01171875)):
         assert rounded(value, "bf16") == bf16 and rounded(value, "fp16") == fp16, value
     for case in list_of_cases:
-        if "codec" not in case:
+        if "codec" not in case or case["algorithm"] != "sparta":
             continue
         exact = {k: v for k, v in case.items() if k != "codec"}
         bound = 2.0**-7 if case["codec"] == "bf16" else 2.0**-10
@@ -506,10 +538,42 @@ def check_sparse(log, list_of_cases):
             continue
         par = case["parameters"]
         plain = run(like(case, "diloco", dict(par, beta=0.0, nesterov=False)))
-        assert far(run(like(case, "sparse_diloco", dict(par, fraction=1.0))), plain) < 1e-13
+        exact = {k: v for k, v in case.items() if k != "codec"}
+        assert far(run(like(exact, "sparse_diloco", dict(par, fraction=1.0))), plain) < 1e-13
         if par["fraction"] < 1:
             assert far(run(case), plain) > 1e-3
+        if "codec" in case:
+            assert far(run(case), run(exact)) > 1e-5
     log("  sparse: all entries is diloco without momentum")
+
+
+def check_codes(log):
+    assert coded([0.5, -1.0, 3.0, -4.0], "int2").tolist() == [0.75, -0.75, 3.5, -3.5]
+    assert coded([7.0, -2.4, 0.4, 2.6], "int4").tolist() == [7.0, -2.0, 0.0, 3.0]
+    assert coded([127.0, -2.4, 0.4], "int8").tolist() == [127.0, -2.0, 0.0]
+    x = np.random.default_rng(3).normal(0, 1, 600)
+    for codec in ("int8", "int4", "int2"):
+        back = coded(x, codec)
+        assert np.array_equal(back[256:512], coded(x[256:512], codec)) and np.linalg.norm(back - x) < np.linalg.norm(x)
+    log("  codes: worked examples; groups of 256; an error smaller than the value")
+
+
+def check_feedback(log):
+    """What a code loses is in the memory: with beta = 1, all that traveled and the memory are all that was to travel."""
+    rng = np.random.default_rng(5)
+    for codec in ("int8", "int4", "int2"):
+        memory, sent, given = np.zeros(300), np.zeros(300), np.zeros(300)
+        for _ in range(50):
+            change = rng.normal(0, 1, 300)
+            given += change
+            memory += change
+            largest = np.sort(np.argsort(-np.abs(memory))[:30])
+            q = np.zeros(300)
+            q[largest] = coded(memory[largest], codec)
+            memory -= q
+            sent += q
+        assert np.abs(sent + memory - given).max() < 1e-12 and np.abs(memory).max() < 10
+    log("  codes: the memory keeps what they lose, and stays bounded")
 
 
 def check_conventions(log, path):
@@ -552,6 +616,8 @@ def check_sensitive(log, made):
             wrong["outer"] = run(case, dict(outer="merged"))
             if par["delay"]:
                 wrong["merge"] = run(case, dict(merge="taken"))
+        if name == "sparse_diloco" and "codec" in case:
+            wrong["codec"] = run(dict(case, codec="int4" if case["codec"] == "int2" else "int2"))
         if name == "sparta":
             wrong["masks one round late"] = run(like(case, name, par, masks=[[]] + case["masks"][:-1]))
         if "rates" in case and case["rates"][0] < max(case["rates"]):
@@ -573,6 +639,8 @@ if __name__ == "__main__":
     check_halves(say, extra)
     check_steps(say, extra)
     check_sparse(say, extra)
+    check_codes(say)
+    check_feedback(say)
     for name, some in (("golden_outer.json", raw), ("golden_extra.json", extra)):
         result = [run(case) for case in some]
         check_sensitive(say, result)
