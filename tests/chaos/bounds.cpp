@@ -74,6 +74,13 @@ fast::algorithm::Parameters parameters_of(const Plan& plan) {
     return {};
   }
   const bool coded = plan.codec != "identity";
+  if (plan.sparse) {  // elements are equal in the small programs, as above
+    return {{"period", "4"},
+            {"rate", "1"},
+            {"momentum", "0.5"},
+            {"delay", "1"},
+            {"fraction", plan.is_training() ? "0.1" : "1"}};
+  }
   if (rule == "diloco") {
     return {{"period", "4"},
             {"momentum", "0.5"},

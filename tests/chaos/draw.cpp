@@ -164,6 +164,11 @@ void draw_setting(Plan& plan, Rng& rng) {
   }
 }
 
+/// From numbers of its own, as draw_features().
+void draw_entries(Plan& plan, Rng rng) {
+  plan.sparse = plan.rule == "diloco" && !plan.devices && rng.below(2) == 0;
+}
+
 /// From numbers of its own: other choices are the same with and without it.
 void draw_features(Plan& plan, Rng rng) {
   plan.learns_suspicion = !plan.lenet && rng.below(4) == 0;
@@ -230,6 +235,7 @@ std::string why_not(const Plan& plan) try {
     return "it has no neighbors";
   if (plan.workers < plan.hosts) return "a host without a worker";
   if (static_cast<int>(plan.killed().size()) >= plan.workers) return "no survivor";
+  if (plan.sparse && plan.rule != "diloco") return "diloco alone sends its largest entries";
   const std::string no_features = why_no_features(plan);
   if (!no_features.empty()) return no_features;
   const std::string refused = why_refused(plan, options, schedule);
@@ -269,6 +275,7 @@ Plan draw(const Wish& wish, std::uint64_t seed, std::uint64_t index) {
     if (bound_of(rule).everybody) tried.topology = "ring";
     add_events(tried, kind, wish, rng);
     draw_features(tried, Rng(fast::mix_seed(seed, index, 3)));
+    draw_entries(tried, Rng(fast::mix_seed(seed, index, 4)));
     if (why_not(tried).empty()) return tried;
   }
   plan.topology = bound_of(rule).fallback;

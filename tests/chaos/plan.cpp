@@ -22,6 +22,8 @@ void read_word(Plan& plan, const std::string& key, const std::string& text) {
     plan.staleness = text == "inf" ? -1 : std::stoi(text);
   } else if (key == "codec") {
     plan.codec = text;
+  } else if (key == "entries") {
+    plan.sparse = text == "largest";
   } else if (key == "arena") {
     plan.rotating = text == "rotating";
   } else if (key == "hosts") {
@@ -135,6 +137,7 @@ std::string write(const Plan& plan) {
       : plan.large ? "large"
                    : "small",
       plan.lenet ? "lenet" : "parabola", plan.seed);
+  if (plan.sparse) line += " entries=largest";
   if (plan.learns_suspicion) line += " suspect=auto";
   if (!plan.with.empty()) line += fmt::format(" with={}", fmt::join(plan.with, ","));
   for (const Event& event : plan.events) line += fmt::format(" {}", write(event));

@@ -83,6 +83,22 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
   CHECK(learns.size() == 2);
 }
 
+TEST_CASE("diloco is drawn with all entries and with the largest, exact and coded") {
+  Wish wish = everything();
+  wish.rules = {"diloco"};
+  std::set<std::pair<bool, bool>> kinds;
+  for (std::uint64_t index = 0; index < 60; ++index) {
+    const Plan plan = draw(wish, 3, index);
+    CAPTURE(write(plan));
+    CHECK(why_not(plan).empty());
+    CHECK(read(write(plan)) == plan);
+    kinds.emplace(plan.sparse, plan.codec != "identity");
+  }
+  CHECK(kinds.size() == 4);
+  CHECK_THAT(why_not(read("rule=awc workers=3 entries=largest kill:1@54+0/0*0")),
+             ContainsSubstring("diloco alone"));
+}
+
 TEST_CASE("a schedule's line that is no good names the word") {
   CHECK_THROWS_WITH(read("rule=awc kil:2@5+0/0*0"), ContainsSubstring("event \"kil\""));
   CHECK_THROWS_WITH(read("rule=awc kill:2@5"), ContainsSubstring("kill:2@5"));

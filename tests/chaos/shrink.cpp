@@ -89,6 +89,7 @@ std::vector<Plan> simpler(const Plan& plan) {
   add_default(plans, plan, &Plan::learns_suspicion);
   add_default(plans, plan, &Plan::staleness);
   add_default(plans, plan, &Plan::codec);
+  add_default(plans, plan, &Plan::sparse);
   add_default(plans, plan, &Plan::rotating);
   add_default(plans, plan, &Plan::devices);
   add_default(plans, plan, &Plan::large);

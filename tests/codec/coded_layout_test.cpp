@@ -137,4 +137,6 @@ TEST_CASE("coded sizes") {
   CHECK(CodedLayout(layout, Kind::fp16).size_bytes() == 5120);
   CHECK(CodedLayout(layout, Kind::int8).size_bytes() == 2600);
   CHECK(CodedLayout(layout, Kind::sparse, 25).size_bytes() == 8 + 104 + 104);
+  // 8 + 38 = 46, code from 48 on: 25 + 4 = 29
+  CHECK(CodedLayout(layout, Kind::sparse, 25, Kind::int8).size_bytes() == 80);
 }

@@ -270,6 +270,19 @@ TEST_CASE("a plan counts the entries that choco sends") {
         Approx(0.1 + 2 * 8 * 1e4 / 1e6).epsilon(0.001));
 }
 
+TEST_CASE("a plan counts the codes of the few entries that diloco sends") {
+  Cluster cluster = fast_network();
+  cluster.link_bandwidth = 1e6;
+  PlanOptions options = one("complete");
+  options.algorithm = "diloco";
+  options.parameters = {{"period", "1"}, {"fraction", "0.01"}};
+  const double exact_s = found(plan(cluster, options), "complete").round_s - 0.1;
+  options.codecs = {"int2"};
+  const double coded_s = found(plan(cluster, options), "complete").round_s - 0.1;
+  // Of 10^4 entries: 14 bits, 8 bytes for each 256, 4 bytes for each 4096 elements.
+  CHECK(coded_s / exact_s == Approx(18808 / 80008.0));
+}
+
 TEST_CASE("a plan counts the exact averages of gossip_pga in place of neighbors") {
   Cluster cluster = fast_network();
   cluster.link_bandwidth = 1e7;

@@ -128,6 +128,13 @@ TEST_CASE("outer rules go on bit for bit, with codes, parts and delays") {
   expect_the_same_rounds(
       {"diloco", "identity", 0, {{"period", "10"}, {"fragments", "2"}, {"delay", "2"}}});
   expect_the_same_rounds({"gasloc", "int4", 0, delayed_changes});
+  Parameters delayed_few = delayed;
+  delayed_few["fraction"] = "0.3";
+  for (const char* codec : {"identity", "int8_stochastic", "int4", "int2"}) {
+    INFO(codec);
+    expect_the_same_rounds({"diloco", codec, 0, {{"period", "3"}, {"fraction", "0.3"}}});
+    expect_the_same_rounds({"diloco", codec, 0, delayed_few});
+  }
   for (const char* codec : {"bf16", "fp16", "bf16_stochastic"}) {
     INFO(codec);
     expect_the_same_rounds({"sparta", codec, 0, {{"fraction", "0.5"}}});
