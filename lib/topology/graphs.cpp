@@ -320,3 +320,12 @@ TopologyRule hierarchical(TopologyRule among, const std::vector<int>& host_of_ra
 }
 
 }  // namespace fast::graph
+
+namespace fast {
+
+InHosts::Edges host_edges_of(const Topology& topology) {
+  const auto* hosts = dynamic_cast<const InHosts*>(&topology.graph());
+  return hosts == nullptr ? InHosts::Edges::anywhere : hosts->edges();
+}
+
+}  // namespace fast

@@ -141,6 +141,7 @@ class InsideGraph final : public CycleGraph {
  public:
   using CycleGraph::CycleGraph;
 
+  Edges edges() const override { return Edges::within; }
   std::vector<int> in_neighbors(int worker) const override {
     std::vector<int> others = cycle().workers_of(cycle().place_of(worker).host);
     std::erase(others, worker);
@@ -166,6 +167,7 @@ class AcrossGraph final : public CycleGraph {
  public:
   using CycleGraph::CycleGraph;
 
+  Edges edges() const override { return Edges::between; }
   std::vector<int> in_neighbors(int worker) const override {
     const auto [host, place] = cycle().place_of(worker);
     if (!cycle().represents(round(), place)) return {};

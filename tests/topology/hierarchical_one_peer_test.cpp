@@ -7,6 +7,7 @@
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology/schedules.hpp>
+#include <fast/topology/stencil.hpp>
 #include <map>
 #include <set>
 
@@ -325,6 +326,21 @@ TEST_CASE("sites come to the exact average with one payload in and out of each i
       for (const double value : x) REQUIRE(std::abs(value - 1.0 / shape.workers()) < rounding);
     }
   }
+}
+
+TEST_CASE("each round says whether its edges are within sites or between them") {
+  using Edges = InHosts::Edges;
+  for (const int per_site : {1, 2, 3}) {
+    const Schedule schedule = schedule::sites(5, per_site).make(6);
+    for (std::int64_t round = 0; round < schedule.period(); ++round) {
+      const bool between = round % 5 == (per_site == 1 ? 4 : 3);
+      CHECK(host_edges_of(schedule.at(round)) == (between ? Edges::between : Edges::within));
+    }
+  }
+  CHECK(host_edges_of(schedule::sites().make(4).at(48)) == Edges::within);  // one site
+  CHECK(host_edges_of(schedule::hierarchical_one_peer(2).make(4).at(1)) == Edges::between);
+  CHECK(host_edges_of(graph::hierarchical(stencil::ring(), 2).make(4).at(0)) == Edges::anywhere);
+  CHECK(host_edges_of(stencil::ring().make(4).at(0)) == Edges::anywhere);
 }
 
 TEST_CASE("sites are chosen by name, with the rounds between exchanges, or by a file") {

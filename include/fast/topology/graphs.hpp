@@ -10,12 +10,18 @@
 
 namespace fast {
 
-/// What a Graph may be as well: one whose workers are grouped by host, for pictures.
+/// What a Graph may be as well: one whose workers are grouped by host or by site.
 class InHosts {
  public:
   virtual ~InHosts() = default;
   virtual const std::vector<std::vector<int>>& workers_of_host() const = 0;
+  /// Where its edges are. A round without edges is still one of the two kinds.
+  enum class Edges { anywhere, within, between };
+  virtual Edges edges() const { return Edges::anywhere; }
 };
+
+/// Where the topology says that its edges are; anywhere, if it knows no hosts.
+InHosts::Edges host_edges_of(const Topology& topology);
 
 }  // namespace fast
 
