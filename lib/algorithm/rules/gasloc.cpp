@@ -91,12 +91,15 @@ struct CodedGasLoC : OuterGossip {
 
 }  // namespace
 
-Rule gasloc(const GaslocOptions& options) {
-  require_outer("gasloc", options, options.period);
+void require_outer_gossip(std::string_view rule, const GaslocOptions& options) {
+  require_outer(rule, options, options.period);
   require(options.consensus_step > 0 && options.consensus_step <= 1, ErrorKind::argument,
-          "gasloc: consensus_step {}; it must be above 0 and at most 1", options.consensus_step);
-  require(options.acceleration >= 0 && options.acceleration < 1, ErrorKind::argument,
-          "gasloc: acceleration {}; it must be at least 0 and below 1", options.acceleration);
+          "{}: consensus_step {}; it must be above 0 and at most 1", rule, options.consensus_step);
+  require_decay(rule, "acceleration", options.acceleration);
+}
+
+Rule gasloc(const GaslocOptions& options) {
+  require_outer_gossip("gasloc", options);
   if (options.changes) return elementwise(CodedGasLoC{{options}, {}});
   return elementwise(GasLoC{options});
 }

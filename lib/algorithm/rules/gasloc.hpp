@@ -9,7 +9,7 @@
 
 namespace fast::algorithm {
 
-/// Of both forms of the rule. State: φ, and u of the exchange before.
+/// Of all forms of the rule. State: φ, and u of the exchange before.
 struct OuterGossip {
   GaslocOptions options;
   double exchanges = 0;  ///< since the start
@@ -29,6 +29,12 @@ struct OuterGossip {
   }
 
  protected:
+  /// u = φ + η(θ - φ).
+  template <class T>
+  FAST_HOST_DEVICE T stepped(const Block<T>& block, std::size_t e) const {
+    const T phi = block.state[0][e];
+    return phi + static_cast<T>(options.rate) * (block.current[e] - phi);
+  }
   template <class T>
   FAST_HOST_DEVICE void advance(const Block<T>& block, std::size_t e, T u, T averaged) const {
     T next = averaged;
@@ -49,11 +55,7 @@ struct GasLoC : OuterGossip {
 
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {
-    const T eta = static_cast<T>(options.rate);
-    for (std::size_t e = 0; e < block.count; ++e) {
-      const T phi = block.state[0][e];
-      block.payload[0][e] = phi + eta * (block.current[e] - phi);
-    }
+    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = stepped(block, e);
   }
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {
@@ -64,5 +66,8 @@ struct GasLoC : OuterGossip {
     }
   }
 };
+
+/// Throws Error(argument) on options out of range.
+void require_outer_gossip(std::string_view rule, const GaslocOptions& options);
 
 }  // namespace fast::algorithm
