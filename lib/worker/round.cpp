@@ -52,13 +52,20 @@ bool Round::run(const algorithm::RoundInfo& info) {
   const bool arriving = any_arriving(arrivals);
   if (!arriving || !average(arrivals, round->row)) {
     if (arriving) arrivals = fetch(info.round, false);  // whole
-    if (!combine(arrivals, *round, info)) return false;
+    if (!combine(arrivals, *round, known(info, *round))) return false;
   }
   count_reads(arrivals, round->row);
   const bool sent = worker_.progress.sent;  // what the neighbors read in this round
   commit(info);
   count_sent(sent, round->edges.destinations.size());
   return true;
+}
+
+algorithm::RoundInfo Round::known(algorithm::RoundInfo info, const RoundPlan::Round& round) {
+  if (!worker_.setting.declared.needs_sites) return info;
+  info.between_sites = round.between_sites;
+  info.between_sites_next = plan_.at(info.round + 1)->between_sites;
+  return info;
 }
 
 std::vector<Arrival> Round::fetch(std::int64_t round, bool early) {

@@ -32,6 +32,8 @@ class Round {
   bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                const algorithm::RoundInfo& info);
   std::vector<Arrival> fetch(std::int64_t round, bool early);
+  /// With what the rule is to know of the topology.
+  algorithm::RoundInfo known(algorithm::RoundInfo info, const RoundPlan::Round& round);
   bool average(std::vector<Arrival>& arrivals, const MixingRow& row);
   /// Without a Combiner.
   bool averages() const { return average_ && !worker_.mixer.takes_updates(); }

@@ -26,6 +26,7 @@ class RoundPlan {
   struct Round {
     MixingRow row;
     RoundEdges edges;
+    bool between_sites = false;  ///< see host_edges_of()
     /// Of column-stochastic weights: which share of this worker's mass each destination takes.
     std::vector<double> shares;
   };

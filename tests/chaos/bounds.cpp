@@ -94,6 +94,7 @@ fast::algorithm::Parameters parameters_of(const Plan& plan) {
             {"consensus_step", coded ? "0.3" : "1"},
             {"changes", coded ? "true" : "false"}};
   }
+  if (rule == "awc_gasloc") return {{"rate", "0.9"}, {"acceleration", "0.3"}};
   return {};
 }
 
@@ -130,6 +131,8 @@ const std::vector<Bound>& bounds() {
        "the mean of φ moves by the mean step; one partner an exchange"},
       {"gasloc", exact, late_by_four_steps, in_turn, in_turn, false, "ring",
        "as local; γ keeps the mean's optimum"},
+      {"awc_gasloc", exact, late, in_turn, in_turn, false, "sites:3",
+       "columns of sites sum to 1 on average over rounds; η and γ keep the mean's optimum"},
       {"sparta", exact, late, in_turn, in_turn, false, "ring",
        "as atc, of the entries that travel"},
       {"allreduce", exact, exact, exact, exact, true, "ring",
@@ -169,6 +172,8 @@ bool keeps_mean_without_some(const Plan& plan) {
   if (plan.rule == "none") return true;
   const fast::Schedule schedule = schedule_of(plan);
   if (plan.rule == "push_sum") return schedule.is_static();
+  // Sites count alike, however many of their workers are left.
+  if (plan.rule == "awc_gasloc") return schedule.is_static();
   if (is_undirected(schedule)) return true;
   return plan.rule == "gradient_tracking" && schedule.is_static() && !may_stop_reaching(plan);
 }

@@ -47,6 +47,9 @@ const std::vector<std::string> topologies = {"ring",
                                              "random_matchings",
                                              "equidyn"};
 
+const std::vector<std::string> topologies_of_sites = {"sites:3", "sites:4",
+                                                      "hierarchical_one_peer"};
+
 template <class T>
 const T& one_of(const std::vector<T>& all, Rng& rng) {
   return all[rng.below(all.size())];
@@ -154,7 +157,7 @@ void draw_machine(Plan& plan, Kind kind, const Wish& wish, Rng& rng) {
 }
 
 void draw_setting(Plan& plan, Rng& rng) {
-  plan.topology = one_of(topologies, rng);
+  plan.topology = one_of(plan.rule == "awc_gasloc" ? topologies_of_sites : topologies, rng);
   plan.staleness = one_of<std::int64_t>({0, 0, 1, 3, -1}, rng);
   plan.rotating = rng.below(2) == 0;
   plan.codec = "identity";

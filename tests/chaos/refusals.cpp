@@ -15,6 +15,7 @@ std::vector<Refusal> refusals() {
        "running sums need edges that stay"},
       {read("rule=decentlam workers=3 topology=directed_ring"), "needs symmetric weights"},
       {read("rule=pairwise workers=3 topology=ring"), "pairs of workers"},
+      {read("rule=awc_gasloc workers=4 topology=ring"), "needs rounds within sites"},
       {read("rule=awc workers=3 codec=bf16 arena=rotating"), "take the codec identity"},
       {read("rule=atc workers=3 arena=rotating"), "take awc or pairwise"},
       {read("rule=awc workers=3 topology=hypercube"), "power of two"},

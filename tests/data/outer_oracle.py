@@ -22,6 +22,8 @@ golden_extra.json has cases with one of these keys:
     codec    bf16 or fp16, of sparta: q_i is x_i rounded, x_i + sum_j W_ij (q_j - q_i) the entries that travel;
              int8, int4 or int2, of sparse_diloco: of the entries that travel, in groups of 256
     steps    local steps of each worker in a round (one where it is absent): t counts rounds
+Cases of awc_gasloc have `sites`: the sizes with which the library makes the topology sites, `between`, whether a round
+is one between sites, and weights[(t - 1) % len(weights)] of round t. They are in golden_outer.json, without weights.
 Extra keys of a case: `outer` (phi after the last round), `masks` (sparta: entries by round),
 `rates` (learning rate by round; then `lr` is the largest), `consensus` (a_t by round).
 """
@@ -73,6 +75,44 @@ def matchings(rng, n, count):
             w[[i, i, j, j], [i, j, i, j]] = 0.5
         out.append(w)
     return out
+
+
+# For 2, 3 and 4 sites, the rounds of Base-2 among them: partners and the weight with which they read each other.
+BASE2 = {2: [{(0, 1): 0.5}], 3: [{(0, 1): 0.5}, {(0, 2): 2 / 3}, {(0, 1): 0.5}], 4: [{(0, 1): 0.5, (2, 3): 0.5}, {(0, 2): 0.5, (1, 3): 0.5}]}
+
+
+def sites(count, size, every, links):
+    """Of a whole period: matrices, and which rounds are between sites (docs/reference/topologies.md, Sites)."""
+    among = BASE2[count]
+    tail = 1 if size == 1 else 2  # rounds of an exchange: between sites, then within
+    cycle = every * len(among)
+    matrices, between = [], []
+    for t in range(cycle * size):
+        k = t % cycle // every  # the exchange
+        first = t // cycle + k
+        stands = [(place - first) % size < links for place in range(size)]
+        left = every - t % every
+        w = np.zeros((count * size, count * size))
+        partners = {}
+        for (s, other), v in among[k].items():
+            partners.update({s: (other, v), other: (s, v)})
+        for s in range(count):
+            rows = slice(s * size, (s + 1) * size)
+            other, v = partners.get(s, (None, None))
+            reads = None if other is None else min(v * size / links, 1 - (1 - v) / size)
+            if left == tail:
+                w[rows, rows] = np.eye(size)
+                for place in range(size):
+                    if other is not None and stands[place]:
+                        w[s * size + place, s * size + place] -= reads
+                        w[s * size + place, other * size + place] = reads
+            elif left == 1 and other is not None and links < size:
+                w[rows, rows] = [v / reads / links if it else (1 - v / reads) / (size - links) for it in stands]
+            else:
+                w[rows, rows] = 1 / size
+        matrices.append(w)
+        between.append(left == tail)
+    return matrices, between
 
 
 # ---- 16-bit codes -----------------------------------------------------------------------------------
@@ -140,6 +180,7 @@ def run(case, streaming=None):
     taken = {}  # fragment -> (Delta, theta when it was taken)
     hat = np.zeros_like(x)
     exchanges, largest = 0, 0.0
+    fresh = True  # no round since the start or an exchange between sites
     trajectory, extra = [x.copy()], {}
     opt = dict(base="phi", outer="phi", merge="now", schedule="take-early", drift=False)
     opt.update(streaming or {})
@@ -163,6 +204,20 @@ def run(case, streaming=None):
             c = par["consensus"] if "consensus" in par else (rate / largest) ** par["p"]
             extra.setdefault("consensus", []).append(c)
             x = x + c * (w @ x - x) + delta
+            trajectory.append(x.copy())
+            continue
+        if name == "awc_gasloc":
+            pull = w @ x - x
+            if case["between"][(t - 1) % len(ws)]:  # x is u
+                phi = x + par["alpha"] * pull
+                if previous is not None:
+                    phi = phi + par["gamma"] * (x - previous)
+                previous, x, fresh = x, phi + delta, True
+            else:
+                phi = phi + pull if fresh else phi
+                x, fresh = x + pull + delta, False
+            if case["between"][t % len(ws)]:
+                x = phi + par["eta"] * (x - phi)
             trajectory.append(x.copy())
             continue
         x = x + delta
@@ -317,6 +372,22 @@ def extra_cases(seed=12, dim=7, rounds=40):
     yield case_of(rng, 6, 280, "sparse_diloco", 2, complete(2), groups, dict(codec="int2"))
 
 
+def site_cases(seed=13, dim=5, rounds=45):
+    rng = np.random.default_rng(seed)
+    table = [  # sites, workers of a site, every, links
+        ((2, 2, 4, 1), dict(eta=0.8, alpha=0.7, gamma=0.3)),
+        ((4, 1, 3, 1), dict(eta=0.9, alpha=0.8, gamma=0.4)),
+        ((2, 3, 3, 1), dict(eta=1.0, alpha=0.9, gamma=0.0)),
+        ((3, 2, 3, 1), dict(eta=0.7, alpha=1.0, gamma=0.2)),
+        ((4, 2, 5, 2), dict(eta=1.2, alpha=0.6, gamma=0.4, momentum=0.6)),
+        ((3, 3, 4, 2), dict(eta=0.8, alpha=0.9, gamma=0.3)),
+    ]
+    for (count, size, every, links), par in table:
+        ws, between = sites(count, size, every, links)
+        more = dict(between=between, sites=dict(every=every, workers=size, links=links))
+        yield case_of(rng, rounds, dim, "awc_gasloc", count * size, ws, par, more)
+
+
 def case_of(rng, rounds, dim, name, n, ws, par, more):
     case = dict(
         algorithm=name,
@@ -361,13 +432,15 @@ def one_of_each_run(seed, t, dim, length):
 def for_library(case):
     """The case with the library's names of rules and options."""
     names = dict(eta="rate", a="rate", beta="momentum", alpha="blend", gamma="acceleration", p="power")
-    if case["algorithm"] == "gasloc":
+    if case["algorithm"] in ("gasloc", "awc_gasloc"):
         names["alpha"] = "consensus_step"
     inner = case["parameters"].get("momentum", 0.0)
     parameters = {names.get(k, k): v for k, v in case["parameters"].items() if k != "momentum"}
     if case["algorithm"] == "sparta":
         parameters = dict(fraction=1 / case["run"], seed=case["seed"])
-    keep = ("workers", "lr", "rounds", "weights", "a", "b", "start", "trajectory", "rates", "codec", "steps")
+    keep = ("workers", "lr", "rounds", "weights", "a", "b", "start", "trajectory", "rates", "codec", "steps", "sites")
+    if "sites" in case:
+        case = dict(case, weights=[])
     return dict(algorithm=case["algorithm"].removeprefix("streaming_").removeprefix("sparse_"), parameters=parameters,
                 inner_momentum=inner, **{k: case[k] for k in keep if k in case})
 
@@ -576,6 +649,42 @@ def check_feedback(log):
     log("  codes: the memory keeps what they lose, and stays bounded")
 
 
+def check_sites(log, list_of_cases):
+    tight = 1e-13
+    for case in list_of_cases:
+        ws, size, par = np.array(case["weights"]), case["sites"]["workers"], case["parameters"]
+        n = case["workers"]
+        cycle = case["sites"]["every"] * len(BASE2[n // size])
+        assert np.abs(ws.sum(axis=2) - 1).max() < tight and ws.min() >= 0
+        assert np.abs(ws.sum(axis=0).sum(axis=0) - len(ws)).max() < 1e-11  # columns on average
+        if case["sites"]["links"] == size:
+            assert np.abs(ws.sum(axis=1) - 1).max() < tight
+        product = np.eye(n)
+        for w in ws[:cycle]:
+            product = w @ product
+        assert np.abs(product - 1 / n).max() < tight
+        rest = {k: v for k, v in par.items() if k == "momentum"}
+        plain = run(like(case, "awc_gasloc", dict(rest, eta=1.0, alpha=1.0, gamma=0.0)))
+        assert far(plain, run(like(case, "awc", dict(rest, consensus=1.0)))) < tight
+        still = run(dict(case, a=np.zeros_like(np.array(case["a"])).tolist()))
+        means = np.mean(still["trajectory"], axis=1)
+        assert np.abs(means - means[0]).max() < tight
+        if size > 1:
+            continue
+        # with constant gradients an exchange is that of gasloc, of which the first step is made before the start
+        drift = np.array(case["b"])
+        one = run(like(case, "awc_gasloc", dict(par, eta=1.0), gradient=lambda v: drift))
+        earlier = (np.array(case["start"]) + case["lr"] * drift).tolist()
+        among = [w for w, it in zip(case["weights"], case["between"]) if it]
+        two = run(like(case, "gasloc", dict(par, eta=1.0, period=case["sites"]["every"]), gradient=lambda v: drift,
+                       weights=among, start=earlier))
+        last = case["rounds"] - case["rounds"] % case["sites"]["every"]
+        gap = np.array(one["trajectory"][last]) - np.array(two["trajectory"][last]) + case["lr"] * drift
+        assert np.abs(gap).max() < tight
+    log("  sites: a cycle gives the exact mean; eta = alpha = 1, gamma = 0 is awc; without steps the mean stays;")
+    log("         with one worker a site and constant gradients, an exchange is that of gasloc")
+
+
 def check_conventions(log, path):
     """The old cases of local, awc and atc: what a round is, and how weights are counted."""
     done = 0
@@ -641,7 +750,9 @@ if __name__ == "__main__":
     check_sparse(say, extra)
     check_codes(say)
     check_feedback(say)
-    for name, some in (("golden_outer.json", raw), ("golden_extra.json", extra)):
+    on_sites = list(site_cases())
+    check_sites(say, on_sites)
+    for name, some in (("golden_outer.json", raw + on_sites), ("golden_extra.json", extra)):
         result = [run(case) for case in some]
         check_sensitive(say, result)
         (data / name).write_text(json.dumps([for_library(case) for case in result]))

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fast/topology/schedules.hpp>
 #include <fast/worker/worker.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -43,6 +44,11 @@ void read_cases(const char* path, std::vector<GoldenCase>& cases) {
     c.codec = entry.value("codec", c.codec);
     c.steps = entry.value("steps", std::vector<int>(static_cast<std::size_t>(c.workers), 1));
     c.weights = entry["weights"].get<std::vector<Matrix>>();
+    if (entry.contains("sites")) {
+      c.every = entry["sites"]["every"];
+      c.workers_per_site = entry["sites"]["workers"];
+      c.links = entry["sites"]["links"];
+    }
     c.a = entry["a"].get<Matrix>();
     c.b = entry["b"].get<Matrix>();
     c.start = entry["start"].get<Matrix>();
@@ -70,6 +76,10 @@ std::vector<GoldenCase> extra_golden_cases() {
 }
 
 Schedule golden_schedule(const GoldenCase& golden) {
+  if (golden.every > 0) {
+    const auto sites = schedule::sites(golden.every, golden.workers_per_site, golden.links);
+    return sites.make(golden.workers);
+  }
   std::vector<Topology> topologies;
   for (const Matrix& w : golden.weights) {
     std::vector<std::vector<int>> in(w.size());

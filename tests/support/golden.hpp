@@ -22,8 +22,10 @@ struct GoldenCase {
   double momentum = 0;               ///< of the worker's own optimizer
   algorithm::Parameters parameters;  ///< of the rule
   std::string codec = "identity";
-  std::vector<int> steps;          ///< local steps of a round, by worker
-  std::vector<Matrix> weights;     ///< of round t, cycled
+  std::vector<int> steps;       ///< local steps of a round, by worker
+  std::vector<Matrix> weights;  ///< of round t, cycled; empty: of sites
+  std::int64_t every = 0;       ///< of the topology sites, as the next two
+  int workers_per_site = 0, links = 0;
   Matrix a, b, start;              ///< f_i(x) = ½ (x - b_i)ᵀ diag(a_i) (x - b_i)
   std::vector<Matrix> trajectory;  ///< [round][worker]
   std::string text;                ///< the case's parameters, for messages
@@ -34,7 +36,7 @@ std::vector<GoldenCase> golden_cases();
 /// With a codec, or with several local steps in a round.
 std::vector<GoldenCase> extra_golden_cases();
 
-/// The matrices as a schedule with given weights.
+/// The matrices as a schedule with given weights, or the topology sites.
 Schedule golden_schedule(const GoldenCase& golden);
 
 /// Runs this worker's part; throws std::runtime_error at the first value that is off by more than

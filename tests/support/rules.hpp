@@ -10,7 +10,15 @@
 
 namespace fast::testing {
 
+/// Sites of two workers, or of one, that exchange in each third round.
+inline TopologyRule small_sites() {
+  return {"small sites", [](int workers) {
+            return schedule::sites(3, workers % 2 == 0 ? 2 : 1, 2).make(workers);
+          }};
+}
+
 inline TopologyRule topology_for(std::string_view rule) {
+  if (rule == "awc_gasloc") return small_sites();
   if (rule == "pairwise" || rule == "noloco") return schedule::random_matchings();
   if (rule == "diloco") return stencil::complete();
   return stencil::ring();
@@ -20,6 +28,7 @@ inline TopologyRule topology_for(std::string_view rule) {
 inline algorithm::Parameters short_of(std::string_view rule) {
   if (rule == "diloco" || rule == "noloco") return {{"period", "3"}, {"momentum", "0.5"}};
   if (rule == "gasloc") return {{"period", "3"}, {"acceleration", "0.2"}};
+  if (rule == "awc_gasloc") return {{"rate", "0.9"}, {"acceleration", "0.2"}};
   if (rule == "sparta") return {{"fraction", "0.5"}};
   return {};
 }

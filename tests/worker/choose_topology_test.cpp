@@ -80,6 +80,10 @@ TEST_CASE("every rule gets a topology that it runs on, and a notice only where n
          std::vector<std::vector<int>>{{1}, {6}, {1, 1, 1, 1}, {4, 4, 4, 4}, {2, 3}}) {
       const TopologyUse use = use_of(std::string(name));
       const std::vector<int> hosts = hosts_of(counts);
+      if (use.rule.needs_sites && counts.front() != counts.back()) {
+        CHECK_THROWS_WITH(choose_topology(hosts, use), Contains("name a topology"));
+        continue;
+      }
       INFO(name << " on " << counts.size() << " hosts of " << counts.front());
       const ChosenTopology found = choose_topology(hosts, use);
       const Schedule schedule =
@@ -90,6 +94,7 @@ TEST_CASE("every rule gets a topology that it runs on, and a notice only where n
     }
   }
   CHECK(chosen({4, 4}, use_of("pairwise")) == "random_matchings");
+  CHECK(chosen({4, 4}, use_of("awc_gasloc")) == "sites");
   CHECK(chosen({4, 4}, use_of("gradient_tracking")) != "hierarchical_one_peer");
 }
 

@@ -130,6 +130,10 @@ struct Declaration {
   bool passes_mass = false;
   bool divides() const { return passes_mass || mixing == Mixing::column_stochastic; }
   bool needs_static_topology = false;
+  /// Each round of the topology is within sites or between them (RoundInfo::between_sites): others
+  /// are refused. Weights whose columns sum to 1 on average over rounds are enough: when sites
+  /// exchange, the values of a site's workers differ by steps only.
+  bool needs_sites = false;
   /// The rule keeps differences between workers' weights as they are in start(): all workers must
   /// start equal.
   bool needs_equal_start = false;
@@ -160,7 +164,9 @@ struct RoundInfo {
   /// W_ii; of rules that pass mass, with the shares of absent readers, and 0 when the rule
   /// restarts. Known in combine() only, as neighbor_weight.
   double self_weight = 1;
-  double neighbor_weight = 0;    ///< Σ_{j≠i} W_ij of the neighbors present
+  double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbors present
+  /// Of rules that need sites, in combine(): the round is one between sites; the next one is.
+  bool between_sites = false, between_sites_next = false;
   std::uint64_t parameters = 0;  ///< elements of the whole model, buffers left out
 };
 

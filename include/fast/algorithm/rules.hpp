@@ -128,6 +128,15 @@ struct GaslocOptions {
 /// and a static topology.
 Rule gasloc(const GaslocOptions& options = {});
 
+struct AwcGaslocOptions {
+  double rate = 1;            ///< η, of the outer step
+  double consensus_step = 1;  ///< α, of the average between sites: in (0, 1]
+  double acceleration = 0;    ///< γ, of the movement since the exchange before
+};
+/// awc within sites in every round, and the outer step of gasloc between sites. Needs a topology of
+/// sites, which says in which rounds these exchange.
+Rule awc_gasloc(const AwcGaslocOptions& options = {});
+
 struct SpartaOptions {
   double fraction = 0.005;  ///< p, of the entries sent a step
   std::int64_t seed = 1;    ///< of the entries chosen, equal on all workers

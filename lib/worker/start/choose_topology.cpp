@@ -37,9 +37,10 @@ struct TopologyCandidate {
 };
 
 /// Best first.
-std::vector<TopologyCandidate> candidates(const HostCounts& counts, std::int64_t staleness) {
+std::vector<TopologyCandidate> candidates(const HostCounts& counts, const TopologyUse& use) {
+  if (use.rule.needs_sites) return {{"sites", "one payload per host in 50 rounds"}};
   std::vector<TopologyCandidate> found;
-  const bool several = counts.hosts > 1, exact = staleness == 0;
+  const bool several = counts.hosts > 1, exact = use.staleness == 0;
   const std::string one_payload = "at most one payload per host and round";
   if (several && exact && counts.least == counts.most && counts.most > 1) {
     found.push_back({"hierarchical_one_peer", one_payload});
@@ -71,7 +72,7 @@ ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const Topol
   require(!host_of_rank.empty(), ErrorKind::argument, "choose_topology: no workers");
   const HostCounts counts(host_of_rank);
   std::optional<TopologyCandidate> best;
-  for (const TopologyCandidate& each : candidates(counts, use.staleness)) {
+  for (const TopologyCandidate& each : candidates(counts, use)) {
     const std::optional<bool> without_notice = fits(each.name, host_of_rank, use);
     if (!without_notice) continue;
     if (!best || *without_notice) best = each;

@@ -2,6 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/spectrum.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/worker/requirements.hpp>
 
 namespace fast {
@@ -79,7 +80,8 @@ void check_weights(const Schedule& schedule, const Declaration& rule, FittingWei
   const std::string lacks = missing(found, rule.mixing);
   if (lacks.empty()) return;
   // A rule that averages weights alone has no sums that every round must keep.
-  const bool weights_alone = rule.payload_vectors == 1 && rule.state_vectors == 0;
+  const bool weights_alone =
+      rule.payload_vectors == 1 && (rule.state_vectors == 0 || rule.needs_sites);
   if (rule.mixing == Mixing::doubly_stochastic && weights_alone &&
       found.doubly_stochastic_on_average()) {
     return;
@@ -99,6 +101,12 @@ void check_schedule(const Schedule& schedule, const Declaration& rule, std::int6
           "Worker: algorithm {} on schedule {}, which changes from round to round; it needs a "
           "topology that stays",
           rule.name, schedule.name());
+  require(
+      !rule.needs_sites || host_edges_of(schedule.at(0)) != InHosts::Edges::anywhere,
+      ErrorKind::topology,
+      "Worker: algorithm {} on {}: it needs rounds within sites and rounds between them; choose "
+      "the topology sites or hierarchical_one_peer",
+      rule.name, schedule.name());
   const bool sums = rule.delivery == algorithm::Delivery::summed && staleness > 0;
   require(!sums || schedule.is_static(), ErrorKind::topology,
           "Worker: algorithm {} with a staleness above 0 on schedule {}, which changes from round "

@@ -21,6 +21,16 @@ TEST_CASE("a plan's rows and edges are the topology's, round by round") {
   }
 }
 
+TEST_CASE("a plan knows which rounds are between sites, also after a change") {
+  RoundPlan plan(schedule::sites(4, 2).make(4), 0, WeightRule::automatic, false, false);
+  for (const int round : {0, 1, 3}) CHECK_FALSE(plan.at(round)->between_sites);
+  CHECK(plan.at(2)->between_sites);
+  CHECK(plan.at(6)->between_sites);
+  plan.change(stencil::ring().make(4), 4, WeightRule::automatic, false);
+  CHECK(plan.at(2)->between_sites);
+  CHECK_FALSE(plan.at(6)->between_sites);
+}
+
 TEST_CASE("a changed schedule holds from its round on; earlier rounds stay as they were") {
   RoundPlan plan(stencil::ring().make(6), 0, WeightRule::automatic, false, false);
   const auto before = plan.at(4)->edges.sources;

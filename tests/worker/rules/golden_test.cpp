@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fast/exchange/local.hpp>
 
 #include "support/catch.hpp"
@@ -8,6 +9,7 @@ using namespace fast;
 TEST_CASE("golden trajectories on threads") {
   const auto cases = testing::golden_cases();
   REQUIRE(cases.size() >= 17);
+  CHECK(std::ranges::count(cases, "awc_gasloc", &testing::GoldenCase::algorithm) == 6);
   for (const auto& golden : cases) {
     CHECK_NOTHROW(local::run(golden.workers, [&](const Group& group) {
       testing::run_golden<double>(group, golden, 1e-10);

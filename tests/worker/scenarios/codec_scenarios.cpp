@@ -100,7 +100,7 @@ void coded_rules_train_to_the_common_optimum(const Group& group) {
       if (!declared.why_exact.empty() || declared.mixing == algorithm::Mixing::matching) continue;
       if (declared.least_bits > 8 && codec == std::string_view("int8")) continue;
       std::vector<float> x(700, static_cast<float>(group.rank()));
-      Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, with(codec, rule));
+      Worker worker(group, topology_for(rule), {view_of("x", std::span(x))}, with(codec, rule));
       for (int t = 0; t < 300; ++t) {
         worker.step(
             [&] {

@@ -34,9 +34,11 @@ class DrawCase {
 
   OuterCase next() {
     c_ = {};
-    c_.rule = one_of({"diloco", "noloco", "gasloc", "sparta"});
+    c_.rule = one_of({"diloco", "noloco", "gasloc", "sparta", "awc_gasloc"});
     if (c_.rule == "sparta") {
       sparta();
+    } else if (c_.rule == "awc_gasloc") {
+      between_sites();
     } else {
       outer();
     }
@@ -52,6 +54,16 @@ class DrawCase {
     c_.options = {{"fraction", one_of({"0.5", "0.2", "1"})}};
     c_.codec = one_of({"identity", "bf16", "fp16"});
     c_.coarse = c_.codec != "identity";
+  }
+  void between_sites() {
+    c_.topology = small_sites();
+    c_.period = 3;
+    c_.options = {{"rate", one_of({"1", "0.7"})},
+                  {"consensus_step", one_of({"1", "0.6"})},
+                  {"acceleration", one_of({"0", "0.2"})}};
+    c_.codec = one_of({"identity", "int8", "bf16"});
+    c_.coarse = c_.codec != "identity";
+    if (!c_.coarse && flip()) c_.staleness = 2;
   }
   void outer() {
     const bool changes = c_.rule != "noloco" && flip();
