@@ -36,6 +36,7 @@ for link in 100mbit 10mbit; do
   cell paced $link gasloc-delayed 100 $(outer gasloc $(late $link))
   cell paced $link noloco-delayed 100 $pairs $(outer noloco $(late $link))
   cell paced $link local 100 $(outer local)
+  cell paced $link awc_gasloc-sites 100 --topology sites:$period --rule awc_gasloc
   cell paced $link sparta 60 --rule sparta
   cell paced $link sparta-stale4 60 --rule sparta --staleness 4
   cell paced $link awc $few --rule awc
