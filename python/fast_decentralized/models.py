@@ -26,8 +26,8 @@ class Replica:
         """The model as users have it."""
         raise NotImplementedError
 
-    def take(self, params: Any) -> None:
-        """What a step has made. Models that change in place have none."""
+    def take(self, params: Any, donate: bool) -> None:
+        """What a step has made, which is in tensors() then. Models that change in place have none."""
         raise _core.ArgumentError("Worker.combine: the model changes in place; use worker.round() or worker.step()")
 
     def move_to(self, model: Any | None) -> None:
@@ -50,6 +50,8 @@ def replica_of(model: Any, buffers: set[str], chosen: Chosen) -> Replica:
         return TorchReplica(model, chosen)
     jax = sys.modules.get("jax")
     if jax is not None and any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(model)):
+        from .jax_model import JaxReplica
+
         return JaxReplica(model, buffers, chosen)
     if isinstance(model, dict):
         return ArrayReplica(model, buffers, chosen)
@@ -92,7 +94,7 @@ class ArrayReplica(Replica):
                 if self._chosen(name) and "float" in str(getattr(array, "dtype", ""))}
 
     def _of(self, model: dict[str, Any]) -> list[Tensor]:
-        return [_tensor(name, array, name in self._buffers) for name, array in _flat(model, "")
+        return [tensor_of(name, array, name in self._buffers) for name, array in _flat(model, "")
                 if self._chosen(name) and not _counts(array)]
 
 
@@ -187,109 +189,6 @@ class _Members:
         return ids, [(tensor.data_ptr(), tensor.numel()) for tensor in self._tensors]
 
 
-class JaxReplica(Replica):
-    """A pytree of arrays that do not change. The worker's weights are copies in host memory."""
-
-    def __init__(self, params: Any, buffers: set[str], chosen: Chosen) -> None:
-        import jax
-        import numpy as np
-
-        self._jax, self._np = jax, np
-        paths, self._tree = jax.tree_util.tree_flatten_with_path(params)
-        self._names = [".".join(_key(part) for part in path) or "params" for path, _ in paths]
-        leaves = [leaf for _, leaf in paths]
-        self._buffers = buffers
-        self._own = {place: self._as_jax_has(leaf).copy()
-                     for place, (name, leaf) in enumerate(zip(self._names, leaves))
-                     if self._takes_part(leaf) and chosen(name)}
-        self._initial = {place: array.copy() for place, array in self._own.items()}
-        self._rest = self._others(leaves)
-        self._adopted = False  # whether steps begin with the weights that all workers have
-        self._taken = False  # whether combine() has brought what this round's step has made
-
-    def tensors(self) -> list[Tensor]:
-        return self._of(self._own)
-
-    def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
-        copies = {place: array.copy() for place, array in self._own.items()}
-        return lambda: self._pytree(copies), self._of(copies)
-
-    def has_started(self) -> None:
-        initial, self._initial = self._initial, {}
-        self._adopted = all(self._np.array_equal(initial[place], array, equal_nan=True)
-                            for place, array in self._own.items())
-
-    def give(self) -> Any:
-        self._adopted = True
-        return self._pytree(self._own)
-
-    def take(self, params: Any) -> None:
-        if not self._adopted:
-            raise _core.ArgumentError("Worker.combine: this step began with other weights than those of worker 0; take "
-                                      "params = worker.params after making the worker, or give initial=\"as_is\"")
-        self._fill(params, "combine")
-        self._taken = True
-
-    def require_step(self) -> None:
-        if not self._taken:
-            raise _core.ArgumentError("Worker: JAX arrays do not change in place; use params = worker.combine(params) "
-                                      "instead of worker.round(), worker.step() and worker.end_round()")
-        self._taken = False
-
-    def move_to(self, params: Any | None) -> None:
-        if params is not None:
-            self._fill(params, "rebind")
-            self._adopted = True
-
-    def _fill(self, params: Any, call: str) -> None:
-        """Copies the weights of a pytree like the one at the start."""
-        leaves, tree = self._jax.tree_util.tree_flatten(params)
-        if tree != self._tree:
-            raise _core.MismatchError(f"Worker.{call}: the pytree is {tree}, the worker was made with {self._tree}")
-        found = {place: self._as_jax_has(leaves[place]) for place in self._own}
-        for place, own in self._own.items():
-            leaf = found[place]
-            if leaf.shape != own.shape or leaf.dtype != own.dtype:
-                raise _core.MismatchError(f"Worker.{call}: \"{self._names[place]}\" is {leaf.dtype}{list(leaf.shape)}; "
-                                          f"{own.dtype}{list(own.shape)} is required, as the worker was made")
-        self._rest = self._others(leaves)
-        for place, own in self._own.items():
-            own[...] = found[place]
-
-    def _takes_part(self, leaf: Any) -> bool:
-        """Arrays of floating-point numbers, and complex ones, which the library refuses. Numbers of Python, functions
-        and texts stay as they are."""
-        return (isinstance(leaf, (self._jax.Array, self._np.ndarray))
-                and self._jax.numpy.issubdtype(leaf.dtype, self._jax.numpy.inexact))
-
-    def _others(self, leaves: list[Any]) -> dict[int, Any]:
-        """By place, the leaves that do not take part. They are copies: a step may free the arrays that it is given
-        (donate_argnums)."""
-        return {place: leaf.copy() if isinstance(leaf, self._jax.Array) else leaf
-                for place, leaf in enumerate(leaves) if place not in self._own}
-
-    def _as_jax_has(self, leaf: Any) -> Any:
-        """In host memory, with the element type that JAX gives it: float64 of NumPy is float32 by default."""
-        return self._np.asarray(self._jax.numpy.asarray(leaf))
-
-    def _of(self, arrays: dict[int, Any]) -> list[Tensor]:
-        return [_tensor(self._names[place], array, self._names[place] in self._buffers) for place, array in arrays.items()]
-
-    def _pytree(self, arrays: dict[int, Any]) -> Any:
-        rest = self._others([self._rest.get(place) for place in range(len(self._names))])
-        leaves = [self._jax.numpy.array(arrays[place], copy=True) if place in arrays else rest[place]
-                  for place in range(len(self._names))]
-        return self._jax.tree_util.tree_unflatten(self._tree, leaves)
-
-
-def _key(part: Any) -> str:
-    """Of a part of a path in a pytree: its key, index or name."""
-    for name in ("key", "idx", "name"):
-        if hasattr(part, name):
-            return str(getattr(part, name))
-    return str(part)
-
-
 def _flat(model: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
     for key, value in model.items():
         name = f"{above}{key}"
@@ -333,7 +232,7 @@ def _counts(array: Any) -> bool:
     return hasattr(array, "is_complex") and not (array.is_floating_point() or array.is_complex())
 
 
-def _tensor(name: str, array: Any, is_buffer: bool) -> Tensor:
+def tensor_of(name: str, array: Any, is_buffer: bool) -> Tensor:
     """Without what keeps a framework from sharing memory."""
     if hasattr(array, "detach"):
         return name, array.detach(), is_buffer, None

@@ -16,6 +16,7 @@ from .rules import Rule
 __all__ = ["Round", "Worker", "options"]
 
 _log = logging.getLogger("fast_decentralized")
+_NO_MORE_ROUNDS = 2**63 - 1  # of a worker that has left, and of a spare that was not needed
 _levels = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -276,24 +277,30 @@ class Worker:
         for observer in self._ready:
             observer.after_round(core.rounds)
 
-    def combine(self, params: Any, loss: Any = None, learning_rate: float = 0.0) -> Any:
+    def combine(self, params: Any, loss: Any = None, learning_rate: float = 0.0, donate: bool = False) -> Any:
         """For a pytree of JAX arrays: the round around a step that has made ``params``. Returns the combined
-        ones, as new arrays."""
+        ones, as new arrays. With ``donate`` they take the memory of ``params``, whose arrays are deleted, as by
+        ``donate_argnums`` of ``jax.jit``; else ``params`` are copied once."""
         try:
             if not self._begun:
                 self.begin_round()
-            self._model.take(params)
+            self._model.take(params, donate)
+            self._calling(self._rebind_to_params)
             self.end_round(loss, learning_rate)
         except BaseException as error:
             self._fail(error)
             raise
         return self._model.give()
 
+    def _rebind_to_params(self, core: _core.Worker) -> None:
+        if core.rounds != _NO_MORE_ROUNDS:
+            core.rebind(self._model.tensors())
+
     # The model -----------------------------------------------------------------------------------
 
     @property
     def params(self) -> Any:
-        """The weights as they stand: the module, the dict, or a pytree of new JAX arrays. After the
+        """The weights as they stand: the module, the dict, or a pytree of JAX arrays. After the
         constructor these are worker 0's (or one's own with ``initial="as_is"``)."""
         return self._model.give()
 

@@ -2,6 +2,7 @@
 import fast_decentralized as fast
 import numpy as np
 import pytest
+from fast_decentralized import jax_model
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -185,3 +186,96 @@ def test_weights_that_are_no_numbers_are_those_of_the_start():
         return fast.Worker(mine, "complete", initial="as_is", deadline=20).combine(mine)["z"].tolist()
 
     assert fast.local.run(2, work) == [[1.0]] * 2
+
+
+def places(params):
+    return {name: leaf.unsafe_buffer_pointer() for name, leaf in params.items()}
+
+
+def test_donated_params_are_averaged_where_they_are():
+    def work():
+        mine = {"x": jnp.arange(1000.0) + fast.rank(), "h": jnp.full(3, float(2 * fast.rank()), jnp.bfloat16)}
+        worker = fast.Worker(mine, "complete", initial="as_is", deadline=20)
+        before = places(mine)
+        combined = worker.combine(mine, donate=True)
+        assert all(leaf.is_deleted() for leaf in mine.values())
+        assert places(combined) == before
+        return combined["x"].tolist(), combined["h"].tolist()
+
+    assert fast.local.run(2, work) == [([k + 0.5 for k in range(1000)], [1.0] * 3)] * 2
+
+
+def test_donated_params_that_something_else_refers_to_are_copied():
+    def work():
+        mine = {"x": jnp.arange(100.0) + fast.rank()}
+        seen = np.asarray(mine["x"])
+        combined = fast.Worker(mine, "complete", initial="as_is", deadline=20).combine(mine, donate=True)
+        return seen.tolist() == [k + fast.rank() for k in range(100)], combined["x"].tolist()
+
+    assert fast.local.run(2, work) == [(True, [k + 0.5 for k in range(100)])] * 2
+
+
+def test_work_that_still_reads_donated_params_sees_them_as_they_were():
+    slow = jax.jit(lambda x: jax.lax.fori_loop(0, 200, lambda _, y: jnp.sin(y @ y / 300), x).sum() * 0 + x.sum())
+
+    def work():
+        made = {"x": jnp.full((300, 300), float(fast.rank()))}
+        worker = fast.Worker(made, "complete", initial="as_is", deadline=20)
+        total = slow(made["x"])
+        combined = worker.combine(made, donate=True)
+        return total.item(), combined["x"][0, 0].item()
+
+    assert fast.local.run(2, work) == [(0.0, 0.5), (90000.0, 0.5)]
+
+
+@pytest.mark.parametrize("donate", [False, True])
+@pytest.mark.parametrize("algorithm", ["awc", "gradient_tracking", "local"])
+def test_arrays_that_the_worker_has_given_do_not_change(donate, algorithm):
+    step = jax.jit(lambda p: jax.tree_util.tree_map(lambda leaf: leaf + 1, p))
+
+    def work():
+        worker = fast.Worker({"x": jnp.full(3, float(fast.rank()))}, "complete", initial="as_is", algorithm=algorithm,
+                             deadline=20)
+        kept = [worker.params]
+        for _ in range(4):
+            kept.append(worker.combine(step(kept[-1]), learning_rate=0.1, donate=donate))
+            kept += [worker.params, worker.mean_model()]
+            seen = [params["x"].tolist() for params in kept]
+            worker.begin_round()
+            kept.append(worker.combine({"x": jnp.full(3, 100.0)}, learning_rate=0.1, donate=donate))
+            assert [params["x"].tolist() for params in kept[:-1]] == seen
+        worker.finish()
+        assert [params["x"].tolist() for params in kept[:len(seen)]] == seen
+
+    fast.local.run(2, work)
+
+
+def test_leaves_that_are_the_same_array_are_averaged_apart():
+    def work():
+        one = jnp.full(3, float(fast.rank()))
+        worker = fast.Worker({"a": one, "b": one}, "complete", initial="as_is", deadline=20)
+        combined = worker.combine({"a": one, "b": one})
+        combined = worker.combine({"a": combined["a"], "b": combined["a"] + 1})
+        return combined["a"].tolist(), combined["b"].tolist()
+
+    assert fast.local.run(2, work) == [([0.5] * 3, [1.5] * 3)] * 2
+
+
+@pytest.mark.parametrize("donate", [False, True])
+def test_arrays_elsewhere_are_averaged_in_copies(donate, monkeypatch):
+    """As those of a GPU, or of several devices."""
+    monkeypatch.setattr(jax_model, "_are_on_one_processor", lambda arrays: False)
+
+    def work():
+        mine = {"x": jnp.full(3, float(fast.rank())), "h": jnp.full(2, float(2 * fast.rank()), jnp.bfloat16)}
+        worker = fast.Worker(mine, "complete", initial="as_is", deadline=20)
+        once = worker.combine(mine, donate=donate)
+        twice = worker.combine({"x": once["x"] + fast.rank(), "h": once["h"]}, donate=donate)
+        assert mine["x"].tolist() == [fast.rank()] * 3
+        worker.await_finish()
+        return [(one["x"].tolist(), one["h"].tolist()) for one in (once, twice, worker.mean_model())]
+
+    def weights(x):
+        return [x] * 3, [1.0] * 2
+
+    assert fast.local.run(2, work) == [[weights(0.5), weights(0.5 + rank), weights(1.0)] for rank in range(2)]

@@ -1,0 +1,175 @@
+"""A pytree of JAX arrays as a model. The worker averages in memory that JAX has made for it."""
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any, Callable
+
+from . import _core
+from .models import Chosen, Replica, Tensor, tensor_of
+
+
+class JaxReplica(Replica):
+    """A pytree of arrays that do not change. Each round has arrays of its own. The library changes them before the
+    user gets them, and never afterwards."""
+
+    def __init__(self, params: Any, buffers: set[str], chosen: Chosen) -> None:
+        import jax
+        import numpy as np
+
+        self._jax, self._np = jax, np
+        paths, self._tree = jax.tree_util.tree_flatten_with_path(params)
+        self._names = [".".join(_key(part) for part in path) or "params" for path, _ in paths]
+        self._buffers = buffers
+        leaves = [leaf for _, leaf in paths]
+        self._places = [place for place, (name, leaf) in enumerate(zip(self._names, leaves))
+                        if self._takes_part(leaf) and chosen(name)]
+        self._own = self._copied(leaves, donate=False)
+        self._initial = [array.copy() for array in self._own.memory]
+        self._rest = self._others(leaves)
+        self._adopted = False  # whether steps begin with the weights that all workers have
+        self._taken = False  # whether combine() has brought what this round's step has made
+
+    def tensors(self) -> list[Tensor]:
+        return self._of(self._own)
+
+    def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
+        copies = self._own.copy()
+        return lambda: self._pytree(copies), self._of(copies)
+
+    def has_started(self) -> None:
+        initial, self._initial = self._initial, []
+        self._adopted = all(self._np.array_equal(before, array, equal_nan=True)
+                            for before, array in zip(initial, self._own.memory))
+
+    def give(self) -> Any:
+        self._adopted = True
+        return self._pytree(self._own)
+
+    def take(self, params: Any, donate: bool) -> None:
+        if not self._adopted:
+            raise _core.ArgumentError("Worker.combine: this step began with other weights than those of worker 0; take "
+                                      "params = worker.params after making the worker, or give initial=\"as_is\"")
+        self._move(params, "combine", donate)
+        self._taken = True
+
+    def require_step(self) -> None:
+        if not self._taken:
+            raise _core.ArgumentError("Worker: JAX arrays do not change in place; use params = worker.combine(params) "
+                                      "instead of worker.round(), worker.step() and worker.end_round()")
+        self._taken = False
+
+    def move_to(self, params: Any | None) -> None:
+        if params is not None:
+            self._move(params, "rebind", donate=False)
+            self._adopted = True
+
+    def _move(self, params: Any, call: str, donate: bool) -> None:
+        """To arrays with the weights of a pytree like the one at the start."""
+        leaves, tree = self._jax.tree_util.tree_flatten(params)
+        if tree != self._tree:
+            raise _core.MismatchError(f"Worker.{call}: the pytree is {tree}, the worker was made with {self._tree}")
+        for place, own in zip(self._places, self._own.memory):
+            leaf = self._array_of(leaves[place])
+            if leaf.shape != own.shape or leaf.dtype != own.dtype:
+                raise _core.MismatchError(f"Worker.{call}: \"{self._names[place]}\" is {leaf.dtype}{list(leaf.shape)}; "
+                                          f"{own.dtype}{list(own.shape)} is required, as the worker was made")
+        self._rest = self._others(leaves)
+        self._own = self._copied(leaves, donate)
+
+    def _takes_part(self, leaf: Any) -> bool:
+        """Arrays of floating-point numbers, and complex ones, which the library refuses. Numbers of Python, functions
+        and texts stay as they are."""
+        return (isinstance(leaf, (self._jax.Array, self._np.ndarray))
+                and self._jax.numpy.issubdtype(leaf.dtype, self._jax.numpy.inexact))
+
+    def _others(self, leaves: list[Any]) -> dict[int, Any]:
+        """By place, the leaves that do not take part. They are copies: a step may free the arrays that it is given
+        (donate_argnums)."""
+        return {place: leaf.copy() if isinstance(leaf, self._jax.Array) else leaf
+                for place, leaf in enumerate(leaves) if place not in self._places}
+
+    def _array_of(self, leaf: Any) -> Any:
+        """With the element type that JAX gives it: float64 of NumPy is float32 by default."""
+        return leaf if isinstance(leaf, self._jax.Array) else self._jax.numpy.asarray(leaf)
+
+    def _copied(self, leaves: list[Any], donate: bool) -> _Weights:
+        return _Weights.copied([self._array_of(leaves[place]) for place in self._places], donate)
+
+    def _of(self, weights: _Weights) -> list[Tensor]:
+        return [tensor_of(self._names[place], array, self._names[place] in self._buffers)
+                for place, array in zip(self._places, weights.memory)]
+
+    def _pytree(self, weights: _Weights) -> Any:
+        leaves = self._others([self._rest.get(place) for place in range(len(self._names))])
+        leaves.update(zip(self._places, weights.arrays()))
+        return self._jax.tree_util.tree_unflatten(self._tree, [leaves[place] for place in range(len(self._names))])
+
+
+class _Weights:
+    """Arrays whose memory the library may change until arrays() is called."""
+
+    def __init__(self, memory: list[Any], arrays: list[Any] | None) -> None:
+        self.memory = memory  # arrays of NumPy
+        self._arrays = arrays  # arrays of JAX over this memory; None: the memory is a copy of NumPy's
+
+    @classmethod
+    def copied(cls, arrays: list[Any], donate: bool) -> _Weights:
+        """``donate`` uses up the arrays: JAX then copies none that nothing else refers to."""
+        import numpy as np
+
+        if _are_on_one_processor(arrays):
+            made = _copier(donate)(arrays)
+            memory = [_memory_of(array) for array in made]
+            if all(one is not None for one in memory):
+                return cls(memory, made)
+        return cls([np.array(array) for array in arrays], None)
+
+    def copy(self) -> _Weights:
+        if self._arrays is None:
+            return _Weights([array.copy() for array in self.memory], None)
+        return _Weights.copied(self._arrays, donate=False)
+
+    def arrays(self) -> list[Any]:
+        import jax.numpy
+
+        return [jax.numpy.array(array) for array in self.memory] if self._arrays is None else self._arrays
+
+
+@functools.lru_cache(maxsize=None)
+def _copier(donate: bool) -> Callable[[list[Any]], list[Any]]:
+    """One call of JAX for all arrays. It waits for those who still read what is donated."""
+    import jax
+
+    def copied(arrays: list[Any]) -> list[Any]:
+        return [jax.numpy.copy(array) for array in arrays]
+
+    return jax.jit(copied, donate_argnums=0 if donate else ())
+
+
+def _are_on_one_processor(arrays: list[Any]) -> bool:
+    devices = {device for array in arrays for device in array.devices()}
+    return len(devices) == 1 and next(iter(devices)).platform == "cpu"
+
+
+def _memory_of(array: Any) -> Any:
+    """An array of NumPy over the memory of one of JAX, which it keeps. It may be written to. None: NumPy has a copy."""
+    import numpy as np
+
+    view = np.asarray(array)
+    if view.size == 0:
+        return view
+    place = view.__array_interface__["data"][0]
+    if place != array.unsafe_buffer_pointer() or not view.flags.c_contiguous:
+        return None
+    block: Any = (ctypes.c_char * view.nbytes).from_address(place)
+    block.owner = view
+    return np.frombuffer(block, view.dtype).reshape(view.shape)
+
+
+def _key(part: Any) -> str:
+    """Of a part of a path in a pytree: its key, index or name."""
+    for name in ("key", "idx", "name"):
+        if hasattr(part, name):
+            return str(getattr(part, name))
+    return str(part)
