@@ -26,6 +26,7 @@ if worker.rank == 0:
 
 def versions() -> None:
     print(f"fast-decentralized {__version__} on Python {platform.python_version()}, {_core.mpi_library()}")
+    print(f"      fast::cuda: {'built in' if _core.has_cuda else 'not built in'}")
     for name in FRAMEWORKS:
         try:
             print(f"      {name} {importlib.metadata.version(name)}")

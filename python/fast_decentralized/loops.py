@@ -100,8 +100,8 @@ def _interface_of(address: str | None) -> str | None:
 def require_host_memory(module: Any, used_by: str) -> None:
     for name, tensor in tensors_of(module).items():
         if tensor.device.type != "cpu":
-            raise _core.ArgumentError(f"{used_by}: tensor \"{name}\" is on {tensor.device}; workers of Python average "
-                                      "in the memory of the host only, so train on the CPU")
+            raise _core.ArgumentError(f"{used_by}: tensor \"{name}\" is on {tensor.device}; {used_by} averages in "
+                                      "host memory only, so train on the CPU, or use fast.Worker in a loop of your own")
 
 
 def tensors_of(module: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 from . import _core
 
@@ -36,6 +36,10 @@ class Replica:
     def require_in_place(self) -> None:
         """Raises MismatchError when tensors are not where they were."""
 
+    def settle(self) -> None:
+        """Waits until what was begun on the tensors has ended. The library's work on a GPU runs on a stream of its own,
+        and has ended when a call of the library returns."""
+
     def require_step(self) -> None:
         """At the end of a round: raises an Error when the worker cannot see what the step has made."""
         self.require_in_place()
@@ -64,7 +68,7 @@ class ArrayReplica(Replica):
 
     def __init__(self, model: dict[str, Any], buffers: set[str], chosen: Chosen) -> None:
         self._model, self._buffers, self._chosen = model, buffers, chosen
-        self._places = self._found()
+        self._note_places()
 
     def tensors(self) -> list[Tensor]:
         return self._of(self._model)
@@ -78,7 +82,10 @@ class ArrayReplica(Replica):
 
     def move_to(self, model: dict[str, Any] | None) -> None:
         self._model = self._model if model is None else model
-        self._places = self._found()
+        self._note_places()
+
+    def settle(self) -> None:
+        _settle(self._devices)
 
     def require_in_place(self) -> None:
         found = self._found()
@@ -88,6 +95,10 @@ class ArrayReplica(Replica):
         first = next(name for name in [*self._places, *found] if name in names)
         raise _core.MismatchError(f"Worker: tensor \"{first}\" is not where it was; change arrays in place "
                                   "(w -= step, w[:] = values), or call worker.rebind() after they were replaced")
+
+    def _note_places(self) -> None:
+        self._places = self._found()
+        self._devices = _devices_of(array for _, array in _flat(self._model, ""))
 
     def _found(self) -> dict[str, Any]:
         return {name: _place(array) for name, array in _flat(self._model, "")
@@ -133,6 +144,9 @@ class TorchReplica(Replica):
         self._module = self._module if model is None else model
         self._note_places()
 
+    def settle(self) -> None:
+        _settle(self._devices)
+
     def require_in_place(self) -> None:
         """Twice in each round, so that it looks for names only where something differs."""
         if self._members is not None and self._members.are_the_same():
@@ -149,6 +163,7 @@ class TorchReplica(Replica):
     def _note_places(self) -> None:
         self._places = self._found()
         self._members = _Members.of(self._module, set(self._places))
+        self._devices = _devices_of(tensor for _, tensor, _ in self._named())
 
     def _named(self) -> Iterator[tuple[str, Any, bool]]:
         for name, tensor in self._module.named_parameters():
@@ -187,6 +202,18 @@ class _Members:
     def _found(self) -> tuple[list[int], list[tuple[int, int]]]:
         ids = [id(value) for part in self._parts for kind in self.KINDS for value in part[kind].values()]
         return ids, [(tensor.data_ptr(), tensor.numel()) for tensor in self._tensors]
+
+
+def _devices_of(tensors: Iterable[Any]) -> set[Any]:
+    """The GPUs that tensors of PyTorch are on."""
+    return {tensor.device for tensor in tensors if getattr(tensor, "is_cuda", False)}
+
+
+def _settle(devices: set[Any]) -> None:
+    """As any call of PyTorch, the worker follows what the thread's current stream has; PyTorch makes that stream wait for
+    what backward() has begun on others."""
+    for device in devices:
+        sys.modules["torch"].cuda.current_stream(device).synchronize()
 
 
 def _flat(model: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
@@ -238,4 +265,7 @@ def tensor_of(name: str, array: Any, is_buffer: bool) -> Tensor:
         return name, array.detach(), is_buffer, None
     if getattr(getattr(array, "dtype", None), "name", "") == "bfloat16" and hasattr(array, "view"):
         return name, array.view("uint16"), is_buffer, "bf16"  # NumPy has no such type of its own
+    if hasattr(array, "__cuda_array_interface__"):
+        raise _core.ArgumentError(f"Worker: \"{name}\" is a {type(array).__name__} in the memory of a GPU; tensors of PyTorch "
+                                  "are required there, such as torch.from_dlpack(array), which has the same memory")
     return name, array, is_buffer, None

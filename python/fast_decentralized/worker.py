@@ -205,6 +205,7 @@ class Worker:
                                           "or nothing")
             self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
             tensors, rule = self._model.tensors(), topologies.topology(topology)
+            self._model.settle()
             values = {name: _texts(value) for name, value in options.items()}
             observers = _listed(observer)
             for one in observers:
@@ -259,7 +260,7 @@ class Worker:
         """The first half of a round, for loops that have no place for a with statement."""
         if self._stop is not None and self._stop.is_set():
             raise KeyboardInterrupt
-        self._calling(self._begin)
+        self._calling(self._begin, settles=False)
         self._begun = True
 
     def _begin(self, core: _core.Worker) -> None:
@@ -308,14 +309,19 @@ class Worker:
         """The average of all workers' newest publications: a state_dict of tensors for a module, else a copy of
         the dict or pytree. Exact after ``await_finish()``. Not collective."""
         result, tensors = self._model.copy()
-        self._open().mean_model(tensors)
+        self._read_mean(tensors)
         return result()
 
     def _mean_tensors(self) -> dict[str, Any]:
         """The same by name, with all that takes part and nothing else."""
         _, tensors = self._model.copy()
-        self._open().mean_model(tensors)
+        self._read_mean(tensors)
         return {name: tensor for name, tensor, _, _ in tensors}
+
+    def _read_mean(self, tensors: list[models.Tensor]) -> None:
+        core = self._open()
+        self._model.settle()
+        core.mean_model(tensors)
 
     def consensus_distance(self) -> float:
         """sqrt(mean_i |x_i - mean|^2) over the same publications."""
@@ -344,7 +350,7 @@ class Worker:
 
     def scalar(self, name: str, value: Any) -> None:
         """Tells the observers of this worker a number of its round: ``worker.scalar("test/accuracy", 0.9)``."""
-        self._calling(lambda core: core.scalar(name, _as_number(value, f"scalar \"{name}\"")))
+        self._calling(lambda core: core.scalar(name, _as_number(value, f"scalar \"{name}\"")), settles=False)
 
     def _attach(self, rule: Any, algorithm: str, options: dict[str, Any]) -> None:
         facts = {"workers": self.size, "topology": rule.name, "algorithm": algorithm, "host": socket.gethostname(),
@@ -423,11 +429,17 @@ class Worker:
 
     def close(self) -> None:
         """Finishes, and frees the memory of the exchange. Nothing can be called afterwards."""
-        if self._core is not None and not self._failed:
-            self._detach()
-        core, self._core = self._core, None
-        if core is not None:
-            core.close()
+        try:
+            if self._core is not None and not self._failed:
+                self._detach()
+                self._model.settle()
+        except Exception as error:
+            self._fail(error)
+            raise
+        finally:
+            core, self._core = self._core, None
+            if core is not None:
+                core.close()
 
     @property
     def is_closed(self) -> bool:
@@ -463,8 +475,8 @@ class Worker:
             raise _core.ArgumentError("Worker: it has been closed")
         return self._core
 
-    def _calling(self, part: Callable[[_core.Worker], Any]) -> Any:
-        """A call after whose failure the worker cannot go on."""
+    def _calling(self, part: Callable[[_core.Worker], Any], settles: bool = True) -> Any:
+        """A call after whose failure the worker cannot go on. Without ``settles`` it does not touch the tensors."""
         try:
             core = self._open()
             if self._failure is not None:
@@ -472,6 +484,8 @@ class Worker:
             self._calls += 1
             try:
                 topologies.take_raised()  # what an earlier call has left
+                if settles:
+                    self._model.settle()
                 return part(core)
             finally:
                 self._calls -= 1

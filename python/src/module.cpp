@@ -3,6 +3,7 @@
 #include <fast/core/version.hpp>
 
 #include "bindings.hpp"
+#include "device.hpp"
 
 namespace nb = nanobind;
 
@@ -10,6 +11,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // what the program still holds when it ends is no fault of it
   module.doc() = "The C++ library FAST. Use the package fast_decentralized instead.";
   module.attr("version") = fast::version().data();
+  module.attr("has_cuda") = fast::python::has_cuda;
   fast::python::bind_errors(module);
   fast::python::bind_group(module);
   fast::python::bind_observer(module);

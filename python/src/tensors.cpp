@@ -30,17 +30,15 @@ std::string python_type_name(nb::handle object) {
   return nb::cast<std::string>(nb::str(nb::handle(object.type()).attr("__name__")));
 }
 
-/// The worker of Python has no accelerator, by which a C++ program averages in a GPU's memory.
-void require_host_memory(const nb::ndarray<>& array, const std::string& name) {
+Device place_of(const nb::ndarray<>& array, const std::string& name) {
   const int type = array.device_type();
-  if (type == nb::device::cpu::value || type == nb::device::cuda_host::value) return;
-  const std::string place = type == nb::device::cuda::value
-                                ? fmt::format("in the memory of cuda:{}", array.device_id())
-                                : fmt::format("on a device of DLPack's type {}", type);
-  fail(ErrorKind::argument,
-       "Worker: tensor \"{}\" is {}; workers of Python average in the memory of the host only, so "
-       "move the model there, as by module.cpu()",
-       name, place);
+  if (type == nb::device::cuda::value) return {Device::Kind::cuda, array.device_id()};
+  require(type == nb::device::cpu::value || type == nb::device::cuda_host::value,
+          ErrorKind::argument,
+          "Worker: tensor \"{}\" is on a device of DLPack's type {}; host memory or that of a GPU "
+          "of NVIDIA is required, so move the model there, as by module.cpu()",
+          name, type);
+  return {};
 }
 
 /// Throws for arrays of NumPy and others that name another type. Objects have no type of numbers.
@@ -69,7 +67,7 @@ nb::ndarray<> shared_memory_of(nb::handle array, const std::string& name) {
 
 TensorView view_of_array(const nb::ndarray<>& array, std::string name, DType dtype, bool buffer) {
   TensorView view;
-  require_host_memory(array, name);
+  view.device = place_of(array, name);
   view.name = std::move(name);
   view.data = const_cast<void*>(static_cast<const void*>(array.data()));
   view.dtype = dtype;

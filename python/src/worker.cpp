@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "device.hpp"
 #include "errors.hpp"
 #include "options.hpp"
 #include "tensors.hpp"
@@ -63,6 +64,7 @@ class PythonWorker {
       if (!fault.is_none()) throw as_error(fault);
       options = options_of(values, hooks);
       own_ = tensors_of(tensors);
+      options.accelerator = accelerator_of(own_.views, options.deadline);
       topology = nb::cast<TopologyRule*>(rule);
     } catch (const nb::python_error& error) {
       failure = std::make_exception_ptr(as_error(error));
@@ -112,6 +114,7 @@ class PythonWorker {
   }
   void rebind(nb::handle tensors) {
     Tensors moved = tensors_of(tensors);
+    require_same_device(moved.views);
     {
       const nb::gil_scoped_release released;
       get().rebind(moved.views);
@@ -135,6 +138,13 @@ class PythonWorker {
   }
 
  private:
+  void require_same_device(const std::vector<TensorView>& moved) const {
+    const Device now = device_of(moved), before = device_of(own_.views);
+    require(now == before, ErrorKind::argument,
+            "Worker.rebind: {} is in {}, the worker was made with tensors in {}; make a new Worker",
+            describe(moved.front()), describe(now), describe(before));
+  }
+
   Tensors own_;
   std::shared_ptr<Observer> observer_;
   std::optional<Worker> worker_;

@@ -52,7 +52,14 @@ install() { # LIBRARY BUILD_TYPE WERROR
   settings=("--config-settings=build-dir=$build/module" "--config-settings=cmake.build-type=$2"
     "--config-settings=cmake.define.FAST_WERROR=$3" "--config-settings=cmake.define.FAST_INSTALLED=ON"
     "--config-settings=cmake.define.CMAKE_PREFIX_PATH=$build/library")
+  if [[ $(find "$build/library" -name fast-cuda-targets.cmake) ]]; then
+    settings+=(--config-settings=cmake.define.FAST_CUDA=ON)
+  fi
   step "pip install ." "${pip[@]}" install "${settings[@]}" "$source"
+  # PyTorch brings its own cuDNN and cuBLAS, whose names are the same.
+  if readelf -d "$environment"/lib/python3*/site-packages/fast_decentralized/_core*.so | grep -E 'cudnn|cublas|libcuda\.so'; then
+    echo "FAILED: the module loads the libraries above" && return 1
+  fi
 }
 if [[ $what == install ]]; then
   install "$3" "${4:-Release}" "${5:-OFF}"

@@ -4,6 +4,7 @@ import ctypes
 import fast_decentralized as fast
 import numpy as np
 import pytest
+from fast_decentralized import _core
 
 
 def averaged(array, workers=3, **options):
@@ -150,13 +151,30 @@ def read_only():
     (strided, "contiguous"), (read_only, "writable"), (lambda: np.zeros(3, ">f8"), "byte order"),
     (lambda: np.zeros(3, complex), "complex128; float32, float64, bfloat16 or float16 is required"),
     (lambda: np.zeros(0), "has no elements; leave it out"),
-    (lambda: OnDevice(2, 1), "is in the memory of cuda:1; workers of Python average in the memory of the host only"),
-    (lambda: OnDevice(10, 0), "is on a device of DLPack's type 10; workers of Python average in the memory"),
+    (lambda: OnDevice(10, 0), "is on a device of DLPack's type 10; host memory or that of a GPU of NVIDIA is required"),
     (lambda: "weights", "is a str whose memory cannot be shared"), (lambda: np.zeros(3, "O"), "cannot be shared")])
 def test_arrays_that_cannot_be_averaged_are_refused_by_name(array, text):
     with pytest.raises(fast.ArgumentError, match=text) as caught:
         fast.local.run(2, lambda: fast.Worker({"x": array()}))
     assert '"x"' in str(caught.value) or "x [" in str(caught.value)
+
+
+@pytest.mark.skipif(_core.has_cuda, reason="this package was built with fast::cuda")
+@pytest.mark.parametrize("model", [{"x": OnDevice(2, 1)}, {"a": np.zeros(3), "x": OnDevice(2, 1)}])
+def test_tensors_on_a_gpu_need_a_build_with_cuda(model):
+    with pytest.raises(fast.ArgumentError, match='tensor "x" is in the memory of cuda:1, and this package was built without '
+                                                 "fast::cuda; install it with that, by pip install . -C "
+                                                 "cmake.define.FAST_CUDA=ON, or move the model to host memory"):
+        fast.local.run(2, lambda: fast.Worker(model))
+
+
+def test_arrays_that_came_to_a_device_need_another_worker():
+    def work():
+        fast.Worker({"x": np.zeros(3)}, deadline=20).rebind({"x": OnDevice(2, 0)})
+
+    with pytest.raises(fast.ArgumentError, match="in the memory of device 0, the worker was made with tensors in host memory; "
+                                                 "make a new Worker"):
+        fast.local.run(1, work)
 
 
 def test_a_model_without_floating_point_numbers_is_refused():
