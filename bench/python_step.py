@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What FAST costs in Python beside the bare step and beside other libraries: LeNet in PyTorch, random images.
+"""What FAST costs in Python beside the bare step and beside other libraries: LeNet in PyTorch and a dense network in JAX,
+random images.
 
-  python bench/python_step.py                                 everything: the three tables below, one after another
+  python bench/python_step.py                                 everything: the four tables below, one after another
   python bench/python_step.py --only import                   the time of importing the package, without a framework
   python bench/python_step.py --only step                     a step with and without a round, 1 and 2 workers
+  python bench/python_step.py --only jax                      the same in JAX, by combine(), with and without donated arrays
   python bench/python_step.py --only peers --ranks 2 4        FAST, DDP over gloo and decent-dp, in the same processes
   python bench/python_step.py --repeats 5 --steps 5           small, to see that it runs
   ... --json FILE                                             the figures as JSON
@@ -11,10 +13,11 @@
 Run it in the environment of the package, on an idle machine with a core for each rank. Methods alternate in blocks of
 steps, in an order that changes, within one run, so that all see the same disturbances. A block of several ranks takes as
 long as its slowest rank. Processor time is that of all threads of a rank, the mean of the ranks; other programs disturb it
-less. Ratios are those of blocks of the same repeat: the median, and the middle half. decent-dp (pip install decent-dp) is
-left out with the reason where it is missing.
+less. Ratios are those of blocks of the same repeat: the median, and the middle half. decent-dp (pip install decent-dp) and
+JAX (pip install jax) are left out with the reason where they are missing.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -27,18 +30,21 @@ import tempfile
 import time
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # JAX, too, has a thread a rank
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this host, whose name a resolver may not know
 RATE = 0.001
 TABLES = {"step": ["alone", "round", "round, staleness 1"],
+          "jax": ["alone", "combine", "combine, donated"],
           "peers": ["alone", "fast, ring", "fast, complete", "DDP, gloo", "decent-dp, ring", "decent-dp, complete"]}
 # The method to compare with, and what of it: the time of a step, or samples a second.
-BASE = {"step": ("alone", "time"), "peers": ("DDP, gloo", "throughput")}
+BASE = {"step": ("alone", "time"), "jax": ("alone", "time"), "peers": ("DDP, gloo", "throughput")}
+NETWORK = {"step": "LeNet", "jax": "784-512-256-10 in JAX", "peers": "LeNet"}
 
 
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=["import", *TABLES], help="one table")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of the table step (%(default)s)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of the tables step and jax (%(default)s)")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], help="of the table peers (%(default)s)")
     parser.add_argument("--repeats", type=int, default=40, help="blocks of each method (%(default)s)")
     parser.add_argument("--steps", type=int, default=20, help="steps of a block (%(default)s)")
@@ -86,12 +92,53 @@ class Missing(Exception):
 class Rank:
     """Methods on the same network and the same images. Each has a network of its own."""
 
-    def __init__(self, batch):
+    def __init__(self):
         import fast_decentralized as fast
+
+        self.fast = fast
+
+    def method(self, name):
+        """A function that makes one step. Collective."""
+        raise NotImplementedError
+
+    def seconds(self, work, steps):
+        """Of a step on the slowest rank, and the processor time of a rank. Ranks meet first."""
+        self.fast.world().barrier()
+        began, processor_began = time.perf_counter(), time.process_time()
+        for _ in range(steps):
+            work()
+        own = (time.perf_counter() - began) / steps, (time.process_time() - processor_began) / steps
+        wall, processor = zip(*map(pickle.loads, self.fast.world().all_gather(pickle.dumps(own))))
+        return max(wall), statistics.mean(processor)
+
+    def times(self, names, repeats, steps):
+        methods, missing = {}, {}
+        for name in names:
+            try:
+                methods[name] = self.method(name)
+            except Missing as error:
+                missing[name] = str(error)
+        for work in methods.values():
+            self.seconds(work, max(steps, 3))  # decent-dp begins with its third step
+        found = {name: [] for name in methods}
+        order = list(methods)
+        for repeat in range(repeats):
+            turned = order[repeat % len(order):] + order[:repeat % len(order)]
+            for name in turned if repeat % 2 == 0 else turned[::-1]:
+                found[name].append(self.seconds(methods[name], steps))
+        return found, missing
+
+    def leave(self):
+        pass
+
+
+class TorchRank(Rank):
+    def __init__(self, batch):
         import torch
 
+        super().__init__()
         torch.set_num_threads(1)
-        self.fast, self.torch = fast, torch
+        self.torch = torch
         self.x, self.y = torch.randn(batch, 1, 28, 28), torch.arange(batch) % 10
 
     def network(self):
@@ -115,7 +162,6 @@ class Rank:
         return step
 
     def method(self, name):
-        """A function that makes one step. Collective."""
         library, _, topology = name.partition(", ")
         network = self.network()
         if library == "round":
@@ -163,33 +209,6 @@ class Rank:
         torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=self.fast.rank(),
                                              world_size=self.fast.size())
 
-    def seconds(self, work, steps):
-        """Of a step on the slowest rank, and the processor time of a rank. Ranks meet first."""
-        self.fast.world().barrier()
-        began, processor_began = time.perf_counter(), time.process_time()
-        for _ in range(steps):
-            work()
-        own = (time.perf_counter() - began) / steps, (time.process_time() - processor_began) / steps
-        wall, processor = zip(*map(pickle.loads, self.fast.world().all_gather(pickle.dumps(own))))
-        return max(wall), statistics.mean(processor)
-
-    def times(self, names, repeats, steps):
-        methods, missing = {}, {}
-        for name in names:
-            try:
-                methods[name] = self.method(name)
-            except Missing as error:
-                missing[name] = str(error)
-        for work in methods.values():
-            self.seconds(work, max(steps, 3))  # decent-dp begins with its third step
-        found = {name: [] for name in methods}
-        order = list(methods)
-        for repeat in range(repeats):
-            turned = order[repeat % len(order):] + order[:repeat % len(order)]
-            for name in turned if repeat % 2 == 0 else turned[::-1]:
-                found[name].append(self.seconds(methods[name], steps))
-        return found, missing
-
     def leave(self):
         import torch.distributed
 
@@ -199,8 +218,44 @@ class Rank:
                 shutil.rmtree(self.folder, ignore_errors=True)
 
 
+class JaxRank(Rank):
+    def __init__(self, batch):
+        import jax
+
+        super().__init__()
+        self.jax = jax
+        self.x, self.y = jax.random.normal(jax.random.PRNGKey(0), (batch, 784)), jax.numpy.arange(batch) % 10
+        self.step = jax.jit(self.trained)
+
+    def params(self):
+        sides = [784, 512, 256, 10]
+        keys = self.jax.random.split(self.jax.random.PRNGKey(1), len(sides) - 1)
+        return [{"w": self.jax.random.normal(key, (ins, outs)) * (2 / ins) ** 0.5, "b": self.jax.numpy.zeros(outs)}
+                for key, ins, outs in zip(keys, sides, sides[1:])]
+
+    def loss(self, params):
+        values = self.x
+        for layer in params[:-1]:
+            values = self.jax.nn.relu(values @ layer["w"] + layer["b"])
+        logits = self.jax.nn.log_softmax(values @ params[-1]["w"] + params[-1]["b"])
+        return -self.jax.numpy.take_along_axis(logits, self.y[:, None], 1).mean()
+
+    def trained(self, params):
+        return self.jax.tree_util.tree_map(lambda p, g: p - RATE * g, params, self.jax.grad(self.loss)(params))
+
+    def method(self, name):
+        worker = None if name == "alone" else self.fast.Worker(self.params(), "complete")
+        state = [self.params() if worker is None else worker.params]
+
+        def work():
+            made = self.step(state[0])
+            state[0] = made if worker is None else worker.combine(made, donate=name == "combine, donated")
+            self.jax.block_until_ready(state[0])
+        return work
+
+
 def be_a_rank(options):
-    rank = Rank(options.batch)
+    rank = JaxRank(options.batch) if options.rank_of == "jax" else TorchRank(options.batch)
     found, missing = rank.times(TABLES[options.rank_of], options.repeats, options.steps)
     if rank.fast.rank() == 0:
         options.json.write_text(json.dumps({"seconds": found, "missing": missing}))
@@ -252,11 +307,14 @@ def main():
         for base, times in import_times(max(options.repeats // 2, 2)).items():
             print(f"import fast_decentralized, beyond \"{base}\": {shown(times, 4)} s")
             rows.append({"table": "import", "beyond": base, "seconds": spread(times)})
-    for table, counts in (("step", options.workers), ("peers", options.ranks)):
+    for table, counts in (("step", options.workers), ("jax", options.workers), ("peers", options.ranks)):
         if options.only not in (None, table):
             continue
+        if table == "jax" and importlib.util.find_spec("jax") is None:
+            print("\nskipped: there is no JAX; pip install jax")
+            continue
         base, kind = BASE[table]
-        print(f"\nLeNet, batch {options.batch} a rank, {options.repeats} blocks of {options.steps} steps, "
+        print(f"\n{NETWORK[table]}, batch {options.batch} a rank, {options.repeats} blocks of {options.steps} steps, "
               f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}\n\n| ranks | method | step, ms | "
               f"samples/s of all ranks | {kind} ÷ {base} | processor time of a step, ms | processor time ÷ {base} |\n"
               "|---|---|---|---|---|---|---|", flush=True)

@@ -26,7 +26,7 @@ step() { # TITLE COMMAND...
 exec 3>&1 # where step() writes, also if the command's output goes to a file
 
 install() { # LIBRARY BUILD_TYPE WERROR
-  local python= candidate packages settings part
+  local python= candidate packages settings part cuda=OFF
   rm -rf "$environment"
   for candidate in /usr/bin/python3 python3; do # Debian's own has Debian's PyTorch
     if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
@@ -52,9 +52,8 @@ install() { # LIBRARY BUILD_TYPE WERROR
   settings=("--config-settings=build-dir=$build/module" "--config-settings=cmake.build-type=$2"
     "--config-settings=cmake.define.FAST_WERROR=$3" "--config-settings=cmake.define.FAST_INSTALLED=ON"
     "--config-settings=cmake.define.CMAKE_PREFIX_PATH=$build/library")
-  if [[ $(find "$build/library" -name fast-cuda-targets.cmake) ]]; then
-    settings+=(--config-settings=cmake.define.FAST_CUDA=ON)
-  fi
+  [[ -e $1/lib/cuda/libfast_cuda.a ]] && cuda=ON
+  settings+=("--config-settings=cmake.define.FAST_CUDA=$cuda")
   step "pip install ." "${pip[@]}" install "${settings[@]}" "$source"
   # PyTorch brings its own cuDNN and cuBLAS, whose names are the same.
   if readelf -d "$environment"/lib/python3*/site-packages/fast_decentralized/_core*.so | grep -E 'cudnn|cublas|libcuda\.so'; then

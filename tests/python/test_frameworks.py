@@ -88,6 +88,20 @@ def test_the_example_trains(framework, least, ranks):
     assert float(found[0][1]) >= least, done.stdout
 
 
+def test_the_cost_of_a_round_in_jax_is_measured(tmp_path):
+    require("jax")
+    import json
+
+    file = tmp_path / "figures.json"
+    done = subprocess.run([sys.executable, ROOT / "bench/python_step.py", "--only", "jax", "--repeats", "2", "--steps", "2",
+                           "--workers", "2", "--json", file], capture_output=True, text=True, timeout=300,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(file.read_text())
+    assert [(row["ranks"], row["method"]) for row in rows] == [(2, name) for name in ("alone", "combine", "combine, donated")]
+    assert all(row["step_ms"]["low"] > 0 for row in rows)
+
+
 def test_the_comparison_with_other_libraries_runs():
     require("torch", "decent-dp")
     import json
@@ -103,6 +117,7 @@ def test_the_comparison_with_other_libraries_runs():
     found = {(row["table"], row["ranks"], row["method"]) for row in rows if row["table"] != "import"}
     peers = ["alone", "fast, ring", "fast, complete", "DDP, gloo", "decent-dp, ring", "decent-dp, complete"]
     alone = ["alone", "round", "round, staleness 1"]
+    found = {row for row in found if row[0] != "jax"}
     assert found == {*(("step", 1, name) for name in alone), *(("peers", 2, name) for name in peers)}
     assert all(row["step_ms"]["low"] > 0 for row in rows if row["table"] != "import")
     own = [row for row in rows if row.get("method") == "DDP, gloo"]
