@@ -144,12 +144,13 @@ def _copier(donate: bool) -> Callable[[list[Any]], list[Any]]:
     def copied(arrays: list[Any]) -> list[Any]:
         return [jax.numpy.copy(array) for array in arrays]
 
-    return jax.jit(copied, donate_argnums=0 if donate else ())
+    compiled: Callable[[list[Any]], list[Any]] = jax.jit(copied, donate_argnums=0 if donate else ())
+    return compiled
 
 
 def _are_on_one_processor(arrays: list[Any]) -> bool:
     devices = {device for array in arrays for device in array.devices()}
-    return len(devices) == 1 and next(iter(devices)).platform == "cpu"
+    return len(devices) == 1 and all(device.platform == "cpu" for device in devices)
 
 
 def _memory_of(array: Any) -> Any:
