@@ -7,7 +7,7 @@
 #   --cuda 12-6                     with fast-train for GPUs, from NVIDIA's packages of that version
 #   --locked                        the versions of deploy/container/packages.lock and no others
 #   --write-lock                    writes this file from the new image
-#   --tag NAME                      (localhost/fast:VERSION)
+#   --tag NAME                      (localhost/fast:VERSION, with -cuda and -development where they apply)
 #   --export FOLDER                 the files of the image in a folder too, for a chroot
 #   --storage FOLDER                where images are kept (buildah's own place)
 # Prints the size of the image. Needs root, or a user that has subordinate ids.
@@ -32,12 +32,14 @@ while (($#)); do
   esac
 done
 [[ $target == runtime || $target == development ]] || stop "--target $target: choose runtime or development"
+[[ -z $cuda || $cuda =~ ^[0-9]+-[0-9]+$ ]] || stop "--cuda $cuda: write the version as NVIDIA's packages do, as in 12-6"
 [[ -z $packages || -n $(compgen -G "$packages/fast-tools_*.deb") ]] || stop "--packages $packages: it has no fast-tools_*.deb; run scripts/deb.sh $packages"
 [[ -z $export || ! -e $export ]] || stop "--export $export is there already"
 command -v buildah >/dev/null || stop "no buildah here; apt-get install buildah"
 buildah() { command buildah "${storage[@]}" "$@"; }
 version=$(sed -n 's/^project(fast VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-tag=${tag:-localhost/fast:$version${cuda:+-cuda}}
+[[ $target == runtime ]] && kind= || kind=-$target
+tag=${tag:-localhost/fast:$version${cuda:+-cuda}$kind}
 
 place=$(mktemp -d)
 container=

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The small files of deploy/container: fast-health, fast-pods with bad settings, and what the Containerfile copies is there.
+# The small files of deploy/container: fast-health, fast-pods with bad settings, what nvidia-packages installs; and what
+# scripts/container.sh asks buildah for.
 set -uo pipefail
 files=$(readlink -f "$(dirname "$0")/../../deploy/container")
 directory=$(mktemp -d)
@@ -34,9 +35,40 @@ refused "a folder that is not there" "cannot be written; mount a volume" FAST_SH
 expect "no program" 2 "no program is given" -- env "${good[@]}" "$files/fast-pods"
 [[ -z $(ls "$directory/empty") ]] || tell_failure "a refused job leaves files"
 
-for file in $(sed -n 's|.* \(deploy/[a-z/_.-]*\) .*|\1|p' "$files/Containerfile"); do
-  [[ -e $files/../../$file ]] || { echo "$file" >"$directory/output" && tell_failure "the Containerfile copies what is not there"; }
+# Stand-ins for what installs and builds write down how they are called.
+mkdir -p "$directory/bin" "$directory/image"
+for name in apt-get wget dpkg buildah; do
+  printf '#!/bin/sh\n[ "$1" != mount ] || echo "%s"\necho "%s $*" >>"%s"\n' "$directory/image" $name "$directory/calls" >"$directory/bin/$name"
 done
+chmod +x "$directory"/bin/*
+calls() { # TITLE TEXT... -- COMMAND...: it ends well, and a line of what it calls has all texts
+  local title=$1 texts=()
+  shift
+  while [[ $1 != -- ]]; do texts+=("$1") && shift; done
+  rm -f "$directory/calls"
+  expect "$title" 0 -- env PATH="$directory/bin:$PATH" "${@:2}"
+  for text in "${texts[@]}"; do
+    grep -qF -e "$text" "$directory/calls" || { cp "$directory/calls" "$directory/output" && tell_failure "$title: no \"$text\""; }
+  done
+}
+nvidia=$files/nvidia-packages
+calls "GPUs: to run" "recommends cuda-cudart-12-6 cuda-nvrtc-12-6 libcublas-12-6 libcudnn9-cuda-12" -- "$nvidia" 12-6 run
+calls "GPUs: to compile" "recommends cuda-nvcc-13-0 cuda-cudart-dev-13-0 libcublas-dev-13-0 libcudnn9-dev-cuda-13" -- "$nvidia" 13-0 build
+calls "GPUs: the archive" "repos/debian12/x86_64/cuda-keyring" -- "$nvidia" 12-6 run
+for version in "" 12 12.6 12-6-1 12- -6; do expect "CUDA \"$version\"" 2 "as in 12-6" -- "$nvidia" "$version" run; done
+
+script=$files/../../scripts/container.sh
+tag=localhost/fast:$(sed -n 's/^project(fast VERSION \([0-9.]*\).*/\1/p' "$files/../../CMakeLists.txt")
+expect "an unknown image" 2 "" -- "$script" --image small
+expect "a version of CUDA" 1 "--cuda 12.6: write the version as NVIDIA's packages do" -- "$script" --cuda 12.6
+if git -C "$files" rev-parse HEAD >/dev/null 2>&1; then
+  calls "the runtime image" "--target runtime --tag $tag " "--build-arg REVISION=$(git -C "$files" rev-parse HEAD)" -- "$script"
+  ! grep -F "CUDA=" "$directory/calls" >"$directory/output" || tell_failure "the runtime image: GPUs"
+  calls "the development image" "--target development --tag $tag-development " -- "$script" --target development
+  calls "the variant for GPUs" "--target runtime --tag $tag-cuda " "--build-arg CUDA=12-6 " -- "$script" --cuda 12-6
+  calls "both" "--tag $tag-cuda-development " -- "$script" --cuda 12-6 --target development
+  calls "another base" "--build-arg BASE=debian:other " -- "$script" --base debian:other
+fi
 # Patterns of git match at any depth, those of Docker only where ** says so.
 { printf '%s\n' .git venv && sed 's|^/||; s|/$||; s|^\*|**/*|' "$files/../../.gitignore"; } |
   grep -vxFf "$files/Containerfile.dockerignore" >"$directory/output" 2>&1
