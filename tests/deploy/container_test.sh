@@ -55,14 +55,7 @@ run=(-n 4 fast-train --data /usr/share/datasets/fashion-mnist --samples 1200 --m
 [[ -d /usr/share/datasets/fashion-mnist ]] || run=("${run[@]/\/usr\/share\/datasets\/fashion-mnist/fashion-mnist}")
 inside fastrun "${run[@]}" --out /shared/run >"$directory/output" 2>&1 || tell_failure "a run in the image: status $?"
 "$fastrun" "${run[@]/#fast-train/$train}" --out "$directory/bare/run" >"$directory/output" 2>&1 || tell_failure "a run on the bare machine: status $?"
-sum() { python3 - "$1" <<'END'
-import hashlib, json, struct, sys
-data = open(sys.argv[1], "rb").read()
-length, = struct.unpack("<Q", data[:8])
-header = {name: each for name, each in json.loads(data[8:8 + length]).items() if name != "__metadata__"}
-print(len(header), hashlib.sha256(json.dumps(header, sort_keys=True).encode() + data[8 + length:]).hexdigest())
-END
-}
+sum() { python3 tests/deploy/weights_sum.py "$1"; }
 inside_sum=$(sum "$directory/shared/run/mean-model.safetensors") bare_sum=$(sum "$directory/bare/run/mean-model.safetensors")
 echo "container: weights in the image $inside_sum, on the bare machine $bare_sum"
 [[ -n $inside_sum && $inside_sum == "$bare_sum" ]] || tell_failure "the weights differ"
