@@ -13,7 +13,7 @@ codec::SelectedShape selected_shape(const algorithm::Selection& selection, codec
   const bool runs = selection.kind == algorithm::Selection::Kind::one_of_each_run;
   (runs ? shape.run : shape.parts) = size;
   shape.seed = selection.seed;
-  shape.code = code;
+  shape.code = codec::code_of_entries(code);
   return shape;
 }
 
@@ -22,9 +22,18 @@ codec::CodedLayout coded_layout(const ParameterLayout& layout,
                                 bool sums) {
   if (sums) return {layout, codec::Kind::f64};
   const algorithm::Selection& selection = declared.selection;
-  if (selection.selects()) return {layout, selected_shape(selection, codec.kind)};
+  if (selection.selects() && selection.whole_every == 0) {
+    return {layout, selected_shape(selection, codec.kind)};
+  }
   if (!declared.sparsity.bounded()) return {layout, codec.kind};
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count()), codec.kind};
+}
+
+std::optional<codec::CodedLayout> part_layout(const ParameterLayout& layout,
+                                              const algorithm::Selection& selection,
+                                              const codec::Options& codec) {
+  if (!selection.selects() || selection.whole_every == 0) return std::nullopt;
+  return codec::CodedLayout(layout, selected_shape(selection, codec.kind));
 }
 
 /// The same algorithm, whose declaration mixers can do.
@@ -65,6 +74,7 @@ Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Alg
       algorithm_(checked(std::move(algorithm))),
       codec_(codec),
       coded_(coded_layout(layout(), algorithm_->declaration(), codec, sums)),
+      part_(part_layout(layout(), algorithm_->declaration().selection, codec)),
       sums_(sums ? std::make_unique<RunningSums>(declared().summed_from, declared().payload_vectors,
                                                  layout().parameter_count())
                  : nullptr),
@@ -73,6 +83,7 @@ Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Alg
 void Mixer::rebind(ParameterLayout layout) {
   memory_->rebind(std::move(layout));
   coded_ = coded_layout(memory_->layout(), declared(), codec_, sums_ != nullptr);
+  part_ = part_layout(memory_->layout(), declared().selection, codec_);
 }
 
 void Mixer::start(bool equal) {

@@ -7,6 +7,7 @@
 #include <fast/core/part_update.hpp>
 
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -39,8 +40,11 @@ class Mixer {
 
   const ModelMemory& memory() const { return *memory_; }
   const ParameterLayout& layout() const { return memory_->layout(); }
-  /// Of a payload's vectors.
+  /// Of a payload's vectors; where the selection is not always the same, of those with all entries.
   const codec::CodedLayout& coded() const { return coded_; }
+  const codec::CodedLayout& coded_in(std::int64_t combination) const {
+    return part_ && !declared().selection.is_whole(combination) ? *part_ : coded_;
+  }
   MessageScalars& scalars() { return scalars_; }
   /// The model has moved in memory.
   void rebind(ParameterLayout layout);
@@ -94,7 +98,8 @@ class Mixer {
   std::shared_ptr<algorithm::Algorithm> algorithm_;
   codec::Options codec_;
   codec::CodedLayout coded_;
-  std::unique_ptr<RunningSums> sums_;  ///< null: publications travel as they are
+  std::optional<codec::CodedLayout> part_;  ///< of vectors without some entries, beside coded_
+  std::unique_ptr<RunningSums> sums_;       ///< null: publications travel as they are
   std::int64_t messages_ = 0;
   AnyPartUpdate update_;
 

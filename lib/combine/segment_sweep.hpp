@@ -56,6 +56,7 @@ struct HostMixer::SegmentSweep {
   HostMixer& mixer;
   const Pass& pass;
   const codec::Piece& piece;
+  const codec::CodedLayout& coded = mixer.coded_in(pass.info.round);
   const Segment& segment = piece.segment;
   const algorithm::Declaration& declared = mixer.algorithm_->declaration();
   const bool is_buffer = segment.role == Role::buffer;
@@ -151,14 +152,14 @@ struct HostMixer::SegmentSweep {
   const T* message(const std::byte* vector, std::size_t first, std::size_t count,
                    T* scratch) const {
     if (!sparse) return decoded(vector + piece.code_offset(first), scratch, count);
-    codec::decode_sparse(mixer.coded_.sparse(), vector, piece.first + first, count, scratch);
+    codec::decode_sparse(coded.sparse(), vector, piece.first + first, count, scratch);
     return scratch;
   }
 
   /// The entries that have traveled, among `others`.
   const T* selected_message(const std::byte* vector, const T* others, std::size_t first,
                             std::size_t count, T* out, std::byte* room) const {
-    const codec::SelectedShape& shape = mixer.coded_.selected();
+    const codec::SelectedShape& shape = coded.selected();
     const std::int64_t combination =
         codec::read_combination(read_optimistically(vector, room, sizeof(std::int64_t)));
     const auto range = shape.range(combination, piece.first + first, count);
@@ -322,7 +323,7 @@ struct HostMixer::SegmentSweep {
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
     const std::optional<std::uint32_t> rounding_key = mixer.rounding_key(k);
     if (selected) {
-      const codec::SelectedShape& shape = mixer.coded_.selected();
+      const codec::SelectedShape& shape = coded.selected();
       return codec::encode_selected(shape, shape.code_of(segment.dtype), pass.info.round, values,
                                     piece.first + first, count, pass.next->vector(k), rounding_key);
     }

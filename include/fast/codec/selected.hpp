@@ -42,6 +42,10 @@ struct SelectedShape {
   std::uint64_t element(std::int64_t combination, std::uint64_t entry) const;
 };
 
+/// The code of values in a run with that codec: identity, where the codec is coarser than 16 bits,
+/// as entries that travel alone share no scale.
+Kind code_of_entries(Kind codec);
+
 /// The number of the combination is at the beginning of the message.
 void write_combination(std::byte* vector, std::int64_t combination);
 std::int64_t read_combination(const std::byte* vector);

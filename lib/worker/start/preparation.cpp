@@ -34,8 +34,14 @@ PayloadShape shape_of(combine::Mixer& mixer, const WorkerOptions& options) {
   const algorithm::Declaration& declared = options.algorithm.declaration();
   const bool weights_apart =
       declared.publishes_weights_apart || options.codec.kind != codec::Kind::identity;
-  return {mixer.coded().size_bytes(), declared.payload_vectors, mixer.scalars().count(),
-          weights_apart ? mixer.layout().size_bytes() : 0};
+  const std::size_t whole = mixer.coded().size_bytes(), part = mixer.coded_in(0).size_bytes();
+  return {std::max(whole, part),
+          declared.payload_vectors,
+          mixer.scalars().count(),
+          weights_apart ? mixer.layout().size_bytes() : 0,
+          declared.selection.whole_every,
+          whole,
+          part};
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ class SendBuffer {
   /// From now on a buffer of publication `sequence`, whose first round is `round`.
   void assign(std::uint64_t sequence, std::int64_t round);
   std::uint64_t sequence() const { return sequence_; }
-  std::size_t size() const { return bytes_.size(); }
+  std::size_t size() const { return board_->layout().message_bytes(round_); }
 
   /// The message, of which at least the first `bytes` have been copied.
   const std::byte* first(std::size_t bytes);
