@@ -123,9 +123,12 @@ struct GaslocOptions {
   std::int64_t delay = 0;     ///< τ, steps between publishing and the outer step; below period
   double blend = 0;           ///< share of the local weights that stays: in [0, 1)
   bool changes = false;       ///< sends differences to what neighbors hold, which codecs need
+  /// Above 0: p, share of the entries averaged in each step between two outer steps, as by sparta.
+  double sparta = 0;
+  std::int64_t sparta_seed = 1;  ///< of the entries chosen, equal on all workers
 };
 /// Local steps, then an outer step that is averaged with the neighbors. With `changes`: staleness 0
-/// and a static topology.
+/// and a static topology. With `sparta`: staleness 0 and no delay.
 Rule gasloc(const GaslocOptions& options = {});
 
 struct AwcGaslocOptions {
