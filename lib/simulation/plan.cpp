@@ -3,6 +3,7 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/codec/block.hpp>
 #include <fast/codec/codec.hpp>
+#include <fast/codec/selected.hpp>
 #include <fast/codec/sparse.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/exchange.hpp>
@@ -40,10 +41,9 @@ std::vector<int> hosts_of(const Cluster& cluster) {
   return hosts;
 }
 
-double coded_payload(const Cluster& cluster, const std::string& codec,
+double coded_payload(const Cluster& cluster, codec::Kind kind,
                      const algorithm::Sparsity& sparsity) {
   const auto parameters = static_cast<std::size_t>(cluster.payload_bytes / sizeof(float));
-  const codec::Kind kind = codec::by_name(codec).kind;
   if (sparsity.bounded()) {
     const codec::SparseShape shape{sparsity.of(parameters), sizeof(float), kind, parameters};
     return static_cast<double>(shape.size_bytes());
@@ -159,8 +159,7 @@ class Planner {
     load.staleness = staleness;
     load.publish_point =
         has_local_steps() ? algorithm::PublishPoint::after_step : rule_.publish_point;
-    load.payload_bytes =
-        coded_payload(cluster_, codec, rule_.sparsity) * rule_.payload_vectors * traveling_share();
+    load.payload_bytes = message_bytes(codec::by_name(codec).kind);
     load.rounds = options_.rounds;
     load.work = steps_of(cluster_, options_);
     const auto steps = static_cast<double>(rule_.combine_every);
@@ -210,9 +209,15 @@ class Planner {
 
   bool has_local_steps() const { return rule_.combine_every > 1; }
 
-  // Of the weights in one message.
-  double traveling_share() const {
-    return rule_.selection.selects() ? 1.0 / static_cast<double>(rule_.selection.size) : 1;
+  // In the mean of all combinations.
+  double message_bytes(codec::Kind kind) const {
+    const algorithm::Selection& selection = rule_.selection;
+    const double whole = coded_payload(cluster_, kind, rule_.sparsity) * rule_.payload_vectors;
+    if (!selection.selects()) return whole;
+    const double part = coded_payload(cluster_, codec::code_of_entries(kind), {}) /
+                        static_cast<double>(selection.size);
+    if (selection.whole_every == 0) return part;
+    return part + (whole - part) / static_cast<double>(selection.whole_every);
   }
 
   // What is published some steps before the end of the local steps arrives so much earlier.

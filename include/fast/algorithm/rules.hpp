@@ -98,10 +98,13 @@ struct DilocoOptions {
   /// rest and what a codec has lost to the next changes, `momentum` times (SparseLoCo). The outer
   /// step has no momentum.
   double fraction = 0;
+  /// Above 0: p, share of the entries averaged in each step between two outer steps, as by sparta.
+  double sparta = 0;
+  std::int64_t sparta_seed = 1;  ///< of the entries chosen, equal on all workers
 };
 /// Local steps, then an outer step of momentum SGD along the mean change of all workers that are
 /// there. Needs the complete graph and staleness 0. The optimizer of the local steps is the
-/// caller's.
+/// caller's. With `sparta`: no delay, no fragments and no fraction.
 Rule diloco(const DilocoOptions& options = {});
 
 struct NolocoOptions {
