@@ -60,6 +60,7 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
   std::set<int> workers;
   std::set<std::string> with;
   std::set<bool> learns;
+  std::set<std::string> sparta;
   const Wish wish = everything();
   const std::size_t all_pairs = wish.rules.size() * wish.kinds.size();
   for (std::uint64_t index = 0; index < all_pairs; ++index) {
@@ -74,6 +75,8 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
     workers.insert(plan.workers);
     with.insert(plan.with.begin(), plan.with.end());
     learns.insert(plan.learns_suspicion);
+    if (plan.rule == "gasloc" || plan.rule == "diloco")
+      sparta.insert(parameters_of(plan).at("sparta"));
   }
   CHECK(pairs.size() == all_pairs);
   CHECK(staleness == std::set<std::int64_t>{-1, 0, 1, 3});
@@ -81,6 +84,7 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
   CHECK(*workers.rbegin() == 16);
   CHECK(with.size() == features().size());
   CHECK(learns.size() == 2);
+  CHECK(sparta.size() >= 2);
 }
 
 TEST_CASE("diloco is drawn with all entries and with the largest, exact and coded") {

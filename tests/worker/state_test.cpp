@@ -135,6 +135,14 @@ TEST_CASE("outer rules go on bit for bit, with codes, parts and delays") {
     expect_the_same_rounds({"diloco", codec, 0, {{"period", "3"}, {"fraction", "0.3"}}});
     expect_the_same_rounds({"diloco", codec, 0, delayed_few});
   }
+  Parameters between = changes;
+  between["sparta"] = "0.5";
+  for (const char* codec : {"int4", "bf16_stochastic"}) {
+    INFO(codec);
+    expect_the_same_rounds({"gasloc", codec, 0, between});
+    expect_the_same_rounds({"diloco", codec, 0, between});
+  }
+  expect_the_same_rounds({"gasloc", "identity", 0, {{"period", "3"}, {"sparta", "0.5"}}});
   for (const char* codec : {"bf16", "fp16", "bf16_stochastic"}) {
     INFO(codec);
     expect_the_same_rounds({"sparta", codec, 0, {{"fraction", "0.5"}}});

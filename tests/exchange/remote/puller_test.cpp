@@ -13,6 +13,7 @@ namespace {
 
 struct Pulling : testing::TwoHosts {
   explicit Pulling(std::int64_t bound = 0) { edges.staleness = bound; }
+  explicit Pulling(const PayloadShape& shape) : TwoHosts(shape) {}
   Puller puller{edges, window, Pair::writer_rank};
 
   /// A look, and the copy if it finds something to copy.
@@ -51,6 +52,25 @@ TEST_CASE("a puller brings the round that its worker is in and the next, each on
   for (int k = 0; k < 2; ++k) hosts.look();
   CHECK(hosts.mirrored() == 3);
   hosts.expect_present(2, 2);
+}
+
+// Slots are written to their end in each round.
+TEST_CASE("of a message that is shorter, no more is pulled than that") {
+  PayloadShape shape{Pulling::bytes, 1, 0};
+  shape.whole_every = 2;
+  shape.whole_bytes = Pulling::bytes;
+  shape.part_bytes = 500;
+  Pulling hosts(shape);
+  for (std::int64_t round = 0; round < 6; ++round) {
+    hosts.publish(round);
+    hosts.look();
+    const Arrival arrival = hosts.reader.fetch(round).front();
+    CHECK(whole(arrival.payload.data, shape.vector_bytes_in(round)));
+    CHECK(arrival.payload.data[0] == static_cast<std::byte>(round));
+    // The third slot before had a whole message in it.
+    if (round == 4) CHECK(arrival.payload.data[500] == std::byte{1});
+    hosts.reader.complete(round + 1);
+  }
 }
 
 TEST_CASE(

@@ -17,12 +17,14 @@ using Due = bool (*)(std::int64_t round);
 
 /// This rank's end: its board, in which the other worker is a mirror.
 struct End {
-  End(std::size_t size, Due is_due) : bytes(size), due(is_due) {}
+  End(std::size_t size, Due is_due) : End(PayloadShape{size, 1, 0}, is_due) {}
+  End(const PayloadShape& shape, Due is_due)
+      : bytes(shape.vector_bytes), due(is_due), pair(shape) {}
 
   std::size_t bytes;
   Due due;
   int rank = testing::world().rank(), other = 1 - rank;
-  Pair pair{bytes};
+  Pair pair;
   mpi::Messages messages{testing::world(), Deadline(Seconds(20))};
   /// The writer does not wait, as if it suspected its reader.
   SlotExchange exchange = pair.end(
@@ -87,6 +89,34 @@ TEST_CASE("publications come one after the other, each once") {
     }
     end.close();
     if (end.rank == Pair::reader_rank) CHECK(end.mirror().publication.sequence.load() == 5);
+  }
+}
+
+// Slots are written to their end in each round.
+TEST_CASE("of a message that is shorter, no more is sent than that") {
+  for (const std::size_t size : sizes) {
+    PayloadShape shape{size, 1, 0};
+    shape.whole_every = 2;
+    shape.whole_bytes = size;
+    shape.part_bytes = 500;
+    End end(shape, [](std::int64_t) { return true; });
+    for (std::int64_t round = 0; round < 6; ++round) {
+      if (end.rank == Pair::writer_rank) {
+        end.publish(round);
+        end.await_consumed(round + 1);
+        continue;
+      }
+      end.await_publications(static_cast<std::uint64_t>(round) + 1);
+      const Arrival arrival = end.exchange.fetch(round).front();
+      const std::size_t length = shape.vector_bytes_in(round);
+      CHECK(length == (round % 2 == 1 ? size : 500));
+      CHECK(testing::whole(arrival.payload.data, length));
+      CHECK(arrival.payload.data[0] == static_cast<std::byte>(round));
+      // The third slot before had a whole message in it.
+      if (round == 4) CHECK(arrival.payload.data[500] == std::byte{1});
+      end.exchange.complete(round + 1);
+    }
+    end.close();
   }
 }
 
