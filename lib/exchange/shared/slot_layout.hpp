@@ -27,7 +27,7 @@ class SlotLayout {
   std::size_t kept_offset() const { return header_bytes + slot_count * slot_bytes_; }
 
   // In a slot.
-  std::size_t data_offset() const { return data_offset_; }  ///< of vector 0
+  std::size_t data_offset() const { return data_offset_; }      ///< of vector 0
   std::size_t message_bytes() const { return message_bytes_; }  ///< of the longest one
   /// Of a publication whose first round is `round`.
   std::size_t message_bytes(std::int64_t round) const {
