@@ -49,6 +49,20 @@ TEST_CASE("cuDNN refuses an operation whose sizes do not fit, with what it says 
                         !ContainsSubstring("\n"));
 }
 
+TEST_CASE("sequences are images of one row, and their kernels too") {
+  const nn::ModelSpec spec{"steps", {9, 5}, {nn::Conv1d{6, 4, 2, 1}, nn::Flatten{}, nn::Dense{2}}};
+  const auto works = works_of<cuda::Convolution>(spec);
+  REQUIRE(works.size() == 2);  // nothing asks for the gradients of the inputs
+  for (const cuda::Convolution& work : works) {
+    const cuda::ConvolutionShape& s = work.shape;
+    CHECK(std::array{s.samples, s.channels, s.height, s.width} ==
+          std::array<cuda::Index, 4>{4, 5, 1, 9});
+    CHECK(std::array{s.filters, s.out_height, s.out_width} == std::array<cuda::Index, 3>{6, 1, 4});
+    CHECK(std::array{s.kernel_rows(), s.kernel, s.stride} == std::array<cuda::Index, 3>{1, 4, 2});
+    CHECK(std::array{s.padding_rows(), s.padding} == std::array<cuda::Index, 2>{0, 1});
+  }
+}
+
 TEST_CASE("in cuBLASLt's columns a product has inner sides that fit") {
   for (const nn::ModelSpec& spec : device_models())
     for (const cuda::MatrixProduct& p : works_of<cuda::MatrixProduct>(spec)) {

@@ -23,12 +23,13 @@ void each_product(const cuda::ConvolutionShape& s, const F& f) {
     for (Index r = 0; r < s.out_height; ++r)
       for (Index c = 0; c < s.out_width; ++c)
         for (Index o = 0; o < s.filters; ++o)
-          for (Index i = 0; i < s.kernel; ++i)
+          for (Index i = 0; i < s.kernel_rows(); ++i)
             for (Index j = 0; j < s.kernel; ++j) {
-              const Index row = r * s.stride + i - s.padding, column = c * s.stride + j - s.padding;
+              const Index row = r * s.stride + i - s.padding_rows();
+              const Index column = c * s.stride + j - s.padding;
               if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
               const Index x = ((n * s.height + row) * s.width + column) * s.channels;
-              const Index w = ((o * s.kernel + i) * s.kernel + j) * s.channels;
+              const Index w = ((o * s.kernel_rows() + i) * s.kernel + j) * s.channels;
               const Index y = ((n * s.out_height + r) * s.out_width + c) * s.filters + o;
               for (Index k = 0; k < s.channels; ++k) f(x + k, w + k, y);
             }
@@ -60,7 +61,7 @@ inline void run_on_host(const cuda::Convolution& work) {
   const cuda::ConvolutionShape& s = work.shape;
   const cuda::Index sizes[] = {s.samples * s.out_height * s.out_width * s.filters,
                                s.samples * s.height * s.width * s.channels,
-                               s.filters * s.kernel * s.kernel * s.channels};
+                               s.filters * s.kernel_rows() * s.kernel * s.channels};
   std::vector<double> sums(static_cast<std::size_t>(sizes[static_cast<int>(work.kind)]));
   const Tensor first(work.a, s.type), second(work.b, s.type);
   each_product(s, [&](cuda::Index x, cuda::Index w, cuda::Index y) {

@@ -62,6 +62,11 @@ inline std::vector<nn::ModelSpec> device_models() {
       {"two LSTMs",
        {6, 5},
        {Lstm{7, true}, Relu{}, Lstm{4, true}, Lstm{9}, Dense{6}, Relu{}, Dense{4}}},
+      {"convolutions of sequences",
+       {9, 5},
+       {Conv1d{8, 3, 1, 1}, Relu{}, Conv1d{6, 4, 2, 2, false}, Relu{}, Conv1d{4, 1}, Lstm{5},
+        Dense{3}}},
+      {"one feature", {12, 1}, {Conv1d{4, 5, 3, 2}, LayerNorm{}, Flatten{}, Dense{3}}},
       {"all steps of an LSTM", {3, 4}, {Lstm{5, true}, Flatten{}, Dense{3}}},
       {"an image of a pixel", {4, 1, 1}, {Conv2d{3, 1}, BatchNorm{}, Flatten{}, Dense{2}}}};
 }

@@ -45,8 +45,8 @@ inline std::vector<LayerExample> layer_examples() {
       {AveragePool{3, 2, 1}, {2, 5, 6}},
       {Gru{4}, {5, 3}, nullptr, false, false},
       {Gru{3, true}, {4, 6}, nullptr, false, false},
-      {Conv1d{4, 3, 1, 1}, {6, 3}, nullptr, false, false},
-      {Conv1d{3, 2, 2, 0, false}, {7, 2}, nullptr, false, false},
+      {Conv1d{4, 3, 1, 1}, {6, 3}, nullptr, false},
+      {Conv1d{3, 2, 2, 0, false}, {7, 2}, nullptr, false},
       {Dense{4}, {3, 5}}};
 }
 

@@ -1,16 +1,14 @@
-// Convolutions on GPUs.
+// Convolutions of images on GPUs.
 #pragma once
 
-#include "cuda/layers/shared.hpp"
-#include "cuda/network/library_works.hpp"
+#include "cuda/layers/convolution.hpp"
 
 namespace fast::cuda {
 
 template <>
 struct GpuPart<nn::Conv2d> {
   template <class V>
-  using Works = WorkList<Convolution, AddBias<V>, Rectify<V>, RectifyGradients<V>, ColumnShares<V>,
-                         ColumnTotals>;
+  using Works = ConvolutionWorks<V>;
   static constexpr bool takes_relu = true;
 
   template <class V>
@@ -19,36 +17,7 @@ struct GpuPart<nn::Conv2d> {
     const ConvolutionShape shape{build.samples(), ends.in[0],   ends.in[1],  ends.in[2],
                                  ends.out[0],     ends.out[1],  ends.out[2], conv.kernel,
                                  conv.stride,     conv.padding, type_of<V>};
-    const Index filters = conv.channels, window = conv.kernel * conv.kernel;
-    const Index in_count = build.samples() * elements_of(ends.in),
-                out_count = build.samples() * elements_of(ends.out);
-    const Index count = filters * ends.in[0] * window, w = build.parameters(count);
-    const Index b = conv.bias ? build.parameters(filters) : -1;
-    // nn's order is already the one needed, and the place suits fast kernels.
-    const bool as_stored = is_exact<V> && (window == 1 || ends.in[0] == 1) && w % 4 == 0;
-    const Values<V> packed =
-        as_stored ? nullptr : swapped(build, build.weights(w), filters, ends.in[0], window);
-    const Values<V> y = build.values(out_count);
-    const void* kernels = as_stored ? static_cast<const void*>(build.weights(w)) : packed.get();
-    build.add(Convolution{Convolution::Kind::forward, shape, x.get(), kernels, y.get()});
-    if (conv.bias) build.add(AddBias<V>{y.get(), build.weights(b), filters, out_count, relu});
-    if (!conv.bias && relu) build.add(Rectify<V>{y.get(), y.get(), out_count});
-    const auto backward = [=, &build](const Values<V>& dy, bool wanted) -> Values<V> {
-      const Values<V> grads = rectified(build, y, dy, out_count, relu);
-      const Values<V> own = as_stored ? nullptr : build.values(count);
-      build.add(Convolution{Convolution::Kind::filter_grads, shape, x.get(), grads.get(),
-                            own ? static_cast<void*>(own.get()) : build.gradients(w)});
-      if (own)
-        build.add(SwapLast<V, float>{own.get(), build.gradients(w), filters, window, ends.in[0]});
-      if (conv.bias)
-        add_column_sums(build, grads.get(), out_count / filters, filters, build.gradients(b));
-      if (!wanted) return nullptr;
-      Values<V> dx = build.values(in_count);
-      build.add(Convolution{Convolution::Kind::input_grads, shape, grads.get(),
-                            packed ? packed.get() : kernels, dx.get()});
-      return dx;
-    };
-    return {y, backward, true};
+    return add_convolution(build, shape, conv.bias, x, relu);
   }
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 std::string describe(const ConvolutionShape& s) {
   return fmt::format("{} images of {}x{}x{}, {} filters of {}x{}, stride {}, padding {}", s.samples,
-                     s.channels, s.height, s.width, s.filters, s.kernel, s.kernel, s.stride,
+                     s.channels, s.height, s.width, s.filters, s.kernel_rows(), s.kernel, s.stride,
                      s.padding);
 }
 
@@ -42,7 +42,7 @@ Descriptor geometry(const ConvolutionShape& s) {
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   const std::int64_t dimensions = 2;
   const std::array dilations{std::int64_t{1}, std::int64_t{1}}, strides{s.stride, s.stride},
-      paddings{s.padding, s.padding};
+      paddings{s.padding_rows(), s.padding};
   made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &type);
   made.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, &mode);
   made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, &dimensions);
@@ -175,7 +175,7 @@ Descriptor convolution_operation(Convolution::Kind kind, const ConvolutionShape&
     return tensor(type, id, s.samples, s.channels, s.height, s.width);
   };
   const auto filters = [&](std::int64_t id) {
-    return tensor(type, id, s.filters, s.channels, s.kernel, s.kernel);
+    return tensor(type, id, s.filters, s.channels, s.kernel_rows(), s.kernel);
   };
   const auto results = [&](std::int64_t id) {
     return tensor(type, id, s.samples, s.filters, s.out_height, s.out_width);
@@ -203,7 +203,7 @@ bool Convolutions::Less::operator()(const std::pair<Convolution::Kind, Convoluti
   const auto key = [](const std::pair<Convolution::Kind, ConvolutionShape>& of) {
     const ConvolutionShape& s = of.second;
     return std::tuple(of.first, s.samples, s.channels, s.height, s.width, s.filters, s.kernel,
-                      s.stride, s.padding, s.type);
+                      s.stride, s.padding, s.type, s.one_row);
   };
   return key(a) < key(b);
 }

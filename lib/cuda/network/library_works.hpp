@@ -8,11 +8,15 @@
 
 namespace fast::cuda {
 
-/// Shapes of a convolution with zero padding. Filters are [filters][kernel][kernel][channels]. All
-/// three tensors lie at multiples of 16 bytes if the memory of the model does.
+/// Shapes of a convolution with zero padding. Filters are [filters][kernel rows][kernel][channels].
+/// All three tensors lie at multiples of 16 bytes if the memory of the model does.
 struct ConvolutionShape {
   Index samples, channels, height, width, filters, out_height, out_width, kernel, stride, padding;
   DType type = DType::f32;  // of all three: f32 or bf16; sums are in f32
+  bool one_row = false;  // sequences as images of one row: so are kernels, and no rows are padded
+
+  Index kernel_rows() const { return one_row ? 1 : kernel; }
+  Index padding_rows() const { return one_row ? 0 : padding; }
   bool operator==(const ConvolutionShape&) const = default;
 };
 
