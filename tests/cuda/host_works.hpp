@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "cuda/host_recurrences.hpp"
 #include "cuda/network/program.hpp"
 
 namespace fast::testing {
@@ -34,27 +35,6 @@ void each_product(const cuda::ConvolutionShape& s, const F& f) {
               for (Index k = 0; k < s.channels; ++k) f(x + k, w + k, y);
             }
 }
-
-/// Elements of f32 or bf16, to be read and written as f32.
-class Tensor {
- public:
-  Tensor(const void* data, DType type) : data_(const_cast<void*>(data)), type_(type) {}
-  double operator[](cuda::Index e) const {
-    return type_ == DType::f32 ? double{cuda::get(static_cast<const float*>(data_), e)}
-                               : double{cuda::get(static_cast<const BFloat16*>(data_), e)};
-  }
-  void put(double value, cuda::Index e) const {
-    const auto rounded = static_cast<float>(value);
-    if (type_ == DType::f32)
-      cuda::put(rounded, static_cast<float*>(data_), e);
-    else
-      cuda::put(rounded, static_cast<BFloat16*>(data_), e);
-  }
-
- private:
-  void* data_;
-  DType type_;
-};
 
 inline void run_on_host(const cuda::Convolution& work) {
   using Kind = cuda::Convolution::Kind;
@@ -83,114 +63,6 @@ inline void run_on_host(const cuda::MatrixProduct& p) {
         sum += a[p.a_by_k ? k * p.m + m : m * p.k + k] * b[p.b_by_k ? k * p.n + n : n * p.k + k];
       c.put(p.relu && !(sum > 0) ? 0 : sum, n * p.m + m);
     }
-}
-
-inline double rounded(float value, DType type) {
-  return double{type == DType::bf16 ? to_float(to_bfloat16(value)) : value};
-}
-
-/// One sample's way through an LSTM, forward and, with gradients of the outputs, back.
-class HostLstm {
- public:
-  HostLstm(const cuda::Recurrence& work, cuda::Index sample)
-      : work_(work), shape_(work.shape), sample_(sample) {
-    const auto hidden = static_cast<std::size_t>(shape_.hidden);
-    std::vector<double> h(hidden), c(hidden);
-    for (cuda::Index t = 0; t < shape_.steps; ++t) {
-      steps_.push_back({{}, h, c, c});
-      for (cuda::Index u = 0; u < shape_.hidden; ++u) advance(t, u, h);
-      c = steps_.back().cells;
-    }
-  }
-
-  /// dx, and what is added to the gradients, [4 hidden][inputs + hidden + 1].
-  void back(std::vector<double>& gradients) const {
-    const cuda::Index hidden = shape_.hidden, inputs = shape_.inputs;
-    const Tensor x(work_.x, shape_.type), dy(work_.dy, shape_.type), dx(work_.dx, shape_.type);
-    std::vector<double> dh(static_cast<std::size_t>(hidden)), dc = dh;
-    for (cuda::Index t = shape_.steps; t-- > 0;) {
-      const Step& step = steps_[static_cast<std::size_t>(t)];
-      std::vector<double> grads(static_cast<std::size_t>(4 * hidden));
-      for (cuda::Index u = 0; u < hidden; ++u) {
-        const auto i = static_cast<std::size_t>(u), n = static_cast<std::size_t>(hidden);
-        const double in = step.gates[4 * i], forget = step.gates[4 * i + 1],
-                     fresh = step.gates[4 * i + 2], out = step.gates[4 * i + 3],
-                     shown = std::tanh(step.cells[i]);
-        const double doutput = dh[i] + dy[row(t, hidden) + u];
-        dc[i] += doutput * out * (1 - shown * shown);
-        grads[i] = dc[i] * fresh * in * (1 - in);
-        grads[n + i] = dc[i] * step.cells_before[i] * forget * (1 - forget);
-        grads[2 * n + i] = dc[i] * in * (1 - fresh * fresh);
-        grads[3 * n + i] = doutput * shown * out * (1 - out);
-        dc[i] *= forget;
-      }
-      std::fill(dh.begin(), dh.end(), 0);
-      std::vector<double> sums(static_cast<std::size_t>(inputs));
-      for (cuda::Index g = 0; g < 4 * hidden; ++g) {
-        const double grad = grads[static_cast<std::size_t>(g)];
-        for (cuda::Index i = 0; i < inputs; ++i) {
-          sums[static_cast<std::size_t>(i)] += grad * weight(g * inputs + i);
-          gradients[static_cast<std::size_t>(g * inputs + i)] += grad * x[row(t, inputs) + i];
-        }
-        for (cuda::Index u = 0; u < hidden; ++u) {
-          const cuda::Index place = 4 * hidden * inputs + g * hidden + u;
-          dh[static_cast<std::size_t>(u)] += grad * weight(place);
-          gradients[static_cast<std::size_t>(place)] +=
-              grad * step.outputs_before[static_cast<std::size_t>(u)];
-        }
-        gradients[static_cast<std::size_t>(4 * hidden * (inputs + hidden) + g)] += grad;
-      }
-      for (cuda::Index i = 0; i < inputs; ++i)
-        dx.put(sums[static_cast<std::size_t>(i)], row(t, inputs) + i);
-    }
-  }
-
- private:
-  struct Step {
-    std::vector<double> gates;  // [hidden][4]
-    std::vector<double> outputs_before, cells_before, cells;
-  };
-  /// As the library has it.
-  double weight(cuda::Index e) const { return rounded(work_.weights[e], shape_.type); }
-  cuda::Index row(cuda::Index t, cuda::Index features) const {
-    return (sample_ * shape_.steps + t) * features;
-  }
-
-  void advance(cuda::Index t, cuda::Index u, std::vector<double>& h) {
-    const cuda::Index hidden = shape_.hidden, inputs = shape_.inputs;
-    const Tensor x(work_.x, shape_.type), y(work_.y, shape_.type);
-    Step& step = steps_.back();
-    for (cuda::Index gate = 0; gate < 4; ++gate) {
-      const cuda::Index g = gate * hidden + u;
-      double z = weight(4 * hidden * (inputs + hidden) + g);
-      for (cuda::Index i = 0; i < inputs; ++i) z += weight(g * inputs + i) * x[row(t, inputs) + i];
-      for (cuda::Index j = 0; j < hidden; ++j)
-        z += weight(4 * hidden * inputs + g * hidden + j) *
-             step.outputs_before[static_cast<std::size_t>(j)];
-      step.gates.push_back(gate == 2 ? std::tanh(z) : 1 / (1 + std::exp(-z)));
-    }
-    const double* gates = step.gates.data() + step.gates.size() - 4;
-    const auto i = static_cast<std::size_t>(u);
-    step.cells[i] = gates[1] * step.cells_before[i] + gates[0] * gates[2];
-    h[i] = rounded(static_cast<float>(gates[3] * std::tanh(step.cells[i])), shape_.type);
-    if (work_.kind != cuda::Recurrence::Kind::grads) y.put(h[i], row(t, hidden) + u);
-  }
-
-  const cuda::Recurrence& work_;
-  cuda::LstmShape shape_;
-  cuda::Index sample_;
-  std::vector<Step> steps_;
-};
-
-inline void run_on_host(const cuda::Recurrence& work) {
-  const cuda::Index count = cuda::LstmSizes{work.shape.inputs, work.shape.hidden}.count();
-  std::vector<double> gradients(static_cast<std::size_t>(count));
-  for (cuda::Index sample = 0; sample < work.shape.samples; ++sample) {
-    const HostLstm lstm(work, sample);
-    if (work.kind == cuda::Recurrence::Kind::grads) lstm.back(gradients);
-  }
-  for (cuda::Index e = 0; e < count && work.gradients != nullptr; ++e)
-    work.gradients[e] = static_cast<float>(gradients[static_cast<std::size_t>(e)]);
 }
 
 template <class Elements>

@@ -67,6 +67,11 @@ inline std::vector<nn::ModelSpec> device_models() {
        {Conv1d{8, 3, 1, 1}, Relu{}, Conv1d{6, 4, 2, 2, false}, Relu{}, Conv1d{4, 1}, Lstm{5},
         Dense{3}}},
       {"one feature", {12, 1}, {Conv1d{4, 5, 3, 2}, LayerNorm{}, Flatten{}, Dense{3}}},
+      {"two GRUs", {6, 5}, {Gru{7, true}, Gru{9}, Dense{4}}},
+      {"a GRU between LSTMs",
+       {5, 4},
+       {Lstm{6, true}, Gru{5, true}, Relu{}, Lstm{7, true}, Gru{3}, Dense{3}}},
+      {"all steps of a GRU", {3, 4}, {Gru{5, true}, Flatten{}, Dense{3}}},
       {"all steps of an LSTM", {3, 4}, {Lstm{5, true}, Flatten{}, Dense{3}}},
       {"an image of a pixel", {4, 1, 1}, {Conv2d{3, 1}, BatchNorm{}, Flatten{}, Dense{2}}}};
 }

@@ -43,8 +43,8 @@ inline std::vector<LayerExample> layer_examples() {
       {Gelu{}, {3, 4, 5}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }, false},
       {AveragePool{}, {8, 4, 5}},
       {AveragePool{3, 2, 1}, {2, 5, 6}},
-      {Gru{4}, {5, 3}, nullptr, false, false},
-      {Gru{3, true}, {4, 6}, nullptr, false, false},
+      {Gru{4}, {5, 3}, nullptr, false},
+      {Gru{3, true}, {4, 6}, nullptr, false},
       {Conv1d{4, 3, 1, 1}, {6, 3}, nullptr, false},
       {Conv1d{3, 2, 2, 0, false}, {7, 2}, nullptr, false},
       {Dense{4}, {3, 5}}};

@@ -26,10 +26,10 @@ FAST_INSTANTIATE(StoreRule<nn::SgdRule<float>>)
 FAST_INSTANTIATE(StoreRule<nn::SgdRule<double>>)
 FAST_INSTANTIATE(StoreRule<nn::AdamRule<float>>)
 FAST_INSTANTIATE(StoreRule<nn::AdamRule<double>>)
-#define FAST_INSTANTIATE_FOR(V) \
-  FAST_INSTANTIATE(Rectify<V>)  \
-  FAST_INSTANTIATE(PackLstm<V>) \
-  FAST_INSTANTIATE(UnpackLstm<V>)
+#define FAST_INSTANTIATE_FOR(V)      \
+  FAST_INSTANTIATE(Rectify<V>)       \
+  FAST_INSTANTIATE(PackRecurrent<V>) \
+  FAST_INSTANTIATE(UnpackRecurrent<V>)
 FAST_INSTANTIATE_FOR(float)
 FAST_INSTANTIATE_FOR(BFloat16)
 

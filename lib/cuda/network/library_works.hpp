@@ -4,7 +4,7 @@
 #include <fast/core/element.hpp>
 #include <type_traits>
 
-#include "cuda/kernels/layer_elements.hpp"
+#include "cuda/kernels/recurrent_elements.hpp"
 
 namespace fast::cuda {
 
@@ -44,21 +44,30 @@ struct MatrixProduct {
         result = DType::f32;  // f32 or bf16; the bias has the type of the result
 };
 
-struct LstmShape {
+/// nn's recurrent layers.
+enum class Cell : std::uint8_t { lstm, gru };
+
+struct RecurrentShape {
   Index samples, steps, inputs, hidden;
+  Cell cell = Cell::lstm;
   DType type = DType::f32;  // of values; weights and gradients are f32
-  bool operator==(const LstmShape&) const = default;
+
+  RecurrentSizes sizes() const {
+    return cell == Cell::lstm ? RecurrentSizes{inputs, hidden, 4, 1}
+                              : RecurrentSizes{inputs, hidden, 3, 2};
+  }
+  bool operator==(const RecurrentShape&) const = default;
 };
 
-/// nn's Lstm with the outputs of every step. The kinds training and evaluation compute y from x.
-/// After training, grads computes dx and the gradients from (x, y, dy). Values are
+/// A recurrent layer with the outputs of every step. The kinds training and evaluation compute y
+/// from x. After training, grads computes dx and the gradients from (x, y, dy). Values are
 /// [sample][step][feature]; `weights` and `gradients` are those of the layer in nn's order. `layer`
 /// is the number of the recurrent layer in the model: memory is kept for it between training and
 /// grads.
 struct Recurrence {
   enum class Kind : std::uint8_t { training, evaluation, grads };
   Kind kind;
-  LstmShape shape;
+  RecurrentShape shape;
   Index layer;
   const float* weights;
   const void* x;

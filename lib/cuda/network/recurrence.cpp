@@ -26,12 +26,18 @@ int narrow(Index size) {
   return static_cast<int>(size);
 }
 
-void describe_sequences(cudnnRNNDataDescriptor_t descriptor, const LstmShape& s, Index features) {
+void describe_sequences(cudnnRNNDataDescriptor_t descriptor, const RecurrentShape& s,
+                        Index features) {
   const std::vector<int> lengths(static_cast<std::size_t>(s.samples), narrow(s.steps));
   check(cudnnSetRNNDataDescriptor(descriptor, data_type(s.type),
                                   CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED, narrow(s.steps),
                                   narrow(s.samples), narrow(features), lengths.data(), nullptr),
         "describing sequences");
+}
+
+/// The description of c, which a GRU has not.
+cudnnTensorDescriptor_t cells(const RecurrentDescription& description, const RecurrentShape& s) {
+  return s.cell == Cell::lstm ? description.state.get() : nullptr;
 }
 
 /// The distance of two addresses in elements.
@@ -50,11 +56,12 @@ void Recurrences::grow(DeviceBuffer& buffer, std::size_t size_bytes) {
   ++version_;
 }
 
-LstmDescription::LstmDescription(const LstmShape& s, bool tf32, cudnnHandle_t handle) {
+RecurrentDescription::RecurrentDescription(const RecurrentShape& s, bool tf32,
+                                           cudnnHandle_t handle) {
   constexpr std::size_t first_of_bf16 = 91300;
   require(s.type != DType::bf16 || cudnnGetVersion() >= first_of_bf16, ErrorKind::resource,
-          "cuda: cuDNN {} has no LSTMs of bf16, {} or later is required; install it, or take "
-          "another precision",
+          "cuda: cuDNN {} has no recurrent layers of bf16, {} or later is required; install it, or "
+          "take another precision",
           cudnnGetVersion(), first_of_bf16);
   make(dropout, &cudnnCreateDropoutDescriptor);
   make(layer, &cudnnCreateRNNDescriptor);
@@ -64,10 +71,11 @@ LstmDescription::LstmDescription(const LstmShape& s, bool tf32, cudnnHandle_t ha
   if (handle != nullptr)
     check(cudnnSetDropoutDescriptor(dropout.get(), handle, 0, nullptr, 0, 0),
           "describing a layer without dropout");
-  const bool exact = s.type == DType::f32 && !tf32;
+  const bool exact = s.type == DType::f32 && !tf32, lstm = s.cell == Cell::lstm;
   check(cudnnSetRNNDescriptor_v8(
-            layer.get(), CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM, CUDNN_RNN_SINGLE_INP_BIAS,
-            CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, data_type(s.type), CUDNN_DATA_FLOAT,
+            layer.get(), CUDNN_RNN_ALGO_STANDARD, lstm ? CUDNN_LSTM : CUDNN_GRU,
+            lstm ? CUDNN_RNN_SINGLE_INP_BIAS : CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
+            CUDNN_LINEAR_INPUT, data_type(s.type), CUDNN_DATA_FLOAT,
             exact ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH, narrow(s.inputs), narrow(s.hidden),
             narrow(s.hidden), 1, dropout.get(), CUDNN_RNN_PADDED_IO_ENABLED),
         "describing a recurrent layer");
@@ -79,37 +87,43 @@ LstmDescription::LstmDescription(const LstmShape& s, bool tf32, cudnnHandle_t ha
         "describing the state of a recurrent layer");
 }
 
-bool Recurrences::Less::operator()(const LstmShape& a, const LstmShape& b) const {
-  const auto key = [](const LstmShape& s) {
-    return std::tuple(s.samples, s.steps, s.inputs, s.hidden, s.type);
+bool Recurrences::Less::operator()(const RecurrentShape& a, const RecurrentShape& b) const {
+  const auto key = [](const RecurrentShape& s) {
+    return std::tuple(s.samples, s.steps, s.inputs, s.hidden, s.cell, s.type);
   };
   return key(a) < key(b);
 }
 
-void Recurrences::read_offsets(const LstmShape& shape, const void* space, Plan& plan) {
-  decltype(LstmDescription::state) matrix, bias;
+void Recurrences::read_offsets(const RecurrentShape& shape, const void* space, Plan& plan) {
+  decltype(RecurrentDescription::state) matrix, bias;
   make(matrix, &cudnnCreateTensorDescriptor);
   make(bias, &cudnnCreateTensorDescriptor);
-  for (int gate = 0; gate < 8; ++gate) {  // i, f, g, o of the inputs, then of the hidden units
-    void *matrix_place = nullptr, *bias_place = nullptr;
-    check(
-        cudnnGetRNNWeightParams(handle_.get(), plan.description.layer.get(), 0, plan.space_bytes,
-                                space, gate, matrix.get(), &matrix_place, bias.get(), &bias_place),
-        "finding the weights of a recurrent layer");
-    require(matrix_place != nullptr && (gate >= 4 || bias_place != nullptr), ErrorKind::internal,
-            "cuda: cuDNN {} shows no weights of gate {} of an LSTM", cudnnGetVersion(), gate);
-    const Index offset = elements_between(space, matrix_place, shape.type);
-    (gate < 4 ? plan.offsets.inputs : plan.offsets.hidden)[gate % 4] = offset;
-    if (gate < 4) plan.offsets.bias[gate] = elements_between(space, bias_place, shape.type);
-  }
+  const RecurrentSizes sizes = shape.sizes();
+  for (Index of_hidden = 0; of_hidden < 2; ++of_hidden)
+    for (Index gate = 0; gate < sizes.gates; ++gate) {
+      void *matrix_place = nullptr, *bias_place = nullptr;
+      check(
+          cudnnGetRNNWeightParams(handle_.get(), plan.description.layer.get(), 0, plan.space_bytes,
+                                  space, static_cast<int>(of_hidden * sizes.gates + gate),
+                                  matrix.get(), &matrix_place, bias.get(), &bias_place),
+          "finding the weights of a recurrent layer");
+      const bool has_bias = of_hidden < sizes.biases;
+      require(matrix_place != nullptr && (!has_bias || bias_place != nullptr), ErrorKind::internal,
+              "cuda: cuDNN {} shows no weights of gate {} of a recurrent layer", cudnnGetVersion(),
+              gate);
+      (of_hidden == 0 ? plan.offsets.inputs : plan.offsets.hidden)[gate] =
+          elements_between(space, matrix_place, shape.type);
+      if (has_bias)
+        plan.offsets.bias[of_hidden][gate] = elements_between(space, bias_place, shape.type);
+    }
 }
 
-Recurrences::Plan& Recurrences::plan_of(const LstmShape& shape) {
+Recurrences::Plan& Recurrences::plan_of(const RecurrentShape& shape) {
   const auto found = plans_.find(shape);
   if (found != plans_.end()) return found->second;
   if (!handle_) make(handle_, &cudnnCreate);
   Plan plan(shape, tf32_, handle_.get());
-  const LstmDescription& d = plan.description;
+  const RecurrentDescription& d = plan.description;
   check(cudnnGetRNNWeightSpaceSize(handle_.get(), d.layer.get(), &plan.space_bytes),
         "asking for the size of a recurrent layer's weights");
   for (const bool training : {false, true})
@@ -136,24 +150,25 @@ std::size_t Recurrences::prepare(const Recurrence& work) {
 
 void Recurrences::forward(const Recurrence& work, const Plan& plan, const Kept& kept,
                           void* workspace) {
-  const LstmDescription& d = plan.description;
+  const RecurrentDescription& d = plan.description;
   const bool training = work.kind == Recurrence::Kind::training;
-  // All sequences have full length, so cuDNN needs no lengths on the device. h and c start at 0.
-  check(cudnnRNNForward(
-            handle_.get(), d.layer.get(),
-            training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, nullptr, d.x.get(),
-            work.x, d.y.get(), work.y, d.state.get(), nullptr, nullptr, d.state.get(), nullptr,
-            nullptr, plan.space_bytes, kept.weights.data(), plan.workspace_bytes[training ? 1 : 0],
-            workspace, training ? plan.reserve_bytes : 0, training ? kept.reserve.data() : nullptr),
-        "a recurrent layer");
+  // All sequences have full length, so cuDNN needs no lengths on the device. States start at 0.
+  check(
+      cudnnRNNForward(handle_.get(), d.layer.get(),
+                      training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, nullptr,
+                      d.x.get(), work.x, d.y.get(), work.y, d.state.get(), nullptr, nullptr,
+                      cells(d, work.shape), nullptr, nullptr, plan.space_bytes, kept.weights.data(),
+                      plan.workspace_bytes[training ? 1 : 0], workspace,
+                      training ? plan.reserve_bytes : 0, training ? kept.reserve.data() : nullptr),
+      "a recurrent layer");
 }
 
 void Recurrences::backward(const Recurrence& work, const Plan& plan, const Kept& kept,
                            void* workspace) {
-  const LstmDescription& d = plan.description;
+  const RecurrentDescription& d = plan.description;
   check(cudnnRNNBackwardData_v8(handle_.get(), d.layer.get(), nullptr, d.y.get(), work.y, work.dy,
                                 d.x.get(), work.dx, d.state.get(), nullptr, nullptr, nullptr,
-                                d.state.get(), nullptr, nullptr, nullptr, plan.space_bytes,
+                                cells(d, work.shape), nullptr, nullptr, nullptr, plan.space_bytes,
                                 kept.weights.data(), plan.workspace_bytes[1], workspace,
                                 plan.reserve_bytes, kept.reserve.data()),
         "gradients of a recurrent layer");
@@ -168,17 +183,17 @@ template <class V>
 void Recurrences::run_on(const Recurrence& work, const Plan& plan, void* workspace, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   const Kept& kept = kept_.at(work.layer);
-  const LstmSizes sizes{work.shape.inputs, work.shape.hidden};
+  const RecurrentSizes sizes = work.shape.sizes();
   check(cudnnSetStream(handle_.get(), on), "cudnnSetStream");
   if (work.kind != Recurrence::Kind::grads) {
-    const PackLstm<V> pack{work.weights, kept.weights.as<V>().data(), sizes, plan.offsets};
+    const PackRecurrent<V> pack{work.weights, kept.weights.as<V>().data(), sizes, plan.offsets};
     check(launch_each(pack, on), "packing a recurrent layer's weights");
     forward(work, plan, kept, workspace);
     return;
   }
   check(cudaMemsetAsync(gradients_.data(), 0, plan.space_bytes, on), "cudaMemsetAsync");
   backward(work, plan, kept, workspace);
-  const UnpackLstm<V> unpack{gradients_.as<V>().data(), work.gradients, sizes, plan.offsets};
+  const UnpackRecurrent<V> unpack{gradients_.as<V>().data(), work.gradients, sizes, plan.offsets};
   check(launch_each(unpack, on), "unpacking a recurrent layer's gradients");
 }
 

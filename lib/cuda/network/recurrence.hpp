@@ -1,4 +1,4 @@
-// LSTMs by cuDNN's RNN interface. The graph interface has none.
+// Recurrent layers by cuDNN's RNN interface. The graph interface has none.
 #pragma once
 
 #include <cudnn_adv.h>
@@ -19,17 +19,17 @@ template <class T, cudnnStatus_t (*destroy)(T)>
 using Owned = std::unique_ptr<std::remove_pointer_t<T>, DestroyOwned<T, destroy>>;
 
 /// cuDNN's descriptions of the layer and its tensors. Without a handle, they need no device.
-struct LstmDescription {
-  LstmDescription(const LstmShape& shape, bool tf32, cudnnHandle_t handle = nullptr);
+struct RecurrentDescription {
+  RecurrentDescription(const RecurrentShape& shape, bool tf32, cudnnHandle_t handle = nullptr);
 
   Owned<cudnnDropoutDescriptor_t, cudnnDestroyDropoutDescriptor> dropout;
   Owned<cudnnRNNDescriptor_t, cudnnDestroyRNNDescriptor> layer;
   Owned<cudnnRNNDataDescriptor_t, cudnnDestroyRNNDataDescriptor> x, y;
-  Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor> state;  // of h and c
+  Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor> state;  // of h, and of c of an LSTM
 };
 
-/// LSTMs on one device: descriptions for each shape. For each layer of a model, also its weights in
-/// cuDNN's order and the values that training keeps for the gradients.
+/// Recurrent layers on one device: descriptions for each shape. For each layer of a model, also its
+/// weights in cuDNN's order and the values that training keeps for the gradients.
 class Recurrences {
  public:
   /// With `tf32`, factors may be rounded to TF32. For the current device.
@@ -44,21 +44,21 @@ class Recurrences {
 
  private:
   struct Plan {
-    Plan(const LstmShape& shape, bool tf32, cudnnHandle_t handle)
+    Plan(const RecurrentShape& shape, bool tf32, cudnnHandle_t handle)
         : description(shape, tf32, handle) {}
-    LstmDescription description;
+    RecurrentDescription description;
     std::size_t space_bytes = 0, workspace_bytes[2] = {},
                 reserve_bytes = 0;  // evaluation, training
-    LstmOffsets offsets = {};
+    RecurrentOffsets offsets = {};
   };
   struct Kept {
     DeviceBuffer weights, reserve;
   };
   struct Less {
-    bool operator()(const LstmShape& a, const LstmShape& b) const;
+    bool operator()(const RecurrentShape& a, const RecurrentShape& b) const;
   };
-  Plan& plan_of(const LstmShape& shape);
-  void read_offsets(const LstmShape& shape, const void* space, Plan& plan);
+  Plan& plan_of(const RecurrentShape& shape);
+  void read_offsets(const RecurrentShape& shape, const void* space, Plan& plan);
   void grow(DeviceBuffer& buffer, std::size_t size_bytes);
   template <class V>
   void run_on(const Recurrence& work, const Plan& plan, void* workspace, void* stream);
@@ -67,7 +67,7 @@ class Recurrences {
 
   bool tf32_;
   Owned<cudnnHandle_t, cudnnDestroy> handle_;  // made for the first layer
-  std::map<LstmShape, Plan, Less> plans_;
+  std::map<RecurrentShape, Plan, Less> plans_;
   std::map<Index, Kept> kept_;  // by layer
   DeviceBuffer gradients_;
   std::uint64_t version_ = 0;

@@ -6,46 +6,48 @@
 
 namespace fast::cuda {
 
-/// The offsets of the matrices and biases of the gates i, f, g, o in the weight space of cuDNN, in
-/// elements. Matrices are row-major, [hidden][inputs] and [hidden][hidden].
-struct LstmOffsets {
-  Index inputs[4], hidden[4], bias[4];
+/// The offsets of the matrices and biases of the gates in the weight space of cuDNN, in elements.
+/// Gates are i, f, g, o of an LSTM and r, z, n of a GRU, in nn as in cuDNN. Matrices are row-major,
+/// [hidden][inputs] and [hidden][hidden]. The first biases belong to the inputs, the second ones to
+/// the hidden units.
+struct RecurrentOffsets {
+  Index inputs[4], hidden[4], bias[2][4];
 };
 
-/// The weights of the layer in nn's flat vector: of the inputs [4 hidden][inputs], of the hidden
-/// units [4 hidden][hidden], biases [4 hidden].
-struct LstmSizes {
-  Index inputs, hidden;
+/// The weights of the layer in nn's flat vector: of the inputs [gates·hidden][inputs], of the
+/// hidden units [gates·hidden][hidden], biases [biases][gates·hidden].
+struct RecurrentSizes {
+  Index inputs, hidden, gates, biases;
 
-  FAST_HOST_DEVICE Index count() const { return 4 * hidden * (inputs + hidden + 1); }
+  FAST_HOST_DEVICE Index count() const { return gates * hidden * (inputs + hidden + biases); }
   /// The offset of element e in the weight space of cuDNN.
-  FAST_HOST_DEVICE Index offset(const LstmOffsets& offsets, Index e) const {
+  FAST_HOST_DEVICE Index offset(const RecurrentOffsets& offsets, Index e) const {
     const Index matrix = hidden * inputs, square = hidden * hidden;
-    if (e < 4 * matrix) return offsets.inputs[e / matrix] + e % matrix;
-    e -= 4 * matrix;
-    if (e < 4 * square) return offsets.hidden[e / square] + e % square;
-    e -= 4 * square;
-    return offsets.bias[e / hidden] + e % hidden;
+    if (e < gates * matrix) return offsets.inputs[e / matrix] + e % matrix;
+    e -= gates * matrix;
+    if (e < gates * square) return offsets.hidden[e / square] + e % square;
+    e -= gates * square;
+    return offsets.bias[e / hidden / gates][e / hidden % gates] + e % hidden;
   }
 };
 
 template <class V>
-struct PackLstm {
+struct PackRecurrent {
   const float* weights;
   V* space;
-  LstmSizes sizes;
-  LstmOffsets offsets;
+  RecurrentSizes sizes;
+  RecurrentOffsets offsets;
 
   Index size() const { return sizes.count(); }
   FAST_HOST_DEVICE void at(Index e) const { put(weights[e], space, sizes.offset(offsets, e)); }
 };
 
 template <class V>
-struct UnpackLstm {
+struct UnpackRecurrent {
   const V* space;
   float* weights;
-  LstmSizes sizes;
-  LstmOffsets offsets;
+  RecurrentSizes sizes;
+  RecurrentOffsets offsets;
 
   Index size() const { return sizes.count(); }
   FAST_HOST_DEVICE void at(Index e) const { weights[e] = get(space, sizes.offset(offsets, e)); }
