@@ -3,25 +3,16 @@
 #include <fast/core/random.hpp>
 #include <numbers>
 
+#include "core/mixed_bits.hpp"
+
 namespace fast {
-namespace {
-
-std::uint64_t finalize(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
-
-}  // namespace
 
 std::uint64_t mix_seed(std::uint64_t seed, std::uint64_t a, std::uint64_t b) noexcept {
-  return finalize(finalize(finalize(seed + golden) + a + golden) + b + golden);
+  return mixed_seed(seed, a, b);
 }
 
 Rng::Rng(std::uint64_t seed) noexcept {
-  for (std::uint64_t& word : state_) word = finalize(seed += golden);
+  for (std::uint64_t& word : state_) word = mixed_bits(seed += mixing_step);
 }
 
 Rng::result_type Rng::operator()() noexcept {

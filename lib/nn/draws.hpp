@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <fast/core/random.hpp>
 #include <fast/nn/model_spec.hpp>
 #include <span>
 #include <vector>
+
+#include "nn/noise.hpp"
 
 namespace fast::nn {
 
@@ -27,28 +28,16 @@ void draw_initial(const std::vector<ParameterSpec>& list, std::size_t first, std
   }
 }
 
-template <class T>
-std::uint64_t bits_of(T value) {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
-  return bits;
-}
-
 /// One number a sample, of some parameters and of the sample's inputs: another one in every step,
 /// and the same however a batch is divided.
 template <class T, class Input>
 void draw_noise(std::span<const T> parameters, std::span<const Input> inputs, std::size_t samples,
                 std::vector<std::uint64_t>& noise) {
-  constexpr std::size_t looked_at = 256;
-  std::uint64_t of_model = 0;
-  for (std::size_t i = 0; i < parameters.size(); i += parameters.size() / looked_at + 1)
-    of_model = mix_seed(of_model, bits_of(parameters[i]));
+  const std::uint64_t of_model = noise_of_model(parameters.data(), parameters.size());
   const std::size_t size = inputs.size() / samples;
-  noise.assign(samples, of_model);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    std::uint64_t& of_sample = noise[i / size];
-    of_sample = (of_sample ^ bits_of(inputs[i])) * 0x100000001b3;  // FNV-1a
-  }
+  noise.resize(samples);
+  for (std::size_t s = 0; s < samples; ++s)
+    noise[s] = noise_of_sample(of_model, inputs.data() + s * size, size);
 }
 
 /// Whether some layer chooses at random in training.

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "nn/layers/row.hpp"
+#include "nn/noise.hpp"
 
 namespace fast::nn {
-namespace {
-constexpr Index places_of_list = 1024;  ///< so that layers within layers have places of their own
-}
 
 template <class T>
 Sequence<T>::Sequence(const std::vector<LayerSpec>& layers, const Shape& input) {
@@ -15,15 +13,15 @@ Sequence<T>::Sequence(const std::vector<LayerSpec>& layers, const Shape& input) 
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const bool relu = row_of(layers[i]).takes_relu && i + 1 < layers.size() &&
                       std::holds_alternative<Relu>(layers[i + 1]);
-    append(make_layer<T>(layers[i], in[i], relu), in[i + 1]);
+    append(make_layer<T>(layers[i], in[i], relu), in[i + 1], i);
     if (relu) ++i;
   }
 }
 
 template <class T>
-void Sequence<T>::append(std::unique_ptr<Layer<T>> layer, Shape output) {
+void Sequence<T>::append(std::unique_ptr<Layer<T>> layer, Shape output, std::size_t number) {
   if (parameter_count_ == 0) first_trained_ = stages_.size();
-  stages_.push_back({std::move(layer), parameter_count_, buffer_count_, std::move(output)});
+  stages_.push_back({std::move(layer), parameter_count_, buffer_count_, std::move(output), number});
   parameter_count_ += stages_.back().layer->parameter_count();
   buffer_count_ += stages_.back().layer->buffer_count();
 }
@@ -51,7 +49,7 @@ const T* Sequence<T>::forward(const T* parameters, const T* x, const Pass<T>& pa
     if (!in_place(i)) y = stage.output.template as<T>().data();
     stage.layer->forward(parameters + stage.parameters, values_.back(), y,
                          {pass.count, pass.training, pass.buffers + stage.buffers, pass.noise,
-                          places_of_list * pass.place + static_cast<Index>(i) + 1});
+                          place_in_list(pass.place, stage.number)});
     values_.push_back(y);
   }
   return values_.back();

@@ -33,10 +33,11 @@ class Sequence {
     std::unique_ptr<Layer<T>> layer;
     Index parameters, buffers;  // offsets of the first
     Shape output_shape;
+    std::size_t number;         // of the layer in the list
     AlignedBuffer output = {};  // empty when it works in place
   };
 
-  void append(std::unique_ptr<Layer<T>> layer, Shape output);
+  void append(std::unique_ptr<Layer<T>> layer, Shape output, std::size_t number);
   bool in_place(std::size_t i) const { return i > 0 && stages_[i].layer->in_place(); }
   void reserve(Index count);
 

@@ -286,6 +286,24 @@ TEST_CASE("what is no token gives NaN and has no gradient") {
   CHECK(dweights == std::vector<float>{1, 1, 0, 1});
 }
 
+TEMPLATE_TEST_CASE("of an image stored by pixels, the values of nn's order are dropped", "", float,
+                   BFloat16) {
+  constexpr Index samples = 3, channels = 4, area = 6;
+  const nn::DropoutMask mask(0.5);
+  const std::vector<std::uint64_t> noise{11, 12, 13};
+  std::vector<TestType> ones(samples * channels * area), y(ones.size());
+  for (Index e = 0; e < samples * channels * area; ++e) cuda::put(1, ones.data(), e);
+  run_on_host(
+      cuda::Drop<TestType>{mask, noise.data(), 9, ones.data(), y.data(), samples, channels, area});
+  for (Index s = 0; s < samples; ++s)
+    for (Index c = 0; c < channels; ++c)
+      for (Index p = 0; p < area; ++p) {
+        const std::uint64_t seed = nn::DropoutMask::seed(noise[static_cast<std::size_t>(s)], 9);
+        CHECK(cuda::get(y.data(), (s * area + p) * channels + c) ==
+              mask.masked(1.0F, seed, c * area + p));
+      }
+}
+
 TEST_CASE("the order that is swapped is the same by numbers of 32 and 64 bits") {
   const cuda::SwapLast<float, float> swap{nullptr, nullptr, 2, 3, 5};
   std::vector<int> times(30);

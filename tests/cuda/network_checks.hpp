@@ -67,6 +67,15 @@ inline std::vector<nn::ModelSpec> device_models() {
        {Conv1d{8, 3, 1, 1}, Relu{}, Conv1d{6, 4, 2, 2, false}, Relu{}, Conv1d{4, 1}, Lstm{5},
         Dense{3}}},
       {"one feature", {12, 1}, {Conv1d{4, 5, 3, 2}, LayerNorm{}, Flatten{}, Dense{3}}},
+      {"dropout in blocks and behind ReLUs",
+       {3, 6, 5},
+       {Conv2d{8, 3, 1, 1}, BatchNorm{}, Relu{}, Dropout{0.3},
+        Residual{{Conv2d{8, 3, 1, 1}, Dropout{}}, {Dropout{0.2}}}, Flatten{}, Dense{8}, Relu{},
+        Dropout{}, Dense{3}}},
+      {"dropout of steps", {4, 6}, {Dropout{0.2}, Lstm{5, true}, Dropout{}, Gru{3}, Dense{3}}},
+      {"a block that evaluation passes through",
+       {3, 5, 6},
+       {BatchNorm{}, Residual{{Dropout{0.3}}, {}}, Flatten{}, Dense{3}}},
       {"two GRUs", {6, 5}, {Gru{7, true}, Gru{9}, Dense{4}}},
       {"a GRU between LSTMs",
        {5, 4},
@@ -90,8 +99,7 @@ inline std::vector<nn::ModelSpec> layer_models() {
       {"group norm", {6, 5, 4}, {GroupNorm{3}, Flatten{}, Dense{3}}},
       lstm(12),
       {"two LSTMs", {6, 5}, {Lstm{7, true}, Lstm{9}, Dense{4}}}};
-  for (const LayerExample& example : layer_examples())
-    if (example.on_gpu) models.push_back(model_of(example));
+  for (const LayerExample& example : layer_examples()) models.push_back(model_of(example));
   return models;
 }
 

@@ -68,10 +68,44 @@ TEST_CASE("a program computes the losses that nn does, and shows the outputs to 
 
 namespace {
 struct WithoutPart {};
+
+template <class... Specs>
+constexpr bool all_have_parts(const std::variant<Specs...>*) {
+  return (cuda::HasGpuPart<Specs> && ...);
+}
 }  // namespace
 
+TEST_CASE("every layer has a part for GPUs") {
+  STATIC_REQUIRE(all_have_parts(static_cast<const nn::LayerSpec::variant*>(nullptr)));
+  STATIC_REQUIRE_FALSE(cuda::HasGpuPart<WithoutPart>);
+}
+
+TEST_CASE("a program drops the values that nn drops, also of a batch in parts, and none after") {
+  const nn::ModelSpec spec{
+      "drop",
+      {2, 4, 5},
+      {nn::Dropout{0.4}, nn::Flatten{}, nn::Dense{40}, nn::Dropout{}, nn::Dense{3}}};
+  HostNetwork network(spec);
+  nn::Network<float> reference(spec, 4);
+  network.set_parameters(reference.parameters());
+  const nn::Samples samples(7, spec.input, 3);
+  const double whole = network.loss_and_gradients(samples.batch());
+  CHECK(whole == Approx(reference.loss_and_gradients(samples.batch())).epsilon(1e-5));
+  CHECK(network.loss_and_gradients(samples.batch()) == whole);
+  CHECK((3 * network.loss_and_gradients(samples.batch(0, 3)) +
+         4 * network.loss_and_gradients(samples.batch(3, 4))) /
+            7 ==
+        Approx(whole).epsilon(1e-5));
+  CHECK(network.evaluate(samples.batch()).sum ==
+        Approx(reference.evaluate(samples.batch()).sum).epsilon(1e-5));
+  reference.parameters()[0] += 1e-3F;  // a step: other values
+  network.set_parameters(reference.parameters());
+  const double later = network.loss_and_gradients(samples.batch());
+  CHECK(later == Approx(reference.loss_and_gradients(samples.batch())).epsilon(1e-5));
+  CHECK(later != Approx(whole).epsilon(1e-3));
+}
+
 TEST_CASE("a layer without a part for GPUs is refused by name") {
-  STATIC_REQUIRE(cuda::HasGpuPart<nn::Dense>);
   CHECK_NOTHROW(cuda::require_gpu_part<nn::Dense>("dense 3"));
   CHECK_THROWS_WITH(cuda::require_gpu_part<WithoutPart>("wavelet 3"),
                     Catch::Contains("layer \"wavelet 3\" has no GPU part"));

@@ -124,6 +124,20 @@ TEST_CASE("dropout depends on weights and samples only, however a batch is divid
   CHECK(other.loss_and_gradients(samples.batch()) != Approx(loss).epsilon(1e-4));
 }
 
+TEST_CASE("a ReLU that a layer includes leaves the choice of dropout as it is") {
+  const auto loss = [](const std::vector<LayerSpec>& layers) {
+    const ModelSpec spec{"relu", {2, 3, 3}, layers};
+    Network<double> network(spec, 1);
+    const Values first{0.1, 0.1, 5, 5};  // weights and biases: the ReLU passes all values on
+    std::copy(first.begin(), first.end(), network.parameters().begin());
+    const Samples samples(6, spec.input, 2);
+    return network.loss_and_gradients(samples.batch());
+  };
+  const double third = loss({BatchNorm{}, Flatten{}, Dropout{}, Dense{2}});
+  CHECK(loss({BatchNorm{}, Relu{}, Dropout{}, Flatten{}, Dense{2}}) == Approx(third));
+  CHECK(loss({BatchNorm{}, Dropout{}, Flatten{}, Dense{2}}) != Approx(third).epsilon(1e-4));
+}
+
 TEST_CASE("max pooling finds its maxima again when dropout follows") {
   const auto gradient_of_conv = [](const std::vector<LayerSpec>& layers) {
     const ModelSpec spec{"pool", {1, 8, 8}, layers};

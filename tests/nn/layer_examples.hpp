@@ -13,7 +13,6 @@ struct LayerExample {
   /// Of an elementwise layer: its definition.
   double (*formula)(double x) = nullptr;
   bool in_onnx = true;
-  bool on_gpu = true;
 };
 
 inline std::vector<LayerExample> layer_examples() {
@@ -37,8 +36,8 @@ inline std::vector<LayerExample> layer_examples() {
       {LayerNorm{0.1}, {9}, nullptr, false},
       {LayerNorm{0.1}, {4, 6}, nullptr, false},
       {Embedding{7, 3}, {5}, nullptr, false},
-      {Dropout{0.25}, {12}, nullptr, true, false},
-      {Dropout{}, {2, 3, 5}, nullptr, true, false},
+      {Dropout{0.25}, {12}},
+      {Dropout{}, {2, 3, 5}},
       {Gelu{}, {11}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }, false},
       {Gelu{}, {3, 4, 5}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }, false},
       {AveragePool{}, {8, 4, 5}},

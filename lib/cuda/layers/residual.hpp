@@ -3,6 +3,7 @@
 
 #include "cuda/kernels/batch_norm_elements.hpp"
 #include "cuda/layers/shared.hpp"
+#include "nn/noise.hpp"
 
 namespace fast::cuda {
 
@@ -38,7 +39,7 @@ struct Add {
 template <class V>
 Values<V> added(Builder<V>& build, const Values<V>& a, const Values<V>& b, Index count, bool relu) {
   auto* norm = build.template last<Normalize<V>>();
-  if (norm != nullptr && !norm->affine.relu && norm->more == nullptr) {
+  if (norm != nullptr && a != b && !norm->affine.relu && norm->more == nullptr) {
     const bool first = norm->y == a.get();
     if (first || norm->y == b.get()) {
       norm->more = (first ? b : a).get();
@@ -74,8 +75,10 @@ struct GpuPart<nn::Residual> {
                      const Values<V>& x, bool relu) {
     const Index in_count = build.samples() * elements_of(ends.in),
                 out_count = build.samples() * elements_of(ends.out);
-    const auto body = std::make_shared<Chain<V>>(build.through(residual.body, ends.in, x));
-    const auto shortcut = std::make_shared<Chain<V>>(build.through(residual.shortcut, ends.in, x));
+    const auto body =
+        std::make_shared<Chain<V>>(build.through(residual.body, ends.in, x, build.place()));
+    const auto shortcut = std::make_shared<Chain<V>>(
+        build.through(residual.shortcut, ends.in, x, nn::place_of_shortcut(build.place())));
     const Values<V> y = added(build, body->y, shortcut->y, out_count, relu);
     const auto backward = [=, &build](const Values<V>& dy, bool wanted) -> Values<V> {
       const Values<V> grads = rectified_sum(build, y, dy, out_count, relu);

@@ -46,6 +46,10 @@ class Builder {
   float* gradients(Index place) const { return model_.gradients + place; }
   /// The next buffers.
   float* buffers(Index count) { return model_.buffers + std::exchange(buffer_, buffer_ + count); }
+  /// A number for each sample, by which layers choose at random in training.
+  std::shared_ptr<std::uint64_t> noise();
+  /// The place of the layer that is added, by which its choices differ from those of others.
+  Index place() const { return place_; }
   /// Counts the model's recurrent layers.
   Index next_recurrence() { return recurrences_++; }
 
@@ -56,8 +60,9 @@ class Builder {
     return works_.empty() ? nullptr : std::get_if<W>(&works_.back());
   }
 
-  /// For layers that contain layers.
-  Chain<V> through(const std::vector<nn::LayerSpec>& layers, const Shape& input, Values<V> x);
+  /// For layers that contain layers. `list` is the list's place (nn/noise.hpp).
+  Chain<V> through(const std::vector<nn::LayerSpec>& layers, const Shape& input, Values<V> x,
+                   Index list);
   Values<V> back(const Chain<V>& chain, Values<V> dy, bool wanted);
 
   /// States that the last work has made these gradients, and that only the next layer of the
@@ -77,7 +82,9 @@ class Builder {
   ProgramMemory memory_;
   std::vector<Work> works_;
   const V* passed_on_ = nullptr;
-  Index parameter_ = 0, buffer_ = 0, recurrences_ = 0;
+  Index parameter_ = 0, buffer_ = 0, recurrences_ = 0, place_ = 0;
+  DrawNoise drawn_ = {};  ///< what noise() adds
+  std::shared_ptr<std::uint64_t> noise_;
 };
 
 }  // namespace fast::cuda

@@ -1,5 +1,7 @@
 #include "cuda/network/builder.hpp"
 
+#include "nn/noise.hpp"
+
 namespace fast::cuda {
 namespace {
 
@@ -48,19 +50,32 @@ Made<V> Builder<V>::add_layer(const nn::LayerSpec& layer, const Ends& ends, cons
 
 template <class V>
 Chain<V> Builder<V>::through(const std::vector<nn::LayerSpec>& layers, const Shape& input,
-                             Values<V> x) {
+                             Values<V> x, Index list) {
   const std::vector<Shape> shapes = nn::shapes_through(layers, input);
+  const Index outer = place_;
   Chain<V> chain{std::move(x), {}};
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const bool relu = takes_relu(layers[i]) && i + 1 < layers.size() &&
                       std::holds_alternative<nn::Relu>(layers[i + 1]);
+    place_ = nn::place_in_list(list, i);
     Made<V> made = add_layer(layers[i], {shapes[i], shapes[i + 1]}, chain.y, relu);
     chain.y = std::move(made.y);
     // Evaluation frees what only gradients need.
     if (training_) chain.stages.push_back({std::move(made.backward), made.trained});
     if (relu) ++i;
   }
+  place_ = outer;
   return chain;
+}
+
+template <class V>
+std::shared_ptr<std::uint64_t> Builder<V>::noise() {
+  if (!noise_) {
+    noise_ = take<std::uint64_t>(samples_);
+    drawn_.noise = noise_.get();
+    add(drawn_);
+  }
+  return noise_;
 }
 
 template <class V>
@@ -89,6 +104,9 @@ Program Builder<V>::build(const nn::ModelSpec& spec) {
   const auto labels = memory_.take<std::int32_t>(labeled ? learned : 1);
   const auto hits = memory_.take<std::int32_t>(labeled ? learned : 1);
   const Sums targets = labeled ? nullptr : sums(learned);
+  drawn_ = {model_.parameters, inputs.get(),
+            nullptr,           static_cast<Index>(nn::parameter_count(spec)),
+            samples_,          elements_of(in)};
   const bool planar = in.size() == 3 && in[0] > 1;
   Values<V> x;
   if (planar)
@@ -97,7 +115,7 @@ Program Builder<V>::build(const nn::ModelSpec& spec) {
     x = inputs;
   else
     x = converted(*this, inputs.get(), count);
-  const Chain<V> chain = through(spec.layers, in, std::move(x));
+  const Chain<V> chain = through(spec.layers, in, std::move(x), 0);
   const Values<V> grads = training_ ? values(outputs) : nullptr;
   if (labeled)
     add(SoftmaxLoss<V>{chain.y.get(), labels.get(), grads.get(), losses.get(), hits.get(), learned,

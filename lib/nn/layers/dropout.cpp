@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <fast/core/random.hpp>
 #include <vector>
 
+#include "nn/layers/dropout.hpp"
 #include "nn/layers/row.hpp"
 #include "nn/shape.hpp"
 
@@ -14,7 +14,7 @@ template <class T>
 class DropoutLayer final : public Layer<T> {
  public:
   DropoutLayer(const Dropout& spec, const Shape& shape)
-      : rate_(spec.rate), shape_(shape), size_(elements_of(shape)) {}
+      : mask_(spec.rate), shape_(shape), size_(elements_of(shape)) {}
 
   void forward(const T*, const T* x, T* y, const Pass<T>& pass) override {
     if (!pass.training) {
@@ -23,8 +23,7 @@ class DropoutLayer final : public Layer<T> {
     }
     seeds_.resize(static_cast<std::size_t>(pass.count));
     for (std::size_t s = 0; s < seeds_.size(); ++s)
-      seeds_[s] = mix_seed(pass.noise == nullptr ? s : pass.noise[s],
-                           static_cast<std::uint64_t>(pass.place));
+      seeds_[s] = DropoutMask::seed(pass.noise == nullptr ? s : pass.noise[s], pass.place);
     mask(x, y, pass.count);
   }
   void backward(const T*, T*, const T*, const T*, const T* dy, T* dx, Index count) override {
@@ -34,15 +33,14 @@ class DropoutLayer final : public Layer<T> {
  private:
   void mask(const T* from, T* to, Index count) const {
     const bool image = shape_.size() == 3;
-    const T scale = static_cast<T>(1 / (1 - rate_));
     for (Index s = 0; s < count; ++s) {
       // Samples lie side by side in a block of images.
       const Index first = image ? s / lanes<T> * lanes<T> * size_ + s % lanes<T> : s * size_;
       const Index step = image ? lanes<T> : 1;
-      Rng rng(seeds_[static_cast<std::size_t>(s)]);
+      const std::uint64_t seed = seeds_[static_cast<std::size_t>(s)];
       for (Index e = 0; e < size_; ++e) {
         const Index at = first + e * step;
-        to[at] = rng.uniform() < rate_ ? T{0} : from[at] * scale;
+        to[at] = mask_.masked(from[at], seed, e);
       }
     }
     if (image) clear_rest(to, count);
@@ -54,7 +52,7 @@ class DropoutLayer final : public Layer<T> {
         to[s / lanes<T> * lanes<T> * size_ + e * lanes<T> + s % lanes<T>] = T{0};
   }
 
-  double rate_;
+  DropoutMask mask_;
   Shape shape_;
   Index size_;
   std::vector<std::uint64_t> seeds_;  ///< of the last training pass, by sample

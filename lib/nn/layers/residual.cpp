@@ -1,13 +1,12 @@
 #include "nn/inventory.hpp"
 #include "nn/layers/row.hpp"
+#include "nn/noise.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/sequence.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
-
-constexpr Index places_of_body = 512;
 
 /// The parameters and buffers of the body come first, then those of the shortcut.
 template <class T>
@@ -25,7 +24,7 @@ class ResidualLayer final : public Layer<T> {
     const T* shortcut =
         shortcut_.forward(parameters + body_.parameter_count(), x,
                           {pass.count, pass.training, pass.buffers + body_.buffer_count(),
-                           pass.noise, pass.place + places_of_body});
+                           pass.noise, place_of_shortcut(pass.place)});
     add(body, shortcut, y, stored_elements<T>(output_, pass.count));
   }
 
