@@ -1,4 +1,5 @@
 // LibTorch against the library's own networks. Includes none of LibTorch's headers.
+#include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
@@ -10,6 +11,8 @@
 #include <fast/train/trainer.hpp>
 
 #include "backends/backends.hpp"
+#include "nn/layer_examples.hpp"
+#include "nn/samples.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
@@ -84,6 +87,79 @@ TEST_CASE("an LSTM's losses on LibTorch are those of nn") {
   compare_losses<double>(5, 1e-9, sgd,
                          {"two", {14, 56}, {nn::Lstm{9, true}, nn::Lstm{7}, nn::Dense{10}}});
   compare_losses<float>(10, 1e-4, sgd, nn::lstm(12));
+}
+
+namespace {
+
+std::vector<double> numbers(const TensorView& view) {
+  const auto* values = static_cast<const double*>(view.data);
+  return {values, values + view.element_count()};
+}
+
+/// Names, order and values of the parameters.
+void compare_parameters(Backend& found, Backend& expected) {
+  const auto weights = [](Backend& of) {
+    std::vector<TensorView> all = of.parameters();
+    std::erase_if(all, [](const TensorView& view) { return view.role != Role::parameter; });
+    return all;
+  };
+  const std::vector<TensorView> own = weights(expected), torch = weights(found);
+  REQUIRE(torch.size() == own.size());
+  for (std::size_t p = 0; p < own.size(); ++p) {
+    INFO(own[p].name);
+    CHECK(torch[p].name == own[p].name);
+    CHECK(torch[p].shape == own[p].shape);
+    const std::vector<double> values = numbers(torch[p]), wanted = numbers(own[p]);
+    for (std::size_t e = 0; e < wanted.size(); ++e)
+      REQUIRE(values[e] == Approx(wanted[e]).epsilon(1e-8).margin(1e-11));
+  }
+}
+
+/// The loss of a step, the weights after it, and evaluation of fewer samples. One step: weights
+/// that differ in a bit have another dropout.
+void compare_a_step(const nn::ModelSpec& spec, const nn::BackendOptions& options) {
+  INFO(spec.name);
+  const nn::Samples samples(9, spec, 3);
+  const auto own = nn::make_backend<double>(spec, 7, options);
+  const auto torch = make_torch<double>(spec, 7, options);
+  compare_parameters(*torch, *own);
+  CHECK(torch->train(samples.batch()) == Approx(own->train(samples.batch())).epsilon(1e-9));
+  compare_parameters(*torch, *own);
+  const Batch fewer = samples.batch(0, 4);
+  CHECK(torch->evaluate(fewer).loss_sum == Approx(own->evaluate(fewer).loss_sum).epsilon(1e-8));
+}
+
+}  // namespace
+
+TEST_CASE("every layer of model files computes on LibTorch what nn computes") {
+  for (const nn::LayerExample& example : nn::layer_examples())
+    compare_a_step(nn::model_of(example), {nn::SgdOptions{0.1, 0, 0}});
+}
+
+TEST_CASE("dropout on LibTorch drops what nn drops: in blocks, of steps, and of a batch in parts") {
+  using namespace fast::nn;
+  const std::vector<ModelSpec> specs{
+      {"blocks",
+       {3, 6, 5},
+       {Conv2d{8, 3, 1, 1}, BatchNorm{}, Relu{}, Dropout{0.3},
+        Residual{{Conv2d{8, 3, 1, 1}, Dropout{}}, {Dropout{0.2}}}, Flatten{}, Dense{8}, Relu{},
+        Dropout{}, Dense{3}}},
+      {"steps",
+       {7, 4},
+       {Conv1d{6, 3, 2, 1}, Dropout{0.2}, Gru{5, true}, Dropout{}, Lstm{4}, Dense{3}}}};
+  for (const ModelSpec& spec : specs) compare_a_step(spec, {SgdOptions{0.1, 0, 0}});
+  compare_a_step(specs[1], {SgdOptions{0.1, 0, 0}, 0, 3});
+}
+
+TEST_CASE("what is no token is refused by LibTorch's backend, too") {
+  const nn::ModelSpec spec{"tokens", {2}, {nn::Embedding{4, 3}, nn::Flatten{}, nn::Dense{2}}};
+  const auto torch = make_torch<float>(spec, 1);
+  const std::vector<std::int32_t> label{1};
+  for (const float bad : {4.0F, -1.0F, 0.5F, std::nanf("")}) {
+    const std::vector<float> inputs{3, bad};
+    CHECK_THROWS_WITH(torch->train(Batch{inputs, label, {2}}),
+                      ContainsSubstring("whole numbers from 0 to 3"));
+  }
 }
 
 TEST_CASE("losses and measures of all tasks on LibTorch are those of nn") {

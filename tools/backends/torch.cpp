@@ -8,6 +8,8 @@
 #include <unordered_map>
 
 #include "backends/backends.hpp"
+#include "backends/torch_noise.hpp"
+#include "nn/draws.hpp"
 
 namespace backends {
 namespace {
@@ -18,29 +20,66 @@ namespace modules = ::torch::nn;
 
 using Function = std::function<Tensor(const Tensor&)>;
 
+/// Inputs as whole numbers. What nn takes for no token throws Error(argument), as there.
+Tensor tokens_of(const Tensor& inputs, std::int64_t tokens) {
+  const Tensor nearest = inputs.round();
+  const Tensor whole = (inputs - nearest).abs() < 1e-3;
+  const Tensor known = (nearest >= 0).logical_and(nearest < tokens);
+  require(whole.logical_and(known).all().item<bool>(), ErrorKind::argument,
+          "torch: embedding: tokens are whole numbers from 0 to {}. Is the data normalized?",
+          tokens - 1);
+  return nearest.to(at::kLong);
+}
+
 /// A ModelSpec as a module, submodules named as nn names them.
 class SpecModule : public modules::Module {
  public:
-  explicit SpecModule(const nn::ModelSpec& spec) : forward_(sequence(spec.layers, spec.input)) {}
-  Tensor forward(const Tensor& inputs) { return forward_(inputs); }
+  explicit SpecModule(const nn::ModelSpec& spec)
+      : has_noise_(nn::has_dropout(spec.layers)), forward_(sequence(spec.layers, spec.input, 0)) {}
+  Tensor forward(const Tensor& inputs) {
+    if (has_noise_ && is_training()) draw_noise(inputs);
+    return forward_(inputs);
+  }
 
  private:
-  Function sequence(const std::vector<nn::LayerSpec>& layers, const nn::Shape& input) {
+  /// `list` is the list's place (nn/noise.hpp).
+  Function sequence(const std::vector<nn::LayerSpec>& layers, const nn::Shape& input,
+                    std::int64_t list) {
     const std::vector<nn::Shape> in = nn::shapes_through(layers, input);
     std::vector<Function> functions;
-    for (std::size_t i = 0; i < layers.size(); ++i)
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      place_ = nn::place_in_list(list, i);
       functions.push_back(
           std::visit([&](const auto& layer) { return function(layer, in[i]); }, layers[i]));
+    }
     return [functions](Tensor x) {
       for (const Function& f : functions) x = f(x);
       return x;
     };
   }
 
+  void draw_noise(const Tensor& inputs) {
+    const std::vector<Tensor> all = parameters();
+    const bool is_double = inputs.scalar_type() == at::kDouble;
+    noise_ = noise_of_samples(
+        is_double ? noise_of_parameters<double>(all) : noise_of_parameters<float>(all), inputs);
+  }
+
   template <class Holder>
   Function keep(const char* kind, Holder holder) {
     register_module(fmt::format("{}{}", kind, ++counts_[kind]), holder);
     return [holder](const Tensor& x) mutable { return holder->forward(x); };
+  }
+
+  /// A submodule of these parameters, as yet 0.
+  std::vector<Tensor> keep_tensors(
+      const char* kind, const std::vector<std::pair<const char*, nn::Shape>>& parameters) {
+    const auto module = std::make_shared<modules::Module>();
+    register_module(fmt::format("{}{}", kind, ++counts_[kind]), module);
+    std::vector<Tensor> tensors;
+    for (const auto& [name, shape] : parameters)
+      tensors.push_back(module->register_parameter(name, ::torch::zeros(shape)));
+    return tensors;
   }
 
   Function function(const nn::Dense& dense, const nn::Shape& in) {
@@ -51,6 +90,27 @@ class SpecModule : public modules::Module {
                                             .stride(conv.stride)
                                             .padding(conv.padding)
                                             .bias(conv.bias)));
+  }
+  /// PyTorch takes [sample][feature][step].
+  Function function(const nn::Conv1d& conv, const nn::Shape& in) {
+    const Function along_steps =
+        keep("conv1d_", modules::Conv1d(modules::Conv1dOptions(in[1], conv.channels, conv.kernel)
+                                            .stride(conv.stride)
+                                            .padding(conv.padding)
+                                            .bias(conv.bias)));
+    return [along_steps](const Tensor& x) {
+      return along_steps(x.transpose(1, 2)).transpose(1, 2).contiguous();
+    };
+  }
+  Function function(const nn::Embedding& embedding, const nn::Shape&) {
+    const Function rows = keep("embedding", modules::Embedding(embedding.tokens, embedding.width));
+    return
+        [rows, tokens = embedding.tokens](const Tensor& x) { return rows(tokens_of(x, tokens)); };
+  }
+  Function function(const nn::Dropout& dropout, const nn::Shape&) {
+    return [this, mask = nn::DropoutMask(dropout.rate), place = place_](const Tensor& x) {
+      return is_training() ? x * dropout_factors(x, mask, noise_, place) : x;
+    };
   }
   Function function(const nn::BatchNorm& norm, const nn::Shape& in) {
     return keep("bn",
@@ -66,6 +126,9 @@ class SpecModule : public modules::Module {
   }
   Function function(const nn::Gelu&, const nn::Shape&) {
     return [](const Tensor& x) { return at::gelu(x); };
+  }
+  Function function(const nn::Silu&, const nn::Shape&) {
+    return [](const Tensor& x) { return at::silu(x); };
   }
   Function function(const nn::AveragePool& pool, const nn::Shape&) {
     return
@@ -85,25 +148,34 @@ class SpecModule : public modules::Module {
     return [](const Tensor& x) { return x.mean({2, 3}); };
   }
   Function function(const nn::Lstm& lstm, const nn::Shape& in) {
-    const auto module = std::make_shared<modules::Module>();
-    register_module(fmt::format("lstm{}", ++counts_["lstm"]), module);
-    const auto keep_tensor = [&](const char* name, std::vector<std::int64_t> shape) {
-      return module->register_parameter(name, ::torch::zeros(shape));
-    };
     const std::int64_t hidden = lstm.hidden;
-    const Tensor inputs = keep_tensor("weight_ih", {4 * hidden, in[1]}),
-                 recurrent = keep_tensor("weight_hh", {4 * hidden, hidden}),
-                 bias = keep_tensor("bias", {4 * hidden});
+    const std::vector<Tensor> own = keep_tensors("lstm", {{"weight_ih", {4 * hidden, in[1]}},
+                                                          {"weight_hh", {4 * hidden, hidden}},
+                                                          {"bias", {4 * hidden}}});
     return [=](const Tensor& x) {
       const Tensor start = at::zeros({1, x.size(0), hidden}, x.options());
       const Tensor y =
-          std::get<0>(at::lstm(x, {start, start}, {inputs, recurrent, bias, at::zeros_like(bias)},
+          std::get<0>(at::lstm(x, {start, start}, {own[0], own[1], own[2], at::zeros_like(own[2])},
                                true, 1, 0, false, false, true));
       return lstm.every_step ? y : y.select(1, -1);
     };
   }
+  Function function(const nn::Gru& gru, const nn::Shape& in) {
+    const std::int64_t hidden = gru.hidden;
+    const std::vector<Tensor> own = keep_tensors("gru", {{"weight_ih", {3 * hidden, in[1]}},
+                                                         {"weight_hh", {3 * hidden, hidden}},
+                                                         {"bias_ih", {3 * hidden}},
+                                                         {"bias_hh", {3 * hidden}}});
+    return [=](const Tensor& x) {
+      const Tensor start = at::zeros({1, x.size(0), hidden}, x.options());
+      const Tensor y = std::get<0>(at::gru(x, start, own, true, 1, 0, false, false, true));
+      return gru.every_step ? y : y.select(1, -1);
+    };
+  }
   Function function(const nn::Residual& residual, const nn::Shape& in) {
-    const Function body = sequence(residual.body, in), shortcut = sequence(residual.shortcut, in);
+    const std::int64_t block = place_;
+    const Function body = sequence(residual.body, in, block);
+    const Function shortcut = sequence(residual.shortcut, in, nn::place_of_shortcut(block));
     return [body, shortcut](const Tensor& x) { return body(x) + shortcut(x); };
   }
 
@@ -116,6 +188,9 @@ class SpecModule : public modules::Module {
   }
 
   std::unordered_map<std::string, int> counts_;
+  std::int64_t place_ = 0;  ///< of the layer that is made
+  bool has_noise_;
+  std::vector<std::uint64_t> noise_;  ///< by sample of the last batch in training
   Function forward_;
 };
 

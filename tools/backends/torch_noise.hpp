@@ -1,0 +1,54 @@
+// The choice of nn's dropout on LibTorch: the same values are dropped.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "nn/layers/dropout.hpp"
+#include "nn/noise.hpp"
+
+namespace backends {
+
+/// As nn::noise_of_model(), of tensors one after the other.
+template <class T>
+std::uint64_t noise_of_parameters(const std::vector<at::Tensor>& parameters) {
+  std::size_t count = 0, next = 0, first = 0;
+  for (const at::Tensor& tensor : parameters) count += static_cast<std::size_t>(tensor.numel());
+  std::uint64_t noise = 0;
+  for (const at::Tensor& tensor : parameters) {
+    const at::Tensor dense = tensor.detach().cpu().contiguous();
+    const std::size_t end = first + static_cast<std::size_t>(dense.numel());
+    for (; next < end; next += fast::nn::noise_stride(count))
+      noise = fast::mixed_seed(noise, fast::nn::bits_of(dense.data_ptr<T>()[next - first]), 0);
+    first = end;
+  }
+  return noise;
+}
+
+/// One number for each sample of the inputs, which have been made of floats.
+inline std::vector<std::uint64_t> noise_of_samples(std::uint64_t of_model,
+                                                   const at::Tensor& inputs) {
+  const at::Tensor values = inputs.detach().cpu().to(at::kFloat).contiguous();
+  const auto samples = static_cast<std::size_t>(values.size(0));
+  const std::size_t size = static_cast<std::size_t>(values.numel()) / samples;
+  std::vector<std::uint64_t> noise;
+  for (std::size_t s = 0; s < samples; ++s)
+    noise.push_back(fast::nn::noise_of_sample(of_model, values.data_ptr<float>() + s * size, size));
+  return noise;
+}
+
+/// What the values of a batch are multiplied by in a layer at `place`.
+inline at::Tensor dropout_factors(const at::Tensor& values, const fast::nn::DropoutMask& mask,
+                                  const std::vector<std::uint64_t>& noise, std::int64_t place) {
+  const at::Tensor factors = at::empty(values.sizes(), at::kDouble);
+  auto* to = factors.data_ptr<double>();
+  const std::int64_t size = values.numel() / values.size(0);
+  for (const std::uint64_t of_sample : noise) {
+    const std::uint64_t seed = fast::nn::DropoutMask::seed(of_sample, place);
+    for (std::int64_t e = 0; e < size; ++e) *to++ = mask.masked(1.0, seed, e);
+  }
+  return factors.to(values.device(), values.scalar_type());
+}
+
+}  // namespace backends
