@@ -2,6 +2,7 @@
 // in common with nn's.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <fast/core/element.hpp>
 #include <fast/nn/network.hpp>
@@ -101,6 +102,24 @@ inline std::vector<nn::ModelSpec> layer_models() {
       {"two LSTMs", {6, 5}, {Lstm{7, true}, Lstm{9}, Dense{4}}}};
   for (const LayerExample& example : layer_examples()) models.push_back(model_of(example));
   return models;
+}
+
+/// Layers of sequences and dropout, with sizes of the seed.
+inline std::vector<nn::ModelSpec> random_models(std::uint64_t seed) {
+  using namespace nn;
+  Rng rng(seed);
+  const auto size = [&](std::uint64_t most) {
+    return static_cast<std::int64_t>(1 + rng.below(most));
+  };
+  const Shape sequence{size(12), size(9)}, image{size(5), size(6), size(7)};
+  const std::int64_t kernel = std::min(size(5), sequence[0]);
+  const Conv1d conv{size(9), kernel, size(3), size(static_cast<std::uint64_t>(kernel)) - 1,
+                    size(2) == 1};
+  const Gru gru{size(9), size(2) == 1};
+  return {{"conv1d", sequence, {conv, Relu{}, Flatten{}, Dense{3}}},
+          {"gru", sequence, {gru, Flatten{}, Dense{3}}},
+          {"dropout", image, {Dropout{rng.uniform(0, 0.9)}, Flatten{}, Dense{3}}},
+          {"dropout of steps", sequence, {Dropout{rng.uniform(0, 0.9)}, Flatten{}, Dense{3}}}};
 }
 
 /// ‖a - b‖ / ‖b‖ of the elements from `first` on.

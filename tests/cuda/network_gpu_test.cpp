@@ -49,6 +49,15 @@ TEST_CASE("a network on the device computes what nn computes: every layer, forwa
   }
 }
 
+TEST_CASE("a network on the device computes what nn computes: layers of random sizes") {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed)
+    for (const nn::ModelSpec& spec : random_models(seed)) {
+      INFO("seed " << seed);
+      OnDevice network(spec);
+      for (const std::int64_t samples : {6, 1, 33}) check_against_nn(network, spec, samples, 1e-4);
+    }
+}
+
 TEST_CASE("a network on the device computes nearly the same in bf16") {
   for (const nn::ModelSpec& spec : layer_models()) {
     OnDevice network(spec, {.precision = cuda::Precision::bf16});

@@ -28,6 +28,16 @@ TEST_CASE("a program computes what nn computes: each layer alone") {
   }
 }
 
+TEST_CASE("a program computes what nn computes: layers of random sizes") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    for (const nn::ModelSpec& spec : random_models(seed))
+      for (const std::int64_t samples : {1, 6}) {
+        INFO("seed " << seed);
+        HostNetwork network(spec);
+        check_against_nn(network, spec, samples, 1e-4);
+      }
+}
+
 TEST_CASE("a program computes the losses that nn does, and shows the outputs to be measured") {
   using namespace fast::nn;
   const std::vector<LayerSpec> vector{Dense{6}, Gelu{}, Dense{2}}, steps{LayerNorm{}, Dense{3}};
