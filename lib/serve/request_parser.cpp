@@ -304,6 +304,10 @@ ElementType element_type(std::string_view name) {
 Instances parse_json(std::string_view body, const InputForm& form) {
   BodyReader reader(form);
   nlohmann::json::sax_parse(body.begin(), body.end(), &reader);
+  // nlohmann::json takes a zero byte for the end, and reads nothing behind it.
+  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos) {
+    refuse(400, "the body is not JSON: byte {}: a zero byte", zero + 1);
+  }
   return reader.take();
 }
 

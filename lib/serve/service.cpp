@@ -83,6 +83,7 @@ class Query {
 
 Instances instances_of(const Request& request, const Query& query, const InputForm& form,
                        bool is_raw) {
+  const bool is_normalized = query.is_true("normalized");
   if (!is_raw) {
     for (const char* name : {"shape", "type"}) {
       if (!query.text(name).empty()) {
@@ -90,14 +91,14 @@ Instances instances_of(const Request& request, const Query& query, const InputFo
       }
     }
     Instances instances = parse_json(request.body, form);
-    instances.normalized = instances.normalized || query.is_true("normalized");
+    instances.normalized = instances.normalized || is_normalized;
     return instances;
   }
   const std::string type = query.text("type", request.type);
   Instances instances =
       parse_raw(request.body, form, type.empty() ? ElementType::f32 : element_type(type),
                 query.text("shape", request.shape));
-  instances.normalized = query.is_true("normalized");
+  instances.normalized = is_normalized;
   return instances;
 }
 

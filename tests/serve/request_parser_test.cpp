@@ -76,6 +76,8 @@ TEST_CASE("JSON that is no request is refused with the place of the mistake") {
   refused(R"({"instances": [[1,2,3,4]], "instance": 1})", 400, "did you mean \"instances\"?");
   refused(R"({"instances": [[1,2,3,4]], "instances": [[1,2,3,4]]})", 400, "twice");
   refused(R"({"instances": [[1,2,3,4]]} x)", 400, "not JSON");
+  refused(std::string(R"({"instances": [[1,2,3,4]]})") + '\0', 400, "not JSON: byte 27");
+  refused(std::string(R"({"instances": [[1,2,3,4]]})") + '\0' + "x", 400, "a zero byte");
   refused(R"({"instances": [[1,2,3,4],[1,2,3,4],[1,2,3,4],[1,2,3,4]]})", 413, "3 at most");
   refused(R"({"instances": [[1,2,3,4.5]], "type": "u8"})", 400, "0 to 255");
   refused(R"({"instances": [[1,2,3,256]], "type": "u8"})", 400, "0 to 255");

@@ -123,6 +123,15 @@ TEST_CASE("bad requests get a status and a JSON error") {
       {{"POST", predict, {}, raw_content, "", "", sample + sample + sample + sample},
        413,
        "3 at most"},
+      {{"POST",
+        predict,
+        {{"normalized", "maybe"}},
+        "application/json",
+        "",
+        "",
+        R"({"instances": [[1,2,3,4]], "normalized": true})"},
+       400,
+       "true or false"},
       {{"POST", predict, {{"normalized", "true"}}, raw_content, "", "u8", "abcd"}, 400, "u8"},
   };
   for (const Bad& bad : all) {
