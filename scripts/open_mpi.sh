@@ -2,7 +2,8 @@
 # Builds FAST with Open MPI instead of MPICH, and runs the tests of it, on a Debian 12 of its own (scripts/bare_machine.sh):
 # both cannot be the default of one machine. Left out, to save time: LibTorch, dlib, SimGrid, the notebooks, nats-server.
 # CMake says so. Tests that need MPICH are skipped by it. Without CTEST OPTIONS, it runs those of the labels unit and mpi, but
-# not chaos: random failures. Needs root, 1.3 GB of disk before the build, and Debian's archive.
+# not chaos: random failures; and srun --mpi=pmix (slurm_pmix_test). Needs root, 1.3 GB of disk before the build, and Debian's
+# archive.
 # Status 77, with the reason, where it cannot run.
 #   scripts/open_mpi.sh [--folder DIR] [--ccache DIR] [--jobs N] [--target TARGET]... [-- CTEST OPTIONS]
 #   --folder DIR         makes the machine in DIR and keeps it; a machine that is there already is used as it is
@@ -26,7 +27,7 @@ while (($#)); do
   --place) place=${2:-} && shift 2 ;;
   --shell) shell=1 && shift ;;
   --) shift && break ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
 done
 [[ $(id -u) -eq 0 ]] || skip "a chroot needs root"
@@ -62,15 +63,17 @@ in_machine() {
 left_out=(mpich libmpich-dev libtorch-dev python3-torch libdlib-dev libblas-dev liblapack-dev libsimgrid-dev libboost-dev
   jupyter-nbconvert python3-ipykernel python3-matplotlib python3-networkx clang-format nats-server libnats-dev)
 packages() {
-  echo openmpi-bin libopenmpi-dev openssh-client
+  echo openmpi-bin libopenmpi-dev openssh-client slurm-wlm munge
   cat scripts/packages.txt scripts/packages-test.txt | grep -vxF "$(printf '%s\n' "${left_out[@]}")" | grep -v '^#'
 }
+list=$(packages | paste -sd ' ')
 install="
   export DEBIAN_FRONTEND=noninteractive
   echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/fast # the machine can be made again
+  printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d # packages start no services
   apt-get update -qq -o APT::Update::Error-Mode=any || exit 77
-  apt-get install -y -qq --no-install-recommends $(packages | tr '\n' ' ') >/dev/null
-  touch /root/is-installed"
+  apt-get install -y -qq --no-install-recommends $list >/dev/null
+  echo '$list' >/root/is-installed"
 install_packages() {
   local status=0
   in_machine bash -euc "$install" </dev/null || status=$?
@@ -79,7 +82,7 @@ install_packages() {
 }
 [[ -d $root ]] || scripts/bare_machine.sh make "$root"
 mkdir -p "$root$place"
-[[ -e $root/root/is-installed ]] || install_packages
+[[ $(cat "$root/root/is-installed" 2>/dev/null) == "$list" ]] || install_packages
 [[ -z $shell ]] || { in_machine bash || status=$?; exit "${status:-0}"; }
 
 # What git has, and what has changed here; times of files that are the same stay, and so do their objects.
@@ -88,5 +91,12 @@ in_machine cmake --preset ci -Wno-dev -DFAST_CUDA=OFF </dev/null >"$folder/confi
   { cat "$folder/configure.log" && exit 1; }
 sed -n '/ left out: /s/^-- //p' "$folder/configure.log"
 in_machine nice -n 19 ninja -C build/ci -j "$jobs" "${targets[@]:-all}" </dev/null
-[[ $# -gt 0 ]] || set -- -L 'unit|mpi' -LE chaos
-in_machine nice -n 19 ctest --preset ci -j "$jobs" "$@" </dev/null
+run_tests() { in_machine nice -n 19 ctest --preset ci -j "$jobs" "$@" </dev/null; }
+if [[ $# -gt 0 ]]; then
+  run_tests "$@"
+else
+  status=0
+  run_tests -L 'unit|mpi' -LE chaos || status=$?
+  run_tests -C full -R '^slurm_pmix_test$' || status=$?
+  exit $status
+fi

@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
 # fastrun and fast-train in a Slurm of four nodes (network namespaces), with daemons, keys and files of its own.
 #   slurm_test.sh FASTRUN FAST_TRAIN [PART]      77: cannot be done here
-# PART: array, signal, requeue or first_node (the batch scripts of deploy/slurm), sixteen (4 nodes x 4 ranks) or mixed (a
-# heterogeneous job).
+# PART: array, signal, requeue or first_node (the batch scripts of deploy/slurm), sixteen (4 nodes x 4 ranks), mixed (a
+# heterogeneous job) or pmix (Open MPI; scripts/open_mpi.sh runs it).
 set -uo pipefail
 fastrun=$1 train=$2 part=${3:-}
 deploy=$(readlink -f "$(dirname "$0")/../../deploy/slurm")
 hosts=$(dirname "$(readlink -f "$0")")/hosts.sh
-why=$("$hosts" check) || { echo "skipped: $why"; exit 77; }
 export PATH=$PATH:/usr/sbin
+skip() { echo "skipped: $*" && exit 77; }
+any=
+if [[ $part == pmix ]]; then
+  mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI" || skip "this test needs Open MPI; scripts/open_mpi.sh runs it"
+  ldconfig -p | grep -qE 'libpmix\.so ' || skip "Slurm loads libpmix.so; apt-get install libpmix-dev"
+  any=any
+fi
+why=$("$hosts" check $any) || skip "$why"
 for program in slurmctld slurmd munged srun sbatch; do
-  command -v $program >/dev/null || { echo "skipped: no $program here; apt-get install slurm-wlm munge"; exit 77; }
+  command -v $program >/dev/null || skip "no $program here; apt-get install slurm-wlm munge"
 done
 exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
 flock -w 120 9 || { echo "other tests have used the hosts of this machine for two minutes"; exit 1; }
@@ -147,6 +154,32 @@ sixteen)
     salloc -N 4 --ntasks-per-node=4 "$fastrun" -n 16 ./place.sh "$train" --samples 1600 --batch-size 20 \
     --model mlp --epochs 1 --quiet --algorithm awc --topology torus2d
   expect_places "4 x 4" "4 fasthost1,4 fasthost2,4 fasthost3,4 fasthost4"
+  finish
+  ;;
+pmix) # srun starts the ranks of Open MPI. Those of two nodes reach each other over TCP alone.
+  export OMPI_MCA_btl_tcp_if_include=10.99.0.0/24 OMPI_MCA_oob_tcp_if_include=10.99.0.0/24
+  export OMPI_MCA_hwloc_base_binding_policy=none
+  by_pmix() { # TITLE PLACES WORKERS OPTION OF srun... -- ARGUMENT OF fast-train...
+    local title=$1 places=$2 workers=$3 of_srun=()
+    shift 3
+    while [[ $1 != -- ]]; do of_srun+=("$1") && shift; done
+    rm -f ranks
+    expect "$title" 0 "test accuracy" "workers                       $workers" -- srun --mpi=pmix "${of_srun[@]}" ./place.sh "$train" "${small[@]}" "${@:2}"
+    expect_places "$title" "$places"
+  }
+  by_pmix "one node" "4 fasthost1" 4 -w fasthost1 -N 1 -n 4 -- --out "$directory/by_srun"
+  by_pmix "2 x 2" "2 fasthost1,2 fasthost2" 4 -w fasthost1,fasthost2 -N 2 --ntasks-per-node=2 --
+  by_pmix "4 x 1" "1 fasthost1,1 fasthost2,1 fasthost3,1 fasthost4" 4 -N 4 --ntasks-per-node=1 -- --algorithm awc --topology ring
+  expect "mpiexec" 0 "test accuracy" -- mpiexec --oversubscribe -n 4 "$train" "${small[@]}" --out "$directory/by_mpiexec"
+  cmp by_srun/mean-model.safetensors by_mpiexec/mean-model.safetensors >output 2>&1 || tell_failure "srun and mpiexec: other weights"
+  printf '#!/bin/bash\nexec srun --mpi=pmix %s\n' "$train ${small[*]}" >pmix.sh
+  expect "sbatch" 0 "test accuracy" "workers                       4" -- \
+    bash -c 'sbatch -W -o job -N 2 --ntasks-per-node=2 pmix.sh; status=$?; cat job; exit $status'
+  expect "srun fastrun" 1 "has started this already" -- srun -n 2 --mpi=pmix "$fastrun" -n 2 true
+  save() { scancel --signal=USR2 "$(squeue -h -o %i)"; }
+  expect_on_the_way "USR2" "stopped after" "$directory/stopped/metrics/0.jsonl" save -- \
+    srun --mpi=pmix -N 2 --ntasks-per-node=1 "$train" "${long[@]}" --epochs 60 --out "$directory/stopped" --checkpoints "$directory/saved"
+  compgen -G "saved/round-*/manifest.json" >output || tell_failure "USR2: nothing is saved"
   finish
   ;;
 mixed) # Two components with different options; the node of the second one stands for one with a GPU.
