@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+#include <future>
 
 #include "stream/nats/reader.hpp"
 #include "stream/nats/sink.hpp"
@@ -9,6 +11,8 @@ namespace fast::stream {
 namespace {
 
 constexpr std::size_t most_ids = 10'000;
+/// Messages that are asked for at the same time.
+constexpr std::uint64_t asked_at_once = 32;
 
 class NatsBroker final : public Broker {
  public:
@@ -43,12 +47,16 @@ class NatsBroker final : public Broker {
     }();
     std::set<std::string> ids;
     std::size_t in_a_row = 0;
-    for (std::uint64_t number = last; number >= first && number > 0; --number) {
-      if (in_a_row == others || ids.size() == most_ids) break;
-      std::string id = id_of(stream, number);
-      const bool wanted = is_wanted(id);
-      in_a_row = wanted ? 0 : in_a_row + 1;
-      if (wanted) ids.insert(std::move(id));
+    const std::uint64_t begin = std::max<std::uint64_t>(first, 1);
+    for (std::uint64_t end = last + 1; end > begin;) {
+      const std::uint64_t count = std::min(asked_at_once, end - begin);
+      for (std::string& id : ids_before(stream, end, count)) {
+        if (in_a_row == others || ids.size() == most_ids) return ids;
+        const bool wanted = is_wanted(id);
+        in_a_row = wanted ? 0 : in_a_row + 1;
+        if (wanted) ids.insert(std::move(id));
+      }
+      end -= count;
     }
     return ids;
   }
@@ -59,6 +67,21 @@ class NatsBroker final : public Broker {
   }
 
  private:
+  /// Of messages [end - count, end), the last one first. The server gives one message for a
+  /// request.
+  std::vector<std::string> ids_before(const std::string& stream, std::uint64_t end,
+                                      std::uint64_t count) const {
+    std::vector<std::future<std::string>> asked;
+    for (std::uint64_t number = end; number-- > end - count;) {
+      asked.push_back(std::async(std::launch::async,
+                                 [this, &stream, number] { return id_of(stream, number); }));
+    }
+    std::vector<std::string> ids;
+    ids.reserve(asked.size());
+    for (auto& each : asked) ids.push_back(each.get());
+    return ids;
+  }
+
   /// Empty: the message has none, or was removed.
   std::string id_of(const std::string& stream, std::uint64_t number) const {
     natsMsg* found = nullptr;
