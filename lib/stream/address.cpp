@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+#include <fstream>
 
 namespace fast::stream {
 namespace {
@@ -50,6 +52,21 @@ HostAndPort host_and_port(std::string_view text) {
   return found;
 }
 
+constexpr char secret_variable[] = "FAST_NATS_PASSWORD_FILE";
+
+/// The first line of the file that the variable names. Empty: the variable is not set.
+std::string secret_of_file() {
+  const char* file = std::getenv(secret_variable);
+  if (file == nullptr || *file == '\0') return {};
+  std::string line;
+  std::getline(std::ifstream(file), line);
+  if (line.ends_with('\r')) line.pop_back();
+  require(!line.empty(), ErrorKind::argument,
+          "{}: {} cannot be read or has no first line; write the password there", secret_variable,
+          printable(file));
+  return line;
+}
+
 }  // namespace
 
 Address read_address(std::string_view text, std::string_view option) {
@@ -69,6 +86,11 @@ Address read_address(std::string_view text, std::string_view option) {
   address.shown = fmt::format("{}{}:{}", scheme, found.host, found.port);
   address.url = fmt::format("{}{}{}:{}", scheme, user, found.host, found.port);
   address.subject = subject;
+  if (user.find(':') == user.npos) address.secret = secret_of_file();
+  if (!address.secret.empty()) {
+    address.user = user.substr(0, user.size() - std::min<std::size_t>(user.size(), 1));
+    address.url = address.shown;
+  }
   return address;
 }
 

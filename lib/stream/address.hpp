@@ -11,9 +11,14 @@ struct Address {
   std::string url;      ///< for the client: without the subject, with user and password
   std::string shown;    ///< for messages: without user and password
   std::string subject;  ///< empty: none is given
+  /// Of the file FAST_NATS_PASSWORD_FILE; the URL has no user then. A secret without a user is a
+  /// token. Empty: all that there is stands in the URL.
+  std::string user{}, secret{};
 };
 
-/// Throws Error(argument), naming `option`, when the text is not of that form.
+/// Reads the file FAST_NATS_PASSWORD_FILE, if this variable is set and the text has no password.
+/// Throws Error(argument), naming `option`, when the text is not of that form, and naming the
+/// variable when the file has no first line.
 Address read_address(std::string_view text, std::string_view option);
 
 /// Parts of one character or more with dots between them, without spaces. "*" stands for one part,

@@ -21,17 +21,18 @@ def free_port():
 
 
 class Server:
-    """nats-server on the loopback, its streams in `folder`."""
+    """nats-server on the loopback, its streams in `folder`. `user`: name and password."""
 
-    def __init__(self, folder, streams=True):
-        self.folder, self.streams, self.port = folder, streams, free_port()
-        self.url = f"nats://127.0.0.1:{self.port}"
+    def __init__(self, folder, streams=True, user=None):
+        self.folder, self.streams, self.user, self.port = folder, streams, user, free_port()
+        self.url = f"nats://{user[0] + '@' if user else ''}127.0.0.1:{self.port}"
         self.process = None
         self.start()
 
     def start(self):
         store = ["-js", "-sd", str(self.folder)] if self.streams else []
-        self.process = subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", str(self.port), *store],
+        login = ["--user", self.user[0], "--pass", self.user[1]] if self.user else []
+        self.process = subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", str(self.port), *store, *login],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -69,7 +70,8 @@ class Client:
         self.file.readline()  # INFO
         self.lock = threading.Lock()
         self.inboxes, self.count = {}, 0
-        self.send(b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\n')
+        login = {"user": server.user[0], "pass": server.user[1]} if server.user else {}
+        self.send(b"CONNECT %b\r\n" % json.dumps({"verbose": False, "headers": True, "no_responders": True, **login}).encode())
         threading.Thread(target=self.read, daemon=True).start()
 
     def send(self, data):

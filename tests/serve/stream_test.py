@@ -277,6 +277,27 @@ def test_long_outage(image):
     server.stop()
 
 
+def test_password_in_a_file(image):
+    """It is in no list of processes."""
+    password, file = "p@ss/word:1", pathlib.Path("secret").resolve()
+    server = nats.Server("store8", user=("me", password))
+    client = nats.Client(server)
+    add_streams(client)
+    os.environ["FAST_NATS_PASSWORD_FILE"] = str(file)
+    file.write_text("another\n")
+    refused("m=run", "--port", "0", "--stream", server.url, "--subject", "images.a", "--answers", "labels", text="no connection")
+    file.write_text(password + "\n")
+    scorer = Scorer(server)
+    client.publish("images.a", image, {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"})
+    wait_for(lambda: client.stored("ANSWERS") == 1, "the answer")
+    command = pathlib.Path(f"/proc/{scorer.process.pid}/cmdline").read_bytes()
+    check(server.url.encode() in command and password.encode() not in command, f"the command line: {command}")
+    check(scorer.end() == 0, f"SIGTERM ends with 0: {scorer.stderr()}")
+    check(password not in scorer.stderr(), scorer.stderr())
+    del os.environ["FAST_NATS_PASSWORD_FILE"]
+    server.stop()
+
+
 def test_refusals():
     server = nats.Server("store4")
     client = nats.Client(server)
@@ -320,7 +341,8 @@ def main():
         images, labels = np.tile(images, (repeat, 1))[:10000], np.tile(labels, repeat)[:10000]
         image = images[0].tobytes()
         status = programs.run_all([(test_refusals, ()), (test_bad_messages_and_the_end, (image,)),
-                                   (test_lost_connection, (image,)), (test_long_outage, (image,)),
+                                   (test_lost_connection, (image,)), (test_password_in_a_file, (image,)),
+                                   (test_long_outage, (image,)),
                                    (test_end_without_a_stream_of_answers, (image,)),
                                    (test_each_message_is_answered_once, (images, labels))])
         os.chdir("/")

@@ -1,8 +1,12 @@
 #include "stream/address.hpp"
 
+#include <cstdlib>
 #include <fast/core/error.hpp>
+#include <filesystem>
+#include <fstream>
 
 #include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace fast;
 
@@ -16,6 +20,33 @@ TEST_CASE("the address of a stream has a host, and may have a port, a subject an
   CHECK(whole.subject == "images.>");
   CHECK(stream::read_address("nats://[::1]:7", "--data").shown == "nats://[::1]:7");
   CHECK(stream::read_address("nats://[::1]", "--data").shown == "nats://[::1]:4222");
+}
+
+TEST_CASE("a password or a token may stand in a file") {
+  testing::TemporaryDirectory directory;
+  const auto file = directory.path() / "secret";
+  std::ofstream(file) << "p@ss/word:1\r\nnext line\n";
+  setenv("FAST_NATS_PASSWORD_FILE", file.c_str(), 1);
+  const auto with_user = stream::read_address("nats://me@host/a", "--stream");
+  const auto with_token = stream::read_address("nats://host/a", "--stream");
+  const auto of_its_own = stream::read_address("nats://me:other@host/a", "--stream");
+  std::ofstream(file, std::ios::trunc) << "\n";
+  CHECK_THROWS_WITH(stream::read_address("nats://host", "--stream"),
+                    ContainsSubstring("FAST_NATS_PASSWORD_FILE"));
+  std::filesystem::remove(file);
+  CHECK_THROWS_WITH(stream::read_address("nats://me@host", "--stream"),
+                    ContainsSubstring("FAST_NATS_PASSWORD_FILE"));
+  unsetenv("FAST_NATS_PASSWORD_FILE");
+  CHECK(with_user.user == "me");
+  CHECK(with_user.secret == "p@ss/word:1");
+  CHECK(with_user.url == "nats://host:4222");
+  CHECK(with_user.shown == "nats://host:4222");
+  CHECK(with_user.subject == "a");
+  CHECK(with_token.user.empty());
+  CHECK(with_token.secret == "p@ss/word:1");
+  CHECK(of_its_own.secret.empty());
+  CHECK(of_its_own.url == "nats://me:other@host:4222");
+  CHECK(stream::read_address("nats://me@host", "--stream").url == "nats://me@host:4222");
 }
 
 TEST_CASE("what is no address is refused, without its password") {

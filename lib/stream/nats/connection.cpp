@@ -25,6 +25,11 @@ Connection::Connection(const Address& address, const BrokerOptions& options)
     if (status == NATS_OK) status = set(made, values...);
   };
   also(natsOptions_SetURL, address.url.c_str());
+  if (!address.secret.empty() && address.user.empty()) {
+    also(natsOptions_SetToken, address.secret.c_str());
+  } else if (!address.secret.empty()) {
+    also(natsOptions_SetUserInfo, address.user.c_str(), address.secret.c_str());
+  }
   also(natsOptions_SetName, options_.name.c_str());
   also(natsOptions_SetTimeout, connect_timeout_ms);
   also(natsOptions_SetMaxReconnect, -1);
