@@ -33,7 +33,7 @@ here=$(hostname -s)
   printf '%s\n' "127.0.0.1 localhost" "10.99.0.254 $here"
   for i in {1..4}; do echo "10.99.0.$i fasthost$i"; done
 } >"$directory/hosts"
-mkdir "$directory"/{state,munge,spool.fasthost{1..4}}
+mkdir "$directory"/{state,munge,{spool,tmp}.fasthost{1..4}}
 head -c 1024 /dev/urandom >"$directory/munge/key" && chmod 400 "$directory/munge/key"
 munged --foreground --force --socket "$directory/munge/socket" --key-file "$directory/munge/key" \
   --pid-file "$directory/munge/pid" --log-file "$directory/munge/log" --seed-file "$directory/munge/seed" 2>"$directory/munged.out" 9>&- &
@@ -55,6 +55,7 @@ StateSaveLocation=$directory/state
 SlurmctldPidFile=$directory/slurmctld.pid
 SlurmdPidFile=$directory/slurmd.%n.pid
 SlurmdSpoolDir=$directory/spool.%n
+TmpFS=$directory/tmp.%n
 SlurmdParameters=config_overrides
 SlurmdTimeout=4
 MessageTimeout=3
