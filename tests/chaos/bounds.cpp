@@ -74,14 +74,15 @@ fast::algorithm::Parameters parameters_of(const Plan& plan) {
     return {};
   }
   const bool coded = plan.codec != "identity";
-  if (plan.sparse) {  // elements are equal in the small programs, as above
+  if (rule == "diloco" && plan.sparse) {  // elements are equal in the small programs, as above
     return {{"period", "4"},
             {"rate", "1"},
             {"momentum", "0.5"},
             {"delay", "1"},
             {"fraction", plan.is_training() ? "0.1" : "1"}};
   }
-  const bool between = plan.staleness == 0 && !plan.lenet && plan.seed / 2 % 2 == 1;
+  const bool has_sparta = plan.staleness == 0 && !plan.lenet && !plan.devices;
+  const bool between = has_sparta && plan.seed / 2 % 2 == 1;
   const std::string sparta = !between ? "0" : plan.is_training() ? "0.25" : "1";
   if (rule == "diloco") {
     return {{"period", "4"},

@@ -75,7 +75,7 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
     workers.insert(plan.workers);
     with.insert(plan.with.begin(), plan.with.end());
     learns.insert(plan.learns_suspicion);
-    if (plan.rule == "gasloc" || plan.rule == "diloco")
+    if (plan.rule == "gasloc" || (plan.rule == "diloco" && !plan.sparse))
       sparta.insert(parameters_of(plan).at("sparta"));
   }
   CHECK(pairs.size() == all_pairs);
@@ -101,6 +101,17 @@ TEST_CASE("diloco is drawn with all entries and with the largest, exact and code
   CHECK(kinds.size() == 4);
   CHECK_THAT(why_not(read("rule=awc workers=3 entries=largest kill:1@54+0/0*0")),
              ContainsSubstring("diloco alone"));
+}
+
+TEST_CASE("schedules with weights on devices have no sparta between outer steps") {
+  for (const char* rule : {"gasloc", "diloco"}) {
+    const auto line = [&](const char* weights) {
+      return fmt::format("rule={} workers=3 topology=complete weights={} seed=2 kill:1@54+0/0*0",
+                         rule, weights);
+    };
+    CHECK(parameters_of(read(line("small"))).at("sparta") != "0");
+    CHECK(why_not(read(line("devices"))) == "");
+  }
 }
 
 TEST_CASE("a schedule's line that is no good names the word") {
