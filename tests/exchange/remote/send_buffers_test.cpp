@@ -75,6 +75,23 @@ TEST_CASE("a buffer whose slot is written again before its last byte was copied 
   CHECK_FALSE(late->is_intact());
 }
 
+// A sender that looks at the slot between these two would name the next round with the old
+// sequence.
+TEST_CASE("a slot whose round is stored before its sequence has a buffer of its own") {
+  Publisher publisher;
+  SendBuffers send_buffers(publisher.board, 0);
+  for (int round = 0; round < 3; ++round) publisher.publish(round, round + 1);
+  const auto before = send_buffers.buffer(1, 0);
+  CHECK(publisher.holds_only(*before, 1));
+  publisher.begin();
+  publisher.fill(9);
+  publisher.board->round(0, 4) = 3;
+  const auto after = send_buffers.buffer(1, 3);
+  CHECK(after != before);
+  CHECK(publisher.holds_only(*after, 9));
+  CHECK(publisher.holds_only(*before, 1));
+}
+
 TEST_CASE("readers of one publication share its buffer; a released buffer is used again") {
   Publisher publisher;
   SendBuffers send_buffers(publisher.board, 0);

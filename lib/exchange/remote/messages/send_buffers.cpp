@@ -29,7 +29,7 @@ bool SendBuffer::is_intact() const { return copied_ == size() && was_intact_; }
 
 std::shared_ptr<SendBuffer> SendBuffers::buffer(std::uint64_t sequence, std::int64_t round) {
   for (const auto& buffer : buffers_) {
-    if (buffer->sequence() == sequence) return buffer;
+    if (buffer->is_of(sequence, round)) return buffer;
   }
   auto spare = std::find_if(buffers_.begin(), buffers_.end(),
                             [](const auto& buffer) { return buffer.use_count() == 1; });

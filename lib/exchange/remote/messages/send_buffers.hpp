@@ -18,7 +18,10 @@ class SendBuffer {
 
   /// From now on a buffer of publication `sequence`, whose first round is `round`.
   void assign(std::uint64_t sequence, std::int64_t round);
-  std::uint64_t sequence() const { return sequence_; }
+  /// A slot has its next round a moment before its next sequence.
+  bool is_of(std::uint64_t sequence, std::int64_t round) const {
+    return sequence_ == sequence && round_ == round;
+  }
   std::size_t size() const { return board_->layout().message_bytes(round_); }
 
   /// The message, of which at least the first `bytes` have been copied.
