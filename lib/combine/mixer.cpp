@@ -55,6 +55,12 @@ std::shared_ptr<algorithm::Algorithm> checked(std::shared_ptr<algorithm::Algorit
       "algorithm {}: it remembers its neighbors and publishes before the step; such a rule must "
       "publish after the step",
       declared.name);
+  require(declared.selection.whole_every == 0 ||
+              declared.publish_point == algorithm::PublishPoint::after_step,
+          ErrorKind::internal,
+          "algorithm {}: its messages have two lengths and it publishes before the step; such a "
+          "rule must publish after the step",
+          declared.name);
   const bool may_delay = declared.publish_point == algorithm::PublishPoint::after_step &&
                          declared.scope == algorithm::Scope::neighbors &&
                          declared.average_every == 0;

@@ -82,7 +82,8 @@ struct Selection {
   } kind = Kind::all;
   std::int64_t size = 1;
   std::uint64_t seed = 1;
-  /// Above 0: in the last of so many combinations all entries travel. Staleness 0 only.
+  /// Above 0: in the last of so many combinations all entries travel. Staleness 0 only, and only of
+  /// rules that publish after the step.
   std::int64_t whole_every = 0;
   bool selects() const { return kind != Kind::all; }
   /// All entries travel in that combination.

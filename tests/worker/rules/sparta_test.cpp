@@ -12,6 +12,25 @@ using testing::outer_options;
 using testing::OuterEnds;
 using testing::OuterRun;
 
+namespace {
+
+/// What it publishes at the end of a round is for the next one, whose message has another length.
+struct PartsBeforeTheStep {
+  algorithm::Declaration declare() const {
+    return {.name = "parts_before_the_step",
+            .summary = "x",
+            .source = "x",
+            .publishes_weights_apart = true,
+            .selection = {algorithm::Selection::Kind::one_of_each_run, 4, 1, 3}};
+  }
+  template <class T>
+  void publish(const algorithm::Block<T>&) const {}
+  template <class T>
+  void combine(const algorithm::Block<T>&) const {}
+};
+
+}  // namespace
+
 TEST_CASE("sparta with all entries between plain averages is atc") {
   const auto with = [](const algorithm::Rule& rule) {
     return outer_ends(
@@ -183,4 +202,13 @@ TEST_CASE("with sparta, the message of a round between outer steps is a part") {
     for (std::size_t t = 0; t < sent.size(); ++t)
       CHECK(sent[t] == (t % 4 == 3 ? each.outer : each.between));
   }
+}
+
+TEST_CASE("a rule whose messages have two lengths publishes after the step") {
+  std::vector<float> x(8);
+  const auto start = [&](const Group& group) {
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))},
+                  outer_options(algorithm::elementwise(PartsBeforeTheStep{})));
+  };
+  CHECK_THROWS_WITH(local::run(1, start), ContainsSubstring("must publish after the step"));
 }
