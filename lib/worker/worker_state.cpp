@@ -96,6 +96,12 @@ bool WorkerState::is_of_these_weights(const std::vector<TensorView>& saved) {
   return is_like(before, own) && std::memcmp(before->data, own.data, own.size_bytes()) == 0;
 }
 
+/// With more steps from one combination to the next, as the saved worker may have had, rounds make
+/// fewer combinations. Periods of rules, and workers that join, count at least those of the rounds.
+std::int64_t WorkerState::saved_combinations() const {
+  return std::max(counters_[1], counters_[0] / worker_.setting.steps());
+}
+
 void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publisher) {
   Progress& progress = worker_.progress;
   require(progress.stats.rounds == 0, ErrorKind::argument,
@@ -103,7 +109,7 @@ void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publi
           progress.stats.rounds);
   take(saved, view_of(counters_name, std::span<std::int64_t>(counters_)));
   progress.stats.rounds = counters_[0];
-  progress.combinations = counters_[1];
+  progress.combinations = saved_combinations();
   if (worker_.setting.exact()) {
     restore_exactly(saved, publisher);
   } else {

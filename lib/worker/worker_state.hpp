@@ -31,6 +31,7 @@ class WorkerState {
   bool fits(const std::vector<TensorView>& saved);
   void take_rule_state(const std::vector<TensorView>& saved);
   void restore_message(const std::vector<TensorView>& saved);
+  std::int64_t saved_combinations() const;
   void restore_exactly(const std::vector<TensorView>& saved, Publisher& publisher);
 
   Context worker_;

@@ -186,6 +186,26 @@ TEST_CASE("a state of another rule is not taken up") {
       Catch::Contains("mixer.state.0") && Catch::Contains("resume with the options"));
 }
 
+TEST_CASE("a run resumed with sparta makes its outer steps at the ends of the periods of before") {
+  std::vector<Saved> half(workers);
+  const Setting setting{"gasloc", "identity", 0, {{"period", "4"}}};
+  local::run(workers, [&](const Group& g) { half[g.rank()] = run(g, setting, nullptr, 0, 8); });
+  local::run(workers, [&](const Group& g) {
+    std::vector<float> x = half[g.rank()].x;
+    WorkerOptions options = testing::quick();
+    options.algorithm = algorithm::by_name("gasloc", {{"period", "4"}, {"sparta", "0.1"}});
+    Worker worker(g, testing::topology_for("gasloc"), {view_of("x", std::span(x))}, options);
+    worker.restore(half[g.rank()].views);
+    for (int t = 8; t < 20; ++t) {
+      const double before = worker.stats().bytes_sent;
+      worker.step([] {});
+      const bool is_whole = worker.stats().bytes_sent - before >= sizeof(float) * elements;
+      testing::expect(is_whole == (t % 4 == 3), fmt::format("round {}", t));
+    }
+    worker.await_finish();
+  });
+}
+
 TEST_CASE("a worker that has left takes no state") {
   local::run(1, [](const Group& group) {
     std::vector<double> x(3);

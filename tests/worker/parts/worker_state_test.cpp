@@ -92,7 +92,7 @@ TEST_CASE("a rule that refers to the mixing weights saves its row of them") {
 
 TEST_CASE("a worker takes up counters and message at staleness 0, and publishes it again") {
   Kept before;
-  before.has_made(9, 4);
+  before.has_made(9, 12);  // three times, weights were replaced between two rounds
   before.progress.sent = false;
   before.exchange.newest().values.assign(Scene::count, 0.25);
   const SavedState saved(before.state.views());
@@ -100,12 +100,26 @@ TEST_CASE("a worker takes up counters and message at staleness 0, and publishes 
   after.x.assign(Scene::count, 8);  // the tensors hold the saved weights already
   after.state.restore(saved.views, after.publisher);
   CHECK(after.progress.stats.rounds == 9);
-  CHECK(after.progress.combinations == 4);
+  CHECK(after.progress.combinations == 12);
   CHECK_FALSE(after.progress.sent);
   CHECK(after.exchange.newest().values == std::vector<double>(Scene::count, 0.25));
-  CHECK(after.exchange.rounds.back() == 4);
-  CHECK(after.exchange.completed == 4);
+  CHECK(after.exchange.rounds.back() == 12);
+  CHECK(after.exchange.completed == 12);
   CHECK(after.x == std::vector<double>(Scene::count, 8));
+}
+
+TEST_CASE("a state with more steps between combinations is taken up with the combinations of now") {
+  WorkerOptions options;
+  options.mix_every = 4;
+  Kept before("awc", options);
+  before.has_made(8, 2);
+  const SavedState saved(before.state.views());
+  Kept after;
+  after.state.restore(saved.views, after.publisher);
+  CHECK(after.progress.stats.rounds == 8);
+  CHECK(after.progress.combinations == 8);
+  CHECK(after.exchange.rounds.back() == 8);
+  CHECK(after.exchange.completed == 8);
 }
 
 TEST_CASE("above staleness 0 a worker begins again at the saved round, with a message of its own") {
