@@ -323,9 +323,9 @@ TopologyRule hierarchical(TopologyRule among, const std::vector<int>& host_of_ra
 
 namespace fast {
 
-InHosts::Edges host_edges_of(const Topology& topology) {
-  const auto* hosts = dynamic_cast<const InHosts*>(&topology.graph());
-  return hosts == nullptr ? InHosts::Edges::anywhere : hosts->edges();
+HostEdges::Kind host_edges_of(const Topology& topology) {
+  const auto* known = dynamic_cast<const HostEdges*>(&topology.graph());
+  return known == nullptr ? HostEdges::Kind::anywhere : known->host_edges();
 }
 
 }  // namespace fast

@@ -116,7 +116,7 @@ class HostCycle {
   std::vector<PlaceOnHost> places_;  // of each worker
 };
 
-class CycleGraph : public Graph, public GraphWeights, public InHosts {
+class CycleGraph : public Graph, public GraphWeights, public InHosts, public HostEdges {
  public:
   CycleGraph(std::shared_ptr<const HostCycle> cycle, std::int64_t round)
       : cycle_(std::move(cycle)), round_(round) {}
@@ -141,7 +141,7 @@ class InsideGraph final : public CycleGraph {
  public:
   using CycleGraph::CycleGraph;
 
-  Edges edges() const override { return Edges::within; }
+  HostEdges::Kind host_edges() const override { return HostEdges::Kind::within; }
   std::vector<int> in_neighbors(int worker) const override {
     std::vector<int> others = cycle().workers_of(cycle().place_of(worker).host);
     std::erase(others, worker);
@@ -167,7 +167,7 @@ class AcrossGraph final : public CycleGraph {
  public:
   using CycleGraph::CycleGraph;
 
-  Edges edges() const override { return Edges::between; }
+  HostEdges::Kind host_edges() const override { return HostEdges::Kind::between; }
   std::vector<int> in_neighbors(int worker) const override {
     const auto [host, place] = cycle().place_of(worker);
     if (!cycle().represents(round(), place)) return {};

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/placement.hpp>
 #include <fast/topology/stencil.hpp>
 #include <map>
@@ -115,7 +116,7 @@ std::vector<std::vector<int>> candidate_orders(const Schedule& schedule, std::si
   return orders;
 }
 
-class PlacedGraph : public Graph {
+class PlacedGraph : public Graph, public HostEdges {
  public:
   PlacedGraph(Topology inner, std::shared_ptr<const std::vector<int>> worker_of_rank,
               std::shared_ptr<const std::vector<int>> rank_of_worker)
@@ -133,6 +134,7 @@ class PlacedGraph : public Graph {
   int in_degree(int rank) const override { return inner_.in_degree(worker(rank)); }
   int out_degree(int rank) const override { return inner_.out_degree(worker(rank)); }
   bool is_symmetric() const override { return inner_.is_symmetric(); }
+  Kind host_edges() const override { return host_edges_of(inner_); }
 
  protected:
   int worker(int rank) const { return (*worker_of_rank_)[rank]; }

@@ -50,7 +50,7 @@ std::shared_ptr<const RoundPlan::Round> RoundPlan::make(std::int64_t combination
   auto round = std::make_shared<Round>();
   round->row = mixing_row(topology, worker_, now.rule, now.lazy);
   round->edges = {round->row.neighbors, topology.out_neighbors(worker_)};
-  round->between_sites = host_edges_of(topology) == InHosts::Edges::between;
+  round->between_sites = host_edges_of(topology) == HostEdges::Kind::between;
   if (!passes_mass_) return round;
   for (const int reader : round->edges.destinations) {
     const MixingRow row = mixing_row(topology, reader, now.rule, now.lazy);

@@ -329,7 +329,7 @@ TEST_CASE("sites come to the exact average with one payload in and out of each i
 }
 
 TEST_CASE("each round says whether its edges are within sites or between them") {
-  using Edges = InHosts::Edges;
+  using Edges = HostEdges::Kind;
   for (const int per_site : {1, 2, 3}) {
     const Schedule schedule = schedule::sites(5, per_site).make(6);
     for (std::int64_t round = 0; round < schedule.period(); ++round) {

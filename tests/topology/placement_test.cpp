@@ -1,4 +1,5 @@
 #include <fast/core/error.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/placement.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
@@ -75,4 +76,19 @@ TEST_CASE("placed weights stay with their edges") {
   }
   CHECK_THROWS_WITH(placed(base, {0, 0, 1, 2, 3, 4}), Contains("rank 1 takes place 0"));
   CHECK_THROWS_WITH(place(base.at(0), {0}), Contains("hosts of 1 ranks"));
+}
+
+// Ranks of two hosts in turn, and a file whose sites are workers 0, 1 and workers 2, 3.
+TEST_CASE("placed rounds are within sites or between them, as before") {
+  const Schedule sites = schedule::sites(4, 2).make(4);
+  const Placement found = place(sites, hosts_of(4, 2, true));
+  REQUIRE(found.cut_after < found.cut_before);
+  const Schedule moved = placed(sites, found.worker_of_rank);
+  for (std::int64_t t = 0; t < sites.period(); ++t) {
+    INFO("round " << t);
+    CHECK(host_edges_of(moved.at(t)) ==
+          (t % 4 == 2 ? HostEdges::Kind::between : HostEdges::Kind::within));
+  }
+  const Schedule ring = placed(stencil::ring().make(4), {0, 2, 1, 3});
+  CHECK(host_edges_of(ring.at(0)) == HostEdges::Kind::anywhere);
 }

@@ -15,13 +15,19 @@ class InHosts {
  public:
   virtual ~InHosts() = default;
   virtual const std::vector<std::vector<int>>& workers_of_host() const = 0;
-  /// Where its edges are. A round without edges is still one of the two kinds.
-  enum class Edges { anywhere, within, between };
-  virtual Edges edges() const { return Edges::anywhere; }
 };
 
-/// Where the topology says that its edges are; anywhere, if it knows no hosts.
-InHosts::Edges host_edges_of(const Topology& topology);
+/// What a Graph may be as well: one that knows whether its edges are within hosts or between them.
+class HostEdges {
+ public:
+  enum class Kind { anywhere, within, between };
+  virtual ~HostEdges() = default;
+  /// A round without edges is still within hosts or between them.
+  virtual Kind host_edges() const = 0;
+};
+
+/// Where the topology says that its edges are; anywhere, if it does not know.
+HostEdges::Kind host_edges_of(const Topology& topology);
 
 }  // namespace fast
 

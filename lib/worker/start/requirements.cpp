@@ -102,7 +102,7 @@ void check_schedule(const Schedule& schedule, const Declaration& rule, std::int6
           "topology that stays",
           rule.name, schedule.name());
   require(
-      !rule.needs_sites || host_edges_of(schedule.at(0)) != InHosts::Edges::anywhere,
+      !rule.needs_sites || host_edges_of(schedule.at(0)) != HostEdges::Kind::anywhere,
       ErrorKind::topology,
       "Worker: algorithm {} on {}: it needs rounds within sites and rounds between them; choose "
       "the topology sites or hierarchical_one_peer",

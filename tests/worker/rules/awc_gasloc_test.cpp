@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
+#include <fast/topology/placement.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/requirements.hpp>
@@ -185,6 +186,8 @@ TEST_CASE("awc_gasloc says what it does not run with") {
   }
   const Schedule sites = schedule::sites(3, 2).make(8);
   CHECK(fitting_weights(sites, rule, WeightRule::automatic, false).notice.empty());
+  const Schedule moved = placed(sites, {0, 4, 1, 5, 2, 6, 3, 7});
+  CHECK(fitting_weights(moved, rule, WeightRule::automatic, false).notice.empty());
   using algorithm::by_name;
   CHECK_THROWS_WITH(by_name("awc_gasloc", {{"period", "50"}}),
                     Contains("\"period\" is unknown; choose from rate, consensus_step"));
