@@ -35,14 +35,14 @@ Trial trial_of(int hosts, double payload_bytes, double step_s) {
   return trial;
 }
 
-ChosenTopology usual_of(const Trial& trial) {
-  return choose_topology(trial.hosts, {.rule = algorithm::by_name("awc").declaration()});
+ChosenTopology usual_of(const Trial& trial, const Options& o) {
+  return choose_topology(trial.hosts, {.rule = o.rule.rule().declaration()});
 }
 
 /// The choice, which is the same on all ranks.
 std::string chosen(const Trial& trial, Options o) {
   const auto& world = testing::world();
-  const ChosenTopology usual = usual_of(trial);
+  const ChosenTopology usual = usual_of(trial, o);
   o.topology = usual.name;
   fast_train::choose_by_links(world, Group(world), usual, trial, o);
   CHECK(o.measure_s == Options().measure_s);
@@ -73,6 +73,12 @@ TEST_CASE("without a measurement, the choice by hosts stays") {
   Options given = quick();
   given.trainer.worker.weights = WeightRule::metropolis;
   CHECK(chosen(trial, given) == "base2");
+}
+
+TEST_CASE("links do not change in which steps sites exchange") {
+  Options o = quick();
+  o.rule.name = "awc_gasloc";
+  CHECK(chosen(trial_of(testing::world().size(), 1e3, 0.5), o) == "sites");
 }
 
 TEST_CASE("ranks whose options differ measure nothing and wait for nobody") {
@@ -114,8 +120,9 @@ TEST_CASE("a step that fails on one rank ends the choice on all") {
   };
   Options o = quick();
   const Group ranks(testing::world());
-  CHECK_THROWS_WITH(fast_train::choose_by_links(testing::world(), ranks, usual_of(trial), trial, o),
-                    ContainsSubstring("no such model"));
+  CHECK_THROWS_WITH(
+      fast_train::choose_by_links(testing::world(), ranks, usual_of(trial, o), trial, o),
+      ContainsSubstring("no such model"));
 }
 
 TEST_CASE("hosts alone choose for other topologies and on one host") {

@@ -72,6 +72,8 @@ TEST_CASE("a topology suits a rule that runs on it without a notice") {
   CHECK_FALSE(suits("ring", hosts, use_of("pairwise")));
   CHECK_FALSE(suits("hypercube", hosts_of({3}), use_of("awc")));
   CHECK_FALSE(suits("nonsense", hosts, use_of("awc")));
+  // It would exchange between sites in every second step, not in every 50th.
+  CHECK_FALSE(suits("hierarchical_one_peer", hosts, use_of("awc_gasloc")));
 }
 
 TEST_CASE("every rule gets a topology that it runs on, and a notice only where none does without") {
@@ -81,7 +83,7 @@ TEST_CASE("every rule gets a topology that it runs on, and a notice only where n
       const TopologyUse use = use_of(std::string(name));
       const std::vector<int> hosts = hosts_of(counts);
       if (use.rule.needs_sites && counts.front() != counts.back()) {
-        CHECK_THROWS_WITH(choose_topology(hosts, use), Contains("name a topology"));
+        CHECK_THROWS_WITH(choose_topology(hosts, use), Contains("as many workers on each host"));
         continue;
       }
       INFO(name << " on " << counts.size() << " hosts of " << counts.front());

@@ -29,6 +29,8 @@ TopologyUse use_of(const Options& o) {
 std::string why_not_measured(const Trial& trial, const Options& o) {
   const tools::HostSizes sizes(trial.hosts);
   if (o.measure_s == 0) return "--measure-s 0";
+  if (use_of(o).rule.needs_sites)
+    return "another topology would change the steps between exchanges";
   if (!sizes.are_equal()) return "plans need as many workers on each host";
   if (o.no_placement) return "plans place the ranks, and --no-placement forbids it";
   if (o.trainer.worker.weights != WeightRule::automatic || o.trainer.worker.lazy_weights)

@@ -26,13 +26,15 @@ struct TopologyUse {
 
 /// Several hosts: hierarchical_one_peer with as many workers on each, base2 with one on each, else
 /// hierarchical, which does not change from round to round. One host: torus2d. If the rule does not
-/// fit that topology, the next one that it fits. Pure: every worker comes to the same result from
-/// Group::hosts(). Throws Error(topology) if the rule fits none.
+/// fit that topology, the next one that it fits. A rule that needs sites gets the topology sites.
+/// Pure: every worker comes to the same result from Group::hosts(). Throws Error(topology) if the
+/// rule fits none.
 ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const TopologyUse& use);
 
 /// Whether another choice may be that topology: the rule runs on it without a notice and, with a
 /// staleness above 0, it does not change from round to round. False for a name that is unknown or
-/// not for so many workers. Pure.
+/// not for so many workers, and for rules that need sites: another choice would change how many
+/// steps lie between their exchanges. Pure.
 bool suits(const std::string& topology, const std::vector<int>& host_of_rank,
            const TopologyUse& use);
 

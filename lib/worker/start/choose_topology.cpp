@@ -66,6 +66,12 @@ std::optional<bool> fits(const std::string& name, const std::vector<int>& host_o
   return std::nullopt;
 }
 
+const char* advice(const algorithm::Declaration& rule) {
+  return rule.needs_sites ? "start as many workers on each host, name a file of sites with "
+                            "workers_per_site, or choose another algorithm"
+                          : "name a topology, or choose another algorithm or other weights";
+}
+
 }  // namespace
 
 ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const TopologyUse& use) {
@@ -79,14 +85,14 @@ ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const Topol
     if (*without_notice) break;
   }
   require(best.has_value(), ErrorKind::topology,
-          "choose_topology: algorithm {} fits none of the topologies that auto tries on {}; name a "
-          "topology, or choose another algorithm or other weights",
-          use.rule.name, counts.text());
+          "choose_topology: algorithm {} fits none of the topologies that auto tries on {}; {}",
+          use.rule.name, counts.text(), advice(use.rule));
   return {best->name, fmt::format("{}: {}", counts.text(), best->advantage), counts.text()};
 }
 
 bool suits(const std::string& topology, const std::vector<int>& host_of_rank,
            const TopologyUse& use) {
+  if (use.rule.needs_sites) return false;
   if (!fits(topology, host_of_rank, use).value_or(false)) return false;
   if (use.staleness == 0) return true;
   const auto workers = static_cast<int>(host_of_rank.size());
