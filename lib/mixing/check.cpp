@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 #include <fast/mixing/check.hpp>
 #include <fast/mixing/spectrum.hpp>
+#include <fast/topology/graphs.hpp>
 
 namespace fast {
 namespace {
@@ -210,7 +211,9 @@ MixingCheck check_mixing(const Schedule& schedule, WeightRule rule, bool lazy) {
 void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const MixingNeeds& needs,
                     const std::string& algorithm) {
   const MixingCheck found = check_mixing(schedule, rule, lazy);
-  const bool holds = (found.rows || !needs.rows) && (found.columns || !needs.columns) &&
+  const bool columns =
+      (found.columns || !needs.columns) && (found.columns_on_average || !needs.columns_on_average);
+  const bool holds = (found.rows || !needs.rows) && columns &&
                      (found.symmetric || !needs.symmetric) &&
                      (found.connected || !needs.connected) && found.nonnegative;
   const auto refuse = [&](const std::string& why) {
@@ -225,6 +228,11 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
     if (needs.complete && !found.complete) {
       refuse("not every worker reads all others with one weight; choose the topology complete");
     }
+    if (needs.sites && host_edges_of(schedule.at(0)) == HostEdges::Kind::anywhere) {
+      refuse(
+          "it needs rounds within sites and rounds between them; choose sites or "
+          "hierarchical_one_peer");
+    }
     if (needs.eigenvalues_above) {
       refuse(what_is_too_low(schedule, rule, lazy, *needs.eigenvalues_above));
     }
@@ -234,7 +242,7 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
   if (!found.symmetric) only.findings.push_back(found.asymmetry);
   std::erase_if(only.findings, [&](const std::string& finding) {
     const auto about = [&](const char* text) { return finding.find(text) != std::string::npos; };
-    return (about("(its row)") && !needs.rows) || (about("(its column)") && !needs.columns) ||
+    return (about("(its row)") && !needs.rows) || (about("(its column)") && columns) ||
            (about(" and gets ") && !needs.symmetric) || (about("never reach") && !needs.connected);
   });
   refuse(only.findings.front());

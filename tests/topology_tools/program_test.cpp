@@ -272,6 +272,26 @@ TEST_CASE("check says whether an algorithm can run with a file's weights, and wh
   CHECK_THAT(run("check --algorithm d3" + torus).output, Contains("d3"));
 }
 
+// Columns of sites sum to 1 on average over rounds, which is enough for rules that average weights
+// alone, and for rules of sites.
+TEST_CASE("check accepts sites for the rules that run on them") {
+  const std::filesystem::path folder = fresh_folder();
+  const std::string sites = " " + (folder / "sites.toml").string();
+  std::ofstream(folder / "sites.toml") << "schedule = \"sites\"\nevery = 4\nworkers_per_site = 4\n";
+  for (const char* rule : {"awc", "atc", "awc_gasloc"}) {
+    INFO(rule);
+    CHECK(run(std::string("check -n 8 --algorithm ") + rule + sites).status == 0);
+  }
+  const Result sums = run("check -n 8 --algorithm quasi_global_momentum" + sites);
+  CHECK(sums.status == 1);
+  CHECK_THAT(sums.output, Contains("(its column)"));
+  const std::string torus = " " FAST_SOURCE_DIR "/topology/torus2d.toml";
+  const Result elsewhere = run("check -n 16 --algorithm awc_gasloc" + torus);
+  CHECK(elsewhere.status == 1);
+  CHECK_THAT(elsewhere.output, Contains("needs rounds within sites and rounds between them"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("mutated files are accepted or refused with line or key, and nothing crashes") {
   const std::uint64_t seed = test_seed(71);
   INFO("FAST_TEST_SEED=" << seed);

@@ -46,6 +46,8 @@ struct MixingNeeds {
   bool unchanging = false;  ///< one topology, every round the same
   bool pairs = false;       ///< one neighbor at most, with weight 1/2
   bool complete = false;    ///< all others, all with weight 1/N
+  bool columns_on_average = false;
+  bool sites = false;  ///< rounds within sites and rounds between them: see host_edges_of()
   /// All eigenvalues of the (symmetric, unchanging) matrix are above it (to 1e-9).
   std::optional<double> eigenvalues_above{};
 };

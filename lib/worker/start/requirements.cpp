@@ -73,19 +73,19 @@ void require_positive(const Schedule& schedule, const Declaration& rule, Fitting
       rule.name, schedule.name(), smallest);
 }
 
+/// A rule that averages weights alone has no sums that every round must keep.
+bool keeps_mean_on_average(const Declaration& rule) {
+  return rule.mixing == Mixing::doubly_stochastic && rule.payload_vectors == 1 &&
+         (rule.state_vectors == 0 || rule.needs_sites);
+}
+
 /// Refuses weights that do not fit, or notes what they lack where the rule runs all the same.
 void check_weights(const Schedule& schedule, const Declaration& rule, FittingWeights& weights) {
   if (is_met_by_metropolis(rule.mixing) && is_metropolis(schedule, weights.rule)) return;
   const MixingCheck found = check_mixing(schedule, weights.rule, weights.lazy);
   const std::string lacks = missing(found, rule.mixing);
   if (lacks.empty()) return;
-  // A rule that averages weights alone has no sums that every round must keep.
-  const bool weights_alone =
-      rule.payload_vectors == 1 && (rule.state_vectors == 0 || rule.needs_sites);
-  if (rule.mixing == Mixing::doubly_stochastic && weights_alone &&
-      found.doubly_stochastic_on_average()) {
-    return;
-  }
+  if (keeps_mean_on_average(rule) && found.doubly_stochastic_on_average()) return;
   require(rule.mixing == Mixing::doubly_stochastic, ErrorKind::topology,
           "Worker: algorithm {} on {} with {} weights: it needs {}; choose another topology, "
           "other weights or another algorithm",
@@ -124,7 +124,9 @@ MixingNeeds requirements(const Declaration& rule) {
     return needs;
   }
   needs.rows = rule.mixing != Mixing::column_stochastic;
-  needs.columns = true;
+  needs.columns_on_average = true;
+  needs.columns = !keeps_mean_on_average(rule);
+  needs.sites = rule.needs_sites;
   needs.symmetric = rule.mixing == Mixing::symmetric || rule.mixing == Mixing::positive ||
                     rule.mixing == Mixing::matching;
   needs.unchanging = rule.needs_static_topology;
