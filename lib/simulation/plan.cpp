@@ -93,7 +93,7 @@ class Planner {
     add_allreduce(Pattern::doubling_allreduce, "all-reduce (doubling)");
     add_allreduce(Pattern::halving_allreduce, "all-reduce (halving)");
     std::vector<std::string> names = options_.topologies;
-    if (names.empty()) names = planned_topologies();
+    if (names.empty()) names = usual_topologies();
     for (const std::string& name : names) try_topology(name);
     rank();
     return std::move(plan_);
@@ -118,6 +118,11 @@ class Planner {
     candidate.consensus_s = candidate.round_s;
     candidate.effective_neighbors = cluster_.workers();
     plan_.candidates.push_back(candidate);
+  }
+
+  std::vector<std::string> usual_topologies() const {
+    if (rule_.needs_sites) return {"sites", "hierarchical_one_peer"};
+    return planned_topologies();
   }
 
   std::size_t workers() const { return static_cast<std::size_t>(cluster_.workers()); }

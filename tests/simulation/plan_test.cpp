@@ -318,6 +318,19 @@ TEST_CASE("a plan leaves out what its algorithm does not run on or with") {
       std::ranges::any_of(coded.candidates, [](const Candidate& c) { return c.codec == "int4"; }));
 }
 
+TEST_CASE("a plan for a rule of sites has topologies of sites") {
+  Cluster cluster = fast_network();
+  cluster.hosts = 2;
+  cluster.workers_per_host = 2;
+  PlanOptions options = one("");
+  options.topologies = {};
+  options.algorithm = "awc_gasloc";
+  const Plan made = plan(cluster, options);
+  CHECK(made.left_out.empty());
+  CHECK_NOTHROW(found(made, "sites"));
+  CHECK_NOTHROW(found(made, "hierarchical_one_peer"));
+}
+
 TEST_CASE("a plan leaves out the staleness at which its algorithm does not run") {
   PlanOptions options = one("base2");
   options.algorithm = "push_sum";

@@ -16,7 +16,8 @@ namespace fast::simulation {
 
 /// What to compare.
 struct PlanOptions {
-  std::vector<std::string> topologies;  ///< names or files; empty: planned_topologies()
+  /// Names or files; empty: planned_topologies(), or those of a rule that needs sites.
+  std::vector<std::string> topologies;
   std::vector<std::int64_t> staleness = {0, 1};
   std::vector<std::string> codecs = {"identity", "bf16", "int8"};
   std::string algorithm = "awc";
