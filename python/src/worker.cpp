@@ -138,11 +138,13 @@ class PythonWorker {
   }
 
  private:
+  /// The library refuses a model without tensors.
   void require_same_device(const std::vector<TensorView>& moved) const {
     const Device now = device_of(moved), before = device_of(own_.views);
-    require(now == before, ErrorKind::argument,
-            "Worker.rebind: {} is in {}, the worker was made with tensors in {}; make a new Worker",
-            describe(moved.front()), describe(now), describe(before));
+    if (moved.empty() || now == before) return;
+    fail(ErrorKind::argument,
+         "Worker.rebind: {} is in {}, the worker was made with tensors in {}; make a new Worker",
+         describe(moved.front()), describe(now), describe(before));
   }
 
   Tensors own_;

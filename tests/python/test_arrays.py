@@ -209,6 +209,11 @@ def test_memory_may_move_if_the_worker_knows():
     assert fast.local.run(2, work) == [(0, 0.5), (1, 0.5)]
 
 
+def test_rebind_refuses_a_model_without_arrays():
+    with pytest.raises(fast.ArgumentError, match="parameters: the model has none"):
+        fast.local.run(1, lambda: fast.Worker({"x": np.zeros(3)}).rebind({}))
+
+
 def replaced(model):
     model["deep"]["w"] = model["deep"]["w"] - 0.1
 
