@@ -119,10 +119,10 @@ class _Weights:
         import numpy as np
 
         if _are_on_one_processor(arrays):
-            made = _copier(donate)(arrays)
-            memory = [_memory_of(array) for array in made]
+            arrays = _copier(donate)(_apart(arrays) if donate else arrays)
+            memory = [_memory_of(array) for array in arrays]
             if all(one is not None for one in memory):
-                return cls(memory, made)
+                return cls(memory, arrays)
         return cls([np.array(array) for array in arrays], None)
 
     def copy(self) -> _Weights:
@@ -146,6 +146,13 @@ def _copier(donate: bool) -> Callable[[list[Any]], list[Any]]:
 
     compiled: Callable[[list[Any]], list[Any]] = jax.jit(copied, donate_argnums=0 if donate else ())
     return compiled
+
+
+def _apart(arrays: list[Any]) -> list[Any]:
+    """Each with memory of its own: JAX refuses to use up the same memory twice."""
+    first: dict[int, int] = {}
+    return [array if first.setdefault(array.unsafe_buffer_pointer(), place) == place else array.copy()
+            for place, array in enumerate(arrays)]
 
 
 def _are_on_one_processor(arrays: list[Any]) -> bool:

@@ -261,6 +261,28 @@ def test_leaves_that_are_the_same_array_are_averaged_apart():
     assert fast.local.run(2, work) == [([0.5] * 3, [1.5] * 3)] * 2
 
 
+def test_leaves_that_are_the_same_array_may_be_donated():
+    def work():
+        one = jnp.full(3, float(fast.rank()))
+        worker = fast.Worker({"a": one, "b": one, "c": one + 1}, "complete", initial="as_is", deadline=20)
+        combined = worker.combine({"a": one, "b": one, "c": one + 1}, donate=True)
+        assert one.is_deleted()
+        combined = worker.combine({"a": combined["a"], "b": combined["a"] + 1, "c": combined["a"]}, donate=True)
+        return [combined[name].tolist() for name in "abc"]
+
+    assert fast.local.run(2, work) == [[[0.5] * 3, [1.5] * 3, [0.5] * 3]] * 2
+
+
+def test_donated_params_whose_memory_numpy_does_not_share_are_averaged_in_copies(monkeypatch):
+    monkeypatch.setattr(jax_model, "_memory_of", lambda array: None)
+
+    def work():
+        mine = {"x": jnp.full(3, float(fast.rank()))}
+        return fast.Worker(mine, "complete", initial="as_is", deadline=20).combine(mine, donate=True)["x"].tolist()
+
+    assert fast.local.run(2, work) == [[0.5] * 3] * 2
+
+
 @pytest.mark.parametrize("donate", [False, True])
 def test_arrays_elsewhere_are_averaged_in_copies(donate, monkeypatch):
     """As those of a GPU, or of several devices."""
