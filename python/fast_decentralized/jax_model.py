@@ -109,9 +109,10 @@ class JaxReplica(Replica):
 class _Weights:
     """Arrays whose memory the library may change until arrays() is called."""
 
-    def __init__(self, memory: list[Any], arrays: list[Any] | None) -> None:
+    def __init__(self, memory: list[Any], arrays: list[Any] | None, shardings: list[Any] | None = None) -> None:
         self.memory = memory  # arrays of NumPy
         self._arrays = arrays  # arrays of JAX over this memory; None: the memory is a copy of NumPy's
+        self._shardings = shardings or []  # of the arrays that the memory is a copy of
 
     @classmethod
     def copied(cls, arrays: list[Any], donate: bool) -> _Weights:
@@ -123,17 +124,17 @@ class _Weights:
             memory = [_memory_of(array) for array in arrays]
             if all(one is not None for one in memory):
                 return cls(memory, arrays)
-        return cls([np.array(array) for array in arrays], None)
+        return cls([np.array(array) for array in arrays], None, [_sharding_of(array) for array in arrays])
 
     def copy(self) -> _Weights:
         if self._arrays is None:
-            return _Weights([array.copy() for array in self.memory], None)
+            return _Weights([array.copy() for array in self.memory], None, self._shardings)
         return _Weights.copied(self._arrays, donate=False)
 
     def arrays(self) -> list[Any]:
-        import jax.numpy
-
-        return [jax.numpy.array(array) for array in self.memory] if self._arrays is None else self._arrays
+        if self._arrays is not None:
+            return self._arrays
+        return [_array_at(sharding, array) for sharding, array in zip(self._shardings, self.memory)]
 
 
 @functools.lru_cache(maxsize=None)
@@ -146,6 +147,18 @@ def _copier(donate: bool) -> Callable[[list[Any]], list[Any]]:
 
     compiled: Callable[[list[Any]], list[Any]] = jax.jit(copied, donate_argnums=0 if donate else ())
     return compiled
+
+
+def _sharding_of(array: Any) -> Any:
+    """The devices that the user has chosen for an array. None: JAX has."""
+    is_chosen = array.committed if hasattr(array, "committed") else array._committed
+    return array.sharding if is_chosen else None
+
+
+def _array_at(sharding: Any, array: Any) -> Any:
+    import jax
+
+    return jax.numpy.array(array) if sharding is None else jax.device_put(array, sharding)
 
 
 def _apart(arrays: list[Any]) -> list[Any]:

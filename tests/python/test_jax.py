@@ -1,4 +1,9 @@
 """Pytrees of JAX arrays: functional."""
+import os
+import pathlib
+import subprocess
+import sys
+
 import fast_decentralized as fast
 import numpy as np
 import pytest
@@ -301,3 +306,12 @@ def test_arrays_elsewhere_are_averaged_in_copies(donate, monkeypatch):
         return [x] * 3, [1.0] * 2
 
     assert fast.local.run(2, work) == [[weights(0.5), weights(0.5 + rank), weights(1.0)] for rank in range(2)]
+
+
+def test_arrays_return_to_the_devices_that_they_were_on():
+    """JAX has as many devices as it is told at its start."""
+    program = pathlib.Path(__file__).resolve().parent / "programs" / "shards.py"
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=3"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["x [0.5, 0.5, 0.5, 0.5] [0, 2] True", "y [0.5, 0.5] [1] True", "z [0.5, 0.5] [0] False"] * 2
