@@ -7,6 +7,7 @@ that the others end too. An error that every rank raises is printed by one of th
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import itertools
 import logging
@@ -15,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import weakref
 from typing import Any, Callable, NoReturn
 
@@ -24,7 +26,7 @@ _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
 _apart: _core.Group | None = None
 _failed = _quiet = False
-_has_failed_thread = False  # an exception has ended a thread that trains, but not the program
+_has_failed_thread = False  # an exception has ended a thread that trains, or a worker's end, but not the program
 _is_over = False  # the program has ended while a daemon thread trained
 _failed_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # whose workers were announced as failed
 _failure: BaseException | None = None  # of a worker, in a program that may go on nevertheless
@@ -184,9 +186,10 @@ def abandon_all(of_thread: int | None = None, error: BaseException | None = None
 
 
 def close_all(of_thread: int | None = None) -> None:
-    """Ends the workers (of a thread), the newest first."""
-    for worker in _remembered(of_thread):
-        worker.close()
+    """Ends the workers (of a thread), the newest first. When one raises, the others end all the same."""
+    with contextlib.ExitStack() as ends:
+        for worker in reversed(_remembered(of_thread)):
+            ends.callback(worker.close)
 
 
 def _remembered(of_thread: int | None) -> list[Any]:
@@ -355,7 +358,7 @@ def _leave() -> None:
     _tell_failure()
     if not _stop_threads():
         return  # without MPI_Finalize, as its memory is in use; _end_with_status() ends the process
-    close_all()
+    _close_at_end()
     _give_up_changed_groups()
     _world = _apart = None
     _communicators.clear()
@@ -363,6 +366,17 @@ def _leave() -> None:
         leaving, _mpi = _mpi, None
         leaving.leave(_failed or _has_failed_thread)
         torchrun.leave(_failed or _has_failed_thread)
+
+
+def _close_at_end() -> None:
+    """Python would go on after what a worker raises here, and end with status 0."""
+    global _has_failed_thread
+    try:
+        close_all()
+    except Exception as error:
+        _has_failed_thread = True
+        if not is_reported_elsewhere(error):
+            traceback.print_exception(error)
 
 
 def end_quietly() -> None:

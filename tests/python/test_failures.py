@@ -130,6 +130,12 @@ def test_a_failure_in_a_thread_ends_all_ranks(how):
     assert "trained" not in done.stdout and done.stdout.count("at the end") == 3, done.stdout
 
 
+def test_a_worker_that_fails_at_the_end_of_the_program_ends_all_ranks():
+    done, statuses = statuses_of(3, "fails_at_the_end.py")
+    assert statuses == {0: 1, 1: 1, 2: 1}, done.stderr
+    assert done.stderr.count("RuntimeError: a kernel failed") == done.stderr.count("Traceback") == 1, done.stderr
+
+
 @pytest.mark.parametrize("how", ["ranks", "local"])
 def test_a_program_that_ends_while_a_daemon_thread_trains_says_so(how):
     ranks = 3 if how == "ranks" else 1

@@ -111,6 +111,21 @@ def test_a_worker_whose_callback_refers_to_it_is_freed(what):
     assert fast.local.run(1, work) == [True]
 
 
+def test_a_worker_that_fails_at_its_end_leaves_no_other_open():
+    made = []
+
+    def fails():
+        raise RuntimeError("no device")
+
+    def work():
+        made.extend(fast.Worker({"x": np.zeros(3)}, deadline=20) for _ in range(2))
+        made[1]._model.settle = fails
+
+    with pytest.raises(RuntimeError, match="no device"):
+        fast.local.run(1, work)
+    assert [worker.is_closed for worker in made] == [True, True]
+
+
 def test_a_closed_worker_says_so():
     def work():
         with fast.Worker({"x": np.zeros(3)}) as worker:
