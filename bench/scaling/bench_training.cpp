@@ -1,7 +1,7 @@
 // Trains a network of fast::nn by one of the methods of bench_scaling, so that the accuracy of a
 // parameter server can be compared. The row has the test accuracy of the workers' mean weights, or
-// their mean test loss for float targets. With --curve there is a row for each epoch, with its
-// seconds. Rows leave the slow worker out. With --out, rank 0 saves the mean model.
+// their mean test loss if the loss is not cross_entropy. With --curve there is a row for each
+// epoch, with its seconds. Rows leave the slow worker out. With --out, rank 0 saves the mean model.
 // studies/thesis/run.sh, studies/storms/run.sh and bench/scaling/scaling.sh run it.
 #include <algorithm>
 #include <cmath>
@@ -153,7 +153,7 @@ class Replica {
     optimizer_.step(network_.parameters(), network_.gradients());
   }
 
-  /// The share of right answers, or the mean loss for float targets.
+  /// The share of right answers for cross_entropy, else the mean loss.
   std::pair<const char*, double> tested(const data::Splits& splits) {
     data::Loader loader(splits.test, splits.normalization, test_batch);
     double correct = 0, loss = 0;
@@ -163,7 +163,8 @@ class Replica {
       loss += result.sum;
     }
     const auto samples = static_cast<double>(splits.test.size());
-    if (splits.test.targets().empty()) return {"test_accuracy_mean_model", correct / samples};
+    if (network_.spec().loss.kind == nn::Loss::cross_entropy)
+      return {"test_accuracy_mean_model", correct / samples};
     return {"test_loss_mean_model", loss / samples};
   }
 
@@ -177,6 +178,7 @@ class Replica {
 
 data::Splits load(const Options& o) {
   data::LoadOptions how;
+  if (o.loss == "cross_entropy") how.targets = data::TargetKind::classes;
   if (o.loss == "mse" || o.loss == "huber") how.targets = data::TargetKind::numbers;
   data::Splits splits = data::load(o.data, how);
   if (o.samples > 0) splits.train = splits.train.slice(0, std::min(o.samples, splits.train.size()));

@@ -33,7 +33,18 @@ def write_line(path):
     """Targets that are a linear function of the inputs."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(SAMPLES + TESTS, INPUTS)).astype(np.float32)
-    y = (x @ rng.uniform(-1, 1, (INPUTS, OUTPUTS)) + 0.3).astype(np.float32)
+    return write(path, x, (x @ rng.uniform(-1, 1, (INPUTS, OUTPUTS)) + 0.3).astype(np.float32))
+
+
+def write_labels(path, largest):
+    """0 or `largest`, by the sign of a linear function of the inputs."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(SAMPLES + TESTS, INPUTS)).astype(np.float32)
+    return write(path, x, np.where(x @ rng.uniform(-1, 1, INPUTS) > 0, largest, 0).astype(np.int32))
+
+
+def write(path, x, y):
+    """The test part."""
     np.savez(path, x_train=x[:SAMPLES], y_train=y[:SAMPLES], x_test=x[SAMPLES:], y_test=y[SAMPLES:])
     return x[SAMPLES:], y[SAMPLES:]
 
@@ -100,6 +111,20 @@ class TrainingTest(unittest.TestCase):
         for loss, of in (("mse", np.square), ("huber", huber)):
             model, row = self.train("server", 2, "--loss", loss, "--epochs", "3")
             self.assertAlmostEqual(row["test_loss_mean_model"], np.mean(of(outputs(model, self.x) - self.y)), places=5)
+
+    def test_labels_of_binary_cross_entropy_have_a_loss_in_the_row(self):
+        x, y = write_labels(self.place / "line.npz", 1)
+        model, row = self.train("none", 1, "--loss", "binary_cross_entropy", "--epochs", "3")
+        logits = outputs(model, x)[:, 0]
+        self.assertAlmostEqual(row["test_loss_mean_model"], np.mean(np.logaddexp(0, logits) - logits * y), places=5)
+        self.assertNotIn("test_accuracy_mean_model", row)
+
+    def test_labels_of_cross_entropy_may_be_above_those_of_automatic_classes(self):
+        x, y = write_labels(self.place / "line.npz", 1000)
+        model, row = self.train("none", 1, "--loss", "cross_entropy", "--epochs", "20")
+        accuracy = np.mean(outputs(model, x).argmax(1) == y)
+        self.assertAlmostEqual(row["test_accuracy_mean_model"], accuracy)
+        self.assertGreater(accuracy, 0.5)
 
     def test_float_targets_are_learned_by_mse(self):
         model, row = self.train("none", 1, "--epochs", "1")
