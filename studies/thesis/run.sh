@@ -8,6 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 only=
 [[ ${1:-} != --* ]] || { only=$1 && shift; }
+[[ $only =~ ^(|--small|--rounds)$ ]] || { echo "thesis: there is no $only; --small and --rounds are the options" >&2; exit 1; }
 bin=$(readlink -f "${1:-build/release/bin}")
 folder=${2:-build/thesis}
 sets="gray color" seeds="1 2 3" workers="2 4 8" samples=${SAMPLES:-4000} tests=2000 epochs=3 rounds=25 repeats=3 rates="0.03 0.1"

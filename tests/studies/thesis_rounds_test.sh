@@ -19,6 +19,11 @@ echo '[{"round_ms": 41}]' >"$2"
 END
 export PATH=$place/path:$PATH
 
+# An unknown option does not start the whole study.
+! "$root/studies/thesis/run.sh" --round "$place/bin" "$place/none" >"$place/out" 2>&1 || fail "it took --round" "$place/out"
+grep -q 'there is no --round;' "$place/out" || fail "it does not say why" "$place/out"
+[[ ! -e $place/none ]] || fail "it began" "$place/out"
+
 # A study that ends at its first training has all rounds: 3 of 6 methods on 1, 2, 4 and 8 workers.
 ! "$root/studies/thesis/run.sh" "$place/bin" "$place/whole" >"$place/out" 2>&1 || fail "it did not end" "$place/out"
 rounds=("$place"/whole/rounds/*.json)
