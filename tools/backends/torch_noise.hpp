@@ -10,17 +10,28 @@
 
 namespace backends {
 
+/// Elements first, first + stride, ... of a tensor. Others are not copied from its device.
+template <class T>
+std::vector<T> every(const at::Tensor& tensor, std::size_t first, std::size_t stride) {
+  const auto begin = static_cast<std::int64_t>(first), step = static_cast<std::int64_t>(stride);
+  const at::Tensor taken =
+      tensor.detach().flatten().slice(0, begin, c10::nullopt, step).cpu().contiguous();
+  return {taken.data_ptr<T>(), taken.data_ptr<T>() + taken.numel()};
+}
+
 /// As nn::noise_of_model(), of tensors one after the other.
 template <class T>
 std::uint64_t noise_of_parameters(const std::vector<at::Tensor>& parameters) {
   std::size_t count = 0, next = 0, first = 0;
   for (const at::Tensor& tensor : parameters) count += static_cast<std::size_t>(tensor.numel());
+  const std::size_t stride = fast::nn::noise_stride(count);
   std::uint64_t noise = 0;
   for (const at::Tensor& tensor : parameters) {
-    const at::Tensor dense = tensor.detach().cpu().contiguous();
-    const std::size_t end = first + static_cast<std::size_t>(dense.numel());
-    for (; next < end; next += fast::nn::noise_stride(count))
-      noise = fast::mixed_seed(noise, fast::nn::bits_of(dense.data_ptr<T>()[next - first]), 0);
+    const std::size_t end = first + static_cast<std::size_t>(tensor.numel());
+    const std::vector<T> chosen =
+        next < end ? every<T>(tensor, next - first, stride) : std::vector<T>{};
+    for (const T value : chosen) noise = fast::mixed_seed(noise, fast::nn::bits_of(value), 0);
+    next += chosen.size() * stride;
     first = end;
   }
   return noise;
