@@ -139,6 +139,8 @@ class Checker:
         if answer is None:
             return self.fault("no answer", sent, answer)
         self.count(answer.status)
+        if answer.is_last != verdict.ends:  # requests behind it would have no answer
+            self.fault(f"the connection {'ends' if answer.is_last else 'goes on'}", sent, answer)
         if answer.status >= 400:
             self.check_reason(answer, request.method != "HEAD", sent)
         if verdict.statuses:
