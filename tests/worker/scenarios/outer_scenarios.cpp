@@ -195,7 +195,11 @@ void keep_the_mean(const Group& group, const OuterCase& c, std::uint64_t seed) {
   }
   worker.await_finish();
   const double center = c.grows ? moved : mean;
-  const double exact = c.staleness == 0 ? (c.coarse ? 0.3 : 1e-2) : mean + 1e-2;
+  // A message makes good what the code of the one before it has lost. awc_gasloc reads both with
+  // other weights, so that a part of each loss stays: over 540 rounds, losses of .06 with weights
+  // that differ by .2 add up to a standard deviation of .3.
+  const double coarse = c.rule == "awc_gasloc" ? 1 : 0.3;
+  const double exact = c.staleness == 0 ? (c.coarse ? coarse : 1e-2) : mean + 1e-2;
   const auto within = [&](std::pair<double, double> found, double tolerance, const char* tensor) {
     expect_between(found, center - tolerance, center + tolerance, what + ": " + tensor);
   };
