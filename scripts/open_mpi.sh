@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds FAST with Open MPI instead of MPICH, and runs the tests of it, on a Debian 12 of its own (scripts/bare_machine.sh):
 # both cannot be the default of one machine. Left out, to save time: LibTorch, dlib, SimGrid, the notebooks, nats-server.
-# CMake says so. Tests that need MPICH are skipped by it. Without CTEST OPTIONS, it runs those of the labels unit and mpi, but
+# CMake says so. Tests that need MPICH are skipped by it. Without CTEST OPTIONS, it runs those of the labels unit, mpi and python, but
 # not chaos: random failures; and srun --mpi=pmix (slurm_pmix_test). Needs root, 1.3 GB of disk before the build, and Debian's
 # archive.
 # Status 77, with the reason, where it cannot run.
@@ -96,7 +96,7 @@ if [[ $# -gt 0 ]]; then
   run_tests "$@"
 else
   status=0
-  run_tests -L 'unit|mpi' -LE chaos || status=$?
+  run_tests -L 'unit|mpi|python' -LE chaos || status=$?
   run_tests -C full -R '^slurm_pmix_test$' || status=$?
   exit $status
 fi

@@ -1,6 +1,7 @@
 """Golden trajectories (tests/data/golden.json) through the Python package."""
 import json
 import pathlib
+import tempfile
 
 import fast_decentralized as fast
 import numpy as np
@@ -17,6 +18,19 @@ def title(case):
     return f"{case['algorithm']}-{case['workers']}-{len(case['weights'])}"
 
 
+def topology_of(case):
+    """Matrices, one a round; or a file of sites, which says what each round is."""
+    if "sites" in case:
+        sites = case["sites"]
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(f"schedule = 'sites'\nevery = {sites['every']}\nworkers_per_site = {sites['workers']}\n"
+                       f"links = {sites['links']}\n")
+            file.flush()
+            return fast.topologies.topology(file.name)
+    rounds = [np.array(matrix) for matrix in case["weights"]]
+    return rounds if len(rounds) > 1 else rounds[0]
+
+
 def run(case, tolerance=1e-10):
     """One worker's part. Returns the largest difference, relative to the largest value of its round."""
     me, parameters = fast.rank(), dict(case["parameters"])
@@ -27,8 +41,7 @@ def run(case, tolerance=1e-10):
     a, b, x = (np.array(case[name][me]) for name in ("a", "b", "start"))
     moved, worst = np.zeros_like(x), 0.0
     rates = case.get("rates", [case["lr"]] * case["rounds"])
-    rounds = [np.array(matrix) for matrix in case["weights"]]
-    worker = fast.Worker({"x": x}, rounds if len(rounds) > 1 else rounds[0], algorithm=case["algorithm"],
+    worker = fast.Worker({"x": x}, topology_of(case), algorithm=case["algorithm"],
                          algorithm_option=parameters, initial="as_is", deadline=30)
     for t in range(case["rounds"]):
         with worker.round(learning_rate=rates[t]):
