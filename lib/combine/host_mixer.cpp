@@ -60,12 +60,12 @@ std::optional<std::uint32_t> HostMixer::rounding_key(int k) const {
 void HostMixer::begin_message(const Pass& pass) {
   ++messages_;
   writers_.clear();
-  const codec::CodedLayout& coded = coded_in(pass.info.round);
+  const codec::CodedLayout& message = coded(pass.info.round);
   for (int k = 0; k < declared().payload_vectors; ++k) {
     std::byte* vector = pass.next->vector(k);
-    if (coded.kind() == codec::Kind::sparse)
-      writers_.emplace_back(coded.sparse(), vector, rounding_key(k));
-    if (coded.kind() == codec::Kind::selected) codec::write_combination(vector, pass.info.round);
+    if (message.kind() == codec::Kind::sparse)
+      writers_.emplace_back(message.sparse(), vector, rounding_key(k));
+    if (message.kind() == codec::Kind::selected) codec::write_combination(vector, pass.info.round);
   }
 }
 
@@ -77,7 +77,7 @@ void HostMixer::run(const Pass& pass) {
   const auto sweep = [&]<class Stored>(const codec::Piece& piece, Stored) {
     SegmentSweep<Stored>(*this, pass, piece).run();
   };
-  for (const codec::Piece& piece : coded_in(pass.info.round).pieces()) {
+  for (const codec::Piece& piece : coded(pass.info.round).pieces()) {
     switch (piece.segment.dtype) {
       case DType::f32:
         sweep(piece, float{});

@@ -40,10 +40,10 @@ class Mixer {
 
   const ModelMemory& memory() const { return *memory_; }
   const ParameterLayout& layout() const { return memory_->layout(); }
-  /// Of a payload's vectors; where the selection is not always the same, of those with all entries.
-  const codec::CodedLayout& coded() const { return coded_; }
-  const codec::CodedLayout& coded_in(std::int64_t combination) const {
-    return part_ && !declared().selection.is_whole(combination) ? *part_ : coded_;
+  /// Of a payload's vectors in a combination; without one, of those with all entries.
+  const codec::CodedLayout& coded(std::optional<std::int64_t> combination = {}) const {
+    const bool part = part_ && combination && !declared().selection.is_whole(*combination);
+    return part ? *part_ : coded_;
   }
   MessageScalars& scalars() { return scalars_; }
   /// The model has moved in memory.

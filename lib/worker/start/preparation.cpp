@@ -34,7 +34,7 @@ PayloadShape shape_of(combine::Mixer& mixer, const WorkerOptions& options) {
   const algorithm::Declaration& declared = options.algorithm.declaration();
   const bool weights_apart =
       declared.publishes_weights_apart || options.codec.kind != codec::Kind::identity;
-  const std::size_t whole = mixer.coded().size_bytes(), part = mixer.coded_in(0).size_bytes();
+  const std::size_t whole = mixer.coded().size_bytes(), part = mixer.coded(0).size_bytes();
   return {std::max(whole, part),
           declared.payload_vectors,
           mixer.scalars().count(),
