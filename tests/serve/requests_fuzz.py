@@ -160,7 +160,7 @@ class Checker:
         if not answers and b"\n" in sent[:8000]:
             self.fault("no answer", sent, None)
         for answer in answers:
-            unknown_encoding = answer.status == 501 and re.search(rb"\r\nTransfer-Encoding:", sent, re.IGNORECASE)
+            unknown_encoding = answer.status == 501 and is_chunked(sent)
             if answer.status >= 400:
                 self.check_reason(answer, b"HEAD" not in sent[:8], sent)
             if answer.status != 200 and not 400 <= answer.status < 500 and not unknown_encoding:
@@ -187,7 +187,8 @@ class Checker:
 
 
 def is_chunked(sent):
-    return re.search(rb"\r\nTransfer-Encoding:", sent, re.IGNORECASE) is not None
+    """Whether it has this field. A line feed alone may end a line (RFC 9112, 2.2)."""
+    return re.search(rb"\nTransfer-Encoding:", sent, re.IGNORECASE) is not None
 
 
 def readings(sent, answer):
