@@ -9,7 +9,7 @@ import threading
 
 import fast_decentralized as fast
 import pytest
-from fast_decentralized import torchrun
+from fast_decentralized import implementation, torchrun
 from fast_decentralized.process_manager import Server
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs/averages.py"
@@ -26,6 +26,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def require_mpich():
+    if implementation.of_this_package() == "Open MPI":
+        pytest.skip("torchrun connects ranks of MPICH only")
+
+
 def start(rank, ranks, port, *arguments, **changes):
     environment = {name: value for name, value in os.environ.items() if not is_of_a_launcher(name)}
     environment |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
@@ -36,6 +41,7 @@ def start(rank, ranks, port, *arguments, **changes):
 
 def run(ranks, *arguments, **changes):
     """The last rank comes first."""
+    require_mpich()
     port = free_port()
     processes = [start(rank, ranks, port, *arguments, **changes) for rank in reversed(range(ranks))][::-1]
     try:
@@ -63,6 +69,7 @@ def test_a_rank_that_fails_ends_all(how, text, own):
 @pytest.mark.parametrize("how", ["", "raise"])
 def test_torchrun_starts_four_ranks(tmp_path, how):
     """PyTorch 1.13 on Python 3.11 needs --redirects and --tee, for one rank at least."""
+    require_mpich()
     torch = pytest.importorskip("torch")
     redirects = ["--redirects", "0:1", "--tee", "0:1", "--log_dir", tmp_path] if torch.__version__.startswith("1.") else []
     environment = {name: value for name, value in os.environ.items() if not is_of_a_launcher(name)}
@@ -76,6 +83,13 @@ def test_torchrun_starts_four_ranks(tmp_path, how):
     assert done.returncode == 0, done.stdout + done.stderr
     lines = re.findall(r"rank \d of 4 has .*", done.stdout)
     assert sorted(lines) == [f"rank {rank} of 4 has 1.5" for rank in range(4)], done.stdout + done.stderr
+
+
+@pytest.mark.skipif(implementation.of_this_package() != "Open MPI", reason="for Open MPI")
+def test_ranks_of_open_mpi_are_refused():
+    process = start(0, 2, free_port())
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 1 and errors.count("torchrun: this package uses Open MPI") == 1, errors
 
 
 @pytest.mark.parametrize("change, expected", [({}, True), ({"WORLD_SIZE": "1"}, False), ({"PMI_RANK": "0"}, False),
@@ -150,6 +164,7 @@ def test_a_variable_that_is_no_number_is_told_once(name, value, required):
 
 
 def test_a_rank_beyond_the_world_is_refused():
+    require_mpich()
     environment = {**WORLD, "RANK": "2"}
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if is_of_a_launcher(name)]:
