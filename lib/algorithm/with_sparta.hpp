@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fast/core/error.hpp>
-#include <utility>
 
 #include "algorithm/rules/sparta.hpp"
 
@@ -19,8 +18,8 @@ struct WithSparta {
   Declaration declare() const {
     Declaration declared = outer.declare();
     declared.publishes_weights_apart = true;
-    declared.selection = between.selection();
-    declared.selection.whole_every = std::exchange(declared.combine_every, 1);
+    declared.selection = selection();
+    declared.combine_every = 1;
     declared.why_synchronous =
         "workers of different rounds would read messages of sparta for those of an outer step";
     declared.parameters +=
@@ -51,9 +50,12 @@ struct WithSparta {
   }
 
  private:
-  bool is_outer(const RoundInfo& info) const {
-    return info.round % outer.options.period == outer.options.period - 1;
+  Selection selection() const {
+    Selection selection = between.selection();
+    selection.whole_every = outer.options.period;
+    return selection;
   }
+  bool is_outer(const RoundInfo& info) const { return selection().is_whole(info.round); }
 };
 
 /// Of all rules with this option.

@@ -82,7 +82,6 @@ class Choco {
 
  private:
   Sparsity sparsity() const { return {options_.top_k, options_.fraction}; }
-
   ChocoOptions options_;
   Resynchronization resynchronization_;
   TopK largest_;
