@@ -1,10 +1,9 @@
 """Seconds of a round, and of training to an accuracy."""
-import json
 import pathlib
-import subprocess
 
 from accuracy.cases import ALONE, EXCHANGES, MODELS
 from runs import RunFailed
+from scaling.simulator import SimulationFailed, round_s
 from scaling.tables import read
 
 
@@ -34,7 +33,7 @@ class Simulated:
 
     def command(self, cell):
         return [str(self.program), *EXCHANGES[cell.exchange].simulate, "--workers", str(cell.workers), "--payload",
-                str(4 * MODELS[cell.model].parameters), *self.links, "--rounds", "40", "--json"]
+                str(4 * MODELS[cell.model].parameters), *self.links, "--rounds", "40"]
 
     def seconds(self, cell):
         """Of a round; None without the program."""
@@ -42,12 +41,10 @@ class Simulated:
             return self.step_s
         if not self.program.exists():
             return None
-        command = self.command(cell)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RunFailed(f"{' '.join(command)}: {done.stderr.strip()}")
-        found = json.loads(done.stdout)
-        return found["seconds"] / found["rounds"]
+        try:
+            return round_s(self.command(cell))
+        except SimulationFailed as reason:
+            raise RunFailed(reason) from None
 
 
 def of_epoch(cell, rounds):

@@ -14,21 +14,18 @@ import pathlib
 import sys
 import time
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-os.environ.setdefault("MASTER_PORT", "29534")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
 
+from ddp import Sleep  # first: it sets what PyTorch reads from the environment
+from ddp_epochs import DATA, part, rate_at, tested
+import models
 import torch
 from torch.nn.parallel import DistributedDataParallel
-
-import models
-from ddp_epochs import DATA, part, rate_at, tested
 
 SHARE_OF_FORWARD = 1 / 3
 
 
-class Sleep(torch.nn.Module):
+class Pause(torch.nn.Module):
     """The identity. Its backward pass takes `seconds`."""
 
     def __init__(self):
@@ -36,16 +33,14 @@ class Sleep(torch.nn.Module):
         self.seconds = 0.0
 
     def forward(self, value):
-        if value.requires_grad:
-            value.register_hook(lambda gradient: time.sleep(self.seconds))
-        return value
+        return Sleep.apply(value, self.seconds)
 
 
 def network(widths):
     """Dense layers with a pause after each of them."""
     layers, pauses, before = [torch.nn.Flatten()], [], 784
     for index, after in enumerate([*widths, 10]):
-        pauses.append(Sleep())
+        pauses.append(Pause())
         layers += [torch.nn.Linear(before, after), pauses[-1]]
         if index < len(widths):
             layers.append(torch.nn.ReLU())

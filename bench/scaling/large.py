@@ -8,10 +8,10 @@ Prints as Markdown the time in which the last worker has made its rounds, divide
 An all-reduce of 10,000 workers in a ring has 200 million messages a round: it is left out above --longest-ring workers.
 """
 import argparse
-import json
 import subprocess
 import sys
 
+from simulator import SimulationFailed, round_s
 from tables import table
 
 WORKERS = [64, 256, 1000, 10000, 100000]
@@ -28,26 +28,25 @@ METHODS = {
     "all-reduce, halving": ["--exchange", "halving"],
     "all-reduce, ring": ["--exchange", "ring"],
 }
+SHARE_LINKS = ["one-peer"]  # all workers of a host send over its link at the same time
 
 
 def seconds_a_round(options, arguments, workers):
-    command = [options.program, "--json", "--workers", str(workers), "--workers-per-host", "4", "--bandwidth", "1.25e8",
-               "--latency", "1e-4", "--step", str(STEP_S), "--rounds", str(options.rounds), "--jitter", str(options.jitter)]
+    """None, if it takes too long."""
+    command = [options.program, "--workers", str(workers), "--workers-per-host", "4", "--bandwidth", "1.25e8", "--latency", "1e-4",
+               "--step", str(STEP_S), "--rounds", str(options.rounds), "--jitter", str(options.jitter), *arguments]
     if "--payload" not in arguments:
         command += ["--payload", "2e6"]
     try:
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=options.limit)
+        return round_s(command, options.limit)
     except subprocess.TimeoutExpired:
         return None
-    if done.returncode != 0:
-        sys.exit(f"large.py: {' '.join([*command, *arguments])}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["seconds_per_round"]["mean"]
 
 
 def cell(options, method, workers):
     arguments = METHODS[method]
-    if workers > LARGEST_OF_SIMGRID:
-        if "--exchange" in arguments or "recurrence" in method:
+    if workers > LARGEST_OF_SIMGRID and "--model" not in arguments:
+        if "--exchange" in arguments or method in SHARE_LINKS:
             return "–"
         arguments = [*arguments, "--model", "recurrence"]
     if method == "all-reduce, ring" and workers > options.longest_ring:
@@ -70,4 +69,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SimulationFailed as reason:
+        sys.exit(f"large.py: {reason}")

@@ -6,12 +6,11 @@ and the simulated time of a round, and the error. The simulator gets the step ti
 and nothing that was measured in the cell.
 """
 import argparse
-import json
 import math
 import statistics
-import subprocess
 import sys
 
+from simulator import SimulationFailed, round_s
 from tables import METHODS, read, table
 
 TOPOLOGIES = {"ring": "ring", "torus": "torus2d", "one-peer": "one_peer_exponential", "hierarchical": "hierarchical",
@@ -52,19 +51,14 @@ def simulated(program, cell, method, row):
     bandwidth = {"10gbit": 1.25e9, "100mbit": 1.25e7}.get(cell, 1.25e8)
     latency = 0.01 if cell == "100mbit" else 1e-4  # of a link: the switch delays 20 ms between two hosts, over two links
     command = [program, *known, "--workers", str(row["workers"]), "--workers-per-host", str(row["workers"] // row["hosts"]),
-               "--bandwidth", str(bandwidth), "--latency", str(latency), "--step", str(row["step_ms"] / 1e3), "--rounds", "40",
-               "--json"]
+               "--bandwidth", str(bandwidth), "--latency", str(latency), "--step", str(row["step_ms"] / 1e3), "--rounds", "40"]
     if row["jitter"]:
         command += ["--jitter", str(math.sqrt(math.log(1 + row["jitter"] ** 2)))]
     if row["slow"] != 1:
         if "inf" in method:
             return None  # the simulator counts the slow worker's rounds, too
         command += ["--slow", f"{row['workers'] - 1}:{row['slow']:g}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"simulated.py: {' '.join(command)}: {done.stderr.strip()}")
-    found = json.loads(done.stdout)
-    return found["seconds"] / found["rounds"] * 1e3
+    return 1e3 * round_s(command)
 
 
 def main():
@@ -88,4 +82,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SimulationFailed as reason:
+        sys.exit(f"simulated.py: {reason}")
