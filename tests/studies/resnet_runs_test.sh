@@ -2,12 +2,7 @@
 # resnet_runs_test.sh: which runs studies/resnet/run.sh starts. In place of fast-train, hosts and time limits there are
 # programs that write down what they are called with. 77: cannot be done here.
 set -euo pipefail
-root=$(dirname "$(readlink -f "$0")")/../..
-/usr/bin/python3 -c 'import matplotlib' 2>/dev/null || { echo "skipped: apt-get install python3-matplotlib"; exit 77; }
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
-fail() { echo "$1:" && cat "${@:2}" && exit 1; }
-program() { mkdir -p "$(dirname "$place/$1")" && { echo '#!/usr/bin/env bash' && cat; } >"$place/$1" && chmod +x "$place/$1"; }
+source "$(dirname "$0")/stand_ins.sh"
 mkdir -p "$place/tree" "$place/data/color"
 cp -r "$root/studies" "$place/tree"
 echo there >"$place/data/color/test_batch.bin"

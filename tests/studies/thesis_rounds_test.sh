@@ -3,12 +3,7 @@
 # without any training. In place of fast-train, mpiexec and bench_scaling there are programs that do nothing but write a row.
 # 77: cannot be done here.
 set -euo pipefail
-root=$(dirname "$(readlink -f "$0")")/../..
-/usr/bin/python3 -c 'import matplotlib' 2>/dev/null || { echo "skipped: apt-get install python3-matplotlib"; exit 77; }
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
-fail() { echo "$1:" && cat "${@:2}" && exit 1; }
-program() { mkdir -p "$(dirname "$place/$1")" && { echo '#!/usr/bin/env bash' && cat; } >"$place/$1" && chmod +x "$place/$1"; }
+source "$(dirname "$0")/stand_ins.sh"
 mkdir -p "$place/whole/data/color"
 echo there >"$place/whole/data/color/test_batch.bin"
 program path/mpiexec <<<'shift 2 && exec "$@"'
