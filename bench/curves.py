@@ -4,10 +4,13 @@ a round, with an all-reduce and by PyTorch's DistributedDataParallel, and writes
 
   bench/curves.py [--models lenet lstm resnet20] [--workers 1 2 4 8 16] [--exchanges ring all-reduce ...] [--samples N]
                   [--epochs N] [--seeds N] [--one-seed EXCHANGE...] [--runs DIR] [--out DIR] [--rounds DIR]
+                  [--test-samples N] [--colored]
 
 Workers are threads (--exchange local): the accuracy of synchronous rounds does not depend on the load of the machine. The
 exchange ddp is processes with gloo (bench/peers/ddp_epochs.py); it is left out where torch is missing. Runs that are in DIR
 are not repeated; with --known, tables and pictures show these alone.
+
+With --colored, images are 32x32 with three channels, in the files of CIFAR-10 (studies/colored.py).
 
 The learning rate of N workers is that of one worker times N to the power of --lr-power. A model with several rates gets the
 one with which one worker is best after a quarter of the epochs, with seed 100.
@@ -25,7 +28,7 @@ import sys
 
 from accuracy import pictures
 from accuracy.cases import ALONE, EXCHANGES, MODELS, Cell
-from accuracy.data import with_tests
+from accuracy.data import colored, with_tests
 from accuracy.report import figures, report
 from accuracy.seconds import Measured, Simulated
 from runs import RunFailed, fast_train, trained
@@ -48,7 +51,9 @@ class Runs:
     def __init__(self, options, model):
         self.options, self.model = options, model
         self.data = []
-        if options.test_samples:
+        if options.colored:
+            self.data = ["--data", colored(options.runs, options.samples, options.test_samples)]
+        elif options.test_samples:
             self.data = ["--data", with_tests(options.runs / f"tests-{options.test_samples}", options.test_samples)]
         self.rates = options.lr or MODELS[model].rates
         self.rate = self.rates[0] if len(self.rates) == 1 else self.best_rate()
@@ -116,7 +121,8 @@ def study(options, model, rounds, out):
     print("\n".join(["", f"{model}, rate of one worker {runs.rate:g}:", "", *lines]))
     (out / f"curves-{model}.md").write_text("\n".join(lines) + "\n")
     settings = {"samples": options.samples, "epochs": options.epochs, "batch": options.batch, "lr": runs.rate,
-                "lr_power": options.lr_power, "target": MODELS[model].target, "test_samples": options.test_samples}
+                "lr_power": options.lr_power, "target": MODELS[model].target, "test_samples": options.test_samples,
+                "colored": options.colored}
     (out / f"curves-{model}.json").write_text(
         json.dumps({"settings": settings, "seconds_are": rounds.source, "cells": figures(cells, rounds)}, indent=1) + "\n")
     pictures.draw(model, cells, options.workers, rounds, out)
@@ -130,6 +136,7 @@ def read_options():
     parser.add_argument("--exchanges", nargs="+", default=list(EXCHANGES), choices=list(EXCHANGES))
     parser.add_argument("--samples", type=int, default=0, help="of the training set; 0: all")
     parser.add_argument("--test-samples", type=int, default=0, help="of the test set; 0: all")
+    parser.add_argument("--colored", action="store_true", help="color images of 32x32; needs --samples and --test-samples")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch", type=int, default=16, help="of each worker")
     parser.add_argument("--lr", type=float, nargs="+", help="rates of one worker [of each model its own]")
@@ -144,7 +151,10 @@ def read_options():
     parser.add_argument("--step-ms", type=float, default=10, help="of a simulated step")
     parser.add_argument("--bandwidth", type=float, default=1.25e8, help="of a simulated link, bytes per second")
     parser.add_argument("--latency", type=float, default=1e-4, help="of a simulated link, seconds")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.colored and not (options.samples > 0 and options.test_samples > 0):
+        parser.error("--colored makes a new set: give the numbers of its images, --samples and --test-samples")
+    return options
 
 
 def main():

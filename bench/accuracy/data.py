@@ -1,6 +1,8 @@
-"""Fashion-MNIST with fewer test images, for models that are slow to test."""
+"""Fashion-MNIST with fewer test images, for models that are slow to test, and in color."""
 import gzip
 import pathlib
+import subprocess
+import sys
 
 SOURCE = pathlib.Path("/usr/share/datasets/fashion-mnist")
 FILES = {"images-idx3-ubyte.gz": 28 * 28, "labels-idx1-ubyte.gz": 1}  # bytes a sample
@@ -23,3 +25,12 @@ def with_tests(folder, count):
             with gzip.open(SOURCE / test.name) as file:
                 test.write_bytes(gzip.compress(cut(file.read(), count, size)))
     return folder
+
+
+def colored(folder, train, tests):
+    """The folder of color images, in the files of CIFAR-10. Makes it within `folder`, where it is not there."""
+    made = folder / f"colored-{train}-{tests}"
+    if not (made / "color" / "test_batch.bin").exists():
+        script = pathlib.Path(__file__).resolve().parents[2] / "studies" / "colored.py"
+        subprocess.run([sys.executable, str(script), str(made), str(train), str(tests)], check=True)
+    return made / "color"

@@ -29,15 +29,34 @@ import models
 from ddp_gloo import DATA, read
 
 MODELS = {"lenet": models.lenet, "lstm": models.lstm, "resnet20": functools.partial(models.resnet20, channels=1)}
+COLOR = {"resnet20": models.resnet20}
 DEADLINE = datetime.timedelta(minutes=3)  # of each exchange
 TEST_BATCH = 250
 
 
-def part(folder, name, count=None):
+def gray(folder, name, count=None):
     """Images and labels of "train" or "t10k"."""
     images = torch.from_numpy(read(f"{name}-images-idx3-ubyte", 16, folder).reshape(-1, 1, 28, 28)[:count].copy())
     labels = torch.from_numpy(read(f"{name}-labels-idx1-ubyte", 8, folder)[:count].astype(np.int64))
     return (images.float() / 255 - 0.286) / 0.353, labels
+
+
+def color(folder, files, count=None):
+    """Images (0 to 1) and labels of binary files of CIFAR-10."""
+    records = np.concatenate([np.fromfile(folder / name, np.uint8).reshape(-1, 1 + 3 * 32 * 32) for name in files])[:count]
+    images = torch.from_numpy(records[:, 1:].reshape(-1, 3, 32, 32).copy()).float() / 255
+    return images, torch.from_numpy(records[:, 0].astype(np.int64))
+
+
+def sets(folder, count=None):
+    """Images and labels for training (the first `count`) and for the test, scaled as fast-train does."""
+    folder = pathlib.Path(folder)
+    if not (folder / "test_batch.bin").exists():
+        return gray(folder, "train", count), gray(folder, "t10k")
+    (images, labels), (tests, test_labels) = (color(folder, [f"data_batch_{n}.bin" for n in range(1, 6)], count),
+                                              color(folder, ["test_batch.bin"]))
+    mean, deviation = images.mean((0, 2, 3), keepdim=True), images.std((0, 2, 3), keepdim=True)
+    return ((images - mean) / deviation, labels), ((tests - mean) / deviation, test_labels)
 
 
 def rate_at(done, options):
@@ -62,7 +81,7 @@ def train(rank, options, rendezvous, samples, tests):
     torch.manual_seed(options.seed)
     dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=options.ranks, timeout=DEADLINE)
     inputs, labels = samples
-    net = models.initialize(MODELS[options.model]())
+    net = models.initialize((MODELS if inputs.shape[1] == 1 else COLOR)[options.model]())
     model = torch.nn.parallel.DistributedDataParallel(net)
     optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=options.lr, momentum=0.9)
     steps = len(labels) // options.ranks // options.batch_size
@@ -88,7 +107,7 @@ def train(rank, options, rendezvous, samples, tests):
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=list(MODELS), default="lenet")
-    parser.add_argument("--data", default=DATA, help="four IDX files of Fashion-MNIST, .gz")
+    parser.add_argument("--data", default=DATA, help="four IDX files of Fashion-MNIST, .gz, or the binary files of CIFAR-10")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=10)
@@ -103,9 +122,11 @@ def read_options():
 def main():
     options = read_options()
     try:
-        samples, tests = part(options.data, "train", options.samples or None), part(options.data, "t10k")
+        samples, tests = sets(options.data, options.samples or None)
     except OSError as error:
         sys.exit(f"ddp_epochs.py: {error}; apt-get install dataset-fashion-mnist")
+    if samples[0].shape[1] != 1 and options.model not in COLOR:
+        sys.exit(f"ddp_epochs.py: {options.model} takes images of one channel; for color images there is resnet20")
     if len(samples[1]) < options.ranks * options.batch_size or len(tests[1]) < options.ranks:
         sys.exit(f"ddp_epochs.py: {len(samples[1])} samples and {len(tests[1])} for the test; {options.ranks} ranks need "
                  f"{options.ranks * options.batch_size} and {options.ranks} at least")

@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
 
 from ddp import Sleep  # first: it sets what PyTorch reads from the environment
-from ddp_epochs import DATA, part, rate_at, tested
+from ddp_epochs import DATA, gray, rate_at, tested
 import models
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -71,8 +71,8 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     torch.distributed.init_process_group("gloo", rank=rank, world_size=workers)
-    inputs, labels = part(options.data, "train", options.samples)
-    tests = part(options.data, "t10k") if rank == 0 else None
+    inputs, labels = gray(options.data, "train", options.samples)
+    tests = gray(options.data, "t10k") if rank == 0 else None
     net, pauses = network([int(width) for width in options.model.removeprefix("mlp:").split("-")])
     model = DistributedDataParallel(net, bucket_cap_mb=1)
     optimizer = torch.optim.SGD(net.parameters(), lr=options.lr, momentum=options.momentum)

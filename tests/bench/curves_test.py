@@ -161,9 +161,9 @@ class DdpTest(unittest.TestCase):
                                          (ten, 4, 0.075), (two, 0.25, 0.05), (two, 0.5, 0.1), (two, 2, 0)):
             self.assertAlmostEqual(self.ddp.rate_at(done, settings), expected)
 
-    def run_ddp(self, ranks, batch, model, samples=640):
+    def run_ddp(self, ranks, batch, model, samples=640, folder=None):
         out = pathlib.Path(self.folder.name, f"{model}-{ranks}")
-        program = [sys.executable, BENCH / "peers" / "ddp_epochs.py", "--model", model, "--data", self.data, "--samples", samples]
+        program = [sys.executable, BENCH / "peers" / "ddp_epochs.py", "--model", model, "--data", folder or self.data, "--samples", samples]
         training = ["--ranks", ranks, "--batch-size", batch, "--epochs", 2, "--out", out, "--summary-json", out / "summary.json"]
         return out, subprocess.run([*map(str, program + training)], capture_output=True, text=True, timeout=120,
                                    stdin=subprocess.DEVNULL)
@@ -182,6 +182,33 @@ class DdpTest(unittest.TestCase):
                 alone = self.last_loss(1, 48, model)
                 self.assertLess(alone, 2.3)
                 self.assertAlmostEqual(alone, self.last_loss(3, 16, model), delta=1e-3)
+
+    def test_color_images_are_scaled_by_the_moments_of_the_training_set(self):
+        import numpy
+        made = data.colored(pathlib.Path(self.folder.name), 50, 20)
+        (images, labels), (tests, test_labels) = self.ddp.sets(made, 40)
+        self.assertEqual((tuple(images.shape), tuple(tests.shape)), ((40, 3, 32, 32), (20, 3, 32, 32)))
+        file = numpy.fromfile(made / "data_batch_2.bin", numpy.uint8).reshape(10, 3073)
+        self.assertEqual(labels[10:20].tolist(), file[:, 0].tolist())
+        scales = []
+        for channel in range(3):
+            self.assertAlmostEqual(images[:, channel].mean().item(), 0, places=5)
+            self.assertAlmostEqual(images[:, channel].std().item(), 1, places=5)
+            pixels = file[:, 1 + 1024 * channel:][:, :1024].astype(float)
+            found = images[10:20, channel].reshape(10, 1024).numpy()
+            scale, offset = numpy.polyfit(pixels.ravel(), found.ravel(), 1)
+            self.assertLess(numpy.abs(scale * pixels + offset - found).max(), 1e-4)
+            scales.append((scale, offset))
+        test_file = numpy.fromfile(made / "test_batch.bin", numpy.uint8).reshape(20, 3073)
+        self.assertEqual(test_labels.tolist(), test_file[:, 0].tolist())
+        expected = scales[2][0] * test_file[:, 2049:].astype(float) + scales[2][1]
+        self.assertLess(numpy.abs(tests[:, 2].reshape(20, 1024).numpy() - expected).max(), 1e-4)
+
+    def test_a_network_for_gray_images_refuses_color_by_one_line(self):
+        made = data.colored(pathlib.Path(self.folder.name), 50, 20)
+        out, done = self.run_ddp(1, 10, "lenet", 50, made)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("resnet20", done.stderr)
 
     def test_too_few_samples_are_refused_by_one_line(self):
         _, done = self.run_ddp(3, 300, "lenet")
