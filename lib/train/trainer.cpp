@@ -130,7 +130,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
     of_seat = add_observer(plan);
     batches.emplace(plan);
   }
-  Evaluator evaluator(replica, plan.data.normalization);
+  Evaluator evaluator(replica, plan.data.normalization, plan.options.batch_size);
   BestModel best(plan, replica, evaluator);
   RunPosition position(batches->rounds(), batches->stream_order());
   Balancer balancer(plan, *batches, replica);

@@ -1,12 +1,14 @@
 #include "train/run/evaluator.hpp"
 
+#include <algorithm>
 #include <fast/data/loader.hpp>
 #include <utility>
 
 namespace fast::train {
 namespace {
 
-constexpr std::size_t evaluation_batch = 500;
+constexpr std::size_t most_samples = 500;       ///< of a small batch
+constexpr std::size_t small_batch = 64 * 1024;  ///< values of its samples
 /// What stands in the place of measures, also in the evaluations of backends.
 constexpr auto mean_loss = "mean_loss";
 
@@ -33,11 +35,20 @@ ProgressState::Accuracy Score::shown(std::string_view of) const {
   return {of, first.value(), first.form, first.form == Measure::Form::share ? "" : first.name};
 }
 
-Evaluator::Evaluator(Replica& replica, data::Normalization normalization)
-    : replica_(replica), normalization_(std::move(normalization)) {}
+std::size_t test_batch(std::size_t training_batch, std::size_t sample_size) {
+  return std::max(training_batch,
+                  std::clamp<std::size_t>(small_batch / std::max<std::size_t>(sample_size, 1), 1,
+                                          most_samples));
+}
+
+Evaluator::Evaluator(Replica& replica, data::Normalization normalization,
+                     std::size_t training_batch)
+    : replica_(replica),
+      normalization_(std::move(normalization)),
+      training_batch_(training_batch) {}
 
 Tested Evaluator::own(const data::Dataset& samples) {
-  data::Loader loader(samples, normalization_, evaluation_batch);
+  data::Loader loader(samples, normalization_, test_batch(training_batch_, samples.sample_size()));
   Tested total;
   for (std::size_t r = 0; r < loader.rounds(); ++r) {
     const Batch& batch = loader.batch(0, r);

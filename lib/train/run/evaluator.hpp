@@ -35,9 +35,13 @@ struct Score {
 /// `samples`: with damaged ones.
 Score score_of(const Tested& sums, std::size_t samples);
 
+/// Samples that a model computes at once in a test. At least a batch of the training, for which
+/// there is memory. More, up to 500, if they have 65,536 values at most (`sample_size` each).
+std::size_t test_batch(std::size_t training_batch, std::size_t sample_size);
+
 class Evaluator {
  public:
-  Evaluator(Replica& replica, data::Normalization normalization);
+  Evaluator(Replica& replica, data::Normalization normalization, std::size_t training_batch);
 
   /// Of the replica's own weights.
   Tested own(const data::Dataset& samples);
@@ -47,6 +51,7 @@ class Evaluator {
  private:
   Replica& replica_;
   data::Normalization normalization_;
+  std::size_t training_batch_;
 };
 
 /// Whether the samples have one class label each, and nothing else.

@@ -44,6 +44,15 @@ TEST_CASE("the workers' parts of the samples make up the whole") {
   });
 }
 
+TEST_CASE("a test computes no more large samples at once than the training") {
+  CHECK(train::test_batch(16, 3 * 224 * 224) == 16);
+  CHECK(train::test_batch(16, 3 * 32 * 32) == 21);
+  CHECK(train::test_batch(1, 3 * 224 * 224) == 1);
+  CHECK(train::test_batch(64, 8) == 500);
+  CHECK(train::test_batch(1000, 8) == 1000);
+  CHECK(train::test_batch(4, 0) == 500);
+}
+
 TEST_CASE("without samples there is nothing to report") {
   with_one_worker(trainer_options(), [](RunParts& parts) {
     const train::Tested found = parts.evaluator.own(parts.plan.data.test.slice(0, 0));
@@ -84,6 +93,7 @@ struct MeanOfTargets final : Backend {
   float value = 0;
   double rate = 0;
   std::vector<Measure> measures;  ///< that it claims
+  std::size_t largest = 0;        ///< batch in a test
 
   std::string name() const override { return "mean of targets"; }
   std::vector<TensorView> parameters() override { return {view_of("value", std::span(&value, 1))}; }
@@ -95,6 +105,7 @@ struct MeanOfTargets final : Backend {
   }
   Evaluation evaluate(const Batch& batch) override {
     Evaluation found;
+    largest = std::max(largest, batch.count());
     for (const float target : batch.targets) {
       found.loss_sum += (double{value} - double{target}) * (double{value} - double{target});
     }
@@ -130,6 +141,22 @@ TEST_CASE("a task without measures is measured by its mean loss") {
   CHECK(summary.measures[0].name == "mean_loss");
   CHECK(summary.measures[0].mean_model == Approx(1));
   CHECK(summary.test_loss_mean_model == Approx(1));
+}
+
+TEST_CASE("large samples are tested in batches of the training's size") {
+  constexpr std::size_t values = 20000;
+  const std::vector<float> inputs(24 * values), targets(24, 1);
+  const data::Dataset samples("wide", {values}, inputs, data::Targets{targets, {}});
+  train::TrainerOptions options;
+  options.progress = false;
+  options.batch_size = 4;
+  options.epochs = 1;
+  MeanOfTargets backend;
+  local::run(1, [&](const Group& group) {
+    train::train(group, stencil::ring(), backend, {samples.slice(0, 8), samples.slice(8, 16), {}},
+                 options);
+  });
+  CHECK(backend.largest == 4);
 }
 
 TEST_CASE("measures of a backend with a name that metrics cannot have end the run") {

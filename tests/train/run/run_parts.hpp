@@ -27,7 +27,7 @@ struct RunParts {
                  .stop_requested = options.checkpoints.stop_requested}),
         replica(plan, backend,
                 [this](int neighbor, std::int64_t round) { batches.note_missed(neighbor, round); }),
-        evaluator(replica, plan.data.normalization),
+        evaluator(replica, plan.data.normalization, plan.options.batch_size),
         best(plan, replica, evaluator),
         position(batches.rounds()),
         balancer(plan, batches, replica),
