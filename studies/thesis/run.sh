@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The study of the thesis:  studies/thesis/run.sh [--small|--rounds] [BIN] [FOLDER]     (build/release/bin, build/thesis)
 # Measures rounds of paced workers: minutes, best on an idle machine. Then it trains LeNet-5 on Fashion-MNIST on rings, and on
-# its color images on grids, by six ways to exchange. FOLDER gets the runs, table.md and the pictures. Finished runs are not
+# its color images on grids, by seven ways to exchange. FOLDER gets the runs, table.md and the pictures. Finished runs are not
 # repeated. SAMPLES: for training (4000). --rounds: rounds alone. --small: color images alone, one seed, few samples, two workers.
 # Needs NumPy and matplotlib (python3-numpy, python3-matplotlib).
 set -euo pipefail
