@@ -8,7 +8,6 @@
 namespace fast::bench {
 namespace {
 
-constexpr Seconds server_patience{300};
 constexpr int to_server = 1, to_worker = 2;
 constexpr auto idle = std::chrono::microseconds(50);
 
@@ -17,10 +16,12 @@ std::size_t bytes_of(const std::vector<float>& values) { return values.size() * 
 }  // namespace
 
 ParameterServer::ParameterServer(const mpi::Messages& messages, int workers,
-                                 std::span<const float> weights, bool waits_for_all)
+                                 std::span<const float> weights, bool waits_for_all,
+                                 Seconds patience)
     : messages_(messages),
       weights_(weights.begin(), weights.end()),
       waits_for_all_(waits_for_all),
+      patience_(patience),
       inboxes_(static_cast<std::size_t>(workers)),
       thread_([this] { serve(); }) {}
 
@@ -31,12 +32,16 @@ void ParameterServer::serve() {
     inboxes_[static_cast<std::size_t>(worker)].step.resize(weights_.size() + 1);
     expect(worker);
   }
-  const Deadline deadline(server_patience);
+  Deadline deadline(patience_);
   const auto is_over = [](const Inbox& inbox) {
     return inbox.is_done && !inbox.answer.is_under_way();
   };
   while (!std::all_of(inboxes_.begin(), inboxes_.end(), is_over) && !deadline.expired()) {
-    if (!turn()) std::this_thread::sleep_for(idle);
+    if (turn()) {
+      deadline = Deadline(patience_);
+    } else {
+      std::this_thread::sleep_for(idle);
+    }
   }
 }
 
@@ -80,16 +85,20 @@ void ParameterServer::answer(int worker) {
 }
 
 ServedWorker::ServedWorker(const mpi::Communicator& world, std::span<float> weights,
-                           bool waits_for_all)
-    : messages_(world, Deadline(server_patience)), weights_(weights), step_(weights.size() + 1) {
+                           bool waits_for_all, Seconds patience)
+    : patience_(patience),
+      messages_(world, Deadline(patience)),
+      weights_(weights),
+      step_(weights.size() + 1) {
   const std::string first =
       world.rank() == 0
           ? std::string(reinterpret_cast<const char*>(weights.data()), weights.size_bytes())
           : std::string();
-  const auto all = world.all_gather(first, Deadline(server_patience), "the server's weights");
+  const auto all = world.all_gather(first, Deadline(patience), "the server's weights");
   std::copy_n(all.front().data(), weights.size_bytes(), reinterpret_cast<char*>(weights.data()));
   if (world.rank() == 0)
-    server_ = std::make_unique<ParameterServer>(messages_, world.size(), weights, waits_for_all);
+    server_ = std::make_unique<ParameterServer>(messages_, world.size(), weights, waits_for_all,
+                                                patience);
 }
 
 void ServedWorker::round(const std::function<void()>& step) {
@@ -119,8 +128,8 @@ void ServedWorker::finish() {
 }
 
 void ServedWorker::wait(mpi::Request& request) {
-  require(request.wait(Deadline(server_patience)), ErrorKind::deadline,
-          "the parameter server has not answered in {:.0f} s", server_patience.count());
+  require(request.wait(Deadline(patience_)), ErrorKind::deadline,
+          "the parameter server has not answered in {:.0f} s", patience_.count());
 }
 
 }  // namespace fast::bench

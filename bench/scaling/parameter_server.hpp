@@ -3,6 +3,7 @@
 // Server, OSDI 2014, with one server.
 #pragma once
 
+#include <fast/core/deadline.hpp>
 #include <fast/mpi/communicator.hpp>
 #include <memory>
 #include <span>
@@ -14,15 +15,18 @@
 
 namespace fast::bench {
 
+constexpr Seconds server_patience{300};
+
 /// A thread of rank 0. With `waits_for_all` it answers when all workers' steps of a round have
-/// come: w += Σ δ_i / n. Else it answers each at once: w += δ_i / n.
+/// come: w += Σ δ_i / n. Else it answers each at once: w += δ_i / n. It gives up when no
+/// message has come or gone for `patience`, however long it has run.
 class ParameterServer {
  public:
   ParameterServer(const mpi::Messages& messages, int workers, std::span<const float> weights,
-                  bool waits_for_all);
+                  bool waits_for_all, Seconds patience);
   ParameterServer(const ParameterServer&) = delete;
   ParameterServer& operator=(const ParameterServer&) = delete;
-  /// Waits until all workers have said that they are done.
+  /// Waits until all workers have said that they are done, or until the server gives up.
   ~ParameterServer();
 
  private:
@@ -42,6 +46,7 @@ class ParameterServer {
   const mpi::Messages& messages_;
   std::vector<float> weights_;
   bool waits_for_all_;
+  Seconds patience_;
   std::vector<Inbox> inboxes_;  ///< by worker
   std::thread thread_;
 };
@@ -49,8 +54,10 @@ class ParameterServer {
 /// A worker of such a server.
 class ServedWorker final : public Contender {
  public:
-  /// Collective: rank 0 has the server, too.
-  ServedWorker(const mpi::Communicator& world, std::span<float> weights, bool waits_for_all);
+  /// Collective: rank 0 has the server, too. `patience` limits each wait. A round throws
+  /// Error(deadline) if the server has not answered by then.
+  ServedWorker(const mpi::Communicator& world, std::span<float> weights, bool waits_for_all,
+               Seconds patience = server_patience);
   void round(const std::function<void()>& step) override;
   void finish() override;
   Anatomy anatomy() const override { return anatomy_; }
@@ -58,6 +65,7 @@ class ServedWorker final : public Contender {
  private:
   void wait(mpi::Request& request);
 
+  Seconds patience_;
   mpi::Messages messages_;
   std::span<float> weights_;
   std::vector<float> before_, step_;
