@@ -10,8 +10,9 @@
 namespace fast::data {
 
 /// Reads the columns that `options` names: `options.features` in that order (empty: all other
-/// columns with a name whose first value is a number), and `options.target`. Fields may be quoted;
-/// lines end with LF or CRLF; empty lines are skipped.
+/// columns with a name whose first value is a number), and `options.target`. A column whose first
+/// values are missing, and whose next value is a number, is an error. Fields may be quoted; lines
+/// end with LF or CRLF; empty lines are skipped.
 ///
 /// The samples have the shape {features}. With TargetKind::numbers, targets are floats, one a
 /// sample. With TargetKind::classes they are classes: if all values of the column are numbers,

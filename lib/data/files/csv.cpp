@@ -28,11 +28,20 @@ bool is_numeric(const CsvTable& table) {
                      [&](const std::string& text) { return read_number(text, number); });
 }
 
+/// Of a target. "NA" and the like are missing beside numbers; beside texts, they are a class.
 void check_targets(const CsvTable& table) {
+  const auto is_number_or_missing = [](const std::string& text) {
+    double number = 0;
+    return read_number(text, number) || is_missing(text);
+  };
+  const bool has_numbers =
+      std::all_of(table.targets().begin(), table.targets().end(), is_number_or_missing);
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    require(!table.targets()[row].empty(), ErrorKind::data,
-            "csv: {}: the target is missing; fill it in or remove the line",
-            table.place_of_target(row));
+    const std::string& text = table.targets()[row];
+    require(!(has_numbers ? is_missing(text) : text.empty()), ErrorKind::data,
+            "csv: {}: the target is missing{}; fill it in or remove the line",
+            table.place_of_target(row),
+            text.empty() ? "" : fmt::format(" (\"{}\")", printable(text)));
   }
 }
 

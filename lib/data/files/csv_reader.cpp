@@ -38,7 +38,11 @@ std::string CsvReader::quoted() {
     if (c == '"' && !text_.substr(at_ + 1).starts_with('"')) {
       ++at_;
       if (!ends_line() && text_[at_] != ',')
-        refuse("text after a quoted field; a comma must follow");
+        refuse(begun_in == next_line_
+                   ? "text after a quoted field; a comma must follow"
+                   : fmt::format("text after the quoted field that begins in line {}; a comma must "
+                                 "follow, or the quote of that line has no end",
+                                 begun_in));
       return value;
     }
     if (c == '"') ++at_;
@@ -52,7 +56,8 @@ std::string CsvReader::quoted() {
 std::string CsvReader::plain() {
   const std::size_t begin = at_;
   while (!ends_line() && text_[at_] != ',') {
-    if (text_[at_] == '\0') refuse("a NUL byte; the file is not text");
+    if (text_[at_] == '\0') refuse("a NUL byte; the file is not text (UTF-8)");
+    if (text_[at_] == '\r') refuse("a carriage return alone; lines must end with LF or CRLF");
     ++at_;
   }
   return std::string(text_.substr(begin, at_ - begin));

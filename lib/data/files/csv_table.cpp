@@ -1,6 +1,7 @@
 #include "data/files/csv_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <fast/core/error.hpp>
@@ -13,7 +14,8 @@
 namespace fast::data {
 namespace {
 
-constexpr std::size_t longest_shown = 40;
+constexpr std::size_t longest_shown = 40, most_names_shown = 12;
+constexpr std::array<std::string_view, 6> missing_values{"", "na", "n/a", "null", "none", "?"};
 
 /// A field in a message.
 std::string shown(const std::string& field) {
@@ -21,13 +23,40 @@ std::string shown(const std::string& field) {
   return printable(field.substr(0, longest_shown)) + "...";
 }
 
+/// ": a, b, c".
+std::string listed(const std::vector<std::string>& header) {
+  std::string text;
+  for (std::size_t c = 0; c < std::min(header.size(), most_names_shown); ++c)
+    text += (c == 0 ? ": " : ", ") + shown(header[c]);
+  return header.size() > most_names_shown ? text + ", ..." : text;
+}
+
+/// A separator of other programs.
+void refuse_other_separators(const std::vector<std::string>& header, const std::string& path) {
+  if (header.size() != 1) return;
+  const bool has_semicolons = header[0].find(';') != std::string::npos;
+  require(!has_semicolons && header[0].find('\t') == std::string::npos, ErrorKind::data,
+          "csv: {}:1: {} separate the names of the columns; commas are required, with points in "
+          "numbers",
+          printable(path), has_semicolons ? "semicolons" : "tabs");
+}
+
+std::string_view trimmed(std::string_view field) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+  while (!field.empty() && is_space(field.front())) field.remove_prefix(1);
+  while (!field.empty() && is_space(field.back())) field.remove_suffix(1);
+  return field;
+}
+
 std::size_t column_of(const std::vector<std::string>& header, const std::string& name,
                       const std::string& path) {
   const auto found = std::find(header.begin(), header.end(), name);
   if (found == header.end()) {
     const std::vector<std::string_view> names(header.begin(), header.end());
+    const std::string close = did_you_mean(name, names);
     fail(ErrorKind::argument, "csv: {}:1: there is no column \"{}\" among its {}{}",
-         printable(path), printable(name), header.size(), did_you_mean(name, names));
+         printable(path), printable(name), header.size(),
+         close.empty() ? listed(header) : printable(close));
   }
   require(std::find(found + 1, header.end(), name) == header.end(), ErrorKind::data,
           "csv: {}:1: two columns are called \"{}\"; give them different names", printable(path),
@@ -37,10 +66,14 @@ std::size_t column_of(const std::vector<std::string>& header, const std::string&
 
 }  // namespace
 
+bool is_missing(std::string_view field) {
+  std::string small(trimmed(field));
+  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return std::find(missing_values.begin(), missing_values.end(), small) != missing_values.end();
+}
+
 bool read_number(std::string_view field, double& value) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
-  while (!field.empty() && is_space(field.front())) field.remove_prefix(1);
-  while (!field.empty() && is_space(field.back())) field.remove_suffix(1);
+  field = trimmed(field);
   if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
   const char* const last = field.data() + field.size();
   const auto [end, error] = std::from_chars(field.data(), last, value);
@@ -55,12 +88,14 @@ CsvTable::CsvTable(std::string_view text, std::string path, const CsvColumns& co
   require(reader.next(header_), ErrorKind::data,
           "csv: {}: the file is empty; a first line with the names of the columns is required",
           printable(path_));
+  refuse_other_separators(header_, path_);
   std::vector<std::string> fields;
   while (reader.next(fields)) {
     require(fields.size() == header_.size(), ErrorKind::data,
             "csv: {}:{}: {} fields, the first line names {} columns; every line must have as many",
             printable(path_), reader.line(), fields.size(), header_.size());
     if (lines_.empty()) find_columns(columns, fields);
+    if (!undecided_.empty()) check_undecided(fields);
     add(fields, reader.line());
   }
   require(!lines_.empty(), ErrorKind::data, "csv: {}: no rows follow the line of names",
@@ -77,14 +112,31 @@ void CsvTable::find_columns(const CsvColumns& columns, const std::vector<std::st
   }
   for (std::size_t c = 0; columns.features.empty() && c < header_.size(); ++c) {
     double number = 0;
-    if (c != target_ && !header_[c].empty() && read_number(first[c], number))
+    if (c == target_ || header_[c].empty()) continue;
+    if (read_number(first[c], number))
       features_.push_back(c);
+    else if (is_missing(first[c]))
+      undecided_.emplace_back(c, first[c]);
   }
   require(!features_.empty(), ErrorKind::data,
           "csv: {}: no other column than \"{}\" has numbers in its first row; features must be "
           "numbers",
           printable(path_), printable(columns.target));
   for (const std::size_t c : features_) names_.push_back(header_[c]);
+}
+
+/// A column of numbers whose first value is missing would else be left out without a message.
+void CsvTable::check_undecided(const std::vector<std::string>& fields) {
+  std::erase_if(undecided_, [&](const auto& column) {
+    const auto& [c, first] = column;
+    double number = 0;
+    if (is_missing(fields[c])) return false;
+    require(!read_number(fields[c], number), ErrorKind::data,
+            "csv: {}: \"{}\" is not a number, later values of the column are; correct it, or name "
+            "the --features without this column",
+            place(lines_.front(), c), shown(first));
+    return true;
+  });
 }
 
 std::string CsvTable::place(std::size_t line, std::size_t column) const {

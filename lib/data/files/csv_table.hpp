@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fast::data {
@@ -11,7 +12,7 @@ namespace fast::data {
 /// Which columns of a table are wanted.
 struct CsvColumns {
   std::string target;
-  std::vector<std::string> features;  ///< empty: all other columns whose first value is a number
+  std::vector<std::string> features;  ///< empty: all other columns of numbers; see read_csv()
 };
 
 /// Rows of features and one target.
@@ -32,6 +33,7 @@ class CsvTable {
  private:
   std::string place(std::size_t line, std::size_t column) const;
   void find_columns(const CsvColumns& columns, const std::vector<std::string>& first);
+  void check_undecided(const std::vector<std::string>& fields);
   void add(const std::vector<std::string>& fields, std::size_t line);
 
   std::string path_;
@@ -39,10 +41,15 @@ class CsvTable {
   std::vector<std::string> names_;     ///< of the features
   std::vector<std::size_t> features_;  ///< their columns
   std::size_t target_ = 0;             ///< its column
+  /// Columns whose values are missing so far, and the first of these values.
+  std::vector<std::pair<std::size_t, std::string>> undecided_;
   std::vector<float> values_;
   std::vector<std::string> targets_;
   std::vector<std::size_t> lines_;  ///< of each row
 };
+
+/// A field that stands for a value that is not known: empty, NA, N/A, null, None or ?.
+bool is_missing(std::string_view field);
 
 /// Of a field, without the spaces around it; false when it is no number. "nan" and "inf" are.
 bool read_number(std::string_view field, double& value);

@@ -76,6 +76,11 @@ TEST_CASE("texts that are no CSV name their line") {
   CHECK_THROWS_WITH(records_of("a\n\"b\"c\n"), ContainsSubstring("t.csv:2: text after a quoted"));
   CHECK_THROWS_WITH(records_of(std::string_view("a\nb\0c\n", 6)),
                     ContainsSubstring("t.csv:2: a NUL byte"));
+  CHECK_THROWS_WITH(
+      records_of("a,b\n1,\"2\n3,4\n5,\"6\n"),
+      ContainsSubstring("t.csv:4: text after the quoted field that begins in line 2"));
+  CHECK_THROWS_WITH(records_of("a,b\r1,2\r"),
+                    ContainsSubstring("t.csv:1: a carriage return alone"));
 }
 
 TEST_CASE("columns that are numbers are features, and texts are classes by name") {
@@ -129,10 +134,31 @@ TEST_CASE("a missing target is named, and numbers beside NA are no classes") {
   CHECK_THROWS_WITH(parsed("x,y\n1,0.5\n2,\n3,1.5\n", predict("y")),
                     ContainsSubstring("t.csv:3: column 2 (y): the target is missing"));
   CHECK_THROWS_WITH(parsed("x,y\n1,0.5\n2,NA\n3,1.5\n", predict("y")),
-                    ContainsSubstring("\"NA\" is not a finite number"));
+                    ContainsSubstring("t.csv:3: column 2 (y): the target is missing (\"NA\")"));
+  CHECK_THROWS_WITH(parsed("x,y\n1,0\n2,1\n3,n/a\n4,1\n", predict("y")),
+                    ContainsSubstring("t.csv:4: column 2 (y): the target is missing (\"n/a\")"));
+  CHECK_THROWS_WITH(parsed("x,y\n1,0.5\n2,high\n3,1.5\n", predict("y")),
+                    ContainsSubstring("t.csv:3: column 2 (y): \"high\" is not a finite number"));
+  CHECK(parsed("x,y\n1,None\n2,left\n3,right\n4,None\n", predict("y")).train.classes() == 3);
   std::string classes = "x,y\n";
   for (int i = 0; i < 20; ++i) classes += fmt::format("{},{}\n", i, i % 2 == 0 ? "yes" : "no");
   CHECK(parsed(classes, predict("y")).train.classes() == 2);
+}
+
+TEST_CASE("a column of numbers whose first value is missing is not left out without a message") {
+  for (const char* missing : {"", "NA", " n/a ", "null", "None", "?"}) {
+    const std::string text = fmt::format("a,b,y\n1,{0},0\n2,{0},1\n3,2.5,0\n4,1,1\n", missing);
+    CHECK_THROWS_WITH(
+        parsed(text, predict("y")),
+        ContainsSubstring(fmt::format("t.csv:2: column 2 (b): \"{}\" is not a number, "
+                                      "later values of the column are",
+                                      missing)));
+    data::LoadOptions options = predict("y");
+    options.features = {"a"};
+    CHECK(parsed(text, options).train.sample_size() == 1);
+  }
+  CHECK(parsed("a,note,y\n1,,0\n2,NA,1\n3,late,0\n4,7,1\n", predict("y")).train.sample_size() == 1);
+  CHECK(parsed("a,empty,y\n1,,0\n2,,1\n3,,0\n4,,1\n", predict("y")).train.sample_size() == 1);
 }
 
 TEST_CASE("the test part of a table is chosen by its seed alone") {
@@ -173,6 +199,17 @@ TEST_CASE("a second file is the test part, with the columns of the first") {
   CHECK_THROWS_WITH(parsed(flowers, options), ContainsSubstring("there is no such file"));
 }
 
+TEST_CASE("an error lists some of many columns") {
+  std::string header = "c0";
+  for (int i = 1; i < 50; ++i) header += fmt::format(",c{}", i);
+  CHECK_THROWS_WITH(parsed(header + "\n", predict("price")), ContainsSubstring("no rows follow"));
+  std::string row = "0";
+  for (int i = 1; i < 50; ++i) row += ",0";
+  CHECK_THROWS_WITH(
+      parsed(header + "\n" + row + "\n", predict("price")),
+      ContainsSubstring("among its 50: c0, c1,") && Catch::Matchers::EndsWith("c11, ..."));
+}
+
 TEST_CASE("bad tables are refused with file, line and column") {
   const auto refused = [](std::string_view text, const char* target, const char* message) {
     CHECK_THROWS_WITH(parsed(text, predict(target)), ContainsSubstring(message));
@@ -185,6 +222,9 @@ TEST_CASE("bad tables are refused with file, line and column") {
   refused("a,b\n1,2.5\n1,nan\n", "b", "t.csv:3: column 2 (b): \"nan\" is not a finite number");
   refused("length,b\n1,2\n", "lenght",
           "no column \"lenght\" among its 2; did you mean \"length\"?");
+  refused("length,width,b\n1,2,3\n", "cost", "no column \"cost\" among its 3: length, width, b");
+  refused("a;b\n1;2\n", "b", "t.csv:1: semicolons separate the names of the columns; commas are");
+  refused("a\tb\n1\t2\n", "b", "t.csv:1: tabs separate the names of the columns; commas are");
   refused("a,a,b\n1,2,3\n", "a", "two columns are called \"a\"");
   refused("a,b\nx,1\n", "b", "no other column than \"b\" has numbers");
   refused("a,b\n", "b", "no rows follow");
