@@ -3,6 +3,7 @@
 #include <fast/core/message.hpp>
 #include <fast/data/image_folder.hpp>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "data/files/contents.hpp"
@@ -125,6 +126,20 @@ std::vector<std::string> class_folders(const fs::path& directory) {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string misplaced_images(const fs::path& directory) {
+  std::set<std::string> found;
+  std::error_code error;
+  const auto is_image = [](const fs::directory_entry& entry) {
+    return has_image_ending(entry.path().filename().string());
+  };
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const fs::directory_iterator inside(entry.path(), error);
+    const bool has_image = !error && std::any_of(begin(inside), end(inside), is_image);
+    if (has_image || is_image(entry)) found.insert(entry.path().filename().string());
+  }
+  return found.empty() ? std::string() : *found.begin();
 }
 
 Dataset read_image_folder(const fs::path& directory, const std::vector<std::string>& classes,

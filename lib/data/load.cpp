@@ -184,6 +184,15 @@ Splits load_images(const fs::path& directory, const LoadOptions& options) {
           {}};
 }
 
+/// Images without the folders of a split, which other programs have.
+void refuse_misplaced_images(const fs::path& directory) {
+  const std::string found = misplaced_images(directory);
+  require(found.empty(), ErrorKind::data,
+          "data: {} has images ({}), and no folder \"train\"; move them to train/<class>/ and "
+          "test/<class>/",
+          directory.string(), printable(found));
+}
+
 using Files = std::vector<fs::path>;
 
 /// All of one form.
@@ -248,6 +257,9 @@ Splits load_pattern(const std::string& pattern, const LoadOptions& options) {
 Splits load_layout(const fs::path& directory, const LoadOptions& options) {
   require_readable(directory);
   const std::string name = directory.string();
+  std::error_code error;
+  require(!fs::is_empty(directory, error), ErrorKind::data,
+          "data: {} is empty; docs/reference/data.md has the files that a data set needs", name);
   if (const auto shards = shards_in(directory); !shards.empty()) {
     const bool are_tar = have_ending(shards.begin()->second, ".tar");
     refuse_others(options, {.target = true, .classes = are_tar, .splits = true}, name);
@@ -269,6 +281,7 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
     if (is_cifar100(place)) return load_cifar100(place, options);
   }
   if (has_npy) return read_npy_directory(directory, options);
+  refuse_misplaced_images(directory);
   return {part(directory, "train", options), part(directory, "t10k", options), {}};
 }
 
@@ -277,6 +290,11 @@ Splits load_directory(const fs::path& directory, const LoadOptions& options) {
   const bool is_measured = splits.train.is_streamed() && !options.stream;
   if (!is_measured) splits.normalization = splits.train.measure();
   return splits;
+}
+
+bool is_compressed(const fs::path& ending) {
+  constexpr std::string_view endings[] = {".gz", ".tgz", ".bz2", ".xz", ".zst", ".zip"};
+  return std::find(std::begin(endings), std::end(endings), ending.string()) != std::end(endings);
 }
 
 /// By the ending of its name.
@@ -299,12 +317,21 @@ Splits load_file(const std::string& path, const LoadOptions& options) {
                   path);
   if (ending == ".npz") return read_npz(path, options);
   if (ending == ".npy") return read_npy(path, options);
+  require(!is_compressed(ending), ErrorKind::argument,
+          "data: \"{}\" is compressed; unpack it, and give the file that it holds",
+          printable(path));
   fail(
       ErrorKind::argument,
       "data: \"{}\" is neither a data set nor a directory ({}); known are {}, a file .csv, .npz or "
       ".npy, shards (\"train-*.tar\"), or the path of a directory with four IDX files, CIFAR's "
       "binary files, shards or folders of images",
       printable(path), why_unreadable_directory(path), fmt::join(dataset_names(), ", "));
+}
+
+/// A model of one class has nothing to learn.
+void check_classes(const Dataset& train, const std::string& from) {
+  require(!train.targets().empty() || train.classes() != 1, ErrorKind::data,
+          "data: {}: all targets are of one class; two or more are required", printable(from));
 }
 
 void check_alike(const Splits& splits, const std::string& from) {
@@ -358,6 +385,7 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
   Splits splits = present(name_or_path) ? load_directory(name_or_path, options)
                                         : load_file(name_or_path, options);
   if (options.resize) resize(splits, *options.resize);
+  check_classes(splits.train, name_or_path);
   check_alike(splits, name_or_path);
   return splits;
 }

@@ -62,6 +62,18 @@ TEST_CASE("a folder a class is read as planes, the classes by turns") {
                     ContainsSubstring("--classes: without effect"));
 }
 
+TEST_CASE("images without the folder of a split are refused by name") {
+  const TemporaryDirectory directory;
+  write_png(directory / "photos/dog/a.png", 1);
+  write_png(directory / "photos/cat/b.png", 1);
+  CHECK_THROWS_WITH(
+      data::load((directory / "photos").string()),
+      ContainsSubstring("photos has images (cat), and no folder \"train\"; move them"));
+  write_png(directory / "flat/a.png", 1);
+  CHECK_THROWS_WITH(data::load((directory / "flat").string()),
+                    ContainsSubstring("flat has images (a.png), and no folder \"train\""));
+}
+
 TEST_CASE("gray images get three equal channels") {
   const TemporaryDirectory directory;
   write_png(directory / "only/a.png", 10, 3, PNG_FORMAT_GRAY);

@@ -2,6 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/data/load.hpp>
+#include <fstream>
 
 #include "support/catch.hpp"
 #include "support/idx_files.hpp"
@@ -64,6 +65,28 @@ TEST_CASE("of a compressed file only what a limit asks for is read") {
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   CHECK_THROWS_WITH(data::load(directory.path().string()), ContainsSubstring("truncated"));
   CHECK(data::load(directory.path().string(), {.limit = 10}).train.size() == 10);
+}
+
+TEST_CASE("an empty directory is refused as such") {
+  const TemporaryDirectory directory;
+  CHECK_THROWS_WITH(data::load(directory.path().string()), ContainsSubstring("is empty"));
+}
+
+TEST_CASE("targets of one class are refused, with --classes they are not") {
+  const TemporaryDirectory directory;
+  const std::string path = (directory / "t.csv").string();
+  std::ofstream(path) << "x,kind,zero\n1,a,0\n2,a,0\n3,a,0\n4,a,0\n5,a,0\n";
+  CHECK_THROWS_WITH(data::load(path, {.target = "kind"}),
+                    ContainsSubstring("t.csv: all targets are of one class"));
+  CHECK_THROWS_WITH(data::load(path, {.target = "zero"}), ContainsSubstring("of one class"));
+  CHECK(data::load(path, {.classes = 2, .target = "zero"}).train.classes() == 2);
+  CHECK(data::load(path, {.targets = data::TargetKind::numbers, .target = "zero"}).test.size() ==
+        1);
+}
+
+TEST_CASE("compressed files are named as such") {
+  for (const char* name : {"train-0.tar.gz", "prices.csv.zst", "all.zip"})
+    CHECK_THROWS_WITH(data::load(name), ContainsSubstring("is compressed; unpack it"));
 }
 
 TEST_CASE("an unknown name lists the choices") {

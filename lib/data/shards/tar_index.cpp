@@ -104,10 +104,12 @@ void for_each_member(std::string_view archive, const std::string& path,
                      const std::function<void(TarMember)>& take) {
   refuse_compressed(archive, path);
   TarNotes notes;
+  std::string last;
   for (std::size_t at = 0;;) {
     require(archive.size() - at >= tar_block, ErrorKind::data,
-            "tar: {}: truncated: it has {} bytes and no end mark; copy the file again",
-            printable(path), archive.size());
+            "tar: {}: truncated{}: it has {} bytes and no end mark; copy the file again",
+            printable(path), last.empty() ? "" : fmt::format(" after \"{}\"", printable(last)),
+            archive.size());
     const TarHeader header(archive.substr(at, tar_block), path, at);
     if (header.is_end()) return;
     header.check();
@@ -134,6 +136,7 @@ void for_each_member(std::string_view archive, const std::string& path,
       default:
         if (header.type() == '0' || header.type() == '\0' || header.type() == '7')
           take({name, at, contents.size()});
+        last = name;
         notes = {};
     }
     const std::uint64_t padded = (size + tar_block - 1) / tar_block * tar_block;
