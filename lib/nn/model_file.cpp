@@ -38,6 +38,18 @@ void need(bool condition, const SourceLocation& location, fmt::format_string<Arg
        fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// What to do for a layer whose input is no sequence; else empty.
+std::string sequence_advice(const LayerSpec& layer, const Shape& input, bool is_first) {
+  const bool takes_steps = std::holds_alternative<Conv1d>(layer) ||
+                           std::holds_alternative<Lstm>(layer) ||
+                           std::holds_alternative<Gru>(layer);
+  if (!takes_steps) return {};
+  if (input.size() == 3) return "; no layer makes a sequence of images";
+  return is_first && input.size() == 1
+             ? fmt::format("; give samples steps, as input = [{}, 1]", input[0])
+             : std::string();
+}
+
 /// Reads layers and follows the shape of what goes through them.
 class LayerReader {
  public:
@@ -67,7 +79,8 @@ class TableKeys final : public Keys {
         reader_(reader) {}
 
   void required(const char* key, std::int64_t& value) override {
-    need(table_.contains(key), location_, "\"{}\" is missing; a whole number is required", key);
+    need(table_.contains(key), location_, "\"{}\" is missing; a whole number is required{}", key,
+         misspelled(key));
     optional(key, value);
   }
   void optional(const char* key, std::int64_t& value) override {
@@ -115,6 +128,16 @@ class TableKeys final : public Keys {
   const toml::node* take(const char* key) {
     known_.emplace_back(key);
     return table_.get(key);
+  }
+  /// A key of the table that `missing` may be.
+  std::string misspelled(const char* missing) const {
+    std::vector<std::string_view> found;
+    for (const auto& [key, node] : table_) {
+      if (std::find(known_.begin(), known_.end(), key.str()) == known_.end())
+        found.push_back(key.str());
+    }
+    const auto close = closest(missing, found);
+    return close ? fmt::format("; the key \"{}\" is there", printable(*close)) : std::string();
   }
   std::string choices() const {
     std::string text = "; its keys are";
@@ -165,7 +188,8 @@ std::vector<LayerSpec> LayerReader::list(const toml::node& node, Shape shape,
       shape = row_of(layers.back()).output(layers.back(), shape);
     } catch (const Error& error) {
       location.layer += fmt::format(" ({})", describe(layers.back()));
-      need(false, location, "{}", error.what());
+      const bool is_first = prefix.empty() && layers.size() == 1;
+      need(false, location, "{}{}", error.what(), sequence_advice(layers.back(), shape, is_first));
     }
   }
   return layers;
@@ -191,15 +215,23 @@ Shape input_of(const toml::table& file, const SourceLocation& location, const Sh
   return shape;
 }
 
-/// [28x28] is an image of one channel for layers that take images.
-bool begins_with_image_layer(const toml::node& layers) {
+/// The type of the first layer; empty if there is none.
+std::string first_type(const toml::node& layers) {
   const toml::array* array = layers.as_array();
   const toml::table* first =
       array == nullptr || array->empty() ? nullptr : array->get(0)->as_table();
   const toml::node* type = first == nullptr ? nullptr : first->get("type");
-  if (type == nullptr || !type->is_string()) return false;
-  const std::string& name = type->as_string()->get();
-  return name == "conv2d" || name == "max_pool" || name == "average_pool";
+  return type == nullptr || !type->is_string() ? std::string() : type->as_string()->get();
+}
+
+/// [28x28] is an image of one channel for layers that take images. An image of one channel is a
+/// sequence of its rows for layers that take sequences: arrays [samples x steps x features] are
+/// read as such images.
+void fit_sides(Shape& input, const std::string& type) {
+  const bool takes_images = type == "conv2d" || type == "max_pool" || type == "average_pool";
+  const bool takes_steps = type == "conv1d" || type == "lstm" || type == "gru";
+  if (takes_images && input.size() == 2) input.insert(input.begin(), 1);
+  if (takes_steps && input.size() == 3 && input[0] == 1) input.erase(input.begin());
 }
 
 }  // namespace
@@ -220,8 +252,7 @@ ModelSpec parse_model(const std::string& text, const std::string& path, const Mo
   }
   const toml::node* layers = file.get("layers");
   need(layers != nullptr, location, "\"layers\" is missing; a list of layers is required");
-  if (spec.input.size() == 2 && begins_with_image_layer(*layers))
-    spec.input.insert(spec.input.begin(), 1);
+  fit_sides(spec.input, first_type(*layers));
   spec.layers = LayerReader(location, ends).list(*layers, spec.input, "");
   need(!spec.layers.empty(), location.at(*layers), "layers: the list is empty");
   try {

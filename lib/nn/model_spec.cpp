@@ -32,10 +32,11 @@ std::vector<Shape> shapes(const ModelSpec& spec) {
          "height x width], all positive",
          spec.name, describe(spec.input));
   std::vector<Shape> all = shapes_through(spec.layers, spec.input, "ModelSpec " + spec.name);
-  demand(all.back().size() <= 2,
-         "ModelSpec {}: its outputs {} are images, no vector or sequence; end it with Flatten and "
-         "Dense",
-         spec.name, describe(all.back()));
+  demand(
+      all.back().size() <= 2,
+      "ModelSpec {}: its outputs {} are images, no vector or sequence; end it with a flatten and a "
+      "dense layer",
+      spec.name, describe(all.back()));
   demand(spec.loss.delta > 0, "ModelSpec {}: delta {} of its loss is not positive", spec.name,
          spec.loss.delta);
   return all;

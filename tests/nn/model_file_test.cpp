@@ -7,6 +7,7 @@
 
 using namespace fast;
 using namespace fast::nn;
+using Catch::Matchers::EndsWith;
 
 namespace {
 
@@ -88,13 +89,31 @@ TEST_CASE(
             .input == Shape{8, 8});
 }
 
+TEST_CASE("an image of one channel is a sequence of its rows for a model that begins with steps") {
+  for (const char* first : {R"({type = "conv1d", channels = 3, kernel = 3})",
+                            R"({type = "lstm", hidden = 3, every_step = true})",
+                            R"({type = "gru", hidden = 3, every_step = true})"}) {
+    const std::string text = fmt::format("layers = [{}, {{type = \"dense\"}}]", first);
+    CHECK(parsed_model(text, {{1, 60, 2}, 2}).input == Shape{60, 2});
+    CHECK_THAT(refusal(text, {{3, 60, 2}, 2}),
+               ContainsSubstring("its input is [3x60x2]; no layer makes a sequence of images"));
+    CHECK_THAT(refusal(text, {{120}, 2}),
+               ContainsSubstring("its input is [120]; give samples steps, as input = [120, 1]"));
+    CHECK(parsed_model("input = [120, 1]\n" + text, {{120}, 2}).input == Shape{120, 1});
+  }
+}
+
 TEST_CASE("errors of a model file name file, line and layer") {
   const auto layers = [](const std::string& list) { return "layers = [\n" + list + "\n]"; };
   CHECK_THAT(refusal(layers("{type = \"flatten\"},\n{type = \"dens\"}")),
              ContainsSubstring("net.toml:3: layer 2: there is no layer \"dens\"; did you mean "
                                "\"dense\"?"));
-  CHECK_THAT(refusal(layers("{type = \"conv2d\", channels = 3, kernal = 3}")),
-             ContainsSubstring("net.toml:2: layer 1 (conv2d): \"kernel\" is missing"));
+  CHECK_THAT(
+      refusal(layers("{type = \"conv2d\", channels = 3, kernal = 3}")),
+      ContainsSubstring("net.toml:2: layer 1 (conv2d): \"kernel\" is missing; a whole number "
+                        "is required; the key \"kernal\" is there"));
+  CHECK_THAT(refusal(layers("{type = \"gru\", every_step = true}")),
+             EndsWith("\"hidden\" is missing; a whole number is required"));
   CHECK_THAT(
       refusal(layers("{type = \"conv2d\", channels = 3, kernel = 3, stide = 2}")),
       ContainsSubstring("net.toml:2: layer 1 (conv2d): there is no key \"stide\"; did you mean "
@@ -112,7 +131,7 @@ TEST_CASE("errors of a model file name file, line and layer") {
           ContainsSubstring("its input is [784]"));
   CHECK_THAT(refusal(layers("{type = \"residual\", body = [\n{type = \"dense\", units = 3}]}")),
              ContainsSubstring("net.toml:3: layer 1 (residual): body: layer 1 (dense 3): ") &&
-                 ContainsSubstring("put a Flatten before"));
+                 ContainsSubstring("put a flatten layer before"));
   CHECK_THAT(refusal(layers("{channels = 3}")), ContainsSubstring("layer 1: \"type\" is missing"));
   CHECK_THAT(refusal(layers("3")), ContainsSubstring("layer 1: a whole number was found"));
 }
@@ -132,7 +151,8 @@ TEST_CASE("what is no model in a file is refused") {
   CHECK_THAT(refusal("layers = [{type = \"relu\"}, {type = \"flatten\"}]"),
              ContainsSubstring("none has parameters"));
   CHECK_THAT(refusal("layers = [{type = \"conv2d\", channels = 3, kernel = 3}]"),
-             ContainsSubstring("net.toml:1: ") && ContainsSubstring("end it with Flatten"));
+             ContainsSubstring("net.toml:1: ") &&
+                 ContainsSubstring("end it with a flatten and a dense layer"));
   CHECK_THROWS_WITH(read_model("/no/such.toml", fashion), ContainsSubstring("/no/such.toml"));
 }
 

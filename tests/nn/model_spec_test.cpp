@@ -85,7 +85,7 @@ TEST_CASE("a layer that does not fit is named with its input") {
   };
   CHECK_THAT(message({1, 4, 4}, {Dense{3}}),
              ContainsSubstring("layer 1 (dense 3): it takes vectors and sequences, its "
-                               "input is [1x4x4]; put a Flatten before"));
+                               "input is [1x4x4]; put a flatten layer before"));
   CHECK_THAT(message({4}, {Relu{}, Conv2d{3, 3}}),
              ContainsSubstring("layer 2 (conv2d 3, kernel 3"));
   CHECK_THAT(message({1, 4, 4}, {Conv2d{3, 5}}),

@@ -37,7 +37,7 @@ struct DenseKind {
   static std::string describe(const Dense& dense) { return fmt::format("dense {}", dense.units); }
   static Shape output(const Dense& dense, const Shape& in) {
     demand(in.size() <= 2,
-           "it takes vectors and sequences, its input is {}; put a Flatten before it",
+           "it takes vectors and sequences, its input is {}; put a flatten layer before it",
            nn::describe(in));
     demand(dense.units > 0, "units must be positive");
     if (in.size() == 2) return {in[0], dense.units};
