@@ -84,6 +84,23 @@ check_data() {
   refused "no such column" "no column \"prise\"" "did you mean" -- --data "$directory/table.csv" --target prise
   refused "a field that is no number" "table.csv:3: column 2 (price): \"x\" is not a number" \
     -- --data "$directory/table.csv" --target a --test-share 0.5
+  printf 'a,b\n1,2\n3\n' >"$directory/ragged.csv"
+  refused "a ragged table" "ragged.csv:3: 1 fields" "names 2 columns" -- --data "$directory/ragged.csv" --target b
+  printf 'a,b\n1,0.5\n3,nan\n' >"$directory/nan.csv"
+  refused "a target that is not a number" "nan.csv:3: column 2 (b): \"nan\"" -- --data "$directory/nan.csv" --target b
+  printf 'a;b\n1;2\n' >"$directory/semicolon.csv"
+  refused "semicolons" "semicolon.csv:1: semicolons" "commas are required" -- --data "$directory/semicolon.csv" --target b
+  printf 'a,b\n1,x\n2,x\n3,x\n' >"$directory/one.csv"
+  refused "one class" "one.csv: all targets are of one class" -- --data "$directory/one.csv" --target b
+  mkdir -p "$directory/photos/train/cat" "$directory/photos/test/cat" "$directory/flat/cat"
+  echo "no JPEG" | tee "$directory/photos/train/cat/a.jpg" "$directory/photos/test/cat/a.jpg" >"$directory/flat/cat/a.jpg"
+  refused "a JPEG that is none" "photos/train/cat/a.jpg: cannot be read" -- --data "$directory/photos"
+  refused "images without splits" "flat has images (cat)" "train/<class>/" -- --data "$directory/flat"
+  tar -C "$directory/flat" -cf "$directory/whole.tar" cat/a.jpg && head -c 1024 "$directory/whole.tar" >"$directory/cut.tar"
+  refused "a truncated tar" "cut.tar: truncated after \"cat/a.jpg\"" -- --data "$directory/cut.tar" --test-data "$directory/whole.tar"
+  head -c 515 "$directory/whole.tar" >"$directory/short.tar"
+  refused "a tar truncated in a member" "short.tar: truncated within \"cat/a.jpg\": 3 of its 8 bytes" \
+    -- --data "$directory/short.tar" --test-data "$directory/whole.tar"
   refused "no NumPy file" "table.npz" "not a complete ZIP archive" -- --data "$directory/table.npz"
   refused "no array" "table.npy" "does not begin" -- --data "$directory/table.npy" --target "$directory/table.npy"
   refused "no tar file" "table.tar" "not a tar archive" -- --data "$directory/table.tar" --test-data "$directory/table.tar"
@@ -166,9 +183,14 @@ check_models() {
   printf 'layers = [\n{type = "conv2d", channels = 2, kernel = 3, stide = 1}]\n' >"$file"
   refused "a key misspelled" "net.toml:2: layer 1 (conv2d): " "did you mean \"stride\"?" -- --model "$file"
   printf 'layers = [\n{type = "lstm", hidden = 2}, {type = "conv2d", channels = 2, kernel = 3}]\n' >"$file"
-  refused "a layer that does not fit" "net.toml:2: " "[1x28x28]" -- --model "$file"
+  refused "a layer that does not fit" "net.toml:2: layer 2 (conv2d" "[2]" -- --model "$file"
+  printf 'layers = [\n{type = "lstm", hidden = 2},\n{type = "lstm", hiden = 2}]\n' >"$file"
+  refused "a key that is required, misspelled" "net.toml:3: layer 2 (lstm): \"hidden\" is missing" "\"hiden\"" -- --model "$file"
   printf 'layers = [{type = "flatten"}, {type = "dense", units = 3}]\n' >"$file"
-  refused "a file with other outputs" "outputs are [3]" "needs [10]" -- --model "$file"
+  refused "a file with other outputs" "outputs are [3], of layer 2 (dense 3)" "needs [10]" -- --model "$file"
+  printf 'a,share\n1,0.5\n2,1.5\n3,0.25\n4,0.5\n' >"$directory/share.csv"
+  refused "targets that are no shares" "share.csv has the target 1.5" "from 0 to 1" \
+    -- --data "$directory/share.csv" --target share --loss binary_cross_entropy --model mlp:2 --batch-size 1
   printf 'layers = [{type = "flatten"}, {type = "dense"}]\n' >"$file"
   differ "a model on one rank" "model" -- --model "$file"
   cp "$file" "$directory/other.toml"

@@ -27,6 +27,7 @@
 #include "fast_train/run_name.hpp"
 #include "fast_train/settings.hpp"
 #include "fast_train/stream_data.hpp"
+#include "fast_train/targets.hpp"
 #include "fast_train/trial_steps.hpp"
 
 namespace {
@@ -78,7 +79,7 @@ data::Splits load_data(const Options& o) {
     return data::load(o.load.test_data, load);
   }
   data::Splits data = data::load(o.data, load_options(o));
-  fast_train::check_counts(o, data.train.size());
+  if (!o.requests.describe) fast_train::check_counts(o, data.train.size());
   return data;
 }
 
@@ -123,10 +124,13 @@ nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
   agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     const int workers = o.exchange == "local" ? o.workers : workers_here(ranks, o.spares);
     spec = fast_train::model_for(o, data.train);
+    fast_train::check_targets(data, spec.loss.kind, fast_train::shown_data(o));
     fast_train::check_capacity(o, spec, workers);
     if (std::holds_alternative<nn::Embedding>(spec.layers.front()))
       data.normalization = none_for(data.train);
   });
+  const std::string warning = fast_train::warning_of_targets(data.train, spec.loss.kind);
+  if (!warning.empty() && ranks.rank() == 0) fmt::print(stderr, "warning: {}\n", warning);
   return spec;
 }
 

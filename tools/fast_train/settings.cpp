@@ -148,18 +148,23 @@ nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
   spec.loss = task.loss;
   require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
           "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "
-          "model, or images of that size (--resize)",
-          o.model, nn::describe(spec.input), shown_data(o), nn::describe(data.sample_shape()));
+          "model, or {}",
+          o.model, nn::describe(spec.input), shown_data(o), nn::describe(data.sample_shape()),
+          data.sample_shape().size() == 3 ? "images of that size (--resize)"
+                                          : "change \"input\" in its file");
   const nn::Shape output = nn::shapes(spec).back();
   require(
       spec.loss.kind == nn::Loss::cross_entropy
           ? output == task.output
           : nn::elements_of(output) == nn::elements_of(task.output),
       ErrorKind::argument,
-      "--model {}: its outputs are {}, --data {} with --loss {} needs {}; choose another model, "
-      "or change its last layer",
-      o.model, nn::describe(output), shown_data(o), nn::name(spec.loss.kind),
-      nn::describe(task.output));
+      "--model {}: its outputs are {}, of layer {} ({}), --data {} with --loss {} needs {}; change "
+      "this layer, or choose another model{}",
+      o.model, nn::describe(output), spec.layers.size(), nn::describe(spec.layers.back()),
+      shown_data(o), nn::name(spec.loss.kind), nn::describe(task.output),
+      output.size() == 2 && spec.loss.kind != nn::Loss::cross_entropy
+          ? "; for a class at each step, take --loss cross_entropy"
+          : "");
   return spec;
 }
 
