@@ -84,6 +84,16 @@ def numpy_files(folder):
     numpy.save(folder / "y.npy", values.sum(1))
     text = info("npy", folder / "x.npy", "--target", folder / "y.npy", "--test-share", "0.25")
     check("train: 300 samples of 6 floats, 1 numbers to predict" in text, text)
+    numpy.save(folder / "y.npy", numpy.where(numpy.arange(400) % 2 == 0, -0.5, 2.5))
+    text = info("targets", folder / "x.npy", "--target", folder / "y.npy", "--test-share", "0.25")
+    found = re.search(r"^targets: mean (.*), standard deviation (.*)$", text, re.M)
+    # A share p of one value: mean -0.5 + 3p, deviation 3 sqrt(p (1 - p)).
+    share = (float(found[1]) + 0.5) / 3
+    check(0.3 < share < 0.7 and abs(float(found[2]) - 3 * (share * (1 - share)) ** 0.5) < 2e-4, text)
+    numpy.savez(folder / "from1.npz", x=values[:60], y=1 + numpy.arange(60) % 3)
+    check("no training sample has class 0\n" in info("labels from 1", folder / "from1.npz"), "class 0")
+    numpy.savez(folder / "from0.npz", x=values[:60], y=numpy.arange(60) % 3)
+    check("no training sample" not in info("labels from 0", folder / "from0.npz"), "all classes")
 
 
 def tables(folder):
@@ -95,6 +105,7 @@ def tables(folder):
     text = info("csv", folder / "t.csv", "--target", "kind", "--test-data", folder / "test.csv")
     check("train: 200 samples of 2 floats, 3 classes" in text, text)
     check_moments(text, numpy.array([[float(row[0]), float(row[1])] for row in rows]), "csv")
+    check("features: x, y\n" in text, text)
     spaced = folder / "my shards"
     result = run("convert", folder / "t.csv", spaced, "--target", "kind")
     check(f"train with: fast-train --data '{spaced}'\n" in result.stdout, result.stdout + result.stderr)

@@ -2,7 +2,9 @@
 // and says what files hold.
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/core/host.hpp>
@@ -12,10 +14,13 @@
 #include <fast/data/packed_shards.hpp>
 #include <filesystem>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "data/files/contents.hpp"
+#include "data/files/csv_table.hpp"
 #include "data/options/rows.hpp"
 #include "fast_data/publish.hpp"
 #include "fast_data/shuffled.hpp"
@@ -123,6 +128,37 @@ void show_shard(const std::string& path) {
   fmt::print("all samples whole\n");
 }
 
+/// Of a table. Other columns hold no numbers.
+void show_features(const std::string& from, const data::LoadOptions& reading) {
+  if (!from.ends_with(".csv")) return;
+  const std::string text = data::read_text(from, "csv");
+  std::vector<std::string> names =
+      data::CsvTable(text, from, {reading.target, reading.features}).features();
+  for (std::string& name : names) name = printable(name);
+  fmt::print("features: {}\n", fmt::join(names, ", "));
+}
+
+/// The size of numbers to predict, or the classes of which no sample is there.
+void show_targets(const data::Dataset& train) {
+  if (!train.targets().empty()) {
+    double sum = 0, squares = 0;
+    for (const float target : train.targets()) sum += target;
+    const double mean = sum / static_cast<double>(train.targets().size());
+    for (const float target : train.targets()) squares += (target - mean) * (target - mean);
+    const double variance = squares / static_cast<double>(train.targets().size());
+    fmt::print("targets: mean {:.4f}, standard deviation {:.4f}\n", mean, std::sqrt(variance));
+    return;
+  }
+  std::vector<int> missing(static_cast<std::size_t>(train.classes()));
+  std::iota(missing.begin(), missing.end(), 0);
+  const std::set<int> found(train.labels().begin(), train.labels().end());
+  std::erase_if(missing, [&](int label) { return found.contains(label); });
+  if (missing.empty()) return;
+  fmt::print("no training sample has class {}{}\n",
+             fmt::join(missing.begin(), missing.begin() + std::min<int>(5, missing.size()), ", "),
+             missing.size() > 5 ? ", ..." : "");
+}
+
 void show(const std::string& from, const data::LoadOptions& reading) {
   std::error_code ignored;
   if (from.ends_with(data::packed_ending) && fs::is_regular_file(from, ignored))
@@ -136,6 +172,8 @@ void show(const std::string& from, const data::LoadOptions& reading) {
       fmt::print(", {} left out ({})", source->left_out(), source->why_left_out());
     fmt::print("\n");
   }
+  show_features(from, reading);
+  show_targets(splits.train);
   fmt::print("mean {:.4f}\nstandard deviation {:.4f}\n", fmt::join(splits.normalization.mean, " "),
              fmt::join(splits.normalization.stddev, " "));
 }
