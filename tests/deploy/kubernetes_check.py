@@ -126,14 +126,19 @@ def closed(schema):
 
 def check_crd(objects, path):
     import jsonschema
-    crd = yaml.safe_load(path.read_text())
+    crd = next((each for each in yaml.safe_load_all(path.read_text()) if each), None)
+    if not isinstance(crd, dict) or crd.get("kind") != "CustomResourceDefinition":
+        sys.exit(f"FAILED: {path}: this is no CustomResourceDefinition")
     kind = crd["spec"]["names"]["kind"]
     found = of_kind(objects, kind)
     for each in found:
         name = each["apiVersion"].partition("/")[2]
-        version = next(v for v in crd["spec"]["versions"] if v["name"] == name)
+        version = next((v for v in crd["spec"]["versions"] if v["name"] == name), None)
+        if version is None:
+            faults.append(f"{kind}: the CRD has no version {name}")
+            continue
         schema = closed(version["schema"]["openAPIV3Schema"])
-        schema["properties"]["metadata"] = {"type": "object"}
+        schema["properties"]["metadata"] = {"type": "object"}  # a server's own, not the CRD's
         for error in jsonschema.Draft7Validator(schema).iter_errors(each):
             if error.validator != "format":
                 faults.append(f"{kind}: {'.'.join(map(str, error.path))}: {error.message}")
