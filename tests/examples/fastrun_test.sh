@@ -25,7 +25,11 @@ expect "no such program" 1 "/no/such cannot be started (No such file or director
 [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no such program: more than one line"
 expect "no such program among those of PATH" 1 "fastrun: nosuchprogram cannot be started" -- "$fastrun" -n 2 nosuchprogram
 [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no such program among those of PATH: more than one line"
-expect "a program that other hosts may have" 1 "/no/such cannot be started" "0 of 1 ranks ended well" -- "$fastrun" --hosts localhost -n 1 /no/such
+expect "a program that other hosts may have" 1 "fastrun: /no/such cannot be started on $(hostname) (No such file or directory)" -- \
+  "$fastrun" --hosts localhost -n 3 /no/such
+[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "a program that other hosts may have: more than one line"
+expect "a folder in place of a program" 1 "$directory cannot be started on $(hostname) (Permission denied)" -- "$fastrun" --hosts localhost -n 2 "$directory"
+expect "a program that ends with 127 by itself" 1 "ended with status 127 and printed no error" "0 of 2" -- "$fastrun" --hosts localhost -n 2 bash -c 'exit 127'
 mkdir "$directory/programs"
 printf '#!/bin/sh\necho "it is found"\n' >"$directory/programs/hidden"
 printf '#!/bin/sh\nexport PATH="%s:$PATH"\nexec mpiexec "$@"\n' "$directory/programs" >"$directory/with_path"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # fastrun --hosts on two hosts, with MPICH or Open MPI: four workers train; then one of them is killed, and the others finish.
+# A program that hosts do not have is told of once.
 #   fastrun_hosts_test.sh FASTRUN FAST_TRAIN        77: cannot be done here
 set -uo pipefail
 fastrun=$1 train=$2
@@ -17,5 +18,26 @@ kill_one() { # of the second host
 expect_on_the_way "a death" "3 of 4 ranks ended well" "$directory/run/metrics/0.jsonl" kill_one -- \
   "${command[@]}" --quiet --epochs 10 --step-ms 15 --suspect-after 1 --out "$directory/run"
 grep -q "rank [23] .* died of signal 9" "$directory/output" || tell_failure "a death: which one?"
+
+told_once() { [[ $(grep -c "cannot be started" "$directory/output") -eq 1 ]] || tell_failure "$1: not told once"; }
+four=("$fastrun" --hosts 10.99.0.1,10.99.0.2 --ppn 2 -n 4)
+expect "no host has the program" 1 "fastrun: /no/such cannot be started on fasthost1, fasthost2 (No such file or directory)" -- "${four[@]}" /no/such
+told_once "no host has the program"
+# Each host has a /dev/shm of its own. The first one gets a program there.
+cat >"$directory/shell" <<END
+#!/usr/bin/env bash
+while [[ \$1 == -* ]]; do shift; done
+host=\$1
+shift
+[[ \$host != 10.99.0.1 ]] || set -- "ln -s /bin/echo /dev/shm/here &&" "\$@"
+exec "$hosts" "\$host" "\$@"
+END
+chmod +x "$directory/shell"
+for enough in "2 0" "3 1"; do # workers that are required, status
+  expect "one host has the program: ${enough% *}" "${enough#* }" "it runs" "2 of 4 ranks ended well" \
+    "fastrun: /dev/shm/here cannot be started on fasthost2 (No such file or directory)" -- \
+    env HYDRA_LAUNCHER_EXEC="$directory/shell" OMPI_MCA_plm_rsh_agent="$directory/shell" "${four[@]}" --min-workers "${enough% *}" /dev/shm/here "it runs"
+  told_once "one host has the program: ${enough% *}"
+done
 echo "$failures failures"
 [[ $failures -eq 0 ]]

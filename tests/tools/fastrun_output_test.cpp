@@ -30,7 +30,7 @@ void put(const Descriptor& to, std::string_view text) {
 }
 
 /// A rank's pipes, its sender, and the other end of the connection.
-struct Rank {
+struct PrintingRank {
   std::pair<Descriptor, Descriptor> output = pipe_pair(), errors = pipe_pair(), link = connection();
   fastrun::OutputSender sender{std::move(link.first), std::move(output.first),
                                std::move(errors.first)};
@@ -52,7 +52,7 @@ std::string part(char stream, const std::string& text) {
 }  // namespace
 
 TEST_CASE("what a rank prints is sent with the name of its stream") {
-  Rank rank;
+  PrintingRank rank;
   put(rank.output.second, "result\n");
   put(rank.errors.second, "error\n");
   rank.sender.advance();
@@ -61,7 +61,7 @@ TEST_CASE("what a rank prints is sent with the name of its stream") {
 }
 
 TEST_CASE("the last six lines of the standard error are remembered") {
-  Rank rank;
+  PrintingRank rank;
   put(rank.output.second, "no error\n");
   for (int line = 1; line <= 8; ++line) put(rank.errors.second, std::to_string(line) + "\n");
   put(rank.errors.second, "unfinished");
@@ -70,7 +70,7 @@ TEST_CASE("the last six lines of the standard error are remembered") {
 }
 
 TEST_CASE("a rank waits while nobody reads, and goes on when the reader has gone") {
-  Rank rank;
+  PrintingRank rank;
   const std::string text(4096, 'x');
   const fast::Deadline deadline(fast::Seconds(20));
   while (rank.sender.watched()[0].fd >= 0 && !deadline.expired()) {  // until it is full

@@ -22,6 +22,7 @@
 
 #include "channel.hpp"
 #include "environment.hpp"
+#include "failures.hpp"
 #include "fastrun.hpp"
 #include "host/connections.hpp"
 #include "host/descriptor_limit.hpp"
@@ -184,6 +185,7 @@ class Launcher {
     if (kind == "hello") {
       wrapper.rank = number;
       words >> one.pid >> one.host;
+      std::getline(words >> std::ws, one.not_startable);
       one.state = Rank::State::running;
       if (watch_) watch_->joined(number, one.host);
     } else if (kind == "began") {
@@ -228,7 +230,7 @@ class Launcher {
     if (one.succeeded()) return;
     if (!first_death_) first_death_.emplace(Seconds(options_.start_deadline_s));
     if (one.lost || ending_) return;
-    if (!first_failed_ && WIFEXITED(status)) first_failed_ = number;
+    if (!first_failed_ && WIFEXITED(status) && one.not_startable.empty()) first_failed_ = number;
     if (WIFSIGNALED(status)) tell(number);
   }
 
@@ -250,6 +252,7 @@ class Launcher {
   /// Ranks that have not met yet cannot do without the one that died. Once all that were started
   /// have ended, the others are not waited for.
   void check_start() {
+    tell_of_program(false);
     if (ending_ && ending_->expired()) {
       pass_on(SIGKILL);
       ending_.emplace(grace);
@@ -326,6 +329,7 @@ class Launcher {
   }
 
   int report() {
+    tell_of_program(true);
     const int well = ranks_.count([](const Rank& one) { return one.succeeded(); });
     const int trained = ranks_.count([](const Rank& one) { return one.succeeded() && one.trains; });
     tell_of(Rank::State::starting, "never started; try fastrun --doctor");
@@ -333,7 +337,10 @@ class Launcher {
             fmt::format("ended with {}, before training began", starter_.name()));
     const int wanted = std::min(options_.min_workers, options_.ranks);
     if (well == all_ranks(options_)) return 0;
-    tell_of_silence();
+    const int missing = ranks_.count([](const Rank& one) { return !one.not_startable.empty(); });
+    if (missing == all_ranks(options_)) return 1;  // the one line says it all
+    const std::string silent = silent_failure(ranks_, first_failed_);
+    if (!silent.empty() && !told_ && !program_told_) say("{}", silent);
     const int idle = well - trained;
     const std::string of_these =
         idle > 0 ? fmt::format(" ({} of these had no part in the end)", idle) : std::string();
@@ -342,18 +349,13 @@ class Launcher {
     return trained >= wanted ? 0 : 1;
   }
 
-  /// Of the first rank that failed, unless it has printed why, or another one has.
-  void tell_of_silence() const {
-    const auto has_told = [](const Rank& one) {
-      return !one.succeeded() && std::ranges::any_of(one.said, [](const std::string& line) {
-        return line.find("rror: ") != std::string::npos;  // "error: ", "ValueError: "
-      });
-    };
-    if (!first_failed_ || told_ || ranks_.count(has_told) > 0) return;
-    const Rank& one = ranks_[*first_failed_];
-    if (!one.said.empty()) return;
-    say("rank {} (process {} on {}) {} and printed no error", *first_failed_, one.pid, one.host,
-        describe(one.status));
+  /// Once: when all ranks were started, or at the end.
+  void tell_of_program(bool at_end) {
+    if (program_told_ || (!at_end && !ranks_.in_state(Rank::State::starting).empty())) return;
+    const std::string missing = missing_program(options_.program.front(), ranks_);
+    if (missing.empty()) return;
+    program_told_ = true;
+    say("{}", missing);
   }
 
   /// One line about all ranks in this state.
@@ -381,6 +383,7 @@ class Launcher {
   std::optional<Deadline> first_death_, ending_;
   std::optional<int> first_failed_;  ///< by itself, with a status above 0
   bool told_ = false;                ///< how a rank died
+  bool program_told_ = false;        ///< that hosts cannot start it
   bool interrupted_ = false, finishing_ = false;
 };
 

@@ -21,6 +21,7 @@ struct Rank {
   long pid = 0;
   int status = 0;  ///< as of waitpid
   std::string host;
+  std::string not_startable;  ///< why its host cannot start the program; empty: it could
   std::vector<std::string> said;
   bool succeeded() const;
   /// "left"; "failed": by itself, with an error; "died".

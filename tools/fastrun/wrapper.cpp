@@ -32,6 +32,7 @@ using fast::mpi::LauncherNote;
 
 constexpr int launcher_gone = 1;
 constexpr int look_every_ms = 500;
+constexpr int start_ms = 10'000;         ///< in which a file system finds the program, or does not
 constexpr std::size_t most_words = 300;  ///< bytes
 
 /// A pipe's ends; the reading one is this process's alone.
@@ -43,8 +44,9 @@ std::pair<Descriptor, Descriptor> make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
+/// `failure` takes the error number if the program cannot be started. It closes if it can.
 [[noreturn]] void become(const std::vector<std::string>& program, int output, int errors,
-                         int progress, int news) {
+                         int progress, int news, int failure) {
   setpgid(0, 0);  // with what it starts: a script's programs are the rank, too
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
@@ -63,10 +65,24 @@ std::pair<Descriptor, Descriptor> make_pipe() {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
-  const std::string complaint =
-      fmt::format("fastrun: {} cannot be started ({})\n", program[0], std::strerror(errno));
-  [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, complaint.data(), complaint.size());
+  const int why = errno;
+  std::signal(SIGPIPE, SIG_IGN);
+  if (write(failure, &why, sizeof why) != sizeof why) {  // it came too late for start_ms
+    const std::string complaint =
+        fmt::format("fastrun: {} cannot be started ({})\n", program[0], std::strerror(why));
+    [[maybe_unused]] const ssize_t ignored =
+        write(STDERR_FILENO, complaint.data(), complaint.size());
+  }
   _exit(127);
+}
+
+/// Why the program could not be started, from the other end of become()'s pipe; empty: it was.
+std::string why_not_started(const Descriptor& failure) {
+  pollfd one{failure.get(), POLLIN, 0};
+  int why = 0;
+  const bool failed =
+      poll(&one, 1, start_ms) == 1 && read(failure.get(), &why, sizeof why) == sizeof why;
+  return failed ? std::strerror(why) : std::string();
 }
 
 class Wrapper {
@@ -83,20 +99,25 @@ class Wrapper {
     auto [output_in, output_out] = make_pipe();
     auto [errors_in, errors_out] = make_pipe();
     auto [progress_in, progress_out] = make_pipe();
+    auto [failure_in, failure_out] = make_pipe();
+    fcntl(failure_out.get(), F_SETFD, FD_CLOEXEC);
     news_ = Descriptor(memfd_create("fastrun", 0));
     child_ = group_ = fork();
     if (child_ == 0)
-      become(program, output_out.get(), errors_out.get(), progress_out.get(), news_.get());
+      become(program, output_out.get(), errors_out.get(), progress_out.get(), news_.get(),
+             failure_out.get());
     setpgid(child_, child_);  // as the child does: whoever comes first
     output_.emplace(std::move(output), std::move(output_in), std::move(errors_in));
     progress_ = std::move(progress_in);
+    failure_out = Descriptor();
+    not_started_ = why_not_started(failure_in);
     leave_streams();
   }
 
   int run() {
     char host[256] = {};
     gethostname(host, sizeof host - 1);
-    launcher_.send(fmt::format("hello {} {} {}", rank_, child_, host));
+    launcher_.send(fmt::format("hello {} {} {} {}", rank_, child_, host, not_started_));
     while (!done_ || !output_->is_flushed()) {
       const auto [output, errors, connection] = output_->watched();
       pollfd watched[] = {{signals_.get(), POLLIN, 0},
@@ -224,6 +245,7 @@ class Wrapper {
   Descriptor news_;  ///< ranks that have ended, for the program to read
   pid_t child_ = -1, group_ = -1;
   bool began_ = false, done_ = false;
+  std::string not_started_;  ///< why; empty: the program runs
   RankReports reports_;
   // For fastrun --watch:
   bool watched_by_people_ = std::getenv(watch_variable) != nullptr;

@@ -1,0 +1,63 @@
+#include "fastrun/failures.hpp"
+
+#include "support/catch.hpp"
+
+using namespace fastrun;
+
+namespace {
+
+constexpr int status_3 = 3 << 8;  // as of waitpid
+
+/// Each of them ended with status 3, on the host of this name.
+Ranks failed(const std::vector<std::string>& hosts) {
+  Options options;
+  options.ranks = static_cast<int>(hosts.size());
+  Ranks ranks(options);
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    ranks[rank].state = Rank::State::ended;
+    ranks[rank].status = status_3;
+    ranks[rank].pid = 40 + rank;
+    ranks[rank].host = hosts[static_cast<std::size_t>(rank)];
+  }
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("a missing program is told of once, with each host once") {
+  Ranks ranks = failed({"b", "b", "a", "a", "b"});
+  CHECK(missing_program("run", ranks).empty());
+  ranks[3].not_startable = "No such file";
+  CHECK(missing_program("run", ranks) == "run cannot be started on a (No such file)");
+  for (int rank : {0, 1, 2, 4}) ranks[rank].not_startable = "No such file";
+  CHECK(missing_program("run", ranks) == "run cannot be started on b, a (No such file)");
+  ranks[2].not_startable = ranks[3].not_startable = "Permission denied";
+  CHECK(missing_program("run", ranks) ==
+        "run cannot be started on b (No such file); on a (Permission denied)");
+}
+
+TEST_CASE("of many hosts without the program, eight are named") {
+  std::vector<std::string> hosts;
+  for (char name = 'a'; name <= 'j'; ++name) hosts.emplace_back(1, name);
+  Ranks ranks = failed(hosts);
+  for (int rank = 0; rank < 8; ++rank) ranks[rank].not_startable = "no";
+  CHECK(missing_program("run", ranks) == "run cannot be started on a, b, c, d, e, f, g, h (no)");
+  ranks[8].not_startable = ranks[9].not_startable = "no";
+  CHECK(missing_program("run", ranks) ==
+        "run cannot be started on a, b, c, d, e, f, g, h and 2 more (no)");
+}
+
+TEST_CASE("fastrun tells how the first rank failed where no rank has") {
+  Ranks ranks = failed({"a", "b"});
+  CHECK(silent_failure(ranks, std::nullopt).empty());
+  const std::string silent = "rank 1 (process 41 on b) ended with status 3 and printed no error";
+  CHECK(silent_failure(ranks, 1) == silent);
+  ranks[0].said = {"goes on"};
+  CHECK(silent_failure(ranks, 1) == silent);
+  ranks[0].said = {"ValueError: no data"};
+  CHECK(silent_failure(ranks, 1).empty());
+  ranks[0].status = 0;  // what it printed is no reason
+  CHECK(silent_failure(ranks, 1) == silent);
+  ranks[1].said = {"last words"};
+  CHECK(silent_failure(ranks, 1).empty());
+}

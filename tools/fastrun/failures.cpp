@@ -1,0 +1,64 @@
+#include "failures.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace fastrun {
+namespace {
+
+constexpr std::ptrdiff_t most_hosts = 8;  ///< that a line names
+
+struct Reason {
+  std::string why;
+  std::vector<std::string> hosts;
+};
+
+std::vector<Reason> reasons(const Ranks& ranks) {
+  std::vector<Reason> found;
+  for (int number = 0; number < ranks.size(); ++number) {
+    const Rank& one = ranks[number];
+    if (one.not_startable.empty()) continue;
+    auto reason = std::ranges::find(found, one.not_startable, &Reason::why);
+    if (reason == found.end()) reason = found.insert(found.end(), {one.not_startable, {}});
+    if (std::ranges::find(reason->hosts, one.host) == reason->hosts.end())
+      reason->hosts.push_back(one.host);
+  }
+  return found;
+}
+
+std::string names(const std::vector<std::string>& hosts) {
+  const auto shown = std::min(most_hosts, std::ssize(hosts));
+  const std::string all = fmt::format("{}", fmt::join(hosts.begin(), hosts.begin() + shown, ", "));
+  return shown == std::ssize(hosts) ? all
+                                    : fmt::format("{} and {} more", all, std::ssize(hosts) - shown);
+}
+
+}  // namespace
+
+std::string missing_program(const std::string& program, const Ranks& ranks) {
+  std::vector<std::string> places;
+  for (const Reason& reason : reasons(ranks))
+    places.push_back(fmt::format("on {} ({})", names(reason.hosts), reason.why));
+  if (places.empty()) return {};
+  return fmt::format("{} cannot be started {}", program, fmt::join(places, "; "));
+}
+
+std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed) {
+  const auto has_told = [](const Rank& one) {
+    return !one.succeeded() && std::ranges::any_of(one.said, [](const std::string& line) {
+      return line.find("rror: ") != std::string::npos;  // "error: ", "ValueError: "
+    });
+  };
+  if (!first_failed || ranks.count(has_told) > 0) return {};
+  const Rank& one = ranks[*first_failed];
+  if (!one.said.empty()) return {};
+  return fmt::format("rank {} (process {} on {}) {} and printed no error", *first_failed, one.pid,
+                     one.host, describe(one.status));
+}
+
+}  // namespace fastrun

@@ -1,0 +1,19 @@
+// What fastrun says of ranks that failed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ranks.hpp"
+
+namespace fastrun {
+
+/// "PROGRAM cannot be started on host1, host2 (No such file or directory)": each host once, in the
+/// order of ranks, hosts of the same reason together. Empty: all ranks could start it.
+std::string missing_program(const std::string& program, const Ranks& ranks);
+
+/// "rank 3 (process 17 on host1) ended with status 1 and printed no error". Empty if `first_failed`
+/// is none or has printed something, or if any rank that failed has printed an error.
+std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed);
+
+}  // namespace fastrun
