@@ -11,6 +11,7 @@ import sys
 
 import yaml
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML has it
 faults = []
 
 
@@ -126,7 +127,7 @@ def closed(schema):
 
 def check_crd(objects, path):
     import jsonschema
-    crd = next((each for each in yaml.safe_load_all(path.read_text()) if each), None)
+    crd = next((each for each in yaml.load_all(path.read_text(), LOADER) if each), None)
     if not isinstance(crd, dict) or crd.get("kind") != "CustomResourceDefinition":
         sys.exit(f"FAILED: {path}: this is no CustomResourceDefinition")
     kind = crd["spec"]["names"]["kind"]
@@ -152,7 +153,7 @@ def main():
     parser.add_argument("--crd", type=pathlib.Path)
     options = parser.parse_args()
     for file in options.files:
-        objects = [each for each in yaml.safe_load_all(file.read_text()) if each]
+        objects = [each for each in yaml.load_all(file.read_text(), LOADER) if each]
         before = len(faults)
         check(objects)
         if options.schema:
