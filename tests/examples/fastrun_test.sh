@@ -109,6 +109,11 @@ other=hydra own="Open MPI" wrong=MPICH
 grep -qF hydra "$directory/output" && other=open_mpi own=MPICH wrong="Open MPI"
 expect "doctor of a host that is not there" 1 "FIX   host nobody.invalid answers to ssh: set up ssh" -- "$fastrun" --doctor -n 1 --hosts nobody.invalid
 grep -q '^$' "$directory/output" && tell_failure "doctor of a host that is not there: an empty line"
+mkdir "$directory/silent" # its ssh takes all the time that it is given
+printf '#!/bin/sh\n[ "$2" != ssh ] || exit 124\nexec %s "$@"\n' "$(command -v timeout)" >"$directory/silent/timeout"
+chmod +x "$directory/silent/timeout"
+expect "doctor of a host that is silent" 1 "FIX   host nohost1 answers to ssh: no answer within 30 s; see whether it is up" -- \
+  env PATH="$directory/silent:$PATH" "$fastrun" --doctor -n 1 --hosts nohost1
 expect "doctor of another MPI" 1 "FIX   $directory/$other is " "it is $wrong's, but FAST is built with $own: each rank would be rank 0 of 1" \
   "--mpiexec mpiexec." -- "$fastrun" --doctor --mpiexec "$directory/$other" -n 1
 expect "doctor of no MPI" 1 "FIX   cat is " "install $own" -- "$fastrun" --doctor --mpiexec cat -n 1

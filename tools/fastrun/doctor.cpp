@@ -106,10 +106,15 @@ Host this_host() {
   return {"here", free_mib, usable_cores()};
 }
 
-/// Asks a host over ssh. None when it does not answer; `answer` is what ssh printed then.
+constexpr const char* silence = "no answer within 30 s";
+
+/// Asks a host over ssh. None when it does not answer; `answer` is what ssh printed then, or
+/// silence.
 std::optional<Host> other_host(const std::string& name, std::string& answer) {
-  answer = run("timeout 15 ssh -o BatchMode=yes -o ConnectTimeout=5 " + shell_word(name) +
-               " 'echo reached $(nproc) $(df -Pk /dev/shm | tail -n 1)'")
+  answer = run("timeout 30 ssh -o BatchMode=yes -o ConnectTimeout=5 " + shell_word(name) +
+               " 'echo reached $(nproc) $(df -Pk /dev/shm | tail -n 1)' || "
+               "{ [ $? -ne 124 ] || echo '" +
+               silence + "'; }")
                .output;
   const std::size_t begin = answer.find("reached ");
   if (begin == std::string::npos) return std::nullopt;
@@ -148,8 +153,10 @@ void check_host(Doctor& doctor, const Host& host, int ranks) {
 void check_other_host(Doctor& doctor, const std::string& name, int ranks) {
   std::string answer;
   const std::optional<Host> host = other_host(name, answer);
+  const bool is_silent = answer.find(silence) != std::string::npos;
   doctor.say(host.has_value(), "host " + name + " answers to ssh",
-             "set up ssh without a password to it; " + answered(answer));
+             is_silent ? std::string(silence) + "; see whether it is up, and what its load is"
+                       : "set up ssh without a password to it; " + answered(answer));
   if (host) check_host(doctor, *host, ranks);
 }
 
