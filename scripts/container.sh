@@ -5,6 +5,7 @@
 #   --bare                          on a Debian 12 that mmdebstrap makes from this machine's apt: no registry is needed
 #   --packages FOLDER               with the packages of scripts/deb.sh that are there; nothing is compiled
 #   --cuda 12-6                     with fast-train for GPUs, from NVIDIA's packages of that version
+#   --cuda-from FOLDER              the same from a CUDA toolkit of this machine, with cuDNN in it: NVIDIA's archive is not needed
 #   --locked                        the versions of deploy/container/packages.lock and no others
 #   --write-lock                    writes this file from the new image
 #   --tag NAME                      (localhost/fast:VERSION, with -cuda and -development where they apply)
@@ -15,7 +16,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "container: $*" >&2; }
 stop() { say "$@" && exit 1; }
-target=runtime base= bare= packages= cuda= locked= write_lock= tag= export= storage=()
+target=runtime base= bare= packages= cuda= toolkit= locked= write_lock= tag= export= storage=()
 while (($#)); do
   case $1 in
   --target) target=${2:-} && shift 2 ;;
@@ -23,16 +24,19 @@ while (($#)); do
   --bare) bare=1 && shift ;;
   --packages) packages=$(realpath "${2:-}") && shift 2 ;;
   --cuda) cuda=${2:-} && shift 2 ;;
+  --cuda-from) toolkit=$(realpath -m "${2:-}") && shift 2 ;;
   --locked) locked=1 && shift ;;
   --write-lock) write_lock=1 && shift ;;
   --tag) tag=${2:-} && shift 2 ;;
   --export) export=$(realpath -m "${2:-}") && shift 2 ;;
   --storage) mkdir -p "${2:-}" && storage=(--root "$(realpath "$2")/images" --runroot "$(realpath "$2")/run" --storage-driver vfs) && shift 2 ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
 done
 [[ $target == runtime || $target == development ]] || stop "--target $target: choose runtime or development"
 [[ -z $cuda || $cuda =~ ^[0-9]+-[0-9]+$ ]] || stop "--cuda $cuda: write the version as NVIDIA's packages do, as in 12-6"
+[[ -z $cuda || -z $toolkit ]] || stop "--cuda and --cuda-from exclude each other"
+[[ -z $toolkit ]] || { deploy/container/toolkit-libraries "$toolkit" >/dev/null && cuda=toolkit; } || exit 1
 [[ -z $packages || -n $(compgen -G "$packages/fast-tools_*.deb") ]] || stop "--packages $packages: it has no fast-tools_*.deb; run scripts/deb.sh $packages"
 [[ -z $export || ! -e $export ]] || stop "--export $export is there already"
 command -v buildah >/dev/null || stop "no buildah here; apt-get install buildah"
@@ -87,6 +91,7 @@ isolation=()
 through=() # a proxy of this machine
 for name in http_proxy https_proxy no_proxy; do [[ -z ${!name:-} ]] || through+=(--build-arg "$name=${!name}"); done
 buildah bud --format docker --target "$target" --tag "$tag" "${isolation[@]}" "${volumes[@]}" ${base:+--build-arg "BASE=$base"} ${cuda:+--build-arg "CUDA=$cuda"} \
+  ${toolkit:+--build-context "toolkit=$toolkit"} \
   ${locked:+--build-arg LOCKED=1} "${through[@]}" --build-arg "VERSION=$version" --build-arg "REVISION=$(git rev-parse HEAD)" \
   --build-arg "PORTABLE=${PORTABLE:-OFF}" -f "$place/context/deploy/container/Containerfile" "$place/context"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The small files of deploy/container: fast-health, fast-pods with bad settings, what nvidia-packages installs; and what
-# scripts/container.sh asks buildah for.
+# The small files of deploy/container: fast-health, fast-pods with bad settings, what nvidia-packages installs and
+# toolkit-libraries copies; and what scripts/container.sh asks buildah for.
 set -uo pipefail
 files=$(readlink -f "$(dirname "$0")/../../deploy/container")
 directory=$(mktemp -d)
@@ -57,15 +57,54 @@ calls "GPUs: to compile" "recommends cuda-nvcc-13-0 cuda-cudart-dev-13-0 libcubl
 calls "GPUs: the archive" "repos/debian12/x86_64/cuda-keyring" -- "$nvidia" 12-6 run
 for version in "" 12 12.6 12-6-1 12- -6; do expect "CUDA \"$version\"" 2 "as in 12-6" -- "$nvidia" "$version" run; done
 
+# A toolkit as NVIDIA's archives have it, and what else lies beside the libraries.
+toolkit=$directory/toolkit
+mkdir -p "$toolkit"/{bin,include} "$toolkit/targets/x86_64-linux/lib"
+lib=$toolkit/targets/x86_64-linux/lib
+ln -s targets/x86_64-linux/lib "$toolkit/lib64"
+incomplete() { # TEXT: the toolkit lacks this
+  expect "a toolkit: $1" 1 "toolkit-libraries: $toolkit: there is no $1" -- "$files/toolkit-libraries" "$toolkit" "$directory/taken"
+  [[ $(wc -l <"$directory/output") -eq 1 && ! -e $directory/taken ]] || tell_failure "a toolkit: $1: more than an error"
+}
+incomplete bin/nvcc
+printf '#!/bin/sh\n' >"$toolkit/bin/nvcc" && chmod +x "$toolkit/bin/nvcc"
+incomplete libcublasLt
+for name in cublasLt.so.12.6.4 cublas.so.12.6.4 nvrtc.so.12.6.85 nvrtc.alt.so.12.6.85 cufft.so.11.3.0; do
+  echo "$name" >"$lib/lib$name"
+  ln -s "lib$name" "$lib/lib${name%.*.*}"
+  ln -s "lib$name" "$lib/lib${name%%.so.*}.so"
+done
+echo "cuBLAS, static" >"$lib/libcublasLt_static.a"
+incomplete libcudnn
+for part in "" _ops _engines_precompiled; do
+  echo "$part" >"$lib/libcudnn$part.so.9.5.1"
+  ln -s "libcudnn$part.so.9.5.1" "$lib/libcudnn$part.so.9"
+done
+incomplete cudnn_version.h
+touch "$toolkit/include/cudnn_version.h"
+incomplete libnvrtc
+for end in 12.6.85 12.6; do echo builtins >"$lib/libnvrtc-builtins.so.$end"; done
+touch "$lib/libnvrtc-builtins.alt.so.12.6"
+taken="libcublasLt.so.12 libcudnn.so.9 libcudnn_engines_precompiled.so.9 libcudnn_ops.so.9 libnvrtc-builtins.so.12.6 libnvrtc.so.12"
+expect "a toolkit" 0 -- "$files/toolkit-libraries" "$toolkit" "$directory/taken"
+[[ $(LC_ALL=C ls "$directory/taken" | xargs) == "$taken" ]] || { ls "$directory/taken" >"$directory/output" && tell_failure "a toolkit: other libraries"; }
+[[ -f $directory/taken/libcudnn_ops.so.9 && ! -L $directory/taken/libcudnn_ops.so.9 ]] || tell_failure "a toolkit: a link is copied as a link"
+cmp -s "$directory/taken/libcublasLt.so.12" "$lib/libcublasLt.so.12.6.4" || tell_failure "a toolkit: another file"
+echo "loads libcublas.so.12" >"$lib/libcudnn_ops.so.9.5.1"
+expect "a toolkit whose cuDNN loads cuBLAS" 0 "$toolkit/lib64/libcublas.so.12" -- "$files/toolkit-libraries" "$toolkit"
+
 script=$files/../../scripts/container.sh
 tag=localhost/fast:$(sed -n 's/^project(fast VERSION \([0-9.]*\).*/\1/p' "$files/../../CMakeLists.txt")
 expect "an unknown image" 2 "" -- "$script" --image small
 expect "a version of CUDA" 1 "--cuda 12.6: write the version as NVIDIA's packages do" -- "$script" --cuda 12.6
+expect "no toolkit" 1 "toolkit-libraries: $directory/empty: there is no bin/nvcc" -- "$script" --cuda-from "$directory/empty"
+expect "a toolkit and a version" 1 "--cuda and --cuda-from exclude each other" -- "$script" --cuda 12-6 --cuda-from "$toolkit"
 if git -C "$files" rev-parse HEAD >/dev/null 2>&1; then
   calls "the runtime image" "--target runtime --tag $tag " "--build-arg REVISION=$(git -C "$files" rev-parse HEAD)" -- "$script"
   ! grep -F "CUDA=" "$directory/calls" >"$directory/output" || tell_failure "the runtime image: GPUs"
   calls "the development image" "--target development --tag $tag-development " -- "$script" --target development
   calls "the variant for GPUs" "--target runtime --tag $tag-cuda " "--build-arg CUDA=12-6 " -- "$script" --cuda 12-6
+  calls "the same from a toolkit" "--target runtime --tag $tag-cuda " "--build-arg CUDA=toolkit " "--build-context toolkit=$toolkit " -- "$script" --cuda-from "$toolkit"
   calls "both" "--tag $tag-cuda-development " -- "$script" --cuda 12-6 --target development
   calls "another base" "--build-arg BASE=debian:other " -- "$script" --base debian:other
 fi

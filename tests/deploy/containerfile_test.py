@@ -27,17 +27,21 @@ def assigned(text):
 
 def of_stages(stages, before):
     names = [stage.name for stage in stages]
-    if names != ["build", "development", "runtime"]:
+    if names != ["toolkit", "build", "development", "runtime"]:
         yield f"the stages are {names}; runtime is the last one, which is built without --target"
     if before.get("BASE") != "docker.io/library/debian:12-slim":
         yield "the argument BASE is not debian:12-slim"
     for position, stage in enumerate(stages):
+        if stage.name == "toolkit":  # --build-context puts a folder in its place
+            if stage.base != "scratch" or stage.instructions:
+                yield "toolkit: it is not empty without --build-context"
+            continue
         if stage.base != "${BASE}" and stage.base not in names[:position]:
             yield f"{stage.name}: its base {stage.base} is neither the argument nor an earlier stage"
-        for text in stage.all("COPY"):
-            source = re.search(r"--from=(\S+)", text)
-            if source and source[1] not in names[:position]:
-                yield f"{stage.name}: it copies from {source[1]}, which is no earlier stage"
+        for text in stage.all("COPY") + stage.all("RUN"):
+            source = re.search(r"--from=(\S+)|--mount=\S*\bfrom=([^,\s]+)", text)
+            if source and (source[1] or source[2]) not in names[:position]:
+                yield f"{stage.name}: it takes files from {source[1] or source[2]}, which is no earlier stage"
 
 
 def of_arguments(stages, before):
@@ -51,7 +55,7 @@ def of_arguments(stages, before):
 
 def of_commands(stages, before):
     for stage in stages:
-        for text in stage.all("RUN"):
+        for text in (re.sub(r"^(--mount=\S+ )*", "", run) for run in stage.all("RUN")):
             if not text.startswith("set -e;"):
                 yield f"{stage.name}: a RUN goes on after an error: {text[:40]}"
             if subprocess.run(["sh", "-n", "-c", text], capture_output=True, check=False).returncode:
@@ -146,7 +150,10 @@ class ContainerfileTest(unittest.TestCase):
                 ((r"FROM \$\{BASE\} AS runtime", "FROM debian:12 AS runtime"), "its base debian:12 is neither"),
                 ((r"--from=build", "--from=builder"), "builder, which is no earlier stage"),
                 ((r"ARG REVISION=\w+\n", ""), "LABEL uses REVISION"),
+                ((r",from=toolkit", ",from=toolkits"), "toolkits, which is no earlier stage"),
+                ((r"AS toolkit\n", "AS toolkit\nCOPY deploy /mnt\n"), "toolkit: it is not empty"),
                 ((r"RUN set -e;", "RUN"), "a RUN goes on after an error"),
+                ((r"target=/mnt set -e;", "target=/mnt"), "a RUN goes on after an error"),
                 ((r"\n    fi\n", "\n    true\n"), "no shell reads this RUN"),
                 ((r"deploy/container/ssh_config", "deploy/container/ssh_settings"), "ssh_settings is copied and not there"),
                 ((RUNTIME + r"image\.licenses", r"\1image.vendor"), "no label licenses"),
