@@ -264,6 +264,7 @@ struct HostMixer::SegmentSweep {
                          ? kept(mixer.sent_[i], first)
                          : message(pass.own.vector(k), first, block.count, own_scratch[i]);
     }
+    block.message[i] = block.own[i];
     const bool keep = pass.gathered || pass.kind == Pass::Kind::gather;
     T* pull = keep ? kept(mixer.gathered_[i], first) : pull_scratch[i];
     if (pulls) {

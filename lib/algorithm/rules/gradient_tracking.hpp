@@ -45,10 +45,11 @@ class GradientTracking {
     // Not 0 where a neighbor is there in one direction only.
     const T kept = static_cast<T>(block.info.self_weight + block.info.neighbor_weight - 1);
     for (std::size_t e = 0; e < block.count; ++e) {
-      const T x = block.own[0][e], y = block.own[1][e];
+      // Readers take their shares of the message, so that what stays is of it, too.
+      const T x = block.own[0][e], y = block.own[1][e], sent = block.message[1][e];
       const T delta = was_alone_ ? T{0} : block.current[e] - x;
       const T next = (was_alone_ ? block.current[e] : x + y) + block.pull[0][e];
-      block.state[1][e] = y + kept * y + block.pull[1][e] - delta;
+      block.state[1][e] = y + kept * sent + block.pull[1][e] - delta;
       block.state[0][e] = next;
       block.current[e] = next;
     }

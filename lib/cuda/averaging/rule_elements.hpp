@@ -58,7 +58,7 @@ struct RuleElements {
       if (run.state[s] != nullptr) one.state[s] = run.state[s] + e;
     }
     for (int k = 0; k < most_vectors; ++k) {  // unrolled, as all values are to be in registers
-      one.own[k] = &message[k];
+      one.own[k] = one.message[k] = &message[k];
       one.pull[k] = &pull[k];
       one.payload[k] = &payload[k];
       if (k >= vectors) continue;
