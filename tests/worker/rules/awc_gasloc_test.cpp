@@ -1,6 +1,7 @@
 // awc within sites and the outer step of gasloc between them: closed forms, and known rules as its
 // special cases.
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/placement.hpp>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "support/catch.hpp"
+#include "support/seed.hpp"
 #include "worker/constant.hpp"
 
 using namespace fast;
@@ -176,6 +178,96 @@ TEST_CASE("when a worker leaves, the mean of the others goes to their optimum") 
   run.step = [](int rank, double x) { return -0.05 * (x - goal(rank)); };
   const SiteValues end = after_rounds(run).back();
   CHECK(std::abs(mean_of({end[0], end[1], end[3]}) - (0 + 1 + 9) / 3.0) < 1e-3);
+}
+
+// A step of η is made before an exchange. If set_schedule() makes the coming round one between
+// sites, the weights come as they are; if it takes such a round away, their step has been made.
+TEST_CASE("with another schedule of sites in any round, the mean follows the outer steps made") {
+  const std::uint64_t seed = test_seed(41);
+  Rng rng(seed);
+  const auto below = [&](int count) {
+    return static_cast<int>(rng.below(static_cast<std::uint64_t>(count)));
+  };
+  for (int k = 0; k < 12; ++k) {
+    constexpr int rounds = 400;
+    constexpr double lr = 0.1;
+    const int sizes[] = {1, 2, 3, 6};
+    const std::int64_t every[] = {3 + below(4), 3 + below(4)};
+    const TopologyRule topologies[] = {schedule::sites(every[0], sizes[below(4)], 6),
+                                       schedule::sites(every[1], sizes[below(4)], 6)};
+    const int changes_in = 1 + below(20);
+    const double eta = 0.6 + 0.1 * below(5), gamma = 0.1 * below(4);
+    INFO("FAST_TEST_SEED=" << seed << ", case " << k << ": every " << every[0] << ", then "
+                           << every[1] << " from round " << changes_in);
+    std::vector<SiteValues> after(rounds, SiteValues(6));
+    local::run(6, [&](const Group& group) {
+      WorkerOptions options = testing::quick();
+      options.algorithm =
+          algorithm::awc_gasloc({.rate = eta, .consensus_step = 0.8, .acceleration = gamma});
+      const int me = group.rank();
+      testing::Constant c(group, topologies[0], 4, options);
+      for (int t = 0; t < rounds; ++t) {
+        if (t == changes_in) c.worker.set_schedule(topologies[1]);
+        c.worker.step([&] {
+          for (double& x : c.x) x -= lr * (x - goal(me));
+        });
+        after[static_cast<std::size_t>(t)][static_cast<std::size_t>(me)] = c.x[3];
+      }
+    });
+    const Schedule before = topologies[0].make(6), later = topologies[1].make(6);
+    const auto is_between = [&](std::int64_t t, bool changed) {
+      return host_edges_of((changed ? later : before).at(t)) == HostEdges::Kind::between;
+    };
+    const double optimum = (0 + 1 + 4 + 9 + 16 + 25) / 6.0;
+    double e = 4 - optimum, phi = e, u = 0;
+    bool first = true;
+    for (int t = 0; t < rounds; ++t) {
+      const double step = -lr * e;
+      if (is_between(t, t >= changes_in)) {
+        phi = e + (first ? 0 : gamma * (e - u));
+        u = std::exchange(e, phi + step);
+        first = false;
+      } else {
+        e += step;
+      }
+      if (is_between(t + 1, t >= changes_in)) e = phi + eta * (e - phi);
+      INFO("round " << t);
+      REQUIRE(std::abs(mean_of(after[static_cast<std::size_t>(t)]) - optimum - e) < 1e-11);
+    }
+    CHECK(std::abs(e) < 1e-6);
+  }
+}
+
+TEST_CASE("when a whole site leaves, the mean of the others goes to their optimum") {
+  const std::uint64_t seed = test_seed(42);
+  Rng rng(seed);
+  for (int k = 0; k < 6; ++k) {
+    const int size = 1 + static_cast<int>(rng.below(3)), workers = size * (k % 2 == 0 ? 2 : 3);
+    const int first =
+        size * static_cast<int>(rng.below(static_cast<std::uint64_t>(workers / size)));
+    const int leaves_in = 1 + static_cast<int>(rng.below(20));
+    INFO("FAST_TEST_SEED=" << seed << ", case " << k << ": " << workers << " workers, the site of "
+                           << first << " leaves in round " << leaves_in);
+    std::vector<double> ends(static_cast<std::size_t>(workers));
+    local::run(workers, [&](const Group& group) {
+      const int me = group.rank();
+      WorkerOptions options = testing::quick();
+      options.algorithm = algorithm::awc_gasloc({.rate = 0.8, .acceleration = 0.3});
+      testing::Constant c(group, schedule::sites(4, size, size), 1, options);
+      for (int t = 0; t < 900; ++t) {
+        if (t == leaves_in && me >= first && me < first + size) return c.worker.leave();
+        c.worker.step([&] {
+          for (double& x : c.x) x -= 0.05 * (x - goal(me));
+        });
+      }
+      ends[static_cast<std::size_t>(me)] = c.x[3];
+    });
+    double sum = 0;
+    for (int w = 0; w < workers; ++w) {
+      if (w < first || w >= first + size) sum += ends[static_cast<std::size_t>(w)] - goal(w);
+    }
+    CHECK(std::abs(sum) / workers < 1e-6);
+  }
 }
 
 TEST_CASE("awc_gasloc says what it does not run with") {
