@@ -2,15 +2,15 @@
 from __future__ import annotations
 
 import logging
-import math
 import socket
 import threading
-import weakref
 from typing import Any, Callable, Iterable
 
 from . import _core, models, runtime, topologies
+from .arguments import as_number, listed, loss_of, number_of, saved_tensors_of, texts_of
+from .hooks import Hooks, WeakListener
 from .observe import Ready
-from .observers import METHODS, require_known_methods
+from .observers import require_known_methods
 from .rules import Rule
 
 __all__ = ["Round", "Worker", "options"]
@@ -23,69 +23,6 @@ _levels = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 def options() -> list[dict[str, Any]]:
     """The options of a Worker as the C++ library has them: name, help, values and default of each."""
     return _core.worker_options()
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, float):
-        return "inf" if value == math.inf else str(int(value)) if value.is_integer() else float.__repr__(value)
-    return str(value)
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, dict):  # of a rule, whose flags are true and false
-        return [f"{key}={str(each).lower() if isinstance(each, bool) else _text(each)}" for key, each in value.items()]
-    return [_text(each) for each in value] if isinstance(value, (list, tuple)) else [_text(value)]
-
-
-def _listed(value: Any) -> list[Any]:
-    """None, one thing, or several."""
-    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _number(value: Any) -> int | str:
-    """As in a line of metrics: infinity is a text."""
-    return _text(float(value)) if value in (math.inf, "inf") else int(value)
-
-
-def _loss_of(result: Any) -> float | None:
-    """A floating-point number, or an array of one, is the loss. So is the first of a tuple or list."""
-    if isinstance(result, (tuple, list)) and result:
-        result = result[0]
-    if isinstance(result, float):
-        return result
-    shape = getattr(result, "shape", None)
-    if isinstance(shape, tuple) and math.prod(shape) == 1 and "float" in str(getattr(result, "dtype", "")):
-        return _as_number(result, "the loss")
-    return None
-
-
-def _as_number(value: Any, what: str) -> float:
-    try:
-        if math.prod(getattr(value, "shape", ())) == 1 and hasattr(value, "item"):
-            return float(value.item())
-        return float(value)
-    except (TypeError, ValueError, RuntimeError):
-        shape = f" of shape {tuple(value.shape)}" if hasattr(value, "shape") else f" ({value!r})"
-        raise _core.ArgumentError(f"Worker: {what} is a {type(value).__name__}{shape}; a number, or an array of one, is "
-                                  "required") from None
-
-
-def _tensors_of(state: Any) -> list[Any]:
-    """What state_dict() has put there. Files of the user may have anything."""
-    tensors = state.get("tensors") if isinstance(state, dict) and state.get("format") == 1 else None
-    if not isinstance(tensors, (list, tuple)):
-        raise _core.DataError("load_state_dict: this is not what Worker.state_dict() returned")
-    kinds: tuple[Any, ...] = (str, str, (list, tuple), bytes)
-    for place, tensor in enumerate(tensors):
-        is_whole = (isinstance(tensor, (list, tuple)) and len(tensor) == 4
-                    and all(isinstance(part, kind) for part, kind in zip(tensor, kinds))
-                    and all(isinstance(side, int) for side in tensor[2]))
-        if not is_whole:
-            raise _core.DataError(f"load_state_dict: tensor {place} is no name, element type, shape and bytes; the file is "
-                                  "damaged")
-    return list(tensors)
 
 
 class Round:
@@ -105,53 +42,6 @@ class Round:
             self._worker.end_round(self.loss, self.learning_rate)
         else:
             self._worker._fail(error)
-
-
-class _Hooks:
-    """What the user wants to be called. The library holds weak references: what it has is unknown to Python's garbage
-    collector, which would free no worker whose callback refers to it."""
-    NAMES = ("log", "on_round", "on_suspect", "on_healed")
-
-    def __init__(self, log: Any, on_round: Any, on_suspect: Any, on_healed: Any) -> None:
-        self.log, self.on_round, self.on_suspect, self.on_healed = log, on_round, on_suspect, on_healed
-        self.listeners: list[Any] = []
-
-    def weak(self) -> dict[str, Any]:
-        this = weakref.ref(self)
-
-        def call_of(name: str) -> Callable[..., Any]:
-            def call(*arguments: Any) -> None:
-                hooks = this()
-                if hooks is not None:
-                    getattr(hooks, name)(*arguments)
-
-            return call
-
-        return {name: None if getattr(self, name) is None else call_of(name) for name in self.NAMES}
-
-
-class _WeakListener:
-    """An observer that _Hooks keeps."""
-
-    def __init__(self, hooks: _Hooks, observer: Any) -> None:
-        self._name = repr(observer)
-        place, this = len(hooks.listeners), weakref.ref(hooks)
-        hooks.listeners.append(observer)
-
-        def method_of(name: str) -> Callable[[Any], None]:
-            def method(event: Any) -> None:
-                kept = this()
-                if kept is not None:
-                    getattr(kept.listeners[place], name)(event)
-
-            return method
-
-        for name in METHODS:
-            if hasattr(observer, name):
-                setattr(self, name, method_of(name))
-
-    def __repr__(self) -> str:  # in messages about what a method has raised
-        return self._name
 
 
 class Worker:
@@ -206,14 +96,14 @@ class Worker:
             self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
             tensors, rule = self._model.tensors(), topologies.topology(topology)
             self._model.settle()
-            values = {name: _texts(value) for name, value in options.items()}
-            observers = _listed(observer)
+            values = {name: texts_of(value) for name, value in options.items()}
+            observers = listed(observer)
             for one in observers:
                 require_known_methods(type(one))
             self._ready = [one for one in observers if isinstance(one, Ready)]
-            self._hooks = _Hooks(log or (lambda level, text: _log.log(_levels[level], text)), on_round, on_suspect,
+            self._hooks = Hooks(log or (lambda level, text: _log.log(_levels[level], text)), on_round, on_suspect,
                                  on_healed)
-            listeners = [one._core if isinstance(one, Ready) else _WeakListener(self._hooks, one) for one in observers]
+            listeners = [one._core if isinstance(one, Ready) else WeakListener(self._hooks, one) for one in observers]
             hooks = {**self._hooks.weak(), "observer": listeners}
             if isinstance(algorithm, Rule):
                 hooks["algorithm"] = algorithm._handle()
@@ -253,7 +143,7 @@ class Worker:
         one, is the loss, which must be finite. Of a tuple or list the first is looked at."""
         with self.round(learning_rate) as this:
             result = function(*arguments)
-            this.loss = _loss_of(result)
+            this.loss = loss_of(result)
         return result
 
     def begin_round(self) -> None:
@@ -274,7 +164,7 @@ class Worker:
 
     def _end(self, core: _core.Worker, loss: Any, learning_rate: float) -> None:
         self._model.require_step()
-        core.end_round(None if loss is None else _as_number(loss, "the loss"), _as_number(learning_rate, "the learning rate"))
+        core.end_round(None if loss is None else as_number(loss, "the loss"), as_number(learning_rate, "the learning rate"))
         for observer in self._ready:
             observer.after_round(core.rounds)
 
@@ -350,11 +240,11 @@ class Worker:
 
     def scalar(self, name: str, value: Any) -> None:
         """Tells the observers of this worker a number of its round: ``worker.scalar("test/accuracy", 0.9)``."""
-        self._calling(lambda core: core.scalar(name, _as_number(value, f"scalar \"{name}\"")), settles=False)
+        self._calling(lambda core: core.scalar(name, as_number(value, f"scalar \"{name}\"")), settles=False)
 
     def _attach(self, rule: Any, algorithm: str, options: dict[str, Any]) -> None:
         facts = {"workers": self.size, "topology": rule.name, "algorithm": algorithm, "host": socket.gethostname(),
-                 "neighbors": rule.at(self.size).in_neighbors(self.rank), "staleness": _number(options.get("staleness", 0)),
+                 "neighbors": rule.at(self.size).in_neighbors(self.rank), "staleness": number_of(options.get("staleness", 0)),
                  "codec": str(options.get("codec", "identity"))}
         for observer in self._ready:
             observer.attach(self, facts)
@@ -375,7 +265,7 @@ class Worker:
         """Collective, before the first round: goes on where such a worker stood. The model has its saved weights
         already, and the worker was made with ``initial="as_is"``. At staleness 0 the rounds to come are the same
         bit for bit."""
-        self._calling(lambda core: core.restore(_tensors_of(state)))
+        self._calling(lambda core: core.restore(saved_tensors_of(state)))
 
     # Its place and its end -----------------------------------------------------------------------
 
