@@ -12,6 +12,7 @@ for it, where mpiexec has started the processes.
 from __future__ import annotations
 
 import contextlib
+import types
 from typing import Any, Iterator, Mapping
 
 from . import _core, loops, runtime
@@ -92,7 +93,8 @@ class FastAccelerator(_base):  # type: ignore[misc,unused-ignore]
         """As of Accelerate. The optimizer's ``step()`` ends a round."""
         prepared = super().prepare_optimizer(optimizer, device_placement)
         if "step" not in vars(prepared):
-            prepared.step = _RoundEnd(self, prepared, prepared.step)
+            prepared._fast_round = self, prepared.step
+            prepared.step = types.MethodType(_step_with_round, prepared)  # schedulers wrap a method
         return prepared
 
     def backward(self, loss: Any, **arguments: Any) -> None:
@@ -140,18 +142,14 @@ class FastAccelerator(_base):  # type: ignore[misc,unused-ignore]
         return self._loop
 
 
-class _RoundEnd:
+def _step_with_round(optimizer: Any, closure: Any = None) -> None:
     """In place of an optimizer's step()."""
-
-    def __init__(self, accelerator: FastAccelerator, optimizer: Any, step: Any) -> None:
-        self._accelerator, self._optimizer, self._step = accelerator, optimizer, step
-
-    def __call__(self, closure: Any = None) -> None:
-        loop = self._accelerator._loop
-        if loop is None or not self._accelerator.sync_gradients:
-            self._step(closure)
-            return
-        loop.begin_round()
-        learning_rate = float(self._optimizer.param_groups[0]["lr"])
-        self._step(closure)
-        loop.end_round(learning_rate)
+    accelerator, step = optimizer._fast_round
+    loop = accelerator._loop
+    if loop is None or not accelerator.sync_gradients:
+        step(closure)
+        return
+    loop.begin_round()
+    learning_rate = float(optimizer.param_groups[0]["lr"])
+    step(closure)
+    loop.end_round(learning_rate)

@@ -7,8 +7,13 @@ from typing import Any
 from . import _core
 
 
+def _is_flag(value: Any) -> bool:
+    """Of Python, or of NumPy, whose type is "bool_" before version 2."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
+
+
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
+    if _is_flag(value):
         return str(int(value))
     if isinstance(value, float):
         return "inf" if value == math.inf else str(int(value)) if value.is_integer() else float.__repr__(value)
@@ -17,7 +22,7 @@ def _text(value: Any) -> str:
 
 def texts_of(value: Any) -> list[str]:
     if isinstance(value, dict):  # of a rule, whose flags are true and false
-        return [f"{key}={str(each).lower() if isinstance(each, bool) else _text(each)}" for key, each in value.items()]
+        return [f"{key}={str(each).lower() if _is_flag(each) else _text(each)}" for key, each in value.items()]
     return [_text(each) for each in value] if isinstance(value, (list, tuple)) else [_text(value)]
 
 

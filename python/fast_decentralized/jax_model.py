@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 from . import _core
 from .models import Chosen, Replica, Tensor, tensor_of
@@ -19,11 +19,14 @@ class JaxReplica(Replica):
 
         self._jax, self._np = jax, np
         paths, self._tree = jax.tree_util.tree_flatten_with_path(params)
+        self._require_values((leaf for _, leaf in paths), "Worker")
         self._names = [".".join(_key(part) for part in path) or "params" for path, _ in paths]
         self._buffers = buffers
         leaves = [leaf for _, leaf in paths]
         self._places = [place for place, (name, leaf) in enumerate(zip(self._names, leaves))
                         if self._takes_part(leaf) and chosen(name)]
+        self._numbers = {place for place, (name, leaf) in enumerate(zip(self._names, leaves))
+                         if isinstance(leaf, (int, float, np.generic)) and chosen(name)}
         self._own = self._copied(leaves, donate=False)
         self._initial = [array.copy() for array in self._own.memory]
         self._rest = self._others(leaves)
@@ -69,6 +72,12 @@ class JaxReplica(Replica):
         leaves, tree = self._jax.tree_util.tree_flatten(params)
         if tree != self._tree:
             raise _core.MismatchError(f"Worker.{call}: the pytree is {tree}, the worker was made with {self._tree}")
+        self._require_values(leaves, f"Worker.{call}")
+        for place in sorted(self._numbers):
+            if self._takes_part(leaves[place]):
+                raise _core.MismatchError(f"Worker.{call}: \"{self._names[place]}\" was a number when the worker was made, which "
+                                          "takes no part, and is an array now; make it an array from the beginning, as by "
+                                          "jax.numpy.asarray, or leave it out by participates")
         for place, own in zip(self._places, self._own.memory):
             leaf = self._array_of(leaves[place])
             if leaf.shape != own.shape or leaf.dtype != own.dtype:
@@ -76,6 +85,11 @@ class JaxReplica(Replica):
                                           f"{own.dtype}{list(own.shape)} is required, as the worker was made")
         self._rest = self._others(leaves)
         self._own = self._copied(leaves, donate)
+
+    def _require_values(self, leaves: Iterable[Any], call: str) -> None:
+        if any(isinstance(leaf, self._jax.core.Tracer) for leaf in leaves):
+            raise _core.ArgumentError(f"{call}: JAX traces the arrays (jit, grad, vmap or scan), which have no values then; call "
+                                      "it outside of the traced function")
 
     def _takes_part(self, leaf: Any) -> bool:
         """Arrays of floating-point numbers, and complex ones, which the library refuses. Numbers of Python, functions

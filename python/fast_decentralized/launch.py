@@ -1,6 +1,7 @@
 """Workers as processes of this machine, started from Python."""
 from __future__ import annotations
 
+import copyreg
 import multiprocessing.spawn
 import os
 import pathlib
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import types
 from typing import Any, Callable
 
 from . import _core, implementation
@@ -19,6 +21,19 @@ __all__ = ["spawn"]
 # Variables of the launcher that started this process. Users set Open MPI's OMPI_MCA_ and OMPI_ALLOW_.
 OF_LAUNCHERS = ("PMI_", "PMIX_", "MPI_LOCAL", "HYDI", "FASTRUN", "OMPI_")
 OF_USERS = ("OMPI_MCA_", "OMPI_ALLOW_")
+
+
+def _plain(values: dict[str, Any]) -> types.SimpleNamespace:
+    return types.SimpleNamespace(**values)
+
+
+def _reduced(result: Any) -> tuple[Any, ...]:
+    """Counters of a worker, as spawn() returns them."""
+    return _plain, ({name: getattr(result, name) for name in dir(result) if not name.startswith("_")},)
+
+
+for _kind in (_core.WorkerStats, _core.Departures):
+    copyreg.pickle(_kind, _reduced)
 
 
 def spawn(workers: int, function: Callable[..., Any], *arguments: Any, launcher: str | None = None) -> list[Any]:

@@ -47,6 +47,13 @@ class Replica:
     def has_started(self) -> None:
         """All workers have their initial weights."""
 
+    def has_changed(self) -> None:
+        """The library has written to the tensors."""
+
+    def memory(self) -> dict[int, str]:
+        """The addresses that the library writes to, with the tensors' names."""
+        return {}
+
 
 def replica_of(model: Any, buffers: set[str], chosen: Chosen) -> Replica:
     torch = sys.modules.get("torch")
@@ -81,11 +88,17 @@ class ArrayReplica(Replica):
         return self._model
 
     def move_to(self, model: dict[str, Any] | None) -> None:
-        self._model = self._model if model is None else model
+        self._model = self._model if model is None else _of_kind(model, dict, self._model)
         self._note_places()
 
     def settle(self) -> None:
         _settle(self._devices)
+
+    def has_changed(self) -> None:
+        _tell_autograd(self._graphs)
+
+    def memory(self) -> dict[int, str]:
+        return {address: name for name, (address, count) in self._places.items() if count > 0}
 
     def require_in_place(self) -> None:
         found = self._found()
@@ -99,6 +112,7 @@ class ArrayReplica(Replica):
     def _note_places(self) -> None:
         self._places = self._found()
         self._devices = _devices_of(array for _, array in _flat(self._model, ""))
+        self._graphs = _known_to_autograd(array for name, array in _flat(self._model, "") if name in self._places)
 
     def _found(self) -> dict[str, Any]:
         return {name: _place(array) for name, array in _flat(self._model, "")
@@ -110,29 +124,33 @@ class ArrayReplica(Replica):
 
 
 class TorchReplica(Replica):
-    """A module's parameters and buffers, which change in place."""
+    """A module's parameters and buffers, which change in place. Buffers that have infinities at the start, as masks of
+    attention, stay with their worker: the difference of two infinities is no number."""
 
     _members: _Members | None
 
     def __init__(self, module: Any, chosen: Chosen) -> None:
         self._module, self._chosen = module, chosen
+        self._infinite = {name for name, buffer in module.named_buffers() if buffer.is_floating_point() and chosen(name)
+                          and not buffer.is_meta and bool(buffer.isinf().any())}
         self._note_places()
 
     def tensors(self) -> list[Tensor]:
-        return [(name, tensor.detach(), buffer, None) for name, tensor, buffer in self._named() if not _counts(tensor)]
+        return [tensor_of(name, tensor, buffer) for name, tensor, buffer in self._named() if not _counts(tensor)]
 
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
         copies: dict[Any, Any] = {}
 
         def copied(tensor: Any) -> Any:  # tied tensors stay tied, also those of another shape
-            has_place = tensor.numel() > 0 and tensor.is_contiguous()
-            key = (*_place(tensor), tensor.dtype) if has_place else id(tensor)
-            if key not in copies:
-                copies[key] = tensor.detach().clone()
-            return copies[key].view(tensor.shape) if has_place else copies[key]
+            plain = tensor.detach()
+            order = _order_of_memory(plain)
+            if order is None or plain.numel() == 0:
+                return copies.setdefault(id(tensor), plain.clone())
+            ordered = plain.permute(order)
+            flat = copies.setdefault((*_place(plain), plain.dtype), ordered.reshape(-1).clone())
+            return flat.view(ordered.shape).permute([order.index(side) for side in range(plain.dim())])
 
-        tensors: list[Tensor] = [(name, copied(tensor), buffer, None) for name, tensor, buffer in self._named()
-                                 if not _counts(tensor)]
+        tensors = [tensor_of(name, copied(tensor), buffer) for name, tensor, buffer in self._named() if not _counts(tensor)]
         state = {name: copied(tensor) if hasattr(tensor, "data_ptr") else tensor
                  for name, tensor in self._module.state_dict().items()}
         return lambda: state, tensors
@@ -141,11 +159,17 @@ class TorchReplica(Replica):
         return self._module
 
     def move_to(self, model: Any | None) -> None:
-        self._module = self._module if model is None else model
+        self._module = self._module if model is None else _of_kind(model, sys.modules["torch"].nn.Module, self._module)
         self._note_places()
 
     def settle(self) -> None:
         _settle(self._devices)
+
+    def has_changed(self) -> None:
+        _tell_autograd(self._graphs)
+
+    def memory(self) -> dict[int, str]:
+        return {address: name for name, (address, count) in self._places.items() if count > 0}
 
     def require_in_place(self) -> None:
         """Twice in each round, so that it looks for names only where something differs."""
@@ -164,13 +188,14 @@ class TorchReplica(Replica):
         self._places = self._found()
         self._members = _Members.of(self._module, set(self._places))
         self._devices = _devices_of(tensor for _, tensor, _ in self._named())
+        self._graphs = _known_to_autograd(tensor for name, tensor, _ in self._named() if name in self._places)
 
     def _named(self) -> Iterator[tuple[str, Any, bool]]:
         for name, tensor in self._module.named_parameters():
             if self._chosen(name):
                 yield name, tensor, False
         for name, tensor in self._module.named_buffers():
-            if self._chosen(name):
+            if self._chosen(name) and name not in self._infinite:
                 yield name, tensor, True
 
     def _found(self) -> dict[str, tuple[int, int]]:
@@ -201,7 +226,7 @@ class _Members:
 
     def _found(self) -> tuple[list[int], list[tuple[int, int]]]:
         ids = [id(value) for part in self._parts for kind in self.KINDS for value in part[kind].values()]
-        return ids, [(tensor.data_ptr(), tensor.numel()) for tensor in self._tensors]
+        return ids, [_place(tensor) for tensor in self._tensors]
 
 
 def _devices_of(tensors: Iterable[Any]) -> set[Any]:
@@ -214,6 +239,28 @@ def _settle(devices: set[Any]) -> None:
     what backward() has begun on others."""
     for device in devices:
         sys.modules["torch"].cuda.current_stream(device).synchronize()
+
+
+def _of_kind(model: Any, kind: type, before: Any) -> Any:
+    if not isinstance(model, kind):
+        raise _core.ArgumentError(f"Worker.rebind: a {type(model).__name__} was given, the worker was made with a "
+                                  f"{type(before).__name__}; give such a model, or nothing")
+    return model
+
+
+def _known_to_autograd(tensors: Iterable[Any]) -> list[Any]:
+    """Tensors without elements that share the version with those of a module. Autograd compares versions."""
+    torch = sys.modules.get("torch")
+    known = [] if torch is None else [tensor for tensor in tensors
+                                      if isinstance(tensor, torch.Tensor) and not tensor.is_inference()]
+    return [_in_memory_order(tensor.detach()).reshape(-1)[:0] for tensor in known if _order_of_memory(tensor) is not None]
+
+
+def _tell_autograd(graphs: list[Any]) -> None:
+    """The library has written to the tensors, of which PyTorch does not know. A later backward() of a graph that was made
+    before raises an error, as after any change in place."""
+    if graphs:
+        sys.modules["torch"]._foreach_zero_(graphs)
 
 
 def _flat(model: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
@@ -245,10 +292,31 @@ def _copied(model: dict[str, Any], copies: dict[Any, Any] | None = None) -> dict
 def _place(array: Any) -> tuple[int, int]:
     """Where an array of NumPy or PyTorch has its memory, and how many elements there are."""
     if hasattr(array, "data_ptr"):
-        return array.data_ptr(), array.numel()
+        try:
+            return array.data_ptr(), array.numel()
+        except RuntimeError:  # sparse
+            return id(array), 0
     if hasattr(array, "__array_interface__"):
         return array.__array_interface__["data"][0], array.size
     return id(array), 0
+
+
+def _order_of_memory(tensor: Any) -> list[int] | None:
+    """Of a tensor of PyTorch, its sides from the one with the largest stride to that with the smallest; sides of 1 stay
+    where they are. None: there are gaps, or the tensor has no strides."""
+    if str(tensor.layout) != "torch.strided":
+        return None
+    order, strides = list(range(tensor.dim())), tensor.stride()
+    above_1 = [side for side in order if tensor.shape[side] > 1]
+    for place, side in zip(above_1, sorted(above_1, key=lambda one: -strides[one])):
+        order[place] = side
+    return order if tensor.permute(order).is_contiguous() else None
+
+
+def _in_memory_order(tensor: Any) -> Any:
+    """Contiguous views of transposed tensors, and of those in channels_last. Other tensors are returned as they are."""
+    order = None if not hasattr(tensor, "permute") or tensor.is_contiguous() else _order_of_memory(tensor)
+    return tensor if order is None else tensor.permute(order)
 
 
 def _counts(array: Any) -> bool:
@@ -261,8 +329,11 @@ def _counts(array: Any) -> bool:
 
 def tensor_of(name: str, array: Any, is_buffer: bool) -> Tensor:
     """Without what keeps a framework from sharing memory."""
+    if getattr(array, "is_meta", False):
+        raise _core.ArgumentError(f"Worker: tensor \"{name}\" is on the device meta, which has no memory; give it memory before "
+                                  "the worker is made, as by module.to_empty(device=\"cpu\"), and load the weights")
     if hasattr(array, "detach"):
-        return name, array.detach(), is_buffer, None
+        return name, _in_memory_order(array.detach()), is_buffer, None
     if getattr(getattr(array, "dtype", None), "name", "") == "bfloat16" and hasattr(array, "view"):
         return name, array.view("uint16"), is_buffer, "bf16"  # NumPy has no such type of its own
     if hasattr(array, "__cuda_array_interface__"):

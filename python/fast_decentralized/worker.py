@@ -4,7 +4,8 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from typing import Any, Callable, Iterable
+import warnings
+from typing import Any, Callable, Iterable, NoReturn
 
 from . import _core, models, runtime, topologies
 from .arguments import as_number, listed, loss_of, number_of, saved_tensors_of, texts_of
@@ -17,6 +18,7 @@ __all__ = ["Round", "Worker", "options"]
 
 _log = logging.getLogger("fast_decentralized")
 _NO_MORE_ROUNDS = 2**63 - 1  # of a worker that has left, and of a spare that was not needed
+ENDS_OF_LOOPS = (StopIteration, StopAsyncIteration, GeneratorExit)  # they pass where a loop over batches ends
 _levels = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -27,21 +29,30 @@ def options() -> list[dict[str, Any]]:
 
 class Round:
     """What ``with worker.round() as r:`` gives. ``r.loss = loss`` lets the worker refuse one that is not finite."""
-    __slots__ = ("_worker", "loss", "learning_rate")
+    __slots__ = ("_worker", "_is_used", "loss", "learning_rate")
 
     def __init__(self, worker: Worker, learning_rate: float) -> None:
         self._worker, self.learning_rate = worker, learning_rate
         self.loss: Any = None
+        self._is_used = False
 
     def __enter__(self) -> Round:
+        self._is_used = True
         self._worker.begin_round()
         return self
 
+    def __del__(self) -> None:
+        if not self._is_used:
+            warnings.warn("worker.round() alone does nothing; put the step within  with worker.round():", RuntimeWarning,
+                          stacklevel=2)
+
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None:
-            self._worker.end_round(self.loss, self.learning_rate)
-        else:
+        if isinstance(error, ENDS_OF_LOOPS):
+            self._worker._end_of_loop(self.loss, self.learning_rate)
+        elif error is not None:
             self._worker._fail(error)
+        else:
+            self._worker.end_round(self.loss, self.learning_rate)
 
 
 class Worker:
@@ -85,6 +96,7 @@ class Worker:
         self._thread = threading.get_ident()
         self._stop = runtime.thread.stop
         self._ready: list[Ready] = []
+        self._has_ended = False
         is_group = runtime.is_group(comm)
         group = runtime.group_of(comm if is_group else None)  # all ranks hear of what is no group
         fault: Exception | None = None
@@ -95,6 +107,8 @@ class Worker:
                                           "or nothing")
             self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
             tensors, rule = self._model.tensors(), topologies.topology(topology)
+            if runtime.thread.group is not None:
+                runtime.take_memory(self, self._model.memory())
             self._model.settle()
             values = {name: texts_of(value) for name, value in options.items()}
             observers = listed(observer)
@@ -115,6 +129,7 @@ class Worker:
         try:
             self._core: _core.Worker | None = _core.Worker(group, rule, tensors, values, hooks, fault)
         except _core.Error as error:
+            self._has_ended = True
             error.rank = self._place
             raised = topologies.take_raised()
             # An error of the library says all that the fault does.
@@ -135,7 +150,8 @@ class Worker:
 
     def round(self, learning_rate: float = 0.0) -> Round:
         """``with worker.round():`` around your own step (forward, backward, optimizer). Neighbors' weights
-        arrive meanwhile, and are combined at the end. An exception within ends all workers."""
+        arrive meanwhile, and are combined at the end, also where ``break`` leaves the step. An exception within ends all
+        workers, except for StopIteration and GeneratorExit, by which loops over batches end."""
         return Round(self, learning_rate)
 
     def step(self, function: Callable[..., Any], *arguments: Any, learning_rate: float = 0.0) -> Any:
@@ -154,19 +170,30 @@ class Worker:
         self._begun = True
 
     def _begin(self, core: _core.Worker) -> None:
+        if self._begun:
+            raise _core.ArgumentError("Worker: a round has begun already; end it before another one begins, and put no "
+                                      "worker.round() or worker.step() within another")
         self._model.require_in_place()
         core.begin_round()
 
     def end_round(self, loss: Any = None, learning_rate: float = 0.0) -> None:
         """The second half. ``loss`` must be finite; None: it is not looked at. Waits for neighbors."""
-        self._begun = False
-        self._calling(lambda core: self._end(core, loss, learning_rate))
+        begun, self._begun = self._begun, False
+        self._calling(lambda core: self._end(core, begun, loss, learning_rate))
 
-    def _end(self, core: _core.Worker, loss: Any, learning_rate: float) -> None:
+    def _end(self, core: _core.Worker, begun: bool, loss: Any, learning_rate: float) -> None:
         self._model.require_step()
+        if not begun:
+            raise _core.ArgumentError("Worker: end_round() was called and no round had begun; call begin_round() before the step")
         core.end_round(None if loss is None else as_number(loss, "the loss"), as_number(learning_rate, "the learning rate"))
+        self._model.has_changed()
         for observer in self._ready:
             observer.after_round(core.rounds)
+
+    def _end_of_loop(self, loss: Any, learning_rate: float) -> None:
+        """As break within a round. A generator may end later than its worker."""
+        if self._core is not None and not self._failed:
+            self.end_round(loss, learning_rate)
 
     def combine(self, params: Any, loss: Any = None, learning_rate: float = 0.0, donate: bool = False) -> Any:
         """For a pytree of JAX arrays: the round around a step that has made ``params``. Returns the combined
@@ -230,6 +257,8 @@ class Worker:
     def _rebind(self, core: _core.Worker, model: Any | None) -> None:
         self._model.move_to(model)
         core.rebind(self._model.tensors())
+        if runtime.thread.group is not None:
+            runtime.take_memory(self, self._model.memory())
 
     def set_topology(self, topology: Any) -> None:
         """Another topology from the next round on; every worker calls it between the same rounds. An error over a group
@@ -330,6 +359,7 @@ class Worker:
             core, self._core = self._core, None
             if core is not None:
                 core.close()
+            self._has_ended = True
 
     @property
     def is_closed(self) -> bool:
@@ -347,6 +377,10 @@ class Worker:
     def __del__(self) -> None:
         if getattr(self, "_core", None) is not None:  # the constructor may have failed
             self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Worker belongs to one thread of one process, so it cannot be copied or pickled; keep it out of models "
+                        "and data, and save worker.state_dict()")
 
     def __repr__(self) -> str:
         if self._core is None:

@@ -119,6 +119,15 @@ def test_the_end_of_a_forked_child_ends_nothing(started, how):
     assert done.stderr.count("Traceback") == (how in ("raise", "round")), done.stderr
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_child_that_was_started_anew_knows_its_place_and_has_no_worker(started, method):
+    """MPI would begin as the same rank a second time."""
+    done = started(2, "children.py", method)
+    error = "this process was started by multiprocessing from a rank of MPI, whose place it cannot take; use the worker in that rank"
+    assert sorted(done.stdout.splitlines()) == [f"rank {rank} has 0.5; its child: 0, {rank} of 2, {error}" for rank in range(2)], \
+        done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("how, text", [
     ("comm", "ArgumentError: Worker: comm is a int"), ("observer", "ArgumentError: Observer: Listener has on_phases"),
     ("topology", 'TopologyError: topology: there is no "nope"'), ("state", "DataError: load_state_dict"),

@@ -28,7 +28,7 @@ def test_every_option_of_the_table_is_taken_and_documented():
 
 
 def test_values_of_python_become_those_of_the_library():
-    worker(staleness=float("inf"), lazy_weights=True, deadline=2.5, suspect_after=3.0, mix_every=np.int64(2),
+    worker(staleness=float("inf"), lazy_weights=np.bool_(True), deadline=2.5, suspect_after=3.0, mix_every=np.int64(2),
            remote_rate=np.float64(1.5), algorithm="local", algorithm_option={"period": 3})
 
 

@@ -9,7 +9,7 @@ def average(start):
     worker = fast.Worker({"x": x}, "complete", initial="as_is", deadline=30)
     with worker.round():
         pass
-    return float(x[0]), fast.size()
+    return float(x[0]), fast.size(), worker.stats, worker.departed()
 
 
 def fail_on(rank):
@@ -20,7 +20,8 @@ def fail_on(rank):
 
 @pytest.mark.parametrize("launcher", [None, "fastrun"])
 def test_results_come_by_rank(launcher):
-    assert fast.spawn(3, average, 5.0, launcher=launcher) == [(6.0, 3)] * 3
+    results = fast.spawn(3, average, 5.0, launcher=launcher)
+    assert [(*result[:2], result[2].rounds, result[3].lost) for result in results] == [(6.0, 3, 1, [])] * 3
 
 
 def test_an_exception_of_a_rank_is_raised_with_its_traceback(capfd):

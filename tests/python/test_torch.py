@@ -269,10 +269,51 @@ def test_after_a_refused_rebind_no_round_averages_the_old_memory():
         fast.local.run(1, work)
 
 
-def test_a_transposed_parameter_is_refused_by_name():
+@pytest.mark.parametrize("make", [
+    lambda: torch.nn.Conv2d(2, 3, (2, 3)).to(memory_format=torch.channels_last),
+    lambda: torch.nn.Conv2d(8, 16, (1, 3)).to(memory_format=torch.channels_last)])
+def test_modules_in_another_memory_format_are_averaged_and_keep_it(make):
+    def values(rank, shape):
+        return torch.randn(shape, generator=torch.Generator().manual_seed(rank))
+
+    def work():
+        module = make()
+        shape, strides = module.weight.shape, module.weight.stride()
+        with torch.no_grad():
+            module.weight.copy_(values(fast.rank(), shape))
+        worker = fast.Worker(module, "complete", initial="as_is", deadline=20)
+        with worker.round():
+            pass
+        worker.await_finish()
+        mean = worker.mean_model()["weight"]
+        assert module.weight.stride() == strides and mean.is_contiguous(memory_format=torch.channels_last)
+        return module.weight.detach(), mean
+
+    for found in sum(fast.local.run(2, work), ()):
+        expected = (values(0, found.shape) + values(1, found.shape)) / 2
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_weights_that_are_transposes_of_each_other_stay_tied():
     def work():
         module = torch.nn.Module()
-        module.w = torch.nn.Parameter(torch.zeros(3, 4).t())
+        module.a = torch.nn.Parameter((torch.arange(12.0) * (fast.rank() + 1)).view(3, 4).t())
+        module.b = torch.nn.Parameter(module.a.data.t())
+        worker = fast.Worker(module, "complete", initial="as_is", deadline=20)
+        with worker.round():
+            pass
+        worker.await_finish()
+        mean = worker.mean_model()
+        mean["b"][2, 3] += 100
+        return mean["a"].t().tolist() == mean["b"].tolist(), mean["a"][:, 1].tolist(), module.a[3, 2].item()
+
+    assert fast.local.run(2, work) == [(True, [6.0, 7.5, 9.0, 10.5], 16.5)] * 2
+
+
+def test_a_parameter_with_gaps_is_refused_by_name():
+    def work():
+        module = torch.nn.Module()
+        module.w = torch.nn.Parameter(torch.zeros(3, 4)[:, ::2])
         fast.Worker(module)
 
     with pytest.raises(fast.ArgumentError, match="w.*contiguous"):

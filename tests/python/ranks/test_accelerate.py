@@ -70,6 +70,17 @@ def test_training_is_that_of_the_mixing_matrix(topology, algorithm, accumulate):
     assert not isinstance(run.layer, torch.nn.parallel.DistributedDataParallel)
 
 
+def test_a_scheduler_may_be_made_after_prepare():
+    """It wraps the optimizer's step()."""
+    run = Run()
+    scheduler = torch.optim.lr_scheduler.StepLR(run.optimizer, 1, gamma=1.0)
+    run.epoch()
+    scheduler.step()
+    np.testing.assert_allclose(np.stack(run.weights), run.expected()[:, fast.rank()], rtol=1e-9, atol=1e-12)
+    assert run.accelerator.worker.rounds == 6
+    run.accelerator.finish()
+
+
 def test_the_mean_model_is_there_for_a_while():
     run = Run().epoch()
     own = run.vector()
