@@ -38,8 +38,9 @@ struct CrossingRun {
   std::string codec = "identity";
   TopologyRule topology = stencil::complete();
   int workers = 4;
-  std::int64_t dies_in = 0;  ///< the round in which worker 1 dies, and a spare takes its seat; 0: no
-  std::int64_t asks_in = 0;  ///< the round in which one more worker is asked for; 0: none
+  std::int64_t dies_in =
+      0;  ///< the round in which worker 1 dies, and a spare takes its seat; 0: no
+  std::int64_t asks_in = 0;         ///< the round in which one more worker is asked for; 0: none
   std::int64_t rounds_after = 600;  ///< the last of both
   std::uint64_t seed = 1;           ///< of the targets
 
@@ -149,7 +150,8 @@ inline void make_round(const CrossingRun& run, Worker& worker, Vector& x, std::i
       {.learning_rate = crossing_rate});
   made.after = held_by(worker, x);
   made.jumped = worker.round() != round + 1;
-  if (made.before.size < run.all() && made.after.size == run.all()) shared.grown_in = worker.round();
+  if (made.before.size < run.all() && made.after.size == run.all())
+    shared.grown_in = worker.round();
   const std::lock_guard lock(shared.mutex);
   shared.end.log[round][seat] = std::move(made);
 }
@@ -201,8 +203,8 @@ inline bool is_common(const std::map<int, CrossingRound>& round) {
   if (static_cast<int>(round.size()) != first.before.size) return false;
   for (const auto& [seat, one] : round) {
     const bool alone = one.jumped || one.is_new || one.after.skipped != one.before.skipped;
-    const bool restarts = one.before.epoch != one.after.epoch ||
-                          one.before.epoch != first.before.epoch;
+    const bool restarts =
+        one.before.epoch != one.after.epoch || one.before.epoch != first.before.epoch;
     const bool elsewhere = one.before.combinations != first.before.combinations ||
                            one.before.size != first.before.size ||
                            one.before.resynchronization != first.before.resynchronization;

@@ -83,8 +83,8 @@ CrossingRun drawn_few(Rng& rng) {
   return run;
 }
 
-/// With an odd number, each worker is a site. All workers of a site exchange, so that the weights of
-/// all rounds are symmetric.
+/// With an odd number, each worker is a site. All workers of a site exchange, so that the weights
+/// of all rounds are symmetric.
 TopologyRule two_sites(std::int64_t every) {
   return {"sites", [every](int workers) {
             return schedule::sites(every, workers % 2 == 0 ? workers / 2 : 1, 8).make(workers);
@@ -113,8 +113,8 @@ double sum_over(const Seats& seats, const std::function<double(const CrossingRou
 void check_sparta_round(const Seats& seats, std::size_t run_length) {
   std::vector<int> moved((crossing_elements + run_length - 1) / run_length);
   for (std::size_t e = 0; e < crossing_elements; ++e) {
-    const double drift = sum_over(
-        seats, [e](const CrossingRound& one) { return one.after.x[e] - one.stepped[e]; });
+    const double drift =
+        sum_over(seats, [e](const CrossingRound& one) { return one.after.x[e] - one.stepped[e]; });
     REQUIRE(std::abs(drift) < crossing_rounding);
     const bool moves = std::any_of(seats.begin(), seats.end(), [e](const auto& one) {
       return one.second.after.x[e] != one.second.stepped[e];
@@ -212,13 +212,15 @@ void check_sites_round(const CrossingRun& run, const Seats& seats) {
     for (const auto& [seat, one] : seats) {
       const double u = one.before.x[e];
       const bool moves = gamma > 0 && one.before.exchanges > 0;
-      phi += !between ? one.before.state[0][e] : u + (moves ? gamma * (u - one.before.state[1][e]) : 0);
+      phi += !between ? one.before.state[0][e]
+                      : u + (moves ? gamma * (u - one.before.state[1][e]) : 0);
       x += one.stepped[e] - u;
       if (!between) x += u;
     }
     if (between) x += phi;
     if (next) x = phi + eta * (x - phi);
-    const double found_phi = sum_over(seats, [e](const auto& one) { return one.after.state[0][e]; });
+    const double found_phi =
+        sum_over(seats, [e](const auto& one) { return one.after.state[0][e]; });
     const double found_x = sum_over(seats, [e](const auto& one) { return one.after.x[e]; });
     REQUIRE(std::abs(found_phi - phi) < crossing_rounding);
     REQUIRE(std::abs(found_x - x) < crossing_rounding);
@@ -260,7 +262,8 @@ TEST_CASE("crossings: sparta between outer steps, spares and workers that join")
     const CrossingEnd end = testing::made(run);
     REQUIRE(end.ends.size() == static_cast<std::size_t>(run.all()));
     const auto period = static_cast<std::int64_t>(crossing_option(run, "period", 0));
-    const auto length = static_cast<std::size_t>(std::llround(1 / crossing_option(run, "sparta", 1)));
+    const auto length =
+        static_cast<std::size_t>(std::llround(1 / crossing_option(run, "sparta", 1)));
     check_rounds(run, end, [&](const Seats& seats) {
       const bool is_outer = seats.begin()->second.before.combinations % period == period - 1;
       if (!is_outer) return check_sparta_round(seats, length);
@@ -272,8 +275,8 @@ TEST_CASE("crossings: sparta between outer steps, spares and workers that join")
 }
 
 // Let d be the distance of the mean φ from the optimum, c = 1 - (1-lr)^steps and E the largest mean
-// memory in the second half. An outer step makes d⁺ = (1-ηc) d + η(β e - e⁺), so that d + ηe shrinks
-// by 1-ηc and gains at most ηE |β-1+ηc|.
+// memory in the second half. An outer step makes d⁺ = (1-ηc) d + η(β e - e⁺), so that d + ηe
+// shrinks by 1-ηc and gains at most ηE |β-1+ηc|.
 TEST_CASE("crossings: few coded entries, spares and workers that join") {
   const std::uint64_t seed = test_seed(62);
   Rng rng(seed);
@@ -289,8 +292,8 @@ TEST_CASE("crossings: few coded entries, spares and workers that join") {
       for (const std::size_t s : {std::size_t{0}, std::size_t{1}}) {
         testing::Vector& mean = (s == 0 ? phi : memory).emplace_back();
         for (std::size_t e = 0; e < crossing_elements; ++e)
-          mean.push_back(
-              sum_over(seats, [=](const auto& one) { return one.after.state[s][e]; }) / run.all());
+          mean.push_back(sum_over(seats, [=](const auto& one) { return one.after.state[s][e]; }) /
+                         run.all());
       }
     });
     const double eta = crossing_option(run, "rate", 0), beta = crossing_option(run, "momentum", 0);
