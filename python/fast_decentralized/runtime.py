@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import itertools
 import logging
-import multiprocessing
 import os
 import signal
 import sys
@@ -21,7 +20,7 @@ import traceback
 import weakref
 from typing import Any, Callable, NoReturn
 
-from . import _core, torchrun
+from . import _core, children, torchrun
 
 _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
@@ -35,7 +34,6 @@ _is_watching = _is_to_leave = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
 _workers: dict[int, weakref.ref[Any]] = {}  # by the order in which they were made, which is that of all ranks
 _made = itertools.count()
-_owners: dict[int, weakref.ref[Any]] = {}  # by address, the workers of local.run() that write there
 _groups: list[_core.Group] = []  # with spares
 _communicators: list[_core.Group] = []  # of mpi4py
 _lock = threading.Lock()
@@ -49,7 +47,6 @@ class _Thread(threading.local):
 
 
 thread = _Thread()
-PLACE = "FAST_DECENTRALIZED_PLACE"  # of a rank, for processes that it starts: its process, rank and size
 LIMIT_OF_THREADS_S = 10.0  # for which the end of the program waits for a daemon thread
 
 
@@ -59,14 +56,12 @@ def mpi() -> _core.Mpi:
     global _mpi, _world
     with _lock:
         if _mpi is None:
-            if _place_of_parent() is not None:
-                raise _core.ArgumentError("this process was started by multiprocessing from a rank of MPI, whose place it cannot "
-                                          "take; use the worker in that rank")
+            children.require_own_place()
             try:
                 torchrun.join()
                 _mpi = _core.Mpi()
                 _world = _mpi.world()
-                os.environ[PLACE] = f"{os.getpid()} {_mpi.rank} {_mpi.size}"
+                children.tell_place(_mpi.rank, _mpi.size)
             finally:  # an error of all ranks is printed by one of them
                 _watch()
     return _mpi
@@ -104,20 +99,9 @@ def size() -> int:
 
 
 def _place() -> tuple[int, int]:
-    """The rank and the number of workers."""
     if thread.group is not None:
         return thread.group.rank, thread.group.size
-    of_parent = _place_of_parent() if _mpi is None else None
-    return (mpi().rank, mpi().size) if of_parent is None else of_parent
-
-
-def _place_of_parent() -> tuple[int, int] | None:
-    """In a process that multiprocessing has started anew from a rank, as a worker of a data loader: the place of that
-    rank. Its variables would let MPI begin as the same rank a second time."""
-    parent, words = multiprocessing.parent_process(), os.environ.get(PLACE, "").split()
-    if parent is None or len(words) != 3 or words[0] != str(parent.pid):
-        return None
-    return int(words[1]), int(words[2])
+    return (children.place_of_parent() if _mpi is None else None) or (mpi().rank, mpi().size)
 
 
 def is_group(comm: Any) -> bool:
@@ -202,20 +186,6 @@ def remember(worker: Any) -> None:
     """A worker that this process is to finish, or abandon, before it ends."""
     with _lock:
         _workers[next(_made)] = weakref.ref(worker)
-
-
-def take_memory(worker: Any, memory: dict[int, str]) -> None:
-    """Memory that a worker of local.run() writes to, by address with a name. That of another thread is an error: both
-    would change it at the same time."""
-    with _lock:
-        for address, reference in list(_owners.items()):
-            owner = reference()
-            if owner is None or owner is worker or owner._has_ended:
-                del _owners[address]
-            elif address in memory and owner._thread != worker._thread:
-                raise _core.ArgumentError(f"Worker: tensor \"{memory[address]}\" has the memory of another thread's model; make "
-                                          "a model in each thread, or leave the tensor out by participates")
-        _owners.update(dict.fromkeys(memory, weakref.ref(worker)))
 
 
 def abandon_all(of_thread: int | None = None, error: BaseException | None = None) -> bool:

@@ -7,7 +7,7 @@ import threading
 import warnings
 from typing import Any, Callable, Iterable, NoReturn
 
-from . import _core, models, runtime, topologies
+from . import _core, memory, models, runtime, topologies
 from .arguments import as_number, listed, loss_of, number_of, saved_tensors_of, texts_of
 from .hooks import Hooks, WeakListener
 from .observe import Ready
@@ -108,7 +108,7 @@ class Worker:
             self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
             tensors, rule = self._model.tensors(), topologies.topology(topology)
             if runtime.thread.group is not None:
-                runtime.take_memory(self, self._model.memory())
+                memory.take(self, self._model.memory())
             self._model.settle()
             values = {name: texts_of(value) for name, value in options.items()}
             observers = listed(observer)
@@ -258,7 +258,7 @@ class Worker:
         self._model.move_to(model)
         core.rebind(self._model.tensors())
         if runtime.thread.group is not None:
-            runtime.take_memory(self, self._model.memory())
+            memory.take(self, self._model.memory())
 
     def set_topology(self, topology: Any) -> None:
         """Another topology from the next round on; every worker calls it between the same rounds. An error over a group

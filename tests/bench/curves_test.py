@@ -91,7 +91,7 @@ class FiguresTest(unittest.TestCase):
                 assert (exchange, workers, epochs) == ("alone", 1, 5)
                 return SUMMARY, [0.9, {0.02: 0.5, 0.05: 0.7, 0.1: 0.6}[rate]]
 
-        chosen = Known(types.SimpleNamespace(lr=[0.02, 0.05, 0.1], epochs=20, test_samples=0), "lstm")
+        chosen = Known(types.SimpleNamespace(lr=[0.02, 0.05, 0.1], epochs=20, test_samples=0, colored=False), "lstm")
         self.assertEqual(chosen.rate, 0.05)
 
     def test_seconds_of_local_steps_count_all_rounds_of_an_epoch(self):

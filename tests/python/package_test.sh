@@ -37,10 +37,16 @@ install() { # LIBRARY BUILD_TYPE WERROR
   "$python" -c 'import venv, ensurepip' 2>/dev/null || skip "$python makes no virtual environments; apt-get install python3-venv"
   "$python" -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
     skip "$python has no headers; apt-get install python3-dev"
-  "$python" -m venv --system-site-packages "$environment"
+  # Debian's pip, where it is installed, is seen from the environment, and need not be installed there.
+  local own_pip=()
+  "$python" -c 'import pip' 2>/dev/null && own_pip=(--without-pip)
+  "$python" -m venv --system-site-packages "${own_pip[@]}" "$environment"
   local pip=("$environment/bin/python" -m pip --disable-pip-version-check -q)
   # jax of that version takes the NumPy that Debian's PyTorch is built for.
   packages=(pytest networkx mpi4py 'jax[cpu]<0.4.31' 'numpy<2')
+  # The build tools that pip would install in a further environment. scripts/python_package.sh builds in such a one.
+  mapfile -t -O "${#packages[@]}" packages < <("$python" -c 'import sys, tomllib
+print(*tomllib.load(open(sys.argv[1], "rb"))["build-system"]["requires"], sep="\n")' "$source/pyproject.toml")
   if ! step "pip install ${packages[*]}" timeout 300 "${pip[@]}" --retries 1 --timeout 10 install "${packages[@]}" >"$build/log" 2>&1; then
     rm -rf "$environment"
     skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$build/log")"
@@ -54,7 +60,7 @@ install() { # LIBRARY BUILD_TYPE WERROR
     "--config-settings=cmake.define.CMAKE_PREFIX_PATH=$build/library")
   [[ -e $1/lib/cuda/libfast_cuda.a ]] && cuda=ON
   settings+=("--config-settings=cmake.define.FAST_CUDA=$cuda")
-  step "pip install ." "${pip[@]}" install "${settings[@]}" "$source"
+  step "pip install ." "${pip[@]}" install --no-build-isolation "${settings[@]}" "$source"
   # PyTorch brings its own cuDNN and cuBLAS, whose names are the same.
   if readelf -d "$environment"/lib/python3*/site-packages/fast_decentralized/_core*.so | grep -E 'cudnn|cublas|libcuda\.so'; then
     echo "FAILED: the module loads the libraries above" && return 1

@@ -128,13 +128,13 @@ def test_importing_brings_no_framework():
     assert done.stdout == "set()\n", done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("framework, least", [("torch", 50), ("jax", 60)])
-def test_the_example_trains_on_four_ranks(framework, least):
+@pytest.mark.parametrize("framework, samples, least", [("torch", 16000, 50), ("jax", 8000, 60)])
+def test_the_example_trains_on_four_ranks(framework, samples, least):
     pytest.importorskip(framework)
     if not pathlib.Path("/usr/share/datasets/fashion-mnist").exists():
         pytest.skip("there is no Fashion-MNIST; apt-get install dataset-fashion-mnist")
     example = ROOT / f"examples/python/train_{framework}.py"
     assert len(example.read_text().splitlines()) <= 40
-    done = run("mpiexec", "-n", "4", sys.executable, example, "1", "16000")
+    done = run("mpiexec", "-n", "4", sys.executable, example, "1", str(samples))
     found = re.fullmatch(r"4 workers: the mean model tells ([0-9.]+) % right\n", done.stdout)
     assert done.returncode == 0 and found and float(found[1]) >= least, done.stdout + done.stderr

@@ -9,7 +9,7 @@ import threading
 
 import fast_decentralized as fast
 import pytest
-from fast_decentralized import implementation, torchrun
+from fast_decentralized import implementation, runtime, torchrun
 from fast_decentralized.process_manager import Server
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs/averages.py"
@@ -153,26 +153,32 @@ def test_two_ranks_find_each_other_at_an_address_of_ipv6():
     assert statuses == [0] * 2 and errors == "", output + errors
 
 
-@pytest.mark.parametrize("name, value, required", [
-    ("WORLD_SIZE", "two", "1 to 2147483647"), ("WORLD_SIZE", "-3", "1 to 2147483647"), ("WORLD_SIZE", "", "1 to 2147483647"),
-    ("MASTER_PORT", "http", "0 to 65519"), ("MASTER_PORT", "65530", "0 to 65519")])
-def test_a_variable_that_is_no_number_is_told_once(name, value, required):
+def text_of(name, value, required):
+    return f'torchrun: {name} is "{value}"; a whole number from {required} is required'
+
+
+def test_a_variable_that_is_no_number_is_told_once():
+    name, value, required = "WORLD_SIZE", "two", "1 to 2147483647"
     statuses, output, errors = run(2, **{name: value})
     assert statuses == [1, 1] and output == "", output + errors
-    text = f'ArgumentError: torchrun: {name} is "{value}"; a whole number from {required} is required'
-    assert errors.count(text) == 1 and errors.count("Traceback") == 1, errors
+    assert errors.count("ArgumentError: " + text_of(name, value, required)) == errors.count("Traceback") == 1, errors
 
 
-def test_a_rank_beyond_the_world_is_refused():
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("name, value, required", [
+    ("WORLD_SIZE", "-3", "1 to 2147483647"), ("WORLD_SIZE", "", "1 to 2147483647"), ("MASTER_PORT", "http", "0 to 65519"),
+    ("MASTER_PORT", "65530", "0 to 65519"), ("RANK", "2", "0 to 1")])
+def test_a_variable_out_of_its_range_is_refused(monkeypatch, name, value, required, rank):
+    """Rank 0 alone prints what all ranks find."""
     require_mpich()
-    environment = {**WORLD, "RANK": "2"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if is_of_a_launcher(name)]:
-            patch.delenv(name)
-        for variable, value in environment.items():
-            patch.setenv(variable, value)
-        with pytest.raises(fast.ArgumentError, match='RANK is "2"; a whole number from 0 to 1'):
-            torchrun.join()
+    for variable in [variable for variable in os.environ if is_of_a_launcher(variable)]:
+        monkeypatch.delenv(variable)
+    for variable, text in {**WORLD, "RANK": str(rank), name: value}.items():
+        monkeypatch.setenv(variable, text)
+    with pytest.raises(fast.ArgumentError) as caught:
+        torchrun.join()
+    assert text_of(name, value, required) in str(caught.value)
+    assert runtime.is_reported_elsewhere(caught.value) == (rank == 1 and name != "RANK")
 
 
 class SlowConnection:

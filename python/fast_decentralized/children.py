@@ -1,0 +1,33 @@
+"""Processes that multiprocessing has started anew from a rank of MPI, as workers of a data loader.
+
+They have the variables of the rank, with which MPI would begin as the same rank a second time. Forked ones have all that
+the rank had; runtime.py cares for them.
+"""
+from __future__ import annotations
+
+import multiprocessing
+import os
+
+from . import _core
+
+PLACE = "FAST_DECENTRALIZED_PLACE"  # a rank's process, rank and size
+
+
+def tell_place(rank: int, size: int) -> None:
+    """To processes that this rank starts."""
+    os.environ[PLACE] = f"{os.getpid()} {rank} {size}"
+
+
+def place_of_parent() -> tuple[int, int] | None:
+    """The rank and the number of workers of the rank that has started this process. None: no rank has."""
+    parent, words = multiprocessing.parent_process(), os.environ.get(PLACE, "").split()
+    if parent is None or len(words) != 3 or words[0] != str(parent.pid):
+        return None
+    return int(words[1]), int(words[2])
+
+
+def require_own_place() -> None:
+    """Before MPI begins."""
+    if place_of_parent() is not None:
+        raise _core.ArgumentError("this process was started by multiprocessing from a rank of MPI, whose place it cannot take; use "
+                                  "the worker in that rank")
