@@ -2,7 +2,7 @@
 # The study of a residual network on three nodes:  studies/resnet/run.sh [--small] [BIN] [FOLDER]   (build/release/bin, build/resnet)
 # Trains a residual network on 1, 2 and 3 hosts with links of 1 Gbit/s: on a ring, without a bound on staleness, and by
 # all-reduce. The hosts are network namespaces of this machine (root, iproute2). FOLDER gets the runs, table.md and the
-# picture. Then threads train longer, for the accuracy. Finished runs are not repeated. EPOCHS (2, of the hosts), LONG (12,
+# picture. Then threads train longer, for the accuracy. Finished runs are not repeated. EPOCHS (2, of the hosts), LONG (50,
 # of the threads), SAMPLES (1200) and STEP_MS (1000, of a batch of 100) change their size. MODEL is as fast-train --model has
 # it (studies/resnet/residual.toml). If one of them changes, FOLDER must be a new one, else the study ends.
 # --small: two hosts, few samples. Needs NumPy and matplotlib.
@@ -13,7 +13,7 @@ small=
 bin=$(readlink -f "${1:-build/release/bin}")
 folder=${2:-build/resnet}
 hosts=$PWD/tests/hosts/hosts.sh
-epochs=${EPOCHS:-2} long=${LONG:-12} samples=${SAMPLES:-1200} tests=400 step_ms=${STEP_MS:-1000} counts="1 2 3"
+epochs=${EPOCHS:-2} long=${LONG:-50} samples=${SAMPLES:-1200} tests=400 step_ms=${STEP_MS:-1000} counts="1 2 3"
 [[ -z $small ]] || { epochs=1 long=1 samples=200 tests=50 step_ms=0 counts="2"; }
 model=${MODEL:-studies/resnet/residual.toml}
 batch=100 # of all workers together, and the rate .01, as published
