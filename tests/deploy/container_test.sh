@@ -7,9 +7,10 @@
 set -uo pipefail
 packages=$(realpath "$1") fastrun=$2 train=$3
 cd "$(dirname "$0")/../.." || exit 1
-[[ $(id -u) -eq 0 ]] || { echo "skipped: a chroot needs root"; exit 77; }
-command -v buildah >/dev/null || { echo "skipped: no buildah here; apt-get install buildah"; exit 77; }
-apt-get indextargets --format '$(RELEASE)' 2>/dev/null | grep -q bookworm || { echo "skipped: apt has no source of Debian 12 here"; exit 77; }
+source tests/deploy/image.sh
+need_root
+need_buildah
+need_debian
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 trap 'exit 1' INT TERM HUP
@@ -47,20 +48,9 @@ grep -rhE "Acquire|Proxy" "$root/etc/apt" >"$directory/output" && tell_failure "
 diff <(dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package}\t${Version}\n') <(cut -f 1,2 "$root/usr/share/fast/packages.tsv") >"$directory/output" ||
   tell_failure "the list of packages"
 
-# chroot of the image's files, as its user: what a container is without its limits.
-inside() { BIND="$directory/shared:/shared" scripts/bare_machine.sh run "$root" setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/home/fast "$@" </dev/null; }
-mkdir -p "$directory/shared" "$directory/bare"
-chmod 777 "$directory/shared"
-run=(-n 4 fast-train --data /usr/share/datasets/fashion-mnist --samples 1200 --model lenet --epochs 2 --seed 7 --staleness 0 --quiet)
-[[ -d /usr/share/datasets/fashion-mnist ]] || run=("${run[@]/\/usr\/share\/datasets\/fashion-mnist/fashion-mnist}")
-inside fastrun "${run[@]}" --out /shared/run >"$directory/output" 2>&1 || tell_failure "a run in the image: status $?"
-"$fastrun" "${run[@]/#fast-train/$train}" --out "$directory/bare/run" >"$directory/output" 2>&1 || tell_failure "a run on the bare machine: status $?"
-sum() { python3 tests/deploy/weights_sum.py "$1"; }
-inside_sum=$(sum "$directory/shared/run/mean-model.safetensors") bare_sum=$(sum "$directory/bare/run/mean-model.safetensors")
-echo "container: weights in the image $inside_sum, on the bare machine $bare_sum"
-[[ -n $inside_sum && $inside_sum == "$bare_sum" ]] || tell_failure "the weights differ"
-expect "another seed" 0 "test accuracy" -- "$fastrun" "${run[@]/#fast-train/$train}" --seed 8 --out "$directory/bare/other"
-[[ $(sum "$directory/bare/other/mean-model.safetensors") != "$bare_sum" ]] || tell_failure "the comparison sees no difference"
+same_weights container "$fastrun" "$train"
+expect "another seed" 0 "test accuracy" -- "${bare_run[@]}" --seed 8 --out "$directory/bare/other"
+[[ $(weights_sum "$directory/bare/other") != "$bare_sum" ]] || tell_failure "the comparison sees no difference"
 # As the MPI Operator has it: a key of the job, sshd of the user, a host file. The key lies in a
 # folder of its own, as it is mounted there.
 mkdir -p "$directory/key"

@@ -8,9 +8,10 @@
 set -uo pipefail
 packages=$(realpath "$1") fastrun=$2 train=$3
 cd "$(dirname "$0")/../.." || exit 1
-[[ $(id -u) -eq 0 ]] || { echo "skipped: a chroot needs root"; exit 77; }
-command -v buildah >/dev/null || { echo "skipped: no buildah here; apt-get install buildah"; exit 77; }
-apt-get indextargets --format '$(RELEASE)' 2>/dev/null | grep -q bookworm || { echo "skipped: apt has no source of Debian 12 here"; exit 77; }
+source tests/deploy/image.sh
+need_root
+need_buildah
+need_debian
 toolkit=${CUDA_TOOLKIT:-/usr/local/cuda}
 libraries=$(deploy/container/toolkit-libraries "$toolkit" 2>&1) || { echo "skipped: CUDA_TOOLKIT names no toolkit: $libraries"; exit 77; }
 directory=$(mktemp -d)
@@ -37,25 +38,16 @@ for file in nvcc ptxas cicc 'libcufft.so*' 'libcusolver.so*' 'libcudart_static.a
 done
 [[ -z $(ls "$root/mnt") ]] || tell_failure "the folder of the toolkit is in the image"
 
-inside() { BIND="$directory/shared:/shared" scripts/bare_machine.sh run "$root" setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/home/fast "$@" </dev/null; }
 export -f inside
 export directory root
-mkdir -p "$directory/shared" "$directory/bare"
-chmod 777 "$directory/shared"
+mkdir -p "$directory/shared"
 # Everything that the libraries name is there, also what they load later. The driver comes with the machine.
 expect "what is loaded" 0 "libcublasLt.so" "libcudnn.so" -- bash -c 'inside ldd /usr/bin/fast-train'
 ! grep "not found" "$directory/output" >/dev/null || tell_failure "what is loaded: something is missing"
 expect "what is loaded later" 0 "libz.so" -- bash -c 'inside bash -c "ldd /usr/lib/x86_64-linux-gnu/lib{cublasLt,cudnn,nvrtc}*.so.*"'
 ! grep "not found" "$directory/output" >/dev/null || tell_failure "what is loaded later: something is missing"
 
-run=(-n 4 fast-train --data /usr/share/datasets/fashion-mnist --samples 1200 --model lenet --epochs 2 --seed 7 --staleness 0 --quiet)
-[[ -d /usr/share/datasets/fashion-mnist ]] || run=("${run[@]/\/usr\/share\/datasets\/fashion-mnist/fashion-mnist}")
-inside fastrun "${run[@]}" --device cpu --out /shared/run >"$directory/output" 2>&1 || tell_failure "a run in the image: status $?"
-"$fastrun" "${run[@]/#fast-train/$train}" --out "$directory/bare/run" >"$directory/output" 2>&1 || tell_failure "a run on the bare machine: status $?"
-sum() { python3 tests/deploy/weights_sum.py "$1"; }
-inside_sum=$(sum "$directory/shared/run/mean-model.safetensors") bare_sum=$(sum "$directory/bare/run/mean-model.safetensors")
-echo "cuda image: weights in the image $inside_sum, on the bare machine $bare_sum"
-[[ -n $inside_sum && $inside_sum == "$bare_sum" ]] || { : >"$directory/output" && tell_failure "the weights differ"; }
+same_weights "cuda image" "$fastrun" "$train" --device cpu
 # The image's program knows GPUs and finds none. The bare machine's was built without.
 expect "no card" 1 "error: --device cuda: cuda: no GPU here: " -- bash -c 'inside fast-train --device cuda'
 [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no card: more than a line"

@@ -6,8 +6,9 @@
 set -euo pipefail
 packages=$(realpath "$1")
 cd "$(dirname "$0")/../.."
-[[ $(id -u) -eq 0 ]] || { echo "skipped: a chroot needs root"; exit 77; }
-apt-get indextargets --format '$(RELEASE)' 2>/dev/null | grep -q bookworm || { echo "skipped: apt has no source of Debian 12 here"; exit 77; }
+source tests/deploy/image.sh
+need_root
+need_debian
 if command -v lintian >/dev/null; then
   lintian --fail-on error "$packages"/*.deb
 else

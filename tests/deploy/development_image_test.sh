@@ -7,7 +7,8 @@
 set -uo pipefail
 packages=$(realpath "${1:?the folder of packages}")
 cd "$(dirname "$0")/../.." || exit 1
-[[ $(id -u) -eq 0 ]] || { echo "skipped: a chroot needs root"; exit 77; }
+source tests/deploy/image.sh
+need_root
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 trap 'exit 1' INT TERM HUP
@@ -16,8 +17,8 @@ root=$folder/development
 mkdir -p "$folder"
 source tests/support/expect.sh
 if [[ ! -d $root ]]; then
-  command -v buildah >/dev/null || { echo "skipped: no buildah here; apt-get install buildah"; exit 77; }
-  apt-get indextargets --format '$(RELEASE)' 2>/dev/null | grep -q bookworm || { echo "skipped: apt has no source of Debian 12 here"; exit 77; }
+  need_buildah
+  need_debian
   scripts/container.sh --target development --bare --packages "$packages" --storage "$folder/storage" --tag localhost/fast:test-development \
     --export "$root" || exit 1
 fi
