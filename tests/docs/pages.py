@@ -217,9 +217,14 @@ def faults_of_sentences(source):
             yield f"words in a sentence: {name}: {found:.1f}; {largest} at most; write shorter sentences"
 
 
+def studies_of(source):
+    """Their commands are not run: tests/studies runs them in a small form."""
+    return [page.relative_to(source).as_posix() for page in sorted((source / "studies").glob("*/README.md"))]
+
+
 def check(source):
     faults = [*faults_of_links(source, "CHANGELOG.md"), *faults_of_sentences(source)]
-    for page in pages_of(source):
+    for page in [*pages_of(source), *studies_of(source)]:
         faults += [*faults_of_links(source, page), *faults_of_names(source, page), *faults_of_width(source, page)]
     for page in pages_of(source):
         faults += [f"{block.place}: {fault}" for block in blocks_of(source, page) if (fault := fault_of(source, block))]
