@@ -4,6 +4,8 @@ import pathlib
 import subprocess
 import sys
 
+from runs import RunFailed
+
 SOURCE = pathlib.Path("/usr/share/datasets/fashion-mnist")
 FILES = {"images-idx3-ubyte.gz": 28 * 28, "labels-idx1-ubyte.gz": 1}  # bytes a sample
 
@@ -32,5 +34,8 @@ def colored(folder, train, tests):
     made = folder / f"colored-{train}-{tests}"
     if not (made / "color" / "test_batch.bin").exists():
         script = pathlib.Path(__file__).resolve().parents[2] / "studies" / "colored.py"
-        subprocess.run([sys.executable, str(script), str(made), str(train), str(tests)], check=True)
+        command = [sys.executable, str(script), str(made), str(train), str(tests)]
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise RunFailed((done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1])
     return made / "color"
