@@ -70,7 +70,26 @@ def replica_of(model: Any, buffers: set[str], chosen: Chosen) -> Replica:
                               "arrays or a dict of arrays")
 
 
-class ArrayReplica(Replica):
+class InPlaceReplica(Replica):
+    """A model whose tensors change in place."""
+
+    def settle(self) -> None:
+        _settle(self._devices)
+
+    def has_changed(self) -> None:
+        _tell_autograd(self._graphs)
+
+    def memory(self) -> dict[int, str]:
+        return {address: name for name, (address, count) in self._places.items() if count > 0}
+
+    def _note(self, places: dict[str, tuple[int, int]], tensors: list[tuple[str, Any]]) -> None:
+        """`places`: of the tensors that take part."""
+        self._places = places
+        self._devices = _devices_of(tensor for _, tensor in tensors)
+        self._graphs = _known_to_autograd(tensor for name, tensor in tensors if name in places)
+
+
+class ArrayReplica(InPlaceReplica):
     """A dict of arrays that change in place, also of dicts of arrays."""
 
     def __init__(self, model: dict[str, Any], buffers: set[str], chosen: Chosen) -> None:
@@ -91,15 +110,6 @@ class ArrayReplica(Replica):
         self._model = self._model if model is None else _of_kind(model, dict, self._model)
         self._note_places()
 
-    def settle(self) -> None:
-        _settle(self._devices)
-
-    def has_changed(self) -> None:
-        _tell_autograd(self._graphs)
-
-    def memory(self) -> dict[int, str]:
-        return {address: name for name, (address, count) in self._places.items() if count > 0}
-
     def require_in_place(self) -> None:
         found = self._found()
         if found == self._places:
@@ -110,11 +120,9 @@ class ArrayReplica(Replica):
                                   "(w -= step, w[:] = values), or call worker.rebind() after they were replaced")
 
     def _note_places(self) -> None:
-        self._places = self._found()
-        self._devices = _devices_of(array for _, array in _flat(self._model, ""))
-        self._graphs = _known_to_autograd(array for name, array in _flat(self._model, "") if name in self._places)
+        self._note(self._found(), list(_flat(self._model, "")))
 
-    def _found(self) -> dict[str, Any]:
+    def _found(self) -> dict[str, tuple[int, int]]:
         return {name: _place(array) for name, array in _flat(self._model, "")
                 if self._chosen(name) and "float" in str(getattr(array, "dtype", ""))}
 
@@ -123,7 +131,7 @@ class ArrayReplica(Replica):
                 if self._chosen(name) and not _counts(array)]
 
 
-class TorchReplica(Replica):
+class TorchReplica(InPlaceReplica):
     """A module's parameters and buffers, which change in place. Buffers that have infinities at the start, as masks of
     attention, stay with their worker: the difference of two infinities is no number."""
 
@@ -162,15 +170,6 @@ class TorchReplica(Replica):
         self._module = self._module if model is None else _of_kind(model, sys.modules["torch"].nn.Module, self._module)
         self._note_places()
 
-    def settle(self) -> None:
-        _settle(self._devices)
-
-    def has_changed(self) -> None:
-        _tell_autograd(self._graphs)
-
-    def memory(self) -> dict[int, str]:
-        return {address: name for name, (address, count) in self._places.items() if count > 0}
-
     def require_in_place(self) -> None:
         """Twice in each round, so that it looks for names only where something differs."""
         if self._members is not None and self._members.are_the_same():
@@ -185,10 +184,8 @@ class TorchReplica(Replica):
                                   "module was moved, loaded again or changed")
 
     def _note_places(self) -> None:
-        self._places = self._found()
+        self._note(self._found(), [(name, tensor) for name, tensor, _ in self._named()])
         self._members = _Members.of(self._module, set(self._places))
-        self._devices = _devices_of(tensor for _, tensor, _ in self._named())
-        self._graphs = _known_to_autograd(tensor for name, tensor, _ in self._named() if name in self._places)
 
     def _named(self) -> Iterator[tuple[str, Any, bool]]:
         for name, tensor in self._module.named_parameters():
