@@ -239,10 +239,11 @@ void bind_rule(nb::module_& module) {
       .def_prop_ro("own",
                    member([](auto& v, const auto& b) { return arrays_of(v, b.own, b.count); }),
                    "The worker's own publication in force, by payload vector.")
-      .def_prop_ro("message",
-                   member([](auto& v, const auto& b) { return arrays_of(v, b.message, b.count); }),
-                   "What the neighbors see of own, which pulls refer to; at staleness above 0 as "
-                   "own.")
+      .def_prop_ro(
+          "message",
+          member([](auto& v, const auto& b) { return arrays_of(v, b.message, b.count); }),
+          "The publication in force as the neighbors see it, by payload vector. pull refers "
+          "to it. With a codec it may differ from own; above staleness 0 it is the same.")
       .def_prop_ro("pull",
                    member([](auto& v, const auto& b) { return arrays_of(v, b.pull, b.count); }),
                    "Sum over the neighbors j of W_ij (m_j - m_i), by payload vector.")
