@@ -38,9 +38,8 @@ struct CrossingRun {
   std::string codec = "identity";
   TopologyRule topology = stencil::complete();
   int workers = 4;
-  std::int64_t dies_in =
-      0;  ///< the round in which worker 1 dies, and a spare takes its seat; 0: no
-  std::int64_t asks_in = 0;         ///< the round in which one more worker is asked for; 0: none
+  std::int64_t dies_in = 0;         ///< in which round worker 1 dies; a spare follows it; 0: none
+  std::int64_t asks_in = 0;         ///< in which round one more worker is asked for; 0: none
   std::int64_t rounds_after = 600;  ///< the last of both
   std::uint64_t seed = 1;           ///< of the targets
 
@@ -51,6 +50,7 @@ struct CrossingRun {
     return text;
   }
   int all() const { return workers + (asks_in > 0 ? 1 : 0); }
+  int spares() const { return (dies_in > 0 ? 1 : 0) + (asks_in > 0 ? 1 : 0); }
 };
 
 /// Where the worker on that seat would go by itself.
@@ -158,9 +158,8 @@ inline void make_round(const CrossingRun& run, Worker& worker, Vector& x, std::i
 
 inline void work(const CrossingRun& run, const Group& threads, Shared& shared) {
   constexpr int dying = 1;
-  const int spares = (run.dies_in > 0 ? 1 : 0) + (run.asks_in > 0 ? 1 : 0);
   const Group reported = testing::reported(threads, dying, shared.reports);
-  const Group group = spares > 0 ? with_spares(reported, spares) : reported;
+  const Group group = run.spares() > 0 ? with_spares(reported, run.spares()) : reported;
   Vector x(crossing_elements, 1.0);
   WorkerOptions options = quick();
   options.algorithm = algorithm::by_name(run.rule, run.parameters);
@@ -191,8 +190,7 @@ inline void work(const CrossingRun& run, const Group& threads, Shared& shared) {
 
 inline CrossingEnd made(const CrossingRun& run) {
   crossing::Shared shared;
-  const int spares = (run.dies_in > 0 ? 1 : 0) + (run.asks_in > 0 ? 1 : 0);
-  local::run(run.workers + spares,
+  local::run(run.workers + run.spares(),
              [&](const Group& threads) { crossing::work(run, threads, shared); });
   return std::move(shared.end);
 }
