@@ -5,6 +5,7 @@ random images.
   python bench/python_step.py                                 everything: the four tables below, one after another
   python bench/python_step.py --only import                   the time of importing the package, without a framework
   python bench/python_step.py --only step                     a step with and without a round, 1 and 2 workers
+  python bench/python_step.py --only step --device cuda --network resnet50    the same on a GPU
   python bench/python_step.py --only jax                      the same in JAX, by combine(), with and without donated arrays
   python bench/python_step.py --only peers --ranks 2 4        FAST, DDP over gloo and decent-dp, in the same processes
   python bench/python_step.py --repeats 5 --steps 5           small, to see that it runs
@@ -38,7 +39,7 @@ TABLES = {"step": ["alone", "round", "round, staleness 1"],
           "peers": ["alone", "fast, ring", "fast, complete", "DDP, gloo", "decent-dp, ring", "decent-dp, complete"]}
 # The method to compare with, and what of it: the time of a step, or samples a second.
 BASE = {"step": ("alone", "time"), "jax": ("alone", "time"), "peers": ("DDP, gloo", "throughput")}
-NETWORK = {"step": "LeNet", "jax": "784-512-256-10 in JAX", "peers": "LeNet"}
+SHAPES = {"lenet": (1, 28, 28), "resnet20": (3, 32, 32), "resnet50": (3, 224, 224)}
 
 
 def parsed():
@@ -49,9 +50,13 @@ def parsed():
     parser.add_argument("--repeats", type=int, default=40, help="blocks of each method (%(default)s)")
     parser.add_argument("--steps", type=int, default=20, help="steps of a block (%(default)s)")
     parser.add_argument("--batch", type=int, default=32, help="images of a rank's step (%(default)s)")
+    parser.add_argument("--network", choices=SHAPES, default="lenet", help="of the tables step and peers (%(default)s)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of the table step (%(default)s)")
     parser.add_argument("--json", type=pathlib.Path, help="a file for the figures")
     parser.add_argument("--rank-of", choices=TABLES, help=argparse.SUPPRESS)  # a rank that this program has started
     options = parser.parse_args()
+    if options.device != "cpu" and "step" not in (options.only, options.rank_of):
+        parser.error("--device cuda is for --only step")
     if options.repeats < 2 or options.steps < 1 or options.batch < 1 or min(options.workers + options.ranks) < 1:
         parser.error("at least 2 repeats, and 1 of everything else, are required")
     return options
@@ -107,9 +112,13 @@ class Rank:
         began, processor_began = time.perf_counter(), time.process_time()
         for _ in range(steps):
             work()
+        self.wait()
         own = (time.perf_counter() - began) / steps, (time.process_time() - processor_began) / steps
         wall, processor = zip(*map(pickle.loads, self.fast.world().all_gather(pickle.dumps(own))))
         return max(wall), statistics.mean(processor)
+
+    def wait(self):
+        """Until the device has done what was enqueued."""
 
     def times(self, names, repeats, steps):
         methods, missing = {}, {}
@@ -133,20 +142,28 @@ class Rank:
 
 
 class TorchRank(Rank):
-    def __init__(self, batch):
+    def __init__(self, options):
         import torch
 
         super().__init__()
         torch.set_num_threads(1)
-        self.torch = torch
-        self.x, self.y = torch.randn(batch, 1, 28, 28), torch.arange(batch) % 10
+        self.torch, self.name, self.device = torch, options.network, torch.device(options.device)
+        if options.device == "cuda":  # ranks take the GPUs in turn
+            self.device = torch.device("cuda", self.fast.rank() % torch.cuda.device_count())
+            torch.backends.cudnn.benchmark = True
+        self.x = torch.randn(options.batch, *SHAPES[self.name], device=self.device)
+        self.y = torch.arange(options.batch, device=self.device) % 10
+
+    def wait(self):
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize(self.device)
 
     def network(self):
         sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
         import models
 
         self.torch.manual_seed(0)
-        return models.lenet()
+        return getattr(models, self.name)().to(self.device)
 
     def optimizer(self, parameters):
         return self.torch.optim.SGD(parameters, RATE, momentum=0.9)
@@ -219,12 +236,12 @@ class TorchRank(Rank):
 
 
 class JaxRank(Rank):
-    def __init__(self, batch):
+    def __init__(self, options):
         import jax
 
         super().__init__()
         self.jax = jax
-        self.x, self.y = jax.random.normal(jax.random.PRNGKey(0), (batch, 784)), jax.numpy.arange(batch) % 10
+        self.x, self.y = jax.random.normal(jax.random.PRNGKey(0), (options.batch, 784)), jax.numpy.arange(options.batch) % 10
         self.step = jax.jit(self.trained)
 
     def params(self):
@@ -255,7 +272,7 @@ class JaxRank(Rank):
 
 
 def be_a_rank(options):
-    rank = JaxRank(options.batch) if options.rank_of == "jax" else TorchRank(options.batch)
+    rank = JaxRank(options) if options.rank_of == "jax" else TorchRank(options)
     found, missing = rank.times(TABLES[options.rank_of], options.repeats, options.steps)
     if rank.fast.rank() == 0:
         options.json.write_text(json.dumps({"seconds": found, "missing": missing}))
@@ -269,7 +286,8 @@ def measured(table, ranks, options):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "times.json"
         subprocess.run(["mpiexec", "-n", str(ranks), sys.executable, __file__, "--rank-of", table, "--repeats",
-                        str(options.repeats), "--steps", str(options.steps), "--batch", str(options.batch), "--json", file],
+                        str(options.repeats), "--steps", str(options.steps), "--batch", str(options.batch), "--network",
+                        options.network, "--device", options.device, "--json", file],
                        check=True, stdin=subprocess.DEVNULL)
         return json.loads(file.read_text())
 
@@ -314,7 +332,8 @@ def main():
             print("\nskipped: there is no JAX; pip install jax")
             continue
         base, kind = BASE[table]
-        print(f"\n{NETWORK[table]}, batch {options.batch} a rank, {options.repeats} blocks of {options.steps} steps, "
+        network = "784-512-256-10 in JAX" if table == "jax" else f"{options.network} on {options.device}"
+        print(f"\n{network}, batch {options.batch} a rank, {options.repeats} blocks of {options.steps} steps, "
               f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}\n\n| ranks | method | step, ms | "
               f"samples/s of all ranks | {kind} ÷ {base} | processor time of a step, ms | processor time ÷ {base} |\n"
               "|---|---|---|---|---|---|---|", flush=True)

@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bundle=${1:-build/gpu-bundle}
-programs=(cuda_test cuda_gpu_test cuda_ipc_gpu_test cuda_two_cards_gpu_test fast-train bench_cuda bench_cuda_nn bench_cuda_step)
+programs=(cuda_test cuda_gpu_test cuda_ipc_gpu_test cuda_two_cards_gpu_test fast-train fastrun bench_cuda bench_cuda_nn bench_cuda_step)
 from_outside='lib(cublas|cublasLt|cudnn)\.so'
 of_the_system='(libc|libm|libdl|libpthread|librt|libresolv|ld-linux-x86-64|libstdc\+\+|libgcc_s)\.so'
 stop() { echo "gpu_bundle: $*" >&2 && exit 1; }

@@ -7,7 +7,8 @@
 
 Start the program by ``mpiexec -n 4 python train.py``: one process is one worker. Accelerate's own calls (parts of the
 data, ``gather``, printing on one process) use torch.distributed. Importing this module sets MASTER_ADDR and MASTER_PORT
-for it, where mpiexec has started the processes.
+for it, where mpiexec has started the processes. Without ``cpu=True`` the workers of a host take its GPUs in turn;
+Accelerate's own calls use NCCL then, which needs a GPU for each process.
 """
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from .worker import Worker  # noqa: E402
 __all__ = ["FastAccelerator"]
 
 loops.set_rendezvous()
+loops.set_gpu()
 _base: Any = accelerate.Accelerator
 
 
@@ -82,7 +84,6 @@ class FastAccelerator(_base):  # type: ignore[misc,unused-ignore]
 
         topology, options, timeout_s = self._averaging
         module = models[0] if len(models) == 1 else torch.nn.ModuleList(models)
-        loops.require_host_memory(module, "FastAccelerator")
         return loops.Loop(module, topology, options, timeout_s)
 
     def prepare_model(self, model: Any, device_placement: bool | None = None, evaluation_mode: bool = False) -> Any:

@@ -4,7 +4,8 @@
 
     trainer = Trainer(accelerator="cpu", strategy=FastStrategy(topology="torus2d"), max_epochs=3)
 
-Start the program by ``mpiexec -n 4 python train.py``: one process is one worker.
+Start the program by ``mpiexec -n 4 python train.py``: one process is one worker. With ``accelerator="gpu"`` the workers
+of a host take its GPUs in turn.
 """
 from __future__ import annotations
 
@@ -67,8 +68,7 @@ class FastEnvironment(_base_environment):  # type: ignore[misc,unused-ignore]
         pass
 
     def local_rank(self) -> int:
-        hosts, rank = runtime.world().hosts, runtime.rank()
-        return hosts[:rank].count(hosts[rank])
+        return loops.local_rank()
 
     def node_rank(self) -> int:
         hosts = runtime.world().hosts
@@ -115,7 +115,9 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
 
     @property
     def root_device(self) -> torch.device:
-        return torch.device("cpu")
+        """The workers of a host take its devices in turn."""
+        devices = self.parallel_devices or [torch.device("cpu")]
+        return torch.device(devices[self.local_rank % len(devices)])
 
     @property
     def distributed_sampler_kwargs(self) -> dict[str, Any]:
@@ -126,10 +128,11 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
 
     def setup_environment(self) -> None:
         devices = self.parallel_devices or []
-        if len(devices) > 1 or any(device.type != "cpu" for device in devices):
+        kinds = {device.type for device in devices}
+        if kinds - {"cpu", "cuda"} or ("cpu" in kinds and len(devices) > 1):
             raise _core.ArgumentError(f"FastStrategy: the devices are {', '.join(map(str, devices))}; a process is one "
-                                      "worker on the CPU, so use Trainer(accelerator=\"cpu\", devices=1) and start N "
-                                      "workers by mpiexec -n N")
+                                      "worker on one CPU or GPU, so use Trainer(accelerator=\"cpu\", devices=1) or "
+                                      "Trainer(accelerator=\"gpu\"), and start N workers by mpiexec -n N")
         super().setup_environment()
 
     def model_to_device(self) -> None:
@@ -147,13 +150,13 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
     def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
         if not isinstance(tensor, torch.Tensor) or self._was_interrupted():
             return tensor
-        return _reduced(torch.stack(loops.gather(tensor.detach(), self._timeout_s)), _name_of(reduce_op))
+        return _reduced(torch.stack(loops.gather_tensors(tensor, self._timeout_s)), _name_of(reduce_op))
 
     def all_gather(self, tensor: torch.Tensor, group: Any = None, sync_grads: bool = False) -> torch.Tensor:
         if sync_grads:
             raise _core.ArgumentError("FastStrategy: all_gather(sync_grads=True) is not available: gradients stay with "
                                       "their worker")
-        return tensor if self._was_interrupted() else torch.stack(loops.gather(tensor.detach(), self._timeout_s))
+        return tensor if self._was_interrupted() else torch.stack(loops.gather_tensors(tensor, self._timeout_s))
 
     def _was_interrupted(self) -> bool:
         """By an exception of this worker, of which the others do not know yet."""
@@ -165,7 +168,6 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
     def setup(self, trainer: Any) -> None:
         super().setup(trainer)
         _synchronize_metrics(self.lightning_module)
-        loops.require_host_memory(self.lightning_module, "FastStrategy")
         fitting = trainer.state.fn == _states.TrainerFn.FITTING
         resumed, self._resumed = self._resumed, None
         options = dict(self._options)
@@ -313,7 +315,7 @@ def _synchronize_metrics(module: torch.nn.Module) -> None:
 
 
 def _gathered(tensor: torch.Tensor, group: Any = None) -> list[torch.Tensor]:
-    return loops.gather(tensor.detach())
+    return loops.gather_tensors(tensor)
 
 
 def _has_others() -> bool:

@@ -39,6 +39,11 @@ def gather(value: Any, timeout_s: float = TIMEOUT_S) -> list[Any]:
     return [pickle.loads(part) for part in runtime.apart().all_gather(pickle.dumps(value), timeout_s)]
 
 
+def gather_tensors(tensor: Any, timeout_s: float = TIMEOUT_S) -> list[Any]:
+    """Collective. The tensors of all workers, by rank, on the device of the own one. Those of others may have any."""
+    return [one.to(tensor.device) for one in gather(tensor.detach().cpu(), timeout_s)]
+
+
 def broadcast(value: Any, source: int = 0, timeout_s: float = TIMEOUT_S) -> Any:
     """Collective. The value of one worker."""
     own = pickle.dumps(value) if runtime.rank() == source else b""
@@ -62,6 +67,23 @@ def set_rendezvous() -> None:
     interface = "lo" if on_one_host else _interface_of(_source_towards(os.environ["MASTER_ADDR"]))
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+
+
+def local_rank() -> int:
+    """Of this process among those of its host."""
+    hosts, rank = runtime.world().hosts, runtime.rank()
+    return hosts[:rank].count(hosts[rank])
+
+
+def set_gpu() -> None:
+    """Sets RANK, WORLD_SIZE and LOCAL_RANK, which mpiexec does not, where PyTorch finds GPUs: Accelerate then finds the
+    processes. Those of a host take its GPUs in turn."""
+    import torch
+
+    if runtime.size() > 1 and torch.cuda.is_available():
+        os.environ.setdefault("RANK", str(runtime.rank()))
+        os.environ.setdefault("WORLD_SIZE", str(runtime.size()))
+        os.environ.setdefault("LOCAL_RANK", str(local_rank() % torch.cuda.device_count()))
 
 
 def _address_for(hosts: list[str]) -> str | None:
@@ -95,13 +117,6 @@ def _interface_of(address: str | None) -> str | None:
             if socket.inet_ntoa(found) == address:
                 return name
     return None
-
-
-def require_host_memory(module: Any, used_by: str) -> None:
-    for name, tensor in tensors_of(module).items():
-        if tensor.device.type != "cpu":
-            raise _core.ArgumentError(f"{used_by}: tensor \"{name}\" is on {tensor.device}; {used_by} averages in "
-                                      "host memory only, so train on the CPU, or use fast.Worker in a loop of your own")
 
 
 def tensors_of(module: Any) -> dict[str, Any]:

@@ -63,7 +63,6 @@ class FastCallback(_base):  # type: ignore[misc,unused-ignore]
         if model is not self._trainer.model_wrapped and hasattr(self._trainer.model_wrapped, "no_sync"):
             raise _core.ArgumentError(f"FastCallback: the model is in a {type(self._trainer.model_wrapped).__name__}; add "
                                       "the callback before the first call of train()")
-        loops.require_host_memory(model, "FastCallback")
         if self._loop is not None:
             self._loop.close()
         self._loop = loops.Loop(model, self._topology, self._options, self._timeout_s)

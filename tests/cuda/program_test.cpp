@@ -124,7 +124,8 @@ TEST_CASE("a layer without a part for GPUs is refused by name") {
 TEST_CASE("in bf16 a program computes nearly what nn computes in f32: every layer") {
   for (const nn::ModelSpec& spec : layer_models()) {
     HostNetwork network(spec, cuda::Precision::bf16);
-    check_against_nn(network, spec, 16, 2e-2);
+    for (const std::int64_t samples : {16, 64, 92, 112})
+      check_against_nn(network, spec, samples, 2e-2);
   }
 }
 

@@ -11,7 +11,7 @@ using namespace fast::cuda;
 
 TEST_CASE("the fastest way is taken, the first of equals, and none that failed") {
   const auto of = [](const std::vector<std::optional<double>>& times) {
-    return fastest(times.size(), [&](std::size_t i) { return times[i]; });
+    return fastest(times.size(), [&](std::size_t i, std::optional<double>) { return times[i]; });
   };
   CHECK(of({3}) == 0);
   CHECK(of({3, 1, 2, 1}) == 1);
@@ -19,8 +19,18 @@ TEST_CASE("the fastest way is taken, the first of equals, and none that failed")
   CHECK(of({std::nullopt, std::nullopt}) == 0);
 }
 
+TEST_CASE("each way is told the least time so far") {
+  std::vector<std::optional<double>> told;
+  const std::vector<std::optional<double>> times{std::nullopt, 5, 7, 4, 4};
+  fastest(times.size(), [&](std::size_t i, std::optional<double> least) {
+    told.push_back(least);
+    return times[i];
+  });
+  CHECK(told == std::vector<std::optional<double>>{std::nullopt, std::nullopt, 5, 5, 4});
+}
+
 TEST_CASE("a way that has no rival is not measured") {
-  CHECK(fastest(1, [](std::size_t) -> std::optional<double> {
+  CHECK(fastest(1, [](std::size_t, std::optional<double>) -> std::optional<double> {
           throw std::logic_error("measured");
         }) == 0);
 }

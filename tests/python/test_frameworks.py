@@ -19,6 +19,12 @@ def require(*packages):
             pytest.skip(f"{package} is not installed; scripts/python_integrations.sh installs it")
 
 
+def has_gpu():
+    """In another process: CUDA does not go with children that are forked."""
+    code = "import sys, torch; from fast_decentralized import _core; sys.exit(_core.has_cuda and torch.cuda.is_available())"
+    return subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL).returncode == 1
+
+
 def imported(module, versions):
     """Imports the module where packages have these versions; None: not installed."""
     code = f"""
@@ -69,11 +75,26 @@ def test_a_failure_that_the_program_swallows_is_told_once(started):
 @pytest.mark.parametrize("framework", ["accelerate", "trainer"])
 def test_processes_that_do_not_know_each_other_are_refused(started, framework):
     require("torch", PACKAGES[framework])
-    if subprocess.run([sys.executable, "-c", "import torch, sys; sys.exit(torch.cuda.is_available())"]).returncode:
+    if has_gpu():
         pytest.skip("with a GPU, Accelerate finds the processes without cpu=True")
     done = started(2, "frameworks.py", framework, "processes", status=1, timeout=400)
     assert done.stderr.count("ArgumentError: Accelerate has found 1 processes, this run has 2 workers; use ") == 1, done.stderr
     assert done.stderr.count("Traceback") == 1, done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("framework", PACKAGES)
+def test_weights_end_as_the_mean_on_the_device_of_the_framework(started, framework, device, ranks):
+    require("torch", PACKAGES[framework])
+    if device == "gpu" and not has_gpu():
+        pytest.skip("a GPU that PyTorch can use, and a package built with fast::cuda, are required")
+    done = started(ranks, "gpu_frameworks.py", framework, device, timeout=200)
+    place = "cuda" if device == "gpu" else "cpu"
+    found = re.findall(rf"^{place} \[(-[0-9.]+)\]$", done.stdout, re.MULTILINE)
+    assert len(found) == ranks, done.stdout + done.stderr
+    mean_gradient = (ranks + 1) / 2
+    assert [float(value) for value in found] == [pytest.approx(-6 * 0.1 * mean_gradient, rel=1e-6)] * ranks
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])

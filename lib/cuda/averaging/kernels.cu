@@ -65,25 +65,33 @@ AverageElements<T, Stored, Degree, Capacity, Update> elements_of(
   return elements;
 }
 
+template <int Width, class T, class Stored, class Update>
+cudaError_t average_packs(const AverageLaunch<T, Stored>& work, const Update& update,
+                          cudaStream_t stream) {
+  switch (work.degree) {
+    case 1:
+      return run<Width>(elements_of<1, 1>(work, update), work.count, stream);
+    case 2:
+      return run<Width>(elements_of<2, 2>(work, update), work.count, stream);
+    case 4:
+      return run<Width>(elements_of<4, 4>(work, update), work.count, stream);
+    default:
+      return run<Width>(elements_of<0, any_degree_capacity>(work, update), work.count, stream);
+  }
+}
+
 template <class T, class Stored, class Update>
 cudaError_t average(const AverageLaunch<T, Stored>& work, bool aligned, const Update& update,
                     cudaStream_t stream) {
-  constexpr int width = 16 / sizeof(Stored);
   if (work.degree > any_degree_capacity) return cudaErrorInvalidValue;
   aligned = aligned && all_aligned({work.current, work.next, work.own});
   for (int j = 0; j < work.degree; ++j) aligned = aligned && all_aligned({work.values[j]});
   if (!aligned)
     return run<1>(elements_of<0, any_degree_capacity>(work, update), work.count, stream);
-  switch (work.degree) {
-    case 1:
-      return run<width>(elements_of<1, 1>(work, update), work.count, stream);
-    case 2:
-      return run<width>(elements_of<2, 2>(work, update), work.count, stream);
-    case 4:
-      return run<width>(elements_of<4, 4>(work, update), work.count, stream);
-    default:
-      return run<width>(elements_of<0, any_degree_capacity>(work, update), work.count, stream);
-  }
+  // Accesses of 16 bytes: to the weights if they are read and stored, else to the slots. A thread
+  // that stored 32 bytes of weights by two accesses would leave sectors of 32 bytes half full.
+  if (work.current != nullptr) return average_packs<16 / sizeof(T)>(work, update, stream);
+  return average_packs<16 / sizeof(Stored)>(work, update, stream);
 }
 
 template <class T, class Update, class Rule>

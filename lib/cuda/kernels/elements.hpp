@@ -33,9 +33,9 @@ FAST_HOST_DEVICE void convert(float from, BFloat16& to) {
   to.bits = static_cast<std::uint16_t>((from != from ? bits | 0x400000 : rounded) >> 16);
 }
 
-/// Elements that a thread loads and stores in one access of 16 bytes.
+/// Elements that a thread loads and stores in accesses of 16 bytes, or in one of fewer.
 template <class Stored, int Width>
-struct alignas(Width > 1 ? 16 : alignof(Stored)) Pack {
+struct alignas(Width * sizeof(Stored) < 16 ? Width * sizeof(Stored) : 16) Pack {
   Stored values[Width];
 };
 

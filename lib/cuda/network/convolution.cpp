@@ -256,10 +256,10 @@ Convolutions::Plan Convolutions::make_plan(const Convolution& work) {
       "the CPU",
       cudnnGetVersion(), describe(work.shape), name(work.shape.type), rules_.tf32 ? ", TF32" : "",
       rules_.deterministic ? ", deterministic" : "");
-  const std::size_t best = fastest(plans.size(), [&](std::size_t i) {
-    return time_ms(plans[i].workspace_bytes, [&](void* workspace, void* stream) {
-      execute(plans[i], work, workspace, stream);
-    });
+  const std::size_t best = fastest(plans.size(), [&](std::size_t i, std::optional<double> least) {
+    return time_ms(
+        plans[i].workspace_bytes,
+        [&](void* workspace, void* stream) { execute(plans[i], work, workspace, stream); }, least);
   });
   return std::move(plans[best]);
 }

@@ -190,12 +190,14 @@ std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
   require(!found.empty(), ErrorKind::resource,
           "cuda: cuBLASLt has no algorithm for {}; choose another model, or run on the CPU",
           describe(product));
-  made->take(found[fastest(autotune_ ? found.size() : 1, [&](std::size_t i) {
-    made->take(found[i]);
-    return time_ms(made->workspace_bytes, [&](void* workspace, void* stream) {
-      execute(*made, product, workspace, stream);
-    });
-  })]);
+  made->take(
+      found[fastest(autotune_ ? found.size() : 1, [&](std::size_t i, std::optional<double> least) {
+        made->take(found[i]);
+        return time_ms(
+            made->workspace_bytes,
+            [&](void* workspace, void* stream) { execute(*made, product, workspace, stream); },
+            least);
+      })]);
   return made;
 }
 
