@@ -6,8 +6,9 @@
 # $LIMIT_S seconds (600). Without a card the script says so and ends with status 77. Logs and JSON go to $OUT (a temporary
 # folder) as they come, where `table` finds what `bench` and `peers` have left, in this call or an earlier one.
 # With --bundle the programs are those of a folder that scripts/gpu_bundle.sh has packed: nothing is built, `ctest` is without
-# ctest, and tests of several processes are a stage of their own, `ipc`. LIMIT_S is 150 then, each stage takes at most $STAGE_S seconds (480), and all results are packed into $OUT.tar.gz in the end. PyTorch's rows use
-# the python3 in PATH and its own libraries.
+# ctest, and tests of several processes are a stage of their own, `ipc`. LIMIT_S is 150 then, each stage takes at most
+# $STAGE_S seconds (480), and all results are packed into $OUT.tar.gz in the end. PyTorch's rows use the python3 in PATH and
+# its own libraries.
 set -uo pipefail
 bundle=
 [[ ${1:-} != --bundle ]] || { bundle=$(realpath -e "${2:-}") && shift 2 || exit 2; }
@@ -71,10 +72,12 @@ stage_train() {
 }
 stage_bench() {
   attempt bench_cuda 40 "${ours[@]}" bench_cuda --json "$out/bench_cuda.json"
-  attempt bench_cuda_nn 40 "${ours[@]}" bench_cuda_nn --json "$out/bench_cuda_nn.json"
+  attempt bench_cuda_nn_lstm 10 "${ours[@]}" bench_cuda_nn --json "$out/bench_cuda_nn_lstm.json" --model lstm
   attempt bench_cuda_step 10 "${ours[@]}" mpiexec -n 2 bench_cuda_step --json "$out/bench_cuda_step.json"
 }
+# Ours, then PyTorch's, of one model: a comparison is of one stage.
 peers() {
+  attempt "bench_cuda_nn_$1" 10 "${ours[@]}" bench_cuda_nn --json "$out/bench_cuda_nn_$1.json" --model "${1/lenet/lenet5}"
   for precision in f32 tf32 bf16; do
     attempt "torch_$1_$precision" 1 "bench/peers/$1_torch.py" --precision "$precision" --json "$out/torch_$1_$precision.json"
   done

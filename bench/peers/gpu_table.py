@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fast::cuda beside PyTorch's eager mode:  gpu_table.py DIRECTORY, with bench_cuda_nn.json and torch_*.json in it."""
+"""fast::cuda beside PyTorch's eager mode:  gpu_table.py DIRECTORY, with bench_cuda_nn_*.json and torch_*.json in it."""
 import json
 import pathlib
 import sys
@@ -8,9 +8,9 @@ import sys
 ROWS = [("lenet5", "lenet", True, 2.0), ("resnet20", "resnet20", True, 2.0), ("resnet50", "resnet50", False, 1.0)]
 
 directory = pathlib.Path(sys.argv[1])
-if not (directory / "bench_cuda_nn.json").exists():
-    sys.exit(f"gpu_table: no bench_cuda_nn.json in {directory}; run bench_cuda_nn --json there first")
-ours = json.loads((directory / "bench_cuda_nn.json").read_text())
+ours = [row for path in sorted(directory.glob("bench_cuda_nn*.json")) for row in json.loads(path.read_text())]
+if not ours:
+    sys.exit(f"gpu_table: no bench_cuda_nn_*.json in {directory}; run the stages peers_* of bench/gpu.sh first")
 theirs = {}
 for path in directory.glob("torch_*.json"):
     run = json.loads(path.read_text())
