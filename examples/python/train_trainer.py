@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits
 from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClassification
 
 torch.set_num_threads(1)
+torch.manual_seed(0)
 digits = load_digits()
 x = torch.tensor(digits.images[:, None] / 16, dtype=torch.float32)
 data = [{"pixel_values": image, "labels": int(label)} for image, label in zip(x, digits.target)]
@@ -16,7 +17,7 @@ model = ViTForImageClassification(ViTConfig(
 
 with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(
-        model, TrainingArguments(folder, use_cpu=True, num_train_epochs=float(sys.argv[1]) if len(sys.argv) > 1 else 10,
+        model, TrainingArguments(folder, use_cpu=True, num_train_epochs=float(sys.argv[1]) if len(sys.argv) > 1 else 20,
                                  per_device_train_batch_size=16, learning_rate=2e-3, report_to="none",
                                  save_strategy="no", logging_strategy="no", disable_tqdm=True),
         train_dataset=data[:1437], eval_dataset=data[1437:],
