@@ -287,7 +287,7 @@ def test_workers_with_other_numbers_of_batches(staleness):
 
 def test_a_process_is_one_worker():
     trainer = trainer_with(FastStrategy(deadline=60), devices=2)
-    with pytest.raises(fast.ArgumentError, match="a process is one worker on the CPU"):
+    with pytest.raises(fast.ArgumentError, match="a process is one worker on one CPU or GPU, so use "):
         trainer.fit(Line(), loader(fast.size() * 4))
 
 
