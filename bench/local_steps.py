@@ -7,6 +7,8 @@ table. The tasks: LeNet-5 on Fashion-MNIST, and a language model of characters (
 Rates: each rule gets four settings, one run each of a quarter of the epochs with seed 100. The one with the best
 result of the mean model is taken for all seeds. Runs that are in DIR are not repeated.
 
+  bench/local_steps.py --settings FILE ...    nothing is tuned: FILE has a setting for each rule (bench/text.json)
+
   bench/local_steps.py --steps-ms FILE ...    also writes the seconds to the quality of "epochs to": FILE has the
                                               milliseconds of a step by link and rule (bench/slow_links.sh)
 """
@@ -162,7 +164,7 @@ class Comparison:
         return found[self.task.best(found)]
 
     def compare(self, name):
-        setting = self.tuned(name)
+        setting = self.arguments.settings[name] if self.arguments.settings else self.tuned(name)
         options = f"{self.rules[name][1][0]} {setting}"
         try:
             runs = [self.run(self.arguments.runs / f"{name}-{seed}", options, self.epochs, seed)
@@ -205,6 +207,14 @@ class Comparison:
         return lines
 
 
+def settings_of(file):
+    found = json.loads(pathlib.Path(file).read_text())
+    unknown = set(found) - set(RULES)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{file}: no rule is named {', '.join(sorted(unknown))}")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", choices=list(TASKS), default="images")
@@ -215,8 +225,12 @@ def main():
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("build/local_steps"))
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--rules", nargs="*", default=RULES, choices=RULES)
+    parser.add_argument("--settings", type=settings_of, metavar="FILE")
     parser.add_argument("--steps-ms", type=pathlib.Path, metavar="FILE")
-    comparison = Comparison(arguments := parser.parse_args())
+    arguments = parser.parse_args()
+    if arguments.settings:
+        arguments.rules = [name for name in arguments.rules if name in arguments.settings]
+    comparison = Comparison(arguments)
     results = {name: comparison.compare(name) for name in arguments.rules}
     lines = comparison.table(results)
     if arguments.steps_ms:
