@@ -149,6 +149,12 @@ chmod +x "$directory/late"
 expect "output" 0 "$(yes | head -c 3000000 | md5sum)" -- \
   "$directory/late" "$fastrun" -n 1 bash -c 'yes | head -c 3000000; echo other >&2'
 
+# All of it, also if the rank has ended before fastrun has seen its connections.
+printf '#!/bin/sh\nkill -STOP $PPID\n(sleep 1; kill -CONT $PPID) &\nexec mpiexec "$@"\n' >"$directory/slow_start"
+chmod +x "$directory/slow_start"
+expect "output of a rank that has ended" 0 "$(yes | head -c 3000000 | md5sum)" -- \
+  "$directory/late" "$fastrun" --mpiexec "$directory/slow_start" -n 1 bash -c 'yes | head -c 3000000'
+
 # The process manager gives up: ranks that train go on without it.
 kill_mpiexec() { pkill -9 -P "$(pgrep -P "$1")" mpiexec; }
 if mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI"; then # whose library ends a rank that has lost mpiexec

@@ -188,6 +188,7 @@ class Launcher {
       std::getline(words >> std::ws, one.not_startable);
       one.state = Rank::State::running;
       if (watch_) watch_->joined(number, one.host);
+      if (finishing_) wrapper.lines.send("done");
     } else if (kind == "began") {
       one.began = true;
     } else if (kind == "trains" || kind == "idles") {
@@ -223,9 +224,7 @@ class Launcher {
     if (watch_) {
       watch_->ended(number, one.lost ? "lost" : one.succeeded() ? "ended" : describe(status));
     }
-    for (const WrapperEnd& wrapper : wrappers_) {
-      wrapper.lines.send(fmt::format("gone {} {}", number, one.how_ended()));
-    }
+    tell_ranks(fmt::format("gone {} {}", number, one.how_ended()));
     requests_.ended(number);
     if (one.succeeded()) return;
     if (!first_death_) first_death_.emplace(Seconds(options_.start_deadline_s));
@@ -309,9 +308,14 @@ class Launcher {
     }
   }
 
-  void pass_on(int signal) const {
-    for (const WrapperEnd& wrapper : wrappers_)
-      wrapper.lines.send(fmt::format("signal {}", signal));
+  void pass_on(int signal) const { tell_ranks(fmt::format("signal {}", signal)); }
+
+  /// Not to connections that have not said yet what they are. One for output must get nothing: its
+  /// wrapper does not read it, so that closing it would reset it, and output on its way be lost.
+  void tell_ranks(const std::string& line) const {
+    for (const WrapperEnd& wrapper : wrappers_) {
+      if (wrapper.rank >= 0) wrapper.lines.send(line);
+    }
   }
 
   /// Lets the wrappers go, and mpiexec with them, which would wait for hosts that are lost. What
@@ -319,7 +323,7 @@ class Launcher {
   void finish() {
     finishing_ = true;
     if (watch_) watch_->finish();
-    for (const WrapperEnd& wrapper : wrappers_) wrapper.lines.send("done");
+    tell_ranks("done");
     const Deadline deadline(grace);
     const auto is_over = [&] {
       return outputs_.is_done() && (!starter_.runs() || ranks_.some_are_lost());
