@@ -20,7 +20,7 @@ const std::vector<Feature>& features() {
       {"balance", {"--balance", "measured"}, {"none", "take_over"}},
       {"clip", {"--clip-norm", "1"}, {}},
       {"ema", {"--ema", "0.9"}, {"rotating", "validation"}},
-      {"mix", {"--mix-every", "2"}, {"none", "allreduce"}},
+      {"mix", {"--mix-every", "2"}, {"none", "allreduce", "rotating"}},
       {"take_over", {"--take-over", "--shards", "dirichlet:0.5"}, {"allreduce", "balance"}},
       {"validation", {"--validation", "0.2"}, {"ema"}},
   };

@@ -142,6 +142,8 @@ TEST_CASE("features are of training runs, and of the rules that have them") {
              ContainsSubstring("not for ema"));
   CHECK_THAT(why_not(read("rule=awc workers=3 arena=rotating with=ema disk:@54+0/1*0")),
              ContainsSubstring("not for rotating"));
+  CHECK_THAT(why_not(read("rule=awc workers=3 arena=rotating with=mix disk:@54+0/1*0")),
+             ContainsSubstring("not for rotating"));
   CHECK_THAT(why_not(read("rule=none workers=3 with=mix disk:@54+0/1*0")),
              ContainsSubstring("not for none"));
 }
