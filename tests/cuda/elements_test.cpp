@@ -40,20 +40,27 @@ void check_close(const std::vector<T>& found, const std::vector<T>& expected) {
     REQUIRE(double{found[e]} == Approx(double{expected[e]}).epsilon(unit).margin(unit));
 }
 
-template <int Degree, class T, class Stored>
-void check_average(Rng& rng, std::size_t count, std::size_t degree) {
-  constexpr int width = 16 / sizeof(Stored), capacity = Degree > 0 ? Degree : 9;
+template <int Width, int Degree, class T, class Stored>
+void check_average_of(Rng& rng, std::size_t count, std::size_t degree) {
+  constexpr int capacity = Degree > 0 ? Degree : 9;
   AverageSample<T, Stored> sample(rng, count, degree);
   for (const bool rotating : {false, true}) {
     std::vector<T> expected = sample.current, current = sample.current;
     std::vector<Stored> expected_next(count);
     sample.average_on_host(rotating ? nullptr : expected.data(), expected_next.data());
-    run_all<width>(elements_of<Degree, capacity>(sample, rotating ? nullptr : current.data(),
+    run_all<Width>(elements_of<Degree, capacity>(sample, rotating ? nullptr : current.data(),
                                                  sample.next.data(), cuda::NoUpdate<T>{}),
                    count);
     check_equal(current, expected);
     check_equal(sample.next, expected_next);
   }
+}
+
+/// Accesses of 16 bytes to the slots, and to the weights.
+template <int Degree, class T, class Stored>
+void check_average(Rng& rng, std::size_t count, std::size_t degree) {
+  check_average_of<16 / sizeof(Stored), Degree, T, Stored>(rng, count, degree);
+  check_average_of<16 / sizeof(T), Degree, T, Stored>(rng, count, degree);
 }
 
 /// Steps of nn::Optimizer against those of the kernel's update, on the same gradients.
