@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -99,6 +100,14 @@ int main(int argc, char** argv) {
   bench::Report report("bench_cuda_nn");
   CLI::App app{"Training steps of nn's models on a card"};
   std::size_t batch = 128;
+  struct Task {
+    nn::ModelSpec model;
+    std::int32_t classes;
+  };
+  const std::map<std::string, Task> tasks{{"lenet5", {nn::lenet5(), 10}},
+                                          {"lstm", {nn::lstm(128), 10}},
+                                          {"resnet20", {nn::resnet20(), 10}},
+                                          {"resnet50", {nn::resnet50(), 1000}}};
   std::vector<std::string> models{"lenet5", "lstm", "resnet20", "resnet50"};
   app.add_option("--model", models, "what is trained, in this order")
       ->check(CLI::IsMember(models))
@@ -114,12 +123,8 @@ int main(int argc, char** argv) {
   }
   bool passed = true;
   for (const std::string& model : models) {
-    const bool large = model == "resnet50";
-    const nn::ModelSpec spec = large               ? nn::resnet50()
-                               : model == "lenet5" ? nn::lenet5()
-                               : model == "lstm"   ? nn::lstm(128)
-                                                   : nn::resnet20();
-    passed = run(report, spec, batch, large ? 1000 : 10) && passed;
+    const Task& task = tasks.at(model);
+    passed = run(report, task.model, batch, task.classes) && passed;
   }
   const int status = report.finish();
   return passed ? status : 1;

@@ -60,9 +60,9 @@ stage_sanitizer() {
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   [[ -x $sanitizer ]] || { echo "compute-sanitizer: skipped: not found"; return; }
   program=$("${ours[@]}" bash -c 'command -v cuda_gpu_test')
-  # Kernels with shared memory are those of layers. All tests take longer than a stage.
   # Some tests make calls that CUDA is to refuse.
   attempt memcheck 5 "${ours[@]}" "$sanitizer" --tool memcheck --kernel-name kns=_ZN4fast4cuda --report-api-errors no --error-exitcode 1 "$program"
+  # These tests run all kernels with shared memory. All tests together take longer than a stage.
   attempt racecheck 5 "${ours[@]}" "$sanitizer" --tool racecheck --kernel-name kns=run_blocks --error-exitcode 1 "$program" "a network on the device computes what nn computes*"
 }
 stage_train() {

@@ -208,7 +208,10 @@ class Comparison:
 
 
 def settings_of(file):
-    found = json.loads(pathlib.Path(file).read_text())
+    try:
+        found = json.loads(pathlib.Path(file).read_text())
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{file}: {error}") from None
     unknown = set(found) - set(RULES)
     if unknown:
         raise argparse.ArgumentTypeError(f"{file}: no rule is named {', '.join(sorted(unknown))}")
