@@ -243,9 +243,7 @@ class Launcher {
     const Rank& one = ranks_[number];
     told_ = true;
     say("rank {} (process {} on {}) {}", number, one.pid, one.host, describe(one.status));
-    for (const std::string& line : one.said) {
-      say("  rank {} said: {}", number, line);
-    }
+    for (const std::string& line : one.said) say("  rank {} said: {}", number, line);
   }
 
   /// Ranks that have not met yet cannot do without the one that died. Once all that were started
@@ -303,9 +301,8 @@ class Launcher {
   }
 
   void send(int rank, const std::string& line) const {
-    for (const WrapperEnd& wrapper : wrappers_) {
+    for (const WrapperEnd& wrapper : wrappers_)
       if (wrapper.rank == rank) wrapper.lines.send(line);
-    }
   }
 
   void pass_on(int signal) const { tell_ranks(fmt::format("signal {}", signal)); }
@@ -313,9 +310,8 @@ class Launcher {
   /// Not to connections that have not said yet what they are. One for output must get nothing: its
   /// wrapper does not read it, so that closing it would reset it, and output on its way be lost.
   void tell_ranks(const std::string& line) const {
-    for (const WrapperEnd& wrapper : wrappers_) {
+    for (const WrapperEnd& wrapper : wrappers_)
       if (wrapper.rank >= 0) wrapper.lines.send(line);
-    }
   }
 
   /// Lets the wrappers go, and mpiexec with them, which would wait for hosts that are lost. What
