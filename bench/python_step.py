@@ -18,6 +18,7 @@ less. Ratios are those of blocks of the same repeat: the median, and the middle 
 JAX (pip install jax) are left out with the reason where they are missing.
 """
 import argparse
+import functools
 import importlib.util
 import json
 import os
@@ -95,7 +96,7 @@ class Missing(Exception):
 
 
 class Rank:
-    """Methods on the same network and the same images. Each has a network of its own."""
+    """Methods on the same network and the same images."""
 
     def __init__(self):
         import fast_decentralized as fast
@@ -171,7 +172,9 @@ class TorchRank(Rank):
     def loss(self, network):
         return self.torch.nn.functional.cross_entropy(network(self.x), self.y)
 
-    def plain_step(self, network, optimizer):
+    def plain_step(self, network):
+        optimizer = self.optimizer(network.parameters())
+
         def step():
             optimizer.zero_grad()
             self.loss(network).backward()
@@ -180,22 +183,28 @@ class TorchRank(Rank):
 
     def method(self, name):
         library, _, topology = name.partition(", ")
-        network = self.network()
         if library == "round":
-            return self.round(network, "complete", staleness=int("staleness 1" in name))
+            return self.round(*self.in_common, "complete", staleness=int("staleness 1" in name))
         if library == "alone":
-            return self.plain_step(network, self.optimizer(network.parameters()))
+            return self.in_common[1]
+        network = self.network()
         if library == "fast":
-            return self.round(network, topology)
+            return self.round(network, self.plain_step(network), topology)
         self.join_torch()
         if library == "DDP":
             network = self.torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
-            return self.plain_step(network, self.optimizer(network.parameters()))
+            return self.plain_step(network)
         return self.decent(network, topology)
 
-    def round(self, network, topology, **options):
+    @functools.cached_property
+    def in_common(self):
+        """A network and its step. Where memory lies changes the time of a step by 1 %, so that the methods of the table
+        step have the same."""
+        network = self.network()
+        return network, self.plain_step(network)
+
+    def round(self, network, step, topology, **options):
         worker = self.fast.Worker(network, topology, **options)
-        step = self.plain_step(network, self.optimizer(network.parameters()))
 
         def work():
             with worker.round():

@@ -74,10 +74,12 @@ class InPlaceReplica(Replica):
     """A model whose tensors change in place."""
 
     def settle(self) -> None:
-        _settle(self._devices)
+        if self._devices:
+            _settle(self._devices)
 
     def has_changed(self) -> None:
-        _tell_autograd(self._graphs)
+        if self._graphs:
+            _tell_autograd(self._graphs)
 
     def memory(self) -> dict[int, str]:
         return {address: name for name, (address, count) in self._places.items() if count > 0}
@@ -171,7 +173,7 @@ class TorchReplica(InPlaceReplica):
         self._note_places()
 
     def require_in_place(self) -> None:
-        """Twice in each round, so that it looks for names only where something differs."""
+        """In each round, so that it looks for names only where something differs."""
         if self._members is not None and self._members.are_the_same():
             return
         found = self._found()
@@ -205,9 +207,10 @@ class _Members:
     KINDS = ("_parameters", "_buffers", "_modules")
 
     def __init__(self, parts: list[dict[str, Any]], tensors: list[Any]) -> None:
-        self._parts, self._tensors = parts, tensors
-        self._kept = [list(part[kind].values()) for part in parts for kind in self.KINDS]  # no other gets their ids
-        self._ids, self._places = self._found()
+        self._owners = [part for part in parts for _ in self.KINDS]
+        self._kinds = [*self.KINDS] * len(parts)
+        self._values = [list(owner[kind].values()) for owner, kind in zip(self._owners, self._kinds)]
+        self._tensors, self._places = tensors, [_place(tensor) for tensor in tensors]
 
     @classmethod
     def of(cls, module: Any, names: set[str]) -> _Members | None:
@@ -219,11 +222,7 @@ class _Members:
         return cls(parts, [named[name] for name in names])
 
     def are_the_same(self) -> bool:
-        return self._found() == (self._ids, self._places)
-
-    def _found(self) -> tuple[list[int], list[tuple[int, int]]]:
-        ids = [id(value) for part in self._parts for kind in self.KINDS for value in part[kind].values()]
-        return ids, [_place(tensor) for tensor in self._tensors]
+        return _core.are_the_same(self._owners, self._kinds, self._values, self._tensors, self._places)
 
 
 def _devices_of(tensors: Iterable[Any]) -> set[Any]:
@@ -256,8 +255,7 @@ def _known_to_autograd(tensors: Iterable[Any]) -> list[Any]:
 def _tell_autograd(graphs: list[Any]) -> None:
     """The library has written to the tensors, of which PyTorch does not know. A later backward() of a graph that was made
     before raises an error, as after any change in place."""
-    if graphs:
-        sys.modules["torch"]._foreach_zero_(graphs)
+    sys.modules["torch"]._foreach_zero_(graphs)
 
 
 def _flat(model: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:

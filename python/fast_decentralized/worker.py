@@ -173,13 +173,12 @@ class Worker:
         if self._begun:
             raise _core.ArgumentError("Worker: a round has begun already; end it before another one begins, and put no "
                                       "worker.round() or worker.step() within another")
-        self._model.require_in_place()
         core.begin_round()
 
     def end_round(self, loss: Any = None, learning_rate: float = 0.0) -> None:
         """The second half. ``loss`` must be finite; None: it is not looked at. Waits for neighbors."""
         begun, self._begun = self._begun, False
-        self._calling(lambda core: self._end(core, begun, loss, learning_rate))
+        self._calling(self._end, begun, loss, learning_rate)
 
     def _end(self, core: _core.Worker, begun: bool, loss: Any, learning_rate: float) -> None:
         self._model.require_step()
@@ -399,7 +398,7 @@ class Worker:
             raise _core.ArgumentError("Worker: it has been closed")
         return self._core
 
-    def _calling(self, part: Callable[[_core.Worker], Any], settles: bool = True) -> Any:
+    def _calling(self, part: Callable[..., Any], *arguments: Any, settles: bool = True) -> Any:
         """A call after whose failure the worker cannot go on. Without ``settles`` it does not touch the tensors."""
         try:
             core = self._open()
@@ -410,7 +409,7 @@ class Worker:
                 topologies.take_raised()  # what an earlier call has left
                 if settles:
                     self._model.settle()
-                return part(core)
+                return part(core, *arguments)
             finally:
                 self._calls -= 1
         except BaseException as error:

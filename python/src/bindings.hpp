@@ -9,6 +9,7 @@ namespace nb = nanobind;
 
 void bind_errors(nb::module_& module);
 void bind_group(nb::module_& module);
+void bind_members(nb::module_& module);
 void bind_observer(nb::module_& module);
 void bind_options(nb::module_& module);
 void bind_ready_observers(nb::module_& module);
