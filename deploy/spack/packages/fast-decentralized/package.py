@@ -4,6 +4,11 @@ import os
 
 from spack.package import *
 
+try:
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:  # Spack before 1.0 has it in spack.package
+    pass
+
 
 class FastDecentralized(CMakePackage):
     """Nearest-neighbor decentralized training of deep networks over one-sided MPI."""
