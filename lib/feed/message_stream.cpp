@@ -14,11 +14,13 @@ constexpr std::size_t looked_at_first = 16;
 }  // namespace
 
 MessageStream::MessageStream(std::unique_ptr<stream::Broker> broker, const std::string& subject,
-                             data::Dataset form, std::chrono::milliseconds poll)
+                             data::Dataset form, std::chrono::milliseconds poll,
+                             std::int64_t tokens)
     : broker_(std::move(broker)),
       reader_(broker_->reader(subject)),
       form_(std::move(form)),
-      poll_(poll) {}
+      poll_(poll),
+      tokens_(tokens) {}
 
 data::SampleStream::Extent MessageStream::extent() {
   const stream::Extent now = reader_->extent();
@@ -62,7 +64,7 @@ data::SampleStream::Samples MessageStream::samples_in(
   Samples all;
   for (const stream::Message& message : messages) {
     try {
-      const Sample sample = sample_in(message, form_);
+      const Sample sample = sample_in(message, form_, tokens_);
       values += sample.values;
       labels.insert(labels.end(), sample.labels.begin(), sample.labels.end());
       numbers.insert(numbers.end(), sample.targets.begin(), sample.targets.end());
@@ -106,7 +108,7 @@ void MessageStream::check_begin() {
   std::string why;
   for (const stream::Message& message : first) {
     try {
-      sample_in(message, form_);
+      sample_in(message, form_, tokens_);
       return;
     } catch (const Error& error) {
       if (why.empty()) why = error.what();

@@ -17,11 +17,13 @@ namespace fast::feed {
 class MessageStream final : public data::SampleStream {
  public:
   /// `form`: as form_of_stream() makes it. `poll`: how often the end of the stream is looked for
-  /// while it is awaited.
+  /// while it is awaited. `tokens`: whole numbers below it are required; 0: any finite ones.
   MessageStream(std::unique_ptr<stream::Broker> broker, const std::string& subject,
-                data::Dataset form, std::chrono::milliseconds poll = std::chrono::milliseconds(20));
+                data::Dataset form, std::chrono::milliseconds poll = std::chrono::milliseconds(20),
+                std::int64_t tokens = 0);
 
   const std::string& name() const override { return form_.name(); }
+  std::string identity() override { return reader_->identity(); }
   Extent extent() override;
   Samples read(std::uint64_t begin, std::size_t count) override;
   std::string first_damage() const override;
@@ -40,6 +42,7 @@ class MessageStream final : public data::SampleStream {
   std::unique_ptr<stream::Reader> reader_;
   data::Dataset form_;
   const std::chrono::milliseconds poll_;
+  const std::int64_t tokens_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool interrupted_ = false;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 
@@ -39,6 +40,22 @@ void check_values(const stream::Message& message, const data::Dataset& form) {
 }
 
 template <class T>
+void check_numbers(const stream::Message& message, std::int64_t tokens) {
+  for (std::size_t at = 0; at < message.body.size(); at += sizeof(T)) {
+    T stored;
+    std::memcpy(&stored, message.body.data() + at, sizeof(T));
+    const auto value = static_cast<double>(stored);
+    require(std::isfinite(value), ErrorKind::data, "message {}: value {} is {}; it must be finite",
+            message.sequence, at / sizeof(T), value);
+    const bool is_token =
+        value >= 0 && value < static_cast<double>(tokens) && value == std::trunc(value);
+    require(tokens == 0 || is_token, ErrorKind::data,
+            "message {}: token {}; whole numbers from 0 to {} are required", message.sequence,
+            value, tokens - 1);
+  }
+}
+
+template <class T>
 std::vector<T> numbers_in(const stream::Message& message, const char* name, std::size_t count) {
   std::vector<T> numbers;
   bool is_good = true;
@@ -55,8 +72,15 @@ std::vector<T> numbers_in(const stream::Message& message, const char* name, std:
 
 }  // namespace
 
-Sample sample_in(const stream::Message& message, const data::Dataset& form) {
+Sample sample_in(const stream::Message& message, const data::Dataset& form, std::int64_t tokens) {
+  require(!message.has_damaged_headers, ErrorKind::data, "message {}: {}", message.sequence,
+          stream::damaged_headers);
   check_values(message, form);
+  if (!form.is_bytes()) {
+    check_numbers<float>(message, tokens);
+  } else if (tokens > 0) {
+    check_numbers<std::uint8_t>(message, tokens);
+  }
   Sample sample{message.body, {}, {}};
   if (!form.targets().empty()) {
     sample.targets = numbers_in<float>(message, target_header, form.target_size());

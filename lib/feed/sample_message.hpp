@@ -25,8 +25,10 @@ struct Sample {
   std::vector<float> targets;
 };
 
-/// Throws Error(data) when the message is not a sample of the form of those of `form`.
-Sample sample_in(const stream::Message& message, const data::Dataset& form);
+/// Throws Error(data) when the message is not a sample of the form of those of `form`, or has
+/// values that are not finite, or that are no tokens below `tokens` if that is not 0.
+Sample sample_in(const stream::Message& message, const data::Dataset& form,
+                 std::int64_t tokens = 0);
 
 /// Of sample `index`. Throws as Dataset::copy() does.
 stream::Outgoing message_of(const data::Dataset& samples, std::size_t index,

@@ -147,33 +147,43 @@ std::vector<Batcher::Job> Batcher::take_batch(Line& line) {
   return jobs;
 }
 
+/// A fault of one job is not that of the others: they are computed again, each alone.
 void Batcher::compute(const ModelVersion& version, std::vector<Job> jobs) const {
-  std::size_t given = 0;
+  std::vector<std::vector<float>> results;
   try {
-    if (jobs.size() == 1) {
-      jobs[0].result.set_value(pass(version, jobs[0].inputs, jobs[0].count));
-      return;
-    }
-    std::vector<float> inputs;
-    std::size_t count = 0;
-    for (const Job& job : jobs) {
-      inputs.insert(inputs.end(), job.inputs.begin(), job.inputs.end());
-      count += job.count;
-    }
-    const std::vector<float> logits = pass(version, inputs, count);
-    auto from = logits.begin();
-    for (Job& job : jobs) {
-      const auto to = from + static_cast<std::ptrdiff_t>(job.count * version.classes());
-      std::vector<float> own(from, to);
-      from = to;
-      ++given;
-      job.result.set_value(std::move(own));
-    }
+    if (jobs.size() > 1) results = pass_together(version, jobs);
   } catch (...) {
-    for (std::size_t i = given; i < jobs.size(); ++i) {
-      jobs[i].result.set_exception(std::current_exception());
+    results.clear();
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    Job& job = jobs[i];
+    try {
+      job.result.set_value(results.empty() ? pass(version, job.inputs, job.count)
+                                           : std::move(results[i]));
+    } catch (...) {
+      job.result.set_exception(std::current_exception());
     }
   }
+}
+
+/// The logits of each job.
+std::vector<std::vector<float>> Batcher::pass_together(const ModelVersion& version,
+                                                       std::span<const Job> jobs) const {
+  std::vector<float> inputs;
+  std::size_t count = 0;
+  for (const Job& job : jobs) {
+    inputs.insert(inputs.end(), job.inputs.begin(), job.inputs.end());
+    count += job.count;
+  }
+  const std::vector<float> logits = pass(version, inputs, count);
+  std::vector<std::vector<float>> results;
+  auto from = logits.begin();
+  for (const Job& job : jobs) {
+    const auto to = from + static_cast<std::ptrdiff_t>(job.count * version.classes());
+    results.emplace_back(from, to);
+    from = to;
+  }
+  return results;
 }
 
 /// In parts of max_batch samples.

@@ -10,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -74,6 +75,8 @@ class Batcher {
   bool is_ready(const Line& line) const;
   std::vector<Job> take_batch(Line& line);
   void compute(const ModelVersion& version, std::vector<Job> jobs) const;
+  std::vector<std::vector<float>> pass_together(const ModelVersion& version,
+                                                std::span<const Job> jobs) const;
   std::vector<float> pass(const ModelVersion& version, std::span<const float> inputs,
                           std::size_t count) const;
   void refuse_if_abandoned() const;

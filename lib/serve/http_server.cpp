@@ -68,6 +68,12 @@ bool takes_body(const std::string& method) {
   return method == "POST" || method == "PUT" || method == "PATCH";
 }
 
+/// In small or capital letters.
+bool is_word(const std::string& text, std::string_view word) {
+  return std::ranges::equal(text, word,
+                            [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
+}
+
 std::optional<std::uint64_t> number_in(const std::string& digits) {
   const bool good = !digits.empty() && digits.size() <= 18 &&
                     std::all_of(digits.begin(), digits.end(),
@@ -83,7 +89,8 @@ std::optional<Refusal> fault_of_length(const httplib::Request& request, std::siz
   if (lengths > 1 || (is_chunked && lengths > 0)) {
     return Refusal(400, "the request gives its length more than once");
   }
-  if (is_chunked && request.get_header_value("Transfer-Encoding") != "chunked") {
+  if (request.get_header_value_count("Transfer-Encoding") > 1 ||
+      (is_chunked && !is_word(request.get_header_value("Transfer-Encoding"), "chunked"))) {
     return Refusal(501, "the transfer encoding is unknown; send the body as it is, or chunked");
   }
   if (!is_chunked && lengths == 0) {
@@ -301,9 +308,12 @@ class HttpServer::Server final : public httplib::Server {
     }
     ++active_;
     Connection connection(socket, [this] { return is_full(); });
-    while (wait_for_request(socket, connection) && answer_one(connection)) {
+    bool is_idle = false;
+    while (!is_idle) {
+      is_idle = !wait_for_request(socket, connection);
+      if (!is_idle && !answer_one(connection)) break;
     }
-    connection.close_gently();
+    if (!is_idle) connection.close_gently();  // an answer may still be on its way
     --active_;
     {
       const std::lock_guard lock(mutex_);

@@ -133,6 +133,7 @@ void Metrics::pass(const std::string& version, std::size_t samples, double secon
 }
 
 void Metrics::reload(const std::string& model, bool installed) {
+  end_series();
   const std::lock_guard lock(impl_->mutex);
   impl_->reloads.of({{"model", model}, {"result", installed ? "installed" : "refused"}})
       .Increment();
@@ -156,17 +157,21 @@ void Metrics::set_served(std::function<std::set<std::string>()> served) {
   impl_->ask_served = std::move(served);
 }
 
+/// Of versions that are no longer served, also if nobody asks for the text.
+void Metrics::end_series() {
+  if (!impl_->ask_served) return;
+  const std::set<std::string> served = impl_->ask_served();
+  const auto dropped = [](const Labels&, const Histogram&) {};
+  const std::lock_guard lock(impl_->mutex);
+  fold(impl_->instances, served);
+  fold(impl_->passes, served);
+  impl_->pass_samples.keep(served, dropped);
+  impl_->pass_seconds.keep(served, dropped);
+}
+
 std::string Metrics::text() {
   if (impl_->ask_waiting) impl_->waiting.Set(static_cast<double>(impl_->ask_waiting()));
-  if (impl_->ask_served) {
-    const std::set<std::string> served = impl_->ask_served();
-    const auto dropped = [](const Labels&, const Histogram&) {};
-    const std::lock_guard lock(impl_->mutex);
-    fold(impl_->instances, served);
-    fold(impl_->passes, served);
-    impl_->pass_samples.keep(served, dropped);
-    impl_->pass_seconds.keep(served, dropped);
-  }
+  end_series();
   return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
 }
 

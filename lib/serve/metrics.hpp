@@ -44,6 +44,8 @@ class Metrics {
   std::string text();
 
  private:
+  void end_series();
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -53,6 +53,15 @@ std::vector<float> gathered(const std::vector<T>& values, std::size_t count,
   return out;
 }
 
+void check_tokens(std::span<const float> values, std::int64_t tokens, std::size_t sample_values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float token = values[i];
+    if (token >= 0 && token < static_cast<float>(tokens) && token == std::trunc(token)) continue;
+    refuse(400, "instance {}: token {}; whole numbers from 0 to {} are required", i / sample_values,
+           token, tokens - 1);
+  }
+}
+
 }  // namespace
 
 /// A network that one thread computes with; it is put back at the end.
@@ -137,15 +146,13 @@ std::unique_ptr<nn::Network<float>> ModelVersion::take_network() const {
   return network;
 }
 
-bool ModelVersion::takes_tokens() const {
-  return std::holds_alternative<nn::Embedding>(spec_.layers.front());
-}
-
 std::vector<float> ModelVersion::inputs(Instances instances) const {
-  if (takes_tokens()) {
-    return std::visit(
-        [](const auto& tokens) { return std::vector<float>(tokens.begin(), tokens.end()); },
+  if (const auto* embedding = std::get_if<nn::Embedding>(&spec_.layers.front())) {
+    std::vector<float> tokens = std::visit(
+        [](const auto& values) { return std::vector<float>(values.begin(), values.end()); },
         instances.values);
+    check_tokens(tokens, embedding->tokens, sample_values_);
+    return tokens;
   }
   if (auto* floats = std::get_if<std::vector<float>>(&instances.values)) {
     if (instances.normalized || !normalizing_) return std::move(*floats);

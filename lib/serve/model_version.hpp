@@ -44,8 +44,8 @@ class ModelVersion {
   nn::Loss loss() const { return loss_; }  ///< it says what the outputs mean
 
   /// The values as the network takes them: data::Dataset::gather() computes them as in training.
-  /// Tokens stay the numbers that they are. Throws Refusal(400) for other bytes that are said to be
-  /// normalized.
+  /// Tokens stay the numbers that they are. Throws Refusal(400) for tokens that the model does not
+  /// have, and for other bytes that are said to be normalized.
   std::vector<float> inputs(Instances instances) const;
 
   /// The logits [count x classes] of `count` samples, as nn::Network::forward() computes them.
@@ -54,7 +54,6 @@ class ModelVersion {
  private:
   class Lease;
 
-  bool takes_tokens() const;
   std::string hash_of(const std::vector<TensorView>& tensors) const;
   std::unique_ptr<nn::Network<float>> take_network() const;
 

@@ -4,6 +4,15 @@
 #include <fast/core/message.hpp>
 
 namespace fast::serve {
+namespace {
+
+/// Others, as too many open files, may pass: the next look tries again.
+bool is_of_content(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return known != nullptr && known->kind() != ErrorKind::resource;
+}
+
+}  // namespace
 
 Reloader::Reloader(LogSink log, OnReload on_reload)
     : log_(std::move(log)), on_reload_(std::move(on_reload)) {}
@@ -40,10 +49,13 @@ void Reloader::reload(Watched& watched) {
     if (on_reload_) on_reload_(model, true);
   } catch (const std::exception& error) {
     if (watched.source.fingerprint() != watched.seen) return;
-    watched.read = watched.seen;
-    log_(LogLevel::warning,
-         fmt::format("{}: refused, the version before it goes on: {}", model, message_of(error)));
-    if (on_reload_) on_reload_(model, false);
+    const bool is_final = is_of_content(error);
+    if (is_final) watched.read = watched.seen;
+    if (!is_final && watched.trouble == watched.seen) return;
+    watched.trouble = watched.seen;
+    log_(LogLevel::warning, fmt::format("{}: {}, the version before it goes on: {}", model,
+                                        is_final ? "refused" : "not read yet", message_of(error)));
+    if (on_reload_ && is_final) on_reload_(model, false);
   }
 }
 

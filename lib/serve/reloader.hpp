@@ -31,7 +31,7 @@ class Reloader {
   void add(ModelSource source, ServedModel& model, Becomes role = Becomes::newest);
 
   /// Looks at all sources once. A model that is refused is logged once, and the one before it
-  /// stays.
+  /// stays. A file that cannot be read, as with too many open ones, is tried again.
   void look();
 
   /// Looks every `period`, from a thread of its own, until the end or stop().
@@ -43,8 +43,9 @@ class Reloader {
     ModelSource source;
     ServedModel* model;
     Becomes role;
-    std::string read{};  ///< fingerprint of what was read last
-    std::string seen{};  ///< and of what the last look saw
+    std::string read{};     ///< fingerprint of what was read last
+    std::string seen{};     ///< and of what the last look saw
+    std::string trouble{};  ///< and of what could not be read, as was logged
   };
   void look_at(Watched& watched);
   void reload(Watched& watched);

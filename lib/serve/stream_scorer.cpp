@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
 #include <fast/core/message.hpp>
 
 #include "core/split_text.hpp"
@@ -21,6 +22,18 @@ constexpr int full = 503;
 /// Room for the lines around the headers, and for their names.
 constexpr std::size_t bytes_around = 1024;
 constexpr std::size_t longest_id = 256;  ///< that is repeated in an answer
+
+Reply refused_for_headers() {
+  return {.status = 400, .body = error_answer(stream::damaged_headers)};
+}
+
+/// Unlike those of a steady clock, these go on while the machine sleeps.
+milliseconds since_boot() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::duration_cast<milliseconds>(std::chrono::seconds(now.tv_sec) +
+                                                  std::chrono::nanoseconds(now.tv_nsec));
+}
 
 std::string header(const stream::Message& message, const char* name) {
   const auto found = message.headers.find(name);
@@ -107,6 +120,7 @@ Reply StreamScorer::settled(const Request& request, const std::function<Reply()>
 }
 
 std::size_t StreamScorer::turn(milliseconds wait) {
+  const milliseconds before = since_boot();
   std::vector<stream::Message> messages = source_.fetch(options_.batch, wait);
   const std::size_t fetched = messages.size();
   std::erase_if(messages, [this](const stream::Message& each) { return is_answered(each); });
@@ -114,7 +128,8 @@ std::size_t StreamScorer::turn(milliseconds wait) {
   std::vector<Request> requests;
   std::vector<std::function<Reply()>> begun;
   for (const stream::Message& message : messages) {
-    begun.push_back(service_.begin(requests.emplace_back(request_of(message))));
+    const Request& request = requests.emplace_back(request_of(message));
+    begun.push_back(message.has_damaged_headers ? refused_for_headers : service_.begin(request));
   }
   std::vector<stream::Outgoing> answers;
   std::vector<const stream::Message*> answered;
@@ -127,6 +142,8 @@ std::size_t StreamScorer::turn(milliseconds wait) {
   }
   if (answers.size() < messages.size()) left_some_ = true;
   if (answers.empty()) return fetched;
+  if (options_.known_for.count() > 0 && since_boot() - before > options_.known_for + wait)
+    return fetched;
   const std::vector<stream::Stored> stored = sink_.publish(answers);
   for (std::size_t i = 0; i < answered.size(); ++i) {
     if (stored[i] == stream::Stored::before) service_.metrics().repeated_message(options_.model);

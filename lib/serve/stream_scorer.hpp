@@ -25,6 +25,10 @@ struct ScoringOptions {
   /// Identities of answers that an earlier scorer has published. A message that has one of them is
   /// acknowledged only. The stream itself knows identities for a while.
   std::set<std::string> published{};
+  /// After which the stream of the answers may no longer know the identity of an answer that
+  /// another scorer has published meanwhile. Messages that are held for longer, as by a program
+  /// that was stopped, are not answered: the server delivers them again. 0: no limit.
+  std::chrono::milliseconds known_for{0};
 };
 
 /// The number of the message whose answer has this identity. Empty: another consumer's, or none.

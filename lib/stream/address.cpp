@@ -78,7 +78,8 @@ Address read_address(std::string_view text, std::string_view option) {
   const std::string_view user = at == rest.npos ? "" : rest.substr(0, at + 1);
   const HostAndPort found = host_and_port(rest.substr(user.size()));
   const bool good = text.starts_with(scheme) && is_host(found.host) && found.port > 0 &&
-                    (subject.empty() || is_subject(subject, true));
+                    (subject.empty() || is_subject(subject, true)) &&
+                    subject.find('@') == subject.npos;  // else it is a password with a slash
   require(good, ErrorKind::argument,
           "{}: \"{}\" is not the address of a stream; nats://HOST:PORT is required", option,
           printable(text.substr(text.rfind('@') + 1)));  // no password, wherever it ends

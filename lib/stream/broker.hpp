@@ -27,7 +27,11 @@ struct Message {
   std::uint64_t sequence = 0;          ///< its number in the stream, from 1
   std::int64_t stored_ns = 0;          ///< when the stream took it, since 1970
   std::shared_ptr<void> receipt = {};  ///< what acknowledge() needs
+  bool has_damaged_headers = false;    ///< which cannot be read; `headers` is empty then
 };
+
+inline constexpr char damaged_headers[] =
+    "its headers cannot be read; see that each has a name and a value";
 
 /// A message to be published. The stream drops it when it had one of the same id within its
 /// duplicate window.
@@ -63,7 +67,7 @@ class Sink {
   virtual std::vector<Stored> publish(std::span<const Outgoing> messages) = 0;
   /// Ends a publish() that waits, and those that follow.
   virtual void interrupt() = 0;
-  /// Of body and headers.
+  /// Of body and headers: what the server and the stream take.
   virtual std::size_t most_bytes() const = 0;
 };
 
@@ -73,10 +77,15 @@ struct Extent {
   std::uint64_t first = 1, end = 1;
 };
 
+/// Of a stream: one that is deleted and made again has another. Empty: not known.
+using Identity = std::string;
+
 /// Reads messages by their numbers, and leaves them in the stream.
 class Reader {
  public:
   virtual ~Reader() = default;
+  /// Any thread.
+  virtual Identity identity() = 0;
   /// Any thread. While the connection is lost, the last one that is known. Throws Error(resource)
   /// when it is lost for longer than the patience.
   virtual Extent extent() = 0;

@@ -17,6 +17,7 @@ struct FakeServer {
   std::map<std::uint64_t, stream::Message> messages;
   std::uint64_t last = 0;
   std::set<std::string> ids;
+  std::string identity = "one";
   std::size_t most_at_once = 0, most_bytes = 1 << 20;
 
   void add(stream::Outgoing message) {
@@ -33,6 +34,7 @@ struct FakeServer {
 class FakeReader final : public stream::Reader {
  public:
   explicit FakeReader(FakeServer& server) : server_(server) {}
+  stream::Identity identity() override { return server_.identity; }
   stream::Extent extent() override {
     const std::lock_guard lock(server_.mutex);
     if (server_.messages.empty()) return {server_.last + 1, server_.last + 1};

@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 
 #include <cstring>
+#include <limits>
 
 #include "support/catch.hpp"
 
@@ -84,8 +85,37 @@ TEST_CASE("malformed messages are refused with their number and what is required
   bad = received(feed::message_of(points(), 0, "in"));
   bad.headers["X-Target"] = "1 nan";
   CHECK_THROWS_WITH(feed::sample_in(bad, points()), ContainsSubstring("finite"));
+  bad = good;
+  bad.headers.clear();
+  bad.has_damaged_headers = true;
+  CHECK_THROWS_WITH(feed::sample_in(bad, images()),
+                    ContainsSubstring("message 17: its headers cannot be read"));
 
   stream::Message without_shape = good;
   without_shape.headers.erase("X-Tensor-Shape");
   CHECK_NOTHROW(feed::sample_in(without_shape, images()));
+}
+
+TEST_CASE("values that are not finite, and tokens that a model does not have, are refused") {
+  const auto with_value = [](float value) {
+    stream::Message message = received(feed::message_of(points(), 0, "in"));
+    std::memcpy(message.body.data() + sizeof value, &value, sizeof value);
+    return message;
+  };
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    CHECK_THROWS_WITH(feed::sample_in(with_value(bad), points()),
+                      ContainsSubstring("message 17: value 1 is ") && ContainsSubstring("finite"));
+  }
+  stream::Message tokens = with_value(4);
+  const float first = 0;
+  std::memcpy(tokens.body.data(), &first, sizeof first);
+  CHECK_NOTHROW(feed::sample_in(tokens, points(), 5));
+  CHECK_THROWS_WITH(feed::sample_in(tokens, points(), 4),
+                    ContainsSubstring("token 4; whole numbers from 0 to 3"));
+  const stream::Message bytes = received(feed::message_of(images(), 0, "in"));  // 1, 2, 3, 4
+  CHECK_NOTHROW(feed::sample_in(bytes, images(), 5));
+  CHECK_THROWS_WITH(feed::sample_in(bytes, images(), 4), ContainsSubstring("token 4"));
+  CHECK_THROWS_WITH(feed::sample_in(with_value(1.5F), points(), 9),
+                    ContainsSubstring("token 0.1"));  // the first value
 }

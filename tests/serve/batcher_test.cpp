@@ -1,6 +1,7 @@
 #include "serve/batcher.hpp"
 
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <mutex>
 
 #include "serve/models.hpp"
@@ -51,6 +52,18 @@ TEST_CASE("requests that arrive together are computed in one pass, each with its
     check_close(results[i].get(), logits_of(tiny_model, 1, sample_of(i), 1));
   }
   CHECK(passes.sizes == std::vector<std::size_t>{6});
+}
+
+TEST_CASE("a fault in one request is not that of those computed with it") {
+  const nn::ModelSpec spec{"words", {2}, {nn::Embedding{9, 2}, nn::Flatten{}, nn::Dense{2}}};
+  const auto version = version_of(spec, 1);
+  Batcher batcher({3, 60s, 1, 100});
+  std::vector<std::vector<float>> tokens{{0, 8}, {3, 99}, {8, 4}};
+  std::vector<std::future<std::vector<float>>> results;
+  for (const auto& each : tokens) results.push_back(batcher.submit(version, each, 1));
+  for (const std::size_t i : {0, 2})
+    check_close(results[i].get(), logits_of(spec, 1, tokens[i], 1));
+  CHECK_THROWS_AS(results[1].get(), Error);
 }
 
 TEST_CASE("a request alone is computed after the delay") {

@@ -30,6 +30,15 @@ TEST_CASE("slow clients give way to others") {
   for (const int socket : slow) close(socket);
 }
 
+TEST_CASE("the end of the server does not wait for idle clients to close their connections") {
+  Running running;
+  running.model.install(version_of(net_model, 1));
+  std::vector<int> idle;
+  for (int i = 0; i < 3; ++i) idle.push_back(connected(running.server->port()));
+  CHECK(running.server->end(900ms) == 0);  // none is cut off
+  for (const int socket : idle) close(socket);
+}
+
 TEST_CASE("a slow client has its time while no other waits") {
   serve::HttpOptions http;
   http.connections = 1;

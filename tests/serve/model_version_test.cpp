@@ -101,6 +101,17 @@ TEST_CASE("tokens stay the numbers that they are, as floats and as bytes") {
   }
 }
 
+TEST_CASE("tokens that the model does not have are refused, with the first of them") {
+  const nn::ModelSpec spec{"words", {2}, {nn::Embedding{200, 2}, nn::Flatten{}, nn::Dense{2}}};
+  const auto version = version_of(spec, 1);
+  for (const float bad : {200.0F, -1.0F, 1.5F, std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity()}) {
+    INFO(bad);
+    const std::vector<float> tokens{0, 199, 7, bad};
+    CHECK_THROWS_WITH(version->inputs({tokens, 2}), ContainsSubstring("instance 1: token "));
+  }
+}
+
 TEST_CASE("weights that are missing, of another shape or not finite are refused") {
   const auto spec = nn::mlp({4, 3, 2});
   nn::Network<float> network(spec, 1);

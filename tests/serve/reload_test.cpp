@@ -3,6 +3,8 @@
 #include <fast/train/checkpoint.hpp>
 #include <fstream>
 
+#include <sys/resource.h>
+
 #include "serve/models.hpp"
 #include "serve/reloader.hpp"
 #include "support/catch.hpp"
@@ -127,6 +129,25 @@ TEST_CASE("a file that is cut, missing or another model is refused once, and the
   CHECK_THAT(watched.lines.at(0), ContainsSubstring("refused"));
   save_model(file, digits, 2, digits_note);
   watched.look_twice();
+  CHECK(watched.version() == hash_of(2));
+}
+
+TEST_CASE("a file that cannot be opened for a while is read later, and that is said once") {
+  const TemporaryDirectory directory;
+  const auto file = directory / "m";
+  save_model(file, digits, 1, digits_note);
+  Watched watched(file);
+  save_model(file, digits, 2, digits_note);
+  rlimit files{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &files) == 0);
+  const rlimit none{3, files.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  for (int i = 0; i < 3; ++i) watched.look_twice();
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &files) == 0);
+  CHECK(watched.version() == hash_of(1));
+  REQUIRE(watched.lines.size() == 1);
+  CHECK_THAT(watched.lines[0], ContainsSubstring("not read yet"));
+  watched.reloader.look();
   CHECK(watched.version() == hash_of(2));
 }
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <fast/core/error.hpp>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "serve/models.hpp"
 #include "support/catch.hpp"
@@ -32,6 +33,7 @@ class FakeSource final : public stream::Source {
     }
   }
   std::vector<stream::Message> fetch(std::size_t most, std::chrono::milliseconds) override {
+    std::this_thread::sleep_for(fetch_takes);
     std::vector<stream::Message> found;
     while (!waiting.empty() && found.size() < most) {
       found.push_back(all[waiting.front()]);
@@ -49,6 +51,7 @@ class FakeSource final : public stream::Source {
   std::deque<std::size_t> waiting;
   std::set<std::uint64_t> acknowledged;
   std::size_t largest = 0;
+  std::chrono::milliseconds fetch_takes{0};
 };
 
 /// A stream with a duplicate window without an end.
@@ -74,8 +77,10 @@ class FakeSink final : public stream::Sink {
 };
 
 struct Scored {
-  explicit Scored(serve::BatchOptions batching = {64, 0us, 1}, std::size_t batch = 10)
-      : service({100}, batching), scorer(service, source, sink, {"m", "out", "c", batch, {}}) {
+  explicit Scored(serve::BatchOptions batching = {64, 0us, 1}, std::size_t batch = 10,
+                  std::chrono::milliseconds known_for = {})
+      : service({100}, batching),
+        scorer(service, source, sink, {"m", "out", "c", batch, {}, known_for}) {
     service.add("m", {}).install(version_of(scored_model, 1));
   }
   serve::Service service;
@@ -119,6 +124,31 @@ TEST_CASE("each message has the network's answer, which names message and versio
   CHECK(nlohmann::json::parse(last.body).at("predictions").size() == 1);
   CHECK(last.headers.at("X-Message-Id") == "own");
   CHECK(scored.source.acknowledged.size() == 26);
+}
+
+TEST_CASE("a message whose headers cannot be read is refused, and the others are answered") {
+  Scored scored;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) scored.source.add(raw_sample(seed), raw_headers);
+  scored.source.all[1].headers.clear();
+  scored.source.all[1].has_damaged_headers = true;
+  CHECK(scored.scorer.turn(0ms) == 3);
+  REQUIRE(scored.sink.answers.size() == 3);
+  for (const std::size_t i : {0, 2}) CHECK(scored.sink.answers[i].headers.at("X-Status") == "200");
+  CHECK(scored.sink.answers[1].headers.at("X-Status") == "400");
+  CHECK_THAT(scored.sink.answers[1].body, ContainsSubstring("its headers cannot be read"));
+}
+
+TEST_CASE("messages that were held for longer than identities are known are not answered") {
+  Scored scored({64, 0us, 1}, 10, 50ms);
+  scored.source.add(raw_sample(1), raw_headers);
+  scored.source.fetch_takes = 80ms;
+  CHECK(scored.scorer.turn(0ms) == 1);
+  CHECK(scored.sink.answers.empty());
+  CHECK(scored.source.acknowledged.empty());
+  scored.source.fetch_takes = 0ms;
+  scored.source.deliver_again();
+  CHECK(scored.scorer.turn(0ms) == 1);
+  CHECK(scored.sink.answers.size() == 1);
 }
 
 TEST_CASE("messages whose answers are not known to be stored are not acknowledged, nor doubled") {

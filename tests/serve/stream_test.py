@@ -189,6 +189,14 @@ def test_bad_messages_and_the_end(image):
     check(answers[7].headers["X-Message-Id"] == "own", "the message's own id")
     check(abs(sum(struct.unpack("<10f", answers[8].body)) - 1) < 1e-6, "probabilities")
 
+    client.api("STREAM.UPDATE.ANSWERS", **{**client.api("STREAM.INFO.ANSWERS")["config"], "max_msg_size": 2000})
+    check(scorer.end() == 0, "SIGTERM ends with 0")
+    scorer = Scorer(server)
+    client.publish("images.a", json.dumps({"instances": [[0] * 784] * 50}).encode(), {})
+    wait_for(lambda: is_settled(client, len(cases) + 1), "an answer that the stream does not take")
+    too_long = answers_of(client)[len(cases) + 1]
+    check(too_long.headers["X-Status"] == "413" and "send fewer instances" in json.loads(too_long.body)["error"], too_long.body)
+
     for i in range(300):
         client.publish("images.a", image, raw)
     check(scorer.end() == 0, "SIGTERM ends with 0")
@@ -312,6 +320,10 @@ def test_refusals():
     refused(*stream, server.url, "--subject", "images.a", text="--subject and --answers are required")
     refused(*stream, server.url, "--subject", "images.>", "--answers", "images.b", text="choose another subject")
     refused("m=run", "--port", "0", *both, text="add --stream")
+    client.add_stream("ANSWERS", ["labels"])
+    client.api("CONSUMER.DURABLE.CREATE.QUESTIONS.fast-serve-m", stream_name="QUESTIONS",
+               config={"durable_name": "fast-serve-m", "ack_policy": "explicit", "filter_subject": "images.b"})
+    refused(*stream, server.url, *both, text="has the subject images.b, not images.a; choose another name")
     refused("m=run", "n=next", "--port", "0", "--stream", server.url, *both, text="--stream-model")
     server.stop()
     server = nats.Server("store5", streams=False)

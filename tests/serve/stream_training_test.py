@@ -224,6 +224,24 @@ def test_made_anew(samples):
         server.stop()
 
 
+def test_resumed_on_another_stream(samples):
+    """Of the same name, and long enough: its numbers are those of other samples."""
+    server, client = new_server("store-other")
+    publish_slowly(client, samples, 0, SAMPLES)
+    local = ("--exchange", "local", "--workers", str(WORKERS))
+    job = Program(*of_stream(server, "other", *local, "--checkpoint-every", 3))
+    wait_for(lambda: "needs those up to message" in job.stderr(), "the run waits for samples")
+    check(job.end() == 0, f"SIGTERM ends a run that waits with 0: {job.stderr()}")
+    resumed = of_stream(server, "other", *local, "--resume", "other/checkpoints")
+    client.api("STREAM.DELETE.SAMPLES")
+    client.add_stream("SAMPLES", ["samples"])
+    publish_slowly(client, samples, 0, SAMPLES)
+    done = subprocess.run(resumed, capture_output=True, text=True, timeout=PATIENCE_S)
+    check(done.returncode == 1 and done.stderr.count("deleted and made again since the checkpoint") == 1,
+          f"status {done.returncode}: {done.stderr}")
+    server.stop()
+
+
 def test_refusals(samples):
     server, client = new_server("store-refused")
     local = ("--exchange", "local", "--workers", "2")
@@ -260,6 +278,7 @@ def main():
         if "built without streams" in probe.stderr:
             skip("fast-train was built without streams (apt-get install libnats-dev)")
         tests = (test_as_of_a_file, test_killed_and_resumed, test_malformed_and_removed, test_saved_while_it_waits,
+                 test_resumed_on_another_stream,
                  test_stopped_while_it_waits, test_made_anew, test_refusals)
         status = run_all([(each, (samples,)) for each in tests if not sys.argv[4:] or each.__name__ in sys.argv[4:]])
         os.chdir("/")

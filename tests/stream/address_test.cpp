@@ -57,8 +57,9 @@ TEST_CASE("what is no address is refused, without its password") {
     CHECK_THROWS_AS(stream::read_address(text, "--stream"), Error);
   }
   // A slash ends the address, and the last @ ends the password.
-  for (const char* address : {"nats://me:secret@host:0", "nats://me:Ab/secret@host:4222",
-                              "nats://me:p@secret@host:99999", "me:secret@host"}) {
+  for (const char* address :
+       {"nats://me:secret@host:0", "nats://me:Ab/secret@host:4222", "nats://me:p@secret@host:99999",
+        "me:secret@host", "nats://me:12/secret@host"}) {
     INFO(address);
     try {
       stream::read_address(address, "--stream");

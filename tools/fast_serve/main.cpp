@@ -74,8 +74,9 @@ class EndOfProgram {
   bool waits_ = true;
 };
 
+/// A line that cannot be written, as on a full disk, is no reason to end.
 void log(LogLevel, std::string_view text) {
-  fmt::print(stderr, "fast-serve: {}\n", printable(text));
+  std::fputs(fmt::format("fast-serve: {}\n", printable(text)).c_str(), stderr);
 }
 
 void add_models(const Options& o, serve::Service& service, serve::Reloader& reloader) {
@@ -155,6 +156,7 @@ class Scoring {
       const auto number = serve::answered_message(identity, scoring.consumer);
       return number && *number > source_->acknowledged_before();
     };
+    scoring.known_for = broker_->duplicate_window(scoring.answers);
     scoring.published = broker_->latest_ids(scoring.answers, 2 * scoring.batch, is_open);
     return scoring;
   }

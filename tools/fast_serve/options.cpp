@@ -46,6 +46,8 @@ Value<std::chrono::microseconds> short_time() {
 Range port_numbers() { return {.low = 0, .high = 65536, .text = "a {} from 0 to 65535"}; }
 Range threads_in_all() { return {.low = 1, .high = 1025, .text = "a {} from 1 to 1024"}; }
 
+Range messages_at_a_time() { return {.low = 1, .high = 10'001, .text = "a {} from 1 to 10000"}; }
+
 void add_model_rows(OptionTable& table, Options& o) {
   table.group("models");
   table.add("split", o.split,
@@ -87,7 +89,7 @@ void add_stream_rows(OptionTable& table, Options& o) {
   table.add("consumer", o.consumer, text(),
             "name of the consumer at the server: programs of one name share the messages "
             "[fast-serve-MODEL]");
-  table.add("stream_batch", o.stream_batch, number<std::size_t>(one_or_more()),
+  table.add("stream_batch", o.stream_batch, number<std::size_t>(messages_at_a_time()),
             "messages in work at a time");
   table.add("ack_wait", o.ack_wait_s, number<double>(positive()),
             "seconds after which the server delivers a message again that is not acknowledged");
@@ -122,7 +124,10 @@ NamedPath named_path(const std::string& text) {
   if (equal == std::string::npos || text.find('/') < equal) {
     named.path = text;
     const auto whole = named.path.has_filename() ? named.path : named.path.parent_path();
-    named.name = (whole == "." ? std::filesystem::current_path() : whole).stem().string();
+    const auto path = whole == "." ? std::filesystem::current_path() : whole;
+    std::error_code problem;
+    const bool is_directory = std::filesystem::is_directory(path, problem);
+    named.name = (is_directory ? path.filename() : path.stem()).string();
   } else {
     named = {text.substr(0, equal), text.substr(equal + 1)};
   }

@@ -202,7 +202,8 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data,
     trainer.device = replica.device;
     trainer.prefetch.memory = replica.memory;
     if (fast_train::is_stream(o))
-      trainer.stream = fast_train::open_stream(o, data.train, group.rank(), trainer.worker.log);
+      trainer.stream =
+          fast_train::open_stream(o, data.train, group.rank(), trainer.worker.log, spec);
   });
   const TopologyRule rule = topology_on_hosts(o.topology, group.hosts());
   // By all ranks, also if their options differ: the Trainer finds that out.

@@ -47,14 +47,17 @@ data::Splits stream_splits(const Options& o, data::Splits tested) {
 }
 
 std::shared_ptr<data::SampleStream> open_stream(const Options& o, const data::Dataset& form,
-                                                int worker, const LogSink& log) {
+                                                int worker, const LogSink& log,
+                                                const nn::ModelSpec& spec) {
   const stream::Address address = address_of(o);
   const auto log_of_worker = [worker, log](LogLevel level, std::string_view text) {
     if (log) log(level, fmt::format("worker {}: {}", worker, text));
   };
+  const auto* embedding =
+      spec.layers.empty() ? nullptr : std::get_if<nn::Embedding>(&spec.layers.front());
   auto samples = std::make_shared<feed::MessageStream>(
-      stream::connect(address, {.name = "fast-train", .log = log_of_worker}), address.subject,
-      form);
+      stream::connect(address, {.name = "fast-train", .log = log_of_worker}), address.subject, form,
+      std::chrono::milliseconds(20), embedding == nullptr ? 0 : embedding->tokens);
   samples->check_begin();
   return samples;
 }

@@ -4,6 +4,7 @@
 #include <fast/core/log.hpp>
 #include <fast/data/load.hpp>
 #include <fast/data/sample_stream.hpp>
+#include <fast/nn/model_spec.hpp>
 
 #include <memory>
 
@@ -22,9 +23,10 @@ std::string shown_data(const Options& o);
 fast::data::Splits stream_splits(const Options& o, fast::data::Splits tested);
 
 /// A connection of this worker. Throws Error(resource) when there is none, and Error(data) when the
-/// stream has samples of another form.
+/// stream has samples of another form. Of the model `spec` it takes the number of tokens.
 std::shared_ptr<fast::data::SampleStream> open_stream(const Options& o,
                                                       const fast::data::Dataset& form, int worker,
-                                                      const fast::LogSink& log);
+                                                      const fast::LogSink& log,
+                                                      const fast::nn::ModelSpec& spec);
 
 }  // namespace fast_train

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fast::data {
@@ -27,6 +28,8 @@ class SampleStream {
 
   virtual ~SampleStream() = default;
   virtual const std::string& name() const = 0;
+  /// A stream that was made again has another. Empty: not known.
+  virtual std::string identity() { return {}; }
   /// Does not wait. Throws Error(resource) when the server is lost.
   virtual Extent extent() = 0;
   /// Of the samples [begin, begin + count). Waits until the stream has come to the last of them:
@@ -65,11 +68,16 @@ class StreamOrder {
   std::int64_t origin() const { return origin_.value_or(0); }
   void begin_at_origin(std::int64_t origin) { origin_ = origin; }
 
+  /// Of the stream whose samples have these numbers: SampleStream::identity(). Empty: not known.
+  const std::string& stream() const { return stream_; }
+  void set_stream(std::string identity) { stream_ = std::move(identity); }
+
  private:
   std::int64_t samples_before(std::size_t epoch, std::size_t round) const;
 
   std::size_t workers_, rank_, batch_size_, rounds_;
   std::optional<std::int64_t> origin_;
+  std::string stream_;
 };
 
 /// A data set that says what the samples of a stream are, for those who ask for shapes and classes:

@@ -34,8 +34,8 @@ class NatsBroker final : public Broker {
   }
 
   std::unique_ptr<Sink> sink(const std::string& subject) override {
-    stream_of(subject);
-    return std::make_unique<NatsSink>(connection_);
+    const StreamInfoHandle info = info_of(stream_of(subject));
+    return std::make_unique<NatsSink>(connection_, info->Config->MaxMsgSize);
   }
 
   std::set<std::string> latest_ids(const std::string& subject, std::size_t others,

@@ -12,8 +12,8 @@ constexpr std::chrono::milliseconds answer_wait{3000}, pause_before_repeat{200};
 
 }  // namespace
 
-NatsSink::NatsSink(std::shared_ptr<const Connection> connection)
-    : connection_(std::move(connection)) {
+NatsSink::NatsSink(std::shared_ptr<const Connection> connection, std::int64_t most_bytes)
+    : connection_(std::move(connection)), most_bytes_(most_bytes) {
   jsOptions with;
   jsOptions_Init(&with);
   with.PublishAsync.AckHandler = on_answer;
@@ -115,7 +115,8 @@ void NatsSink::interrupt() {
 }
 
 std::size_t NatsSink::most_bytes() const {
-  return static_cast<std::size_t>(natsConnection_GetMaxPayload(connection_->handle()));
+  const std::int64_t of_server = natsConnection_GetMaxPayload(connection_->handle());
+  return static_cast<std::size_t>(most_bytes_ < 1 ? of_server : std::min(of_server, most_bytes_));
 }
 
 }  // namespace fast::stream

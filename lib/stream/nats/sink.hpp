@@ -11,7 +11,8 @@ namespace fast::stream {
 
 class NatsSink final : public Sink {
  public:
-  explicit NatsSink(std::shared_ptr<const Connection> connection);
+  /// `most_bytes`: of a message, as the stream has it; below 1: as many as the server takes.
+  NatsSink(std::shared_ptr<const Connection> connection, std::int64_t most_bytes);
   /// Waits until no acknowledgment can come any more.
   ~NatsSink() override;
 
@@ -26,6 +27,7 @@ class NatsSink final : public Sink {
   bool is_done() const;
 
   std::shared_ptr<const Connection> connection_;
+  const std::int64_t most_bytes_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_map<natsMsg*, std::size_t> sent_;  ///< without an answer, by their index

@@ -16,17 +16,18 @@ std::int64_t nanoseconds(std::chrono::milliseconds time) {
   return std::chrono::nanoseconds(time).count();
 }
 
-Headers headers_of(natsMsg* message) {
-  Headers headers;
+/// The client library reads all of them or none: an empty value is a fault for it.
+void read_headers(natsMsg* from, Message& into) {
   const char** names = nullptr;
   int count = 0;
-  if (natsMsgHeader_Keys(message, &names, &count) != NATS_OK) return headers;
+  const natsStatus status = natsMsgHeader_Keys(from, &names, &count);
+  into.has_damaged_headers = status != NATS_OK && status != NATS_NOT_FOUND;
+  if (status != NATS_OK) return;
   for (int i = 0; i < count; ++i) {
     const char* value = nullptr;
-    if (natsMsgHeader_Get(message, names[i], &value) == NATS_OK) headers[names[i]] = value;
+    if (natsMsgHeader_Get(from, names[i], &value) == NATS_OK) into.headers[names[i]] = value;
   }
   std::free(static_cast<void*>(names));
-  return headers;
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ Message message_of_handle(natsMsg* from) {
   message.receipt = std::shared_ptr<natsMsg>(from, natsMsg_Destroy);
   message.subject = natsMsg_GetSubject(from);
   message.body.assign(natsMsg_GetData(from), static_cast<std::size_t>(natsMsg_GetDataLength(from)));
-  message.headers = headers_of(from);
+  read_headers(from, message);
   jsMsgMetaData* facts = nullptr;
   if (natsMsg_GetMetaData(&facts, from) == NATS_OK) {
     message.sequence = facts->Sequence.Stream;
@@ -62,7 +63,25 @@ NatsSource::NatsSource(std::shared_ptr<const Connection> connection, const std::
   subscribe(stream, options);
 }
 
+/// The server would change the subject of a consumer that is there, and programs that use it would
+/// get no messages of theirs any more.
+void NatsSource::require_own_subject(const std::string& stream, const std::string& subject) {
+  jsConsumerInfo* found = nullptr;
+  jsErrCode code{};
+  if (js_GetConsumerInfo(&found, context_.get(), stream.c_str(), consumer_.c_str(), nullptr,
+                         &code) != NATS_OK)
+    return;
+  const ConsumerInfoHandle owned(found);
+  const char* has = found->Config->FilterSubject;
+  require(has == nullptr || *has == '\0' || subject == has, ErrorKind::argument,
+          "{}: the consumer {} of the stream {} has the subject {}, not {}; choose another name "
+          "of the consumer (--consumer), or remove the one that is there",
+          connection_->shown(), printable(consumer_), printable(stream), printable(has),
+          printable(subject));
+}
+
 void NatsSource::make_consumer(const std::string& stream, const SourceOptions& options) {
+  require_own_subject(stream, options.subject);
   jsConsumerConfig wanted;
   jsConsumerConfig_Init(&wanted);
   wanted.Durable = consumer_.c_str();

@@ -18,6 +18,7 @@ class NatsSource final : public Source {
   std::uint64_t acknowledged_before() const override { return acknowledged_before_; }
 
  private:
+  void require_own_subject(const std::string& stream, const std::string& subject);
   void make_consumer(const std::string& stream, const SourceOptions& options);
   void subscribe(const std::string& stream, const SourceOptions& options);
   void trouble(natsStatus status);

@@ -3,6 +3,7 @@
 #include <fast/train/safetensors.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -249,8 +250,8 @@ Safetensors::Safetensors(const std::filesystem::path& path) : file_(path.string(
   require(problem.empty(), ErrorKind::data,
           "{} cannot be read: {}; give the path of a safetensors file", file_, problem);
   std::ifstream in(path, std::ios::binary | std::ios::ate);
-  require(in.good(), ErrorKind::data, "{} cannot be opened; give the path of a safetensors file",
-          file_);
+  require(in.good(), ErrorKind::resource, "{} cannot be opened: {}; close other files", file_,
+          std::strerror(errno));
   size_ = static_cast<std::size_t>(in.tellg());
   const std::size_t beginning = beginning_bytes(in, size_, file_);
   bytes_ = read_bytes(in, beginning, file_);

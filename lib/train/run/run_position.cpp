@@ -11,6 +11,8 @@ namespace {
 
 /// The first sample of a stream that no worker has trained on.
 constexpr auto stream_next = "fast.stream_next";
+/// Of that stream: data::SampleStream::identity().
+constexpr auto stream_identity = "fast.stream_identity";
 
 }  // namespace
 
@@ -53,9 +55,11 @@ Metadata RunPosition::to_metadata() const {
                     {"fast.epoch", std::to_string(epoch_)},
                     {"fast.epoch_round", std::to_string(round_)},
                     {"fast.epoch_rounds", std::to_string(epoch_rounds_)}};
-  if (stream_ && stream_->has_begun())
+  if (stream_ && stream_->has_begun()) {
     metadata[stream_next] =
         std::to_string(stream_->round_begin(static_cast<std::size_t>(epoch_), round_));
+    metadata[stream_identity] = stream_->stream();
+  }
   return metadata;
 }
 
@@ -67,6 +71,8 @@ void RunPosition::take_place(const Metadata& metadata) {
   if (!stream_ || !metadata.contains(stream_next)) return;
   stream_->begin(static_cast<std::uint64_t>(metadata_number(metadata, stream_next)),
                  static_cast<std::size_t>(epoch_), round_);
+  const auto identity = metadata.find(stream_identity);
+  if (identity != metadata.end()) stream_->set_stream(identity->second);
 }
 
 void RunPosition::take_place(int epoch, std::int64_t begins, std::int64_t round) {

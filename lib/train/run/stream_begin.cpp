@@ -13,6 +13,11 @@ void begin_here(const RunPlan& plan, const RunPosition& position, data::StreamOr
   const data::SampleStream::Extent extent = plan.options.stream->extent();
   const auto epoch = static_cast<std::size_t>(position.epoch());
   if (!order.has_begun()) return order.begin(extent.first, epoch, position.round());
+  const std::string now = plan.options.stream->identity();
+  require(order.stream().empty() || now.empty() || order.stream() == now, ErrorKind::data,
+          "{}: it was deleted and made again since the checkpoint: its numbers are those of other "
+          "samples; resume on the stream of the run, or begin a new run",
+          name);
   const std::uint64_t next = order.round_begin(epoch, position.round());
   require(next <= extent.end, ErrorKind::data,
           "{}: the checkpoint goes on with message {}, the stream ends with message {}; it is "
@@ -35,6 +40,7 @@ void begin_stream(const RunPlan& plan, const RunPosition& position, data::Stream
   const auto origins =
       plan.group.all_gather(std::to_string(order.origin()), plan.deadline(), beginning_of_stream);
   order.begin_at_origin(std::stoll(origins.front()));
+  order.set_stream(plan.options.stream->identity());
 }
 
 }  // namespace fast::train

@@ -116,6 +116,7 @@ TEST_CASE("a position on a stream is kept as the number of the next sample, for 
   RunPosition saved(20, first);
   CHECK(!saved.to_metadata().contains("fast.stream_next"));  // not begun
   first->begin(101, 0, 0);
+  first->set_stream("one");
   saved.advance(30);
   CHECK(saved.to_metadata().at("fast.stream_next") == std::to_string(101 + 30 * 24));
 
@@ -125,6 +126,7 @@ TEST_CASE("a position on a stream is kept as the number of the next sample, for 
   CHECK(other.epoch() == 1);
   CHECK(other.round() == 6);
   CHECK(second->round_begin(1, 6) == 101 + 30 * 24);
+  CHECK(second->stream() == "one");
 
   const auto third = order_of(5, 12);
   RunPosition after_a_file(12, third);
