@@ -116,11 +116,34 @@ def test_the_stub_has_all_of_the_compiled_module_and_nothing_else():
 def test_the_first_example_finds_its_line():
     done = run(sys.executable, ROOT / "examples/python/first_steps.py")
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = done.stdout.splitlines()
-    slope, offset = re.fullmatch(r"y = ([0-9.]+) x \+ ([0-9.]+)", lines[0]).groups()
+    slope, offset = re.fullmatch(r"y = ([0-9.]+) x \+ ([0-9.]+)\n", done.stdout).groups()
     assert abs(float(slope) - 3) < 1e-3 and abs(float(offset) - 1) < 1e-3
+
+
+def test_the_example_of_own_parts_averages_and_resumes():
+    done = run(sys.executable, ROOT / "examples/python/own_parts.py")
     # Workers of ranks 0 to 3 agree on their mean; worker 0 goes on from round 1.
-    assert lines[1:] == [f"worker {rank}: 1.500" for rank in range(4)] + ["resumed after round 1"]
+    assert done.stdout.splitlines() == [f"worker {rank}: 1.500" for rank in range(4)] + ["resumed after round 1"], done.stderr
+
+
+def test_the_loop_that_came_from_ddp_learns(tmp_path):
+    pytest.importorskip("torch")
+    done = run("mpiexec", "-n", "2", sys.executable, ROOT / "examples/python/from_ddp.py", tmp_path / "model.pt")
+    found = re.fullmatch(r"2 workers: the mean model tells ([0-9.]+) % right\n", done.stdout)
+    assert done.returncode == 0 and found and float(found[1]) >= 80, done.stdout + done.stderr
+
+
+def test_the_example_resumes_its_checkpoints_bit_for_bit(tmp_path):
+    pytest.importorskip("torch")
+
+    def sum_after(folder, epochs, begin=0):
+        done = run("mpiexec", "-n", "2", sys.executable, ROOT / "examples/python/checkpoint_torch.py", tmp_path / folder, str(epochs))
+        found = re.fullmatch(rf"epochs {begin} to {epochs}; the weights add up to (\S+)\n", done.stdout)
+        assert done.returncode == 0 and found, done.stdout + done.stderr
+        return found[1]
+
+    sum_after("stopped", 1)
+    assert sum_after("stopped", 2, begin=1) == sum_after("whole", 2)
 
 
 def test_importing_brings_no_framework():
