@@ -22,7 +22,8 @@ def file_of(epoch, rank):
 
 def save(epoch):
     file, temporary = file_of(epoch, fast.rank()), folder / f"temporary-{fast.rank()}"
-    torch.save({"model": net.state_dict(), "optimizer": optimizer.state_dict(), "worker": worker.state_dict()}, temporary)
+    torch.save({"model": net.state_dict(), "optimizer": optimizer.state_dict(),
+                "worker": worker.state_dict()}, temporary)
     os.replace(temporary, file)  # a kill leaves no half of a file
 
 
