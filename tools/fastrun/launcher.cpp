@@ -1,6 +1,5 @@
 #include <poll.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fmt/ranges.h>
@@ -15,7 +14,6 @@
 #include <fast/core/error.hpp>
 #include <memory>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -26,11 +24,12 @@
 #include "fastrun.hpp"
 #include "host/connections.hpp"
 #include "host/descriptor_limit.hpp"
-#include "keep_alive.hpp"
 #include "mpi/started.hpp"
 #include "output.hpp"
+#include "rank_links.hpp"
 #include "ranks.hpp"
 #include "requests.hpp"
+#include "signals.hpp"
 #include "starter.hpp"
 #include "watch.hpp"
 
@@ -44,57 +43,24 @@ using fast::Seconds;
 constexpr Seconds grace{5};  ///< from SIGTERM to SIGKILL
 constexpr int poll_ms = 100;
 
-std::string random_token() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}", device(), device(), device());
-}
-
-/// As nohup leaves SIGHUP. Found out before the constructors of libraries, one of which (UCX) takes
-/// over that signal.
-bool hang_up_is_ignored = false;
-
-void look_at_hang_up(int, char**, char**) {
-  struct sigaction action {};
-  hang_up_is_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-[[gnu::section(".preinit_array"), gnu::used]] void (*const look_first)(int, char**,
-                                                                       char**) = look_at_hang_up;
-
-/// The other end of a wrapper.
-struct WrapperEnd {
-  Lines lines;
-  int rank = -1;
-  bool trusted = false;
-};
-
 class Launcher {
  public:
   explicit Launcher(const Options& options)
       : options_(options),
-        token_(random_token()),
-        listener_(listen_for_ranks(is_on_one_host(options))),
+        links_(is_on_one_host(options)),
         ranks_(options),
         requests_(
             options, ranks_, [this](const std::string& line) { say("{}", line); },
-            [this](int rank, const std::string& line) { send(rank, line); }) {
-    sigset_t watched;
-    sigemptyset(&watched);
-    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&watched, signal);
-    if (hang_up_is_ignored) {
-      std::signal(SIGHUP, SIG_IGN);
-    } else {
-      sigaddset(&watched, SIGHUP);
-    }
-    sigprocmask(SIG_BLOCK, &watched, nullptr);
-    signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC));
-    std::signal(SIGPIPE, SIG_IGN);  // who reads the output may leave; the ranks go on
+            [this](int rank, const std::string& line) { links_.send(rank, line); }) {
+    signals_ = signals_to_hear();
     if (options.watch) watch_ = std::make_unique<Watch>(static_cast<std::size_t>(ranks_.size()));
   }
 
   int run() {
-    set_environment(options_, {listener_.port, token_});
+    set_environment(options_, {links_.port(), links_.token()});
     starter_.start(options_, descriptors_);
-    while (!ranks_.all_ended() && (starter_.runs() || ranks_.trained_ones_go_on())) {
+    while (!ranks_.all_ended() &&
+           (starter_.runs() || ranks_.trained_ones_go_on() || some_are_being_ended())) {
       turn();
       check_start();
       requests_.look();
@@ -107,49 +73,42 @@ class Launcher {
   template <class... Values>
   void say(fmt::format_string<Values...> format, Values&&... values) const {
     if (watch_) watch_->erase();
-    fmt::print(stderr, "fastrun: {}\n", fmt::format(format, std::forward<Values>(values)...));
+    const std::string text = fmt::format(format, std::forward<Values>(values)...);
+    std::fputs(fmt::format("fastrun: {}\n", text).c_str(), stderr);  // or not, on a full disk
   }
 
   /// Waits for something to happen, and does what follows from it.
   void turn() {
-    std::vector<pollfd> watched{{signals_.get(), POLLIN, 0},
-                                {listener_.descriptor.get(), POLLIN, 0}};
-    for (const WrapperEnd& wrapper : wrappers_) {
-      watched.push_back({wrapper.lines.descriptor(), POLLIN, 0});
-    }
+    std::vector<pollfd> watched{{signals_.get(), POLLIN, 0}};
+    links_.watch(watched);
     outputs_.watch(watched);
     poll(watched.data(), watched.size(), poll_ms);
     outputs_.advance();
-    for (std::size_t w = wrappers_.size(); w-- > 0;) {  // backwards: hear() may erase
+    for (std::size_t w = links_.size(); w-- > 0;) {  // backwards: hear() may erase
       if (watched[w + 2].revents != 0) hear(w);
     }
     if (watched[1].revents != 0) accept_wrapper();
+    links_.close_strangers();
     if (watched[0].revents != 0) hear_signal();
     if (watch_ && !finishing_) watch_->draw();
   }
 
   void accept_wrapper() {
-    const int connection =
-        accept4(listener_.descriptor.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (connection >= 0) {
-      fail_when_lost(connection, Seconds(options_.lost_after_s));
-      wrappers_.push_back({Lines(Descriptor(connection)), -1, false});
-      return;
-    }
+    if (links_.accept(Seconds(options_.lost_after_s))) return;
     const int why = errno;
-    fast::require(why != EMFILE && why != ENFILE, ErrorKind::resource,
-                  "fastrun: a rank cannot be connected ({}): {} descriptors are allowed, and {} "
-                  "ranks need two each; raise the limit (ulimit -Hn), or start fewer ranks",
-                  std::strerror(why), descriptors_.most(), all_ranks(options_));
+    fast::fail(ErrorKind::resource,
+               "fastrun: a rank cannot be connected ({}): {} descriptors are allowed, and {} "
+               "ranks need two each; raise the limit (ulimit -Hn), or start fewer ranks",
+               std::strerror(why), descriptors_.most(), all_ranks(options_));
   }
 
   void hear(std::size_t index) {
-    WrapperEnd& wrapper = wrappers_[index];
+    WrapperEnd& wrapper = links_[index];
     const auto received = wrapper.lines.receive();
     const std::vector<std::string> lines = received.value_or(std::vector<std::string>{});
     for (auto line = lines.begin(); line != lines.end(); ++line) {
       if (!wrapper.trusted) {
-        wrapper.trusted = *line == "token " + token_;
+        wrapper.trusted = *line == "token " + links_.token();
         if (!wrapper.trusted) break;
       } else if (*line == output_follows) {
         return take_output(index, {line + 1, lines.end()});
@@ -163,16 +122,16 @@ class Launcher {
       say("rank {} on {} is out of reach", wrapper.rank, rank(wrapper).host);
       lose(wrapper.rank);
     }
-    wrappers_.erase(wrappers_.begin() + static_cast<std::ptrdiff_t>(index));
+    links_.erase(index);
   }
 
   /// From now on the connection carries what a rank prints, and has begun to.
   void take_output(std::size_t index, const std::vector<std::string>& lines) {
     std::string begun;
     for (const std::string& line : lines) (begun += line) += '\n';
-    auto [connection, rest] = wrappers_[index].lines.release();
+    auto [connection, rest] = links_[index].lines.release();
     outputs_.add(std::move(connection), begun + rest);
-    wrappers_.erase(wrappers_.begin() + static_cast<std::ptrdiff_t>(index));
+    links_.erase(index);
   }
 
   void take(WrapperEnd& wrapper, const std::string& line) {
@@ -188,6 +147,7 @@ class Launcher {
       std::getline(words >> std::ws, one.not_startable);
       one.state = Rank::State::running;
       if (watch_) watch_->joined(number, one.host);
+      if (stop_signal_) wrapper.lines.send(fmt::format("signal {}", *stop_signal_));
       if (finishing_) wrapper.lines.send("done");
     } else if (kind == "began") {
       one.began = true;
@@ -224,7 +184,7 @@ class Launcher {
     if (watch_) {
       watch_->ended(number, one.lost ? "lost" : one.succeeded() ? "ended" : describe(status));
     }
-    tell_ranks(fmt::format("gone {} {}", number, one.how_ended()));
+    links_.tell_ranks(fmt::format("gone {} {}", number, one.how_ended()));
     requests_.ended(number);
     if (one.succeeded()) return;
     if (!first_death_) first_death_.emplace(Seconds(options_.start_deadline_s));
@@ -270,6 +230,8 @@ class Launcher {
     const std::string some = fmt::format("{} of {} ranks", missing, all_ranks(options_));
     if (const auto lost = connections_.failure(starter_.process(), fast::Clock::now())) {
       give_up_launching(fmt::format("{}; {} are not started", *lost, some));
+    } else if (stopping_ && stopping_->expired()) {
+      give_up_launching(fmt::format("{} were not started when the signal came", some));
     } else if (launching_.expired()) {
       give_up_launching(
           fmt::format("{} have not been started within {:.0f} s", some, launching_.elapsed_s()));
@@ -294,37 +256,36 @@ class Launcher {
         say("{} has ended; the ranks go on without it", starter_.name());
       return;
     }
+    if (signal == SIGUSR2) return pass_on(signal);
     const bool again = signal == SIGINT && std::exchange(interrupted_, true);
     if (again) ending_.emplace(grace);
-    pass_on(again ? SIGKILL : signal == SIGHUP ? SIGTERM : signal);
-    if (wrappers_.empty() && signal != SIGUSR2) starter_.kill();
+    stop_signal_ = again ? SIGKILL : signal == SIGHUP ? SIGTERM : signal;
+    pass_on(*stop_signal_);
+    if (!stopping_) stopping_.emplace(grace);
+    if (finishing_) drop_output_.emplace(drop_output_ ? Seconds(0) : grace);
+    if (links_.is_empty()) starter_.kill();
   }
 
-  void send(int rank, const std::string& line) const {
-    for (const WrapperEnd& wrapper : wrappers_)
-      if (wrapper.rank == rank) wrapper.lines.send(line);
-  }
+  void pass_on(int signal) const { links_.tell_ranks(fmt::format("signal {}", signal)); }
 
-  void pass_on(int signal) const { tell_ranks(fmt::format("signal {}", signal)); }
-
-  /// Not to connections that have not said yet what they are. One for output must get nothing: its
-  /// wrapper does not read it, so that closing it would reset it, and output on its way be lost.
-  void tell_ranks(const std::string& line) const {
-    for (const WrapperEnd& wrapper : wrappers_)
-      if (wrapper.rank >= 0) wrapper.lines.send(line);
+  /// Ranks have the grace to end in, also if mpiexec is gone.
+  bool some_are_being_ended() const {
+    return ending_ && !ranks_.in_state(Rank::State::running).empty();
   }
 
   /// Lets the wrappers go, and mpiexec with them, which would wait for hosts that are lost. What
-  /// ranks have printed is passed on first, however long that is blocked.
+  /// ranks have printed is passed on first, however long that is blocked, unless a signal comes.
   void finish() {
     finishing_ = true;
     if (watch_) watch_->finish();
-    tell_ranks("done");
+    links_.tell_ranks("done");
     const Deadline deadline(grace);
     const auto is_over = [&] {
       return outputs_.is_done() && (!starter_.runs() || ranks_.some_are_lost());
     };
-    while (outputs_.is_blocked() || (!is_over() && !deadline.expired())) turn();
+    const auto is_dropped = [&] { return drop_output_ && drop_output_->expired(); };
+    while (!is_dropped() && (outputs_.is_blocked() || (!is_over() && !deadline.expired()))) turn();
+    if (outputs_.is_blocked()) say("nobody reads the output; what is left of it is dropped");
     starter_.end();
   }
 
@@ -367,11 +328,9 @@ class Launcher {
 
   Options options_;
   Deadline launching_{Seconds(options_.launch_deadline_s)};
-  std::string token_;
-  Listener listener_;
+  RankLinks links_;
   Ranks ranks_;
   Requests requests_;
-  std::vector<WrapperEnd> wrappers_;
   Outputs outputs_{[this](int descriptor, std::string_view text) {
     if (watch_) watch_->make_room(descriptor, text);
   }};
@@ -381,6 +340,9 @@ class Launcher {
   Starter starter_;
   Connections connections_{options_.hosts};
   std::optional<Deadline> first_death_, ending_;
+  std::optional<int> stop_signal_;    ///< for wrappers that come later, too
+  std::optional<Deadline> stopping_;  ///< since the first one, for ranks that are not started
+  std::optional<Deadline> drop_output_;
   std::optional<int> first_failed_;  ///< by itself, with a status above 0
   bool told_ = false;                ///< how a rank died
   bool program_told_ = false;        ///< that hosts cannot start it

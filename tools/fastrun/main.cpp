@@ -3,6 +3,9 @@
 // mpiexec runs one wrapper a rank, which runs the program as its child. The process manager ends a
 // job when a rank goes without farewell; the wrappers never go before all ranks have ended. It also
 // gives up when a whole host is lost; the wrappers then go on without it, in sessions of their own.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <fmt/core.h>
 #include <cstdio>
 #include <exception>
@@ -59,11 +62,21 @@ int run(int argc, char** argv) {
   return fastrun::launch(options);
 }
 
+/// Else a connection would take the place of a stream that is closed.
+void fill_streams() {
+  int opened = 0;
+  do {
+    opened = open("/dev/null", O_RDWR);
+  } while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) close(opened);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
+  fill_streams();
   return run(argc, argv);
 } catch (const std::exception& error) {
-  fmt::print(stderr, "{}\n", error.what());
+  std::fputs(fmt::format("{}\n", error.what()).c_str(), stderr);  // which may be a full disk
   return 1;
 }

@@ -220,7 +220,7 @@ void Watch::draw() {
 
 void Watch::erase() {
   if (drawn_lines_ == 0) return;
-  fmt::print(stderr, "\x1b[{}A\r\x1b[J", drawn_lines_);
+  std::fputs(fmt::format("\x1b[{}A\r\x1b[J", drawn_lines_).c_str(), stderr);
   std::fflush(stderr);
   drawn_lines_ = 0;
   next_ = {};  // soon again

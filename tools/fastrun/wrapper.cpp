@@ -225,7 +225,7 @@ class Wrapper {
       std::string word;
       int number = 0;
       words >> word >> number;
-      if (word == "done") done_ = true;
+      if (word == "done") leave();
       if (word == "gone") {
         std::string how;
         words >> how;
@@ -236,6 +236,12 @@ class Wrapper {
       if (word == "signal") signal_rank(number);
     }
     return true;
+  }
+
+  /// A rank that still runs is given up, with what it has started.
+  void leave() {
+    done_ = true;
+    if (child_ > 0) signal_rank(SIGKILL);
   }
 
   Lines launcher_;

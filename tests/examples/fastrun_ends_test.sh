@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# How fastrun ends: early signals, lost outputs, strangers, and no process that is left behind.   fastrun_ends_test.sh FASTRUN
+set -uo pipefail
+fastrun=$1
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+source "$(dirname "$0")/../support/expect.sh"
+
+# Lines that cannot be written end nobody.
+cat >"$directory/dies" <<'END'
+#!/usr/bin/env bash
+[[ $FASTRUN_RANK != 0 ]] || { sleep 0.5 && kill -9 $$; }
+sleep 1.5
+touch "$1.$FASTRUN_RANK"
+END
+chmod +x "$directory/dies"
+for way in full closed; do
+  case $way in
+    full) timeout 60 "$fastrun" -n 3 "$directory/dies" "$directory/$way" 2>/dev/full ;;
+    closed) timeout 60 "$fastrun" -n 3 "$directory/dies" "$directory/$way" 2>&- ;;
+  esac
+  status=$?
+  [[ $status -eq 0 && -e $directory/$way.1 && -e $directory/$way.2 ]] ||
+    tell_failure "standard error $way: status $status, $(ls "$directory" | grep -c "^$way") ranks went on"
+done
+
+# A signal before all ranks are there reaches those that come later.
+for delay in 0.02 0.05 0.08 0.12 0.2 0.4; do
+  "$fastrun" -n 8 sleep 45 >"$directory/output" 2>&1 &
+  launcher=$!
+  sleep "$delay"
+  kill -TERM "$launcher"
+  began=$SECONDS
+  wait "$launcher"
+  status=$?
+  [[ $status -ne 0 && $((SECONDS - began)) -lt 30 ]] ||
+    tell_failure "SIGTERM after $delay s: status $status after $((SECONDS - began)) s: $(cat "$directory/output")"
+done
+
+# An mpiexec that starts one of two ranks. The rank has the time to save, and what it has started ends with it.
+cat >"$directory/half" <<'END'
+#!/usr/bin/env bash
+while [[ $2 != --wrap ]]; do shift; done
+PMI_RANK=0 PMI_SIZE=2 "$@" &
+exec sleep 50
+END
+cat >"$directory/saves" <<'END'
+#!/usr/bin/env bash
+trap 'sleep 1; touch "$1"; exit 1' TERM
+sleep 47.25 &
+wait
+END
+chmod +x "$directory/half" "$directory/saves"
+nothing_left() { # TITLE ARGUMENTS of a process
+  sleep 0.5
+  ! pgrep -xf "$2" >/dev/null || { tell_failure "$1: \"$2\" is left behind" && pkill -xf "$2"; }
+}
+expect "a rank that is not started" 1 "1 of 2 ranks have not been started within 1 s" -- \
+  "$fastrun" --mpiexec "$directory/half" --launch-deadline 1 -n 2 "$directory/saves" "$directory/saved"
+[[ -e $directory/saved ]] || tell_failure "a rank that is not started: the other one had no time to save"
+"$fastrun" --mpiexec "$directory/half" -n 2 "$directory/saves" "$directory/saved-too" >"$directory/output" 2>&1 &
+launcher=$!
+sleep 1
+kill -TERM "$launcher"
+wait "$launcher"
+[[ $? -eq 1 && -e $directory/saved-too ]] || tell_failure "SIGTERM before all ranks are started: $(cat "$directory/output")"
+
+# Ranks that are scripts: mpiexec dies before training began.
+"$fastrun" -n 2 sh -c 'sleep 48.75; true' >"$directory/output" 2>&1 &
+launcher=$!
+for ((i = 0; i < 100; ++i)); do
+  [[ $(pgrep -cxf "sleep 48.75") -lt 2 ]] || break
+  sleep 0.1
+done
+pkill -9 -P "$launcher"
+wait "$launcher"
+nothing_left "mpiexec dies" "sleep 48.75"
+
+# Output that nobody reads does not keep fastrun from ending.
+mkfifo "$directory/unread"
+exec 7<>"$directory/unread"
+"$fastrun" -n 1 sh -c 'yes | head -c 300000' >"$directory/unread" 2>"$directory/output" &
+launcher=$!
+sleep 1
+kill -TERM "$launcher"
+sleep 0.2
+kill -TERM "$launcher"
+for ((i = 0; i < 200; ++i)); do
+  kill -0 "$launcher" 2>/dev/null || break
+  sleep 0.1
+done
+kill -9 "$launcher" 2>/dev/null && tell_failure "output that nobody reads: fastrun does not end"
+grep -qF "what is left of it is dropped" "$directory/output" || tell_failure "output that nobody reads: $(cat "$directory/output")"
+exec 7>&-
+
+# Connections that never say the token make room for ranks.
+cat >"$directory/crowd" <<'END'
+#!/usr/bin/env bash
+read -r addresses port rest <<<"$FASTRUN_AT"
+for ((i = 30; i < 90; ++i)); do eval "exec $i<>/dev/tcp/${addresses##*,}/$port" 2>/dev/null; done
+sleep 0.5
+exec mpiexec "$@"
+END
+chmod +x "$directory/crowd"
+expect "strangers who are silent" 0 "rank 1 is there" -- \
+  bash -c 'ulimit -n 60 && exec "$@"' - "$fastrun" --mpiexec "$directory/crowd" -n 2 sh -c 'echo "rank $FASTRUN_RANK is there"'
+
+echo "fastrun ends: $failures failures"
+exit $((failures > 0))

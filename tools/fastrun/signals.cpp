@@ -1,0 +1,37 @@
+#include "signals.hpp"
+
+#include <sys/signalfd.h>
+
+#include <csignal>
+
+namespace fastrun {
+namespace {
+
+/// As nohup leaves SIGHUP. Found out before the constructors of libraries, one of which (UCX) takes
+/// over that signal.
+bool hang_up_is_ignored = false;
+
+void look_at_hang_up(int, char**, char**) {
+  struct sigaction action {};
+  hang_up_is_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const look_first)(int, char**,
+                                                                       char**) = look_at_hang_up;
+
+}  // namespace
+
+Descriptor signals_to_hear() {
+  sigset_t heard;
+  sigemptyset(&heard);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&heard, signal);
+  if (hang_up_is_ignored) {
+    std::signal(SIGHUP, SIG_IGN);
+  } else {
+    sigaddset(&heard, SIGHUP);
+  }
+  sigprocmask(SIG_BLOCK, &heard, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // who reads the output may leave; the ranks go on
+  return Descriptor(signalfd(-1, &heard, SFD_CLOEXEC));
+}
+
+}  // namespace fastrun
