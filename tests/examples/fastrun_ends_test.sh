@@ -93,6 +93,21 @@ kill -9 "$launcher" 2>/dev/null && tell_failure "output that nobody reads: fastr
 grep -qF "what is left of it is dropped" "$directory/output" || tell_failure "output that nobody reads: $(cat "$directory/output")"
 exec 7>&-
 
+# Lines of ranks that print much stay whole. A line that has only begun is passed on after a moment.
+"$fastrun" -n 3 sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); echo "rank $FASTRUN_RANK line $i of many"; done' |
+  cat >"$directory/lines"
+torn=$(grep -cvxE 'rank [0-2] line [0-9]+ of many' "$directory/lines")
+[[ $torn -eq 0 && $(wc -l <"$directory/lines") -eq 60000 && $(sort -u "$directory/lines" | wc -l) -eq 60000 ]] ||
+  tell_failure "lines of three ranks: $torn of $(wc -l <"$directory/lines") are torn"
+"$fastrun" -n 2 sh -c 'printf "begun %s" $FASTRUN_RANK; sleep 3; echo " and ended"' >"$directory/lines" 2>"$directory/output" &
+launcher=$!
+for ((i = 0; i < 100; ++i)); do
+  [[ $(grep -o "begun [01]" "$directory/lines" | wc -l) -lt 2 ]] || break
+  sleep 0.1
+done
+kill -0 "$launcher" 2>/dev/null && [[ $i -lt 100 ]] || tell_failure "a line that has begun: it comes at its end only"
+wait "$launcher" || tell_failure "a line that has begun: status $?"
+
 # Connections that never say the token make room for ranks.
 cat >"$directory/crowd" <<'END'
 #!/usr/bin/env bash

@@ -18,6 +18,8 @@ constexpr std::size_t most_unsent = std::size_t{1} << 16;
 /// A pipe of which poll() says that it is writable takes as much without waiting.
 constexpr std::size_t at_once = 4096;
 constexpr int most_rest = 256;  ///< parts
+/// For the rest of a line. Others may print meanwhile.
+constexpr fast::Seconds longest_wait{0.2};
 constexpr std::size_t prefix_bytes = 1 + sizeof(std::uint32_t);
 
 void never_wait(int descriptor) {
@@ -133,13 +135,16 @@ void Outputs::advance() {
     write_out(receiver);
   }
   std::erase_if(receivers_, [](const Receiver& receiver) {
-    return receiver.ended && text_here(receiver.bytes) == 0;
+    return receiver.ended && text_here(receiver.bytes) == 0 && receiver.begun[0].text.empty() &&
+           receiver.begun[1].text.empty();
   });
 }
 
 bool Outputs::is_blocked() const {
-  return std::any_of(receivers_.begin(), receivers_.end(),
-                     [](const Receiver& receiver) { return text_here(receiver.bytes) > 0; });
+  return std::any_of(receivers_.begin(), receivers_.end(), [](const Receiver& receiver) {
+    const bool is_begun = !receiver.begun[0].text.empty() || !receiver.begun[1].text.empty();
+    return text_here(receiver.bytes) > 0 || (receiver.ended && is_begun);
+  });
 }
 
 void Outputs::receive(Receiver& receiver) {
@@ -152,21 +157,46 @@ void Outputs::receive(Receiver& receiver) {
 }
 
 void Outputs::write_out(Receiver& receiver) const {
+  const bool is_alone = receivers_.size() == 1;
   for (std::size_t here = text_here(receiver.bytes); here > 0; here = text_here(receiver.bytes)) {
     const char stream = receiver.bytes[0];
-    if (!is_writable(own_stream(stream))) return;
-    const auto text =
-        std::string_view(receiver.bytes).substr(prefix_bytes, std::min(here, at_once));
-    if (before_writing_) before_writing_(own_stream(stream), text);
-    const ssize_t count = write(own_stream(stream), text.data(), text.size());
-    if (count < 0 && may_succeed_later()) return;
+    auto more = std::string_view(receiver.bytes).substr(prefix_bytes, here);
+    const bool goes_on = write_lines(stream, receiver.begun[stream == 'e'], more, is_alone);
     std::uint32_t rest = 0;
     std::memcpy(&rest, receiver.bytes.data() + 1, sizeof rest);
-    // What cannot be written at all is dropped.
-    const std::size_t done = count < 0 ? here : static_cast<std::size_t>(count);
+    const std::size_t done = here - more.size();
     receiver.bytes.erase(0, prefix_bytes + done);
     if (done < rest) receiver.bytes.insert(0, prefix(stream, rest - done));
+    if (!goes_on) return;
   }
+  for (const char stream : streams) {
+    BegunLine& begun = receiver.begun[stream == 'e'];
+    std::string_view none;
+    if (is_alone || receiver.ended || begun.wait.expired()) write_lines(stream, begun, none, true);
+  }
+}
+
+/// Takes from `more` what it has written, and what waits for the end of a line. With `all`, nothing
+/// waits. False: the stream accepts nothing now. What cannot be written at all is dropped.
+bool Outputs::write_lines(char stream, BegunLine& begun, std::string_view& more, bool all) const {
+  do {
+    const std::size_t taken = std::min(more.size(), at_once - std::min(at_once, begun.text.size()));
+    std::string text = begun.text + std::string(more.substr(0, taken));
+    const std::size_t newline = text.rfind('\n');
+    std::size_t whole = newline == text.npos ? 0 : newline + 1;
+    if (all || (whole == 0 && text.size() >= at_once)) whole = text.size();
+    if (whole > 0) {
+      if (!is_writable(own_stream(stream))) return false;
+      if (before_writing_) before_writing_(own_stream(stream), {text.data(), whole});
+      const ssize_t count = write(own_stream(stream), text.data(), whole);
+      if (count < 0 && may_succeed_later()) return false;
+      text.erase(0, count < 0 ? whole : static_cast<std::size_t>(count));
+    }
+    more.remove_prefix(taken);
+    if (whole > 0 || begun.text.empty()) begun.wait = fast::Deadline(longest_wait);
+    begun.text = std::move(text);
+  } while (!more.empty());
+  return true;
 }
 
 }  // namespace fastrun

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <deque>
+#include <fast/core/deadline.hpp>
 #include <functional>
 #include <span>
 #include <string>
@@ -62,7 +63,8 @@ class OutputSender {
 };
 
 /// fastrun's end of all these connections. It writes to its own standard output and error, and
-/// reads no further while those accept nothing.
+/// reads no further while those accept nothing. Lines of several ranks stay whole, up to 4096
+/// bytes; a part of a line waits 0.2 s for the rest.
 class Outputs {
  public:
   /// Called before text is written to a descriptor.
@@ -82,13 +84,20 @@ class Outputs {
   bool is_blocked() const;
 
  private:
+  /// What a rank has printed to a stream after its last whole line.
+  struct BegunLine {
+    std::string text;
+    fast::Deadline wait{fast::Seconds(0)};
+  };
   struct Receiver {
     Descriptor connection;
     std::string bytes;  ///< parts: a stream, the length in 4 bytes, the text
     bool ended = false;
+    std::array<BegunLine, 2> begun{};  ///< of each stream
   };
   static void receive(Receiver& receiver);
   void write_out(Receiver& receiver) const;
+  bool write_lines(char stream, BegunLine& begun, std::string_view& more, bool all) const;
 
   BeforeWriting before_writing_;
   std::vector<Receiver> receivers_;
