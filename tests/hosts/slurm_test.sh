@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fastrun and fast-train in a Slurm of four nodes (network namespaces), with daemons, keys and files of its own.
 #   slurm_test.sh FASTRUN FAST_TRAIN [PART]      77: cannot be done here
-# PART: array, signal, requeue or first_node (the batch scripts of deploy/slurm), sixteen (4 nodes x 4 ranks), mixed (a
+# PART: array, python, signal, requeue or first_node (the batch scripts of deploy/slurm), sixteen (4 nodes x 4 ranks), mixed (a
 # heterogeneous job) or pmix (Open MPI; scripts/open_mpi.sh runs it).
 set -uo pipefail
 fastrun=$1 train=$2 part=${3:-}
@@ -127,6 +127,19 @@ array) # each task has its seed
     grep -q "^seed = $seed$" "seeds/seed-$seed/config.toml" || tell_failure "array: seed $seed"
     [[ -s seeds/seed-$seed/mean-model.safetensors ]] || tell_failure "array: no model of seed $seed"
   done
+  finish
+  ;;
+python) # a program of one's own, by the Python of a virtual environment
+  python3 -m venv --without-pip .venv >output 2>&1 || tell_failure "python: no environment"
+  cat >train.py <<'EOF'
+import os, pathlib, sys
+run, rank = pathlib.Path(os.environ["FAST_RUN_FOLDER"]), os.environ["FASTRUN_RANK"]
+(run / rank).write_text(f"{os.uname().nodename} {sys.prefix} {(run / 'saved').read_text()}")
+EOF
+  mkdir again && echo before >again/saved
+  sbatch -W -N 2 --ntasks-per-node=2 -o "$directory/job" --export=ALL,FAST_RUN_FOLDER="$directory/again" "$deploy/python.sbatch" >output 2>&1 ||
+    { cp job output; tell_failure "python: status $?"; }
+  for rank in 0 1 2 3; do echo "fasthost$((rank / 2 + 1)) $directory/.venv before"; done | diff - <(cat again/{0..3}) >output || tell_failure "python: the ranks"
   finish
   ;;
 signal) # Of a minute, Slurm sends the signal 10 s to 40 s after the start: all save, the job is queued again and resumes.
