@@ -76,6 +76,11 @@ def check_job(job, objects):
     require(pod["subdomain"] in names(objects, "Service"), f"there is no Service {pod['subdomain']}")
     require(pod["terminationGracePeriodSeconds"] >= 30, "too little time to save")
     require(pod["restartPolicy"] == "Never", "a podFailurePolicy needs restartPolicy Never")
+    rules = [(each["action"], each["onExitCodes"]) for each in spec["podFailurePolicy"]["rules"] if "onExitCodes" in each]
+    containers = {container["name"] for container in pod["containers"]}
+    for action, status, text in ("Ignore", 75, "pods that wait for others count as failures"), ("FailJob", 2, "wrong options are tried again"):
+        require(any(known == action and codes["operator"] == "In" and status in codes["values"] and codes["containerName"] in containers
+                    for known, codes in rules), text)
     labels = template["metadata"]["labels"]
     for service in of_kind(objects, "Service"):
         require(service["spec"]["selector"].items() <= labels.items(), "the Service selects no pod")

@@ -14,6 +14,23 @@ python3 -c 'import yaml' 2>/dev/null || { echo "skipped: no PyYAML; apt-get inst
 for file in "$source"/*/run.toml "$source"/*/*/run.toml; do
   expect "$file" 0 "topology = " "checkpoint-every = " -- "$train" --config "$file" --write-config -
 done
+# What the launcher of the MPIJob starts.
+mkdir -p "$directory/bin" "$directory/shared"
+printf '#!/bin/sh\necho "started: $*"\n' >"$directory/bin/fastrun" && chmod +x "$directory/bin/fastrun"
+python3 -c 'import sys, yaml; job = yaml.safe_load(open(sys.argv[1]))
+print(job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"][0])' "$source/mpijob/mpijob.yaml" |
+  sed "s|/shared|$directory/shared|g" >"$directory/launcher"
+launches() { # TITLE OPTIONS: beside the usual ones
+  expect "$1" 0 "--checkpoints $directory/shared/run/checkpoints$2" -- env PATH="$directory/bin:$PATH" WORKERS=4 bash -c "$(<"$directory/launcher")"
+  grep -qE -e "checkpoints$2 ?\$" "$directory/output" || tell_failure "$1: other options"
+}
+launches "the first launcher" ""
+mkdir -p "$directory/shared/run/checkpoints"
+launches "a launcher before the first checkpoint" " --overwrite"
+mkdir "$directory/shared/run/checkpoints/round-5"
+launches "a launcher with a checkpoint that is not complete" ""
+touch "$directory/shared/run/checkpoints/round-5/manifest.json"
+launches "a launcher with a checkpoint" " --resume $directory/shared/run/checkpoints"
 source "$here/kustomize.sh"
 find_kustomize || { echo "skipped: neither kubectl nor kustomize here"; exit $((failures ? 1 : 77)); }
 mkdir "$directory/rendered"
@@ -31,6 +48,8 @@ grep -q 'nvidia.com/gpu: 1' "$directory/rendered/gpus.yaml" || tell_failure "the
 # The check finds what is wrong.
 sed 's/completions: 4/completions: 3/; s/clusterIP: None/clusterIP: 10.0.0.1/' "$directory/rendered/job.yaml" >"$directory/wrong.yaml"
 expect "what is wrong" 1 "completions 3, parallelism 4, FAST_PODS 4 differ" "the Service is not headless" -- "${check[@]}" "$directory/wrong.yaml"
+sed 's/- 75$/- 76/; s/action: FailJob/action: Count/' "$directory/rendered/job.yaml" >"$directory/wrong.yaml"
+expect "statuses of pods" 1 "pods that wait for others count as failures" "wrong options are tried again" -- "${check[@]}" "$directory/wrong.yaml"
 for folder in job mpijob; do
   sed '/readOnlyRootFilesystem/d; s|mountPath: /tmp|mountPath: /temporary|' "$directory/rendered/$folder.yaml" >"$directory/wrong.yaml"
   [[ $folder == job ]] && who=Job || who="MPIJob Launcher"

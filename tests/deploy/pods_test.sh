@@ -66,6 +66,16 @@ training="fast-train --samples 5000 --model mlp --batch-size 25 --step-ms 10 --q
 
 case $part in
 finishes)
+  settings="FAST_RUN=waiting FAST_DEADLINE=3" # the others do not come
+  for i in 0 2; do pod $i "fast-train --samples 700 --model mlp --epochs 1 --quiet"; done
+  for i in 0 2; do
+    wait "${running[i]}"
+    status=$?
+    all_out
+    [[ $status -eq 75 ]] || tell_failure "pod $i without the others: status $status"
+  done
+  said "not all pods have come within 3 s; missing: 1,3" || tell_failure "pods without the others"
+  rm "$directory"/out-*
   settings="FAST_RANKS=2 FAST_SPARES=1" # two ranks in each of four pods, one of them a spare
   for i in 3 1 2 0; do pod $i "fast-train --samples 700 --model mlp --epochs 1 --quiet"; done
   statuses 0 0 0 0
