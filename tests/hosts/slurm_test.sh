@@ -221,6 +221,8 @@ export -f batch
 export directory
 printf '#!/bin/bash\n%s -n 4 %s\n' "$fastrun" "$train ${small[*]}" >train.sh
 expect "sbatch" 0 "test accuracy" "workers                       4" -- bash -c 'batch -N 2 --ntasks-per-node=2 train.sh'
+printf '#!/bin/bash\n%s -n 2 bash -c %s\n' "$fastrun" "'echo \"threads \$OMP_NUM_THREADS, cores \$SLURM_CPUS_PER_TASK\"'" >cores.sh
+expect "cores of a task" 0 "threads 3, cores 3" -- bash -c 'batch -N 2 --ntasks-per-node=1 --cpus-per-task=3 cores.sh'
 
 cat >rank.sh <<'EOF'
 #!/bin/bash

@@ -1,9 +1,10 @@
 #include "fastrun/host/cores.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
@@ -12,7 +13,12 @@ using fastrun::usable_cores;
 
 namespace {
 
-const int here = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+const cpu_set_t cores_at_start = [] {
+  cpu_set_t cores;
+  sched_getaffinity(0, sizeof cores, &cores);
+  return cores;
+}();
+const int here = CPU_COUNT(&cores_at_start);
 
 int cores_by_cpu_max(const std::string& text) {
   const fast::testing::TemporaryDirectory cgroups;
@@ -42,5 +48,18 @@ TEST_CASE("a container's quota bounds the cores, rounded up") {
 TEST_CASE("without a quota all cores count") {
   CHECK(cores_by_cpu_max("max 100000") == here);
   CHECK(cores_by_quota_and_period("-1", "100000") == here);
+  CHECK(usable_cores("/no/such/folder") == here);
+}
+
+TEST_CASE("only cores on which this process may run count") {
+  int first = 0;
+  while (!CPU_ISSET(first, &cores_at_start)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  const int cores = usable_cores("/no/such/folder");
+  sched_setaffinity(0, sizeof cores_at_start, &cores_at_start);
+  CHECK(cores == 1);
   CHECK(usable_cores("/no/such/folder") == here);
 }

@@ -69,6 +69,24 @@ TEST_CASE("the ranks of a host share its cores") {
   CHECK(threads_of(options, nullptr) == "1 1 1");
 }
 
+TEST_CASE("a rank has the cores that Slurm has set aside for a task") {
+  Options options;
+  options.ranks = 2;
+  const std::string shared = threads_of(options, nullptr);
+  const std::string many = std::to_string(usable_cores() + 3);
+  setenv("SLURM_CPUS_PER_TASK", many.c_str(), 1);
+  CHECK(threads_of(options, nullptr) == many + " " + many + " " + many);
+  CHECK(threads_of(options, "7") == "7 - -");
+  setenv("SLURM_NTASKS", "2", 1);
+  CHECK(threads_of(options, nullptr) == many + " " + many + " " + many);
+  setenv("SLURM_NTASKS", "1", 1);  // both ranks are in one task
+  CHECK(threads_of(options, nullptr) == shared);
+  unsetenv("SLURM_NTASKS");
+  options.hosts = "node1";  // not of the job
+  CHECK(threads_of(options, nullptr) == shared);
+  unsetenv("SLURM_CPUS_PER_TASK");
+}
+
 TEST_CASE("ranks of other hosts get this host's addresses, whoever names the hosts") {
   for (const char* name : of_hosts) unsetenv(name);
   Options options;

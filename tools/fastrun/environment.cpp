@@ -14,11 +14,19 @@
 namespace fastrun {
 namespace {
 
+/// As Slurm has set them aside for each task. With more ranks than tasks, ranks share a host's.
+int cores_of_a_rank(const Options& options) {
+  const char* tasks = std::getenv("SLURM_NTASKS");
+  const bool is_task = tasks == nullptr || all_ranks(options) <= std::atoi(tasks);
+  if (const int cores = cores_of_a_slurm_task(options); cores > 0 && is_task) return cores;
+  return std::max(1, usable_cores() / ranks_on_a_host(options));
+}
+
 /// Of libraries that would take all cores in every rank. All of them heed OMP_NUM_THREADS: what the
 /// user has set holds, unless --threads is given.
 void limit_threads(const Options& options) {
   if (options.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr) return;
-  const int each = std::max(1, usable_cores() / ranks_on_a_host(options));
+  const int each = cores_of_a_rank(options);
   const std::string threads = std::to_string(options.threads > 0 ? options.threads : each);
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
     setenv(name, threads.c_str(), options.threads > 0 ? 1 : 0);

@@ -43,6 +43,9 @@ inline constexpr const char* columns_variable = "FASTRUN_COLUMNS";
 /// job.
 int ranks_on_a_host(const Options& options);
 
+/// --cpus-per-task of the Slurm job whose nodes the ranks use; 0: not given.
+int cores_of_a_slurm_task(const Options& options);
+
 /// Starts mpiexec or srun with a wrapper a rank, watches them and returns the exit status.
 int launch(const Options& options);
 

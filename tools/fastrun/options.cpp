@@ -44,7 +44,8 @@ void add_ranks(tools::Command& command, Options& options) {
   restrict<int>(
       command.add_option("--threads", options.threads,
                          "OMP_NUM_THREADS and similar variables for each rank; 0: what "
-                         "OMP_NUM_THREADS is, or if it is not set, the cores divided by the ranks"),
+                         "OMP_NUM_THREADS is, or if it is not set, Slurm's --cpus-per-task, or "
+                         "the cores divided by the ranks"),
       zero_or_more());
 }
 

@@ -21,6 +21,11 @@ int ranks_on_a_host(const Options& options) {
   return static_cast<int>((all_ranks(options) + hosts - 1) / hosts);
 }
 
+int cores_of_a_slurm_task(const Options& options) {
+  const char* cores = std::getenv("SLURM_CPUS_PER_TASK");
+  return cores != nullptr && options.hosts.empty() ? std::max(0, std::atoi(cores)) : 0;
+}
+
 bool Rank::succeeded() const {
   return state == State::ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

@@ -44,24 +44,31 @@ bool srun_has(const char* plugin) {
   return pclose(list) == 0 && text.find(plugin) != std::string::npos;
 }
 
-void append(std::vector<std::string>& words, const std::vector<std::string>& more) {
+void add_words(std::vector<std::string>& words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
 }
+
+}  // namespace
 
 std::vector<std::string> by_srun(const Options& options) {
   std::vector<std::string> words{"srun", fmt::format("--mpi={}", own_process_manager().srun_plugin),
                                  "--no-kill", "--kill-on-bad-exit=0", "--export=ALL"};
-  append(words, {"--wait=0", "--overcommit", "--overlap", "--input=none"});
-  append(words, {"-n", std::to_string(all_ranks(options))});
+  add_words(words, {"--wait=0", "--overcommit", "--overlap", "--input=none"});
+  add_words(words, {"-n", std::to_string(all_ranks(options))});
   if (options.ranks_per_host > 0)
-    append(words, {"--ntasks-per-node", std::to_string(options.ranks_per_host)});
+    add_words(words, {"--ntasks-per-node", std::to_string(options.ranks_per_host)});
+  // Since Slurm 22.05, srun does not take it from sbatch's options.
+  if (const int cores = cores_of_a_slurm_task(options); cores > 0)
+    words.push_back(fmt::format("--cpus-per-task={}", cores));
   return words;
 }
 
+namespace {
+
 std::vector<std::string> by_mpiexec(const Options& options) {
   std::vector<std::string> words{options.mpiexec};
-  append(words, own_process_manager().words(options));
-  append(words, options.mpiexec_options);
+  add_words(words, own_process_manager().words(options));
+  add_words(words, options.mpiexec_options);
   return words;
 }
 
@@ -77,8 +84,8 @@ bool starts_by_srun(const Options& options) {
 std::vector<std::string> start_command(const Options& options) {
   if (options.hosts.empty()) require_one_component();
   std::vector<std::string> words = starts_by_srun(options) ? by_srun(options) : by_mpiexec(options);
-  append(words, {own_path(), "--wrap"});
-  append(words, options.program);
+  add_words(words, {own_path(), "--wrap"});
+  add_words(words, options.program);
   return words;
 }
 

@@ -13,6 +13,9 @@ namespace fastrun {
 /// hosts, an mpiexec or its options: srun goes on when a node fails, mpiexec's daemons do not.
 bool starts_by_srun(const Options& options);
 
+/// srun with its options.
+std::vector<std::string> by_srun(const Options& options);
+
 std::vector<std::string> start_command(const Options& options);
 
 }  // namespace fastrun
