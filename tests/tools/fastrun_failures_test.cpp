@@ -61,3 +61,17 @@ TEST_CASE("fastrun tells how the first rank failed where no rank has") {
   ranks[1].said = {"last words"};
   CHECK(silent_failure(ranks, 1).empty());
 }
+
+TEST_CASE("wrong usage is told apart from other failures") {
+  constexpr int status_2 = 2 << 8, killed = 9;
+  Ranks ranks = failed({"a", "b"});
+  CHECK_FALSE(is_wrong_usage(ranks, 0));
+  ranks[0].status = status_2;
+  CHECK(is_wrong_usage(ranks, 0));
+  CHECK_FALSE(is_wrong_usage(ranks, 1));
+  CHECK_FALSE(is_wrong_usage(ranks, std::nullopt));
+  ranks[1].status = killed;  // as fastrun ends the others
+  CHECK(is_wrong_usage(ranks, 0));
+  ranks[1].status = 0;
+  CHECK_FALSE(is_wrong_usage(ranks, 0));
+}

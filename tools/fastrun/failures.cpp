@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <iterator>
@@ -59,6 +60,14 @@ std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed) 
   if (!one.said.empty()) return {};
   return fmt::format("rank {} (process {} on {}) {} and printed no error", *first_failed, one.pid,
                      one.host, describe(one.status));
+}
+
+bool is_wrong_usage(const Ranks& ranks, std::optional<int> first_failed) {
+  constexpr int wrong_usage = 2;
+  if (!first_failed || ranks.count([](const Rank& one) { return one.succeeded(); }) > 0)
+    return false;
+  const int status = ranks[*first_failed].status;
+  return WIFEXITED(status) && WEXITSTATUS(status) == wrong_usage;
 }
 
 }  // namespace fastrun

@@ -16,4 +16,7 @@ std::string missing_program(const std::string& program, const Ranks& ranks);
 /// is none or has printed something, or if any rank that failed has printed an error.
 std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed);
 
+/// No rank ended well, and the first that failed ended with 2: its options are wrong.
+bool is_wrong_usage(const Ranks& ranks, std::optional<int> first_failed);
+
 }  // namespace fastrun

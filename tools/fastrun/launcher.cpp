@@ -307,7 +307,7 @@ class Launcher {
         idle > 0 ? fmt::format(" ({} of these had no part in the end)", idle) : std::string();
     say("{} of {} ranks ended well{}; {} {} required", well, all_ranks(options_), of_these, wanted,
         wanted == 1 ? "is" : "are");
-    return trained >= wanted ? 0 : 1;
+    return trained >= wanted ? 0 : is_wrong_usage(ranks_, first_failed_) ? 2 : 1;
   }
 
   /// Once: when all ranks were started, or at the end.
