@@ -33,11 +33,11 @@ settings() { python3 -c "import json, sys; d = json.load(open(sys.argv[1]))['Doc
 [[ $(settings "d['Labels']['org.opencontainers.image.revision']") == "$(git rev-parse HEAD)" ]] || echo "container: it is of another commit"
 for name in title description licenses; do [[ -n $(settings "d['Labels']['org.opencontainers.image.$name']") ]] || tell_failure "no label $name"; done
 settings "' '.join(d['Env'])" | grep -qi proxy && tell_failure "a proxy is in the image"
-for file in usr/bin/{fast-train,fastrun,fast-model,fast-topology,fast-sim,fast-trace,fast-report,fast-pods,fast-health,mpiexec} usr/sbin/sshd \
+for file in usr/bin/{fast-train,fastrun,fast-model,fast-topology,fast-sim,fast-trace,fast-report,fast-pods,fast-health,fast-ssh,mpiexec} usr/sbin/sshd \
   usr/share/fast/packages.tsv usr/share/doc/{fast-tools,libmpich12}/copyright; do
   [[ -e $root/$file ]] || { echo "$file" >"$directory/output" && tell_failure "the image lacks $file"; }
 done
-for file in etc/ssh/ssh_host_rsa_key tmp/packages usr/bin/g++ fast/CMakeLists.txt var/lib/apt/lists/lock; do
+for file in etc/ssh/{ssh_host_rsa_key,ssh_config.d/fast.conf} tmp/packages usr/bin/g++ fast/CMakeLists.txt var/lib/apt/lists/lock; do
   [[ ! -e $root/$file ]] || { echo "$file" >"$directory/output" && tell_failure "the image has $file"; }
 done
 # How this machine reaches Debian stays out.
@@ -59,9 +59,9 @@ chown -R 1000:1000 "$directory/key"
 echo "127.0.0.1:2" >"$directory/shared/hostfile"
 cat >"$directory/shared/by_ssh" <<'END'
 /usr/sbin/sshd -De -f /home/fast/.sshd_config 2>/tmp/sshd.log &
-for ((i = 0; i < 100; ++i)); do ssh -o BatchMode=yes 127.0.0.1 true 2>/dev/null && break || sleep 0.1; done
-ssh -o BatchMode=yes 127.0.0.1 'echo "ssh as $(id -un)"'
-HYDRA_HOST_FILE=/shared/hostfile HYDRA_LAUNCHER=ssh fastrun -n 2 bash -c 'echo "rank $FASTRUN_RANK"'
+for ((i = 0; i < 100; ++i)); do fast-ssh -o BatchMode=yes 127.0.0.1 true 2>/dev/null && break || sleep 0.1; done
+fast-ssh -o BatchMode=yes 127.0.0.1 'echo "ssh as $(id -un)"'
+HYDRA_HOST_FILE=/shared/hostfile HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=/usr/bin/fast-ssh fastrun -n 2 bash -c 'echo "rank $FASTRUN_RANK"'
 status=$?
 [[ $status -eq 0 ]] || cat /tmp/sshd.log
 kill $!

@@ -102,6 +102,12 @@ def of_size(stages, before):
             yield f"runtime: it keeps {path}"
 
 
+def of_ssh(stages, before):
+    """ssh from and to the image works as elsewhere; what pods need is asked for by their jobs."""
+    if any("/etc/ssh/" in text for text in stages[-1].all("COPY")):
+        yield "runtime: ssh of every use is changed"
+
+
 def of_secrets(stages, before):
     for stage in stages:
         for name in sorted(stage.arguments() | set(stage.pairs("ENV"))):
@@ -121,7 +127,7 @@ def of_cuda(stages, before):
             yield f"{name}: without the argument, CUDA is not left out"
 
 
-RULES = (of_stages, of_arguments, of_commands, of_copies, of_runtime, of_size, of_secrets, of_cuda)
+RULES = (of_stages, of_arguments, of_commands, of_copies, of_runtime, of_size, of_ssh, of_secrets, of_cuda)
 
 
 def faults(text):
@@ -155,7 +161,8 @@ class ContainerfileTest(unittest.TestCase):
                 ((r"RUN set -e;", "RUN"), "a RUN goes on after an error"),
                 ((r"target=/mnt set -e;", "target=/mnt"), "a RUN goes on after an error"),
                 ((r"\n    fi\n", "\n    true\n"), "no shell reads this RUN"),
-                ((r"deploy/container/ssh_config", "deploy/container/ssh_settings"), "ssh_settings is copied and not there"),
+                ((r"deploy/container/sshd_config", "deploy/container/sshd_settings"), "sshd_settings is copied and not there"),
+                ((r"/home/fast/\.sshd_config", "/etc/ssh/sshd_config"), "runtime: ssh of every use is changed"),
                 ((RUNTIME + r"image\.licenses", r"\1image.vendor"), "no label licenses"),
                 ((r"install -y -qq --no-install-recommends", "install -y"), "recommended packages"),
                 ((r"USER 1000:1000", "USER fast"), 'the user "fast" is no number'),

@@ -53,10 +53,13 @@ def check_pod(what, template, objects):
             require("sizeLimit" in volume["emptyDir"], f"{what}: an emptyDir without a limit")
     for container in spec["containers"]:
         require(":" in container["image"], f"{what}: the image {container['image']} has no tag")
-        user = container.get("securityContext", {}).get("runAsUser", spec.get("securityContext", {}).get("runAsUser", 0))
-        require(user != 0, f"{what}: it runs as root")
+        security = {**spec.get("securityContext", {}), **container.get("securityContext", {})}
+        require(security.get("runAsUser", 0) != 0 and security.get("runAsNonRoot") is True, f"{what}: it runs as root")
+        require(security.get("capabilities", {}).get("drop") == ["ALL"], f"{what}: it keeps capabilities")
+        require(security.get("allowPrivilegeEscalation") is False, f"{what}: it can get more rights")
+        require(security.get("seccompProfile") == {"type": "RuntimeDefault"}, f"{what}: no seccomp profile")
         require("limits" in container["resources"], f"{what}: no limits")
-        require(container.get("securityContext", {}).get("readOnlyRootFilesystem") is True, f"{what}: its file system can be written")
+        require(security.get("readOnlyRootFilesystem") is True, f"{what}: its file system can be written")
         require("/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}, f"{what}: /tmp cannot be written")
         for source in container.get("envFrom", []):
             name = source["configMapRef"]["name"]
@@ -95,6 +98,7 @@ def check_mpi_job(job):
     container = replicas["Launcher"]["template"]["spec"]["containers"][0]
     workers = next(each["value"] for each in container["env"] if each["name"] == "WORKERS")
     require(int(workers) == replicas["Worker"]["replicas"] * job["spec"]["slotsPerWorker"], "WORKERS and replicas differ")
+    require({"name": "HYDRA_LAUNCHER_EXEC", "value": "/usr/bin/fast-ssh"} in container["env"], "the launcher's ssh does not know the port of the workers")
 
 
 def check(objects):

@@ -55,6 +55,12 @@ for folder in job mpijob; do
   [[ $folder == job ]] && who=Job || who="MPIJob Launcher"
   expect "$folder: a file system that is written" 1 "$who: its file system can be written" "$who: /tmp cannot be written" -- "${check[@]}" "$directory/wrong.yaml"
 done
+for folder in job mpijob; do
+  sed 's/- ALL$/- NET_RAW/; /runAsNonRoot/d; /RuntimeDefault/s/Default//; /HYDRA_LAUNCHER_EXEC/s/_EXEC//' "$directory/rendered/$folder.yaml" >"$directory/wrong.yaml"
+  [[ $folder == job ]] && who=Job || who="MPIJob Worker"
+  expect "$folder: rights" 1 "$who: it runs as root" "$who: it keeps capabilities" "$who: no seccomp profile" -- "${check[@]}" "$directory/wrong.yaml"
+done
+grep -qF "the launcher's ssh does not know the port" "$directory/output" || tell_failure "mpijob: ssh"
 if [[ ${2:-} == --schemas ]]; then
   python3 -m venv "$directory/venv" && timeout 200 "$directory/venv/bin/pip" --disable-pip-version-check -q install --retries 1 --timeout 10 kubernetes-validate pyyaml \
     >"$directory/output" 2>&1 || { echo "schemas: skipped: PyPI is not reachable or lacks a package: $(tail -n 1 "$directory/output")"; echo "$failures failures"; exit $((failures > 0)); }
