@@ -13,31 +13,37 @@
 #   --storage FOLDER                where images are kept (buildah's own place)
 # Prints the size of the image. Needs root, or a user that has subordinate ids.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 say() { echo "container: $*" >&2; }
 stop() { say "$@" && exit 1; }
 target=runtime base= bare= packages= cuda= toolkit= locked= write_lock= tag= export= storage=()
 while (($#)); do
   case $1 in
-  --target) target=${2:-} && shift 2 ;;
-  --base) base=${2:-} && shift 2 ;;
-  --bare) bare=1 && shift ;;
-  --packages) packages=$(realpath "${2:-}") && shift 2 ;;
-  --cuda) cuda=${2:-} && shift 2 ;;
-  --cuda-from) toolkit=$(realpath -m "${2:-}") && shift 2 ;;
-  --locked) locked=1 && shift ;;
-  --write-lock) write_lock=1 && shift ;;
-  --tag) tag=${2:-} && shift 2 ;;
-  --export) export=$(realpath -m "${2:-}") && shift 2 ;;
-  --storage) mkdir -p "${2:-}" && storage=(--root "$(realpath "$2")/images" --runroot "$(realpath "$2")/run" --storage-driver vfs) && shift 2 ;;
+  --bare) bare=1 && shift && continue ;;
+  --locked) locked=1 && shift && continue ;;
+  --write-lock) write_lock=1 && shift && continue ;;
+  --target | --base | --packages | --cuda | --cuda-from | --tag | --export | --storage) ;;
   *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
+  [[ -n ${2:-} && $2 != --* ]] || { say "$1 needs a value" && exit 2; }
+  case $1 in
+  --target) target=$2 ;;
+  --base) base=$2 ;;
+  --packages) packages=$(realpath -m "$2") ;; # of the caller's folder
+  --cuda) cuda=$2 ;;
+  --cuda-from) toolkit=$(realpath -m "$2") ;;
+  --tag) tag=$2 ;;
+  --export) export=$(realpath -m "$2") ;;
+  --storage) kept=$(realpath -m "$2") && storage=(--root "$kept/images" --runroot "$kept/run" --storage-driver vfs) && mkdir -p "$kept" ;;
+  esac
+  shift 2
 done
+cd "$(dirname "$0")/.."
 [[ $target == runtime || $target == development ]] || stop "--target $target: choose runtime or development"
 [[ -z $cuda || $cuda =~ ^[0-9]+-[0-9]+$ ]] || stop "--cuda $cuda: write the version as NVIDIA's packages do, as in 12-6"
 [[ -z $cuda || -z $toolkit ]] || stop "--cuda and --cuda-from exclude each other"
 [[ -z $toolkit ]] || { deploy/container/toolkit-libraries "$toolkit" >/dev/null && cuda=toolkit; } || exit 1
-[[ -z $packages || -n $(compgen -G "$packages/fast-tools_*.deb") ]] || stop "--packages $packages: it has no fast-tools_*.deb; run scripts/deb.sh $packages"
+found=("$packages"/fast-tools_*.deb)
+[[ -z $packages || -e ${found[0]} ]] || stop "--packages $packages: it has no fast-tools_*.deb; run scripts/deb.sh $packages"
 [[ -z $export || ! -e $export ]] || stop "--export $export is there already"
 command -v buildah >/dev/null || stop "no buildah here; apt-get install buildah"
 buildah() { command buildah "${storage[@]}" "$@"; }

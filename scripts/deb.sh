@@ -3,8 +3,9 @@
 # They need Debian 12 and a processor with AVX2. PORTABLE=1: any x86-64 processor; training is slower.
 # Prints name, version and size of each package, and what it depends on.
 set -euo pipefail
+folder=${1:+$(realpath -m "$1")} # of the caller's folder
 cd "$(dirname "$0")/.."
-folder=$(realpath -m "${1:-build/packages}")
+folder=${folder:-$PWD/build/packages}
 scripts/setup.sh deb
 [[ -n ${SOURCE_DATE_EPOCH:-} ]] || SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH

@@ -96,6 +96,33 @@ expect "a toolkit whose cuDNN loads cuBLAS" 0 "$toolkit/lib64/libcublas.so.12" -
 script=$files/../../scripts/container.sh
 tag=localhost/fast:$(sed -n 's/^project(fast VERSION \([0-9.]*\).*/\1/p' "$files/../../CMakeLists.txt")
 expect "an unknown image" 2 "" -- "$script" --image small
+for option in --tag --target --packages --export; do
+  for value in "" --bare; do
+    expect "$option $value" 2 "container: $option needs a value" -- "$script" $option $value
+    [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "$option without a value: more than one line"
+  done
+done
+# From a folder of the caller's.
+mkdir "$directory/own" && touch "$directory/own/fast-tools_1.deb"
+elsewhere() { (cd "$directory" && "$@"); }
+export -f elsewhere
+export directory
+expect "a folder without packages" 1 "--packages $directory/empty: it has no fast-tools_*.deb" -- bash -c 'elsewhere "$@"' . "$script" --packages empty
+expect "no folder of packages" 1 "--packages $directory/none/own: it has no fast-tools_*.deb" -- bash -c 'elsewhere "$@"' . "$script" --packages none/own
+expect "packages and files of the caller's folder" 1 "--export $directory/own is there already" -- \
+  bash -c 'elsewhere "$@"' . "$script" --packages own --export own
+# scripts/deb.sh in a tree whose other scripts do nothing.
+mkdir -p "$directory/tree/scripts" "$directory/tree/build/deb"
+cp "$files/../../scripts/deb.sh" "$directory/tree/scripts/"
+for name in tree/scripts/setup.sh tree/scripts/build.sh bin/cmake bin/dpkg-deb; do printf '#!/bin/sh\n' >"$directory/$name"; done
+printf '#!/bin/sh\ntouch "$4/fast-tools_1.deb"\n' >"$directory/bin/cpack"
+chmod +x "$directory"/tree/scripts/*.sh "$directory"/bin/*
+makes() { # FOLDER ARGUMENT...: in which the packages are
+  expect "packages in $1" 0 -- env PATH="$directory/bin:$PATH" bash -c 'elsewhere "$@"' . "$directory/tree/scripts/deb.sh" "${@:2}"
+  [[ -e $directory/$1/fast-tools_1.deb ]] || tell_failure "packages: none in $1"
+}
+makes out/packages out/packages
+makes tree/build/packages
 expect "a version of CUDA" 1 "--cuda 12.6: write the version as NVIDIA's packages do" -- "$script" --cuda 12.6
 expect "no toolkit" 1 "toolkit-libraries: $directory/empty: there is no bin/nvcc" -- "$script" --cuda-from "$directory/empty"
 expect "a toolkit and a version" 1 "--cuda and --cuda-from exclude each other" -- "$script" --cuda 12-6 --cuda-from "$toolkit"
