@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command_line.hpp"
+#include "cli/exit_status.hpp"
 
 using namespace fast;
 
@@ -64,5 +65,5 @@ int main(int argc, char** argv) try {
   return run(argc, argv);
 } catch (const std::exception& error) {
   fmt::print(stderr, "fast-trace: {}\n", message_of(error));
-  return 1;
+  return tools::status_of(error);
 }

@@ -157,9 +157,9 @@ TraceContent read_traces(const std::filesystem::path& directory) {
   for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
     if (is_trace(entry.path())) files.push_back(entry.path());
   }
-  require(!error, ErrorKind::argument, "{} cannot be read: {}; give the directory of a run",
+  require(!error, ErrorKind::data, "{} cannot be read: {}; give the directory of a run",
           directory.string(), error.message());
-  require(!files.empty(), ErrorKind::argument,
+  require(!files.empty(), ErrorKind::data,
           "{} holds no trace-*.pftrace; train with --trace, and give the directory of its traces",
           directory.string());
   std::sort(files.begin(), files.end());

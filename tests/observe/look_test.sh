@@ -19,7 +19,7 @@ rounds=$(awk '$1 == 0 { print $2; exit }' "$directory/output")
 [[ $rounds -gt 10 ]] || tell_failure "rounds of worker 0 in the summary: $rounds"
 cp "$run/traces/merged.pftrace" "$directory/merged"
 
-expect "the directory is taken" 1 "holds a run already" -- \
+expect "the directory is taken" 2 "holds a run already" -- \
   "$mpiexec" -n 3 "$train" "${small[@]}" --out "$run" --trace
 cmp -s "$run/traces/merged.pftrace" "$directory/merged" || tell_failure "timelines are left alone"
 
@@ -29,12 +29,12 @@ expect "the same again" 0 -- \
 cmp -s "$run/mean-model.safetensors" "$directory/again/mean-model.safetensors" ||
   tell_failure "config.toml repeats the run bit for bit"
 
-expect "no directory" 1 "--trace" "add --out" -- "$mpiexec" -n 2 "$train" "${small[@]}" --trace
-expect "no timeline" 1 "--trace-rounds" "add --trace" -- \
+expect "no directory" 2 "--trace" "add --out" -- "$mpiexec" -n 2 "$train" "${small[@]}" --trace
+expect "no timeline" 2 "--trace-rounds" "add --trace" -- \
   "$mpiexec" -n 2 "$train" "${small[@]}" --trace-rounds 1:2
-expect "no port" 1 "--metrics-listen" "add --metrics-port" -- \
+expect "no port" 2 "--metrics-listen" "add --metrics-port" -- \
   "$mpiexec" -n 2 "$train" "${small[@]}" --metrics-listen 0.0.0.0
-expect "no number" 1 "FIRST:LAST" -- \
+expect "no number" 2 "FIRST:LAST" -- \
   "$mpiexec" -n 2 "$train" "${small[@]}" --out "$directory/x" --trace --trace-rounds 5
 expect "nothing to merge" 1 "train with --trace" -- "$trace" merge "$directory"
 

@@ -57,8 +57,8 @@ echo mine >mine.html
 bad "another file in the way" 1 "--overwrite" -- "$report" four --html mine.html
 [[ $(cat mine.html) == mine ]] || tell_failure "the file was changed"
 expect "it may be replaced" 0 "mine.html" -- "$report" four --html mine.html --overwrite
-expect "no argument" 106 "run is required" -- "$report"
-expect "a mistyped option" 109 "did you mean \"--html\"" -- "$report" four --htlm x.html
+expect "no argument" 2 "fast-report: give the directory of a run; --help" -- "$report"
+expect "a mistyped option" 2 "did you mean \"--html\"" -- "$report" four --htlm x.html
 
 # A name cannot become a script.
 name='<img src=x onerror=alert(1)>'

@@ -21,8 +21,8 @@ export directory victims=""
 expect "no spare is needed" 0 "test accuracy" "workers                       3" "closing rounds                1" -- \
   "$fastrun" -n 3 --spares 1 "$train" "${small[@]}" --epochs 1
 grep -q "replaced" "$directory/output" && tell_failure "no spare is needed: one was used"
-expect "as many spares as ranks" 1 "--spares 2: 2 ranks were started" -- "$mpiexec" -n 2 "$train" "${small[@]}" --spares 2
-expect "averages over all" 1 "1 spares with algorithm gossip_pga" -- \
+expect "as many spares as ranks" 2 "--spares 2: 2 ranks were started" -- "$mpiexec" -n 2 "$train" "${small[@]}" --spares 2
+expect "averages over all" 2 "1 spares with algorithm gossip_pga" -- \
   "$mpiexec" -n 3 "$train" "${small[@]}" --epochs 1 --spares 1 --algorithm gossip_pga
 [[ $(grep -c "error:" "$directory/output") -eq 1 ]] || tell_failure "averages over all: the error is there more than once"
 

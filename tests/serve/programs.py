@@ -51,10 +51,10 @@ class Program:
 
 
 def refused(*command, text):
-    """It says one line and does nothing."""
+    """It says one line and does nothing. Status 2: the options are wrong by themselves."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     lines = done.stderr.strip().split("\n")
-    check(done.returncode == 1 and len(lines) == 1 and text in lines[0] and not done.stdout,
+    check(done.returncode in (1, 2) and len(lines) == 1 and text in lines[0] and not done.stdout,
           f"{command[1:]}: status {done.returncode}: {done.stdout!r} {done.stderr!r} has not {text!r}")
 
 

@@ -51,9 +51,9 @@ def info(what, *words):
     return result.stdout
 
 
-def refused(what, *words, says):
+def refused(what, *words, says, status=1):
     result = run(*words)
-    check(result.returncode == 1, f"{what}: status {result.returncode}")
+    check(result.returncode == status, f"{what}: status {result.returncode}")
     check(result.stderr.count("\n") == 1 and result.stdout == "", f"{what}: {result.stdout}{result.stderr}")
     check(result.stderr.count("fast-data: ") == 1, f"{what}: {result.stderr}")
     check(says in result.stderr, f"{what}: no \"{says}\" in {result.stderr}")
@@ -110,7 +110,7 @@ def tables(folder):
     result = run("convert", folder / "t.csv", spaced, "--target", "kind")
     check(f"train with: fast-train --data '{spaced}'\n" in result.stdout, result.stdout + result.stderr)
     check(info("shards", spaced).count(" in 1 shard\n") == 2, "one shard")
-    refused("no column", "info", folder / "t.csv", "--target", "kin", says="did you mean \"kind\"?")
+    refused("no column", "info", folder / "t.csv", "--target", "kin", says="did you mean \"kind\"?", status=2)
 
 
 def add(archive, name, contents):
@@ -148,8 +148,8 @@ def tars(folder):
     check_moments(info("packed", packed), numpy.concatenate(all_values), "packed")
     text = info("shard", packed / "train-00000-of-00005.packed")
     check("shard 0 of 5" in text and "all samples whole" in text, text)
-    refused("a full directory", "convert", folder, packed, says="is not empty")
-    refused("a size", "convert", folder, folder / "other", "--shard-size", "8XB", says="\"8XB\"")
+    refused("a full directory", "convert", folder, packed, says="is not empty", status=2)
+    refused("a size", "convert", folder, folder / "other", "--shard-size", "8XB", says="\"8XB\"", status=2)
     shuffled = folder / "shuffled"
     check(run("convert", folder, shuffled, "--shuffle", "3").returncode == 0, "shuffle")
     a, b = (next(place.glob("train-00000*")).read_bytes() for place in (packed, shuffled))

@@ -42,7 +42,9 @@ for name in "${!path[@]}"; do check_help "$name"; done
 closest() {
   local wanted=$1 message
   shift
-  message=$("${path[$1]}" "${@:2}" 2>&1) && fail "$*: succeeded"
+  message=$("${path[$1]}" "${@:2}" 2>&1)
+  local status=$?
+  [[ $status -eq 2 ]] || fail "$*: status $status"
   [[ $(wc -l <<<"$message") -eq 1 && $message == *"did you mean \"$wanted\"?"* ]] || fail "$*: $message"
 }
 closest show fast-topology shwo ring

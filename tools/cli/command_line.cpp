@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "cli/exit_status.hpp"
 #include "core/closest.hpp"
 
 namespace tools {
@@ -205,6 +206,16 @@ std::string conversion(const Command& program, const std::string& text) {
                      required_by(option_of(program, name)));
 }
 
+/// In place of "run is required", of an argument without a name: what it is.
+std::string missing(const Command& program, const std::string& text) {
+  constexpr std::string_view end = " is required";
+  if (!text.ends_with(end)) return text;
+  const CLI::Option* option = option_of(program, text.substr(0, text.size() - end.size()));
+  if (option == nullptr || option->nonpositional()) return text;
+  const std::string all = option->get_description(), what = all.substr(0, all.find_first_of(";("));
+  return "give " + what.substr(0, what.find_last_not_of(' ') + 1);
+}
+
 /// What CLI11 says in terms of its own, in those of users.
 std::string plain(const Command& program, const CLI::ParseError& error) {
   const std::string text = error.what();
@@ -212,6 +223,7 @@ std::string plain(const Command& program, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
     return conversion(program, text);
   }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) return missing(program, text);
   return text;
 }
 
@@ -281,7 +293,7 @@ std::optional<int> parse(Command& program, int argc, char** argv) {
     return program.exit(text);
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "{}: {}\n", program.get_name(), refusal(program, error));
-    return error.get_exit_code();
+    return wrong_usage;
   }
 }
 

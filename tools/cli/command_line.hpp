@@ -34,7 +34,8 @@ void set(fast::options::OptionTable& table, const std::vector<GivenOption>& opti
 /// Adds --version and parses. Prints the help of the program or its subcommand; the manual page for
 /// --help-man, the completion of bash for --help-bash and the part of the documentation for
 /// --help-markdown, if that is the only argument. For an unknown option or subcommand, the error
-/// names the closest one. Returns the exit status when the program is to end.
+/// names the closest one. Returns the exit status when the program is to end: wrong_usage for what
+/// is refused.
 std::optional<int> parse(Command& command, int argc, char** argv);
 
 /// "there is no option ...", with the closest option of the program or its subcommand.

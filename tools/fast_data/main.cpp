@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "cli/exit_status.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/csv_table.hpp"
 #include "data/options/rows.hpp"
@@ -33,7 +34,7 @@ namespace {
 
 constexpr char footer[] =
     "A shard is complete when it has its name; a conversion that was killed leaves *.part. Exit "
-    "status: 0, or another number with one line that says what is wrong. docs/reference/data.md "
+    "status: 0, or 1 or 2 with one line that says what is wrong. docs/reference/data.md "
     "describes all formats. fast-train --data DIRECTORY trains on the shards of a directory.";
 
 constexpr int most_faults_shown = 5;
@@ -236,5 +237,5 @@ int main(int argc, char** argv) try {
   return run(argc, argv);
 } catch (const std::exception& error) {
   fmt::print(stderr, "fast-data: {}\n", message_of(error));
-  return 1;
+  return tools::status_of(error);
 }

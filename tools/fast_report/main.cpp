@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "cli/exit_status.hpp"
 #include "fast_report/numbers.hpp"
 #include "fast_report/page.hpp"
 #include "fast_report/page_file.hpp"
@@ -40,7 +41,8 @@ struct Options {
 void add_options(tools::Command& program, Options& options) {
   tools::offer(program
                    .add_option("run", options.directories,
-                               "directories of runs (fast-train --out); they may still train")
+                               "the directory of a run (fast-train --out), or of several; they may "
+                               "still train")
                    ->required(),
                {"<directory>"});
   program.begin_group("Output", "fast-report runs/ring runs/torus --html compare.html");
@@ -75,5 +77,5 @@ int main(int argc, char** argv) try {
   return run(argc, argv);
 } catch (const std::exception& error) {
   fmt::print(stderr, "fast-report: {}\n", printable(message_of(error)));
-  return 1;
+  return tools::status_of(error);
 }

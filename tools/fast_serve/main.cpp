@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 
+#include "cli/exit_status.hpp"
 #include "fast_serve/options.hpp"
 #include "serve/http_server.hpp"
 #include "serve/reloader.hpp"
@@ -245,5 +246,5 @@ int main(int argc, char** argv) try {
 } catch (const std::exception& error) {
   const std::string text = message_of(error);
   fmt::print(stderr, "{}{}\n", text.starts_with("fast-serve: ") ? "" : "fast-serve: ", text);
-  return 1;
+  return tools::status_of(error);
 }

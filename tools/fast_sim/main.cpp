@@ -5,6 +5,7 @@
 #include <fast/simulation/recurrence.hpp>
 
 #include "cli/command_line.hpp"
+#include "cli/exit_status.hpp"
 #include "fast_sim/network.hpp"
 #include "fast_sim/options.hpp"
 #include "fast_sim/output.hpp"
@@ -43,5 +44,5 @@ int main(int argc, char** argv) try {
   return run(argc, argv);
 } catch (const std::exception& error) {
   fmt::print(stderr, "fast-sim: {}\n", message_of(error));
-  return 1;
+  return tools::status_of(error);
 }

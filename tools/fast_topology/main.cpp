@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <fast/core/message.hpp>
-#include <fast/mpi/environment.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "cli/command_line.hpp"
+#include "cli/run_ranks.hpp"
 #include "fast_topology/commands.hpp"
 #include "fast_topology/options.hpp"
 #include "fast_topology/plan.hpp"
@@ -73,9 +73,9 @@ int main(int argc, char** argv) try {
   if (!std::any_of(argv + 1, argv + argc, asks_to_measure)) {
     return is_one_too_many(argc, argv) ? 0 : run(argc, argv);
   }
-  return mpi::run(argc, argv,
-                  [&](const mpi::Communicator& world) { return run(argc, argv, &world); });
+  return tools::run_ranks(argc, argv,
+                          [&](const mpi::Communicator& world) { return run(argc, argv, &world); });
 } catch (const std::exception& error) {
   fmt::print(stderr, "fast-topology: {}\n", message_of(error));
-  return 1;
+  return tools::status_of(error);
 }

@@ -42,7 +42,7 @@ constexpr char weights_help[] = "rule of the mixing weights, or fastest";
 }  // namespace
 
 void add_show_options(Command& command, Options& options) {
-  offer(command.add_option("topology", options.names, "name or file")->required()->expected(1),
+  offer(command.add_option("topology", options.names, "a name or a file")->required()->expected(1),
         tools::topology_words());
   command.begin_group("Topology", "fast-topology show ring -n 8 --lazy");
   add_workers(command, options);

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/run_ranks.hpp"
 #include "data/options/rows.hpp"
 #include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
@@ -29,6 +30,7 @@
 #include "fast_train/stream_data.hpp"
 #include "fast_train/targets.hpp"
 #include "fast_train/trial_steps.hpp"
+#include "mpi/launcher.hpp"
 
 namespace {
 
@@ -216,6 +218,31 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data,
   return report(group, o, summary) ? 0 : 1;
 }
 
+int run(const mpi::Communicator& world, int argc, char** argv) {
+  const Group ranks(world);
+  std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
+  if (!options) return 0;
+  const auto usual_topology = fast_train::choose_by_hosts(ranks, *options);
+  check_start(ranks, *options);
+  if (options->requests.describe) return describe_model(ranks, *options);
+  if (options->exchange != "local" && ranks.size() == 1) {
+    fmt::print(stderr, "one worker; start more with:  {} -n 4 fast-train ...\n",
+               mpi::launcher_reports_ends() ? "fastrun" : "mpiexec");
+  }
+  data::Splits data = data_of(ranks, *options);
+  const nn::ModelSpec spec = fit(ranks, *options, data);
+  choose_topology(world, ranks, usual_topology, spec, data, *options);
+  fast_train::name_run(ranks, *options);
+  if (options->exchange == "local") {
+    std::atomic<int> status{0};
+    local::run(options->workers, [&](const Group& group) {
+      if (train_worker(group, *options, data, spec) != 0) status = 1;
+    });
+    return status.load();
+  }
+  return train_worker(with_spares(ranks, options->spares), *options, data, spec);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -224,27 +251,6 @@ int main(int argc, char** argv) {
     return 0;
   }
   for (const int signal : {SIGTERM, SIGINT, SIGUSR2}) std::signal(signal, ask_to_stop);
-  return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
-    const Group ranks(world);
-    std::optional<Options> options = fast_train::read_options(ranks, argc, argv);
-    if (!options) return 0;
-    const auto usual_topology = fast_train::choose_by_hosts(ranks, *options);
-    check_start(ranks, *options);
-    if (options->requests.describe) return describe_model(ranks, *options);
-    if (options->exchange != "local" && ranks.size() == 1) {
-      std::fputs("one worker; start more with:  mpiexec -n 4 fast-train ...\n", stderr);
-    }
-    data::Splits data = data_of(ranks, *options);
-    const nn::ModelSpec spec = fit(ranks, *options, data);
-    choose_topology(world, ranks, usual_topology, spec, data, *options);
-    fast_train::name_run(ranks, *options);
-    if (options->exchange == "local") {
-      std::atomic<int> status{0};
-      local::run(options->workers, [&](const Group& group) {
-        if (train_worker(group, *options, data, spec) != 0) status = 1;
-      });
-      return status.load();
-    }
-    return train_worker(with_spares(ranks, options->spares), *options, data, spec);
-  });
+  return tools::run_ranks(argc, argv,
+                          [&](const mpi::Communicator& world) { return run(world, argc, argv); });
 }
