@@ -36,6 +36,23 @@ TEST_CASE("a missing program is told of once, with each host once") {
         "run cannot be started on b (No such file); on a (Permission denied)");
 }
 
+TEST_CASE("nothing is added where a line has said why all ranks failed") {
+  constexpr int status_2 = 2 << 8;
+  Ranks ranks = failed({"a", "b"});
+  CHECK_FALSE(status_that_is_told(ranks, 0));
+  ranks[0].status = ranks[1].status = status_2;
+  CHECK_FALSE(status_that_is_told(ranks, 0));  // nobody has said anything
+  ranks[0].said = {"error: there is no option"};
+  CHECK(status_that_is_told(ranks, 0) == 2);
+  CHECK(status_that_is_told(ranks, 1) == 2);
+  ranks[1].status = status_3;
+  CHECK_FALSE(status_that_is_told(ranks, 0));
+  ranks[0].not_startable = "No such file";
+  CHECK_FALSE(status_that_is_told(ranks, 0));
+  ranks[1].not_startable = "No such file";
+  CHECK(status_that_is_told(ranks, 0) == 1);
+}
+
 TEST_CASE("of many hosts without the program, eight are named") {
   std::vector<std::string> hosts;
   for (char name = 'a'; name <= 'j'; ++name) hosts.emplace_back(1, name);

@@ -147,3 +147,29 @@ TEST_CASE("no more spares can join than there are") {
   CHECK(fastrun::contradiction(options) ==
         "--grow-at is given 2 times, --spares is 1; start more spares");
 }
+
+namespace {
+
+/// The words as take_np_for_n() leaves them.
+Words with_n(Words words) {
+  fastrun::Options options;
+  bool doctor = false;
+  tools::Command app("fastrun", "");
+  fastrun::describe(app, options, doctor);
+  words.insert(words.begin(), "fastrun");
+  std::vector<char*> all;
+  for (std::string& word : words) all.push_back(word.data());
+  fastrun::take_np_for_n(app, static_cast<int>(all.size()), all.data());
+  return {all.begin() + 1, all.end()};
+}
+
+}  // namespace
+
+TEST_CASE("-np is taken for -n, and left to the program") {
+  CHECK(with_n({"-np", "4", "./train", "-np", "2"}) == Words{"-n", "4", "./train", "-np", "2"});
+  CHECK(with_n({"--watch", "--hosts", "a,b", "-np", "4", "x"}) ==
+        Words{"--watch", "--hosts", "a,b", "-n", "4", "x"});
+  CHECK(with_n({"--ppn=2", "-np", "4", "x"}) == Words{"--ppn=2", "-n", "4", "x"});
+  CHECK(with_n({"--", "-np"}) == Words{"--", "-np"});
+  CHECK(with_n({"-n"}) == Words{"-n"});
+}

@@ -93,6 +93,26 @@ TEST_CASE("a request that a rank leaves open as training ends goes to nobody") {
   run.ranks[0].state = fastrun::Rank::State::ended;
   run.requests.ended(0);
   CHECK(run.sent == Texts{"grow 0"});
+  CHECK(run.said.back() == "training has ended; no worker joins");
+}
+
+TEST_CASE("nobody is asked to join when a worker has trained to the end") {
+  RunUnderWay run;
+  run.ranks[1].state = fastrun::Rank::State::ended;
+  run.requests.ended(1);
+  run.ask("grow");
+  CHECK(run.sent.empty());
+  CHECK(run.said.size() == 1);
+  CHECK(run.said.back().ends_with("training has ended; no worker joins"));
+}
+
+TEST_CASE("a worker that has left as asked to ends no training") {
+  RunUnderWay run;
+  run.ask("leave 1");
+  run.ranks[1].state = fastrun::Rank::State::ended;
+  run.requests.ended(1);
+  run.ask("grow");
+  CHECK(run.sent == Texts{"leave 1", "grow 0"});
 }
 
 TEST_CASE(

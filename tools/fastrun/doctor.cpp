@@ -27,7 +27,7 @@ struct Outcome {
 
 Outcome run(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
-      popen((command + " 2>&1 </dev/null").c_str(), "r"), pclose);
+      popen(("(" + command + ") 2>&1 </dev/null").c_str(), "r"), pclose);
   Outcome outcome{-1, {}};
   if (!pipe) return outcome;
   std::array<char, 512> buffer{};
@@ -44,10 +44,15 @@ std::string shell_word(const std::string& word) {
   return text + "'";
 }
 
-/// The begin of what a command has printed, without its last line end.
+/// The begin of what a command has printed, in one line.
 std::string answered(const std::string& output) {
-  const std::size_t end = output.find_last_not_of("\r\n") + 1;
-  return "it answers: " + output.substr(0, std::min<std::size_t>(end, 200));
+  std::string text;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    while (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) text += (text.empty() ? "" : "; ") + line;
+  }
+  return text.empty() ? "it answers nothing" : "it answers: " + text.substr(0, 200);
 }
 
 class Doctor {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/exit_status.hpp"
+
 namespace fastrun {
 namespace {
 
@@ -63,11 +65,22 @@ std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed) 
 }
 
 bool is_wrong_usage(const Ranks& ranks, std::optional<int> first_failed) {
-  constexpr int wrong_usage = 2;
   if (!first_failed || ranks.count([](const Rank& one) { return one.succeeded(); }) > 0)
     return false;
   const int status = ranks[*first_failed].status;
-  return WIFEXITED(status) && WEXITSTATUS(status) == wrong_usage;
+  return WIFEXITED(status) && WEXITSTATUS(status) == tools::wrong_usage;
+}
+
+std::optional<int> status_that_is_told(const Ranks& ranks, std::optional<int> first_failed) {
+  const auto is_missing = [](const Rank& one) { return !one.not_startable.empty(); };
+  const auto has_refused = [](const Rank& one) {
+    return one.state == Rank::State::ended && WIFEXITED(one.status) &&
+           WEXITSTATUS(one.status) == tools::wrong_usage;
+  };
+  if (ranks.count(is_missing) == ranks.size()) return tools::failed;
+  const bool all_refuse = ranks.count(has_refused) == ranks.size();
+  if (all_refuse && silent_failure(ranks, first_failed).empty()) return tools::wrong_usage;
+  return std::nullopt;
 }
 
 }  // namespace fastrun

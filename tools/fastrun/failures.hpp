@@ -19,4 +19,8 @@ std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed);
 /// No rank ended well, and the first that failed ended with 2: its options are wrong.
 bool is_wrong_usage(const Ranks& ranks, std::optional<int> first_failed);
 
+/// The exit status where a line that is printed already says all: no rank could start the program,
+/// or it has refused its command line on all ranks. Empty: there is more to say.
+std::optional<int> status_that_is_told(const Ranks& ranks, std::optional<int> first_failed);
+
 }  // namespace fastrun

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "channel.hpp"
+#include "cli/exit_status.hpp"
 #include "environment.hpp"
 #include "failures.hpp"
 #include "fastrun.hpp"
@@ -298,8 +299,7 @@ class Launcher {
             fmt::format("ended with {}, before training began", starter_.name()));
     const int wanted = std::min(options_.min_workers, options_.ranks);
     if (well == all_ranks(options_)) return 0;
-    const int missing = ranks_.count([](const Rank& one) { return !one.not_startable.empty(); });
-    if (missing == all_ranks(options_)) return 1;  // the one line says it all
+    if (const auto status = status_that_is_told(ranks_, first_failed_)) return *status;
     const std::string silent = silent_failure(ranks_, first_failed_);
     if (!silent.empty() && !told_ && !program_told_) say("{}", silent);
     const int idle = well - trained;
@@ -307,7 +307,8 @@ class Launcher {
         idle > 0 ? fmt::format(" ({} of these had no part in the end)", idle) : std::string();
     say("{} of {} ranks ended well{}; {} {} required", well, all_ranks(options_), of_these, wanted,
         wanted == 1 ? "is" : "are");
-    return trained >= wanted ? 0 : is_wrong_usage(ranks_, first_failed_) ? 2 : 1;
+    if (trained >= wanted) return 0;
+    return is_wrong_usage(ranks_, first_failed_) ? tools::wrong_usage : tools::failed;
   }
 
   /// Once: when all ranks were started, or at the end.

@@ -12,6 +12,7 @@
 #include <fast/core/error.hpp>
 
 #include "cli/command_line.hpp"
+#include "cli/exit_status.hpp"
 #include "environment.hpp"
 #include "fastrun.hpp"
 #include "host/program_file.hpp"
@@ -39,12 +40,13 @@ int run(int argc, char** argv) {
                          "Starts the ranks of a job. When a rank dies, the others go on.",
                          "fastrun -n 8 ./program arguments...");
   fastrun::describe(command, options, doctor);
+  fastrun::take_np_for_n(command, argc, argv);
   if (const auto status = tools::parse(command, argc, argv)) return *status;
   options.program = command.remaining();
   const bool begins_with_option = !options.program.empty() && options.program[0].starts_with("-");
   if (begins_with_option && options.program[0] != "--") {
     fmt::print(stderr, "fastrun: {}\n", tools::unknown_option(command, options.program[0]));
-    return 2;
+    return tools::wrong_usage;
   }
   if (!options.program.empty() && options.program.front() == "--") {
     options.program.erase(options.program.begin());
@@ -52,11 +54,11 @@ int run(int argc, char** argv) {
   if (doctor) return fastrun::examine(options);
   if (options.program.empty()) {
     fmt::print(stderr, "fastrun: no program given; fastrun -n 8 ./program arguments...\n");
-    return 2;
+    return tools::wrong_usage;
   }
   if (const std::string wrong = fastrun::contradiction(options); !wrong.empty()) {
     fmt::print(stderr, "fastrun: {}\n", wrong);
-    return 2;
+    return tools::wrong_usage;
   }
   check_program(options);
   return fastrun::launch(options);
@@ -78,5 +80,5 @@ int main(int argc, char** argv) try {
   return run(argc, argv);
 } catch (const std::exception& error) {
   std::fputs(fmt::format("{}\n", error.what()).c_str(), stderr);  // which may be a full disk
-  return 1;
+  return tools::failed;
 }

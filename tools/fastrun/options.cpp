@@ -125,6 +125,17 @@ void describe(tools::Command& command, Options& options, bool& doctor) {
       "finds the hosts. With --hosts it uses ssh.");
 }
 
+void take_np_for_n(const tools::Command& command, int argc, char** argv) {
+  static char name[] = "-n";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "-np") argv[i] = name;
+    if (!word.starts_with('-') || word == "--") return;
+    const CLI::Option* option = command.get_option_no_throw(argv[i]);
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;  // its value
+  }
+}
+
 std::string contradiction(const Options& options) {
   if (options.grow_at.size() > static_cast<std::size_t>(options.spares)) {
     return fmt::format("--grow-at is given {} times, --spares is {}; start more spares",

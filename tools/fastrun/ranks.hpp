@@ -26,6 +26,8 @@ struct Rank {
   bool succeeded() const;
   /// "left"; "failed": by itself, with an error; "died".
   const char* how_ended() const;
+  /// It has trained to the end of training.
+  bool has_finished() const { return succeeded() && trains && !leaves; }
   bool stays() const { return state != State::ended && trains && !leaves; }
   bool is_idle() const { return state != State::ended && !trains && !leaves; }
 };

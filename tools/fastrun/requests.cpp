@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace fastrun {
+namespace {
+
+constexpr const char* after_the_end = "training has ended; no worker joins";
+
+}  // namespace
 
 Requests::Requests(const Options& options, Ranks& ranks, Say say, Send send)
     : options_(options), ranks_(ranks), say_(std::move(say)), send_(std::move(send)) {
@@ -20,7 +25,10 @@ void Requests::look() {
 void Requests::ended(int rank) {
   const int unanswered = growths_.end(rank);
   const Rank& gone = ranks_[rank];
-  if (gone.succeeded() && gone.trains) return;  // training has ended
+  if (gone.has_finished()) {
+    if (unanswered > 0) say_(after_the_end);
+    return;
+  }
   for (int request = 0; request < unanswered; ++request) ask_again_to_grow(gone);
 }
 
@@ -61,6 +69,7 @@ std::string Requests::why_not(const Request& request) const {
 
 std::string Requests::why_not_to_grow() const {
   if (!ranks_.training_began()) return "no spare can join before training begins; ask again";
+  if (ranks_.count(&Rank::has_finished) > 0) return after_the_end;
   const int idle = ranks_.count([](const Rank& one) { return one.is_idle(); });
   if (idle - growths_.under_way() < 1) return "no spare is left that could join";
   return {};
