@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "cli/exit_status.hpp"
 #include "serve/noted_model.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 using namespace fast;
 
@@ -46,11 +48,23 @@ void show_checkpoint(const train::Manifest& manifest) {
   }
 }
 
-void show(const std::string& path) {
+/// A run's directory stands for its mean model or, without one, for its newest checkpoint.
+std::string source_in(const std::string& path) {
+  const std::filesystem::path model = std::filesystem::path(path) / train::mean_model_name;
+  const std::filesystem::path checkpoints = std::filesystem::path(path) / "checkpoints";
+  std::error_code ignored;
+  if (!is_directory(path)) return path;
+  if (std::filesystem::exists(model, ignored)) return model.string();
+  return is_directory(checkpoints.string()) ? checkpoints.string() : path;
+}
+
+void show(const std::string& given) {
+  const std::string path = source_in(given);
   if (is_directory(path)) {
     show_checkpoint(train::find_checkpoint(path));
     return;
   }
+  if (path != given) fmt::print("{}\n", printable(path));
   const train::Safetensors file(path);
   for (const auto& [name, value] : file.metadata())
     fmt::print("{:<32}  {}\n", printable(name), printable(value));
@@ -122,7 +136,14 @@ nn::ModelSpec spec_of(const Weights& weights, const std::string& model) {
   return nn::read_model(model, {{}, outputs});
 }
 
-void export_model(const std::string& from, const std::string& to, const std::string& model) {
+/// "lenet"; "model" where nothing names it.
+std::string name_of(const Weights& weights) {
+  const serve::Note note = note_of(weights);
+  return note && !note->model.empty() ? note->model : "model";
+}
+
+void export_model(const std::string& given, const std::string& to, const std::string& model) {
+  const std::string from = source_in(given);
   const Weights weights = is_directory(from) ? weights_in_checkpoint(from) : weights_in_file(from);
   const std::filesystem::path target = to;
   if (target.extension() == ".onnx") {
@@ -133,6 +154,8 @@ void export_model(const std::string& from, const std::string& to, const std::str
     fail(ErrorKind::argument, "--to {}: its ending names no format; choose .onnx or .safetensors",
          to);
   }
+  fmt::print("{}: {}, {} bytes\n", printable(to), printable(name_of(weights)),
+             std::filesystem::file_size(target));
 }
 
 struct Files {
@@ -141,9 +164,11 @@ struct Files {
 
 tools::Command& add_info(tools::Command& program, Files& files) {
   tools::Command& info =
-      program.add_command("info", "Shows what is in a safetensors file or a checkpoint.",
+      program.add_command("info", "Shows what is in a safetensors file, a checkpoint or a run.",
                           "fast-model info run/mean-model.safetensors");
-  tools::offer(info.add_option("file", files.from, "a safetensors file or a checkpoint's directory")
+  tools::offer(info.add_option("file", files.from,
+                               "a safetensors file, a checkpoint's directory, or a run's: its "
+                               "mean-model.safetensors or else its newest checkpoint")
                    ->required(),
                {"<file>"});
   return info;
@@ -152,12 +177,13 @@ tools::Command& add_info(tools::Command& program, Files& files) {
 tools::Command& add_export(tools::Command& program, Files& files) {
   tools::Command& exported =
       program.add_command("export", "Writes a model for use elsewhere, as ONNX or safetensors.");
-  tools::offer(exported
-                   .add_option("file", files.from,
-                               "a safetensors file (mean-model.safetensors) or a checkpoint, of "
-                               "which the workers' mean is taken")
-                   ->required(),
-               {"<file>"});
+  tools::offer(
+      exported
+          .add_option("file", files.from,
+                      "a safetensors file, a run's directory, as for info, or a checkpoint, "
+                      "of which the workers' mean is taken")
+          ->required(),
+      {"<file>"});
   exported.begin_group("Export", "fast-model export run/mean-model.safetensors --to lenet.onnx");
   tools::offer(
       exported.add_option("--to", files.to, "the file to write: .onnx or .safetensors")->required(),
@@ -189,5 +215,5 @@ int main(int argc, char** argv) try {
   return run(argc, argv);
 } catch (const std::exception& error) {
   fmt::print(stderr, "fast-model: {}\n", message_of(error));
-  return 1;
+  return tools::status_of(error);
 }

@@ -79,11 +79,33 @@ def test_no_note():
     check(b"Relu" in pathlib.Path("bare.onnx").read_bytes(), "the tensors of a perceptron")
 
 
+def said(*words, status=0):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=50)
+    check(done.returncode == status, f"{words}: status {done.returncode}: {done.stderr}")
+    return done.stderr if status else done.stdout
+
+
+def test_run():
+    """A run's directory is its mean model or, without one, its newest checkpoint."""
+    model = said(MODEL, "info", "run/mean-model.safetensors")
+    check(said(MODEL, "info", "run") == "run/mean-model.safetensors\n" + model, "the mean model of a run")
+    exported = said(MODEL, "export", "run", "--to", "model.onnx")
+    size = pathlib.Path("model.onnx").stat().st_size
+    check(exported == f"model.onnx: silu.toml, {size} bytes\n", f"what export says: {exported}")
+    pathlib.Path("early").mkdir()
+    pathlib.Path("early/checkpoints").symlink_to(pathlib.Path("run/checkpoints").resolve())
+    newest = said(MODEL, "info", "run/checkpoints").split("\n")[1:]
+    check(said(MODEL, "info", "early").split("\n")[1:] == newest, "the newest checkpoint of a run")
+    onnx = said(MODEL, "info", "model.onnx", status=1)
+    check("is not a safetensors file: it looks like ONNX" in onnx and onnx.count("\n") == 1, f"an ONNX file: {onnx}")
+
+
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     train()
     test_onnx()
     test_safetensors()
     test_no_note()
+    test_run()
     os.chdir("/")
 sys.exit(1 if failures else 0)

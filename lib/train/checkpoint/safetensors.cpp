@@ -195,6 +195,13 @@ void check_coverage(const HeaderReader& reader, const SafetensorsHeader& header,
                 file_bytes - header.data_offset_bytes);
 }
 
+/// A version of less than 128 as field 1, and a name or the graph as the next one.
+bool begins_as_onnx(std::span<const std::byte> beginning) {
+  const auto byte = [&](std::size_t at) { return std::to_integer<int>(beginning[at]); };
+  constexpr int version = 0x08, name = 0x12, graph = 0x3a;
+  return byte(0) == version && byte(1) < 0x80 && (byte(2) == name || byte(2) == graph);
+}
+
 }  // namespace
 
 SafetensorsHeader parse_safetensors(std::span<const std::byte> beginning, std::uint64_t file_bytes,
@@ -203,8 +210,11 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> beginning, std::u
   reader.demand(beginning.size() >= length_bytes && beginning.size() <= file_bytes,
                 "it has {} bytes, not even a header's length", beginning.size());
   const std::uint64_t length = from_little_endian(beginning.data());
-  reader.demand(length <= most_header_bytes && length <= file_bytes - length_bytes &&
-                    length <= beginning.size() - length_bytes,
+  require(length <= most_header_bytes || !begins_as_onnx(beginning), ErrorKind::data,
+          "{} is not a safetensors file: it looks like ONNX; give the file that it was made from",
+          file);
+  reader.demand(length <= most_header_bytes, "it does not begin with the length of a header");
+  reader.demand(length <= file_bytes - length_bytes && length <= beginning.size() - length_bytes,
                 "its header is to have {} bytes, the file has {}", length, file_bytes);
   const SortedJson json =
       reader.parse({reinterpret_cast<const char*>(beginning.data()) + length_bytes, length});
