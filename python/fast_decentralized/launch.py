@@ -23,6 +23,13 @@ OF_LAUNCHERS = ("PMI_", "PMIX_", "MPI_LOCAL", "HYDI", "FASTRUN", "OMPI_")
 OF_USERS = ("OMPI_MCA_", "OMPI_ALLOW_")
 
 
+_is_preparing = False
+
+
+class _Unguarded(RuntimeError):
+    """A script without if __name__ == "__main__":."""
+
+
 def _plain(values: dict[str, Any]) -> types.SimpleNamespace:
     return types.SimpleNamespace(**values)
 
@@ -44,6 +51,9 @@ def spawn(workers: int, function: Callable[..., Any], *arguments: Any, launcher:
     a script guards its own start by ``if __name__ == "__main__":``. Raises RuntimeError with the traceback of
     the first rank that raised.
     """
+    if _is_preparing:
+        raise _Unguarded('spawn: each new worker runs this script, and its call of spawn(), again; put the call under  '
+                         'if __name__ == "__main__":')
     if workers < 1:
         raise _core.ArgumentError(f"spawn: {workers} workers were requested, at least 1 is required")
     program = shutil.which(launcher or "mpiexec")
@@ -70,6 +80,16 @@ def _result(file: pathlib.Path) -> Any:
     return pickle.loads(file.read_bytes()) if file.exists() else None
 
 
+def _prepare(main: dict[str, Any]) -> None:
+    """Runs the script whose function a rank of spawn() is to call."""
+    global _is_preparing
+    _is_preparing = True
+    try:
+        multiprocessing.spawn.prepare(main)
+    finally:
+        _is_preparing = False
+
+
 def _run(folder: str) -> None:
     """A rank of spawn()."""
     from . import runtime
@@ -78,11 +98,15 @@ def _run(folder: str) -> None:
     rank = runtime.rank()
     try:
         with open(place / "task", "rb") as file:
-            multiprocessing.spawn.prepare(pickle.load(file))
+            _prepare(pickle.load(file))
             function, arguments = pickle.load(file)
         result = function(*arguments)
         (place / f"writing-{rank}").write_bytes(pickle.dumps(result))
         (place / f"writing-{rank}").rename(place / f"result-{rank}")
+    except _Unguarded as error:
+        (place / f"error-{rank:06}").write_text(str(error))
+        runtime.end_quietly()
+        raise
     except BaseException as error:
         if not runtime.is_reported_elsewhere(error):
             (place / f"error-{rank:06}").write_text(f"worker {rank}: {traceback.format_exc()}")

@@ -55,6 +55,22 @@ class Round:
             self._worker.end_round(self.loss, self.learning_rate)
 
 
+class _OfRound:
+    """What a Round has, and users set at its Worker."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._text = (f"Worker has no attribute {name!r}; a round has it:  with worker.round() as r:  and within it  "
+                      f"r.{name} = {name}")
+
+    def __get__(self, worker: Worker | None, owner: type | None = None) -> Any:
+        if worker is None:
+            return self
+        raise AttributeError(self._text)
+
+    def __set__(self, worker: Worker, value: Any) -> NoReturn:
+        raise AttributeError(self._text)
+
+
 class Worker:
     """One worker of a decentralized training run. The constructor is collective.
 
@@ -86,6 +102,9 @@ class Worker:
     Further keyword arguments are the options of the C++ library, below. Errors are ``fast.Error`` and its
     subclasses, with the text of the C++ library. A worker is used by one thread.
     """
+
+    loss = _OfRound()
+    learning_rate = _OfRound()
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
                  buffers: Iterable[str] = (), participates: Callable[[str], bool] | None = None, observer: Any = None,

@@ -156,6 +156,17 @@ class PythonWorker {
 template <auto function>
 constexpr auto call = [](PythonWorker& worker) { return (worker.get().*function)(); };
 
+/// "WorkerStats(rounds=3, step_s=0.25)": all fields, in the order of the class.
+std::string described(nb::handle self) {
+  std::string fields;
+  for (const nb::handle each : self.type().attr("__dict__")) {
+    const auto name = nb::cast<std::string>(each);
+    if (name.starts_with("_")) continue;
+    fields += (fields.empty() ? "" : ", ") + name + "=" + nb::repr(self.attr(each)).c_str();
+  }
+  return nb::cast<std::string>(self.type().attr("__name__")) + "(" + fields + ")";
+}
+
 void bind_stats(nb::module_& module) {
   nb::class_<WorkerStats>(module, "WorkerStats", "What a worker has done and where its time went.")
       .def_ro("rounds", &WorkerStats::rounds)
@@ -180,11 +191,13 @@ void bind_stats(nb::module_& module) {
       .def_ro("messages_held", &WorkerStats::messages_held)
       .def_ro("bytes_sent", &WorkerStats::bytes_sent, "Payload bytes times readers.")
       .def_ro("mean_drift_weight", &WorkerStats::mean_drift_weight,
-              "Bound on how far lost neighbors have moved the mean.");
+              "Bound on how far lost neighbors have moved the mean.")
+      .def("__repr__", &described);
   nb::class_<Departures>(module, "Departures", "Workers that take no part in training any more.")
       .def_ro("finished", &Departures::finished)
       .def_ro("lost", &Departures::lost)
-      .def_ro("left", &Departures::left);
+      .def_ro("left", &Departures::left)
+      .def("__repr__", &described);
 }
 
 }  // namespace

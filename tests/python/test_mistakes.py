@@ -30,6 +30,18 @@ def test_the_end_of_no_round_is_refused():
         fast.local.run(2, lambda: fast.Worker(numbers(), deadline=20).end_round())
 
 
+@pytest.mark.parametrize("name", ["loss", "learning_rate"])
+def test_what_belongs_to_a_round_is_no_attribute_of_its_worker(name):
+    def work():
+        worker = fast.Worker(numbers(), deadline=20)
+        with worker.round():
+            with pytest.raises(AttributeError, match=f"r.{name} = "):
+                setattr(worker, name, 0.5)
+        assert not hasattr(worker, name)
+
+    fast.local.run(1, work)
+
+
 def test_a_round_that_is_not_entered_is_told():
     def work():
         worker = fast.Worker(numbers(), deadline=20)

@@ -1,4 +1,7 @@
 """Workers as processes, from Python."""
+import subprocess
+import sys
+
 import fast_decentralized as fast
 import numpy as np
 import pytest
@@ -35,3 +38,20 @@ def test_no_workers_and_no_launcher_are_refused():
         fast.spawn(0, average, 0.0)
     with pytest.raises(fast.ResourceError, match="no_such is not in the path"):
         fast.spawn(1, average, 0.0, launcher="no_such")
+
+
+def test_a_script_that_does_not_guard_its_start_is_told_in_one_line(tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text("import fast_decentralized as fast\n\n\ndef work():\n    return fast.rank()\n\n\nfast.spawn(2, work)\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1, done.stderr
+    last = done.stderr.rstrip().split("\n")[-1]
+    assert last.startswith("RuntimeError: spawn: ") and 'if __name__ == "__main__":' in last, done.stderr
+
+
+def test_counters_are_printed_with_their_names():
+    results = fast.local.run(1, lambda: fast.Worker({"x": np.zeros(3)}, deadline=30).stats)
+    text = repr(results[0])
+    assert text.startswith("WorkerStats(rounds=0, step_s=0.0, wait_s=") and "mean_drift_weight=0.0)" in text
+    assert f"ages={[0] * 16}" in text
