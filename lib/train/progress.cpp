@@ -30,13 +30,16 @@ std::string head(const ProgressState& s) {
   return fmt::format("epoch {}/{}", std::min(s.epoch + 1, s.epochs), s.epochs);
 }
 
-std::string tail(const ProgressState& s) {
+std::string accuracy_text(const ProgressState::Accuracy& a, bool with_note) {
+  const bool has_note = with_note && !a.note.empty();
+  return fmt::format("{} {}{}{}{}", a.samples, a.name, a.name.empty() ? "" : " ",
+                     measure_text(a.form, a.part), has_note ? " (" + a.note + ")" : "");
+}
+
+std::string tail(const ProgressState& s, bool with_note) {
   std::string text = fmt::format("{}/{} | loss {}", s.round, s.rounds,
                                  s.loss ? fmt::format("{:.4f}", *s.loss) : "-");
-  if (s.accuracy)
-    text += fmt::format(" | {} {}{}{}", s.accuracy->samples, s.accuracy->name,
-                        s.accuracy->name.empty() ? "" : " ",
-                        measure_text(s.accuracy->form, s.accuracy->part));
+  if (s.accuracy) text += " | " + accuracy_text(*s.accuracy, with_note);
   text += fmt::format(" | {:.0f} samples/s", s.samples_per_second);
   const double done = fraction(s.epoch * s.rounds + s.round, s.epochs * s.rounds);
   if (done > 0) text += fmt::format(" | {} left", time_text(s.elapsed_s * (1 - done) / done));
@@ -71,8 +74,11 @@ ProgressStyle style_for(std::FILE* out) {
 }  // namespace
 
 std::string progress_bar(const ProgressState& state, std::size_t width) {
-  const std::string before = head(state), after = tail(state);
-  const std::size_t taken = before.size() + after.size() + 4;  // " [" and "] "
+  constexpr std::size_t brackets = 4;  // " [" and "] "
+  const std::string before = head(state);
+  std::string after = tail(state, true);
+  if (before.size() + after.size() + brackets + narrowest_bar > width) after = tail(state, false);
+  const std::size_t taken = before.size() + after.size() + brackets;
   const std::size_t length =
       std::clamp(width > taken ? width - taken : 0, narrowest_bar, widest_bar);
   const auto filled =
@@ -83,7 +89,9 @@ std::string progress_bar(const ProgressState& state, std::size_t width) {
   return fmt::format("{} [{}] {}", before, bar, after).substr(0, width);
 }
 
-std::string progress_line(const ProgressState& state) { return head(state) + " | " + tail(state); }
+std::string progress_line(const ProgressState& state) {
+  return head(state) + " | " + tail(state, true);
+}
 
 Progress::Progress(std::FILE* out, ProgressStyle style)
     : out_(out), style_(style == ProgressStyle::automatic ? style_for(out) : style) {}

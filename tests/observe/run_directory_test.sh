@@ -14,6 +14,7 @@ count() { grep -c "$1" "$2" || true; }
 expect "a named run" 0 "run directory: runs/" "data       " "1200 samples to train on" "the 1200 test samples" \
   "mlp, 203530 parameters" "64 on each worker, 192 in all" "sgd, momentum 0.9" "epoch 2/2 | " "test accuracy" -- \
   "$mpiexec" -n 3 "$train" "${small[@]}" --run-name auto --progress lines
+cp "$directory/output" named
 [[ $(count '^  topology ' "$directory/output") -eq 1 ]] || tell_failure "a named run: the tables repeat themselves"
 [[ $(count 'run directory' "$directory/output") -eq 1 ]] || tell_failure "a named run: the name is there more than once"
 expect "another one" 0 "test accuracy" -- "$mpiexec" -n 3 "$train" "${small[@]}" --run-name auto --progress none
@@ -30,14 +31,20 @@ for rank in 0 1 2; do
   grep -q '^{"kind":"end".*"state":"finished"' "$run/metrics/$rank.jsonl" || tell_failure "rank $rank has no state at its end"
   [[ $(count " rank $rank info: epoch [12] ended in round" "$run/logs/$rank.log") -eq 2 ]] || tell_failure "log of rank $rank"
 done
+# The last line of an epoch has what was measured after it.
+for epoch in 1 2; do
+  accuracy=$(grep '^{"kind":"epoch"' "$run/metrics/0.jsonl" | sed -n "${epoch}s/.*\"test_accuracy\":\([0-9.e-]*\).*/\1/p")
+  text=$(LC_ALL=C awk "BEGIN { printf \"| test %.2f %% (worker 0's part) |\", 100 * $accuracy }")
+  grep -F "epoch $epoch/2 | 6/6 |" named | grep -qF "$text" || tell_failure "the line of epoch $epoch has no \"$text\": $(grep ^epoch named)"
+done
 [[ $(wc -l <"$run/metrics.jsonl") -eq $(cat "$run"/metrics/*.jsonl | wc -l) ]] || tell_failure "not all metrics are merged"
 grep -q "^out = \"$run\"" "$run/config.toml" || tell_failure "config.toml names another directory"
-expect "two names" 1 "leave one out" -- "$mpiexec" -n 2 "$train" "${small[@]}" --run-name auto --out x
-expect "a name that is taken" 1 "holds a run already (metrics/0.jsonl)" -- \
+expect "two names" 2 "leave one out" -- "$mpiexec" -n 2 "$train" "${small[@]}" --run-name auto --out x
+expect "a name that is taken" 2 "holds a run already (metrics/0.jsonl)" -- \
   "$mpiexec" -n 2 "$train" "${small[@]}" --run-name "$(basename "$run")"
 expect "a directory for logs that is a file" 1 "log: " "out/logs" -- \
   bash -c 'mkdir out && touch out/logs && exec "$@"' bash "$mpiexec" -n 2 "$train" "${small[@]}" --out out
-expect "a level without a log" 1 "--log-level" "add --out" -- "$mpiexec" -n 2 "$train" "${small[@]}" --log-level debug
+expect "a level without a log" 2 "--log-level" "add --out" -- "$mpiexec" -n 2 "$train" "${small[@]}" --log-level debug
 expect "a bar under mpiexec" 0 "] 18/18 | loss" -- "$mpiexec" -n 1 "$train" "${small[@]}" --progress bar
 expect "lines under fastrun" 0 "epoch 2/2 | 18/18 | loss" -- "$fastrun" -n 1 "$train" "${small[@]}"
 

@@ -49,6 +49,17 @@ TEST_CASE("a bar fits every width") {
   CHECK_THAT(progress_bar(halfway, 79), ContainsSubstring("0:50 left"));
 }
 
+TEST_CASE("what is said of an accuracy follows it, and a narrow bar leaves it out") {
+  ProgressState state = halfway;
+  state.accuracy = {.samples = "test", .part = 0.5};
+  CHECK_THAT(progress_line(state), ContainsSubstring("| test 50.00 % | 12346 samples/s"));
+  state.accuracy->note = "epoch 1";
+  CHECK_THAT(progress_line(state), ContainsSubstring("| test 50.00 % (epoch 1) | 12346 samples/s"));
+  CHECK_THAT(progress_bar(state, 200), ContainsSubstring("(epoch 1)"));
+  const std::string narrow = progress_bar(state, progress_line(state).size());
+  CHECK_THAT(narrow, !ContainsSubstring("(") && ContainsSubstring("0:50 left"));
+}
+
 TEST_CASE("odd states are still printed") {
   CHECK_THAT(progress_line({}), StartsWith("epoch 0/0 | 0/0"));
   ProgressState state = halfway;

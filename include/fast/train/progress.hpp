@@ -18,6 +18,7 @@ struct ProgressState {
     double part = 0;           ///< of the samples; for another measure, its value
     Measure::Form form = Measure::Form::share;
     std::string name = {};  ///< of another measure than the accuracy
+    std::string note = {};  ///< "epoch 2": what is to be said of it; a narrow bar leaves it out
   };
   std::size_t epoch = 0;           ///< epochs finished before the current one
   std::size_t epochs = 0;          ///< of the run
@@ -30,7 +31,7 @@ struct ProgressState {
 };
 
 /// "epoch 2/5 [=====>    ] 120/234 | loss 0.4312 | 12345 samples/s | 0:21 left", at most `width`
-/// characters long: the bar shrinks first, then the end is cut off.
+/// characters long: the bar shrinks first, then the note goes, then the end is cut off.
 std::string progress_bar(const ProgressState& state, std::size_t width);
 
 /// The same without a bar, for logs.

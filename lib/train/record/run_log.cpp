@@ -63,17 +63,24 @@ void RunLog::begin_epoch() {
 }
 
 void RunLog::show(ProgressState state, double rate, double samples) {
+  const auto epoch = static_cast<int>(state.epoch);
   state.accuracy = accuracy_;
-  if (progress_) progress_->update(state);
-  const RunFigures figures{round(), static_cast<int>(state.epoch) + 1, samples,
-                           replica_.step().reduce_s()};
+  if (accuracy_ && measured_in_ != epoch) {
+    std::string& note = state.accuracy->note;
+    note += fmt::format("{}epoch {}", note.empty() ? "" : ", ", measured_in_ + 1);
+  }
+  if (state.round == state.rounds) {
+    closing_ = state;
+  } else if (progress_) {
+    progress_->update(state);
+  }
+  const RunFigures figures{round(), epoch + 1, samples, replica_.step().reduce_s()};
   if (metrics_ && metrics_->after_round(figures)) note(progress_line(state), LogLevel::debug);
   if (!events_.wanted() || Clock::now() - told_ < between_scalars) return;
   told_ = Clock::now();
   if (state.loss) events_.scalar("train/loss", *state.loss, round());
   events_.scalar("train/learning_rate", rate, round());
-  events_.scalar("train/samples_per_second", state.samples_per_second / plan_.group.size(),
-                 round());
+  events_.scalar("train/samples_per_second", samples / state.elapsed_s, round());
 }
 
 void RunLog::finish() {
@@ -85,16 +92,34 @@ void RunLog::note(const std::string& text, LogLevel level) const {
 }
 
 /// On this worker's part of the test samples.
-Score RunLog::test(const AlignedBuffer& mean_model) {
+Score RunLog::test(const AlignedBuffer& mean_model, int epoch) {
   const data::Dataset part = part_of(plan_.data.test, plan_.group.rank(), plan_.schedule.workers());
   const Score mean = score_of(evaluator_.of(mean_model, part), part.size());
-  if (mean.samples > 0) accuracy_ = mean.shown("test");
+  if (mean.samples == 0) return mean;
+  ProgressState::Accuracy shown = mean.shown("test");
+  if (part.size() < plan_.data.test.size())
+    shown.note = fmt::format("worker {}'s part", plan_.group.rank());
+  note_accuracy(std::move(shown), epoch);
   return mean;
+}
+
+void RunLog::note_accuracy(ProgressState::Accuracy accuracy, int epoch) {
+  accuracy_ = std::move(accuracy);
+  measured_in_ = epoch;
+}
+
+/// The epoch's last round, with what was measured after it.
+void RunLog::close_epoch() {
+  if (closing_ && progress_) {
+    closing_->accuracy = accuracy_;
+    progress_->update(*closing_);
+  }
+  closing_.reset();
 }
 
 void RunLog::evaluate(const Trained& trained) {
   if (is_silent()) return;
-  std::vector<Metric> line = tell_results(trained, test(replica_.current_model()));
+  std::vector<Metric> line = tell_results(trained, test(replica_.current_model(), trained.epoch));
   if (metrics_) metrics_->add("evaluation", std::move(line));
 }
 
@@ -105,13 +130,14 @@ void RunLog::end_rounds() {
 void RunLog::end_epoch(const Trained& trained, const std::optional<Score>& validated) {
   if (is_silent()) return;
   const AlignedBuffer mean_model = replica_.current_model();
-  const Score mean = test(mean_model);
+  const Score mean = test(mean_model, trained.epoch);
   std::vector<Metric> line = tell_results(trained, mean);
   if (validated) {
-    accuracy_ = validated->shown("validation");
+    note_accuracy(validated->shown("validation"), trained.epoch);
     for (const auto& [name, value] : validated->results())
       events_.scalar("validation/mean_model_" + name, value, round());
   }
+  close_epoch();
   note(fmt::format("epoch {} ended in round {}: loss {}, {}", trained.epoch + 1, round(),
                    trained.loss ? fmt::format("{:.4f}", *trained.loss) : "-", result_text()));
   if (metrics_) {

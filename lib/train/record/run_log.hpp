@@ -45,7 +45,8 @@ class RunLog {
   /// Prints the overview where progress is wanted.
   void start(Beginning how);
   void begin_epoch();
-  /// After a round. `samples`: that this worker has trained on since this program began.
+  /// After a round. `samples`: that this worker has trained on since this program began. After the
+  /// last round of an epoch, end_epoch() shows the state, with what it measures.
   void show(ProgressState state, double rate, double samples);
   /// Ends the progress bar.
   void finish();
@@ -63,7 +64,9 @@ class RunLog {
  private:
   std::int64_t round() const { return position_.own_rounds(); }
   void warn_of_incomplete_samples() const;
-  Score test(const AlignedBuffer& mean_model);
+  Score test(const AlignedBuffer& mean_model, int epoch);
+  void note_accuracy(ProgressState::Accuracy accuracy, int epoch);
+  void close_epoch();
   void tell_values(const AlignedBuffer& mean_model, int epoch) const;
   void note(const std::string& text, LogLevel level = LogLevel::info) const;
   std::string result_text() const;
@@ -78,6 +81,8 @@ class RunLog {
   std::optional<Progress> progress_;
   RunEvents events_;
   std::optional<ProgressState::Accuracy> accuracy_;  ///< the latest
+  int measured_in_ = 0;                              ///< the epoch, from 0 on
+  std::optional<ProgressState> closing_;             ///< of an epoch's last round; to be shown
   Clock::time_point epoch_began_ = Clock::now(), told_{};
 };
 
