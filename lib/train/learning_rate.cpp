@@ -6,8 +6,10 @@
 
 namespace fast::train {
 
+double LearningRate::warmup_of(double epochs) const { return std::min(warmup_epochs, epochs / 4); }
+
 double LearningRate::at(double epochs_done, double epochs) const {
-  const double warmup = std::min(warmup_epochs, epochs / 4);
+  const double warmup = warmup_of(epochs);
   if (epochs_done < warmup) return base * epochs_done / warmup;
   const double done = (epochs_done - warmup) / (epochs - warmup);
   switch (schedule) {
@@ -21,12 +23,13 @@ double LearningRate::at(double epochs_done, double epochs) const {
   return base;
 }
 
-std::string describe(const LearningRate& rate) {
+std::string describe(const LearningRate& rate, double epochs) {
   constexpr const char* schedules[] = {"constant", "step", "cosine"};
   std::string text = fmt::format("{}, {}", rate.base, schedules[static_cast<int>(rate.schedule)]);
-  if (rate.warmup_epochs > 0) {
-    text += fmt::format(", warm-up of {} epoch{}", rate.warmup_epochs,
-                        rate.warmup_epochs == 1 ? "" : "s");
+  const double warmup = rate.warmup_of(epochs);
+  if (warmup > 0) {
+    text += fmt::format(", warm-up of {} epoch{}{}", warmup, warmup == 1 ? "" : "s",
+                        warmup < rate.warmup_epochs ? " (a quarter of the run)" : "");
   }
   return text;
 }

@@ -27,7 +27,8 @@ std::vector<Row> training_rows(const TrainingOverview& training, int workers) {
                     : fmt::format("{} in all, {}", all, training.balance)},
       {"optimizer", training.optimizer},
       {"learning rate", training.learning_rate},
-      {"epochs", fmt::format("{} of {} rounds", training.epochs, training.epoch_rounds)},
+      {"epochs", fmt::format("{}{} of {} rounds", training.epochs,
+                             training.epochs == 1 ? "" : ", each", training.epoch_rounds)},
       {"seed", fmt::format("{}", training.seed)},
   };
   std::erase_if(rows, [](const Row& row) { return row.second.empty(); });
@@ -61,27 +62,38 @@ std::string share_of_devices(const std::vector<std::string>& devices) {
   return text;
 }
 
+/// What is read from neighbors, and how.
+std::vector<Row> averaging_rows(const Overview& o) {
+  std::vector<Row> rows = {{"topology", o.topology}};
+  if (!o.unconnected.empty()) rows.emplace_back("connected", "no: " + o.unconnected);
+  if (std::isfinite(o.spectrum.gap)) {
+    rows.emplace_back(
+        "spectral gap",
+        fmt::format("{}{:.4g}", o.spectrum.converged ? "" : "at most ", o.spectrum.gap));
+  }
+  rows.insert(rows.end(), {{"exchange", o.exchange},
+                           {"algorithm", o.algorithm},
+                           {"codec", o.codec},
+                           {"staleness", o.staleness}});
+  if (o.placement) rows.push_back(placement_row(*o.placement));
+  if (o.awc_stability) {
+    rows.emplace_back("stable for", fmt::format("learning rate x curvature < {:.3g} (momentum {})",
+                                                *o.awc_stability, o.momentum));
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string Overview::to_table() const {
   std::vector<Row> rows = {{"workers", hosts == 1 ? fmt::format("{}", workers)
-                                                  : fmt::format("{} on {} hosts", workers, hosts)},
-                           {"topology", topology},
-                           {"exchange", exchange},
-                           {"algorithm", algorithm},
-                           {"codec", codec},
-                           {"staleness", staleness}};
-  if (std::isfinite(spectrum.gap)) {
-    rows.insert(rows.begin() + 2,
-                {"spectral gap",
-                 fmt::format("{}{:.4g}", spectrum.converged ? "" : "at most ", spectrum.gap)});
-  }
-  if (!unconnected.empty()) rows.insert(rows.begin() + 2, {"connected", "no: " + unconnected});
-  if (!devices.empty()) rows.insert(rows.begin() + 1, {"devices", share_of_devices(devices)});
-  if (placement) rows.push_back(placement_row(*placement));
-  if (awc_stability) {
-    rows.emplace_back("stable for", fmt::format("learning rate x curvature < {:.3g} (momentum {})",
-                                                *awc_stability, momentum));
+                                                  : fmt::format("{} on {} hosts", workers, hosts)}};
+  if (!devices.empty()) rows.emplace_back("devices", share_of_devices(devices));
+  if (all_reduces(exchange)) {
+    rows.emplace_back("exchange", exchange);
+  } else {
+    const std::vector<Row> averaging = averaging_rows(*this);
+    rows.insert(rows.end(), averaging.begin(), averaging.end());
   }
   if (training) {
     const std::vector<Row> first = training_rows(*training, workers);

@@ -2,6 +2,7 @@
 
 #include <fast/core/error.hpp>
 #include <fast/topology/parts.hpp>
+#include <fast/train/overview.hpp>
 #include <fast/train/summary.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,11 @@ std::string size_text(double bytes) {
   for (; bytes >= 1000 && unit < 3; ++unit) bytes /= 1000;
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, units[unit]);
 }
+
+struct Figure {
+  std::string name, text;
+  bool of_neighbors = false;  ///< an all-reduce has none
+};
 
 }  // namespace
 
@@ -85,28 +91,33 @@ std::string Summary::table(bool with_run) const {
     rows.emplace_back(name + ", mean model", measure_text(measure.form, measure.mean_model));
     rows.emplace_back(name + ", worst worker", measure_text(measure.form, measure.worst_worker));
   }
-  const std::vector<std::pair<std::string, std::string>> figures = {
-      {"consensus distance", fmt::format("{:.4g}", consensus_distance)},
+  const std::vector<Figure> figures = {
+      {"consensus distance", fmt::format("{:.4g}", consensus_distance), true},
       {"samples per second", fmt::format("{:.0f}", samples_per_second)},
       {"time waiting", percent(wait_fraction)},
-      {"time publishing", percent(publish_fraction)},
-      {"time mixing", percent(mix_fraction)},
-      {"fresh neighbor reads", percent(fresh_fraction)},
-      {"messages sent", percent(sent_fraction)},
+      {"time publishing", percent(publish_fraction), true},
+      {"time mixing", percent(mix_fraction), true},
+      {"fresh neighbor reads", percent(fresh_fraction), true},
+      {"messages sent", percent(sent_fraction), true},
       {"sent per worker and round", size_text(bytes_sent_per_worker_per_round)},
       {"rounds", fmt::format("{}", rounds)},
-      {"closing rounds", fmt::format("{}", closing_rounds)},
+      {"closing rounds", fmt::format("{}", closing_rounds), true},
       {"epochs", fmt::format("{}", epochs)},
   };
-  rows.insert(rows.end(), figures.begin(), figures.end());
-  if (with_run) {
-    rows.insert(rows.end(), {{"workers", fmt::format("{}", workers)},
-                             {"topology", topology},
-                             {"spectral gap", fmt::format("{:.4g}", spectral_gap)},
-                             {"exchange", exchange},
-                             {"algorithm", algorithm},
-                             {"codec", codec},
-                             {"staleness", staleness}});
+  const std::vector<Figure> run = {
+      {"workers", fmt::format("{}", workers)},
+      {"topology", topology, true},
+      {"spectral gap", fmt::format("{:.4g}", spectral_gap), true},
+      {"exchange", exchange},
+      {"algorithm", algorithm, true},
+      {"codec", codec, true},
+      {"staleness", staleness, true},
+  };
+  for (const auto* some : {&figures, &run}) {
+    if (some == &run && !with_run) continue;
+    for (const Figure& figure : *some)
+      if (!figure.of_neighbors || !all_reduces(exchange))
+        rows.emplace_back(figure.name, figure.text);
   }
   rows.emplace_back("seconds", fmt::format("{:.1f}", seconds));
   std::string table;

@@ -12,6 +12,9 @@ TEST_CASE("a learning rate is described with its schedule and warm-up") {
   rate.schedule = LearningRate::Schedule::cosine;
   rate.warmup_epochs = 1;
   CHECK(describe(rate) == "0.05, cosine, warm-up of 1 epoch");
+  CHECK(describe(rate, 4) == "0.05, cosine, warm-up of 1 epoch");
+  CHECK(describe(rate, 2) == "0.05, cosine, warm-up of 0.5 epochs (a quarter of the run)");
+  CHECK(rate.at(0.25, 2) == 0.5 * rate.base);  // in the middle of the warm-up
   rate.schedule = LearningRate::Schedule::step;
   rate.warmup_epochs = 2.5;
   CHECK(describe(rate) == "0.05, step, warm-up of 2.5 epochs");

@@ -125,6 +125,22 @@ TEST_CASE("the table says for which steps awc is stable and calls a bound a boun
   CHECK_THAT(overview.to_table(), ContainsSubstring("at most 0.4"));
 }
 
+TEST_CASE("the table of an all-reduce has no rows about neighbors") {
+  Overview overview;
+  overview.topology = "ring";
+  overview.algorithm = "awc";
+  overview.codec = "identity";
+  overview.staleness = "0";
+  overview.spectrum.gap = 0.5;
+  overview.workers = 4;
+  overview.exchange = "shared";
+  CHECK_THAT(overview.to_table(), ContainsSubstring("topology") && ContainsSubstring("spectral"));
+  overview.exchange = "allreduce";
+  CHECK(overview.to_table() ==
+        "  workers                       4\n"
+        "  exchange                      allreduce\n");
+}
+
 TEST_CASE("the table says first what is trained, where that is known") {
   Overview overview;
   overview.workers = 4;
@@ -146,7 +162,9 @@ TEST_CASE("the table says first what is trained, where that is known") {
                         "  batch                         64 on each worker, 256 in all\n"
                         "  optimizer                     sgd\n"
                         "  learning rate                 0.05, constant\n"
-                        "  epochs                        5 of 234 rounds\n"
+                        "  epochs                        5, each of 234 rounds\n"
                         "  seed                          7\n"
                         "  workers                       4\n"));
+  overview.training->epochs = 1;
+  CHECK_THAT(overview.to_table(), ContainsSubstring("  epochs                        1 of 234 "));
 }

@@ -102,6 +102,17 @@ TEST_CASE("a table of results repeats nothing of the opening table") {
   CHECK(std::count(table.begin(), table.end(), '\n') == 14);
 }
 
+TEST_CASE("the results of an all-reduce have no rows about neighbors") {
+  train::Summary summary = example();
+  summary.exchange = "allreduce";
+  for (const std::string& table : {summary.to_table(), summary.results_table()}) {
+    for (const char* row : {"consensus", "time publishing", "time mixing", "fresh", "messages",
+                            "closing", "topology", "spectral", "algorithm", "codec", "staleness"})
+      CHECK_THAT(table, !ContainsSubstring(std::string("\n  ") + row));
+    CHECK_THAT(table, ContainsSubstring("\n  time waiting") && ContainsSubstring("\n  sent per"));
+  }
+}
+
 TEST_CASE("a summary names the parts that deaths have cut the workers into") {
   train::Summary summary = example();
   summary.lost = {1, 3};

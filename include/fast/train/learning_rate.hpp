@@ -1,6 +1,7 @@
 // Learning rates over a run.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -18,12 +19,15 @@ struct LearningRate {
   Schedule schedule = Schedule::constant;
   double warmup_epochs = 0;  ///< of a linear rise from 0; at most a quarter of the run counts
 
+  /// That counts in a run of so many epochs.
+  double warmup_of(double epochs) const;
   /// After `epochs_done` of `epochs`; fractions of epochs count.
   double at(double epochs_done, double epochs) const;
 };
 
-/// "0.05, cosine, warm-up of 1 epoch"
-std::string describe(const LearningRate& rate);
+/// "0.05, cosine, warm-up of 1 epoch": in a run of so many epochs.
+std::string describe(const LearningRate& rate,
+                     double epochs = std::numeric_limits<double>::infinity());
 
 /// "constant", "step" or "cosine". Throws Error(argument) with the choices on another name.
 LearningRate::Schedule learning_rate_schedule(std::string_view name);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fast::train {
@@ -39,9 +40,12 @@ struct Overview {
   std::optional<double> awc_stability;  ///< awc_stability_factor(), when it is known
   double momentum = 0;                  ///< of the optimizer, for awc_stability
 
-  /// Two columns, one row for each field.
+  /// Two columns, one row for each field. An all-reduce has no rows about neighbors.
   std::string to_table() const;
 };
+
+/// Whether that is the exchange of a run that averages gradients over all workers.
+inline bool all_reduces(std::string_view exchange) { return exchange == "allreduce"; }
 
 /// The schedule in terms of ranks. On several hosts place() places the ranks unless `may_move` is
 /// false; `overview` gets the numbers of edges between hosts before and after. host_of_rank as in
