@@ -48,5 +48,8 @@ paused "a worker is back before all have finished" 2 1.5 0 --slow 1:6,2:6
 paused "the others end without the first worker, which then returns" 0 6 2 --slow 0:6
 grep -q "lost workers  *0" "$directory/output" || tell_failure "the table does not name the lost worker"
 grep -q "rounds  *100" "$directory/output" || tell_failure "the table is not that of a whole run"
+# A worker takes 100 batches of 20. Two of the three made all rounds.
+samples=$(awk '/^  samples per second/ { speed = $NF } /^  seconds/ { print int(speed * $NF) }' "$directory/output")
+((samples > 3000)) || tell_failure "the speed is that of $samples samples in all"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

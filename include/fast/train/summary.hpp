@@ -25,9 +25,11 @@ struct Summary {
   std::vector<TestMeasure> measures;
   double test_accuracy_mean_model = 0;
   double test_accuracy_worst_worker = 0;
-  double test_loss_mean_model = 0;             ///< per sample that can be read
-  double consensus_distance = 0;               ///< sqrt(mean_i ‖x_i - x̄‖²)
-  double samples_per_second = 0;               ///< of all workers, over the training loop
+  double test_loss_mean_model = 0;  ///< per sample that can be read
+  double consensus_distance = 0;    ///< sqrt(mean_i ‖x_i - x̄‖²)
+  /// Of all workers, over the training loop. Where the figures are those of one worker: of those
+  /// that lived, if they made as many rounds as that one.
+  double samples_per_second = 0;
   double wait_fraction = 0;                    ///< of the training loop: waiting for neighbors
   double publish_fraction = 0;                 ///< making the weights readable
   double mix_fraction = 0;                     ///< averaging
@@ -79,7 +81,7 @@ struct Summary {
   /// test_NAME_mean_model and test_NAME_worst_worker. Values that are not finite are null.
   std::string to_json() const;
 
-  /// Two columns, one row for each field.
+  /// Two columns, one row for each field. An all-reduce has no rows about neighbors.
   std::string to_table() const;
   /// The same without what the opening table of the run has said.
   std::string results_table() const;

@@ -53,6 +53,8 @@ class RunCheckpoint {
   void end(bool left);
   /// See RunControl::left().
   std::vector<int> left() const { return control_.left(); }
+  /// See RunControl::absent().
+  std::vector<int> absent() const { return control_.absent(); }
   /// See RunControl::conclude() and given_up().
   bool conclude(const std::vector<int>& lost);
   std::vector<int> given_up() const { return control_.given_up(); }

@@ -123,6 +123,7 @@ Summary RunEnd::end_alone(AlignedBuffer model) {
   checkpoint_.finish();
   summary.unsaved = reason(save(model));
   add_up({mine}, static_cast<double>(plan_.data.test.size()), summary);
+  if (figures_.rounds > 0) summary.samples_per_second = figures_.all_samples / figures_.seconds;
   return summary;
 }
 

@@ -305,7 +305,7 @@ void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_r
   plan.overview.training = {.data = options.names.data,
                             .model = options.names.model,
                             .optimizer = options.names.optimizer,
-                            .learning_rate = describe(options.learning_rate),
+                            .learning_rate = describe(options.learning_rate, options.epochs),
                             .validation = validation_text(plan),
                             .samples = plan.data.train.size(),
                             .parameters = parameters,

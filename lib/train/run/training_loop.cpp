@@ -52,7 +52,8 @@ TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replic
       balancer_(balancer),
       checkpoint_(checkpoint),
       log_(log),
-      grow_(std::move(grow)) {}
+      grow_(std::move(grow)),
+      living_(plan.group, replica, checkpoint) {}
 
 LoopFigures TrainingLoop::run() {
   const auto begun = static_cast<std::int64_t>(position().round());  // of the epoch
@@ -146,12 +147,7 @@ bool TrainingLoop::leaves() {
 }
 
 void TrainingLoop::run_epoch(int epoch) {
-  const Departures departed = replica_.worker().departed();
-  std::vector<int> gone = departed.lost;
-  // The worker knows those of its own host, the control those of all hosts.
-  for (const auto& left : {departed.left, checkpoint_.left()})
-    gone.insert(gone.end(), left.begin(), left.end());
-  batches_.take_over(gone, replica_.worker().round());
+  batches_.take_over(gone_workers(replica_, checkpoint_), replica_.worker().round());
 #ifndef NDEBUG
   replica_.worker().layout().require_in_place(replica_.home().tensors());
 #endif
@@ -237,7 +233,7 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   figures_.seconds += Seconds(Clock::now() - start).count();
   ++figures_.rounds;
   figures_.samples += static_cast<double>(batch.count());
-  figures_.all_samples += static_cast<double>(plan_.options.batch_size) * plan_.group.size();
+  figures_.all_samples += static_cast<double>(plan_.options.batch_size) * living_.count();
   balancer_.note_round(epoch, load_s, batch.count());
 }
 

@@ -9,6 +9,7 @@
 #include "train/record/epoch_sums.hpp"
 #include "train/record/run_log.hpp"
 #include "train/run/best_model.hpp"
+#include "train/run/living_workers.hpp"
 #include "train/run/replica.hpp"
 #include "train/run/run_checkpoint.hpp"
 #include "train/run/run_plan.hpp"
@@ -20,7 +21,7 @@ namespace fast::train {
 struct LoopFigures {
   double seconds = 0;
   double samples = 0;
-  double all_samples = 0;   ///< of all workers, if they make as many rounds
+  double all_samples = 0;   ///< of all living workers, if they make as many rounds
   std::int64_t rounds = 0;  ///< made by this program
   bool left = false;        ///< before the end, as it was asked to
 };
@@ -69,6 +70,7 @@ class TrainingLoop {
   RunCheckpoint& checkpoint_;
   RunLog& log_;
   Grow grow_;
+  LivingWorkers living_;
   LoopFigures figures_;
   EpochSums sums_;
   std::int64_t made_up_ = 0;            ///< batches of workers before on this seat
