@@ -16,7 +16,7 @@ make_run sixteen --workers 16 --topology "torus 4x4" --lost 6 --paused 9
 make_run resumed --resumed --epochs 6
 make_run killed --unfinished --epochs 3
 
-expect "help" 0 "--html" "--overwrite" "still train" -- "$report" --help
+expect "help" 0 "--html" "--overwrite" "or of several" -- "$report" --help
 expect "one run" 0 "report.html: 1 run" -- "$report" four
 one_line "one run"
 expect "again" 0 "report.html: 1 run" -- "$report" four
@@ -54,7 +54,7 @@ bad "no such folder" 1 "there is no directory" -- "$report" four --html no/new.h
 bad "a directory in the way" 1 "it is a directory" -- "$report" four --html empty
 bad "a full disk" 1 "No space left" -- "$report" four --html /dev/full
 echo mine >mine.html
-bad "another file in the way" 1 "--overwrite" -- "$report" four --html mine.html
+bad "another file in the way" 2 "--overwrite" -- "$report" four --html mine.html
 [[ $(cat mine.html) == mine ]] || tell_failure "the file was changed"
 expect "it may be replaced" 0 "mine.html" -- "$report" four --html mine.html --overwrite
 expect "no argument" 2 "fast-report: give the directory of a run; --help" -- "$report"
