@@ -131,7 +131,8 @@ expect "doctor of more ranks than cores" 0 "note  " "cores for $(($(nproc) + 1))
   "$fastrun" --doctor -n "$(($(nproc) + 1))"
 grep -qF "FIX" "$directory/output" && tell_failure "doctor of more ranks than cores: runs work"
 expect "training" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" "${small[@]}"
-expect "bad input" 1 "error: --lr: -1" "0 of 2" -- "$fastrun" -n 2 "$train" "${small[@]}" --lr -1
+expect "bad input" 2 "error: --lr: -1" -- "$fastrun" -n 2 "$train" "${small[@]}" --lr -1
+[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "bad input: more than one line"
 expect "a rank that never begins" 1 "before training began" -- "$fastrun" --start-deadline 1 -n 2 \
   bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then kill -9 $$; fi; exec sleep 50'
 

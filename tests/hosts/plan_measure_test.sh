@@ -27,7 +27,7 @@ import json, sys
 measured = json.load(open(sys.argv[1]))['measured']
 assert measured['step_s'] == 0.025 and measured['payload_bytes'] == 40000, measured" "$directory/output" ||
     tell_failure "json: other figures"
-  expect "one rank" 1 "there is one rank" -- "$mpiexec" -n 1 "${plan[@]}"
+  expect "one rank" 2 "there is one rank" -- "$mpiexec" -n 1 "${plan[@]}"
   expect "both" 2 "--cluster and --measure exclude each other" -- "$mpiexec" -n 2 "${plan[@]}" --cluster x.toml
   once "both" "exclude"
   expect "unknown option" 2 "--stap-ms" -- "$mpiexec" -n 2 "${plan[@]}" --stap-ms 3
@@ -38,7 +38,7 @@ assert measured['step_s'] == 0.025 and measured['payload_bytes'] == 40000, measu
   once "no directory" "error: "
   expect "a model of a file" 2 "--model: small.toml is a file; give a model by name" -- "$mpiexec" -n 2 "${plan[@]}" --model small.toml
   echo "hosts = two" >"$directory/bad.toml"
-  expect "a bad file, on two ranks" 1 "bad.toml" -- "$mpiexec" -n 2 "$topology" plan --cluster "$directory/bad.toml"
+  expect "a bad file, on two ranks" 2 "bad.toml" -- "$mpiexec" -n 2 "$topology" plan --cluster "$directory/bad.toml"
   once "a bad file, on two ranks" "fast-topology: "
   expect "a plan on two ranks" 0 "best: " -- \
     "$mpiexec" -n 2 "$topology" plan --cluster "$directory/cluster.toml" --topologies ring --codecs identity --rounds 20
