@@ -16,6 +16,7 @@ from . import _core, runtime
 from .worker import Worker
 
 TIMEOUT_S = 1800.0  # as torch.distributed
+PART_BYTES = 4 << 20  # of a model, that all workers exchange at once
 
 
 def require(package: str, least: str, used_by: str) -> None:
@@ -37,6 +38,40 @@ def _numbers(version: str) -> list[int]:
 def gather(value: Any, timeout_s: float = TIMEOUT_S) -> list[Any]:
     """Collective. The values of all workers, by rank."""
     return [pickle.loads(part) for part in runtime.apart().all_gather(pickle.dumps(value), timeout_s)]
+
+
+def gather_means(tensors: list[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:
+    """Collective. New tensors with the means of all workers' ones, which have the same shapes everywhere. Sums are of
+    64 bits, and the same on all workers."""
+    import torch
+
+    means = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors]
+    for part in _parts([mean.view(-1) for mean in means]):
+        own = b"".join(piece.cpu().view(torch.uint8).numpy().tobytes() for piece in part)
+        everyone = [bytearray(one) for one in runtime.apart().all_gather(own, timeout_s)]
+        first = 0
+        for piece in part:
+            of_all = [torch.frombuffer(one, dtype=piece.dtype, count=piece.numel(), offset=first) for one in everyone]
+            piece.copy_(sum(one.double() for one in of_all) / len(of_all))
+            first += piece.numel() * piece.element_size()
+    return means
+
+
+def _parts(vectors: list[Any]) -> Iterator[list[Any]]:
+    """Pieces of them in turn, together of PART_BYTES at most."""
+    part: list[Any] = []
+    room = PART_BYTES
+    for vector in vectors:
+        for piece in vector.split(PART_BYTES // vector.element_size()):
+            size = piece.numel() * piece.element_size()
+            if size > room:
+                yield part
+                part, room = [], PART_BYTES
+            if size > 0:
+                part.append(piece)
+                room -= size
+    if part:
+        yield part
 
 
 def gather_tensors(tensor: Any, timeout_s: float = TIMEOUT_S) -> list[Any]:
@@ -142,6 +177,7 @@ class Loop:
         self.module, self._timeout_s = module, timeout_s
         runtime.apart()  # later, its first call would meet those of a rank that has failed
         self.worker = Worker(module, topology, **options)
+        self._names = {name for name, _, _, _ in self.worker._model.tensors()}  # of those that take part
         self._own: dict[str, Any] | None = None  # this worker's weights while the module has the mean
         self._handled = sys.exc_info()[1]  # training may be a part of an except block
         self._is_in_round = self._has_finished = False
@@ -171,11 +207,12 @@ class Loop:
         if self._is_in_round:
             raise _core.ArgumentError("the mean of all workers was asked for between backward() and the optimizer's "
                                       "step; ask after the step")
-        self._meet()
-        mean = self.worker._mean_tensors() if on in (None, self.worker.rank) else {}
-        self._meet()  # nobody publishes before all have read
-        self._own = {name: tensor.detach().clone() for name, tensor in tensors_of(self.module).items() if name in mean}
-        fill(self.module, mean)
+        here = {name: tensor for name, tensor in tensors_of(self.module).items() if name in self._names}
+        means = gather_means(list(here.values()), self._timeout_s)
+        if on not in (None, self.worker.rank):
+            here = {}
+        self._own = {name: tensor.detach().clone() for name, tensor in here.items()}
+        fill(self.module, dict(zip(here, means)))
 
     def use_own(self) -> None:
         own, self._own = self._own, None
@@ -233,6 +270,3 @@ class Loop:
     def close(self) -> None:
         if not self.worker.is_closed:
             self.worker.close()
-
-    def _meet(self) -> None:
-        runtime.apart().barrier(self._timeout_s)

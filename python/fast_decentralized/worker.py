@@ -242,7 +242,8 @@ class Worker:
 
     def mean_model(self) -> Any:
         """The average of all workers' newest publications: a state_dict of tensors for a module, else a copy of
-        the dict or pytree. Exact after ``await_finish()``. Not collective."""
+        the dict or pytree. Exact after ``await_finish()``. Before the end, it is as recent and as precise as the
+        publications: rules with a period, as diloco, publish in their outer steps only. Not collective."""
         result, tensors = self._model.copy()
         self._read_mean(tensors)
         return result()

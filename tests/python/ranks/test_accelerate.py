@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("accelerate", reason="Accelerate is not installed; scripts/python_integrations.sh installs it")
 torch = pytest.importorskip("torch")
+from fast_decentralized import loops  # noqa: E402
 from fast_decentralized.accelerate import FastAccelerator  # noqa: E402
 
 torch.set_num_threads(1)
@@ -89,6 +90,32 @@ def test_the_mean_model_is_there_for_a_while():
     np.testing.assert_allclose(mean, np.mean(oracle.gathered(own), axis=0), rtol=1e-12)
     np.testing.assert_array_equal(run.vector(), own)
     run.accelerator.finish()
+
+
+TOPOLOGIES = {"diloco": "complete", "allreduce": "complete", "pairwise": "random_matchings", "noloco": "random_matchings",
+              "awc_gasloc": "sites"}
+
+
+@pytest.mark.parametrize("algorithm", fast._core.algorithm_names)
+def test_the_mean_is_that_of_the_models_whatever_the_rule_publishes(algorithm):
+    run = Run(TOPOLOGIES.get(algorithm, "ring"), algorithm=algorithm).epoch()
+    own = run.vector()
+    with run.accelerator.mean_model():
+        mean = oracle.same_everywhere(run.vector())
+    np.testing.assert_allclose(mean, np.mean(oracle.gathered(own), axis=0), rtol=1e-15)
+    assert (np.abs(mean - oracle.INITIAL) > 0.01).any()
+    run.accelerator.finish()
+
+
+def test_the_mean_of_large_and_of_empty_tensors_of_several_types(monkeypatch):
+    monkeypatch.setattr(loops, "PART_BYTES", 64)
+    own = [torch.arange(50, dtype=torch.float32).reshape(5, 10).t() * (fast.rank() + 1), torch.zeros(0, 3),
+           torch.tensor(fast.rank(), dtype=torch.float64), torch.full((70,), fast.rank() + 1, dtype=torch.bfloat16)]
+    means = loops.gather_means(own)
+    middle = (fast.size() + 1) / 2
+    np.testing.assert_allclose(means[0].numpy(), np.arange(50).reshape(5, 10).T * middle, rtol=1e-7)
+    assert means[1].shape == (0, 3) and means[2] == middle - 1 and (means[3].float() == middle).all()
+    assert [mean.dtype for mean in means] == [tensor.dtype for tensor in own]
 
 
 def test_a_saved_state_is_the_mean_and_can_be_loaded(folder):

@@ -105,6 +105,20 @@ def test_validation_sees_the_mean_and_training_goes_on_with_own_weights():
     assert trainer.callback_metrics["most"] == fast.size() - 1
 
 
+@pytest.mark.parametrize("algorithm", ["diloco", "gradient_tracking", "none"])
+def test_validation_and_checkpoints_have_the_mean_whatever_the_rule_publishes(folder, algorithm):
+    model = Line()
+    saves = Saves(folder / "half.ckpt", 3)
+    trainer = trainer_with(FastStrategy("complete", algorithm=algorithm, deadline=60), callbacks=[saves],
+                           num_sanity_val_steps=0)
+    trainer.fit(model, loader(fast.size() * 4 * 4), loader(fast.size() * 4))
+    mean = np.stack(oracle.gathered(np.stack(model.weights))).mean(0)
+    np.testing.assert_allclose(model.validated[0], mean[3], rtol=1e-15)
+    fast.world().barrier()
+    saved = torch.load(saves.file, weights_only=False)["state_dict"]["layer.weight"].numpy()[0]
+    np.testing.assert_allclose(saved, mean[2], rtol=1e-15)
+
+
 def test_the_check_before_training_sees_the_initial_weights_of_worker_0():
     model = Line()
     trainer_with(FastStrategy("ring", deadline=60), limit_train_batches=0, limit_val_batches=1).fit(

@@ -131,6 +131,20 @@ def test_the_best_model_stays(folder):
     np.testing.assert_array_equal(oracle.same_everywhere(model.vector()), best)
 
 
+def test_the_best_model_is_trained_where_the_rule_has_published_nothing_yet(folder):
+    """The first outer step of diloco comes after more steps than these."""
+    model = Line()
+    trainer = trainer_of(model, folder, "complete", worker_options={"algorithm": "diloco"}, eval_strategy="steps",
+                         eval_steps=3, save_strategy="steps", save_steps=3, load_best_model_at_end=True,
+                         metric_for_best_model="loss")
+    trainer.train()
+    weights = np.tile(oracle.INITIAL, (fast.size(), 1))
+    for batch in zip(*oracle.gathered(model.seen)):
+        weights -= [oracle.RATE * oracle.gradient(own, x, y) for own, (x, y) in zip(weights, batch)]
+    assert trainer.state.best_model_checkpoint.endswith("checkpoint-6")
+    np.testing.assert_allclose(oracle.same_everywhere(model.vector()), weights.mean(0), rtol=1e-9, atol=1e-12)
+
+
 def test_train_can_be_called_again(folder):
     model = Line()
     trainer = trainer_of(model, folder)
