@@ -43,7 +43,9 @@ void Membership::leave() {
 
 bool Membership::abandon() noexcept {
   if (departed_) return true;  // nobody waits for this worker any more; it reports its own errors
-  if (ended_) return false;
+  if (failed_) return false;
+  failed_ = true;
+  if (ended_) return seats_ || peers_->announce(WorkerStatus::failed);  // the others go on
   ended_ = true;
   if (seats_ && seats_->table().is_spare(seats_->table().rank())) {
     vacate();

@@ -35,7 +35,7 @@ class Membership {
   Context worker_;
   std::shared_ptr<Peers> peers_;
   std::shared_ptr<exchange::SeatKeeper> seats_;
-  bool replaced_ = false, departed_ = false, ended_ = false;
+  bool replaced_ = false, departed_ = false, ended_ = false, failed_ = false;
 };
 
 }  // namespace fast::worker

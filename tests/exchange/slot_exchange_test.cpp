@@ -205,6 +205,9 @@ TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   CHECK(first);
   SlotPeers second(pair.heartbeat(Pair::reader_rank));
   CHECK_FALSE(second.announce(WorkerStatus::failed));  // only the first reports
+  second.announce(WorkerStatus::finished);
+  CHECK_FALSE(second.announce(WorkerStatus::failed));
+  CHECK(peers.peer(Pair::reader_rank).status == WorkerStatus::finished);  // it has ended already
 }
 
 TEST_CASE("a snapshot brings the weights where they were written beside the message") {

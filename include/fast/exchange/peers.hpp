@@ -59,8 +59,8 @@ class Peers {
   /// Reports progress between publications and rounds: no wait of any worker expires.
   virtual void note_progress() = 0;
 
-  /// Sets this worker's status and wakes those that wait for it. For `failed`, returns true if this
-  /// worker is the first of the run to fail: the one that reports.
+  /// Sets this worker's status and wakes those that wait for it; one that has ended stays so. For
+  /// `failed`, returns true if this worker is the first of the run to fail: the one that reports.
   virtual bool announce(WorkerStatus status) = 0;
 
   /// Copies the weights of another worker's newest publication: those beside the message, or else

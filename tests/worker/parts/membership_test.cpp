@@ -39,7 +39,6 @@ TEST_CASE("a worker that finishes publishes its weights once, and does not count
   CHECK(member.peers->announced == Statuses{WorkerStatus::finished});
   CHECK(member.membership.has_ended());
   CHECK(member.membership.is_active());
-  CHECK_FALSE(member.membership.abandon());  // it has not failed
 }
 
 TEST_CASE("a worker that leaves publishes nothing more, and reports its own errors") {
@@ -50,6 +49,17 @@ TEST_CASE("a worker that leaves publishes nothing more, and reports its own erro
   CHECK_FALSE(member.membership.keeps_seat());
   CHECK(member.membership.abandon());
   CHECK(member.peers->announced == Statuses{WorkerStatus::left});
+}
+
+TEST_CASE("a worker that has finished reports its own errors, and every error once") {
+  for (const bool is_first : {true, false}) {
+    Member member;
+    member.peers->fails_first = is_first;
+    member.membership.finish(member.publisher);
+    CHECK(member.membership.abandon() == is_first);
+    CHECK_FALSE(member.membership.abandon());
+    CHECK(member.membership.is_active());
+  }
 }
 
 TEST_CASE("a worker cannot leave a rule that averages over all workers") {
