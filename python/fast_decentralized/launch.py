@@ -92,7 +92,7 @@ def _prepare(main: dict[str, Any]) -> None:
 
 def _run(folder: str) -> None:
     """A rank of spawn()."""
-    from . import runtime
+    from . import reports, runtime
 
     place = pathlib.Path(folder)
     rank = runtime.rank()
@@ -108,7 +108,7 @@ def _run(folder: str) -> None:
         runtime.end_quietly()
         raise
     except BaseException as error:
-        if not runtime.is_reported_elsewhere(error):
+        if not reports.is_elsewhere(error):
             (place / f"error-{rank:06}").write_text(f"worker {rank}: {traceback.format_exc()}")
         runtime.end_quietly()
         raise

@@ -6,6 +6,7 @@ import threading
 from typing import Any, Callable
 
 from . import _core, runtime
+from .calls import is_end
 
 __all__ = ["run"]
 
@@ -52,13 +53,15 @@ def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any
     results: list[Any] = [None] * max(0, workers)
     stop, ended = _Stop(), threading.Event()
     failure: list[BaseException] = []
+    failures: list[BaseException] = []  # that a worker has seen pass
 
     def work(group: _core.Group) -> None:
-        runtime.thread.group, runtime.thread.stop = group, stop
+        runtime.thread.group, runtime.thread.stop, runtime.thread.failures = group, stop, failures
         try:
             results[group.rank] = function(*arguments)
         except BaseException as error:
-            runtime.abandon_all(threading.get_ident(), error)
+            if not is_end(error):
+                runtime.abandon_all(threading.get_ident(), error)
             raise
         finally:
             runtime.close_all(threading.get_ident())  # tracebacks may hold them
@@ -80,6 +83,8 @@ def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any
     if stop.is_set():
         raise KeyboardInterrupt
     if failure:
+        if failures and getattr(failure[0], "kind", "") == "peer_failed":  # the function has dropped it
+            raise failures[0]
         if isinstance(failure[0], _core.Error):
             failure[0].everywhere = False  # all threads raised it, but this call alone raises it here
         raise failure[0]

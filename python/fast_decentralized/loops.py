@@ -13,6 +13,7 @@ import sys
 from typing import Any, Iterator, Mapping
 
 from . import _core, runtime
+from .calls import is_end
 from .worker import Worker
 
 TIMEOUT_S = 1800.0  # as torch.distributed
@@ -256,9 +257,9 @@ class Loop:
         self._has_finished = True
 
     def _passing(self) -> BaseException | None:
-        """What was raised since the last round began. Iterators end by an exception, too."""
+        """What was raised since the last round began. Iterators and programs end well by an exception, too."""
         error = sys.exc_info()[1]
-        return None if error is self._handled or isinstance(error, (StopIteration, StopAsyncIteration)) else error
+        return None if error is self._handled or is_end(error) else error
 
     def fail(self, error: BaseException) -> None:
         """This worker has failed, which ends the others."""

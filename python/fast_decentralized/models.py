@@ -178,7 +178,7 @@ class TorchReplica(InPlaceReplica):
             return
         found = self._found()
         if found == self._places:  # integers, or what does not take part
-            self._members = _Members.of(self._module, set(found))
+            self._note_places()
             return
         names = {name for name, _ in found.items() ^ self._places.items()}
         first = next(name for name in [*self._places, *found] if name in names)

@@ -20,7 +20,7 @@ import traceback
 import weakref
 from typing import Any, Callable, NoReturn
 
-from . import _core, children, torchrun
+from . import _core, children, reports, torchrun
 
 _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
@@ -29,7 +29,6 @@ _failed = _quiet = False
 _has_failed_thread = False  # an exception has ended a thread that trains, or a worker's end, but not the program
 _is_over = False  # the program has ended while a daemon thread trained
 _failed_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # whose workers were announced as failed
-_failure: BaseException | None = None  # of a worker, in a program that may go on nevertheless
 _is_watching = _is_to_leave = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
 _workers: dict[int, weakref.ref[Any]] = {}  # by the order in which they were made, which is that of all ranks
@@ -44,6 +43,7 @@ class _Thread(threading.local):
     """What a thread of local.run() knows; None elsewhere."""
     group: _core.Group | None = None
     stop: Any = None  # local.run() asks its workers to end
+    failures: list[BaseException] = []  # of the workers of a local.run(), which sets it
 
 
 thread = _Thread()
@@ -62,6 +62,7 @@ def mpi() -> _core.Mpi:
                 _mpi = _core.Mpi()
                 _world = _mpi.world()
                 children.tell_place(_mpi.rank, _mpi.size)
+                reports.set_place(_mpi.rank, _mpi.size)
             finally:  # an error of all ranks is printed by one of them
                 _watch()
     return _mpi
@@ -210,14 +211,6 @@ def _remembered(of_thread: int | None) -> list[Any]:
     return [worker for worker in alive if of_thread in (None, worker._thread)]
 
 
-def is_reported_elsewhere(error: BaseException) -> bool:
-    """Whether another rank prints this error. Of an error that all workers of a group raise, it is their first."""
-    if not isinstance(error, _core.Error):
-        return False
-    place = error.rank if error.rank is not None else _mpi.rank if _mpi is not None else 0
-    return error.kind == "peer_failed" or (error.everywhere and place != 0)
-
-
 def _watch() -> None:
     """From now on workers end with the interpreter, and as failed ones after an exception."""
     global _is_watching
@@ -250,7 +243,9 @@ def _watch_for_failure() -> None:
             return
         leave_as_failed(error)
         sys.stdout.flush()
-        if not _quiet and not is_reported_elsewhere(error):
+        if _quiet or not reports.is_elsewhere(error):
+            reports.forget()
+        if not _quiet and not reports.is_elsewhere(error):
             before(kind, error, trace)
 
     sys.excepthook = _hook = failed
@@ -265,8 +260,9 @@ def _watch_for_failure() -> None:
         if trains and error is not None and not _is_child and not isinstance(error, SystemExit):
             _has_failed_thread = True
             abandon_all(place, error)
-            if is_reported_elsewhere(error):
+            if reports.is_elsewhere(error):
                 return
+            reports.forget(error)
         before_in_thread(arguments)
 
     threading.excepthook = failed_in_thread
@@ -280,7 +276,7 @@ def _watch_for_exit() -> None:
     def code(error: SystemExit) -> Any:
         status = plain.__get__(error)
         ends = sys._getframe().f_back is None and threading.current_thread() is threading.main_thread()
-        if ends and not _is_child and not (status is None or (isinstance(status, int) and status == 0)):
+        if ends and not _is_child and not is_good_status(status):
             _exits(status, error)
         return status
 
@@ -292,27 +288,27 @@ def _watch_for_exit() -> None:
     _core.replace_member(SystemExit, "code", property(code, plain.__set__, plain.__delete__, plain.__doc__))
 
 
+def is_good_status(status: Any) -> bool:
+    """Of a SystemExit."""
+    return status is None or (isinstance(status, int) and status == 0)
+
+
 def _exits(status: Any, error: SystemExit) -> None:
     has_workers = bool(_remembered(None))
     is_first = leave_as_failed(error)
-    if has_workers and is_first and not _quiet and isinstance(status, int):  # Python prints others
+    if _quiet or not isinstance(status, int):  # Python prints it
+        reports.forget(error)
+    elif has_workers and is_first:
         sys.stdout.flush()
-        place = f"rank {_mpi.rank} of {_mpi.size}" if _mpi is not None else "a rank"
-        print(f"fast_decentralized: {place} ends with status {status}", file=sys.stderr, flush=True)
+        print(f"fast_decentralized: {reports.name_of_place()} ends with status {status}", file=sys.stderr, flush=True)
 
 
 def remember_failure(error: BaseException) -> None:
-    """A worker was announced as failed while this exception passed. If the program does not end with it, nobody else
-    tells of it."""
-    global _failure
-    _failure = error
-
-
-def _tell_failure() -> None:
-    if _failure is not None and not _failed and not is_reported_elsewhere(_failure):
-        place = f"rank {_mpi.rank} of {_mpi.size}" if _mpi is not None else "a rank"
-        print(f"fast_decentralized: {place} ended its worker while an exception passed, which ends the others: "
-              f"{type(_failure).__name__}: {_failure}", file=sys.stderr, flush=True)
+    """As reports.remember(). local.run() raises that of its threads."""
+    if thread.group is None:
+        reports.remember(error)
+    else:
+        thread.failures.append(error)
 
 
 def remember_failed_thread(thread: int) -> None:
@@ -341,7 +337,7 @@ def _stop_threads() -> bool:
     if not workers:
         return True
     _is_over = True
-    place = f"rank {_mpi.rank} of {_mpi.size}" if _mpi is not None else "the program"
+    place = reports.name_of_place("the program")
     if not _failed:
         sys.stdout.flush()
         print(f"fast_decentralized: {place} ends while a daemon thread trains, which fails its worker; wait for the "
@@ -363,7 +359,8 @@ def _leave() -> None:
     # Of an exception that has ended the program, though another hook has printed it.
     if sys.excepthook is not _hook and getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1"):
         leave_as_failed()
-    _tell_failure()
+        reports.forget()
+    reports.tell()
     if not _stop_threads():
         return  # without MPI_Finalize, as its memory is in use; _end_with_status() ends the process
     _close_at_end()
@@ -383,7 +380,7 @@ def _close_at_end() -> None:
         close_all()
     except Exception as error:
         _has_failed_thread = True
-        if not is_reported_elsewhere(error):
+        if not reports.is_elsewhere(error):
             traceback.print_exception(error)
 
 

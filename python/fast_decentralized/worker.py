@@ -3,22 +3,21 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
-import warnings
 from typing import Any, Callable, Iterable, NoReturn
 
 from . import _core, memory, models, runtime, topologies
 from .arguments import as_number, listed, loss_of, number_of, saved_tensors_of, texts_of
+from .calls import Calls, is_end
 from .hooks import Hooks, WeakListener
 from .observe import Ready
 from .observers import require_known_methods
+from .rounds import OfRound, Round
 from .rules import Rule
 
 __all__ = ["Round", "Worker", "options"]
 
 _log = logging.getLogger("fast_decentralized")
 _NO_MORE_ROUNDS = 2**63 - 1  # of a worker that has left, and of a spare that was not needed
-ENDS_OF_LOOPS = (StopIteration, StopAsyncIteration, GeneratorExit)  # they pass where a loop over batches ends
 _levels = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -27,51 +26,7 @@ def options() -> list[dict[str, Any]]:
     return _core.worker_options()
 
 
-class Round:
-    """What ``with worker.round() as r:`` gives. ``r.loss = loss`` lets the worker refuse one that is not finite."""
-    __slots__ = ("_worker", "_is_used", "loss", "learning_rate")
-
-    def __init__(self, worker: Worker, learning_rate: float) -> None:
-        self._worker, self.learning_rate = worker, learning_rate
-        self.loss: Any = None
-        self._is_used = False
-
-    def __enter__(self) -> Round:
-        self._is_used = True
-        self._worker.begin_round()
-        return self
-
-    def __del__(self) -> None:
-        if not self._is_used:
-            warnings.warn("worker.round() alone does nothing; put the step within  with worker.round():", RuntimeWarning,
-                          stacklevel=2)
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ENDS_OF_LOOPS):
-            self._worker._end_of_loop(self.loss, self.learning_rate)
-        elif error is not None:
-            self._worker._fail(error)
-        else:
-            self._worker.end_round(self.loss, self.learning_rate)
-
-
-class _OfRound:
-    """What a Round has, and users set at its Worker."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._text = (f"Worker has no attribute {name!r}; a round has it:  with worker.round() as r:  and within it  "
-                      f"r.{name} = {name}")
-
-    def __get__(self, worker: Worker | None, owner: type | None = None) -> Any:
-        if worker is None:
-            return self
-        raise AttributeError(self._text)
-
-    def __set__(self, worker: Worker, value: Any) -> NoReturn:
-        raise AttributeError(self._text)
-
-
-class Worker:
+class Worker(Calls):
     """One worker of a decentralized training run. The constructor is collective.
 
     model
@@ -103,8 +58,8 @@ class Worker:
     subclasses, with the text of the C++ library. A worker is used by one thread.
     """
 
-    loss = _OfRound()
-    learning_rate = _OfRound()
+    loss = OfRound()
+    learning_rate = OfRound()
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
                  buffers: Iterable[str] = (), participates: Callable[[str], bool] | None = None, observer: Any = None,
@@ -112,9 +67,7 @@ class Worker:
                  log: Callable[[str, str], None] | None = None, on_round: Callable[[int], None] | None = None,
                  on_suspect: Callable[[int], None] | None = None, on_healed: Callable[[], None] | None = None,
                  **options: Any) -> None:
-        self._thread = threading.get_ident()
-        self._stop = runtime.thread.stop
-        self._ready: list[Ready] = []
+        super().__init__()
         self._has_ended = False
         is_group = runtime.is_group(comm)
         group = runtime.group_of(comm if is_group else None)  # all ranks hear of what is no group
@@ -146,7 +99,7 @@ class Worker:
             fault = error
         self._place = group.rank
         try:
-            self._core: _core.Worker | None = _core.Worker(group, rule, tensors, values, hooks, fault)
+            self._core = _core.Worker(group, rule, tensors, values, hooks, fault)
         except _core.Error as error:
             self._has_ended = True
             error.rank = self._place
@@ -154,9 +107,6 @@ class Worker:
             # An error of the library says all that the fault does.
             before = fault.__cause__ if isinstance(fault, _core.Error) else fault
             raise error from error.__cause__ or before or raised
-        self._begun = self._failed = self._is_of_parent = False
-        self._calls = 0
-        self._failure: _core.Error | None = None  # of calls after one that has failed
         runtime.remember(self)
         runtime.remember_group(group)
         self._model.has_started()
@@ -197,7 +147,7 @@ class Worker:
     def end_round(self, loss: Any = None, learning_rate: float = 0.0) -> None:
         """The second half. ``loss`` must be finite; None: it is not looked at. Waits for neighbors."""
         begun, self._begun = self._begun, False
-        self._calling(self._end, begun, loss, learning_rate)
+        self._calling(self._end, begun, loss, learning_rate, looks=False)
 
     def _end(self, core: _core.Worker, begun: bool, loss: Any, learning_rate: float) -> None:
         self._model.require_step()
@@ -221,7 +171,7 @@ class Worker:
             if not self._begun:
                 self.begin_round()
             self._model.take(params, donate)
-            self._calling(self._rebind_to_params)
+            self._calling(self._rebind_to_params, looks=False)
             self.end_round(loss, learning_rate)
         except BaseException as error:
             self._fail(error)
@@ -271,7 +221,7 @@ class Worker:
     def rebind(self, model: Any | None = None) -> None:
         """The framework has moved the memory of the same tensors, as ``module.to()`` does. A pytree of JAX arrays
         is copied. Call republish() if the weights are others, too. After an error the worker has failed."""
-        self._calling(lambda core: self._rebind(core, model))
+        self._calling(lambda core: self._rebind(core, model), looks=False)
 
     def _rebind(self, core: _core.Worker, model: Any | None) -> None:
         self._model.move_to(model)
@@ -344,11 +294,11 @@ class Worker:
     def finish(self) -> None:
         """Publishes the final weights and leaves training; the neighbors go on. The end of the program does it,
         too."""
-        self._calling(lambda core: core.finish())
+        self._leave(lambda core: core.finish())
 
     def await_finish(self) -> None:
         """Waits until every worker has finished; then ``mean_model()`` is exact and equal everywhere."""
-        self._calling(lambda core: core.await_finish())
+        self._leave(lambda core: core.await_finish())
 
     def allow_growth(self, first: int = 0, every: int = 1) -> None:
         """From now on a spare may join as one worker more when fastrun asks for it: before round ``first``,
@@ -359,7 +309,12 @@ class Worker:
 
     def leave(self) -> None:
         """Leaves training before its end, between rounds; the others go on without this worker's weights."""
-        self._calling(lambda core: core.leave())
+        self._leave(lambda core: core.leave())
+
+    def _leave(self, part: Callable[[_core.Worker], None]) -> None:
+        """From then on, the library does not touch the tensors."""
+        self._calling(part, looks=not self._has_left)
+        self._has_left = True
 
     def abandon(self) -> bool:
         """Announces this worker as failed, which ends the others. False if another one had failed before."""
@@ -367,10 +322,15 @@ class Worker:
 
     def close(self) -> None:
         """Finishes, and frees the memory of the exchange. Nothing can be called afterwards."""
+        if self._calls > 0:
+            raise _core.ArgumentError("Worker: close() was called within a call of this worker, as by its callback; call it "
+                                      "between the calls")
         try:
             if self._core is not None and not self._failed:
                 self._detach()
                 self._model.settle()
+                if not self._has_left and self._core.rounds != _NO_MORE_ROUNDS:
+                    self._model.require_in_place()
         except Exception as error:
             self._fail(error)
             raise
@@ -389,7 +349,7 @@ class Worker:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is not None:
+        if error is not None and not is_end(error):
             self._fail(error)
         self.close()
 
@@ -405,66 +365,6 @@ class Worker:
         if self._core is None:
             return "<fast_decentralized.Worker, closed>"
         return f"<fast_decentralized.Worker {self.rank} of {self.size} after {self.rounds} rounds>"
-
-    def _leave_to_the_parent(self) -> _core.Worker | None:
-        """In a process that was forked. Gives what must not be freed there."""
-        core, self._core, self._is_of_parent = self._core, None, True
-        return core
-
-    def _open(self) -> _core.Worker:
-        if self._is_of_parent:
-            raise _core.ArgumentError("Worker: this process was forked from the one that has the worker; use it there")
-        if self._core is None:
-            raise _core.ArgumentError("Worker: it has been closed")
-        return self._core
-
-    def _calling(self, part: Callable[..., Any], *arguments: Any, settles: bool = True) -> Any:
-        """A call after whose failure the worker cannot go on. Without ``settles`` it does not touch the tensors."""
-        try:
-            core = self._open()
-            if self._failure is not None:
-                raise self._failure
-            self._calls += 1
-            try:
-                topologies.take_raised()  # what an earlier call has left
-                if settles:
-                    self._model.settle()
-                return part(core, *arguments)
-            finally:
-                self._calls -= 1
-        except BaseException as error:
-            if isinstance(error, _core.Error) and error.__cause__ is None:
-                error.__cause__ = topologies.take_raised()
-            self._fail(error)
-            raise
-
-    def _trains(self) -> bool:
-        """Whether its thread is in a round, or will call it again: local.run() closes its workers."""
-        return self._calls > 0 or (not self._failed and (self._begun or self._stop is not None))
-
-    def _is_in_call(self) -> bool:
-        return self._calls > 0
-
-    def _abandon(self, error: BaseException | None) -> bool:
-        self._failed = True
-        ready, self._ready = self._ready, []
-        for observer in ready:
-            observer.fail("abandoned" if error is None else f"{type(error).__name__}: {error}")
-        return self._core.abandon() if self._core is not None else True
-
-    def _fail(self, error: BaseException) -> None:
-        """Announces the failure. An error that follows from another worker's becomes PeerFailedError."""
-        if isinstance(error, _core.Error):
-            error.rank = self._place
-        if self._failed:
-            return
-        is_first = self._abandon(error)
-        runtime.remember_failed_thread(self._thread)
-        text = str(error) if isinstance(error, _core.Error) else f"{type(error).__name__}: {error}"
-        kind = _core.PeerFailedError if getattr(error, "kind", "") == "peer_failed" or not is_first else _core.ArgumentError
-        self._failure = kind(f"Worker: a call of this worker has failed ({text}); make a new Worker")
-        if not is_first and isinstance(error, _core.Error) and error.kind != "peer_failed":
-            raise _core.PeerFailedError(str(error)) from error
 
 
 def _described() -> str:

@@ -153,6 +153,31 @@ def test_a_worker_that_fails_at_the_end_of_the_program_ends_all_ranks():
     assert done.stderr.count("RuntimeError: a kernel failed") == done.stderr.count("Traceback") == 1, done.stderr
 
 
+@pytest.mark.parametrize("how, text", [("round", "ValueError: no more batches"),
+                                       ("call", "ArgumentError: Worker: scalar \"loss\" is a str ('no more batches')")])
+def test_an_error_that_the_program_drops_is_told_at_its_end(started, how, text):
+    done = started(2, "drops.py", how, status=1)
+    assert done.stderr.count(text) == done.stderr.count("rank 1 of 2 ended its worker while an exception passed") == 1, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("how", ["exit in a round", "exit in a with statement", "generator"])
+def test_an_exit_of_status_0_and_the_close_of_a_generator_end_a_worker_well(how):
+    done, statuses = statuses_of(2, "drops.py", how)
+    assert statuses == {0: 0, 1: 0} and len(done.stderr.splitlines()) == 2, done.stderr
+
+
+@pytest.mark.parametrize("end, how, ranks, text", [
+    ("finish", "round", 1, "ArgumentError: Worker: begin_round() was called after finish()"),
+    ("await_finish", "round", 2, "ArgumentError: Worker: begin_round() was called after finish()"),
+    ("await_finish", "scalar", 2, 'ArgumentError: Worker: scalar "loss" is a str'),
+    ("finish", "with", 2, "ValueError: of the program")])
+def test_an_error_after_the_end_of_training_is_told_once(end, how, ranks, text):
+    done, statuses = statuses_of(ranks, "fails_after.py", end, how)
+    assert done.stderr.count(text) == (ranks if how == "with" else 1), done.stderr
+    assert done.stdout == "" and are_those(statuses, dict.fromkeys(range(ranks), 1)), done.stderr
+
+
 @pytest.mark.parametrize("how", ["ranks", "local"])
 def test_a_program_that_ends_while_a_daemon_thread_trains_says_so(how):
     ranks = 3 if how == "ranks" else 1

@@ -9,7 +9,7 @@ import threading
 
 import fast_decentralized as fast
 import pytest
-from fast_decentralized import implementation, runtime, torchrun
+from fast_decentralized import implementation, reports, torchrun
 from fast_decentralized.process_manager import Server
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "programs/averages.py"
@@ -178,7 +178,7 @@ def test_a_variable_out_of_its_range_is_refused(monkeypatch, name, value, requir
     with pytest.raises(fast.ArgumentError) as caught:
         torchrun.join()
     assert text_of(name, value, required) in str(caught.value)
-    assert runtime.is_reported_elsewhere(caught.value) == (rank == 1 and name != "RANK")
+    assert reports.is_elsewhere(caught.value) == (rank == 1 and name != "RANK")
 
 
 class SlowConnection:

@@ -1,0 +1,96 @@
+"""The calls of a worker, and what follows when one has failed."""
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable
+
+from . import _core, models, runtime, topologies
+from .observe import Ready
+
+ENDS_OF_LOOPS = (StopIteration, StopAsyncIteration, GeneratorExit)  # they pass where a loop over batches ends
+
+
+def is_end(error: BaseException | None) -> bool:
+    """Whether the program, or a loop of it, ends well by this exception."""
+    return isinstance(error, ENDS_OF_LOOPS) or (isinstance(error, SystemExit) and runtime.is_good_status(error.code))
+
+
+class Calls:
+    """What calls the library. After a call that has failed there are no more."""
+    _core: _core.Worker | None
+    _model: models.Replica
+    _place: int  # in the group
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._stop = runtime.thread.stop
+        self._ready: list[Ready] = []
+        self._begun = self._failed = self._has_left = self._is_of_parent = False
+        self._calls = 0  # that have begun and not ended
+        self._failure: _core.Error | None = None  # of calls after one that has failed
+
+    def _open(self) -> _core.Worker:
+        if self._is_of_parent:
+            raise _core.ArgumentError("Worker: this process was forked from the one that has the worker; use it there")
+        if self._core is None:
+            raise _core.ArgumentError("Worker: it has been closed")
+        return self._core
+
+    def _calling(self, part: Callable[..., Any], *arguments: Any, settles: bool = True, looks: bool = True) -> Any:
+        """A call after whose failure the worker cannot go on. Without ``settles`` it does not touch the tensors, without
+        ``looks`` it finds out itself where they are."""
+        try:
+            core = self._open()
+            if self._failure is not None:
+                raise self._failure
+            self._calls += 1
+            try:
+                topologies.take_raised()  # what an earlier call has left
+                if settles:
+                    self._model.settle()
+                    if looks:
+                        self._model.require_in_place()
+                return part(core, *arguments)
+            finally:
+                self._calls -= 1
+        except BaseException as error:
+            if isinstance(error, _core.Error) and error.__cause__ is None:
+                error.__cause__ = topologies.take_raised()
+            self._fail(error)
+            raise
+
+    def _trains(self) -> bool:
+        """Whether its thread is in a round, or will call it again: local.run() closes its workers."""
+        return self._calls > 0 or (not self._failed and (self._begun or self._stop is not None))
+
+    def _is_in_call(self) -> bool:
+        return self._calls > 0
+
+    def _leave_to_the_parent(self) -> _core.Worker | None:
+        """In a process that was forked. Gives what must not be freed there."""
+        core, self._core, self._is_of_parent = self._core, None, True
+        return core
+
+    def _abandon(self, error: BaseException | None) -> bool:
+        self._failed = True
+        ready, self._ready = self._ready, []
+        for observer in ready:
+            observer.fail("abandoned" if error is None else f"{type(error).__name__}: {error}")
+        return self._core.abandon() if self._core is not None else True
+
+    def _fail(self, error: BaseException) -> None:
+        """Announces the failure. An error that follows from another worker's becomes PeerFailedError."""
+        if isinstance(error, _core.Error):
+            error.rank = self._place
+        if self._failed:
+            return
+        has_others = self._core is not None and not self._has_left and self._core.size > 1
+        is_first = self._abandon(error)
+        runtime.remember_failed_thread(self._thread)
+        if is_first and has_others:
+            runtime.remember_failure(error)
+        text = str(error) if isinstance(error, _core.Error) else f"{type(error).__name__}: {error}"
+        kind = _core.PeerFailedError if getattr(error, "kind", "") == "peer_failed" or not is_first else _core.ArgumentError
+        self._failure = kind(f"Worker: a call of this worker has failed ({text}); make a new Worker")
+        if not is_first and isinstance(error, _core.Error) and error.kind != "peer_failed":
+            raise _core.PeerFailedError(str(error)) from error
