@@ -132,6 +132,12 @@ class FastAccelerator(_base):  # type: ignore[misc,unused-ignore]
             loop.finish()
             loop.close()
 
+    def free_memory(self, *objects: Any) -> list[Any]:
+        """As of Accelerate, after ``finish()``. Models may be given to ``prepare()`` anew."""
+        self.finish()
+        freed: list[Any] = super().free_memory(*objects)
+        return freed
+
     def end_training(self) -> None:
         """As of Accelerate, after ``finish()``."""
         self.finish()

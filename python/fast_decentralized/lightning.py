@@ -142,7 +142,7 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
 
     def barrier(self, name: str | None = None) -> None:
         if not self._was_interrupted():
-            runtime.apart().barrier(self._timeout_s)
+            loops.meet("barrier" if name is None else f"barrier {name}", timeout_s=self._timeout_s)
 
     def broadcast(self, obj: Any, src: int = 0) -> Any:
         return obj if self._was_interrupted() else loops.broadcast(obj, src, self._timeout_s)
@@ -168,7 +168,9 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
     def setup(self, trainer: Any) -> None:
         super().setup(trainer)
         _synchronize_metrics(self.lightning_module)
-        fitting = trainer.state.fn == _states.TrainerFn.FITTING
+        self._begin(trainer.state.fn == _states.TrainerFn.FITTING)
+
+    def _begin(self, fitting: bool) -> None:
         resumed, self._resumed = self._resumed, None
         options = dict(self._options)
         if fitting and resumed is not None:
@@ -182,16 +184,20 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
             self._close()
 
     def on_train_start(self) -> None:
+        if self._loop is not None and self._loop.has_finished:  # by a search for a learning rate or a batch size
+            self._close()
+            self._begin(fitting=True)
+        trainer = self.lightning_module.trainer
+        known = loops.gather((trainer.num_training_batches, _meets_within_epochs(trainer)), self._timeout_s,
+                             "the beginning of training")
+        counts = [count for count, _ in known]
+        remedy = f"give all as many, by a DistributedSampler, by drop_last=True or by Trainer(limit_train_batches={min(counts)})"
         if self._options.get("staleness", 0) in ("inf", float("inf")):
-            return
-        counts = loops.gather(self.lightning_module.trainer.num_training_batches, self._timeout_s)
-        if len(set(counts)) > 1:
-            other = next(rank for rank, count in enumerate(counts) if count != counts[0])
-            error = _core.MismatchError(
-                f"FastStrategy: worker 0 has {counts[0]} batches an epoch, worker {other} has {counts[other]}; give all "
-                f"as many, by a DistributedSampler, by drop_last=True or by Trainer(limit_train_batches={min(counts)})")
-            error.everywhere, error.rank = True, self.global_rank
-            raise error
+            within = next((what for _, what in known if what is not None), None)
+            if within is None:
+                return
+            remedy = f"so workers would come to {within} at other times; leave it out, or {remedy}"
+        loops.require_same(counts, "has {} batches an epoch", remedy, "FastStrategy: ")
 
     def optimizer_step(self, optimizer: Any, closure: Callable[[], Any], model: Any = None, **kwargs: Any) -> Any:
         """A round. Neighbors' weights arrive while the closure computes the gradients."""
@@ -254,14 +260,17 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
 
     def load_checkpoint(self, checkpoint_path: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         checkpoint: dict[str, Any] = super().load_checkpoint(checkpoint_path, *args, **kwargs)
-        own = _own_part(_file_of(checkpoint_path, self.global_rank), self.world_size, checkpoint.get("global_step"))
-        found = loops.gather(own is not None, self._timeout_s)
+        own = _own_part(_file_of(_target_of(checkpoint_path), self.global_rank), self.world_size, checkpoint.get("global_step"))
+        found = loops.gather(own is not None, self._timeout_s, "the load of a checkpoint")
         self._resumed = own if all(found) else None
-        if any(found) and not all(found):
-            if self.is_global_zero:
-                warnings.warn(f"FastStrategy: worker {found.index(False)} has no file of its own for {checkpoint_path}; all "
-                              "workers begin with the mean", stacklevel=2)
+        if not all(found) and (any(found) or (self._save_workers and self._is_fitting())) and self.is_global_zero:
+            warnings.warn(f"FastStrategy: worker {found.index(False)} has no file of its own for {checkpoint_path}; all "
+                          "workers begin with the mean", stacklevel=2)
         return checkpoint
+
+    def _is_fitting(self) -> bool:
+        trainer = getattr(self.lightning_module, "_trainer", None)
+        return trainer is not None and trainer.state.fn == _states.TrainerFn.FITTING
 
     def load_optimizer_state_dict(self, checkpoint: Mapping[str, Any]) -> None:
         states, self._optimizer_states = self._optimizer_states, None
@@ -280,12 +289,31 @@ def _file_of(path: Any, rank: int) -> str:
     return f"{os.fspath(path)}.worker-{rank}"
 
 
+def _target_of(path: Any) -> str:
+    """Of a link, as ModelCheckpoint(save_last="link") makes it, the file beside which the workers have theirs."""
+    path = os.fspath(path)
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
 def _own_part(file: str, workers: int, global_step: Any) -> dict[str, Any] | None:
     """Of as many workers and of the same moment as the file with the mean."""
     if not os.path.exists(file):
         return None
     own: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=False)
     return own if (own["workers"], own["global_step"]) == (workers, global_step) else None
+
+
+def _meets_within_epochs(trainer: Any) -> str | None:
+    """What brings workers together after a number of steps, or of seconds. None: they meet at the ends of epochs only."""
+    for callback in trainer.callbacks:
+        if getattr(callback, "_every_n_train_steps", 0) >= 1 or getattr(callback, "_train_time_interval", None) is not None:
+            return "a checkpoint within epochs (ModelCheckpoint)"
+        if type(callback).__name__ == "Timer":
+            return "the end of max_time"
+    within = trainer.check_val_every_n_epoch is None or trainer.val_check_batch != trainer.num_training_batches
+    if trainer.enable_validation and within:
+        return "a validation within epochs (val_check_interval)"
+    return "the end of max_steps" if trainer.max_steps not in (-1, None) else None
 
 
 def _name_of(operation: Any) -> str:

@@ -36,9 +36,29 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in leading[0].split(".")] if leading else []
 
 
-def gather(value: Any, timeout_s: float = TIMEOUT_S) -> list[Any]:
+def meet(where: str, own: bytes = b"", timeout_s: float = TIMEOUT_S) -> list[bytes]:
+    """Collective. The bytes of all workers, by rank. ``where`` is for the error that all raise when others are elsewhere
+    in their program."""
+    parts = [part.split(b"\n", 1) for part in runtime.apart().all_gather(where.encode() + b"\n" + own, timeout_s)]
+    require_same([place.decode() for place, _ in parts], "is at \"{}\"",
+                 "let all make the same calls, after as many batches")
+    return [bytes_of_one for _, bytes_of_one in parts]
+
+
+def require_same(values: list[Any], text: str, remedy: str, caller: str = "") -> None:
+    """Of the values of all workers, by rank: raises MismatchError on all of them when one differs from the first."""
+    if len(set(values)) == 1:
+        return
+    other = next(rank for rank, value in enumerate(values) if value != values[0])
+    error = _core.MismatchError(f"{caller}worker 0 {text.format(values[0])}, worker {other} {text.format(values[other])}; "
+                                f"{remedy}")
+    error.everywhere, error.rank = True, runtime.rank()
+    raise error
+
+
+def gather(value: Any, timeout_s: float = TIMEOUT_S, where: str = "gather") -> list[Any]:
     """Collective. The values of all workers, by rank."""
-    return [pickle.loads(part) for part in runtime.apart().all_gather(pickle.dumps(value), timeout_s)]
+    return [pickle.loads(part) for part in meet(where, pickle.dumps(value), timeout_s)]
 
 
 def gather_means(tensors: list[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:
@@ -49,7 +69,7 @@ def gather_means(tensors: list[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:
     means = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors]
     for part in _parts([mean.view(-1) for mean in means]):
         own = b"".join(piece.cpu().view(torch.uint8).numpy().tobytes() for piece in part)
-        everyone = [bytearray(one) for one in runtime.apart().all_gather(own, timeout_s)]
+        everyone = [bytearray(one) for one in meet("the mean of all workers", own, timeout_s)]
         first = 0
         for piece in part:
             of_all = [torch.frombuffer(one, dtype=piece.dtype, count=piece.numel(), offset=first) for one in everyone]
@@ -77,13 +97,13 @@ def _parts(vectors: list[Any]) -> Iterator[list[Any]]:
 
 def gather_tensors(tensor: Any, timeout_s: float = TIMEOUT_S) -> list[Any]:
     """Collective. The tensors of all workers, by rank, on the device of the own one. Those of others may have any."""
-    return [one.to(tensor.device) for one in gather(tensor.detach().cpu(), timeout_s)]
+    return [one.to(tensor.device) for one in gather(tensor.detach().cpu(), timeout_s, "gather of a tensor")]
 
 
 def broadcast(value: Any, source: int = 0, timeout_s: float = TIMEOUT_S) -> Any:
     """Collective. The value of one worker."""
     own = pickle.dumps(value) if runtime.rank() == source else b""
-    return pickle.loads(runtime.apart().all_gather(own, timeout_s)[source])
+    return pickle.loads(meet("broadcast", own, timeout_s)[source])
 
 
 def set_rendezvous() -> None:
@@ -267,6 +287,10 @@ class Loop:
             self.worker.abandon()  # all raise it
         else:
             self.worker._fail(error)
+
+    @property
+    def has_finished(self) -> bool:
+        return self._has_finished
 
     def close(self) -> None:
         if not self.worker.is_closed:

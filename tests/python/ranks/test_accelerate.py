@@ -174,6 +174,24 @@ def test_a_further_model_is_refused():
     run.accelerator.finish()
 
 
+@pytest.mark.parametrize("call", ["free_memory", "clear"])
+def test_models_can_be_prepared_anew_after_the_memory_was_freed(call):
+    run = Run().epoch()
+    expected = run.expected()[-1].mean(0)
+    before = run.accelerator.worker
+    getattr(run.accelerator, call)()
+    assert before.is_closed
+    np.testing.assert_allclose(oracle.same_everywhere(run.vector()), expected, rtol=1e-9, atol=1e-12)
+    layer = torch.nn.Linear(3, 1, bias=False).double()
+    torch.nn.init.ones_(layer.weight)
+    run.layer, run.optimizer, run.loader = run.accelerator.prepare(
+        layer, torch.optim.SGD(layer.parameters(), oracle.RATE), torch.utils.data.DataLoader(run.loader.dataset, batch_size=4))
+    run.seen, run.weights = [], []
+    run.epoch()
+    np.testing.assert_allclose(np.stack(run.weights), run.expected()[:, fast.rank()], rtol=1e-9, atol=1e-12)
+    run.accelerator.finish()
+
+
 def test_bfloat16_by_autocast():
     from accelerate.state import AcceleratorState
 

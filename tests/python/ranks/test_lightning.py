@@ -179,6 +179,33 @@ def test_workers_that_save_their_own_go_on_bit_for_bit(folder, algorithm):
     assert len(list(folder.glob("epoch-0.ckpt.worker-*"))) == fast.size()
 
 
+def fit_three_epochs(folder, name, **options):
+    model, last = Line(momentum=0.9), lightning.pytorch.callbacks.ModelCheckpoint(folder / name, save_last="link")
+    trainer = trainer_with(FastStrategy("ring", deadline=60, save_workers=True), max_epochs=options.pop("epochs", 3),
+                           callbacks=[last], enable_checkpointing=True)
+    trainer.fit(model, loader(fast.size() * 4 * 3), **options)
+    fast.world().barrier()
+    return model
+
+
+def test_a_link_to_a_checkpoint_leads_to_the_files_of_the_workers(folder):
+    model = fit_three_epochs(folder, "whole")
+    fit_three_epochs(folder, "half", epochs=1)
+    assert (folder / "half/last.ckpt").is_symlink()
+    resumed = fit_three_epochs(folder, "rest", ckpt_path=folder / "half/last.ckpt")
+    np.testing.assert_array_equal(np.stack(resumed.weights), np.stack(model.weights)[3:])
+
+
+def test_a_run_whose_workers_have_no_files_says_so(folder, recwarn):
+    fit_three_epochs(folder, "half", epochs=1)
+    for file in (folder / "half").glob(f"*.worker-{fast.rank()}"):
+        file.unlink()
+    fast.world().barrier()
+    fit_three_epochs(folder, "rest", ckpt_path=folder / "half/last.ckpt")
+    told = [str(warning.message) for warning in recwarn if "has no file of its own" in str(warning.message)]
+    assert len(told) == (fast.rank() == 0) and all("all workers begin with the mean" in text for text in told)
+
+
 def test_best_checkpoints_are_agreed_on_and_superfluous_files_removed(folder):
     model = Line()
     keep = lightning.pytorch.callbacks.ModelCheckpoint(folder / "best", monitor="rank", save_top_k=1, every_n_epochs=1)
@@ -297,6 +324,47 @@ def test_workers_with_other_numbers_of_batches(staleness):
     trainer.fit(model, data)
     assert trainer.global_step == 1 + fast.rank()
     oracle.same_everywhere(model.vector())
+
+
+@pytest.mark.parametrize("options, what", [
+    ({"val_check_interval": 1}, "a validation within epochs"), ({"max_steps": 9, "max_epochs": -1}, "the end of max_steps"),
+    ({"max_time": "00:01:00:00"}, "the end of max_time"), ({"every_n_train_steps": 2}, "a checkpoint within epochs")])
+def test_workers_that_would_meet_after_other_numbers_of_steps_are_refused(folder, options, what):
+    """Nobody waits in rounds, but all meet within epochs."""
+    options = dict(options)
+    if "every_n_train_steps" in options:
+        options = {"callbacks": [lightning.pytorch.callbacks.ModelCheckpoint(folder, **options)], "enable_checkpointing": True}
+    trainer = trainer_with(FastStrategy("complete", deadline=60, staleness="inf"), use_distributed_sampler=False,
+                           num_sanity_val_steps=0, **options)
+    data = loader(4 * (2 + fast.rank())), loader(4)
+    if fast.size() == 1:
+        return
+    with pytest.raises(fast.MismatchError, match=f"worker 0 has 2 batches an epoch, worker 1 has 3 .* come to {what}"):
+        trainer.fit(Line(), *data)
+
+
+def test_workers_that_are_elsewhere_hear_where_the_others_are():
+    if fast.size() == 1:
+        return
+    from fast_decentralized import loops
+    with pytest.raises(fast.MismatchError, match='worker 0 is at "barrier here", worker 1 is at "broadcast"'):
+        loops.broadcast(1) if fast.rank() == 1 else loops.meet("barrier here")
+    assert loops.gather(fast.rank()) == list(range(fast.size()))
+
+
+def test_training_after_a_search_for_the_learning_rate_is_that_of_the_mixing_matrix(monkeypatch):
+    """The search ends training once, and puts the initial weights back."""
+    model = Line()
+    model.lr = oracle.RATE
+    finder = lightning.pytorch.callbacks.LearningRateFinder(num_training_steps=8, min_lr=1e-3)
+    trainer = trainer_with(FastStrategy("ring", deadline=60), callbacks=[finder])
+    trainer.fit(model, loader(fast.size() * 4 * 4))
+    assert trainer.global_step == 4
+    monkeypatch.setattr(oracle, "RATE", trainer.optimizers[0].param_groups[0]["lr"])
+    by_rank = [oracle.in_steps(seen[-4:], 1) for seen in oracle.gathered(model.seen)]
+    expected = oracle.trajectories("ring", oracle.INITIAL, by_rank)
+    np.testing.assert_allclose(np.stack(model.weights[-4:]), expected[:, fast.rank()], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(oracle.same_everywhere(model.vector()), expected[-1].mean(0), rtol=1e-9, atol=1e-12)
 
 
 def test_a_process_is_one_worker():
