@@ -1,6 +1,7 @@
 """What the user wants to be called."""
 from __future__ import annotations
 
+import copy
 import weakref
 from typing import Any, Callable
 
@@ -15,6 +16,7 @@ class Hooks:
     def __init__(self, log: Any, on_round: Any, on_suspect: Any, on_healed: Any) -> None:
         self.log, self.on_round, self.on_suspect, self.on_healed = log, on_round, on_suspect, on_healed
         self.listeners: list[Any] = []
+        self.rules: list[Any] = []
 
     def weak(self) -> dict[str, Any]:
         this = weakref.ref(self)
@@ -52,3 +54,21 @@ class WeakListener:
 
     def __repr__(self) -> str:  # in messages about what a method has raised
         return self._name
+
+
+class WeakRule:
+    """A rule that Hooks keeps, and its copies."""
+
+    def __init__(self, hooks: Hooks, rule: Any) -> None:
+        self._hooks, self._place = weakref.ref(hooks), len(hooks.rules)
+        hooks.rules.append(rule)
+
+    def __getattr__(self, name: str) -> Any:
+        hooks = None if name.startswith("__") else self._hooks()
+        if hooks is None:
+            raise AttributeError(name)
+        return getattr(hooks.rules[self._place], name)
+
+    def __copy__(self) -> WeakRule:
+        hooks = self._hooks()
+        return self if hooks is None else WeakRule(hooks, copy.copy(hooks.rules[self._place]))

@@ -73,6 +73,9 @@ def spawn(workers: int, function: Callable[..., Any], *arguments: Any, launcher:
         errors = [file.read_text() for file in sorted(place.glob("error-*"))]
         if status != 0:
             raise RuntimeError(errors[0] if errors else f"spawn: {program} ended with status {status}")
+        without = [rank for rank in range(workers) if not (place / f"result-{rank}").exists()]
+        if without and pathlib.Path(program).name != "fastrun":
+            raise RuntimeError(f"spawn: worker {without[0]} ended without a result; let the function return, instead of sys.exit()")
         return [_result(place / f"result-{rank}") for rank in range(workers)]
 
 

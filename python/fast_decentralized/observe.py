@@ -22,6 +22,18 @@ def _warn(level: str, text: str) -> None:
     _log.log(getattr(logging, level.upper()), text)
 
 
+def _require_fact(name: str, value: Any) -> None:
+    """Raises ArgumentError for what a line of metrics cannot have."""
+    if isinstance(value, list):
+        fits = all(isinstance(one, int) and abs(one) < 2**31 for one in value)
+    elif isinstance(value, int):
+        fits = abs(value) < 2**63
+    else:
+        fits = isinstance(value, str) or hasattr(type(value), "__float__")
+    if not fits:
+        raise _core.ArgumentError(f"Metrics: {name} is {value!r}; give a number, a text or a list of whole numbers")
+
+
 class Ready:
     """An observer of the C++ library. It costs no call of Python."""
 
@@ -81,6 +93,8 @@ class Metrics(Ready):
 
     def __init__(self, directory: Any, worker: int | None = None, **facts: Any) -> None:
         worker = runtime.rank() if worker is None else worker
+        for name, value in facts.items():
+            _require_fact(name, value)
         self._lines = _core.Metrics(str(directory), worker, _warn)
         self._facts, self._round, self._epochs, self._samples = facts, 0, 0, 0.0
         self._results: dict[str, float] = {}

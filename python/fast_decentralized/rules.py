@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from . import _core
+from .hooks import Hooks, WeakRule
 
 
 class Rule:
@@ -44,7 +45,7 @@ class Rule:
         """Leaves the worker's next weights in block.current. By default plain averaging."""
         block.current[:] += block.pull[0]
 
-    def _handle(self) -> _core.RuleHandle:
+    def _handle(self, hooks: Hooks) -> _core.RuleHandle:
         if not self.name:
             self.name = type(self).__name__
-        return _core.rule_of(self)
+        return _core.rule_of(WeakRule(hooks, self))

@@ -92,7 +92,7 @@ class Worker(Calls):
             listeners = [one._core if isinstance(one, Ready) else WeakListener(self._hooks, one) for one in observers]
             hooks = {**self._hooks.weak(), "observer": listeners}
             if isinstance(algorithm, Rule):
-                hooks["algorithm"] = algorithm._handle()
+                hooks["algorithm"] = algorithm._handle(self._hooks)
             else:
                 values["algorithm"] = [str(algorithm)]
         except Exception as error:  # the other workers are to hear of it

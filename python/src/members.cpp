@@ -22,6 +22,7 @@ bool has_values(const nb::dict& dict, const nb::list& values) {
 bool gives(nb::handle tensor, PyObject* method, nb::handle number) {
   const nb::object result = nb::steal(PyObject_CallMethodNoArgs(tensor.ptr(), method));
   if (result.is_valid()) return result.equal(number);
+  if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) nb::raise_python_error();
   PyErr_Clear();
   return false;
 }

@@ -81,7 +81,7 @@ def test_errors_of_a_group_carry_the_rank():
         found.clear()
 
 
-@pytest.mark.parametrize("what", ["on_round", "log", "observer"])
+@pytest.mark.parametrize("what", ["on_round", "log", "observer", "algorithm"])
 def test_a_worker_whose_callback_refers_to_it_is_freed(what):
     class Listener(fast.Observer):
         worker = None
@@ -89,12 +89,21 @@ def test_a_worker_whose_callback_refers_to_it_is_freed(what):
         def on_phase(self, event):
             calls.append(self.worker)
 
+    class Refers(fast.Rule):
+        def __init__(self, box):
+            self.box = box
+
+        def publish(self, block):
+            calls.append(self.box)
+            super().publish(block)
+
     calls, listener = [], Listener()
 
     def work():
         nonlocal listener
         box = []
-        hook = {"on_round": lambda t: calls.append(box), "log": lambda level, text: box, "observer": listener}[what]
+        hook = {"on_round": lambda t: calls.append(box), "log": lambda level, text: box, "observer": listener,
+                "algorithm": Refers(box)}[what]
         worker = fast.Worker({"x": np.zeros(3)}, **{what: hook})
         listener.worker = worker
         listener = None

@@ -129,6 +129,9 @@ def test_a_number_without_an_observer_is_heard_by_nobody():
     (lambda: fast.observe.Trace("/dev/null/traces", 0), fast.ResourceError),
     (lambda: fast.observe.TensorBoard("/dev/null/board", 0), fast.ResourceError),
     (lambda: fast.observe.Metrics("/dev/null/run", 0), fast.ResourceError),
+    (lambda: fast.observe.Metrics("metrics", 0, tags=["a"]), fast.ArgumentError),
+    (lambda: fast.observe.Metrics("metrics", 0, model=None), fast.ArgumentError),
+    (lambda: fast.observe.Metrics("metrics", 0, seed=2**63), fast.ArgumentError),
     (lambda: fast.observe.Prometheus(70_000, 0), fast.ArgumentError),
     (lambda: fast.observe.Prometheus(9400, 0, listen="192.0.2.1"), fast.ResourceError)])
 def test_observers_that_cannot_be_made_are_refused(make, error):

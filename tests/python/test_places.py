@@ -116,3 +116,19 @@ def test_what_a_thread_drops_is_raised_by_run():
 
     with pytest.raises(KeyError, match="no more batches"):
         fast.local.run(2, work)
+
+
+@pytest.mark.parametrize("raised, found", [(RuntimeError, False), (ValueError, None)])
+def test_only_tensors_without_an_address_are_elsewhere(raised, found):
+    class Sparse:
+        def data_ptr(self):
+            raise raised("no address")
+
+    def look():
+        return fast._core.are_the_same([], [], [], [Sparse()], [(0, 0)])
+
+    if found is None:
+        with pytest.raises(raised):
+            look()
+    else:
+        assert look() is found

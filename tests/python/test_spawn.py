@@ -55,3 +55,18 @@ def test_counters_are_printed_with_their_names():
     text = repr(results[0])
     assert text.startswith("WorkerStats(rounds=0, step_s=0.0, wait_s=") and "mean_drift_weight=0.0)" in text
     assert f"ages={[0] * 16}" in text
+
+
+def exit_on(rank):
+    if fast.rank() == rank:
+        sys.exit(0)
+    return fast.rank()
+
+
+def test_a_rank_without_a_result_is_an_error():
+    with pytest.raises(RuntimeError, match="worker 1 ended without a result; let the function return"):
+        fast.spawn(2, exit_on, 1)
+
+
+def test_of_fastrun_such_a_rank_has_none():
+    assert fast.spawn(2, exit_on, 1, launcher="fastrun") == [0, None]
