@@ -7,6 +7,7 @@ from typing import Any, Callable
 from . import _core, models, runtime, topologies
 from .observe import Ready
 
+CoreWorker = _core.Worker  # the class below has a member _core
 ENDS_OF_LOOPS = (StopIteration, StopAsyncIteration, GeneratorExit)  # they pass where a loop over batches ends
 
 
@@ -17,7 +18,7 @@ def is_end(error: BaseException | None) -> bool:
 
 class Calls:
     """What calls the library. After a call that has failed there are no more."""
-    _core: _core.Worker | None
+    _core: CoreWorker | None
     _model: models.Replica
     _place: int  # in the group
 
@@ -29,7 +30,7 @@ class Calls:
         self._calls = 0  # that have begun and not ended
         self._failure: _core.Error | None = None  # of calls after one that has failed
 
-    def _open(self) -> _core.Worker:
+    def _open(self) -> CoreWorker:
         if self._is_of_parent:
             raise _core.ArgumentError("Worker: this process was forked from the one that has the worker; use it there")
         if self._core is None:
@@ -66,7 +67,7 @@ class Calls:
     def _is_in_call(self) -> bool:
         return self._calls > 0
 
-    def _leave_to_the_parent(self) -> _core.Worker | None:
+    def _leave_to_the_parent(self) -> CoreWorker | None:
         """In a process that was forked. Gives what must not be freed there."""
         core, self._core, self._is_of_parent = self._core, None, True
         return core

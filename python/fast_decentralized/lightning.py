@@ -291,8 +291,8 @@ def _file_of(path: Any, rank: int) -> str:
 
 def _target_of(path: Any) -> str:
     """Of a link, as ModelCheckpoint(save_last="link") makes it, the file beside which the workers have theirs."""
-    path = os.fspath(path)
-    return os.path.realpath(path) if os.path.islink(path) else path
+    file = str(os.fspath(path))
+    return os.path.realpath(file) if os.path.islink(file) else file
 
 
 def _own_part(file: str, workers: int, global_step: Any) -> dict[str, Any] | None:
