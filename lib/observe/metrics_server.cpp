@@ -67,7 +67,8 @@ class MetricsServer::Server final : public httplib::Server {
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
     errno = 0;
-    require(bind_to_port(address, port), ErrorKind::resource,
+    const bool is_bound = bind_to_port(address, port);
+    require(is_bound, ErrorKind::resource,
             "metrics: worker {} cannot listen on {} port {}{}{}; choose another port or address",
             worker, printable(address), port, errno == 0 ? "" : ": ",
             errno == 0 ? "" : std::strerror(errno));

@@ -11,7 +11,7 @@ expect "all end well" 0 "rank 0" "rank 2" -- "$fastrun" -n 3 bash -c 'echo "rank
 expect "one is killed" 0 "rank 1 (process" "signal 9" "rank 1 said: last words" "rank 2 survived" "2 of 3" -- \
   "$fastrun" -n 3 bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then echo "last words" >&2; kill -9 $$; fi; sleep 1; echo "rank $FASTRUN_RANK survived"'
 expect "too few end well" 1 "1 of 3 ranks ended well; 2 are required" -- "$fastrun" --min-workers 2 -n 3 bash -c 'exit $FASTRUN_RANK'
-expect "the program's options are wrong" 2 "0 of 2 ranks ended well" -- "$fastrun" -n 2 bash -c 'echo "error: what?" >&2; exit 2'
+expect "the program's options are wrong" 2 "error: what?" -- "$fastrun" -n 2 bash -c 'echo "error: what?" >&2; exit 2'
 expect "only a spare that slept ends well" 1 "1 of 2 ranks ended well (1 of these had no part in the end); 1 is required" -- \
   "$fastrun" -n 1 --spares 1 bash -c '[[ $FASTRUN_RANK = 1 ]]'
 expect "a spare that took a seat ends well" 0 "1 of 2 ranks ended well; 1 is required" -- \
