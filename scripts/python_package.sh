@@ -36,7 +36,8 @@ fi
 "$tool/python" -m build --sdist --outdir "$folder/dist" "$checkout" >"$folder/log" 2>&1 || { cat "$folder/log" && fail "no source distribution"; }
 sdist=$(echo "$folder"/dist/*.tar.gz)
 # Nothing of the source tree but the archive: files that it lacks would be found there.
-mkdir "$folder/unpacked" && tar -xzf "$sdist" -C "$folder/unpacked" --strip-components 1
+# Files of the archive have the time of 1980 or so: what was compiled before would count as newer than they.
+mkdir "$folder/unpacked" && tar -xzmf "$sdist" -C "$folder/unpacked" --strip-components 1
 step "wheel from $(basename "$sdist")"
 CCACHE_BASEDIR=$folder/unpacked "$tool/python" -m build --wheel --outdir "$folder/dist" \
   "--config-setting=build-dir=$folder/compiled" "$folder/unpacked" >"$folder/log" 2>&1 || { tail -n 50 "$folder/log" && fail "no wheel"; }

@@ -55,8 +55,11 @@ bool are_the_same(const nb::list& owners, const nb::list& kinds, const nb::list&
 
 void bind_members(nb::module_& module) {
   module.def(
-      "are_the_same", are_the_same, nb::arg("owners"), nb::arg("kinds"), nb::arg("values"),
-      nb::arg("tensors"), nb::arg("places"),
+      "are_the_same", are_the_same,
+      nb::sig("def are_the_same(owners: list[dict[str, object]], kinds: list[str], "
+              "values: list[list[object]], tensors: list[object], "
+              "places: list[tuple[int, int]]) -> bool"),
+      nb::arg("owners"), nb::arg("kinds"), nb::arg("values"), nb::arg("tensors"), nb::arg("places"),
       "Whether owners[i][kinds[i]] has values[i], and tensors[i] of PyTorch is at places[i]: "
       "an address and a number of elements.");
 }
