@@ -1,5 +1,6 @@
-# Recipe for Spack. It was not run: Spack was not at hand where it was written. Versions of dependencies are those of
-# Debian 12, with which FAST is tested. The source is the checkout that has this file.
+# Recipe for Spack. Its specification was resolved by Spack 0.23 (of October 2024) with Debian's libraries as external
+# packages, and began to build; no build was finished. Versions of dependencies are those of Debian 12, with which FAST is
+# tested. The source is the checkout that has this file.
 import os
 
 from spack.package import *
