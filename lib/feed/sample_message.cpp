@@ -8,6 +8,7 @@
 #include <fast/core/message.hpp>
 
 #include "core/split_text.hpp"
+#include "nn/tokens.hpp"
 #include "options/value.hpp"
 
 namespace fast::feed {
@@ -47,9 +48,7 @@ void check_numbers(const stream::Message& message, std::int64_t tokens) {
     const auto value = static_cast<double>(stored);
     require(std::isfinite(value), ErrorKind::data, "message {}: value {} is {}; it must be finite",
             message.sequence, at / sizeof(T), value);
-    const bool is_token =
-        value >= 0 && value < static_cast<double>(tokens) && value == std::trunc(value);
-    require(tokens == 0 || is_token, ErrorKind::data,
+    require(tokens == 0 || nn::is_token(value, tokens), ErrorKind::data,
             "message {}: token {}; whole numbers from 0 to {} are required", message.sequence,
             value, tokens - 1);
   }

@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "nn/shape.hpp"
+#include "nn/tokens.hpp"
 #include "serve/refusal.hpp"
 
 namespace fast::serve {
@@ -56,7 +57,7 @@ std::vector<float> gathered(const std::vector<T>& values, std::size_t count,
 void check_tokens(std::span<const float> values, std::int64_t tokens, std::size_t sample_values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float token = values[i];
-    if (token >= 0 && token < static_cast<float>(tokens) && token == std::trunc(token)) continue;
+    if (nn::is_token(token, tokens)) continue;
     refuse(400, "instance {}: token {}; whole numbers from 0 to {} are required", i / sample_values,
            token, tokens - 1);
   }
@@ -147,11 +148,11 @@ std::unique_ptr<nn::Network<float>> ModelVersion::take_network() const {
 }
 
 std::vector<float> ModelVersion::inputs(Instances instances) const {
-  if (const auto* embedding = std::get_if<nn::Embedding>(&spec_.layers.front())) {
+  if (const std::int64_t count = nn::tokens_of(spec_); count > 0) {
     std::vector<float> tokens = std::visit(
         [](const auto& values) { return std::vector<float>(values.begin(), values.end()); },
         instances.values);
-    check_tokens(tokens, embedding->tokens, sample_values_);
+    check_tokens(tokens, count, sample_values_);
     return tokens;
   }
   if (auto* floats = std::get_if<std::vector<float>>(&instances.values)) {

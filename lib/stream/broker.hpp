@@ -77,15 +77,12 @@ struct Extent {
   std::uint64_t first = 1, end = 1;
 };
 
-/// Of a stream: one that is deleted and made again has another. Empty: not known.
-using Identity = std::string;
-
 /// Reads messages by their numbers, and leaves them in the stream.
 class Reader {
  public:
   virtual ~Reader() = default;
-  /// Any thread.
-  virtual Identity identity() = 0;
+  /// Any thread. A stream that is deleted and made again has another. Empty: not known.
+  virtual std::string identity() = 0;
   /// Any thread. While the connection is lost, the last one that is known. Throws Error(resource)
   /// when it is lost for longer than the patience.
   virtual Extent extent() = 0;

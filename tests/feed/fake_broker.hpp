@@ -34,7 +34,7 @@ struct FakeServer {
 class FakeReader final : public stream::Reader {
  public:
   explicit FakeReader(FakeServer& server) : server_(server) {}
-  stream::Identity identity() override { return server_.identity; }
+  std::string identity() override { return server_.identity; }
   stream::Extent extent() override {
     const std::lock_guard lock(server_.mutex);
     if (server_.messages.empty()) return {server_.last + 1, server_.last + 1};

@@ -31,6 +31,7 @@
 #include "fast_train/targets.hpp"
 #include "fast_train/trial_steps.hpp"
 #include "mpi/launcher.hpp"
+#include "nn/tokens.hpp"
 
 namespace {
 
@@ -128,8 +129,7 @@ nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
     spec = fast_train::model_for(o, data.train);
     fast_train::check_targets(data, spec.loss.kind, fast_train::shown_data(o));
     fast_train::check_capacity(o, spec, workers);
-    if (std::holds_alternative<nn::Embedding>(spec.layers.front()))
-      data.normalization = none_for(data.train);
+    if (nn::tokens_of(spec) > 0) data.normalization = none_for(data.train);
   });
   const std::string warning = fast_train::warning_of_targets(data.train, spec.loss.kind);
   if (!warning.empty() && ranks.rank() == 0) fmt::print(stderr, "warning: {}\n", warning);

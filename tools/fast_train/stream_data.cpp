@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "feed/message_stream.hpp"
+#include "nn/tokens.hpp"
 #include "stream/broker.hpp"
 
 namespace fast_train {
@@ -53,11 +54,9 @@ std::shared_ptr<data::SampleStream> open_stream(const Options& o, const data::Da
   const auto log_of_worker = [worker, log](LogLevel level, std::string_view text) {
     if (log) log(level, fmt::format("worker {}: {}", worker, text));
   };
-  const auto* embedding =
-      spec.layers.empty() ? nullptr : std::get_if<nn::Embedding>(&spec.layers.front());
   auto samples = std::make_shared<feed::MessageStream>(
       stream::connect(address, {.name = "fast-train", .log = log_of_worker}), address.subject, form,
-      std::chrono::milliseconds(20), embedding == nullptr ? 0 : embedding->tokens);
+      std::chrono::milliseconds(20), nn::tokens_of(spec));
   samples->check_begin();
   return samples;
 }

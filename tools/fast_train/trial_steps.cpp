@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fast_train/settings.hpp"
+#include "nn/tokens.hpp"
 
 namespace fast_train {
 
@@ -51,7 +52,7 @@ tools::StepTimes trial_steps(const Options& o, const nn::ModelSpec& spec, const 
                              const Group& group, Seconds budget) {
   const backends::OnDevice replica = backend_of(o, spec, group);
   const auto samples = o.batch_size * static_cast<std::size_t>(o.accumulate);
-  const bool are_tokens = std::holds_alternative<nn::Embedding>(spec.layers.front());
+  const bool are_tokens = nn::tokens_of(spec) > 0;
   const RandomBatch random(data, samples, are_tokens);
   const tools::StepTimes times = tools::time_steps(
       [&] { train_round(*replica.backend, random.batch, o.trainer.step_samples); }, budget);

@@ -41,6 +41,12 @@ std::string names(const std::vector<std::string>& hosts) {
                                     : fmt::format("{} and {} more", all, std::ssize(hosts) - shown);
 }
 
+/// The command line.
+bool has_refused(const Rank& one) {
+  return one.state == Rank::State::ended && WIFEXITED(one.status) &&
+         WEXITSTATUS(one.status) == tools::wrong_usage;
+}
+
 }  // namespace
 
 std::string missing_program(const std::string& program, const Ranks& ranks) {
@@ -67,16 +73,11 @@ std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed) 
 bool is_wrong_usage(const Ranks& ranks, std::optional<int> first_failed) {
   if (!first_failed || ranks.count([](const Rank& one) { return one.succeeded(); }) > 0)
     return false;
-  const int status = ranks[*first_failed].status;
-  return WIFEXITED(status) && WEXITSTATUS(status) == tools::wrong_usage;
+  return has_refused(ranks[*first_failed]);
 }
 
 std::optional<int> status_that_is_told(const Ranks& ranks, std::optional<int> first_failed) {
   const auto is_missing = [](const Rank& one) { return !one.not_startable.empty(); };
-  const auto has_refused = [](const Rank& one) {
-    return one.state == Rank::State::ended && WIFEXITED(one.status) &&
-           WEXITSTATUS(one.status) == tools::wrong_usage;
-  };
   if (ranks.count(is_missing) == ranks.size()) return tools::failed;
   const bool all_refuse = ranks.count(has_refused) == ranks.size();
   if (all_refuse && silent_failure(ranks, first_failed).empty()) return tools::wrong_usage;

@@ -5,6 +5,7 @@
 #include "nn/inventory.hpp"
 #include "nn/layers/row.hpp"
 #include "nn/shape.hpp"
+#include "nn/tokens.hpp"
 
 namespace fast::nn {
 namespace {
@@ -40,8 +41,7 @@ class EmbeddingLayer final : public Layer<T> {
   /// Inputs are numbers; what arithmetic has done to them may leave them beside a whole one.
   Index token_of(T value) const {
     const double nearest = std::round(static_cast<double>(value));
-    demand(std::fabs(static_cast<double>(value) - nearest) < 1e-3 && nearest >= 0 &&
-               nearest < static_cast<double>(tokens_),
+    demand(std::fabs(static_cast<double>(value) - nearest) < 1e-3 && is_token(nearest, tokens_),
            "embedding: token {}; whole numbers from 0 to {} are required. Is the data normalized?",
            value, tokens_ - 1);
     return static_cast<Index>(nearest);

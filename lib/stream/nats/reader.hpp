@@ -15,7 +15,7 @@ class NatsReader final : public Reader {
   NatsReader(std::shared_ptr<const Connection> connection, std::string stream, std::string subject);
   ~NatsReader() override;
 
-  Identity identity() override { return std::to_string(created_); }
+  std::string identity() override { return std::to_string(created_); }
   Extent extent() override;
   std::vector<Message> read(std::uint64_t begin, std::size_t count) override;
   void interrupt() override { interrupted_ = true; }
