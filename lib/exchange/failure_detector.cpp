@@ -6,16 +6,18 @@
 #include <cmath>
 #include <utility>
 
+#include "core/saturate.hpp"
+
 namespace fast::exchange {
 namespace {
 
 /// One more, because the first one may come immediately.
-std::uint64_t one_more(std::uint64_t beats) { return beats + 1; }
+std::uint64_t one_more(std::uint64_t beats) { return saturating_sum<std::uint64_t>(beats, 1); }
 
 }  // namespace
 
 std::uint64_t beats_in(Seconds time) {
-  return one_more(static_cast<std::uint64_t>(std::ceil(time.count() * beats_per_second)));
+  return one_more(saturate<std::uint64_t>(std::ceil(time.count() * beats_per_second)));
 }
 
 FailureDetector::FailureDetector(int workers, std::optional<Seconds> suspect_after)

@@ -17,7 +17,8 @@ namespace fast::exchange {
 
 inline constexpr double beats_per_second = 10;
 
-/// The number of heartbeats that take at least that time.
+/// The number of heartbeats that take at least that time; the largest number for a longer time
+/// than that, so that it never passes.
 std::uint64_t beats_in(Seconds time);
 inline Seconds seconds_of(std::uint64_t beats) {
   return Seconds(static_cast<double>(beats) / beats_per_second);

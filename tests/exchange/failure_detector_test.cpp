@@ -129,6 +129,19 @@ TEST_CASE("rounds, publications and parts of a message are signs of life") {
   }
 }
 
+TEST_CASE("a worker with the longest threshold never becomes a suspect, nor does a wait expire") {
+  for (const Seconds never : {Seconds::max(), Seconds(1e30), Seconds(1e19), Seconds(2e18)}) {
+    INFO(never.count());
+    CHECK(beats_in(never) > std::uint64_t{1} << 62);
+    Heartbeats heartbeats(never);
+    ProgressDeadline limit(never, heartbeats.first.own());
+    heartbeats.beat_together(5);
+    Heartbeats::beat(heartbeats.first, 1000);
+    CHECK_FALSE(heartbeats.first.is_suspect(1));
+    CHECK_FALSE(limit.expired(heartbeats.first.own()));
+  }
+}
+
 TEST_CASE("a deadline counts from the latest progress of any worker") {
   Heartbeats heartbeats;
   ProgressDeadline limit(deadline, heartbeats.first.own());
