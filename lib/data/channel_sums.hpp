@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <fast/data/dataset.hpp>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -57,8 +58,9 @@ struct ChannelSums {
     for (std::size_t c = 0; c < sums.size(); ++c) {
       const double mean = sums[c] / count, variance = squares[c] / count - mean * mean;
       result.mean[c] = static_cast<float>(origins[c] + mean);
-      // The sums are rounded by about 1e-16 of each square.
-      if (variance > std::max(1e-12 * mean * mean, 1e-30))
+      // The sums are rounded by about 1e-16 of each square. A float holds no smaller deviation.
+      constexpr double smallest = std::numeric_limits<float>::min();
+      if (variance > std::max(1e-12 * mean * mean, smallest * smallest))
         result.stddev[c] = static_cast<float>(std::sqrt(variance));
     }
     return result;

@@ -24,13 +24,30 @@ void require_folder(const fs::path& directory) {
           directory.string(), problem);
 }
 
+/// Files and folders that programs hide, as .ipynb_checkpoints and macOS's "._NAME".
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+/// Calls `visit` with each file in a folder and its folders, but for hidden ones.
+template <class Visit>
+void for_each_file(const fs::path& folder, const Visit& visit) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink,
+                                         error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (is_hidden(entry->path())) {
+      entry.disable_recursion_pending();
+      continue;
+    }
+    if (std::error_code ignored; !entry->is_directory(ignored)) visit(entry->path());
+  }
+}
+
 std::vector<fs::path> images_of(const fs::path& folder) {
   require_folder(folder);
   std::vector<fs::path> images;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (has_image_ending(entry.path().filename().string())) images.push_back(entry.path());
-  }
+  for_each_file(folder, [&](const fs::path& file) {
+    if (has_image_ending(file.filename().string())) images.push_back(file);
+  });
   require(
       !images.empty(), ErrorKind::data,
       "image folder: {} has no .png, .jpg or .jpeg images; every class needs a folder with some",
@@ -122,10 +139,22 @@ std::vector<std::string> class_folders(const fs::path& directory) {
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
-    if (entry.is_directory(error)) names.push_back(entry.path().filename().string());
+    if (entry.is_directory(error) && !is_hidden(entry.path()))
+      names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string unread_images(const fs::path& directory) {
+  std::vector<fs::path> files;
+  for_each_file(directory, [&](const fs::path& file) {
+    if (is_other_image(file.filename().string())) files.push_back(file);
+  });
+  if (files.empty()) return {};
+  const fs::path& first = *std::min_element(files.begin(), files.end());
+  return fmt::format("{} of other formats than PNG and JPEG, the first is {}", files.size(),
+                     printable(first.string()));
 }
 
 std::string misplaced_images(const fs::path& directory) {

@@ -179,9 +179,14 @@ Splits load_images(const fs::path& directory, const LoadOptions& options) {
             directory.string(), name, names.test, names.train);
   }
   const auto read = options.stream ? open_image_folder : read_image_folder;
-  return {read(directory / names.train, classes, options.limit, options.resize),
-          read(directory / names.test, classes, options.limit, options.resize),
-          {}};
+  Splits splits{read(directory / names.train, classes, options.limit, options.resize),
+                read(directory / names.test, classes, options.limit, options.resize),
+                {}};
+  for (const std::string& split : {names.train, names.test}) {
+    if (const std::string unread = unread_images(directory / split); !unread.empty())
+      splits.notes.push_back("images not read: " + unread);
+  }
+  return splits;
 }
 
 /// Images without the folders of a split, which other programs have.
@@ -195,10 +200,17 @@ void refuse_misplaced_images(const fs::path& directory) {
 
 using Files = std::vector<fs::path>;
 
+/// The ending of a name, in small letters: ".csv" of DATA.CSV.
+std::string ending_of(const fs::path& file) {
+  std::string ending = file.extension().string();
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return ending;
+}
+
 /// All of one form.
 bool have_ending(const Files& files, std::string_view ending) {
   return std::all_of(files.begin(), files.end(),
-                     [&](const fs::path& file) { return file.extension() == ending; });
+                     [&](const fs::path& file) { return ending_of(file) == ending; });
 }
 
 /// Tar files or packed ones, the first `limit` samples. `classes` of tar files are those of the
@@ -292,15 +304,15 @@ Splits load_directory(const fs::path& directory, const LoadOptions& options) {
   return splits;
 }
 
-bool is_compressed(const fs::path& ending) {
+bool is_compressed(std::string_view ending) {
   constexpr std::string_view endings[] = {".gz", ".tgz", ".bz2", ".xz", ".zst", ".zip"};
-  return std::find(std::begin(endings), std::end(endings), ending.string()) != std::end(endings);
+  return std::find(std::begin(endings), std::end(endings), ending) != std::end(endings);
 }
 
 /// By the ending of its name.
 Splits load_file(const std::string& path, const LoadOptions& options) {
-  const fs::path ending = fs::path(path).extension();
-  if (is_pattern(path) || ending == ".tar" || ending == packed_ending) {
+  const std::string ending = ending_of(path);
+  if ((is_pattern(path) && !is_there(path)) || ending == ".tar" || ending == packed_ending) {
     refuse_others(options, {.target = true, .classes = ending != packed_ending, .test_data = true},
                   path);
     return load_pattern(path, options);
@@ -368,7 +380,7 @@ std::vector<std::string_view> dataset_names() {
 
 Splits load(const std::string& name_or_path, const LoadOptions& options) {
   for (const Known& each : known) {
-    if (each.name != name_or_path) continue;
+    if (each.name != name_or_path || present(name_or_path)) continue;
     refuse_others(options, {}, name_or_path);
     const fs::path directory = options.system_root / each.name;
     require(present(directory), ErrorKind::data,

@@ -96,12 +96,28 @@ Dataset read(Reader& from, const std::shared_ptr<const void>& owner) {
   return {{name.begin(), name.end()}, {shape.begin(), shape.end()}, std::move(memory), classes};
 }
 
+void write(const std::vector<std::string>& texts, Writer& to) {
+  to.number(texts.size());
+  for (const std::string& text : texts) to.array(std::span<const char>(text));
+}
+
+std::vector<std::string> read_texts(Reader& from) {
+  std::vector<std::string> texts;
+  for (std::uint64_t left = from.number(); left > 0; --left) {
+    const std::span<const char> text = from.array<char>();
+    texts.emplace_back(text.begin(), text.end());
+  }
+  return texts;
+}
+
 void write(const Splits& splits, Writer& to) {
   to.number(magic);
   write(splits.train, to);
   write(splits.test, to);
   to.array(std::span<const float>(splits.normalization.mean));
   to.array(std::span<const float>(splits.normalization.stddev));
+  write(splits.features, to);
+  write(splits.notes, to);
 }
 
 }  // namespace
@@ -128,6 +144,8 @@ Splits unpack(std::span<const std::byte> from, const std::shared_ptr<const void>
   splits.test = read(reader, owner);
   const auto mean = reader.array<float>(), stddev = reader.array<float>();
   splits.normalization = {{mean.begin(), mean.end()}, {stddev.begin(), stddev.end()}};
+  splits.features = read_texts(reader);
+  splits.notes = read_texts(reader);
   return splits;
 }
 

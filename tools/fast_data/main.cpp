@@ -20,8 +20,6 @@
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
-#include "data/files/contents.hpp"
-#include "data/files/csv_table.hpp"
 #include "data/options/rows.hpp"
 #include "fast_data/publish.hpp"
 #include "fast_data/shuffled.hpp"
@@ -129,14 +127,12 @@ void show_shard(const std::string& path) {
   fmt::print("all samples whole\n");
 }
 
-/// Of a table. Other columns hold no numbers.
-void show_features(const std::string& from, const data::LoadOptions& reading) {
-  if (!from.ends_with(".csv")) return;
-  const std::string text = data::read_text(from, "csv");
-  std::vector<std::string> names =
-      data::CsvTable(text, from, {reading.target, reading.features}).features();
-  for (std::string& name : names) name = printable(name);
-  fmt::print("features: {}\n", fmt::join(names, ", "));
+/// The columns of a table, and what was found and not used.
+void show_features(const data::Splits& splits) {
+  std::vector<std::string> names;
+  for (const std::string& name : splits.features) names.push_back(printable(name));
+  if (!names.empty()) fmt::print("features: {}\n", fmt::join(names, ", "));
+  for (const std::string& note : splits.notes) fmt::print("{}\n", note);
 }
 
 /// The size of numbers to predict, or the classes of which no sample is there.
@@ -173,7 +169,7 @@ void show(const std::string& from, const data::LoadOptions& reading) {
       fmt::print(", {} left out ({})", source->left_out(), source->why_left_out());
     fmt::print("\n");
   }
-  show_features(from, reading);
+  show_features(splits);
   show_targets(splits.train);
   fmt::print("mean {:.4f}\nstandard deviation {:.4f}\n", fmt::join(splits.normalization.mean, " "),
              fmt::join(splits.normalization.stddev, " "));

@@ -17,12 +17,16 @@ namespace fast::data {
 /// be read.
 std::vector<std::string> class_folders(const std::filesystem::path& directory);
 
+/// Returns how many images of formats that are not read (BMP, TIFF, GIF, WebP and others) the
+/// folders of `directory` hold, and the first one, as a text for people; empty if there are none.
+std::string unread_images(const std::filesystem::path& directory);
+
 /// A file or folder of `directory` with images that are not in SPLIT/CLASS/: an image in
 /// `directory` itself, or a folder with an image in it. The first by name; empty if there is none.
 std::string misplaced_images(const std::filesystem::path& directory);
 
 /// Reads all images (.png, .jpg, .jpeg) of directory/<class>/ as 3×rows×columns (gray ones with
-/// three equal channels, alpha laid on black), the first `limit` if that is not 0: the first image
+/// three equal channels), the first `limit` if that is not 0: the first image
 /// of every class by name, then the second, so that a part has all classes. Throws Error(data),
 /// naming the file, when a class has no folder or no image, an image cannot be read or sizes
 /// differ. With `resize` sizes may differ: all images get this one.

@@ -41,6 +41,9 @@ struct Splits {
   Dataset test;
   /// Known for a named data set, measured on the training part of a directory.
   Normalization normalization;
+  std::vector<std::string> features = {};  ///< names of a table's columns, in the order of values
+  /// What was found and not used, or how a shape was read: one sentence each, for people.
+  std::vector<std::string> notes = {};
 };
 
 /// The names that load() knows.
@@ -48,9 +51,8 @@ std::vector<std::string_view> dataset_names();
 
 /// Data by a name or a path; docs/reference/data.md describes the formats.
 ///
-/// - "fashion-mnist": Debian's package dataset-fashion-mnist. A name goes before a directory of
-/// that
-///   name ("./fashion-mnist").
+/// - "fashion-mnist": Debian's package dataset-fashion-mnist, unless a directory of that name is
+///   there.
 /// - A file: FILE.csv (see read_csv), FILE.npz or FILE.npy (see read_npz).
 /// - Shards: a pattern of tar files or packed files, as "train-{000..011}.tar" or
 /// "shards/*.packed",

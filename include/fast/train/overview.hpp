@@ -22,6 +22,7 @@ struct TrainingOverview {
   std::size_t epoch_rounds = 0;
   int epochs = 0;
   std::uint64_t seed = 0;
+  std::vector<std::string> notes{};  ///< about the data; see data::Splits
 };
 
 struct Overview {

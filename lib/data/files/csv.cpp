@@ -38,10 +38,10 @@ void check_targets(const CsvTable& table) {
       std::all_of(table.targets().begin(), table.targets().end(), is_number_or_missing);
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::string& text = table.targets()[row];
-    require(!(has_numbers ? is_missing(text) : text.empty()), ErrorKind::data,
-            "csv: {}: the target is missing{}; fill it in or remove the line",
-            table.place_of_target(row),
-            text.empty() ? "" : fmt::format(" (\"{}\")", printable(text)));
+    if (has_numbers ? is_missing(text) : text.empty())
+      fail(ErrorKind::data, "csv: {}: the target is missing{}; fill it in or remove the line",
+           table.place_of_target(row),
+           text.empty() ? "" : fmt::format(" (\"{}\")", printable(text)));
   }
 }
 
@@ -67,11 +67,11 @@ std::vector<float> numbers_of(const CsvTable& table) {
     const std::string& text = table.targets()[row];
     const bool is_number = read_number(text, number);
     const auto value = static_cast<float>(number);
-    require(
-        is_number && std::isfinite(value), ErrorKind::data,
-        "csv: {}: \"{}\" is not a finite number, which this loss needs as a target; correct it, "
-        "or take --loss cross_entropy for classes",
-        table.place_of_target(row), printable(text));
+    if (!is_number || !std::isfinite(value))
+      fail(ErrorKind::data,
+           "csv: {}: \"{}\" is not a finite number, which this loss needs as a target; correct it, "
+           "or take --loss cross_entropy for classes",
+           table.place_of_target(row), printable(text));
     values.push_back(value);
   }
   return values;
@@ -84,11 +84,12 @@ std::vector<std::int32_t> numbered_classes(const CsvTable& table, int classes) {
   for (std::size_t row = 0; row < table.rows(); ++row) {
     double number = 0;
     const std::string& text = table.targets()[row];
-    require(
-        read_number(text, number) && is_class(number, limit), ErrorKind::data,
-        "csv: {}: \"{}\" is not a class; whole numbers from 0 to {} are required (--classes), or "
-        "names; for numbers take another loss (--loss mse)",
-        table.place_of_target(row), printable(text), limit - 1);
+    if (!read_number(text, number) || !is_class(number, limit))
+      fail(
+          ErrorKind::data,
+          "csv: {}: \"{}\" is not a class; whole numbers from 0 to {} are required (--classes), or "
+          "names; for numbers take another loss (--loss mse)",
+          table.place_of_target(row), printable(text), limit - 1);
     labels.push_back(static_cast<std::int32_t>(number));
   }
   return labels;
@@ -99,9 +100,10 @@ std::vector<std::int32_t> named_classes(const CsvTable& table, const ClassNames&
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::string& text = table.targets()[row];
     const auto place = std::lower_bound(names.begin(), names.end(), text);
-    require(place != names.end() && *place == text, ErrorKind::data,
-            "csv: {}: class \"{}\" is not among the {} classes of the training part",
-            table.place_of_target(row), printable(text), names.size());
+    if (place == names.end() || *place != text)
+      fail(ErrorKind::data,
+           "csv: {}: class \"{}\" is not among the {} classes of the training part",
+           table.place_of_target(row), printable(text), names.size());
     labels.push_back(static_cast<std::int32_t>(place - names.begin()));
   }
   return labels;
@@ -158,6 +160,9 @@ Splits parse_csv(std::string_view text, const std::string& path, const LoadOptio
     splits.test = first_of(dataset_of(test, classes), options.limit);
   }
   splits.normalization = splits.train.measure();
+  splits.features = table.features();
+  for (const std::string& column : table.unused())
+    splits.notes.push_back("column not used: " + column);
   return splits;
 }
 

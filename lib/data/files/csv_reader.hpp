@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +16,10 @@ class CsvReader {
   /// Refers to the text. `path` is for messages.
   CsvReader(std::string_view text, std::string path);
 
-  /// The fields of the next record; false at the end of the text. Throws Error(data), naming file
-  /// and line, for a quote without an end, text after a quoted field and a NUL byte.
-  bool next(std::vector<std::string>& fields);
+  /// The fields of the next record, valid until the next call; false at the end of the text. Throws
+  /// Error(data), naming file and line, for a quote without an end, text after a quoted field and a
+  /// NUL byte.
+  bool next(std::vector<std::string_view>& fields);
 
   std::size_t line() const { return line_; }  ///< where the latest record begins, from 1 on
 
@@ -25,12 +27,13 @@ class CsvReader {
   [[noreturn]] void refuse(std::string_view why) const;
   bool ends_line() const;
   void end_line();
-  std::string field();
-  std::string quoted();
-  std::string plain();
+  std::string_view field();
+  std::string_view quoted();
+  std::string_view plain();
 
   std::string_view text_;
   std::string path_;
+  std::deque<std::string> unescaped_;  ///< fields of the record that had doubled quotes
   std::size_t at_ = 0;
   std::size_t line_ = 0, next_line_ = 1;
 };

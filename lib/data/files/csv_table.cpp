@@ -15,10 +15,12 @@ namespace fast::data {
 namespace {
 
 constexpr std::size_t longest_shown = 40, most_names_shown = 12;
-constexpr std::array<std::string_view, 6> missing_values{"", "na", "n/a", "null", "none", "?"};
+constexpr std::array<std::string_view, 18> missing_values{
+    "",     "na",    "n/a",     "null",    "none",   "?",      ".",     "-",     "<na>",
+    "#n/a", "#n/a!", "#div/0!", "#value!", "#name?", "#null!", "#num!", "#ref!", "#na"};
 
 /// A field in a message.
-std::string shown(const std::string& field) {
+std::string shown(std::string_view field) {
   if (field.size() <= longest_shown) return printable(field);
   return printable(field.substr(0, longest_shown)) + "...";
 }
@@ -48,6 +50,12 @@ std::string_view trimmed(std::string_view field) {
   return field;
 }
 
+std::string in_small_letters(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return small;
+}
+
 std::size_t column_of(const std::vector<std::string>& header, const std::string& name,
                       const std::string& path) {
   const auto found = std::find(header.begin(), header.end(), name);
@@ -67,8 +75,7 @@ std::size_t column_of(const std::vector<std::string>& header, const std::string&
 }  // namespace
 
 bool is_missing(std::string_view field) {
-  std::string small(trimmed(field));
-  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string small = in_small_letters(trimmed(field));
   return std::find(missing_values.begin(), missing_values.end(), small) != missing_values.end();
 }
 
@@ -82,27 +89,39 @@ bool read_number(std::string_view field, double& value) {
   return error == std::errc() || error == std::errc::result_out_of_range;
 }
 
+bool read_feature(std::string_view field, double& value) {
+  if (read_number(field, value)) return true;
+  const std::string small = in_small_letters(trimmed(field));
+  if (small != "true" && small != "false") return false;
+  value = small == "true" ? 1 : 0;
+  return true;
+}
+
 CsvTable::CsvTable(std::string_view text, std::string path, const CsvColumns& columns)
     : path_(std::move(path)) {
   CsvReader reader(text, path_);
-  require(reader.next(header_), ErrorKind::data,
+  Fields fields;
+  require(reader.next(fields), ErrorKind::data,
           "csv: {}: the file is empty; a first line with the names of the columns is required",
           printable(path_));
+  header_.assign(fields.begin(), fields.end());
+  ranges_.resize(header_.size());
   refuse_other_separators(header_, path_);
-  std::vector<std::string> fields;
   while (reader.next(fields)) {
-    require(fields.size() == header_.size(), ErrorKind::data,
-            "csv: {}:{}: {} fields, the first line names {} columns; every line must have as many",
-            printable(path_), reader.line(), fields.size(), header_.size());
+    if (fields.size() != header_.size())
+      fail(ErrorKind::data,
+           "csv: {}:{}: {} fields, the first line names {} columns; every line must have as many",
+           printable(path_), reader.line(), fields.size(), header_.size());
     if (lines_.empty()) find_columns(columns, fields);
     if (!undecided_.empty()) check_undecided(fields);
     add(fields, reader.line());
   }
   require(!lines_.empty(), ErrorKind::data, "csv: {}: no rows follow the line of names",
           printable(path_));
+  check_resolution();
 }
 
-void CsvTable::find_columns(const CsvColumns& columns, const std::vector<std::string>& first) {
+void CsvTable::find_columns(const CsvColumns& columns, const Fields& first) {
   target_ = column_of(header_, columns.target, path_);
   for (const std::string& name : columns.features) {
     features_.push_back(column_of(header_, name, path_));
@@ -112,11 +131,13 @@ void CsvTable::find_columns(const CsvColumns& columns, const std::vector<std::st
   }
   for (std::size_t c = 0; columns.features.empty() && c < header_.size(); ++c) {
     double number = 0;
-    if (c == target_ || header_[c].empty()) continue;
-    if (read_number(first[c], number))
-      features_.push_back(c);
-    else if (is_missing(first[c]))
+    if (c == target_) continue;
+    if (is_missing(first[c]))
       undecided_.emplace_back(c, first[c]);
+    else if (!header_[c].empty() && read_feature(first[c], number))
+      features_.push_back(c);
+    else
+      texts_.emplace_back(c, first[c]);
   }
   require(!features_.empty(), ErrorKind::data,
           "csv: {}: no other column than \"{}\" has numbers in its first row; features must be "
@@ -126,17 +147,29 @@ void CsvTable::find_columns(const CsvColumns& columns, const std::vector<std::st
 }
 
 /// A column of numbers whose first value is missing would else be left out without a message.
-void CsvTable::check_undecided(const std::vector<std::string>& fields) {
+void CsvTable::check_undecided(const Fields& fields) {
   std::erase_if(undecided_, [&](const auto& column) {
     const auto& [c, first] = column;
     double number = 0;
     if (is_missing(fields[c])) return false;
-    require(!read_number(fields[c], number), ErrorKind::data,
+    require(header_[c].empty() || !read_feature(fields[c], number), ErrorKind::data,
             "csv: {}: \"{}\" is not a number, later values of the column are; correct it, or name "
             "the --features without this column",
             place(lines_.front(), c), shown(first));
+    texts_.emplace_back(c, fields[c]);
     return true;
   });
+}
+
+std::vector<std::string> CsvTable::unused() const {
+  std::vector<std::string> columns;
+  for (const auto& [c, text] : texts_)
+    columns.push_back(header_[c].empty() ? fmt::format("column {}: it has no name", c + 1)
+                                         : fmt::format("{}: \"{}\" is not a number",
+                                                       shown(header_[c]), shown(text)));
+  for (const auto& [c, text] : undecided_)
+    columns.push_back(fmt::format("{}: all values are missing", shown(header_[c])));
+  return columns;
 }
 
 std::string CsvTable::place(std::size_t line, std::size_t column) const {
@@ -144,20 +177,41 @@ std::string CsvTable::place(std::size_t line, std::size_t column) const {
                      printable(header_[column]));
 }
 
-void CsvTable::add(const std::vector<std::string>& fields, std::size_t line) {
+float CsvTable::feature(std::string_view field, std::size_t line, std::size_t column) {
+  double number = 0;
+  if (!read_feature(field, number))
+    fail(ErrorKind::data,
+         "csv: {}: \"{}\" is not a number; correct it, or name the --features without this column",
+         place(line, column), shown(field));
+  const auto value = static_cast<float>(number);
+  if (!std::isfinite(value))
+    fail(ErrorKind::data,
+         "csv: {}: \"{}\" is not a finite number; correct the value or remove the row",
+         place(line, column), shown(field));
+  ranges_[column].low = std::min(ranges_[column].low, number);
+  ranges_[column].high = std::max(ranges_[column].high, number);
+  return value;
+}
+
+/// Values are stored as floats. A column whose values differ by a few steps of a float only, as
+/// seconds since 1970 do, would lose what it says.
+void CsvTable::check_resolution() const {
+  constexpr double fewest_steps = 256;
   for (const std::size_t c : features_) {
-    double number = 0;
-    require(
-        read_number(fields[c], number), ErrorKind::data,
-        "csv: {}: \"{}\" is not a number; correct it, or name the --features without this column",
-        place(line, c), shown(fields[c]));
-    const auto value = static_cast<float>(number);
-    require(std::isfinite(value), ErrorKind::data,
-            "csv: {}: \"{}\" is not a finite number; correct the value or remove the row",
-            place(line, c), shown(fields[c]));
-    values_.push_back(value);
+    const auto& [low, high] = ranges_[c];
+    const auto largest = static_cast<float>(std::max(std::abs(low), std::abs(high)));
+    const double step = std::nextafter(largest, HUGE_VALF) - largest;
+    if (high > low && (high - low) / step < fewest_steps)
+      fail(ErrorKind::data,
+           "csv: {}: column \"{}\" has values from {} to {}; 32-bit floats have steps of {} there. "
+           "Subtract a constant from the column, or name the --features without it",
+           printable(path_), shown(header_[c]), low, high, step);
   }
-  targets_.push_back(fields[target_]);
+}
+
+void CsvTable::add(const Fields& fields, std::size_t line) {
+  for (const std::size_t c : features_) values_.push_back(feature(fields[c], line, c));
+  targets_.emplace_back(fields[target_]);
   lines_.push_back(line);
 }
 

@@ -21,14 +21,20 @@ struct Image {
   void copy_planes(std::span<std::uint8_t> into) const;
 };
 
-/// Whatever the name's ending, the first bytes tell the format. Alpha is laid on black. Throws
-/// Error(data), "NAME: cannot be read: ...", for bytes that are no whole PNG or JPEG image.
+/// Decodes an image. The first bytes determine the format, whatever the name's ending. The pixels
+/// are those of Pillow's convert("RGB"): alpha is left out, and no gamma or profile is applied. 16
+/// bits become their high byte, also of gray images, which Pillow clips. CMYK becomes RGB as in
+/// Pillow. An image that EXIF calls turned or mirrored is laid upright. Throws Error(data), "NAME:
+/// cannot be read: ...", for bytes that are no whole PNG or JPEG image.
 Image decode_image(std::string_view bytes, const std::string& name);
 
 /// The same with another size, if one is given.
 Image resized_image(Image image, const std::optional<ImageSize>& to);
 
-/// Files of these endings are images: .png, .jpg, .jpeg, in small or capital letters.
+/// True for names that end with .png, .jpg or .jpeg, in small or capital letters.
 bool has_image_ending(std::string_view name);
+
+/// True for names of images in formats that are not read, as .bmp, .tif, .gif and .webp.
+bool is_other_image(std::string_view name);
 
 }  // namespace fast::data

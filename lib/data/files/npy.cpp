@@ -2,11 +2,16 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstring>
+#include <fast/core/element.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+#include <limits>
+#include <type_traits>
 
 namespace fast::data {
 namespace {
@@ -93,48 +98,79 @@ std::size_t npy_elements(const std::vector<std::int64_t>& shape, const NpyHeader
   return count;
 }
 
+using NpyValues = decltype(NpyArray::values);
+
+/// The numbers of an array, in the order of the file. `swapped`: their bytes are big-endian.
 template <class Stored, class Wanted>
-std::vector<Wanted> npy_values(std::string_view bytes) {
+NpyValues read_npy_values(std::string_view bytes, bool swapped) {
   std::vector<Wanted> values(bytes.size() / sizeof(Stored));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    Stored value;
-    std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    values[i] = static_cast<Wanted>(value);
+    std::array<char, sizeof(Stored)> stored;
+    std::memcpy(stored.data(), bytes.data() + i * sizeof(Stored), sizeof(Stored));
+    if (swapped) std::reverse(stored.begin(), stored.end());
+    const auto value = std::bit_cast<Stored>(stored);
+    if constexpr (std::is_same_v<Stored, Float16>) {
+      values[i] = to_float(value);
+    } else {
+      values[i] = static_cast<Wanted>(value);
+    }
   }
   return values;
 }
 
 struct NpyType {
-  std::string_view name;
+  std::string_view name;  ///< of NumPy, without the order of bytes
   std::size_t size_bytes;
-  decltype(NpyArray::values) (*read)(std::string_view bytes);
+  NpyValues (*read)(std::string_view bytes, bool swapped);
 };
 
-template <class Stored, class Wanted>
-decltype(NpyArray::values) read_npy_values(std::string_view bytes) {
-  return npy_values<Stored, Wanted>(bytes);
-}
+constexpr std::array<NpyType, 12> npy_types{
+    {{"b1", 1, read_npy_values<std::uint8_t, std::int64_t>},
+     {"u1", 1, read_npy_values<std::uint8_t, std::uint8_t>},
+     {"i1", 1, read_npy_values<std::int8_t, std::int64_t>},
+     {"u2", 2, read_npy_values<std::uint16_t, std::int64_t>},
+     {"i2", 2, read_npy_values<std::int16_t, std::int64_t>},
+     {"u4", 4, read_npy_values<std::uint32_t, std::int64_t>},
+     {"i4", 4, read_npy_values<std::int32_t, std::int64_t>},
+     {"u8", 8, read_npy_values<std::uint64_t, std::int64_t>},
+     {"i8", 8, read_npy_values<std::int64_t, std::int64_t>},
+     {"f2", 2, read_npy_values<Float16, float>},
+     {"f4", 4, read_npy_values<float, float>},
+     {"f8", 8, read_npy_values<double, float>}}};
 
-constexpr std::array<NpyType, 5> npy_types{
-    {{"|u1", 1, read_npy_values<std::uint8_t, std::uint8_t>},
-     {"<f4", 4, read_npy_values<float, float>},
-     {"<f8", 8, read_npy_values<double, float>},
-     {"<i4", 4, read_npy_values<std::int32_t, std::int64_t>},
-     {"<i8", 8, read_npy_values<std::int64_t, std::int64_t>}}};
-
+/// `descr` is "<f4", ">i2" or "|u1".
 const NpyType& npy_type(std::string_view descr, const std::string& name) {
-  require(descr.find('O') == std::string_view::npos, ErrorKind::data,
-          "numpy: {}: it holds pickled Python objects, which are not read; save an array of "
-          "numbers (astype(\"float32\"))",
-          name);
+  if (descr.find('O') != std::string_view::npos)
+    fail(ErrorKind::data,
+         "numpy: {}: it holds pickled Python objects, which are not read; save an array of "
+         "numbers (astype(\"float32\"))",
+         name);
   for (const NpyType& type : npy_types) {
-    if (type.name == descr) return type;
+    if (!descr.empty() && type.name == descr.substr(1)) return type;
   }
   fail(
       ErrorKind::data,
-      "numpy: {}: elements of type \"{}\"; uint8, float32, float64, int32 and int64, little-endian,"
-      " are read, convert with astype",
+      "numpy: {}: elements of type \"{}\"; bool, integers and float16, 32 and 64 are read, convert "
+      "with astype",
       name, printable(descr));
+}
+
+/// From Fortran's order (the first index runs fastest) to C's.
+template <class T>
+std::vector<T> in_c_order(const std::vector<T>& values, const std::vector<std::int64_t>& shape) {
+  std::vector<T> turned(values.size());
+  std::vector<std::int64_t> index(shape.size());
+  for (T& value : turned) {
+    std::size_t place = 0;
+    for (std::size_t d = shape.size(); d-- > 0;)
+      place = place * static_cast<std::size_t>(shape[d]) + static_cast<std::size_t>(index[d]);
+    value = values[place];
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+  return turned;
 }
 
 }  // namespace
@@ -142,17 +178,19 @@ const NpyType& npy_type(std::string_view descr, const std::string& name) {
 NpyArray parse_npy(std::string_view bytes, std::string_view from) {
   const std::string name = printable(from);
   NpyHeader header(take_header(bytes, name), from);
-  const NpyType& type = npy_type(header.text_of("descr"), name);
+  const std::string_view descr = header.text_of("descr");
+  const NpyType& type = npy_type(descr, name);
   NpyArray array{header.tuple_of("shape"), {}};
-  require(!header.truth_of("fortran_order"), ErrorKind::data,
-          "numpy: {}: its values are in Fortran order; save numpy.ascontiguousarray(array)", name);
   const std::size_t count = npy_elements(array.shape, header);
   require(bytes.size() / type.size_bytes == count && bytes.size() % type.size_bytes == 0,
           ErrorKind::data,
           "numpy: {}: {} bytes of values, shape ({}) of {} needs {}; the file is truncated or "
           "damaged, copy the file again",
-          name, bytes.size(), fmt::join(array.shape, ", "), type.name, count * type.size_bytes);
-  array.values = type.read(bytes);
+          name, bytes.size(), fmt::join(array.shape, ", "), printable(descr),
+          count * type.size_bytes);
+  array.values = type.read(bytes, descr[0] == '>');
+  if (header.truth_of("fortran_order"))
+    std::visit([&](auto& values) { values = in_c_order(values, array.shape); }, array.values);
   return array;
 }
 

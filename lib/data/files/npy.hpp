@@ -12,12 +12,14 @@ namespace fast::data {
 
 struct NpyArray {
   std::vector<std::int64_t> shape;  ///< row-major; empty: one value
-  /// uint8 stays bytes; float32 and float64 become float, int32 and int64 stay whole numbers.
+  /// uint8 stays bytes. Floats of 16, 32 and 64 bits become float. Other integers, and bool as 0
+  /// and 1, become whole numbers; uint64 above 2⁶³ - 1 wraps.
   std::variant<std::vector<std::uint8_t>, std::vector<float>, std::vector<std::int64_t>> values;
 };
 
-/// Of the bytes of a file. Throws Error(data), which begins with "numpy: NAME", for another format,
-/// another element type, Fortran order, pickled objects and bytes that are missing or left over.
+/// Reads the bytes of a file, of either byte order, in C or in Fortran order. Throws Error(data),
+/// which begins with "numpy: NAME", for another format, another element type, pickled objects and
+/// bytes that are missing or left over.
 NpyArray parse_npy(std::string_view bytes, std::string_view name);
 
 }  // namespace fast::data

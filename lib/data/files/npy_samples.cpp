@@ -12,8 +12,11 @@
 namespace fast::data {
 namespace {
 
+/// 1, 3 or 4 channels: gray, RGB and RGBA.
 bool has_channels_last(const std::vector<std::int64_t>& sample) {
-  return sample.size() == 3 && (sample[2] == 1 || sample[2] == 3) && sample[0] > 4;
+  const bool are_channels =
+      sample.size() == 3 && (sample[2] == 1 || sample[2] == 3 || sample[2] == 4);
+  return are_channels && sample[0] > 4;
 }
 
 /// From rows × columns × channels to channels × rows × columns, each sample.

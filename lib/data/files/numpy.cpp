@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
@@ -29,6 +30,15 @@ struct Arrays {
 
   bool has(const std::string& name) const {
     return std::find(names.begin(), names.end(), name) != names.end();
+  }
+  /// The name as the file writes it, in small or capital letters; empty if it has none.
+  std::string spelled(const std::string& name) const {
+    if (has(name)) return name;
+    const auto same = [](char a, char b) { return std::tolower(a) == std::tolower(b); };
+    const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& each) {
+      return std::equal(each.begin(), each.end(), name.begin(), name.end(), same);
+    });
+    return found == names.end() ? std::string() : *found;
   }
 };
 
@@ -56,14 +66,18 @@ ArrayNames names_in(const Arrays& arrays, const LoadOptions& options) {
         arrays.where, options.features.size(), printable(options.target));
     chosen = {options.features[0], options.target, "", ""};
   } else {
-    const auto found = std::find_if(known_names().begin(), known_names().end(),
-                                    [&](const ArrayNames& each) { return arrays.has(each.x); });
+    const auto found =
+        std::find_if(known_names().begin(), known_names().end(),
+                     [&](const ArrayNames& each) { return !arrays.spelled(each.x).empty(); });
     require(found != known_names().end(), ErrorKind::data,
             "numpy: {}: the arrays {} are there; required are x_train, y_train, x_test and y_test, "
             "or x and y, or --features NAME --target NAME",
             arrays.where, printable(fmt::format("{}", fmt::join(arrays.names, ", "))));
     chosen = *found;
-    if (!arrays.has(chosen.test_x)) chosen.test_x = chosen.test_y = "";
+    if (arrays.spelled(chosen.test_x).empty()) chosen.test_x = chosen.test_y = "";
+    for (std::string* name : {&chosen.x, &chosen.y, &chosen.test_x, &chosen.test_y}) {
+      if (const std::string spelled = arrays.spelled(*name); !spelled.empty()) *name = spelled;
+    }
   }
   for (const std::string& name : {chosen.x, chosen.y, chosen.test_x, chosen.test_y}) {
     const std::vector<std::string_view> known(arrays.names.begin(), arrays.names.end());
@@ -162,10 +176,30 @@ Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
         first_of(part_of_arrays(arrays, names.test_x, names.test_y, kind, classes), options.limit);
   }
   splits.normalization = splits.train.measure();
+  if (const auto& shape = all.sample_shape(); shape.size() == 3)
+    splits.notes.push_back(fmt::format("{}: a sample is {} channel{} of {} rows and {} columns",
+                                       names.x, shape[0], shape[0] == 1 ? "" : "s", shape[1],
+                                       shape[2]));
   return splits;
 }
 
 constexpr std::string_view npy_ending = ".npy";
+
+/// The arrays of a directory, by the names of their files.
+Arrays arrays_in(const fs::path& directory) {
+  Arrays arrays;
+  arrays.where = directory.string();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    if (entry.path().extension() == npy_ending) arrays.names.push_back(entry.path().stem());
+  }
+  std::sort(arrays.names.begin(), arrays.names.end());
+  arrays.read = [directory](const std::string& name) {
+    const fs::path file = directory / (name + std::string(npy_ending));
+    return parse_npy(read_text(file, "numpy"), file.string());
+  };
+  return arrays;
+}
 
 }  // namespace
 
@@ -186,18 +220,7 @@ Splits read_npz(const fs::path& path, const LoadOptions& options) {
 }
 
 Splits read_npy_directory(const fs::path& directory, const LoadOptions& options) {
-  Arrays arrays;
-  arrays.where = directory.string();
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
-    if (entry.path().extension() == npy_ending) arrays.names.push_back(entry.path().stem());
-  }
-  std::sort(arrays.names.begin(), arrays.names.end());
-  arrays.read = [&](const std::string& name) {
-    const fs::path file = directory / (name + std::string(npy_ending));
-    return parse_npy(read_text(file, "numpy"), file.string());
-  };
-  return splits_of(arrays, options);
+  return splits_of(arrays_in(directory), options);
 }
 
 Splits read_npy(const fs::path& path, const LoadOptions& options) {
@@ -214,10 +237,9 @@ Splits read_npy(const fs::path& path, const LoadOptions& options) {
 }
 
 bool has_npy_files(const fs::path& directory) {
-  std::error_code error;
-  return std::any_of(known_names().begin(), known_names().end(), [&](const ArrayNames& each) {
-    return fs::exists(directory / (each.x + std::string(npy_ending)), error);
-  });
+  const Arrays arrays = arrays_in(directory);
+  return std::any_of(known_names().begin(), known_names().end(),
+                     [&](const ArrayNames& each) { return !arrays.spelled(each.x).empty(); });
 }
 
 }  // namespace fast::data

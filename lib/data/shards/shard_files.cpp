@@ -79,6 +79,8 @@ bool is_pattern(std::string_view path) {
 }
 
 std::vector<std::filesystem::path> shard_files(const std::string& pattern) {
+  // A file may have brackets in its name.
+  if (std::error_code error; std::filesystem::exists(pattern, error)) return {pattern};
   std::vector<std::filesystem::path> files;
   std::set<std::string> seen;
   for (const std::string& each : expand(pattern)) {

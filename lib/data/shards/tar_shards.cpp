@@ -153,6 +153,11 @@ std::pair<std::string, std::string> key_and_ending(const std::string& name) {
   return {name.substr(0, dot), ending};
 }
 
+/// True for the members that macOS adds to archives: "._NAME" beside each member.
+bool is_of_finder(std::string_view name) {
+  return name.substr(name.rfind('/') + 1).starts_with("._") || name.starts_with("__MACOSX/");
+}
+
 /// Collects the samples of files, member by member.
 class TarSamples {
  public:
@@ -194,6 +199,7 @@ class TarSamples {
   };
 
   void add(const TarMember& member, std::string_view contents) {
+    if (is_of_finder(member.name)) return;
     const auto [key, ending] = key_and_ending(member.name);
     if (!sample_ || sample_->key != key) {
       end_sample();

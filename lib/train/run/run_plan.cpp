@@ -78,7 +78,7 @@ RunData divide(const data::Splits& data, double validation) {
       static_cast<std::size_t>(std::ceil(validation * static_cast<double>(data.train.size())));
   const std::size_t trained_on = data.train.size() - held_out;
   return {data.train.slice(0, trained_on), data.train.slice(trained_on, held_out), data.test,
-          data.normalization};
+          data.normalization, data.notes};
 }
 
 /// Shards are skewed by the one label of a sample.
@@ -313,7 +313,8 @@ void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_r
                             .balance = division_of(options.balance),
                             .epoch_rounds = epoch_rounds,
                             .epochs = options.epochs,
-                            .seed = options.seed};
+                            .seed = options.seed,
+                            .notes = plan.data.notes};
 }
 
 void look_over(RunPlan& plan, const algorithm::Declaration& algorithm, bool alone) {

@@ -17,6 +17,7 @@ namespace fast::train {
 struct RunData {
   data::Dataset train, validation, test;
   data::Normalization normalization;
+  std::vector<std::string> notes;  ///< see data::Splits
 };
 
 struct RunPlan {

@@ -17,7 +17,8 @@ namespace {
 Records records_of(std::string_view text) {
   data::CsvReader reader(text, "t.csv");
   Records records;
-  for (std::vector<std::string> fields; reader.next(fields);) records.push_back(fields);
+  for (std::vector<std::string_view> fields; reader.next(fields);)
+    records.emplace_back(fields.begin(), fields.end());
   return records;
 }
 
@@ -64,7 +65,7 @@ TEST_CASE("fields of a CSV text are split as RFC 4180 says") {
 
 TEST_CASE("a record knows the line in which it begins") {
   data::CsvReader reader("a\n\"x\ny\"\n\nb\n", "t.csv");
-  std::vector<std::string> fields;
+  std::vector<std::string_view> fields;
   std::vector<std::size_t> lines;
   while (reader.next(fields)) lines.push_back(reader.line());
   CHECK(lines == std::vector<std::size_t>{1, 2, 5});
@@ -234,4 +235,37 @@ TEST_CASE("bad tables are refused with file, line and column") {
   data::LoadOptions options = predict("b");
   options.features = {"a", "b"};
   CHECK_THROWS_WITH(parsed("a,b\n1,2\n", options), ContainsSubstring("the target and a feature"));
+}
+
+TEST_CASE("a column that is no feature is named with the reason") {
+  const data::Splits splits = parsed(
+      "price,ok,share,gone,note,,x,y\n\"1,234.5\",True,12%,NA,a,1,1,0\n5,false,1,#N/A,b,2,2,1\n"
+      "6,FALSE,2,.,c,3,3,0\n7,true,3,-,d,4,4,1\n",
+      predict("y"));
+  CHECK(splits.features == std::vector<std::string>{"ok", "x"});
+  CHECK(splits.notes ==
+        std::vector<std::string>{"column not used: price: \"1,234.5\" is not a number",
+                                 "column not used: share: \"12%\" is not a number",
+                                 "column not used: note: \"a\" is not a number",
+                                 "column not used: column 6: it has no name",
+                                 "column not used: gone: all values are missing"});
+  data::LoadOptions chosen = predict("y");
+  chosen.features = {"x"};
+  CHECK(parsed("a,x,y\nt,1,0\nu,2,1\n", chosen).notes.empty());
+}
+
+TEST_CASE("a column of numbers that begins with a spreadsheet's error is an error") {
+  for (const char* missing : {"#N/A", "#DIV/0!", "<NA>", "-", "."})
+    CHECK_THROWS_WITH(parsed(fmt::format("a,b,y\n{},1,0\n2,2,1\n", missing), predict("y")),
+                      ContainsSubstring("column 1 (a)") && ContainsSubstring("is not a number"));
+}
+
+TEST_CASE("a column that floats cannot tell apart is refused, small values are not") {
+  CHECK_THROWS_WITH(
+      parsed("t,y\n1700000000,0\n1700000040,1\n1700000001,0\n1700000030,1\n", predict("y")),
+      ContainsSubstring("column \"t\"") && ContainsSubstring("steps of 128"));
+  CHECK_NOTHROW(parsed("t,y\n1700000000,0\n1700000000,1\n1700000000,0\n", predict("y")));
+  // Their standard deviation is measured, however small it is.
+  const data::Splits tiny = parsed("t,y\n1e-19,0\n2e-19,1\n3e-19,0\n4e-19,1\n", predict("y"));
+  CHECK(tiny.normalization.stddev[0] < 2e-19F);
 }

@@ -1,5 +1,7 @@
 #include "data/files/image.hpp"
 
+#include "data/files/image_formats.hpp"
+
 #include <fast/core/error.hpp>
 #include <fast/data/load.hpp>
 #include <fstream>
@@ -105,4 +107,54 @@ TEST_CASE("options that a format does not have are refused") {
   refused({.test_share = 0.1}, "--test-share");
   CHECK_THROWS_WITH(data::load("fashion-mnist", {.train_split = "x"}),
                     ContainsSubstring("--train-split: without effect"));
+}
+
+TEST_CASE("an image is laid upright in the eight ways of EXIF") {
+  // Two rows of three pixels: abc, def.
+  const std::string pixels = "abcdef";
+  data::Image image{2, 3, {}};
+  for (const char c : pixels)
+    image.pixels.insert(image.pixels.end(), 3, static_cast<std::uint8_t>(c));
+  const auto laid = [&](int orientation) {
+    const data::Image result = data::upright(image, orientation);
+    std::string rows;
+    for (std::int64_t row = 0; row < result.rows; ++row) {
+      if (row > 0) rows += '/';
+      for (std::int64_t column = 0; column < result.columns; ++column)
+        rows += static_cast<char>(
+            result.pixels[3 * static_cast<std::size_t>(row * result.columns + column)]);
+    }
+    return rows;
+  };
+  const char* expected[] = {"abc/def",  "abc/def",  "cba/fed",  "fed/cba",  "def/abc",
+                            "ad/be/cf", "da/eb/fc", "fc/eb/da", "cf/be/ad", "abc/def"};
+  for (int orientation = 0; orientation < 10; ++orientation)
+    CHECK(laid(orientation) == expected[orientation]);
+}
+
+TEST_CASE("folders of images skip hidden files, read deeper ones and count other formats") {
+  const TemporaryDirectory directory;
+  for (const char* split : {"train", "test"}) {
+    save(directory / split / "cat/more/a.png", png_bytes(2, 2, std::vector<std::uint8_t>(12, 5)));
+    save(directory / split / "dog/b.png", png_bytes(2, 2, std::vector<std::uint8_t>(12, 6)));
+    save(directory / split / "dog/.b.png", "hidden");
+    save(directory / split / ".ipynb_checkpoints/c.png", "hidden");
+  }
+  save(directory / "train/dog/c.TIFF", "other");
+  save(directory / "train/cat/more/b.webp", "other");
+  const data::Splits splits = data::load(directory.path().string());
+  CHECK(splits.train.size() == 2);
+  CHECK(splits.train.classes() == 2);
+  REQUIRE(splits.notes.size() == 1);
+  CHECK_THAT(splits.notes[0],
+             ContainsSubstring("2 of other formats") && ContainsSubstring("cat/more/b.webp"));
+}
+
+TEST_CASE("a file that is there is no pattern, whatever its name") {
+  const TemporaryDirectory directory;
+  const std::string table = "a,y\n1,0\n2,1\n3,0\n4,1\n";
+  for (const char* name : {"data[1].csv", "DATA.CSV", "a{1,2}.csv", "b*.csv"}) {
+    save(directory / name, table);
+    CHECK(data::load((directory / name).string(), {.target = "y"}).train.classes() == 2);
+  }
 }
