@@ -77,8 +77,6 @@ def numpy_files(folder):
     refused("damaged npz", "info", folder / "damaged.npz", says="is damaged")
     numpy.savez(folder / "objects.npz", x=numpy.array([{}, {}], dtype=object), y=y[:2])
     refused("pickles", "info", folder / "objects.npz", says="pickled Python objects")
-    numpy.savez(folder / "fortran.npz", x=numpy.asfortranarray(random.random((4, 3))), y=y[:4])
-    refused("Fortran order", "info", folder / "fortran.npz", says="Fortran order")
     values = random.normal(3, 2, (400, 6)).astype(numpy.float32)
     numpy.save(folder / "x.npy", values)
     numpy.save(folder / "y.npy", values.sum(1))
