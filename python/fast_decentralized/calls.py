@@ -4,10 +4,12 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable
 
-from . import _core, models, runtime, topologies
+from . import _core, memory, models, runtime, topologies
+from .hooks import Hooks
 from .observe import Ready
 
 CoreWorker = _core.Worker  # the class below has a member _core
+NO_MORE_ROUNDS = 2**63 - 1  # of a worker that has left, and of a spare that was not needed
 ENDS_OF_LOOPS = (StopIteration, StopAsyncIteration, GeneratorExit)  # they pass where a loop over batches ends
 
 
@@ -20,6 +22,7 @@ class Calls:
     """What calls the library. After a call that has failed there are no more."""
     _core: CoreWorker | None
     _model: models.Replica
+    _hooks: Hooks
     _place: int  # in the group
 
     def __init__(self) -> None:
@@ -49,8 +52,8 @@ class Calls:
                 topologies.take_raised()  # what an earlier call has left
                 if settles:
                     self._model.settle()
-                    if looks:
-                        self._model.require_in_place()
+                    if looks and self._model.follow():
+                        self._rebind_to_model(core)
                 return part(core, *arguments)
             finally:
                 self._calls -= 1
@@ -59,6 +62,23 @@ class Calls:
                 error.__cause__ = topologies.take_raised()
             self._fail(error)
             raise
+
+    def _look(self) -> None:
+        """The model's tensors may be elsewhere since the last call."""
+        self._calling(lambda core: None)
+
+    def _rebind_to_model(self, core: CoreWorker) -> None:
+        """The library gets the tensors that the model has now."""
+        if core.rounds != NO_MORE_ROUNDS:
+            core.rebind(self._model.tensors())
+        self._note_model()
+
+    def _note_model(self) -> None:
+        if runtime.thread.group is not None:
+            memory.take(self, self._model.memory())
+        notices, self._model.notices = self._model.notices, []
+        for level, text in notices:
+            self._hooks.log(level, text)
 
     def _trains(self) -> bool:
         """Whether its thread is in a round, or will call it again: local.run() closes its workers."""

@@ -6,7 +6,8 @@ import functools
 from typing import Any, Callable, Iterable
 
 from . import _core
-from .models import Chosen, Replica, Tensor, tensor_of
+from .models import Chosen, Replica
+from .tensors import Tensor, tensor_of, why_it_stays
 
 
 class JaxReplica(Replica):
@@ -17,6 +18,7 @@ class JaxReplica(Replica):
         import jax
         import numpy as np
 
+        super().__init__()
         self._jax, self._np = jax, np
         paths, self._tree = jax.tree_util.tree_flatten_with_path(params)
         self._require_values((leaf for _, leaf in paths), "Worker")
@@ -24,7 +26,7 @@ class JaxReplica(Replica):
         self._buffers = buffers
         leaves = [leaf for _, leaf in paths]
         self._places = [place for place, (name, leaf) in enumerate(zip(self._names, leaves))
-                        if self._takes_part(leaf) and chosen(name)]
+                        if self._takes_part(leaf) and chosen(name) and why_it_stays(leaf, name in buffers, name not in buffers) is None]
         self._numbers = {place for place, (name, leaf) in enumerate(zip(self._names, leaves))
                          if isinstance(leaf, (int, float, np.generic)) and chosen(name)}
         self._own = self._copied(leaves, donate=False)
@@ -56,11 +58,12 @@ class JaxReplica(Replica):
         self._move(params, "combine", donate)
         self._taken = True
 
-    def require_step(self) -> None:
+    def follow_step(self) -> bool:
         if not self._taken:
             raise _core.ArgumentError("Worker: JAX arrays do not change in place; use params = worker.combine(params) "
                                       "instead of worker.round(), worker.step() and worker.end_round()")
         self._taken = False
+        return False
 
     def move_to(self, params: Any | None) -> None:
         if params is not None:
@@ -92,8 +95,7 @@ class JaxReplica(Replica):
                                       "it outside of the traced function")
 
     def _takes_part(self, leaf: Any) -> bool:
-        """Arrays of floating-point numbers, and complex ones, which the library refuses. Numbers of Python, functions
-        and texts stay as they are."""
+        """Arrays of floating-point and complex numbers. Numbers of Python, functions and texts stay as they are."""
         return (isinstance(leaf, (self._jax.Array, self._np.ndarray))
                 and self._jax.numpy.issubdtype(leaf.dtype, self._jax.numpy.inexact))
 

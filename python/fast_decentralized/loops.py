@@ -198,7 +198,6 @@ class Loop:
         self.module, self._timeout_s = module, timeout_s
         runtime.apart()  # later, its first call would meet those of a rank that has failed
         self.worker = Worker(module, topology, **options)
-        self._names = {name for name, _, _, _ in self.worker._model.tensors()}  # of those that take part
         self._own: dict[str, Any] | None = None  # this worker's weights while the module has the mean
         self._handled = sys.exc_info()[1]  # training may be a part of an except block
         self._is_in_round = self._has_finished = False
@@ -228,17 +227,29 @@ class Loop:
         if self._is_in_round:
             raise _core.ArgumentError("the mean of all workers was asked for between backward() and the optimizer's "
                                       "step; ask after the step")
-        here = {name: tensor for name, tensor in tensors_of(self.module).items() if name in self._names}
-        means = gather_means(list(here.values()), self._timeout_s)
-        if on not in (None, self.worker.rank):
-            here = {}
-        self._own = {name: tensor.detach().clone() for name, tensor in here.items()}
-        fill(self.module, dict(zip(here, means)))
+        self.worker._look()
+        averaged = self._averaged()
+        means = gather_means(list(averaged.values()), self._timeout_s)
+        self._own = {}
+        if on in (None, self.worker.rank):
+            self._own = {name: tensor.detach().clone() for name, tensor in tensors_of(self.module).items() if name in averaged}
+            self._fill(dict(zip(averaged, means)))
 
     def use_own(self) -> None:
         own, self._own = self._own, None
         if own is not None:
             fill(self.module, own)
+
+    def _averaged(self) -> dict[str, Any]:
+        """By name, the memory of the tensors that are averaged, in the order and the shapes that the library has."""
+        return {name: tensor for name, tensor, _, _ in self.worker._model.tensors()}
+
+    def _fill(self, values: Mapping[str, Any]) -> None:
+        import torch
+
+        with torch.no_grad():
+            for name, tensor in self._averaged().items():
+                tensor.copy_(values[name])
 
     @contextlib.contextmanager
     def mean(self, on: int | None = None) -> Iterator[None]:
@@ -273,7 +284,7 @@ class Loop:
         self.use_own()
         self.worker.await_finish()
         if not keep_weights:
-            fill(self.module, self.worker._mean_tensors())
+            self._fill(self.worker._mean_tensors())
         self._has_finished = True
 
     def _passing(self) -> BaseException | None:

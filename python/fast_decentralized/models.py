@@ -5,17 +5,19 @@ import sys
 from typing import Any, Callable, Iterable, Iterator
 
 from . import _core
+from .tensors import EMPTY, INTEGERS, Tensor, flat_start_of, have_the_same_form, order_of_memory, place_of, tensor_of, why_it_stays
 
-#: (name, array, whether it is a buffer, element type of memory that NumPy does not name)
-Tensor = tuple[str, Any, bool, "str | None"]
 Chosen = Callable[[str], bool]
 
 
 class Replica:
     """A model as a Worker sees it."""
 
+    def __init__(self) -> None:
+        self.notices: list[tuple[str, str]] = []  # levels and texts for the worker's log
+
     def tensors(self) -> list[Tensor]:
-        """The tensors that take part. Their memory stays where it is, but see require_in_place()."""
+        """The tensors that take part. Their memory stays where it is, but see follow()."""
         raise NotImplementedError
 
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
@@ -33,16 +35,18 @@ class Replica:
     def move_to(self, model: Any | None) -> None:
         """The tensors are elsewhere from now on."""
 
-    def require_in_place(self) -> None:
-        """Raises MismatchError when tensors are not where they were."""
+    def follow(self) -> bool:
+        """Whether tensors() has others than before, which the library is to get. Raises MismatchError when tensors that it
+        cannot follow are not where they were."""
+        return False
 
     def settle(self) -> None:
         """Waits until what was begun on the tensors has ended. The library's work on a GPU runs on a stream of its own,
         and has ended when a call of the library returns."""
 
-    def require_step(self) -> None:
-        """At the end of a round: raises an Error when the worker cannot see what the step has made."""
-        self.require_in_place()
+    def follow_step(self) -> bool:
+        """As follow(), at the end of a round. Raises an Error when the worker cannot see what the step has made."""
+        return self.follow()
 
     def has_started(self) -> None:
         """All workers have their initial weights."""
@@ -71,7 +75,30 @@ def replica_of(model: Any, buffers: set[str], chosen: Chosen) -> Replica:
 
 
 class InPlaceReplica(Replica):
-    """A model whose tensors change in place."""
+    """A model whose tensors change in place. Buffers may be replaced, which the library follows. Those that it cannot
+    average stay with their worker."""
+
+    _model: Any
+    REMEDY: str
+
+    def __init__(self, model: Any, chosen: Chosen) -> None:
+        super().__init__()
+        self._model, self._chosen = model, chosen
+        self._given: dict[str, Tensor] = {}  # what the library has, in its order
+        self._places: dict[str, tuple[int, int]] = {}  # of these, without _left
+        self._left: dict[str, Tensor] = {}  # in place of buffers that have another shape or type now
+        self._apart = {name: why for name, array, is_buffer in self._chosen_ones()
+                       if (why := why_it_stays(array, is_buffer, self._is_trained(array, is_buffer))) is not None}
+        self._note_places()
+        self._require_some()
+        self.notices += [("info", f"Worker: \"{name}\" stays with its worker: it {why}") for name, why in self._apart.items()
+                         if why not in (INTEGERS, EMPTY)]
+
+    def tensors(self) -> list[Tensor]:
+        return list(self._given.values())
+
+    def give(self) -> Any:
+        return self._model
 
     def settle(self) -> None:
         if self._devices:
@@ -84,121 +111,144 @@ class InPlaceReplica(Replica):
     def memory(self) -> dict[int, str]:
         return {address: name for name, (address, count) in self._places.items() if count > 0}
 
-    def _note(self, places: dict[str, tuple[int, int]], tensors: list[tuple[str, Any]]) -> None:
-        """`places`: of the tensors that take part."""
-        self._places = places
-        self._devices = _devices_of(tensor for _, tensor in tensors)
-        self._graphs = _known_to_autograd(tensor for name, tensor in tensors if name in places)
+    def follow(self) -> bool:
+        found = self._found()
+        places = {name: place_of(array) for name, (array, _) in found.items()}
+        if places == self._places:
+            return False
+        changed = [name for name in {**self._places, **places} if self._places.get(name) != places.get(name)]
+        for name in changed:
+            self._require_buffer(name, *found.get(name, (None, True)))
+        for name in changed:
+            self._follow(name, *found.get(name, (None, True)))
+        self._note_places()
+        return True
+
+    def _follow(self, name: str, array: Any, is_buffer: bool) -> None:
+        """A buffer that was replaced, is new or is gone (None)."""
+        before = self._given.get(name)
+        if before is None:
+            self._apart[name] = "came after the start"
+        elif array is None or why_it_stays(array, True, False) is not None or \
+                not have_the_same_form(before[1], tensor_of(name, array, True)[1]):
+            # Of one that was resized in place, the old memory is gone.
+            self._left[name] = _copies({name: before})[name] if array is self._arrays[name] else before
+            self._apart[name] = "has changed its shape or type"
+            self.notices.append(("warning", f"Worker: buffer \"{name}\" has another shape, type or device now, or is gone; from now "
+                                            "on it stays with its worker"))
+
+    def _require_buffer(self, name: str, array: Any, is_buffer: bool) -> None:
+        """The library cannot follow a parameter: optimizers and gradients have the old one."""
+        before = self._given.get(name)
+        if not is_buffer or (before is not None and not before[2]):
+            raise _core.MismatchError(f"Worker: tensor \"{name}\" is not where it was; {self.REMEDY}")
+
+    def _note_places(self) -> None:
+        found = self._found()
+        self._arrays = {name: array for name, (array, _) in found.items()}
+        self._places = {name: place_of(array) for name, array in self._arrays.items()}
+        self._given = self._in_order({name: tensor_of(name, *one) for name, one in found.items()}, self._left)
+        self._devices = _devices_of(array for _, array, _ in self._chosen_ones())
+        self._graphs = _known_to_autograd(self._arrays.values())
+
+    def _in_order(self, tensors: dict[str, Tensor], left: dict[str, Tensor]) -> dict[str, Tensor]:
+        """As they were given to the library first. Tensors that it does not know are the last ones."""
+        ours = {**tensors, **left}
+        return {name: ours[name] for name in {**self._given, **ours} if name in ours}
+
+    def _found(self) -> dict[str, tuple[Any, bool]]:
+        """The arrays that are averaged, and whether these are buffers."""
+        return {name: (array, is_buffer) for name, array, is_buffer in self._chosen_ones() if name not in self._apart}
+
+    def _chosen_ones(self) -> Iterator[tuple[str, Any, bool]]:
+        return (one for one in self._all(self._model) if self._chosen(one[0]))
+
+    def _all(self, model: Any) -> Iterator[tuple[str, Any, bool]]:
+        raise NotImplementedError
+
+    def _is_trained(self, array: Any, is_buffer: bool) -> bool:
+        return not is_buffer
+
+    def _require_some(self) -> None:
+        if not self._given and self._apart:
+            name, why = next(iter(self._apart.items()))
+            raise _core.ArgumentError(f"Worker: none of {len(self._apart)} tensors can be averaged: \"{name}\" {why}; let at least "
+                                      "one of floating-point numbers take part")
 
 
 class ArrayReplica(InPlaceReplica):
     """A dict of arrays that change in place, also of dicts of arrays."""
 
-    def __init__(self, model: dict[str, Any], buffers: set[str], chosen: Chosen) -> None:
-        self._model, self._buffers, self._chosen = model, buffers, chosen
-        self._note_places()
+    REMEDY = "change arrays in place (w -= step, w[:] = values), or call worker.rebind() after they were replaced"
 
-    def tensors(self) -> list[Tensor]:
-        return self._of(self._model)
+    def __init__(self, model: dict[str, Any], buffers: set[str], chosen: Chosen) -> None:
+        self._buffers = buffers
+        super().__init__(model, chosen)
 
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
         copied = _copied(self._model)
-        return lambda: copied, self._of(copied)
-
-    def give(self) -> dict[str, Any]:
-        return self._model
+        tensors = {name: tensor_of(name, array, is_buffer) for name, array, is_buffer in self._all(copied)
+                   if name in self._places}
+        return lambda: copied, [*self._in_order(tensors, _copies(self._left)).values()]
 
     def move_to(self, model: dict[str, Any] | None) -> None:
         self._model = self._model if model is None else _of_kind(model, dict, self._model)
         self._note_places()
 
-    def require_in_place(self) -> None:
-        found = self._found()
-        if found == self._places:
-            return
-        names = {name for name, _ in found.items() ^ self._places.items()}
-        first = next(name for name in [*self._places, *found] if name in names)
-        raise _core.MismatchError(f"Worker: tensor \"{first}\" is not where it was; change arrays in place "
-                                  "(w -= step, w[:] = values), or call worker.rebind() after they were replaced")
-
-    def _note_places(self) -> None:
-        self._note(self._found(), list(_flat(self._model, "")))
-
-    def _found(self) -> dict[str, tuple[int, int]]:
-        return {name: _place(array) for name, array in _flat(self._model, "")
-                if self._chosen(name) and "float" in str(getattr(array, "dtype", ""))}
-
-    def _of(self, model: dict[str, Any]) -> list[Tensor]:
-        return [tensor_of(name, array, name in self._buffers) for name, array in _flat(model, "")
-                if self._chosen(name) and not _counts(array)]
+    def _all(self, model: Any) -> Iterator[tuple[str, Any, bool]]:
+        return ((name, array, name in self._buffers) for name, array in _flat(model, ""))
 
 
 class TorchReplica(InPlaceReplica):
-    """A module's parameters and buffers, which change in place. Buffers that have infinities at the start, as masks of
-    attention, stay with their worker: the difference of two infinities is no number."""
+    """A module's parameters and buffers."""
 
+    REMEDY = "call worker.rebind() after the module was moved, loaded again or changed"
     _members: _Members | None
-
-    def __init__(self, module: Any, chosen: Chosen) -> None:
-        self._module, self._chosen = module, chosen
-        self._infinite = {name for name, buffer in module.named_buffers() if buffer.is_floating_point() and chosen(name)
-                          and not buffer.is_meta and bool(buffer.isinf().any())}
-        self._note_places()
-
-    def tensors(self) -> list[Tensor]:
-        return [tensor_of(name, tensor, buffer) for name, tensor, buffer in self._named() if not _counts(tensor)]
 
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
         copies: dict[Any, Any] = {}
 
         def copied(tensor: Any) -> Any:  # tied tensors stay tied, also those of another shape
             plain = tensor.detach()
-            order = _order_of_memory(plain)
+            if plain.is_conj():  # a clone has no such view of its memory
+                return copied(plain.conj()).conj()
+            order = order_of_memory(plain)
             if order is None or plain.numel() == 0:
                 return copies.setdefault(id(tensor), plain.clone())
             ordered = plain.permute(order)
-            flat = copies.setdefault((*_place(plain), plain.dtype), ordered.reshape(-1).clone())
+            flat = copies.setdefault((*place_of(plain), plain.dtype), ordered.reshape(-1).clone())
             return flat.view(ordered.shape).permute([order.index(side) for side in range(plain.dim())])
 
-        tensors = [tensor_of(name, copied(tensor), buffer) for name, tensor, buffer in self._named() if not _counts(tensor)]
+        tensors = {name: tensor_of(name, copied(tensor), buffer) for name, (tensor, buffer) in self._found().items()}
         state = {name: copied(tensor) if hasattr(tensor, "data_ptr") else tensor
-                 for name, tensor in self._module.state_dict().items()}
-        return lambda: state, tensors
-
-    def give(self) -> Any:
-        return self._module
+                 for name, tensor in self._model.state_dict().items()}
+        return lambda: state, [*self._in_order(tensors, _copies(self._left)).values()]
 
     def move_to(self, model: Any | None) -> None:
-        self._module = self._module if model is None else _of_kind(model, sys.modules["torch"].nn.Module, self._module)
+        self._model = self._model if model is None else _of_kind(model, sys.modules["torch"].nn.Module, self._model)
         self._note_places()
 
-    def require_in_place(self) -> None:
+    def follow(self) -> bool:
         """In each round, so that it looks for names only where something differs."""
         if self._members is not None and self._members.are_the_same():
-            return
-        found = self._found()
-        if found == self._places:  # integers, or what does not take part
+            return False
+        has_followed = super().follow()
+        if not has_followed:  # integers, or what does not take part
             self._note_places()
-            return
-        names = {name for name, _ in found.items() ^ self._places.items()}
-        first = next(name for name in [*self._places, *found] if name in names)
-        raise _core.MismatchError(f"Worker: tensor \"{first}\" is not where it was; call worker.rebind() after the "
-                                  "module was moved, loaded again or changed")
+        return has_followed
 
     def _note_places(self) -> None:
-        self._note(self._found(), [(name, tensor) for name, tensor, _ in self._named()])
-        self._members = _Members.of(self._module, set(self._places))
+        super()._note_places()
+        self._members = _Members.of(self._model, set(self._places))
 
-    def _named(self) -> Iterator[tuple[str, Any, bool]]:
-        for name, tensor in self._module.named_parameters():
-            if self._chosen(name):
-                yield name, tensor, False
-        for name, tensor in self._module.named_buffers():
-            if self._chosen(name) and name not in self._infinite:
-                yield name, tensor, True
+    def _all(self, model: Any) -> Iterator[tuple[str, Any, bool]]:
+        for name, tensor in model.named_parameters():
+            yield name, tensor, False
+        for name, tensor in model.named_buffers():
+            yield name, tensor, True
 
-    def _found(self) -> dict[str, tuple[int, int]]:
-        return {name: _place(tensor) for name, tensor, _ in self._named() if tensor.is_floating_point()}
+    def _is_trained(self, array: Any, is_buffer: bool) -> bool:
+        return not is_buffer and bool(array.requires_grad)
 
 
 class _Members:
@@ -210,7 +260,7 @@ class _Members:
         self._owners = [part for part in parts for _ in self.KINDS]
         self._kinds = [*self.KINDS] * len(parts)
         self._values = [list(owner[kind].values()) for owner, kind in zip(self._owners, self._kinds)]
-        self._tensors, self._places = tensors, [_place(tensor) for tensor in tensors]
+        self._tensors, self._places = tensors, [place_of(tensor) for tensor in tensors]
 
     @classmethod
     def of(cls, module: Any, names: set[str]) -> _Members | None:
@@ -249,13 +299,18 @@ def _known_to_autograd(tensors: Iterable[Any]) -> list[Any]:
     torch = sys.modules.get("torch")
     known = [] if torch is None else [tensor for tensor in tensors
                                       if isinstance(tensor, torch.Tensor) and not tensor.is_inference()]
-    return [_in_memory_order(tensor.detach()).reshape(-1)[:0] for tensor in known if _order_of_memory(tensor) is not None]
+    return [flat_start_of(tensor) for tensor in known if order_of_memory(tensor.detach()) is not None]
 
 
 def _tell_autograd(graphs: list[Any]) -> None:
     """The library has written to the tensors, of which PyTorch does not know. A later backward() of a graph that was made
     before raises an error, as after any change in place."""
     sys.modules["torch"]._foreach_zero_(graphs)
+
+
+def _copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: (name, array.clone() if hasattr(array, "clone") else array.copy(), is_buffer, kind)
+            for name, (_, array, is_buffer, kind) in tensors.items()}
 
 
 def _flat(model: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
@@ -275,63 +330,10 @@ def _copied(model: dict[str, Any], copies: dict[Any, Any] | None = None) -> dict
         if isinstance(value, dict):
             return _copied(value, made)
         own = value.detach().clone() if hasattr(value, "detach") else value.copy()
-        place, count = _place(value)
+        place, count = place_of(value)
         is_contiguous = value.is_contiguous() if hasattr(value, "is_contiguous") else value.flags.c_contiguous
         if count == 0 or not is_contiguous:
             return own
         return made.setdefault((place, count, value.dtype), own).reshape(value.shape)
 
     return {key: of(value) for key, value in model.items()}
-
-
-def _place(array: Any) -> tuple[int, int]:
-    """Where an array of NumPy or PyTorch has its memory, and how many elements there are."""
-    if hasattr(array, "data_ptr"):
-        try:
-            return array.data_ptr(), array.numel()
-        except RuntimeError:  # sparse
-            return id(array), 0
-    if hasattr(array, "__array_interface__"):
-        return array.__array_interface__["data"][0], array.size
-    return id(array), 0
-
-
-def _order_of_memory(tensor: Any) -> list[int] | None:
-    """Of a tensor of PyTorch, its sides from the one with the largest stride to that with the smallest; sides of 1 stay
-    where they are. None: there are gaps, or the tensor has no strides."""
-    if str(tensor.layout) != "torch.strided":
-        return None
-    order, strides = list(range(tensor.dim())), tensor.stride()
-    above_1 = [side for side in order if tensor.shape[side] > 1]
-    for place, side in zip(above_1, sorted(above_1, key=lambda one: -strides[one])):
-        order[place] = side
-    return order if tensor.permute(order).is_contiguous() else None
-
-
-def _in_memory_order(tensor: Any) -> Any:
-    """Contiguous views of transposed tensors, and of those in channels_last. Other tensors are returned as they are."""
-    order = None if not hasattr(tensor, "permute") or tensor.is_contiguous() else _order_of_memory(tensor)
-    return tensor if order is None else tensor.permute(order)
-
-
-def _counts(array: Any) -> bool:
-    """Whether these are integers or booleans, which stay with their worker."""
-    kind = getattr(getattr(array, "dtype", None), "kind", None)
-    if kind is not None:
-        return kind in "biu"
-    return hasattr(array, "is_complex") and not (array.is_floating_point() or array.is_complex())
-
-
-def tensor_of(name: str, array: Any, is_buffer: bool) -> Tensor:
-    """Without what keeps a framework from sharing memory."""
-    if getattr(array, "is_meta", False):
-        raise _core.ArgumentError(f"Worker: tensor \"{name}\" is on the device meta, which has no memory; give it memory before "
-                                  "the worker is made, as by module.to_empty(device=\"cpu\"), and load the weights")
-    if hasattr(array, "detach"):
-        return name, _in_memory_order(array.detach()), is_buffer, None
-    if getattr(getattr(array, "dtype", None), "name", "") == "bfloat16" and hasattr(array, "view"):
-        return name, array.view("uint16"), is_buffer, "bf16"  # NumPy has no such type of its own
-    if hasattr(array, "__cuda_array_interface__"):
-        raise _core.ArgumentError(f"Worker: \"{name}\" is a {type(array).__name__} in the memory of a GPU; tensors of PyTorch "
-                                  "are required there, such as torch.from_dlpack(array), which has the same memory")
-    return name, array, is_buffer, None

@@ -7,17 +7,17 @@ from typing import Any, Callable, Iterable, NoReturn
 
 from . import _core, memory, models, runtime, topologies
 from .arguments import as_number, listed, loss_of, number_of, saved_tensors_of, texts_of
-from .calls import Calls, is_end
+from .calls import NO_MORE_ROUNDS, Calls, is_end
 from .hooks import Hooks, WeakListener
 from .observe import Ready
 from .observers import require_known_methods
 from .rounds import OfRound, Round
 from .rules import Rule
+from .tensors import Tensor
 
 __all__ = ["Round", "Worker", "options"]
 
 _log = logging.getLogger("fast_decentralized")
-_NO_MORE_ROUNDS = 2**63 - 1  # of a worker that has left, and of a spare that was not needed
 _levels = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -110,6 +110,7 @@ class Worker(Calls):
         runtime.remember(self)
         runtime.remember_group(group)
         self._model.has_started()
+        self._note_model()
         if allow_growth is not False:
             self.allow_growth(*((0, 1) if allow_growth is True else allow_growth))
         if self._ready and group.has_seat:
@@ -150,7 +151,8 @@ class Worker(Calls):
         self._calling(self._end, begun, loss, learning_rate, looks=False)
 
     def _end(self, core: _core.Worker, begun: bool, loss: Any, learning_rate: float) -> None:
-        self._model.require_step()
+        if self._model.follow_step():
+            self._rebind_to_model(core)
         if not begun:
             raise _core.ArgumentError("Worker: end_round() was called and no round had begun; call begin_round() before the step")
         core.end_round(None if loss is None else as_number(loss, "the loss"), as_number(learning_rate, "the learning rate"))
@@ -171,16 +173,12 @@ class Worker(Calls):
             if not self._begun:
                 self.begin_round()
             self._model.take(params, donate)
-            self._calling(self._rebind_to_params, looks=False)
+            self._calling(self._rebind_to_model, looks=False)
             self.end_round(loss, learning_rate)
         except BaseException as error:
             self._fail(error)
             raise
         return self._model.give()
-
-    def _rebind_to_params(self, core: _core.Worker) -> None:
-        if core.rounds != _NO_MORE_ROUNDS:
-            core.rebind(self._model.tensors())
 
     # The model -----------------------------------------------------------------------------------
 
@@ -204,7 +202,7 @@ class Worker(Calls):
         self._read_mean(tensors)
         return {name: tensor for name, tensor, _, _ in tensors}
 
-    def _read_mean(self, tensors: list[models.Tensor]) -> None:
+    def _read_mean(self, tensors: list[Tensor]) -> None:
         core = self._open()
         self._model.settle()
         core.mean_model(tensors)
@@ -226,8 +224,7 @@ class Worker(Calls):
     def _rebind(self, core: _core.Worker, model: Any | None) -> None:
         self._model.move_to(model)
         core.rebind(self._model.tensors())
-        if runtime.thread.group is not None:
-            memory.take(self, self._model.memory())
+        self._note_model()
 
     def set_topology(self, topology: Any) -> None:
         """Another topology from the next round on; every worker calls it between the same rounds. An error over a group
@@ -329,8 +326,8 @@ class Worker(Calls):
             if self._core is not None and not self._failed:
                 self._detach()
                 self._model.settle()
-                if not self._has_left and self._core.rounds != _NO_MORE_ROUNDS:
-                    self._model.require_in_place()
+                if not self._has_left and self._core.rounds != NO_MORE_ROUNDS and self._model.follow():
+                    self._rebind_to_model(self._core)
         except Exception as error:
             self._fail(error)
             raise

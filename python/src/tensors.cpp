@@ -41,23 +41,8 @@ Device place_of(const nb::ndarray<>& array, const std::string& name) {
   return {};
 }
 
-/// Throws for arrays of NumPy and others that name another type. Objects have no type of numbers.
-void require_known_type(nb::handle array, const std::string& name) {
-  const nb::object dtype = nb::getattr(array, "dtype", nb::none());
-  if (!nb::hasattr(dtype, "name") || !nb::hasattr(dtype, "kind")) return;
-  const auto type = nb::cast<std::string>(nb::str(dtype.attr("name")));
-  const auto kind = nb::cast<std::string>(nb::str(dtype.attr("kind")));
-  const bool is_other = type != "float64" && type != "float32" && type != "float16" &&
-                        (kind == "f" || kind == "c" || kind == "V");
-  require(!is_other, ErrorKind::argument,
-          "Worker: tensor \"{}\" has elements of {}; float32, float64, bfloat16 or float16 is "
-          "required, so convert it or leave it out by participates",
-          name, type);
-}
-
 nb::ndarray<> shared_memory_of(nb::handle array, const std::string& name) {
   nb::ndarray<> shared;
-  require_known_type(array, name);
   require(nb::try_cast(array, shared), ErrorKind::argument,
           "Worker: tensor \"{}\" is a {} whose memory cannot be shared; give a writable array of "
           "NumPy, PyTorch or another library with DLPack, in the byte order of this machine",

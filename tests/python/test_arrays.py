@@ -39,10 +39,10 @@ def test_bfloat16_of_ml_dtypes_is_averaged():
         assert x.tolist() == [2] * 4
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "float128", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", ["complex256", "float128", "float8_e4m3fn"])
 def test_types_that_are_not_averaged_are_named(dtype):
     types = pytest.importorskip("ml_dtypes")
-    with pytest.raises(fast.ArgumentError, match=f'tensor "x" has elements of {dtype}; float32, float64'):
+    with pytest.raises(fast.ArgumentError, match=f'tensor "x" has elements of {dtype}; float32, float64.*participates='):
         fast.local.run(1, lambda: fast.Worker({"x": np.zeros(3, getattr(types, dtype, dtype))}))
 
 
@@ -149,8 +149,7 @@ def read_only():
 
 @pytest.mark.parametrize("array, text", [
     (strided, "contiguous"), (read_only, "writable"), (lambda: np.zeros(3, ">f8"), "byte order"),
-    (lambda: np.zeros(3, complex), "complex128; float32, float64, bfloat16 or float16 is required"),
-    (lambda: np.zeros(0), "has no elements; leave it out"),
+    (lambda: np.zeros(0), "has no elements; let at least one of floating-point numbers take part"),
     (lambda: OnDevice(10, 0), "is on a device of DLPack's type 10; host memory or that of a GPU of NVIDIA is required"),
     (lambda: "weights", "is a str whose memory cannot be shared"), (lambda: np.zeros(3, "O"), "cannot be shared")])
 def test_arrays_that_cannot_be_averaged_are_refused_by_name(array, text):

@@ -202,13 +202,9 @@ def removed(module):
     module[2].bias = None
 
 
-def of_a_buffer(module):
-    module[1].running_mean = module[1].running_mean + 1
-
-
 @pytest.mark.parametrize("change, name", [
     (other_memory, "2.bias"), (replaced, "2.bias"), (of_another_part, "2.weight"), (other_dict, "2.bias"), (added, "further"),
-    (removed, "2.bias"), (of_a_buffer, "1.running_mean")])
+    (removed, "2.bias")])
 @pytest.mark.parametrize("where", ["step", "between"])
 def test_tensors_that_were_replaced_are_told_by_name(change, name, where):
     def work():
