@@ -111,6 +111,25 @@ class FastAccelerator(_base):  # type: ignore[misc,unused-ignore]
         with self._require_loop().mean():
             yield
 
+    def wait_for_everyone(self) -> None:
+        """As of Accelerate. A process whose data has ended makes the others' rounds with them until they come, too."""
+        self._join("wait_for_everyone")
+        super().wait_for_everyone()
+
+    def gather(self, tensor: Any) -> Any:
+        """As of Accelerate, after ``wait_for_everyone()``."""
+        self._join("gather")
+        return super().gather(tensor)
+
+    def reduce(self, *arguments: Any, **options: Any) -> Any:
+        """As of Accelerate, after ``wait_for_everyone()``."""
+        self._join("reduce")
+        return super().reduce(*arguments, **options)
+
+    def _join(self, where: str) -> None:
+        if self._loop is not None:
+            self._loop.join(where)
+
     def save_state(self, *arguments: Any, **options: Any) -> Any:
         """As of Accelerate, with the mean of all workers. All processes call it."""
         with self._loop.mean(on=0) if self._loop is not None else contextlib.nullcontext():

@@ -142,21 +142,35 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
 
     def barrier(self, name: str | None = None) -> None:
         if not self._was_interrupted():
-            loops.meet("barrier" if name is None else f"barrier {name}", timeout_s=self._timeout_s)
+            where = "barrier" if name is None else f"barrier {name}"
+            self._join(where)
+            loops.meet(where, timeout_s=self._timeout_s)
 
     def broadcast(self, obj: Any, src: int = 0) -> Any:
-        return obj if self._was_interrupted() else loops.broadcast(obj, src, self._timeout_s)
+        if self._was_interrupted():
+            return obj
+        self._join("broadcast")
+        return loops.broadcast(obj, src, self._timeout_s)
 
     def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
         if not isinstance(tensor, torch.Tensor) or self._was_interrupted():
             return tensor
+        self._join("reduce")
         return _reduced(torch.stack(loops.gather_tensors(tensor, self._timeout_s)), _name_of(reduce_op))
 
     def all_gather(self, tensor: torch.Tensor, group: Any = None, sync_grads: bool = False) -> torch.Tensor:
         if sync_grads:
             raise _core.ArgumentError("FastStrategy: all_gather(sync_grads=True) is not available: gradients stay with "
                                       "their worker")
-        return tensor if self._was_interrupted() else torch.stack(loops.gather_tensors(tensor, self._timeout_s))
+        if self._was_interrupted():
+            return tensor
+        self._join("all_gather")
+        return torch.stack(loops.gather_tensors(tensor, self._timeout_s))
+
+    def _join(self, where: str) -> None:
+        """A worker whose data has ended makes the others' rounds with them until they come, too."""
+        if self._loop is not None:
+            self._loop.join(where)
 
     def _was_interrupted(self) -> bool:
         """By an exception of this worker, of which the others do not know yet."""

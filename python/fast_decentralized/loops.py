@@ -4,12 +4,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib.metadata
+import itertools
 import os
 import pickle
 import re
 import socket
 import struct
 import sys
+import time
 from typing import Any, Iterator, Mapping
 
 from . import _core, runtime
@@ -17,7 +19,11 @@ from .calls import is_end
 from .worker import Worker
 
 TIMEOUT_S = 1800.0  # as torch.distributed
+ROUND_BITS = 40  # of a word of the board; the others number the meeting
 PART_BYTES = 4 << 20  # of a model, that all workers exchange at once
+
+
+_meetings = itertools.count(1)  # of all loops, equally many on all ranks
 
 
 def require(package: str, least: str, used_by: str) -> None:
@@ -196,7 +202,12 @@ class Loop:
 
     def __init__(self, module: Any, topology: Any, options: Mapping[str, Any], timeout_s: float = TIMEOUT_S) -> None:
         self.module, self._timeout_s = module, timeout_s
-        runtime.apart()  # later, its first call would meet those of a rank that has failed
+        self._board = runtime.board()  # later, its first call would meet those of a rank that has failed
+        self._begun = 0  # rounds, those without a step among them
+        self._learning_rate = 0.0  # of the last round
+        self._first_meeting = next(_meetings)
+        self._tell(self._first_meeting)
+        self._waits = options.get("staleness", 0) not in ("inf", float("inf"))
         self.worker = Worker(module, topology, **options)
         self._own: dict[str, Any] | None = None  # this worker's weights while the module has the mean
         self._handled = sys.exc_info()[1]  # training may be a part of an except block
@@ -209,14 +220,57 @@ class Loop:
         self.use_own()
         self._handled = sys.exc_info()[1]
         if not self._is_in_round:
-            self.worker.begin_round()
+            self._begin()
             self._is_in_round = True
 
     def end_round(self, learning_rate: float) -> None:
         """The one that has begun, or a whole one."""
         self.begin_round()
         self._is_in_round = False
+        self._learning_rate = learning_rate
         self.worker.end_round(learning_rate=learning_rate)
+
+    def _begin(self) -> None:
+        self._begun += 1
+        self._tell(self._meeting)
+        self.worker.begin_round()
+
+    # Meetings ------------------------------------------------------------------------------------
+
+    def join(self, where: str) -> None:
+        """Waits until all workers have come to this meeting, after different numbers of rounds. Where another one has begun
+        a round, for which it waits for this worker, this worker makes it without a step."""
+        if self._own is not None or self._has_finished or self._is_in_round:  # all are at the same place already
+            return
+        self._tell(next(_meetings))
+        last, pause_s = time.monotonic() + self._timeout_s, 1e-4
+        while (missing := self._missing()) or self._begun < self._furthest():
+            if self._begun < self._furthest():
+                self._begin()
+                self.worker.end_round(learning_rate=self._learning_rate)
+                last, pause_s = time.monotonic() + self._timeout_s, 1e-4
+                continue
+            if time.monotonic() > last:
+                raise _core.DeadlineError(f"worker {self.worker.rank} is at \"{where}\" and has waited {self._timeout_s:g} s for worker "
+                                          f"{missing[0]}, which has begun no further round; look for what it does, or give a longer "
+                                          "timeout_s")
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.005)
+
+    def _tell(self, meeting: int) -> None:
+        """To all workers: to which meeting this one has come last, and how many rounds it has begun."""
+        self._meeting = meeting
+        self._board.set(meeting << ROUND_BITS | self._begun)
+
+    def _missing(self) -> list[int]:
+        """The workers that have not come to this worker's meeting."""
+        return [rank for rank, word in enumerate(self._board.words()) if word >> ROUND_BITS < self._meeting]
+
+    def _furthest(self) -> int:
+        """The most rounds that a worker has begun. Words of an earlier loop may still be there."""
+        if not self._waits:
+            return self._begun
+        return max(word & (1 << ROUND_BITS) - 1 for word in self._board.words() if word >> ROUND_BITS >= self._first_meeting)
 
     # Weights -------------------------------------------------------------------------------------
 
@@ -227,6 +281,7 @@ class Loop:
         if self._is_in_round:
             raise _core.ArgumentError("the mean of all workers was asked for between backward() and the optimizer's "
                                       "step; ask after the step")
+        self.join("the mean of all workers")
         self.worker._look()
         averaged = self._averaged()
         means = gather_means(list(averaged.values()), self._timeout_s)

@@ -25,6 +25,7 @@ from . import _core, children, reports, torchrun
 _mpi: _core.Mpi | None = None
 _world: _core.Group | None = None
 _apart: _core.Group | None = None
+_board: _core.Board | None = None
 _failed = _quiet = False
 _has_failed_thread = False  # an exception has ended a thread that trains, or a worker's end, but not the program
 _is_over = False  # the program has ended while a daemon thread trained
@@ -87,6 +88,14 @@ def apart() -> _core.Group:
     if _apart is None:
         _apart = mpi().apart()
     return _apart
+
+
+def board() -> _core.Board:
+    """Of all ranks. Collective in its first call."""
+    global _board
+    if _board is None:
+        _board = _core.Board(apart())
+    return _board
 
 
 def rank() -> int:
@@ -156,8 +165,8 @@ def _leave_to_the_parent() -> None:
     for worker in _remembered(None):
         _keep(worker._leave_to_the_parent())
         _keep(worker)
-    for group in [_mpi, _world, _apart, *_groups, *_communicators]:
-        _keep(group)
+    for shared in [_mpi, _world, _apart, _board, *_groups, *_communicators]:
+        _keep(shared)
     _workers.clear()
     _groups.clear()
 
@@ -353,7 +362,7 @@ def _stop_threads() -> bool:
 
 def _leave() -> None:
     """At the end of the interpreter: the workers first, then MPI."""
-    global _mpi, _world, _apart
+    global _mpi, _world, _apart, _board
     if _is_child:
         return
     # Of an exception that has ended the program, though another hook has printed it.
@@ -365,7 +374,7 @@ def _leave() -> None:
         return  # without MPI_Finalize, as its memory is in use; _end_with_status() ends the process
     _close_at_end()
     _give_up_changed_groups()
-    _world = _apart = None
+    _world = _apart = _board = None
     _communicators.clear()
     if _mpi is not None:
         leaving, _mpi = _mpi, None

@@ -7,6 +7,7 @@ namespace fast::python {
 
 namespace nb = nanobind;
 
+void bind_board(nb::module_& module);
 void bind_errors(nb::module_& module);
 void bind_group(nb::module_& module);
 void bind_members(nb::module_& module);

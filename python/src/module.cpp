@@ -14,6 +14,7 @@ NB_MODULE(_core, module) {
   module.attr("has_cuda") = fast::python::has_cuda;
   fast::python::bind_errors(module);
   fast::python::bind_group(module);
+  fast::python::bind_board(module);
   fast::python::bind_members(module);
   fast::python::bind_observer(module);
   fast::python::bind_ready_observers(module);
