@@ -1,9 +1,14 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <fast/core/error.hpp>
 #include <numeric>
+#include <set>
 
+#include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
 #include "mpi/request.hpp"
 
 namespace fast::mpi {
@@ -75,6 +80,53 @@ Communicator Communicator::split(int color, const Deadline& deadline) const {
 
 namespace {
 
+constexpr Seconds between_looks{0.1};
+/// What ranks that have left have sent before arrives within this time.
+constexpr Seconds grace_after_leaving{2};
+
+/// False after the deadline, or if a rank of the communicator has ended or leaves MPI.
+bool wait_for_all(Request& request, const Deadline& deadline, const Communicator::Impl& ranks) {
+  while (!request.wait(Deadline(between_looks), ranks.world_ranks)) {
+    if (deadline.expired() || !ended_among(ranks.world_ranks).empty()) return false;
+    if (!left_among(ranks.world_ranks).empty())
+      return request.wait(Deadline(grace_after_leaving), ranks.world_ranks);
+  }
+  return true;
+}
+
+/// The places of ranks that do not take part.
+std::set<int> missing(const Communicator::Impl& ranks) {
+  std::set<int> places;
+  for (const Farewell& one : left_among(ranks.world_ranks)) places.insert(one.place);
+  for (const int place : ended_among(ranks.world_ranks)) places.insert(place);
+  return places;
+}
+
+bool have_reported(const Communicator::Impl& ranks) {
+  const std::vector<Farewell> left = left_among(ranks.world_ranks);
+  return std::any_of(left.begin(), left.end(), [](const Farewell& one) { return one.failed; });
+}
+
+/// If ranks have ended without an error, the first of the others reports them.
+[[noreturn]] void fail_without_others(std::string_view purpose, const Communicator::Impl& ranks,
+                                      double waited_s) {
+  const std::set<int> gone = missing(ranks);
+  if (gone.empty()) {
+    fail(ErrorKind::deadline,
+         "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has "
+         "ended",
+         purpose, ranks.rank, ranks.size, waited_s);
+  }
+  int first = 0;
+  while (gone.contains(first)) ++first;
+  const bool reports = ranks.rank == first && !have_reported(ranks);
+  fail(
+      reports ? ErrorKind::deadline : ErrorKind::peer_failed,
+      "{}: rank{} {} of {} ended before this; all ranks are required: look for an early end of the "
+      "program there",
+      purpose, gone.size() == 1 ? "" : "s", fmt::join(gone, ", "), ranks.size);
+}
+
 /// Buffers of a collective call. They stay allocated if MPI may still write to them after the
 /// deadline.
 struct Gather {
@@ -110,12 +162,10 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
   gather->sizes.resize(count);
   gather->offsets.resize(count);
   const auto finish = [&](MPI_Request started, const char* call) {
-    if (Request(started, call).wait(deadline, impl_->world_ranks)) return;
+    Request all(started, call);
+    if (wait_for_all(all, deadline, *impl_)) return;
     [[maybe_unused]] const Gather* leaked = gather.release();
-    fail(ErrorKind::deadline,
-         "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has "
-         "ended",
-         purpose, impl_->rank, impl_->size, deadline.elapsed_s());
+    fail_without_others(purpose, *impl_, deadline.elapsed_s());
   };
   MPI_Request request = MPI_REQUEST_NULL;
   gather->left[own] = bytes.size();
@@ -144,10 +194,9 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
 void Communicator::barrier(const Deadline& deadline, std::string_view purpose) const {
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(impl_->comm, &request), "MPI_Ibarrier");
-  require(
-      Request(request, "MPI_Ibarrier").wait(deadline, impl_->world_ranks), ErrorKind::deadline,
-      "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has ended",
-      purpose, impl_->rank, impl_->size, deadline.elapsed_s());
+  Request all(request, "MPI_Ibarrier");
+  if (!wait_for_all(all, deadline, *impl_))
+    fail_without_others(purpose, *impl_, deadline.elapsed_s());
 }
 
 }  // namespace fast::mpi

@@ -11,9 +11,11 @@
 #include <fast/core/message.hpp>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"
 #include "mpi/launcher.hpp"
@@ -26,9 +28,18 @@ namespace {
 constexpr Seconds limit_after_failure{10};
 constexpr Seconds settling{0.02};
 
+/// What ranks tell each other at the end.
+constexpr char failed_mark = '!';
+
 bool on_several_hosts(const std::vector<std::string>& hosts) {
+  const auto name = [](std::string_view host) { return host.substr(0, host.find(failed_mark)); };
   return std::any_of(hosts.begin(), hosts.end(),
-                     [&](const std::string& host) { return host != hosts.front(); });
+                     [&](const std::string& host) { return name(host) != name(hosts.front()); });
+}
+
+bool some_have_failed(const std::vector<std::string>& hosts) {
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [](const std::string& host) { return host.ends_with(failed_mark); });
 }
 
 std::string host_name() {
@@ -81,20 +92,30 @@ Environment::Environment(int& argc, char**& argv) {
   world_ = copy_of_world();
   require_own_process_manager(world_->size(), library_version().c_str());
   leaving_ = copy_of_world();
+  hear_farewells(leaving_.get());
 }
 
 Environment::~Environment() { depart(); }
 
 bool Environment::depart() {
-  if (!owner_) return true;
+  if (!owner_) {
+    hear_farewells(nullptr);
+    return true;
+  }
   owner_ = false;
   const bool failing = failed_ || std::uncaught_exceptions() > 0;
   const Deadline deadline(failing ? limit_after_failure
                                   : Seconds(std::numeric_limits<double>::infinity()));
-  bool several_hosts = false, all_ready = !world_->impl()->given_up;
+  bool several_hosts = false, some_failed = false, all_ready = !world_->impl()->given_up;
   try {
-    if (all_ready)
-      several_hosts = on_several_hosts(leaving_->all_gather(host_name(), deadline, "leaving"));
+    require(!all_ready || meet_to_leave(*leaving_, deadline, failing), ErrorKind::deadline,
+            "leaving: some ranks have not come");
+    if (all_ready) {
+      const auto hosts = leaving_->all_gather(
+          host_name() + (failing ? std::string(1, failed_mark) : ""), deadline, "leaving");
+      several_hosts = on_several_hosts(hosts);
+      some_failed = some_have_failed(hosts);
+    }
     if (several_hosts) settle();
   } catch (const Error&) {
     if (failing || !some_rank_has_ended()) abort_all();
@@ -108,7 +129,7 @@ bool Environment::depart() {
   }
   world_.reset();
   leaving_.reset();
-  leave(several_hosts);
+  leave(several_hosts, some_failed);
   return true;
 }
 

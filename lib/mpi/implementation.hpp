@@ -11,8 +11,12 @@ namespace fast::mpi::implementation {
 std::string_view name();
 
 /// Call it before MPI_Init. Sets what the transport below MPI needs. Values that are set already
-/// have priority.
+/// have priority. Throws Error(resource) on all ranks of a program on one host if /dev/shm is too
+/// small for MPI, which would abort; rank 0 reports it.
 void prepare_transport();
+
+/// How much of /dev/shm MPI itself takes for each rank of a host.
+std::size_t shared_bytes_per_rank();
 
 /// Whether MPI_Finalize may wait forever after all ranks have reached their end.
 bool finalize_may_hang(bool several_hosts);

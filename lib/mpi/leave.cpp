@@ -6,10 +6,10 @@
 
 namespace fast::mpi {
 
-void leave(bool several_hosts) {
+void leave(bool several_hosts, bool some_failed) {
   if (implementation::process_manager_has_gone()) return;
-  if (implementation::finalize_may_hang(several_hosts) && implementation::tell_process_manager())
-    return;
+  const bool may_hang = some_failed || implementation::finalize_may_hang(several_hosts);
+  if (may_hang && implementation::tell_process_manager()) return;
   MPI_Finalize();
 }
 

@@ -4,12 +4,20 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <fast/core/error.hpp>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "core/split_text.hpp"
+#include "mpi/host_processes.hpp"
 #include "mpi/implementation.hpp"
 #include "mpi/started.hpp"
 #include "mpi/transport.hpp"
@@ -18,6 +26,7 @@ namespace fast::mpi::implementation {
 namespace {
 
 constexpr int answer_within_ms = 5000;
+constexpr double mega = 1e6;
 
 /// Its descriptor, which it gave this process (PMI version 1); -1 if there is none.
 int process_manager() {
@@ -36,19 +45,67 @@ bool is_on_one_host() {
   return all_are_here && std::getenv("MPIR_CVAR_NOLOCAL") == nullptr;  // set: as if on several
 }
 
+/// Whether UCX_TLS leaves out the transport that reads the memory of other processes.
+bool is_without_attach() {
+  const char* text = std::getenv("UCX_TLS");
+  if (text == nullptr) return false;
+  const bool excludes = text[0] == '^';
+  const std::vector<std::string_view> names = split_text(text + (excludes ? 1 : 0), ',');
+  const bool is_named = std::any_of(names.begin(), names.end(), [](std::string_view name) {
+    return name == "cma" || name == "all" || name == "sm" || name == "shm";
+  });
+  return is_named == excludes;
+}
+
+/// Without these reads, UCX 1.13 may wait forever for a long message between ranks of a host.
+bool may_wait_forever() {
+  const std::optional<Started> ranks = started();
+  const bool has_neighbors = ranks && ranks->here != 1;
+  return has_neighbors && (is_without_attach() || !can_read_other_processes());
+}
+
+/// The size of /dev/shm is the same for all ranks, so all of them find the same.
+void require_shared_memory() {
+  struct statvfs found {};
+  if (!is_on_one_host() || statvfs("/dev/shm", &found) != 0) return;
+  if (std::getenv("UCX_TLS") != nullptr) return;  // perhaps without shared memory
+  const Started self = *started();
+  const double size = static_cast<double>(found.f_blocks) * static_cast<double>(found.f_frsize);
+  const double needed = static_cast<double>(shared_bytes_per_rank()) * self.here;
+  if (size >= needed) return;
+  let_rank_0_print();
+  fail(
+      self.rank == 0 ? ErrorKind::resource : ErrorKind::peer_failed,
+      "Environment: /dev/shm has {:.1f} MB, MPI needs {:.1f} MB for {} ranks; enlarge it (mount -o "
+      "remount,size=1g /dev/shm; docker run --shm-size=1g), or start fewer ranks",
+      size / mega, needed / mega, self.here);
+}
+
 }  // namespace
 
 std::string_view name() { return "MPICH"; }
 
-/// Two variables of UCX, for ranks of several hosts that use TCP.
-/// - UCX_RNDV_THRESH=1g: long messages are sent without asking the receiver first. The receiver's
-///   answer would wait behind all data in the other direction, so both directions would take turns.
-/// - UCX_ZCOPY_THRESH=inf: messages are copied before they are sent. Without the copy, UCX 1.13
-///   ends the sender of a long MPI_Issend when the receiver dies ("tag-sync protocol").
+/// Of UCX 1.13: a segment of 4,292,720 bytes for received messages, and smaller ones.
+std::size_t shared_bytes_per_rank() { return 4'310'000; }
+
+/// Variables of UCX.
+/// - UCX_RNDV_THRESH=1g: long messages are sent without asking the receiver first. Between hosts
+///   with TCP, the receiver's answer would wait behind all data in the other direction, so both
+///   directions would take turns. Within a host, see may_wait_forever().
+/// - UCX_ZCOPY_THRESH=inf, for several hosts with TCP: messages are copied before they are sent.
+///   Without the copy, UCX 1.13 ends the sender of a long MPI_Issend when the receiver dies
+///   ("tag-sync protocol").
+/// - UCX_POSIX_USE_PROC_LINK=n: ranks find each other's shared memory by its name, not through
+///   /proc, which is closed to a process of another user namespace.
 void prepare_transport() {
-  if (is_on_one_host() || has_rdma()) return;
-  setenv("UCX_RNDV_THRESH", "1g", 0);
-  setenv("UCX_ZCOPY_THRESH", "inf", 0);
+  require_shared_memory();
+  const std::optional<Started> self = started();
+  if (self && self->number_here == 0) remove_stale_shared_memory();
+  const bool is_tcp = !is_on_one_host() && !has_rdma();
+  const bool are_apart = is_in_other_user_namespace(process_manager());
+  if (are_apart) setenv("UCX_POSIX_USE_PROC_LINK", "n", 0);
+  if (is_tcp || are_apart || may_wait_forever()) setenv("UCX_RNDV_THRESH", "1g", 0);
+  if (is_tcp) setenv("UCX_ZCOPY_THRESH", "inf", 0);
 }
 
 /// MPICH before 4.2 may hang in MPI_Finalize if ranks use UCX between hosts

@@ -14,19 +14,20 @@ namespace {
 struct Variables {
   const char* mpi;
   const char *by, *remedy;
-  const char *rank, *size, *here;
+  const char *rank, *size, *here, *number_here;
 };
 
 constexpr const char* its_mpiexec = "the mpiexec of that MPI";
 
 constexpr Variables known[] = {
     {"Open MPI", "the mpiexec of Open MPI", its_mpiexec, "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"MPICH", "the mpiexec of MPICH", its_mpiexec, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"MPICH", "the mpiexec of MPICH", its_mpiexec, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
+     "MPI_LOCALRANKID"},
     // Of neither: a process of Open MPI that is alone sets PMIX_RANK itself in MPI_Init.
     // SLURM_NTASKS may be that of the job: a shell of salloc is a step of one task.
     {"", "srun --mpi=pmix", "the mpiexec of that MPI, or by srun --mpi=pmi2", "PMIX_RANK",
-     "SLURM_STEP_NUM_TASKS", ""},
+     "SLURM_STEP_NUM_TASKS", "", "SLURM_LOCALID"},
 };
 
 /// 0 if it is not set.
@@ -43,8 +44,12 @@ std::optional<Started> started() {
   for (const bool own : {true, false}) {
     for (const Variables& variables : known) {
       if (is_own(variables) != own || std::getenv(variables.rank) == nullptr) continue;
-      return Started{variables.by, variables.remedy, number_in(variables.rank),
-                     number_in(variables.size), number_in(variables.here)};
+      return Started{variables.by,
+                     variables.remedy,
+                     number_in(variables.rank),
+                     number_in(variables.size),
+                     number_in(variables.here),
+                     number_in(variables.number_here)};
     }
   }
   return std::nullopt;

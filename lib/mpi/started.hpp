@@ -10,8 +10,9 @@ struct Started {
   const char* by = "";      ///< "the mpiexec of MPICH"
   const char* remedy = "";  ///< by what ranks of another MPI are to be started
   int rank = 0;
-  int size = 0;  ///< 0: not said
-  int here = 0;  ///< ranks of this host; 0: not said
+  int size = 0;         ///< 0: not said
+  int here = 0;         ///< ranks of this host; 0: not said
+  int number_here = 0;  ///< of this rank among those of this host; 0 also if it is not said
 };
 
 /// None if no process manager has started this process. Reads the variables of mpiexec, and of

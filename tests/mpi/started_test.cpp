@@ -20,7 +20,8 @@ class Variables {
   explicit Variables(const Environ& set) {
     for (const char* name : {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "PMIX_RANK",
                              "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK",
-                             "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
+                             "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                             "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}) {
       if (const char* value = std::getenv(name)) before_[name] = value;
       unsetenv(name);
       names_[name] = "";
@@ -38,7 +39,8 @@ class Variables {
   Environ before_, names_;
 };
 
-const Environ of_mpich{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}};
+const Environ of_mpich{
+    {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}, {"MPI_LOCALRANKID", "1"}};
 const Environ of_open_mpi{{"OMPI_COMM_WORLD_RANK", "3"},
                           {"OMPI_COMM_WORLD_SIZE", "4"},
                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
@@ -58,7 +60,7 @@ TEST_CASE("a rank is known by the variables of what started it") {
     const Variables some(of_mpich);
     const auto self = mpi::started();
     REQUIRE(self);
-    CHECK((self->rank == 1 && self->size == 2 && self->here == 2));
+    CHECK((self->rank == 1 && self->size == 2 && self->here == 2 && self->number_here == 1));
   }
   {
     const Variables some(of_open_mpi);
@@ -70,7 +72,7 @@ TEST_CASE("a rank is known by the variables of what started it") {
     const Variables some(of_srun_with_pmix);
     const auto self = mpi::started();
     REQUIRE(self);
-    CHECK((self->rank == 5 && self->size == 6 && self->here == 0));
+    CHECK((self->rank == 5 && self->size == 6 && self->here == 0 && self->number_here == 0));
   }
 }
 

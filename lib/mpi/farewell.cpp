@@ -1,0 +1,104 @@
+#include "mpi/farewell.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
+#include "mpi/request.hpp"
+
+namespace fast::mpi {
+namespace {
+
+constexpr int well_tag = 1, failed_tag = 2;
+constexpr Seconds patience{3}, a_moment{0.02}, after_end{0.5};
+
+/// What this process has heard. MPI, too, is one for a process.
+struct Heard {
+  std::mutex mutex;
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::map<int, bool> failed;  ///< by rank
+
+  void receive() {
+    for (int flag = 1; comm != MPI_COMM_NULL && flag != 0;) {
+      MPI_Status found{};
+      const int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, &found);
+      if (code != MPI_SUCCESS || flag == 0) return;
+      MPI_Recv(nullptr, 0, MPI_BYTE, found.MPI_SOURCE, found.MPI_TAG, comm, MPI_STATUS_IGNORE);
+      failed[found.MPI_SOURCE] = found.MPI_TAG == failed_tag;
+    }
+  }
+};
+
+Heard& heard() {
+  static Heard all;
+  return all;
+}
+
+Request begin_barrier(const Communicator& ranks) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ibarrier(ranks.impl()->comm, &request), "MPI_Ibarrier");
+  return Request(request, "MPI_Ibarrier");
+}
+
+std::vector<Request> tell_all(const Communicator& ranks, int tag) {
+  std::vector<Request> sent;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == ranks.rank()) continue;
+    check(MPI_Issend(nullptr, 0, MPI_BYTE, rank, tag, ranks.impl()->comm, &request), "MPI_Issend");
+    sent.emplace_back(request, "MPI_Issend", rank);
+  }
+  return sent;
+}
+
+/// False after the deadline, or when the launcher reports an end. Ranks that tell that they leave
+/// are heard meanwhile: they wait for that.
+bool wait_and_hear(Request& request, const Deadline& deadline, const std::vector<int>& all) {
+  while (!request.wait(Deadline(a_moment))) {
+    left_among({});
+    if (deadline.expired()) return false;
+    if (!ended_among(all).empty()) return request.wait(Deadline(after_end), all);
+  }
+  return true;
+}
+
+}  // namespace
+
+void hear_farewells(const Communicator* leaving) {
+  const std::scoped_lock lock(heard().mutex);
+  heard().comm = leaving == nullptr ? MPI_COMM_NULL : leaving->impl()->comm;
+  heard().failed.clear();
+}
+
+std::vector<Farewell> left_among(const std::vector<int>& ranks) {
+  const std::scoped_lock lock(heard().mutex);
+  heard().receive();
+  std::vector<Farewell> found;
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    const auto one = heard().failed.find(ranks[place]);
+    if (one != heard().failed.end()) found.push_back({static_cast<int>(place), one->second});
+  }
+  return found;
+}
+
+bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool failed) {
+  const std::vector<int>& all = leaving.impl()->world_ranks;
+  Request arrival = begin_barrier(leaving);
+  std::vector<Request> sent;
+  if (failed || !wait_and_hear(arrival, Deadline(patience), all)) {
+    if (!ended_among(all).empty()) return false;
+    sent = tell_all(leaving, failed ? failed_tag : well_tag);
+    if (!wait_and_hear(arrival, deadline, all)) return false;
+  }
+  const bool are_heard = std::all_of(
+      sent.begin(), sent.end(), [&](Request& one) { return wait_and_hear(one, deadline, all); });
+  if (!are_heard) return false;
+  Request end = begin_barrier(leaving);  // after it, no message of this is under way
+  return wait_and_hear(end, deadline, all);
+}
+
+}  // namespace fast::mpi

@@ -1,0 +1,27 @@
+// The end of a program: ranks meet before they leave MPI. A rank that leaves while others wait for
+// it elsewhere, as at the start of a Worker, tells them.
+#pragma once
+
+#include <fast/mpi/communicator.hpp>
+
+#include <vector>
+
+namespace fast::mpi {
+
+/// From now on left_among() hears of ranks that leave over this communicator of all ranks, which
+/// serves nothing else. With null it ends.
+void hear_farewells(const Communicator* leaving);
+
+/// Collective over that communicator. Waits for all ranks. A rank that has failed tells the others
+/// at once that it leaves; another rank tells them if some are missing after three seconds. False
+/// after the deadline, or if the launcher reports that a rank has ended.
+bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool failed);
+
+struct Farewell {
+  int place = 0;        ///< in the list that was given
+  bool failed = false;  ///< it has reported why
+};
+/// Which of these ranks of the world have told this rank that they leave.
+std::vector<Farewell> left_among(const std::vector<int>& ranks);
+
+}  // namespace fast::mpi
