@@ -68,7 +68,7 @@ end_of_time() { # TITLE STATUS TEXT...
   rm -f "$directory/started" "$directory/asked"
   trains=1 bash "$scripts/train.sbatch" >"$directory/output" 2>&1 </dev/null &
   for ((i = 0; i < 100; ++i)); do [[ -e $directory/started ]] && break || sleep 0.1; done
-  kill -TERM $!
+  kill "-${signal:-TERM}" $!
   wait $!
   local status=$?
   [[ $status -eq $2 ]] || tell_failure "$1: status $status"
@@ -78,6 +78,8 @@ is_asked() { [[ $(cat "$directory/asked" 2>/dev/null) == "requeue 7" ]] || tell_
 saved="job 7: all workers have saved"
 state=RUNNING refusal="" end_of_time "Slurm agrees" 0 "$saved; asking Slurm to queue it again"
 is_asked "Slurm agrees"
+signal=USR1 state=RUNNING refusal="" end_of_time "SIGUSR1" 0 "$saved; asking Slurm to queue it again"
+is_asked "SIGUSR1"
 grep -qE "not queued|No such process" "$directory/output" && tell_failure "Slurm agrees: a refusal is told"
 refusal="slurm_requeue error: Operation not permitted" not_again="job 7: it is not queued again; submit it with FAST_RUN_FOLDER=$directory/run-7"
 state=RUNNING end_of_time "Slurm refuses" 75 "$refusal" "$not_again"

@@ -26,15 +26,40 @@ done
 
 # A signal before all ranks are there reaches those that come later.
 for delay in 0.02 0.05 0.08 0.12 0.2 0.4; do
+  [[ $delay == 0.*2 ]] && signal=USR1 || signal=TERM
   "$fastrun" -n 8 sleep 45 >"$directory/output" 2>&1 &
   launcher=$!
   sleep "$delay"
-  kill -TERM "$launcher"
+  kill -$signal "$launcher"
   began=$SECONDS
   wait "$launcher"
   status=$?
   [[ $status -ne 0 && $((SECONDS - began)) -lt 30 ]] ||
-    tell_failure "SIGTERM after $delay s: status $status after $((SECONDS - began)) s: $(cat "$directory/output")"
+    tell_failure "SIG$signal after $delay s: status $status after $((SECONDS - began)) s: $(cat "$directory/output")"
+done
+
+# What a signal to fastrun becomes for its ranks. Those of queue systems ask for a stop that saves. None ends fastrun.
+cat >"$directory/hears" <<'END'
+#!/usr/bin/env bash
+for name in HUP INT TERM USR1 USR2 XCPU; do trap "echo rank \$FASTRUN_RANK hears $name; exit 0" $name; done
+echo "rank $FASTRUN_RANK listens"
+for ((i = 0; i < 600; ++i)); do sleep 0.1; done
+exit 1
+END
+chmod +x "$directory/hears"
+for pair in TERM:TERM INT:INT HUP:TERM USR2:USR2 USR1:USR2 XCPU:USR2; do
+  : >"$directory/output"
+  env --default-signal=INT "$fastrun" -n 3 "$directory/hears" >"$directory/output" 2>&1 &
+  launcher=$!
+  for ((i = 0; i < 300; ++i)); do
+    [[ $(grep -c listens "$directory/output") -lt 3 ]] || break
+    sleep 0.1
+  done
+  kill "-${pair%:*}" "$launcher"
+  wait "$launcher"
+  status=$?
+  [[ $status -eq 0 && $(grep -c "hears ${pair#*:}$" "$directory/output") -eq 3 ]] ||
+    tell_failure "SIG$pair: status $status: $(cat "$directory/output")"
 done
 
 # An mpiexec that starts one of two ranks. The rank has the time to save, and what it has started ends with it.
@@ -107,6 +132,12 @@ for ((i = 0; i < 100; ++i)); do
 done
 kill -0 "$launcher" 2>/dev/null && [[ $i -lt 100 ]] || tell_failure "a line that has begun: it comes at its end only"
 wait "$launcher" || tell_failure "a line that has begun: status $?"
+
+# A rank that ends well before training began, while the others may wait for it.
+expect "an early end" 0 "rank 1 ended with status 0 before training began; ranks 0, 2 may wait for it" -- \
+  "$fastrun" -n 3 bash -c '((FASTRUN_RANK == 1)) || sleep 12'
+expect "no early end" 0 -- "$fastrun" -n 3 bash -c '[[ $FASTRUN_RANK != 0 ]] || printf b >&"$FASTRUN_FD"; ((FASTRUN_RANK == 1)) || sleep 12'
+grep -qF "before training began" "$directory/output" && tell_failure "no early end: training has begun"
 
 # Connections that never say the token make room for ranks.
 cat >"$directory/crowd" <<'END'

@@ -92,3 +92,18 @@ TEST_CASE("wrong usage is told apart from other failures") {
   ranks[1].status = 0;
   CHECK_FALSE(is_wrong_usage(ranks, 0));
 }
+
+TEST_CASE("ranks that end while others may wait for them are named") {
+  Ranks ranks = failed({"a", "a", "b", "b"});
+  CHECK(early_ends(ranks).empty());  // nobody waits
+  ranks[0].state = ranks[2].state = Rank::State::running;
+  ranks[1].status = 0;
+  CHECK(early_ends(ranks) ==
+        "rank 1 ended with status 0, rank 3 ended with status 3 before training began; ranks 0, 2 "
+        "may wait for them");
+  ranks[3].status = 9;  // of a signal, which is told at once
+  CHECK(early_ends(ranks) ==
+        "rank 1 ended with status 0 before training began; ranks 0, 2 may wait for it");
+  ranks[0].began = true;
+  CHECK(early_ends(ranks).empty());
+}

@@ -5,9 +5,11 @@
 
 #include <cstring>
 #include <fast/core/deadline.hpp>
+#include <random>
 #include <utility>
 
 #include "support/catch.hpp"
+#include "support/seed.hpp"
 
 using fastrun::Descriptor;
 
@@ -85,4 +87,45 @@ TEST_CASE("a rank waits while nobody reads, and goes on when the reader has gone
   rank.sender.advance();
   CHECK(rank.sender.is_flushed());
   CHECK(rank.sender.watched()[0].fd >= 0);
+}
+
+namespace {
+
+/// What a Prefixer makes of text that comes in pieces of random length, with little room each time.
+std::string prefixed(std::string_view text, std::mt19937& random) {
+  fastrun::Prefixer prefixer(12);
+  std::string all;
+  while (!text.empty()) {
+    std::string_view piece = text.substr(0, 1 + random() % 7);
+    text.remove_prefix(piece.size());
+    while (!piece.empty()) {
+      std::string some;
+      piece.remove_prefix(prefixer.append(piece, some, 6 + random() % 5));
+      all += some;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("each line gets the rank in front, however its bytes arrive") {
+  const std::uint64_t seed = test_seed(1);
+  INFO("seed " << seed);
+  std::mt19937 random(static_cast<unsigned>(seed));
+  for (int round = 0; round < 200; ++round) {
+    CHECK(prefixed("a\nbcd\n\nend", random) == "[12] a\n[12] bcd\n[12] \n[12] end");
+    CHECK(prefixed("\r 10 %\r 20 %\r 100 %\nwell\r\n\rx\n", random) ==
+          "[12]  10 %\n[12]  20 %\n[12]  100 %\n[12] well\n[12] x\n");
+  }
+}
+
+TEST_CASE("a line longer than what is written at once has one prefix") {
+  fastrun::Prefixer prefixer(3);
+  std::string first, second;
+  const std::string line(100, 'x');
+  const std::size_t taken = prefixer.append(line, first, 50);
+  CHECK(first == "[3] " + std::string(46, 'x'));
+  CHECK(prefixer.append(std::string_view(line).substr(taken), second, 4096) == 54);
+  CHECK(second == std::string(54, 'x'));
 }

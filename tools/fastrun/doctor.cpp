@@ -13,6 +13,8 @@
 #include "channel.hpp"
 #include "fastrun.hpp"
 #include "host/cores.hpp"
+#include "mpi/host_processes.hpp"
+#include "mpi/implementation.hpp"
 #include "process_manager.hpp"
 
 namespace fastrun {
@@ -135,13 +137,28 @@ std::optional<Host> other_host(const std::string& name, std::string& answer) {
   return host;
 }
 
+constexpr double least_for_slots_mib = 12;  ///< of a rank
+
 void check_memory(Doctor& doctor, const Host& host, int ranks) {
-  const double per_rank = host.free_mib / ranks;
-  doctor.say(per_rank >= 16,
-             fmt::format("/dev/shm has {:.0f} MiB free: models of up to {:.0f} MiB with {} ranks "
-                         "{} (three slots each)",
-                         host.free_mib, per_rank / 3, ranks, host.where),
+  const double for_mpi =
+      static_cast<double>(fast::mpi::implementation::shared_bytes_per_rank()) / mib;
+  const double for_slots = host.free_mib / ranks - for_mpi;
+  const std::string models = for_slots > 0 ? fmt::format("models of up to {:.{}f} MiB",
+                                                         for_slots / 3, for_slots < 30 ? 1 : 0)
+                                           : "MPI cannot start";
+  doctor.say(for_slots >= least_for_slots_mib,
+             fmt::format("/dev/shm has {:.0f} MiB free: {} with {} ranks {} (each needs {:.1f} MiB "
+                         "for MPI and three slots)",
+                         host.free_mib, models, ranks, host.where, for_mpi),
              "enlarge it (mount -o remount,size=... /dev/shm; docker run --shm-size=...)");
+}
+
+/// What FAST does about this concerns its own programs.
+void check_processes(Doctor& doctor) {
+  if (fast::mpi::implementation::name() != "MPICH" || fast::mpi::can_read_other_processes()) return;
+  doctor.note(
+      "processes here cannot read each other's memory (ptrace is forbidden): programs of FAST set "
+      "UCX_RNDV_THRESH=1g; set it for other programs of MPI, which may hang without it");
 }
 
 void check_cores(Doctor& doctor, const Host& host, int ranks) {
@@ -201,6 +218,7 @@ int examine(const Options& options) {
   Doctor doctor;
   check_mpi(doctor, options);
   check_hosts(doctor, options);
+  check_processes(doctor);
   check_gpu(doctor);
   check_slurm(doctor);
   return doctor.all_well() ? 0 : 1;

@@ -38,13 +38,14 @@ constexpr const char* of_other_hosts[] = {"SLURM_JOB_ID", "HYDRA_HOST_FILE", "PB
                                           "LSB_HOSTS",    "LSB_MCPU_HOSTS",  "LSB_DJOB_HOSTFILE",
                                           "PE_HOSTFILE",  "LOADL_HOSTFILE",  "COBALT_NODEFILE"};
 
-/// A progress bar and a table would tear each other.
-void tell_what_is_shown(bool watch) {
+/// A progress bar and a table would tear each other. In a file, and after a prefix, a bar is not
+/// drawn in place.
+void tell_what_is_shown(const Options& options) {
   unsetenv(watch_variable);
   unsetenv(columns_variable);
-  if (watch) {
+  if (options.watch) {
     setenv(watch_variable, "1", 1);
-  } else if (isatty(STDERR_FILENO) != 0) {
+  } else if (isatty(STDERR_FILENO) != 0 && !options.prefix && options.log_dir.empty()) {
     setenv(columns_variable, std::to_string(screen_size(STDERR_FILENO).width).c_str(), 1);
   }
 }
@@ -64,7 +65,7 @@ void set_environment(const Options& options, const ListeningAt& at) {
   setenv(launcher_variable, text.c_str(), 1);
   setenv(spares_variable, std::to_string(options.spares).c_str(), 1);
   limit_threads(options);
-  tell_what_is_shown(options.watch);
+  tell_what_is_shown(options);
 }
 
 }  // namespace fastrun

@@ -70,6 +70,23 @@ std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed) 
                      one.host, describe(one.status));
 }
 
+std::string early_ends(const Ranks& ranks) {
+  const std::vector<int> running = ranks.in_state(Rank::State::running);
+  std::vector<std::string> ends;
+  for (const int number : ranks.in_state(Rank::State::ended)) {
+    const Rank& one = ranks[number];
+    if (WIFEXITED(one.status))
+      ends.push_back(fmt::format("rank {} {}", number, describe(one.status)));
+  }
+  if (ranks.training_began() || running.empty() || ends.empty()) return {};
+  const std::size_t all = ends.size();
+  ends.resize(std::min<std::size_t>(all, most_hosts));
+  const std::string more = all > ends.size() ? fmt::format(" and {} more", all - ends.size()) : "";
+  return fmt::format("{}{} before training began; rank{} {} may wait for {}", fmt::join(ends, ", "),
+                     more, running.size() == 1 ? "" : "s", fmt::join(running, ", "),
+                     all == 1 ? "it" : "them");
+}
+
 bool is_wrong_usage(const Ranks& ranks, std::optional<int> first_failed) {
   if (!first_failed || ranks.count([](const Rank& one) { return one.succeeded(); }) > 0)
     return false;

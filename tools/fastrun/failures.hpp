@@ -16,6 +16,10 @@ std::string missing_program(const std::string& program, const Ranks& ranks);
 /// is none or has printed something, or if any rank that failed has printed an error.
 std::string silent_failure(const Ranks& ranks, std::optional<int> first_failed);
 
+/// "rank 1 ended with status 0 before training began; ranks 0, 2 may wait for it". Empty: training
+/// has begun, or no rank runs any more, or none has ended by itself.
+std::string early_ends(const Ranks& ranks);
+
 /// No rank ended well, and the first that failed ended with 2: its options are wrong.
 bool is_wrong_usage(const Ranks& ranks, std::optional<int> first_failed);
 

@@ -19,6 +19,8 @@ struct Options {
   std::vector<double> grow_at;  ///< seconds after training began when a spare joins
   int threads = 0;
   bool watch = false;
+  bool prefix = false;  ///< each line of a rank's output begins with its number
+  std::string log_dir;  ///< a folder with one file of output per rank; empty: none
   std::string mpiexec = "mpiexec";
   std::vector<std::string> mpiexec_options;
   std::vector<std::string> program;

@@ -28,6 +28,7 @@
 #include "mpi/started.hpp"
 #include "output.hpp"
 #include "rank_links.hpp"
+#include "rank_logs.hpp"
 #include "ranks.hpp"
 #include "requests.hpp"
 #include "signals.hpp"
@@ -42,6 +43,7 @@ using fast::ErrorKind;
 using fast::Seconds;
 
 constexpr Seconds grace{5};  ///< from SIGTERM to SIGKILL
+constexpr Seconds until_early_ends_are_told{8};
 constexpr int poll_ms = 100;
 
 class Launcher {
@@ -111,8 +113,8 @@ class Launcher {
       if (!wrapper.trusted) {
         wrapper.trusted = *line == "token " + links_.token();
         if (!wrapper.trusted) break;
-      } else if (*line == output_follows) {
-        return take_output(index, {line + 1, lines.end()});
+      } else if (line->starts_with(output_follows)) {
+        return take_output(index, {line, lines.end()});
       } else {
         take(wrapper, *line);
       }
@@ -128,10 +130,11 @@ class Launcher {
 
   /// From now on the connection carries what a rank prints, and has begun to.
   void take_output(std::size_t index, const std::vector<std::string>& lines) {
+    const int rank = std::atoi(lines.front().c_str() + output_follows.size());
     std::string begun;
-    for (const std::string& line : lines) (begun += line) += '\n';
+    for (auto line = lines.begin() + 1; line != lines.end(); ++line) (begun += *line) += '\n';
     auto [connection, rest] = links_[index].lines.release();
-    outputs_.add(std::move(connection), begun + rest);
+    outputs_.add(std::move(connection), begun + rest, rank);
     links_.erase(index);
   }
 
@@ -187,6 +190,7 @@ class Launcher {
     }
     links_.tell_ranks(fmt::format("gone {} {}", number, one.how_ended()));
     requests_.ended(number);
+    if (!first_end_) first_end_.emplace(until_early_ends_are_told);
     if (one.succeeded()) return;
     if (!first_death_) first_death_.emplace(Seconds(options_.start_deadline_s));
     if (one.lost || ending_) return;
@@ -211,6 +215,10 @@ class Launcher {
   /// have ended, the others are not waited for.
   void check_start() {
     tell_of_program(false);
+    if (first_end_ && first_end_->expired() && !std::exchange(early_ends_told_, true)) {
+      const std::string ends = early_ends(ranks_);
+      if (!ends.empty() && !ending_) say("{}", ends);
+    }
     if (ending_ && ending_->expired()) {
       pass_on(SIGKILL);
       ending_.emplace(grace);
@@ -257,7 +265,7 @@ class Launcher {
         say("{} has ended; the ranks go on without it", starter_.name());
       return;
     }
-    if (signal == SIGUSR2) return pass_on(signal);
+    if (signal == SIGUSR1 || signal == SIGUSR2 || signal == SIGXCPU) return ask_to_save();
     const bool again = signal == SIGINT && std::exchange(interrupted_, true);
     if (again) ending_.emplace(grace);
     stop_signal_ = again ? SIGKILL : signal == SIGHUP ? SIGTERM : signal;
@@ -265,6 +273,13 @@ class Launcher {
     if (!stopping_) stopping_.emplace(grace);
     if (finishing_) drop_output_.emplace(drop_output_ ? Seconds(0) : grace);
     if (links_.is_empty()) starter_.kill();
+  }
+
+  /// Queue systems announce the end of a job's time by one of several signals. Ranks get SIGUSR2
+  /// for all of them: the process manager itself sends SIGUSR1 to the survivors of a death.
+  void ask_to_save() {
+    if (!stop_signal_) stop_signal_ = SIGUSR2;
+    pass_on(SIGUSR2);
   }
 
   void pass_on(int signal) const { links_.tell_ranks(fmt::format("signal {}", signal)); }
@@ -286,6 +301,7 @@ class Launcher {
     };
     const auto is_dropped = [&] { return drop_output_ && drop_output_->expired(); };
     while (!is_dropped() && (outputs_.is_blocked() || (!is_over() && !deadline.expired()))) turn();
+    logs_.finish();
     if (outputs_.is_blocked()) say("nobody reads the output; what is left of it is dropped");
     starter_.end();
   }
@@ -332,21 +348,27 @@ class Launcher {
   RankLinks links_;
   Ranks ranks_;
   Requests requests_;
-  Outputs outputs_{[this](int descriptor, std::string_view text) {
-    if (watch_) watch_->make_room(descriptor, text);
-  }};
+  RankLogs logs_{options_.log_dir, all_ranks(options_),
+                 [this](const std::string& line) { say("{}", line); }};
+  Outputs outputs_{
+      options_.prefix,
+      [this](int descriptor, std::string_view text) {
+        if (watch_) watch_->make_room(descriptor, text);
+      },
+      [this](int rank, char stream, std::string_view text) { logs_.add(rank, stream, text); }};
   std::unique_ptr<Watch> watch_;  ///< null: not asked for
   Descriptor signals_;
   DescriptorLimit descriptors_;
   Starter starter_;
   Connections connections_{options_.hosts};
-  std::optional<Deadline> first_death_, ending_;
+  std::optional<Deadline> first_end_, first_death_, ending_;
   std::optional<int> stop_signal_;    ///< for wrappers that come later, too
   std::optional<Deadline> stopping_;  ///< since the first one, for ranks that are not started
   std::optional<Deadline> drop_output_;
   std::optional<int> first_failed_;  ///< by itself, with a status above 0
   bool told_ = false;                ///< how a rank died
   bool program_told_ = false;        ///< that hosts cannot start it
+  bool early_ends_told_ = false;     ///< or there are none
   bool interrupted_ = false, finishing_ = false;
 };
 

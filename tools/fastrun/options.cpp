@@ -100,6 +100,15 @@ void add_mpi(tools::Command& command, Options& options) {
                               "passed on to mpiexec; may be repeated"));
 }
 
+void add_output(tools::Command& command, Options& options) {
+  command.begin_group("Output of ranks", "fastrun -n 4 --prefix --log-dir logs fast-train");
+  command.add_flag("--prefix", options.prefix, "begin each line of rank 3 with \"[3] \"");
+  tools::offer(command.add_option("--log-dir", options.log_dir,
+                                  "also append the output and the errors of rank 3 to the file "
+                                  "rank-3.log in this folder, which is made if it is missing"),
+               {"<directory>"});
+}
+
 void add_looks(tools::Command& command, Options& options, bool& doctor) {
   command.begin_group("Checks and progress", "fastrun --doctor -n 8 --hosts node1,node2");
   command.add_flag(
@@ -118,9 +127,11 @@ void describe(tools::Command& command, Options& options, bool& doctor) {
   add_changes(command, options);
   add_failures(command, options);
   add_mpi(command, options);
+  add_output(command, options);
   add_looks(command, options, doctor);
   command.footer(
-      "SIGTERM, SIGINT and SIGUSR2 are passed on to the ranks; a second SIGINT kills them.\n"
+      "SIGTERM, SIGINT and SIGUSR2 are passed on to the ranks; a second SIGINT kills them. SIGUSR1 "
+      "and SIGXCPU, which queue systems send before the end of the time, become SIGUSR2.\n"
       "fastrun works from a plain shell. In Slurm it works within salloc or sbatch, where mpiexec "
       "finds the hosts. With --hosts it uses ssh.");
 }

@@ -43,6 +43,14 @@ std::size_t text_here(std::string_view bytes) {
   return std::min<std::size_t>(length, bytes.size() - prefix_bytes);
 }
 
+/// Appends as much of `more` to `text` as is written at once. Returns how much of it that was.
+std::size_t take(std::optional<Prefixer>& prefixer, std::string_view more, std::string& text) {
+  if (prefixer) return prefixer->append(more, text, at_once);
+  const std::size_t taken = std::min(more.size(), at_once - std::min(at_once, text.size()));
+  text += more.substr(0, taken);
+  return taken;
+}
+
 int own_stream(char stream) { return stream == 'o' ? STDOUT_FILENO : STDERR_FILENO; }
 
 }  // namespace
@@ -114,8 +122,31 @@ void OutputSender::send() {
   }
 }
 
-void Outputs::add(Descriptor connection, std::string begun) {
-  receivers_.push_back({std::move(connection), std::move(begun), false});
+Prefixer::Prefixer(int rank) : prefix_("[" + std::to_string(rank) + "] ") {}
+
+std::size_t Prefixer::append(std::string_view text, std::string& to, std::size_t most) {
+  std::size_t taken = 0;
+  while (taken < text.size()) {
+    const char c = text[taken];
+    const bool rest_of_end = c == '\n' && after_return_;             // "\r\n"
+    const bool before_a_bar = c == '\r' && !in_line_;                // "\r 10 %"
+    const std::size_t needed = 1 + (in_line_ ? 0 : prefix_.size());  // bytes
+    if (!rest_of_end && !before_a_bar) {
+      if (to.size() + needed > most) break;
+      if (!in_line_) to += prefix_;
+      in_line_ = c != '\n' && c != '\r';
+      to += in_line_ ? c : '\n';
+    }
+    after_return_ = c == '\r';
+    ++taken;
+  }
+  return taken;
+}
+
+void Outputs::add(Descriptor connection, std::string begun, int rank) {
+  receivers_.push_back({std::move(connection), rank, std::move(begun), false});
+  if (!prefixes_) return;
+  for (BegunLine& line : receivers_.back().begun) line.prefixer.emplace(rank);
 }
 
 void Outputs::watch(std::vector<pollfd>& watched) const {
@@ -161,10 +192,13 @@ void Outputs::write_out(Receiver& receiver) const {
   for (std::size_t here = text_here(receiver.bytes); here > 0; here = text_here(receiver.bytes)) {
     const char stream = receiver.bytes[0];
     auto more = std::string_view(receiver.bytes).substr(prefix_bytes, here);
-    const bool goes_on = write_lines(stream, receiver.begun[stream == 'e'], more, is_alone);
+    const bool goes_on =
+        write_lines(stream, receiver.begun[stream == 'e'], more, is_alone && !prefixes_);
     std::uint32_t rest = 0;
     std::memcpy(&rest, receiver.bytes.data() + 1, sizeof rest);
     const std::size_t done = here - more.size();
+    if (log_)
+      log_(receiver.rank, stream, std::string_view(receiver.bytes).substr(prefix_bytes, done));
     receiver.bytes.erase(0, prefix_bytes + done);
     if (done < rest) receiver.bytes.insert(0, prefix(stream, rest - done));
     if (!goes_on) return;
@@ -172,16 +206,26 @@ void Outputs::write_out(Receiver& receiver) const {
   for (const char stream : streams) {
     BegunLine& begun = receiver.begun[stream == 'e'];
     std::string_view none;
-    if (is_alone || receiver.ended || begun.wait.expired()) write_lines(stream, begun, none, true);
+    if (!is_to_be_written(receiver, begun)) continue;
+    if (prefixes_ && !begun.text.empty() && !begun.text.ends_with('\n')) begun.text += '\n';
+    write_lines(stream, begun, none, true);
   }
+}
+
+/// What a rank has begun, though its line has not ended.
+bool Outputs::is_to_be_written(const Receiver& receiver, const BegunLine& begun) const {
+  if (prefixes_ || receiver.ended) return receiver.ended;
+  return receivers_.size() == 1 || begun.wait.expired();
 }
 
 /// Takes from `more` what it has written, and what waits for the end of a line. With `all`, nothing
 /// waits. False: the stream accepts nothing now. What cannot be written at all is dropped.
 bool Outputs::write_lines(char stream, BegunLine& begun, std::string_view& more, bool all) const {
   do {
-    const std::size_t taken = std::min(more.size(), at_once - std::min(at_once, begun.text.size()));
-    std::string text = begun.text + std::string(more.substr(0, taken));
+    std::string text = begun.text;
+    std::optional<Prefixer> prefixer =
+        begun.prefixer;  // begun stays as it is if nothing is written
+    const std::size_t taken = take(prefixer, more, text);
     const std::size_t newline = text.rfind('\n');
     std::size_t whole = newline == text.npos ? 0 : newline + 1;
     if (all || (whole == 0 && text.size() >= at_once)) whole = text.size();
@@ -195,6 +239,7 @@ bool Outputs::write_lines(char stream, BegunLine& begun, std::string_view& more,
     more.remove_prefix(taken);
     if (whole > 0 || begun.text.empty()) begun.wait = fast::Deadline(longest_wait);
     begun.text = std::move(text);
+    begun.prefixer = std::move(prefixer);
   } while (!more.empty());
   return true;
 }

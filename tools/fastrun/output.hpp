@@ -8,6 +8,7 @@
 #include <deque>
 #include <fast/core/deadline.hpp>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,8 +22,8 @@ namespace fastrun {
 /// The streams of a rank, as they are named on the connection.
 inline constexpr std::array<char, 2> streams{'o', 'e'};
 
-/// The line after which a connection carries them.
-inline constexpr const char* output_follows = "output";
+/// The line after which a connection carries them begins with this; the rank follows.
+inline constexpr std::string_view output_follows = "output ";
 
 /// The last lines of a text.
 class LastLines {
@@ -62,18 +63,34 @@ class OutputSender {
   LastLines last_;
 };
 
+/// The text of one stream of a rank with "[3] " before each line. A carriage return ends a line,
+/// too: a bar that a program redraws in place becomes several lines.
+class Prefixer {
+ public:
+  explicit Prefixer(int rank);
+  /// Appends the beginning of `text` to `to`, until that has `most` bytes or the text has ended.
+  /// Returns how much of the text that was.
+  std::size_t append(std::string_view text, std::string& to, std::size_t most);
+
+ private:
+  std::string prefix_;
+  bool in_line_ = false, after_return_ = false;
+};
+
 /// fastrun's end of all these connections. It writes to its own standard output and error, and
 /// reads no further while those accept nothing. Lines of several ranks stay whole, up to 4096
-/// bytes; a part of a line waits 0.2 s for the rest.
+/// bytes; a part of a line waits 0.2 s for the rest. With prefixes, it waits for all of the line.
 class Outputs {
  public:
   /// Called before text is written to a descriptor.
   using BeforeWriting = std::function<void(int descriptor, std::string_view text)>;
-  explicit Outputs(BeforeWriting before_writing = {})
-      : before_writing_(std::move(before_writing)) {}
+  /// Called with all that a rank prints to a stream, unchanged.
+  using Log = std::function<void(int rank, char stream, std::string_view text)>;
+  explicit Outputs(bool prefixes = false, BeforeWriting before_writing = {}, Log log = {})
+      : prefixes_(prefixes), before_writing_(std::move(before_writing)), log_(std::move(log)) {}
 
-  /// A connection, and what has been read of it already.
-  void add(Descriptor connection, std::string begun);
+  /// The connection of a rank, and what has been read of it already.
+  void add(Descriptor connection, std::string begun, int rank = 0);
   /// Adds what poll() must watch.
   void watch(std::vector<pollfd>& watched) const;
   /// Moves what can be moved without waiting.
@@ -86,20 +103,25 @@ class Outputs {
  private:
   /// What a rank has printed to a stream after its last whole line.
   struct BegunLine {
+    std::optional<Prefixer> prefixer;
     std::string text;
     fast::Deadline wait{fast::Seconds(0)};
   };
   struct Receiver {
     Descriptor connection;
+    int rank = 0;
     std::string bytes;  ///< parts: a stream, the length in 4 bytes, the text
     bool ended = false;
     std::array<BegunLine, 2> begun{};  ///< of each stream
   };
   static void receive(Receiver& receiver);
   void write_out(Receiver& receiver) const;
+  bool is_to_be_written(const Receiver& receiver, const BegunLine& begun) const;
   bool write_lines(char stream, BegunLine& begun, std::string_view& more, bool all) const;
 
+  bool prefixes_;
   BeforeWriting before_writing_;
+  Log log_;
   std::vector<Receiver> receivers_;
 };
 

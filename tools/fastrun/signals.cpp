@@ -23,7 +23,8 @@ void look_at_hang_up(int, char**, char**) {
 Descriptor signals_to_hear() {
   sigset_t heard;
   sigemptyset(&heard);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&heard, signal);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU})
+    sigaddset(&heard, signal);
   if (hang_up_is_ignored) {
     std::signal(SIGHUP, SIG_IGN);
   } else {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -14,11 +15,13 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "channel.hpp"
 #include "fastrun.hpp"
 #include "keep_alive.hpp"
+#include "mpi/host_processes.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/started.hpp"
 #include "output.hpp"
@@ -34,6 +37,8 @@ constexpr int launcher_gone = 1;
 constexpr int look_every_ms = 500;
 constexpr int start_ms = 10'000;         ///< in which a file system finds the program, or does not
 constexpr std::size_t most_words = 300;  ///< bytes
+constexpr fast::Seconds longest_death{2};
+constexpr std::chrono::milliseconds a_moment{20};
 
 /// A pipe's ends; the reading one is this process's alone.
 std::pair<Descriptor, Descriptor> make_pipe() {
@@ -131,8 +136,12 @@ class Wrapper {
       if (watched_by_people_) look_at_rank();
       if (watched[2].revents != 0) hear_progress();
       if (watched[0].revents != 0) hear_signal();
-      if (watched[1].revents != 0 && !hear_launcher()) return launcher_gone;
+      if (watched[1].revents != 0 && !hear_launcher()) {
+        clean_up();
+        return launcher_gone;
+      }
     }
+    clean_up();
     return 0;
   }
 
@@ -205,8 +214,8 @@ class Wrapper {
     if (child_ <= 0 || waitpid(child_, &status, WNOHANG) != child_) return;
     child_ = -1;
     output_->take_rest();
-    const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!well) {
+    ended_well_ = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!ended_well_) {
       for (const std::string& line : output_->last_lines().get())
         launcher_.send("said " + rank_ + " " + line);
     }
@@ -244,13 +253,24 @@ class Wrapper {
     if (child_ > 0) signal_rank(SIGKILL);
   }
 
+  /// MPI may have left files. Twice: another wrapper may look at the same file at the same time.
+  void clean_up() {
+    if (ended_well_) return;
+    const fast::Deadline deadline(longest_death);
+    while (child_ > 0 && waitpid(child_, nullptr, WNOHANG) == 0 && !deadline.expired())
+      std::this_thread::sleep_for(a_moment);
+    fast::mpi::remove_stale_shared_memory();
+    std::this_thread::sleep_for(a_moment);
+    fast::mpi::remove_stale_shared_memory();
+  }
+
   Lines launcher_;
   std::string rank_;
   std::optional<OutputSender> output_;
   Descriptor signals_, progress_;
   Descriptor news_;  ///< ranks that have ended, for the program to read
   pid_t child_ = -1, group_ = -1;
-  bool began_ = false, done_ = false;
+  bool began_ = false, done_ = false, ended_well_ = false;
   std::string not_started_;  ///< why; empty: the program runs
   RankReports reports_;
   // For fastrun --watch:
@@ -293,7 +313,7 @@ int run_rank(const std::string& rank, const std::vector<std::string>& program) {
   launcher.send("token " + address.token);
   Lines output(connect_to_launcher(address, rank));
   output.send("token " + address.token);
-  output.send(output_follows);
+  output.send(std::string(output_follows) + rank);
   return Wrapper(std::move(launcher), output.release().first, rank, program).run();
 }
 
