@@ -4,11 +4,12 @@
 #   bare_machine.sh settings FOLDER           writes sources.list and apt.conf, as such a machine has them, into the folder
 #   bare_machine.sh run FOLDER COMMAND...     in a chroot with /dev, /dev/shm, /proc and /sys, and namespaces of mounts and
 #                                             processes of its own: nothing of it is left once it, or this script, has ended.
-#                                             BIND="FROM:TO ..." shows folders of this machine there
+#                                             BIND="FROM:TO ..." shows folders of this machine there. HARSH=1: without
+#                                             /etc/hosts, with a name that has no address, and /dev/shm is no mount point
 set -euo pipefail
 say() { echo "bare_machine: $*" >&2; }
 stop() { say "$@" && exit 1; }
-[[ $# -ge 2 ]] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+[[ $# -ge 2 ]] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 [[ $(id -u) -eq 0 ]] || stop "a chroot needs root; run this as root"
 command=$1 root=$(realpath -m "$2")
 shift 2
@@ -42,6 +43,11 @@ enter='
 set -eu
 root=$1
 shift
+if [ -n "${HARSH:-}" ]; then
+  mount --bind "$root" "$root" # "/" is a mount point, as in a container
+  hostname nameless-host
+  rm -f "$root/etc/hosts"
+fi
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
@@ -50,8 +56,9 @@ for device in null zero full random urandom tty; do
   mount --bind "/dev/$device" "$root/dev/$device"
 done
 for name in fd: stdin:/0 stdout:/1 stderr:/2; do ln -s "/proc/self/fd${name#*:}" "$root/dev/${name%:*}"; done
-mkdir "$root/dev/shm" "$root/dev/pts"
-mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+mkdir -m 1777 "$root/dev/shm"
+mkdir "$root/dev/pts"
+[ -n "${HARSH:-}" ] || mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
 ln -s pts/ptmx "$root/dev/ptmx"
 # Tests on several hosts share names with those outside.
@@ -73,7 +80,7 @@ settings)
   ;;
 run)
   [[ -d $root/proc ]] || stop "no machine in $root; make one first"
-  exec unshare --mount --pid --fork --kill-child bash -c "$enter" enter "$root" "$@"
+  exec unshare --mount --uts --pid --fork --kill-child bash -c "$enter" enter "$root" "$@"
   ;;
 *) stop "$command: choose make, settings or run" ;;
 esac

@@ -6,6 +6,8 @@
 #                        was built in it. Default: a temporary folder, removed at the end
 #   --ccache DIR         compiles with that folder of objects, to try this script out: the times are no longer those of a
 #                        fresh machine
+#   --harsh              the machine has no /etc/hosts, its own name has no address, /dev/shm is no mount point, and there is
+#                        no ssh. Tests that need one of these are skipped
 #   --extra PACKAGE      a package that the lists do not have, installed first; may be repeated
 #   -- OPTIONS           go to scripts/test.sh, as in:  --only test -- -L install
 set -euo pipefail
@@ -13,15 +15,16 @@ cd "$(dirname "$0")/.."
 say() { echo "fresh_machine: $*" >&2; }
 stop() { say "$@" && exit 1; }
 
-only="train test" folder= ccache= extra=()
+only="train test" folder= ccache= extra=() harsh=
 while (($#)); do
   case $1 in
   --only) only=${2:-} && shift 2 ;;
   --folder) folder=${2:-} && shift 2 ;;
   --ccache) mkdir -p "${2:?}" && ccache=$(realpath "$2") && shift 2 ;;
+  --harsh) harsh=1 && shift ;;
   --extra) extra+=("${2:?}") && shift 2 ;;
   --) shift && break ;;
-  *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
 done
 for command in $only; do [[ $command == train || $command == test ]] || stop "--only $command: choose train or test"; done
@@ -51,7 +54,7 @@ clone() {
 
 in_machine() {
   local status=0
-  BIND=${ccache:+$ccache:/root/.cache/ccache} scripts/bare_machine.sh run "$root" bash -c 'cd /root/fast && exec "$@"' in_machine "$@" </dev/null &
+  HARSH=$harsh BIND=${ccache:+$ccache:/root/.cache/ccache} scripts/bare_machine.sh run "$root" bash -c 'cd /root/fast && exec "$@"' in_machine "$@" </dev/null &
   child=$!
   wait $child || status=$?
   child=
@@ -67,6 +70,7 @@ clone
 if ((${#extra[@]})); then
   in_machine env DEBIAN_FRONTEND=noninteractive bash -euc 'apt-get update -qq && apt-get install -y -qq "$@" >/dev/null' - "${extra[@]}"
 fi
+[[ -z $harsh ]] || ! in_machine bash -c 'command -v ssh' || stop "--harsh: the machine in $folder has ssh"
 rows=() failed=
 for command in $only; do
   arguments=()

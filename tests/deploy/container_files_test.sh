@@ -15,7 +15,22 @@ expect "the same by the settings of fast-pods" 0 "$directory/shared/run: written
 touch -d "1 hour ago" "$directory/shared/run/metrics/0.jsonl"
 expect "a run that stands still" 1 "at most 600 are allowed" -- "$files/fast-health" "$directory/shared/run"
 expect "a run that may stand still" 0 "written" -- env FAST_HEALTH_S=7200 "$files/fast-health" "$directory/shared/run"
-expect "a run before its first file" 0 "no run to look at" -- "$files/fast-health" "$directory/none"
+# Processes of other tests are not looked at.
+mkdir "$directory/programs" && cp "$(command -v sleep)" "$directory/programs/fast-train"
+alone() { # TITLE STATUS TEXT COMMANDS: of a shell, before fast-health
+  if unshare -p -f --mount-proc true 2>/dev/null; then
+    expect "$1" "$2" "$3" -- unshare -p -f --mount-proc --kill-child bash -c "train=$directory/programs/fast-train; $4 '$files/fast-health' '$directory/none'"
+  else
+    echo "left out: $1: no table of processes of its own can be made here"
+  fi
+}
+alone "a run before its first file" 0 "no run to look at" ""
+alone "a run that works" 0 "no run to look at" '$train 60 &'
+alone "a stopped rank" 1 "a fast-train does not run: state T" '$train 60 & $train 60 & sleep 0.2; kill -STOP $!; sleep 0.2;'
+# This shell does not wait for its children.
+ends='bash -c "$train 0 & exec sleep 60" & sleep 1;'
+alone "a run that has ended" 1 "a fast-train does not run: state Z" "$ends"
+alone "a rank that died" 0 "no run to look at" "\$train 60 & $ends"
 
 mkdir "$directory/empty"
 good=(FAST_INDEX=0 FAST_PODS=2 FAST_HOST=fast-@.fast FAST_SHARED="$directory/empty")

@@ -15,6 +15,7 @@ if [[ -z ${READ_ONLY:-} ]]; then
 fi
 directory=$READ_ONLY
 mount -t tmpfs tmpfs "$directory" || { echo "skipped: nothing can be mounted here"; exit 77; }
+mountpoint -q /dev/shm || mount -t tmpfs tmpfs /dev/shm
 mkdir "$directory/shared" "$directory/bin"
 ln -s "$1" "$directory/bin/fastrun"
 ln -s "$2" "$directory/bin/fast-train"

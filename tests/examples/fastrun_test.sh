@@ -79,7 +79,11 @@ keeps_secret() { # TITLE OPTIONS...
 keeps_secret "the token of a run on one host"
 two_hosts=nohost1,nohost2
 [[ $(mpiexec --version 2>/dev/null) == *HYDRA* ]] || two_hosts=localhost:2 # Open MPI: it connects to hosts by their names
-keeps_secret "the token of a run over ssh" --hosts "$two_hosts"
+if getent hosts "$(hostname)" >/dev/null; then
+  keeps_secret "the token of a run over ssh" --hosts "$two_hosts"
+else
+  echo "left out: the token of a run over ssh: other hosts cannot find this one by its name, $(hostname)"
+fi
 token_is_found || tell_failure "a token in arguments is not found"
 expect "a run with all logs" 0 "test accuracy" -- \
   env PATH="$secret:$PATH" "$fastrun" -n 2 "$train" "${small[@]}" --out "$directory/logs" --log-level debug
@@ -126,7 +130,11 @@ chmod +x "$directory/ssh" "$directory/bin/nproc"
 expect "doctor of other hosts" 1 "ok    host nohost1 answers to ssh" "64 cores for 2 ranks on nohost1" "FIX   host nohost2 answers" -- \
   env PATH="$directory:$PATH" "$fastrun" --doctor --hosts nohost1,nohost2:2 -n 4
 grep -qF "ranks here" "$directory/output" && tell_failure "doctor of other hosts: this machine is examined"
-expect "doctor of this host by name" 0 "cores for 1 ranks here" -- "$fastrun" --doctor --hosts localhost -n 1
+if getent hosts localhost >/dev/null; then
+  expect "doctor of this host by name" 0 "cores for 1 ranks here" -- "$fastrun" --doctor --hosts localhost -n 1
+else
+  echo "left out: doctor of this host by name: the name localhost has no address"
+fi
 expect "doctor of more ranks than cores" 0 "note  " "cores for $(($(nproc) + 1)) ranks here: ranks share cores" -- \
   "$fastrun" --doctor -n "$(($(nproc) + 1))"
 grep -qF "FIX" "$directory/output" && tell_failure "doctor of more ranks than cores: runs work"
@@ -140,6 +148,10 @@ expect "a rank that never begins" 1 "before training began" -- "$fastrun" --star
 terminate() { kill -TERM "$(pgrep -P "$1")"; }
 run=("$train" --samples 4000 --model mlp --epochs 40 --step-ms 10 --quiet --out "$directory/run" --checkpoints "$directory/saved")
 expect_on_the_way "pre-emption" "stopped after" "$directory/run/metrics/0.jsonl" terminate -- "$fastrun" -n 2 "${run[@]}"
+announce() { kill -USR1 "$(pgrep -P "$1")"; } # as Slurm before the end of the time
+run=("$train" --samples 4000 --model mlp --epochs 40 --step-ms 10 --quiet --out "$directory/run2" --checkpoints "$directory/saved2")
+expect_on_the_way "the end of a job's time" "stopped after" "$directory/run2/metrics/0.jsonl" announce -- "$fastrun" -n 3 "${run[@]}"
+ls "$directory"/saved2/round-*/manifest.json >/dev/null || tell_failure "the end of a job's time: nothing is saved"
 expect "resume" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" --samples 4000 --model mlp --epochs 5 --quiet --resume "$directory/saved"
 
 # A stream of bytes passes unchanged, however late it is read.

@@ -41,15 +41,16 @@ killed() {
   shift 2
   while [[ $1 != -- ]]; do texts+=("$1") && shift; done
   shift
-  rm -f "$directory/victim"
+  rm -f "$directory/victim" "$directory/output" # else what the last run printed is taken for this one's
   timeout -k 5 60 "$fastrun" -n 4 "$directory/rank" "$pipeline" --losses --step-ms 20 "$@" \
     </dev/null >"$directory/output" 2>&1 &
   started=$!
   for ((i = 0; i < 300; ++i)); do
-    grep -q "replica 1 step 5 " "$directory/output" && break
+    grep -qs "replica 1 step 5 " "$directory/output" && break
     sleep 0.1
   done
-  kill -9 "$(cat "$directory/victim")"
+  [[ $i -lt 300 ]] || tell_failure "$title: no fifth step within 30 s"
+  [[ ! -e $directory/victim ]] || kill -9 "$(cat "$directory/victim")"
   wait $started
   found=$?
   [[ $found -eq $status ]] || tell_failure "$title: status $found"

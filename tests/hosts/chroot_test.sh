@@ -4,6 +4,7 @@ set -uo pipefail
 hosts=$(dirname "$(readlink -f "$0")")/hosts.sh
 why=$("$hosts" check) || { echo "skipped: $why"; exit 77; }
 unshare -m true 2>/dev/null || { echo "skipped: the root here is no mount point, which the other tests on several hosts show to work"; exit 77; }
+mountpoint -q /dev/shm || { echo "skipped: /dev/shm is no mount point"; exit 77; }
 exec 9>/tmp/fasthosts.lock # the hosts' names and addresses are the machine's
 flock -w 120 9 || { echo "other tests have used the hosts of this machine for two minutes"; exit 1; }
 directory=$(mktemp -d)
