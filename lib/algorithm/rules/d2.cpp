@@ -12,6 +12,7 @@ Declaration D2::declare() const {
           .publish_point = PublishPoint::after_step,
           .state_vectors = 1,
           .mixing = Mixing::positive,
+          .own = Own::unused,
           .republishes = true,
           .remembers_neighbors = true,
           .needs_static_topology = true,

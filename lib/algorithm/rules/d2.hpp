@@ -8,7 +8,9 @@
 namespace fast::algorithm {
 
 /// Memory: P of state. Bytes: P a neighbor.
-/// State: x - x⁻ - δ⁻, which is what the last combination added to the worker's own step.
+/// State: x - x⁻ - δ⁻, which is what the last combination added to the worker's own step. The sum
+/// of the pulls is the same number. The difference of two rounded weights would gather their
+/// rounding errors, and these would move the mean in every round from then on.
 struct D2 {
   using Arithmetic = D2;
 
@@ -29,9 +31,8 @@ struct D2 {
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) {
-      const T next = block.own[0][e] + block.pull[0][e];
-      block.state[0][e] = next - block.current[e];
-      block.current[e] = next;
+      block.state[0][e] += block.pull[0][e];
+      block.current[e] += block.state[0][e];
     }
   }
 };

@@ -20,7 +20,8 @@ class EventTriggered {
             .summary = "awc on the values last sent; a worker sends when it moved far enough",
             .source = "EventGraD, Ghosh et al. 2021, arXiv 2103.07454, algorithm 1",
             .state_vectors = 1,
-            .own = Own::message,
+            .why_exact =
+                "the error of a code pulls the worker back in every round until it sends again",
             .surveys = true,
             .parameters = fmt::format("threshold={} horizon={}", threshold, options_.horizon)};
   }

@@ -1,0 +1,165 @@
+// All workers of a run at staleness 0 in one thread: the mixers of the library without an exchange.
+// A round of a small model takes some microseconds, so that tests can make 100,000 rounds.
+#pragma once
+
+#include <fast/topology/schedule.hpp>
+#include <fast/worker/requirements.hpp>
+#include <fast/worker/worker.hpp>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "combine/host_mixer.hpp"
+#include "worker/context.hpp"
+#include "worker/round_plan.hpp"
+
+namespace fast::testing {
+
+template <class T>
+class Lockstep {
+ public:
+  /// Moves the weights of that worker.
+  using Step = std::function<void(int worker, std::span<T> x)>;
+
+  /// Each worker begins with `start`. `workers` has the rule and the codec.
+  Lockstep(const TopologyRule& topology, int count, const std::vector<T>& start,
+           const WorkerOptions& options)
+      : declared_(options.algorithm.declaration()), count_(count) {
+    worker::check_options(options, declared_);
+    const Schedule schedule = topology.make(count);
+    const FittingWeights weights =
+        fitting_weights(schedule, declared_, options.weights, options.lazy_weights);
+    for (int i = 0; i < count; ++i) {
+      codec::Options codec = options.codec;
+      codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(i));
+      workers_.push_back(std::make_unique<Member>(options.algorithm, codec, start));
+      workers_.back()->plan = std::make_unique<worker::RoundPlan>(
+          schedule, i, weights.rule, weights.lazy, declared_.divides());
+    }
+    for (auto& each : workers_) each->mixer.start(true);
+    if (before_step()) publish({});
+  }
+
+  void round(const Step& step, double rate) {
+    for (int i = 0; i < count_; ++i) step(i, of(i).x);
+    if (++rounds_ % declared_.combine_every != 0) return;
+    const algorithm::RoundInfo info{
+        .round = combinations_, .workers = count_, .learning_rate = rate};
+    if (worker::averages_all(declared_, combinations_)) {
+      average();
+    } else if (declared_.scope == algorithm::Scope::everybody) {
+      add_mean_step(info);
+    } else if (declared_.scope == algorithm::Scope::neighbors) {
+      combine(info);
+    }
+    ++combinations_;
+  }
+
+  const std::vector<T>& x(int worker) const {
+    return workers_[static_cast<std::size_t>(worker)]->x;
+  }
+  std::vector<double> mean() const {
+    std::vector<double> mean(x(0).size());
+    for (const auto& each : workers_) {
+      for (std::size_t e = 0; e < mean.size(); ++e)
+        mean[e] += static_cast<double>(each->x[e]) / count_;
+    }
+    return mean;
+  }
+
+ private:
+  struct Slot {
+    AlignedBuffer vectors, weights;
+    std::array<double, algorithm::max_payload_scalars + 1> scalars{};
+  };
+  struct Member {
+    Member(const algorithm::Rule& rule, const codec::Options& codec, const std::vector<T>& start)
+        : x(start), mixer(ParameterLayout({view_of("x", std::span(x))}), rule.make(), codec) {
+      vectors = rule.declaration().payload_vectors;
+      stride = round_up(mixer.coded().size_bytes(), cache_line_bytes);
+      for (Slot& slot : slots) {
+        slot.vectors = AlignedBuffer(static_cast<std::size_t>(vectors) * stride);
+        slot.weights = AlignedBuffer(mixer.layout().size_bytes());
+      }
+    }
+    MutablePayload next() { return payload<MutablePayload>(slots[1 - newest]); }
+    Payload published() { return payload<Payload>(slots[newest]); }
+    void turn() { newest = 1 - newest; }
+
+    template <class Kind>
+    Kind payload(Slot& slot) {
+      return {slot.vectors.data(), slot.scalars.data(), stride, slot.weights.data()};
+    }
+
+    std::vector<T> x;
+    combine::HostMixer mixer;
+    std::unique_ptr<worker::RoundPlan> plan;
+    int vectors = 1;
+    std::size_t stride = 0, newest = 0;
+    std::array<Slot, 2> slots;
+  };
+
+  bool before_step() const {
+    return declared_.publish_point == algorithm::PublishPoint::before_step;
+  }
+  bool fused() const { return before_step() && !declared_.surveys; }
+  Member& of(int worker) { return *workers_[static_cast<std::size_t>(worker)]; }
+
+  void publish(const algorithm::RoundInfo& info) {
+    for (auto& each : workers_) {
+      if (!each->mixer.begin_publish(each->published(), info)) continue;
+      each->mixer.publish(each->next(), info);
+      each->turn();
+    }
+  }
+  void combine(algorithm::RoundInfo info) {
+    if (!before_step()) publish(info);
+    for (int i = 0; i < count_; ++i) combine(i, info);
+    if (fused()) {
+      for (auto& each : workers_) each->turn();
+    } else if (before_step()) {
+      publish({.round = info.round + 1, .learning_rate = info.learning_rate});
+    }
+  }
+  void combine(int worker, algorithm::RoundInfo info) {
+    Member& own = of(worker);
+    const auto round = own.plan->at(info.round);
+    info.between_sites = round->between_sites;
+    info.between_sites_next = own.plan->at(info.round + 1)->between_sites;
+    combine::Neighborhood near{own.published(), {}, {}, {}, round->row.self};
+    for (std::size_t k = 0; k < round->row.neighbors.size(); ++k) {
+      near.workers.push_back(round->row.neighbors[k]);
+      near.payloads.push_back(of(round->row.neighbors[k]).published());
+      near.weights.push_back(round->row.weights[k]);
+    }
+    const MutablePayload next = own.next();
+    own.mixer.combine(near, info, fused() ? &next : nullptr);
+  }
+  void average() {
+    const std::vector<double> all = mean();
+    for (auto& each : workers_) each->x.assign(all.begin(), all.end());
+  }
+  /// As exact as T is, in the order of the workers.
+  void add_mean_step(const algorithm::RoundInfo& info) {
+    std::vector<T> pull(x(0).size());
+    for (std::size_t e = 0; e < pull.size(); ++e) {
+      T sum = 0;
+      for (auto& each : workers_)
+        sum += each->x[e] - reinterpret_cast<const T*>(each->published().data)[e];
+      pull[e] = sum / static_cast<T>(count_);
+    }
+    const Payload given{reinterpret_cast<const std::byte*>(pull.data()), nullptr, 0};
+    for (auto& each : workers_) each->mixer.combine_with_pull(each->published(), given, info);
+    publish({.round = info.round + 1, .learning_rate = info.learning_rate});
+  }
+
+  algorithm::Declaration declared_;
+  int count_;
+  std::vector<std::unique_ptr<Member>> workers_;
+  std::int64_t rounds_ = 0, combinations_ = 0;
+};
+
+}  // namespace fast::testing
