@@ -36,7 +36,7 @@ const TensorView& find(const std::vector<TensorView>& saved, const TensorView& o
   const TensorView* found = by_name(saved, own.name);
   require(is_like(found, own), ErrorKind::mismatch,
           "Worker: a saved state with {} where this worker has {}; resume with the options it was "
-          "saved with",
+          "saved with, and with the same version of FAST",
           found == nullptr ? "nothing" : describe(*found), describe(own));
   return *found;
 }

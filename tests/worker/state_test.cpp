@@ -4,13 +4,17 @@
 #include <fast/exchange/local.hpp>
 #include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
+#include <fast/worker/requirements.hpp>
 #include <fast/worker/worker.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/rules.hpp"
+#include "support/seed.hpp"
 #include "worker/quick.hpp"
 
 using namespace fast;
@@ -41,6 +45,7 @@ struct Setting {
   std::string codec = "identity";
   std::int64_t staleness = 0;
   algorithm::Parameters parameters{};
+  std::optional<TopologyRule> topology{};  ///< empty: that of testing::topology_for()
 };
 
 /// Rounds [from, to) of a worker that begins at `begin`, if there is one; saves what it ends with.
@@ -52,8 +57,8 @@ Saved run(const Group& group, const Setting& setting, const Saved* begin, int fr
   options.algorithm = algorithm::by_name(setting.algorithm, setting.parameters);
   options.codec = codec::by_name(setting.codec);
   options.staleness = setting.staleness;
-  Worker worker(group, testing::topology_for(setting.algorithm), {view_of("x", std::span(end.x))},
-                options);
+  Worker worker(group, setting.topology.value_or(testing::topology_for(setting.algorithm)),
+                {view_of("x", std::span(end.x))}, options);
   if (begin != nullptr) worker.restore(begin->views);
   testing::expect(worker.round() == from, "the round is not the saved one");
   for (int t = from; t < to; ++t) {
@@ -86,7 +91,62 @@ void expect_the_same_rounds(const Setting& setting) {
   }
 }
 
+/// One or two directed graphs in turn, with any number of edges. Some workers of them may have
+/// readers and nobody to read, or the other way round.
+Schedule drawn_digraphs(Rng& rng) {
+  std::vector<Topology> graphs;
+  const auto period = static_cast<std::int64_t>(1 + rng.below(2));
+  for (std::int64_t t = 0; t < period; ++t) {
+    std::vector<std::vector<int>> in(workers);
+    for (int reader = 0; reader < workers; ++reader) {
+      for (int source = 0; source < workers; ++source) {
+        if (reader != source && rng.below(3) == 0)
+          in[static_cast<std::size_t>(reader)].push_back(source);
+      }
+    }
+    graphs.emplace_back("drawn", in);
+  }
+  return {"drawn", workers, period,
+          [=](std::int64_t t) { return graphs[static_cast<std::size_t>(t % period)]; }};
+}
+
+bool fits(std::string_view rule, const Schedule& schedule) try {
+  fitting_weights(schedule, algorithm::by_name(rule).declaration(), WeightRule::automatic, false);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
 }  // namespace
+
+TEST_CASE("a worker goes on from a saved state bit for bit on any directed graphs") {
+  const std::uint64_t seed = test_seed(31);
+  Rng rng(seed);
+  for (int draw = 0; draw < 6; ++draw) {
+    const Schedule schedule = drawn_digraphs(rng);
+    const TopologyRule topology{"drawn", [&](int) { return schedule; }};
+    for (const std::string_view name : algorithm::names()) {
+      if (!fits(name, schedule)) continue;
+      INFO("FAST_TEST_SEED=" << seed << ", draw " << draw << ", " << name);
+      expect_the_same_rounds({std::string(name), "identity", 0, testing::short_of(name), topology});
+    }
+  }
+}
+
+// Its neighbors take what it gives, and nobody gives to it: what it remembers of that decides how
+// it goes on.
+TEST_CASE("a worker that only gives goes on from a saved state bit for bit") {
+  const TopologyRule topology{
+      "source", [](int) {
+        const Topology graph("source", {{}, {0, 3}, {1}, {2}}, {{}, {0.5, 0.5}, {0.5}, {0.5}},
+                             {0.5, 0.5, 0.5, 0.5});  // columns sum to 1
+        return Schedule("source", workers, 1, [=](std::int64_t) { return graph; });
+      }};
+  for (const char* name : {"push_sum", "gradient_tracking"}) {
+    INFO(name);
+    expect_the_same_rounds({name, "identity", 0, {}, topology});
+  }
+}
 
 TEST_CASE("a worker goes on from a saved state bit for bit, whatever the rule") {
   for (const std::string_view name : algorithm::names()) {
@@ -98,7 +158,7 @@ TEST_CASE("a worker goes on from a saved state bit for bit, whatever the rule") 
 TEST_CASE("a worker goes on from a saved state bit for bit, whatever the codec") {
   for (const char* codec : {"bf16", "int8", "bf16_stochastic", "int8_stochastic"}) {
     INFO(codec);
-    for (const char* rule : {"awc", "atc", "event_triggered"}) {
+    for (const char* rule : {"awc", "atc", "d2", "gradient_tracking"}) {
       INFO(rule);
       expect_the_same_rounds({rule, codec});
     }

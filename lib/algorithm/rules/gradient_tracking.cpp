@@ -22,14 +22,14 @@ Declaration GradientTracking::declare() {
 
 void GradientTracking::begin_combine(const RoundInfo& info, std::span<const double>,
                                      std::span<const double>) {
-  was_alone_ = is_alone_;
+  was_alone_ = is_alone_ != 0;
   if (info.restarts) return;
   if (info.neighbor_weight > 0) {
     given_ = 0;
   } else if (info.self_weight < 1 - least_given) {
     ++given_;
   }
-  is_alone_ = given_ > info.workers;
+  is_alone_ = given_ > info.workers ? 1 : 0;
 }
 
 Rule gradient_tracking() { return elementwise(GradientTracking{}); }

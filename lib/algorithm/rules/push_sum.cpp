@@ -30,7 +30,7 @@ Declaration PushSum::declare() {
 
 bool PushSum::begin_publish(const RoundInfo& info, std::span<double> scalars) {
   keeps_ = info.asynchronous ? mass_ < std::max(typical_mass_ / 2, lightest_pusher)
-                             : hears_nobody_ && mass_ < lightest_alone;
+                             : hears_nobody_ != 0 && mass_ < lightest_alone;
   held_ = keeps_ ? mass_ : 0;
   step_ = info.asynchronous ? std::min({1.0, mass_ / typical_mass_, most_gain * mass_}) : 1;
   scalars[0] = keeps_ ? 0 : mass_;
@@ -41,7 +41,7 @@ void PushSum::begin_combine(const RoundInfo& info, std::span<const double> own,
                             std::span<const double> pull) {
   const double arrived = pull[0] + info.neighbor_weight * own[0];
   mass_ = held_ + info.self_weight * own[0] + arrived;
-  hears_nobody_ = arrived <= rounding;
+  hears_nobody_ = arrived <= rounding ? 1 : 0;
   typical_mass_ += arrived > rounding ? (mass_ - typical_mass_) / 8 : -typical_mass_ / 100;
 }
 

@@ -24,6 +24,7 @@ class PushSum {
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
     mass_ = typical_mass_ = held_ = 1;
+    hears_nobody_ = 0;
     for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = block.current[e];
   }
   bool begin_publish(const RoundInfo& info, std::span<double> scalars);
@@ -50,15 +51,19 @@ class PushSum {
     }
   }
 
-  std::vector<TensorView> numbers() { return {view_of("push_sum.mass", std::span(&mass_, 1))}; }
+  std::vector<TensorView> numbers() {
+    return {view_of("push_sum.mass", std::span(&mass_, 1)),
+            view_of("push_sum.typical_mass", std::span(&typical_mass_, 1)),
+            view_of("push_sum.hears_nobody", std::span(&hears_nobody_, 1))};
+  }
 
  private:
   double mass_ = 1;
   double typical_mass_ = 1;
-  double held_ = 1;            ///< mass that is not in the worker's own message
-  double step_ = 1;            ///< share of the step that counts
-  bool keeps_ = false;         ///< nothing is pushed in this round
-  bool hears_nobody_ = false;  ///< nothing arrived in the last round
+  double held_ = 1;                ///< mass that is not in the worker's own message
+  double step_ = 1;                ///< share of the step that counts
+  bool keeps_ = false;             ///< nothing is pushed in this round
+  std::uint8_t hears_nobody_ = 0;  ///< 1: nothing arrived in the last round; tensors have no bool
 };
 
 }  // namespace fast::algorithm
