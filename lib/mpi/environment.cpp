@@ -20,6 +20,7 @@
 #include "mpi/implementation.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/leave.hpp"
+#include "mpi/place.hpp"
 #include "mpi/started.hpp"
 
 namespace fast::mpi {
@@ -81,6 +82,7 @@ Environment::Environment(int& argc, char**& argv) {
   MPI_Initialized(&initialized);
   int provided = MPI_THREAD_SINGLE;
   if (initialized == 0) {
+    require_own_place();
     implementation::prepare_transport();
     check(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     owner_ = true;
@@ -93,6 +95,7 @@ Environment::Environment(int& argc, char**& argv) {
   require_own_process_manager(world_->size(), library_version().c_str());
   leaving_ = copy_of_world();
   hear_farewells(leaving_.get());
+  tell_children(world_->rank(), world_->size());
 }
 
 Environment::~Environment() { depart(); }

@@ -1,7 +1,7 @@
-"""Processes that multiprocessing has started anew from a rank of MPI, as workers of a data loader.
+"""Processes that a rank of MPI has started anew, as workers of a data loader.
 
-They have the variables of the rank, with which MPI would begin as the same rank a second time. Forked ones have all that
-the rank had; runtime.py cares for them.
+They have the variables of the rank, with which MPI would begin as the same rank a second time. The library refuses that;
+those of multiprocessing know the rank's place. Forked ones have all that the rank had; runtime.py cares for them.
 """
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import os
 
 from . import _core
 
-PLACE = "FAST_DECENTRALIZED_PLACE"  # a rank's process, rank and size
+PLACE = "FAST_DECENTRALIZED_PLACE"  # a rank's process, rank and size, and more that the library looks at
 
 
-def tell_place(rank: int, size: int) -> None:
-    """To processes that this rank starts."""
-    os.environ[PLACE] = f"{os.getpid()} {rank} {size}"
+def tell_place(place: str) -> None:
+    """To processes that this rank starts with os.environ. Others have the variable of the library already."""
+    os.environ[PLACE] = place
 
 
 def place_of_parent() -> tuple[int, int] | None:
     """The rank and the number of workers of the rank that has started this process. None: no rank has."""
     parent, words = multiprocessing.parent_process(), os.environ.get(PLACE, "").split()
-    if parent is None or len(words) != 3 or words[0] != str(parent.pid):
+    if parent is None or len(words) < 3 or words[0] != str(parent.pid):
         return None
     return int(words[1]), int(words[2])
 

@@ -62,7 +62,7 @@ def mpi() -> _core.Mpi:
                 torchrun.join()
                 _mpi = _core.Mpi()
                 _world = _mpi.world()
-                children.tell_place(_mpi.rank, _mpi.size)
+                children.tell_place(_mpi.place)
                 reports.set_place(_mpi.rank, _mpi.size)
             finally:  # an error of all ranks is printed by one of them
                 _watch()

@@ -37,7 +37,8 @@ class Board {
 
   std::vector<std::uint64_t> words() const {
     std::vector<std::uint64_t> all;
-    for (std::size_t rank = 0; rank < region_.parts.size(); ++rank) all.push_back(word(rank).load());
+    for (std::size_t rank = 0; rank < region_.parts.size(); ++rank)
+      all.push_back(word(rank).load());
     return all;
   }
 
@@ -76,7 +77,8 @@ class Board {
 }  // namespace
 
 void bind_board(nb::module_& module) {
-  nb::class_<Board>(module, "Board", "A number of each worker, which all workers can read at any time.")
+  nb::class_<Board>(module, "Board",
+                    "A number of each worker, which all workers can read at any time.")
       .def(nb::init<const Group&>(), nb::arg("group"), Release())
       .def("set", &Board::set, nb::arg("value"), "The number of this worker. It only grows.")
       .def("words", &Board::words, "The newest known numbers of all workers, by rank; 0 at first.");

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdlib>
 #include <exception>
 #include <fast/core/deadline.hpp>
 #include <fast/exchange/local.hpp>
@@ -15,6 +16,7 @@
 #include "errors.hpp"
 #include "held.hpp"
 #include "mpi/handle.hpp"
+#include "mpi/place.hpp"
 
 namespace fast::python {
 namespace {
@@ -28,6 +30,7 @@ class Mpi {
 
   int rank() const { return environment_->world().rank(); }
   int size() const { return environment_->world().size(); }
+  std::string place() const { return std::getenv(mpi::place_variable); }
   Group world() const { return Group(environment_->world()); }
   /// The same ranks over a communicator of its own.
   Group apart() const { return Group(environment_->world().split(0, Deadline(Seconds(300)))); }
@@ -128,6 +131,8 @@ void bind_group(nb::module_& module) {
       .def(nb::init<>(), Release())
       .def_prop_ro("rank", &Mpi::rank)
       .def_prop_ro("size", &Mpi::size)
+      .def_prop_ro("place", &Mpi::place,
+                   "The variable of the environment that says it to children.")
       .def("world", &Mpi::world, Release(), "Collective. All ranks.")
       .def("apart", &Mpi::apart, Release(),
            "Collective. All ranks, whose calls do not meet those with which a rank that has "

@@ -128,6 +128,22 @@ def test_a_child_that_was_started_anew_knows_its_place_and_has_no_worker(started
         done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("launcher", ["mpiexec", "fastrun"])
+@pytest.mark.parametrize("method", ["subprocess", "environment", "system"])
+def test_a_program_that_a_rank_starts_is_no_rank(started, method, launcher):
+    """It inherits the variables of the rank, and by os.system() also the rank's connection to the process manager."""
+    done = started(2, "starts.py", method, launcher=launcher)
+    assert done.stderr.count("ArgumentError: Environment: this process was started by rank 0 of 2 (process ") == 1, done.stderr
+    assert "or start this program by mpiexec -n 1" in done.stderr, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["rank 0 has 0.5", "rank 1 has 0.5", "status 1"], done.stdout + done.stderr
+
+
+def test_ranks_of_mpiexec_that_a_rank_starts_are_ranks(started):
+    done = started(2, "starts.py", "mpiexec")
+    assert sorted(done.stdout.splitlines()) == ["child 0 of 2", "child 1 of 2", "rank 0 has 0.5", "rank 1 has 0.5", "status 0"], \
+        done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("how, ranks, text", [
     ("comm", 2, "ArgumentError: Worker: comm is a int"), ("observer", 2, "ArgumentError: Observer: Listener has on_phases"),
     ("topology", 3, 'TopologyError: topology: there is no "nope"'), ("state", 2, "DataError: load_state_dict"),
