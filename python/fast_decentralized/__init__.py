@@ -19,10 +19,10 @@ from ._core import version as __version__
 from .launch import spawn
 from .observers import Observer
 from .rules import Rule
-from .runtime import rank, size, with_spares, world
+from .runtime import local_rank, rank, size, with_spares, world
 from .worker import Worker, options
 
 __all__ = ["ArgumentError", "Block", "DataError", "DeadlineError", "Departures", "Error", "Group", "InternalError",
            "MessageEvent", "MismatchError", "MpiError", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
-           "PhaseEvent", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local",
+           "PhaseEvent", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local", "local_rank",
            "observe", "options", "rank", "size", "spawn", "topologies", "with_spares", "world", "__version__"]

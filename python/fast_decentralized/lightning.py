@@ -68,7 +68,7 @@ class FastEnvironment(_base_environment):  # type: ignore[misc,unused-ignore]
         pass
 
     def local_rank(self) -> int:
-        return loops.local_rank()
+        return runtime.local_rank()
 
     def node_rank(self) -> int:
         hosts = runtime.world().hosts

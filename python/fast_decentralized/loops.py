@@ -131,12 +131,6 @@ def set_rendezvous() -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
 
 
-def local_rank() -> int:
-    """Of this process among those of its host."""
-    hosts, rank = runtime.world().hosts, runtime.rank()
-    return hosts[:rank].count(hosts[rank])
-
-
 def set_gpu() -> None:
     """Sets RANK, WORLD_SIZE and LOCAL_RANK, which mpiexec does not, where PyTorch finds GPUs: Accelerate then finds the
     processes. Those of a host take its GPUs in turn."""
@@ -145,7 +139,7 @@ def set_gpu() -> None:
     if runtime.size() > 1 and torch.cuda.is_available():
         os.environ.setdefault("RANK", str(runtime.rank()))
         os.environ.setdefault("WORLD_SIZE", str(runtime.size()))
-        os.environ.setdefault("LOCAL_RANK", str(local_rank() % torch.cuda.device_count()))
+        os.environ.setdefault("LOCAL_RANK", str(runtime.local_rank() % torch.cuda.device_count()))
 
 
 def _address_for(hosts: list[str]) -> str | None:

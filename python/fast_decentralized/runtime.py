@@ -108,6 +108,14 @@ def size() -> int:
     return _place()[1]
 
 
+def local_rank() -> int:
+    """The number of this worker among those of its host, from 0 on, however the ranks were dealt over hosts. Workers that
+    choose their GPU by it, as ``f"cuda:{fast.local_rank() % torch.cuda.device_count()}"``, use all GPUs of a host alike.
+    Collective in its first call."""
+    hosts, own = world().hosts, world().rank
+    return hosts[:own].count(hosts[own])
+
+
 def _place() -> tuple[int, int]:
     if thread.group is not None:
         return thread.group.rank, thread.group.size

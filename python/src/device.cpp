@@ -43,8 +43,9 @@ std::shared_ptr<Accelerator> accelerator_of(const std::vector<TensorView>& views
   for (const TensorView& view : views) {
     require(view.device == Device{}, ErrorKind::argument,
             "Worker: tensor \"{}\" is in the memory of cuda:{}, and this package was built without "
-            "fast::cuda; install it with that, by pip install . -C cmake.define.FAST_CUDA=ON, or "
-            "move the model to host memory, as by module.cpu()",
+            "fast::cuda; install it with that, by pip install . "
+            "--config-settings=cmake.define.FAST_CUDA=ON, or move the model to host memory, as by "
+            "module.cpu()",
             view.name, view.device.index);
   }
   return nullptr;

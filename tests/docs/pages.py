@@ -169,6 +169,30 @@ def faults_of_links(source, page):
                 yield f"{page}:{number}: {link}: the page has no such heading"
 
 
+def faults_of_commands(source, page):
+    """Blocks of bash that no test runs have its syntax. Options of pip are known to Debian's, which may be old."""
+    for block in blocks_of(source, page):
+        if block.language == "bash" and block.has("not run"):
+            done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True)
+            if done.returncode != 0:
+                yield f"{block.place}: bash cannot read the block: {done.stderr.strip()}"
+    text = (source / page).read_text().replace("\\\n", " ")
+    for command in re.findall(r"\bpip install ([^`#\n]*(?:\n(?=[^`\n]*`)[^`#\n]*)*)", text):
+        fault = fault_of_pip(command)
+        if fault:
+            yield f"{page}: pip install {' '.join(command.split())}: {fault}"
+
+
+def fault_of_pip(command):
+    """Of Debian's pip, which is skipped where it is not installed."""
+    parse = "import sys; from pip._internal.commands import create_command as c; c('install').parser.parse_args(sys.argv[1:])"
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import pip"], capture_output=True).returncode != 0:
+        return None
+    done = subprocess.run([python, "-c", parse, *shlex.split(command)], capture_output=True, text=True)
+    return done.stderr.strip().splitlines()[-1] if done.returncode != 0 else None
+
+
 def faults_of_names(source, page):
     """Files that a page names and that are not there. docs/extending names files to be written."""
     if page.startswith("docs/extending"):
@@ -225,7 +249,8 @@ def studies_of(source):
 def check(source):
     faults = [*faults_of_links(source, "CHANGELOG.md"), *faults_of_sentences(source)]
     for page in [*pages_of(source), *studies_of(source)]:
-        faults += [*faults_of_links(source, page), *faults_of_names(source, page), *faults_of_width(source, page)]
+        faults += [*faults_of_links(source, page), *faults_of_names(source, page),
+                   *faults_of_commands(source, page), *faults_of_width(source, page)]
     for page in pages_of(source):
         faults += [f"{block.place}: {fault}" for block in blocks_of(source, page) if (fault := fault_of(source, block))]
     print("\n".join([*faults, f"documentation: {len(faults)} faults"]))

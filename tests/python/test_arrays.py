@@ -162,8 +162,8 @@ def test_arrays_that_cannot_be_averaged_are_refused_by_name(array, text):
 @pytest.mark.parametrize("model", [{"x": OnDevice(2, 1)}, {"a": np.zeros(3), "x": OnDevice(2, 1)}])
 def test_tensors_on_a_gpu_need_a_build_with_cuda(model):
     with pytest.raises(fast.ArgumentError, match='tensor "x" is in the memory of cuda:1, and this package was built without '
-                                                 "fast::cuda; install it with that, by pip install . -C "
-                                                 "cmake.define.FAST_CUDA=ON, or move the model to host memory"):
+                                                 "fast::cuda; install it with that, by pip install . "
+                                                 "--config-settings=cmake.define.FAST_CUDA=ON, or move the model to host memory"):
         fast.local.run(2, lambda: fast.Worker(model))
 
 

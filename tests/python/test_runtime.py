@@ -1,7 +1,10 @@
 """How workers end with their thread or process."""
 import re
 import threading
+import types
 
+import fast_decentralized as fast
+import pytest
 from fast_decentralized import loops, runtime
 
 
@@ -79,6 +82,21 @@ def test_hosts_meet_at_an_address_that_others_reach(monkeypatch):
     monkeypatch.setattr(loops.socket, "gethostname", lambda: "self")
     assert loops._address_for(["self", "unknown", "here", "other"]) == "10.1.2.3"
     assert loops._address_for(["self", "unknown", "here"]) is None  # the others are given this host's name
+
+
+@pytest.mark.parametrize("hosts", [[0, 1, 0, 1], [0, 0, 2, 2], [0, 1, 1, 0, 1, 0, 0], [0]])
+def test_the_workers_of_a_host_are_counted_however_they_were_dealt(monkeypatch, hosts):
+    """Else workers 0 and 2 of two hosts in turn would both take the first one of two GPUs."""
+    counts = {}
+    for rank, host in enumerate(hosts):
+        world = types.SimpleNamespace(rank=rank, hosts=hosts)
+        monkeypatch.setattr(runtime, "world", lambda world=world: world)
+        counts.setdefault(host, []).append(fast.local_rank())
+    assert all(found == list(range(len(found))) for found in counts.values())
+
+
+def test_threads_are_workers_of_one_host():
+    assert fast.local.run(3, fast.local_rank) == [0, 1, 2]
 
 
 def test_the_interface_of_an_address_is_known():
