@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 
@@ -40,6 +41,9 @@ class ParameterReader {
     const auto [stop, error] = std::from_chars(text.data(), end, value);
     require(error == std::errc{} && stop == end, ErrorKind::argument,
             "algorithm {}: {}={}; a number is required", rule_, key, text);
+    if constexpr (std::is_floating_point_v<T>)
+      require(std::isfinite(value), ErrorKind::argument,
+              "algorithm {}: {}={}; a finite number is required", rule_, key, text);
   }
   void parse(std::string_view key, const std::string& text, bool& value) const {
     require(text == "true" || text == "false", ErrorKind::argument,

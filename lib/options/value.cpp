@@ -25,8 +25,11 @@ std::string quotient_text(double product, double factor) {
 Value<double> scaled(const Range& range, double factor) {
   Value<double> value = number<double>(range);
   value.parse = [parse = value.parse, factor](std::string_view text, double& into) {
-    const Fit fit = parse(text, into);
-    if (fit == Fit::good) into *= factor;
+    double found = 0;
+    const Fit fit = parse(text, found);
+    if (fit != Fit::good) return fit;
+    if (!std::isfinite(found * factor)) return Fit::out_of_range;
+    into = found * factor;
     return fit;
   };
   value.format = [factor](const double& from) { return quotient_text(from, factor); };

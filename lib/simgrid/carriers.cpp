@@ -1,6 +1,8 @@
 #include "simgrid/carriers.hpp"
 #include <cmath>
 
+#include "core/saturate.hpp"
+
 namespace fast::simgrid {
 
 namespace s4u = ::simgrid::s4u;
@@ -45,7 +47,7 @@ void Carriers::keep_sending(Sender& sender) {
     sender.called->acquire();
     const Message message = sender.messages.front();
     sender.messages.pop_front();
-    const auto size = static_cast<std::uint64_t>(std::llround(message.size_bytes));
+    const auto size = saturate<std::uint64_t>(std::round(message.size_bytes));
     message.receiver->sending = message.receiver->box->put_async(&nothing, size);
   }
 }

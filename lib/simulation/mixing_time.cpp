@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "core/saturate.hpp"
+
 namespace fast::simulation {
 namespace {
 
@@ -21,6 +23,7 @@ constexpr double exact = 1e-12;
 constexpr double most_products = 1e8;
 constexpr double most_kept_products = 1e6;
 constexpr double least_kept_rounds = 64;
+constexpr double most_impulse_rounds = 1e7;
 constexpr double products_to_make = 10;  // a row costs as much as so many products with it
 
 using Vector = std::vector<double>;
@@ -181,8 +184,13 @@ double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay d
                            WeightRule rule, bool lazy) {
   require(gamma > 0 && gamma < 1, ErrorKind::argument,
           "effective neighbors: a decay of {}; it is between 0 and 1", gamma);
+  const double wanted = std::log(negligible) / std::log(gamma);
+  require(wanted <= most_impulse_rounds, ErrorKind::argument,
+          "effective neighbors: a decay of {} needs {:.3g} rounds, at most {:.3g} are computed; "
+          "take a decay that is further from 1",
+          gamma, wanted, most_impulse_rounds);
   Matrices matrices(schedule, rule, lazy);
-  const int rounds = std::max(1, static_cast<int>(std::log(negligible) / std::log(gamma)));
+  const int rounds = std::max(1, saturate<int>(wanted));
   const std::vector<Start> starts =
       sampled_starts(schedule.workers(), matrices.phases(), matrices.cost() * rounds);
   Impulses impulses(matrices, schedule.workers(), rounds, delay);

@@ -13,6 +13,7 @@
 #include "train/run/run_files.hpp"
 #include "train/run/stream_begin.hpp"
 #include "train/run/training_loop.hpp"
+#include "worker/start/startup.hpp"
 
 namespace fast::train {
 namespace {
@@ -88,7 +89,7 @@ void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPo
   if (left_out > 0 && can_make_up) note_left_out(plan, left_out, stats, position, batches);
   if (beginning_of(plan, true) == RunLog::Beginning::joins) return;  // nobody was there before
   const WorkerOptions& worker = plan.options.worker;
-  const std::int64_t under_way = worker.mix_every * worker.algorithm.declaration().combine_every;
+  const std::int64_t under_way = worker::rounds_per_combination(worker);
   // The spare before may have made up for one more batch in each round under way.
   const std::int64_t again = std::max<std::int64_t>(0, -left_out) +
                              (left_out <= 0 || can_make_up ? under_way : 0) +

@@ -43,12 +43,12 @@ struct Setting {
     return declared.remembers_neighbors && declared.needs_static_topology;
   }
   /// Steps from one combination to the next.
-  std::int64_t steps() const { return options.mix_every * declared.combine_every; }
+  std::int64_t steps() const { return rounds_per_combination(options); }
   /// The worker combines at the end of that round.
   bool combines_in(std::int64_t round) const { return (round + 1) % steps() == 0; }
   /// The worker publishes for the next combination at the end of that round, some steps before.
   bool publishes_early_in(std::int64_t round) const {
-    return declared.delay > 0 && (round + 1 + declared.delay) % steps() == 0;
+    return declared.delay > 0 && (round + 1) % steps() == steps() - declared.delay;
   }
 
   /// Collective.

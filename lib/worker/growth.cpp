@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 
+#include "core/saturate.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast::worker {
@@ -20,7 +21,7 @@ constexpr double most_rounds_ahead = 1e5;
 }  // namespace
 
 double epoch_of_growth(int growth) { return epochs_per_growth * growth; }
-int growths_before(double epoch) { return static_cast<int>(epoch / epochs_per_growth); }
+int growths_before(double epoch) { return saturate<int>(epoch / epochs_per_growth); }
 
 void Growth::allow(const GrowthRounds& rounds) {
   require(rounds.every >= 1, ErrorKind::argument,

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "core/saturate.hpp"
+
 namespace fast_report {
 
 std::string grouped(std::int64_t number) {
@@ -20,7 +22,7 @@ std::string percent(double share) {
 
 std::string duration(double seconds) {
   if (seconds < 59.95) return fmt::format("{:.{}f} s", seconds, seconds < 9.995 ? 2 : 1);
-  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  const auto whole = fast::saturate<std::int64_t>(std::round(seconds));
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }

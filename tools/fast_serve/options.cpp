@@ -6,6 +6,7 @@
 #include <fast/core/message.hpp>
 
 #include "cli/command_line.hpp"
+#include "core/saturate.hpp"
 
 namespace fast_serve {
 
@@ -233,7 +234,7 @@ std::vector<serve::Split> splits(const Options& o) {
 }
 
 std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1000));
+  return saturate_time<std::chrono::milliseconds>(Seconds(std::min(seconds, 1e6)));
 }
 
 namespace {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/saturate.hpp"
+
 namespace fastrun {
 namespace {
 
@@ -19,7 +21,8 @@ void set(int connection, int level, int name, int value) {
 }  // namespace
 
 void fail_when_lost(int connection, fast::Seconds limit) {
-  const int limit_s = std::max(least_s, static_cast<int>(std::min(1e6, std::ceil(limit.count()))));
+  const int limit_s =
+      std::max(least_s, fast::saturate<int>(std::min(1e6, std::ceil(limit.count()))));
   const int interval_s = std::clamp(limit_s / 4, 1, 10);
   set(connection, IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
   set(connection, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <fast/algorithm/rules.hpp>
 
+#include "core/saturate.hpp"
+
 namespace fast::algorithm {
 
 /// Memory: P in a slot for the mean model. Bytes: pP a neighbor.
@@ -13,7 +15,8 @@ struct Sparta {
 
   Declaration declare() const;
   Selection selection() const {
-    return {Selection::Kind::one_of_each_run, std::llround(1 / options.fraction),
+    return {Selection::Kind::one_of_each_run,
+            saturate<std::int64_t>(std::round(1 / options.fraction)),
             static_cast<std::uint64_t>(options.seed)};
   }
 

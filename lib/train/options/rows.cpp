@@ -40,7 +40,7 @@ Fit read_interval(std::string_view text, CheckpointOptions& into) {
     if (!reads(text, rounds) || rounds <= 0) return Fit::unreadable;
   } else {
     text.remove_suffix(unit_s == 60 ? 3 : 1);
-    if (!reads(text, time_s) || !positive().contains(time_s)) return Fit::unreadable;
+    if (!reads(text, time_s) || !positive().contains(time_s * unit_s)) return Fit::unreadable;
   }
   into.every_rounds = rounds;
   into.every_s = time_s * unit_s;

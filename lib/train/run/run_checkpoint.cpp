@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/saturate.hpp"
 #include "train/checkpoint/run_directories.hpp"
 #include "train/record/run_events.hpp"
 #include "train/run/run_files.hpp"
@@ -17,7 +18,7 @@ constexpr double hear_within_s = 0.5;
 /// Above staleness 0 none holds: the checkpoint is of the round under way.
 std::int64_t rounds_ahead(bool exact, const std::optional<double>& round_s) {
   if (!exact || !round_s) return 0;
-  return static_cast<std::int64_t>(std::ceil(hear_within_s / std::max(*round_s, 1e-6)));
+  return saturate<std::int64_t>(std::ceil(hear_within_s / std::max(*round_s, 1e-6)));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "worker/start/startup.hpp"
+
 namespace fast::train {
 namespace {
 
@@ -68,7 +70,7 @@ PartPlan make_parts(const RunPlan& plan, const Schedule& schedule) {
           plan.group.rank(),
           {.sharding = options.shards,
            .seed = options.seed,
-           .steps = options.worker.mix_every * options.worker.algorithm.declaration().combine_every,
+           .steps = worker::rounds_per_combination(options.worker),
            .take_over = options.take_over,
            .log = options.worker.log}};
 }

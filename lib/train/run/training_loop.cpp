@@ -9,6 +9,7 @@
 #include "exchange/group_impl.hpp"
 #include "exchange/seats/seat_keeper.hpp"
 #include "mpi/launcher.hpp"
+#include "worker/start/startup.hpp"
 
 namespace fast::train {
 namespace {
@@ -74,8 +75,7 @@ LoopFigures TrainingLoop::run() {
 
 /// Rounds from one combination to the next.
 std::int64_t TrainingLoop::steps() const {
-  const WorkerOptions& options = plan_.options.worker;
-  return options.mix_every * options.algorithm.declaration().combine_every;
+  return worker::rounds_per_combination(plan_.options.worker);
 }
 
 /// Before `next`, where the next epoch begins, or later ones. A worker that joins begins with the

@@ -4,7 +4,8 @@
 #include <fast/core/batch_part.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/layout.hpp>
-#include <thread>
+
+#include "core/saturate.hpp"
 
 namespace fast::train {
 
@@ -50,7 +51,7 @@ double TrainingStep::paced(const Batch& batch, const std::function<double()>& st
   const double took_s = Seconds(Clock::now() - began).count() - (reduce_s_ - reduce_s_before);
   const double least_s = sample_s_ * static_cast<double>(batch.count());
   const double rest_s = std::max(took_s, least_s) * factor_ - took_s;
-  if (rest_s > 0) std::this_thread::sleep_for(Seconds(rest_s));
+  if (rest_s > 0) sleep_saturated(Seconds(rest_s));
   compute_s_ = took_s + std::max(rest_s, 0.0);
   return loss;
 }

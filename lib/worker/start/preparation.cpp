@@ -113,7 +113,7 @@ Link Preparation::open(const PayloadShape& shape) {
   exchange.observer = events_;
   if (keeper_) {
     keeper_->watch(options_.suspect_after.value_or(suspect_after_at_first),
-                   options_.mix_every * options_.algorithm.declaration().combine_every);
+                   rounds_per_combination(options_));
     exchange.is_replaced = [keeper = keeper_](int rank) {
       return keeper->table().is_replaced(rank);
     };

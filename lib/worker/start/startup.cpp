@@ -1,9 +1,11 @@
 #include "worker/start/startup.hpp"
 
+#include <algorithm>
 #include <fast/core/version.hpp>
 #include <sstream>
 
 #include "combine/accelerator.hpp"
+#include "core/saturate.hpp"
 #include "worker/options/rows.hpp"
 
 namespace fast::worker {
@@ -78,6 +80,12 @@ std::vector<TensorView> participating(std::vector<TensorView> views, const Worke
             describe(view), describe(view.device), describe(device));
   }
   return views;
+}
+
+std::int64_t rounds_per_combination(const WorkerOptions& options) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  return std::min(
+      most, saturating_product(options.mix_every, options.algorithm.declaration().combine_every));
 }
 
 void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm) {

@@ -24,6 +24,11 @@ void check_options(const WorkerOptions& options, const algorithm::Declaration& a
 /// Throws Error(argument) in one line that names what devices do not do.
 void check_for_device(const ParameterLayout& layout, const WorkerOptions& options);
 
+/// Rounds from one combination to the next: mix_every periods of the rule. It is at most 2^40, so
+/// that sums and products with rounds stay in range: no run makes so many rounds, and the words in
+/// which workers agree on rounds have 40 bits.
+std::int64_t rounds_per_combination(const WorkerOptions& options);
+
 /// True when messages are running sums (see algorithm::Delivery).
 inline bool sends_sums(const algorithm::Declaration& algorithm, const WorkerOptions& options) {
   return algorithm.delivery == algorithm::Delivery::summed && options.staleness > 0;
