@@ -18,6 +18,7 @@
 #include "worker/round.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/preparation.hpp"
+#include "worker/start/wiring.hpp"
 #include "worker/survivors.hpp"
 #include "worker/worker_state.hpp"
 
@@ -40,11 +41,14 @@ struct Worker::Impl {
   void set_schedule(const TopologyRule& rule);
   void restore(const std::vector<TensorView>& saved);
   void finish();
+  /// Throws Error(argument) after finish(), and after a failure.
+  void require_in_training(std::string_view call) const;
   /// See Survivors::own_part().
   std::vector<int> own_part() const { return survivors.own_part(membership.has_ended()); }
 
   std::unique_ptr<combine::Mixer> mixer;
   worker::Setting setting;
+  worker::Wiring wiring;                    ///< as the program has asked at the start
   std::shared_ptr<worker::RoundPlan> plan;  ///< shared with the exchange's edge plan
   Link link;
   std::shared_ptr<worker::RoundEvents> events;  ///< of `link`; null: nobody observes
@@ -78,7 +82,7 @@ struct Worker::Impl {
   void rejoin();
   void combine(const algorithm::RoundInfo& info);
 
-  Clock::time_point step_began;
+  std::optional<Clock::time_point> step_began;  ///< none: end_round() is called alone
 };
 
 }  // namespace fast

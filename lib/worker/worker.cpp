@@ -81,6 +81,7 @@ void rethrow_as_failed(bool first) {
 Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Ready ready)
     : mixer(std::move(ready.mixer)),
       setting{group, agreed.options, agreed.options.algorithm.declaration(), ready.shape},
+      wiring(agreed.wiring),
       plan(std::move(ready.plan)),
       link(std::move(ready.link)),
       events(std::move(ready.events)),
@@ -92,7 +93,7 @@ Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Rea
       round(context, *plan, lag, publisher),
       recovery(context, *link.peers, *plan, reader),
       survivors(setting, link.peers, *plan),
-      growth(context, agreed.wiring, *plan, seats),
+      growth(context, wiring, *plan, seats),
       state(context, *plan),
       mean(context, reader),
       membership(context, link.peers, seats) {
@@ -154,8 +155,7 @@ void Worker::Impl::open_average() {
 
 void Worker::Impl::begin_round() {
   if (!membership.keeps_seat()) return;
-  require(!membership.has_ended(), ErrorKind::argument,
-          "Worker: begin_round() was called after finish(); make a new Worker to continue");
+  require_in_training("begin_round");
   step_began = Clock::now();
   note_round();
   if (setting.combines_in(progress.stats.rounds) &&
@@ -180,7 +180,9 @@ void Worker::Impl::check_loss(double loss) {
 
 void Worker::Impl::end_round(const StepOptions& options) {
   if (!membership.keeps_seat()) return;
-  worker::tell_step(context, step_began);
+  require_in_training("end_round");
+  if (const auto began = std::exchange(step_began, std::nullopt))
+    worker::tell_step(context, *began);
   require(!setting.declared.needs_learning_rate || options.learning_rate > 0, ErrorKind::argument,
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
           "step(train, {{.learning_rate = rate}})",
@@ -230,6 +232,7 @@ void Worker::Impl::rejoin() {
 }
 
 void Worker::Impl::republish() {
+  require_in_training("republish");
   // What was published for the coming round may be on its way to readers, who must not take it.
   const bool early = std::exchange(progress.published_early, false);
   if (setting.exact() && (setting.before_step() || early)) {
@@ -248,6 +251,7 @@ void Worker::Impl::count_republished() {
 }
 
 void Worker::Impl::set_schedule(const TopologyRule& rule) {
+  require_in_training("set_schedule");
   require(!seats, ErrorKind::argument,
           "Worker: set_schedule over a group with spares, which begin with the topology that the "
           "Worker was made with; start no spares, or make a new Worker");
@@ -255,11 +259,11 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
           "Worker: set_schedule with algorithm {} at staleness {}, whose messages are running sums "
           "over edges that stay; make a new Worker",
           setting.declared.name, setting.options.staleness);
-  const Schedule schedule = rule.make(setting.group.size());
-  const FittingWeights weights =
-      fitting_weights(schedule, setting.declared, setting.options.weights,
-                      setting.options.lazy_weights, setting.options.staleness);
-  plan->change(schedule, progress.combinations, weights.rule, weights.lazy);
+  const worker::Wiring wanted{rule, wiring.weights, wiring.lazy};
+  const worker::Wired wired = wanted.of(setting.group.size(), setting.options);
+  wired.check_row(context.rank());
+  plan->change(wired.schedule, progress.combinations, wired.weights.rule, wired.weights.lazy);
+  if (!wired.weights.notice.empty() && context.rank() == 0) context.warn(wired.weights.notice);
   begin_for_other_weights();
 }
 
@@ -270,8 +274,7 @@ void Worker::Impl::begin_for_other_weights() {
 }
 
 void Worker::Impl::restore(const std::vector<TensorView>& saved) {
-  require(!membership.has_ended(), ErrorKind::argument,
-          "Worker: restore() was called after finish(); make a new Worker to continue");
+  require_in_training("restore");
   state.restore(saved, publisher);
   count_republished();
   const bool fits = state.is_of_these_weights(saved);
@@ -287,6 +290,11 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
                     setting.declared.name));
   }
   begin_for_other_weights();
+}
+
+void Worker::Impl::require_in_training(std::string_view call) const {
+  require(!membership.has_ended(), ErrorKind::argument,
+          "Worker: {}() was called after finish(); make a new Worker to continue", call);
 }
 
 void Worker::Impl::finish() {

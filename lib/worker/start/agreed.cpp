@@ -19,11 +19,6 @@ ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOption
   return layout;
 }
 
-void check_own_row(const Group& group, const Schedule& schedule, const WorkerOptions& options) {
-  const int seat = group.rank() < group.size() ? group.rank() : 0;
-  mixing_row(schedule.at(0), seat, options.weights, options.lazy_weights);
-}
-
 /// The part of each rank alone. Returns what the user should know.
 std::string check_own_part(const Group& group, std::optional<Agreed>& agreed,
                            const TopologyRule& rule, std::vector<TensorView> parameters,
@@ -34,7 +29,7 @@ std::string check_own_part(const Group& group, std::optional<Agreed>& agreed,
   Wired wired = wiring.of(group.size(), options);
   options.weights = wired.weights.rule;
   options.lazy_weights = wired.weights.lazy;
-  check_own_row(group, wired.schedule, options);
+  wired.check_row(group.rank() < group.size() ? group.rank() : 0);
   ParameterLayout layout = layout_of(std::move(parameters), options);
   agreed.emplace(
       Agreed{std::move(options), std::move(wiring), std::move(layout), std::move(wired.schedule)});

@@ -1,6 +1,7 @@
 // The topology and the mixing weights of a run, for any number of workers.
 #pragma once
 
+#include <fast/mixing/weights.hpp>
 #include <fast/worker/requirements.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -10,8 +11,15 @@ namespace fast::worker {
 struct Wired {
   Schedule schedule;
   FittingWeights weights;
+
+  /// Throws Error(topology) if the weight rule has no row for that worker in the first round.
+  void check_row(int worker) const {
+    mixing_row(schedule.at(0), worker, weights.rule, weights.lazy);
+  }
 };
 
+/// What the program has asked for. Each topology of the run gets its weights from here, whatever
+/// weights the topology before has got.
 struct Wiring {
   TopologyRule rule;
   WeightRule weights = WeightRule::automatic;  ///< as the program has asked
