@@ -40,6 +40,11 @@ Worker close_training(const Group& group, const TopologyRule& rule, const Spectr
   options.mix_every = 1;
   options.initial = Initial::as_is;
   options.on_round = nullptr;
+  // What takes no part in rounds was compared when training began.
+  std::erase_if(parameters, [&](const TensorView& view) {
+    return !is_floating(view.dtype) || (options.participates && !options.participates(view));
+  });
+  options.frozen.clear();
   Worker worker(group, rule, std::move(parameters), std::move(options));
   for (std::int64_t round = 0; round < rounds; ++round) worker.step([] {});
   worker.await_finish();

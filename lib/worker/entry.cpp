@@ -7,6 +7,9 @@
 #include "mpi/launcher.hpp"
 
 namespace fast::worker {
+namespace {
+constexpr auto adopting = "Worker: adopting worker 0's weights";
+}
 
 void Entry::begin() {
   const bool equal = worker_.options().initial == Initial::broadcast;
@@ -19,18 +22,32 @@ void Entry::begin() {
   mpi::notify_launcher(mpi::LauncherNote::training_began);
 }
 
-/// All workers take worker 0's weights.
+/// All workers take worker 0's weights: one worker of each host gets them from there, the others
+/// from that worker's slot.
 void Entry::adopt_initial() {
-  const bool is_first = worker_.rank() == 0;
-  if (is_first) publisher_.publish_weights();
-  worker_.setting.barrier("Worker: adopting worker 0's weights");
-  if (!is_first) {
+  const WorkerOptions& options = worker_.options();
+  exchange::HostBroadcast broadcast(worker_.setting.group.founders(),
+                                    {options.deadline, options.remote_bytes_per_s, adopting});
+  if (broadcast.has_several_hosts()) send_to_leaders(broadcast);
+  if (broadcast.leads()) publisher_.publish_weights();
+  worker_.setting.barrier(adopting);
+  if (!broadcast.leads()) {
     const AlignedBuffer packed(worker_.mixer.layout().size_bytes());
-    require(reader_.read(0, packed), ErrorKind::internal,
-            "Worker: worker 0's initial weights could not be read");
+    require(reader_.read(broadcast.leader(), packed), ErrorKind::internal,
+            "Worker: worker 0's initial weights could not be read from worker {}",
+            broadcast.leader());
     worker_.mixer.memory().copy_weights_from(packed.data());
   }
-  worker_.setting.barrier("Worker: adopting worker 0's weights");
+  worker_.setting.barrier(adopting);
+}
+
+void Entry::send_to_leaders(exchange::HostBroadcast& broadcast) {
+  if (!broadcast.leads()) return broadcast.to_leaders({});
+  AlignedBuffer packed(worker_.mixer.layout().size_bytes());
+  const bool is_first = worker_.rank() == 0;
+  if (is_first) worker_.mixer.memory().copy_weights_to(packed.data());
+  broadcast.to_leaders({packed.data(), packed.size_bytes()});
+  if (!is_first) worker_.mixer.memory().copy_weights_from(packed.data());
 }
 
 Entered Entry::take_seat(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "exchange/collective/host_broadcast.hpp"
 #include "exchange/seats/seat_keeper.hpp"
 #include "worker/context.hpp"
 #include "worker/model_reader.hpp"
@@ -38,6 +39,7 @@ class Entry {
 
  private:
   void adopt_initial();
+  void send_to_leaders(exchange::HostBroadcast& broadcast);
   void note_republished(std::int64_t combinations);
   void announce_running();
   Entered join(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);

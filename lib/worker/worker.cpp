@@ -137,7 +137,11 @@ void Worker::Impl::enter(const std::optional<exchange::SeatOffer>& offer) {
   worker::Entry entry(context, *link.peers, seats, publisher, reader, recovery);
   if (!offer) {
     open_average();
-    entry.begin();
+    try {
+      entry.begin();
+    } catch (...) {
+      worker::rethrow_as_failed(membership.abandon());
+    }
     return;
   }
   // The run may have grown since this spare was offered its seat.

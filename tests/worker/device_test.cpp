@@ -125,6 +125,33 @@ TEST_CASE("a worker that fails in a step on a device waits for nobody") {
   CHECK(seen);
 }
 
+TEST_CASE("frozen tensors on a device are worker 0's, wherever the others have theirs") {
+  local::run(3, [](const Group& group) {
+    constexpr std::size_t bytes = 100'000;
+    const auto accelerator = std::make_shared<HostAccelerator>();
+    DeviceWork& work = *accelerator->work();
+    std::vector<std::byte> host(bytes, static_cast<std::byte>(group.rank() + 1));
+    const auto device = work.allocate(bytes);
+    work.copy(device.get(), host.data(), bytes);
+    work.settle();
+    const bool on_host = group.rank() == 1;
+    DeviceModel<float> model(group.rank(), accelerator);
+    WorkerOptions options = quick();
+    options.accelerator = accelerator;
+    options.initial = Initial::broadcast;
+    options.frozen = {{.name = "base",
+                       .data = on_host ? host.data() : device.get(),
+                       .shape = {static_cast<std::int64_t>(bytes)},
+                       .dtype = DType::u8,
+                       .device = on_host ? Device{} : accelerator->device()}};
+    const Worker worker(group, stencil::ring(), model.views(), options);
+    if (!on_host) work.copy(host.data(), device.get(), bytes);
+    work.settle();
+    require(host == std::vector<std::byte>(bytes, std::byte{1}), ErrorKind::internal,
+            "the frozen bytes are not worker 0's");
+  });
+}
+
 TEST_CASE("what a device does not do is refused in one line that names it") {
   const auto nothing = [](WorkerOptions&) {};
   CHECK(refusal("awc", nothing) == "not refused");

@@ -76,8 +76,17 @@ struct WorkerOptions {
   std::int64_t rejoin_after = 10;
   NotFinite not_finite = NotFinite::abort;
   std::function<void()> on_healed;  ///< the optimizer's state may not be finite either
-  /// Which tensors take part; null: all. Frozen layers or adapters are left out with it.
+  /// Which tensors take part in rounds; null: all. Integers never do. Tensors that do not take part
+  /// are neither averaged nor sent. If they differ among the workers at the start, worker 0 logs
+  /// one warning that names them, unless they are in `frozen`.
   std::function<bool(const TensorView&)> participates;
+  /// Tensors that nobody trains, such as frozen layers. They take no part in rounds; they may be
+  /// among the parameters that `participates` leaves out, or not be parameters at all. At the start
+  /// the workers compare hashes of their bytes. If some differ, all workers get worker 0's with
+  /// Initial::broadcast, and Error(mismatch) names them with Initial::as_is. All workers list the
+  /// same names, shapes and types, in the same order. Any element type; contiguous memory of the
+  /// host or of the accelerator's device. The constructor alone reads and writes them.
+  std::vector<TensorView> frozen;
   std::function<void(std::int64_t round)> on_round;  ///< after each round, on the worker's thread
   std::function<void(int peer)> on_suspect;          ///< a peer was left out of a round
   LogSink log;

@@ -14,7 +14,9 @@
 namespace fast::exchange {
 namespace {
 
-constexpr std::size_t longest_sample = std::size_t{1} << 20;
+/// A short sample first: over a slow link a long one would take most of the start.
+constexpr std::size_t short_sample = std::size_t{64} << 10, long_sample = std::size_t{1} << 20;
+constexpr double longest_sample_s = 0.25;
 constexpr int repetitions = 3;
 constexpr int sample_tag = 2;
 
@@ -29,14 +31,15 @@ class PathMeasurement {
  public:
   PathMeasurement(const mpi::Communicator& communicator, const RemoteEdges& edges,
                   const mpi::RemoteWindow& window, const mpi::Messages& messages,
-                  const std::vector<bool>& is_remote, const Deadline& deadline)
+                  const std::vector<bool>& is_remote, Seconds deadline)
       : communicator_(communicator),
         edges_(edges),
         window_(window),
         messages_(messages),
         deadline_(deadline),
-        bytes_(std::min(longest_sample, edges.board->layout().message_bytes())) {
-    buffers_->sample.resize(bytes_);
+        longest_(std::min(long_sample, edges.board->layout().message_bytes())),
+        bytes_(std::min(short_sample, longest_)) {
+    buffers_->sample.resize(longest_);
     for (const std::int64_t round : {0, 1}) {
       for (const int source : edges.plan(round).sources) add(sources_, source, is_remote);
       for (const int reader : edges.plan(round).destinations) add(readers_, reader, is_remote);
@@ -46,6 +49,10 @@ class PathMeasurement {
   /// Collective. The times of all workers' edges.
   std::map<Edge, EdgeTimes> run() {
     try {
+      std::map<Edge, EdgeTimes> times = gather(measure());
+      const double growth = static_cast<double>(longest_) / static_cast<double>(bytes_);
+      if (growth == 1 || slowest_s(times) * growth > longest_sample_s) return times;
+      bytes_ = longest_;
       return gather(measure());
     } catch (const Error&) {
       keep_for_good(buffers_);
@@ -55,6 +62,13 @@ class PathMeasurement {
 
  private:
   static constexpr std::string_view purpose = "measuring remote edges";
+
+  static double slowest_s(const std::map<Edge, EdgeTimes>& times) {
+    double slowest = 0;
+    for (const auto& [edge, taken] : times)
+      slowest = std::max({slowest, taken.pull, taken.two_sided});
+    return slowest;
+  }
 
   std::map<int, EdgeTimes> measure() {
     std::map<int, EdgeTimes> mine;
@@ -70,7 +84,7 @@ class PathMeasurement {
     for (const auto& [source, times] : mine) lines.push_back({source, times.pull, times.two_sided});
     std::map<Edge, EdgeTimes> all;
     int reader = 0;
-    for (const auto& text : communicator_.all_gather(lines.dump(), deadline_, purpose)) {
+    for (const auto& text : communicator_.all_gather(lines.dump(), Deadline(deadline_), purpose)) {
       for (const auto& line : nlohmann::json::parse(text))
         all[{line[0], reader}] = {line[1], line[2]};
       ++reader;
@@ -95,16 +109,18 @@ class PathMeasurement {
   std::map<int, double> finish(Requests& requests) {
     const auto start = Clock::now();
     std::map<int, double> times;
+    Deadline deadline(deadline_);  // since the latest one that has ended
     while (times.size() < requests.size()) {
       for (auto& [worker, request] : requests) {
-        if (!times.contains(worker) && request.test())
-          times[worker] = Seconds(Clock::now() - start).count();
+        if (times.contains(worker) || !request.test()) continue;
+        times[worker] = Seconds(Clock::now() - start).count();
+        deadline = Deadline(deadline_);
       }
       require(
-          !deadline_.expired(), ErrorKind::deadline,
+          !deadline.expired(), ErrorKind::deadline,
           "{}: worker {} waited {:.1f} s for {} of {} neighbors; look for one that hangs or has "
           "ended",
-          purpose, edges_.rank, deadline_.elapsed_s(), requests.size() - times.size(),
+          purpose, edges_.rank, deadline.elapsed_s(), requests.size() - times.size(),
           requests.size());
       std::this_thread::sleep_for(poll_period_beside_step);
     }
@@ -113,7 +129,7 @@ class PathMeasurement {
 
   /// As the Puller reads: a header, a payload, the header again.
   std::map<int, double> time_pulls() {
-    communicator_.barrier(deadline_, purpose);
+    communicator_.barrier(Deadline(deadline_), purpose);
     std::map<int, double> times;
     const std::size_t payload = edges_.board->layout().slot_offset(0);
     for (const auto& [offset, bytes] : {std::pair{std::size_t{0}, sizeof(WorkerHeader)},
@@ -131,7 +147,7 @@ class PathMeasurement {
     Requests requests, sends;
     for (const int source : sources_)
       requests[source] = messages_.receive(source, sample_tag, room(source), bytes_);
-    communicator_.barrier(deadline_, purpose);
+    communicator_.barrier(Deadline(deadline_), purpose);
     for (const int reader : readers_)
       sends[reader] = messages_.send(reader, sample_tag, buffers_->sample.data(), bytes_);
     auto times = finish(requests);
@@ -141,7 +157,7 @@ class PathMeasurement {
 
   std::byte* room(int source) {
     auto& bytes = buffers_->rooms[source];
-    bytes.resize(std::max(bytes_, sizeof(WorkerHeader)));
+    bytes.resize(std::max(longest_, sizeof(WorkerHeader)));
     return bytes.data();
   }
 
@@ -155,8 +171,8 @@ class PathMeasurement {
   const RemoteEdges& edges_;
   const mpi::RemoteWindow& window_;
   const mpi::Messages& messages_;
-  const Deadline& deadline_;
-  std::size_t bytes_;
+  Seconds deadline_;             ///< of each step of the measurement
+  std::size_t longest_, bytes_;  ///< of a sample
   std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
   std::set<int> sources_, readers_;
 };
@@ -178,9 +194,8 @@ std::vector<RemotePath> choose_paths(const mpi::Communicator& communicator,
   // Above staleness 0 no worker waits for a slow reader, and a pull over a slow link would always
   // find its slot overwritten.
   if (options.remote_path == RemotePathChoice::measured && edges.exact()) {
-    const Deadline deadline(options.deadline);
     const auto times =
-        PathMeasurement(communicator, edges, window, messages, is_remote, deadline).run();
+        PathMeasurement(communicator, edges, window, messages, is_remote, options.deadline).run();
     for (const auto& [edge, taken] : times) {
       EdgeTimes& pair = pairs[std::minmax(edge.first, edge.second)];
       for (EdgeTimes* sum : {&pair, &total}) {

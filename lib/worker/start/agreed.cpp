@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "combine/accelerator.hpp"
+#include "worker/start/frozen.hpp"
 #include "worker/start/preparation.hpp"
 #include "worker/start/startup.hpp"
 
@@ -30,9 +31,11 @@ std::string check_own_part(const Group& group, std::optional<Agreed>& agreed,
   options.weights = wired.weights.rule;
   options.lazy_weights = wired.weights.lazy;
   wired.check_row(group.rank() < group.size() ? group.rank() : 0);
+  std::vector<TensorView> unexchanged = left_out(parameters, options);
   ParameterLayout layout = layout_of(std::move(parameters), options);
-  agreed.emplace(
-      Agreed{std::move(options), std::move(wiring), std::move(layout), std::move(wired.schedule)});
+  check_frozen(options, layout);
+  agreed.emplace(Agreed{std::move(options), std::move(wiring), std::move(layout),
+                        std::move(wired.schedule), std::move(unexchanged)});
   return wired.weights.notice;
 }
 
@@ -52,6 +55,7 @@ Agreed agree_on_start(const Group& group, const TopologyRule& rule,
       everyone,
       fingerprint(agreed->layout, checked.algorithm.declaration(), agreed->schedule, checked),
       deadline);
+  compare_unexchanged(everyone, checked, agreed->unexchanged);
   if (!notice.empty() && group.rank() == 0 && checked.log) checked.log(LogLevel::warning, notice);
   return std::move(*agreed);
 }

@@ -13,6 +13,8 @@ struct Agreed {
   Wiring wiring;
   ParameterLayout layout;
   Schedule schedule;
+  /// Parameters that neither take part nor are listed as frozen.
+  std::vector<TensorView> unexchanged;
 };
 
 /// Collective over all ranks, spares among them. Throws on every rank: as Worker's constructor.

@@ -41,10 +41,13 @@ std::string fingerprint(const ParameterLayout& layout, const algorithm::Declarat
   WorkerOptions rows = options;
   options::OptionTable table;
   add_rows(table, rows);
+  std::string frozen;
+  for (const TensorView& view : options.frozen) frozen += "frozen " + describe(view) + "\n";
   return fmt::format(
-      "library version {}\n{}\nalgorithm {} {}\n{}topology {}\nworkers {}\nperiod {}\n{}\n{}",
+      "library version {}\n{}\nalgorithm {} {}\n{}topology {}\nworkers {}\nperiod {}\n{}\n{}{}",
       version(), options.must_agree, algorithm.name, algorithm.parameters, table.agreement(),
-      schedule.name(), schedule.workers(), schedule.period(), layout.describe(), manifest(layout));
+      schedule.name(), schedule.workers(), schedule.period(), layout.describe(), manifest(layout),
+      frozen);
 }
 
 void require_agreement(const Group& group, const std::string& fingerprint,

@@ -29,6 +29,86 @@ void broadcast_gives_all_worker_0s_weights(const Group& group) {
   expect(c.x[3] == 100.0, "weights are worker 0's");
 }
 
+namespace {
+
+/// A layer that is trained, and one of any types that is not.
+struct WithFrozen {
+  std::vector<double> trained;
+  std::vector<float> base = std::vector<float>(100'000, 3);
+  std::vector<std::int64_t> table = {1, 2, 3};
+  std::vector<std::byte> mask = std::vector<std::byte>(17);
+  std::vector<std::pair<LogLevel, std::string>> said;
+
+  explicit WithFrozen(int rank) : trained(5, rank) {}
+  std::vector<TensorView> frozen() {
+    TensorView bytes{.name = "mask", .data = mask.data(), .shape = {17}, .dtype = DType::u8};
+    return {view_of("base", std::span(base)), view_of("table", std::span(table)), bytes};
+  }
+  WorkerOptions options(Initial initial) {
+    WorkerOptions options = quick();
+    options.initial = initial;
+    options.frozen = frozen();
+    options.participates = [](const TensorView& view) { return view.name == "trained"; };
+    options.log = [this](LogLevel level, std::string_view text) { said.emplace_back(level, text); };
+    return options;
+  }
+  /// Two rounds.
+  void train(const Group& group, const WorkerOptions& options) {
+    std::vector<TensorView> all = frozen();
+    all.push_back(view_of("trained", std::span(trained)));
+    Worker worker(group, stencil::complete(), all, options);
+    for (int t = 0; t < 2; ++t) worker.step([] {});
+    worker.await_finish();
+  }
+};
+
+}  // namespace
+
+void frozen_tensors_become_worker_0s(const Group& group) {
+  WithFrozen model(group.rank());
+  model.base[99'999] = static_cast<float>(group.rank());
+  model.mask[16] = static_cast<std::byte>(group.rank() == group.size() - 1 ? 200 : 7);
+  const std::byte mask_of_0 = static_cast<std::byte>(group.size() == 1 ? 200 : 7);
+  model.train(group, model.options(Initial::broadcast));
+  expect(model.base[99'999] == 0 && model.base[0] == 3, "the frozen layer is worker 0's");
+  expect(model.mask[16] == mask_of_0, "so are bytes");
+  expect(model.table == std::vector<std::int64_t>{1, 2, 3}, "and integers");
+  const bool tells = group.rank() == 0 && group.size() > 1;
+  const auto told = std::count_if(model.said.begin(), model.said.end(), [](const auto& line) {
+    return line.second.find("frozen tensors differed") != std::string::npos &&
+           line.second.find("\"base\" [100000] f32 (worker 1)") != std::string::npos &&
+           line.second.find("table") == std::string::npos;
+  });
+  expect(told == (tells ? 1 : 0), "worker 0 names them once");
+}
+
+void frozen_tensors_that_differ_are_refused_everywhere(const Group& group) {
+  WithFrozen model(group.rank());
+  model.train(group, model.options(Initial::as_is));  // equal ones are accepted
+  if (group.size() == 1) return;
+  if (group.rank() == 1) model.table[2] = 4;
+  const std::string text = error_of([&] { model.train(group, model.options(Initial::as_is)); },
+                                    ErrorKind::mismatch, true);
+  expect(text.find("\"table\" [3] i64 (worker 1)") != std::string::npos, text);
+  expect(text.find("base") == std::string::npos, "an equal one is not named: " + text);
+}
+
+void tensors_left_out_that_differ_are_named_once(const Group& group) {
+  WithFrozen model(group.rank());
+  model.base[7] = static_cast<float>(group.rank());
+  WorkerOptions options = model.options(Initial::broadcast);
+  options.frozen.clear();
+  model.train(group, options);
+  expect(model.base[7] == static_cast<float>(group.rank()), "it stays as it is");
+  const bool tells = group.rank() == 0 && group.size() > 1;
+  std::erase_if(model.said, [](const auto& line) { return line.first != LogLevel::warning; });
+  expect(model.said.size() == (tells ? 1 : 0), "worker 0 warns in one line, or nobody");
+  if (!tells) return;
+  expect(model.said[0].second.find("\"base\" [100000] f32 (worker 1)") != std::string::npos &&
+             model.said[0].second.find("table") == std::string::npos,
+         model.said[0].second);
+}
+
 void different_models_are_refused_everywhere(const Group& group) {
   if (group.size() == 1) return;
   const bool odd = group.rank() == group.size() - 1;

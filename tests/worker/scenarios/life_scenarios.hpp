@@ -7,6 +7,9 @@
 namespace fast::testing {
 
 void broadcast_gives_all_worker_0s_weights(const Group& group);
+void frozen_tensors_become_worker_0s(const Group& group);
+void frozen_tensors_that_differ_are_refused_everywhere(const Group& group);
+void tensors_left_out_that_differ_are_named_once(const Group& group);
 void different_models_are_refused_everywhere(const Group& group);
 void different_options_are_refused_everywhere(const Group& group);
 void nan_loss_stops_everybody_once(const Group& group);
