@@ -36,6 +36,9 @@ if(FAST_CARRY_LIBSTDCXX)
   target_link_libraries(fast_house INTERFACE fast_arc4random)
 endif()
 
+# Of code that runs once, or waits for files: it compiles in two thirds of the time.
+set(fast_quick_to_compile $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O1>)
+
 # fast_library(NAME [SHARED] PUBLIC deps PRIVATE deps): target fast_NAME, alias fast::NAME, component NAME.
 # fast_library(NAME INTERFACE deps): the same of headers only.
 function(fast_library name)
