@@ -48,10 +48,16 @@ class Server:
         """Ends all connections."""
         self._over.set()
         with self._lock:
-            for connection in [self._listening, *self._ranks.values()]:
+            self._stop_listening()
+            for connection in self._ranks.values():
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
                 connection.close()
+
+    def _stop_listening(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # which ends accept()
+        self._listening.close()
 
     @staticmethod
     def _thread(work: Callable[..., None], *arguments: object) -> None:
@@ -86,6 +92,9 @@ class Server:
             if not 0 <= rank < self._size or rank in self._ranks:
                 return None
             self._ranks[rank] = connection
+            all_have = len(self._ranks) == self._size
+        if all_have:  # the port is free for others
+            self._stop_listening()
         connection.sendall(line_of(cmd="joined", rc=0))
         return rank
 

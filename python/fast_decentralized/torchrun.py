@@ -1,15 +1,17 @@
 """Ranks that torchrun has started, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 
-MPI asks a process manager for its ranks, which torchrun is not. Rank 0 serves one to all ranks, at the first port above
-MASTER_PORT that is free.
+MPI asks a process manager for its ranks, which torchrun is not. Rank 0 serves one to all ranks. Where torchrun has a
+store, rank 0 listens at a port of the system's choice and tells it there. Else it listens at the first port above
+MASTER_PORT that is free, until all ranks have come; each says of which run it is.
 """
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import socket
 import time
-from typing import Mapping
+from typing import Any, Mapping
 
 from . import _core, implementation
 from .process_manager import Server, line_of
@@ -82,14 +84,16 @@ def _run() -> str:
 
 def _connect(rank: int, size: int) -> socket.socket:
     global _server
-    host, first = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + 1
+    host, last = os.environ["MASTER_ADDR"], time.monotonic() + START_UP_S
+    ports, store = _ports_above_master(), _store(size)
     if rank == 0:
-        listening = _listen(host, first)
+        listening = _listen(host, ports if store is None else [0])
         _server = Server(listening, size, _run())
         ports = [listening.getsockname()[1]]
-    else:
-        ports = list(range(first, first + PORTS))
-    last = time.monotonic() + START_UP_S
+        if store is not None:
+            store.set(_key(), str(ports[0]))
+    elif store is not None:
+        ports = [_told_port(store, rank, size)]
     while time.monotonic() < last:
         for port in ports:
             connection = _joined(host, port, rank)
@@ -100,15 +104,45 @@ def _connect(rank: int, size: int) -> socket.socket:
                               f"{ports[-1]}, within {START_UP_S:.0f} s; open these ports, or start by mpiexec")
 
 
-def _listen(host: str, first: int) -> socket.socket:
-    for port in range(first, first + PORTS):
+def _ports_above_master() -> list[int]:
+    first = int(os.environ["MASTER_PORT"]) + 1
+    return list(range(first, first + PORTS))
+
+
+def _store(size: int) -> Any:
+    """That of torchrun's agent. None: there is none, as with variables alone, or PyTorch is not here."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return None
+    try:
+        from torch.distributed import TCPStore
+    except ImportError:
+        return None
+    return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, False,
+                    timeout=datetime.timedelta(seconds=START_UP_S))
+
+
+def _key() -> str:
+    return f"fast_decentralized/{_run()}"
+
+
+def _told_port(store: Any, rank: int, size: int) -> int:
+    try:
+        return int(store.get(_key()))
+    except RuntimeError as error:
+        raise _core.DeadlineError(f"torchrun: rank {rank} of {size} has not heard from rank 0 by torchrun's store within "
+                                  f"{START_UP_S:.0f} s ({error}); look for what rank 0 does, or start by mpiexec") from error
+
+
+def _listen(host: str, ports: list[int]) -> socket.socket:
+    """At the first of these ports that is free; 0: at any."""
+    for port in ports:
         for family, address in _places(host):
             try:
                 return socket.create_server((address, port), family=family, backlog=1024,
                                             dualstack_ipv6=not address and family == socket.AF_INET6)
             except OSError:
                 continue
-    raise _core.ResourceError(f"torchrun: the ports {first} to {first + PORTS - 1} above MASTER_PORT are in use; give "
+    raise _core.ResourceError(f"torchrun: the ports {ports[0]} to {ports[-1]} above MASTER_PORT are in use; give "
                               "torchrun another --master_port")
 
 

@@ -35,11 +35,11 @@ class Client:
 def ranks():
     made = []
 
-    def make(size):
+    def make(size, coming=None):
         listening = socket.create_server(("127.0.0.1", 0))
         made.append(Server(listening, size, "run"))
         port = listening.getsockname()[1]
-        made.extend(Client(port, rank) for rank in range(size))
+        made.extend(Client(port, rank) for rank in range(size if coming is None else coming))
         return made[0], port, made[1:]
 
     yield make
@@ -104,8 +104,8 @@ def test_nobody_waits_for_a_rank_that_is_gone(ranks, how):
 
 
 def test_what_is_no_rank_of_the_run_is_sent_away(ranks):
-    _, port, [only] = ranks(1)
-    strangers = [Client(port, 0), Client(port, 1), Client(port, -1), Client(port, 0, run="another"), Client(port, "x")]
+    _, port, [only] = ranks(2, coming=1)  # it listens until all have come
+    strangers = [Client(port, 0), Client(port, 2), Client(port, -1), Client(port, 0, run="another"), Client(port, "x")]
     assert [stranger.joined for stranger in strangers] == [""] * 5
     web = socket.create_connection(("127.0.0.1", port), timeout=60)
     web.sendall(b"GET / HTTP/1.1\r\n\r\n")

@@ -1,4 +1,5 @@
 """Ranks that torchrun starts, and ranks with its variables alone."""
+import contextlib
 import os
 import pathlib
 import re
@@ -6,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import fast_decentralized as fast
 import pytest
@@ -85,6 +87,66 @@ def test_torchrun_starts_four_ranks(tmp_path, how):
     assert sorted(lines) == [f"rank {rank} of 4 has 1.5" for rank in range(4)], done.stdout + done.stderr
 
 
+def test_two_jobs_of_torchrun_at_neighboring_ports_do_not_meet(tmp_path):
+    """The second one listens at the first port above that of the first one, as the first one did."""
+    require_mpich()
+    torch = pytest.importorskip("torch")
+    environment = {name: value for name, value in os.environ.items() if not is_of_a_launcher(name)}
+    port, jobs = free_ports_in_a_row(2), []
+    for job in range(2):
+        redirects = ["--redirects", "0:1", "--tee", "0:1", "--log_dir", tmp_path / str(job)] if torch.__version__.startswith("1.") else []
+        jobs.append(subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--nproc_per_node", "2",
+                                      "--master_addr", "127.0.0.1", "--master_port", str(port + job), *redirects, PROGRAM],
+                                     env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     text=True))
+        if job == 0:  # its ranks are about to listen
+            wait_until_it_listens(port)
+    try:
+        outputs = [job.communicate(timeout=150) for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    for job, (output, errors) in zip(jobs, outputs):
+        lines = re.findall(r"rank \d of 2 has .*", output)
+        assert job.returncode == 0 and sorted(lines) == ["rank 0 of 2 has 0.5", "rank 1 of 2 has 0.5"], output + errors
+
+
+def free_ports_in_a_row(count):
+    """The first of them."""
+    for _ in range(100):
+        first = free_port()
+        with contextlib.ExitStack() as taken, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                taken.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+    pytest.skip("no ports in a row are free")
+
+
+def wait_until_it_listens(port):
+    last = time.monotonic() + 60
+    while not answers("127.0.0.1", port):
+        assert time.monotonic() < last, f"nothing listens at port {port}"
+        time.sleep(0.05)
+
+
+def test_ranks_with_variables_alone_leave_the_port_above_to_others_once_all_have_come():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        server = Server(listening, 2, "mine")
+        connections = []
+        for rank, (run, expected) in enumerate([("other", b""), ("mine", b"cmd=joined rc=0\n"), ("mine", b"cmd=joined rc=0\n")]):
+            assert answers("127.0.0.1", port)
+            connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+            connection.sendall(f"cmd=join run={run} rank={max(0, rank - 1)}\n".encode())
+            assert connection.recv(100) == expected  # a job of another name is not let in
+            connections.append(connection)
+        last = time.monotonic() + 20
+        while answers("127.0.0.1", port) and time.monotonic() < last:
+            time.sleep(0.05)
+        socket.create_server(("127.0.0.1", port)).close()
+        server.close()
+
+
 @pytest.mark.skipif(implementation.of_this_package() != "Open MPI", reason="for Open MPI")
 def test_ranks_of_open_mpi_are_refused():
     process = start(0, 2, free_port())
@@ -120,7 +182,7 @@ def has_ipv6():
 def listening(monkeypatch, host, local_world_size):
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", local_world_size)
-    return torchrun._listen(host, free_port())
+    return torchrun._listen(host, [free_port()])
 
 
 def test_ranks_of_other_hosts_reach_rank_0_whose_own_name_means_loopback(monkeypatch):
