@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <thread>
+#include <utility>
 
 #include "core/keep.hpp"
 
@@ -10,7 +11,7 @@ namespace fast::exchange {
 namespace {
 
 constexpr int tag = 0;
-constexpr Seconds closing_limit{1};
+constexpr Seconds closing_limit{0.2};
 
 }  // namespace
 
@@ -23,11 +24,15 @@ MpiNotes::MpiNotes(const mpi::Communicator& communicator, std::size_t size_bytes
   received_->bytes.resize(size_bytes);
 }
 
+/// Receives what the others send until they have received what this rank has sent.
 MpiNotes::~MpiNotes() {
-  for (const Deadline deadline(closing_limit); !all_idle() && !deadline.expired();)
+  std::vector<std::byte> last(size_bytes_);
+  for (const Deadline deadline(closing_limit); !all_idle() && !deadline.expired();) {
+    receive(last);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   for (const auto& note : sent_) {
-    if (note && !is_idle(*note)) keep_for_good(note);
+    if (note && !is_idle(*note)) keep_for_good(std::pair(note, messages_));
   }
   if (!is_idle(*received_)) keep_for_good(received_);
 }
@@ -65,7 +70,7 @@ bool MpiNotes::begin_to_receive() {
   try {
     const auto sender = messages_.unsolicited();
     if (!sender) return false;
-    received_->request = messages_.receive(*sender, tag, received_->bytes.data(), size_bytes_);
+    received_->request = messages_.receive(sender->rank, tag, received_->bytes.data(), size_bytes_);
     return true;
   } catch (const Error&) {
     return false;

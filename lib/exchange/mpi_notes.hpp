@@ -13,7 +13,7 @@ class MpiNotes final : public Notes {
  public:
   /// Collective.
   MpiNotes(const mpi::Communicator& communicator, std::size_t size_bytes, const Deadline& deadline);
-  /// Waits at most a second for what is under way. MPI keeps the rest.
+  /// Waits at most 0.2 s for others to receive the last notes. MPI keeps the rest.
   ~MpiNotes() override;
   MpiNotes(const MpiNotes&) = delete;
   MpiNotes& operator=(const MpiNotes&) = delete;

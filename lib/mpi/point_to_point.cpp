@@ -73,13 +73,18 @@ std::vector<int> PointToPoint::Impl::in_world(int peer) const {
   return {communicator.impl()->world_ranks[static_cast<std::size_t>(peer)]};
 }
 
+/// A send to a rank that has ended may fail, or never be done.
 Request PointToPoint::Impl::start(int rank, const std::vector<std::byte>& bytes) const {
+  const std::vector<int> peer = in_world(rank);
+  const auto require_life = [&](bool ended) {
+    require(!ended, ErrorKind::peer_failed,
+            "PointToPoint: rank {} has ended; a message to it is lost", peer.front());
+  };
+  require_life(!ended_among(peer).empty());
   try {
     return messages.send(rank, only_tag, bytes.data(), bytes.size());
   } catch (const Error&) {
-    const std::vector<int> peer = in_world(rank);
-    require(!has_ended(peer), ErrorKind::peer_failed,
-            "PointToPoint: rank {} has ended; a message to it is lost", peer.front());
+    require_life(has_ended(peer));
     throw;
   }
 }
@@ -133,6 +138,7 @@ PointToPoint::Impl::~Impl() {
     }
   } catch (const Error&) {  // the peer is gone
   }
+  if (!sent.empty()) keep_for_good(messages);
   for (Sent& one : sent) keep_for_good(std::move(one.bytes));
 }
 

@@ -35,6 +35,8 @@ ReadServer::ReadServer(const Communicator& own, const std::byte* base, std::size
 ReadServer::~ReadServer() {
   stop_ = true;
   thread_.join();
+  std::erase_if(asked_, [](Asked& one) { return is_over(one.request); });
+  if (!asked_.empty() || !answers_.empty()) keep_for_good(own_);
   for (Asked& one : asked_) keep_for_good(std::move(one.question));
 }
 
@@ -48,9 +50,9 @@ Request ReadServer::get(int rank, std::size_t offset, void* to, int size_bytes) 
   Request answered(answer, "reading", rank, Request::Kind::receive);
   auto question =
       std::make_unique<Question>(Question{offset, size_bytes, next_tag_, own_.impl()->rank});
-  check(MPI_Isend(question.get(), sizeof(Question), MPI_BYTE, rank, question_tag, comm, &sent),
-        "MPI_Isend");
-  asked_.push_back({std::move(question), {sent, "MPI_Isend", rank}});
+  check(MPI_Issend(question.get(), sizeof(Question), MPI_BYTE, rank, question_tag, comm, &sent),
+        "MPI_Issend");
+  asked_.push_back({std::move(question), {sent, "MPI_Issend", rank}});
   return answered;
 }
 
@@ -70,10 +72,10 @@ bool ReadServer::answer_one() {
   const auto size = static_cast<std::size_t>(std::max(0, question.size_bytes));
   if (size == 0 || size > size_bytes_ || question.offset > size_bytes_ - size) return true;
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Isend(base_ + question.offset, question.size_bytes, MPI_BYTE, question.from,
-                  question.tag, own_.impl()->comm, &request),
-        "MPI_Isend");
-  answers_.emplace_back(request, "MPI_Isend", question.from);
+  check(MPI_Issend(base_ + question.offset, question.size_bytes, MPI_BYTE, question.from,
+                   question.tag, own_.impl()->comm, &request),
+        "MPI_Issend");
+  answers_.emplace_back(request, "MPI_Issend", question.from);
   return true;
 }
 

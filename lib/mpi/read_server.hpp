@@ -15,6 +15,8 @@
 namespace fast::mpi {
 
 /// A thread of each rank answers the questions of the others: it sends the bytes that they ask for.
+/// All messages are synchronous. If one is not received, the communicator stays, so that no later
+/// communicator receives it.
 class ReadServer {
  public:
   /// Not collective: the first questions wait until all ranks have come. `own` is a communicator of

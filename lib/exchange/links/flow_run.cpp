@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "core/keep.hpp"
 
@@ -50,7 +51,7 @@ FlowRun::FlowRun(const mpi::Messages& messages, int rank, const std::vector<Flow
 }
 
 FlowRun::~FlowRun() {
-  if (waits_for() >= 0) keep_for_good(buffers_);
+  if (waits_for() >= 0) keep_for_good(std::pair(buffers_, messages_));
 }
 
 bool FlowRun::run(const Deadline& deadline) {
@@ -75,7 +76,7 @@ bool FlowRun::run(const Deadline& deadline) {
 void FlowRun::begin_message(Side& side) {
   side.reply = messages_.receive(side.other, answer_tag, side.answer, 1);
   side.began = Clock::now();
-  side.message = messages_.send(side.other, message_tag, side.buffer, side.size_bytes);
+  side.message = messages_.send_expected(side.other, message_tag, side.buffer, side.size_bytes);
   side.is_begun = true;
 }
 
@@ -109,7 +110,7 @@ bool FlowRun::advance_receiver(std::size_t index) {
     return true;
   }
   if (!side.message.test()) return false;
-  side.reply = messages_.send(side.other, answer_tag, side.answer, 1);
+  side.reply = messages_.send_expected(side.other, answer_tag, side.answer, 1);
   side.is_begun = true;
   return true;
 }

@@ -10,7 +10,8 @@
 
 namespace fast::exchange {
 
-/// Used once. Buffers that MPI may still use after the deadline stay allocated.
+/// Used once. Buffers that MPI may still use after the deadline stay allocated, and so does the
+/// communicator of `messages`, whose last ones nobody receives.
 class FlowRun {
  public:
   /// Of `flows`, those from and to `rank` are run.

@@ -25,7 +25,7 @@ void NeighborWatch::follow_neighbors() {
 }
 
 void NeighborWatch::accept_unsolicited() {
-  if (const auto worker = ways_.messages->unsolicited()) follow(*worker);
+  if (const auto message = ways_.messages->unsolicited()) follow(message->rank);
 }
 
 void NeighborWatch::follow(int worker) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "core/keep.hpp"
 
@@ -55,7 +56,7 @@ class PathMeasurement {
       bytes_ = longest_;
       return gather(measure());
     } catch (const Error&) {
-      keep_for_good(buffers_);
+      keep_for_good(std::pair(buffers_, messages_));
       throw;
     }
   }
@@ -149,7 +150,7 @@ class PathMeasurement {
       requests[source] = messages_.receive(source, sample_tag, room(source), bytes_);
     communicator_.barrier(Deadline(deadline_), purpose);
     for (const int reader : readers_)
-      sends[reader] = messages_.send(reader, sample_tag, buffers_->sample.data(), bytes_);
+      sends[reader] = messages_.send_expected(reader, sample_tag, buffers_->sample.data(), bytes_);
     auto times = finish(requests);
     finish(sends);
     return times;

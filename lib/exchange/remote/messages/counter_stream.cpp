@@ -39,7 +39,7 @@ bool CounterStream::send_changes() {
   sent_.kind = ends ? Frame::Kind::end : Frame::Kind::counters;
   sent_.status = status;
   sent_.counters = counters;
-  sending_ = messages_.send_matched(worker_, counter_tag, &sent_, sizeof(Frame));
+  sending_ = messages_.send(worker_, counter_tag, &sent_, sizeof(Frame));
   return true;
 }
 

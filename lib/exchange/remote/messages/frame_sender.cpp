@@ -20,8 +20,8 @@ void FrameSender::send(Frame frame, std::span<const std::byte> payload) {
   std::memcpy(message.bytes.data(), &frame, sizeof(Frame));
   std::copy(payload.begin(), payload.end(), message.bytes.begin() + sizeof(Frame));
   edges_.throttle.spend(payload.size());
-  message.request = messages_.send_matched(reader_, publication_tag, message.bytes.data(),
-                                           sizeof(Frame) + payload.size());
+  message.request = messages_.send(reader_, publication_tag, message.bytes.data(),
+                                   sizeof(Frame) + payload.size());
 }
 
 bool FrameSender::done() {

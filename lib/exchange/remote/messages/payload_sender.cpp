@@ -22,7 +22,7 @@ bool PayloadSender::start_parts() {
     if (all_started() || !throttle_.open()) break;
     const std::size_t size = std::min(part_bytes, buffer_->size() - started_bytes_);
     const std::byte* part = buffer_->first(started_bytes_ + size) + started_bytes_;
-    under_way_.push_back(messages_.send(reader_, publication_tag, part, size));
+    under_way_.push_back(messages_.send_expected(reader_, publication_tag, part, size));
     throttle_.spend(size);
     started_bytes_ += size;
   }
