@@ -2,7 +2,6 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/exchange/group.hpp>
-#include <optional>
 #include <utility>
 
 #include "exchange/collective/slot_reducer.hpp"
@@ -68,6 +67,7 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
       several_hosts && options.remote_path == RemotePathChoice::pull && options.staleness != 0;
   auto board = std::make_shared<const SlotBoard>(
       allocate(SlotLayout(shape, keeps_copy).part_bytes(), deadline), shape, keeps_copy);
+  impl_->note_link(board);
   board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);
   const auto heartbeat = std::make_shared<Heartbeat>(board, rank(), options.suspect_after);
   auto peers = std::make_shared<SlotPeers>(heartbeat, impl_->connect(board, plan, options));
@@ -75,18 +75,49 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
   return {std::move(slots), std::move(peers)};
 }
 
+namespace {
+
+/// The failures that the launcher reports, and those that workers have announced on that link.
+std::vector<int> failures(const GroupImpl& group, const std::weak_ptr<const SlotBoard>& link) {
+  std::vector<int> all = group.failed();
+  if (const auto board = link.lock()) {
+    const std::vector<int> announced = board->failed();
+    all.insert(all.end(), announced.begin(), announced.end());
+  }
+  return all;
+}
+
+Ends ends_of(const std::shared_ptr<GroupImpl>& group) {
+  Ends ends;
+  if (group->knows_ends()) ends.all = [group] { return group->ended(); };
+  ends.failed = [group, link = group->latest_link()] { return failures(*group, link); };
+  return ends;
+}
+
+/// Collective. Spreads failures between hosts. Null if the group has a link already.
+std::shared_ptr<Peers> open_failures(const Group& group, ExchangeOptions options) {
+  if (!GroupImpl::of(group).latest_link().expired()) return nullptr;
+  options.remote_path = RemotePathChoice::two_sided;
+  return group
+      .open(
+          {}, [](std::int64_t) { return RoundEdges{}; }, options)
+      .peers;
+}
+
+}  // namespace
+
 std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
                                              const ExchangeOptions& options) const {
-  if (auto own = impl_->reducer(options)) return own;
+  if (impl_->reduces_by_mpi()) {
+    auto peers = open_failures(*this, options);
+    return impl_->reducer(options, ends_of(impl_), std::move(peers));
+  }
   const PayloadShape shape{size_bytes, 1, 0};
   auto board = std::make_shared<const SlotBoard>(
       allocate(SlotLayout(shape).part_bytes(), Deadline(options.deadline)), shape);
   const auto heartbeat =
       std::make_shared<Heartbeat>(std::move(board), rank(), options.suspect_after);
-  std::optional<Ends> ends;
-  if (impl_->knows_ends())
-    ends = {[impl = impl_] { return impl->ended(); }, [impl = impl_] { return impl->failed(); }};
-  return std::make_unique<SlotReducer>(heartbeat, options, std::move(ends));
+  return std::make_unique<SlotReducer>(heartbeat, options, ends_of(impl_));
 }
 
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,

@@ -3,6 +3,7 @@
 
 #include <fast/exchange/group.hpp>
 
+#include "exchange/collective/deaths.hpp"
 #include "exchange/device/staged.hpp"
 #include "exchange/notes.hpp"
 #include "exchange/remote/remote_access.hpp"
@@ -62,8 +63,21 @@ class GroupImpl {
   virtual std::vector<int> failed() const { return {}; }
   virtual bool knows_ends() const { return false; }
   virtual void give_up() {}
-  /// Collective. An all-reduce over MPI; null if all workers share memory.
-  virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&) { return nullptr; }
+  /// False if all workers share memory.
+  virtual bool reduces_by_mpi() const { return false; }
+  /// Collective, where reduces_by_mpi(). An all-reduce over MPI. It announces on `peers`, if there
+  /// are any, that its worker fails.
+  virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&, exchange::Ends,
+                                           std::shared_ptr<Peers>) {
+    return nullptr;
+  }
+
+  /// The board of the latest link of this group.
+  void note_link(std::weak_ptr<const exchange::SlotBoard> board) { board_ = std::move(board); }
+  const std::weak_ptr<const exchange::SlotBoard>& latest_link() const { return board_; }
+
+ private:
+  std::weak_ptr<const exchange::SlotBoard> board_;
 };
 
 }  // namespace fast

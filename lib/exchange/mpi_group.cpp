@@ -148,9 +148,11 @@ class MpiGroup : public GroupImpl {
     host_.give_up();
   }
 
-  std::unique_ptr<Reducer> reducer(const ExchangeOptions& options) override {
-    if (!several_hosts_) return nullptr;
-    return std::make_unique<exchange::MpiReducer>(communicator_, options);
+  bool reduces_by_mpi() const override { return several_hosts_; }
+  std::unique_ptr<Reducer> reducer(const ExchangeOptions& options, exchange::Ends ends,
+                                   std::shared_ptr<Peers> peers) override {
+    return std::make_unique<exchange::MpiReducer>(communicator_, options, std::move(ends),
+                                                  std::move(peers));
   }
 
  private:

@@ -46,13 +46,15 @@ bool Request::test() {
   return flag != 0;
 }
 
-bool Request::wait(const Deadline& deadline, const std::vector<int>& members) {
+bool Request::wait(const Deadline& deadline, const std::vector<int>& members,
+                   const std::function<bool()>& gives_up) {
   std::optional<Deadline> grace;  // begins when a member has ended
   for (int polls = 0;; ++polls) {
     if (test()) return true;
     if (polls < 200) {
       std::this_thread::yield();
     } else {
+      if (gives_up && gives_up()) return false;
       if (deadline.expired() || (grace && grace->expired())) return false;
       if (!grace && !ended_among(members).empty()) grace.emplace(grace_after_end);
       std::this_thread::sleep_for(std::chrono::microseconds(polls < 1000 ? 20 : 500));

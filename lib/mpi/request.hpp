@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <fast/core/deadline.hpp>
+#include <functional>
 #include <vector>
 
 namespace fast::mpi {
@@ -33,9 +34,10 @@ class Request {
   /// the operation has failed, in every later call too.
   bool test();
   /// Tests, with longer and longer pauses. False when the deadline passed first, or when the
-  /// launcher reports that one of `members` has ended: the ranks of the world that must take part.
-  /// The operation is then still under way.
-  bool wait(const Deadline& deadline, const std::vector<int>& members = {});
+  /// launcher reports that one of `members` has ended: the ranks of the world that must take part;
+  /// or when `gives_up`, if given, is true. The operation is then still under way.
+  bool wait(const Deadline& deadline, const std::vector<int>& members = {},
+            const std::function<bool()>& gives_up = {});
   /// What the latest test() found, without a call of MPI.
   bool is_under_way() const { return request_ != MPI_REQUEST_NULL; }
 

@@ -53,7 +53,13 @@ Departures Survivors::departed(const std::vector<int>& ask) const {
   return departures;
 }
 
+/// Also between exchanges, in which a worker would wait for others.
 void Survivors::look_around() {
+  const auto link = GroupImpl::of(setting_.group.everyone()).latest_link().lock();
+  const std::vector<int> failed = link ? link->failed() : std::vector<int>{};
+  require(failed.empty(), ErrorKind::peer_failed,
+          "Worker: worker {} stops because worker {} failed", setting_.group.rank(),
+          fmt::join(failed, ", "));
   if (!census_.look(others_of_this_host(setting_.group))) return;
   lost_ = census_.silent();
   left_ = census_.left();

@@ -15,7 +15,8 @@ class Survivors {
   Survivors(const Setting& setting, std::shared_ptr<Peers> peers, const RoundPlan& plan);
 
   /// Looks for workers of this host that have become silent, unless it did so a moment ago. Warns
-  /// when the topology falls into parts without them. Does not wait.
+  /// when the topology falls into parts without them. Throws Error(peer_failed) if a worker of any
+  /// host is known to have failed. Does not wait.
   void look() {
     if (census_.is_due()) look_around();
   }

@@ -35,6 +35,12 @@ bool reports(const Ends& ends, int rank, Seconds patience) {
 
 }  // namespace
 
+void stop_for_failure(const Ends& ends, int rank) {
+  const std::vector<int> failed = ends.failed();
+  require(failed.empty(), ErrorKind::peer_failed,
+          "all-reduce: worker {} stops because worker {} failed", rank, fmt::join(failed, ", "));
+}
+
 void fail_without(const Ends& ends, int rank, Seconds patience) {
   if (ends.all().empty()) return;
   const ErrorKind kind =

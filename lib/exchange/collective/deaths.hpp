@@ -1,4 +1,4 @@
-// What an all-reduce says when a worker has died.
+// What an all-reduce says when a worker has died or failed.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -8,14 +8,17 @@
 
 namespace fast::exchange {
 
-/// The workers that are known to have ended.
+/// Some of the workers. Does not wait.
 using Ended = std::function<std::vector<int>()>;
 
-/// How they have ended.
+/// Which workers have ended, as far as this worker knows.
 struct Ends {
-  Ended all;
-  Ended failed;  ///< of all: those that ended by themselves, with an error that they have told
+  Ended all;     ///< null: nobody reports deaths; a worker without a sign of life counts as dead
+  Ended failed;  ///< those that have failed: by an error that they have reported or announced
 };
+
+/// Throws Error(peer_failed) if a worker has failed. It reports the reason itself.
+void stop_for_failure(const Ends& ends, int rank);
 
 /// Throws if any worker has ended. If one of them has failed, it has told why: Error(peer_failed).
 /// A death holds all workers alike, so one of them reports it by Error(deadline): the lowest that

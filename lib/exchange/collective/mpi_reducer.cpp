@@ -1,14 +1,14 @@
 #include "exchange/collective/mpi_reducer.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <fast/core/error.hpp>
-#include <thread>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "exchange/collective/deaths.hpp"
+#include "core/keep.hpp"
 #include "mpi/impl.hpp"
-#include "mpi/launcher.hpp"
-#include "mpi/request.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -18,25 +18,55 @@ constexpr std::size_t most_values_at_once = std::size_t{1} << 30;  // MPI counts
 MPI_Datatype type_of(float) { return MPI_FLOAT; }
 MPI_Datatype type_of(double) { return MPI_DOUBLE; }
 
+/// Keeps a buffer for good if an exception ends its scope.
+template <class T>
+class KeptAfterError {
+ public:
+  explicit KeptAfterError(std::shared_ptr<T> buffer) : buffer_(std::move(buffer)) {}
+  KeptAfterError(const KeptAfterError&) = delete;
+  KeptAfterError& operator=(const KeptAfterError&) = delete;
+  ~KeptAfterError() {
+    if (std::uncaught_exceptions() > passing_) keep_for_good(buffer_);
+  }
+
+ private:
+  std::shared_ptr<T> buffer_;
+  int passing_ = std::uncaught_exceptions();
+};
+
+}  // namespace
+
+MpiReducer::MpiReducer(const mpi::Communicator& communicator, const ExchangeOptions& options,
+                       Ends ends, std::shared_ptr<Peers> peers)
+    : communicator_(mpi::duplicate(communicator, Deadline(options.deadline), "opening all-reduce")),
+      options_(options),
+      ends_(std::move(ends)),
+      peers_(std::move(peers)) {}
+
+MpiReducer::~MpiReducer() {
+  if (peers_ && std::uncaught_exceptions() > 0) peers_->announce(WorkerStatus::failed);
+}
+
 /// Starts a new deadline while any worker makes progress. False when the request is still under
 /// way.
-bool await_all(mpi::Request request, const std::vector<int>& members,
-               const ExchangeOptions& options) {
-  const auto activity = [&] { return options.activity ? options.activity() : 0; };
+bool MpiReducer::await_all(mpi::Request request) const {
+  const auto activity = [&] { return options_.activity ? options_.activity() : 0; };
   std::uint64_t before = 0;
   do {
     before = activity();
-    if (request.wait(Deadline(options.deadline), members)) return true;
+    if (request.wait(Deadline(options_.deadline), communicator_.impl()->world_ranks,
+                     [&] { return !ends_.failed().empty(); }))
+      return true;
+    stop_for_failure(ends_, communicator_.rank());
   } while (activity() != before);
   return false;
 }
 
-}  // namespace
-
 template <class T>
 void MpiReducer::average_of(std::span<T> values) {
-  // A copy, which stays allocated if MPI may still write to it after the deadline.
-  auto sum = std::make_unique<std::vector<T>>(values.begin(), values.end());
+  // MPI may write to it after an error.
+  const auto sum = std::make_shared<std::vector<T>>(values.begin(), values.end());
+  const KeptAfterError kept(sum);
   const auto began = Clock::now();
   for (std::size_t first = 0; first < sum->size(); first += most_values_at_once) {
     const std::size_t count = std::min(most_values_at_once, sum->size() - first);
@@ -44,13 +74,8 @@ void MpiReducer::average_of(std::span<T> values) {
     mpi::check(MPI_Iallreduce(MPI_IN_PLACE, sum->data() + first, static_cast<int>(count),
                               type_of(T{}), MPI_SUM, communicator_.impl()->comm, &request),
                "MPI_Iallreduce");
-    if (await_all({request, "MPI_Iallreduce"}, communicator_.impl()->world_ranks, options_))
-      continue;
-    [[maybe_unused]] const auto* leaked = sum.release();
-    const std::vector<int>& ranks = communicator_.impl()->world_ranks;
-    fail_without(
-        {[&] { return mpi::ended_among(ranks); }, [&] { return mpi::failed_among(ranks); }},
-        communicator_.rank());
+    if (await_all({request, "MPI_Iallreduce"})) continue;
+    if (ends_.all) fail_without(ends_, communicator_.rank());
     fail(ErrorKind::deadline,
          "all-reduce: worker {} waited {:.1f} s for the other workers, the last {:.1f} s without "
          "progress of any worker; an all-reduce needs every worker",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <fast/core/error.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <utility>
@@ -17,10 +18,10 @@ std::size_t slice_begin(std::size_t count, int w, int workers) {
   return w == workers ? count : even / cache_line_bytes * cache_line_bytes;
 }
 
-/// Without `ends`, waits end for suspects.
-ExchangeOptions waiting_for_all(ExchangeOptions options, const std::optional<Ends>& ends) {
-  if (!ends) return options;
-  options.has_ended = [ended = ends->all](int worker) {
+/// If nobody reports deaths, waits end for suspects.
+ExchangeOptions waiting_for_all(ExchangeOptions options, const Ends& ends) {
+  if (!ends.all) return options;
+  options.has_ended = [ended = ends.all](int worker) {
     const std::vector<int> dead = ended();
     return std::find(dead.begin(), dead.end(), worker) != dead.end();
   };
@@ -30,12 +31,16 @@ ExchangeOptions waiting_for_all(ExchangeOptions options, const std::optional<End
 }  // namespace
 
 SlotReducer::SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat,
-                         const ExchangeOptions& options, std::optional<Ends> ends)
+                         const ExchangeOptions& options, Ends ends)
     : board_(heartbeat->board()),
       rank_(heartbeat->rank()),
       peers_(heartbeat),
       waiter_(heartbeat, waiting_for_all(options, ends)),
       ends_(std::move(ends)) {}
+
+SlotReducer::~SlotReducer() {
+  if (std::uncaught_exceptions() > 0) peers_.announce(WorkerStatus::failed);
+}
 
 void SlotReducer::arrive(std::int64_t phase) {
   mixing::stream_fence();
@@ -47,11 +52,15 @@ void SlotReducer::arrive(std::int64_t phase) {
 
 void SlotReducer::await(int worker, std::int64_t phase) {
   const auto& progress = board_->header(worker).reading.progress;
-  const auto outcome = waiter_.wait(
-      worker, [&] { return progress.load(std::memory_order_acquire) >= phase; }, "all-reduce",
-      calls_);
+  const auto has_arrived = [&] { return progress.load(std::memory_order_acquire) >= phase; };
+  const auto arrives = [&] {
+    if (has_arrived()) return true;
+    stop_for_failure(ends_, rank_);
+    return false;
+  };
+  const auto outcome = waiter_.wait(worker, arrives, "all-reduce", calls_);
   if (outcome == PeerWaiter::Outcome::ready) return;
-  if (ends_) fail_without(*ends_, rank_);
+  if (ends_.all) fail_without(ends_, rank_);
   fail(ErrorKind::deadline,
        "all-reduce: worker {} cannot continue in call {} because worker {} has left; an "
        "all-reduce needs every worker",

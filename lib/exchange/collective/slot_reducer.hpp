@@ -5,7 +5,6 @@
 #include <fast/exchange/reducer.hpp>
 
 #include <memory>
-#include <optional>
 
 #include "exchange/collective/deaths.hpp"
 #include "exchange/shared/peer_waiter.hpp"
@@ -16,10 +15,14 @@ namespace fast::exchange {
 class SlotReducer : public Reducer {
  public:
   /// The board's payload is one vector of the largest size that will be averaged. Slot 0 takes
-  /// inputs, slot 1 results. With `ends`, a worker that is silent is waited for until it is known
-  /// to have ended; without, until it is a suspect.
+  /// inputs, slot 1 results. If `ends` reports deaths, a worker that is silent is waited for until
+  /// it is known to have ended; else until it is a suspect.
   SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat, const ExchangeOptions& options,
-              std::optional<Ends> ends = {});
+              Ends ends);
+  /// Announces a failure to the others if an exception is passing.
+  ~SlotReducer() override;
+  SlotReducer(const SlotReducer&) = delete;
+  SlotReducer& operator=(const SlotReducer&) = delete;
   void average(std::span<float> values) override { average_of(values); }
   void average(std::span<double> values) override { average_of(values); }
 
@@ -33,7 +36,7 @@ class SlotReducer : public Reducer {
   int rank_;
   SlotPeers peers_;
   PeerWaiter waiter_;
-  std::optional<Ends> ends_;
+  Ends ends_;
   std::int64_t calls_ = 0;
 };
 

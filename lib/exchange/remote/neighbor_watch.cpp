@@ -25,7 +25,9 @@ void NeighborWatch::follow_neighbors() {
 }
 
 void NeighborWatch::accept_unsolicited() {
-  if (const auto message = ways_.messages->unsolicited()) follow(message->rank);
+  const auto message = ways_.messages->unsolicited();
+  if (!message) return;
+  message->tag == failure_tag ? failures_.take(message->rank) : follow(message->rank);
 }
 
 void NeighborWatch::follow(int worker) {

@@ -1,6 +1,7 @@
 // Makes a replicator for each remote worker that this one reads or is read by.
 #pragma once
 
+#include "exchange/remote/messages/failure_news.hpp"
 #include "exchange/remote/remote_paths.hpp"
 #include "exchange/remote/replicators.hpp"
 
@@ -9,12 +10,14 @@ namespace fast::exchange {
 class NeighborWatch {
  public:
   /// Adds to `replicators`. All arguments must outlive this object.
-  NeighborWatch(RemoteEdges& edges, const RemoteWays& ways, Replicators& replicators)
-      : edges_(edges), ways_(ways), replicators_(replicators) {}
+  NeighborWatch(RemoteEdges& edges, const RemoteWays& ways, Replicators& replicators,
+                FailureNews& failures)
+      : edges_(edges), ways_(ways), replicators_(replicators), failures_(failures) {}
 
   /// Follows the remote neighbors of the current round and of the next one.
   void follow_neighbors();
-  /// Follows a worker that has sent a message before this worker's plan named it.
+  /// Follows a worker that has sent a message before this worker's plan named it. Takes the news
+  /// that a worker has failed.
   void accept_unsolicited();
 
  private:
@@ -23,6 +26,7 @@ class NeighborWatch {
   RemoteEdges& edges_;
   const RemoteWays& ways_;
   Replicators& replicators_;
+  FailureNews& failures_;
   std::int64_t round_ = -1;  ///< the latest one whose neighbors are followed
   Clock::time_point looked_{};
 };

@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/keep.hpp"
 #include "exchange/remote/pull/remote_look.hpp"
 #include "exchange/remote/pull/snapshot_read.hpp"
 
@@ -18,7 +19,7 @@ constexpr auto short_pauses_for = std::chrono::milliseconds(500);
 constexpr auto short_pause = std::chrono::microseconds(50);
 constexpr auto long_pause = std::chrono::milliseconds(1);
 constexpr unsigned long timer_slack_ns = 1000;
-constexpr Seconds closing_limit{5};
+constexpr Seconds closing_limit{5}, failed_limit{0.5};
 
 }  // namespace
 
@@ -27,7 +28,8 @@ RemoteMirror::RemoteMirror(RemoteEdges edges, RemoteWays ways, RemoteLog log)
       ways_(std::move(ways)),
       log_(std::move(log)),
       neighbors_(log_),
-      watch_(edges_, ways_, neighbors_),
+      failures_(edges_, ways_),
+      watch_(edges_, ways_, neighbors_, failures_),
       tasks_(edges_.board),
       kept_(edges_, [this](int worker) { return is_remote(worker); }),
       thread_([this] { work(); }) {}
@@ -50,7 +52,8 @@ void RemoteMirror::work() {
       watch_.follow_neighbors();
       watch_.accept_unsolicited();
     });
-    bool moved = neighbors_.advance();
+    bool moved = failures_.advance();
+    moved |= neighbors_.advance();
     tell_pace();
     attempt([&] { moved |= kept_.advance(Clock::now()); });
     attempt(
@@ -106,21 +109,26 @@ void RemoteMirror::pause(Clock::time_point last_moved) {
                                                      : poll_period_beside_step);
 }
 
-/// Finishes what is under way or must still be sent. What takes too long is left to MPI.
+/// Finishes what is under way or must still be sent. What takes too long is left to MPI. After a
+/// failure the others need its news alone.
 void RemoteMirror::close() {
   neighbors_.close();
-  const Deadline deadline(closing_limit);
+  const bool fails = status_of(edges_.board->header(edges_.rank)) == WorkerStatus::failed;
+  const Deadline deadline(fails ? failed_limit : closing_limit);
   bool closed = false;
   while (!closed && !deadline.expired()) {
     attempt([&] { watch_.accept_unsolicited(); });
     neighbors_.advance();
-    closed = neighbors_.closed();
+    closed = failures_.closed() && neighbors_.closed();
     attempt([&] { closed &= tasks_.released(); });
     std::this_thread::yield();
   }
-  if (closed && !neighbors_.any_failed() && last_error_.empty()) return;
-  neighbors_.leave_to_mpi();
-  tasks_.leave_to_mpi();
+  const bool is_clean = closed && !neighbors_.any_failed() && last_error_.empty();
+  if (!is_clean) {
+    neighbors_.leave_to_mpi();
+    tasks_.leave_to_mpi();
+  }
+  if (!is_clean || !failures_.all_received()) keep_for_good(*ways_.messages);
 }
 
 bool RemoteMirror::look(int worker, const Deadline& deadline) {

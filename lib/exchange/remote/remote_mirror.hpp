@@ -39,6 +39,7 @@ class RemoteMirror : public RemoteAccess {
   RemoteWays ways_;
   RemoteLog log_;
   Replicators neighbors_;
+  FailureNews failures_;
   NeighborWatch watch_;
   RemoteTasks tasks_;
   KeptCopy kept_;

@@ -11,6 +11,13 @@ SlotBoard::SlotBoard(Region region, const PayloadShape& shape, bool keeps_copy)
           layout_.part_bytes());
 }
 
+std::vector<int> SlotBoard::failed() const {
+  std::vector<int> failed;
+  for (int worker = 0; worker < workers(); ++worker)
+    if (status_of(header(worker)) == WorkerStatus::failed) failed.push_back(worker);
+  return failed;
+}
+
 bool SlotBoard::has_skipped(int worker, std::int64_t round) const {
   const auto& publication = header(worker).publication;
   const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);

@@ -4,6 +4,8 @@
 
 #include <fast/exchange/group.hpp>
 
+#include <vector>
+
 #include "exchange/shared/slot_layout.hpp"
 #include "exchange/shared/worker_header.hpp"
 
@@ -49,6 +51,8 @@ class SlotBoard {
   bool still_holds(int worker, std::uint64_t sequence, std::int64_t round) const {
     return exchange::still_holds(header(worker).publication, sequence, round);
   }
+  /// The workers that have announced a failure, as their headers and mirrors show.
+  std::vector<int> failed() const;
   /// True when the worker's newest publication is for later rounds than `round` and no slot has one
   /// for `round`.
   bool has_skipped(int worker, std::int64_t round) const;

@@ -52,6 +52,7 @@ bool SlotPeers::announce(WorkerStatus status) {
     first = board_->header(0).claim.failure_claimed.compare_exchange_strong(unclaimed, 1);
   }
   WorkerHeader& header = board_->header(rank_);
+  header.claim.is_cause.store(first && board_->failed().empty() ? 1 : 0);
   if (status == WorkerStatus::failed && has_ended(state_of(header).status)) return first;
   header.life.status.store(static_cast<std::uint32_t>(status), std::memory_order_release);
   header.note_progress();

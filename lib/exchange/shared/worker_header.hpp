@@ -55,6 +55,7 @@ struct WorkerHeader {
   } arriving;
   struct alignas(cache_line_bytes) Claim {
     std::atomic<std::uint32_t> failure_claimed;  ///< in worker 0's header, for the whole group
+    std::atomic<std::uint32_t> is_cause;  ///< this worker failed before it knew of another failure
   } claim;
 
   /// This worker has made progress.

@@ -24,7 +24,7 @@ struct Frame {
   bool is_intact = false;
 };
 
-inline constexpr int publication_tag = 0, counter_tag = 1;
+inline constexpr int publication_tag = 0, counter_tag = 1, failure_tag = 3;
 
 /// A payload of at most this length travels in the message of its frame, which costs a copy.
 inline constexpr std::size_t inline_bytes = std::size_t{1} << 20;
