@@ -11,6 +11,7 @@
 #include "exchange/remote/remote_mirror.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
+#include "mpi/retired_windows.hpp"
 
 namespace fast {
 namespace {
@@ -77,6 +78,7 @@ class MpiGroup : public GroupImpl {
       std::unique_ptr<mpi::SharedWindow> window;
       std::unique_ptr<MirrorMemory> mirrors;
     };
+    mpi::free_retired(communicator_, deadline);
     const std::size_t part_bytes = round_up(bytes_per_worker, page_bytes);
     auto owner = std::make_shared<Owner>();
     require_on_all_hosts(deadline, [&] {

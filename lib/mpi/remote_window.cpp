@@ -5,9 +5,9 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 
-#include "core/keep.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"
+#include "mpi/retired_windows.hpp"
 
 namespace fast::mpi {
 namespace {
@@ -35,41 +35,41 @@ RemoteWindow::RemoteWindow(const Communicator& communicator, std::byte* base,
                            std::size_t size_bytes, std::shared_ptr<void> keep,
                            const Deadline& deadline)
     : communicator_(communicator),
-      own_(duplicate(communicator, deadline, purpose)),
-      bases_(static_cast<std::size_t>(communicator.size())),
-      keep_(std::move(keep)) {
+      opened_(std::make_shared<Opened>(
+          Opened{duplicate(communicator, deadline, purpose), std::move(keep)})),
+      bases_(static_cast<std::size_t>(communicator.size())) {
   if (implementation::reads() == implementation::Reads::messages) {
-    server_ = std::make_unique<ReadServer>(own_, base, size_bytes);
+    opened_->server = std::make_unique<ReadServer>(opened_->own, base, size_bytes);
   } else {
     create(base, size_bytes, deadline);
-    check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
-    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
+    check(MPI_Win_set_errhandler(opened_->window, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, opened_->window), "MPI_Win_lock_all");
   }
-  own_.barrier(deadline, purpose);
+  number_ = number_window(opened_->own, deadline);  // all have come
 }
 
 void RemoteWindow::create(std::byte* base, std::size_t size_bytes, const Deadline& deadline) {
   const auto size = static_cast<MPI_Aint>(size_bytes);
   Share own{0, implementation::reads() == implementation::Reads::dynamic_window};
   check(MPI_Get_address(base, &own.base), "MPI_Get_address");
-  const std::vector<Share> all = all_gather(own_, own, deadline);
+  const std::vector<Share> all = all_gather(opened_->own, own, deadline);
   const auto is_dynamic = [](const Share& share) { return share.dynamic; };
   if (std::none_of(all.begin(), all.end(), is_dynamic)) {
-    check(MPI_Win_create(base, size, 1, MPI_INFO_NULL, own_.impl()->comm, &window_),
+    check(MPI_Win_create(base, size, 1, MPI_INFO_NULL, opened_->own.impl()->comm, &opened_->window),
           "MPI_Win_create");
     return;
   }
-  check(MPI_Win_create_dynamic(MPI_INFO_NULL, own_.impl()->comm, &window_),
+  check(MPI_Win_create_dynamic(MPI_INFO_NULL, opened_->own.impl()->comm, &opened_->window),
         "MPI_Win_create_dynamic");
-  check(MPI_Win_attach(window_, base, size), "MPI_Win_attach");
+  check(MPI_Win_attach(opened_->window, base, size), "MPI_Win_attach");
   std::transform(all.begin(), all.end(), bases_.begin(),
                  [](const Share& share) { return share.base; });
 }
 
-void RemoteWindow::free() {
-  if (server_) return server_.reset();
-  MPI_Win_unlock_all(window_);
-  MPI_Win_free(&window_);
+void RemoteWindow::Opened::free() {
+  if (server) return server.reset();
+  MPI_Win_unlock_all(window);
+  MPI_Win_free(&window);
 }
 
 RemoteWindow::~RemoteWindow() {
@@ -78,11 +78,12 @@ RemoteWindow::~RemoteWindow() {
     // Twice: a rank that gave up in the first barrier is missing in the second, so that no rank
     // enters the blocking calls below.
     const Deadline deadline(Seconds(10));
-    own_.barrier(deadline, "closing the remote window");
-    own_.barrier(deadline, "closing the remote window");
-    free();
+    opened_->own.barrier(deadline, "closing the remote window");
+    opened_->own.barrier(deadline, "closing the remote window");
+    opened_->free();
   } catch (const Error&) {
-    keep_for_good(std::pair(std::move(keep_), own_));  // other ranks may still read
+    const std::vector<int> ranks = opened_->own.impl()->world_ranks;
+    retire({number_, ranks, {}, [opened = std::move(opened_)] { opened->free(); }});
   }
 }
 
@@ -91,10 +92,11 @@ Request RemoteWindow::get(int rank, std::size_t offset, void* to, std::size_t si
           "RemoteWindow::get: a read has {} bytes, MPI allows at most {}; read in parts",
           size_bytes, INT_MAX);
   const int count = static_cast<int>(size_bytes);
-  if (server_) return server_->get(rank, offset, to, count);
+  if (opened_->server) return opened_->server->get(rank, offset, to, count);
   const MPI_Aint at = bases_[static_cast<std::size_t>(rank)] + static_cast<MPI_Aint>(offset);
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Rget(to, count, MPI_BYTE, rank, at, count, MPI_BYTE, window_, &request), "MPI_Rget");
+  check(MPI_Rget(to, count, MPI_BYTE, rank, at, count, MPI_BYTE, opened_->window, &request),
+        "MPI_Rget");
   return {request, "MPI_Rget", rank};
 }
 

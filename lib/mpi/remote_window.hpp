@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <fast/mpi/communicator.hpp>
 #include <memory>
 #include <vector>
@@ -24,7 +25,8 @@ class RemoteWindow {
   RemoteWindow(const RemoteWindow&) = delete;
   RemoteWindow& operator=(const RemoteWindow&) = delete;
   /// Waits a few seconds for all ranks, then frees the window. If a rank is missing, window and
-  /// memory stay until the process ends, because other ranks may still read.
+  /// memory stay, because other ranks may still read: until the ranks meet again (free_retired), or
+  /// until the process ends.
   ~RemoteWindow();
 
   /// Starts reading rank `rank`'s bytes [offset, offset + size_bytes) into `to`. Never blocks.
@@ -32,15 +34,21 @@ class RemoteWindow {
   Request get(int rank, std::size_t offset, void* to, std::size_t size_bytes) const;
 
  private:
+  /// What may outlive this object.
+  struct Opened {
+    Communicator own;  ///< of this window alone: no other collective call mixes with its barriers
+    std::shared_ptr<void> keep;
+    MPI_Win window = MPI_WIN_NULL;
+    std::unique_ptr<ReadServer> server{};  ///< in place of the window, where messages are better
+
+    void free();
+  };
   void create(std::byte* base, std::size_t size_bytes, const Deadline& deadline);
-  void free();
 
   Communicator communicator_;
-  Communicator own_;  ///< of this window alone: no other collective call mixes with its barriers
+  std::shared_ptr<Opened> opened_;
   std::vector<MPI_Aint> bases_;  ///< by rank; 0 unless the window is dynamic
-  MPI_Win window_ = MPI_WIN_NULL;
-  std::unique_ptr<ReadServer> server_;  ///< in place of the window, where messages are better
-  std::shared_ptr<void> keep_;
+  std::uint64_t number_ = 0;
 };
 
 }  // namespace fast::mpi

@@ -1,24 +1,22 @@
+#include <sys/mman.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <thread>
+#include <utility>
 
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
+#include "mpi/retired_windows.hpp"
 
 namespace fast::mpi {
 namespace {
 
-/// The number of ranks that are ready to free the window, and `abandoned` after one has given up
-/// waiting. Both are in one word, so that all ranks free the window (a collective, blocking call)
-/// or none does.
-using Departures = std::atomic<std::uint32_t>;
-constexpr std::uint32_t abandoned = 1U << 31;
+/// By rank, whether it has released the window: 0 or 1.
+using Released = std::atomic<std::uint32_t>;
 
 std::size_t available_bytes() {
   struct statvfs file_system {};
@@ -44,16 +42,41 @@ void check_room(const Communicator& host, std::size_t bytes_per_rank, const Dead
 
 struct SharedWindow::Impl {
   MPI_Win window = MPI_WIN_NULL;
-  Departures* departures = nullptr;
-  std::uint32_t ranks = 0;
-  std::shared_ptr<Communicator::Impl> host;
+  std::uint64_t number = 0;
+  int rank = 0;
+  std::vector<int> world_ranks;
+  std::vector<std::byte*> parts;
+  std::size_t part_bytes = 0;    ///< whole pages
+  Released* released = nullptr;  ///< behind the part of rank 0
+
+  bool nobody_uses_it() const;
+  void give_back_pages() const;
 };
+
+/// Those that have ended do not use it any more.
+bool SharedWindow::Impl::nobody_uses_it() const {
+  const std::vector<int> ended = ended_among(world_ranks);
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    const bool has_ended = std::ranges::count(ended, static_cast<int>(rank)) > 0;
+    if (!has_ended && released[rank].load() == 0) return false;
+  }
+  return true;
+}
+
+/// The last rank that uses the window returns its memory to the system.
+void SharedWindow::Impl::give_back_pages() const {
+  if (!nobody_uses_it()) return;
+  for (std::byte* part : parts) madvise(part, part_bytes, MADV_REMOVE);
+}
 
 SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
                            const Deadline& deadline)
     : impl_(std::make_unique<Impl>()) {
-  // One more page for alignment, one for the departures.
-  const std::size_t part_bytes = round_up(bytes_per_rank, page_bytes) + 2 * page_bytes;
+  impl_->part_bytes = round_up(bytes_per_rank, page_bytes);
+  const std::size_t released_bytes =
+      round_up(sizeof(Released) * static_cast<std::size_t>(host.size()), page_bytes);
+  // One more page for alignment.
+  const std::size_t part_bytes = impl_->part_bytes + released_bytes + page_bytes;
   check_room(host, part_bytes, deadline);
   MPI_Info info = MPI_INFO_NULL;
   check(MPI_Info_create(&info), "MPI_Info_create");
@@ -75,30 +98,25 @@ SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
   }
   // The system gives zeroed pages; the first to write to them should be their owner.
   if (!host.impl()->leaves_untouched) std::memset(part(host.rank()), 0, part_bytes - page_bytes);
-  impl_->host = host.impl();
-  impl_->ranks = static_cast<std::uint32_t>(host.size());
-  impl_->departures = reinterpret_cast<Departures*>(part(0) + round_up(bytes_per_rank, page_bytes));
-  host.barrier(deadline, "allocating the window");
+  impl_->rank = host.rank();
+  impl_->world_ranks = host.impl()->world_ranks;
+  impl_->parts = parts_;
+  impl_->released = reinterpret_cast<Released*>(part(0) + impl_->part_bytes);
+  impl_->number = number_window(host, deadline);  // all have come
 }
 
 SharedWindow::~SharedWindow() {
-  const bool some_will_not_come = !ended_among(impl_->host->world_ranks).empty();
-  if (impl_->host->given_up || some_will_not_come) {
-    impl_->departures->fetch_or(abandoned);
-    return;
-  }
-  const Deadline deadline(Seconds(10));
-  std::uint32_t seen = impl_->departures->fetch_add(1) + 1;
-  while (seen != impl_->ranks) {
-    if ((seen & abandoned) != 0) return;
-    if (deadline.expired() && impl_->departures->compare_exchange_strong(seen, seen | abandoned))
-      return;
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-    seen = impl_->departures->load();
-  }
+  impl_->released[impl_->rank].store(1);
+  impl_->give_back_pages();
+  const std::shared_ptr<Impl> window = std::move(impl_);
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized == 0) MPI_Win_free(&impl_->window);
+  if (finalized == 0 && window->parts.size() == 1) {
+    MPI_Win_free(&window->window);
+    return;
+  }
+  retire({window->number, window->world_ranks, [window] { window->give_back_pages(); },
+          [window] { MPI_Win_free(&window->window); }});
 }
 
 }  // namespace fast::mpi

@@ -20,7 +20,7 @@ class GroupImpl;
 struct Region {
   std::vector<std::byte*> parts;  ///< by rank; zeroed; aligned to a page
   std::size_t part_bytes = 0;
-  /// Owns the memory. Its release blocks at most for a few seconds.
+  /// Owns the memory. Its release does not block. See mpi::SharedWindow.
   std::shared_ptr<void> owner;
 };
 

@@ -54,8 +54,8 @@ class SharedWindow {
   SharedWindow(const Communicator& host, std::size_t bytes_per_rank, const Deadline& deadline);
   SharedWindow(const SharedWindow&) = delete;
   SharedWindow& operator=(const SharedWindow&) = delete;
-  /// Frees the window once all ranks have come; after a few seconds without them it is left to the
-  /// system.
+  /// Does not block. The last rank of those that live returns the memory to the system. The window
+  /// itself is freed when its ranks meet to allocate the next one.
   ~SharedWindow();
 
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
