@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fast/core/error.hpp>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "mpi/farewell.hpp"
@@ -80,51 +81,56 @@ Communicator Communicator::split(int color, const Deadline& deadline) const {
 
 namespace {
 
-constexpr Seconds between_looks{0.1};
 /// What ranks that have left have sent before arrives within this time.
 constexpr Seconds grace_after_leaving{2};
 
 /// False after the deadline, or if a rank of the communicator has ended or leaves MPI.
 bool wait_for_all(Request& request, const Deadline& deadline, const Communicator::Impl& ranks) {
-  while (!request.wait(Deadline(between_looks), ranks.world_ranks)) {
-    if (deadline.expired() || !ended_among(ranks.world_ranks).empty()) return false;
-    if (!left_among(ranks.world_ranks).empty())
-      return request.wait(Deadline(grace_after_leaving), ranks.world_ranks);
+  std::optional<Deadline> grace;
+  return request.wait(deadline, ranks.world_ranks, [&] {
+    if (!grace && !left_among(ranks.world_ranks).empty()) grace.emplace(grace_after_leaving);
+    return grace && grace->expired();
+  });
+}
+
+/// Places of ranks that do not take part.
+struct Missing {
+  std::set<int> all, causes;  ///< causes: those that did not fail because of others
+  bool reported = false;      ///< one of them has reported why
+};
+
+Missing missing(const Communicator::Impl& ranks) {
+  Missing found;
+  for (const Farewell& one : left_among(ranks.world_ranks)) {
+    found.all.insert(one.place);
+    if (!one.silent) found.causes.insert(one.place);
+    found.reported = found.reported || one.reported;
   }
-  return true;
-}
-
-/// The places of ranks that do not take part.
-std::set<int> missing(const Communicator::Impl& ranks) {
-  std::set<int> places;
-  for (const Farewell& one : left_among(ranks.world_ranks)) places.insert(one.place);
-  for (const int place : ended_among(ranks.world_ranks)) places.insert(place);
-  return places;
-}
-
-bool have_reported(const Communicator::Impl& ranks) {
-  const std::vector<Farewell> left = left_among(ranks.world_ranks);
-  return std::any_of(left.begin(), left.end(), [](const Farewell& one) { return one.failed; });
+  for (const int place : ended_among(ranks.world_ranks)) {
+    if (found.all.insert(place).second) found.causes.insert(place);
+  }
+  return found;
 }
 
 /// If ranks have ended without an error, the first of the others reports them.
 [[noreturn]] void fail_without_others(std::string_view purpose, const Communicator::Impl& ranks,
                                       double waited_s) {
-  const std::set<int> gone = missing(ranks);
-  if (gone.empty()) {
+  const Missing gone = missing(ranks);
+  if (gone.all.empty()) {
     fail(ErrorKind::deadline,
          "{}: rank {} of {} waited {:.1f} s for the other ranks; look for one that hangs or has "
          "ended",
          purpose, ranks.rank, ranks.size, waited_s);
   }
   int first = 0;
-  while (gone.contains(first)) ++first;
-  const bool reports = ranks.rank == first && !have_reported(ranks);
+  while (gone.all.contains(first)) ++first;
+  const bool reports = ranks.rank == first && !gone.reported;
+  if (!reports) leave_the_report_to_others();
   fail(
       reports ? ErrorKind::deadline : ErrorKind::peer_failed,
       "{}: rank{} {} of {} ended before this; all ranks are required: look for an early end of the "
       "program there",
-      purpose, gone.size() == 1 ? "" : "s", fmt::join(gone, ", "), ranks.size);
+      purpose, gone.causes.size() == 1 ? "" : "s", fmt::join(gone.causes, ", "), ranks.size);
 }
 
 /// Buffers of a collective call. They stay allocated if MPI may still write to them after the

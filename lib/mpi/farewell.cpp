@@ -13,14 +13,15 @@
 namespace fast::mpi {
 namespace {
 
-constexpr int well_tag = 1, failed_tag = 2;
-constexpr Seconds patience{3}, a_moment{0.02}, after_end{0.5};
+constexpr int well_tag = 1, reported_tag = 2, silent_tag = 3;
+constexpr Seconds patience{3};
 
 /// What this process has heard. MPI, too, is one for a process.
 struct Heard {
   std::mutex mutex;
   MPI_Comm comm = MPI_COMM_NULL;
-  std::map<int, bool> failed;  ///< by rank
+  std::map<int, int> tags;  ///< by rank
+  bool is_silent = false;   ///< this process
 
   void receive() {
     for (int flag = 1; comm != MPI_COMM_NULL && flag != 0;) {
@@ -28,7 +29,7 @@ struct Heard {
       const int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, &found);
       if (code != MPI_SUCCESS || flag == 0) return;
       MPI_Recv(nullptr, 0, MPI_BYTE, found.MPI_SOURCE, found.MPI_TAG, comm, MPI_STATUS_IGNORE);
-      failed[found.MPI_SOURCE] = found.MPI_TAG == failed_tag;
+      tags[found.MPI_SOURCE] = found.MPI_TAG;
     }
   }
 };
@@ -36,6 +37,12 @@ struct Heard {
 Heard& heard() {
   static Heard all;
   return all;
+}
+
+int farewell_of(bool failed) {
+  const std::scoped_lock lock(heard().mutex);
+  if (!failed) return well_tag;
+  return heard().is_silent ? silent_tag : reported_tag;
 }
 
 Request begin_barrier(const Communicator& ranks) {
@@ -58,12 +65,10 @@ std::vector<Request> tell_all(const Communicator& ranks, int tag) {
 /// False after the deadline, or when the launcher reports an end. Ranks that tell that they leave
 /// are heard meanwhile: they wait for that.
 bool wait_and_hear(Request& request, const Deadline& deadline, const std::vector<int>& all) {
-  while (!request.wait(Deadline(a_moment))) {
+  return request.wait(deadline, all, [] {
     left_among({});
-    if (deadline.expired()) return false;
-    if (!ended_among(all).empty()) return request.wait(Deadline(after_end), all);
-  }
-  return true;
+    return false;
+  });
 }
 
 }  // namespace
@@ -71,7 +76,12 @@ bool wait_and_hear(Request& request, const Deadline& deadline, const std::vector
 void hear_farewells(const Communicator* leaving) {
   const std::scoped_lock lock(heard().mutex);
   heard().comm = leaving == nullptr ? MPI_COMM_NULL : leaving->impl()->comm;
-  heard().failed.clear();
+  heard().tags.clear();
+}
+
+void leave_the_report_to_others() {
+  const std::scoped_lock lock(heard().mutex);
+  heard().is_silent = true;
 }
 
 std::vector<Farewell> left_among(const std::vector<int>& ranks) {
@@ -79,8 +89,10 @@ std::vector<Farewell> left_among(const std::vector<int>& ranks) {
   heard().receive();
   std::vector<Farewell> found;
   for (std::size_t place = 0; place < ranks.size(); ++place) {
-    const auto one = heard().failed.find(ranks[place]);
-    if (one != heard().failed.end()) found.push_back({static_cast<int>(place), one->second});
+    const auto one = heard().tags.find(ranks[place]);
+    if (one != heard().tags.end())
+      found.push_back(
+          {static_cast<int>(place), one->second == reported_tag, one->second == silent_tag});
   }
   return found;
 }
@@ -91,7 +103,7 @@ bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool f
   std::vector<Request> sent;
   if (failed || !wait_and_hear(arrival, Deadline(patience), all)) {
     if (!ended_among(all).empty()) return false;
-    sent = tell_all(leaving, failed ? failed_tag : well_tag);
+    sent = tell_all(leaving, farewell_of(failed));
     if (!wait_and_hear(arrival, deadline, all)) return false;
   }
   const bool are_heard = std::all_of(

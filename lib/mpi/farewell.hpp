@@ -18,9 +18,13 @@ void hear_farewells(const Communicator* leaving);
 bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool failed);
 
 struct Farewell {
-  int place = 0;        ///< in the list that was given
-  bool failed = false;  ///< it has reported why
+  int place = 0;          ///< in the list that was given
+  bool reported = false;  ///< it has failed and has reported why
+  bool silent = false;    ///< it has failed because of others
 };
+/// This rank fails because of others, and does not report them. Its farewell says so.
+void leave_the_report_to_others();
+
 /// Which of these ranks of the world have told this rank that they leave.
 std::vector<Farewell> left_among(const std::vector<int>& ranks);
 
