@@ -148,6 +148,11 @@ void take_np_for_n(const tools::Command& command, int argc, char** argv) {
 }
 
 std::string contradiction(const Options& options) {
+  constexpr int most_ranks = 1'000'000;
+  if (options.ranks > most_ranks || options.spares > most_ranks) {
+    return fmt::format("{} ranks and {} spares; start at most {} of each", options.ranks,
+                       options.spares, most_ranks);
+  }
   if (options.grow_at.size() > static_cast<std::size_t>(options.spares)) {
     return fmt::format("--grow-at is given {} times, --spares is {}; start more spares",
                        options.grow_at.size(), options.spares);

@@ -82,7 +82,11 @@ std::int64_t TrainingLoop::steps() const {
 /// next combination, which must come before the end. From then on, epochs have rounds_of_more().
 GrowthRounds TrainingLoop::growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const {
   GrowthRounds rounds{.first = next, .every = epoch_rounds, .before = next};
-  for (int left = plan_.options.epochs - 1 - position().epoch(); left > 0; --left) {
+  std::int64_t left = plan_.options.epochs - 1 - position().epoch();
+  // As long as the rounds that are left are more than those of a combination, one is among them.
+  const std::int64_t sure = std::max<std::int64_t>(0, left - steps() / rounds_of_more() - 1);
+  rounds.before += sure * epoch_rounds;
+  for (left -= sure; left > 0; --left) {
     const std::int64_t begins = (rounds.before + steps() - 1) / steps() * steps();
     if (begins >= rounds.before + left * rounds_of_more()) break;
     rounds.before += epoch_rounds;
