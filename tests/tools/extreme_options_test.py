@@ -31,7 +31,6 @@ COMMANDS = {
     "fast-topology": [(["show", "ring", "-n", "4"], ["show"]), (["plan", "-n", "4"], ["plan"])],
     "fast-data": [(["info", "tiny.csv", "--target", "y"], ["info"]),
                   (["convert", "tiny.csv", "made.packed", "--target", "y"], ["convert"])],
-    "fast-serve": [(["m=model.safetensors", "--model", "mlp:4", "--normalize", "none", "--port", "0"], [])],
     "fastrun": [(["-n", "2", "true"], [])],
 }
 #: Without these, an option has no effect in the run.
@@ -57,9 +56,7 @@ def files_in(directory):
     (directory / "tiny.csv").write_text("\n".join(rows) + "\n")
     done = subprocess.run([programs["fast-train"], "--epochs", "1", *TRAIN, "--out", "run"], cwd=directory, capture_output=True,
                           text=True, timeout=120)
-    made = sorted((directory / "run").rglob("*.safetensors"))
-    assert done.returncode == 0 and made, done.stderr
-    (directory / "model.safetensors").write_bytes(made[0].read_bytes())
+    assert done.returncode == 0, done.stderr
 
 
 def limit_memory():
