@@ -220,6 +220,83 @@ double squared_distance_f64(const double* a, const double* b, std::size_t count)
   return total;
 }
 
+/// Values as vectors of doubles.
+template <class D>
+HWY_INLINE hn::Vec<D> load_doubles(D d, const float* from) {
+  const hn::Rebind<float, D> half;
+  return hn::PromoteTo(d, hn::LoadU(half, from));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_doubles(D d, const double* from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE void store_doubles([[maybe_unused]] D d, hn::Vec<D> x, float* to) {
+  const hn::Rebind<float, D> half;
+  hn::StoreU(hn::DemoteTo(half, x), half, to);
+}
+template <class D>
+HWY_INLINE void store_doubles(D d, hn::Vec<D> x, double* to) {
+  hn::StoreU(x, d, to);
+}
+
+template <class T>
+HWY_INLINE void add_any(double* HWY_RESTRICT sums, const T* HWY_RESTRICT values,
+                        std::size_t count) {
+  for_elements<double>(0, count, [&](auto d, std::size_t e) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + e), load_doubles(d, values + e)), d, sums + e);
+  });
+}
+
+/// Two accumulators: one would wait for its own additions.
+template <class T>
+HWY_INLINE double add_differences_any(double* HWY_RESTRICT sums, const T* values, const T* origin,
+                                      std::size_t count) {
+  const hn::ScalableTag<double> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto difference_at = [&](std::size_t e) HWY_ATTR {
+    const auto difference = hn::Sub(load_doubles(d, values + e), load_doubles(d, origin + e));
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + e), difference), d, sums + e);
+    return difference;
+  };
+  auto even = hn::Zero(d), odd = hn::Zero(d);
+  std::size_t e = 0;
+  for (; e + 2 * lanes <= count; e += 2 * lanes) {
+    const auto first = difference_at(e);
+    const auto second = difference_at(e + lanes);
+    even = hn::MulAdd(first, first, even);
+    odd = hn::MulAdd(second, second, odd);
+  }
+  double total = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+  for (; e < count; ++e) {
+    const double difference = static_cast<double>(values[e]) - static_cast<double>(origin[e]);
+    sums[e] += difference;
+    total += difference * difference;
+  }
+  return total;
+}
+
+template <class T>
+HWY_INLINE void divide_any(T* HWY_RESTRICT out, const double* HWY_RESTRICT sums, double divisor,
+                           std::size_t count) {
+  for_elements<double>(0, count, [&](auto d, std::size_t e) HWY_ATTR {
+    store_doubles(d, hn::Div(hn::LoadU(d, sums + e), hn::Set(d, divisor)), out + e);
+  });
+}
+
+double sum_of_squares_f64(const double* values, std::size_t count) {
+  const hn::ScalableTag<double> d;
+  auto sum = hn::Zero(d);
+  std::size_t e = 0;
+  for (; e + hn::Lanes(d) <= count; e += hn::Lanes(d)) {
+    const auto x = hn::LoadU(d, values + e);
+    sum = hn::MulAdd(x, x, sum);
+  }
+  double total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; e < count; ++e) total += values[e] * values[e];
+  return total;
+}
+
 /// x - x is 0 for finite x and NaN otherwise; a NaN sum betrays any.
 template <class T>
 bool all_finite_any(const T* values, std::size_t count) {
@@ -263,6 +340,16 @@ void average_bf16(float* c, BFloat16* next, const BFloat16* x, const BFloat16* c
                   const float* w, std::size_t degree, std::size_t n) {
   average_any(c, next, x, v, w, degree, n);
 }
+void add_f32(double* s, const float* v, std::size_t n) { add_any(s, v, n); }
+void add_f64(double* s, const double* v, std::size_t n) { add_any(s, v, n); }
+double add_differences_f32(double* s, const float* v, const float* o, std::size_t n) {
+  return add_differences_any(s, v, o, n);
+}
+double add_differences_f64(double* s, const double* v, const double* o, std::size_t n) {
+  return add_differences_any(s, v, o, n);
+}
+void divide_f32(float* o, const double* s, double by, std::size_t n) { divide_any(o, s, by, n); }
+void divide_f64(double* o, const double* s, double by, std::size_t n) { divide_any(o, s, by, n); }
 bool all_finite_f32(const float* v, std::size_t n) { return all_finite_any(v, n); }
 bool all_finite_f64(const double* v, std::size_t n) { return all_finite_any(v, n); }
 
@@ -283,6 +370,13 @@ HWY_EXPORT(average_bf16);
 HWY_EXPORT(stream_copy_bytes);
 HWY_EXPORT(squared_distance_f32);
 HWY_EXPORT(squared_distance_f64);
+HWY_EXPORT(add_f32);
+HWY_EXPORT(add_f64);
+HWY_EXPORT(add_differences_f32);
+HWY_EXPORT(add_differences_f64);
+HWY_EXPORT(divide_f32);
+HWY_EXPORT(divide_f64);
+HWY_EXPORT(sum_of_squares_f64);
 HWY_EXPORT(all_finite_f32);
 HWY_EXPORT(all_finite_f64);
 
@@ -332,6 +426,28 @@ double squared_distance(const float* a, const float* b, std::size_t count) {
 }
 double squared_distance(const double* a, const double* b, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(squared_distance_f64)(a, b, count);
+}
+void add(double* sums, const float* values, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(add_f32)(sums, values, count);
+}
+void add(double* sums, const double* values, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(add_f64)(sums, values, count);
+}
+double add_differences(double* sums, const float* values, const float* origin, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(add_differences_f32)(sums, values, origin, count);
+}
+double add_differences(double* sums, const double* values, const double* origin,
+                       std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(add_differences_f64)(sums, values, origin, count);
+}
+void divide(float* out, const double* sums, double divisor, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(divide_f32)(out, sums, divisor, count);
+}
+void divide(double* out, const double* sums, double divisor, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(divide_f64)(out, sums, divisor, count);
+}
+double sum_of_squares(const double* values, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares_f64)(values, count);
 }
 bool all_finite(const float* values, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(all_finite_f32)(values, count);

@@ -161,3 +161,38 @@ TEMPLATE_TEST_CASE("distances accumulate in double, finiteness sees every elemen
     }
   }
 }
+
+TEMPLATE_TEST_CASE("sums over replicas are those of doubles, and round once", "", float, double) {
+  Rng rng(17);
+  for (const std::size_t count : {1, 2, 3, 7, 8, 31, 64, 1001}) {
+    const auto first = random_vector<TestType>(rng, count + 1);
+    const auto second = random_vector<TestType>(rng, count + 1);
+    std::vector<double> sums(count), differences(count);
+    mixing::add(sums.data(), first.data() + 1, count);
+    mixing::add(sums.data(), second.data() + 1, count);
+    const double squares =
+        mixing::add_differences(differences.data(), second.data() + 1, first.data() + 1, count);
+    std::vector<TestType> third(count + 1);
+    mixing::divide(third.data() + 1, sums.data(), 3, count);
+    double expected_squares = 0;
+    for (std::size_t e = 0; e < count; ++e) {
+      const double a = first[e + 1], b = second[e + 1];
+      REQUIRE(sums[e] == a + b);
+      REQUIRE(differences[e] == b - a);
+      REQUIRE(third[e + 1] == static_cast<TestType>((a + b) / 3));
+      expected_squares += (b - a) * (b - a);
+    }
+    CHECK(squares == Approx(expected_squares).epsilon(1e-13));
+    CHECK(mixing::sum_of_squares(differences.data(), count) ==
+          Approx(expected_squares).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("what is not finite stays so in sums over replicas") {
+  const std::vector<float> values{1, HUGE_VALF, std::nanf("")}, origin{1, 1, 1};
+  std::vector<double> sums(3);
+  CHECK(std::isnan(mixing::add_differences(sums.data(), values.data(), origin.data(), 3)));
+  CHECK(sums[0] == 0);
+  CHECK(std::isinf(sums[1]));
+  CHECK(std::isnan(sums[2]));
+}

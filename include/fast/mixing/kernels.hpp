@@ -47,6 +47,17 @@ void stream_fence() noexcept;
 double squared_distance(const float* a, const float* b, std::size_t count);
 double squared_distance(const double* a, const double* b, std::size_t count);
 
+/// Sums of replicas in double, for mean models: sums[e] += values[e].
+void add(double* sums, const float* values, std::size_t count);
+void add(double* sums, const double* values, std::size_t count);
+/// sums[e] += values[e] - origin[e], in double. Returns the sum of squares of these differences.
+double add_differences(double* sums, const float* values, const float* origin, std::size_t count);
+double add_differences(double* sums, const double* values, const double* origin, std::size_t count);
+/// out[e] = sums[e] / divisor, rounded once.
+void divide(float* out, const double* sums, double divisor, std::size_t count);
+void divide(double* out, const double* sums, double divisor, std::size_t count);
+double sum_of_squares(const double* values, std::size_t count);
+
 /// True when every value is finite.
 bool all_finite(const float* values, std::size_t count);
 bool all_finite(const double* values, std::size_t count);
