@@ -41,6 +41,46 @@ enum class Snapshot {
   weights,  ///< the weights beside the message
 };
 
+/// Which bytes snapshot() copies.
+struct Piece {
+  std::size_t offset = 0;      ///< in the weights; from there on as many bytes as the room has
+  std::uint64_t sequence = 0;  ///< of that publication alone; 0: the newest, whose number is set
+};
+
+/// What a worker shows of a reduction over the final weights.
+struct Reduced {
+  enum class Stage : std::uint32_t {
+    none,
+    part,   ///< the worker's own part of the mean is in its memory
+    known,  ///< it also knows the figures of all parts
+    whole,  ///< the whole mean is in its memory
+  };
+  struct Figures {
+    double mean_square = 0;    ///< Σ_e mean_i (x_ie - x̄_e)², over parameters
+    std::int64_t workers = 0;  ///< whose weights could be read
+  };
+  Stage stage = Stage::none;
+  Figures part, all;
+};
+
+/// Results that workers leave in their memory for each other after their last publication. Like
+/// those of Peers, no call is collective, and calls about workers of other hosts may block.
+class Results {
+ public:
+  virtual ~Results() = default;
+  /// This worker's memory for a result, of the weights' size, or of vector 0 if no weights are
+  /// beside the message. After the last publication, when this worker's exchange is not used any
+  /// more.
+  virtual std::span<std::byte> room() = 0;
+  /// Gives the system the memory of all publications but the last one. At the same time.
+  virtual void trim() = 0;
+  /// Shows that, and what is in room() so far.
+  virtual void show(const Reduced& reduced) = 0;
+  virtual Reduced shown(int worker) const = 0;
+  /// Copies bytes of another worker's room. False if they could not be read.
+  virtual bool read(int worker, std::size_t offset, std::span<std::byte> to) const = 0;
+};
+
 /// No call is collective. Only peer() and snapshot() may block, for workers of other hosts.
 class Peers {
  public:
@@ -64,8 +104,16 @@ class Peers {
   virtual bool announce(WorkerStatus status) = 0;
 
   /// Copies the weights of another worker's newest publication: those beside the message, or else
-  /// vector 0. `room` has space for the longer of the two.
-  virtual Snapshot snapshot(int worker, std::span<std::byte> room) const = 0;
+  /// vector 0. No more than what fits into `room`. None, if `piece` names a publication that
+  /// another one has replaced.
+  virtual Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const = 0;
+  Snapshot snapshot(int worker, std::span<std::byte> room) const {
+    Piece all;
+    return snapshot(worker, room, all);
+  }
+
+  /// Null: there are none.
+  virtual Results* results() { return nullptr; }
 };
 
 }  // namespace fast

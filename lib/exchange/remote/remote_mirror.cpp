@@ -135,11 +135,23 @@ bool RemoteMirror::look(int worker, const Deadline& deadline) {
   return tasks_.run(std::make_shared<RemoteLook>(*edges_.board, *ways_.window, worker), deadline);
 }
 
-Snapshot RemoteMirror::snapshot(int worker, std::span<std::byte> room, const Deadline& deadline) {
-  const auto task = std::make_shared<SnapshotRead>(edges_, *ways_.window, worker);
+Snapshot RemoteMirror::snapshot(int worker, std::span<std::byte> room, Piece& piece,
+                                const Deadline& deadline) {
+  const auto task =
+      std::make_shared<SnapshotRead>(edges_, *ways_.window, worker, piece, room.size());
   if (!tasks_.run(task, deadline) || task->result() == Snapshot::none) return Snapshot::none;
   std::copy(task->bytes().begin(), task->bytes().end(), room.begin());
+  piece.sequence = task->sequence();
   return task->result();
+}
+
+bool RemoteMirror::read_result(int worker, std::size_t offset, std::span<std::byte> to,
+                               const Deadline& deadline) {
+  const auto task = std::make_shared<SnapshotRead>(edges_, *ways_.window, worker, Piece{offset, 0},
+                                                   to.size(), SnapshotRead::Of::result);
+  if (!tasks_.run(task, deadline) || task->bytes().size() != to.size()) return false;
+  std::copy(task->bytes().begin(), task->bytes().end(), to.begin());
+  return task->result() != Snapshot::none;
 }
 
 }  // namespace fast::exchange

@@ -23,7 +23,10 @@ class RemoteMirror : public RemoteAccess {
 
   bool is_remote(int worker) const override { return ways_.path(worker) != RemotePath::none; }
   bool look(int worker, const Deadline& deadline) override;
-  Snapshot snapshot(int worker, std::span<std::byte> room, const Deadline& deadline) override;
+  Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece,
+                    const Deadline& deadline) override;
+  bool read_result(int worker, std::size_t offset, std::span<std::byte> to,
+                   const Deadline& deadline) override;
 
  private:
   // The background thread.

@@ -55,7 +55,7 @@ class SeatedExchange final : public Exchange {
   std::shared_ptr<SeatKeeper> keeper_;
 };
 
-class SeatedPeers final : public Peers {
+class SeatedPeers final : public Peers, public Results {
  public:
   SeatedPeers(std::shared_ptr<Peers> ranks, std::shared_ptr<SeatKeeper> keeper)
       : ranks_(std::move(ranks)), keeper_(std::move(keeper)) {}
@@ -74,8 +74,17 @@ class SeatedPeers final : public Peers {
     if (status != WorkerStatus::running) keeper_->note_status(status);
     return ranks_->announce(status);
   }
-  Snapshot snapshot(int worker, std::span<std::byte> room) const override {
-    return ranks_->snapshot(rank_on(worker), room);
+  Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const override {
+    return ranks_->snapshot(rank_on(worker), room, piece);
+  }
+
+  Results* results() override { return this; }
+  std::span<std::byte> room() override { return ranks_->results()->room(); }
+  void trim() override { ranks_->results()->trim(); }
+  void show(const Reduced& reduced) override { ranks_->results()->show(reduced); }
+  Reduced shown(int worker) const override { return ranks_->results()->shown(rank_on(worker)); }
+  bool read(int worker, std::size_t offset, std::span<std::byte> to) const override {
+    return ranks_->results()->read(rank_on(worker), offset, to);
   }
 
  private:

@@ -1,8 +1,12 @@
 #include "exchange/shared/slot_peers.hpp"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "exchange/shared/seqlock.hpp"
+#include "mpi/transport.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -10,6 +14,17 @@ constexpr Seconds heartbeat_period{1 / beats_per_second};
 constexpr int snapshot_attempts = 100;
 constexpr Seconds remote_look{1}, repeated_look{0.05};
 constexpr Seconds remote_snapshot{600};  // while parts arrive
+
+/// Whole pages: of shared memory, or else of this process.
+void give_back(std::span<std::byte> memory) {
+  const auto begin = reinterpret_cast<std::size_t>(memory.data());
+  const std::size_t first = round_up(begin, page_bytes);
+  const std::size_t end = (begin + memory.size()) / page_bytes * page_bytes;
+  if (end <= first) return;
+  void* pages = memory.data() + (first - begin);
+  if (madvise(pages, end - first, MADV_REMOVE) != 0) madvise(pages, end - first, MADV_DONTNEED);
+}
+
 }  // namespace
 
 SlotPeers::SlotPeers(std::shared_ptr<Heartbeat> heartbeat, std::shared_ptr<RemoteAccess> remote)
@@ -77,33 +92,90 @@ bool SlotPeers::look(int worker) const {
 }
 
 /// A suspect must answer a look first: one that is gone would hold the caller for long.
-Snapshot SlotPeers::remote_snapshot_of(int worker, std::span<std::byte> room) const {
+bool SlotPeers::may_answer(int worker) const {
   const bool has_finished = state_of(board_->header(worker)).status == WorkerStatus::finished;
-  if (!has_finished && is_suspect(worker) && !look(worker)) return Snapshot::none;
-  return remote_->snapshot(worker, room, Deadline(remote_snapshot));
+  return has_finished || !is_suspect(worker) || look(worker);
 }
 
-Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room) const {
-  if (is_remote(worker)) return remote_snapshot_of(worker, room);
-  const auto& sequence = board_->header(worker).publication.sequence;
+Snapshot SlotPeers::remote_snapshot_of(int worker, std::span<std::byte> room, Piece& piece) const {
+  if (!may_answer(worker)) return Snapshot::none;
+  return remote_->snapshot(worker, room, piece, Deadline(remote_snapshot));
+}
+
+Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room, Piece& piece) const {
+  if (is_remote(worker)) return remote_snapshot_of(worker, room, piece);
+  const auto& publication = board_->header(worker).publication;
   for (int attempt = 0; attempt < snapshot_attempts; ++attempt) {
-    const std::uint64_t newest = sequence.load(std::memory_order_acquire);
-    if (newest == 0) return Snapshot::none;
-    const auto& round = board_->round(worker, newest);
+    const std::uint64_t newest = publication.sequence.load(std::memory_order_acquire);
+    const std::uint64_t sequence = piece.sequence == 0 ? newest : piece.sequence;
+    if (newest == 0 || newest > sequence + 1) return Snapshot::none;
+    const auto& round = board_->round(worker, sequence);
     const std::int64_t of_round = round.load(std::memory_order_acquire);
-    const bool weights = board_->has_weights(worker, newest).load(std::memory_order_relaxed) != 0;
-    const auto slot = board_->payload(worker, newest);
-    const std::size_t bytes =
-        weights ? board_->shape().weights_bytes : board_->shape().vector_bytes;
-    const std::byte* from =
-        read_optimistically(weights ? slot.weights : slot.vector(0), room.data(), bytes);
+    const bool weights = board_->has_weights(worker, sequence).load(std::memory_order_relaxed) != 0;
+    const auto slot = board_->payload(worker, sequence);
+    const std::size_t all = weights ? board_->shape().weights_bytes : board_->shape().vector_bytes;
+    const std::size_t bytes = std::min(room.size(), all - std::min(all, piece.offset));
+    const std::byte* begin = (weights ? slot.weights : slot.vector(0)) + piece.offset;
+    const std::byte* from = read_optimistically(begin, room.data(), bytes);
     if (from != room.data()) std::memcpy(room.data(), from, bytes);
-    if (still_holds_unwaited(board_->header(worker).publication, newest, of_round)) {
+    if (still_holds_unwaited(publication, sequence, of_round)) {
+      piece.sequence = sequence;
       return weights ? Snapshot::weights : Snapshot::message;
     }
     std::this_thread::yield();
   }
   return Snapshot::none;
+}
+
+/// In the slot of the next publication, which there will not be.
+std::span<std::byte> SlotPeers::room() {
+  const std::uint64_t next = state_of(board_->header(rank_)).sequence + 1;
+  begin_writing(board_->round(rank_, next));
+  const MutablePayload slot = board_->payload(rank_, next);
+  if (slot.weights != nullptr) return {slot.weights, board_->shape().weights_bytes};
+  return {slot.vector(0), board_->shape().vector_bytes};
+}
+
+/// A network adapter that reads this memory would go on to read the pages that are given back.
+void SlotPeers::trim() {
+  if (remote_ && mpi::has_rdma()) return;
+  const std::uint64_t newest = state_of(board_->header(rank_)).sequence;
+  for (std::uint64_t next = newest + 1; next < newest + slot_count; ++next) {
+    begin_writing(board_->round(rank_, next));
+    give_back({board_->slot(rank_, next), board_->layout().slot_bytes()});
+  }
+}
+
+void SlotPeers::show(const Reduced& reduced) {
+  WorkerHeader& header = board_->header(rank_);
+  store_reduced(header, reduced);
+  header.note_progress();
+  header.notify();
+}
+
+/// The words of one look at another host need not be of one moment: those of the second look are
+/// at least as new as the stage of the first one.
+Reduced SlotPeers::shown(int worker) const {
+  const WorkerHeader& header = board_->header(worker);
+  if (!is_remote(worker)) return reduced_of(header);
+  look(worker);
+  const Reduced::Stage stage = reduced_of(header).stage;
+  if (stage == Reduced::Stage::none || !look(worker)) return {};
+  Reduced reduced = reduced_of(header);
+  reduced.stage = stage;
+  return reduced;
+}
+
+bool SlotPeers::read(int worker, std::size_t offset, std::span<std::byte> to) const {
+  if (is_remote(worker)) {
+    return may_answer(worker) &&
+           remote_->read_result(worker, offset, to, Deadline(remote_snapshot));
+  }
+  const MutablePayload slot =
+      board_->payload(worker, state_of(board_->header(worker)).sequence + 1);
+  const std::byte* from = slot.weights != nullptr ? slot.weights : slot.vector(0);
+  std::memcpy(to.data(), from + offset, to.size());
+  return true;
 }
 
 }  // namespace fast::exchange

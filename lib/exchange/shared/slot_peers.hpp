@@ -13,7 +13,7 @@
 namespace fast::exchange {
 
 /// Announces this worker's status, runs its heartbeat on a background thread, looks at the others.
-class SlotPeers : public Peers {
+class SlotPeers : public Peers, public Results {
  public:
   /// `remote` serves workers of other hosts; null when there are none.
   explicit SlotPeers(std::shared_ptr<Heartbeat> heartbeat,
@@ -27,11 +27,20 @@ class SlotPeers : public Peers {
   Seconds suspect_after(int worker) const override;
   void note_progress() override { board_->header(rank_).note_progress(); }
   bool announce(WorkerStatus status) override;
-  Snapshot snapshot(int worker, std::span<std::byte> room) const override;
+  using Peers::snapshot;
+  Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const override;
+
+  Results* results() override { return this; }
+  std::span<std::byte> room() override;
+  void trim() override;
+  void show(const Reduced& reduced) override;
+  Reduced shown(int worker) const override;
+  bool read(int worker, std::size_t offset, std::span<std::byte> to) const override;
 
  private:
   bool look(int worker) const;
-  Snapshot remote_snapshot_of(int worker, std::span<std::byte> room) const;
+  Snapshot remote_snapshot_of(int worker, std::span<std::byte> room, Piece& piece) const;
+  bool may_answer(int worker) const;
   void work();
   bool is_remote(int worker) const { return remote_ && remote_->is_remote(worker); }
 

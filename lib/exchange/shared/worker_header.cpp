@@ -28,4 +28,23 @@ PeerState state_of(const WorkerHeader& header) {
   return state;
 }
 
+Reduced reduced_of(const WorkerHeader& header) {
+  const auto& from = header.result;
+  const auto stage = static_cast<Reduced::Stage>(from.stage.load(std::memory_order_acquire));
+  return {stage,
+          {from.part_mean_square.load(std::memory_order_relaxed),
+           from.part_workers.load(std::memory_order_relaxed)},
+          {from.mean_square.load(std::memory_order_relaxed),
+           from.workers.load(std::memory_order_relaxed)}};
+}
+
+void store_reduced(WorkerHeader& header, const Reduced& reduced) {
+  auto& to = header.result;
+  to.part_mean_square.store(reduced.part.mean_square, std::memory_order_relaxed);
+  to.part_workers.store(reduced.part.workers, std::memory_order_relaxed);
+  to.mean_square.store(reduced.all.mean_square, std::memory_order_relaxed);
+  to.workers.store(reduced.all.workers, std::memory_order_relaxed);
+  to.stage.store(static_cast<std::uint32_t>(reduced.stage), std::memory_order_release);
+}
+
 }  // namespace fast::exchange

@@ -53,6 +53,12 @@ struct WorkerHeader {
     std::atomic<std::uint64_t> bytes;        ///< of the slot, from its beginning
     std::atomic<std::uint64_t> parts;        ///< that have arrived, of all publications
   } arriving;
+  /// See Reduced.
+  struct alignas(cache_line_bytes) Result {
+    std::atomic<std::uint32_t> stage;  ///< written last
+    std::atomic<double> part_mean_square, mean_square;
+    std::atomic<std::int64_t> part_workers, workers;
+  } result;
   struct alignas(cache_line_bytes) Claim {
     std::atomic<std::uint32_t> failure_claimed;  ///< in worker 0's header, for the whole group
     std::atomic<std::uint32_t> is_cause;  ///< this worker failed before it knew of another failure
@@ -81,5 +87,7 @@ inline WorkerStatus status_of(const WorkerHeader& header) {
 
 /// What a worker's header, or its mirror, shows.
 PeerState state_of(const WorkerHeader& header);
+Reduced reduced_of(const WorkerHeader& header);
+void store_reduced(WorkerHeader& header, const Reduced& reduced);
 
 }  // namespace fast::exchange

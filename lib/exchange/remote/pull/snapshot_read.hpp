@@ -1,6 +1,7 @@
-// Copies the newest weights of a worker on another host, once.
+// Copies the newest weights of a worker on another host, or its result, or a part of either, once.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,12 @@ class SnapshotRead final : public RemoteTask {
  public:
   static constexpr int most_attempts = 100;
 
-  SnapshotRead(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker);
+  /// See Results.
+  enum class Of { weights, result };
+
+  /// At most `most_bytes` from the piece's offset on.
+  SnapshotRead(RemoteEdges& edges, const mpi::RemoteWindow& window, int worker, const Piece& piece,
+               std::size_t most_bytes, Of what = Of::weights);
 
   bool advance(bool is_followed) override;
   bool ended() const override { return state_ == State::ended; }
@@ -31,6 +37,7 @@ class SnapshotRead final : public RemoteTask {
   /// What bytes() are: the weights beside the message, vector 0 of the message, or none.
   Snapshot result() const { return result_; }
   std::span<const std::byte> bytes() const { return {room_.data(), size_bytes_}; }
+  std::uint64_t sequence() const { return target_.sequence; }
 
  private:
   enum class State { idle, looking, copying, checking, ended };
@@ -42,8 +49,11 @@ class SnapshotRead final : public RemoteTask {
   bool end_check();
   bool retry();
 
+  std::optional<PullTarget> target_in(const WorkerHeader& seen) const;
   void begin_copy(const PullTarget& target);
 
+  Piece piece_;
+  Of what_;
   const SlotLayout& layout_;
   MirrorWriter mirror_;
   HeaderRead header_;
