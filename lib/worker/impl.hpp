@@ -15,6 +15,7 @@
 #include "worker/model_reader.hpp"
 #include "worker/publisher.hpp"
 #include "worker/recovery.hpp"
+#include "worker/reduction.hpp"
 #include "worker/round.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/preparation.hpp"
@@ -65,6 +66,7 @@ struct Worker::Impl {
   worker::Growth growth;
   worker::WorkerState state;
   worker::MeanModel mean;
+  worker::Reduction reduction;
   worker::Membership membership;
   worker::Entered entered = worker::Entered::trains;
   bool rotates = false;  ///< the weights live in slots (RotatingArena)

@@ -14,6 +14,15 @@ void MeanModel::read(const std::vector<int>& workers, std::span<std::byte> packe
   warn_of_missing(static_cast<int>(workers.size()) - seen, workers.size());
 }
 
+double MeanModel::reduce(Reduction& reduction, const std::vector<int>& workers,
+                         std::span<std::byte> packed) const {
+  const Reduction::Found found = reduction.run(workers, packed);
+  if (!packed.empty()) {
+    warn_of_missing(static_cast<int>(workers.size()) - found.workers, workers.size());
+  }
+  return found.distance;
+}
+
 void MeanModel::warn_of_missing(int missing, std::size_t all) const {
   if (std::exchange(missing_, missing) == missing || missing == 0) return;
   worker_.warn(

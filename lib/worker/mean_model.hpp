@@ -6,10 +6,11 @@
 
 #include "worker/context.hpp"
 #include "worker/model_reader.hpp"
+#include "worker/reduction.hpp"
 
 namespace fast::worker {
 
-/// No call is collective. `workers` are the workers to average.
+/// No call but reduce() needs the other workers. `workers` are the workers to average.
 class MeanModel {
  public:
   MeanModel(const Context& context, const ModelReader& reader)
@@ -19,6 +20,9 @@ class MeanModel {
   void read(const std::vector<int>& workers, std::span<std::byte> packed) const;
   /// Into tensors of the model's layout, on the host or on this worker's device.
   void read(const std::vector<int>& workers, const std::vector<TensorView>& out) const;
+  /// The distance, and the mean if there is room for it; see Reduction. Warns likewise.
+  double reduce(Reduction& reduction, const std::vector<int>& workers,
+                std::span<std::byte> packed) const;
 
  private:
   void warn_of_missing(int missing, std::size_t all) const;

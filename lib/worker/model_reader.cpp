@@ -6,75 +6,30 @@
 #include <fast/core/error.hpp>
 
 namespace fast::worker {
-namespace {
-
-/// Calls visit(values, offset_elements, count) with each floating segment as T.
-template <class Visit>
-void for_elements(const ParameterLayout& layout, const std::byte* packed, const Visit& visit) {
-  std::size_t first = 0;
-  for (const Segment& segment : layout.segments()) {
-    const std::byte* at = packed + segment.offset_bytes;
-    const auto each = [&]<class T>(T) {
-      const T* values = reinterpret_cast<const T*>(at);
-      for (std::size_t e = 0; e < segment.element_count; ++e) {
-        if constexpr (std::is_floating_point_v<T>) {
-          visit(segment, first + e, e, static_cast<double>(values[e]));
-        } else {
-          visit(segment, first + e, e, static_cast<double>(to_float(values[e])));
-        }
-      }
-    };
-    switch (segment.dtype) {
-      case DType::f32:
-        each(float{});
-        break;
-      case DType::f64:
-        each(double{});
-        break;
-      case DType::bf16:
-        each(BFloat16{});
-        break;
-      default:
-        each(Float16{});
-        break;
-    }
-    first += segment.element_count;
-  }
-}
-
-void store(std::byte* packed, const Segment& segment, std::size_t e, double value) {
-  std::byte* at = packed + segment.offset_bytes + e * size_bytes(segment.dtype);
-  switch (segment.dtype) {
-    case DType::f32:
-      *reinterpret_cast<float*>(at) = static_cast<float>(value);
-      break;
-    case DType::f64:
-      *reinterpret_cast<double*>(at) = value;
-      break;
-    case DType::bf16:
-      *reinterpret_cast<BFloat16*>(at) = to_bfloat16(static_cast<float>(value));
-      break;
-    default:
-      *reinterpret_cast<Float16*>(at) = to_float16(static_cast<float>(value));
-      break;
-  }
-}
-
-std::size_t element_count(const ParameterLayout& layout) {
-  std::size_t count = 0;
-  for (const Segment& segment : layout.segments()) count += segment.element_count;
-  return count;
-}
-
-}  // namespace
 
 ModelReader::ModelReader(Exchange& exchange, std::shared_ptr<const Peers> peers,
-                         const combine::Mixer& mixer, const PayloadShape& shape)
-    : exchange_(&exchange), peers_(std::move(peers)), mixer_(&mixer), shape_(shape) {}
+                         const combine::Mixer& mixer, const PayloadShape& shape, int own,
+                         std::size_t block_elements)
+    : exchange_(&exchange),
+      peers_(std::move(peers)),
+      mixer_(&mixer),
+      shape_(shape),
+      own_(own),
+      block_elements_(block_elements) {}
+
+bool ModelReader::is_weights(Snapshot found) const {
+  return found == Snapshot::weights ||
+         (found == Snapshot::message && mixer_->coded().kind() == codec::Kind::identity);
+}
+
+bool ModelReader::holds_weights() const {
+  return mixer_->coded().kind() == codec::Kind::identity || shape_.weights_bytes > 0;
+}
 
 bool ModelReader::read(int worker, const AlignedBuffer& packed) const {
   exchange_->flush();
   const codec::CodedLayout& coded = mixer_->coded();
+  note_read(worker, holds_weights() ? packed.size_bytes() : coded.size_bytes());
   if (coded.kind() == codec::Kind::identity) {
     return peers_->snapshot(worker, {packed.data(), packed.size_bytes()}) != Snapshot::none;
   }
@@ -85,55 +40,96 @@ bool ModelReader::read(int worker, const AlignedBuffer& packed) const {
   return found != Snapshot::none;
 }
 
-/// Calls visit(packed) with the weights of each worker that could be read whole; returns how many.
-template <class Visit>
-int ModelReader::for_each(const std::vector<int>& workers, const Visit& visit) const {
-  const AlignedBuffer packed(mixer_->layout().size_bytes());
-  int seen = 0;
-  for (const int worker : workers) {
-    if (!read(worker, packed)) continue;
-    visit(packed.data());
-    ++seen;
+/// Nothing if weights could not be read to their end: another publication has replaced them, or
+/// their worker has died. `workers` loses those of whom nothing can be read.
+std::optional<int> ModelReader::visit_blocks(std::vector<int>& workers,
+                                             std::span<const ElementBlock> blocks,
+                                             ReplicaSums::Wanted wanted, const Visit& visit) const {
+  ReplicaSums sums(wanted);
+  std::vector<Piece> pieces(workers.size());
+  std::vector<std::byte> room;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    sums.begin(blocks.subspan(b, 1));
+    room.resize(blocks[b].size_bytes());
+    for (std::size_t w = 0; w < workers.size(); ++w) {
+      pieces[w].offset = blocks[b].offset_bytes;
+      const Snapshot found = peers_->snapshot(workers[w], room, pieces[w]);
+      note_read(workers[w], room.size());
+      if (is_weights(found)) {
+        sums.add(room.data());
+        continue;
+      }
+      if (b > 0 || found != Snapshot::none) return std::nullopt;
+      workers.erase(workers.begin() + static_cast<std::ptrdiff_t>(w));
+      pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(w--));
+    }
+    if (workers.empty()) return 0;
+    visit(blocks.subspan(b, 1), sums);
   }
+  return static_cast<int>(workers.size());
+}
+
+/// Worker by worker, with sums as long as the model.
+int ModelReader::visit_whole(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
+                             const Visit& visit) const {
+  const ParameterLayout& layout = mixer_->layout();
+  const auto all = blocks_of(layout, 0, element_count(layout), element_count(layout));
+  const AlignedBuffer packed(layout.size_bytes());
+  ReplicaSums sums(wanted);
+  sums.begin(all);
+  for (const int worker : workers) {
+    if (read(worker, packed)) sums.add(packed.data() + all.front().offset_bytes);
+  }
+  if (sums.count() > 0) visit(all, sums);
+  return sums.count();
+}
+
+namespace {
+
+int at_least_one(int seen) {
   require(seen > 0, ErrorKind::internal, "mean model: no worker's weights could be read whole");
   return seen;
 }
 
-int ModelReader::mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const {
+}  // namespace
+
+int ModelReader::visit(const std::vector<int>& workers, std::span<const ElementBlock> blocks,
+                       ReplicaSums::Wanted wanted, const Visit& visit) const {
+  exchange_->flush();
+  std::vector<int> readable = workers;
+  for (std::size_t attempt = 0; attempt <= workers.size(); ++attempt) {
+    if (const auto seen = visit_blocks(readable, blocks, wanted, visit))
+      return blocks.empty() ? *seen : at_least_one(*seen);
+  }
+  return at_least_one(0);
+}
+
+/// While workers train on, their publications may be replaced before all parts are read.
+int ModelReader::visit_all(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
+                           const Visit& visit) const {
   const ParameterLayout& layout = mixer_->layout();
-  std::vector<double> sum(element_count(layout));
-  const int seen = for_each(workers, [&](const std::byte* replica) {
-    for_elements(layout, replica, [&](const Segment&, std::size_t i, std::size_t, double value) {
-      sum[i] += value;
-    });
+  exchange_->flush();
+  if (holds_weights()) {
+    std::vector<int> readable = workers;
+    const auto blocks = blocks_of(layout, 0, element_count(layout), block_elements_);
+    if (const auto seen = visit_blocks(readable, blocks, wanted, visit)) return at_least_one(*seen);
+  }
+  return at_least_one(visit_whole(workers, wanted, visit));
+}
+
+int ModelReader::mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const {
+  return visit_all(workers, {.mean = true}, [&](auto blocks, const ReplicaSums& sums) {
+    sums.store_mean(packed.data() + blocks.front().offset_bytes);
   });
-  for_elements(layout, packed.data(),
-               [&](const Segment& segment, std::size_t i, std::size_t e, double) {
-                 store(packed.data(), segment, e, sum[i] / seen);
-               });
-  return seen;
 }
 
 double ModelReader::distance_among(const std::vector<int>& workers) const {
-  // Around the first replica r: mean ‖x_i - r‖² - ‖x̄ - r‖².
-  const ParameterLayout& layout = mixer_->layout();
-  std::vector<double> first, sum(element_count(layout));
-  double squares = 0;
-  const int seen = for_each(workers, [&](const std::byte* replica) {
-    const bool is_first = first.empty();
-    if (is_first) first.resize(sum.size());
-    for_elements(layout, replica,
-                 [&](const Segment& segment, std::size_t i, std::size_t, double value) {
-                   if (segment.role != Role::parameter) return;
-                   if (is_first) first[i] = value;
-                   const double difference = value - first[i];
-                   sum[i] += difference;
-                   squares += difference * difference;
-                 });
+  double mean_square = 0;
+  visit_all(workers, {.distance = true}, [&](auto blocks, const ReplicaSums& sums) {
+    if (blocks.front().offset_bytes == 0) mean_square = 0;  // it may begin anew
+    mean_square += sums.mean_square();
   });
-  double of_mean = 0;
-  for (const double s : sum) of_mean += (s / seen) * (s / seen);
-  return std::sqrt(std::max(squares / seen - of_mean, 0.0));  // the first argument if it is NaN
+  return std::sqrt(std::max(mean_square, 0.0));  // the first argument if it is NaN
 }
 
 }  // namespace fast::worker

@@ -28,6 +28,13 @@ std::unique_ptr<Reducer> open_reducer(const Setting& setting, const std::shared_
   return setting.group.open_reducer(size_bytes, options);
 }
 
+std::size_t block_elements(const Group& group) {
+  const std::vector<int> hosts = group.hosts();
+  const bool is_one =
+      std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts.front(); });
+  return is_one ? ModelReader::on_host : ModelReader::between_hosts;
+}
+
 /// Throws Error(argument) in a spare that was not needed.
 template <class Impl>
 Impl& needed(const std::unique_ptr<Impl>& impl) {
@@ -88,7 +95,8 @@ Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Rea
       seats(GroupImpl::of(group).seats()),
       context{setting, progress, *link.exchange, *mixer},
       publisher(context),
-      reader(*link.exchange, link.peers, *mixer, setting.shape),
+      reader(*link.exchange, link.peers, *mixer, setting.shape, group.rank(),
+             worker::block_elements(group)),
       lag(context, *link.peers, *plan),
       round(context, *plan, lag, publisher),
       recovery(context, *link.peers, *plan, reader),
@@ -96,6 +104,7 @@ Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Rea
       growth(context, wiring, *plan, seats),
       state(context, *plan),
       mean(context, reader),
+      reduction(context, link.peers, reader),
       membership(context, link.peers, seats) {
   enter(ready.offer);
 }
@@ -346,7 +355,12 @@ std::int64_t Worker::round() const {
 }
 int Worker::rank() const { return unneeded_ ? unneeded_->rank() : impl_->setting.group.rank(); }
 int Worker::size() const { return unneeded_ ? unneeded_->size() : impl_->setting.group.size(); }
-WorkerStats Worker::stats() const { return impl_ ? impl_->progress.stats : WorkerStats{}; }
+WorkerStats Worker::stats() const {
+  if (!impl_) return {};
+  WorkerStats stats = impl_->progress.stats;
+  stats.model_bytes_read = impl_->reader.bytes_read();
+  return stats;
+}
 const ParameterLayout& Worker::layout() const { return worker::needed(impl_).mixer->layout(); }
 
 void Worker::mean_model(std::span<std::byte> packed) const {
@@ -357,6 +371,13 @@ void Worker::mean_model(const std::vector<TensorView>& out) const {
 }
 double Worker::consensus_distance() const {
   return worker::needed(impl_).reader.distance_among(impl_->own_part());
+}
+double Worker::reduce_models(std::span<std::byte> packed) {
+  return worker::needed(impl_).mean.reduce(impl_->reduction, impl_->own_part(), packed);
+}
+void Worker::trim() {
+  auto* results = impl_ ? impl_->link.peers->results() : nullptr;
+  if (results != nullptr && layout().device() == Device{}) results->trim();
 }
 
 void Worker::republish() {

@@ -133,10 +133,13 @@ class FakePeers : public Peers {
     announced.push_back(status);
     return fails_first;
   }
-  Snapshot snapshot(int worker, std::span<std::byte> room) const override {
+  using Peers::snapshot;
+  Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const override {
     const auto& there = weights[static_cast<std::size_t>(worker)];
-    if (!there) return Snapshot::none;
-    std::memcpy(room.data(), there->data(), there->size() * sizeof(double));
+    if (!there || (piece.sequence != 0 && replaced)) return Snapshot::none;
+    const auto bytes = std::as_bytes(std::span(*there)).subspan(piece.offset);
+    std::memcpy(room.data(), bytes.data(), std::min(bytes.size(), room.size()));
+    piece.sequence = 1;
     return found;
   }
 
@@ -147,6 +150,7 @@ class FakePeers : public Peers {
   Seconds patience{5};                                      ///< with all workers
   std::vector<std::optional<std::vector<double>>> weights;  ///< published
   Snapshot found = Snapshot::message;                       ///< what these are
+  bool replaced = false;                                    ///< as soon as a part was read
 };
 
 /// Worker `rank` of `size` workers on a schedule, with a model of `count` doubles.

@@ -141,3 +141,36 @@ TEST_CASE("running statistics have a mean, and do not count in the distance") {
   CHECK(model.weights == Weights(3, 2));
   CHECK(model.statistics == Weights{30, 40});
 }
+
+TEST_CASE("the mean in blocks is that of whole models, and so is the distance") {
+  Reading scene;
+  for (const std::size_t worker : {0, 1, 3}) {
+    Weights values(Scene::count);
+    for (std::size_t e = 0; e < Scene::count; ++e)
+      values[e] = std::sin(static_cast<double>(10 * worker + e));
+    scene.peers->weights[worker] = values;
+  }
+  Weights whole(Scene::count);
+  scene.reader.mean_of({0, 1, 2, 3}, std::as_writable_bytes(std::span(whole)));
+  const double distance = scene.reader.distance_among({0, 1, 2, 3});
+  for (const std::size_t block : {1, 2, 3, 4}) {
+    const ModelReader reader(scene.exchange, scene.peers, scene.mixer, scene.setting.shape, 1,
+                             block);
+    for (const bool replaced : {false, true}) {  // while the parts are read
+      scene.peers->replaced = replaced;
+      Weights mean(Scene::count);
+      CHECK(reader.mean_of({0, 1, 2, 3}, std::as_writable_bytes(std::span(mean))) == 3);
+      CHECK(mean == whole);
+      CHECK(reader.distance_among({0, 1, 2, 3}) == Approx(distance).epsilon(1e-14));
+    }
+  }
+}
+
+TEST_CASE("bytes of other workers' models are counted") {
+  Reading scene;
+  for (const std::size_t worker : {0, 1, 3}) scene.publishes(worker, 1);
+  const ModelReader reader(scene.exchange, scene.peers, scene.mixer, scene.setting.shape, 1, 2);
+  Weights mean(Scene::count);
+  reader.mean_of({0, 1, 3}, std::as_writable_bytes(std::span(mean)));
+  CHECK(reader.bytes_read() == 2 * Scene::count * sizeof(double));
+}

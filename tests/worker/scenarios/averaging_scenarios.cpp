@@ -230,6 +230,50 @@ void mean_model_and_distance_are_those_of_the_replicas(const Group& group) {
   expect_near(c.worker.consensus_distance(), std::sqrt(spread), "consensus distance", 1e-12);
 }
 
+/// A model of several types, in parts that begin in the middle of tensors.
+void reduced_models_are_those_of_the_replicas(const Group& group) {
+  const int n = group.size(), r = group.rank();
+  const auto value = [](int worker, std::size_t e) {
+    return 0.25 * static_cast<double>(e % 7) + worker * worker;
+  };
+  std::vector<float> a(1501);
+  std::vector<double> b(777);
+  std::vector<BFloat16> c(333);
+  for (std::size_t e = 0; e < a.size(); ++e) a[e] = static_cast<float>(value(r, e));
+  for (std::size_t e = 0; e < b.size(); ++e) b[e] = value(r, e);
+  for (BFloat16& x : c) x = to_bfloat16(static_cast<float>(r));
+  WorkerOptions options = quick();
+  options.algorithm = algorithm::none();
+  Worker worker(group, stencil::ring(),
+                {view_of("a", std::span(a)), view_of("b", std::span(b), Role::buffer),
+                 view_of("c", std::span(c))},
+                options);
+  worker.await_finish();
+  double mean = 0, mean_square = 0;
+  for (int w = 0; w < n; ++w) mean += double(w) * w / n;
+  for (int w = 0; w < n; ++w) mean_square += (double(w) * w - mean) * (double(w) * w - mean) / n;
+  double of_c = 0;
+  for (int w = 0; w < n; ++w) of_c += (w - (n - 1) / 2.0) * (w - (n - 1) / 2.0) / n;
+  const double spread = 1501 * mean_square + 333 * of_c;
+  const std::size_t size = worker.layout().size_bytes();
+  const AlignedBuffer packed(size);
+  expect_near(worker.reduce_models({}), std::sqrt(spread), "distance alone", 1e-12);
+  expect_near(worker.reduce_models({packed.data(), size}), std::sqrt(spread), "distance", 1e-12);
+  worker.layout().scatter(packed.data());
+  for (std::size_t e = 0; e < a.size(); ++e)
+    expect_near(a[e], 0.25 * static_cast<double>(e % 7) + mean, "reduced f32", 1e-6);
+  for (std::size_t e = 0; e < b.size(); ++e)
+    expect_near(b[e], 0.25 * static_cast<double>(e % 7) + mean, "reduced f64", 1e-12);
+  const auto of_short = to_float(to_bfloat16(static_cast<float>((n - 1) / 2.0)));
+  expect(to_float(c.back()) == of_short, "reduced bf16");
+  const double others = static_cast<double>(n - 1) / n * static_cast<double>(size);
+  expect(worker.stats().model_bytes_read <= 2 * others + 4 * 64,
+         fmt::format("reads {} bytes", worker.stats().model_bytes_read));
+  const std::vector<std::string> all = group.all_gather(
+      {reinterpret_cast<const char*>(packed.data()), size}, Deadline(Seconds(30)), "comparing");
+  expect(all.front() == all.back(), "the mean is the same everywhere");
+}
+
 void scattered_tensors_and_partial_participation(const Group& group) {
   const int n = group.size();
   std::vector<float> a(5, static_cast<float>(group.rank())),

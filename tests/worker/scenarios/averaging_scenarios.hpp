@@ -15,6 +15,7 @@ void sixteen_bit_weights_average(const Group& group);
 void unbounded_staleness_reaches_consensus(const Group& group);
 void bounded_staleness_holds_its_bound(const Group& group);
 void mean_model_and_distance_are_those_of_the_replicas(const Group& group);
+void reduced_models_are_those_of_the_replicas(const Group& group);
 void scattered_tensors_and_partial_participation(const Group& group);
 void mixing_every_third_step(const Group& group);
 

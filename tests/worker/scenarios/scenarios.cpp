@@ -29,6 +29,7 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(unbounded_staleness_reaches_consensus),
       FAST_SCENARIO(bounded_staleness_holds_its_bound),
       FAST_SCENARIO(mean_model_and_distance_are_those_of_the_replicas),
+      FAST_SCENARIO(reduced_models_are_those_of_the_replicas),
       FAST_SCENARIO(different_models_are_refused_everywhere),
       FAST_SCENARIO(different_options_are_refused_everywhere),
       FAST_SCENARIO(nan_loss_stops_everybody_once),
