@@ -25,9 +25,8 @@ std::int64_t closing_rounds(const Schedule& schedule, const Spectrum& spectrum) 
   return std::min((wanted + period - 1) / period * period, std::max(period, most_closing_rounds));
 }
 
-Worker close_training(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
-                      std::vector<TensorView> parameters, std::int64_t rounds,
-                      WorkerOptions options) {
+Worker closing_worker(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
+                      std::vector<TensorView> parameters, WorkerOptions options) {
   options.algorithm = algorithm::awc();
   if (!spectrum.doubly_stochastic) {
     options.algorithm = algorithm::push_sum();
@@ -45,9 +44,22 @@ Worker close_training(const Group& group, const TopologyRule& rule, const Spectr
     return !is_floating(view.dtype) || (options.participates && !options.participates(view));
   });
   options.frozen.clear();
-  Worker worker(group, rule, std::move(parameters), std::move(options));
-  for (std::int64_t round = 0; round < rounds; ++round) worker.step([] {});
+  return {group, rule, std::move(parameters), std::move(options)};
+}
+
+std::int64_t close_training(Worker& worker, std::int64_t rounds,
+                            const std::function<bool()>& stop) {
+  std::int64_t made = 0;
+  for (; made < rounds && !(stop && stop()); ++made) worker.step([] {});
   worker.await_finish();
+  return made;
+}
+
+Worker close_training(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
+                      std::vector<TensorView> parameters, std::int64_t rounds,
+                      WorkerOptions options) {
+  Worker worker = closing_worker(group, rule, spectrum, std::move(parameters), std::move(options));
+  close_training(worker, rounds);
   return worker;
 }
 

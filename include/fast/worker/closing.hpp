@@ -6,6 +6,7 @@
 #include <fast/worker/worker.hpp>
 
 #include <cstdint>
+#include <functional>
 
 namespace fast {
 
@@ -15,12 +16,20 @@ namespace fast {
 std::int64_t closing_rounds(const Schedule& schedule, const Spectrum& spectrum);
 inline constexpr std::int64_t most_closing_rounds = 100;
 
-/// Collective, to be called when all workers have finished training and their Worker is gone:
+/// Collective, when all workers have finished training. Makes the Worker of closing rounds, which
 /// averages `parameters` in place, synchronously, whatever staleness and algorithm they were
 /// trained with; by push-sum where the weights do not keep the mean, as `spectrum`, that of the
-/// rule's schedule with those weights, has it. Of `options` weights,
-/// deadlines, participates, log and must_agree count. Returns the Worker that did it, finished: its
-/// mean_model() is exact.
+/// rule's schedule with those weights, has it. Of `options` weights, deadlines, participates, log
+/// and must_agree count.
+Worker closing_worker(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
+                      std::vector<TensorView> parameters, WorkerOptions options = {});
+
+/// Closing rounds of such a Worker, and its end: then its mean_model() is exact. Ends before its
+/// next round when stop() is true; the others go on without it. Returns how many rounds it made.
+std::int64_t close_training(Worker& worker, std::int64_t rounds,
+                            const std::function<bool()>& stop = {});
+
+/// Both. Returns the Worker.
 Worker close_training(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
                       std::vector<TensorView> parameters, std::int64_t rounds,
                       WorkerOptions options = {});

@@ -128,6 +128,11 @@ std::int64_t RunControl::round_of(Request what) const {
   return agreement_.round_of(what);
 }
 
+bool RunControl::stop_is_wanted() const {
+  const std::lock_guard lock(mutex_);
+  return agreement_.records().newest_wanted(Request::stop) > 0;
+}
+
 bool RunControl::stop_is_settled() const {
   const std::lock_guard lock(mutex_);
   return agreement_.records().newest_settled(Request::stop).number > 0;

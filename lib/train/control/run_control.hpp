@@ -41,6 +41,8 @@ class RunControl {
   bool save_is_due(std::int64_t rounds) const;
   void saved();
   std::int64_t round_of(Request what) const;
+  /// Some worker was asked to stop, before the end of training or after it.
+  bool stop_is_wanted() const;
   /// The workers have agreed in which round all stop.
   bool stop_is_settled() const;
   void end(Stage stage, std::int64_t rounds);

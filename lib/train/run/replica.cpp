@@ -1,6 +1,7 @@
 #include "train/run/replica.hpp"
 
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <fast/worker/closing.hpp>
 #include <set>
 #include <utility>
@@ -116,13 +117,26 @@ void Replica::take_back_trained() {
   if (trained_.size_bytes() > 0) adopt(trained_);
 }
 
-void Replica::close(std::int64_t rounds) {
-  const Spectrum& spectrum = plan_.overview.spectrum;
-  WorkerOptions options = worker_options(plan_.options);
-  options.observer.reset();  // its rounds are those of training
+/// Until the second Worker is there, the others may need this one's last publication.
+std::int64_t Replica::close(std::int64_t rounds, const std::function<bool()>& stop) {
+  const auto make = [this] {
+    WorkerOptions options = worker_options(plan_.options);
+    options.observer.reset();  // its rounds are those of training
+    return closing_worker(plan_.group.founders(), plan_.schedule, plan_.overview.spectrum,
+                          home_->tensors(), options_on(*home_, std::move(options)));
+  };
+  std::optional<Worker> closing;
+  if (!may_lose_worker()) {
+    worker_->trim();
+    try {
+      closing.emplace(make());
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::deadline) throw;
+    }
+  }
   worker_.reset();
-  worker_.emplace(close_training(plan_.group.founders(), plan_.schedule, spectrum, home_->tensors(),
-                                 rounds, options_on(*home_, std::move(options))));
+  worker_.emplace(closing ? std::move(*closing) : make());  // there was no memory for both
+  return close_training(*worker_, rounds, stop);
 }
 
 AlignedBuffer Replica::own_model() const {
@@ -136,6 +150,18 @@ AlignedBuffer Replica::mean_model() const {
   AlignedBuffer mean(layout_.size_bytes());
   worker_->mean_model({mean.data(), mean.size_bytes()});
   return mean;
+}
+
+AlignedBuffer Replica::reduced_model(double& distance) {
+  AlignedBuffer mean(layout_.size_bytes());
+  worker_->finish();
+  distance = worker_->reduce_models({mean.data(), mean.size_bytes()});
+  return mean;
+}
+
+double Replica::reduced_distance() {
+  worker_->finish();
+  return worker_->reduce_models({});
 }
 
 AlignedBuffer Replica::current_model() const {

@@ -40,11 +40,18 @@ class Replica {
   void finish();
   /// After finish(): the weights are those of training again, for a run that goes on another time.
   void take_back_trained();
-  /// Collective, after finish(). Rounds of averages only; makes another Worker.
-  void close(std::int64_t rounds);
+  /// Collective, after finish(). Up to so many rounds of averages only, until stop() is true;
+  /// returns how many. Makes another Worker. If that fails, the one of training is still there,
+  /// unless its weights are on a device.
+  std::int64_t close(std::int64_t rounds, const std::function<bool()>& stop);
+  /// True if close() may end without a Worker.
+  bool may_lose_worker() const { return worker_->layout().device() != Device{}; }
 
   AlignedBuffer own_model() const;
   AlignedBuffer mean_model() const;  ///< of what the workers have published
+  /// See Worker::reduce_models().
+  AlignedBuffer reduced_model(double& distance);
+  double reduced_distance();
   /// The mean model while training goes on. Replicas of an all-reduce publish nothing and are
   /// equal.
   AlignedBuffer current_model() const;
@@ -53,7 +60,7 @@ class Replica {
   void restart_ema();
 
   Backend& backend() const { return backend_; }
-  /// False after a close() that failed.
+  /// False after a close() that failed; see may_lose_worker().
   bool has_worker() const { return worker_.has_value(); }
   Worker& worker() { return *worker_; }
   const Worker& worker() const { return *worker_; }

@@ -31,6 +31,8 @@ class RunCheckpoint {
   /// the workers have agreed to do so here. False: this worker makes no further round.
   bool may_go_on(const std::optional<double>& round_s);
   bool stopped() const { return stopped_; }
+  /// See RunControl::stop_is_wanted().
+  bool stop_is_wanted() const { return control_.stop_is_wanted(); }
   /// Before may_go_on() or end(), again and again while this worker makes no round. Saves what is
   /// due.
   void wait();

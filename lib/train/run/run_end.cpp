@@ -72,8 +72,7 @@ std::vector<int> RunEnd::gone() const { return union_of(lost_, left_); }
 
 /// Until the last collective call a worker may still go.
 Summary RunEnd::end_with_survivors() {
-  if (is_alone()) return end_alone(replica_.mean_model());
-  AlignedBuffer fallback = plan_.group.size() > 1 ? replica_.mean_model() : AlignedBuffer();
+  if (is_alone()) return end_alone();
   try {
     close();
     return end_together();
@@ -83,7 +82,7 @@ Summary RunEnd::end_with_survivors() {
       throw;
     note_gone(union_of(plan_.group.died(), given_up));
     failed_together_ = true;
-    return end_alone(std::move(fallback));
+    return end_alone();
   }
 }
 
@@ -96,15 +95,35 @@ void RunEnd::close() {
       closing_rounds(plan_.schedule, plan_.overview.spectrum));
   if (closing_rounds_ == 0) return;
   plan_.group.barrier(plan_.deadline(), "Trainer: closing rounds");
-  replica_.close(closing_rounds_);
+  if (replica_.may_lose_worker()) reduce();
+  const std::int64_t wanted = closing_rounds_;
+  closing_rounds_ = replica_.close(wanted, [this] { return checkpoint_.stop_is_wanted(); });
+  mean_ = AlignedBuffer();  // of before, if at all
+  if (closing_rounds_ == wanted || plan_.group.rank() != 0) return;
+  plan_.log(LogLevel::info,
+            fmt::format("stopped after {} of {} closing rounds", closing_rounds_, wanted));
 }
 
+/// At the weights as they are now. Every replica is read once, and so is the mean.
+void RunEnd::reduce(bool with_mean) {
+  if (mean_.size_bytes() > 0 || !replica_.has_worker()) return;
+  if (with_mean) {
+    mean_ = replica_.reduced_model(distance_);
+  } else {
+    distance_ = replica_.reduced_distance();
+  }
+}
+
+/// The model is worker 0's best one, if it has any; else the mean model.
 Summary RunEnd::end_together() {
-  const AlignedBuffer model = final_model();
+  const AlignedBuffer best = best_.is_wanted() ? best_.hand_out() : AlignedBuffer();
+  const bool has_best = best.size_bytes() > 0;
+  reduce(!has_best);
+  const AlignedBuffer& model = has_best ? best : mean_;
   const Report mine = report(model);
   checkpoint_.finish();
   Summary summary;
-  summary.consensus_distance = replica_.worker().consensus_distance();
+  summary.consensus_distance = distance_;
   const std::vector<Report> all = gather(plan_.group, plan_.deadline(), mine);
   summary.unsaved = reason(save(model));  // no worker has a checkpoint to write any more
   add_up(all, static_cast<double>(plan_.data.test.size()), summary);
@@ -112,14 +131,16 @@ Summary RunEnd::end_together() {
 }
 
 /// Of a run that has lost workers. Nothing collective is done any more: every survivor makes its
-/// own summary.
-Summary RunEnd::end_alone(AlignedBuffer model) {
+/// own summary. The survivors still read each other's weights.
+Summary RunEnd::end_alone() {
   plan_.group.give_up();
-  if (plan_.group.size() > 1 && best_.is_wanted() && best_.exists()) model = best_.take();
+  const bool has_best = plan_.group.size() > 1 && best_.is_wanted() && best_.exists();
+  reduce(!has_best);
+  const AlignedBuffer model = has_best ? best_.take() : std::move(mean_);
   Report mine = report(model);
   note_mean_model(mine, evaluator_.of(model, plan_.data.test));
   Summary summary;
-  if (replica_.has_worker()) summary.consensus_distance = replica_.worker().consensus_distance();
+  summary.consensus_distance = distance_;
   checkpoint_.finish();
   summary.unsaved = reason(save(model));
   add_up({mine}, static_cast<double>(plan_.data.test.size()), summary);
@@ -139,13 +160,6 @@ Summary RunEnd::end_early() {
   summary.epochs = static_cast<std::uint64_t>(checkpoint_.position().epoch());
   summary.seconds = figures_.seconds;
   return summary;
-}
-
-/// Worker 0's best one, if it has any; else the mean model of all as they are now. Collective.
-AlignedBuffer RunEnd::final_model() const {
-  if (!best_.is_wanted()) return replica_.mean_model();
-  AlignedBuffer best = best_.hand_out();
-  return best.size_bytes() > 0 ? std::move(best) : replica_.mean_model();
 }
 
 Report RunEnd::report(const AlignedBuffer& model) {

@@ -26,10 +26,10 @@ class RunEnd {
  private:
   Summary end_with_survivors();
   Summary end_together();
-  Summary end_alone(AlignedBuffer model);
+  Summary end_alone();
   Summary end_early();
   void close();
-  AlignedBuffer final_model() const;
+  void reduce(bool with_mean = true);
   Report report(const AlignedBuffer& model);
   std::string save(const AlignedBuffer& model);
   /// Whether collective calls would wait for workers that are gone.
@@ -52,6 +52,8 @@ class RunEnd {
   LoopFigures figures_;
   WorkerStats stats_;  ///< of training, without the closing rounds
   std::int64_t closing_rounds_ = 0;
+  AlignedBuffer mean_;            ///< once it is known, that of the weights at the end
+  double distance_ = 0;           ///< of the same weights
   bool failed_together_ = false;  ///< a collective call has failed: no other one is made
   std::vector<int> lost_;         ///< workers that died or were silent to the end
   std::vector<int> left_;         ///< workers that have left as they were asked to
