@@ -5,6 +5,8 @@
 
 #include <csignal>
 #include <fast/core/error.hpp>
+#include <string>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
@@ -70,6 +72,65 @@ TEST_CASE("workers of one run share a directory, each until it ends") {
     CHECK_THROWS_AS(first.require_alone(short_patience), Error);
   }
   CHECK_NOTHROW(first.require_alone(short_patience));
+}
+
+TEST_CASE("of runs that begin at the same moment in one directory, at most one goes on") {
+  constexpr int processes = 8, times = 40;
+  const testing::TemporaryDirectory directory;
+  for (int time = 0; time < times; ++time) {
+    int start[2], alone[2];
+    REQUIRE(pipe(start) == 0);
+    REQUIRE(pipe(alone) == 0);
+    std::vector<pid_t> begun;
+    for (int p = 0; p < processes; ++p) {
+      begun.push_back(fork());
+      if (begun.back() != 0) continue;
+      close(start[1]);
+      const DirectoryLock lock(directory.path());
+      char byte = 0;
+      [[maybe_unused]] ssize_t ignored = read(start[0], &byte, 1);  // until the test closes it
+      try {
+        lock.require_alone(short_patience);
+        ignored = write(alone[1], "x", 1);
+        pause();  // it trains
+      } catch (const Error&) {
+      }
+      _exit(0);
+    }
+    for (const int end : {start[0], start[1]}) close(end);
+    // Those that are refused have ended. Their marks may have refused all.
+    int left = processes;
+    const Deadline deadline(Seconds(20));
+    while (left > 1 && !deadline.expired()) {
+      if (waitpid(-1, nullptr, WNOHANG) > 0) --left;
+    }
+    if (left == 1 && waitpid(-1, nullptr, WNOHANG) > 0) --left;
+    CHECK(left <= 1);
+    close(alone[1]);
+    for (const pid_t process : begun) kill(process, SIGKILL);
+    while (waitpid(-1, nullptr, 0) > 0) continue;
+    std::string told(processes, ' ');
+    CHECK(read(alone[0], told.data(), told.size()) <= 1);
+    close(alone[0]);
+  }
+}
+
+TEST_CASE("a worker that asks whether it is alone keeps its mark") {
+  const testing::TemporaryDirectory directory;
+  const DirectoryLock first(directory.path());
+  {
+    const DirectoryLock other(directory.path());
+    CHECK_THROWS_AS(first.require_alone(Seconds(0)), Error);
+  }
+  const DirectoryLock later(directory.path());
+  CHECK_THROWS_AS(later.require_alone(Seconds(0)), Error);  // the first one's mark
+}
+
+TEST_CASE("a directory in another one that a run writes to is free") {
+  const testing::TemporaryDirectory directory;
+  const DirectoryLock out(directory.path()), checkpoints(directory / "checkpoints");
+  CHECK_NOTHROW(out.require_alone(short_patience));
+  CHECK_NOTHROW(checkpoints.require_alone(short_patience));
 }
 
 TEST_CASE("a directory that cannot be made has no mark") {
