@@ -7,6 +7,8 @@
 
 #include "exchange/links/link_measurement.hpp"
 #include "exchange/links/mpi_trials.hpp"
+#include "mpi/impl.hpp"
+#include "mpi/launcher.hpp"
 
 namespace fast {
 namespace {
@@ -55,8 +57,9 @@ MeasuredLinks measure_links(const mpi::Communicator& ranks, const std::vector<in
   const mpi::Messages messages(ranks, Deadline(start_limit));
   const auto names = ranks.all_gather(host_name(), Deadline(start_limit), "measuring links");
   if (ranks.rank() != 0) {
+    const auto ended = [&] { return mpi::ended_among(ranks.impl()->world_ranks); };
     return unpacked(exchange::serve_trials(messages, ranks.rank(), options.answer_within,
-                                           2 * options.budget + 6 * options.answer_within));
+                                           2 * options.budget + 6 * options.answer_within, ended));
   }
   exchange::MpiTrials trials(messages, names, options.answer_within);
   return lead(trials, hosts, names, options);

@@ -19,6 +19,7 @@ namespace {
 constexpr int order_tag = 1, contents_tag = 2, report_tag = 3;
 constexpr Seconds report_grace{2};  ///< after the deadline of those who report
 constexpr Seconds end_limit{2};     ///< for the last orders to leave
+constexpr Seconds look_again{0.2};  ///< for ranks that have ended
 
 enum OrderKind : std::int64_t { trial_order, finish_order, give_up_order };
 
@@ -55,14 +56,30 @@ bool wait_until(const Condition& is_done, const Deadline& deadline) {
   return true;
 }
 
-/// Receives what a rank may still be sent after the deadline.
+bool contains(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+/// Receives what a rank may still be sent after the deadline. Of a rank 0 that has ended, messages
+/// may be on their way for a moment.
 template <class Buffer>
 bool received(const mpi::Messages& messages, int tag, const std::shared_ptr<Buffer>& buffer,
-              std::size_t size_bytes, const Deadline& deadline) {
+              std::size_t size_bytes, const Deadline& deadline,
+              const std::function<std::vector<int>()>& ended) {
   mpi::Request request = messages.receive(0, tag, buffer->data(), size_bytes);
-  if (request.wait(deadline)) return true;
+  for (bool is_over = false; !is_over;) {
+    is_over = deadline.expired() || contains(ended(), 0);
+    if (request.wait(Deadline(look_again))) return true;
+  }
   keep_for_good(buffer);
   return false;
+}
+
+/// One rank speaks for those that rank 0 has left.
+ErrorKind kind_for(int rank, const std::vector<int>& ended) {
+  for (int lower = 1; lower < rank; ++lower)
+    if (!contains(ended, lower)) return ErrorKind::peer_failed;
+  return ErrorKind::deadline;
 }
 
 }  // namespace
@@ -212,21 +229,21 @@ void MpiTrials::finish(std::string_view bytes) { end(finish_order, bytes); }
 void MpiTrials::give_up(std::string_view error) { end(give_up_order, error); }
 
 std::string serve_trials(const mpi::Messages& messages, int rank, Seconds answer_within,
-                         Seconds patience) {
+                         Seconds patience, const std::function<std::vector<int>()>& ended) {
+  const auto known = [&] { return ended ? ended() : std::vector<int>{}; };
   for (;;) {
     const Deadline deadline(patience);
     const auto head = std::make_shared<std::array<OrderHead, 1>>();
     const auto contents = std::make_shared<std::string>();
-    bool is_there = received(messages, order_tag, head, sizeof(OrderHead), deadline);
+    bool is_there = received(messages, order_tag, head, sizeof(OrderHead), deadline, known);
     if (is_there) {
       contents->resize(static_cast<std::size_t>(head->front().size_bytes));
-      is_there = received(messages, contents_tag, contents, contents->size(), deadline);
+      is_there = received(messages, contents_tag, contents, contents->size(), deadline, known);
     }
-    // One rank speaks for those that rank 0 has left.
-    require(is_there, rank == 1 ? ErrorKind::deadline : ErrorKind::peer_failed,
-            "measuring links: rank {} has heard nothing from rank 0 for {:.0f} s; look for a "
-            "process that hangs or a link that is down",
-            rank, patience.count());
+    require(is_there, kind_for(rank, known()),
+            "measuring links: rank {} has heard nothing from rank 0 for {:.1f} s; look for a "
+            "process that has died or hangs, or a link that is down",
+            rank, deadline.elapsed_s());
     if (head->front().kind == finish_order) return *contents;
     if (head->front().kind == give_up_order) throw Error(ErrorKind::deadline, *contents, true);
     FlowRun run(messages, rank, flows_in(*contents), static_cast<int>(head->front().count));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/core/deadline.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,8 +45,10 @@ class MpiTrials final : public LinkTrials {
 };
 
 /// On the other ranks: does what rank 0 says until it ends the trials. Returns the bytes of
-/// finish(). Throws Error(deadline) after give_up(), and when rank 0 says nothing for `patience`.
+/// finish(). Throws Error(deadline) after give_up(). When rank 0 says nothing for `patience`, or
+/// has ended, throws Error(deadline) on the lowest rank that lives and Error(peer_failed) on the
+/// others. `ended`: ranks that are known to have ended; empty: that is not known.
 std::string serve_trials(const mpi::Messages& messages, int rank, Seconds answer_within,
-                         Seconds patience);
+                         Seconds patience, const std::function<std::vector<int>()>& ended = {});
 
 }  // namespace fast::exchange

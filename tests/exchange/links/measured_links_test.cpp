@@ -47,6 +47,30 @@ TEST_CASE("ranks that count as hosts of their own are measured in pairs") {
   }
 }
 
+TEST_CASE("the lowest rank that lives reports that the trials' leader is gone") {
+  const auto& world = testing::world();
+  const mpi::Messages messages(world, Deadline(Seconds(20)));
+  const int last = world.size() - 1;
+  // As a launcher reports it: all but the last two ranks have ended.
+  const auto ended = [&] {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < std::max(1, last - 1); ++rank) ranks.push_back(rank);
+    return ranks;
+  };
+  const int speaker = std::max(1, last - 1);
+  if (world.rank() >= speaker) {
+    try {
+      exchange::serve_trials(messages, world.rank(), Seconds(0.5), Seconds(300), ended);
+      FAIL("no error");
+    } catch (const Error& error) {
+      CHECK_THAT(error.what(), Contains("heard nothing from rank 0"));
+      CHECK(error.kind() ==
+            (world.rank() == speaker ? ErrorKind::deadline : ErrorKind::peer_failed));
+    }
+  }
+  world.barrier(Deadline(Seconds(40)), "after the leader's end");
+}
+
 TEST_CASE("a rank that does not answer is named on all others") {
   const auto& world = testing::world();
   const mpi::Messages messages(world, Deadline(Seconds(20)));
