@@ -22,9 +22,13 @@ namespace {
 
 using protozero::pbf_writer;
 
-// Numbers of fields, of tensorflow/core/util/event.proto and framework/{summary,histogram}.proto.
+// Numbers of fields and a value, of tensorflow/core/util/event.proto and
+// framework/{summary,histogram}.proto.
 namespace board_event {
-constexpr int wall_time = 1, step = 2, file_version = 3, summary = 5;
+constexpr int wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7;
+}
+namespace board_session {
+constexpr int status = 1, start = 1;
 }
 namespace board_summary {
 constexpr int value = 1, tag = 1, simple_value = 2, histogram = 5;
@@ -141,9 +145,24 @@ class TensorBoard final : public Observer {
     return all;
   }
 
+  /// The run begins or goes on in this round. In the files of an earlier process in the directory,
+  /// TensorBoard passes over what is of this round or later ones: a resumed run makes them again.
+  void write_start(std::int64_t round) {
+    std::string event;
+    {
+      pbf_writer writer(event);
+      writer.add_double(board_event::wall_time, wall_time_s());
+      writer.add_int64(board_event::step, round);
+      pbf_writer session(writer, board_event::session_log);
+      session.add_enum(board_session::status, board_session::start);
+    }
+    file_.append(record(event));
+  }
+
   /// An event whose summary has one value, which `fill` writes.
   template <class Fill>
   void write(std::string_view tag, std::int64_t round, const Fill& fill) {
+    if (!std::exchange(has_started_, true)) write_start(round);
     std::string event;
     {
       pbf_writer writer(event);
@@ -178,6 +197,7 @@ class TensorBoard final : public Observer {
 
   std::mutex mutex_;
   OutputFile file_;
+  bool has_started_ = false;
   std::array<double, phases> phases_s_{};
   std::array<std::int64_t, most_rounds> ages_{};
 };

@@ -81,6 +81,28 @@ void read_histogram(pbf_reader reader, Value& value) {
   }
 }
 
+/// The step of the event that says that the run begins or goes on; -1: there is none. No value
+/// comes before it.
+std::int64_t start_in(const std::string& content) {
+  std::int64_t step = 0;
+  for (const std::string& bytes : records_of(content)) {
+    for (pbf_reader event(bytes); event.next();) {
+      if (event.tag() == 2) {
+        step = event.get_int64();
+      } else if (event.tag() == 7) {
+        pbf_reader session = event.get_message();
+        REQUIRE(session.next(1));
+        CHECK(session.get_enum() == 1);
+        return step;
+      } else {
+        CHECK(event.tag() != 5);
+        event.skip();
+      }
+    }
+  }
+  return -1;
+}
+
 /// The latest value of each tag.
 std::map<std::string, Value> values_in(const std::filesystem::path& directory) {
   std::map<std::string, Value> found;
@@ -125,6 +147,15 @@ TEST_CASE("scalars come with their round") {
   const auto values = values_in(directory / "run");
   CHECK(values.at("train/loss").number == 0.25F);
   CHECK(values.at("train/loss").step == 18);
+}
+
+TEST_CASE("a file begins with the round in which the run goes on") {
+  const testing::TemporaryDirectory directory;
+  const auto board = observe::tensorboard(directory / "run");
+  CHECK(start_in(only_file_in(directory / "run")) == -1);
+  board->on_scalar({"train/loss", 0.5, 0, 41, Clock::now()});
+  board->on_scalar({"train/loss", 0.5, 0, 42, Clock::now()});
+  CHECK(start_in(only_file_in(directory / "run")) == 41);
 }
 
 TEST_CASE("a histogram counts every finite value in a bucket above it") {
@@ -199,7 +230,7 @@ TEST_CASE("observers of one process have a file each in the same directory") {
   for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
     std::ostringstream text;
     text << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-    CHECK(records_of(text.str()).size() == 2);  // the version, and the loss
+    CHECK(records_of(text.str()).size() == 3);  // the version, the beginning, the loss
     ++files;
   }
   CHECK(files == 4);
