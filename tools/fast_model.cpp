@@ -16,6 +16,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/say.hpp"
 #include "serve/noted_model.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
@@ -25,9 +26,7 @@ namespace {
 
 constexpr int most_shown = 200;
 
-void warn(LogLevel, std::string_view text) {
-  fmt::print(stderr, "fast-model: {}\n", printable(text));
-}
+void warn(LogLevel, std::string_view text) { fast::say("fast-model: {}\n", printable(text)); }
 
 bool is_directory(const std::string& path) {
   std::error_code ignored;
@@ -211,9 +210,6 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run(argc, argv);
-} catch (const std::exception& error) {
-  fmt::print(stderr, "fast-model: {}\n", message_of(error));
-  return tools::status_of(error);
+int main(int argc, char** argv) {
+  return tools::run_program("fast-model", [&] { return run(argc, argv); });
 }

@@ -61,9 +61,6 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run(argc, argv);
-} catch (const std::exception& error) {
-  fmt::print(stderr, "fast-trace: {}\n", message_of(error));
-  return tools::status_of(error);
+int main(int argc, char** argv) {
+  return tools::run_program("fast-trace", [&] { return run(argc, argv); });
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/closest.hpp"
+#include "core/say.hpp"
 #include "data/options/rows.hpp"
 #include "train/options/rows.hpp"
 #include "worker/options/rows.hpp"
@@ -82,9 +83,7 @@ void apply(const fast_options* options, OptionTable& table, WorkerOptions& worke
 
 }  // namespace
 
-void log_to_stderr(LogLevel, std::string_view text) {
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
-}
+void log_to_stderr(LogLevel, std::string_view text) { say("{}\n", text); }
 
 WorkerOptions worker_options(const fast_options* options) {
   WorkerOptions worker;

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/say.hpp"
 #include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"
@@ -154,8 +155,7 @@ void report(const std::exception& error, int rank, int size) {
   if (known != nullptr && !known->to_be_reported_by(rank)) return;
   const bool unplaced = known == nullptr && size > 1;
   const std::string where = unplaced ? fmt::format("rank {} of {}: ", rank, size) : std::string();
-  std::fprintf(stderr, "error: %s%s\n", where.c_str(), message_of(error).c_str());
-  std::fflush(stderr);
+  say("error: {}{}\n", where, message_of(error));
 }
 
 /// Nothing if MPI cannot be used. The reason is printed then.

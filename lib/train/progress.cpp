@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <fast/train/progress.hpp>
 
+#include "core/say.hpp"
+
 namespace fast::train {
 namespace {
 
@@ -104,20 +106,21 @@ void Progress::update(const ProgressState& state) {
   print(state);
 }
 
+/// The next state is soon there: this one waits for nobody.
+void Progress::write(std::string_view text) const { write_or_drop(out_, text, Seconds(0)); }
+
 void Progress::print(const ProgressState& state) {
   if (style_ == ProgressStyle::bar) {
-    fmt::print(out_, "\r{}\x1b[K", progress_bar(state, terminal_width(out_) - 1));
+    write(fmt::format("\r{}\x1b[K", progress_bar(state, terminal_width(out_) - 1)));
     line_open_ = true;
   } else {
-    fmt::print(out_, "{}\n", progress_line(state));
+    write(progress_line(state) + "\n");
   }
-  std::fflush(out_);
 }
 
 void Progress::finish() {
   if (!line_open_) return;
-  std::fputc('\n', out_);
-  std::fflush(out_);
+  write("\n");
   line_open_ = false;
 }
 

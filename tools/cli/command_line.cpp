@@ -9,6 +9,7 @@
 
 #include "cli/exit_status.hpp"
 #include "core/closest.hpp"
+#include "core/say.hpp"
 
 namespace tools {
 
@@ -292,7 +293,7 @@ std::optional<int> parse(Command& program, int argc, char** argv) {
   } catch (const CLI::Success& text) {
     return program.exit(text);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}\n", program.get_name(), refusal(program, error));
+    fast::say("{}: {}\n", program.get_name(), refusal(program, error));
     return wrong_usage;
   }
 }

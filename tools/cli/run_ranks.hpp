@@ -15,7 +15,7 @@ int run_ranks(int& argc, char**& argv, const Program& program) {
   std::optional<int> status_of_error;
   const int status = fast::mpi::run(argc, argv, [&](const fast::mpi::Communicator& world) {
     try {
-      return program(world);
+      return with_output(program(world));
     } catch (const std::exception& error) {
       status_of_error = status_of(error);
       throw;

@@ -20,6 +20,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/say.hpp"
 #include "data/options/rows.hpp"
 #include "fast_data/publish.hpp"
 #include "fast_data/shuffled.hpp"
@@ -91,16 +92,16 @@ void convert(const Conversion& conversion, const data::LoadOptions& reading) {
        {std::pair("train", &splits.train), std::pair("test", &splits.test)}) {
     int faults = 0;
     const auto left_out = [&](const std::string& why) {
-      if (++faults <= most_faults_shown) fmt::print(stderr, "fast-data: left out: {}\n", why);
+      if (++faults <= most_faults_shown) fast::say("fast-data: left out: {}\n", why);
     };
     if (const data::SampleSource* source = part->source(); source && source->left_out() > 0)
-      fmt::print(stderr, "fast-data: {} samples are left out; the first: {}\n", source->left_out(),
-                 source->why_left_out());
+      fast::say("fast-data: {} samples are left out; the first: {}\n", source->left_out(),
+                source->why_left_out());
     const auto files = data::write_packed(
         conversion.shuffle ? fast_data::shuffled(*part, *conversion.shuffle) : *part, conversion.to,
         name, shard_bytes, left_out);
     if (faults > most_faults_shown)
-      fmt::print(stderr, "fast-data: left out: {} more\n", faults - most_faults_shown);
+      fast::say("fast-data: left out: {} more\n", faults - most_faults_shown);
     fmt::print("{}: {} in {}\n", name, form_of(data::open_packed(files)), shards_of(files.size()));
   }
   fmt::print("{} written; train with: fast-train --data {}\n", printable(conversion.to),
@@ -229,9 +230,6 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run(argc, argv);
-} catch (const std::exception& error) {
-  fmt::print(stderr, "fast-data: {}\n", message_of(error));
-  return tools::status_of(error);
+int main(int argc, char** argv) {
+  return tools::run_program("fast-data", [&] { return run(argc, argv); });
 }

@@ -8,6 +8,8 @@
 #include <fast/data/load.hpp>
 #include <functional>
 
+#include "core/say.hpp"
+
 #include "data/options/rows.hpp"
 #include "fast_data/shuffled.hpp"
 #include "feed/publisher.hpp"
@@ -31,7 +33,7 @@ stream::Address address_of(const PublishOptions& options) {
 }
 
 void log(LogLevel, std::string_view text) {
-  fmt::print(stderr, "fast-data: {}\n", printable(std::string(text)));
+  fast::say("fast-data: {}\n", printable(std::string(text)));
 }
 
 }  // namespace

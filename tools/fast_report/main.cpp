@@ -9,6 +9,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/say.hpp"
 #include "fast_report/numbers.hpp"
 #include "fast_report/page.hpp"
 #include "fast_report/page_file.hpp"
@@ -26,7 +27,7 @@ std::vector<fast_report::Run> read_all(const std::vector<std::string>& directori
   const std::vector<std::string> names = fast_report::names_of(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const std::string& fault : runs[i].faults) {
-      fmt::print(stderr, "{}: {}\n", printable(names[i]), printable(fault));
+      fast::say("{}: {}\n", printable(names[i]), printable(fault));
     }
   }
   return runs;
@@ -73,9 +74,6 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run(argc, argv);
-} catch (const std::exception& error) {
-  fmt::print(stderr, "fast-report: {}\n", printable(message_of(error)));
-  return tools::status_of(error);
+int main(int argc, char** argv) {
+  return tools::run_program("fast-report", [&] { return run(argc, argv); });
 }

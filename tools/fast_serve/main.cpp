@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "cli/exit_status.hpp"
+#include "core/say.hpp"
 #include "fast_serve/options.hpp"
 #include "serve/http_server.hpp"
 #include "serve/reloader.hpp"
@@ -76,9 +77,7 @@ class EndOfProgram {
 };
 
 /// A line that cannot be written, as on a full disk, is no reason to end.
-void log(LogLevel, std::string_view text) {
-  std::fputs(fmt::format("fast-serve: {}\n", printable(text)).c_str(), stderr);
-}
+void log(LogLevel, std::string_view text) { fast::say("fast-serve: {}\n", printable(text)); }
 
 void add_models(const Options& o, serve::Service& service, serve::Reloader& reloader) {
   const auto splits = fast_serve::splits(o);
@@ -239,12 +238,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  EndOfProgram::block_signals();
-  keep_freed_memory();
-  return run(argc, argv);
-} catch (const std::exception& error) {
-  const std::string text = message_of(error);
-  fmt::print(stderr, "{}{}\n", text.starts_with("fast-serve: ") ? "" : "fast-serve: ", text);
-  return tools::status_of(error);
+int main(int argc, char** argv) {
+  return tools::run_program("fast-serve", [&] {
+    EndOfProgram::block_signals();
+    keep_freed_memory();
+    return run(argc, argv);
+  });
 }

@@ -40,9 +40,6 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run(argc, argv);
-} catch (const std::exception& error) {
-  fmt::print(stderr, "fast-sim: {}\n", message_of(error));
-  return tools::status_of(error);
+int main(int argc, char** argv) {
+  return tools::run_program("fast-sim", [&] { return run(argc, argv); });
 }

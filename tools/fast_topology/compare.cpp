@@ -5,6 +5,7 @@
 #include <fast/topology_tools/picture.hpp>
 #include <utility>
 
+#include "core/say.hpp"
 #include "fast_topology/commands.hpp"
 #include "fast_topology/figures.hpp"
 
@@ -34,7 +35,7 @@ std::vector<Compared> all_of(const Options& options) {
       Subject subject = subject_of(name, options);
       found.push_back({analyze(subject.schedule, subject.rule, subject.lazy), subject});
     } catch (const Error& error) {
-      fmt::print(stderr, "left out: {}\n", error.what());
+      fast::say("left out: {}\n", error.what());
     }
   }
   require(!found.empty(), ErrorKind::topology, "compare: none of the topologies can be made");

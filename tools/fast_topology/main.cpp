@@ -69,13 +69,12 @@ bool is_one_too_many(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  if (!std::any_of(argv + 1, argv + argc, asks_to_measure)) {
-    return is_one_too_many(argc, argv) ? 0 : run(argc, argv);
-  }
-  return tools::run_ranks(argc, argv,
-                          [&](const mpi::Communicator& world) { return run(argc, argv, &world); });
-} catch (const std::exception& error) {
-  fmt::print(stderr, "fast-topology: {}\n", message_of(error));
-  return tools::status_of(error);
+int main(int argc, char** argv) {
+  return tools::run_program("fast-topology", [&] {
+    if (!std::any_of(argv + 1, argv + argc, asks_to_measure)) {
+      return is_one_too_many(argc, argv) ? 0 : run(argc, argv);
+    }
+    return tools::run_ranks(
+        argc, argv, [&](const mpi::Communicator& world) { return run(argc, argv, &world); });
+  });
 }

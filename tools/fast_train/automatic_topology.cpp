@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/say.hpp"
 #include "fast_train/planned_topology.hpp"
 #include "measure/measured_cluster.hpp"
 
@@ -113,7 +114,7 @@ std::string planned(const tools::MeasuredCluster& measured, const ChosenTopology
 }
 
 void print(const Group& ranks, const std::string& name, const std::string& reason) {
-  if (ranks.rank() == 0) fmt::print(stderr, "topology: {} ({})\n", name, reason);
+  if (ranks.rank() == 0) fast::say("topology: {} ({})\n", name, reason);
 }
 
 }  // namespace

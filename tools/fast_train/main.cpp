@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "cli/run_ranks.hpp"
+#include "core/say.hpp"
 #include "data/options/rows.hpp"
 #include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
@@ -42,13 +43,34 @@ using fast_train::Options;
 std::atomic<bool> stop_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-/// A second Ctrl-C ends at once.
-void ask_to_stop(int signal) {
-  const bool again = stop_asked.exchange(true);
-  if (signal != SIGINT || !again) return;
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);
+/// Data are read, of which nothing has to be saved.
+std::atomic<bool> is_loading{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// In a handler of the signal: the process ends by it when the handler returns.
+void end_by(int signal) {
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
+
+/// A second Ctrl-C ends at once. So does the first signal while data are read: that may take long.
+void ask_to_stop(int signal) {
+  if (is_loading) return end_by(signal);
+  const bool again = stop_asked.exchange(true);
+  if (signal == SIGINT && again) end_by(signal);
+}
+
+/// As long as this exists, signals end the process. One that came before does so now.
+class Loading {
+ public:
+  Loading() {
+    is_loading = true;
+    if (stop_asked) end_by(SIGTERM);
+  }
+  Loading(const Loading&) = delete;
+  Loading& operator=(const Loading&) = delete;
+  ~Loading() { is_loading = false; }
+};
 
 /// Before hours are spent on what could not be written down.
 void check_writable(const std::string& path) {
@@ -95,6 +117,7 @@ int workers_here(const Group& ranks, int spares) {
 
 /// One copy for all threads of a process, and for all processes of a host.
 data::Splits data_of(const Group& ranks, const Options& o) {
+  const Loading loading;
   const std::string source =
       fmt::format("{} {} {} {}\n{}", o.load.limit, o.data, static_cast<int>(targets_of(o)), o.model,
                   data::text_of(o.load));
@@ -132,7 +155,7 @@ nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
     if (nn::tokens_of(spec) > 0) data.normalization = none_for(data.train);
   });
   const std::string warning = fast_train::warning_of_targets(data.train, spec.loss.kind);
-  if (!warning.empty() && ranks.rank() == 0) fmt::print(stderr, "warning: {}\n", warning);
+  if (!warning.empty() && ranks.rank() == 0) fast::say("warning: {}\n", warning);
   return spec;
 }
 
@@ -186,7 +209,7 @@ bool report(const Group& group, const Options& o, const train::Summary& summary)
     write();
   }
   if (summary.unsaved.empty()) return true;
-  if (group.rank() == first) fmt::print(stderr, "error: not saved: {}\n", summary.unsaved);
+  if (group.rank() == first) fast::say("error: not saved: {}\n", summary.unsaved);
   return false;
 }
 
@@ -226,8 +249,8 @@ int run(const mpi::Communicator& world, int argc, char** argv) {
   check_start(ranks, *options);
   if (options->requests.describe) return describe_model(ranks, *options);
   if (options->exchange != "local" && ranks.size() == 1) {
-    fmt::print(stderr, "one worker; start more with:  {} -n 4 fast-train ...\n",
-               mpi::launcher_reports_ends() ? "fastrun" : "mpiexec");
+    fast::say("one worker; start more with:  {} -n 4 fast-train ...\n",
+              mpi::launcher_reports_ends() ? "fastrun" : "mpiexec");
   }
   data::Splits data = data_of(ranks, *options);
   const nn::ModelSpec spec = fit(ranks, *options, data);
@@ -246,9 +269,10 @@ int run(const mpi::Communicator& world, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tools::fill_streams();
   if (const auto page = tools::requested_page(fast_train::command_line, argc, argv)) {
     std::fputs(page->c_str(), stdout);  // without MPI: a build calls this
-    return 0;
+    return tools::with_output(0);
   }
   for (const int signal : {SIGTERM, SIGINT, SIGUSR2}) std::signal(signal, ask_to_stop);
   return tools::run_ranks(argc, argv,

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <fast/core/error.hpp>
 
+#include "core/say.hpp"
+
 namespace fast_train {
 
 using namespace fast;
@@ -64,7 +66,7 @@ void name_run(const Group& ranks, Options& o) {
     if (ranks.rank() == 0) chosen = directory_of(o, workers).string();
   });
   o.trainer.out = ranks.all_gather(chosen, deadline, "fast-train: naming the run")[0];
-  if (ranks.rank() == 0) fmt::print(stderr, "run directory: {}\n", o.trainer.out->string());
+  if (ranks.rank() == 0) fast::say("run directory: {}\n", o.trainer.out->string());
 }
 
 }  // namespace fast_train

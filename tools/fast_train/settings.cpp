@@ -16,6 +16,8 @@
 #include <fast/observe/trace.hpp>
 #include <functional>
 
+#include "core/say.hpp"
+
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
 #include "core/closest.hpp"
@@ -218,7 +220,7 @@ train::TrainerOptions trainer_options(const Options& o) {
     };
   }
   trainer.worker.log = [](LogLevel, std::string_view text) {
-    std::fprintf(stderr, "\n%s\n", printable(text, Newlines::keep).c_str());
+    fast::say("\n{}\n", printable(text, Newlines::keep));
   };
   return trainer;
 }

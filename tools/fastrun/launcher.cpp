@@ -20,6 +20,7 @@
 
 #include "channel.hpp"
 #include "cli/exit_status.hpp"
+#include "core/say.hpp"
 #include "environment.hpp"
 #include "failures.hpp"
 #include "fastrun.hpp"
@@ -69,15 +70,17 @@ class Launcher {
       requests_.look();
     }
     finish();
-    return report();
+    const int status = report();
+    if (!outputs_.has_lost_output()) return status;
+    say("what the ranks printed could not be written to standard output");
+    return status == 0 ? tools::failed : status;
   }
 
  private:
   template <class... Values>
   void say(fmt::format_string<Values...> format, Values&&... values) const {
     if (watch_) watch_->erase();
-    const std::string text = fmt::format(format, std::forward<Values>(values)...);
-    std::fputs(fmt::format("fastrun: {}\n", text).c_str(), stderr);  // or not, on a full disk
+    fast::say("fastrun: {}\n", fmt::format(format, std::forward<Values>(values)...));
   }
 
   /// Waits for something to happen, and does what follows from it.

@@ -3,8 +3,6 @@
 // mpiexec runs one wrapper a rank, which runs the program as its child. The process manager ends a
 // job when a rank goes without farewell; the wrappers never go before all ranks have ended. It also
 // gives up when a whole host is lost; the wrappers then go on without it, in sessions of their own.
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <fmt/core.h>
 #include <cstdio>
@@ -13,6 +11,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/say.hpp"
 #include "environment.hpp"
 #include "fastrun.hpp"
 #include "host/program_file.hpp"
@@ -45,7 +44,7 @@ int run(int argc, char** argv) {
   options.program = command.remaining();
   const bool begins_with_option = !options.program.empty() && options.program[0].starts_with("-");
   if (begins_with_option && options.program[0] != "--") {
-    fmt::print(stderr, "fastrun: {}\n", tools::unknown_option(command, options.program[0]));
+    fast::say("fastrun: {}\n", tools::unknown_option(command, options.program[0]));
     return tools::wrong_usage;
   }
   if (!options.program.empty() && options.program.front() == "--") {
@@ -53,32 +52,23 @@ int run(int argc, char** argv) {
   }
   if (doctor) return fastrun::examine(options);
   if (options.program.empty()) {
-    fmt::print(stderr, "fastrun: no program given; fastrun -n 8 ./program arguments...\n");
+    fast::say("fastrun: no program given; fastrun -n 8 ./program arguments...\n");
     return tools::wrong_usage;
   }
   if (const std::string wrong = fastrun::contradiction(options); !wrong.empty()) {
-    fmt::print(stderr, "fastrun: {}\n", wrong);
+    fast::say("fastrun: {}\n", wrong);
     return tools::wrong_usage;
   }
   check_program(options);
   return fastrun::launch(options);
 }
 
-/// Else a connection would take the place of a stream that is closed.
-void fill_streams() {
-  int opened = 0;
-  do {
-    opened = open("/dev/null", O_RDWR);
-  } while (opened >= 0 && opened <= STDERR_FILENO);
-  if (opened >= 0) close(opened);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) try {
-  fill_streams();
-  return run(argc, argv);
+  tools::fill_streams();
+  return tools::with_output(run(argc, argv));
 } catch (const std::exception& error) {
-  std::fputs(fmt::format("{}\n", error.what()).c_str(), stderr);  // which may be a full disk
+  fast::say("{}\n", error.what());
   return tools::failed;
 }

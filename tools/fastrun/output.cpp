@@ -234,6 +234,7 @@ bool Outputs::write_lines(char stream, BegunLine& begun, std::string_view& more,
       if (before_writing_) before_writing_(own_stream(stream), {text.data(), whole});
       const ssize_t count = write(own_stream(stream), text.data(), whole);
       if (count < 0 && may_succeed_later()) return false;
+      has_lost_output_ = has_lost_output_ || (count < 0 && stream == 'o');
       text.erase(0, count < 0 ? whole : static_cast<std::size_t>(count));
     }
     more.remove_prefix(taken);

@@ -97,6 +97,8 @@ class Outputs {
   void advance();
   /// All connections have ended and all is written.
   bool is_done() const { return receivers_.empty(); }
+  /// Text for the standard output could not be written.
+  bool has_lost_output() const { return has_lost_output_; }
   /// Text waits for the standard output or error.
   bool is_blocked() const;
 
@@ -123,6 +125,7 @@ class Outputs {
   BeforeWriting before_writing_;
   Log log_;
   std::vector<Receiver> receivers_;
+  mutable bool has_lost_output_ = false;
 };
 
 }  // namespace fastrun

@@ -58,6 +58,7 @@ class Progress {
 
  private:
   void print(const ProgressState& state);
+  void write(std::string_view text) const;
   std::FILE* out_;
   ProgressStyle style_;
   bool line_open_ = false;

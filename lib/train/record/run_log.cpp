@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/say.hpp"
 #include "train/record/start_facts.hpp"
 
 namespace fast::train {
@@ -43,7 +44,7 @@ void RunLog::start(Beginning how) {
                    plan_.overview.algorithm));
   warn_of_incomplete_samples();
   if (!plan_.options.progress || plan_.group.rank() != 0) return;
-  std::fputs(plan_.overview.to_table().c_str(), stderr);
+  say("{}", plan_.overview.to_table());
   progress_.emplace(stderr, plan_.options.progress_style);
 }
 
