@@ -79,8 +79,7 @@ void ReplicaSums::add(const T* values, const ElementBlock& block, std::size_t at
   if (!wanted_.distance || block.role != Role::parameter) return;
   T* first = reinterpret_cast<T*>(first_.data() + at * sizeof(double));
   if (count_ == 1) std::memcpy(first, values, block.element_count * sizeof(T));
-  squares_ +=
-      mixing::add_differences(differences_.data() + at, values, first, block.element_count);
+  squares_ += mixing::add_differences(differences_.data() + at, values, first, block.element_count);
 }
 
 void ReplicaSums::store_mean(std::byte* to) const {

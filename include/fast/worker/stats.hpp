@@ -27,8 +27,8 @@ struct WorkerStats {
   std::int64_t messages_sent = 0;  ///< publications × readers, over all rounds
   std::int64_t messages_held = 0;  ///< left out as the rule kept the last one in force
   double bytes_sent = 0;           ///< payload bytes, as coded, × readers, over all rounds
-  /// Bytes of other workers' models that mean_model(), consensus_distance() and reduce_models()
-  /// have read.
+  /// Bytes of other workers' models that this worker has read for mean models and distances, and to
+  /// adopt weights.
   double model_bytes_read = 0;
   /// Bound on how far dropped neighbors have moved the mean: Σ over rounds of the column weights
   /// lost.

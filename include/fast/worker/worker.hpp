@@ -206,12 +206,12 @@ class Worker {
   /// Both together after await_finish(), with less traffic: the mean model goes into `packed`, the
   /// distance is returned. Every worker of this worker's part calls it, once. Each reads a part of
   /// all replicas, averages it, and reads the others' parts of the mean: together they read at most
-  /// 2·N·P bytes of each other for N replicas of P bytes. The mean is the same on all workers.
-  /// Blocks until the others' parts are there. A worker that dies meanwhile holds nobody: another
-  /// one computes its part, without its weights if they cannot be read any more. Throws
-  /// Error(deadline). Reads as mean_model() does if the model has less than 4 KiB, or if a codec
-  /// replaces the weights. With an empty `packed`, the distance alone; a second call may then ask
-  /// for the mean.
+  /// 2·N·P bytes of each other for N replicas of P bytes. Blocks until the others' parts are there.
+  /// The mean is the same on all workers. A worker that dies meanwhile holds nobody: another one
+  /// computes its part. If it was on another host, its weights count in the parts that were read
+  /// before, and its part may differ between the others. Throws Error(deadline). Reads as
+  /// mean_model() does if the model has less than 4 KiB, or if a codec replaces the weights. With
+  /// an empty `packed`, the distance alone; a second call may then ask for the mean.
   double reduce_models(std::span<std::byte> packed);
   /// After await_finish(): gives the system the memory of all publications but the last one, which
   /// the others still read. Of publications in host memory.

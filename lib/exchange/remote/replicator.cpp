@@ -95,7 +95,6 @@ bool MirrorWriter::merge(const WorkerHeader& seen) {
   WorkerHeader& mirror = board_.header(worker_);
   const std::uint64_t slow_ns = seen.reading.slow_read_ns.load(std::memory_order_relaxed);
   mirror.reading.slow_read_ns.store(slow_ns, std::memory_order_relaxed);
-  store_reduced(mirror, reduced_of(seen));
   return merge_counters(mirror, PeerCounters::of(seen));
 }
 

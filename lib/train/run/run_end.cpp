@@ -133,9 +133,9 @@ Summary RunEnd::end_together() {
 /// Of a run that has lost workers. Nothing collective is done any more: every survivor makes its
 /// own summary. The survivors still read each other's weights.
 Summary RunEnd::end_alone() {
-  plan_.group.give_up();
   const bool has_best = plan_.group.size() > 1 && best_.is_wanted() && best_.exists();
   reduce(!has_best);
+  plan_.group.give_up();
   const AlignedBuffer model = has_best ? best_.take() : std::move(mean_);
   Report mine = report(model);
   note_mean_model(mine, evaluator_.of(model, plan_.data.test));

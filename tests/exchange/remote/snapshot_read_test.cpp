@@ -96,6 +96,8 @@ TEST_CASE("a result is read where its worker has left it, and so are its figures
   CHECK(read.result() == Snapshot::message);
   REQUIRE(read.bytes().size() == 200);
   CHECK(read.bytes()[199] == std::byte{5});
+  RemoteLook look(*hosts.here.board, hosts.window, Pair::writer_rank);
+  run_to_end(look);
   const Reduced shown = reduced_of(hosts.mirror());
   CHECK(shown.stage == Reduced::Stage::part);
   CHECK(shown.part.mean_square == 0.25);

@@ -17,7 +17,7 @@ using testing::Scene;
 namespace {
 
 constexpr std::size_t count = 1200;  // of doubles: more than the least that is reduced in parts
-constexpr std::size_t size_bytes = count * sizeof(double);
+constexpr std::size_t replica_bytes = count * sizeof(double);
 
 double value_of(int worker, std::size_t e) {
   return std::sin(static_cast<double>(1 + e)) + 3.0 * worker;
@@ -124,11 +124,11 @@ Outcome reduce(Memory& memory, int dies = -1, Death death = Death::before) {
     const int rank = group.rank();
     Scene scene(rank, workers, stencil::ring());
     std::vector<double> x(count);
-    combine::HostMixer mixer(ParameterLayout({view_of("x", std::span(x))}),
-                             algorithm::awc().make(), {}, false);
-    const PayloadShape shape{size_bytes, 1, 0};
-    const auto view = std::make_shared<View>(
-        memory, rank, rank == dies ? std::optional(death) : std::nullopt);
+    combine::HostMixer mixer(ParameterLayout({view_of("x", std::span(x))}), algorithm::awc().make(),
+                             {}, false);
+    const PayloadShape shape{replica_bytes, 1, 0};
+    const auto view =
+        std::make_shared<View>(memory, rank, rank == dies ? std::optional(death) : std::nullopt);
     const worker::ModelReader reader(scene.exchange, view, mixer, shape, rank, 100);
     const worker::Context context{scene.setting, scene.progress, scene.exchange, mixer};
     worker::Reduction reduction(context, view, reader);
@@ -167,8 +167,8 @@ TEST_CASE("a reduction is the mean and the distance, and reads at most 2 N P byt
       for (std::size_t e = 0; e < count; ++e)
         REQUIRE(mean[e] == Approx(mean_of(workers, e)).epsilon(1e-14));
     }
-    CHECK(outcome.bytes_read <= 2.0 * workers * size_bytes);
-    CHECK(outcome.bytes_read == Approx(2.0 * (workers - 1) * size_bytes).epsilon(1e-12));
+    CHECK(outcome.bytes_read <= 2.0 * workers * replica_bytes);
+    CHECK(outcome.bytes_read == Approx(2.0 * (workers - 1) * replica_bytes).epsilon(1e-12));
   }
 }
 
@@ -183,9 +183,10 @@ TEST_CASE("a worker that dies in the middle of a reduction holds nobody") {
           INFO(workers << " workers, " << dies << " dies at " << static_cast<int>(death)
                        << ", its memory stays: " << stays);
           REQUIRE(outcome.means.size() == static_cast<std::size_t>(workers - 1));
-          // Without its memory, a worker counts in the parts that were read while it lived.
+          // Without its memory, a worker counts in the parts that were read while it lived. Its own
+          // part may be read by one worker, and computed anew for another one.
           for (const auto& mean : outcome.means) {
-            CHECK(mean == outcome.means.front());
+            CHECK((!stays || mean == outcome.means.front()));
             for (std::size_t e = 0; e < count; ++e) {
               const double all = mean_of(workers, e), rest = mean_of(workers, e, dies);
               const bool is_all = std::abs(mean[e] - all) < 1e-12;
@@ -194,7 +195,7 @@ TEST_CASE("a worker that dies in the middle of a reduction holds nobody") {
             }
           }
           for (const int seen : outcome.workers) CHECK(seen >= workers - 1);
-          CHECK(outcome.bytes_read <= 2.0 * workers * size_bytes);
+          CHECK(outcome.bytes_read <= 2.0 * workers * replica_bytes);
         }
       }
     }
