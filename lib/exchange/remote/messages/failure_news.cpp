@@ -7,7 +7,7 @@
 namespace fast::exchange {
 namespace {
 
-constexpr Seconds closing_limit{0.5};
+constexpr Seconds longest_closing{0.5};
 
 /// Whether it is done or has failed: a worker that is gone needs no news.
 bool is_over(mpi::Request& request) {
@@ -26,7 +26,7 @@ bool FailureNews::advance() {
   if (is_settled_ || status_of(own) != WorkerStatus::failed) return moved;
   is_settled_ = true;
   if (own.claim.is_cause.load() == 0) return moved;
-  closing_ = Deadline(closing_limit);
+  closing_ = Deadline(longest_closing);
   for (int worker = 0; worker < edges_.board->workers(); ++worker) send(worker);
   return true;
 }
