@@ -5,9 +5,11 @@ import sys
 from typing import Any, Callable, Iterable, Iterator
 
 from . import _core
-from .tensors import EMPTY, INTEGERS, Tensor, flat_start_of, have_the_same_form, order_of_memory, place_of, tensor_of, why_it_stays
+from .tensors import (EMPTY, INTEGERS, Tensor, bytes_of, flat_start_of, have_the_same_form, order_of_memory, place_of,
+                      tensor_of, why_it_stays)
 
 Chosen = Callable[[str], bool]
+LEAST_HINTED_BYTES = 1 << 20
 
 
 class Replica:
@@ -47,6 +49,14 @@ class Replica:
     def follow_step(self) -> bool:
         """As follow(), at the end of a round. Raises an Error when the worker cannot see what the step has made."""
         return self.follow()
+
+    def frozen(self, chosen: Chosen) -> list[Tensor]:
+        """Parameters that neither train nor take part, of these names: all workers have worker 0's."""
+        return []
+
+    def hint(self) -> str | None:
+        """What the user may want to change."""
+        return None
 
     def has_started(self) -> None:
         """All workers have their initial weights."""
@@ -224,6 +234,23 @@ class TorchReplica(InPlaceReplica):
                  for name, tensor in self._model.state_dict().items()}
         return lambda: state, [*self._in_order(tensors, _copies(self._left)).values()]
 
+    def frozen(self, chosen: Chosen) -> list[Tensor]:
+        taking_part = {address for address, _ in self._places.values()}
+        found = [bytes_of(name, tensor) for name, tensor in self._model.named_parameters()
+                 if name not in self._places and not tensor.requires_grad and chosen(name)
+                 and place_of(tensor)[0] not in taking_part]
+        return [one for one in found if one is not None]
+
+    def hint(self) -> str | None:
+        of_all = sum(_size(array) for array in self._arrays.values())
+        frozen = sum(_size(array) for name, array in self._arrays.items()
+                     if not self._given[name][2] and not array.requires_grad)
+        if frozen < LEAST_HINTED_BYTES or 2 * frozen < of_all:
+            return None
+        return (f"Worker: {frozen / 1e6:.1f} MB of the {of_all / 1e6:.1f} MB that are averaged are parameters that do not train "
+                "(requires_grad=False); leave them out to send less: trained = {name for name, one in model.named_parameters() if "
+                "one.requires_grad}, and Worker(model, ..., participates=trained.__contains__)")
+
     def move_to(self, model: Any | None) -> None:
         self._model = self._model if model is None else _of_kind(model, sys.modules["torch"].nn.Module, self._model)
         self._note_places()
@@ -306,6 +333,10 @@ def _tell_autograd(graphs: list[Any]) -> None:
     """The library has written to the tensors, of which PyTorch does not know. A later backward() of a graph that was made
     before raises an error, as after any change in place."""
     sys.modules["torch"]._foreach_zero_(graphs)
+
+
+def _size(tensor: Any) -> int:
+    return int(tensor.numel() * tensor.element_size())
 
 
 def _copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

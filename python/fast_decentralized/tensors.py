@@ -27,6 +27,19 @@ def tensor_of(name: str, array: Any, is_buffer: bool) -> Tensor:
     return name, array, is_buffer, None
 
 
+def bytes_of(name: str, tensor: Any) -> Tensor | None:
+    """A tensor of PyTorch of any elements, to compare and to send as it is. None: its memory is not in one piece."""
+    plain = tensor.detach()
+    if plain.is_meta or plain.is_quantized or plain.numel() == 0 or order_of_memory(plain) is None:
+        return None
+    plain = _in_memory_order(plain.conj() if plain.is_conj() else plain)
+    if _type_of(plain) not in AVERAGED:
+        import torch
+
+        plain = plain.reshape(-1).view(torch.uint8)
+    return name, plain, False, None
+
+
 def why_it_stays(array: Any, is_buffer: bool, is_trained: bool) -> str | None:
     """Why an array stays with its worker, though it was chosen. None: it is averaged, or tensor_of() refuses it."""
     if counts(array):

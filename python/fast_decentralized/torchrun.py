@@ -114,10 +114,11 @@ def _store(size: int) -> Any:
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return None
     try:
-        from torch.distributed import TCPStore
+        from torch import distributed
     except ImportError:
         return None
-    return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, False,
+    store: Any = distributed
+    return store.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, False,
                     timeout=datetime.timedelta(seconds=START_UP_S))
 
 

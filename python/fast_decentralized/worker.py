@@ -44,6 +44,10 @@ class Worker(Calls):
         Names of a dict's arrays that are not trained, as running statistics.
     participates
         A function of a tensor's name: whether it takes part. None: all do.
+    frozen
+        A function of the name of a module's parameter that neither trains (requires_grad=False) nor takes part: whether
+        it is the same on all workers. At the start these are compared, and get worker 0's values unless
+        ``initial="as_is"``. None: all are.
     observer
         An ``Observer``, one of ``fast.observe``, or a list of these.
     allow_growth
@@ -62,7 +66,8 @@ class Worker(Calls):
     learning_rate = OfRound()
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
-                 buffers: Iterable[str] = (), participates: Callable[[str], bool] | None = None, observer: Any = None,
+                 buffers: Iterable[str] = (), participates: Callable[[str], bool] | None = None,
+                 frozen: Callable[[str], bool] | None = None, observer: Any = None,
                  allow_growth: bool | tuple[int, int] = False,
                  log: Callable[[str, str], None] | None = None, on_round: Callable[[int], None] | None = None,
                  on_suspect: Callable[[int], None] | None = None, on_healed: Callable[[], None] | None = None,
@@ -90,7 +95,7 @@ class Worker(Calls):
             self._hooks = Hooks(log or (lambda level, text: _log.log(_levels[level], text)), on_round, on_suspect,
                                  on_healed)
             listeners = [one._core if isinstance(one, Ready) else WeakListener(self._hooks, one) for one in observers]
-            hooks = {**self._hooks.weak(), "observer": listeners}
+            hooks = {**self._hooks.weak(), "observer": listeners, "frozen": self._model.frozen(frozen or (lambda name: True))}
             if isinstance(algorithm, Rule):
                 hooks["algorithm"] = algorithm._handle(self._hooks)
             else:
@@ -110,6 +115,8 @@ class Worker(Calls):
         runtime.remember(self)
         runtime.remember_group(group)
         self._model.has_started()
+        if group.rank == 0 and (hint := self._model.hint()) is not None:
+            self._hooks.log("warning", hint)
         self._note_model()
         if allow_growth is not False:
             self.allow_growth(*((0, 1) if allow_growth is True else allow_growth))

@@ -66,6 +66,18 @@ TensorView view_of_array(const nb::ndarray<>& array, std::string name, DType dty
 
 }  // namespace
 
+Tensors bytes_of(nb::handle list) {
+  Tensors tensors;
+  for (const nb::handle item : list) {
+    auto name = nb::cast<std::string>(item[0]);
+    nb::ndarray<> array = shared_memory_of(item[1], name);
+    const DType dtype = float_type(array.dtype()).value_or(DType::u8);
+    tensors.views.push_back(view_of_array(array, std::move(name), dtype, false));
+    tensors.owners.push_back(std::move(array));
+  }
+  return tensors;
+}
+
 Tensors tensors_of(nb::handle list) {
   Tensors tensors;
   for (const nb::handle item : list) {

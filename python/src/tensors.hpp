@@ -21,5 +21,7 @@ struct Tensors {
 /// of integers and booleans that the library does not know are left out: they stay with their
 /// worker. Throws Error(argument) on arrays that cannot be shared.
 Tensors tensors_of(nanobind::handle list);
+/// Of a sequence of the same tuples. Arrays of other types than those that are averaged are bytes.
+Tensors bytes_of(nanobind::handle list);
 
 }  // namespace fast::python

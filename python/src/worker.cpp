@@ -59,11 +59,14 @@ class PythonWorker {
                nb::handle hooks, nb::handle fault) {
     WorkerOptions options;
     const TopologyRule* topology = nullptr;
+    Tensors frozen;  // that the constructor alone uses
     std::exception_ptr failure;
     try {
       if (!fault.is_none()) throw as_error(fault);
       options = options_of(values, hooks);
       own_ = tensors_of(tensors);
+      frozen = bytes_of(hooks["frozen"]);
+      options.frozen = frozen.views;
       options.accelerator = accelerator_of(own_.views, options.deadline);
       topology = nb::cast<TopologyRule*>(rule);
     } catch (const nb::python_error& error) {

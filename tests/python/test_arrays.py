@@ -164,7 +164,7 @@ def test_tensors_on_a_gpu_need_a_build_with_cuda(model):
     with pytest.raises(fast.ArgumentError, match='tensor "x" is in the memory of cuda:1, and this package was built without '
                                                  "fast::cuda; install it with that, by pip install . "
                                                  "--config-settings=cmake.define.FAST_CUDA=ON, or move the model to host memory"):
-        fast.local.run(2, lambda: fast.Worker(model))
+        fast.local.run(1, lambda: fast.Worker(model))
 
 
 def test_arrays_that_came_to_a_device_need_another_worker():
