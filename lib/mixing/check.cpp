@@ -197,9 +197,9 @@ std::string what_is_too_low(const Schedule& schedule, WeightRule rule, bool lazy
   const double least = found.smallest_eigenvalue.value_or(-1);
   if (found.converged && least > above + tolerance) return {};
   return fmt::format(
-      "the smallest eigenvalue of its weights is {}{:.6g}, it must be above {:.6g}; use lazy "
-      "weights, (I+W)/2",
-      found.converged ? "" : "at most ", least, above);
+      "the smallest eigenvalue of its weights is {}{:.13g}, it must exceed {:.6g} by more than {}; "
+      "use lazy weights, (I+W)/2",
+      found.converged ? "" : "at most ", least, above, tolerance);
 }
 
 }  // namespace

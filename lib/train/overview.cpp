@@ -67,11 +67,12 @@ std::string share_of_devices(const std::vector<std::string>& devices) {
 std::vector<Row> averaging_rows(const Overview& o) {
   std::vector<Row> rows = {{"topology", o.topology}};
   if (!o.unconnected.empty()) rows.emplace_back("connected", "no: " + o.unconnected);
-  if (std::isfinite(o.spectrum.gap)) {
-    rows.emplace_back(
-        "spectral gap",
-        fmt::format("{}{:.4g}", o.spectrum.converged ? "" : "at most ", o.spectrum.gap));
+  const Spectrum& spectrum = o.in_use();
+  if (std::isfinite(spectrum.gap)) {
+    rows.emplace_back("spectral gap",
+                      fmt::format("{}{:.4g}", spectrum.converged ? "" : "at most ", spectrum.gap));
   }
+  if (o.lazy_spectrum) rows.emplace_back("mixing weights", "lazy, (I + W) / 2, for " + o.algorithm);
   rows.insert(rows.end(), {{"exchange", o.exchange},
                            {"algorithm", o.algorithm},
                            {"codec", o.codec},

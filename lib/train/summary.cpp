@@ -56,6 +56,7 @@ std::string Summary::to_json() const {
       {"workers", workers},
       {"topology", topology},
       {"spectral_gap", spectral_gap},
+      {"lazy_weights", lazy_weights},
       {"connected", connected},
       {"exchange", exchange},
       {"algorithm", algorithm},
@@ -107,7 +108,9 @@ std::string Summary::table(bool with_run) const {
   const std::vector<Figure> run = {
       {"workers", fmt::format("{}", workers)},
       {"topology", topology, true},
-      {"spectral gap", fmt::format("{:.4g}", spectral_gap), true},
+      {"spectral gap",
+       fmt::format("{:.4g}{}", spectral_gap, lazy_weights ? ", lazy weights (I + W) / 2" : ""),
+       true},
       {"exchange", exchange},
       {"algorithm", algorithm, true},
       {"codec", codec, true},

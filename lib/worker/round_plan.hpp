@@ -18,6 +18,7 @@ class RoundPlan {
   RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass);
 
   const Schedule& schedule() const { return schedules_.back().schedule; }
+  bool has_lazy_weights() const { return schedules_.back().lazy; }
   /// Another schedule from combination `from` on.
   void change(Schedule schedule, std::int64_t from, WeightRule rule, bool lazy);
   /// One combination is left out: the coming one is `next`. A change that had not begun before

@@ -186,9 +186,10 @@ void Worker::Impl::check_loss(double loss) {
   if (setting.options.not_finite == NotFinite::heal) return recovery.note_bad_loss();
   fail(ErrorKind::numeric,
        "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
-       "smaller learning rate, lazy weights or the algorithm atc",
+       "smaller learning rate, lazy weights or the algorithm atc{}{}",
        context.rank(), progress.stats.rounds,
-       std::isnan(loss) ? std::abs(loss) : loss);  // no "-nan"
+       std::isnan(loss) ? std::abs(loss) : loss,  // no "-nan"
+       setting.declared.stable_rates.empty() ? "" : "; ", setting.declared.stable_rates);
 }
 
 void Worker::Impl::end_round(const StepOptions& options) {
@@ -359,6 +360,7 @@ WorkerStats Worker::stats() const {
   if (!impl_) return {};
   WorkerStats stats = impl_->progress.stats;
   stats.model_bytes_read = impl_->reader.bytes_read();
+  stats.lazy_weights = impl_->plan->has_lazy_weights();
   return stats;
 }
 const ParameterLayout& Worker::layout() const { return worker::needed(impl_).mixer->layout(); }

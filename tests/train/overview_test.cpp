@@ -69,6 +69,16 @@ TEST_CASE("the table tells what workers compute on, where that is said") {
                                       ContainsSubstring("2 workers on cuda:0 (Card), 1 on cpu\n"));
 }
 
+TEST_CASE("the table says that an algorithm runs with lazy weights, and has their gap") {
+  Overview overview;
+  overview.algorithm = "d2";
+  overview.spectrum.gap = 0.5;
+  CHECK_THAT(overview.to_table(), !ContainsSubstring("lazy"));
+  overview.lazy_spectrum.emplace().gap = 0.25;
+  CHECK_THAT(overview.to_table(),
+             ContainsSubstring("0.25\n") && ContainsSubstring("lazy, (I + W) / 2, for d2\n"));
+}
+
 TEST_CASE("on two hosts a ring's neighbors share hosts, and the table says what that saves") {
   Overview overview;
   overview.workers = 8;

@@ -63,6 +63,7 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "workers",
                                          "topology",
                                          "spectral_gap",
+                                         "lazy_weights",
                                          "connected",
                                          "exchange",
                                          "algorithm",
@@ -92,6 +93,15 @@ TEST_CASE("a summary's table shows percentages and sizes for people") {
   CHECK_THAT(table, ContainsSubstring("246.8 kB\n") &&
                         ContainsSubstring("  staleness                     inf\n"));
   CHECK(std::count(table.begin(), table.end(), '\n') == 21);
+}
+
+TEST_CASE("a summary says that the algorithm has made the weights lazy") {
+  train::Summary summary = example();
+  summary.spectral_gap = 0.25;
+  CHECK_THAT(summary.to_table(), !ContainsSubstring("lazy"));
+  summary.lazy_weights = true;
+  CHECK_THAT(summary.to_table(),
+             ContainsSubstring("  spectral gap                  0.25, lazy weights (I + W) / 2\n"));
 }
 
 TEST_CASE("a table of results repeats nothing of the opening table") {

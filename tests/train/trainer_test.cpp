@@ -99,6 +99,16 @@ TEST_CASE("what needs the weights in the model's memory does not rotate") {
   for (const auto& each : {with_ema, all_reduced, healing, coded, atc}) refusal(each);
 }
 
+// A torus of 2x2 is a ring of four: the eigenvalues 1, 1/3, 1/3 and -1/3 become 1, 2/3, 2/3 and
+// 1/3.
+TEST_CASE("a summary has the gap of the lazy weights with which d2 runs on an even ring") {
+  train::TrainerOptions options = trainer_options();
+  options.worker.algorithm = algorithm::by_name("d2");
+  const train::Summary summary = train_four(options)[0].summary;
+  CHECK(summary.lazy_weights);
+  CHECK(summary.spectral_gap == Approx(1.0 / 3));
+}
+
 TEST_CASE("a summary counts rounds, bytes and shares of the time") {
   const auto all = train_four(trainer_options());
   const train::Summary& summary = all[0].summary;
@@ -107,6 +117,7 @@ TEST_CASE("a summary counts rounds, bytes and shares of the time") {
   CHECK(summary.workers == 4);
   CHECK(summary.topology == "torus 2x2");
   CHECK(summary.spectral_gap == Approx(2.0 / 3));
+  CHECK_FALSE(summary.lazy_weights);
   CHECK(summary.exchange == "local");
   CHECK(summary.algorithm == "awc");
   CHECK(summary.staleness == "0");

@@ -144,9 +144,11 @@ struct Declaration {
   /// The rule keeps differences between workers' weights as they are in start(): all workers must
   /// start equal.
   bool needs_equal_start = false;
-  bool needs_learning_rate = false;    ///< refuses a step without StepOptions::learning_rate
-  bool own_momentum = false;           ///< made of one step of plain SGD in a round
-  bool strict = false;                 ///< Mixing::positive is refused, not made lazy
+  bool needs_learning_rate = false;  ///< refuses a step without StepOptions::learning_rate
+  bool own_momentum = false;         ///< made of one step of plain SGD in a round
+  bool strict = false;               ///< Mixing::positive is refused, not made lazy
+  /// Which learning rates the rule bears, for the error of a run that diverges; empty: as SGD.
+  std::string_view stable_rates{};
   std::string_view why_bounded{};      ///< why unbounded staleness is warned about; empty: it fits
   std::string_view why_synchronous{};  ///< why staleness above 0 is refused; empty: it fits
   std::int64_t combine_every = 1;      ///< steps between two combinations

@@ -41,7 +41,9 @@ struct Summary {
   std::uint64_t epochs = 0;
   int workers = 0;
   std::string topology;
-  double spectral_gap = 0;
+  double spectral_gap = 0;  ///< of the weights that training used
+  /// The algorithm has made the mixing weights lazy, (I+W)/2.
+  bool lazy_weights = false;
   bool connected = true;  ///< every worker's values reach every other worker
   std::string exchange;
   std::string algorithm;

@@ -33,6 +33,9 @@ struct WorkerStats {
   /// Bound on how far dropped neighbors have moved the mean: Σ over rounds of the column weights
   /// lost.
   double mean_drift_weight = 0;
+  /// The mixing weights are (I+W)/2: by WorkerOptions::lazy_weights, or because the algorithm needs
+  /// larger eigenvalues than those of W. Averages then take about twice as many rounds.
+  bool lazy_weights = false;
 };
 
 }  // namespace fast

@@ -196,7 +196,8 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
 void describe(const Overview& overview, Summary& summary) {
   summary.workers = overview.workers;
   summary.topology = overview.topology;
-  summary.spectral_gap = overview.spectrum.gap;
+  summary.spectral_gap = overview.in_use().gap;
+  summary.lazy_weights = overview.lazy_spectrum.has_value();
   summary.connected = overview.unconnected.empty();
   summary.exchange = overview.exchange;
   summary.algorithm = overview.algorithm;

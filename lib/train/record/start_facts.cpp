@@ -18,7 +18,7 @@ double gap_of(const RunPlan& plan) {
   const bool averages =
       plan.options.worker.algorithm.declaration().scope == algorithm::Scope::neighbors;
   if (plan.all_reduces() || !averages) return std::numeric_limits<double>::quiet_NaN();
-  return plan.overview.spectrum.gap;
+  return plan.overview.in_use().gap;
 }
 
 }  // namespace

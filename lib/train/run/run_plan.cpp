@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/mixing/check.hpp>
+#include <fast/worker/requirements.hpp>
 #include <fast/worker/rotating_arena.hpp>
 
 #include "train/options/rows.hpp"
@@ -204,12 +205,23 @@ void look_for_parts(RunPlan& plan) {
                        plan.given.name(), found.unconnected));
 }
 
+/// The algorithm needs them in place of the weights that the options ask for.
+bool runs_with_lazy_weights(const RunPlan& plan) {
+  const WorkerOptions& worker = plan.options.worker;
+  const algorithm::Declaration& rule = worker.algorithm.declaration();
+  if (worker.lazy_weights || rule.mixing != algorithm::Mixing::positive) return false;
+  return fitting_weights(plan.given, rule, worker.weights, false, worker.staleness).lazy;
+}
+
 /// The spectrum of the given schedule may have a closed form. That of the schedule with the ranks
 /// in their places is the same.
 void look_at_stability(RunPlan& plan) {
   Overview& overview = plan.overview;
   const TrainerOptions& options = plan.options;
-  overview.spectrum = spectrum(plan.given, options.worker.weights, options.worker.lazy_weights);
+  const WorkerOptions& worker = options.worker;
+  overview.spectrum = spectrum(plan.given, worker.weights, worker.lazy_weights);
+  if (runs_with_lazy_weights(plan))
+    overview.lazy_spectrum = spectrum(plan.given, worker.weights, true);
   overview.momentum = options.momentum.value_or(0);
   const Spectrum& found = overview.spectrum;
   if (overview.algorithm == "awc" && found.converged && found.smallest_eigenvalue &&

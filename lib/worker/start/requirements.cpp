@@ -63,14 +63,14 @@ void require_positive(const Schedule& schedule, const Declaration& rule, Fitting
   const double smallest = found.smallest_eigenvalue.value_or(-1);
   if (found.converged && smallest > least_eigenvalue + rounding) return;
   require(!rule.strict, ErrorKind::topology,
-          "Worker: algorithm {} on {}: the smallest eigenvalue of the weights is {:.6f}, it must "
-          "be above -1/3; use lazy weights",
-          rule.name, schedule.name(), smallest);
+          "Worker: algorithm {} on {}: the smallest eigenvalue of the weights is {:.13g}, it must "
+          "exceed -1/3 by more than {}; use lazy weights",
+          rule.name, schedule.name(), smallest, rounding);
   weights.lazy = true;
   weights.notice = fmt::format(
-      "algorithm {} on {}: the smallest eigenvalue of the weights is {:.6f}, it must be above "
-      "-1/3; lazy weights (I+W)/2 are used",
-      rule.name, schedule.name(), smallest);
+      "algorithm {} on {}: the smallest eigenvalue of the weights is {:.13g}, it must exceed -1/3 "
+      "by more than {}; lazy weights (I+W)/2 are used, which need up to twice the rounds",
+      rule.name, schedule.name(), smallest, rounding);
 }
 
 /// A rule that averages weights alone has no sums that every round must keep.

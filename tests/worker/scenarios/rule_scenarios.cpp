@@ -144,7 +144,8 @@ void misfits_are_refused_everywhere(const Group& group) {
   expect_refusal(group, rows, with(algorithm::push_sum()), "columns all sum to 1");
   if (n % 2 == 0) {
     expect_refusal(group, stencil::ring(), with(algorithm::d2({.strict = true})),
-                   "the smallest eigenvalue of the weights is -0.333333");
+                   "the smallest eigenvalue of the weights is -0.3333333333333, it must exceed "
+                   "-1/3 by more than 1e-09");
   }
 }
 
@@ -177,6 +178,9 @@ void d2_takes_lazy_weights_where_it_must(const Group& group) {
   const double neighbors = (r + 1) % n + (r + n - 1) % n;
   expect_near(c.x[0], r * 2 / 3.0 + neighbors / 6, "lazy weights", 1e-14);
   expect(lines == (r == 0 ? 1 : 0), "worker 0 alone logs one line");
+  expect(c.worker.stats().lazy_weights, "the statistics say so");
+  Constant other(group, stencil::ring(), r, with(algorithm::by_name("awc")));
+  expect(!other.worker.stats().lazy_weights, "other rules take the weights as they are");
 }
 
 void a_worker_that_does_not_move_does_not_send(const Group& group) {
