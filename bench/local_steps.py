@@ -101,9 +101,6 @@ def rules_of(task):
                                                         "consensus_step=1", "consensus_step=0.6")),
         "gasloc-int2": ("`gasloc`, ring, 2 bits", grid(f"{RING} --codec int2 {outer('gasloc', 'changes=true')}",
                                                         "consensus_step=0.3", "consensus_step=0.15")),
-        "gasloc-int4-sparta": ("`gasloc`, ring, 4 bits, with sparta",
-                               grid(f"{RING} --codec int4 {outer('gasloc', 'changes=true')}",
-                                    "sparta=0.005", "sparta=0.015")),
         "sparta": ("`sparta` .5 %, ring", rates(f"{RING} --algorithm sparta", *task.local_rates)),
     }
 

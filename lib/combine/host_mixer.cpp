@@ -60,7 +60,7 @@ std::optional<std::uint32_t> HostMixer::rounding_key(int k) const {
 void HostMixer::begin_message(const Pass& pass) {
   ++messages_;
   writers_.clear();
-  const codec::CodedLayout& message = coded(pass.info.round);
+  const codec::CodedLayout& message = coded_;
   for (int k = 0; k < declared().payload_vectors; ++k) {
     std::byte* vector = pass.next->vector(k);
     if (message.kind() == codec::Kind::sparse)
@@ -77,7 +77,7 @@ void HostMixer::run(const Pass& pass) {
   const auto sweep = [&]<class Stored>(const codec::Piece& piece, Stored) {
     SegmentSweep<Stored>(*this, pass, piece).run();
   };
-  for (const codec::Piece& piece : coded(pass.info.round).pieces()) {
+  for (const codec::Piece& piece : coded_.pieces()) {
     switch (piece.segment.dtype) {
       case DType::f32:
         sweep(piece, float{});

@@ -22,18 +22,9 @@ codec::CodedLayout coded_layout(const ParameterLayout& layout,
                                 bool sums) {
   if (sums) return {layout, codec::Kind::f64};
   const algorithm::Selection& selection = declared.selection;
-  if (selection.selects() && selection.whole_every == 0) {
-    return {layout, selected_shape(selection, codec.kind)};
-  }
+  if (selection.selects()) return {layout, selected_shape(selection, codec.kind)};
   if (!declared.sparsity.bounded()) return {layout, codec.kind};
   return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count()), codec.kind};
-}
-
-std::optional<codec::CodedLayout> part_layout(const ParameterLayout& layout,
-                                              const algorithm::Selection& selection,
-                                              const codec::Options& codec) {
-  if (!selection.selects() || selection.whole_every == 0) return std::nullopt;
-  return codec::CodedLayout(layout, selected_shape(selection, codec.kind));
 }
 
 /// The same algorithm, whose declaration mixers can do.
@@ -55,12 +46,6 @@ std::shared_ptr<algorithm::Algorithm> checked(std::shared_ptr<algorithm::Algorit
       "algorithm {}: it remembers its neighbors and publishes before the step; such a rule must "
       "publish after the step",
       declared.name);
-  require(declared.selection.whole_every == 0 ||
-              declared.publish_point == algorithm::PublishPoint::after_step,
-          ErrorKind::internal,
-          "algorithm {}: its messages have two lengths and it publishes before the step; such a "
-          "rule must publish after the step",
-          declared.name);
   const bool may_delay = declared.publish_point == algorithm::PublishPoint::after_step &&
                          declared.scope == algorithm::Scope::neighbors &&
                          declared.average_every == 0;
@@ -80,7 +65,6 @@ Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Alg
       algorithm_(checked(std::move(algorithm))),
       codec_(codec),
       coded_(coded_layout(layout(), algorithm_->declaration(), codec, sums)),
-      part_(part_layout(layout(), algorithm_->declaration().selection, codec)),
       sums_(sums ? std::make_unique<RunningSums>(declared().summed_from, declared().payload_vectors,
                                                  layout().parameter_count())
                  : nullptr),
@@ -89,7 +73,6 @@ Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Alg
 void Mixer::rebind(ParameterLayout layout) {
   memory_->rebind(std::move(layout));
   coded_ = coded_layout(memory_->layout(), declared(), codec_, sums_ != nullptr);
-  part_ = part_layout(memory_->layout(), declared().selection, codec_);
 }
 
 void Mixer::start(bool equal) {

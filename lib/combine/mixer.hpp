@@ -7,7 +7,6 @@
 #include <fast/core/part_update.hpp>
 
 #include <memory>
-#include <optional>
 #include <variant>
 #include <vector>
 
@@ -40,11 +39,8 @@ class Mixer {
 
   const ModelMemory& memory() const { return *memory_; }
   const ParameterLayout& layout() const { return memory_->layout(); }
-  /// Of a payload's vectors in a combination; without one, of those with all entries.
-  const codec::CodedLayout& coded(std::optional<std::int64_t> combination = {}) const {
-    const bool part = part_ && combination && !declared().selection.is_whole(*combination);
-    return part ? *part_ : coded_;
-  }
+  /// Of a payload's vectors.
+  const codec::CodedLayout& coded() const { return coded_; }
   MessageScalars& scalars() { return scalars_; }
   /// The model has moved in memory.
   void rebind(ParameterLayout layout);
@@ -98,8 +94,7 @@ class Mixer {
   std::shared_ptr<algorithm::Algorithm> algorithm_;
   codec::Options codec_;
   codec::CodedLayout coded_;
-  std::optional<codec::CodedLayout> part_;  ///< of vectors without some entries, beside coded_
-  std::unique_ptr<RunningSums> sums_;       ///< null: publications travel as they are
+  std::unique_ptr<RunningSums> sums_;  ///< null: publications travel as they are
   std::int64_t messages_ = 0;
   AnyPartUpdate update_;
 

@@ -56,7 +56,7 @@ struct HostMixer::SegmentSweep {
   HostMixer& mixer;
   const Pass& pass;
   const codec::Piece& piece;
-  const codec::CodedLayout& coded = mixer.coded(pass.info.round);
+  const codec::CodedLayout& coded = mixer.coded();
   const Segment& segment = piece.segment;
   const algorithm::Declaration& declared = mixer.algorithm_->declaration();
   const bool is_buffer = segment.role == Role::buffer;

@@ -214,15 +214,12 @@ class Planner {
 
   bool has_local_steps() const { return rule_.combine_every > 1; }
 
-  // In the mean of all combinations.
   double message_bytes(codec::Kind kind) const {
     const algorithm::Selection& selection = rule_.selection;
-    const double whole = coded_payload(cluster_, kind, rule_.sparsity) * rule_.payload_vectors;
-    if (!selection.selects()) return whole;
-    const double part = coded_payload(cluster_, codec::code_of_entries(kind), {}) /
-                        static_cast<double>(selection.size);
-    if (selection.whole_every == 0) return part;
-    return part + (whole - part) / static_cast<double>(selection.whole_every);
+    if (!selection.selects())
+      return coded_payload(cluster_, kind, rule_.sparsity) * rule_.payload_vectors;
+    return coded_payload(cluster_, codec::code_of_entries(kind), {}) /
+           static_cast<double>(selection.size);
   }
 
   // What is published some steps before the end of the local steps arrives so much earlier.

@@ -142,8 +142,8 @@ void Round::count_sent(bool sent, std::int64_t round, std::size_t readers) {
     return;
   }
   stats.messages_sent += static_cast<std::int64_t>(readers);
-  stats.bytes_sent += static_cast<double>(readers) *
-                      static_cast<double>(worker_.setting.shape.payload_bytes(round));
+  stats.bytes_sent +=
+      static_cast<double>(readers) * static_cast<double>(worker_.setting.shape.payload_bytes());
 }
 
 }  // namespace fast::worker

@@ -81,23 +81,18 @@ fast::algorithm::Parameters parameters_of(const Plan& plan) {
             {"delay", "1"},
             {"fraction", plan.is_training() ? "0.1" : "1"}};
   }
-  const bool has_sparta = plan.staleness == 0 && !plan.lenet && !plan.devices;
-  const bool between = has_sparta && plan.seed / 2 % 2 == 1;
-  const std::string sparta = !between ? "0" : plan.is_training() ? "0.25" : "1";
   if (rule == "diloco") {
     return {{"period", "4"},
             {"momentum", "0.5"},
-            {"delay", between ? "0" : "1"},
-            {"changes", coded ? "true" : "false"},
-            {"sparta", sparta}};
+            {"delay", "1"},
+            {"changes", coded ? "true" : "false"}};
   }
   if (rule == "noloco") return {{"period", "4"}, {"delay", "2"}};
   if (rule == "gasloc") {
     return {{"period", "4"},
             {"acceleration", "0.3"},
             {"consensus_step", coded ? "0.3" : "1"},
-            {"changes", coded ? "true" : "false"},
-            {"sparta", sparta}};
+            {"changes", coded ? "true" : "false"}};
   }
   if (rule == "awc_gasloc") return {{"rate", "0.9"}, {"acceleration", "0.3"}};
   return {};

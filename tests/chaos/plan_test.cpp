@@ -60,7 +60,6 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
   std::set<int> workers;
   std::set<std::string> with;
   std::set<bool> learns;
-  std::set<std::string> sparta;
   const Wish wish = everything();
   const std::size_t all_pairs = wish.rules.size() * wish.kinds.size();
   for (std::uint64_t index = 0; index < all_pairs; ++index) {
@@ -75,8 +74,6 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
     workers.insert(plan.workers);
     with.insert(plan.with.begin(), plan.with.end());
     learns.insert(plan.learns_suspicion);
-    if (plan.rule == "gasloc" || (plan.rule == "diloco" && !plan.sparse))
-      sparta.insert(parameters_of(plan).at("sparta"));
   }
   CHECK(pairs.size() == all_pairs);
   CHECK(staleness == std::set<std::int64_t>{-1, 0, 1, 3});
@@ -84,7 +81,6 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
   CHECK(*workers.rbegin() == 16);
   CHECK(with.size() == features().size());
   CHECK(learns.size() == 2);
-  CHECK(sparta.size() >= 2);
 }
 
 TEST_CASE("diloco is drawn with all entries and with the largest, exact and coded") {
@@ -101,17 +97,6 @@ TEST_CASE("diloco is drawn with all entries and with the largest, exact and code
   CHECK(kinds.size() == 4);
   CHECK_THAT(why_not(read("rule=awc workers=3 entries=largest kill:1@54+0/0*0")),
              ContainsSubstring("diloco alone"));
-}
-
-TEST_CASE("schedules with weights on devices have no sparta between outer steps") {
-  for (const char* rule : {"gasloc", "diloco"}) {
-    const auto line = [&](const char* weights) {
-      return fmt::format("rule={} workers=3 topology=complete weights={} seed=2 kill:1@54+0/0*0",
-                         rule, weights);
-    };
-    CHECK(parameters_of(read(line("small"))).at("sparta") != "0");
-    CHECK(why_not(read(line("devices"))) == "");
-  }
 }
 
 TEST_CASE("a schedule's line that is no good names the word") {

@@ -316,7 +316,6 @@ TEST_CASE("rules with local steps or few entries grow, whatever the round") {
   for (const GrowingRun& each :
        {run("gasloc", "ring", delayed), run("gasloc", "complete", changes),
         run("gasloc", "ring", changes, "int8"), run("diloco", "complete", momentum),
-        run("gasloc", "ring", {{"period", "4"}, {"sparta", "0.4"}}),
         run("noloco", "matching", momentum),
         run("sparta", "ring", {{"fraction", "0.4"}}, "bf16")}) {
     check_growth(each);

@@ -195,14 +195,6 @@ TEST_CASE("outer rules go on bit for bit, with codes, parts and delays") {
     expect_the_same_rounds({"diloco", codec, 0, {{"period", "3"}, {"fraction", "0.3"}}});
     expect_the_same_rounds({"diloco", codec, 0, delayed_few});
   }
-  Parameters between = changes;
-  between["sparta"] = "0.5";
-  for (const char* codec : {"int4", "bf16_stochastic"}) {
-    INFO(codec);
-    expect_the_same_rounds({"gasloc", codec, 0, between});
-    expect_the_same_rounds({"diloco", codec, 0, between});
-  }
-  expect_the_same_rounds({"gasloc", "identity", 0, {{"period", "3"}, {"sparta", "0.5"}}});
   for (const char* codec : {"bf16", "fp16", "bf16_stochastic"}) {
     INFO(codec);
     expect_the_same_rounds({"sparta", codec, 0, {{"fraction", "0.5"}}});
@@ -244,26 +236,6 @@ TEST_CASE("a state of another rule is not taken up") {
   CHECK_THROWS_WITH(
       local::run(workers, [&](const Group& g) { run(g, {"d2"}, &half[g.rank()], 3, 4); }),
       Catch::Contains("mixer.state.0") && Catch::Contains("resume with the options"));
-}
-
-TEST_CASE("a run resumed with sparta makes its outer steps at the ends of the periods of before") {
-  std::vector<Saved> half(workers);
-  const Setting setting{"gasloc", "identity", 0, {{"period", "4"}}};
-  local::run(workers, [&](const Group& g) { half[g.rank()] = run(g, setting, nullptr, 0, 8); });
-  local::run(workers, [&](const Group& g) {
-    std::vector<float> x = half[g.rank()].x;
-    WorkerOptions options = testing::quick();
-    options.algorithm = algorithm::by_name("gasloc", {{"period", "4"}, {"sparta", "0.1"}});
-    Worker worker(g, testing::topology_for("gasloc"), {view_of("x", std::span(x))}, options);
-    worker.restore(half[g.rank()].views);
-    for (int t = 8; t < 20; ++t) {
-      const double before = worker.stats().bytes_sent;
-      worker.step([] {});
-      const bool is_whole = worker.stats().bytes_sent - before >= sizeof(float) * elements;
-      testing::expect(is_whole == (t % 4 == 3), fmt::format("round {}", t));
-    }
-    worker.await_finish();
-  });
 }
 
 TEST_CASE("a worker that has left takes no state") {

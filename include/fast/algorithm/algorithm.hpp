@@ -82,14 +82,7 @@ struct Selection {
   } kind = Kind::all;
   std::int64_t size = 1;
   std::uint64_t seed = 1;
-  /// Above 0: in the last of so many combinations all entries travel. Staleness 0 only, and only of
-  /// rules that publish after the step.
-  std::int64_t whole_every = 0;
   bool selects() const { return kind != Kind::all; }
-  /// All entries travel in that combination.
-  bool is_whole(std::int64_t combination) const {
-    return !selects() || (whole_every > 0 && combination % whole_every == whole_every - 1);
-  }
 };
 
 /// What a rule needs and sends.

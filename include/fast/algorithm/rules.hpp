@@ -98,13 +98,10 @@ struct DilocoOptions {
   /// rest and what a codec has lost to the next changes, `momentum` times (SparseLoCo). The outer
   /// step has no momentum.
   double fraction = 0;
-  /// Above 0: p, share of the entries averaged in each step between two outer steps, as by sparta.
-  double sparta = 0;
-  std::int64_t sparta_seed = 1;  ///< of the entries chosen, equal on all workers
 };
 /// Local steps, then an outer step of momentum SGD along the mean change of all workers that are
 /// there. Needs the complete graph and staleness 0. The optimizer of the local steps is the
-/// caller's. With `sparta`: no delay, no fragments and no fraction.
+/// caller's.
 Rule diloco(const DilocoOptions& options = {});
 
 struct NolocoOptions {
@@ -126,12 +123,9 @@ struct GaslocOptions {
   std::int64_t delay = 0;     ///< τ, steps between publishing and the outer step; below period
   double blend = 0;           ///< share of the local weights that stays: in [0, 1)
   bool changes = false;       ///< sends differences to what neighbors hold, which codecs need
-  /// Above 0: p, share of the entries averaged in each step between two outer steps, as by sparta.
-  double sparta = 0;
-  std::int64_t sparta_seed = 1;  ///< of the entries chosen, equal on all workers
 };
 /// Local steps, then an outer step that is averaged with the neighbors. With `changes`: staleness 0
-/// and a static topology. With `sparta`: staleness 0 and no delay.
+/// and a static topology.
 Rule gasloc(const GaslocOptions& options = {});
 
 struct AwcGaslocOptions {

@@ -27,20 +27,12 @@ struct PayloadShape {
   int vectors = 1;
   int scalars = 0;
   std::size_t weights_bytes = 0;  ///< 0: vector 0 is the weights
-  /// Above 0: in the last of so many rounds, vectors have `whole_bytes`, in the others
-  /// `part_bytes`, both at most `vector_bytes`. Staleness 0 only.
-  std::int64_t whole_every = 0;
-  std::size_t whole_bytes = 0, part_bytes = 0;
 
-  std::size_t vector_bytes_in(std::int64_t round) const {
-    if (whole_every == 0) return vector_bytes;
-    return round % whole_every == whole_every - 1 ? whole_bytes : part_bytes;
-  }
   std::size_t stride_bytes() const;   ///< from one vector to the next
   std::size_t vectors_bytes() const;  ///< from the first's beginning to the last's end
-  /// Sent along an edge in that round.
-  std::size_t payload_bytes(std::int64_t round) const {
-    return static_cast<std::size_t>(vectors) * vector_bytes_in(round) +
+  /// Sent along an edge in a round.
+  std::size_t payload_bytes() const {
+    return static_cast<std::size_t>(vectors) * vector_bytes +
            static_cast<std::size_t>(scalars) * sizeof(double);
   }
 };

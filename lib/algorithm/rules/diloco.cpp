@@ -5,7 +5,6 @@
 #include "algorithm/checks.hpp"
 #include "algorithm/row.hpp"
 #include "algorithm/top_k.hpp"
-#include "algorithm/with_sparta.hpp"
 #include "core/equal_parts.hpp"
 
 namespace fast::algorithm {
@@ -164,15 +163,9 @@ Rule diloco(const DilocoOptions& options) {
   require(options.fraction == 0 || options.fragments == 1, ErrorKind::argument,
           "diloco: fraction {} with {} fragments; choose one of both", options.fraction,
           options.fragments);
-  require_sparta("diloco", options);
-  require(
-      options.sparta == 0 || (options.fragments == 1 && options.fraction == 0), ErrorKind::argument,
-      "diloco: sparta {} with {} fragments and fraction {}; these send parts in the outer step; "
-      "choose one of the three",
-      options.sparta, options.fragments, options.fraction);
   if (options.fraction > 0) return elementwise(SparseDiLoCo(options));
   if (options.fragments > 1) return elementwise(StreamingDiLoCo{{options}});
-  return with_sparta(DiLoCo{options});
+  return elementwise(DiLoCo{options});
 }
 
 const Row rows::diloco{[](ParameterReader& reader) {
@@ -186,8 +179,6 @@ const Row rows::diloco{[](ParameterReader& reader) {
   reader.read("blend", options.blend);
   reader.read("changes", options.changes);
   reader.read("fraction", options.fraction);
-  reader.read("sparta", options.sparta);
-  reader.read("sparta_seed", options.sparta_seed);
   return algorithm::diloco(options);
 }};
 

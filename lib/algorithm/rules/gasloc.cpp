@@ -3,7 +3,6 @@
 #include "algorithm/checks.hpp"
 #include "algorithm/resynchronization.hpp"
 #include "algorithm/row.hpp"
-#include "algorithm/with_sparta.hpp"
 
 namespace fast::algorithm {
 
@@ -101,9 +100,8 @@ void require_outer_gossip(std::string_view rule, const GaslocOptions& options) {
 
 Rule gasloc(const GaslocOptions& options) {
   require_outer_gossip("gasloc", options);
-  require_sparta("gasloc", options);
-  if (options.changes) return with_sparta(CodedGasLoC{{options}, {}});
-  return with_sparta(GasLoC{options});
+  if (options.changes) return elementwise(CodedGasLoC{{options}, {}});
+  return elementwise(GasLoC{options});
 }
 
 const Row rows::gasloc{[](ParameterReader& reader) {
@@ -115,8 +113,6 @@ const Row rows::gasloc{[](ParameterReader& reader) {
   reader.read("delay", options.delay);
   reader.read("blend", options.blend);
   reader.read("changes", options.changes);
-  reader.read("sparta", options.sparta);
-  reader.read("sparta_seed", options.sparta_seed);
   return algorithm::gasloc(options);
 }};
 

@@ -27,12 +27,8 @@ class SlotLayout {
   std::size_t kept_offset() const { return header_bytes + slot_count * slot_bytes_; }
 
   // In a slot.
-  std::size_t data_offset() const { return data_offset_; }      ///< of vector 0
-  std::size_t message_bytes() const { return message_bytes_; }  ///< of the longest one
-  /// Of a publication whose first round is `round`.
-  std::size_t message_bytes(std::int64_t round) const {
-    return message_bytes_ - shape_.vector_bytes + shape_.vector_bytes_in(round);
-  }
+  std::size_t data_offset() const { return data_offset_; }  ///< of vector 0
+  std::size_t message_bytes() const { return message_bytes_; }
   std::size_t weights_offset() const { return weights_offset_; }
 
   /// The payload in a slot that begins at `slot`.

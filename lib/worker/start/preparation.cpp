@@ -34,14 +34,8 @@ PayloadShape shape_of(combine::Mixer& mixer, const WorkerOptions& options) {
   const algorithm::Declaration& declared = options.algorithm.declaration();
   const bool weights_apart =
       declared.publishes_weights_apart || options.codec.kind != codec::Kind::identity;
-  const std::size_t whole = mixer.coded().size_bytes(), part = mixer.coded(0).size_bytes();
-  return {std::max(whole, part),
-          declared.payload_vectors,
-          mixer.scalars().count(),
-          weights_apart ? mixer.layout().size_bytes() : 0,
-          declared.selection.whole_every,
-          whole,
-          part};
+  return {mixer.coded().size_bytes(), declared.payload_vectors, mixer.scalars().count(),
+          weights_apart ? mixer.layout().size_bytes() : 0};
 }
 
 }  // namespace

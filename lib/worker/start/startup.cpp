@@ -114,9 +114,6 @@ void check_options(const WorkerOptions& options, const algorithm::Declaration& a
   require(!algorithm.sparsity.bounded() || options.staleness == 0, ErrorKind::argument,
           "Worker: algorithm {} with staleness {}; messages of few entries need staleness 0",
           algorithm.name, staleness_text(options.staleness));
-  require(algorithm.selection.whole_every == 0 || options.staleness == 0, ErrorKind::argument,
-          "Worker: algorithm {} with staleness {}; messages of different lengths need staleness 0",
-          algorithm.name, staleness_text(options.staleness));
 }
 
 }  // namespace fast::worker

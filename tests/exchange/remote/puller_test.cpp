@@ -54,25 +54,6 @@ TEST_CASE("a puller brings the round that its worker is in and the next, each on
   hosts.expect_present(2, 2);
 }
 
-// Slots are written to their end in each round.
-TEST_CASE("of a message that is shorter, no more is pulled than that") {
-  PayloadShape shape{Pulling::bytes, 1, 0};
-  shape.whole_every = 2;
-  shape.whole_bytes = Pulling::bytes;
-  shape.part_bytes = 500;
-  Pulling hosts(shape);
-  for (std::int64_t round = 0; round < 6; ++round) {
-    hosts.publish(round);
-    hosts.look();
-    const Arrival arrival = hosts.reader.fetch(round).front();
-    CHECK(whole(arrival.payload.data, shape.vector_bytes_in(round)));
-    CHECK(arrival.payload.data[0] == static_cast<std::byte>(round));
-    // The third slot before had a whole message in it.
-    if (round == 4) CHECK(arrival.payload.data[500] == std::byte{1});
-    hosts.reader.complete(round + 1);
-  }
-}
-
 TEST_CASE(
     "a worker whose round is gone on the other host gets the newest one and sees that it has "
     "missed the round") {

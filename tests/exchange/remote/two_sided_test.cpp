@@ -92,34 +92,6 @@ TEST_CASE("publications come one after the other, each once") {
   }
 }
 
-// Slots are written to their end in each round.
-TEST_CASE("of a message that is shorter, no more is sent than that") {
-  for (const std::size_t size : sizes) {
-    PayloadShape shape{size, 1, 0};
-    shape.whole_every = 2;
-    shape.whole_bytes = size;
-    shape.part_bytes = 500;
-    End end(shape, [](std::int64_t) { return true; });
-    for (std::int64_t round = 0; round < 6; ++round) {
-      if (end.rank == Pair::writer_rank) {
-        end.publish(round);
-        end.await_consumed(round + 1);
-        continue;
-      }
-      end.await_publications(static_cast<std::uint64_t>(round) + 1);
-      const Arrival arrival = end.exchange.fetch(round).front();
-      const std::size_t length = shape.vector_bytes_in(round);
-      CHECK(length == (round % 2 == 1 ? size : 500));
-      CHECK(testing::whole(arrival.payload.data, length));
-      CHECK(arrival.payload.data[0] == static_cast<std::byte>(round));
-      // The third slot before had a whole message in it.
-      if (round == 4) CHECK(arrival.payload.data[500] == std::byte{1});
-      end.exchange.complete(round + 1);
-    }
-    end.close();
-  }
-}
-
 TEST_CASE("a reader whose round is gone is passed the newest, though that is not for it") {
   for (const std::size_t size : sizes) {
     End end(size, [](std::int64_t round) { return round < 2 || round > 8; });

@@ -1,4 +1,4 @@
-// Outer rules with sparta, with few coded entries and on sites, while spares take seats and workers
+// Outer rules, with few coded entries and on sites, while spares take seats and workers
 // join. In rounds that all workers make together, each follows the rule's equations with the mean
 // of all. In the end they stand at the optimum of all.
 #include "worker/rules/crossing_run.hpp"
@@ -44,12 +44,10 @@ void draw_events(CrossingRun& run, Rng& rng) {
   if (kind != 0) run.asks_in = 10 + crossing_below(rng, 30);
 }
 
-CrossingRun drawn_sparta(Rng& rng) {
+CrossingRun drawn_outer(Rng& rng) {
   CrossingRun run;
   run.workers = 3 + crossing_below(rng, 4);
-  run.parameters = {{"period", std::to_string(2 + crossing_below(rng, 6))},
-                    {"sparta", crossing_below(rng, 2) == 0 ? "0.25" : "0.125"},
-                    {"sparta_seed", std::to_string(crossing_below(rng, 100))}};
+  run.parameters = {{"period", std::to_string(2 + crossing_below(rng, 6))}};
   run.rule = crossing_below(rng, 3) == 0 ? "diloco" : "gasloc";
   const bool changes = crossing_below(rng, 2) == 0;
   if (changes) run.parameters["changes"] = "true";
@@ -108,21 +106,6 @@ double sum_over(const Seats& seats, const std::function<double(const CrossingRou
   double sum = 0;
   for (const auto& [seat, one] : seats) sum += value(one);
   return sum;
-}
-
-void check_sparta_round(const Seats& seats, std::size_t run_length) {
-  std::vector<int> moved((crossing_elements + run_length - 1) / run_length);
-  for (std::size_t e = 0; e < crossing_elements; ++e) {
-    const double drift =
-        sum_over(seats, [e](const CrossingRound& one) { return one.after.x[e] - one.stepped[e]; });
-    REQUIRE(std::abs(drift) < crossing_rounding);
-    const bool moves = std::any_of(seats.begin(), seats.end(), [e](const auto& one) {
-      return one.second.after.x[e] != one.second.stepped[e];
-    });
-    moved[e / run_length] += moves ? 1 : 0;
-  }
-  for (const int entries : moved) REQUIRE(entries <= 1);  // all take the same entry of a run
-  for (const auto& [seat, one] : seats) REQUIRE(one.after.state[0] == one.before.state[0]);
 }
 
 void check_gasloc_step(const CrossingRun& run, const Seats& seats) {
@@ -253,20 +236,15 @@ double mean_end(const CrossingRun& run, const CrossingEnd& end, std::size_t e) {
 
 }  // namespace
 
-TEST_CASE("crossings: sparta between outer steps, spares and workers that join") {
+TEST_CASE("crossings: outer steps, spares and workers that join") {
   const std::uint64_t seed = test_seed(61);
   Rng rng(seed);
   for (int k = 0; k < 8; ++k) {
-    const CrossingRun run = drawn_sparta(rng);
+    const CrossingRun run = drawn_outer(rng);
     INFO("FAST_TEST_SEED=" << seed << ", case " << k << ": " << run.text());
     const CrossingEnd end = testing::made(run);
     REQUIRE(end.ends.size() == static_cast<std::size_t>(run.all()));
-    const auto period = static_cast<std::int64_t>(crossing_option(run, "period", 0));
-    const auto length =
-        static_cast<std::size_t>(std::llround(1 / crossing_option(run, "sparta", 1)));
     check_rounds(run, end, [&](const Seats& seats) {
-      const bool is_outer = seats.begin()->second.before.combinations % period == period - 1;
-      if (!is_outer) return check_sparta_round(seats, length);
       run.rule == "gasloc" ? check_gasloc_step(run, seats) : check_diloco_step(run, seats);
     });
     for (std::size_t e = 0; e < crossing_elements; ++e)

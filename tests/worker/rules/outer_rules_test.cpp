@@ -151,11 +151,6 @@ TEST_CASE("when a worker leaves, outer rules go to the optimum of the others") {
       {algorithm::gasloc({.period = 4, .acceleration = 0.3}), stencil::complete(), "identity", 0.1},
       {algorithm::gasloc({.period = 4, .consensus_step = 0.7, .changes = true}),
        stencil::complete(), "int4", 0.1},
-      {algorithm::gasloc({.period = 4, .sparta = 0.2}), stencil::complete(), "identity", 0.1},
-      {algorithm::gasloc({.period = 4, .consensus_step = 0.7, .changes = true, .sparta = 0.2}),
-       stencil::complete(), "int4", 0.1},
-      {algorithm::diloco({.period = 4, .momentum = 0.5, .sparta = 0.2}), stencil::complete(),
-       "identity", 1e-3},
   };
   for (const Case& each : cases) {
     INFO(each.rule.declaration().name << " " << each.rule.declaration().parameters);
@@ -172,7 +167,6 @@ TEST_CASE("after a departure, differences are sent anew and all agree, on a ring
   const algorithm::Rule rules[] = {
       algorithm::gasloc({.period = 1, .consensus_step = 0.9, .changes = true}),
       algorithm::gasloc({.period = 3, .consensus_step = 0.9, .delay = 1, .changes = true}),
-      algorithm::gasloc({.period = 3, .consensus_step = 0.9, .changes = true, .sparta = 0.2}),
       algorithm::choco({.fraction = 1, .consensus_step = 0.9})};
   for (const algorithm::Rule& rule : rules) {
     INFO(rule.declaration().name << " " << rule.declaration().parameters);
@@ -280,22 +274,4 @@ TEST_CASE("outer rules say what they do not run with") {
   CHECK_THROWS_WITH(by_name("noloco", {{"rate", "0"}}), Contains("rate 0; it must be above 0"));
   CHECK_THROWS_WITH(by_name("sparta", {{"fraction", "2"}}), Contains("above 0 and at most 1"));
   CHECK_THROWS_WITH(by_name("awc", {{"consensus", "1.5"}}), Contains("above 0 and at most 1"));
-  // Together with sparta.
-  for (const char* rule : {"gasloc", "diloco"}) {
-    INFO(rule);
-    CHECK_THROWS_WITH(by_name(rule, {{"sparta", "1.5"}}),
-                      Contains("sparta 1.5; it must be at least 0 and at most 1"));
-    CHECK_THROWS_WITH(by_name(rule, {{"sparta", "0.1"}, {"period", "1"}}),
-                      Contains("no rounds between two outer steps"));
-    CHECK_THROWS_WITH(by_name(rule, {{"sparta", "0.1"}, {"delay", "2"}}),
-                      Contains("sparta 0.1 with delay 2; a message of sparta would replace"));
-    WorkerOptions options = outer_options(by_name(rule, {{"sparta", "0.1"}}));
-    options.staleness = 1;
-    CHECK_THAT(outer_refusal(testing::topology_for(rule), options),
-               Contains("runs at staleness 0 only, as workers of different rounds"));
-  }
-  CHECK_THROWS_WITH(by_name("diloco", {{"sparta", "0.1"}, {"fragments", "2"}}),
-                    Contains("2 fragments and fraction 0; these send parts in the outer step"));
-  CHECK_THROWS_WITH(by_name("diloco", {{"sparta", "0.1"}, {"fraction", "0.1"}}),
-                    Contains("choose one of the three"));
 }

@@ -93,17 +93,11 @@ class DrawCase {
       c_.coarse = c_.codec != "identity";
     }
     if (c_.rule != "diloco" && !changes && !c_.coarse && flip()) c_.staleness = 2;
-    if (c_.rule != "noloco" && fragments == 1 && c_.period > 1 && flip()) sparta_between();
     // diloco with changes does not bring replicas together that differ: they begin equal, and move.
     c_.grows = c_.rule == "diloco" && changes;
     if (c_.grows) set("blend", "0");
   }
 
-  void sparta_between() {
-    set("sparta", one_of({"0.5", "0.2", "1"}));
-    set("delay", "0");
-    c_.delay = c_.staleness = 0;
-  }
   void set(const char* key, std::string_view value) {
     c_.options.insert_or_assign(key, std::string(value));
   }

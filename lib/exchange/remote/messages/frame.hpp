@@ -31,15 +31,11 @@ inline constexpr std::size_t inline_bytes = std::size_t{1} << 20;
 /// A longer one follows in parts.
 inline constexpr std::size_t part_bytes = std::size_t{1} << 20;
 
-inline bool travels_inline(const SlotLayout& layout, std::int64_t round) {
-  return layout.message_bytes(round) <= inline_bytes;
+inline bool travels_inline(const SlotLayout& layout) {
+  return layout.message_bytes() <= inline_bytes;
 }
 inline std::size_t longest_frame_message(const SlotLayout& layout) {
-  std::size_t payload = 0;
-  for (const std::int64_t round : {std::int64_t{0}, layout.shape().whole_every - 1}) {
-    if (travels_inline(layout, round)) payload = std::max(payload, layout.message_bytes(round));
-  }
-  return sizeof(Frame) + payload;
+  return sizeof(Frame) + (travels_inline(layout) ? layout.message_bytes() : 0);
 }
 
 }  // namespace fast::exchange

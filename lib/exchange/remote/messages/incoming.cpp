@@ -44,7 +44,7 @@ void Incoming::apply(const Frame& frame) {
   switch (frame.kind) {
     case Frame::Kind::publication:
       publication_ = frame;
-      travels_inline(edges_.board->layout(), frame.first) ? publish_inline() : begin_parts();
+      travels_inline(edges_.board->layout()) ? publish_inline() : begin_parts();
       break;
     case Frame::Kind::completion:
       if (frame.is_intact) mirror_.publish(publication_.first, publication_.until);
@@ -61,14 +61,14 @@ void Incoming::apply(const Frame& frame) {
 }
 
 void Incoming::publish_inline() {
-  const std::size_t size = edges_.board->layout().message_bytes(publication_.first);
+  const std::size_t size = edges_.board->layout().message_bytes();
   std::memcpy(mirror_.begin(), message_.data() + sizeof(Frame), size);
   mirror_.publish(publication_.first, publication_.until);
 }
 
 /// Parts arrive in the mirror itself, without a copy.
 void Incoming::begin_parts() {
-  const std::size_t bytes = edges_.board->layout().message_bytes(publication_.first);
+  const std::size_t bytes = edges_.board->layout().message_bytes();
   std::byte* slot = mirror_.begin(publication_.first, publication_.until);
   parts_here_ = 0;
   for (std::size_t offset = 0; offset < bytes; offset += part_bytes) {

@@ -52,7 +52,7 @@ bool Outgoing::send_publication(const OwnPublication& publication) {
   Frame frame = this->frame(Frame::Kind::publication);
   frame.first = publication.first;
   frame.until = publication.until;
-  if (travels_inline(edges_.board->layout(), publication.first)) return send_inline(frame, *buffer);
+  if (travels_inline(edges_.board->layout())) return send_inline(frame, *buffer);
   begin_payload(frame, std::move(buffer));
   return true;
 }

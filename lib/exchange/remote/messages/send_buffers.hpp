@@ -22,7 +22,7 @@ class SendBuffer {
   bool is_of(std::uint64_t sequence, std::int64_t round) const {
     return sequence_ == sequence && round_ == round;
   }
-  std::size_t size() const { return board_->layout().message_bytes(round_); }
+  std::size_t size() const { return board_->layout().message_bytes(); }
 
   /// The message, of which at least the first `bytes` have been copied.
   const std::byte* first(std::size_t bytes);

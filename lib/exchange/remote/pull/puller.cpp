@@ -80,7 +80,7 @@ void Puller::begin_copy(const PullTarget& target) {
   const bool may_be_followed = edges_.exact() && !target.skipped;
   std::byte* to = may_be_followed ? mirror_.begin(target.last, target.last) : mirror_.begin();
   copy_.begin(target.kept ? layout.kept_offset() : layout.slot_offset(target.sequence), to,
-              layout.message_bytes(target.first));
+              layout.message_bytes());
 }
 
 /// A status is mirrored after the worker's last payload. The cache lines of a header need not be of
