@@ -8,7 +8,7 @@
 struct Damped {
   double share = 0.5;
 
-  fast::algorithm::Declaration declare() const {
+  fast::algorithm::RuleTraits traits() const {
     return {.name = "damped",
             .summary = "x_i + δ_i + a Σ_j W_ij (x_j - x_i)",
             .source = "-",

@@ -17,7 +17,7 @@ struct PartialAveraging {
   double step = 1;          ///< of this combination
   double largest_rate = 0;  ///< of the steps so far
 
-  Declaration declare() const;
+  RuleTraits traits() const;
 
   void begin_combine(const RoundInfo& info, std::span<const double> own,
                      std::span<const double> pull);

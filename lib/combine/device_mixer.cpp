@@ -13,7 +13,7 @@ DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algo
     : Mixer(std::make_unique<DeviceMemory>(std::move(layout), accelerator), std::move(algorithm),
             codec, false),
       accelerator_(std::move(accelerator)) {
-  for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
+  for (int s = 0; s < traits().memory.vectors; ++s) state_.push_back(kept());
 }
 
 std::vector<TensorView> DeviceMixer::state() {
@@ -40,7 +40,7 @@ void DeviceMixer::run(const Pass& pass) {
   const bool starts = pass.kind == Pass::Kind::start;
   if (starts) algorithm_->apply(algorithm::Sweep::start, algorithm::Block<float>{});
   if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
-    for (int k = 0; k < declared().payload_vectors; ++k) gathered_.push_back(kept());
+    for (int k = 0; k < traits().messages.vectors; ++k) gathered_.push_back(kept());
   }
   for (const codec::Piece& piece : coded_.pieces()) {
     if (starts && piece.segment.role == Role::buffer) continue;
@@ -59,7 +59,7 @@ ElementWork DeviceMixer::work_for(const Pass& pass, const codec::Piece& piece) c
   work.info.parameters = layout().parameter_count();
   work.first = piece.first;
   work.count = segment.element_count;
-  work.vectors = alone ? 1 : declared().payload_vectors;
+  work.vectors = alone ? 1 : traits().messages.vectors;
   work.current = segment.data;
   for (std::size_t s = 0; s < state_.size(); ++s) {
     work.state[s] = state_[s].get() + segment.offset_bytes;
@@ -75,7 +75,7 @@ void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass, const codec::Pi
   const Neighborhood* near = pass.neighborhood;
   work.pulls = near != nullptr;
   work.buffer = piece.segment.role == Role::buffer;
-  const bool looks_at_own = work.pulls || declared().own != algorithm::Own::unused;
+  const bool looks_at_own = work.pulls || traits().messages.own != algorithm::Own::unused;
   if (pass.own.data != nullptr && looks_at_own && !work.buffer) {
     work.own = pass.own.data + piece.offset_bytes;
   }
@@ -90,7 +90,7 @@ void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass, const codec::Pi
           "Worker: {} neighbors of a worker whose tensors are on a device, at most {} are read "
           "there; choose a sparser topology",
           near->payloads.size(), max_element_sources);
-  const bool unit = declared().mixing == algorithm::Mixing::unit && !work.buffer;
+  const bool unit = traits().topology.mixing == algorithm::Mixing::unit && !work.buffer;
   for (std::size_t j = 0; j < near->payloads.size(); ++j) {
     work.sources.push_back(near->payloads[j].data + piece.offset_bytes);
     work.weights.push_back(unit ? 1 : near->weights[j]);
@@ -103,8 +103,8 @@ void DeviceMixer::add_publication(ElementWork& work, const Pass& pass,
   work.stride_bytes = pass.next->stride_bytes;
   // As HostMixer does it, so that results are the same.
   const bool at_once = work.combines && work.pulls && !work.buffer && !guarded_reads;
-  work.average = at_once && declared().plain_average;
-  if (declared().publishes_weights_apart && pass.kind != Pass::Kind::weights) {
+  work.average = at_once && traits().plain_average;
+  if (traits().messages.weights_apart && pass.kind != Pass::Kind::weights) {
     work.next_weights = pass.next->weights + piece.segment.offset_bytes;
   }
 }

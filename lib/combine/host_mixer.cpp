@@ -24,11 +24,12 @@ HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorith
                      const codec::Options& codec, bool sums)
     : Mixer(std::make_unique<HostMemory>(std::move(layout)), std::move(algorithm), codec, sums) {
   const bool rounds = codec::record_of(coded_.kind()).encode != nullptr || coded_.sparse().coded();
-  keeps_own_ = rounds && declared().own == algorithm::Own::payload && !declared().plain_average;
+  keeps_own_ =
+      rounds && traits().messages.own == algorithm::Own::payload && !traits().plain_average;
   widening_ = has_halves(this->layout()) ? 2 : 1;
-  feeds_back_ = codec::record_of(coded_.kind()).feeds_back && !declared().corrects_coding;
-  for (int s = 0; s < declared().state_vectors; ++s) state_.push_back(kept());
-  for (int k = 0; k < declared().payload_vectors; ++k) {
+  feeds_back_ = codec::record_of(coded_.kind()).feeds_back && !traits().precision.corrects_coding;
+  for (int s = 0; s < traits().memory.vectors; ++s) state_.push_back(kept());
+  for (int k = 0; k < traits().messages.vectors; ++k) {
     if (keeps_own_) sent_.push_back(kept());
     if (feeds_back_) errors_.push_back(kept());
   }
@@ -61,7 +62,7 @@ void HostMixer::begin_message(const Pass& pass) {
   ++messages_;
   writers_.clear();
   const codec::CodedLayout& message = coded_;
-  for (int k = 0; k < declared().payload_vectors; ++k) {
+  for (int k = 0; k < traits().messages.vectors; ++k) {
     std::byte* vector = pass.next->vector(k);
     if (message.kind() == codec::Kind::sparse)
       writers_.emplace_back(message.sparse(), vector, rounding_key(k));
@@ -72,7 +73,7 @@ void HostMixer::begin_message(const Pass& pass) {
 void HostMixer::run(const Pass& pass) {
   if (pass.next != nullptr) begin_message(pass);
   if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
-    for (int k = 0; k < declared().payload_vectors; ++k) gathered_.push_back(kept());
+    for (int k = 0; k < traits().messages.vectors; ++k) gathered_.push_back(kept());
   }
   const auto sweep = [&]<class Stored>(const codec::Piece& piece, Stored) {
     SegmentSweep<Stored>(*this, pass, piece).run();

@@ -6,9 +6,9 @@
 
 namespace fast::combine {
 
-MessageScalars::MessageScalars(const algorithm::Declaration& declared, RunningSums* sums)
-    : own_count_(static_cast<std::size_t>(declared.payload_scalars)),
-      has_epoch_(declared.remembers_neighbors),
+MessageScalars::MessageScalars(const algorithm::RuleTraits& traits, RunningSums* sums)
+    : own_count_(static_cast<std::size_t>(traits.messages.scalars)),
+      has_epoch_(traits.memory.remembers_neighbors),
       sums_(sums) {}
 
 double MessageScalars::epoch_of(const Payload& payload) const {

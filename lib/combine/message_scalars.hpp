@@ -15,7 +15,7 @@ namespace fast::combine {
 class MessageScalars {
  public:
   /// `sums`: running sums travel in place of the numbers; null: they travel as they are.
-  MessageScalars(const algorithm::Declaration& declared, RunningSums* sums);
+  MessageScalars(const algorithm::RuleTraits& traits, RunningSums* sums);
 
   /// Doubles beside a payload's vectors: the rule's own, then the epoch if the rule remembers its
   /// neighbors.

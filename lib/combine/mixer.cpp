@@ -17,43 +17,44 @@ codec::SelectedShape selected_shape(const algorithm::Selection& selection, codec
   return shape;
 }
 
-codec::CodedLayout coded_layout(const ParameterLayout& layout,
-                                const algorithm::Declaration& declared, const codec::Options& codec,
-                                bool sums) {
+codec::CodedLayout coded_layout(const ParameterLayout& layout, const algorithm::RuleTraits& traits,
+                                const codec::Options& codec, bool sums) {
   if (sums) return {layout, codec::Kind::f64};
-  const algorithm::Selection& selection = declared.selection;
+  const algorithm::Selection& selection = traits.messages.selection;
   if (selection.selects()) return {layout, selected_shape(selection, codec.kind)};
-  if (!declared.sparsity.bounded()) return {layout, codec.kind};
-  return {layout, codec::Kind::sparse, declared.sparsity.of(layout.parameter_count()), codec.kind};
+  if (!traits.messages.sparsity.bounded()) return {layout, codec.kind};
+  return {layout, codec::Kind::sparse, traits.messages.sparsity.of(layout.parameter_count()),
+          codec.kind};
 }
 
-/// The same algorithm, whose declaration mixers can do.
+/// The same algorithm, whose traits mixers can serve.
 std::shared_ptr<algorithm::Algorithm> checked(std::shared_ptr<algorithm::Algorithm> algorithm) {
-  const algorithm::Declaration& declared = algorithm->declaration();
-  require(declared.state_vectors <= algorithm::max_state_vectors &&
-              declared.payload_vectors <= algorithm::max_payload_vectors &&
-              declared.payload_scalars <= algorithm::max_payload_scalars,
+  const algorithm::RuleTraits& traits = algorithm->traits();
+  require(traits.memory.vectors <= algorithm::max_state_vectors &&
+              traits.messages.vectors <= algorithm::max_payload_vectors &&
+              traits.messages.scalars <= algorithm::max_payload_scalars,
           ErrorKind::internal,
           "algorithm {}: {} state vectors, {} payload vectors and {} scalars; at most {}, {} and "
           "{} are supported",
-          declared.name, declared.state_vectors, declared.payload_vectors, declared.payload_scalars,
+          traits.name, traits.memory.vectors, traits.messages.vectors, traits.messages.scalars,
           algorithm::max_state_vectors, algorithm::max_payload_vectors,
           algorithm::max_payload_scalars);
   require(
-      !declared.remembers_neighbors ||
-          declared.publish_point == algorithm::PublishPoint::after_step,
+      !traits.memory.remembers_neighbors ||
+          traits.timing.publish_point == algorithm::PublishPoint::after_step,
       ErrorKind::internal,
       "algorithm {}: it remembers its neighbors and publishes before the step; such a rule must "
       "publish after the step",
-      declared.name);
-  const bool may_delay = declared.publish_point == algorithm::PublishPoint::after_step &&
-                         declared.scope == algorithm::Scope::neighbors &&
-                         declared.average_every == 0;
-  require(declared.delay == 0 || (may_delay && declared.delay < declared.combine_every),
-          ErrorKind::internal,
-          "algorithm {}: a delay of {} steps with a combination each {}; only rules that publish "
-          "after the step for neighbors have one, and it is shorter",
-          declared.name, declared.delay, declared.combine_every);
+      traits.name);
+  const bool may_delay = traits.timing.publish_point == algorithm::PublishPoint::after_step &&
+                         traits.topology.scope == algorithm::Scope::neighbors &&
+                         traits.timing.average_every == 0;
+  require(
+      traits.timing.delay == 0 || (may_delay && traits.timing.delay < traits.timing.combine_every),
+      ErrorKind::internal,
+      "algorithm {}: a delay of {} steps with a combination each {}; only rules that publish "
+      "after the step for neighbors have one, and it is shorter",
+      traits.name, traits.timing.delay, traits.timing.combine_every);
   return algorithm;
 }
 
@@ -64,15 +65,16 @@ Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Alg
     : memory_(std::move(memory)),
       algorithm_(checked(std::move(algorithm))),
       codec_(codec),
-      coded_(coded_layout(layout(), algorithm_->declaration(), codec, sums)),
-      sums_(sums ? std::make_unique<RunningSums>(declared().summed_from, declared().payload_vectors,
+      coded_(coded_layout(layout(), algorithm_->traits(), codec, sums)),
+      sums_(sums ? std::make_unique<RunningSums>(traits().messages.summed_from,
+                                                 traits().messages.vectors,
                                                  layout().parameter_count())
                  : nullptr),
-      scalars_(declared(), sums_.get()) {}
+      scalars_(traits(), sums_.get()) {}
 
 void Mixer::rebind(ParameterLayout layout) {
   memory_->rebind(std::move(layout));
-  coded_ = coded_layout(memory_->layout(), declared(), codec_, sums_ != nullptr);
+  coded_ = coded_layout(memory_->layout(), traits(), codec_, sums_ != nullptr);
 }
 
 void Mixer::start(bool equal) {
@@ -86,7 +88,7 @@ void Mixer::restart(double epoch) {
 }
 
 bool Mixer::begin_publish(const Payload& own, const algorithm::RoundInfo& info) {
-  if (declared().surveys) {
+  if (traits().messages.surveys) {
     run({.kind = Pass::Kind::survey, .info = info, .own = own});
   }
   return algorithm_->begin_publish(info, scalars_.own());
@@ -111,7 +113,7 @@ void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
 }
 
 void Mixer::look_at(const Neighborhood& neighborhood) {
-  const bool unit = declared().mixing == algorithm::Mixing::unit;
+  const bool unit = traits().topology.mixing == algorithm::Mixing::unit;
   self_weight_ = neighborhood.self_weight;
   neighbor_weight_ = neighborhood.owed_weight;
   for (const double weight : neighborhood.weights) neighbor_weight_ += unit ? 1 : weight;

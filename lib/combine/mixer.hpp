@@ -87,8 +87,8 @@ class Mixer {
 
   virtual void run(const Pass& pass) = 0;
 
-  const algorithm::Declaration& declared() const { return algorithm_->declaration(); }
-  bool is_summed(int vector) const { return sums_ && vector >= declared().summed_from; }
+  const algorithm::RuleTraits& traits() const { return algorithm_->traits(); }
+  bool is_summed(int vector) const { return sums_ && vector >= traits().messages.summed_from; }
 
   std::unique_ptr<ModelMemory> memory_;
   std::shared_ptr<algorithm::Algorithm> algorithm_;

@@ -58,7 +58,7 @@ struct HostMixer::SegmentSweep {
   const codec::Piece& piece;
   const codec::CodedLayout& coded = mixer.coded();
   const Segment& segment = piece.segment;
-  const algorithm::Declaration& declared = mixer.algorithm_->declaration();
+  const algorithm::RuleTraits& traits = mixer.algorithm_->traits();
   const bool is_buffer = segment.role == Role::buffer;
   const bool plain = piece.kind == codec::Kind::identity;
   const bool sparse = piece.kind == codec::Kind::sparse;
@@ -67,7 +67,7 @@ struct HostMixer::SegmentSweep {
   const PartUpdate<T>* const update =
       pass.kind == Pass::Kind::combine ? mixer.update<T>() : nullptr;
   const bool first_alone = is_buffer || (pass.kind == Pass::Kind::weights && !mixer.sums_);
-  const int vectors = first_alone ? 1 : declared.payload_vectors;
+  const int vectors = first_alone ? 1 : traits.messages.vectors;
   alignas(cache_line_bytes) T current_scratch[block_elements];
   alignas(cache_line_bytes) T own_scratch[algorithm::max_payload_vectors][block_elements];
   alignas(cache_line_bytes) T pull_scratch[algorithm::max_payload_vectors][block_elements];
@@ -94,7 +94,7 @@ struct HostMixer::SegmentSweep {
 
   /// Plain averages need no blocks where a kernel reads and writes slots as they are.
   bool whole_at_once() {
-    const bool fits = declared.plain_average && !is_buffer && pass.kind == Pass::Kind::combine &&
+    const bool fits = traits.plain_average && !is_buffer && pass.kind == Pass::Kind::combine &&
                       pass.neighborhood != nullptr && pass.next != nullptr && !guarded_reads;
     if (!fits) return false;
     if constexpr (std::is_same_v<Stored, T>) {
@@ -198,7 +198,8 @@ struct HostMixer::SegmentSweep {
     scratch.resize(2 * block_bytes * degree);
     values.clear();
     weights.assign(near.weights.begin(), near.weights.end());
-    if (!is_buffer && declared.mixing == algorithm::Mixing::unit) weights.assign(degree, T{1});
+    if (!is_buffer && traits.topology.mixing == algorithm::Mixing::unit)
+      weights.assign(degree, T{1});
     for (std::size_t j = 0; j < degree; ++j) {
       std::byte* room = scratch.data() + 2 * block_bytes * j;
       T* values_room = reinterpret_cast<T*>(room + block_bytes);
@@ -244,7 +245,7 @@ struct HostMixer::SegmentSweep {
 
   /// The worker's own message is what publish() makes of the same weights and state.
   bool republishes() const {
-    return std::is_same_v<Stored, T> && declared.republishes && plain && !is_buffer &&
+    return std::is_same_v<Stored, T> && traits.messages.republishes && plain && !is_buffer &&
            pass.kind == Pass::Kind::combine && pass.next == nullptr && pass.neighborhood != nullptr;
   }
 
@@ -259,7 +260,8 @@ struct HostMixer::SegmentSweep {
         block.own[i] = selected_message(pass.own.vector(k), block.current, first, block.count,
                                         own_scratch[i], code_scratch);
       }
-    } else if (pass.own.data != nullptr && (pulls || declared.own != algorithm::Own::unused)) {
+    } else if (pass.own.data != nullptr &&
+               (pulls || traits.messages.own != algorithm::Own::unused)) {
       block.own[i] = keeps_own && (!pulls || is_summed(k))
                          ? kept(mixer.sent_[i], first)
                          : message(pass.own.vector(k), first, block.count, own_scratch[i]);
@@ -301,7 +303,7 @@ struct HostMixer::SegmentSweep {
       mixer.algorithm_->apply(algorithm::Sweep::publish, block);
     }
     for (int k = 0; k < vectors; ++k) emit_vector(k, first, block.count);
-    if (declared.publishes_weights_apart) {
+    if (traits.messages.weights_apart) {
       const std::size_t offset = segment.offset_bytes + first * sizeof(Stored);
       stream(reinterpret_cast<Stored*>(pass.next->weights + offset), block.current, block.count);
     }

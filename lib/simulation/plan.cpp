@@ -78,8 +78,8 @@ class Planner {
   Planner(const Cluster& cluster, const PlanOptions& options)
       : cluster_(cluster),
         options_(options),
-        rule_(algorithm::by_name(options.algorithm, options.parameters).declaration()) {
-    require(rule_.scope == algorithm::Scope::neighbors, ErrorKind::argument,
+        rule_(algorithm::by_name(options.algorithm, options.parameters).traits()) {
+    require(rule_.topology.scope == algorithm::Scope::neighbors, ErrorKind::argument,
             "plan: the algorithm {} does not exchange with neighbors; choose a rule that averages "
             "with neighbors, for example awc",
             options.algorithm);
@@ -121,7 +121,7 @@ class Planner {
   }
 
   std::vector<std::string> usual_topologies() const {
-    if (rule_.needs_sites) return {"sites", "hierarchical_one_peer"};
+    if (rule_.topology.needs_sites) return {"sites", "hierarchical_one_peer"};
     return planned_topologies();
   }
 
@@ -138,7 +138,7 @@ class Planner {
     weights_ = fitting_weights(made, rule_, WeightRule::automatic, false);
     known_.clear();
     for (const std::int64_t staleness : options_.staleness) {
-      if (staleness > 0 && !rule_.why_synchronous.empty()) continue;
+      if (staleness > 0 && !rule_.timing.why_synchronous.empty()) continue;
       if (!fits(made, name, staleness)) continue;
       for (const std::string& codec : options_.codecs) {
         if (takes(codec)) add(made, schedule, name, staleness, codec);
@@ -163,11 +163,11 @@ class Planner {
     Workload load{schedule};
     load.staleness = staleness;
     load.publish_point =
-        has_local_steps() ? algorithm::PublishPoint::after_step : rule_.publish_point;
+        has_local_steps() ? algorithm::PublishPoint::after_step : rule_.timing.publish_point;
     load.payload_bytes = message_bytes(codec::by_name(codec).kind);
     load.rounds = options_.rounds;
     load.work = steps_of(cluster_, options_);
-    const auto steps = static_cast<double>(rule_.combine_every);
+    const auto steps = static_cast<double>(rule_.timing.combine_every);
     load.work.seconds *= steps;
     load.work.jitter /= std::sqrt(steps);
     const RoundFigures figures = with_averages(on_links(recur(load, early_links(schedule)), load));
@@ -199,25 +199,25 @@ class Planner {
 
   // One of so many combinations is an all-reduce in place of an exchange with neighbors.
   RoundFigures with_averages(const RoundFigures& figures) const {
-    if (rule_.average_every == 0) return figures;
-    const double share = 1.0 / static_cast<double>(rule_.average_every);
+    if (rule_.timing.average_every == 0) return figures;
+    const double share = 1.0 / static_cast<double>(rule_.timing.average_every);
     const double average_s =
-        allreduce_s_ + static_cast<double>(rule_.combine_every - 1) * cluster_.step_s;
+        allreduce_s_ + static_cast<double>(rule_.timing.combine_every - 1) * cluster_.step_s;
     return lasting(figures, figures.mean_s + share * (average_s - figures.mean_s));
   }
 
   bool takes(const std::string& codec) const {
     const codec::Kind kind = codec::by_name(codec).kind;
     if (kind == codec::Kind::identity) return true;
-    return rule_.why_exact.empty() && codec::bits(kind) >= rule_.least_bits;
+    return rule_.precision.why_exact.empty() && codec::bits(kind) >= rule_.precision.least_bits;
   }
 
-  bool has_local_steps() const { return rule_.combine_every > 1; }
+  bool has_local_steps() const { return rule_.timing.combine_every > 1; }
 
   double message_bytes(codec::Kind kind) const {
-    const algorithm::Selection& selection = rule_.selection;
+    const algorithm::Selection& selection = rule_.messages.selection;
     if (!selection.selects())
-      return coded_payload(cluster_, kind, rule_.sparsity) * rule_.payload_vectors;
+      return coded_payload(cluster_, kind, rule_.messages.sparsity) * rule_.messages.vectors;
     return coded_payload(cluster_, codec::code_of_entries(kind), {}) /
            static_cast<double>(selection.size);
   }
@@ -225,9 +225,9 @@ class Planner {
   // What is published some steps before the end of the local steps arrives so much earlier.
   TransferTime early_links(const Schedule& schedule) const {
     const bool before_last =
-        has_local_steps() && rule_.publish_point == algorithm::PublishPoint::before_step;
+        has_local_steps() && rule_.timing.publish_point == algorithm::PublishPoint::before_step;
     const double early_s =
-        static_cast<double>(rule_.delay + (before_last ? 1 : 0)) * cluster_.step_s;
+        static_cast<double>(rule_.timing.delay + (before_last ? 1 : 0)) * cluster_.step_s;
     return [early_s, links = shared_links(cluster_, schedule)](std::int64_t round, int from, int to,
                                                                double size_bytes) {
       return links(round, from, to, size_bytes) - early_s;
@@ -260,7 +260,7 @@ class Planner {
 
   const Cluster& cluster_;
   const PlanOptions& options_;
-  algorithm::Declaration rule_;
+  algorithm::RuleTraits rule_;
   Plan plan_;
   double allreduce_s_ = std::numeric_limits<double>::infinity();  // the fastest, with its step
   // Of one schedule: the weights with which the rule runs, and what they can do by delay.

@@ -143,7 +143,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   if (plan.options.stream) begin_stream(plan, position, *batches->stream_order());
   balancer.start();
   if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);
-  look_over(plan, worker_options(plan.options).algorithm.declaration(), is_spare);
+  look_over(plan, worker_options(plan.options).algorithm.traits(), is_spare);
   look_at_training(plan, replica.layout().parameter_count(), batches->rounds());
   const bool joins = beginning_of(plan, is_spare) == RunLog::Beginning::joins;
   RunCheckpoint checkpoint(plan, control, state, std::move(files.checkpoints), joins);

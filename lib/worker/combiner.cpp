@@ -25,7 +25,7 @@ class ExactCombiner final : public Combiner {
     const double epoch = std::max(least_epoch_, memory_.epoch_after(arrivals, round));
     const bool restarts = epoch != worker_.mixer.scalars().epoch();
     if (restarts) worker_.mixer.restart(epoch);
-    if (!restarts || worker_.setting.declared.divides()) {
+    if (!restarts || worker_.setting.traits.topology.divides()) {
       const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
       combine::Neighborhood near = memory_.neighborhood(arrivals, round);
       algorithm::RoundInfo now = info;

@@ -13,34 +13,34 @@ namespace fast::worker {
 inline constexpr std::int64_t no_round = -1;
 
 /// Combination `round` is an exact average over all workers.
-inline bool averages_all(const algorithm::Declaration& declared, std::int64_t round) {
-  return declared.average_every > 0 && (round + 1) % declared.average_every == 0;
+inline bool averages_all(const algorithm::RuleTraits& traits, std::int64_t round) {
+  return traits.timing.average_every > 0 && (round + 1) % traits.timing.average_every == 0;
 }
 
 /// Neighbors read each other for combination `round`.
-inline bool reads_neighbors(const algorithm::Declaration& declared, std::int64_t round) {
-  return declared.scope == algorithm::Scope::neighbors && !averages_all(declared, round);
+inline bool reads_neighbors(const algorithm::RuleTraits& traits, std::int64_t round) {
+  return traits.topology.scope == algorithm::Scope::neighbors && !averages_all(traits, round);
 }
 
 /// What a worker was made with. It does not change.
 struct Setting {
   Group group;
   WorkerOptions options;
-  algorithm::Declaration declared;
+  algorithm::RuleTraits traits;
   PayloadShape shape;
 
   bool exact() const { return options.staleness == 0; }
   /// The weights are published before the step, so that neighbors read while gradients are
   /// computed.
   bool before_step() const {
-    return declared.publish_point == algorithm::PublishPoint::before_step;
+    return traits.timing.publish_point == algorithm::PublishPoint::before_step;
   }
   /// The pass that combines writes the next publication, too.
-  bool fused() const { return before_step() && !declared.surveys; }
-  bool sends_sums() const { return worker::sends_sums(declared, options); }
+  bool fused() const { return before_step() && !traits.messages.surveys; }
+  bool sends_sums() const { return worker::sends_sums(traits, options); }
   /// The rule's state refers to the mixing weights: with others it begins anew.
   bool remembers_weights() const {
-    return declared.remembers_neighbors && declared.needs_static_topology;
+    return traits.memory.remembers_neighbors && traits.topology.needs_static;
   }
   /// Steps from one combination to the next.
   std::int64_t steps() const { return rounds_per_combination(options); }
@@ -48,7 +48,7 @@ struct Setting {
   bool combines_in(std::int64_t round) const { return (round + 1) % steps() == 0; }
   /// The worker publishes for the next combination at the end of that round, some steps before.
   bool publishes_early_in(std::int64_t round) const {
-    return declared.delay > 0 && (round + 1) % steps() == steps() - declared.delay;
+    return traits.timing.delay > 0 && (round + 1) % steps() == steps() - traits.timing.delay;
   }
 
   /// Collective.

@@ -30,12 +30,12 @@ void Growth::allow(const GrowthRounds& rounds) {
 }
 
 std::string Growth::why_not() const {
-  if (worker_.setting.declared.scope == algorithm::Scope::nobody)
-    return fmt::format("algorithm {} averages with nobody", worker_.setting.declared.name);
+  if (worker_.setting.traits.topology.scope == algorithm::Scope::nobody)
+    return fmt::format("algorithm {} averages with nobody", worker_.setting.traits.name);
   if (worker_.setting.sends_sums())
     return fmt::format(
         "algorithm {} at a staleness above 0 sends running sums over edges that must stay",
-        worker_.setting.declared.name);
+        worker_.setting.traits.name);
   if (!keeper_->growth().is_allowed() && keeper_->growth().entered() == 0)
     return "the program does not allow it (Worker::allow_growth)";
   if (keeper_->growth().spares_left() < 1) return "no spare is left";

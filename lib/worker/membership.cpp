@@ -27,12 +27,12 @@ void Membership::finish(Publisher& publisher) {
 }
 
 void Membership::leave() {
-  const algorithm::Declaration& declared = worker_.setting.declared;
-  require(declared.scope != algorithm::Scope::everybody && declared.average_every == 0,
+  const algorithm::RuleTraits& traits = worker_.setting.traits;
+  require(traits.topology.scope != algorithm::Scope::everybody && traits.timing.average_every == 0,
           ErrorKind::argument,
           "Worker: worker {} cannot leave: algorithm {} averages over all workers; stop the run "
           "and resume it with fewer",
-          worker_.rank(), declared.name);
+          worker_.rank(), traits.name);
   if (ended_) return;
   worker_.exchange.flush();
   peers_->announce(WorkerStatus::left);

@@ -28,7 +28,7 @@ NeighborMemory::Changes NeighborMemory::note(const std::vector<Arrival>& arrival
     changes.any |= change != Presence::Change::none;
     changes.source_came |= change == Presence::Change::came;
   }
-  if (!worker_.setting.declared.divides()) return changes;
+  if (!worker_.setting.traits.topology.divides()) return changes;
   for (const int reader : edges.destinations) {
     if (std::binary_search(edges.sources.begin(), edges.sources.end(), reader)) continue;
     const Arrival::State state = worker_.exchange.look(reader, worker_.progress.combinations);
@@ -42,7 +42,7 @@ NeighborMemory::Changes NeighborMemory::note(const std::vector<Arrival>& arrival
 double NeighborMemory::epoch_after(const std::vector<Arrival>& arrivals,
                                    const RoundPlan::Round& round) {
   const double own = worker_.mixer.scalars().epoch();
-  if (!worker_.setting.declared.remembers_neighbors) return own;
+  if (!worker_.setting.traits.memory.remembers_neighbors) return own;
   const Changes changes = note(arrivals, round.edges);
   double heard = 0;
   bool any_present = false;

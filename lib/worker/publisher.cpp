@@ -10,7 +10,7 @@ void Publisher::publish(const algorithm::RoundInfo& info) {
   const bool sends = worker_.mixer.begin_publish(exchange.published(), info);
   if (sends) worker_.mixer.publish(exchange.acquire(), info);
   const auto at = Clock::now();
-  exchange.publish(info.round, worker_.setting.declared.publishes_weights_apart);
+  exchange.publish(info.round, worker_.setting.traits.messages.weights_apart);
   if (sends) worker_.tell_published(at);
   worker_.progress.sent = sends;
 }

@@ -20,14 +20,14 @@ void check_tensors(const ParameterLayout& layout, DType dtype) {
 }  // namespace
 
 void check_for_rotation(const WorkerOptions& options) {
-  const algorithm::Declaration& declared = options.algorithm.declaration();
+  const algorithm::RuleTraits& traits = options.algorithm.traits();
   require(!options.accelerator, ErrorKind::argument,
           "rotating arena: the tensors are on a device; end rounds without an update");
-  const bool averages = declared.plain_average && declared.average_every == 0;
+  const bool averages = traits.plain_average && traits.timing.average_every == 0;
   require(averages && options.mix_every == 1, ErrorKind::argument,
           "rotating arena: algorithm {}, mixing every {} steps; take awc or pairwise, mixing every "
           "step",
-          declared.name, options.mix_every);
+          traits.name, options.mix_every);
   require(options.not_finite != NotFinite::heal, ErrorKind::argument,
           "rotating arena: NotFinite::heal would leave out a step that has been published already; "
           "take NotFinite::abort or a fixed arena");

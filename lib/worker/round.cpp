@@ -10,7 +10,7 @@ namespace {
 
 bool only_averages(const Context& worker) {
   const Setting& setting = worker.setting;
-  return setting.exact() && setting.declared.plain_average && setting.fused() &&
+  return setting.exact() && setting.traits.plain_average && setting.fused() &&
          setting.shape.scalars == 0 && !setting.options.accelerator &&
          setting.options.codec.kind == codec::Kind::identity &&
          combine::PlainAverage::fits(worker.mixer.layout());
@@ -62,7 +62,7 @@ bool Round::run(const algorithm::RoundInfo& info) {
 }
 
 algorithm::RoundInfo Round::known(algorithm::RoundInfo info, const RoundPlan::Round& round) {
-  if (!worker_.setting.declared.needs_sites) return info;
+  if (!worker_.setting.traits.topology.needs_sites) return info;
   info.between_sites = round.between_sites;
   info.between_sites_next = plan_.at(info.round + 1)->between_sites;
   return info;

@@ -87,7 +87,7 @@ void rethrow_as_failed(bool first) {
 
 Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Ready ready)
     : mixer(std::move(ready.mixer)),
-      setting{group, agreed.options, agreed.options.algorithm.declaration(), ready.shape},
+      setting{group, agreed.options, agreed.options.algorithm.traits(), ready.shape},
       wiring(agreed.wiring),
       plan(std::move(ready.plan)),
       link(std::move(ready.link)),
@@ -160,8 +160,9 @@ void Worker::Impl::enter(const std::optional<exchange::SeatOffer>& offer) {
 
 /// Collective, if the rule averages over all workers.
 void Worker::Impl::open_average() {
-  const algorithm::Declaration& declared = setting.declared;
-  if (declared.scope != algorithm::Scope::everybody && declared.average_every == 0) return;
+  const algorithm::RuleTraits& traits = setting.traits;
+  if (traits.topology.scope != algorithm::Scope::everybody && traits.timing.average_every == 0)
+    return;
   average.emplace(context,
                   worker::open_reducer(setting, link.peers, events, mixer->layout().size_bytes()));
 }
@@ -172,7 +173,7 @@ void Worker::Impl::begin_round() {
   step_began = Clock::now();
   note_round();
   if (setting.combines_in(progress.stats.rounds) &&
-      worker::reads_neighbors(setting.declared, progress.combinations))
+      worker::reads_neighbors(setting.traits, progress.combinations))
     round.begin();
 }
 
@@ -189,7 +190,7 @@ void Worker::Impl::check_loss(double loss) {
        "smaller learning rate, lazy weights or the algorithm atc{}{}",
        context.rank(), progress.stats.rounds,
        std::isnan(loss) ? std::abs(loss) : loss,  // no "-nan"
-       setting.declared.stable_rates.empty() ? "" : "; ", setting.declared.stable_rates);
+       setting.traits.step.stable_rates.empty() ? "" : "; ", setting.traits.step.stable_rates);
 }
 
 void Worker::Impl::end_round(const StepOptions& options) {
@@ -197,10 +198,11 @@ void Worker::Impl::end_round(const StepOptions& options) {
   require_in_training("end_round");
   if (const auto began = std::exchange(step_began, std::nullopt))
     worker::tell_step(context, *began);
-  require(!setting.declared.needs_learning_rate || options.learning_rate > 0, ErrorKind::argument,
+  require(!setting.traits.step.needs_learning_rate || options.learning_rate > 0,
+          ErrorKind::argument,
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
           "step(train, {{.learning_rate = rate}})",
-          setting.declared.name, options.learning_rate);
+          setting.traits.name, options.learning_rate);
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
   const algorithm::RoundInfo info{.round = progress.combinations,
                                   .asynchronous = !setting.exact(),
@@ -221,17 +223,17 @@ void Worker::Impl::end_round(const StepOptions& options) {
 }
 
 void Worker::Impl::grow() {
-  if (!setting.declared.remembers_neighbors) return;
+  if (!setting.traits.memory.remembers_neighbors) return;
   const int growths = progress.earlier_growths + seats->growth().entered();
   round.begin_epoch(worker::epoch_of_growth(growths));
 }
 
 void Worker::Impl::combine(const algorithm::RoundInfo& info) {
-  if (worker::averages_all(setting.declared, info.round)) {
+  if (worker::averages_all(setting.traits, info.round)) {
     average->average(info, publisher);
-  } else if (setting.declared.scope == algorithm::Scope::everybody) {
+  } else if (setting.traits.topology.scope == algorithm::Scope::everybody) {
     average->combine(info, publisher);
-  } else if (setting.declared.scope == algorithm::Scope::neighbors) {
+  } else if (setting.traits.topology.scope == algorithm::Scope::neighbors) {
     if (!round.run(info) && membership.keeps_seat()) rejoin();
   }
 }
@@ -272,7 +274,7 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
   require(!setting.sends_sums(), ErrorKind::argument,
           "Worker: set_schedule with algorithm {} at staleness {}, whose messages are running sums "
           "over edges that stay; make a new Worker",
-          setting.declared.name, setting.options.staleness);
+          setting.traits.name, setting.options.staleness);
   const worker::Wiring wanted{rule, wiring.weights, wiring.lazy};
   const worker::Wired wired = wanted.of(setting.group.size(), setting.options);
   wired.check_row(context.rank());
@@ -301,7 +303,7 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
     context.warn(
         fmt::format("algorithm {}: the topology, its weights or the places of the workers in it "
                     "are not those of the saved state; the rule restarts without its saved state",
-                    setting.declared.name));
+                    setting.traits.name));
   }
   begin_for_other_weights();
 }

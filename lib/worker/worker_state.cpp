@@ -72,7 +72,7 @@ std::vector<TensorView> WorkerState::views() {
     }
   }
   for (TensorView& view : worker_.mixer.state()) views.push_back(std::move(view));
-  if (worker_.setting.declared.remembers_neighbors)
+  if (worker_.setting.traits.memory.remembers_neighbors)
     views.push_back(worker_.mixer.scalars().epoch_view());
   if (worker_.setting.remembers_weights()) views.push_back(view_of(row_name, mixing_row()));
   return views;
@@ -122,7 +122,8 @@ void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publi
 }
 
 void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publisher& publisher) {
-  const bool early = worker_.setting.declared.delay > 0 && by_name(saved, message_name) != nullptr;
+  const bool early =
+      worker_.setting.traits.timing.delay > 0 && by_name(saved, message_name) != nullptr;
   if (worker_.setting.before_step() || early) {
     restore_message(saved);
     worker_.progress.published_early = early;
@@ -138,8 +139,8 @@ void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publishe
 
 /// The rule's state is there, and does not refer to what this worker or others have sent.
 bool WorkerState::fits(const std::vector<TensorView>& saved) {
-  const algorithm::Declaration& declared = worker_.setting.declared;
-  if (declared.remembers_neighbors || declared.surveys || worker_.setting.sends_sums())
+  const algorithm::RuleTraits& traits = worker_.setting.traits;
+  if (traits.memory.remembers_neighbors || traits.messages.surveys || worker_.setting.sends_sums())
     return false;
   const std::vector<TensorView> state = worker_.mixer.state();
   return std::all_of(state.begin(), state.end(),

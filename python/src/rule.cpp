@@ -22,8 +22,8 @@ namespace fast::python {
 namespace {
 
 using algorithm::AnyBlock;
-using algorithm::Declaration;
 using algorithm::RoundInfo;
+using algorithm::RuleTraits;
 using algorithm::Sweep;
 
 /// Memory of a block's vector that an array in Python has a copy of.
@@ -111,10 +111,10 @@ auto fact(const Part& part) {
   return [part](const BlockView& view) { return part(view.info()); };
 }
 
-/// A Declaration and the texts that it refers to.
-struct Declared {
+/// Traits and the texts that they refer to.
+struct OwnedTraits {
   std::string name, summary, source, why_exact;
-  Declaration declaration;
+  RuleTraits traits;
 };
 
 template <class T>
@@ -154,38 +154,38 @@ int vectors(nb::handle rule, const char* name, int least, int most) {
   return count;
 }
 
-std::shared_ptr<const Declared> declared_by(nb::handle rule) {
-  auto declared = std::make_shared<Declared>();
-  declared->name = attribute<std::string>(rule, "name");
-  declared->summary = attribute<std::string>(rule, "summary");
-  declared->source = attribute<std::string>(rule, "source");
-  declared->why_exact = attribute<std::string>(rule, "why_exact");
-  Declaration& d = declared->declaration;
-  d.name = declared->name;
-  d.summary = declared->summary;
-  d.source = declared->source;
-  d.why_exact = declared->why_exact;
-  d.publish_point = attribute<bool>(rule, "publishes_after_step")
-                        ? algorithm::PublishPoint::after_step
-                        : algorithm::PublishPoint::before_step;
-  d.payload_vectors = vectors(rule, "payload_vectors", 1, algorithm::max_payload_vectors);
-  d.state_vectors = vectors(rule, "state_vectors", 0, algorithm::max_state_vectors);
-  d.mixing = mixing_by_name(attribute<std::string>(rule, "mixing"));
-  d.publishes_weights_apart = attribute<bool>(rule, "publishes_weights_apart");
-  d.remembers_neighbors = attribute<bool>(rule, "remembers_neighbors");
-  d.passes_mass = attribute<bool>(rule, "passes_mass");
-  d.needs_static_topology = attribute<bool>(rule, "needs_static_topology");
-  d.needs_learning_rate = attribute<bool>(rule, "needs_learning_rate");
+std::shared_ptr<const OwnedTraits> traits_of(nb::handle rule) {
+  auto owned = std::make_shared<OwnedTraits>();
+  owned->name = attribute<std::string>(rule, "name");
+  owned->summary = attribute<std::string>(rule, "summary");
+  owned->source = attribute<std::string>(rule, "source");
+  owned->why_exact = attribute<std::string>(rule, "why_exact");
+  RuleTraits& d = owned->traits;
+  d.name = owned->name;
+  d.summary = owned->summary;
+  d.source = owned->source;
+  d.precision.why_exact = owned->why_exact;
+  d.timing.publish_point = attribute<bool>(rule, "publishes_after_step")
+                               ? algorithm::PublishPoint::after_step
+                               : algorithm::PublishPoint::before_step;
+  d.messages.vectors = vectors(rule, "payload_vectors", 1, algorithm::max_payload_vectors);
+  d.memory.vectors = vectors(rule, "state_vectors", 0, algorithm::max_state_vectors);
+  d.topology.mixing = mixing_by_name(attribute<std::string>(rule, "mixing"));
+  d.messages.weights_apart = attribute<bool>(rule, "publishes_weights_apart");
+  d.memory.remembers_neighbors = attribute<bool>(rule, "remembers_neighbors");
+  d.topology.passes_mass = attribute<bool>(rule, "passes_mass");
+  d.topology.needs_static = attribute<bool>(rule, "needs_static_topology");
+  d.step.needs_learning_rate = attribute<bool>(rule, "needs_learning_rate");
   d.parameters = nb::cast<std::string>(nb::str(rule.attr("parameters")));
-  return declared;
+  return owned;
 }
 
 class PythonRule final : public algorithm::Algorithm {
  public:
-  PythonRule(Held rule, std::shared_ptr<const Declared> declared)
-      : rule_(std::move(rule)), declared_(std::move(declared)) {}
+  PythonRule(Held rule, std::shared_ptr<const OwnedTraits> traits)
+      : rule_(std::move(rule)), traits_(std::move(traits)) {}
 
-  const Declaration& declaration() const override { return declared_->declaration; }
+  const RuleTraits& traits() const override { return traits_->traits; }
 
   void apply(Sweep sweep, const AnyBlock& block) override {
     if (sweep == Sweep::survey) return;
@@ -208,16 +208,16 @@ class PythonRule final : public algorithm::Algorithm {
   }
 
   Held rule_;
-  std::shared_ptr<const Declared> declared_;
+  std::shared_ptr<const OwnedTraits> traits_;
 };
 
 /// Each worker gets a copy of the object.
 algorithm::Rule rule_of(nb::handle object) {
   const Held held(object);
-  return algorithm::Rule([held, declared = declared_by(object)]() -> std::shared_ptr<PythonRule> {
+  return algorithm::Rule([held, traits = traits_of(object)]() -> std::shared_ptr<PythonRule> {
     const nb::gil_scoped_acquire gil;
     const nb::object copy = nb::module_::import_("copy").attr("copy")(held.get());
-    return std::make_shared<PythonRule>(Held(copy), declared);
+    return std::make_shared<PythonRule>(Held(copy), traits);
   });
 }
 

@@ -185,9 +185,9 @@ void draw_features(Plan& plan, Rng rng) {
 }
 
 /// What the library runs and theory says nothing of.
-std::string why_no_theory(const Plan& plan, const fast::algorithm::Declaration& rule,
+std::string why_no_theory(const Plan& plan, const fast::algorithm::RuleTraits& rule,
                           const fast::Schedule& schedule) {
-  if (rule.scope != fast::algorithm::Scope::neighbors) return "";
+  if (rule.topology.scope != fast::algorithm::Scope::neighbors) return "";
   if (fast::living_parts(schedule, {}).size() > 1) return "the topology is in parts";
   if (rule.name == "gradient_exchange" && plan.topology != "complete")
     return "gradient_exchange diverges where 1 plus the adjacency has negative eigenvalues";
@@ -205,7 +205,7 @@ std::string why_no_theory(const Plan& plan, const fast::algorithm::Declaration& 
 
 std::string why_refused(const Plan& plan, const fast::WorkerOptions& options,
                         const fast::Schedule& schedule) {
-  const auto& rule = options.algorithm.declaration();
+  const auto& rule = options.algorithm.traits();
   try {
     fast::worker::check_options(options, rule);
     fast::fitting_weights(schedule, rule, options.weights, false, options.staleness);
@@ -217,7 +217,8 @@ std::string why_refused(const Plan& plan, const fast::WorkerOptions& options,
 }
 
 bool has_neighbors(const std::string& rule) {
-  return fast::algorithm::by_name(rule).declaration().scope == fast::algorithm::Scope::neighbors;
+  return fast::algorithm::by_name(rule).traits().topology.scope ==
+         fast::algorithm::Scope::neighbors;
 }
 
 }  // namespace
@@ -231,9 +232,9 @@ std::vector<Kind> default_kinds(bool hosts) {
 
 std::string why_not(const Plan& plan) try {
   const fast::WorkerOptions options = options_of(plan);
-  const auto& rule = options.algorithm.declaration();
+  const auto& rule = options.algorithm.traits();
   const fast::Schedule schedule = fast::topology_from(plan.topology).make(plan.workers);
-  const bool exchanges = rule.scope == fast::algorithm::Scope::neighbors;
+  const bool exchanges = rule.topology.scope == fast::algorithm::Scope::neighbors;
   if (!exchanges && (plan.staleness != 0 || plan.codec != "identity" || plan.topology != "ring"))
     return "it has no neighbors";
   if (plan.workers < plan.hosts) return "a host without a worker";

@@ -27,17 +27,17 @@ class Lockstep {
   /// Each worker begins with `start`. `workers` has the rule and the codec.
   Lockstep(const TopologyRule& topology, int count, const std::vector<T>& start,
            const WorkerOptions& options)
-      : declared_(options.algorithm.declaration()), count_(count) {
-    worker::check_options(options, declared_);
+      : traits_(options.algorithm.traits()), count_(count) {
+    worker::check_options(options, traits_);
     const Schedule schedule = topology.make(count);
     const FittingWeights weights =
-        fitting_weights(schedule, declared_, options.weights, options.lazy_weights);
+        fitting_weights(schedule, traits_, options.weights, options.lazy_weights);
     for (int i = 0; i < count; ++i) {
       codec::Options codec = options.codec;
       codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(i));
       workers_.push_back(std::make_unique<Member>(options.algorithm, codec, start));
       workers_.back()->plan = std::make_unique<worker::RoundPlan>(
-          schedule, i, weights.rule, weights.lazy, declared_.divides());
+          schedule, i, weights.rule, weights.lazy, traits_.topology.divides());
     }
     for (auto& each : workers_) each->mixer.start(true);
     if (before_step()) publish({});
@@ -45,14 +45,14 @@ class Lockstep {
 
   void round(const Step& step, double rate) {
     for (int i = 0; i < count_; ++i) step(i, of(i).x);
-    if (++rounds_ % declared_.combine_every != 0) return;
+    if (++rounds_ % traits_.timing.combine_every != 0) return;
     const algorithm::RoundInfo info{
         .round = combinations_, .workers = count_, .learning_rate = rate};
-    if (worker::averages_all(declared_, combinations_)) {
+    if (worker::averages_all(traits_, combinations_)) {
       average();
-    } else if (declared_.scope == algorithm::Scope::everybody) {
+    } else if (traits_.topology.scope == algorithm::Scope::everybody) {
       add_mean_step(info);
-    } else if (declared_.scope == algorithm::Scope::neighbors) {
+    } else if (traits_.topology.scope == algorithm::Scope::neighbors) {
       combine(info);
     }
     ++combinations_;
@@ -78,7 +78,7 @@ class Lockstep {
   struct Member {
     Member(const algorithm::Rule& rule, const codec::Options& codec, const std::vector<T>& start)
         : x(start), mixer(ParameterLayout({view_of("x", std::span(x))}), rule.make(), codec) {
-      vectors = rule.declaration().payload_vectors;
+      vectors = rule.traits().messages.vectors;
       stride = round_up(mixer.coded().size_bytes(), cache_line_bytes);
       for (Slot& slot : slots) {
         slot.vectors = AlignedBuffer(static_cast<std::size_t>(vectors) * stride);
@@ -103,9 +103,9 @@ class Lockstep {
   };
 
   bool before_step() const {
-    return declared_.publish_point == algorithm::PublishPoint::before_step;
+    return traits_.timing.publish_point == algorithm::PublishPoint::before_step;
   }
-  bool fused() const { return before_step() && !declared_.surveys; }
+  bool fused() const { return before_step() && !traits_.messages.surveys; }
   Member& of(int worker) { return *workers_[static_cast<std::size_t>(worker)]; }
 
   void publish(const algorithm::RoundInfo& info) {
@@ -156,7 +156,7 @@ class Lockstep {
     publish({.round = info.round + 1, .learning_rate = info.learning_rate});
   }
 
-  algorithm::Declaration declared_;
+  algorithm::RuleTraits traits_;
   int count_;
   std::vector<std::unique_ptr<Member>> workers_;
   std::int64_t rounds_ = 0, combinations_ = 0;

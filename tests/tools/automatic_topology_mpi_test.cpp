@@ -36,7 +36,7 @@ Trial trial_of(int hosts, double payload_bytes, double step_s) {
 }
 
 ChosenTopology usual_of(const Trial& trial, const Options& o) {
-  return choose_topology(trial.hosts, {.rule = o.rule.rule().declaration()});
+  return choose_topology(trial.hosts, {.rule = o.rule.rule().traits()});
 }
 
 /// The choice, which is the same on all ranks.

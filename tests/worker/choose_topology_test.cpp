@@ -19,7 +19,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 TopologyUse use_of(const std::string& rule, std::int64_t staleness = 0) {
-  return {.rule = algorithm::by_name(rule).declaration(), .staleness = staleness};
+  return {.rule = algorithm::by_name(rule).traits(), .staleness = staleness};
 }
 
 /// So many ranks on each host, one host after the other.
@@ -82,7 +82,7 @@ TEST_CASE("every rule gets a topology that it runs on, and a notice only where n
          std::vector<std::vector<int>>{{1}, {6}, {1, 1, 1, 1}, {4, 4, 4, 4}, {2, 3}}) {
       const TopologyUse use = use_of(std::string(name));
       const std::vector<int> hosts = hosts_of(counts);
-      if (use.rule.needs_sites && counts.front() != counts.back()) {
+      if (use.rule.topology.needs_sites && counts.front() != counts.back()) {
         CHECK_THROWS_WITH(choose_topology(hosts, use), Contains("as many workers on each host"));
         continue;
       }

@@ -21,8 +21,9 @@ std::shared_ptr<Accelerator> odd_on_device(int rank) {
 
 /// A rule of the caller's own, which the library knows no name of.
 struct OwnAverage {
-  algorithm::Declaration declare() const {
-    return {.name = "own average", .summary = "x", .source = "x", .republishes = true};
+  algorithm::RuleTraits traits() const {
+    return {
+        .name = "own average", .summary = "x", .source = "x", .messages = {.republishes = true}};
   }
   template <class T>
   void publish(const algorithm::Block<T>& block) const {

@@ -256,8 +256,11 @@ class LauncherNotes {
 struct FailingAverage {
   bool fails = false;
 
-  algorithm::Declaration declare() const {
-    return {.name = "failing average", .summary = "x", .source = "x", .republishes = true};
+  algorithm::RuleTraits traits() const {
+    return {.name = "failing average",
+            .summary = "x",
+            .source = "x",
+            .messages = {.republishes = true}};
   }
   bool begin_publish(const algorithm::RoundInfo&, std::span<double>) const {
     require(!fails, ErrorKind::resource, "the newcomer fails");

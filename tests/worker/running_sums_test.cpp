@@ -21,7 +21,7 @@ using Edges = std::vector<std::vector<int>>;  ///< in-neighbors
 /// Passes everything on and remembers the scalar sent last.
 struct RecordingSums : algorithm::Algorithm {
   explicit RecordingSums(const algorithm::Rule& rule) : inner(rule.make()) {}
-  const algorithm::Declaration& declaration() const override { return inner->declaration(); }
+  const algorithm::RuleTraits& traits() const override { return inner->traits(); }
   void apply(algorithm::Sweep sweep, const algorithm::AnyBlock& block) override {
     inner->apply(sweep, block);
   }

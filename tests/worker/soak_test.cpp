@@ -173,7 +173,7 @@ void work(const Group& group, const Plan& plan, Trace& trace) {
   options.initial = Initial::as_is;
   options.deadline = Seconds(60);
   const std::int64_t steps_a_combination =
-      plan.mix_every * options.algorithm.declaration().combine_every;
+      plan.mix_every * options.algorithm.traits().timing.combine_every;
   Worker worker(group, plan.rule, {view_of("x", std::span(x))}, options);
   const std::uint64_t slowness = 1 + rng.below(50000);
   const auto weights = [&] {

@@ -111,7 +111,7 @@ Schedule drawn_digraphs(Rng& rng) {
 }
 
 bool fits(std::string_view rule, const Schedule& schedule) try {
-  fitting_weights(schedule, algorithm::by_name(rule).declaration(), WeightRule::automatic, false);
+  fitting_weights(schedule, algorithm::by_name(rule).traits(), WeightRule::automatic, false);
   return true;
 } catch (const Error&) {
   return false;

@@ -134,12 +134,12 @@ Schedule schedule_of(const Options& o, Pattern pattern) {
   return Topology("none", std::vector<std::vector<int>>(static_cast<std::size_t>(o.workers)));
 }
 
-bool is_of_neighbors(const algorithm::Declaration& rule) {
-  return rule.scope == algorithm::Scope::neighbors;
+bool is_of_neighbors(const algorithm::RuleTraits& rule) {
+  return rule.topology.scope == algorithm::Scope::neighbors;
 }
 
-algorithm::Declaration rule_of(const Options& o, Pattern pattern) {
-  algorithm::Declaration rule = algorithm::by_name(o.algorithm).declaration();
+algorithm::RuleTraits rule_of(const Options& o, Pattern pattern) {
+  algorithm::RuleTraits rule = algorithm::by_name(o.algorithm).traits();
   require(
       pattern != Pattern::neighbors || is_of_neighbors(rule), ErrorKind::argument,
       "--algorithm: {} does not exchange with neighbors; choose another one, or give --exchange "
@@ -175,8 +175,7 @@ void refuse(const Command& command, const Names& names, const char* why) {
 void check_effects(const Command& command, const Options& o) {
   if (o.exchange != "neighbors") {
     Names names{"--topology", "--staleness", "--suspect-after"};
-    if (is_of_neighbors(algorithm::by_name(o.algorithm).declaration()))
-      names.push_back("--algorithm");
+    if (is_of_neighbors(algorithm::by_name(o.algorithm).traits())) names.push_back("--algorithm");
     refuse(command, names, "only neighbors have it; leave it out, or take --exchange neighbors");
   }
   if (o.platform.kind != "sites") {
@@ -197,7 +196,7 @@ simulation::Workload workload_of(const Options& o) {
   simulation::Workload load{schedule_of(o, pattern)};
   load.pattern = pattern;
   load.staleness = tools::staleness_of(o.staleness);
-  load.publish_point = rule_of(o, pattern).publish_point;
+  load.publish_point = rule_of(o, pattern).timing.publish_point;
   load.payload_bytes = o.payload_bytes;
   load.rounds = o.rounds;
   load.work.seconds = o.step_s;

@@ -19,7 +19,7 @@ constexpr double most_checked_values = 1e8;
 
 /// Throws Error(topology) when the algorithm would not run with these weights as they are.
 void check_fits(const Schedule& schedule, const std::string& name, const Options& options) {
-  const algorithm::Declaration rule = algorithm::by_name(name).declaration();
+  const algorithm::RuleTraits rule = algorithm::by_name(name).traits();
   const WeightRule weights = weight_rule_for(rule, schedule, weight_rule_by_name(options.weights));
   require_mixing(schedule, weights, options.lazy, requirements(rule), name);
 }

@@ -23,14 +23,14 @@ constexpr Seconds longest_answer{10};
 
 TopologyUse use_of(const Options& o) {
   const WorkerOptions& worker = o.trainer.worker;
-  return {o.rule.rule().declaration(), worker.staleness, worker.weights, worker.lazy_weights};
+  return {o.rule.rule().traits(), worker.staleness, worker.weights, worker.lazy_weights};
 }
 
 /// Empty where links are measured.
 std::string why_not_measured(const Trial& trial, const Options& o) {
   const tools::HostSizes sizes(trial.hosts);
   if (o.measure_s == 0) return "--measure-s 0";
-  if (use_of(o).rule.needs_sites)
+  if (use_of(o).rule.topology.needs_sites)
     return "another topology would change the steps between exchanges";
   if (!sizes.are_equal()) return "plans need as many workers on each host";
   if (o.no_placement) return "plans place the ranks, and --no-placement forbids it";

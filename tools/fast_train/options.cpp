@@ -52,7 +52,7 @@ bool is_all_reduce(const Options& o) {
 bool is_stream(const Options& o) { return o.data.starts_with("nats://"); }
 
 bool brings_momentum(const Options& o) {
-  return !is_all_reduce(o) && o.rule.rule().declaration().own_momentum;
+  return !is_all_reduce(o) && o.rule.rule().traits().step.own_momentum;
 }
 
 }  // namespace fast_train

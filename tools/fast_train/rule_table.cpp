@@ -10,10 +10,10 @@ using namespace fast;
 
 namespace {
 
-std::string_view needs_of(const algorithm::Declaration& rule) {
+std::string_view needs_of(const algorithm::RuleTraits& rule) {
   using algorithm::Mixing;
-  if (rule.scope != algorithm::Scope::neighbors) return "–";
-  switch (rule.mixing) {
+  if (rule.topology.scope != algorithm::Scope::neighbors) return "–";
+  switch (rule.topology.mixing) {
     case Mixing::anything:
       return "–";
     case Mixing::doubly_stochastic:
@@ -40,9 +40,9 @@ std::string rules_markdown() {
   std::string text = "<!-- rules -->\n| name | rule | needs of W | source |\n|---|---|---|---|\n";
   for (const std::string_view name : algorithm::names()) {
     const auto rule = algorithm::by_name(name);
-    const algorithm::Declaration& declared = rule.declaration();
-    text += fmt::format("| `{}` | {} | {} | {} |\n", name, tools::cell(declared.summary),
-                        needs_of(declared), declared.source == "-" ? "–" : declared.source);
+    const algorithm::RuleTraits& traits = rule.traits();
+    text += fmt::format("| `{}` | {} | {} | {} |\n", name, tools::cell(traits.summary),
+                        needs_of(traits), traits.source == "-" ? "–" : traits.source);
   }
   return text + "<!-- end -->\n";
 }

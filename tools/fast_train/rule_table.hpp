@@ -1,4 +1,4 @@
-// The documentation's table of averaging rules, from their declarations.
+// The documentation's table of averaging rules, from their traits.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@ namespace {
 struct Damped {
   double share = 0.5;
 
-  Declaration declare() const {
+  RuleTraits traits() const {
     return {.name = "damped",
             .summary = "x_i + δ_i + a Σ_j W_ij (x_j - x_i)",
             .source = "-",

@@ -85,30 +85,57 @@ struct Selection {
   bool selects() const { return kind != Kind::all; }
 };
 
-/// What a rule needs and sends.
-struct Declaration {
-  std::string_view name;
-  std::string_view summary;  ///< the rule in one line
-  std::string_view source;   ///< paper and equation
-  Scope scope = Scope::neighbors;
-  PublishPoint publish_point = PublishPoint::before_step;
+/// What a rule sends, and what it reads of that.
+struct Messages {
+  int vectors = 1;  ///< vectors of the model's size sent to each neighbor
+  int scalars = 0;  ///< doubles sent with them
   Delivery delivery = Delivery::latest;
-  int summed_from = 0;      ///< Delivery::summed: payload vectors from this one on, and scalars
-  int payload_vectors = 1;  ///< vectors of the model's size sent to each neighbor
-  int payload_scalars = 0;  ///< doubles sent with them
-  int state_vectors = 0;    ///< vectors of the model's size kept between rounds
-  Mixing mixing = Mixing::doubly_stochastic;
-  /// x⁺ = current + Σ W_ij (m_j - m_i) and the payload is x⁺ itself: served by one fused kernel.
-  /// The functions of such a rule need not be called.
-  bool plain_average = false;
-  /// Payload vector 0 is not what the mean model is made of: the weights are published beside the
-  /// payload, where neighbors do not read them.
-  bool publishes_weights_apart = false;
-  Own own = Own::payload;
+  int summed_from = 0;  ///< Delivery::summed: payload vectors from this one on, and scalars
   /// Bounded: the payload travels as its entries. A codec codes their values, and what that loses
   /// is not added to the next message.
   Sparsity sparsity{};
   Selection selection{};
+  /// Payload vector 0 is not what the mean model is made of: the weights are published beside the
+  /// payload, where neighbors do not read them.
+  bool weights_apart = false;
+  Own own = Own::payload;
+  /// publish() changes no state and gives the same again until combine(): what was published need
+  /// not be read back, and the end of a round has a stream less.
+  bool republishes = false;
+  bool surveys = false;  ///< looks at the whole model before it publishes
+};
+
+/// When a rule publishes and combines, and how old what it reads may be.
+struct Timing {
+  PublishPoint publish_point = PublishPoint::before_step;
+  std::int64_t combine_every = 1;  ///< steps between two combinations
+  /// Steps between the publication for a combination and that combination, below combine_every. Of
+  /// rules that publish after the step.
+  std::int64_t delay = 0;
+  std::int64_t average_every = 0;  ///< every so many combinations an exact global average; 0: never
+  std::string_view why_synchronous{};  ///< why staleness above 0 is refused; empty: it fits
+  std::string_view why_bounded{};      ///< why unbounded staleness is warned about; empty: it fits
+};
+
+/// With whom a rule combines, and with which weights.
+struct TopologyNeeds {
+  Scope scope = Scope::neighbors;
+  Mixing mixing = Mixing::doubly_stochastic;
+  bool strict = false;  ///< Mixing::positive is refused, not made lazy
+  /// Readers divide what a worker sends, and it keeps the shares of absent readers (see
+  /// RoundInfo::self_weight). Needs columns of weights that sum to 1. Always so with
+  /// Mixing::column_stochastic.
+  bool passes_mass = false;
+  bool divides() const { return passes_mass || mixing == Mixing::column_stochastic; }
+  bool needs_static = false;  ///< schedules that change from round to round are refused
+  /// Each round of the topology is within sites or between them (RoundInfo::between_sites): others
+  /// are refused. Weights whose columns sum to 1 on average over rounds are enough: when sites
+  /// exchange, the values of a site's workers differ by steps only.
+  bool needs_sites = false;
+};
+
+/// Which codecs a rule bears.
+struct Precision {
   /// Why codecs that lose something are refused; empty: they fit.
   std::string_view why_exact{};
   /// Codecs of fewer bits an element are refused, and why.
@@ -116,40 +143,43 @@ struct Declaration {
   std::string_view why_bits = "weights in coarser codes do not converge";
   /// The rule makes up for what coding lost. Else codecs add that to the next message.
   bool corrects_coding = false;
-  /// publish() changes no state and gives the same again until combine(): what was published need
-  /// not be read back, and the end of a round has a stream less.
-  bool republishes = false;
-  bool surveys = false;  ///< looks at the whole model before it publishes
+};
+
+/// What a rule keeps between rounds.
+struct Memory {
+  int vectors = 0;  ///< vectors of the model's size, Block::state
   /// Rules that publish after the step only: the state refers to what neighbors have sent (a
   /// correction or mass that sums to a constant over all workers). When a neighbor leaves or comes
   /// back, all workers that can reach each other begin the state anew with Sweep::start.
   bool remembers_neighbors = false;
-  /// Readers divide what a worker sends, and it keeps the shares of absent readers (see
-  /// RoundInfo::self_weight). Needs columns of weights that sum to 1. Always so with
-  /// Mixing::column_stochastic.
-  bool passes_mass = false;
-  bool divides() const { return passes_mass || mixing == Mixing::column_stochastic; }
-  bool needs_static_topology = false;
-  /// Each round of the topology is within sites or between them (RoundInfo::between_sites): others
-  /// are refused. Weights whose columns sum to 1 on average over rounds are enough: when sites
-  /// exchange, the values of a site's workers differ by steps only.
-  bool needs_sites = false;
   /// The rule keeps differences between workers' weights as they are in start(): all workers must
   /// start equal.
   bool needs_equal_start = false;
+};
+
+/// What a rule asks of the optimizer's step.
+struct Step {
   bool needs_learning_rate = false;  ///< refuses a step without StepOptions::learning_rate
   bool own_momentum = false;         ///< made of one step of plain SGD in a round
-  bool strict = false;               ///< Mixing::positive is refused, not made lazy
   /// Which learning rates the rule bears, for the error of a run that diverges; empty: as SGD.
   std::string_view stable_rates{};
-  std::string_view why_bounded{};      ///< why unbounded staleness is warned about; empty: it fits
-  std::string_view why_synchronous{};  ///< why staleness above 0 is refused; empty: it fits
-  std::int64_t combine_every = 1;      ///< steps between two combinations
-  /// Steps between the publication for a combination and that combination, below combine_every. Of
-  /// rules that publish after the step.
-  std::int64_t delay = 0;
-  std::int64_t average_every = 0;  ///< every so many combinations an exact global average; 0: never
-  std::string parameters{};        ///< "period=4": equal on all workers
+};
+
+/// What a rule needs and sends.
+struct RuleTraits {
+  std::string_view name;
+  std::string_view summary;  ///< the rule in one line
+  std::string_view source;   ///< paper and equation
+  /// x⁺ = current + Σ W_ij (m_j - m_i) and the payload is x⁺ itself: served by one fused kernel.
+  /// The functions of such a rule need not be called.
+  bool plain_average = false;
+  Messages messages{};
+  Timing timing{};
+  TopologyNeeds topology{};
+  Precision precision{};
+  Memory memory{};
+  Step step{};
+  std::string parameters{};  ///< "period=4": equal on all workers
 };
 
 /// What holds for a whole round.
@@ -201,7 +231,7 @@ enum class Sweep {
   /// Once with the initial weights in `current`, when weights were loaded by hand, and, of rules
   /// that remember their neighbors, when one of these has left or come back.
   start,
-  survey,   ///< before each publication, for rules that declare it
+  survey,   ///< before each publication, of rules that survey
   publish,  ///< before the first step (for after_step rules after every step)
   combine,  ///< at the end of each round, for before_step rules followed by publish of the next
 };
@@ -210,7 +240,7 @@ enum class Sweep {
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
-  virtual const Declaration& declaration() const = 0;
+  virtual const RuleTraits& traits() const = 0;
   virtual void apply(Sweep sweep, const AnyBlock& block) = 0;
   /// Once before each publish sweep, after the survey: fills the payload's scalars. False
   /// (surveying rules only): nothing is published, the last publication stays in force.
@@ -225,15 +255,15 @@ class Algorithm {
   virtual std::any arithmetic() const { return {}; }
 };
 
-/// Makes an Algorithm of a class with a member Declaration declare() const and template members
+/// Makes an Algorithm of a class with a member RuleTraits traits() const and template members
 /// publish and combine(const Block<T>&); start and survey(const Block<T>&), begin_publish,
 /// begin_combine and numbers() (its state()) where it needs them; a type Arithmetic, which it is or
 /// derives from, where that is known to devices.
 template <class Rule>
 class Elementwise : public Algorithm {
  public:
-  explicit Elementwise(Rule rule = {}) : rule_(std::move(rule)), declaration_(rule_.declare()) {}
-  const Declaration& declaration() const override { return declaration_; }
+  explicit Elementwise(Rule rule = {}) : rule_(std::move(rule)), traits_(rule_.traits()) {}
+  const RuleTraits& traits() const override { return traits_; }
   void apply(Sweep sweep, const AnyBlock& block) override {
     std::visit([this, sweep](const auto& b) { this->apply_to(sweep, b); }, block);
   }
@@ -274,7 +304,7 @@ class Elementwise : public Algorithm {
   }
 
   Rule rule_;
-  Declaration declaration_;
+  RuleTraits traits_;
 };
 
 /// A rule with its options, for any number of workers: each makes an Algorithm of its own. A value
@@ -282,14 +312,14 @@ class Elementwise : public Algorithm {
 class Rule {
  public:
   using Make = std::function<std::shared_ptr<Algorithm>()>;
-  /// `make` returns a new object at each call. Called once here, for the declaration.
-  explicit Rule(Make make) : make_(std::move(make)), declaration_(make_()->declaration()) {}
-  const Declaration& declaration() const { return declaration_; }
+  /// `make` returns a new object at each call. Called once here, for the traits.
+  explicit Rule(Make make) : make_(std::move(make)), traits_(make_()->traits()) {}
+  const RuleTraits& traits() const { return traits_; }
   std::shared_ptr<Algorithm> make() const { return make_(); }
 
  private:
   Make make_;
-  Declaration declaration_;
+  RuleTraits traits_;
 };
 
 /// The rule of a class that Elementwise takes. Each worker gets a copy.

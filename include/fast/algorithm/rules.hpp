@@ -1,4 +1,4 @@
-// The library's rules. Each rule's declaration and lib/algorithm/rules/<name>.cpp have its source,
+// The library's rules. Each rule's traits and lib/algorithm/rules/<name>.cpp have its source,
 // memory and bytes. P is the model's size in bytes. One payload travels per neighbor and
 // combination. Factories throw Error(argument) on options out of range.
 #pragma once

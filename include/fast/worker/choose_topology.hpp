@@ -18,7 +18,7 @@ struct ChosenTopology {
 
 /// What the rule runs with, as far as it matters for the choice.
 struct TopologyUse {
-  algorithm::Declaration rule;
+  algorithm::RuleTraits rule;
   std::int64_t staleness = 0;
   WeightRule weights = WeightRule::automatic;
   bool lazy = false;

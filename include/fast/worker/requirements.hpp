@@ -12,10 +12,10 @@ namespace fast {
 
 /// What a rule asks of its mixing weights, for require_mixing(). A Worker runs rules that ask for a
 /// doubly stochastic matrix with other weights too, and warns: see fitting_weights().
-MixingNeeds requirements(const algorithm::Declaration& rule);
+MixingNeeds requirements(const algorithm::RuleTraits& rule);
 
 /// The weight rule that a rule takes for `automatic` on that schedule; any other stays.
-WeightRule weight_rule_for(const algorithm::Declaration& rule, const Schedule& schedule,
+WeightRule weight_rule_for(const algorithm::RuleTraits& rule, const Schedule& schedule,
                            WeightRule given);
 
 /// Mixing weights, and how they were chosen.
@@ -28,7 +28,7 @@ struct FittingWeights {
 /// The weights with which a Worker runs the rule on the schedule: those given, or others where the
 /// rule needs them. Throws Error(topology) when schedule or weights do not fit the rule. Every
 /// worker comes to the same result alone. O(edges·period).
-FittingWeights fitting_weights(const Schedule& schedule, const algorithm::Declaration& rule,
+FittingWeights fitting_weights(const Schedule& schedule, const algorithm::RuleTraits& rule,
                                WeightRule weights, bool lazy, std::int64_t staleness = 0);
 
 }  // namespace fast

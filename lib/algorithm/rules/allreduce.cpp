@@ -8,14 +8,13 @@ namespace {
 /// The Worker hands the average of all workers' δ over as `pull`, and where this worker stood as
 /// `own`.
 struct AllReduce {
-  static Declaration declare() {
+  static RuleTraits traits() {
     return {
         .name = "allreduce",
         .summary = "x_i + (1/N) Σ_j δ_j: the synchronous baseline; replicas start and stay equal",
         .source = "-",
-        .scope = Scope::everybody,
-        .mixing = Mixing::anything,
-        .why_exact = "replicas stay equal only as long as all add exactly the same"};
+        .topology = {.scope = Scope::everybody, .mixing = Mixing::anything},
+        .precision = {.why_exact = "replicas stay equal only as long as all add exactly the same"}};
   }
   template <class T>
   void publish(const Block<T>& block) {

@@ -5,13 +5,12 @@ namespace fast::algorithm {
 namespace {
 
 struct AdaptThenCombine : Averaging {
-  static Declaration declare() {
+  static RuleTraits traits() {
     return {.name = "atc",
             .summary = "Σ_j W_ij (x_j + δ_j): each steps, then all average",
             .source = "diffusion, Chen & Sayed 2012",
-            .publish_point = PublishPoint::after_step,
-            .own = Own::unused,
-            .republishes = true};
+            .messages = {.own = Own::unused, .republishes = true},
+            .timing = {.publish_point = PublishPoint::after_step}};
   }
 };
 

@@ -7,30 +7,30 @@
 namespace fast::algorithm {
 namespace {
 
-Declaration declaration_of_awc() {
+RuleTraits traits_of_awc() {
   return {.name = "awc",
           .summary = "Σ_j W_ij x_j + δ_i: neighbors are read while gradients are computed",
           .source = "D-PSGD, Lian et al. 2017, arXiv 1705.09056, algorithm 1",
-          .publish_point = PublishPoint::before_step,
-          .own = Own::unused};
+          .messages = {.own = Own::unused},
+          .timing = {.publish_point = PublishPoint::before_step}};
 }
 
 struct AdaptWhileCombine : Averaging {
-  static Declaration declare() {
-    Declaration declared = declaration_of_awc();
-    declared.plain_average = true;
-    return declared;
+  static RuleTraits traits() {
+    RuleTraits traits = traits_of_awc();
+    traits.plain_average = true;
+    return traits;
   }
 };
 
 }  // namespace
 
-Declaration PartialAveraging::declare() const {
-  Declaration declared = declaration_of_awc();
-  declared.source = "DSGD-AC, arXiv 2602.02899, with a = (learning rate / largest)^p";
-  declared.needs_learning_rate = options.power > 0;
-  declared.parameters = fmt::format("consensus={} power={}", options.consensus, options.power);
-  return declared;
+RuleTraits PartialAveraging::traits() const {
+  RuleTraits traits = traits_of_awc();
+  traits.source = "DSGD-AC, arXiv 2602.02899, with a = (learning rate / largest)^p";
+  traits.step.needs_learning_rate = options.power > 0;
+  traits.parameters = fmt::format("consensus={} power={}", options.consensus, options.power);
+  return traits;
 }
 
 void PartialAveraging::begin_combine(const RoundInfo& info, std::span<const double>,

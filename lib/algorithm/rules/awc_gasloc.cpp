@@ -13,14 +13,14 @@ struct AwcGasLoC : OuterGossip {
   double fresh = 1;      ///< no combination since the start or an exchange
   bool settles = false;  ///< φ takes part in this combination
 
-  Declaration declare() const {
+  RuleTraits traits() const {
     return {.name = "awc_gasloc",
             .summary =
                 "awc within sites; between sites u = φ + η(x - φ), then "
                 "φ⁺ = u - α(u - Σ_j W_ij u_j) + γ(u - u⁻), x⁺ = φ⁺ + δ_i",
             .source = "awc, and GASLoC, arXiv 2606.11081",
-            .state_vectors = options.acceleration == 0 ? 1 : 2,
-            .needs_sites = true,
+            .topology = {.needs_sites = true},
+            .memory = {.vectors = options.acceleration == 0 ? 1 : 2},
             .parameters = fmt::format("rate={} consensus_step={} acceleration={}", options.rate,
                                       options.consensus_step, options.acceleration)};
   }

@@ -17,21 +17,20 @@ class Choco {
  public:
   explicit Choco(const ChocoOptions& options) : options_(options) {}
 
-  Declaration declare() const {
+  RuleTraits traits() const {
     return {.name = "choco",
             .summary = "q = top-k of x½ - x̂ is sent; x⁺ = x½ + α Σ_j W_ij (x̂_j - x̂_i)",
             .source = "CHOCO-SGD, Koloskova et al. 2019, arXiv 1902.00340, algorithm 2",
-            .publish_point = PublishPoint::after_step,
-            .delivery = Delivery::every,
-            .state_vectors = 2,
-            .publishes_weights_apart = true,
-            .own = Own::unused,
-            .sparsity = sparsity(),
-            .why_exact = "it sends few entries as they are",
-            .surveys = true,
-            .remembers_neighbors = true,
-            .needs_static_topology = true,
-            .why_synchronous = "every message must be added exactly once",
+            .messages = {.delivery = Delivery::every,
+                         .sparsity = sparsity(),
+                         .weights_apart = true,
+                         .own = Own::unused,
+                         .surveys = true},
+            .timing = {.publish_point = PublishPoint::after_step,
+                       .why_synchronous = "every message must be added exactly once"},
+            .topology = {.needs_static = true},
+            .precision = {.why_exact = "it sends few entries as they are"},
+            .memory = {.vectors = 2, .remembers_neighbors = true},
             .parameters = fmt::format("top_k={} fraction={} consensus_step={}", options_.top_k,
                                       options_.fraction, options_.consensus_step)};
   }

@@ -5,20 +5,17 @@
 
 namespace fast::algorithm {
 
-Declaration D2::declare() const {
-  return {.name = "d2",
-          .summary = "W (2x - x⁻ + δ - δ⁻): no error from workers' data differing",
-          .source = "D², Tang et al. 2018, arXiv 1803.07068, algorithm 1",
-          .publish_point = PublishPoint::after_step,
-          .state_vectors = 1,
-          .mixing = Mixing::positive,
-          .own = Own::unused,
-          .republishes = true,
-          .remembers_neighbors = true,
-          .needs_static_topology = true,
-          .strict = options.strict,
-          .why_synchronous = "its correction cancels only terms of one and the same round",
-          .parameters = fmt::format("strict={}", options.strict)};
+RuleTraits D2::traits() const {
+  return {
+      .name = "d2",
+      .summary = "W (2x - x⁻ + δ - δ⁻): no error from workers' data differing",
+      .source = "D², Tang et al. 2018, arXiv 1803.07068, algorithm 1",
+      .messages = {.own = Own::unused, .republishes = true},
+      .timing = {.publish_point = PublishPoint::after_step,
+                 .why_synchronous = "its correction cancels only terms of one and the same round"},
+      .topology = {.mixing = Mixing::positive, .strict = options.strict, .needs_static = true},
+      .memory = {.vectors = 1, .remembers_neighbors = true},
+      .parameters = fmt::format("strict={}", options.strict)};
 }
 
 Rule d2(const D2Options& options) { return elementwise(D2{options}); }

@@ -16,7 +16,7 @@ struct D2 {
 
   D2Options options;
 
-  Declaration declare() const;
+  RuleTraits traits() const;
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {

@@ -5,16 +5,15 @@
 
 namespace fast::algorithm {
 
-Declaration DecentLam::declare() const {
+RuleTraits DecentLam::traits() const {
   return {.name = "decentlam",
           .summary = "z = x + δ, m ← β m + (x - W z)/γ, x⁺ = x - γ m",
           .source = "DecentLaM, Yuan et al. 2021, arXiv 2104.11981, algorithm 2",
-          .publish_point = PublishPoint::after_step,
-          .state_vectors = 2,
-          .mixing = Mixing::symmetric,
-          .republishes = true,
-          .needs_learning_rate = true,
-          .own_momentum = true,
+          .messages = {.republishes = true},
+          .timing = {.publish_point = PublishPoint::after_step},
+          .topology = {.mixing = Mixing::symmetric},
+          .memory = {.vectors = 2},
+          .step = {.needs_learning_rate = true, .own_momentum = true},
           .parameters = fmt::format("momentum={}", options.momentum)};
 }
 

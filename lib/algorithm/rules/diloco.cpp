@@ -9,29 +9,29 @@
 
 namespace fast::algorithm {
 
-Declaration DiLoCo::declare() const {
+RuleTraits DiLoCo::traits() const {
   const bool exact = !options.changes;
-  return {.name = "diloco",
-          .summary = "H own steps to θ_j, then a momentum step from φ along the mean of φ - θ_j",
-          .source =
-              "DiLoCo, Douillard et al. 2023, arXiv 2311.08105, algorithm 1; fragments, delay and "
-              "blend: Streaming DiLoCo, Douillard et al. 2025, arXiv 2501.18512",
-          .publish_point = PublishPoint::after_step,
-          .state_vectors = 2,
-          .mixing = Mixing::complete,
-          .publishes_weights_apart = options.changes || options.fragments > 1,
-          .own = exact ? Own::payload : Own::message,
-          .why_exact = exact ? why_weights_exact : std::string_view{},
-          .least_bits = exact ? 8 : 1,
-          .republishes = options.delay == 0 && options.fragments == 1,
-          .needs_equal_start = options.changes,
-          .why_synchronous = "an outer step takes the changes of one and the same exchange",
-          .combine_every = options.period / options.fragments,
-          .delay = options.delay,
-          .parameters = fmt::format(
-              "period={} rate={} momentum={} nesterov={} fragments={} delay={} blend={} changes={}",
-              options.period, options.rate, options.momentum, options.nesterov, options.fragments,
-              options.delay, options.blend, options.changes)};
+  return {
+      .name = "diloco",
+      .summary = "H own steps to θ_j, then a momentum step from φ along the mean of φ - θ_j",
+      .source =
+          "DiLoCo, Douillard et al. 2023, arXiv 2311.08105, algorithm 1; fragments, delay and "
+          "blend: Streaming DiLoCo, Douillard et al. 2025, arXiv 2501.18512",
+      .messages = {.weights_apart = options.changes || options.fragments > 1,
+                   .own = exact ? Own::payload : Own::message,
+                   .republishes = options.delay == 0 && options.fragments == 1},
+      .timing = {.publish_point = PublishPoint::after_step,
+                 .combine_every = options.period / options.fragments,
+                 .delay = options.delay,
+                 .why_synchronous = "an outer step takes the changes of one and the same exchange"},
+      .topology = {.mixing = Mixing::complete},
+      .precision = {.why_exact = exact ? why_weights_exact : std::string_view{},
+                    .least_bits = exact ? 8 : 1},
+      .memory = {.vectors = 2, .needs_equal_start = options.changes},
+      .parameters = fmt::format(
+          "period={} rate={} momentum={} nesterov={} fragments={} delay={} blend={} changes={}",
+          options.period, options.rate, options.momentum, options.nesterov, options.fragments,
+          options.delay, options.blend, options.changes)};
 }
 
 namespace {
@@ -40,11 +40,11 @@ namespace {
 struct StreamingDiLoCo {
   DiLoCo rule;
 
-  Declaration declare() const {
-    Declaration declared = rule.declare();
-    declared.selection = {Selection::Kind::fragments, rule.options.fragments};
-    declared.why_exact = "a part of the model travels as it is";
-    return declared;
+  RuleTraits traits() const {
+    RuleTraits traits = rule.traits();
+    traits.messages.selection = {Selection::Kind::fragments, rule.options.fragments};
+    traits.precision.why_exact = "a part of the model travels as it is";
+    return traits;
   }
   template <class T>
   void start(const Block<T>& block) {
@@ -86,24 +86,23 @@ class SparseDiLoCo {
  public:
   explicit SparseDiLoCo(const DilocoOptions& options) : options_(options) {}
 
-  Declaration declare() const {
-    Declaration declared = DiLoCo{options_}.declare();
-    declared.summary =
-        "e ← β e + θ - φ; its top-k entries q travel; φ ← φ + η mean of q; e ← e - q";
-    declared.source = "SparseLoCo, Sarfi et al. 2025, arXiv 2508.15706, algorithm 1";
-    declared.publishes_weights_apart = true;
-    declared.own = Own::message;
-    declared.sparsity = sparsity();
-    declared.why_exact = {};
-    declared.least_bits = 1;
-    declared.corrects_coding = true;
-    declared.republishes = false;
-    declared.surveys = true;
-    declared.needs_equal_start = true;
-    declared.parameters = fmt::format("period={} rate={} momentum={} delay={} blend={} fraction={}",
-                                      options_.period, options_.rate, options_.momentum,
-                                      options_.delay, options_.blend, options_.fraction);
-    return declared;
+  RuleTraits traits() const {
+    RuleTraits traits = DiLoCo{options_}.traits();
+    traits.summary = "e ← β e + θ - φ; its top-k entries q travel; φ ← φ + η mean of q; e ← e - q";
+    traits.source = "SparseLoCo, Sarfi et al. 2025, arXiv 2508.15706, algorithm 1";
+    traits.messages.weights_apart = true;
+    traits.messages.own = Own::message;
+    traits.messages.sparsity = sparsity();
+    traits.precision.why_exact = {};
+    traits.precision.least_bits = 1;
+    traits.precision.corrects_coding = true;
+    traits.messages.republishes = false;
+    traits.messages.surveys = true;
+    traits.memory.needs_equal_start = true;
+    traits.parameters = fmt::format("period={} rate={} momentum={} delay={} blend={} fraction={}",
+                                    options_.period, options_.rate, options_.momentum,
+                                    options_.delay, options_.blend, options_.fraction);
+    return traits;
   }
   template <class T>
   void start(const Block<T>& block) {

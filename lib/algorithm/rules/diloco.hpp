@@ -18,7 +18,7 @@ struct DiLoCo {
 
   DilocoOptions options;
 
-  Declaration declare() const;
+  RuleTraits traits() const;
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {

@@ -13,17 +13,19 @@ class EventTriggered {
  public:
   explicit EventTriggered(const EventTriggeredOptions& options) : options_(options) {}
 
-  Declaration declare() const {
+  RuleTraits traits() const {
     const std::string threshold =
         options_.threshold ? fmt::format("{}", *options_.threshold) : "adaptive";
-    return {.name = "event_triggered",
-            .summary = "awc on the values last sent; a worker sends when it moved far enough",
-            .source = "EventGraD, Ghosh et al. 2021, arXiv 2103.07454, algorithm 1",
-            .state_vectors = 1,
-            .why_exact =
-                "the error of a code pulls the worker back in every round until it sends again",
-            .surveys = true,
-            .parameters = fmt::format("threshold={} horizon={}", threshold, options_.horizon)};
+    return {
+        .name = "event_triggered",
+        .summary = "awc on the values last sent; a worker sends when it moved far enough",
+        .source = "EventGraD, Ghosh et al. 2021, arXiv 2103.07454, algorithm 1",
+        .messages = {.surveys = true},
+        .precision =
+            {.why_exact =
+                 "the error of a code pulls the worker back in every round until it sends again"},
+        .memory = {.vectors = 1},
+        .parameters = fmt::format("threshold={} horizon={}", threshold, options_.horizon)};
   }
   template <class T>
   void start(const Block<T>& block) {

@@ -6,16 +6,16 @@
 
 namespace fast::algorithm {
 
-Declaration GasLoC::declare() const {
+RuleTraits GasLoC::traits() const {
   return {.name = "gasloc",
           .summary = "H own steps, u = φ + η(θ - φ), then φ⁺ = u - α(u - Σ_j W_ij u_j) + γ(u - u⁻)",
           .source = "GASLoC, arXiv 2606.11081",
-          .publish_point = PublishPoint::after_step,
-          .state_vectors = options.acceleration == 0 ? 1 : 2,
-          .why_exact = why_weights_exact,
-          .republishes = options.delay == 0,
-          .combine_every = options.period,
-          .delay = options.delay,
+          .messages = {.republishes = options.delay == 0},
+          .timing = {.publish_point = PublishPoint::after_step,
+                     .combine_every = options.period,
+                     .delay = options.delay},
+          .precision = {.why_exact = why_weights_exact},
+          .memory = {.vectors = options.acceleration == 0 ? 1 : 2},
           .parameters = fmt::format(
               "period={} rate={} consensus_step={} acceleration={} delay={} blend={} changes={}",
               options.period, options.rate, options.consensus_step, options.acceleration,
@@ -31,20 +31,20 @@ namespace {
 struct CodedGasLoC : OuterGossip {
   Resynchronization resynchronization;
 
-  Declaration declare() const {
-    Declaration declared = GasLoC{{*this}}.declare();
-    declared.delivery = Delivery::every;
-    declared.state_vectors = 4;
-    declared.publishes_weights_apart = true;
-    declared.own = Own::message;
-    declared.why_exact = {};
-    declared.least_bits = 1;
-    declared.corrects_coding = true;
-    declared.republishes = false;
-    declared.remembers_neighbors = true;
-    declared.needs_static_topology = true;
-    declared.why_synchronous = "every difference must be added exactly once";
-    return declared;
+  RuleTraits traits() const {
+    RuleTraits traits = GasLoC{{*this}}.traits();
+    traits.messages.delivery = Delivery::every;
+    traits.memory.vectors = 4;
+    traits.messages.weights_apart = true;
+    traits.messages.own = Own::message;
+    traits.precision.why_exact = {};
+    traits.precision.least_bits = 1;
+    traits.precision.corrects_coding = true;
+    traits.messages.republishes = false;
+    traits.memory.remembers_neighbors = true;
+    traits.topology.needs_static = true;
+    traits.timing.why_synchronous = "every difference must be added exactly once";
+    return traits;
   }
   template <class T>
   void start(const Block<T>& block) {

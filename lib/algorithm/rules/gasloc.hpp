@@ -51,7 +51,7 @@ struct OuterGossip {
 struct GasLoC : OuterGossip {
   using Arithmetic = GasLoC;
 
-  Declaration declare() const;
+  RuleTraits traits() const;
 
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {

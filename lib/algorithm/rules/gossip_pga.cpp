@@ -10,14 +10,12 @@ namespace {
 struct GossipPga : Averaging {
   GossipPgaOptions options;
 
-  Declaration declare() const {
+  RuleTraits traits() const {
     return {.name = "gossip_pga",
             .summary = "Σ_j W_ij (x_j + δ_j), and every H rounds the exact average of all",
             .source = "Gossip-PGA, Chen et al. 2021, arXiv 2105.09080, algorithm 1",
-            .publish_point = PublishPoint::after_step,
-            .own = Own::unused,
-            .republishes = true,
-            .average_every = options.period,
+            .messages = {.own = Own::unused, .republishes = true},
+            .timing = {.publish_point = PublishPoint::after_step, .average_every = options.period},
             .parameters = fmt::format("period={}", options.period)};
   }
 };

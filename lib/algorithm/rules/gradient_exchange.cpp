@@ -3,17 +3,15 @@
 
 namespace fast::algorithm {
 
-Declaration GradientExchange::declare() {
+RuleTraits GradientExchange::traits() {
   return {.name = "gradient_exchange",
           .summary = "x_i + δ_i + Σ_j δ_j over the neighbors; historical, for comparison",
           .source = "FAST, Viviani 2019",
-          .publish_point = PublishPoint::after_step,
-          .delivery = Delivery::every,
-          .state_vectors = 1,
-          .mixing = Mixing::unit,
-          .publishes_weights_apart = true,
-          .own = Own::message,
-          .why_synchronous = "every step must be added exactly once"};
+          .messages = {.delivery = Delivery::every, .weights_apart = true, .own = Own::message},
+          .timing = {.publish_point = PublishPoint::after_step,
+                     .why_synchronous = "every step must be added exactly once"},
+          .topology = {.mixing = Mixing::unit},
+          .memory = {.vectors = 1}};
 }
 
 Rule gradient_exchange() { return elementwise(GradientExchange{}); }

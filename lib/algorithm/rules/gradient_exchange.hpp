@@ -12,7 +12,7 @@ namespace fast::algorithm {
 struct GradientExchange {
   using Arithmetic = GradientExchange;
 
-  static Declaration declare();
+  static RuleTraits traits();
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {

@@ -6,22 +6,19 @@ namespace {
 constexpr double least_given = 1e-9;  ///< above rounding
 }
 
-Declaration GradientTracking::declare() {
-  return {
-      .name = "gradient_tracking",
-      .summary = "y ← W y + δ - δ⁻, x ← W x + y: y tracks the workers' mean step",
-      .source = "DIGing, Nedić et al. 2017, arXiv 1607.03218, algorithm 1",
-      .publish_point = PublishPoint::after_step,
-      .delivery = Delivery::summed,
-      .summed_from = 1,
-      .payload_vectors = 2,
-      .state_vectors = 2,
-      .remembers_neighbors = true,
-      .passes_mass = true,
-      .stable_rates =
-          "gradient_tracking adds the step after the average (DIGing, x ← W x + y): it is stable "
-          "for learning rate × curvature up to 1/2, on directed graphs far less",
-      .why_bounded = "asynchronous tracking is analyzed for bounded delays only"};
+RuleTraits GradientTracking::traits() {
+  return {.name = "gradient_tracking",
+          .summary = "y ← W y + δ - δ⁻, x ← W x + y: y tracks the workers' mean step",
+          .source = "DIGing, Nedić et al. 2017, arXiv 1607.03218, algorithm 1",
+          .messages = {.vectors = 2, .delivery = Delivery::summed, .summed_from = 1},
+          .timing = {.publish_point = PublishPoint::after_step,
+                     .why_bounded = "asynchronous tracking is analyzed for bounded delays only"},
+          .topology = {.passes_mass = true},
+          .memory = {.vectors = 2, .remembers_neighbors = true},
+          .step = {.stable_rates =
+                       "gradient_tracking adds the step after the average (DIGing, x ← W x + y): "
+                       "it is stable "
+                       "for learning rate × curvature up to 1/2, on directed graphs far less"}};
 }
 
 void GradientTracking::begin_combine(const RoundInfo& info, std::span<const double>,

@@ -22,7 +22,7 @@ class GradientTracking {
  public:
   using Arithmetic = GradientTracking;
 
-  static Declaration declare();
+  static RuleTraits traits();
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {

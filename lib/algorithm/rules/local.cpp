@@ -10,16 +10,14 @@ namespace {
 struct LocalSgd : Averaging {
   LocalOptions options;
 
-  Declaration declare() const {
+  RuleTraits traits() const {
     return {.name = "local",
             .summary = "H own steps, then Σ_j W_ij (x_j + δ_j)",
             .source =
                 "local SGD, Stich 2019, arXiv 1805.09767, algorithm 1; gossip in place of "
                 "the average",
-            .publish_point = PublishPoint::after_step,
-            .own = Own::unused,
-            .republishes = true,
-            .combine_every = options.period,
+            .messages = {.own = Own::unused, .republishes = true},
+            .timing = {.publish_point = PublishPoint::after_step, .combine_every = options.period},
             .parameters = fmt::format("period={}", options.period)};
   }
 };

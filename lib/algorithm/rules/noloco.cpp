@@ -5,18 +5,19 @@
 
 namespace fast::algorithm {
 
-Declaration NoLoCo::declare() const {
+RuleTraits NoLoCo::traits() const {
   return {
       .name = "noloco",
       .summary = "H own steps to θ, then a momentum step from φ to the mean of two workers' θ",
       .source = "NoLoCo, Kolehmainen et al. 2025, arXiv 2506.10911, with γ = α",
-      .publish_point = PublishPoint::after_step,
-      .state_vectors = 2,
-      .mixing = Mixing::matching,
-      .why_bits = "a partner that changes holds nothing to which differences could refer",
-      .republishes = options.delay == 0,
-      .combine_every = options.period,
-      .delay = options.delay,
+      .messages = {.republishes = options.delay == 0},
+      .timing = {.publish_point = PublishPoint::after_step,
+                 .combine_every = options.period,
+                 .delay = options.delay},
+      .topology = {.mixing = Mixing::matching},
+      .precision = {.why_bits =
+                        "a partner that changes holds nothing to which differences could refer"},
+      .memory = {.vectors = 2},
       .parameters = fmt::format("period={} rate={} momentum={} delay={} blend={}", options.period,
                                 options.rate, options.momentum, options.delay, options.blend)};
 }

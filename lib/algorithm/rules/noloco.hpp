@@ -16,7 +16,7 @@ struct NoLoCo {
 
   NolocoOptions options;
 
-  Declaration declare() const;
+  RuleTraits traits() const;
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {

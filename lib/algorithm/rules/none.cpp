@@ -5,13 +5,12 @@ namespace fast::algorithm {
 namespace {
 
 struct None : Averaging {
-  static Declaration declare() {
+  static RuleTraits traits() {
     return {.name = "none",
             .summary = "x_i + δ_i: every worker trains alone",
             .source = "-",
-            .scope = Scope::nobody,
-            .mixing = Mixing::anything,
-            .why_exact = "it sends nothing"};
+            .topology = {.scope = Scope::nobody, .mixing = Mixing::anything},
+            .precision = {.why_exact = "it sends nothing"}};
   }
 };
 

@@ -6,14 +6,14 @@ namespace {
 
 /// Memory: none beyond the slots. Bytes: P a round in which the worker has a partner.
 struct Pairwise : Averaging {
-  static Declaration declare() {
+  static RuleTraits traits() {
     return {.name = "pairwise",
             .summary = "both of a pair take (x_i + x_j)/2, each adds its own δ",
             .source = "AD-PSGD, Lian et al. 2018, arXiv 1710.06952, algorithm 1, in rounds",
-            .mixing = Mixing::matching,
             .plain_average = true,
-            .own = Own::unused,
-            .why_synchronous = "both of a pair must average the same two values"};
+            .messages = {.own = Own::unused},
+            .timing = {.why_synchronous = "both of a pair must average the same two values"},
+            .topology = {.mixing = Mixing::matching}};
   }
 };
 

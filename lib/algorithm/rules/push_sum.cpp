@@ -13,19 +13,16 @@ constexpr double lightest_alone = 0.5;
 constexpr double most_gain = 4;
 }  // namespace
 
-Declaration PushSum::declare() {
+RuleTraits PushSum::traits() {
   return {.name = "push_sum",
           .summary = "x ← P (x + δ(z)), p ← P p, z = x/p: for directed graphs",
           .source = "SGP, Assran et al. 2019, arXiv 1811.10792, algorithm 1",
-          .publish_point = PublishPoint::after_step,
-          .delivery = Delivery::summed,
-          .payload_scalars = 1,
-          .state_vectors = 1,
-          .mixing = Mixing::column_stochastic,
-          .publishes_weights_apart = true,
-          .why_exact = "a rounded value would lose mass or make some",
-          .remembers_neighbors = true,
-          .why_bounded = "asynchronous push-sum is analyzed for bounded delays only"};
+          .messages = {.scalars = 1, .delivery = Delivery::summed, .weights_apart = true},
+          .timing = {.publish_point = PublishPoint::after_step,
+                     .why_bounded = "asynchronous push-sum is analyzed for bounded delays only"},
+          .topology = {.mixing = Mixing::column_stochastic},
+          .precision = {.why_exact = "a rounded value would lose mass or make some"},
+          .memory = {.vectors = 1, .remembers_neighbors = true}};
 }
 
 bool PushSum::begin_publish(const RoundInfo& info, std::span<double> scalars) {

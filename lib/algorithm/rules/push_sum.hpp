@@ -19,7 +19,7 @@ class PushSum {
  public:
   using Arithmetic = PushSum;
 
-  static Declaration declare();
+  static RuleTraits traits();
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {

@@ -5,15 +5,14 @@
 
 namespace fast::algorithm {
 
-Declaration QuasiGlobalMomentum::declare() const {
+RuleTraits QuasiGlobalMomentum::traits() const {
   return {.name = "quasi_global_momentum",
           .summary = "x½ = x - γ(β m + g), x⁺ = W x½, m ← μ m + (1-μ)(x - x⁺)/γ",
           .source = "QG-DSGDm, Lin et al. 2021, arXiv 2102.04761, algorithm 1",
-          .publish_point = PublishPoint::after_step,
-          .state_vectors = 2,
-          .republishes = true,
-          .needs_learning_rate = true,
-          .own_momentum = true,
+          .messages = {.republishes = true},
+          .timing = {.publish_point = PublishPoint::after_step},
+          .memory = {.vectors = 2},
+          .step = {.needs_learning_rate = true, .own_momentum = true},
           .parameters = fmt::format("momentum={} mu={}", options.momentum, options.mu)};
 }
 

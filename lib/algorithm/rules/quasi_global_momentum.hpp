@@ -15,7 +15,7 @@ struct QuasiGlobalMomentum {
 
   QuasiGlobalMomentumOptions options;
 
-  Declaration declare() const;
+  RuleTraits traits() const;
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {

@@ -6,16 +6,13 @@
 
 namespace fast::algorithm {
 
-Declaration Sparta::declare() const {
+RuleTraits Sparta::traits() const {
   return {.name = "sparta",
           .summary = "x_i + δ_i; then a random part of the entries becomes Σ_j W_ij (x_j + δ_j)",
           .source = "SPARTA, exo-explore/gym, strategy/sparta.py, with neighbors in place of all",
-          .publish_point = PublishPoint::after_step,
-          .publishes_weights_apart = true,
-          .own = Own::unused,
-          .selection = selection(),
-          .least_bits = 16,
-          .why_bits = "entries that travel alone share no scale",
+          .messages = {.selection = selection(), .weights_apart = true, .own = Own::unused},
+          .timing = {.publish_point = PublishPoint::after_step},
+          .precision = {.least_bits = 16, .why_bits = "entries that travel alone share no scale"},
           .parameters = fmt::format("fraction={} seed={}", options.fraction, options.seed)};
 }
 

@@ -13,7 +13,7 @@ namespace fast::algorithm {
 struct Sparta {
   SpartaOptions options;
 
-  Declaration declare() const;
+  RuleTraits traits() const;
   Selection selection() const {
     return {Selection::Kind::one_of_each_run,
             saturate<std::int64_t>(std::round(1 / options.fraction)),

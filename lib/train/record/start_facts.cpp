@@ -16,7 +16,7 @@ Metric staleness_of(const WorkerOptions& options) {
 /// An all-reduce and replicas that nobody reads have no spectrum.
 double gap_of(const RunPlan& plan) {
   const bool averages =
-      plan.options.worker.algorithm.declaration().scope == algorithm::Scope::neighbors;
+      plan.options.worker.algorithm.traits().topology.scope == algorithm::Scope::neighbors;
   if (plan.all_reduces() || !averages) return std::numeric_limits<double>::quiet_NaN();
   return plan.overview.in_use().gap;
 }

@@ -167,7 +167,7 @@ void Resume::join(const std::optional<NumberedRound>& next) {
 
 void Resume::load() {
   const bool equal =
-      !point_->exact && plan_.options.worker.algorithm.declaration().needs_equal_start;
+      !point_->exact && plan_.options.worker.algorithm.traits().memory.needs_equal_start;
   if (point_->own) {
     state_.read(*point_->own);
   } else {

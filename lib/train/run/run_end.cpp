@@ -89,7 +89,7 @@ Summary RunEnd::end_with_survivors() {
 /// Workers that do not average with neighbors are not brought together.
 void RunEnd::close() {
   const bool average =
-      plan_.options.worker.algorithm.declaration().scope == algorithm::Scope::neighbors;
+      plan_.options.worker.algorithm.traits().topology.scope == algorithm::Scope::neighbors;
   if (plan_.all_reduces() || !average) return;
   closing_rounds_ = plan_.options.closing_rounds.value_or(
       closing_rounds(plan_.schedule, plan_.overview.spectrum));

@@ -37,9 +37,9 @@ void check_pace(const Pace& pace, int workers) {
 
 /// Whether some rounds average over all workers.
 bool averages_everybody(const TrainerOptions& options) {
-  const algorithm::Declaration& declared = options.worker.algorithm.declaration();
-  return options.all_reduce || declared.average_every > 0 ||
-         declared.scope == algorithm::Scope::everybody;
+  const algorithm::RuleTraits& traits = options.worker.algorithm.traits();
+  return options.all_reduce || traits.timing.average_every > 0 ||
+         traits.topology.scope == algorithm::Scope::everybody;
 }
 
 void check_averages(const TrainerOptions& options) {
@@ -97,7 +97,7 @@ void check_sharding(const TrainerOptions& options, const data::Dataset& train) {
 
 bool averages_nobody(const TrainerOptions& options) {
   return !options.all_reduce &&
-         options.worker.algorithm.declaration().scope == algorithm::Scope::nobody;
+         options.worker.algorithm.traits().topology.scope == algorithm::Scope::nobody;
 }
 
 void check_balance(const TrainerOptions& options, const Group& group) {
@@ -132,7 +132,7 @@ void check_balance(const TrainerOptions& options, const Group& group) {
 /// Gradients are averaged before each step, and steps of another number have no average.
 void check_step_samples(const TrainerOptions& options) {
   if (options.step_samples == 0) return;
-  const algorithm::Declaration& rule = options.worker.algorithm.declaration();
+  const algorithm::RuleTraits& rule = options.worker.algorithm.traits();
   const auto refuse = [&](bool chosen, std::string_view what, const char* instead) {
     require(!chosen, ErrorKind::argument, "Trainer: steps of {} samples with {}; {}",
             options.step_samples, what, instead);
@@ -141,7 +141,7 @@ void check_step_samples(const TrainerOptions& options) {
          "choose a rule that averages weights");
   refuse(options.arena == Arena::rotating, "a rotating arena, where a round has one step",
          "take the fixed arena");
-  refuse(rule.own_momentum,
+  refuse(rule.step.own_momentum,
          fmt::format("algorithm {}, whose own momentum takes one step in a round", rule.name),
          "choose a rule that averages weights");
   refuse(averages_nobody(options), "the algorithm none: workers that train alone need equal steps",
@@ -208,8 +208,8 @@ void look_for_parts(RunPlan& plan) {
 /// The algorithm needs them in place of the weights that the options ask for.
 bool runs_with_lazy_weights(const RunPlan& plan) {
   const WorkerOptions& worker = plan.options.worker;
-  const algorithm::Declaration& rule = worker.algorithm.declaration();
-  if (worker.lazy_weights || rule.mixing != algorithm::Mixing::positive) return false;
+  const algorithm::RuleTraits& rule = worker.algorithm.traits();
+  if (worker.lazy_weights || rule.topology.mixing != algorithm::Mixing::positive) return false;
   return fitting_weights(plan.given, rule, worker.weights, false, worker.staleness).lazy;
 }
 
@@ -329,7 +329,7 @@ void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_r
                             .notes = plan.data.notes};
 }
 
-void look_over(RunPlan& plan, const algorithm::Declaration& algorithm, bool alone) {
+void look_over(RunPlan& plan, const algorithm::RuleTraits& algorithm, bool alone) {
   if (!alone) plan.overview.devices = devices_of(plan);
   Overview& overview = plan.overview;
   const WorkerOptions& worker = plan.options.worker;
@@ -342,7 +342,7 @@ void look_over(RunPlan& plan, const algorithm::Declaration& algorithm, bool alon
       worker.staleness == unbounded_staleness ? "inf" : std::to_string(worker.staleness);
   look_at_stability(plan);
   const bool neighbors_average =
-      !plan.all_reduces() && algorithm.scope == algorithm::Scope::neighbors;
+      !plan.all_reduces() && algorithm.topology.scope == algorithm::Scope::neighbors;
   if (neighbors_average) look_for_parts(plan);
 }
 

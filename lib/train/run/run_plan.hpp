@@ -62,6 +62,6 @@ std::string validation_text(const RunPlan& plan);
 void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_rounds);
 
 /// Collective unless `alone`. Completes the overview when the Worker is there.
-void look_over(RunPlan& plan, const algorithm::Declaration& algorithm, bool alone = false);
+void look_over(RunPlan& plan, const algorithm::RuleTraits& algorithm, bool alone = false);
 
 }  // namespace fast::train

@@ -126,9 +126,9 @@ void TrainingLoop::begin_epoch() {
 
 /// Averages over all workers need every worker.
 std::string TrainingLoop::why_not_to_leave() const {
-  const algorithm::Declaration& declared = plan_.options.worker.algorithm.declaration();
-  if (plan_.all_reduces() || declared.scope == algorithm::Scope::everybody ||
-      declared.average_every > 0)
+  const algorithm::RuleTraits& traits = plan_.options.worker.algorithm.traits();
+  if (plan_.all_reduces() || traits.topology.scope == algorithm::Scope::everybody ||
+      traits.timing.average_every > 0)
     return "all workers average together";
   return best_.is_keeper() ? "it keeps the best model" : "";
 }
@@ -210,7 +210,7 @@ double TrainingLoop::rate_in(int epoch, std::size_t round) const {
 /// Of the rounds that others have made, or this run before it was resumed; for rules that ask.
 double TrainingLoop::largest_rate_before(int epoch, std::size_t round) const {
   double largest = 0;
-  if (!plan_.options.worker.algorithm.declaration().needs_learning_rate) return largest;
+  if (!plan_.options.worker.algorithm.traits().step.needs_learning_rate) return largest;
   for (int e = 0; e <= epoch; ++e) {
     const std::size_t rounds = e < epoch ? batches_.rounds() : round;
     for (std::size_t r = 0; r < rounds; ++r) largest = std::max(largest, rate_in(e, r));
@@ -287,7 +287,7 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
   const bool epoch_is_over = position().epoch() > epoch;
   if (!epoch_is_over && (every == 0 || (round + 1) % every != 0)) return;
   const bool is_unread =
-      plan_.options.worker.algorithm.declaration().scope == algorithm::Scope::nobody;
+      plan_.options.worker.algorithm.traits().topology.scope == algorithm::Scope::nobody;
   if (is_unread && !plan_.all_reduces()) replica_.worker().republish();
   RunLog::Trained trained{epoch, sums_.mean_loss(), rate_, figures_.seconds, sums_.accuracy()};
   trained.skipped = skipped_;

@@ -24,7 +24,7 @@ ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOption
 std::string check_own_part(const Group& group, std::optional<Agreed>& agreed,
                            const TopologyRule& rule, std::vector<TensorView> parameters,
                            WorkerOptions options) {
-  check_options(options, options.algorithm.declaration());
+  check_options(options, options.algorithm.traits());
   check_for_spares(group, options);
   Wiring wiring{rule, options.weights, options.lazy_weights};
   Wired wired = wiring.of(group.size(), options);
@@ -52,8 +52,7 @@ Agreed agree_on_start(const Group& group, const TopologyRule& rule,
   });
   const WorkerOptions& checked = agreed->options;
   require_agreement(
-      everyone,
-      fingerprint(agreed->layout, checked.algorithm.declaration(), agreed->schedule, checked),
+      everyone, fingerprint(agreed->layout, checked.algorithm.traits(), agreed->schedule, checked),
       deadline);
   compare_unexchanged(everyone, checked, agreed->unexchanged);
   if (!notice.empty() && group.rank() == 0 && checked.log) checked.log(LogLevel::warning, notice);

@@ -38,7 +38,7 @@ struct TopologyCandidate {
 
 /// Best first.
 std::vector<TopologyCandidate> candidates(const HostCounts& counts, const TopologyUse& use) {
-  if (use.rule.needs_sites) return {{"sites", "one payload per host in 50 rounds"}};
+  if (use.rule.topology.needs_sites) return {{"sites", "one payload per host in 50 rounds"}};
   std::vector<TopologyCandidate> found;
   const bool several = counts.hosts > 1, exact = use.staleness == 0;
   const std::string one_payload = "at most one payload per host and round";
@@ -66,10 +66,11 @@ std::optional<bool> fits(const std::string& name, const std::vector<int>& host_o
   return std::nullopt;
 }
 
-const char* advice(const algorithm::Declaration& rule) {
-  return rule.needs_sites ? "start as many workers on each host, name a file of sites with "
-                            "workers_per_site, or choose another algorithm"
-                          : "name a topology, or choose another algorithm or other weights";
+const char* advice(const algorithm::RuleTraits& rule) {
+  return rule.topology.needs_sites
+             ? "start as many workers on each host, name a file of sites with "
+               "workers_per_site, or choose another algorithm"
+             : "name a topology, or choose another algorithm or other weights";
 }
 
 }  // namespace
@@ -92,7 +93,7 @@ ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const Topol
 
 bool suits(const std::string& topology, const std::vector<int>& host_of_rank,
            const TopologyUse& use) {
-  if (use.rule.needs_sites) return false;
+  if (use.rule.topology.needs_sites) return false;
   if (!fits(topology, host_of_rank, use).value_or(false)) return false;
   if (use.staleness == 0) return true;
   const auto workers = static_cast<int>(host_of_rank.size());

@@ -50,18 +50,18 @@ namespace fast {
 
 std::string why_not_on_device(const WorkerOptions& options) {
   const algorithm::Rule& algorithm = options.algorithm;
-  const std::string_view name = algorithm.declaration().name;
+  const std::string_view name = algorithm.traits().name;
   const auto rule = combine::device_rule(*algorithm.make());
   if (!rule) {
     const bool with_others = worker::runs_with_other_options(name);
-    const std::string options = with_others ? " with " + algorithm.declaration().parameters : "";
+    const std::string options = with_others ? " with " + algorithm.traits().parameters : "";
     return fmt::format("algorithm {}{} with tensors on a device; choose {}, {}", name, options,
                        with_others
                            ? "other options of the rule"
                            : fmt::format("one of {}", fmt::join(worker::device_algorithms(), ", ")),
                        worker::or_mirror);
   }
-  if (worker::sends_sums(algorithm.declaration(), options)) {
+  if (worker::sends_sums(algorithm.traits(), options)) {
     return fmt::format(
         "algorithm {} with tensors on a device at staleness above 0; choose staleness 0, {}", name,
         worker::or_mirror);

@@ -27,14 +27,14 @@ std::unique_ptr<combine::Mixer> make_mixer(ParameterLayout layout, const WorkerO
                                                   codec, options.accelerator);
   }
   return std::make_unique<combine::HostMixer>(std::move(layout), options.algorithm.make(), codec,
-                                              sends_sums(options.algorithm.declaration(), options));
+                                              sends_sums(options.algorithm.traits(), options));
 }
 
 PayloadShape shape_of(combine::Mixer& mixer, const WorkerOptions& options) {
-  const algorithm::Declaration& declared = options.algorithm.declaration();
+  const algorithm::RuleTraits& traits = options.algorithm.traits();
   const bool weights_apart =
-      declared.publishes_weights_apart || options.codec.kind != codec::Kind::identity;
-  return {mixer.coded().size_bytes(), declared.payload_vectors, mixer.scalars().count(),
+      traits.messages.weights_apart || options.codec.kind != codec::Kind::identity;
+  return {mixer.coded().size_bytes(), traits.messages.vectors, mixer.scalars().count(),
           weights_apart ? mixer.layout().size_bytes() : 0};
 }
 
@@ -45,7 +45,7 @@ Preparation::Preparation(const Group& group, const Agreed& agreed)
       agreed_(agreed),
       options_(agreed.options),
       keeper_(GroupImpl::of(group).seats()),
-      edges_(std::make_shared<SeatPlan>(options_.algorithm.declaration(), keeper_)),
+      edges_(std::make_shared<SeatPlan>(options_.algorithm.traits(), keeper_)),
       events_(options_.observer ? std::make_shared<RoundEvents>(options_.observer) : nullptr) {}
 
 std::optional<Ready> Preparation::make() {
@@ -94,7 +94,7 @@ int Preparation::seat(const Ready& ready) const {
 
 void Preparation::fill(Ready& ready) {
   ready.mixer = make_mixer(agreed_.layout, options_, seat(ready));
-  const bool passes_mass = options_.algorithm.declaration().divides();
+  const bool passes_mass = options_.algorithm.traits().topology.divides();
   if (ready.offer) keeper_->growth().enter(std::max(ready.offer->growth, keeper_->growth().past()));
   const Wired wired = this->wired();
   ready.plan = std::make_shared<RoundPlan>(wired.schedule, seat(ready), wired.weights.rule,
@@ -132,12 +132,12 @@ ExchangeOptions exchange_options(const WorkerOptions& options) {
 
 void check_for_spares(const Group& group, const WorkerOptions& options) {
   if (group.spares() == 0) return;
-  const algorithm::Declaration& declared = options.algorithm.declaration();
-  require(declared.scope != algorithm::Scope::everybody && declared.average_every == 0,
+  const algorithm::RuleTraits& traits = options.algorithm.traits();
+  require(traits.topology.scope != algorithm::Scope::everybody && traits.timing.average_every == 0,
           ErrorKind::argument,
           "Worker: {} spares with algorithm {}, which averages over all workers and ends when one "
           "is lost; leave the spares out or take a rule that averages with neighbors",
-          group.spares(), declared.name);
+          group.spares(), traits.name);
   require(!options.accelerator, ErrorKind::argument,
           "Worker: {} spares with tensors on a device; spares are for tensors in host memory, "
           "leave them out",

@@ -8,8 +8,8 @@
 namespace fast {
 namespace {
 
-using algorithm::Declaration;
 using algorithm::Mixing;
+using algorithm::RuleTraits;
 
 constexpr double least_eigenvalue = -1.0 / 3;
 constexpr double rounding = 1e-9;
@@ -57,12 +57,12 @@ bool is_met_by_metropolis(Mixing needed) {
 }
 
 /// Makes the weights lazy, or refuses, unless all eigenvalues are above -1/3.
-void require_positive(const Schedule& schedule, const Declaration& rule, FittingWeights& weights) {
+void require_positive(const Schedule& schedule, const RuleTraits& rule, FittingWeights& weights) {
   if (schedule.workers() == 1) return;
   const Spectrum found = spectrum(schedule, weights.rule, weights.lazy);
   const double smallest = found.smallest_eigenvalue.value_or(-1);
   if (found.converged && smallest > least_eigenvalue + rounding) return;
-  require(!rule.strict, ErrorKind::topology,
+  require(!rule.topology.strict, ErrorKind::topology,
           "Worker: algorithm {} on {}: the smallest eigenvalue of the weights is {:.13g}, it must "
           "exceed -1/3 by more than {}; use lazy weights",
           rule.name, schedule.name(), smallest, rounding);
@@ -74,19 +74,19 @@ void require_positive(const Schedule& schedule, const Declaration& rule, Fitting
 }
 
 /// A rule that averages weights alone has no sums that every round must keep.
-bool keeps_mean_on_average(const Declaration& rule) {
-  return rule.mixing == Mixing::doubly_stochastic && rule.payload_vectors == 1 &&
-         (rule.state_vectors == 0 || rule.needs_sites);
+bool keeps_mean_on_average(const RuleTraits& rule) {
+  return rule.topology.mixing == Mixing::doubly_stochastic && rule.messages.vectors == 1 &&
+         (rule.memory.vectors == 0 || rule.topology.needs_sites);
 }
 
 /// Refuses weights that do not fit, or notes what they lack where the rule runs all the same.
-void check_weights(const Schedule& schedule, const Declaration& rule, FittingWeights& weights) {
-  if (is_met_by_metropolis(rule.mixing) && is_metropolis(schedule, weights.rule)) return;
+void check_weights(const Schedule& schedule, const RuleTraits& rule, FittingWeights& weights) {
+  if (is_met_by_metropolis(rule.topology.mixing) && is_metropolis(schedule, weights.rule)) return;
   const MixingCheck found = check_mixing(schedule, weights.rule, weights.lazy);
-  const std::string lacks = missing(found, rule.mixing);
+  const std::string lacks = missing(found, rule.topology.mixing);
   if (lacks.empty()) return;
   if (keeps_mean_on_average(rule) && found.doubly_stochastic_on_average()) return;
-  require(rule.mixing == Mixing::doubly_stochastic, ErrorKind::topology,
+  require(rule.topology.mixing == Mixing::doubly_stochastic, ErrorKind::topology,
           "Worker: algorithm {} on {} with {} weights: it needs {}; choose another topology, "
           "other weights or another algorithm",
           rule.name, schedule.name(), name(weights.rule), lacks);
@@ -96,18 +96,18 @@ void check_weights(const Schedule& schedule, const Declaration& rule, FittingWei
       rule.name, schedule.name(), name(weights.rule), lacks);
 }
 
-void check_schedule(const Schedule& schedule, const Declaration& rule, std::int64_t staleness) {
-  require(!rule.needs_static_topology || schedule.is_static(), ErrorKind::topology,
+void check_schedule(const Schedule& schedule, const RuleTraits& rule, std::int64_t staleness) {
+  require(!rule.topology.needs_static || schedule.is_static(), ErrorKind::topology,
           "Worker: algorithm {} on schedule {}, which changes from round to round; it needs a "
           "topology that stays",
           rule.name, schedule.name());
   require(
-      !rule.needs_sites || host_edges_of(schedule.at(0)) != HostEdges::Kind::anywhere,
+      !rule.topology.needs_sites || host_edges_of(schedule.at(0)) != HostEdges::Kind::anywhere,
       ErrorKind::topology,
       "Worker: algorithm {} on {}: it needs rounds within sites and rounds between them; choose "
       "the topology sites or hierarchical_one_peer",
       rule.name, schedule.name());
-  const bool sums = rule.delivery == algorithm::Delivery::summed && staleness > 0;
+  const bool sums = rule.messages.delivery == algorithm::Delivery::summed && staleness > 0;
   require(!sums || schedule.is_static(), ErrorKind::topology,
           "Worker: algorithm {} with a staleness above 0 on schedule {}, which changes from round "
           "to round; its running sums need edges that stay, take staleness 0 or such a topology",
@@ -116,42 +116,46 @@ void check_schedule(const Schedule& schedule, const Declaration& rule, std::int6
 
 }  // namespace
 
-MixingNeeds requirements(const Declaration& rule) {
+MixingNeeds requirements(const RuleTraits& rule) {
   MixingNeeds needs;
-  const bool combines = rule.scope == algorithm::Scope::neighbors;
-  if (!combines || rule.mixing == Mixing::anything || rule.mixing == Mixing::unit) {
+  const bool combines = rule.topology.scope == algorithm::Scope::neighbors;
+  if (!combines || rule.topology.mixing == Mixing::anything ||
+      rule.topology.mixing == Mixing::unit) {
     needs.connected = combines;
     return needs;
   }
-  needs.rows = rule.mixing != Mixing::column_stochastic;
+  needs.rows = rule.topology.mixing != Mixing::column_stochastic;
   needs.columns_on_average = true;
   needs.columns = !keeps_mean_on_average(rule);
-  needs.sites = rule.needs_sites;
-  needs.symmetric = rule.mixing == Mixing::symmetric || rule.mixing == Mixing::positive ||
-                    rule.mixing == Mixing::matching;
-  needs.unchanging = rule.needs_static_topology;
-  needs.pairs = rule.mixing == Mixing::matching;
-  needs.complete = rule.mixing == Mixing::complete;
-  if (rule.mixing == Mixing::positive) needs.eigenvalues_above = least_eigenvalue;
+  needs.sites = rule.topology.needs_sites;
+  needs.symmetric = rule.topology.mixing == Mixing::symmetric ||
+                    rule.topology.mixing == Mixing::positive ||
+                    rule.topology.mixing == Mixing::matching;
+  needs.unchanging = rule.topology.needs_static;
+  needs.pairs = rule.topology.mixing == Mixing::matching;
+  needs.complete = rule.topology.mixing == Mixing::complete;
+  if (rule.topology.mixing == Mixing::positive) needs.eigenvalues_above = least_eigenvalue;
   return needs;
 }
 
-WeightRule weight_rule_for(const Declaration& rule, const Schedule& schedule, WeightRule given) {
-  if (rule.mixing != Mixing::column_stochastic || given != WeightRule::automatic) return given;
+WeightRule weight_rule_for(const RuleTraits& rule, const Schedule& schedule, WeightRule given) {
+  if (rule.topology.mixing != Mixing::column_stochastic || given != WeightRule::automatic)
+    return given;
   return schedule.at(0).has_given_weights() ? WeightRule::given : WeightRule::uniform_columns;
 }
 
-FittingWeights fitting_weights(const Schedule& schedule, const Declaration& rule, WeightRule given,
+FittingWeights fitting_weights(const Schedule& schedule, const RuleTraits& rule, WeightRule given,
                                bool lazy, std::int64_t staleness) {
   check_schedule(schedule, rule, staleness);
   FittingWeights weights{weight_rule_for(rule, schedule, given), lazy, {}};
-  if (rule.scope != algorithm::Scope::neighbors) return weights;
+  if (rule.topology.scope != algorithm::Scope::neighbors) return weights;
   check_weights(schedule, rule, weights);
-  if (!rule.why_bounded.empty() && staleness == unbounded_staleness) {
-    weights.notice += fmt::format("{}algorithm {} at staleness inf: {}",
-                                  weights.notice.empty() ? "" : "; ", rule.name, rule.why_bounded);
+  if (!rule.timing.why_bounded.empty() && staleness == unbounded_staleness) {
+    weights.notice +=
+        fmt::format("{}algorithm {} at staleness inf: {}", weights.notice.empty() ? "" : "; ",
+                    rule.name, rule.timing.why_bounded);
   }
-  if (rule.mixing == Mixing::positive) require_positive(schedule, rule, weights);
+  if (rule.topology.mixing == Mixing::positive) require_positive(schedule, rule, weights);
   return weights;
 }
 

@@ -17,8 +17,8 @@ namespace fast::worker {
 /// A spare opens its link before it knows its seat: until then it has no edges. Any thread may ask.
 class SeatPlan {
  public:
-  SeatPlan(algorithm::Declaration declared, std::shared_ptr<exchange::SeatKeeper> keeper)
-      : declared_(std::move(declared)), keeper_(std::move(keeper)) {}
+  SeatPlan(algorithm::RuleTraits traits, std::shared_ptr<exchange::SeatKeeper> keeper)
+      : traits_(std::move(traits)), keeper_(std::move(keeper)) {}
 
   /// The plan of this worker's seat.
   void set(std::shared_ptr<RoundPlan> plan) {
@@ -28,7 +28,7 @@ class SeatPlan {
   /// In ranks of Group::everyone().
   RoundEdges edges(std::int64_t combination) const {
     const std::shared_ptr<RoundPlan> plan = this->plan();
-    if (!plan || !reads_neighbors(declared_, combination)) return {};
+    if (!plan || !reads_neighbors(traits_, combination)) return {};
     const std::shared_ptr<const RoundPlan::Round> round = plan->at(combination);
     return keeper_ ? exchange::in_ranks(round->edges, *keeper_) : round->edges;
   }
@@ -39,7 +39,7 @@ class SeatPlan {
     return plan_;
   }
 
-  algorithm::Declaration declared_;
+  algorithm::RuleTraits traits_;
   std::shared_ptr<exchange::SeatKeeper> keeper_;  ///< null: seats are ranks
   mutable std::mutex mutex_;
   std::shared_ptr<RoundPlan> plan_;

@@ -36,7 +36,7 @@ std::string staleness_text(std::int64_t staleness) {
 
 }  // namespace
 
-std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
+std::string fingerprint(const ParameterLayout& layout, const algorithm::RuleTraits& algorithm,
                         const Schedule& schedule, const WorkerOptions& options) {
   WorkerOptions rows = options;
   options::OptionTable table;
@@ -88,30 +88,31 @@ std::vector<TensorView> participating(std::vector<TensorView> views, const Worke
 std::int64_t rounds_per_combination(const WorkerOptions& options) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
   return std::min(
-      most, saturating_product(options.mix_every, options.algorithm.declaration().combine_every));
+      most, saturating_product(options.mix_every, options.algorithm.traits().timing.combine_every));
 }
 
-void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm) {
+void check_options(const WorkerOptions& options, const algorithm::RuleTraits& algorithm) {
   WorkerOptions rows = options;
   options::OptionTable table;
   add_rows(table, rows);
   table.check_values("Worker");
   const std::string codec = codec::name(options.codec);
-  require(algorithm.why_exact.empty() || options.codec.kind == codec::Kind::identity,
+  require(algorithm.precision.why_exact.empty() || options.codec.kind == codec::Kind::identity,
           ErrorKind::argument,
           "Worker: algorithm {} with codec {}; it runs with identity only, as {}", algorithm.name,
-          codec, algorithm.why_exact);
+          codec, algorithm.precision.why_exact);
   const int bits = codec::bits(options.codec.kind);
-  require(bits >= algorithm.least_bits, ErrorKind::argument,
+  require(bits >= algorithm.precision.least_bits, ErrorKind::argument,
           "Worker: algorithm {} with codec {}, {} bits an element; it needs {} at least, as {}",
-          algorithm.name, codec, bits, algorithm.least_bits, algorithm.why_bits);
-  require(algorithm.why_synchronous.empty() || options.staleness == 0, ErrorKind::argument,
+          algorithm.name, codec, bits, algorithm.precision.least_bits,
+          algorithm.precision.why_bits);
+  require(algorithm.timing.why_synchronous.empty() || options.staleness == 0, ErrorKind::argument,
           "Worker: algorithm {} with staleness {}; it runs at staleness 0 only, as {}",
-          algorithm.name, staleness_text(options.staleness), algorithm.why_synchronous);
-  require(algorithm.delivery != algorithm::Delivery::every || options.staleness == 0,
+          algorithm.name, staleness_text(options.staleness), algorithm.timing.why_synchronous);
+  require(algorithm.messages.delivery != algorithm::Delivery::every || options.staleness == 0,
           ErrorKind::argument, "Worker: algorithm {} needs every message; use staleness 0, not {}",
           algorithm.name, options.staleness);
-  require(!algorithm.sparsity.bounded() || options.staleness == 0, ErrorKind::argument,
+  require(!algorithm.messages.sparsity.bounded() || options.staleness == 0, ErrorKind::argument,
           "Worker: algorithm {} with staleness {}; messages of few entries need staleness 0",
           algorithm.name, staleness_text(options.staleness));
 }

@@ -7,7 +7,7 @@
 namespace fast::worker {
 
 /// Everything that has to be equal, one "setting=value" a line.
-std::string fingerprint(const ParameterLayout& layout, const algorithm::Declaration& algorithm,
+std::string fingerprint(const ParameterLayout& layout, const algorithm::RuleTraits& algorithm,
                         const Schedule& schedule, const WorkerOptions& options);
 
 /// Collective. Error(mismatch), the same on every worker, that names two workers and their first
@@ -19,7 +19,7 @@ void require_agreement(const Group& group, const std::string& fingerprint,
 std::vector<TensorView> participating(std::vector<TensorView> views, const WorkerOptions& options);
 
 /// Throws Error(argument) on options that make no sense.
-void check_options(const WorkerOptions& options, const algorithm::Declaration& algorithm);
+void check_options(const WorkerOptions& options, const algorithm::RuleTraits& algorithm);
 
 /// Throws Error(argument) in one line that names what devices do not do.
 void check_for_device(const ParameterLayout& layout, const WorkerOptions& options);
@@ -30,8 +30,8 @@ void check_for_device(const ParameterLayout& layout, const WorkerOptions& option
 std::int64_t rounds_per_combination(const WorkerOptions& options);
 
 /// True when messages are running sums (see algorithm::Delivery).
-inline bool sends_sums(const algorithm::Declaration& algorithm, const WorkerOptions& options) {
-  return algorithm.delivery == algorithm::Delivery::summed && options.staleness > 0;
+inline bool sends_sums(const algorithm::RuleTraits& algorithm, const WorkerOptions& options) {
+  return algorithm.messages.delivery == algorithm::Delivery::summed && options.staleness > 0;
 }
 
 }  // namespace fast::worker

@@ -29,8 +29,8 @@ struct Wiring {
   /// does not run on it.
   Wired of(int workers, const WorkerOptions& options) const {
     Schedule schedule = rule.make(workers);
-    FittingWeights fitting = fitting_weights(schedule, options.algorithm.declaration(), weights,
-                                             lazy, options.staleness);
+    FittingWeights fitting =
+        fitting_weights(schedule, options.algorithm.traits(), weights, lazy, options.staleness);
     return {std::move(schedule), std::move(fitting)};
   }
 };

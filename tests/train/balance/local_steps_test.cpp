@@ -20,7 +20,7 @@ std::vector<Trained> train_in_steps(int workers, const train::TrainerOptions& op
   std::vector<Trained> all(static_cast<std::size_t>(workers));
   local::run(workers, [&](const Group& group) {
     const bool is_complete =
-        options.worker.algorithm.declaration().mixing == algorithm::Mixing::complete;
+        options.worker.algorithm.traits().topology.mixing == algorithm::Mixing::complete;
     all[static_cast<std::size_t>(group.rank())] =
         testing::train_small(group, is_complete ? stencil::complete() : stencil::ring(), options);
   });
@@ -87,7 +87,7 @@ TEST_CASE("with unequal numbers of steps, outer rules go to the optimum of all s
   };
   for (const auto& [rule, topology] : rules) {
     for (const int leaver : {-1, 3}) {
-      INFO(rule.declaration().name << " " << rule.declaration().parameters << " " << leaver);
+      INFO(rule.traits().name << " " << rule.traits().parameters << " " << leaver);
       UnevenRun run{rule, topology, 0.002, leaver};
       const double by_samples = run.optimum([](int w) { return UnevenRun::steps[w]; });
       const double alike = run.optimum([](int) { return 1; });
@@ -118,7 +118,7 @@ TEST_CASE("workers with batches by speed and local steps learn, with outer rules
                                    algorithm::sparta({.fraction = 0.2}), algorithm::awc()};
   for (const algorithm::Rule& rule : rules) {
     for (const char* balance : {"4,2,1", "measured"}) {
-      CAPTURE(rule.declaration().name, balance);
+      CAPTURE(rule.traits().name, balance);
       train::TrainerOptions options = trainer_options();
       options.epochs = 6;
       options.worker.algorithm = rule;

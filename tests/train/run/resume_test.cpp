@@ -78,8 +78,8 @@ struct RateProbe {
   std::shared_ptr<Seen> seen;
   bool has_noted = false;
 
-  static algorithm::Declaration declare() {
-    return {.name = "probe", .summary = "", .source = "", .needs_learning_rate = true};
+  static algorithm::RuleTraits traits() {
+    return {.name = "probe", .summary = "", .source = "", .step = {.needs_learning_rate = true}};
   }
   template <class T>
   void publish(const algorithm::Block<T>& block) {

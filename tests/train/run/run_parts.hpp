@@ -33,7 +33,7 @@ struct RunParts {
         balancer(plan, batches, replica),
         state(replica, best, position, balancer) {
     balancer.start();
-    train::look_over(plan, train::worker_options(plan.options).algorithm.declaration());
+    train::look_over(plan, train::worker_options(plan.options).algorithm.traits());
   }
 
   train::RunPlan plan;

@@ -82,7 +82,7 @@ TEST_CASE("a run of an all-reduce has a Worker that averages nothing from one st
   options.worker.initial = Initial::as_is;
   options.all_reduce = true;
   const WorkerOptions worker = train::worker_options(options);
-  CHECK(worker.algorithm.declaration().name == "none");
+  CHECK(worker.algorithm.traits().name == "none");
   CHECK(worker.initial == Initial::broadcast);
   CHECK_THAT(worker.must_agree, ContainsSubstring("all-reduce true"));
 }

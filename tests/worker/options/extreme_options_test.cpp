@@ -55,7 +55,7 @@ std::string error_of_extreme_run(const TopologyRule& topology, const Choose& cho
 /// "period=8 rate=0.7": the names.
 std::vector<std::string> keys_of(const algorithm::Rule& rule) {
   std::vector<std::string> keys;
-  const std::string& text = rule.declaration().parameters;
+  const std::string& text = rule.traits().parameters;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t equal = text.find('=', at);
     if (equal == std::string::npos) break;

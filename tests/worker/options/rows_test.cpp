@@ -92,7 +92,7 @@ TEST_CASE("a rule is chosen by name, with its options") {
   add_rows(table, rule);
   table.set(table.at("algorithm"), {"gossip_pga"}, "--algorithm");
   table.set(table.at("algorithm_option"), {"period=8"}, "--algorithm-option");
-  CHECK(rule.rule().declaration().parameters == "period=8");
+  CHECK(rule.rule().traits().parameters == "period=8");
   rule.options = {"perod=8"};
   CHECK_THROWS_WITH(rule.rule(), ContainsSubstring("did you mean \"period\"?"));
 }

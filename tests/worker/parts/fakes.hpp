@@ -160,18 +160,18 @@ struct Scene {
   Scene(int rank, int size, const TopologyRule& rule, WorkerOptions options = {})
       : x(count, rank),
         mixer(ParameterLayout({view_of("x", std::span(x))}), options.algorithm.make(),
-              options.codec, worker::sends_sums(options.algorithm.declaration(), options)),
-        exchange(count, options.algorithm.declaration().publishes_weights_apart,
-                 options.algorithm.declaration().payload_vectors),
+              options.codec, worker::sends_sums(options.algorithm.traits(), options)),
+        exchange(count, options.algorithm.traits().messages.weights_apart,
+                 options.algorithm.traits().messages.vectors),
         peers(std::make_shared<FakePeers>(size)),
         setting{GroupImpl::group(std::make_shared<FakeGroup>(rank, size)),
                 with_log(std::move(options)),
                 mixer_rule(),
                 {}},
         plan(rule.make(size), rank, setting.options.weights, setting.options.lazy_weights,
-             setting.declared.divides()),
+             setting.traits.topology.divides()),
         context{setting, progress, exchange, mixer} {
-    setting.shape = {mixer.coded().size_bytes(), setting.declared.payload_vectors,
+    setting.shape = {mixer.coded().size_bytes(), setting.traits.messages.vectors,
                      mixer.scalars().count(), 0};
   }
   Scene(const Scene&) = delete;
@@ -180,7 +180,7 @@ struct Scene {
   /// A neighbor's publication full of `value`, which stays as long as the scene.
   Arrival arrival(int worker, double value, double scalar = 0) {
     auto& slot = kept.emplace_back();
-    slot.vectors = setting.declared.payload_vectors;
+    slot.vectors = setting.traits.messages.vectors;
     slot.values.assign(count * static_cast<std::size_t>(slot.vectors), value);
     slot.scalars.assign(4, scalar);
     Arrival made;
@@ -197,12 +197,12 @@ struct Scene {
   }
   WorkerOptions with_log(WorkerOptions options) {
     options.log = [this](LogLevel, std::string_view text) { said.emplace_back(text); };
-    declared_ = options.algorithm.declaration();
+    traits_ = options.algorithm.traits();
     return options;
   }
-  algorithm::Declaration mixer_rule() const { return declared_; }
+  algorithm::RuleTraits mixer_rule() const { return traits_; }
 
-  algorithm::Declaration declared_;
+  algorithm::RuleTraits traits_;
   std::vector<std::string> said;
   std::vector<double> x;
   combine::HostMixer mixer;

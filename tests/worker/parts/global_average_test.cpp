@@ -39,8 +39,9 @@ WorkerOptions with_rule(algorithm::Rule rule) {
 }
 
 struct ExactBeforeStep {
-  algorithm::Declaration declare() const {
-    return {.name = "exact before step", .summary = "x", .source = "x", .average_every = 6};
+  algorithm::RuleTraits traits() const {
+    return {
+        .name = "exact before step", .summary = "x", .source = "x", .timing = {.average_every = 6}};
   }
   template <class T>
   void publish(const algorithm::Block<T>& block) const {

@@ -13,11 +13,11 @@ using combine::Neighborhood;
 
 namespace {
 
-algorithm::Declaration declares(int scalars, bool remembers) {
-  algorithm::Declaration declared;
-  declared.payload_scalars = scalars;
-  declared.remembers_neighbors = remembers;
-  return declared;
+algorithm::RuleTraits declares(int scalars, bool remembers) {
+  algorithm::RuleTraits traits;
+  traits.messages.scalars = scalars;
+  traits.memory.remembers_neighbors = remembers;
+  return traits;
 }
 
 Payload message_of(const std::array<double, 3>& scalars) {
@@ -65,9 +65,9 @@ TEST_CASE("the epoch travels behind the scalars") {
 }
 
 TEST_CASE("sums: what has been taken before is not pulled again, and nothing of another epoch") {
-  const auto declared = declares(1, true);
+  const auto traits = declares(1, true);
   combine::RunningSums sums(0, 0, 0);
-  MessageScalars scalars(declared, &sums);
+  MessageScalars scalars(traits, &sums);
   scalars.own()[0] = 1;
   scalars.add_to_sums();
   scalars.add_to_sums();

@@ -271,7 +271,7 @@ TEST_CASE("when a whole site leaves, the mean of the others goes to their optimu
 }
 
 TEST_CASE("awc_gasloc says what it does not run with") {
-  const algorithm::Declaration rule = algorithm::awc_gasloc().declaration();
+  const algorithm::RuleTraits rule = algorithm::awc_gasloc().traits();
   for (const TopologyRule& topology :
        {stencil::ring(), graph::hierarchical(stencil::ring(), 2), schedule::base(1)}) {
     CHECK_THROWS_WITH(fitting_weights(topology.make(4), rule, WeightRule::automatic, false),

@@ -153,7 +153,7 @@ TEST_CASE("when a worker leaves, outer rules go to the optimum of the others") {
        stencil::complete(), "int4", 0.1},
   };
   for (const Case& each : cases) {
-    INFO(each.rule.declaration().name << " " << each.rule.declaration().parameters);
+    INFO(each.rule.traits().name << " " << each.rule.traits().parameters);
     OuterRun run{.workers = 5, .topology = each.topology, .rounds = 1200, .leaver = 2};
     run.options = outer_options(each.rule, each.codec);
     const OuterEnds ends = outer_ends(run);
@@ -169,7 +169,7 @@ TEST_CASE("after a departure, differences are sent anew and all agree, on a ring
       algorithm::gasloc({.period = 3, .consensus_step = 0.9, .delay = 1, .changes = true}),
       algorithm::choco({.fraction = 1, .consensus_step = 0.9})};
   for (const algorithm::Rule& rule : rules) {
-    INFO(rule.declaration().name << " " << rule.declaration().parameters);
+    INFO(rule.traits().name << " " << rule.traits().parameters);
     OuterRun run{.workers = 7, .topology = stencil::ring(), .rounds = 900, .rate = 0, .leaver = 3};
     run.options = outer_options(rule);
     CHECK(outer_disagreement(outer_ends(run), {0, 1, 2, 4, 5, 6}) < 1e-6);
@@ -200,11 +200,11 @@ TEST_CASE("outer rules send a payload in every H-th step") {
       {algorithm::noloco({.period = 25}), "int8", 4 * (5120 + 4 * 20.0)},
   };
   for (const Case& each : cases) {
-    INFO(each.rule.declaration().name << " " << each.codec);
+    INFO(each.rule.traits().name << " " << each.codec);
     std::vector<double> sent(2);
     local::run(2, [&](const Group& group) {
       std::vector<float> x(5120);
-      Worker worker(group, testing::topology_for(each.rule.declaration().name),
+      Worker worker(group, testing::topology_for(each.rule.traits().name),
                     {view_of("x", std::span(x))}, outer_options(each.rule, each.codec));
       for (int t = 0; t < 100; ++t) worker.step([] {});
       sent[static_cast<std::size_t>(group.rank())] = worker.stats().bytes_sent;

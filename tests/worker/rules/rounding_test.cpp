@@ -53,7 +53,7 @@ std::vector<std::string_view> accepted_codecs(const Variant& variant) {
   std::erase_if(accepted, [&](std::string_view name) {
     const WorkerOptions options = with(variant, name);
     try {
-      worker::check_options(options, options.algorithm.declaration());
+      worker::check_options(options, options.algorithm.traits());
       return false;
     } catch (const Error&) {
       return true;

@@ -26,11 +26,11 @@ struct Damped {
   double share = 0.5;
   std::int64_t average_every = 0;
 
-  algorithm::Declaration declare() const {
+  algorithm::RuleTraits traits() const {
     return {.name = "damped",
             .summary = "x_i + δ_i + a Σ_j W_ij (x_j - x_i)",
             .source = "-",
-            .average_every = average_every,
+            .timing = {.average_every = average_every},
             .parameters = fmt::format("share={}", share)};
   }
   template <class T>
@@ -94,17 +94,17 @@ TEST_CASE("every rule is made by its name and says where it comes from") {
   CHECK(algorithm::names().size() == 20);
   for (const auto name : algorithm::names()) {
     const auto rule = algorithm::by_name(name);
-    CHECK(rule.declaration().name == name);
-    CHECK_FALSE(rule.declaration().summary.empty());
-    CHECK_FALSE(rule.declaration().source.empty());
+    CHECK(rule.traits().name == name);
+    CHECK_FALSE(rule.traits().summary.empty());
+    CHECK_FALSE(rule.traits().source.empty());
   }
 }
 
 TEST_CASE("a rule's options come by name and refuse what they do not know") {
   using algorithm::by_name;
-  CHECK(by_name("local", {{"period", "7"}}).declaration().combine_every == 7);
-  CHECK(by_name("d2", {{"strict", "true"}}).declaration().strict);
-  CHECK(by_name("event_triggered", {{"threshold", "adaptive"}}).declaration().parameters ==
+  CHECK(by_name("local", {{"period", "7"}}).traits().timing.combine_every == 7);
+  CHECK(by_name("d2", {{"strict", "true"}}).traits().topology.strict);
+  CHECK(by_name("event_triggered", {{"threshold", "adaptive"}}).traits().parameters ==
         "threshold=adaptive horizon=3");
   CHECK_THROWS_WITH(by_name("choco", {{"topk", "3"}}),
                     Contains("\"topk\" is unknown; choose from top_k, fraction, consensus_step"));

@@ -96,9 +96,11 @@ void coded_rules_train_to_the_common_optimum(const Group& group) {
   const double optimum = (group.size() - 1) / 2.0;
   for (const auto codec : {"bf16", "int8"}) {
     for (const auto rule : algorithm::names()) {
-      const auto declared = algorithm::by_name(rule).declaration();
-      if (!declared.why_exact.empty() || declared.mixing == algorithm::Mixing::matching) continue;
-      if (declared.least_bits > 8 && codec == std::string_view("int8")) continue;
+      const auto traits = algorithm::by_name(rule).traits();
+      if (!traits.precision.why_exact.empty() ||
+          traits.topology.mixing == algorithm::Mixing::matching)
+        continue;
+      if (traits.precision.least_bits > 8 && codec == std::string_view("int8")) continue;
       std::vector<float> x(700, static_cast<float>(group.rank()));
       Worker worker(group, topology_for(rule), {view_of("x", std::span(x))}, with(codec, rule));
       for (int t = 0; t < 300; ++t) {

@@ -23,7 +23,7 @@ WorkerOptions with(Rule rule) {
 /// Passes everything on and remembers the scalars sent.
 struct Recording : algorithm::Algorithm {
   explicit Recording(const Rule& rule) : inner(rule.make()) {}
-  const algorithm::Declaration& declaration() const override { return inner->declaration(); }
+  const algorithm::RuleTraits& traits() const override { return inner->traits(); }
   void apply(algorithm::Sweep sweep, const algorithm::AnyBlock& block) override {
     inner->apply(sweep, block);
   }
@@ -51,7 +51,7 @@ double sum_over(const Group& group, double value) {
 
 void expect_refusal(const Group& group, const TopologyRule& topology, WorkerOptions options,
                     const std::string& reason) {
-  const std::string rule(options.algorithm.declaration().name);
+  const std::string rule(options.algorithm.traits().name);
   try {
     const Constant c(group, topology, 0, std::move(options));
   } catch (const Error& error) {
