@@ -205,12 +205,15 @@ void look_for_parts(RunPlan& plan) {
                        plan.given.name(), found.unconnected));
 }
 
-/// The algorithm needs them in place of the weights that the options ask for.
-bool runs_with_lazy_weights(const RunPlan& plan) {
+/// The algorithm needs them in place of the weights that the options ask for. False if none fit:
+/// the Worker then refuses to start.
+bool runs_with_lazy_weights(const RunPlan& plan) try {
   const WorkerOptions& worker = plan.options.worker;
   const algorithm::RuleTraits& rule = worker.algorithm.traits();
   if (worker.lazy_weights || rule.topology.mixing != algorithm::Mixing::positive) return false;
   return fitting_weights(plan.given, rule, worker.weights, false, worker.staleness).lazy;
+} catch (const Error&) {
+  return false;
 }
 
 /// The spectrum of the given schedule may have a closed form. That of the schedule with the ranks
