@@ -57,7 +57,7 @@ bool Round::run(const algorithm::RoundInfo& info) {
   count_reads(arrivals, round->row);
   const bool sent = worker_.progress.sent;  // what the neighbors read in this round
   commit(info);
-  count_sent(sent, info.round, round->edges.destinations.size());
+  count_sent(sent, round->edges.destinations.size());
   return true;
 }
 
@@ -135,7 +135,7 @@ void Round::tell_read(const Arrival& arrival, std::int64_t age) const {
                                           arrival.fresh, Clock::now()});
 }
 
-void Round::count_sent(bool sent, std::int64_t round, std::size_t readers) {
+void Round::count_sent(bool sent, std::size_t readers) {
   WorkerStats& stats = worker_.progress.stats;
   if (!sent) {
     stats.messages_held += static_cast<std::int64_t>(readers);

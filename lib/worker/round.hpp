@@ -40,7 +40,7 @@ class Round {
   void commit(const algorithm::RoundInfo& info);
   void tell_read(const Arrival& arrival, std::int64_t age) const;
   void count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row);
-  void count_sent(bool sent, std::int64_t round, std::size_t readers);
+  void count_sent(bool sent, std::size_t readers);
 
   Context worker_;
   RoundPlan& plan_;
