@@ -9,6 +9,7 @@ import pytest
 
 lightning = pytest.importorskip("lightning", reason="Lightning is not installed; scripts/python_integrations.sh installs it")
 torch = pytest.importorskip("torch")
+from fast_decentralized import loops  # noqa: E402
 from fast_decentralized.lightning import FastStrategy  # noqa: E402
 
 torch.set_num_threads(1)
@@ -377,3 +378,32 @@ def test_the_name_is_known_to_the_trainer():
     trainer = trainer_with("fast")
     trainer.fit(Line(), loader(fast.size() * 4))
     assert trainer.world_size == fast.size() and trainer.global_rank == fast.rank()
+
+
+class Uneven(torch.utils.data.IterableDataset):
+    """As many batches as the worker's rank says, which nobody knows before."""
+
+    def __iter__(self):
+        return iter([torch.ones(3)] * (3 + 4 * fast.rank()))
+
+
+class Plain(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 1)
+
+    def training_step(self, batch, index):
+        return self.layer(batch).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+def test_workers_with_other_numbers_of_batches_meet_at_the_checkpoint_of_each_epoch(tmp_path):
+    module = Plain()
+    trainer = lightning.Trainer(accelerator="cpu", strategy=FastStrategy("ring", deadline=60, timeout_s=60), max_epochs=3,
+                                enable_progress_bar=False, logger=False, default_root_dir=tmp_path,
+                                callbacks=[lightning.pytorch.callbacks.ModelCheckpoint(tmp_path, every_n_epochs=1)])
+    trainer.fit(module, torch.utils.data.DataLoader(Uneven(), batch_size=1))
+    assert trainer.global_step == 3 * (3 + 4 * fast.rank())
+    assert len(set(loops.gather(str(module.layer.weight.tolist())))) == 1
