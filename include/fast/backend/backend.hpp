@@ -14,17 +14,18 @@
 
 namespace fast {
 
-/// Called between the backward pass and the optimizer's step with views of the gradients, one a
-/// parameter in the order of parameters(); may change their values (averaging, clipping).
+/// The backend calls it between the backward pass and the optimizer's step. It gets views of the
+/// gradients, one a parameter, in the order of parameters(). It may change their values (averaging,
+/// clipping).
 using GradientHook = std::function<void(const std::vector<TensorView>& gradients)>;
 
 /// Sums over the samples of a batch. They add up over batches.
 struct Evaluation {
   double loss_sum = 0;
   std::size_t correct = 0;  ///< samples whose largest output is their label's
-  /// What the task is measured by, the most important one first; see require_valid(). Empty: by the
-  /// accuracy, which is `correct` divided by the number of samples, and other tasks than one class
-  /// label a sample by the mean loss.
+  /// The measures of the task, the most important one first; see require_valid(). If there are
+  /// none, a task with one class label a sample is measured by its accuracy, `correct` divided by
+  /// the number of samples. Other tasks are measured by their mean loss.
   std::vector<Measure> measures = {};
 
   void add(const Evaluation& other) {
@@ -72,9 +73,9 @@ class Backend {
   /// Views of the optimizer's state (momentum), for checkpoints; may be empty.
   virtual std::vector<TensorView> optimizer_state() { return {}; }
 
-  /// Of the latest train() or SlotStep::find_gradients(): samples of the batch whose largest output
-  /// was their label's, before the step. Empty where it is not known, and for other tasks. The
-  /// Trainer asks after every step whose figures are wanted.
+  /// Samples of the batch of the latest train() or SlotStep::find_gradients() whose largest output
+  /// was their label's, before the step. It is empty where it is not known, and for other tasks.
+  /// The Trainer asks after every step whose figures are wanted.
   virtual std::optional<std::size_t> correct_in_step() { return {}; }
 
   /// The Euclidean norm of the gradients of that step, over all parameters: after the hook, before

@@ -23,16 +23,19 @@ struct Piece {
   std::size_t code_bytes(std::size_t count) const;
 };
 
-/// As ParameterLayout: offsets follow from names, shapes and types in their order alone. Buffers
-/// are never coded, nor are 16-bit parameters by 16-bit kinds. In int8, scales are a tensor's own.
+/// Like ParameterLayout: offsets follow from names, shapes and types in their order alone. Buffers
+/// are never coded. 16-bit kinds do not code 16-bit parameters. In int8, each tensor has scales of
+/// its own.
 class CodedLayout {
  public:
   CodedLayout() = default;
-  /// For Kind::sparse, `sparse_capacity`: entries of a message, `entry_code`: of their values.
-  /// Throws Error(argument) when the model has too many parameters for its 32-bit indices.
+  /// Kind::sparse alone uses `sparse_capacity`, the entries of a message, and `entry_code`, the
+  /// code of their values. Throws Error(argument) when the model has too many parameters for its
+  /// 32-bit indices.
   CodedLayout(const ParameterLayout& layout, Kind kind, std::size_t sparse_capacity = 0,
               Kind entry_code = Kind::identity);
-  /// Of Kind::selected. `elements` and `value_bytes` of the shape follow from the layout.
+  /// Makes a layout of Kind::selected. `elements` and `value_bytes` of the shape follow from the
+  /// layout.
   CodedLayout(const ParameterLayout& layout, const SelectedShape& selected);
 
   Kind kind() const { return kind_; }

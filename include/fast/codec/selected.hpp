@@ -42,8 +42,8 @@ struct SelectedShape {
   std::uint64_t element(std::int64_t combination, std::uint64_t entry) const;
 };
 
-/// The code of values in a run with that codec: identity, where the codec is coarser than 16 bits,
-/// as entries that travel alone share no scale.
+/// Returns the code of the values in a run with that codec. It is identity where the codec is
+/// coarser than 16 bits, because entries that travel alone share no scale.
 Kind code_of_entries(Kind codec);
 
 /// The number of the combination is at the beginning of the message.

@@ -1,7 +1,8 @@
-// Vectors that are mostly zeros: entries in ascending order of their indices; what is 0 is not
-// sent. Exact entries: their count, indices of 4 bytes, the values. Coded entries: for each chunk
-// of the vector, how many entries lie before it; the place of each entry in its chunk, in 12 bits;
-// the values in the codec's code, whose groups (and scales) are of entries.
+// Vectors that are mostly zeros: entries in ascending order of their indices. Zeros are not sent.
+// Exact entries are their count, indices of 4 bytes, and the values. Coded entries are, for each
+// chunk of the vector, the number of entries before it; then the place of each entry in its chunk,
+// in 12 bits; then the values in the codec's code. The groups of the code, and their scales,
+// consist of entries.
 #pragma once
 
 #include <fast/codec/block.hpp>

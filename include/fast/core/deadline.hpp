@@ -10,8 +10,8 @@ namespace fast {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// Counts the time that its process runs, from its construction on: between two looks at most
-/// `longest_step` passes, so that a process that was suspended has lost nothing. Whoever waits must
+/// Counts the time that its process runs, from its construction on. Between two looks it counts at
+/// most `longest_step`, so that a process that was suspended has lost nothing. Whoever waits must
 /// look more often than that. A non-positive limit has expired at once. Used by one thread.
 class Deadline {
  public:

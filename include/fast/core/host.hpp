@@ -6,19 +6,19 @@
 
 namespace fast {
 
-/// Bytes that all processes of the host together can still allocate without swapping, page cache
-/// counted as free; the largest number where that is not known.
+/// Returns the bytes that all processes of the host together can still allocate without swapping.
+/// Page cache counts as free. The result is the largest number where the system does not say.
 std::size_t available_host_memory_bytes();
 
-/// Bytes that this process can still allocate: the least of those, of what its control groups (v1
-/// or v2) leave, and of its limit of addresses (ulimit -v).
+/// Returns the bytes that this process can still allocate. This is the least of the number above,
+/// of what its control groups (v1 or v2) leave, and of its limit of addresses (ulimit -v).
 std::size_t available_memory_bytes();
 
 /// What this process holds in memory; 0 where that is not known.
 std::size_t resident_memory_bytes();
 
-/// Threads that this process can have: the least of what the kernel, the user's limit, the control
-/// group and the kernel's limit of mappings (two for a stack) allow.
+/// Returns the number of threads that this process can have. This is the least that the kernel, the
+/// user's limit, the control group and the kernel's limit of mappings (two for a stack) allow.
 std::size_t most_threads();
 
 /// Of this machine or container.

@@ -22,9 +22,9 @@ struct Segment {
 };
 
 /// The packed layout of a model's floating-point tensors. Offsets follow from names, shapes and
-/// types in their order alone (parameters first, then buffers; grouped by type, groups at multiples
-/// of 64 bytes), so that workers whose memory differs agree; neighbors in memory are merged to one
-/// segment.
+/// types in their order alone, so that workers whose memory differs agree. Parameters come first,
+/// then buffers. Each is grouped by type, and groups begin at multiples of 64 bytes. Tensors that
+/// are neighbors in memory are merged to one segment.
 class ParameterLayout {
  public:
   ParameterLayout() = default;

@@ -19,8 +19,8 @@ struct Measure {
     root_of_mean,  ///< the square root of that
     exp_of_mean,   ///< e to the power of that
     /// The area under the ROC curve: the probability that a sample of class 1 has a larger score
-    /// than one of class 0, where equal scores count as half. The sums are numbers of samples by
-    /// score, of class 0 and then of class 1; see score_bin().
+    /// than one of class 0. Equal scores count as half. The sums are numbers of samples by score,
+    /// of class 0 and then of class 1; see score_bin().
     area,
   };
   std::string name;  ///< "accuracy", "mae"
@@ -46,8 +46,8 @@ Measure empty_area(std::string_view name);
 /// Throws Error(mismatch) for two forms of one name.
 void add(std::vector<Measure>& to, const std::vector<Measure>& from);
 
-/// Throws Error(argument) unless each name is of letters, digits and _, differs from the others and
-/// is neither "loss" nor "samples", and each measure has the sums of its form.
+/// Throws Error(argument) unless each name consists of letters, digits and _, differs from the
+/// others and is neither "loss" nor "samples". Each measure must have the sums of its form.
 void require_valid(const std::vector<Measure>& measures);
 
 /// Names and values.

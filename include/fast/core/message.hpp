@@ -11,20 +11,20 @@ namespace fast {
 
 enum class Newlines { escape, keep };
 
-/// The text with everything that a terminal would not show as a character written as an escape:
-/// "\n", "\t", "\x1b" for control characters and for bytes that are not UTF-8, "\u202e" for
-/// characters that change the direction of writing. Other text stays as it is, so that a second
-/// call changes nothing.
+/// Returns the text with escapes for everything that a terminal would not show as a character.
+/// These are "\n", "\t" and "\x1b" for control characters and for bytes that are not UTF-8, and
+/// "\u202e" for characters that change the direction of writing. Other text stays as it is, so that
+/// a second call changes nothing.
 std::string printable(std::string_view text, Newlines newlines = Newlines::escape);
 
-/// Why `path` is not a file that this process can read: "there is no such file", "it is a
-/// directory", "Permission denied"; empty when it can be read.
+/// Returns why this process cannot read the file `path`: "there is no such file", "it is a
+/// directory", "Permission denied". The text is empty if it can read the file.
 std::string why_unreadable_file(const std::filesystem::path& path);
 /// The same of a directory that is to be listed.
 std::string why_unreadable_directory(const std::filesystem::path& path);
 
-/// what() of a fast::Error; of the standard library's exceptions for memory and files a sentence
-/// that says what was being done and what to do.
+/// Returns what() of a fast::Error. For exceptions of the standard library about memory and files,
+/// it returns a sentence that says what was being done and what to do.
 std::string message_of(const std::exception& error);
 
 }  // namespace fast

@@ -29,12 +29,12 @@ Inventory inventory();
 /// The devices. Throws Error(resource) with Inventory::why_none if there are none.
 std::vector<DeviceInfo> devices();
 
-/// The device of that index. Throws Error(resource) if there are no GPUs or if it is too old for
-/// the kernels, and Error(argument) with the valid indices on another index.
+/// Returns the device of that index. Throws Error(resource) if there are no GPUs or if this one is
+/// too old for the kernels. Throws Error(argument) with the valid indices on another index.
 DeviceInfo device(int index);
 
-/// The device for worker `rank` if the workers of a host share its devices: in turn, by rank.
-/// hosts[r] is the host of rank r. Throws Error(argument) on a rank without a host.
+/// Returns the device for worker `rank` if the workers of a host share its devices: in turn, by
+/// rank. hosts[r] is the host of rank r. Throws Error(argument) on a rank without a host.
 int device_in_turn(int rank, const std::vector<int>& hosts, int device_count);
 
 /// CUDA versions such as 13000 for 13.0, and 0 for a missing driver. The version of cuDNN is 91900

@@ -42,9 +42,9 @@ struct SgdStep {
   const T* gradients;
   T* momentum;
 };
-/// The same, but current (or the copy of own) first gets the δ of the step. One pass over memory
-/// does the step, averaging and publication: without `current`, 3 + neighbors vectors read and 2
-/// written.
+/// Averages as above, but current (or the copy of own) first gets the δ of the step. One pass over
+/// memory does the step, the averaging and the publication. Without `current`, it reads 3 +
+/// neighbors vectors and writes 2.
 void average(const Average<float, float>& work, const SgdStep<float>& step, const Stream& stream);
 void average(const Average<double, double>& work, const SgdStep<double>& step,
              const Stream& stream);

@@ -29,9 +29,10 @@ std::string_view name(Precision precision) noexcept;
 struct NetworkOptions {
   int device = 0;
   Precision precision = Precision::f32;
-  /// For a batch of a new size, measure up to 8 plans of cuDNN for each convolution and up to 8
-  /// algorithms of cuBLASLt for each dense layer, and keep the fastest. Otherwise take the first
-  /// one of the heuristics that the device accepts. With autotune, runs may differ in rounding.
+  /// If it is true, a batch of a new size measures up to 8 plans of cuDNN for each convolution and
+  /// up to 8 algorithms of cuBLASLt for each dense layer. The fastest ones are kept. Otherwise the
+  /// first one of the heuristics that the device accepts is taken. With autotune, runs may differ
+  /// in rounding.
   bool autotune = false;
   /// Launch the whole pass as one CUDA graph from the second batch of a size on. In train(), the
   /// graph includes the optimizer's step.
@@ -65,7 +66,8 @@ class Network {
   std::span<float> gradients();  ///< of the last loss_and_gradients()
   std::span<float> buffers();
 
-  /// As in nn::Network. Each call blocks until the results are there, at most 300 s.
+  /// These functions are as in nn::Network. Each call blocks until the results are there, at most
+  /// 300 s.
   double loss_and_gradients(const Batch& batch);
   /// Correct samples in the last loss_and_gradients() or train(), before its step.
   std::size_t correct() const;

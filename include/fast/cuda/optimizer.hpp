@@ -37,7 +37,7 @@ class Optimizer {
   void set_learning_rate(double learning_rate);
   const nn::OptimizerSpec& spec() const { return spec_; }
 
-  /// As in nn::Optimizer. All but "adam.steps" lie on the device.
+  /// The state is as in nn::Optimizer. All but "adam.steps" lie on the device.
   std::vector<TensorView> state();
 
  private:

@@ -12,7 +12,7 @@ void destroy_event(void* event);
 
 /// Work on a stream runs in order. It runs beside work on other streams and beside the calling
 /// thread. Movable. The destructor does not wait. Functions with a stream as argument return once
-/// the work is enqueued; the memory that the work uses must exist until the work is done. handle()
+/// the work is enqueued. The memory that the work uses must exist until the work is done. handle()
 /// is the cudaStream_t. Throws Error(resource) as cuda::device() does, and if CUDA fails.
 class Stream : public DeviceHandle<destroy_stream> {
  public:

@@ -16,8 +16,8 @@ namespace fast::data {
 /// records are read; all files must be there.
 Dataset read_cifar10(const std::vector<std::filesystem::path>& files, std::size_t limit = 0);
 
-/// The same of CIFAR-100, whose records begin with two label bytes: the group of classes, which is
-/// not used, and the class, one of a hundred.
+/// Reads files of CIFAR-100. Their records begin with two label bytes: the group of classes, which
+/// is not used, and the class, one of a hundred.
 Dataset read_cifar100(const std::vector<std::filesystem::path>& files, std::size_t limit = 0);
 
 }  // namespace fast::data

@@ -28,7 +28,7 @@ namespace fast::data {
 /// Throws Error(argument) for a column that is not there, and for parts without samples.
 Splits read_csv(const std::filesystem::path& path, const LoadOptions& options);
 
-/// The same of a text in memory; `path` is for messages.
+/// Parses a text in memory. `path` is for messages.
 Splits parse_csv(std::string_view text, const std::string& path, const LoadOptions& options);
 
 }  // namespace fast::data

@@ -20,9 +20,9 @@ struct Normalization {
   std::vector<float> stddev = {1};
 };
 
-/// What a model learns of the samples, one block of product(shape) values a sample, row-major:
-/// class labels in [0, classes), or floats to be predicted. An empty shape is one value a sample. A
-/// label for each step of a sequence has the shape {steps}.
+/// What a model learns of the samples: class labels in [0, classes), or floats to be predicted.
+/// There is one block of product(shape) values a sample, row-major. An empty shape is one value a
+/// sample. A label for each step of a sequence has the shape {steps}.
 struct Targets {
   std::variant<std::vector<std::int32_t>, std::vector<float>> values;
   std::vector<std::int64_t> shape = {};
@@ -99,8 +99,8 @@ class Dataset {
   void gather(std::span<const std::size_t> indices, const Normalization& normalization,
               std::span<float> out) const;
 
-  /// The same, but a damaged sample of a file is no error: its place in `damaged` becomes 1, and
-  /// its values are 0. `damaged` has a place for each index.
+  /// Gathers as above, but a damaged sample of a file is no error. Its place in `damaged` becomes
+  /// 1, and its values are 0. `damaged` has a place for each index.
   void gather(std::span<const std::size_t> indices, const Normalization& normalization,
               std::span<float> out, std::span<std::uint8_t> damaged) const;
 

@@ -21,14 +21,15 @@ std::vector<std::string> class_folders(const std::filesystem::path& directory);
 /// folders of `directory` hold, and the first one, as a text for people; empty if there are none.
 std::string unread_images(const std::filesystem::path& directory);
 
-/// A file or folder of `directory` with images that are not in SPLIT/CLASS/: an image in
-/// `directory` itself, or a folder with an image in it. The first by name; empty if there is none.
+/// Returns a file or folder of `directory` with images that are not in SPLIT/CLASS/. This is an
+/// image in `directory` itself, or a folder with an image in it. It returns the first by name, or
+/// an empty text if there is none.
 std::string misplaced_images(const std::filesystem::path& directory);
 
-/// Reads all images (.png, .jpg, .jpeg) of directory/<class>/ as 3×rows×columns (gray ones with
-/// three equal channels), the first `limit` if that is not 0: the first image
-/// of every class by name, then the second, so that a part has all classes. Throws Error(data),
-/// naming the file, when a class has no folder or no image, an image cannot be read or sizes
+/// Reads all images (.png, .jpg, .jpeg) of directory/<class>/ as 3×rows×columns; gray ones have
+/// three equal channels. With a `limit` other than 0, it reads so many: the first image of every
+/// class by name, then the second, so that a part has all classes. Throws Error(data), naming the
+/// file, when a class has no folder or no image, when an image cannot be read and when sizes
 /// differ. With `resize` sizes may differ: all images get this one.
 Dataset read_image_folder(const std::filesystem::path& directory,
                           const std::vector<std::string>& classes, std::size_t limit = 0,

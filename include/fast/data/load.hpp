@@ -49,28 +49,28 @@ struct Splits {
 /// The names that load() knows.
 std::vector<std::string_view> dataset_names();
 
-/// Data by a name or a path; docs/reference/data.md describes the formats.
+/// Reads data by a name or a path; docs/reference/data.md describes the formats.
 ///
 /// - "fashion-mnist": Debian's package dataset-fashion-mnist, unless a directory of that name is
 ///   there.
 /// - A file: FILE.csv (see read_csv), FILE.npz or FILE.npy (see read_npz).
 /// - Shards: a pattern of tar files or packed files, as "train-{000..011}.tar" or
-/// "shards/*.packed",
-///   with the test part in `test_data` (see shard_files).
-/// - A directory, which may hold: packed files or tar files, whose names begin with a split;
-/// CIFAR-10
-///   (data_batch_1.bin to data_batch_5.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin) in
-///   the binary version, also in cifar-10-batches-bin or cifar-100-binary; images in folders
-///   SPLIT/CLASS/*.png, .jpg or .jpeg; NumPy files (see read_npy_directory); the four files
-///   {train,t10k}-{images-idx3,labels-idx1}-ubyte, each plain or .gz.
+///   "shards/*.packed", with the test part in `test_data` (see shard_files).
+/// - A directory with packed files or tar files, whose names begin with a split.
+/// - A directory with CIFAR-10 (data_batch_1.bin to data_batch_5.bin, test_batch.bin) or CIFAR-100
+///   (train.bin, test.bin) in the binary version, also in cifar-10-batches-bin or
+///   cifar-100-binary.
+/// - A directory with images in folders SPLIT/CLASS/*.png, .jpg or .jpeg.
+/// - A directory with NumPy files (see read_npy_directory).
+/// - A directory with the four files {train,t10k}-{images-idx3,labels-idx1}-ubyte, each plain or
+///   .gz.
 ///
 /// A split is the part of a name before "/" or "-". The training part is the split "train" or
 /// "training", or `train_split`. The test part is "test", or else "val", "valid" or "validation",
 /// or `test_split`.
 ///
-/// Throws Error(argument) for options that the format does not have, with the choices on an unknown
-/// name, Error(data) when files are missing or
-/// bad.
+/// Throws Error(argument) for options that the format does not have, and with the choices on an
+/// unknown name. Throws Error(data) when files are missing or bad.
 Splits load(const std::string& name_or_path, const LoadOptions& options = {});
 
 }  // namespace fast::data

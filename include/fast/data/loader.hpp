@@ -23,11 +23,11 @@ class Loader {
  public:
   class Epoch;
 
-  /// For training: this worker's shuffled part of every epoch (of its `own` samples if it has
-  /// any), full batches only. Throws as Sampler does.
+  /// Makes a loader for training: this worker's shuffled part of every epoch (of its `own` samples
+  /// if it has any), in full batches only. Throws as Sampler does.
   Loader(Dataset dataset, Normalization normalization, int workers, int rank,
          std::size_t batch_size, std::uint64_t seed, std::vector<std::size_t> own = {});
-  /// The same, for the part of `sampler`, which is one of the data set.
+  /// Makes a loader for the part of `sampler`, which must be a sampler of the data set.
   Loader(Dataset dataset, Normalization normalization, Sampler sampler);
 
   /// For training on shards, or on samples in memory in the same order: the batches of `sampler`,
@@ -40,8 +40,8 @@ class Loader {
   Loader(Dataset form, Normalization normalization, std::shared_ptr<SampleStream> stream,
          std::shared_ptr<const StreamOrder> order);
 
-  /// For evaluation: all samples in their order in every epoch, the last batch possibly shorter.
-  /// Throws Error(argument) on a batch size of 0.
+  /// Makes a loader for evaluation: all samples in their order in every epoch. The last batch may
+  /// be shorter. Throws Error(argument) on a batch size of 0.
   Loader(Dataset dataset, Normalization normalization, std::size_t batch_size);
 
   /// Changes every image of the batches to come, each by (seed, epoch, sample), whoever loads it.
@@ -64,8 +64,8 @@ class Loader {
   /// damaged, a loader for training throws Error(data), one for evaluation gives an empty batch.
   const Batch& batch(std::size_t epoch, std::size_t round);
 
-  /// The same in the caller's memory, with room for a whole batch. Of labels and targets, those
-  /// that the data set has are written; the other may be empty.
+  /// Fills the caller's memory, with room for a whole batch. Of labels and targets, it writes those
+  /// that the data set has; the other may be empty.
   Batch fill(std::size_t epoch, std::size_t round, std::span<float> inputs,
              std::span<std::int32_t> labels, std::span<float> targets = {});
 

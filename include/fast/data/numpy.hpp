@@ -9,8 +9,8 @@ namespace fast::data {
 
 /// Arrays of uint8, float32, float64, int32 or int64, little-endian, in C order. The first side of
 /// an array counts samples. Samples of uint8 stay bytes, other types become float. The rest of the
-/// shape is the shape of a sample, with these exceptions: a sample of rows × columns gets a channel
-/// in front, and channels that come last (1 or 3 of them, and more than 4 rows) go to the front.
+/// shape is the shape of a sample, with two exceptions. A sample of rows × columns gets a channel
+/// in front. Channels that come last (1 or 3 of them, and more than 4 rows) go to the front.
 ///
 /// Targets have one side. Whole numbers are classes from 0 on, `options.classes` of them (0: the
 /// largest + 1). With TargetKind::numbers, targets are floats; the sides after the first are the

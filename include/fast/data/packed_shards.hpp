@@ -31,8 +31,8 @@ struct PackedInfo {
   std::size_t samples = 0;
   std::size_t index = 0, shards = 1;  ///< this is shard `index` of `shards`
   std::uint64_t set = 0;              ///< equal for the shards of one set, by their contents' form
-  /// Of each channel, over all of its values (bytes divided by 255), less its origin: the sum and
-  /// the sum of squares. Descriptions without origins mean 0.
+  /// The sum and the sum of squares of each channel, over all of its values (bytes divided by 255),
+  /// less its origin. Descriptions without origins mean 0.
   std::vector<double> origins, sums, squares;
 };
 

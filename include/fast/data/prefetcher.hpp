@@ -30,11 +30,11 @@ class Prefetcher {
 
   std::size_t rounds() const;
 
-  /// As Loader's; valid until the next is asked for. Throws what Loader and BatchMemory throw, and
-  /// Error(deadline).
+  /// Returns what Loader::batch() returns. It is valid until the next batch is asked for. Throws
+  /// what Loader and BatchMemory throw, and Error(deadline).
   const Batch& batch(std::size_t epoch, std::size_t round);
 
-  /// As Loader's; batches made ahead are made anew.
+  /// Does what Loader::own() does. Batches that were made ahead are made anew.
   void own(std::vector<std::size_t> samples);
 
  private:

@@ -18,14 +18,15 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
-/// Of a text "ROWSxCOLUMNS", as "224x224". Throws Error(argument) unless both are from 1 to 16,384.
+/// Returns the size for a text "ROWSxCOLUMNS", as "224x224". Throws Error(argument) unless both are
+/// from 1 to 16,384.
 ImageSize image_size_from(std::string_view text);
 
 /// Bilinear interpolation of planes of one size, with pixels as squares: pixel i covers [i, i + 1).
 /// A point between four centers has the weighted mean of their pixels. Beyond the outermost centers
 /// the value stays. A new pixel is the mean of points that lie at equal distances in it, at most
-/// one old pixel apart: one point a side if the plane grows, and ceil(old / new) if it shrinks, so
-/// that all old pixels count.
+/// one old pixel apart. There is one point a side if the plane grows, and ceil(old / new) if it
+/// shrinks, so that all old pixels count.
 ///
 /// A size that stays changes no bit. Constants stay. A linear ramp stays one, where the points lie
 /// between the outermost centers. Sums are computed in double. Bytes are rounded to the nearest

@@ -12,8 +12,8 @@
 
 namespace fast::data {
 
-/// Samples with numbers, which may be removed again: an implementation reads the messages of a
-/// server. read() is for one thread, all others are for any.
+/// A stream of samples with numbers. Samples may be removed again. An implementation reads the
+/// messages of a server. read() is for one thread, all others are for any.
 class SampleStream {
  public:
   /// Samples `first` to `end` - 1 are there, unless some between them were removed.

@@ -8,7 +8,7 @@
 
 namespace fast::data {
 
-/// One worker's part of the samples of each round, if workers have batches of different sizes: the
+/// One worker's part of the samples of each round, if workers have batches of different sizes. The
 /// sizes of all workers sum up to workers × WorkerPart::batch_size.
 struct RoundShare {
   std::size_t before = 0;      ///< samples of all workers with a lower rank
@@ -27,17 +27,18 @@ struct WorkerPart {
   std::optional<RoundShare> share{};  ///< empty: all batches have batch_size samples
 };
 
-/// In every epoch all samples are shuffled, the same way on every worker, and worker r takes the
-/// r-th block of rounds() × batch_size of them: no sample is seen twice in an epoch, by one worker
-/// or by two. Every worker makes the same number of rounds, floor(floor(samples / workers) /
-/// batch_size); the samples left over (fewer than workers × batch_size) sit the epoch out, others
-/// in each. A worker with samples of its own takes as many of these instead. With a RoundShare, a
-/// worker's block is as long as its batches are large. Rounds and samples of an epoch are the same.
+/// In every epoch all samples are shuffled, the same way on every worker. Worker r takes the r-th
+/// block of rounds() × batch_size of them. No sample is seen twice in an epoch, by one worker or by
+/// two. Every worker makes the same number of rounds, floor(floor(samples / workers) / batch_size).
+/// The samples left over (fewer than workers × batch_size) are not used in the epoch; they are
+/// others in each epoch. A worker with samples of its own takes as many of these instead. With a
+/// RoundShare, a worker's block is as long as its batches are large. Rounds and samples of an epoch
+/// are the same.
 class Sampler {
  public:
   /// Throws Error(argument) on a batch size of 0 or larger than samples / workers, on a rank
-  /// outside [0, workers), on fewer own samples than samples / workers, on a share of no samples or
-  /// outside of a round's samples, and on a share together with own samples.
+  /// outside [0, workers), and on fewer own samples than samples / workers. It throws too on a
+  /// share of no samples or outside of a round's samples, and on a share together with own samples.
   explicit Sampler(const WorkerPart& part);
 
   const WorkerPart& part() const { return part_; }

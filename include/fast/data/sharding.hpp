@@ -20,16 +20,16 @@ struct Sharding {
   std::string text() const;  ///< "even" or "dirichlet:0.1"
 };
 
-/// Of a text "even" or "dirichlet:ALPHA". Throws Error(argument) on another one and on an alpha
-/// that is not a positive number.
+/// Returns the sharding for a text "even" or "dirichlet:ALPHA". Throws Error(argument) on another
+/// text and on an alpha that is not a positive number.
 Sharding sharding_from(std::string_view text);
 
-/// Every worker's samples, ascending. Each sample belongs to one worker, and parts differ by one
-/// sample at most. Worker r's shares of the classes are drawn from Dirichlet(alpha); then the
-/// workers take turns to draw a class by their shares, among the classes that have samples left,
-/// and take one of its samples (Hsu et al. 2019, arXiv 1909.06335, whose clients draw one after
-/// the other). A function of its arguments alone. Throws Error(argument) on fewer samples than
-/// workers and on an alpha that is not positive; labels lie in [0, classes).
+/// Returns every worker's samples, ascending. Each sample belongs to one worker, and parts differ
+/// by one sample at most. Worker r's shares of the classes are drawn from Dirichlet(alpha). Then
+/// the workers take turns. Each draws a class by its shares, among the classes that have samples
+/// left, and takes one of its samples. (In Hsu et al. 2019, arXiv 1909.06335, the clients draw one
+/// after the other.) The result is a function of the arguments alone. Throws Error(argument) on
+/// fewer samples than workers and on an alpha that is not positive. Labels lie in [0, classes).
 std::vector<std::vector<std::size_t>> dirichlet_parts(std::span<const std::int32_t> labels,
                                                       int classes, int workers, double alpha,
                                                       std::uint64_t seed);

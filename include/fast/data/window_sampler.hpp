@@ -1,4 +1,4 @@
-// Who trains on which samples of shards, in an order that reads each shard from its beginning to
+// Divides the samples of shards among the workers. The order reads each shard from its beginning to
 // its end, but for a shuffle within windows.
 #pragma once
 
@@ -31,8 +31,9 @@ struct Windows {
 /// epoch out, others in each. With a RoundShare, blocks are in proportion to the sizes of batches.
 class WindowSampler {
  public:
-  /// Throws Error(argument) on a batch size or window of 0, on a batch that is larger than a
-  /// worker's block, on a rank outside [0, workers), and on a share as share_of() does.
+  /// Throws Error(argument) on a batch size or window of 0 and on a batch that is larger than a
+  /// worker's block. It throws too on a rank outside [0, workers), and on a share as share_of()
+  /// does.
   explicit WindowSampler(Windows windows);
 
   const Windows& windows() const { return windows_; }

@@ -18,12 +18,12 @@
 
 namespace fast::dlib {
 
-/// A net that begins with input<matrix<float>> and ends in a loss layer, one of dlib's or your own,
-/// with a solver (::dlib::sgd, ::dlib::adam) for each of its layers. The task says how samples
-/// become the labels of the loss layer, and what the net is measured by; see Task. Samples are
-/// [values], [rows x columns] or [channels x rows x columns]. evaluate() runs the net as it is: for
-/// dropout and bn_ layers, dlib's nets for training and for testing are different types, and such
-/// nets want an evaluation of their own.
+/// A net that begins with input<matrix<float>> and ends in a loss layer, one of dlib's or your own.
+/// Each of its layers has a solver (::dlib::sgd, ::dlib::adam). The task says how samples become
+/// the labels of the loss layer, and how the net is measured; see Task. Samples are [values], [rows
+/// x columns] or [channels x rows x columns]. evaluate() runs the net as it is. dlib has different
+/// types of nets for training and for testing where dropout and bn_ layers occur. Such nets need an
+/// evaluation of their own.
 template <class Net, class Solver>
 class Model final : public Backend {
  public:

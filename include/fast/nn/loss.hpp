@@ -14,9 +14,11 @@
 namespace fast::nn {
 
 /// cross_entropy: -log softmax(outputs)[label], for one class label a sample or one a step.
-/// mse: (output - target)². huber: (output - target)² / 2 up to a difference of delta, and
-/// delta·(|output - target| - delta/2) beyond (Huber 1964). binary_cross_entropy: of the logit z
-/// and the target t in [0, 1], max(z, 0) - z·t + log(1 + exp(-|z|)).
+/// mse: (output - target)².
+/// huber: (output - target)² / 2 up to a difference of delta, and delta·(|output - target| -
+/// delta/2) beyond (Huber 1964).
+/// binary_cross_entropy: max(z, 0) - z·t + log(1 + exp(-|z|)) for the logit z and the target t in
+/// [0, 1].
 enum class Loss : std::uint8_t { cross_entropy, mse, huber, binary_cross_entropy };
 
 /// "cross_entropy", "mse", "huber" or "binary_cross_entropy".
@@ -47,11 +49,11 @@ template <class T>
 LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std::int32_t> labels,
                                  std::span<T> gradient = {});
 
-/// The loss of a batch by its outputs [count x outputs of a sample], row-major, without measures.
-/// mse, huber and binary_cross_entropy compare each output with a target (the last also with a
-/// label, 0 or 1); a sample's loss is the mean of these, as in PyTorch. Cross-entropy takes as many
-/// rows of logits as there are labels; a sample's loss is the mean over its labels. `gradient` as
-/// above. The batch must fit; Network checks that.
+/// Returns the loss of a batch from its outputs [count x outputs of a sample], row-major, without
+/// measures. mse, huber and binary_cross_entropy compare each output with a target; the last one
+/// also takes a label, 0 or 1. The loss of a sample is the mean of these values, as in PyTorch.
+/// Cross-entropy takes as many rows of logits as there are labels. The loss of a sample is then the
+/// mean over its labels. `gradient` is as above. The batch must fit; Network checks that.
 template <class T>
 LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,
                    std::span<T> gradient = {});
@@ -59,10 +61,10 @@ LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch
 /// Up to so many classes, one label a sample is measured by the accuracy alone.
 inline constexpr std::int64_t few_classes = 10;
 
-/// What the task is measured by, see Evaluation::measures. cross_entropy with one label a sample:
-/// nothing (the accuracy), or accuracy and top5 if there are more than few_classes; with a label a
-/// step: accuracy and perplexity. mse and huber: mae and rmse. binary_cross_entropy: accuracy and
-/// auc.
+/// Returns the measures of the task, see Evaluation::measures. For cross_entropy with one label a
+/// sample these are none (the accuracy is enough), or accuracy and top5 above few_classes classes.
+/// With a label a step, they are accuracy and perplexity. mse and huber have mae and rmse.
+/// binary_cross_entropy has accuracy and auc.
 template <class T>
 std::vector<Measure> measures_of(const LossSpec& spec, std::span<const T> outputs,
                                  const Batch& batch);

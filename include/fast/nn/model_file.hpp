@@ -15,10 +15,11 @@ struct ModelEnds {
   std::int64_t outputs;  ///< units of a dense layer without the key "units"
 };
 
-/// The model of a file. Throws Error(data) if it cannot be read, and Error(argument) with file,
-/// line and layer for unknown layers and keys, values of a wrong type and layers that do not fit.
+/// Reads the model of a file. Throws Error(data) if the file cannot be read. Throws Error(argument)
+/// with file, line and layer for unknown layers and keys, for values of a wrong type and for layers
+/// that do not fit.
 ModelSpec read_model(const std::string& path, const ModelEnds& ends);
-/// The same from the text of the file.
+/// Reads the model from the text of such a file.
 ModelSpec parse_model(const std::string& text, const std::string& path, const ModelEnds& ends);
 
 /// The names of all layers in model files, as "conv2d".

@@ -33,8 +33,8 @@ struct Conv2d {
 };
 
 /// Batch normalization (Ioffe & Szegedy 2015, arXiv 1502.03167), as in PyTorch's BatchNorm2d. Each
-/// channel of an image is shifted and scaled to mean 0 and variance 1 over the batch, then
-/// multiplied by a weight and added to a bias. Evaluation uses running statistics, the buffers of
+/// channel of an image is shifted and scaled to mean 0 and variance 1 over the batch. It is then
+/// multiplied by a weight, and a bias is added. Evaluation uses running statistics, the buffers of
 /// the layer: running = (1 - momentum)·running + momentum·batch, with the unbiased variance of the
 /// batch.
 struct BatchNorm {
@@ -66,8 +66,8 @@ struct Embedding {
 
 /// In training each value is set to 0 with probability `rate`, and otherwise divided by 1 - rate
 /// (Srivastava et al. 2014). Evaluation changes nothing. The choice is a function of the model's
-/// parameters and of the sample: the same seed gives the same run, also after a restart, and every
-/// worker and step has other ones.
+/// parameters and of the sample. The same seed therefore gives the same run, also after a restart.
+/// Every worker and every step has another choice.
 struct Dropout {
   double rate = 0.5;
 };
@@ -118,19 +118,19 @@ struct GlobalAveragePool {};
 /// Long short-term memory over a sequence of vectors x (Hochreiter & Schmidhuber 1997, with the
 /// forget gate of Gers et al. 2000).
 ///
-/// Each of the gates i, f, g, o has `hidden` units: i = σ(W_i x + U_i h + b_i), f and o likewise,
-/// and g = tanh(W_g x + U_g h + b_g). Then c = f·c + i·g and h = o·tanh(c). c and h start at 0. W
-/// is [4 hidden x inputs] and U [4 hidden x hidden], with the gates in that order, as in PyTorch.
-/// There is one bias. The output is the last h, a vector, or with `every_step` the sequence of all
-/// h.
+/// Each of the gates i, f, g, o has `hidden` units. i = σ(W_i x + U_i h + b_i); f and o have the
+/// same form. g = tanh(W_g x + U_g h + b_g). Then c = f·c + i·g and h = o·tanh(c). c and h start at
+/// 0. W is [4 hidden x inputs] and U [4 hidden x hidden], with the gates in that order, as in
+/// PyTorch. There is one bias. The output is the last h, a vector. With `every_step` it is the
+/// sequence of all h.
 struct Lstm {
   std::int64_t hidden;
   bool every_step = false;
 };
 
 /// Gated recurrent unit over a sequence of vectors x (Cho et al. 2014, arXiv 1406.1078), as in
-/// PyTorch. With the gates r = σ(W_r x + a_r + U_r h + b_r) and z likewise, n = tanh(W_n x + a_n +
-/// r·(U_n h + b_n)) and h = (1 - z)·n + z·h, which starts at 0. W is [3 hidden x inputs] and U [3
+/// PyTorch. r = σ(W_r x + a_r + U_r h + b_r); the gate z has the same form. n = tanh(W_n x + a_n +
+/// r·(U_n h + b_n)). h = (1 - z)·n + z·h, and h starts at 0. W is [3 hidden x inputs] and U [3
 /// hidden x hidden], with r, z, n in that order. The output is that of Lstm.
 struct Gru {
   std::int64_t hidden;
@@ -174,9 +174,9 @@ struct ParameterSpec {
   std::size_t layer;    ///< index into ModelSpec::layers
 };
 
-/// The shapes of the input and of the output of each layer: layers.size() + 1 shapes. Throws
-/// Error(argument) with the names of model and layer if a layer does not fit its input, if a size
-/// is not positive, or if the last output is neither a vector nor a sequence.
+/// Returns the shapes of the input and of the output of each layer: layers.size() + 1 shapes.
+/// Throws Error(argument) with the names of model and layer if a layer does not fit its input or if
+/// a size is not positive. Throws it too if the last output is neither a vector nor a sequence.
 std::vector<Shape> shapes(const ModelSpec& spec);
 
 /// The same for a list of layers that is part of a model.
@@ -228,11 +228,11 @@ ModelSpec resnet20(std::int64_t classes = 10, const Shape& image = {3, 32, 32});
 /// images of any size.
 ModelSpec resnet50(std::int64_t classes = 1000, const Shape& image = {3, 224, 224});
 
-/// A model above by the name that fast-train --model takes: "lenet", "mlp" (784-256-outputs),
-/// "mlp:512-256" (hidden widths), "lstm", "lstm:128" (hidden units), "resnet20" or "resnet50".
-/// `sample` is the shape of samples; if it is empty, or the model cannot take it, the model has the
-/// input that it is known by. With `per_step`, an LSTM has its outputs for each step. Throws
-/// Error(argument) with the choices on another name.
+/// Returns a model above by the name that fast-train --model takes: "lenet", "mlp"
+/// (784-256-outputs), "mlp:512-256" (hidden widths), "lstm", "lstm:128" (hidden units), "resnet20"
+/// or "resnet50". `sample` is the shape of samples. If it is empty, or the model cannot take it,
+/// the model has the input that it is known by. With `per_step`, an LSTM has outputs for each step.
+/// Throws Error(argument) with the choices on another name.
 ModelSpec model_by_name(const std::string& name, std::int64_t outputs, const Shape& sample = {},
                         bool per_step = false);
 

@@ -24,10 +24,10 @@ class Sequence;
 template <class T>
 class Network {
  public:
-  /// Random initial weights (He et al. 2015, arXiv 1502.01852): normal with variance 2 / fan-in,
-  /// and 1 / fan-in in the last layer, which no ReLU follows. Biases are 0 and scales 1. A seed
-  /// gives the same weights on every platform. Throws Error(argument) if the layers do not fit each
-  /// other, and Error(resource) if the library was built for another processor.
+  /// Draws initial weights (He et al. 2015, arXiv 1502.01852): normal with variance 2 / fan-in, and
+  /// 1 / fan-in in the last layer, which no ReLU follows. Biases are 0 and scales 1. A seed gives
+  /// the same weights on every platform. Throws Error(argument) if the layers do not fit each
+  /// other. Throws Error(resource) if the library was built for another processor.
   Network(ModelSpec spec, std::uint64_t seed);
   /// Uses existing parameters, as after set_parameter_base().
   Network(ModelSpec spec, T* parameters);

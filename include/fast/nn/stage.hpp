@@ -65,8 +65,8 @@ class Stage {
   std::span<const T> forward(std::size_t micro_batch, std::span<const T> inputs,
                              bool training = true);
 
-  /// Of the last stage: the loss of this micro-batch. `batch` has its labels or targets.
-  /// Throws Error(argument) if they do not fit.
+  /// Returns the loss of this micro-batch; only the last stage has one. `batch` has its labels or
+  /// targets. Throws Error(argument) if they do not fit.
   LossResult loss(std::size_t micro_batch, const Batch& batch);
   /// Of the last loss(): the gradients of the mean loss with respect to the outputs.
   std::span<const T> loss_gradients() const { return loss_gradients_; }

@@ -16,9 +16,9 @@ using WallClock = std::function<std::chrono::nanoseconds()>;
 /// jumps from then on. Time since 1970.
 std::chrono::nanoseconds timeline_now();
 
-/// Collective. How far this worker's clock is ahead of worker 0's, from 32 exchanges of readings:
-/// half of the difference between the shortest ways there and back. Wrong by less than half of the
-/// shortest time there and back. Throws as Group::all_gather().
+/// Collective. Returns how far this worker's clock is ahead of worker 0's, from 32 exchanges of
+/// readings: half of the difference between the shortest ways there and back. The error is less
+/// than half of the shortest time there and back. Throws as Group::all_gather().
 Seconds clock_offset(const Group& group, const Deadline& deadline,
                      const WallClock& now = timeline_now);
 

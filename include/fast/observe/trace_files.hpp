@@ -42,7 +42,7 @@ struct TraceSummary {
 /// Throws as merge_traces().
 TraceSummary summarize_traces(const std::filesystem::path& directory);
 
-/// For people.
+/// Returns the summary as a text for people.
 std::string to_text(const TraceSummary& summary);
 
 }  // namespace fast::observe

@@ -9,8 +9,8 @@ namespace fast::simgrid {
 /// A generated network, or a file. Links are full duplex. No link is shared by all hosts.
 struct Platform {
   /// star: every host at one switch. fat_tree: two levels, as many links up as down. dragonfly:
-  /// all-to-all groups. sites: stars whose switches are connected pair by pair. Or the path of a
-  /// SimGrid platform (.xml), whose hosts are taken in the order of their names.
+  /// all-to-all groups. sites: stars whose switches are connected pair by pair. Any other value is
+  /// the path of a SimGrid platform (.xml). Its hosts are taken in the order of their names.
   std::string kind = "star";
   int hosts = 0;
   double bandwidth = 1.25e9;  ///< of a link, bytes per second and direction

@@ -52,17 +52,18 @@ struct Plan {
 double relative_rounds(double effective_neighbors, int workers, double critical_workers);
 
 /// Workers are placed on hosts as fast-train places them. The messages between two hosts share the
-/// links of these hosts: a message takes latency + bytes · flows / bandwidth, `flows` being the
-/// messages of the round that leave the source's host, or enter the reader's if those are more. No
-/// round is shorter than the messages of a round take on the busiest link, in the mean.
-/// A rule with H local steps exchanges once in H rounds. What it publishes before its exchange, or
-/// selects of the weights, is taken into account. Throws Error(argument) for unknown names.
+/// links of these hosts. A message takes latency + bytes · flows / bandwidth. `flows` is the number
+/// of messages of the round that leave the source's host, or that enter the reader's host if those
+/// are more. On average, no round is shorter than the messages of a round take on the busiest link.
+/// A rule with H local steps exchanges once in H rounds. The plan takes into account what the rule
+/// publishes before its exchange, or selects of the weights. Throws Error(argument) for unknown
+/// names.
 Plan plan(const Cluster& cluster, const PlanOptions& options = {});
 
 /// The transfer times that plan() uses for a schedule that is already placed; rank r is on host
 /// r / workers_per_host.
 TransferTime shared_links(const Cluster& cluster, const Schedule& schedule);
-/// The same for an all-reduce: the messages of one of its steps share the links.
+/// Returns the time of an all-reduce. The messages of one of its steps share the links.
 TransferTime allreduce_links(const Cluster& cluster, Pattern pattern);
 
 }  // namespace fast::simulation

@@ -25,9 +25,9 @@ struct WorkTimes {
 /// A factor with mean 1 whose logarithm has that standard deviation, a pure function of the rest.
 double lognormal_factor(double sigma, std::uint64_t seed, std::uint64_t a, std::uint64_t b);
 
-/// Seconds of steps from the metrics that fast-train wrote (--out DIRECTORY): for each worker the
-/// mean step of each interval, or of each epoch where there are no intervals. Throws Error(data)
-/// when there are none.
+/// Returns the seconds of steps from the metrics that fast-train wrote (--out DIRECTORY). Each
+/// worker has the mean step of each interval, or of each epoch where there are no intervals. Throws
+/// Error(data) when there are none.
 std::vector<std::vector<double>> measured_steps(const std::string& directory);
 
 /// Workers that fail at a rate and return, in the round of their furthest neighbor.

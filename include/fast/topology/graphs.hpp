@@ -47,13 +47,14 @@ TopologyRule random_regular(int degree = 4, std::uint64_t seed = 1);
 /// again, up to 50 times, until connected; then Error(topology).
 TopologyRule erdos_renyi(std::optional<double> probability = {}, std::uint64_t seed = 1);
 
-/// Watts & Strogatz 1998: a ring on which each worker reads the `neighbors` nearest (even), each
-/// edge's far end moved to a random worker with probability `rewiring`. Drawn again as above.
+/// The graph of Watts & Strogatz 1998: a ring on which each worker reads the `neighbors` nearest
+/// workers (an even number). The far end of each edge moves to a random worker with probability
+/// `rewiring`. It is drawn again as above.
 TopologyRule small_world(int neighbors = 4, double rewiring = 0.1, std::uint64_t seed = 1);
 
-/// Complete within a host, `among` between hosts: the first `links` workers of a host read those of
-/// the same place on the hosts that `among` names for theirs. Hosts are numbered by their first
-/// worker.
+/// A graph that is complete within a host, and `among` between hosts. The first `links` workers of
+/// a host read the workers of the same place on the hosts that `among` gives their host. Hosts are
+/// numbered by their first worker.
 TopologyRule hierarchical(TopologyRule among, int workers_per_host, int links = 1);
 /// host_of_rank[r] is any number that tells worker r's host from others.
 TopologyRule hierarchical(TopologyRule among, const std::vector<int>& host_of_rank, int links = 1);

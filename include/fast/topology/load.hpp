@@ -25,18 +25,19 @@ TopologyRule topology_by_name(std::string_view name);
 bool is_schedule_name(std::string_view name);
 
 /// Reads a TOML or Matrix Market file; docs/reference/topologies.md has the formats. Throws
-/// Error(data) when the file cannot be read and Error(topology) with file, line and key when it
-/// does not make a topology; the rule throws the latter when it does not fit the number of workers.
+/// Error(data) when the file cannot be read. Throws Error(topology) with file, line and key when it
+/// does not make a topology. The rule throws Error(topology) when it does not fit the number of
+/// workers.
 TopologyRule load_topology(const std::string& path);
 
-/// The same from a file's text; `path` is for messages, and its ending tells the format.
+/// Reads the topology from a file's text. `path` is for messages, and its ending gives the format.
 TopologyRule parse_topology(const std::string& text, const std::string& path);
 
 /// What ends in .toml or .mtx, has a slash or is a file is loaded, anything else is a name.
 TopologyRule topology_from(const std::string& name_or_path);
 
-/// The same on known hosts: the names "hierarchical", "hierarchical_one_peer" and "sites" follow
-/// them if there are several. host_of_rank[r] is any number that tells rank r's host from others
+/// Finds a topology on known hosts. The names "hierarchical", "hierarchical_one_peer" and "sites"
+/// follow the hosts if there are several. host_of_rank[r] is any number that differs between hosts
 /// (Group::hosts() has them).
 TopologyRule topology_on_hosts(const std::string& name_or_path,
                                const std::vector<int>& host_of_rank);

@@ -15,11 +15,12 @@ struct Placement {
   std::int64_t cut_after = 0;
 };
 
-/// On a grid, tries every block shape, in rows and to and fro, and fills it host by host; takes
-/// what cuts the fewest edges between hosts over a period (64 rounds at most), rank order when
-/// nothing cuts fewer. Other graphs are filled host by host in rank order; what never repeats keeps
-/// rank order. host_of_rank[r] is any number that tells rank r's host from others (Group::hosts()
-/// has them). Pure: every rank computes the same. Throws Error(topology) unless there is one host a
+/// Places workers on hosts so that few edges lie between hosts. On a grid it tries every block
+/// shape, in rows and to and fro, and fills it host by host. It takes the one that cuts the fewest
+/// edges between hosts over a period (64 rounds at most), and rank order when nothing cuts fewer.
+/// Other graphs are filled host by host in rank order. Schedules that never repeat keep rank order.
+/// host_of_rank[r] is any number that differs between hosts (Group::hosts() has them). The function
+/// is pure: every rank computes the same. Throws Error(topology) unless host_of_rank has one host a
 /// worker.
 Placement place(const Schedule& schedule, const std::vector<int>& host_of_rank);
 

@@ -34,7 +34,7 @@ class Schedule {
   bool is_static() const { return period_ == 1; }
   /// The topology of round `round`. Throws Error(argument) when it is negative.
   Topology at(std::int64_t round) const;
-  /// The same with every round's Topology::with_weights.
+  /// Returns the schedule whose rounds are those of Topology::with_weights.
   Schedule with_weights(WeightRule preferred, bool lazy) const;
 
  private:

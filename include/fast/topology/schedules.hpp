@@ -13,8 +13,8 @@ namespace fast::schedule {
 /// average over one period is exact when N is a power of two (Ying et al. 2021, arXiv 2110.13363).
 TopologyRule one_peer_exponential();
 
-/// The Base-(k+1) graph: at most k neighbors a round, with weights of its own, and the exact
-/// average after one period for any N (Takezawa et al. 2023, arXiv 2305.11420). 1 ≤ k ≤ 63.
+/// The Base-(k+1) graph (Takezawa et al. 2023, arXiv 2305.11420) has at most k neighbors a round
+/// and weights of its own. One period gives the exact average for any N. 1 ≤ k ≤ 63.
 TopologyRule base(int k);
 
 /// For hosts of m workers each. Workers average within hosts, and one worker of a host, its
@@ -53,15 +53,15 @@ TopologyRule hierarchical_one_peer(int workers_per_host = 0, int links = 1);
 /// host_of_rank[r] is any number that tells worker r's host from others.
 TopologyRule hierarchical_one_peer(const std::vector<int>& host_of_rank, int links = 1);
 
-/// hierarchical_one_peer for sites with slow links between them: one exchange between sites in
-/// every `every` rounds (3 at least), which are its B and C; all rounds before are A. One payload
-/// enters and one leaves a site in `every` rounds. A site has one or several hosts.
+/// hierarchical_one_peer for sites with slow links between them. One exchange between sites takes
+/// place in every `every` rounds (3 at least): the last two are its B and C, all rounds before are
+/// A. One payload enters and one leaves a site in `every` rounds. A site has one or several hosts.
 TopologyRule sites(std::int64_t every = 50, int workers_per_site = 0, int links = 1);
 /// site_of_rank[r] is any number that tells worker r's site from others.
 TopologyRule sites(std::int64_t every, const std::vector<int>& site_of_rank, int links = 1);
 
-/// On a ring, pairs (0,1), (2,3), ... and pairs (1,2), (3,4), ... in turn; an odd ring's last edge
-/// has a third round of its own.
+/// Workers of a ring average in pairs: (0,1), (2,3), ... in one round and (1,2), (3,4), ... in the
+/// next. On an odd ring, the last edge has a third round of its own.
 TopologyRule alternating_pairs();
 /// The same along each axis of a torus in turn; empty sides: balanced_sides.
 TopologyRule alternating_pairs_torus(std::vector<int> sides = {}, int dimensions = 2);
@@ -73,10 +73,10 @@ TopologyRule exponential_ring();
 /// repeats.
 TopologyRule random_matchings(std::uint64_t seed = 1);
 
-/// One-peer EquiDyn (OD-EquiDyn of Song et al. 2022, arXiv 2210.07881): in round t worker i reads
-/// i - u (mod N), u drawn anew from 1..N-1, with weight ½, the paper's η being N/(2(N-1)). The
+/// One-peer EquiDyn (OD-EquiDyn of Song et al. 2022, arXiv 2210.07881). In round t worker i reads i
+/// - u (mod N) with weight ½, where u is drawn anew from 1..N-1. The paper's η is N/(2(N-1)). The
 /// expected square of the disagreement shrinks to (N-2)/(2(N-1)) < ½ in every round, whatever N.
-/// Never repeats.
+/// The schedule never repeats.
 TopologyRule equidyn(std::uint64_t seed = 1);
 
 }  // namespace fast::schedule

@@ -39,8 +39,8 @@ Offsets moore(int dimensions);
 /// worker. On sides of 1 and 2 no neighbor is named twice, nor a worker itself.
 class StencilGraph : public Graph, public OnGrid {
  public:
-  /// Throws Error(topology) when a side is below 1, the workers exceed 2³¹ - 1 or an offset is not
-  /// as long as the grid has sides.
+  /// Throws Error(topology) when a side is below 1 or when the workers exceed 2³¹ - 1. Throws it
+  /// too when an offset is not as long as the grid has sides.
   StencilGraph(GridShape grid, const Offsets& offsets);
 
   const GridShape& grid() const override { return grid_; }
@@ -69,15 +69,15 @@ class StencilGraph : public Graph, public OnGrid {
   Offsets offsets_;
   int workers_;
   bool symmetric_;
-  // On open grids the degree follows from how near to its two ends a worker stands along each side,
-  // no farther than the longest offset: a table over these.
+  // On open grids the degree of a worker depends on its distances to the two ends of each side, up
+  // to the longest offset. These are tables over the distances.
   std::vector<int> reach_below_, reach_above_;
   std::vector<int> degrees_;
 };
 
 /// A stencil with a weight for each offset. Where two offsets reach the same worker (a torus side
-/// of 2) their weights add; what reaches nobody (an open edge) or the worker itself stays with the
-/// worker, as does what the weights lack to 1.
+/// of 2) their weights add. The worker itself keeps the weight of an offset that reaches nobody (an
+/// open edge) or itself, and what the weights lack to 1.
 class WeightedStencilGraph final : public StencilGraph, public GraphWeights {
  public:
   /// weights[k] belongs to offsets[k]. Throws Error(topology) as StencilGraph does and unless the

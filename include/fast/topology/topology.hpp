@@ -49,11 +49,11 @@ class Topology {
   /// Error(topology) when a list names its own worker, one that the run lacks, or one twice.
   Topology(std::string name, std::vector<std::vector<int>> in_neighbors);
 
-  /// The same with the user's own weights: weights[i][k] belongs to in_neighbors[i][k],
-  /// self_weights[i] to worker i itself; without self_weights the rest of each row stays with the
-  /// worker. Throws Error(topology) as above, on sizes that do not fit, on weights that are
-  /// negative or not finite, and unless every row or every column sums to 1 (to 1e-9): the first is
-  /// what averaging needs, the second push-sum.
+  /// Makes a graph with the user's own weights: weights[i][k] belongs to in_neighbors[i][k],
+  /// self_weights[i] to worker i itself. Without self_weights the worker keeps the rest of its row.
+  /// Throws Error(topology) as above, on sizes that do not fit, and on weights that are negative or
+  /// not finite. Every row or every column must sum to 1 (to 1e-9), else it throws Error(topology):
+  /// rows are what averaging needs, columns what push-sum needs.
   Topology(std::string name, std::vector<std::vector<int>> in_neighbors,
            std::vector<std::vector<double>> weights, std::vector<double> self_weights = {});
 
@@ -62,7 +62,7 @@ class Topology {
   int workers() const { return graph_->workers(); }
   bool is_symmetric() const { return graph_->is_symmetric(); }
 
-  /// Of Graph; throw Error(argument) unless 0 ≤ worker < workers().
+  /// These are the functions of Graph. They throw Error(argument) unless 0 ≤ worker < workers().
   std::vector<int> in_neighbors(int worker) const;
   std::vector<int> out_neighbors(int worker) const;
   int in_degree(int worker) const;
@@ -74,8 +74,8 @@ class Topology {
   /// The user's weight of the worker's own value; 1 when there are none.
   double given_self_weight(int worker) const;
 
-  /// What WeightRule::automatic stands for here, and whether weights are made lazy whatever the
-  /// caller says: what a file asks for.
+  /// The topology's file may ask for a rule, for which WeightRule::automatic then stands, and for
+  /// lazy weights, which then do not depend on the caller.
   WeightRule preferred_weights() const { return preferred_; }
   bool prefers_lazy() const { return lazy_; }
   Topology with_weights(WeightRule preferred, bool lazy) const;

@@ -27,8 +27,8 @@ struct Analysis {
   MixingCheck check;
   std::optional<Figure> gap;  ///< as in Spectrum; none of an endless schedule. A bound: at most
   std::optional<Figure> smallest_eigenvalue;  ///< of a symmetric static W. A bound: at most
-  /// Of the graph of all edges of a period: hops from any worker to any other; none when it is not
-  /// connected. A bound: at least.
+  /// The largest number of hops between two workers in the graph of all edges of a period. It is
+  /// empty when that graph is not connected. A bound: at least.
   std::optional<Figure> diameter;
   /// Rounds until a disagreement has shrunk to 1/1000: from the gap, for the worst start. Where
   /// there is no gap or it is not above 0, measured from a random start (is_bound: at least). None
@@ -38,9 +38,9 @@ struct Analysis {
   double average_edges = 0;  ///< values read by all workers in a round, divided by workers
 };
 
-/// Exact up to some hundred workers (dense), in closed form for stencils on a torus, by Spectra
-/// with shift-invert for other symmetric graphs, bounds where that does not converge. 10⁵ workers
-/// take seconds.
+/// Analyzes a schedule. Results are exact up to some hundred workers (dense matrices), and in
+/// closed form for stencils on a torus. For other symmetric graphs Spectra computes them with
+/// shift-invert. They are bounds where that does not converge. 10⁵ workers take seconds.
 Analysis analyze(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
                  bool lazy = false);
 
@@ -50,9 +50,10 @@ std::vector<double> consensus_curve(const Schedule& schedule, int rounds,
                                     WeightRule rule = WeightRule::automatic, bool lazy = false,
                                     std::uint64_t seed = 1);
 
-/// Weights that make the gap of an undirected graph (nearly) largest: the projected subgradient
-/// method of Boyd, Diaconis & Xiao 2004, "Fastest mixing Markov chain on a graph", section 4, never
-/// worse than Metropolis. Throws Error(topology) on directed graphs and above 200 workers.
+/// Returns weights that make the gap of an undirected graph (nearly) largest, never worse than
+/// Metropolis. The method is the projected subgradient method of Boyd, Diaconis & Xiao 2004,
+/// "Fastest mixing Markov chain on a graph", section 4. Throws Error(topology) on directed graphs
+/// and above 200 workers.
 Topology fastest_mixing(const Topology& topology);
 
 }  // namespace fast

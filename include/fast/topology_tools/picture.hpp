@@ -8,11 +8,11 @@
 
 namespace fast {
 
-/// An SVG document: grids laid as grids (edges round a torus as stubs at both ends), rings as
-/// rings, trees as trees, a star round its center, hosts as clusters, all else on a circle. Worker
-/// 0 and those it reads stand out; arrows show the way values travel, lines go both ways. A
-/// schedule has a panel a round, of at most 12 rounds. `caption` stands under the name. Throws
-/// Error(topology) above 1024 workers.
+/// Returns an SVG document. Grids are drawn as grids, with edges round a torus as stubs at both
+/// ends. Rings are drawn as rings, trees as trees, a star round its center, hosts as clusters, all
+/// else on a circle. Worker 0 and the workers that it reads stand out. Arrows show the way values
+/// travel; lines go both ways. A schedule has a panel a round, of at most 12 rounds. `caption`
+/// stands under the name. Throws Error(topology) above 1024 workers.
 std::string svg_picture(const Schedule& schedule, const std::string& caption = "");
 
 /// A graphviz document, one cluster a round.

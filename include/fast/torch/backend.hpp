@@ -22,21 +22,21 @@ namespace fast::torch {
 /// Outputs [count x outputs of a sample] of inputs [count x sample shape].
 using Forward = std::function<at::Tensor(const at::Tensor& inputs)>;
 
-/// What a module is trained for. cross_entropy: outputs are logits [count x classes] of one label a
-/// sample, or [count x steps x classes] of a label a step. The others compare each output with a
-/// target: mse, huber, and binary_cross_entropy of logits, which also takes labels 0 and 1. The
-/// definitions and measures are those of nn::Loss.
+/// The loss that a module is trained with. For cross_entropy, outputs are logits: [count x classes]
+/// for one label a sample, or [count x steps x classes] for a label a step. The others compare each
+/// output with a target: mse, huber, and binary_cross_entropy of logits, which also takes labels 0
+/// and 1. The definitions and measures are those of nn::Loss.
 enum class Loss { cross_entropy, mse, huber, binary_cross_entropy };
 
-/// A loss of your own: one number with a gradient, the mean over the samples. `targets` are what
-/// the batch has, on the device of the outputs: labels as i64, or numbers of the outputs' element
-/// type; [count] for one a sample, else [count x target shape].
+/// A loss of your own: one number with a gradient, the mean over the samples. `targets` are those
+/// of the batch, on the device of the outputs. They are labels as i64, or numbers of the outputs'
+/// element type. Their shape is [count] for one a sample, else [count x target shape].
 using LossFunction =
     std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
 
-/// Measures of your own, as sums over the samples. Gets what the loss gets: for a LossFunction the
-/// tensors above; for cross_entropy a row of logits and a label each; else targets in the shape of
-/// the outputs. Called without gradients.
+/// Measures of your own, as sums over the samples. The function gets what the loss gets. For a
+/// LossFunction these are the tensors above; for cross_entropy they are a row of logits and a label
+/// each. Otherwise the targets have the shape of the outputs. It is called without gradients.
 using MeasureFunction =
     std::function<std::vector<Measure>(const at::Tensor& outputs, const at::Tensor& targets)>;
 
@@ -52,23 +52,23 @@ struct ModuleOptions {
   Loss loss = Loss::cross_entropy;
   double huber_delta = 1;      ///< positive
   LossFunction own_loss = {};  ///< in place of `loss`
-  /// In place of the measures of the loss. Without them, an own loss is measured by the accuracy if
-  /// outputs are [count x classes] of one label a sample, with 2 classes or more, else by its mean.
+  /// Measures in place of those of the loss. Without them, an own loss is measured by the accuracy
+  /// if outputs are [count x classes], with 2 classes or more and one label a sample. Otherwise it
+  /// is measured by its mean.
   MeasureFunction own_measures = {};
 };
 
-/// Trains with the loss of the options. The optimizer has been given the module's parameters; its
-/// rule and state are its own, set_learning_rate() sets the rate of all its groups. Inputs take the
-/// module's element type and device. name() is "torch"; optimizer_state() has momentum of SGD
-/// (without dampening) and the moments and steps of Adam and AdamW (without amsgrad). Of a module
-/// with a mirror it is the state at that call, and values written there before the next train()
-/// take effect.
+/// Trains with the loss of the options. The optimizer has been given the module's parameters. Its
+/// rule and state are its own, and set_learning_rate() sets the rate of all its groups. Inputs take
+/// the module's element type and device. name() is "torch". optimizer_state() has the momentum of
+/// SGD (without dampening), or the moments and steps of Adam and AdamW (without amsgrad). With a
+/// mirror it is the state at that call, and values written there before the next train() take
+/// effect.
 std::unique_ptr<Backend> make_backend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
                                       std::shared_ptr<::torch::optim::Optimizer> optimizer,
                                       const ModuleOptions& options = {});
 
-/// The same of a module holder (torch::nn::Sequential, or one by TORCH_MODULE), which has
-/// forward().
+/// Takes a module holder with forward(): torch::nn::Sequential, or one made by TORCH_MODULE.
 template <class Holder>
 std::unique_ptr<Backend> make_backend(Holder net,
                                       std::shared_ptr<::torch::optim::Optimizer> optimizer,

@@ -46,7 +46,8 @@ class Replica {
   /// parameters, and on sparse or quantized tensors and types that views do not know.
   explicit Replica(::torch::nn::Module& module, ReplicaOptions options = {});
 
-  /// In host memory. With a mirror, they hold the module's values since the last to_host().
+  /// These views are in host memory. With a mirror, they hold the module's values since the last
+  /// to_host().
   const std::vector<TensorView>& parameters() const;
   bool is_flat() const;      ///< the tensors lie in blocks
   bool is_mirrored() const;  ///< the module's memory is elsewhere (CUDA)
@@ -56,8 +57,8 @@ class Replica {
   void to_module() const;
 
   /// Throws Error(mismatch) naming the first tensor whose memory is no longer where it was, as
-  /// after Module::to() (a few nanoseconds a tensor) and, in debug builds, that the module has
-  /// replaced.
+  /// after Module::to(). The check takes a few nanoseconds a tensor. Debug builds also find tensors
+  /// that the module has replaced.
   void require_in_place() const;
 
  private:
