@@ -6,6 +6,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/core/version.hpp>
+#include <fast/core/wait_check.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/mpi/environment.hpp>
 #include <fast/topology/load.hpp>

@@ -1,10 +1,11 @@
 #include "core/serial_executor.hpp"
 
+#include <fast/core/wait_check.hpp>
 #include <utility>
 
 namespace fast {
 namespace {
-constexpr auto look_period = std::chrono::milliseconds(50);  // at the deadline
+constexpr auto look_period = std::chrono::milliseconds(50);
 }
 
 SerialExecutor::SerialExecutor() : thread_([this] { work(); }) {}
@@ -43,13 +44,14 @@ void SerialExecutor::run(std::function<void()> task) {
 
 void SerialExecutor::wait(std::uint64_t number) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_ >= number; });
+  while (!changed_.wait_for(lock, look_period, [&] { return done_ >= number; })) check_wait(lock);
   rethrow_failure();
 }
 
 bool SerialExecutor::wait(std::uint64_t number, const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, look_period, [&] { return done_ >= number; })) {
+    check_wait(lock);
     if (deadline.expired()) return false;
   }
   rethrow_failure();

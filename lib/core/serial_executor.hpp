@@ -24,7 +24,7 @@ class SerialExecutor {
   /// Returns the task's number.
   std::uint64_t submit(std::function<void()> task);
   /// Blocks until the tasks up to that one are done. When tasks have thrown since the last wait,
-  /// throws the first of their exceptions.
+  /// throws the first of their exceptions. A WaitCheck may end the wait: the tasks go on.
   void wait(std::uint64_t number);
   /// The same up to a deadline. False: the deadline expired first.
   bool wait(std::uint64_t number, const Deadline& deadline);

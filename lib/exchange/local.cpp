@@ -4,6 +4,7 @@
 #include <exception>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
+#include <fast/core/wait_check.hpp>
 #include <fast/exchange/local.hpp>
 #include <map>
 #include <mutex>
@@ -77,6 +78,7 @@ class LocalGroup : public GroupImpl {
     }
     const auto met = [&] { return m.generation != mine || m.has_failed(); };
     while (!m.changed.wait_for(lock, look_period, met)) {
+      check_wait(lock);
       require(!deadline.expired(), ErrorKind::deadline,
               "{}: worker {} of {} waited {:.1f} s for the other workers; look for one that hangs "
               "or has ended",

@@ -169,7 +169,12 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
   gather->offsets.resize(count);
   const auto finish = [&](MPI_Request started, const char* call) {
     Request all(started, call);
-    if (wait_for_all(all, deadline, *impl_)) return;
+    try {
+      if (wait_for_all(all, deadline, *impl_)) return;
+    } catch (...) {
+      [[maybe_unused]] const Gather* leaked = gather.release();
+      throw;
+    }
     [[maybe_unused]] const Gather* leaked = gather.release();
     fail_without_others(purpose, *impl_, deadline.elapsed_s());
   };

@@ -27,7 +27,7 @@
 namespace fast::mpi {
 namespace {
 
-constexpr Seconds limit_after_failure{10};
+constexpr Seconds longest_settling{10};
 constexpr Seconds settling{0.02};
 
 /// What ranks tell each other at the end.
@@ -108,8 +108,7 @@ bool Environment::depart() {
   }
   owner_ = false;
   const bool failing = failed_ || std::uncaught_exceptions() > 0;
-  const Deadline deadline(failing ? limit_after_failure
-                                  : Seconds(std::numeric_limits<double>::infinity()));
+  const Deadline deadline(failing ? patience_ : Seconds(std::numeric_limits<double>::infinity()));
   bool several_hosts = false, some_failed = false, all_ready = !world_->impl()->given_up;
   try {
     require(!all_ready || meet_to_leave(*leaving_, deadline, failing), ErrorKind::deadline,
@@ -123,6 +122,9 @@ bool Environment::depart() {
     if (several_hosts) settle();
   } catch (const Error&) {
     if (failing || !some_rank_has_ended()) abort_all();
+    all_ready = false;
+  } catch (...) {  // a WaitCheck; the caller knows of what
+    if (failing) abort_all();
     all_ready = false;
   }
   if (!all_ready) {
@@ -139,7 +141,7 @@ bool Environment::depart() {
 
 /// Makes progress for ranks that still wait for the last messages.
 void Environment::settle() const {
-  leaving_->barrier(Deadline(limit_after_failure), "leaving");
+  leaving_->barrier(Deadline(longest_settling), "leaving");
   for (const Deadline served(settling); !served.expired();) {
     int flag = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_->impl()->comm, &flag, MPI_STATUS_IGNORE);

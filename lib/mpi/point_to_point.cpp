@@ -117,7 +117,7 @@ bool PointToPoint::Impl::receive(int rank, std::span<std::byte> into, const Dead
   bool is_there = false;
   try {
     is_there = request.wait(deadline, peer);
-  } catch (const Error&) {
+  } catch (...) {
     keep_for_good(std::move(arrived));
     throw;
   }

@@ -81,7 +81,7 @@ RemoteWindow::~RemoteWindow() {
     opened_->own.barrier(deadline, "closing the remote window");
     opened_->own.barrier(deadline, "closing the remote window");
     opened_->free();
-  } catch (const Error&) {
+  } catch (...) {
     const std::vector<int> ranks = opened_->own.impl()->world_ranks;
     retire({number_, ranks, {}, [opened = std::move(opened_)] { opened->free(); }});
   }

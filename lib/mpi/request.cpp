@@ -1,6 +1,7 @@
 #include "mpi/request.hpp"
 
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -54,6 +55,7 @@ bool Request::wait(const Deadline& deadline, const std::vector<int>& members,
     if (polls < 200) {
       std::this_thread::yield();
     } else {
+      check_wait();
       if (gives_up && gives_up()) return false;
       if (deadline.expired() || (grace && grace->expired())) return false;
       if (!grace && !ended_among(members).empty()) grace.emplace(grace_after_end);

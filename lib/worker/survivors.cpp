@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <fast/topology/parts.hpp>
 #include <iterator>
 #include <numeric>
@@ -131,8 +132,10 @@ void Survivors::await_finish() {
     return lost;
   };
   for (; !awaited.empty(); awaited = take_back()) {
-    while (std::erase_if(awaited, is_over), !awaited.empty())
+    while (std::erase_if(awaited, is_over), !awaited.empty()) {
+      check_wait();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
   std::sort(lost_.begin(), lost_.end());
   std::sort(left_.begin(), left_.end());

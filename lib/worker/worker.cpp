@@ -58,18 +58,31 @@ void tell_step(const Context& worker, Clock::time_point began) {
       {Phase::step, worker.rank(), worker.progress.stats.rounds, -1, began, now});
 }
 
+/// Nobody else reports it. Does not throw.
+void tell_failed_end(const WorkerOptions& options, const std::exception& failure) noexcept {
+  try {
+    if (options.log) options.log(LogLevel::error, message_of(failure));
+  } catch (const std::exception&) {  // the program's log function
+  }
+}
+
 /// A spare that cannot begin does not end the others' training. Rethrows that another worker has
-/// failed.
+/// failed, and what a WaitCheck has thrown.
 void leave_empty(const Group& group, const WorkerOptions& options) {
+  const auto leave = [&] {
+    GroupImpl::of(group).seats()->release();
+    group.give_up();
+  };
   try {
     throw;
-  } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    if (known != nullptr && known->kind() == ErrorKind::peer_failed) throw;
-    if (options.log) options.log(LogLevel::warning, message_of(error));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::peer_failed) throw;
+    if (options.log) options.log(LogLevel::warning, error.what());
+    leave();
+  } catch (...) {
+    leave();
+    throw;
   }
-  GroupImpl::of(group).seats()->release();
-  group.give_up();
 }
 
 }  // namespace
@@ -115,7 +128,7 @@ std::unique_ptr<Worker::Impl> Worker::Impl::make(const Group& group, const worke
   const bool is_spare = !ready || ready->offer.has_value();
   try {
     return try_seats(group, agreed, preparation, std::move(ready));
-  } catch (const std::exception&) {
+  } catch (...) {
     if (!is_spare) throw;
     worker::leave_empty(group, agreed.options);
   }
@@ -336,8 +349,8 @@ Worker::~Worker() {
   }
   try {
     finish();
-  } catch (const std::exception&) {
-    abandon();
+  } catch (const std::exception& error) {
+    if (abandon()) worker::tell_failed_end(impl_->setting.options, error);
   }
 }
 

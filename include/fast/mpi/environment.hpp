@@ -26,17 +26,21 @@ class Environment {
   const Communicator& world() const { return *world_; }
 
   /// This program ends with an error, though no exception is passing: the end waits for the other
-  /// ranks for a few seconds at most.
-  void end_as_failed() { failed_ = true; }
+  /// ranks for `patience` at most.
+  void end_as_failed(Seconds patience = Seconds(10)) {
+    failed_ = true;
+    patience_ = patience;
+  }
 
-  /// Does what the destructor does. False if ranks are gone: MPI was not finalized, and the program
-  /// should end with _exit.
+  /// Does what the destructor does. False if ranks are gone, or if a WaitCheck has ended the wait:
+  /// MPI was not finalized, and the program should end with _exit.
   bool depart();
 
  private:
   void settle() const;
 
   bool owner_ = false, failed_ = false;
+  Seconds patience_{10};  ///< after a failure
   std::unique_ptr<Communicator> world_;
   /// For the end alone: a rank that fails leaves while others may be in a call of world().
   std::unique_ptr<Communicator> leaving_;

@@ -40,8 +40,8 @@ enum class Initial {
 
 /// What happens when a worker's loss or weights are not finite. They are not published either way.
 enum class NotFinite {
-  abort,  ///< losses are looked at: Error(numeric), which ends the run
-  heal,   ///< weights, too: the worker takes its last publication or its neighbors' average instead
+  abort,  ///< Error(numeric), which ends the run
+  heal,   ///< the worker takes its last publication or its neighbors' average instead
 };
 
 struct WorkerOptions {
@@ -154,8 +154,9 @@ auto run_round(AnyWorker& worker, Work&& work, const End& end) {
 ///
 /// Errors: Error(mismatch) at construction, on every worker, when models or options differ;
 /// Error(deadline) from any call that waits; Error(peer_failed) when a peer has failed;
-/// Error(numeric) when a step returns a loss that is not finite, whose weights are then not
-/// published (but see WorkerOptions::not_finite).
+/// Error(numeric) when a step returns a loss that is not finite, or when the weights or the rule's
+/// message are not, before anything of them is published (but see WorkerOptions::not_finite). On a
+/// device the loss alone is looked at. A WaitCheck of the thread can end any call that waits.
 class Worker {
  public:
   /// Collective over the group. `rule` says who reads whom for any number of workers.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <thread>
 
 namespace fast::exchange {
@@ -30,6 +31,7 @@ bool reports(const Ends& ends, int rank, Seconds patience) {
     if (!ends.failed().empty()) return false;
     const auto missing = static_cast<double>(living_below(rank, ends.all()).size());
     if (waiting.elapsed_s() >= missing * patience.count()) return true;
+    check_wait();
   }
 }
 

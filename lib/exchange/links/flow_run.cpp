@@ -1,6 +1,7 @@
 #include "exchange/links/flow_run.hpp"
 
 #include <algorithm>
+#include <fast/core/wait_check.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -67,6 +68,7 @@ bool FlowRun::run(const Deadline& deadline) {
       std::this_thread::yield();
     } else {
       if (deadline.expired()) return false;
+      check_wait();
       std::this_thread::sleep_for(idle_pause);
     }
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <map>
 #include <set>
 #include <thread>
@@ -51,6 +52,7 @@ template <class Condition>
 bool wait_until(const Condition& is_done, const Deadline& deadline) {
   while (!is_done()) {
     if (deadline.expired()) return false;
+    check_wait();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return true;
@@ -67,9 +69,14 @@ bool received(const mpi::Messages& messages, int tag, const std::shared_ptr<Buff
               std::size_t size_bytes, const Deadline& deadline,
               const std::function<std::vector<int>()>& ended) {
   mpi::Request request = messages.receive(0, tag, buffer->data(), size_bytes);
-  for (bool is_over = false; !is_over;) {
-    is_over = deadline.expired() || contains(ended(), 0);
-    if (request.wait(Deadline(look_again))) return true;
+  try {
+    for (bool is_over = false; !is_over;) {
+      is_over = deadline.expired() || contains(ended(), 0);
+      if (request.wait(Deadline(look_again))) return true;
+    }
+  } catch (...) {
+    keep_for_good(buffer);
+    throw;
   }
   keep_for_good(buffer);
   return false;
@@ -251,7 +258,8 @@ std::string serve_trials(const mpi::Messages& messages, int rank, Seconds answer
         std::make_shared<std::vector<double>>(report_of(run, Deadline(answer_within)));
     mpi::Request sent =
         messages.send(0, report_tag, report->data(), report->size() * sizeof(double));
-    if (!sent.wait(Deadline(answer_within))) keep_for_good(report);
+    keep_for_good(report);  // MPI may read it after the deadline
+    static_cast<void>(sent.wait(Deadline(answer_within)));
   }
 }
 

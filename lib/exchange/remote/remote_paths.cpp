@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -123,6 +124,7 @@ class PathMeasurement {
           "ended",
           purpose, edges_.rank, deadline.elapsed_s(), requests.size() - times.size(),
           requests.size());
+      check_wait();
       std::this_thread::sleep_for(poll_period_beside_step);
     }
     return times;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <fast/core/wait_check.hpp>
 #include <utility>
 
 #include "core/keep.hpp"
@@ -40,6 +41,7 @@ void RemoteTasks::await(Entry& entry, const Deadline& deadline,
   const WorkerHeader& mirror = board_->header(entry.task->worker());
   PeerState shown = state_of(mirror);
   while (!entry.ended && !deadline.expired() && !entry.silence.expired()) {
+    check_wait(lock);
     ended_.wait_for(lock, check_period, [&] { return entry.ended; });
     const PeerState now = state_of(mirror);
     if (std::exchange(shown, now) != now) entry.silence = Deadline(longest_silence);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <fast/mpi/environment.hpp>
 
 namespace fast::exchange {
@@ -57,6 +58,7 @@ GrowthTurn GrowthKeeper::take_turn(std::int64_t rounds, std::int64_t ahead, Seco
             "joins; look for one that hangs",
             seating_.table().own_seat().value_or(seating_.table().rank()), limit.elapsed_s(),
             rounds);
+    check_wait(lock);
     changed_.wait_for(lock, look_at_growth_again);
   }
 }
@@ -79,7 +81,10 @@ std::optional<std::int64_t> GrowthKeeper::entered_in() const {
 void GrowthKeeper::begin(std::int64_t rounds) {
   const Deadline limit(longest_news);
   std::unique_lock lock(mutex_);
-  while (!growth_.begin(rounds) && !limit.expired()) changed_.wait_for(lock, look_at_growth_again);
+  while (!growth_.begin(rounds) && !limit.expired()) {
+    check_wait(lock);
+    changed_.wait_for(lock, look_at_growth_again);
+  }
 }
 
 std::optional<std::int64_t> GrowthKeeper::wait_for(int number) {
@@ -92,6 +97,7 @@ std::optional<std::int64_t> GrowthKeeper::wait_for(int number) {
       seating_.table().enter(seating_.table().begun_growths());
       return std::nullopt;
     }
+    check_wait(lock);
     changed_.wait_for(lock, look_at_growth_again);
   }
   const NumberedGrowth settled = seating_.table().records().newest_settled();

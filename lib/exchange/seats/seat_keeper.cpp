@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <fast/mpi/environment.hpp>
 #include <limits>
 #include <thread>
@@ -64,7 +65,10 @@ void SeatKeeper::await_end() {
   const Deadline limit(longest_news_of_end);
   std::unique_lock lock(mutex_);
   awaits_end_ = true;
-  while (!seating_.all_have_ended() && !limit.expired()) changed_.wait_for(lock, look_again);
+  while (!seating_.all_have_ended() && !limit.expired()) {
+    check_wait(lock);
+    changed_.wait_for(lock, look_again);
+  }
   awaits_end_ = false;
 }
 
@@ -131,6 +135,7 @@ std::optional<SeatOffer> SeatKeeper::wait_for_seat(const std::function<void()>& 
       seating_.release();
       return std::nullopt;
     }
+    check_wait(lock);
     changed_.wait_for(lock, look_again);
   }
   seating_.release();

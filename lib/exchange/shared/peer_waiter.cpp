@@ -1,6 +1,7 @@
 #include "exchange/shared/peer_waiter.hpp"
 
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <thread>
 
 namespace fast::exchange {
@@ -99,6 +100,7 @@ PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool
            header.reading.progress.load(std::memory_order_relaxed),
            deadline.standstill(now).count());
     }
+    check_wait();
     if (deadline.waited(now) > notice) {
       notice += slow_notice;
       log(LogLevel::info,

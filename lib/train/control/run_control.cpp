@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
+#include <fast/core/wait_check.hpp>
 #include <thread>
 
 #include "exchange/group_impl.hpp"
@@ -109,6 +110,7 @@ Turn RunControl::take_turn(std::int64_t rounds, std::int64_t ahead) {
             "Trainer: worker {} waited {:.1f} s in round {} for the others to agree when to save "
             "or stop; look for one that hangs",
             group_.rank(), deadline.elapsed_s(), rounds);
+    check_wait(lock);
     changed_.wait_for(lock, look_again);
   }
 }
@@ -151,8 +153,10 @@ void RunControl::note_next_epoch(NumberedRound epoch) {
 NumberedRound RunControl::next_epoch(std::int64_t round) {
   const Deadline deadline(2 * for_notes);
   std::unique_lock lock(mutex_);
-  while (agreement_.records().next_epoch().round < round && !deadline.expired())
+  while (agreement_.records().next_epoch().round < round && !deadline.expired()) {
+    check_wait(lock);
     changed_.wait_for(lock, look_again);
+  }
   return agreement_.records().next_epoch();
 }
 
@@ -189,7 +193,10 @@ void RunControl::await(Step step, std::unique_lock<std::mutex>& lock) {
       agreement_.records().give_up(static_cast<std::size_t>(rank));
     return agreement_.all_have(step);
   };
-  while (!all_have() && !deadline.expired()) changed_.wait_for(lock, look_again);
+  while (!all_have() && !deadline.expired()) {
+    check_wait(lock);
+    changed_.wait_for(lock, look_again);
+  }
   agreement_.give_up_without(step);
 }
 
