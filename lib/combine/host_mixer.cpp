@@ -72,6 +72,8 @@ void HostMixer::begin_message(const Pass& pass) {
 
 void HostMixer::run(const Pass& pass) {
   if (pass.next != nullptr) begin_message(pass);
+  finite_ = true;
+  if (!takes_updates()) memory_->gather();
   if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
     for (int k = 0; k < traits().messages.vectors; ++k) gathered_.push_back(kept());
   }
@@ -96,6 +98,7 @@ void HostMixer::run(const Pass& pass) {
         fail(ErrorKind::internal, "Mixer: element type {}", name(piece.segment.dtype));
     }
   }
+  if (pass.kind == Pass::Kind::combine && !takes_updates()) memory_->scatter();
 }
 
 }  // namespace fast::combine

@@ -65,7 +65,7 @@ Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Alg
     : memory_(std::move(memory)),
       algorithm_(checked(std::move(algorithm))),
       codec_(codec),
-      coded_(coded_layout(layout(), algorithm_->traits(), codec, sums)),
+      coded_(coded_layout(memory_->swept(), algorithm_->traits(), codec, sums)),
       sums_(sums ? std::make_unique<RunningSums>(traits().messages.summed_from,
                                                  traits().messages.vectors,
                                                  layout().parameter_count())
@@ -74,7 +74,7 @@ Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Alg
 
 void Mixer::rebind(ParameterLayout layout) {
   memory_->rebind(std::move(layout));
-  coded_ = coded_layout(memory_->layout(), traits(), codec_, sums_ != nullptr);
+  coded_ = coded_layout(memory_->swept(), traits(), codec_, sums_ != nullptr);
 }
 
 void Mixer::start(bool equal) {
@@ -102,6 +102,8 @@ void Mixer::publish(const MutablePayload& next, const algorithm::RoundInfo& info
 
 void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
   const bool plain = coded_.kind() == codec::Kind::identity;
+  finite_ = memory_->is_finite();
+  if (!finite_) return;
   if (next.weights != nullptr) memory_->copy_weights_to(next.weights);
   if (next.weights != nullptr && !as_message) return;
   if (sums_) scalars_.write(next);

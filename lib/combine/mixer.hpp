@@ -42,6 +42,9 @@ class Mixer {
   /// Of a payload's vectors.
   const codec::CodedLayout& coded() const { return coded_; }
   MessageScalars& scalars() { return scalars_; }
+  /// False if the last survey or publication has met a value that is not finite. Sweeps on a device
+  /// do not look.
+  bool is_finite() const { return finite_; }
   /// The model has moved in memory.
   void rebind(ParameterLayout layout);
 
@@ -96,6 +99,7 @@ class Mixer {
   codec::CodedLayout coded_;
   std::unique_ptr<RunningSums> sums_;  ///< null: publications travel as they are
   std::int64_t messages_ = 0;
+  bool finite_ = true;
   AnyPartUpdate update_;
 
  private:

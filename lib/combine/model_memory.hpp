@@ -7,6 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "combine/finite.hpp"
+#include "combine/gathered_tensors.hpp"
+
 namespace fast::combine {
 
 class ModelMemory {
@@ -15,7 +18,15 @@ class ModelMemory {
   virtual ~ModelMemory() = default;
 
   const ParameterLayout& layout() const { return layout_; }
-  void rebind(ParameterLayout layout) { layout_ = std::move(layout); }
+  virtual void rebind(ParameterLayout layout) { layout_ = std::move(layout); }
+
+  /// The memory that sweeps use, which may be copies of the weights: a sweep gathers them before,
+  /// and scatters them after it has changed them.
+  virtual const ParameterLayout& swept() const { return layout_; }
+  virtual void gather() const {}
+  virtual void scatter() const {}
+  /// Whether the weights are finite. Those on a device are not looked at.
+  virtual bool is_finite() const { return true; }
 
   /// Copies the weights to a packed vector, on the host or in a slot, or a packed vector to memory
   /// of that layout. Block.
@@ -32,11 +43,23 @@ class ModelMemory {
 
 class HostMemory final : public ModelMemory {
  public:
-  using ModelMemory::ModelMemory;
+  explicit HostMemory(ParameterLayout layout)
+      : ModelMemory(std::move(layout)), tensors_(this->layout()) {}
+  void rebind(ParameterLayout layout) override {
+    ModelMemory::rebind(std::move(layout));
+    tensors_ = GatheredTensors(this->layout());
+  }
+  const ParameterLayout& swept() const override { return tensors_.layout(); }
+  void gather() const override { tensors_.gather(); }
+  void scatter() const override { tensors_.scatter(); }
+  bool is_finite() const override { return combine::is_finite(layout()); }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) const override {
     std::memcpy(to, from, size_bytes);
   }
   void settle() const override {}
+
+ private:
+  GatheredTensors tensors_;
 };
 
 }  // namespace fast::combine

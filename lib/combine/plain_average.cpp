@@ -29,13 +29,13 @@ struct Terms {
 };
 
 template <class T>
-void average_segment(const Segment& segment, const std::vector<Arrival>& arrivals,
+bool average_segment(const Segment& segment, const std::vector<Arrival>& arrivals,
                      const MixingRow& row, const Payload& own, const MutablePayload& next) {
   const Terms<T> terms(segment, arrivals, row, 0);
-  mixing::average(static_cast<T*>(segment.data),
-                  reinterpret_cast<T*>(next.data + segment.offset_bytes),
-                  reinterpret_cast<const T*>(own.data + segment.offset_bytes), terms.values,
-                  terms.weights, segment.element_count);
+  return mixing::average(static_cast<T*>(segment.data),
+                         reinterpret_cast<T*>(next.data + segment.offset_bytes),
+                         reinterpret_cast<const T*>(own.data + segment.offset_bytes), terms.values,
+                         terms.weights, segment.element_count);
 }
 
 bool is_arriving(const Arrival& arrival) { return arrival.arriving != 0; }
@@ -53,6 +53,7 @@ bool PlainAverage::fits(const ParameterLayout& layout) {
 
 bool PlainAverage::run(std::vector<Arrival>& arrivals, const MixingRow& row,
                        const MutablePayload& next, const Times& times) {
+  finite_ = true;
   if (std::any_of(arrivals.begin(), arrivals.end(), is_arriving))
     return average_arriving(arrivals, row, next, times);
   const Stopwatch watch(times.mix_s);
@@ -63,16 +64,21 @@ bool PlainAverage::run(std::vector<Arrival>& arrivals, const MixingRow& row,
 void PlainAverage::average_whole(const std::vector<Arrival>& arrivals, const MixingRow& row,
                                  const MutablePayload& next) {
   const Payload own = exchange_.published();
-  for (const Segment& segment : layout_.segments()) {
-    segment.dtype == DType::f64 ? average_segment<double>(segment, arrivals, row, own, next)
-                                : average_segment<float>(segment, arrivals, row, own, next);
+  memory_.gather();
+  for (const Segment& segment : memory_.swept().segments()) {
+    const bool finite = segment.dtype == DType::f64
+                            ? average_segment<double>(segment, arrivals, row, own, next)
+                            : average_segment<float>(segment, arrivals, row, own, next);
+    finite_ = finite_ && finite;
   }
+  memory_.scatter();
 }
 
 /// Into the slot first: what has arrived may turn out not to count.
 bool PlainAverage::average_arriving(std::vector<Arrival>& arrivals, const MixingRow& row,
                                     const MutablePayload& next, const Times& times) {
-  for (const Segment& segment : layout_.segments()) {
+  memory_.gather();
+  for (const Segment& segment : memory_.swept().segments()) {
     const bool came = segment.dtype == DType::f64
                           ? average_parts<double>(segment, arrivals, row, next, times)
                           : average_parts<float>(segment, arrivals, row, next, times);
@@ -83,7 +89,7 @@ bool PlainAverage::average_arriving(std::vector<Arrival>& arrivals, const Mixing
   }
   if (!all_intact(arrivals)) return false;
   const Stopwatch watch(times.mix_s);
-  layout_.scatter(next.data);
+  memory_.layout().scatter(next.data);
   return true;
 }
 
@@ -107,7 +113,9 @@ bool PlainAverage::average_parts(const Segment& segment, std::vector<Arrival>& a
     for (std::size_t e = first; e < end; e += block) {
       const std::size_t count = std::min(block, end - e);
       std::copy_n(model + e, count, current);
-      mixing::average(current, slot + e, own + e, terms.values, terms.weights, count);
+      const bool finite =
+          mixing::average(current, slot + e, own + e, terms.values, terms.weights, count);
+      finite_ = finite_ && finite;
       for (const T*& value : terms.values) value += count;
     }
   }

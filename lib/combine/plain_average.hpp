@@ -2,10 +2,11 @@
 // are still arriving from other hosts are averaged part by part.
 #pragma once
 
-#include <fast/core/layout.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/weights.hpp>
 #include <vector>
+
+#include "combine/model_memory.hpp"
 
 namespace fast::combine {
 
@@ -17,8 +18,8 @@ class PlainAverage {
     double& mix_s;
   };
   /// Keeps references to both.
-  PlainAverage(Exchange& exchange, const ParameterLayout& layout)
-      : exchange_(exchange), layout_(layout) {}
+  PlainAverage(Exchange& exchange, const ModelMemory& memory)
+      : exchange_(exchange), memory_(memory) {}
 
   /// True for models of f32 and f64 parameters only.
   static bool fits(const ParameterLayout& layout);
@@ -29,6 +30,8 @@ class PlainAverage {
   /// unchanged if any payload was still arriving.
   bool run(std::vector<Arrival>& arrivals, const MixingRow& row, const MutablePayload& next,
            const Times& times);
+  /// False if `next` of the last run() has a value that is not finite.
+  bool is_finite() const { return finite_; }
 
  private:
   void average_whole(const std::vector<Arrival>& arrivals, const MixingRow& row,
@@ -42,7 +45,8 @@ class PlainAverage {
   bool await(Arrival& arrival, std::size_t bytes, const Times& times);
 
   Exchange& exchange_;
-  const ParameterLayout& layout_;
+  const ModelMemory& memory_;
+  bool finite_ = true;
 };
 
 }  // namespace fast::combine

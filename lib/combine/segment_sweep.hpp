@@ -87,6 +87,8 @@ struct HostMixer::SegmentSweep {
     }
   }
 
+  void note(bool finite) { mixer.finite_ = mixer.finite_ && finite; }
+
   Stored* model(std::size_t first) const { return static_cast<Stored*>(segment.data) + first; }
   T* kept(const AlignedBuffer& buffer, std::size_t first) const {
     return reinterpret_cast<T*>(buffer.data() + mixer.widening_ * segment.offset_bytes) + first;
@@ -121,18 +123,18 @@ struct HostMixer::SegmentSweep {
     const std::size_t all = segment.element_count;
     if constexpr (std::is_same_v<InSlot, T>) {
       if (update != nullptr && !*update) {
-        mixing::average(static_cast<T*>(nullptr), next, own, values, weights, all);
+        note(mixing::average(static_cast<T*>(nullptr), next, own, values, weights, all));
         return true;
       }
       for (std::size_t first = 0; update != nullptr && first < all; first += block_elements) {
         const std::size_t count = std::min(block_elements, all - first);
-        mixing::average(updated(own, first, count), next + first, own + first, values, weights,
-                        count);
+        note(mixing::average(updated(own, first, count), next + first, own + first, values, weights,
+                             count));
         for (const InSlot*& value : values) value += count;
       }
       if (update != nullptr) return true;
     }
-    mixing::average(model(0), next, own, values, weights, all);
+    note(mixing::average(model(0), next, own, values, weights, all));
     return true;
   }
 
@@ -283,6 +285,7 @@ struct HostMixer::SegmentSweep {
     if (pass.kind == Pass::Kind::start && !is_buffer)
       mixer.algorithm_->apply(algorithm::Sweep::start, block);
     if (pass.kind == Pass::Kind::survey && !is_buffer) {
+      note(mixing::all_finite(block.current, block.count));
       mixer.algorithm_->apply(algorithm::Sweep::survey, block);
     }
     if (pass.kind != Pass::Kind::combine) return;
@@ -304,6 +307,7 @@ struct HostMixer::SegmentSweep {
     }
     for (int k = 0; k < vectors; ++k) emit_vector(k, first, block.count);
     if (traits.messages.weights_apart) {
+      note(mixing::all_finite(block.current, block.count));
       const std::size_t offset = segment.offset_bytes + first * sizeof(Stored);
       stream(reinterpret_cast<Stored*>(pass.next->weights + offset), block.current, block.count);
     }
@@ -321,6 +325,7 @@ struct HostMixer::SegmentSweep {
   void emit_vector(int k, std::size_t first, std::size_t count) {
     const auto i = static_cast<std::size_t>(k);
     const T* values = payload_scratch[i];
+    note(mixing::all_finite(values, count));
     if (keeps_own) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
     if (is_summed(k)) return emit_sum(k, first, count);
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);

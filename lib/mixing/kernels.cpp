@@ -96,6 +96,19 @@ void weighted_sum_any(T* HWY_RESTRICT out, const T* const* values, const T* weig
   });
 }
 
+/// All ones in the lanes that are not finite: there the bits of the exponent are all set.
+template <class D, class V>
+HWY_INLINE auto not_finite(D d, V x) {
+  const hn::RebindToUnsigned<D> du;
+  const auto exponent = hn::BitCast(du, hn::Inf(d));
+  return hn::VecFromMask(du, hn::Eq(hn::And(hn::BitCast(du, x), exponent), exponent));
+}
+
+template <class DU, class V>
+HWY_INLINE bool none_set(DU du, V lanes) {
+  return hn::AllTrue(du, hn::Eq(lanes, hn::Zero(du)));
+}
+
 /// Elements before the first that a streaming store may start at.
 template <class T>
 std::size_t misaligned(const T* pointer, std::size_t count) {
@@ -104,23 +117,30 @@ std::size_t misaligned(const T* pointer, std::size_t count) {
   return head < count ? head : count;
 }
 
-/// Fills the elements of one streaming store with make(d, e); returns how many they are.
-template <class T, class Make>
-HWY_INLINE std::size_t stream_next(T* to, std::size_t e, const Make& make) {
+/// Fills the elements of one streaming store with make(d, e); returns how many they are. Sets lanes
+/// of `bad` that are not finite.
+template <class T, class Make, class Bad>
+HWY_INLINE std::size_t stream_next(T* to, std::size_t e, const Make& make, Bad& bad) {
   const hn::ScalableTag<T> d;
-  hn::Stream(make(d, e), d, to + e);
+  const auto x = make(d, e);
+  bad = hn::Or(bad, not_finite(d, x));
+  hn::Stream(x, d, to + e);
   return hn::Lanes(d);
 }
-template <class Make>
-HWY_INLINE std::size_t stream_next(BFloat16* to, std::size_t e, const Make& make) {
+template <class Make, class Bad>
+HWY_INLINE std::size_t stream_next(BFloat16* to, std::size_t e, const Make& make, Bad& bad) {
   const hn::ScalableTag<float> d;
+  const auto x = make(d, e);
+  bad = hn::Or(bad, not_finite(d, x));
 #if HWY_TARGET == HWY_SCALAR
-  core::store_bfloat16(d, make(d, e), to + e);
+  core::store_bfloat16(d, x, to + e);
   return 1;
 #else
   const hn::ScalableTag<std::uint16_t> d16;
-  const auto low = core::bfloat16_bits(d, make(d, e));
-  const auto high = core::bfloat16_bits(d, make(d, e + hn::Lanes(d)));
+  const auto y = make(d, e + hn::Lanes(d));
+  bad = hn::Or(bad, not_finite(d, y));
+  const auto low = core::bfloat16_bits(d, x);
+  const auto high = core::bfloat16_bits(d, y);
   hn::Stream(hn::Combine(d16, high, low), d16, reinterpret_cast<std::uint16_t*>(to + e));
   return hn::Lanes(d16);
 #endif
@@ -134,9 +154,9 @@ HWY_INLINE void prefetch(const T* from) {
 }
 
 /// `Stored`, the type of slots, may be narrower than that of the model. Without `current` the
-/// weights are `own`.
+/// weights are `own`. Whether all results are finite.
 template <int Degree, class T, class Stored>
-HWY_INLINE void average_of(T* HWY_RESTRICT current, Stored* HWY_RESTRICT next,
+HWY_INLINE bool average_of(T* HWY_RESTRICT current, Stored* HWY_RESTRICT next,
                            const Stored* HWY_RESTRICT own, const Stored* const* values,
                            const T* weights, std::size_t degree, std::size_t count) {
   const auto combine = [&](auto d, std::size_t e) HWY_ATTR {
@@ -146,7 +166,14 @@ HWY_INLINE void average_of(T* HWY_RESTRICT current, Stored* HWY_RESTRICT next,
     if (current != nullptr) hn::StoreU(x, d, current + e);
     return x;
   };
-  const auto plainly = [&](auto d, std::size_t e) HWY_ATTR { store(d, combine(d, e), next + e); };
+  bool finite = true;
+  const auto plainly = [&](auto d, std::size_t e) HWY_ATTR {
+    const auto x = combine(d, e);
+    finite = hn::AllTrue(d, hn::IsFinite(x)) && finite;
+    store(d, x, next + e);
+  };
+  const hn::RebindToUnsigned<hn::ScalableTag<T>> du;
+  auto bad = hn::Zero(du);
   const std::size_t head = misaligned(next, count);
   for_elements<T>(0, head, plainly);
   const std::size_t at_once = hn::Lanes(hn::ScalableTag<T>()) * (sizeof(T) / sizeof(Stored));
@@ -158,13 +185,14 @@ HWY_INLINE void average_of(T* HWY_RESTRICT current, Stored* HWY_RESTRICT next,
       const std::size_t end = Degree > 0 ? Degree : degree;
       for (std::size_t j = 0; j < end; ++j) prefetch(values[j] + e);
     }
-    e += stream_next(next, e, combine);
+    e += stream_next(next, e, combine, bad);
   }
   for_elements<T>(e, count, plainly);
+  return none_set(du, bad) && finite;
 }
 
 template <class T, class Stored>
-void average_any(T* current, Stored* next, const Stored* own, const Stored* const* values,
+bool average_any(T* current, Stored* next, const Stored* own, const Stored* const* values,
                  const T* weights, std::size_t degree, std::size_t count) {
   switch (degree) {
     case 1:
@@ -297,19 +325,22 @@ double sum_of_squares_f64(const double* values, std::size_t count) {
   return total;
 }
 
-/// x - x is 0 for finite x and NaN otherwise; a NaN sum betrays any.
 template <class T>
 bool all_finite_any(const T* values, std::size_t count) {
   const hn::ScalableTag<T> d;
-  auto sum = hn::Zero(d);
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const std::size_t lanes = hn::Lanes(d);
+  auto bad = hn::Zero(du), bad2 = hn::Zero(du);
   std::size_t e = 0;
-  for (; e + hn::Lanes(d) <= count; e += hn::Lanes(d)) {
-    const auto x = hn::LoadU(d, values + e);
-    sum = hn::Add(sum, hn::Sub(x, x));
+  for (; e + 2 * lanes <= count; e += 2 * lanes) {
+    bad = hn::Or(bad, not_finite(d, hn::LoadU(d, values + e)));
+    bad2 = hn::Or(bad2, not_finite(d, hn::LoadU(d, values + e + lanes)));
   }
-  T total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; e < count; ++e) total += values[e] - values[e];
-  return total == 0;
+  const hn::CappedTag<T, 1> one;
+  bool finite = none_set(du, hn::Or(bad, bad2));
+  for (; e < count; ++e)
+    finite = hn::AllTrue(one, hn::IsFinite(hn::LoadU(one, values + e))) && finite;
+  return finite;
 }
 
 void weighted_differences_f32(float* o, const float* x, const float* const* v, const float* w,
@@ -328,17 +359,17 @@ void weighted_sum_f64(double* o, const double* const* v, const double* w, std::s
                       std::size_t n) {
   weighted_sum_any(o, v, w, degree, n);
 }
-void average_f32(float* c, float* next, const float* x, const float* const* v, const float* w,
+bool average_f32(float* c, float* next, const float* x, const float* const* v, const float* w,
                  std::size_t degree, std::size_t n) {
-  average_any(c, next, x, v, w, degree, n);
+  return average_any(c, next, x, v, w, degree, n);
 }
-void average_f64(double* c, double* next, const double* x, const double* const* v, const double* w,
+bool average_f64(double* c, double* next, const double* x, const double* const* v, const double* w,
                  std::size_t degree, std::size_t n) {
-  average_any(c, next, x, v, w, degree, n);
+  return average_any(c, next, x, v, w, degree, n);
 }
-void average_bf16(float* c, BFloat16* next, const BFloat16* x, const BFloat16* const* v,
+bool average_bf16(float* c, BFloat16* next, const BFloat16* x, const BFloat16* const* v,
                   const float* w, std::size_t degree, std::size_t n) {
-  average_any(c, next, x, v, w, degree, n);
+  return average_any(c, next, x, v, w, degree, n);
 }
 void add_f32(double* s, const float* v, std::size_t n) { add_any(s, v, n); }
 void add_f64(double* s, const double* v, std::size_t n) { add_any(s, v, n); }
@@ -398,22 +429,22 @@ void weighted_sum(double* out, std::span<const double* const> values,
                   std::span<const double> weights, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(weighted_sum_f64)(out, values.data(), weights.data(), values.size(), count);
 }
-void average(float* current, float* next, const float* own, std::span<const float* const> values,
+bool average(float* current, float* next, const float* own, std::span<const float* const> values,
              std::span<const float> weights, std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(average_f32)
-  (current, next, own, values.data(), weights.data(), values.size(), count);
+  return HWY_DYNAMIC_DISPATCH(average_f32)(current, next, own, values.data(), weights.data(),
+                                           values.size(), count);
 }
-void average(double* current, double* next, const double* own,
+bool average(double* current, double* next, const double* own,
              std::span<const double* const> values, std::span<const double> weights,
              std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(average_f64)
-  (current, next, own, values.data(), weights.data(), values.size(), count);
+  return HWY_DYNAMIC_DISPATCH(average_f64)(current, next, own, values.data(), weights.data(),
+                                           values.size(), count);
 }
-void average(float* current, BFloat16* next, const BFloat16* own,
+bool average(float* current, BFloat16* next, const BFloat16* own,
              std::span<const BFloat16* const> values, std::span<const float> weights,
              std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(average_bf16)
-  (current, next, own, values.data(), weights.data(), values.size(), count);
+  return HWY_DYNAMIC_DISPATCH(average_bf16)(current, next, own, values.data(), weights.data(),
+                                            values.size(), count);
 }
 void stream_copy(void* to, const void* from, std::size_t size_bytes) {
   HWY_DYNAMIC_DISPATCH(stream_copy_bytes)

@@ -15,11 +15,17 @@ void Entry::begin() {
   const bool equal = worker_.options().initial == Initial::broadcast;
   if (equal) adopt_initial();
   worker_.mixer.start(equal);
-  publisher_.begin(0);
-  peers_.announce(WorkerStatus::running);
-  worker_.setting.barrier("Worker: first publication");
+  together("Worker: first publication", [&] {
+    publisher_.begin(0);
+    peers_.announce(WorkerStatus::running);
+  });
   if (seats_) seats_->note_status(WorkerStatus::running);
   mpi::notify_launcher(mpi::LauncherNote::training_began);
+}
+
+/// What fails on one worker fails on all: initial weights may not be finite.
+void Entry::together(std::string_view purpose, const std::function<void()>& part) const {
+  agree(worker_.setting.group, Deadline(worker_.options().deadline), purpose, part);
 }
 
 /// All workers take worker 0's weights: one worker of each host gets them from there, the others
@@ -29,8 +35,9 @@ void Entry::adopt_initial() {
   exchange::HostBroadcast broadcast(worker_.setting.group.founders(),
                                     {options.deadline, options.remote_bytes_per_s, adopting});
   if (broadcast.has_several_hosts()) send_to_leaders(broadcast);
-  if (broadcast.leads()) publisher_.publish_weights();
-  worker_.setting.barrier(adopting);
+  together(adopting, [&] {
+    if (broadcast.leads()) publisher_.publish_weights();
+  });
   if (!broadcast.leads()) {
     const AlignedBuffer packed(worker_.mixer.layout().size_bytes());
     require(reader_.read(broadcast.leader(), packed), ErrorKind::internal,

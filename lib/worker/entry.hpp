@@ -1,7 +1,9 @@
 // How a worker comes to its first round: with all others, or as a spare on a seat.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "exchange/collective/host_broadcast.hpp"
 #include "exchange/seats/seat_keeper.hpp"
@@ -40,6 +42,7 @@ class Entry {
  private:
   void adopt_initial();
   void send_to_leaders(exchange::HostBroadcast& broadcast);
+  void together(std::string_view purpose, const std::function<void()>& part) const;
   void note_republished(std::int64_t combinations);
   void announce_running();
   Entered join(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);

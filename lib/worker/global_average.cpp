@@ -2,6 +2,7 @@
 
 #include <fast/core/error.hpp>
 
+#include "combine/finite.hpp"
 #include "worker/phase_timer.hpp"
 
 namespace fast::worker {
@@ -44,6 +45,8 @@ const std::byte* GlobalAverage::average_of_weights(const std::byte* base) {
   {
     const PhaseTimer timer(worker_, Phase::publish, worker_.progress.stats.publish_s);
     worker_.mixer.memory().copy_weights_to(averaged_.data());
+    const ParameterLayout& layout = worker_.mixer.layout();
+    require_finite(worker_, combine::is_finite(layout, averaged_.data()));
   }
   const PhaseTimer timer(worker_, Phase::wait, worker_.progress.stats.wait_s);
   for (const Segment& segment : worker_.mixer.layout().segments()) average(segment, base);

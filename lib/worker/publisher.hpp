@@ -5,6 +5,9 @@
 
 namespace fast::worker {
 
+/// Throws Error(numeric), which names the tensor, unless `finite`: before a publication.
+void require_finite(const Context& worker, bool finite);
+
 class Publisher {
  public:
   explicit Publisher(const Context& context) : worker_(context) {}

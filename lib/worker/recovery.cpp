@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
+#include <fast/core/wait_check.hpp>
 #include <numeric>
 #include <set>
 #include <thread>
 
+#include "combine/finite.hpp"
 #include "worker/growth.hpp"
 
 namespace fast::worker {
@@ -16,35 +18,6 @@ constexpr std::int64_t most_rounds = 64;  ///< looked at, of schedules without a
 constexpr double epochs_per_version = 1e6;
 constexpr Seconds longest_search{10};
 constexpr auto search_again = std::chrono::milliseconds(50);
-
-template <class Bits>
-bool finite_bits(const std::byte* data, std::size_t count, Bits exponent) {
-  const auto* bits = reinterpret_cast<const Bits*>(data);
-  unsigned not_finite = 0;
-  for (std::size_t e = 0; e < count; ++e) not_finite |= (bits[e] & exponent) == exponent ? 1U : 0U;
-  return not_finite == 0;
-}
-
-bool is_finite(const Segment& segment, const std::byte* data) {
-  const std::size_t count = segment.element_count;
-  switch (segment.dtype) {
-    case DType::f32:
-      return finite_bits<std::uint32_t>(data, count, 0x7f800000U);
-    case DType::f64:
-      return finite_bits<std::uint64_t>(data, count, 0x7ff0000000000000U);
-    case DType::bf16:
-      return finite_bits<std::uint16_t>(data, count, std::uint16_t{0x7f80});
-    default:
-      return finite_bits<std::uint16_t>(data, count, std::uint16_t{0x7c00});
-  }
-}
-
-bool is_finite(const ParameterLayout& layout, const std::byte* packed) {
-  const auto& segments = layout.segments();
-  return std::all_of(segments.begin(), segments.end(), [&](const Segment& segment) {
-    return is_finite(segment, packed + segment.offset_bytes);
-  });
-}
 
 }  // namespace
 
@@ -74,7 +47,7 @@ bool Recovery::adopt(const std::vector<int>& sources) {
   } catch (const Error&) {
     return false;
   }
-  if (!is_finite(layout, packed.data())) return false;
+  if (!combine::is_finite(layout, packed.data())) return false;
   worker_.mixer.memory().copy_weights_from(packed.data());
   return true;
 }
@@ -134,6 +107,7 @@ std::vector<int> Recovery::adopt_for(int seat) {
       std::vector<int> sources = living_among(workers, seat);
       if (!sources.empty() && adopt(sources)) return sources;
     }
+    check_wait();
     std::this_thread::sleep_for(search_again);
   } while (!patience.expired());
   return {};
@@ -195,19 +169,17 @@ bool Recovery::weights_are_finite() {
   if (worker_.options().accelerator) {
     const AlignedBuffer packed(layout.size_bytes());
     worker_.mixer.memory().copy_weights_to(packed.data());
-    return is_finite(layout, packed.data());
+    return combine::is_finite(layout, packed.data());
   }
-  const auto& segments = layout.segments();
-  return std::all_of(segments.begin(), segments.end(), [](const Segment& segment) {
-    return is_finite(segment, static_cast<const std::byte*>(segment.data));
-  });
+  return combine::is_finite(layout);
 }
 
 void Recovery::heal() {
   if (!std::exchange(bad_loss_, false) && weights_are_finite()) return;
   const ParameterLayout& layout = worker_.mixer.layout();
   const AlignedBuffer packed(layout.size_bytes());
-  const bool has_own = reader_.read(worker_.rank(), packed) && is_finite(layout, packed.data());
+  const bool has_own =
+      reader_.read(worker_.rank(), packed) && combine::is_finite(layout, packed.data());
   if (has_own) worker_.mixer.memory().copy_weights_from(packed.data());
   require(has_own || adopt_neighbors(0), ErrorKind::numeric,
           "Worker: the weights of worker {} in round {} are not finite, nor are its neighbors'; "

@@ -29,7 +29,7 @@ Round::Round(const Context& context, RoundPlan& plan, Lag& lag, Publisher& publi
       lag_(lag),
       publisher_(publisher),
       combiner_(make_combiner(context)) {
-  if (only_averages(worker_)) average_.emplace(worker_.exchange, worker_.mixer.layout());
+  if (only_averages(worker_)) average_.emplace(worker_.exchange, worker_.mixer.memory());
 }
 
 void Round::begin() {
@@ -95,6 +95,8 @@ bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& roun
 
 void Round::commit(const algorithm::RoundInfo& info) {
   const auto at = Clock::now();
+  if (worker_.setting.fused())
+    require_finite(worker_, averages() ? average_->is_finite() : worker_.mixer.is_finite());
   {
     const PhaseTimer timer(worker_, Phase::commit, worker_.progress.commit_s);
     worker_.exchange.complete(info.round + 1);

@@ -196,3 +196,34 @@ TEST_CASE("what is not finite stays so in sums over replicas") {
   CHECK(std::isinf(sums[1]));
   CHECK(std::isnan(sums[2]));
 }
+
+TEMPLATE_TEST_CASE("an average says whether every element is finite", "", float, double) {
+  for (const std::size_t count : {1, 5, 16, 33, 100}) {
+    const std::vector<TestType> own(count, 1), other(count, 3);
+    const std::vector<const TestType*> values{other.data()};
+    const std::vector<TestType> weights{0.5};
+    std::vector<TestType> next(count + 1);
+    for (std::size_t e = 0; e < count; ++e) {
+      for (const TestType bad : {std::numeric_limits<TestType>::infinity(),
+                                 std::numeric_limits<TestType>::quiet_NaN()}) {
+        std::vector<TestType> current(count, std::numeric_limits<TestType>::max() / 2);
+        CHECK(mixing::average(current.data(), next.data() + 1, own.data(), values, weights, count));
+        current[e] = bad;
+        CHECK_FALSE(
+            mixing::average(current.data(), next.data() + 1, own.data(), values, weights, count));
+      }
+    }
+  }
+}
+
+TEST_CASE("an average in bfloat16 slots says whether every element is finite") {
+  std::vector<float> current(100, 1);
+  const std::vector<BFloat16> own(100);
+  std::vector<BFloat16> next(100);
+  for (std::size_t e = 0; e < current.size(); ++e) {
+    CHECK(mixing::average(current.data(), next.data(), own.data(), {}, {}, current.size()));
+    current[e] = std::numeric_limits<float>::quiet_NaN();
+    CHECK_FALSE(mixing::average(current.data(), next.data(), own.data(), {}, {}, current.size()));
+    current[e] = 1;
+  }
+}

@@ -26,14 +26,14 @@ void weighted_sum(double* out, std::span<const double* const> values,
 /// The fused end of a round: current[e] += Σ_j weights[j] · (values[j][e] - own[e]), and next[e] =
 /// current[e]. `next` is written with streaming stores; call stream_fence() before telling anybody.
 /// Streams moved: read 2 + neighbors, written 2. Without `current` (null) the weights are `own`
-/// and live in slots alone: read 1 + neighbors, written 1.
-void average(float* current, float* next, const float* own, std::span<const float* const> values,
+/// and live in slots alone: read 1 + neighbors, written 1. Returns whether all results are finite.
+bool average(float* current, float* next, const float* own, std::span<const float* const> values,
              std::span<const float> weights, std::size_t count);
-void average(double* current, double* next, const double* own,
+bool average(double* current, double* next, const double* own,
              std::span<const double* const> values, std::span<const double> weights,
              std::size_t count);
 /// The same with slots of bfloat16: next[e] = current[e], rounded to nearest even.
-void average(float* current, BFloat16* next, const BFloat16* own,
+bool average(float* current, BFloat16* next, const BFloat16* own,
              std::span<const BFloat16* const> values, std::span<const float> weights,
              std::size_t count);
 

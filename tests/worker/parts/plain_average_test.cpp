@@ -13,7 +13,7 @@ using testing::Scene;
 namespace {
 
 struct Ring : Scene {
-  Ring() : Scene(1, 3, stencil::ring()), average(exchange, mixer.layout()) {
+  Ring() : Scene(1, 3, stencil::ring()), average(exchange, mixer.memory()) {
     worker::Publisher(context).begin(0);
   }
   Arrival arriving(int worker, double value) {

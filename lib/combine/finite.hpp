@@ -1,0 +1,19 @@
+// Whether a model's values are finite.
+#pragma once
+
+#include <fast/core/layout.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace fast::combine {
+
+/// Of a packed vector of that layout.
+bool is_finite(const ParameterLayout& layout, const std::byte* packed);
+/// Of the model's memory, which is the host's.
+bool is_finite(const ParameterLayout& layout);
+/// The first tensor in that memory with a value that is not finite, as describe(TensorView); empty:
+/// there is none.
+std::string first_not_finite(const ParameterLayout& layout);
+
+}  // namespace fast::combine
