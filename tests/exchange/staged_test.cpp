@@ -1,4 +1,5 @@
 // Reads of other hosts' devices, the hosts being threads: what of them is taken and what is not.
+#include <atomic>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
@@ -16,18 +17,27 @@ namespace {
 constexpr std::size_t element_count = 1000;
 const PayloadShape staged_shape{element_count * sizeof(float), 1, 0};
 
+thread_local bool has_begun = false;  ///< begin_thread() was called
+std::atomic<int> copies_of_begun_threads = 0, copies_of_others = 0;
+
 class PlainWork final : public DeviceWork {
  public:
+  explicit PlainWork(bool is_beside = false) : is_beside_(is_beside) {}
   std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
     auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
     return {buffer, buffer->data()};
   }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     std::memcpy(to, from, size_bytes);
+    if (is_beside_) ++(has_begun ? copies_of_begun_threads : copies_of_others);
   }
   std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
   void settle() override {}
-  std::shared_ptr<DeviceWork> beside() override { return std::make_shared<PlainWork>(); }
+  std::shared_ptr<DeviceWork> beside() override { return std::make_shared<PlainWork>(true); }
+  void begin_thread() override { has_begun = true; }
+
+ private:
+  bool is_beside_;
 };
 
 /// What a read is to meet with, when its last part is asked for.
@@ -121,6 +131,12 @@ TEST_CASE("what is read of another host's device counts when it is whole, and on
   CHECK(meet(Fate::overtaken).states == std::vector{missed, missed});
   CHECK(meet(Fate::broken).states == std::vector{missed, missed});
   CHECK(meet(Fate::given_up).states == std::vector{suspect, suspect});
+}
+
+TEST_CASE("the thread that copies beside the program's work is announced to the device first") {
+  meet(Fate::whole);
+  CHECK(copies_of_begun_threads > 0);
+  CHECK(copies_of_others == 0);
 }
 
 TEST_CASE("a worker that MPI cannot reach is left out, and not asked for again") {

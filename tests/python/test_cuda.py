@@ -86,6 +86,28 @@ def test_a_kernel_that_failed_ends_the_worker(monkeypatch):
         fast.local.run(2, work)
 
 
+@on_a_gpu
+def test_a_graph_that_pytorch_captures_while_a_worker_trains_is_whole():
+    """In the default mode, a call of another thread that may block ends the capture."""
+    def work():
+        module, x = net(1.0), torch.zeros(1000, device="cuda:0")
+        worker = fast.Worker(module, "complete", deadline=60)
+        for _ in range(20):
+            with worker.round():
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    for _ in range(200):
+                        x.add_(1)
+                graph.replay()
+        worker.await_finish()
+        torch.cuda.synchronize()
+        return x[0].item()
+
+    # One capture at a time: a second one in the process would end the first one by itself.
+    assert fast.local.run(1, work) == [20 * 200]
+
+
 def test_arrays_of_other_libraries_on_a_gpu_are_refused():
     class Array:
         dtype, shape, __cuda_array_interface__ = np.dtype("float32"), (3,), {}

@@ -16,9 +16,9 @@ void* make_device(std::size_t size_bytes, int device) {
   check(cudaMalloc(&made, size_bytes),
         fmt::format("cudaMalloc of {} bytes on device {}", size_bytes, device));
   Handle<free_device> owner(made);
-  check(cudaMemset(made, 0, size_bytes), "cudaMemset");
-  // cudaMemset runs on the default stream, which does not block other streams.
-  check(cudaStreamSynchronize(nullptr), "cudaMemset");
+  // Not on the legacy stream, which would wait for streams that the program may be capturing.
+  check(cudaMemsetAsync(made, 0, size_bytes, cudaStreamPerThread), "cudaMemsetAsync");
+  check(cudaStreamSynchronize(cudaStreamPerThread), "cudaMemsetAsync");
   return owner.release();
 }
 

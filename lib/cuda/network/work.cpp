@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "cuda/device/runtime.hpp"
+
 namespace fast::cuda {
 namespace {
 
@@ -58,6 +60,12 @@ class StreamWork final : public DeviceWork {
   }
   std::shared_ptr<DeviceWork> beside() override {
     return std::make_shared<StreamWork>(std::make_unique<Stream>(stream_.device()), deadline_);
+  }
+  /// In the default mode, a query or an allocation of this thread would end a capture of another
+  /// one, which PyTorch makes in mode "global".
+  void begin_thread() override {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
   }
 
  private:

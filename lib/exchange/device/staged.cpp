@@ -122,6 +122,7 @@ class StagedExchange final : public Exchange {
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
         transfers_(staging.shape, *work_, region_, reads_) {
+    executor_->submit([this] { work_->begin_thread(); });
     if (region_.reads) reads_.emplace(region_.reads, *host_, images_, staging.deadline, stop_);
     if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
     if (own_ == nullptr) {
@@ -189,9 +190,9 @@ class StagedExchange final : public Exchange {
 
   bool is_intact(const Arrival& arrival) const override {
     work_->settle();
-    bool intact = false;
-    executor_->run([&] { intact = host_->is_intact(arrival); });
-    return intact;
+    const auto intact = std::make_shared<bool>(false);  // the task may outlive an interrupted wait
+    executor_->run([this, intact, arrival] { *intact = host_->is_intact(arrival); });
+    return *intact;
   }
 
   void complete(std::int64_t rounds) override {

@@ -28,6 +28,9 @@ class DeviceWork {
   virtual void settle() = 0;
   /// Another queue of the same device, for another thread.
   virtual std::shared_ptr<DeviceWork> beside() = 0;
+  /// Called first on a thread of the library's own. What this thread does then leaves alone what
+  /// the program captures on its threads, as a graph of CUDA.
+  virtual void begin_thread() {}
 };
 
 /// Reads of the parts of workers of other hosts.
