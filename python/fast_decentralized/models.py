@@ -282,12 +282,14 @@ class _Members:
     """The members of a module and of its parts, and the memory of some of its tensors."""
 
     KINDS = ("_parameters", "_buffers", "_modules")
+    AT_ONCE = 512  # tensors whose memory is looked at in a round; those of larger models in turn
 
     def __init__(self, parts: list[dict[str, Any]], tensors: list[Any]) -> None:
         self._owners = [part for part in parts for _ in self.KINDS]
         self._kinds = [*self.KINDS] * len(parts)
         self._values = [list(owner[kind].values()) for owner, kind in zip(self._owners, self._kinds)]
         self._tensors, self._places = tensors, [place_of(tensor) for tensor in tensors]
+        self._first = 0
 
     @classmethod
     def of(cls, module: Any, names: set[str]) -> _Members | None:
@@ -299,7 +301,9 @@ class _Members:
         return cls(parts, [named[name] for name in names])
 
     def are_the_same(self) -> bool:
-        return _core.are_the_same(self._owners, self._kinds, self._values, self._tensors, self._places)
+        first = self._first
+        self._first = (first + self.AT_ONCE) % len(self._tensors) if len(self._tensors) > self.AT_ONCE else 0
+        return _core.are_the_same(self._owners, self._kinds, self._values, self._tensors, self._places, first, self.AT_ONCE)
 
 
 def _devices_of(tensors: Iterable[Any]) -> set[Any]:
@@ -321,11 +325,16 @@ def _of_kind(model: Any, kind: type, before: Any) -> Any:
     return model
 
 
+MOST_KNOWN = 512
+
+
 def _known_to_autograd(tensors: Iterable[Any]) -> list[Any]:
-    """Tensors without elements that share the version with those of a module. Autograd compares versions."""
+    """Tensors without elements that share the version with those of a module. Autograd compares versions. Of large models some
+    are taken, from all parts: to change a version takes longer than to average a small tensor."""
     torch = sys.modules.get("torch")
     known = [] if torch is None else [tensor for tensor in tensors
                                       if isinstance(tensor, torch.Tensor) and not tensor.is_inference()]
+    known = known[::-(-len(known) // MOST_KNOWN) or 1]
     return [flat_start_of(tensor) for tensor in known if order_of_memory(tensor.detach()) is not None]
 
 

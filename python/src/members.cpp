@@ -2,6 +2,7 @@
 // in each round, so it makes no lists, and Python's garbage collector sees what it compares.
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstddef>
 
 #include "bindings.hpp"
@@ -35,7 +36,8 @@ bool is_at(nb::handle tensor, const nb::tuple& place) {
 
 /// `owners[i][kinds[i]]` is a dict with these values, by identity.
 bool are_the_same(const nb::list& owners, const nb::list& kinds, const nb::list& values,
-                  const nb::list& tensors, const nb::list& places) {
+                  const nb::list& tensors, const nb::list& places, std::size_t first,
+                  std::size_t count) {
   for (std::size_t i = 0; i < owners.size(); ++i) {
     const nb::dict owner = nb::borrow<nb::dict>(owners[i]);
     PyObject* const members = PyDict_GetItemWithError(owner.ptr(), nb::handle(kinds[i]).ptr());
@@ -45,7 +47,8 @@ bool are_the_same(const nb::list& owners, const nb::list& kinds, const nb::list&
     }
     if (!has_values(nb::borrow<nb::dict>(members), nb::borrow<nb::list>(values[i]))) return false;
   }
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
+  const std::size_t end = std::min(tensors.size(), first + count);
+  for (std::size_t i = first; i < end; ++i) {
     if (!is_at(tensors[i], nb::borrow<nb::tuple>(places[i]))) return false;
   }
   return true;
@@ -58,10 +61,11 @@ void bind_members(nb::module_& module) {
       "are_the_same", are_the_same,
       nb::sig("def are_the_same(owners: list[dict[str, object]], kinds: list[str], "
               "values: list[list[object]], tensors: list[object], "
-              "places: list[tuple[int, int]]) -> bool"),
+              "places: list[tuple[int, int]], first: int, count: int) -> bool"),
       nb::arg("owners"), nb::arg("kinds"), nb::arg("values"), nb::arg("tensors"), nb::arg("places"),
-      "Whether owners[i][kinds[i]] has values[i], and tensors[i] of PyTorch is at places[i]: "
-      "an address and a number of elements.");
+      nb::arg("first"), nb::arg("count"),
+      "Whether owners[i][kinds[i]] has values[i], and tensors[i] of PyTorch is at places[i], of "
+      "`count` tensors from `first` on: an address and a number of elements.");
 }
 
 }  // namespace fast::python
