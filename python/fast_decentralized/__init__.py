@@ -20,9 +20,10 @@ from .launch import spawn
 from .observers import Observer
 from .rules import Rule
 from .runtime import local_rank, rank, size, with_spares, world
+from .stops import on_stop
 from .worker import Worker, options
 
 __all__ = ["ArgumentError", "Block", "DataError", "DeadlineError", "Departures", "Error", "Group", "InternalError",
            "MessageEvent", "MismatchError", "MpiError", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
            "PhaseEvent", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local", "local_rank",
-           "observe", "options", "rank", "size", "spawn", "topologies", "with_spares", "world", "__version__"]
+           "observe", "on_stop", "options", "rank", "size", "spawn", "topologies", "with_spares", "world", "__version__"]

@@ -60,8 +60,18 @@ class Calls:
         except BaseException as error:
             if isinstance(error, _core.Error) and error.__cause__ is None:
                 error.__cause__ = topologies.take_raised()
-            self._fail(error)
+            if self._ends_well(error):
+                self._failure = _core.ArgumentError("Worker: the program was ended within a call of this worker; only close() "
+                                                    "is possible")
+            else:
+                self._fail(error)
             raise
+
+    def _ends_well(self, error: BaseException) -> bool:
+        """Whether the program ends with status 0 within a call, as by sys.exit() of a signal handler. The worker then finishes
+        at the end of the program, and the others go on without it, if they can."""
+        ends = isinstance(error, SystemExit) and runtime.is_good_status(error.code)
+        return ends and self._core is not None and not self._failed and not self._core.needs_everybody
 
     def _look(self) -> None:
         """The model's tensors may be elsewhere since the last call."""
@@ -110,6 +120,8 @@ class Calls:
         runtime.remember_failed_thread(self._thread)
         if is_first and has_others:
             runtime.remember_failure(error)
+            if is_end(error):
+                runtime.end_badly()
         text = str(error) if isinstance(error, _core.Error) else f"{type(error).__name__}: {error}"
         kind = _core.PeerFailedError if getattr(error, "kind", "") == "peer_failed" or not is_first else _core.ArgumentError
         self._failure = kind(f"Worker: a call of this worker has failed ({text}); make a new Worker")

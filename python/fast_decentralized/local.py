@@ -47,7 +47,7 @@ def run(workers: int, function: Callable[..., Any], *arguments: Any) -> list[Any
 
     In the function, ``rank()``, ``size()`` and ``Worker(model)`` are those of the thread. If a worker
     raises, the others end with PeerFailedError, and its exception is raised here. After Ctrl-C the
-    workers end at their next round.
+    workers end at their next round, or in their wait.
     """
     runtime.watch_end()
     results: list[Any] = [None] * max(0, workers)

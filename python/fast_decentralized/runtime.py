@@ -29,6 +29,7 @@ _board: _core.Board | None = None
 _failed = _quiet = False
 _has_failed_thread = False  # an exception has ended a thread that trains, or a worker's end, but not the program
 _is_over = False  # the program has ended while a daemon thread trained
+_is_interrupted = False  # the failure is a KeyboardInterrupt
 _failed_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # whose workers were announced as failed
 _is_watching = _is_to_leave = False
 _hook: Callable[..., None] | None = None  # what sys.excepthook was set to
@@ -48,7 +49,18 @@ class _Thread(threading.local):
 
 
 thread = _Thread()
+
+
+def _look_for_stop() -> None:
+    """In waits of workers of local.run()."""
+    if thread.stop is not None and thread.stop.is_set():
+        raise KeyboardInterrupt
+
+
+_core.set_wait_hook(_look_for_stop)
 LIMIT_OF_THREADS_S = 10.0  # for which the end of the program waits for a daemon thread
+PATIENCE_AFTER_FAILURE_S = 10.0  # with ranks that have not heard of it
+PATIENCE_AFTER_INTERRUPT_S = 1.0
 
 
 def mpi() -> _core.Mpi:
@@ -336,11 +348,15 @@ def remember_failed_thread(thread: int) -> None:
 def _end_with_status() -> None:
     """The last of all at the end of the interpreter, whose status is 0 though a thread that trains has failed."""
     if ((_has_failed_thread and not _failed) or _is_over) and not _is_child:
-        logging.shutdown()
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+        _flush()
         os._exit(1)
+
+
+def _flush() -> None:
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
 
 
 atexit.register(_end_with_status)
@@ -378,6 +394,7 @@ def _leave() -> None:
         leave_as_failed()
         reports.forget()
     reports.tell()
+    _look_at_others()
     if not _stop_threads():
         return  # without MPI_Finalize, as its memory is in use; _end_with_status() ends the process
     _close_at_end()
@@ -386,8 +403,33 @@ def _leave() -> None:
     _communicators.clear()
     if _mpi is not None:
         leaving, _mpi = _mpi, None
-        leaving.leave(_failed or _has_failed_thread)
+        _leave_mpi(leaving)
         torchrun.leave(_failed or _has_failed_thread)
+
+
+def _leave_mpi(leaving: _core.Mpi) -> None:
+    patience_s = PATIENCE_AFTER_INTERRUPT_S if _is_interrupted else PATIENCE_AFTER_FAILURE_S
+    try:
+        leaving.leave(patience_s if _failed or _has_failed_thread else None, _exits_well)
+    except BaseException as error:  # of a signal handler, while this rank waited for the others
+        _end_at_once(error)
+
+
+def _exits_well(error: BaseException) -> bool:
+    """A handler that exits with status 0 asks for what the program does already: the others need this rank until they end."""
+    return isinstance(error, SystemExit) and is_good_status(error.code)
+
+
+def _end_at_once(error: BaseException) -> NoReturn:
+    """With the status that Python gives such a program. MPI is not finalized."""
+    status = error.code if isinstance(error, SystemExit) else 1
+    _flush()
+    if isinstance(error, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    if status is None or isinstance(status, int):
+        os._exit((status or 0) & 0xFF)
+    os._exit(1)
 
 
 def _close_at_end() -> None:
@@ -395,10 +437,30 @@ def _close_at_end() -> None:
     global _has_failed_thread
     try:
         close_all()
-    except Exception as error:
+    except BaseException as error:
         _has_failed_thread = True
         if not reports.is_elsewhere(error):
             traceback.print_exception(error)
+
+
+def end_badly() -> None:
+    """This process announces a failure to the others though its program ends with status 0: its status becomes 1."""
+    global _has_failed_thread
+    _has_failed_thread = True
+
+
+def _look_at_others() -> None:
+    """A handler of a signal may have ended a call in which the others wait for this rank, as barrier()."""
+    global _is_interrupted
+    if not _core.has_left_others_waiting():
+        return
+    _is_interrupted = True
+    if not _failed:
+        end_badly()
+        abandon_all()
+        sys.stdout.flush()
+        print(f"fast_decentralized: {reports.name_of_place()} ends within a call in which the others wait for it; its status "
+              "is 1", file=sys.stderr, flush=True)
 
 
 def end_quietly() -> None:
@@ -409,6 +471,7 @@ def end_quietly() -> None:
 
 def leave_as_failed(error: BaseException | None = None) -> bool:
     """This process ends as failed: its workers and MPI do not wait. False if another worker had failed before."""
-    global _failed
+    global _failed, _is_interrupted
     _failed = True
+    _is_interrupted = isinstance(error, KeyboardInterrupt)
     return abandon_all(error=error)

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import pathlib
 import socket
 from typing import Any, Callable, Iterable, NoReturn
 
-from . import _core, memory, models, runtime, topologies
+from . import _core, checkpoints, memory, models, runtime, stops, topologies
 from .arguments import as_number, listed, loss_of, number_of, saved_tensors_of, texts_of
 from .calls import NO_MORE_ROUNDS, Calls, is_end
 from .hooks import Hooks, WeakListener
@@ -64,6 +66,7 @@ class Worker(Calls):
 
     loss = OfRound()
     learning_rate = OfRound()
+    _stops = _stop_requested = _has_stopped = False
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
                  buffers: Iterable[str] = (), participates: Callable[[str], bool] | None = None,
@@ -102,7 +105,7 @@ class Worker(Calls):
                 values["algorithm"] = [str(algorithm)]
         except Exception as error:  # the other workers are to hear of it
             fault = error
-        self._place = group.rank
+        self._place, self._group = group.rank, group
         try:
             self._core = _core.Worker(group, rule, tensors, values, hooks, fault)
         except _core.Error as error:
@@ -112,12 +115,17 @@ class Worker(Calls):
             # An error of the library says all that the fault does.
             before = fault.__cause__ if isinstance(fault, _core.Error) else fault
             raise error from error.__cause__ or before or raised
+        except BaseException:  # of a signal handler
+            self._has_ended = True
+            raise
         runtime.remember(self)
         runtime.remember_group(group)
         self._model.has_started()
         if group.rank == 0 and (hint := self._model.hint()) is not None:
             self._hooks.log("warning", hint)
         self._note_model()
+        self._stops = self._core.looks_for_stop and self._core.rounds != NO_MORE_ROUNDS
+        self._stop_requested = self._stops and self._core.stop_is_due()
         if allow_growth is not False:
             self.allow_growth(*((0, 1) if allow_growth is True else allow_growth))
         if self._ready and group.has_seat:
@@ -156,6 +164,8 @@ class Worker(Calls):
         """The second half. ``loss`` must be finite; None: it is not looked at. Waits for neighbors."""
         begun, self._begun = self._begun, False
         self._calling(self._end, begun, loss, learning_rate, looks=False)
+        if self._stop_requested and not self._has_stopped:
+            self._stop_here()
 
     def _end(self, core: _core.Worker, begun: bool, loss: Any, learning_rate: float) -> None:
         if self._model.follow_step():
@@ -166,6 +176,24 @@ class Worker(Calls):
         self._model.has_changed()
         for observer in self._ready:
             observer.after_round(core.rounds)
+        self._stop_requested = self._stops and core.rounds != NO_MORE_ROUNDS and core.stop_is_due()
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether the workers are to stop here, after as many rounds on all of them (see ``fast.on_stop()``)."""
+        if not self._stops and self._core is not None and self._core.rounds != NO_MORE_ROUNDS:
+            raise _core.ArgumentError("Worker.stop_requested: no rank has called fast.on_stop() before the worker was made; "
+                                      "call it at the beginning of the program")
+        return self._stop_requested
+
+    def _stop_here(self) -> None:
+        self._has_stopped = True
+        try:
+            stops.stop(self)
+        except BaseException as error:
+            if not is_end(error):
+                self._fail(error)
+            raise
 
     def _end_of_loop(self, loss: Any, learning_rate: float) -> None:
         """As break within a round. A generator may end later than its worker."""
@@ -183,7 +211,8 @@ class Worker(Calls):
             self._calling(self._rebind_to_model, looks=False)
             self.end_round(loss, learning_rate)
         except BaseException as error:
-            self._fail(error)
+            if not is_end(error):
+                self._fail(error)
             raise
         return self._model.give()
 
@@ -269,6 +298,18 @@ class Worker(Calls):
         bit for bit."""
         self._calling(lambda core: core.restore(saved_tensors_of(state)))
 
+    def save(self, folder: str | os.PathLike[str], position: Any = None, **parts: Any) -> pathlib.Path:
+        """A checkpoint of the whole loop: the model, this worker's state, the states of ``parts``, the random states of
+        Python, NumPy and PyTorch, and ``position``, which may be any plain object (epoch, batch, keys of JAX). Each part has
+        ``state_dict()`` and ``load_state_dict()``: ``worker.save("run", epoch, optimizer=optimizer)``. Every worker calls it
+        after the same round, and writes its own file, of which two are kept. Not collective. Returns the file's name."""
+        return checkpoints.save(self, folder, position, parts)
+
+    def load(self, folder: str | os.PathLike[str], **parts: Any) -> Any:
+        """Collective, before the first round. Goes on from the newest round that all workers have saved, and returns its
+        position; None if there is none. Load files of your own only: they are pickled."""
+        return checkpoints.load(self, folder, parts)
+
     # Its place and its end -----------------------------------------------------------------------
 
     @property
@@ -333,9 +374,11 @@ class Worker(Calls):
             if self._core is not None and not self._failed:
                 self._detach()
                 self._model.settle()
-                if not self._has_left and self._core.rounds != NO_MORE_ROUNDS and self._model.follow():
-                    self._rebind_to_model(self._core)
-        except Exception as error:
+                if not self._has_left and self._core.rounds != NO_MORE_ROUNDS:
+                    if self._model.follow():
+                        self._rebind_to_model(self._core)
+                    self._core.finish()
+        except BaseException as error:
             self._fail(error)
             raise
         finally:

@@ -1,5 +1,6 @@
 // Groups of workers: the ranks of MPI, the ranks of an mpi4py communicator, threads.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,18 +11,20 @@
 #include <fast/exchange/spares.hpp>
 #include <fast/mpi/environment.hpp>
 #include <memory>
-#include <stdexcept>
+#include <optional>
 
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "held.hpp"
 #include "mpi/handle.hpp"
 #include "mpi/place.hpp"
+#include "waiting.hpp"
 
 namespace fast::python {
 namespace {
 
 using Release = nb::call_guard<nb::gil_scoped_release>;
+using Wait = nb::call_guard<Waiting>;
 
 /// MPI for the life of the interpreter.
 class Mpi {
@@ -35,14 +38,14 @@ class Mpi {
   /// The same ranks over a communicator of its own.
   Group apart() const { return Group(environment_->world().split(0, Deadline(Seconds(300)))); }
 
-  /// Waits for all ranks; as a failed rank a few seconds only. Nothing is to be called afterwards.
-  void leave(bool failed) {
-    if (!failed) return environment_.reset();
-    try {  // the destructor asks whether an exception passes
-      const std::unique_ptr<mpi::Environment> leaving = std::move(environment_);
-      throw std::runtime_error("this rank failed");
-    } catch (const std::runtime_error&) {
-    }
+  /// Waits for all ranks; with `patience_s`, as a failed rank, so long at most. Nothing is to be
+  /// called afterwards. What a signal handler raises ends the wait, unless `is_dropped` is true of
+  /// it, and then MPI is not finalized.
+  void leave(std::optional<double> patience_s, nb::handle is_dropped) {
+    const Waiting waiting(is_dropped);
+    if (patience_s) environment_->end_as_failed(Seconds(*patience_s));
+    environment_.reset();
+    waiting.rethrow();
   }
 
  private:
@@ -76,8 +79,7 @@ Group group_of_handle(std::size_t address) {
 template <class Call>
 auto call_on(const Group& group, const Call& call) {
   try {
-    const nb::gil_scoped_release released;
-    return call();
+    return waiting_together(call);
   } catch (const Error& error) {
     raise_from(error, group.rank());
   }
@@ -133,17 +135,23 @@ void bind_group(nb::module_& module) {
       .def_prop_ro("size", &Mpi::size)
       .def_prop_ro("place", &Mpi::place,
                    "The variable of the environment that says it to children.")
-      .def("world", &Mpi::world, Release(), "Collective. All ranks.")
-      .def("apart", &Mpi::apart, Release(),
+      .def("world", &Mpi::world, Wait(), "Collective. All ranks.")
+      .def("apart", &Mpi::apart, Wait(),
            "Collective. All ranks, whose calls do not meet those with which a rank that has "
            "failed leaves.")
-      .def("leave", &Mpi::leave, nb::arg("failed"), Release(),
-           "Waits for all ranks; with `failed`, a few seconds only, and then ends them.");
+      .def("leave", &Mpi::leave, nb::arg("patience_s").none(), nb::arg("is_dropped"),
+           "Waits for all ranks; with `patience_s`, so long at most, and then ends them.");
 
-  module.def("group_of_handle", &group_of_handle, nb::arg("address"), Release(),
+  module.def("group_of_handle", &group_of_handle, nb::arg("address"), Wait(),
              "Collective. The ranks of the MPI_Comm at that address.");
   module.def("with_spares", &make_spares, nb::arg("everyone"), nb::arg("spares"),
              nb::arg("deadline_s") = 300.0, "Collective. The last so many ranks become spares.");
+  module.def(
+      "has_left_others_waiting", [] { return has_left_others_waiting.load(); },
+      "Whether a signal handler has ended a collective call, in which the others still wait.");
+  module.def(
+      "set_wait_hook", [](const nb::object& hook) { wait_hook = nb::object(hook).release().ptr(); },
+      nb::arg("hook"), "Sets what is called ten times a second in each wait of the library.");
   module.def("spares_of_launcher", &spares_of_launcher, "The spares that fastrun has started.");
   module.def("run_local", &run_local, nb::arg("workers"), nb::arg("function"),
              "Runs function(group) on so many threads.");

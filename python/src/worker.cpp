@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <exception>
 #include <fast/core/error.hpp>
 #include <optional>
@@ -18,12 +19,15 @@
 #include "device.hpp"
 #include "errors.hpp"
 #include "options.hpp"
+#include "stops.hpp"
 #include "tensors.hpp"
+#include "waiting.hpp"
 
 namespace fast::python {
 namespace {
 
 using Release = nb::call_guard<nb::gil_scoped_release>;
+using Wait = nb::call_guard<Waiting>;
 
 DType dtype_by_name(const std::string& name) {
   for (int i = 0; i <= static_cast<int>(DType::i64); ++i) {
@@ -74,12 +78,18 @@ class PythonWorker {
     } catch (...) {
       failure = std::current_exception();
     }
-    const nb::gil_scoped_release released;
-    agree(group.everyone(), Deadline(Seconds(300)), "Worker", [&] {
-      if (failure) std::rethrow_exception(failure);
+    waiting_together([&] {
+      agree(group.everyone(), Deadline(Seconds(300)), "Worker", [&] {
+        if (failure) std::rethrow_exception(failure);
+      });
+      observer_ = options.observer;
+      const algorithm::Declaration declared = options.algorithm.declaration();
+      needs_everybody_ =
+          declared.scope == algorithm::Scope::everybody || declared.average_every > 0;
+      if (some_stop(group)) stops_.emplace(group, options);
+      worker_.emplace(group, *topology, own_.views, std::move(options));
+      if (stops_) stops_->join(get().stats().joined_at);
     });
-    observer_ = options.observer;
-    worker_.emplace(group, *topology, own_.views, std::move(options));
   }
   ~PythonWorker() { close(); }
   PythonWorker(const PythonWorker&) = delete;
@@ -94,7 +104,9 @@ class PythonWorker {
   void close() {
     {
       const nb::gil_scoped_release released;
+      if (worker_ && stops_) stops_->end(worker_->stats().rounds);
       worker_.reset();
+      stops_.reset();
     }
     own_ = {};
   }
@@ -112,14 +124,14 @@ class PythonWorker {
   }
   void mean_model(nb::handle out) {
     const Tensors tensors = tensors_of(out);
-    const nb::gil_scoped_release released;
+    const Waiting waiting;
     get().mean_model(tensors.views);
   }
   void rebind(nb::handle tensors) {
     Tensors moved = tensors_of(tensors);
     require_same_device(moved.views);
     {
-      const nb::gil_scoped_release released;
+      const Waiting waiting;
       get().rebind(moved.views);
     }
     own_ = std::move(moved);
@@ -136,11 +148,26 @@ class PythonWorker {
       memory.push_back(nb::cast<nb::bytes>(each[3]));
       views.push_back(restored_tensor(each, memory.back()));
     }
-    const nb::gil_scoped_release released;
-    get().restore(views);
+    waiting_together([&] { get().restore(views); });
   }
+  /// After a round. Whether all workers stop here: see Stops. False on workers that do not look.
+  bool stop_is_due() { return stops_ && stops_->is_due(get().round()); }
+  bool looks_for_stop() const { return stops_.has_value(); }
+  template <auto function>
+  void end() {
+    if (stops_) stops_->end(get().stats().rounds);
+    (get().*function)();
+  }
+  /// The rule averages over all workers: none can leave.
+  bool needs_everybody() const { return needs_everybody_; }
 
  private:
+  /// Some program has asked for it, by fast.on_stop(), before it made its worker.
+  static bool some_stop(const Group& group) {
+    const auto all = group.everyone().all_gather(stops_are_wanted ? "stops" : "",
+                                                 Deadline(Seconds(300)), "Worker");
+    return std::any_of(all.begin(), all.end(), [](const auto& one) { return !one.empty(); });
+  }
   /// The library refuses a model without tensors.
   void require_same_device(const std::vector<TensorView>& moved) const {
     const Device now = device_of(moved), before = device_of(own_.views);
@@ -153,6 +180,8 @@ class PythonWorker {
   Tensors own_;
   std::shared_ptr<Observer> observer_;
   std::optional<Worker> worker_;
+  std::optional<Stops> stops_;
+  bool needs_everybody_ = false;
 };
 
 /// A member function of Worker.
@@ -209,6 +238,11 @@ void bind_stats(nb::module_& module) {
 
 void bind_worker(nb::module_& module) {
   bind_stats(module);
+  module.def(
+      "want_stops", [] { stops_are_wanted = true; },
+      "Workers that are made from now on agree on the round of a stop.");
+  module.def(
+      "ask_to_stop", [] { stop_is_asked = true; }, "Asks all workers to stop, in all processes.");
   nb::class_<PythonWorker>(module, "Worker", "A worker. Used by one thread.")
       .def(nb::init<const Group&, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle>(),
            nb::arg("group"), nb::arg("topology").none(), nb::arg("tensors").none(),
@@ -217,35 +251,41 @@ void bind_worker(nb::module_& module) {
       .def_prop_ro("size", call<&Worker::size>)
       .def_prop_ro("rounds", call<&Worker::round>)
       .def_prop_ro("stats", call<&Worker::stats>)
-      .def("begin_round", call<&Worker::begin_round>, Release())
+      .def_prop_ro("needs_everybody", &PythonWorker::needs_everybody,
+                   "Whether the rule averages over all workers, so that none can leave.")
+      .def("begin_round", call<&Worker::begin_round>, Wait())
       .def("end_round", &PythonWorker::end_round, nb::arg("loss").none(), nb::arg("learning_rate"),
-           Release())
+           Wait())
       .def("scalar", &PythonWorker::scalar, nb::arg("name"), nb::arg("value"))
       .def("mean_model", &PythonWorker::mean_model, nb::arg("out"))
-      .def("consensus_distance", call<&Worker::consensus_distance>, Release())
-      .def("republish", call<&Worker::republish>, Release())
+      .def("consensus_distance", call<&Worker::consensus_distance>, Wait())
+      .def("republish", call<&Worker::republish>, Wait())
       .def("rebind", &PythonWorker::rebind, nb::arg("tensors"))
       .def(
           "set_schedule",
           [](PythonWorker& worker, const TopologyRule& rule) { worker.get().set_schedule(rule); },
-          nb::arg("topology"), Release())
+          nb::arg("topology"), Wait())
       .def(
           "allow_growth",
           [](PythonWorker& worker, std::int64_t first, std::int64_t every) {
             worker.get().allow_growth({.first = first, .every = every});
           },
-          nb::arg("first"), nb::arg("every"), Release())
+          nb::arg("first"), nb::arg("every"), Wait())
       .def("state", &PythonWorker::state)
       .def("restore", &PythonWorker::restore, nb::arg("saved"))
-      .def("finish", call<&Worker::finish>, Release())
-      .def("leave", call<&Worker::leave>, Release())
-      .def("await_finish", call<&Worker::await_finish>, Release())
+      .def_prop_ro("looks_for_stop", &PythonWorker::looks_for_stop,
+                   "Whether stop_is_due() can be true.")
+      .def("stop_is_due", &PythonWorker::stop_is_due, Wait(),
+           "After a round: whether all workers stop here, as one was asked to.")
+      .def("finish", &PythonWorker::end<&Worker::finish>, Wait())
+      .def("leave", &PythonWorker::end<&Worker::leave>, Wait())
+      .def("await_finish", &PythonWorker::end<&Worker::await_finish>, Wait())
       .def(
           "departed",
           [](PythonWorker& worker, const std::vector<int>& ask) {
             return worker.get().departed(ask);
           },
-          nb::arg("ask"), Release())
+          nb::arg("ask"), Wait())
       .def("close", &PythonWorker::close)
       .def("abandon", call<&Worker::abandon>, Release());
 }

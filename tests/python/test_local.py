@@ -22,6 +22,31 @@ def test_a_number_of_workers_that_is_none_is_refused(workers):
         fast.local.run(workers, lambda: None)
 
 
+def test_an_interrupt_ends_the_wait_of_a_worker():
+    ended = threading.Event()
+
+    def work():
+        worker = fast.Worker({"x": np.zeros(3)}, "complete", deadline=100)
+        for step in range(6):
+            with worker.round():
+                if fast.rank() == 0 and step == 1:
+                    assert ended.wait(40), "the other worker still waits"
+            if fast.rank() == 1 and step == 0:
+                timer.start()
+
+    def wait():
+        try:
+            work()
+        finally:
+            if fast.rank() == 1:
+                ended.set()
+
+    timer = threading.Timer(0.5, signal.raise_signal, (signal.SIGINT,))
+    with pytest.raises(KeyboardInterrupt):
+        fast.local.run(2, wait)
+    assert ended.is_set()
+
+
 @pytest.mark.parametrize("where", ["step", "between"])
 def test_an_exception_ends_all_workers_and_is_raised(where):
     ended = []

@@ -1,0 +1,178 @@
+"""Checkpoints of a training loop: one file a worker, and all workers go on from the same round."""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import pickle
+import random
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from .arguments import saved_tensors_of
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+KEPT = 2  # while a worker saves, the others may not have: the round before is complete
+_DEADLINE_S = 300.0
+
+
+def save(worker: Worker, folder: str | os.PathLike[str], position: Any, parts: dict[str, Any]) -> pathlib.Path:
+    content = {"format": 1, "model": _model_of(worker), "worker": worker.state_dict(), "position": position,
+               "parts": {name: _state_of(name, part) for name, part in parts.items()}, "random": _random_states()}
+    file = pathlib.Path(folder) / f"round-{worker.rounds}" / _name(worker.rank, worker.size)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(file.name + ".tmp")
+    with open(unfinished, "wb") as out:
+        pickle.dump(content, out, protocol=5)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(unfinished, file)
+    _sync(file.parent)
+    for old in _rounds(pathlib.Path(folder), file.name)[:-KEPT]:
+        _remove(pathlib.Path(folder) / f"round-{old}" / file.name)
+    return file
+
+
+def load(worker: Worker, folder: str | os.PathLike[str], parts: dict[str, Any]) -> Any:
+    place = pathlib.Path(folder)
+    newest = _newest_of_all(worker, place)
+    if newest is None:
+        return None
+    file = place / f"round-{newest}" / _name(worker.rank, worker.size)
+    try:
+        with open(file, "rb") as source:
+            content = pickle.load(source)
+    except (OSError, EOFError, pickle.UnpicklingError) as error:
+        raise _core.DataError(f"Worker.load: {file} cannot be read ({error}); remove the folder {file.parent} on all hosts, so "
+                              "that the round before is taken") from error
+    missing = sorted(set(parts) ^ set(content["parts"]))
+    if missing:
+        raise _core.ArgumentError(f"Worker.load: {file} has {sorted(content['parts'])}, given were {sorted(parts)}; give the "
+                                  "same objects as to save()")
+    _set_model(worker, content["model"])
+    worker.load_state_dict({"format": 1, "tensors": saved_tensors_of(content["worker"])})
+    for name, part in parts.items():
+        part.load_state_dict(content["parts"][name])
+    _set_random_states(content["random"])
+    return content["position"]
+
+
+def _name(rank: int, size: int) -> str:
+    return f"worker-{rank}-of-{size}.pickle"
+
+
+def _rounds(folder: pathlib.Path, name: str) -> list[int]:
+    """That have such a file, ascending."""
+    rounds = [re.fullmatch(r"round-([0-9]+)", file.parent.name) for file in folder.glob(f"round-*/{name}")]
+    return sorted(int(found[1]) for found in rounds if found is not None)
+
+
+def _newest_of_all(worker: Worker, folder: pathlib.Path) -> int | None:
+    """Collective. The newest round that all workers have saved; None: no worker has saved any."""
+    sizes = {int(file.stem.rsplit("-", 1)[1]) for file in folder.glob("round-*/worker-*-of-*.pickle")}
+    own = {"rounds": _rounds(folder, _name(worker.rank, worker.size)), "sizes": sorted(sizes - {worker.size})}
+    everyone = [json.loads(one) for one in worker._group.all_gather(json.dumps(own).encode(), _DEADLINE_S)]
+    common = set.intersection(*(set(one["rounds"]) for one in everyone))
+    if common:
+        return max(common)
+    others = {size for one in everyone for size in one["sizes"]}
+    lacking = [rank for rank, one in enumerate(everyone) if not one["rounds"]]
+    if not others and len(lacking) == len(everyone):
+        return None
+    found = (f"it has checkpoints of {min(others)} workers, this run has {worker.size}; start as many, or give another folder"
+             if others else f"worker {lacking[0] if lacking else 0} has saved none of the rounds that the others have; copy its "
+             "files to its host, or give another folder")
+    error = _core.DataError(f"Worker.load: {folder}: {found}")
+    error.everywhere, error.rank = True, worker.rank
+    raise error
+
+
+def _model_of(worker: Worker) -> Any:
+    params = worker.params
+    if hasattr(params, "state_dict"):
+        return params.state_dict()
+    jax = sys.modules.get("jax")
+    return params if jax is None else jax.tree_util.tree_map(_plain, params)
+
+
+def _plain(leaf: Any) -> Any:
+    return sys.modules["numpy"].asarray(leaf) if isinstance(leaf, sys.modules["jax"].Array) else leaf
+
+
+def _set_model(worker: Worker, saved: Any) -> None:
+    params = worker.params
+    jax = sys.modules.get("jax")
+    if hasattr(params, "load_state_dict"):
+        params.load_state_dict(saved)
+    elif jax is not None and any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(params)):
+        worker.rebind(jax.tree_util.tree_map(_as_before, saved, params))
+    else:
+        _fill(params, saved)
+
+
+def _as_before(saved: Any, own: Any) -> Any:
+    jax = sys.modules["jax"]
+    return jax.numpy.asarray(saved, dtype=own.dtype) if isinstance(own, jax.Array) else saved
+
+
+def _fill(arrays: dict[str, Any], saved: dict[str, Any]) -> None:
+    for name, value in saved.items():
+        if isinstance(value, dict):
+            _fill(arrays[name], value)
+        else:
+            arrays[name][...] = value
+
+
+def _state_of(name: str, part: Any) -> Any:
+    if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
+        raise _core.ArgumentError(f"Worker.save: {name} is a {type(part).__name__} without state_dict() and "
+                                  "load_state_dict(); give its contents as the position")
+    return part.state_dict()
+
+
+def _random_states() -> dict[str, Any]:
+    """Of Python, NumPy and PyTorch. JAX has keys instead, which are the program's."""
+    states: dict[str, Any] = {"python": random.getstate()}
+    if "numpy" in sys.modules:
+        states["numpy"] = sys.modules["numpy"].random.get_state()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        states["torch"] = torch.get_rng_state()
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
+
+
+def _set_random_states(states: dict[str, Any]) -> None:
+    random.setstate(states["python"])
+    if "numpy" in states:
+        import numpy
+
+        numpy.random.set_state(states["numpy"])
+    if "torch" in states:
+        import torch
+
+        torch.set_rng_state(states["torch"])
+        if len(states.get("cuda", ())) == torch.cuda.device_count() > 0:
+            torch.cuda.set_rng_state_all(states["cuda"])
+
+
+def _sync(folder: pathlib.Path) -> None:
+    """The new name stays after a crash of the host."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove(file: pathlib.Path) -> None:
+    file.unlink(missing_ok=True)
+    try:
+        file.parent.rmdir()
+    except OSError:  # others have files there
+        pass
