@@ -16,7 +16,7 @@ void require_finite(const Context& worker, bool finite) {
                                ? fmt::format(
                                      "its message of algorithm {} has a value that is not "
                                      "finite, though its weights are finite",
-                                     worker.setting.declared.name)
+                                     worker.setting.traits.name)
                                : fmt::format("tensor {} has a value that is not finite", tensor);
   const bool heals = worker.options().not_finite == NotFinite::heal;
   fail(ErrorKind::numeric,

@@ -83,9 +83,9 @@ class PythonWorker {
         if (failure) std::rethrow_exception(failure);
       });
       observer_ = options.observer;
-      const algorithm::Declaration declared = options.algorithm.declaration();
+      const algorithm::RuleTraits& traits = options.algorithm.traits();
       needs_everybody_ =
-          declared.scope == algorithm::Scope::everybody || declared.average_every > 0;
+          traits.topology.scope == algorithm::Scope::everybody || traits.timing.average_every > 0;
       if (some_stop(group)) stops_.emplace(group, options);
       worker_.emplace(group, *topology, own_.views, std::move(options));
       if (stops_) stops_->join(get().stats().joined_at);
