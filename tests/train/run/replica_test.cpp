@@ -32,7 +32,7 @@ TEST_CASE("closing rounds bring replicas to the mean model, which stays as it wa
     parts.replica.adopt(model_of(size_bytes, group.rank()));
     parts.replica.finish();
     const double before = parts.replica.worker().consensus_distance();
-    parts.replica.close(4);  // a ring of three averages all in one round
+    parts.replica.close(4, [] { return false; });  // a ring of three averages all in one round
     const double after = parts.replica.worker().consensus_distance();
     const double mean = parts.replica.mean_model().as<double>()[0];
     const std::lock_guard lock(mutex);
