@@ -1,12 +1,16 @@
 #include <fast/core/wait_check.hpp>
 
+#include <exception>
 #include <utility>
+
+#include "core/ended_by_check.hpp"
 
 namespace fast {
 namespace {
 
 constexpr auto period = std::chrono::milliseconds(100);
 thread_local WaitCheck* innermost = nullptr;
+thread_local std::exception_ptr thrown;  ///< the latest exception of a check
 
 }  // namespace
 
@@ -25,6 +29,7 @@ void WaitCheck::look() {
     try {
       check_();
     } catch (...) {
+      thrown = std::current_exception();
       due_ = now;
       throw;
     }
@@ -35,5 +40,7 @@ void WaitCheck::look() {
 void check_wait() {
   if (innermost != nullptr) innermost->look();
 }
+
+bool ended_by_check() noexcept { return thrown && std::current_exception() == thrown; }
 
 }  // namespace fast

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "combine/accelerator.hpp"
+#include "core/ended_by_check.hpp"
 #include "exchange/group_impl.hpp"
 #include "worker/impl.hpp"
 #include "worker/start/startup.hpp"
@@ -75,10 +76,12 @@ void leave_empty(const Group& group, const WorkerOptions& options) {
   };
   try {
     throw;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::peer_failed) throw;
-    if (options.log) options.log(LogLevel::warning, error.what());
+  } catch (const std::exception& error) {
+    const auto* known = dynamic_cast<const Error*>(&error);
+    if (known != nullptr && known->kind() == ErrorKind::peer_failed) throw;
     leave();
+    if (ended_by_check()) throw;
+    if (options.log) options.log(LogLevel::warning, message_of(error));
   } catch (...) {
     leave();
     throw;
@@ -91,7 +94,7 @@ void rethrow_as_failed(bool first) {
   try {
     throw;
   } catch (const Error& error) {
-    if (first || error.kind() == ErrorKind::peer_failed) throw;
+    if (first || error.everywhere() || error.kind() == ErrorKind::peer_failed) throw;
     throw Error(ErrorKind::peer_failed, error.what());
   }
 }

@@ -109,7 +109,8 @@ TEST_CASE("initial weights that are not finite are refused on all workers") {
           const Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
         } catch (const Error& error) {
           kind = error.kind();
-          expect(error.everywhere(), "more than one worker reports it");
+          expect(error.everywhere(), fmt::format("{} {} {}: {}", rule, static_cast<int>(initial),
+                                                 group.rank(), error.what()));
         }
         expect(kind == ErrorKind::numeric, std::string(rule) + ": not refused");
       });

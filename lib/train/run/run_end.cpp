@@ -101,7 +101,7 @@ void RunEnd::close() {
   mean_ = AlignedBuffer();  // of before, if at all
   if (closing_rounds_ == wanted || plan_.group.rank() != 0) return;
   plan_.log(LogLevel::info,
-            fmt::format("stopped after {} of {} closing rounds", closing_rounds_, wanted));
+            fmt::format("a stop was asked for: {} of {} closing rounds", closing_rounds_, wanted));
 }
 
 /// At the weights as they are now. Every replica is read once, and so is the mean.

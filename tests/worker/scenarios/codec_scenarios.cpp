@@ -214,19 +214,6 @@ void memory_may_lie_differently_on_each_worker_under_any_codec(const Group& grou
   }
 }
 
-void not_a_number_is_passed_on_by_every_codec(const Group& group) {
-  if (group.size() == 1) return;
-  for (const auto codec : codecs_of_weights()) {
-    for (const float bad : {NAN, HUGE_VALF}) {
-      std::vector<float> x(20, 1.0F);
-      if (group.rank() == 0) x[7] = bad;
-      Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, with(codec));
-      worker.step([] {});
-      expect(!std::isfinite(x[7]), fmt::format("{}: {} became {}", codec, bad, x[7]));
-    }
-  }
-}
-
 void codecs_that_do_not_fit_are_refused_everywhere(const Group& group) {
   for (const char* rule : {"none", "choco", "push_sum", "allreduce"}) {
     std::vector<float> x(5);

@@ -12,7 +12,6 @@ void coded_messages_are_as_short_as_they_are_said_to_be(const Group& group);
 void coded_messages_do_not_tear(const Group& group);
 void buffers_stay_exact_under_any_codec(const Group& group);
 void memory_may_lie_differently_on_each_worker_under_any_codec(const Group& group);
-void not_a_number_is_passed_on_by_every_codec(const Group& group);
 void codecs_that_do_not_fit_are_refused_everywhere(const Group& group);
 
 }  // namespace fast::testing

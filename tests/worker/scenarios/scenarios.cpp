@@ -76,7 +76,6 @@ const std::vector<NamedScenario>& scenarios_of_codecs() {
       FAST_SCENARIO(coded_messages_do_not_tear),
       FAST_SCENARIO(buffers_stay_exact_under_any_codec),
       FAST_SCENARIO(memory_may_lie_differently_on_each_worker_under_any_codec),
-      FAST_SCENARIO(not_a_number_is_passed_on_by_every_codec),
       FAST_SCENARIO(codecs_that_do_not_fit_are_refused_everywhere),
   };
   return all;
