@@ -199,12 +199,13 @@ def test_complex_arrays_are_averaged_and_others_stay_with_their_worker():
     assert fast.local.run(2, work) == [(expected, expected, [1.0 + rank] * 2) for rank in range(2)]
 
 
-def test_weights_that_are_no_numbers_are_those_of_the_start():
+def test_initial_weights_that_are_no_numbers_are_refused():
     def work():
         mine = {"x": jnp.full(3, jnp.nan), "y": jnp.full(2, jnp.nan, jnp.bfloat16), "z": jnp.ones(1)}
-        return fast.Worker(mine, "complete", initial="as_is", deadline=20).combine(mine)["z"].tolist()
+        with pytest.raises(fast.NumericError, match="not finite"):
+            fast.Worker(mine, "complete", initial="as_is", deadline=20)
 
-    assert fast.local.run(2, work) == [[1.0]] * 2
+    fast.local.run(2, work)
 
 
 def places(params):

@@ -32,6 +32,9 @@ class TwoHosts : public GroupImpl {
   Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) override {
     return inner_.allocate(bytes_per_worker, deadline);
   }
+  std::shared_ptr<GroupImpl> subgroup(int color, const Deadline& deadline) override {
+    return GroupImpl::of(inner_).subgroup(color, deadline);
+  }
 
  private:
   Group inner_;
