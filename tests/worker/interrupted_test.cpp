@@ -65,7 +65,8 @@ void several_rounds(Worker& worker) {
 }  // namespace
 
 TEST_CASE("the wait of a round ends, and the others go on without the worker that finishes") {
-  for (const char* rule : {"awc", "atc", "d2", "push_sum", "pairwise"}) interrupt(rule, several_rounds);
+  for (const char* rule : {"awc", "atc", "d2", "push_sum", "pairwise"})
+    interrupt(rule, several_rounds);
 }
 
 TEST_CASE("the wait in an all-reduce ends") { interrupt("allreduce", several_rounds, false); }
