@@ -125,7 +125,7 @@ def test_only_tensors_without_an_address_are_elsewhere(raised, found):
             raise raised("no address")
 
     def look():
-        return fast._core.are_the_same([], [], [], [Sparse()], [(0, 0)])
+        return fast._core.are_the_same([], [], [], [Sparse()], [(0, 0)], 0, 1)
 
     if found is None:
         with pytest.raises(raised):
