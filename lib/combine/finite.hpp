@@ -8,9 +8,9 @@
 
 namespace fast::combine {
 
-/// Of a packed vector of that layout.
+/// Returns whether a packed vector of that layout is finite.
 bool is_finite(const ParameterLayout& layout, const std::byte* packed);
-/// Of the model's memory, which is the host's.
+/// Returns whether the model's memory, which is the host's, is finite.
 bool is_finite(const ParameterLayout& layout);
 /// The first tensor in that memory with a value that is not finite, as describe(TensorView); empty:
 /// there is none.

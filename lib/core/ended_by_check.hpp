@@ -3,7 +3,7 @@
 
 namespace fast {
 
-/// In a catch block: true if the exception is one that a WaitCheck of this thread has thrown.
+/// Call it in a catch block. Returns true if a WaitCheck of this thread has thrown the exception.
 bool ended_by_check() noexcept;
 
 }  // namespace fast

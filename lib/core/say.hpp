@@ -18,7 +18,7 @@ inline constexpr Seconds longest_say{1};
 /// written (full disk, closed terminal, no reader) is lost.
 void write_or_drop(std::FILE* to, std::string_view text, Seconds patience = longest_say) noexcept;
 
-/// The same to standard error.
+/// Writes it to standard error.
 template <class... Values>
 void say(fmt::format_string<Values...> format, Values&&... values) noexcept {
   try {

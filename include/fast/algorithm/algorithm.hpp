@@ -85,7 +85,7 @@ struct Selection {
   bool selects() const { return kind != Kind::all; }
 };
 
-/// What a rule sends, and what it reads of that.
+/// These traits say what a rule sends, and what it reads of that.
 struct Messages {
   int vectors = 1;  ///< vectors of the model's size sent to each neighbor
   int scalars = 0;  ///< doubles sent with them
@@ -117,7 +117,7 @@ struct Timing {
   std::string_view why_bounded{};      ///< why unbounded staleness is warned about; empty: it fits
 };
 
-/// With whom a rule combines, and with which weights.
+/// These traits say with whom a rule combines, and with which weights.
 struct TopologyNeeds {
   Scope scope = Scope::neighbors;
   Mixing mixing = Mixing::doubly_stochastic;
@@ -145,7 +145,7 @@ struct Precision {
   bool corrects_coding = false;
 };
 
-/// What a rule keeps between rounds.
+/// These traits say what a rule keeps between rounds.
 struct Memory {
   int vectors = 0;  ///< vectors of the model's size, Block::state
   /// Rules that publish after the step only: the state refers to what neighbors have sent (a
@@ -157,7 +157,7 @@ struct Memory {
   bool needs_equal_start = false;
 };
 
-/// What a rule asks of the optimizer's step.
+/// These traits say what a rule asks of the optimizer's step.
 struct Step {
   bool needs_learning_rate = false;  ///< refuses a step without StepOptions::learning_rate
   bool own_momentum = false;         ///< made of one step of plain SGD in a round
@@ -165,7 +165,7 @@ struct Step {
   std::string_view stable_rates{};
 };
 
-/// What a rule needs and sends.
+/// The properties of a rule: what it needs and sends.
 struct RuleTraits {
   std::string_view name;
   std::string_view summary;  ///< the rule in one line

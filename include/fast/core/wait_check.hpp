@@ -35,10 +35,10 @@ class WaitCheck {
   Clock::time_point due_;
 };
 
-/// For loops that wait: calls the checks of this thread that are due.
+/// Calls the checks of this thread that are due. Loops that wait call it.
 void check_wait();
 
-/// The same while `lock` is open. If a check throws, it stays open.
+/// Calls them while `lock` is open. If a check throws, the lock stays open.
 inline void check_wait(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   check_wait();

@@ -36,14 +36,14 @@ struct Overview {
   std::string codec;
   std::string staleness;  ///< a number or "inf"
   Spectrum spectrum;      ///< of the weights that the options ask for, which closing rounds use
-  /// Of (I+W)/2, if the algorithm runs with these weights in place of the ones asked for.
+  /// The spectrum of (I+W)/2, if the algorithm runs with these weights in place of the given ones.
   std::optional<Spectrum> lazy_spectrum{};
   std::string unconnected;              ///< whose values never reach whom; empty: connected
   std::optional<Placement> placement;   ///< set by lay_out()
   std::optional<double> awc_stability;  ///< awc_stability_factor(), when it is known
   double momentum = 0;                  ///< of the optimizer, for awc_stability
 
-  /// Of the weights that training uses.
+  /// Returns the spectrum of the weights that training uses.
   const Spectrum& in_use() const { return lazy_spectrum ? *lazy_spectrum : spectrum; }
 
   /// Two columns, one row for each field. An all-reduce has no rows about neighbors.
