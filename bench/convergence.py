@@ -64,9 +64,6 @@ class Row:
         """By how many points a worst worker trails its mean model, at most."""
         return max(100 * (s["test_accuracy_mean_model"] - s["test_accuracy_worst_worker"]) for s in self.summaries)
 
-    def options(self):
-        return (self.directories[0] / "options").read_text().strip()
-
 
 def spread(values, scale=100):
     low, high, mean = min(values) * scale, max(values) * scale, statistics.mean(values) * scale
@@ -172,12 +169,11 @@ def report(rows):
     group = lambda prefix: [row for row in rows.values() if row.name.startswith(prefix)]
     any_row = rows["even-allreduce"]
     seeds = len(any_row.summaries)
-    options = "\n".join(f"| {row.name} | `{row.options()}` |" for row in rows.values())
     slow = table(group("slow"))
     return f"""# Convergence
 
-Does training without all-reduce reach the accuracy of all-reduce? `bench/convergence.sh` runs this
-comparison and writes this page.
+Does training without all-reduce reach the accuracy of all-reduce? `bench/convergence.sh` has the
+options of all runs, runs this comparison and writes this page.
 
 - Model and data: LeNet-5 on Fashion-MNIST.
 - Workers: {any_row.summaries[0]["workers"]}, as threads (`--exchange local`), batch 64 per worker.
@@ -222,13 +218,6 @@ worker 3 takes 80 ms. The time includes an evaluation every 13 rounds.
 {slow}
 
 ![accuracy over time](../pictures/convergence-slow.svg)
-
-## The runs
-Each run is `fast-train --exchange local --workers 8 --epochs {any_row.summaries[0]["epochs"]} --seed SEED` with these options:
-
-| run | options |
-|---|---|
-{options}
 """
 
 
