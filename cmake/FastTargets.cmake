@@ -57,7 +57,7 @@ function(fast_library name)
     target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include)
     target_compile_features(${target} PUBLIC cxx_std_20)
     target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:fast_house>)
-    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib ${PROJECT_BINARY_DIR}/rows)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib)
   endif()
   add_library(fast::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ${FAST_BUILD_TESTS})
@@ -113,26 +113,6 @@ function(fast_module name)
   endif()
   target_sources(fast_${name} PRIVATE ${arg_SOURCES} ${scope} FILE_SET HEADERS FILES ${arg_HEADERS})
 endfunction()
-
-# fast_rows(SOURCES MODULE name...): a registry whose rows are sources of the module. Sets SOURCES to name.cpp... and writes
-# MODULE/rows.inc, which has FAST_ROW(name) for each.
-function(fast_rows sources module)
-  list(TRANSFORM ARGN REPLACE "(.+)" "FAST_ROW(\\1)" OUTPUT_VARIABLE rows)
-  list(JOIN rows "\n" rows)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rows/${module}/rows.inc CONTENT "${rows}\n" @ONLY)
-  list(TRANSFORM ARGN APPEND .cpp)
-  set(${sources} ${ARGN} PARENT_SCOPE)
-endfunction()
-
-# fast_row_files(SOURCES MODULE FOLDER): the same where each source of a folder is a row, so that a new row needs no line here.
-# SOURCES are relative to the module; the global property FAST_ROWS_module has the names.
-macro(fast_row_files sources module folder)
-  file(GLOB row_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${folder}/*.cpp)
-  list(TRANSFORM row_files REPLACE "[.]cpp$" "")
-  set_property(GLOBAL PROPERTY FAST_ROWS_${module} ${row_files})
-  fast_rows(${sources} ${module} ${row_files})
-  list(TRANSFORM ${sources} PREPEND ${folder}/)
-endmacro()
 
 # fast_program(NAME SOURCES ... LINK ...): a program in bin/.
 function(fast_program name)

@@ -1,26 +1,37 @@
 #include "algorithm/row.hpp"
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 
 namespace fast::algorithm {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  const Row* row;
+/// In the order of the documentation.
+constexpr Named<const Row*> entries[] = {
+    {"none", &rows::none},
+    {"awc", &rows::awc},
+    {"atc", &rows::atc},
+    {"local", &rows::local},
+    {"gossip_pga", &rows::gossip_pga},
+    {"gradient_tracking", &rows::gradient_tracking},
+    {"d2", &rows::d2},
+    {"quasi_global_momentum", &rows::quasi_global_momentum},
+    {"decentlam", &rows::decentlam},
+    {"choco", &rows::choco},
+    {"push_sum", &rows::push_sum},
+    {"event_triggered", &rows::event_triggered},
+    {"pairwise", &rows::pairwise},
+    {"diloco", &rows::diloco},
+    {"noloco", &rows::noloco},
+    {"gasloc", &rows::gasloc},
+    {"awc_gasloc", &rows::awc_gasloc},
+    {"sparta", &rows::sparta},
+    {"allreduce", &rows::allreduce},
+    {"gradient_exchange", &rows::gradient_exchange},
 };
-constexpr Entry entries[] = {
-#define FAST_ROW(name) {#name, &rows::name},
-#include "algorithm/rows.inc"
-#undef FAST_ROW
-};
+constexpr Registry registry{entries, "algorithm: \"{}\" is unknown; choose one of {}"};
 
 }  // namespace
 
-std::vector<std::string_view> names() {
-  std::vector<std::string_view> all;
-  for (const Entry& entry : entries) all.push_back(entry.name);
-  return all;
-}
+std::vector<std::string_view> names() { return registry.names(); }
 
 Parameters parameters_from(const std::vector<std::string>& assignments) {
   Parameters parameters;
@@ -36,15 +47,11 @@ Parameters parameters_from(const std::vector<std::string>& assignments) {
 }
 
 Rule by_name(std::string_view name, const Parameters& parameters) {
-  for (const Entry& entry : entries) {
-    if (entry.name != name) continue;
-    ParameterReader reader(name, parameters);
-    auto algorithm = entry.row->make(reader);
-    reader.require_all_known();
-    return algorithm;
-  }
-  fail(ErrorKind::argument, "algorithm: \"{}\" is unknown; choose one of {}{}", name,
-       fmt::join(names(), ", "), did_you_mean(name, names()));
+  const Row& row = *registry.at(name).value;
+  ParameterReader reader(name, parameters);
+  auto algorithm = row.make(reader);
+  reader.require_all_known();
+  return algorithm;
 }
 
 }  // namespace fast::algorithm

@@ -1,4 +1,4 @@
-// The registry of rules: each has a row at the end of its file, whose name CMakeLists.txt lists.
+// The registry of rules: each has a row at the end of its file, and its name here and in names.cpp.
 #pragma once
 
 #include "algorithm/parameters.hpp"
@@ -11,9 +11,9 @@ struct Row {
 };
 
 namespace rows {
-#define FAST_ROW(name) extern const Row name;
-#include "algorithm/rows.inc"
-#undef FAST_ROW
+extern const Row none, awc, atc, local, gossip_pga, gradient_tracking, d2, quasi_global_momentum,
+    decentlam, choco, push_sum, event_triggered, pairwise, diloco, noloco, gasloc, awc_gasloc,
+    sparta, allreduce, gradient_exchange;
 }  // namespace rows
 
 }  // namespace fast::algorithm

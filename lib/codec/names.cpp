@@ -3,20 +3,16 @@
 #include <fast/core/error.hpp>
 
 #include "codec/record.hpp"
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 
 namespace fast::codec {
 namespace {
 
-struct Entry {
-  std::string_view name, stochastic_name;
-  const Record* record;
-};
 /// By Kind.
-constexpr Entry entries[] = {
-#define FAST_ROW(name) {#name, #name "_stochastic", &records::name},
-#include "codec/rows.inc"
-#undef FAST_ROW
+constexpr Named<const Record*> entries[] = {
+    {"identity", &records::identity}, {"bf16", &records::bf16}, {"fp16", &records::fp16},
+    {"int8", &records::int8},         {"f64", &records::f64},   {"sparse", &records::sparse},
+    {"selected", &records::selected}, {"int4", &records::int4}, {"int2", &records::int2},
 };
 
 constexpr bool is_row(Kind kind, std::string_view name) {
@@ -27,17 +23,28 @@ static_assert(is_row(Kind::identity, "identity") && is_row(Kind::bf16, "bf16") &
               is_row(Kind::f64, "f64") && is_row(Kind::sparse, "sparse") &&
               is_row(Kind::selected, "selected"));
 
-/// visit(name, options) of all that a user may choose.
-template <class Visit>
-void for_each(const Visit& visit) {
+struct Choice {
+  std::string name;
+  Options options;
+};
+
+/// All that a user may choose.
+std::vector<Choice> make_choices() {
+  std::vector<Choice> all;
   for (std::size_t row = 0; row < std::size(entries); ++row) {
-    const Entry& entry = entries[row];
-    if (!entry.record->for_users) continue;
-    visit(entry.name, Options{.kind = static_cast<Kind>(row)});
-    if (entry.record->stochastic) {
-      visit(entry.stochastic_name, Options{.kind = static_cast<Kind>(row), .stochastic = true});
-    }
+    const auto& [name, record] = entries[row];
+    const auto kind = static_cast<Kind>(row);
+    if (!record->for_users) continue;
+    all.push_back({std::string(name), {.kind = kind}});
+    if (record->stochastic)
+      all.push_back({fmt::format("{}_stochastic", name), {.kind = kind, .stochastic = true}});
   }
+  return all;
+}
+
+Registry<Choice> registry() {
+  static const std::vector<Choice> choices = make_choices();
+  return {choices, "codec: \"{}\" is unknown; choose one of {}"};
 }
 
 }  // namespace
@@ -45,34 +52,19 @@ void for_each(const Visit& visit) {
 const Record& record_of(Kind kind) {
   const auto row = static_cast<std::size_t>(kind);
   require(row < std::size(entries), ErrorKind::internal, "codec: there is no kind {}", row);
-  return *entries[row].record;
+  return *entries[row].value;
 }
 
-std::vector<std::string_view> names() {
-  std::vector<std::string_view> all;
-  for_each([&](std::string_view name, const Options&) { all.push_back(name); });
-  return all;
-}
+std::vector<std::string_view> names() { return registry().names(); }
 
-Options by_name(std::string_view name) {
-  std::optional<Options> found;
-  for_each([&](std::string_view known, const Options& options) {
-    if (known == name) found = options;
-  });
-  require(found.has_value(), ErrorKind::argument, "codec: \"{}\" is unknown; choose one of {}{}",
-          name, fmt::join(names(), ", "), did_you_mean(name, names()));
-  return *found;
-}
+Options by_name(std::string_view name) { return registry().at(name).options; }
 
 std::string name(const Options& options) {
-  std::string found;
-  for_each([&](std::string_view name, const Options& known) {
-    if (known.kind == options.kind && known.stochastic == options.stochastic) found = name;
-  });
-  require(!found.empty(), ErrorKind::argument,
-          "codec: no {} rounding of this kind; choose one of {}",
-          options.stochastic ? "stochastic" : "nearest", fmt::join(names(), ", "));
-  return found;
+  for (const auto& [name, known] : registry().entries) {
+    if (known.kind == options.kind && known.stochastic == options.stochastic) return name;
+  }
+  fail(ErrorKind::argument, "codec: no {} rounding of this kind; choose one of {}",
+       options.stochastic ? "stochastic" : "nearest", fmt::join(names(), ", "));
 }
 
 int bits(Kind kind) {

@@ -160,14 +160,14 @@ LayerSpec LayerReader::layer(const toml::table& table, const SourceLocation& loc
   need(type != nullptr && type->is_string(), location,
        "\"type\" is missing; the name of a layer is required (type = \"dense\")");
   const std::string& name = type->as_string()->get();
-  const NamedRow* row = row_named(name);
+  const Row* row = row_named(name);
   need(row != nullptr, location.at(*type),
        "there is no layer \"{}\"{}; docs/reference/layers.md has all", printable(name),
        did_you_mean(name, layer_names()));
   SourceLocation named = location;
   named.layer += fmt::format(" ({})", name);
   TableKeys keys(table, named, shape, ends_, *this);
-  LayerSpec spec = row->row->read(keys);
+  LayerSpec spec = row->read(keys);
   keys.finish();
   return spec;
 }

@@ -1,23 +1,39 @@
-#include <algorithm>
 #include <array>
 #include <fast/nn/model_file.hpp>
 
+#include "core/registry.hpp"
 #include "nn/layers/row.hpp"
 
 namespace fast::nn {
 namespace {
 
-constexpr std::array all_rows{
-#define FAST_ROW(name) NamedRow{#name, &rows::name},
-#include "nn/rows.inc"
-#undef FAST_ROW
+constexpr Named<const Row*> entries[] = {
+    {"average_pool", &rows::average_pool},
+    {"batch_norm", &rows::batch_norm},
+    {"conv1d", &rows::conv1d},
+    {"conv2d", &rows::conv2d},
+    {"dense", &rows::dense},
+    {"dropout", &rows::dropout},
+    {"embedding", &rows::embedding},
+    {"flatten", &rows::flatten},
+    {"gelu", &rows::gelu},
+    {"global_average_pool", &rows::global_average_pool},
+    {"group_norm", &rows::group_norm},
+    {"gru", &rows::gru},
+    {"layer_norm", &rows::layer_norm},
+    {"lstm", &rows::lstm},
+    {"max_pool", &rows::max_pool},
+    {"relu", &rows::relu},
+    {"residual", &rows::residual},
+    {"silu", &rows::silu},
 };
+constexpr Registry registry{entries};
 constexpr std::size_t kinds = std::variant_size_v<LayerSpec::variant>;
-static_assert(all_rows.size() == kinds, "each layer of LayerSpec has one file in lib/nn/layers");
+static_assert(std::size(entries) == kinds, "each layer of LayerSpec has one entry");
 
 std::array<const Row*, kinds> by_kind() {
   std::array<const Row*, kinds> sorted{};
-  for (const NamedRow& named : all_rows) sorted.at(named.row->kind) = named.row;
+  for (const auto& [name, row] : entries) sorted.at(row->kind) = row;
   return sorted;
 }
 
@@ -28,17 +44,12 @@ const Row& row_of(const LayerSpec& spec) {
   return *sorted.at(spec.index());
 }
 
-const NamedRow* row_named(std::string_view name) {
-  const auto* found = std::find_if(all_rows.begin(), all_rows.end(),
-                                   [&](const NamedRow& named) { return named.name == name; });
-  return found == all_rows.end() ? nullptr : found;
+const Row* row_named(std::string_view name) {
+  const Named<const Row*>* found = registry.find(name);
+  return found == nullptr ? nullptr : found->value;
 }
 
-std::vector<std::string_view> layer_names() {
-  std::vector<std::string_view> names;
-  for (const NamedRow& named : all_rows) names.push_back(named.name);
-  return names;
-}
+std::vector<std::string_view> layer_names() { return registry.names(); }
 
 template <>
 std::unique_ptr<Layer<float>> make_layer(const LayerSpec& spec, const Shape& input, bool relu) {

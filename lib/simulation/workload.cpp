@@ -1,22 +1,18 @@
-#include <fmt/ranges.h>
-
-#include <array>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/simulation/workload.hpp>
-#include <utility>
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 
 namespace fast::simulation {
 namespace {
 
-constexpr std::array<std::pair<Pattern, std::string_view>, 5> patterns = {
-    {{Pattern::neighbors, "neighbors"},
-     {Pattern::ring_allreduce, "ring"},
-     {Pattern::doubling_allreduce, "doubling"},
-     {Pattern::halving_allreduce, "halving"},
-     {Pattern::nobody, "none"}}};
+constexpr Named<Pattern> patterns[] = {{"neighbors", Pattern::neighbors},
+                                       {"ring", Pattern::ring_allreduce},
+                                       {"doubling", Pattern::doubling_allreduce},
+                                       {"halving", Pattern::halving_allreduce},
+                                       {"none", Pattern::nobody}};
+constexpr Registry registry{patterns, "exchange: there is no \"{}\"; choose from {}"};
 
 void check_steps(const WorkTimes& work, int workers) {
   require(work.seconds > 0 && std::isfinite(work.seconds), ErrorKind::argument,
@@ -34,21 +30,13 @@ void check_steps(const WorkTimes& work, int workers) {
 }  // namespace
 
 std::string_view name(Pattern pattern) noexcept {
-  for (const auto& [known, text] : patterns) {
+  for (const auto& [text, known] : patterns) {
     if (known == pattern) return text;
   }
   return "?";
 }
 
-Pattern pattern_by_name(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const auto& [known, text] : patterns) {
-    if (text == name) return known;
-    names.push_back(text);
-  }
-  fail(ErrorKind::argument, "exchange: there is no \"{}\"; choose from {}{}", name,
-       fmt::join(names, ", "), did_you_mean(name, names));
-}
+Pattern pattern_by_name(std::string_view name) { return registry.at(name).value; }
 
 void check(const Workload& workload) {
   require(workload.staleness >= 0, ErrorKind::argument,

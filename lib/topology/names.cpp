@@ -1,5 +1,3 @@
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <charconv>
 #include <fast/core/error.hpp>
@@ -10,111 +8,91 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <utility>
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 
 namespace fast {
 namespace {
 
-struct Entry {
-  TopologyName shown;
+struct Entry : TopologyName {
   TopologyRule (*make)();
 };
 
-const std::vector<Entry>& entries() {
-  static const std::vector<Entry> all = {
-      {{"ring", "two neighbors, left and right"}, [] { return stencil::ring(); }},
-      {{"directed_ring", "reads its left neighbor only"}, [] { return stencil::ring(true); }},
-      {{"torus2d", "periodic grid, as square as N allows: 4 neighbors"},
-       [] { return stencil::torus2d(); }},
-      {{"torus3d", "periodic grid in three dimensions: 6 neighbors"},
-       [] { return stencil::torus3d(); }},
-      {{"grid1d", "open line: 2 neighbors, 1 at the ends"}, [] { return stencil::grid1d(); }},
-      {{"grid2d", "open grid, as square as N allows: up to 4 neighbors"},
-       [] { return stencil::grid2d(); }},
-      {{"grid3d", "open grid in three dimensions: up to 6 neighbors"},
-       [] { return stencil::grid3d(); }},
-      {{"moore2d", "torus with its diagonals: 8 neighbors"}, [] { return stencil::moore2d(); }},
-      {{"moore3d", "the same in three dimensions: 26 neighbors"},
-       [] { return stencil::moore3d(); }},
-      {{"hypercube", "log2 N neighbors; N a power of two"}, stencil::hypercube},
-      {{"complete", "everybody reads everybody"}, stencil::complete},
-      {{"exponential", "reads those 1, 2, 4, ... places before it"}, stencil::exponential},
-      {{"star", "all read worker 0 and it reads all"}, [] { return graph::star(); }},
-      {{"tree", "balanced binary tree"}, [] { return graph::tree(); }},
-      {{"random_regular", "4 neighbors each, drawn at random"},
-       [] { return graph::random_regular(); }},
-      {{"erdos_renyi", "each pair with probability 2 ln N / N"},
-       [] { return graph::erdos_renyi(); }},
-      {{"small_world", "ring of 4 neighbors, a tenth of the edges rewired at random"},
-       [] { return graph::small_world(); }},
-      {{"hierarchical", "complete within hosts of 4, a ring among their first workers"},
-       [] { return graph::hierarchical(stencil::ring(), 4); }},
-      {{"one_peer_exponential",
-        "reads the one 1, 2, 4, ... before it, in turn: exact after log2 N "
-        "rounds for N a power of two",
-        true},
-       schedule::one_peer_exponential},
-      {{"base2", "1 neighbor a round, exact after a few rounds for any N", true},
-       [] { return schedule::base(1); }},
-      {{"base3", "the same with up to 2 neighbors", true}, [] { return schedule::base(2); }},
-      {{"base4", "the same with up to 3 neighbors", true}, [] { return schedule::base(3); }},
-      {{"hierarchical_one_peer",
-        "within hosts, and one payload in and out of each host in turn: exact after "
-        "1 + 2 log2 HOSTS rounds for a power of two",
-        true},
-       [] { return schedule::hierarchical_one_peer(); }},
-      {{"sites",
-        "within hosts, and one payload in and out of each host in every 50th round; sites:H: in "
-        "every H-th round",
-        true},
-       [] { return schedule::sites(); }},
-      {{"alternating_pairs", "pairs on a ring, left and right in turn", true},
-       schedule::alternating_pairs},
-      {{"alternating_pairs_torus", "pairs on a torus, along each axis in turn", true},
-       [] { return schedule::alternating_pairs_torus(); }},
-      {{"exponential_ring", "one_peer_exponential and the ring in turn", true},
-       schedule::exponential_ring},
-      {{"random_matchings", "pairs drawn again every round", true},
-       [] { return schedule::random_matchings(); }},
-      {{"equidyn", "reads the one u before it, u drawn again every round", true},
-       [] { return schedule::equidyn(); }},
-  };
-  return all;
-}
+constexpr Entry entries[] = {
+    {{"ring", "two neighbors, left and right"}, [] { return stencil::ring(); }},
+    {{"directed_ring", "reads its left neighbor only"}, [] { return stencil::ring(true); }},
+    {{"torus2d", "periodic grid, as square as N allows: 4 neighbors"},
+     [] { return stencil::torus2d(); }},
+    {{"torus3d", "periodic grid in three dimensions: 6 neighbors"},
+     [] { return stencil::torus3d(); }},
+    {{"grid1d", "open line: 2 neighbors, 1 at the ends"}, [] { return stencil::grid1d(); }},
+    {{"grid2d", "open grid, as square as N allows: up to 4 neighbors"},
+     [] { return stencil::grid2d(); }},
+    {{"grid3d", "open grid in three dimensions: up to 6 neighbors"},
+     [] { return stencil::grid3d(); }},
+    {{"moore2d", "torus with its diagonals: 8 neighbors"}, [] { return stencil::moore2d(); }},
+    {{"moore3d", "the same in three dimensions: 26 neighbors"}, [] { return stencil::moore3d(); }},
+    {{"hypercube", "log2 N neighbors; N a power of two"}, stencil::hypercube},
+    {{"complete", "everybody reads everybody"}, stencil::complete},
+    {{"exponential", "reads those 1, 2, 4, ... places before it"}, stencil::exponential},
+    {{"star", "all read worker 0 and it reads all"}, [] { return graph::star(); }},
+    {{"tree", "balanced binary tree"}, [] { return graph::tree(); }},
+    {{"random_regular", "4 neighbors each, drawn at random"},
+     [] { return graph::random_regular(); }},
+    {{"erdos_renyi", "each pair with probability 2 ln N / N"}, [] { return graph::erdos_renyi(); }},
+    {{"small_world", "ring of 4 neighbors, a tenth of the edges rewired at random"},
+     [] { return graph::small_world(); }},
+    {{"hierarchical", "complete within hosts of 4, a ring among their first workers"},
+     [] { return graph::hierarchical(stencil::ring(), 4); }},
+    {{"one_peer_exponential",
+      "reads the one 1, 2, 4, ... before it, in turn: exact after log2 N "
+      "rounds for N a power of two",
+      true},
+     schedule::one_peer_exponential},
+    {{"base2", "1 neighbor a round, exact after a few rounds for any N", true},
+     [] { return schedule::base(1); }},
+    {{"base3", "the same with up to 2 neighbors", true}, [] { return schedule::base(2); }},
+    {{"base4", "the same with up to 3 neighbors", true}, [] { return schedule::base(3); }},
+    {{"hierarchical_one_peer",
+      "within hosts, and one payload in and out of each host in turn: exact after "
+      "1 + 2 log2 HOSTS rounds for a power of two",
+      true},
+     [] { return schedule::hierarchical_one_peer(); }},
+    {{"sites",
+      "within hosts, and one payload in and out of each host in every 50th round; sites:H: in "
+      "every H-th round",
+      true},
+     [] { return schedule::sites(); }},
+    {{"alternating_pairs", "pairs on a ring, left and right in turn", true},
+     schedule::alternating_pairs},
+    {{"alternating_pairs_torus", "pairs on a torus, along each axis in turn", true},
+     [] { return schedule::alternating_pairs_torus(); }},
+    {{"exponential_ring", "one_peer_exponential and the ring in turn", true},
+     schedule::exponential_ring},
+    {{"random_matchings", "pairs drawn again every round", true},
+     [] { return schedule::random_matchings(); }},
+    {{"equidyn", "reads the one u before it, u drawn again every round", true},
+     [] { return schedule::equidyn(); }},
+};
 
-constexpr std::pair<std::string_view, std::string_view> aliases[] = {
-    {"torus", "torus2d"},       {"grid", "grid2d"},
-    {"line", "grid1d"},         {"path", "grid1d"},
-    {"moore", "moore2d"},       {"base", "base2"},
-    {"all_to_all", "complete"}, {"static_exponential", "exponential"}};
+constexpr Alias aliases[] = {{"torus", "torus2d"},       {"grid", "grid2d"},
+                             {"line", "grid1d"},         {"path", "grid1d"},
+                             {"moore", "moore2d"},       {"base", "base2"},
+                             {"all_to_all", "complete"}, {"static_exponential", "exponential"}};
+constexpr Registry registry{
+    entries, "topology: there is no \"{}\"; choose from {}, or give a path to a .toml or .mtx file",
+    aliases, ErrorKind::topology};
 
-std::string canonical(std::string_view name) {
+std::string underscored(std::string_view name) {
   std::string result(name);
   std::replace(result.begin(), result.end(), '-', '_');
-  for (const auto& [alias, meant] : aliases) {
-    if (result == alias) return std::string(meant);
-  }
   return result;
 }
 
-/// Among aliases, too.
-std::string suggestion(std::string_view name, std::vector<std::string_view> known) {
-  for (const auto& [alias, meant] : aliases) known.push_back(alias);
-  return did_you_mean(name, known);
-}
-
 const Entry& entry_named(std::string_view name) {
-  const std::string wanted = canonical(name);
-  std::vector<std::string_view> known;
-  for (const Entry& entry : entries()) {
-    if (entry.shown.name == wanted) return entry;
-    known.push_back(entry.shown.name);
-  }
-  fail(ErrorKind::topology,
-       "topology: there is no \"{}\"; choose from {}, or give a path to a .toml or .mtx file{}",
-       name, fmt::join(known, ", "), suggestion(name, known));
+  const Entry* found = registry.find(underscored(name));
+  if (found == nullptr) registry.fail(name);
+  return *found;
 }
 
 /// H of "sites:H", and the default of "sites"; nothing: another name.
@@ -133,14 +111,10 @@ std::optional<std::int64_t> every_of_sites(std::string_view name) {
 
 }  // namespace
 
-std::vector<TopologyName> topology_names() {
-  std::vector<TopologyName> names;
-  for (const Entry& entry : entries()) names.push_back(entry.shown);
-  return names;
-}
+std::vector<TopologyName> topology_names() { return {std::begin(entries), std::end(entries)}; }
 
 bool is_schedule_name(std::string_view name) {
-  return every_of_sites(name) || entry_named(name).shown.is_schedule;
+  return every_of_sites(name) || entry_named(name).is_schedule;
 }
 
 TopologyRule topology_by_name(std::string_view name) {
@@ -160,7 +134,7 @@ TopologyRule topology_on_hosts(const std::string& name_or_path,
                                const std::vector<int>& host_of_rank) {
   const bool several = std::adjacent_find(host_of_rank.begin(), host_of_rank.end(),
                                           std::not_equal_to<>()) != host_of_rank.end();
-  const std::string name = canonical(name_or_path);
+  const std::string name = underscored(name_or_path);
   if (several && name == "hierarchical") return graph::hierarchical(stencil::ring(), host_of_rank);
   if (several && name == "hierarchical_one_peer") {
     return schedule::hierarchical_one_peer(host_of_rank);

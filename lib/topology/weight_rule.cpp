@@ -1,26 +1,24 @@
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <array>
-#include <fast/core/error.hpp>
 #include <fast/topology/weight_rule.hpp>
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 
 namespace fast {
 namespace {
-constexpr std::array<std::string_view, 5> names = {"metropolis", "uniform_rows", "uniform_columns",
-                                                   "given", "automatic"};
+
+/// By WeightRule.
+constexpr Named<WeightRule> entries[] = {{"metropolis", WeightRule::metropolis},
+                                         {"uniform_rows", WeightRule::uniform_rows},
+                                         {"uniform_columns", WeightRule::uniform_columns},
+                                         {"given", WeightRule::given},
+                                         {"automatic", WeightRule::automatic}};
+constexpr Registry registry{entries, "weights: there is no rule \"{}\"; choose from {}"};
+
+}  // namespace
+
+std::string_view name(WeightRule rule) noexcept {
+  return entries[static_cast<std::size_t>(rule)].name;
 }
 
-std::string_view name(WeightRule rule) noexcept { return names[static_cast<std::size_t>(rule)]; }
-
-WeightRule weight_rule_by_name(std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  require(found != names.end(), ErrorKind::argument,
-          "weights: there is no rule \"{}\"; choose from {}{}", name, fmt::join(names, ", "),
-          did_you_mean(name, {names.begin(), names.end()}));
-  return static_cast<WeightRule>(found - names.begin());
-}
+WeightRule weight_rule_by_name(std::string_view name) { return registry.at(name).value; }
 
 }  // namespace fast

@@ -8,18 +8,6 @@ namespace fast_train {
 using namespace fast;
 using namespace fast::options;
 
-namespace {
-
-std::vector<std::string> backend_names() {
-  return {
-#define FAST_ROW(name) #name,
-#include "backends/rows.inc"
-#undef FAST_ROW
-  };
-}
-
-}  // namespace
-
 void add_data_rows(OptionTable& table, Options& o) {
   table.group("data");
   table
@@ -64,7 +52,7 @@ void add_model_rows(OptionTable& table, Options& o) {
       .agreed()
       .only_if([&o] { return o.loss == nn::Loss::huber; },
                "it is an option of --loss huber; leave it out or take that loss");
-  table.add("backend", o.backend, choice(backend_names()),
+  table.add("backend", o.backend, choice({"nn", "torch", "dlib"}),
             "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
 }
 

@@ -7,8 +7,26 @@
 #include "cuda/layers/elementwise.hpp"
 #include "cuda/network/library_works.hpp"
 
-// The parts of all layers. CMake makes this list.
-#include "cuda/layers.inc"
+// The parts of all layers, and the functions of those that are elementwise.
+#include "cuda/layers/average_pool.hpp"
+#include "cuda/layers/batch_norm.hpp"
+#include "cuda/layers/conv1d.hpp"
+#include "cuda/layers/conv2d.hpp"
+#include "cuda/layers/dense.hpp"
+#include "cuda/layers/dropout.hpp"
+#include "cuda/layers/embedding.hpp"
+#include "cuda/layers/flatten.hpp"
+#include "cuda/layers/global_average_pool.hpp"
+#include "cuda/layers/group_norm.hpp"
+#include "cuda/layers/gru.hpp"
+#include "cuda/layers/layer_norm.hpp"
+#include "cuda/layers/lstm.hpp"
+#include "cuda/layers/max_pool.hpp"
+#include "cuda/layers/relu.hpp"
+#include "cuda/layers/residual.hpp"
+#include "nn/layers/dropout.hpp"
+#include "nn/layers/gelu.hpp"
+#include "nn/layers/silu.hpp"
 
 namespace fast::cuda {
 

@@ -1,4 +1,5 @@
 // The registry of layers. Each kind of layer has a source in this folder, which ends with its row.
+// The name of the row stands here and in registry.cpp.
 #pragma once
 
 #include <fast/nn/model_spec.hpp>
@@ -41,13 +42,8 @@ struct Row {
 
 const Row& row_of(const LayerSpec& spec);
 
-/// A row and its name, which is that of its source.
-struct NamedRow {
-  std::string_view name;
-  const Row* row;
-};
-/// Null: there is none.
-const NamedRow* row_named(std::string_view name);
+/// Null: no layer has this name.
+const Row* row_named(std::string_view name);
 
 template <class Spec, class... All>
 constexpr std::size_t kind_in(const std::variant<All...>*) {
@@ -102,9 +98,8 @@ constexpr Row row_from() {
 }
 
 namespace rows {
-#define FAST_ROW(name) extern const Row name;
-#include "nn/rows.inc"
-#undef FAST_ROW
+extern const Row average_pool, batch_norm, conv1d, conv2d, dense, dropout, embedding, flatten, gelu,
+    global_average_pool, group_norm, gru, layer_norm, lstm, max_pool, relu, residual, silu;
 }  // namespace rows
 
 }  // namespace fast::nn
