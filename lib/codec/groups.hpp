@@ -27,4 +27,23 @@ struct Groups {
   }
 };
 
+/// The record of a codec that codes each group on its own: encode_group(values, count, to) and
+/// decode_group(from, count, values).
+template <class Places, auto encode_group, auto decode_group>
+constexpr Record record_of_groups() {
+  Record record{.feeds_back = true, .by_tensor = true, .coded_bytes = Places::coded_bytes};
+  record.encode = [](const float* from, std::size_t count, std::byte* to, const Rounding&) {
+    Places::for_each(to, count, [&](std::size_t first, std::size_t length, std::byte* group) {
+      encode_group(from + first, length, group);
+    });
+  };
+  record.decode = [](const std::byte* from, std::size_t count, float* to) {
+    Places::for_each(from, count,
+                     [&](std::size_t first, std::size_t length, const std::byte* group) {
+                       decode_group(group, length, to + first);
+                     });
+  };
+  return record;
+}
+
 }  // namespace fast::codec

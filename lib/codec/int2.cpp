@@ -64,24 +64,6 @@ void decode_int2(const std::byte* from, std::size_t count, float* x) {
 
 }  // namespace
 
-const Record records::int2{
-    .feeds_back = true,
-    .by_tensor = true,
-    .coded_bytes = Int2Groups::coded_bytes,
-    .encode =
-        [](const float* from, std::size_t count, std::byte* to, const Rounding&) {
-          Int2Groups::for_each(to, count,
-                               [&](std::size_t first, std::size_t length, std::byte* at) {
-                                 encode_int2(from + first, length, at);
-                               });
-        },
-    .decode =
-        [](const std::byte* from, std::size_t count, float* to) {
-          Int2Groups::for_each(from, count,
-                               [&](std::size_t first, std::size_t length, const std::byte* at) {
-                                 decode_int2(at, length, to + first);
-                               });
-        },
-};
+const Record records::int2 = record_of_groups<Int2Groups, encode_int2, decode_int2>();
 
 }  // namespace fast::codec

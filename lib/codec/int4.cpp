@@ -52,24 +52,6 @@ void decode_int4(const std::byte* from, std::size_t count, float* x) {
 
 }  // namespace
 
-const Record records::int4{
-    .feeds_back = true,
-    .by_tensor = true,
-    .coded_bytes = Int4Groups::coded_bytes,
-    .encode =
-        [](const float* from, std::size_t count, std::byte* to, const Rounding&) {
-          Int4Groups::for_each(to, count,
-                               [&](std::size_t first, std::size_t length, std::byte* group) {
-                                 encode_int4(from + first, length, group);
-                               });
-        },
-    .decode =
-        [](const std::byte* from, std::size_t count, float* to) {
-          Int4Groups::for_each(from, count,
-                               [&](std::size_t first, std::size_t length, const std::byte* group) {
-                                 decode_int4(group, length, to + first);
-                               });
-        },
-};
+const Record records::int4 = record_of_groups<Int4Groups, encode_int4, decode_int4>();
 
 }  // namespace fast::codec
