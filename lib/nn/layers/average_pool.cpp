@@ -61,10 +61,7 @@ class WindowMeanLayer final : public Layer<T> {
 };
 
 struct WindowMeanKind : PoolKind<AveragePool> {
-  static std::string describe(const AveragePool& pool) {
-    return fmt::format("average pool {}, stride {}, padding {}", pool.size, pool.stride,
-                       pool.padding);
-  }
+  static std::string describe(const AveragePool& pool) { return described("average", pool); }
   template <class T>
   static std::unique_ptr<Layer<T>> make(const AveragePool& pool, const Shape& in) {
     return std::make_unique<WindowMeanLayer<T>>(in[0], size_of(pool, in));

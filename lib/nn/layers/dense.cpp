@@ -29,8 +29,7 @@ class DenseLayer final : public Layer<T> {
   Index steps_, inputs_, units_;
 };
 
-struct DenseKind {
-  using Spec = Dense;
+struct DenseKind : KindOf<Dense, DenseLayer> {
   static constexpr const char* prefix = "fc";
 
   static void keys(Dense& dense, Keys& keys) { keys.outputs("units", dense.units); }
@@ -46,10 +45,6 @@ struct DenseKind {
   static void list_tensors(const Dense& dense, const Shape& in, Inventory& to) {
     to.add_weight("weight", {dense.units, in.back()}, in.back());
     to.add_constant("bias", {dense.units}, 0);
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const Dense& dense, const Shape& in) {
-    return std::make_unique<DenseLayer<T>>(dense, in);
   }
   static std::string to_onnx(const Dense&, const std::string& in, OnnxGraph& graph) {
     if (graph.input_shape().size() == 2) {

@@ -58,9 +58,7 @@ class DropoutLayer final : public Layer<T> {
   std::vector<std::uint64_t> seeds_;  ///< of the last training pass, by sample
 };
 
-struct DropoutKind {
-  using Spec = Dropout;
-
+struct DropoutKind : KindOf<Dropout, DropoutLayer> {
   static void keys(Dropout& dropout, Keys& keys) { keys.optional("rate", dropout.rate); }
   static std::string describe(const Dropout& dropout) {
     return fmt::format("dropout {}", dropout.rate);
@@ -68,10 +66,6 @@ struct DropoutKind {
   static Shape output(const Dropout& dropout, const Shape& in) {
     demand(dropout.rate >= 0 && dropout.rate < 1, "rate {} is not in [0, 1)", dropout.rate);
     return in;
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const Dropout& dropout, const Shape& in) {
-    return std::make_unique<DropoutLayer<T>>(dropout, in);
   }
   /// A model in evaluation mode.
   static std::string to_onnx(const Dropout&, const std::string& in, OnnxGraph&) { return in; }

@@ -51,8 +51,7 @@ class EmbeddingLayer final : public Layer<T> {
   std::vector<Index> rows_;  ///< of the weights, by step
 };
 
-struct EmbeddingKind {
-  using Spec = Embedding;
+struct EmbeddingKind : KindOf<Embedding, EmbeddingLayer> {
   static constexpr const char* prefix = "embedding";
 
   static void keys(Embedding& embedding, Keys& keys) {
@@ -70,10 +69,6 @@ struct EmbeddingKind {
   /// A fan-in of 2 gives a variance of 1, as in PyTorch.
   static void list_tensors(const Embedding& embedding, const Shape&, Inventory& to) {
     to.add_weight("weight", {embedding.tokens, embedding.width}, 2);
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const Embedding& embedding, const Shape& in) {
-    return std::make_unique<EmbeddingLayer<T>>(embedding, in);
   }
 };
 

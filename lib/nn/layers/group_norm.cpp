@@ -38,8 +38,7 @@ class GroupNormLayer final : public Layer<T> {
   AlignedBuffer mean_, reciprocal_;
 };
 
-struct GroupNormKind {
-  using Spec = GroupNorm;
+struct GroupNormKind : KindOf<GroupNorm, GroupNormLayer> {
   static constexpr const char* prefix = "gn";
 
   static void keys(GroupNorm& norm, Keys& keys) {
@@ -59,10 +58,6 @@ struct GroupNormKind {
   static void list_tensors(const GroupNorm&, const Shape& in, Inventory& to) {
     to.add_constant("weight", {in[0]}, 1);
     to.add_constant("bias", {in[0]}, 0);
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const GroupNorm& norm, const Shape& in) {
-    return std::make_unique<GroupNormLayer<T>>(norm, in);
   }
   static std::string to_onnx(const GroupNorm&, const std::string&, OnnxGraph&) {
     fail(ErrorKind::argument,

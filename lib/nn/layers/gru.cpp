@@ -121,7 +121,7 @@ class GruLayer final : public Layer<T> {
   AlignedBuffer input_grads_, hidden_grads_, carry_, through_;
 };
 
-struct GruKind : RecurrentKind<Gru, 3> {
+struct GruKind : RecurrentKind<Gru, GruLayer, 3> {
   static constexpr const char* prefix = "gru";
 
   static std::string describe(const Gru& gru) { return described(prefix, gru); }
@@ -129,10 +129,6 @@ struct GruKind : RecurrentKind<Gru, 3> {
     list_weights(gru, in, to);
     to.add_constant("bias_ih", {gates(gru)}, 0);
     to.add_constant("bias_hh", {gates(gru)}, 0);
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const Gru& gru, const Shape& in) {
-    return std::make_unique<GruLayer<T>>(gru, in);
   }
 };
 

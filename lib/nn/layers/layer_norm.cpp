@@ -67,8 +67,7 @@ class LayerNormLayer final : public Layer<T> {
   AlignedBuffer means_, reciprocals_;
 };
 
-struct LayerNormKind {
-  using Spec = LayerNorm;
+struct LayerNormKind : KindOf<LayerNorm, LayerNormLayer> {
   static constexpr const char* prefix = "ln";
 
   static void keys(LayerNorm& norm, Keys& keys) { keys.optional("epsilon", norm.epsilon); }
@@ -83,10 +82,6 @@ struct LayerNormKind {
   static void list_tensors(const LayerNorm&, const Shape& in, Inventory& to) {
     to.add_constant("weight", {in.back()}, 1);
     to.add_constant("bias", {in.back()}, 0);
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const LayerNorm& norm, const Shape& in) {
-    return std::make_unique<LayerNormLayer<T>>(norm, in);
   }
 };
 

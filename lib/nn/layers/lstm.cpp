@@ -87,17 +87,13 @@ std::string turned(const std::string& sequences, OnnxGraph& graph) {
                     {onnx::attribute("perm", std::vector<std::int64_t>{1, 0, 2})});
 }
 
-struct LstmKind : RecurrentKind<Lstm, 4> {
+struct LstmKind : RecurrentKind<Lstm, LstmLayer, 4> {
   static constexpr const char* prefix = "lstm";
 
   static std::string describe(const Lstm& lstm) { return described(prefix, lstm); }
   static void list_tensors(const Lstm& lstm, const Shape& in, Inventory& to) {
     list_weights(lstm, in, to);
     to.add_constant("bias", {gates(lstm)}, 0);
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const Lstm& lstm, const Shape& in) {
-    return std::make_unique<LstmLayer<T>>(lstm, in);
   }
   static std::string to_onnx(const Lstm& lstm, const std::string& in, OnnxGraph& graph) {
     std::vector<std::string> inputs{turned(in, graph)};

@@ -23,9 +23,7 @@ class MaxPoolLayer final : public Layer<T> {
 };
 
 struct MaxPoolKind : PoolKind<MaxPool> {
-  static std::string describe(const MaxPool& pool) {
-    return fmt::format("max pool {}, stride {}, padding {}", pool.size, pool.stride, pool.padding);
-  }
+  static std::string describe(const MaxPool& pool) { return described("max", pool); }
   template <class T>
   static std::unique_ptr<Layer<T>> make(const MaxPool& pool, const Shape& in) {
     return std::make_unique<MaxPoolLayer<T>>(in[0], size_of(pool, in));

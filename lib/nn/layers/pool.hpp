@@ -22,6 +22,10 @@ struct PoolKind {
     demand(2 * pool.padding <= pool.size, "padding must be at most half of the window");
     return {in[0], window.along(in[1]), window.along(in[2])};
   }
+  static std::string described(const char* name, const Spec& pool) {
+    return fmt::format("{} pool {}, stride {}, padding {}", name, pool.size, pool.stride,
+                       pool.padding);
+  }
   static PoolSize size_of(const Spec& pool, const Shape& in) {
     const Shape out = output(pool, in);
     return {in[1], in[2], out[1], out[2], pool.size, pool.stride, pool.padding};

@@ -7,11 +7,9 @@
 
 namespace fast::nn {
 
-/// The common part of their rows. A layer adds `prefix`, `describe`, `list_tensors` and `make`.
-template <class S, std::int64_t gates_of_unit>
-struct RecurrentKind {
-  using Spec = S;
-
+/// The common part of their rows. A layer adds `prefix`, `describe` and `list_tensors`.
+template <class Spec, template <class> class OnCpu, std::int64_t gates_of_unit>
+struct RecurrentKind : KindOf<Spec, OnCpu> {
   static void keys(Spec& spec, Keys& keys) {
     keys.required("hidden", spec.hidden);
     keys.optional("every_step", spec.every_step);

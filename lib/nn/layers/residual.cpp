@@ -57,9 +57,7 @@ class ResidualLayer final : public Layer<T> {
   AlignedBuffer grads_;
 };
 
-struct ResidualKind {
-  using Spec = Residual;
-
+struct ResidualKind : KindOf<Residual, ResidualLayer> {
   static void keys(Residual& residual, Keys& keys) {
     keys.layers("body", residual.body);
     keys.layers("shortcut", residual.shortcut);
@@ -80,10 +78,6 @@ struct ResidualKind {
   static void list_tensors(const Residual& residual, const Shape& in, Inventory& to) {
     to.add(residual.body, in);
     to.add(residual.shortcut, in);
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const Residual& residual, const Shape& in) {
-    return std::make_unique<ResidualLayer<T>>(residual, in);
   }
   static std::string to_onnx(const Residual& residual, const std::string& in, OnnxGraph& graph) {
     const std::string body = graph.add(residual.body, in);

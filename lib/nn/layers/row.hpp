@@ -66,6 +66,17 @@ std::unique_ptr<Layer<T>> make_of_kind(const LayerSpec& spec, const Shape& input
     return Kind::template make<T>(own, input);
 }
 
+/// The common part of the rows of layers that a specification and the shape of its input make.
+template <class S, template <class> class OnCpu>
+struct KindOf {
+  using Spec = S;
+
+  template <class T>
+  static std::unique_ptr<Layer<T>> make(const Spec& spec, const Shape& in) {
+    return std::make_unique<OnCpu<T>>(spec, in);
+  }
+};
+
 /// Makes a row from a class whose static members are the functions above and take a `Kind::Spec`.
 /// `describe`, `output` and the template `make<T>` are required. `prefix`, `takes_relu`, `keys`,
 /// `list_tensors` and `to_onnx` are optional.
